@@ -1,0 +1,21 @@
+"""Sparse models on random features: kernel quality in tens or hundreds of terms."""
+
+from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
+from .features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons
+from .model import ConvergenceWarning, FitInfo, SparseModel, load
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ConvergenceWarning",
+    "FeatureSet",
+    "FitInfo",
+    "Fourier",
+    "Linear",
+    "Perceptron",
+    "RandomNeurons",
+    "SparseModel",
+    "load",
+    "sparse_rf",
+    "sparse_rf_path",
+]

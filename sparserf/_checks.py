@@ -1,0 +1,199 @@
+"""What the user passed, turned into what the library works on, or an error that names the argument and the value.
+
+Only this file and rows/ look at types.
+"""
+
+import sys
+from numbers import Integral, Real
+
+import numpy as np
+
+
+def is_sparse(X):
+    """Whether X is a scipy sparse matrix or array, without importing scipy.sparse: it is loaded if X exists."""
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and sparse.issparse(X)
+
+
+def check_X(X, n_features=None):
+    """A float32 or float64 ndarray of shape (n_samples, n_features), any strides, or a canonical CSR matrix; finite."""
+    X = _check_csr(X) if is_sparse(X) else _check_dense(X)
+    if n_features is not None and X.shape[1] != n_features:
+        raise ValueError(f"X must have {n_features} columns, got {X.shape[1]}")
+    return X
+
+
+def check_training_X(X):
+    """As check_X, with at least one row and one column."""
+    X = check_X(X)
+    if 0 in X.shape:
+        raise ValueError(f"X must have at least one row and one column, got shape {X.shape}")
+    return X
+
+
+def _as_real(name, values):
+    """A real ndarray: float32 kept, other numbers and booleans as float64; nothing else."""
+    if np.ma.isMaskedArray(values) and np.ma.count_masked(values):
+        raise ValueError(f"{name} must not have masked entries, got {np.ma.count_masked(values)}")
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} must be a rectangular array: {error}") from None
+    if array.dtype.kind == "O":  # numbers in disguise (a table of mixed columns) pass, all else does not
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"{name} must hold real numbers: {error}") from None
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    return array if array.dtype in (np.float32, np.float64) and array.dtype.isnative else array.astype(np.float64)
+
+
+def _check_dense(X):
+    X = _as_real("X", X)
+    if X.ndim != 2:
+        hint = "; use X.reshape(-1, 1) for a single input" if X.ndim == 1 else ""
+        raise ValueError(f"X must be two-dimensional, got shape {X.shape}{hint}")
+    _check_finite("X", X)
+    return X
+
+
+def _check_csr(X):
+    from scipy.sparse import csr_array
+
+    if X.ndim != 2:
+        raise ValueError(f"X must be two-dimensional, got shape {X.shape}")
+    if X.dtype.kind not in "fiub":
+        raise TypeError(f"X must hold real numbers, got dtype {X.dtype}")
+    if X.shape[1] > np.iinfo(np.int32).max:
+        raise ValueError(f"X must have fewer than 2**31 columns, got {X.shape[1]}")
+    try:
+        if X.format == "csr":
+            _check_csr_structure(X)
+        X = csr_array(X)
+        X.check_format(full_check=True)
+    except (ValueError, IndexError) as error:
+        raise ValueError(f"X is not a valid sparse matrix: {error}") from None
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    if X.dtype not in (np.float32, np.float64) or not X.dtype.isnative:
+        X = X.astype(np.float64)
+    _check_finite("X", X.data)
+    return X
+
+
+def _check_csr_structure(X):
+    """Before scipy walks through it: scipy's own routines trust these arrays."""
+    indptr, indices = np.asarray(X.indptr), np.asarray(X.indices)
+    if indptr.ndim != 1 or len(indptr) != X.shape[0] + 1:
+        raise ValueError(f"indptr must have {X.shape[0] + 1} entries, got {len(indptr)}")
+    if indptr[0] != 0 or np.any(np.diff(indptr) < 0) or indptr[-1] > min(len(indices), len(X.data)):
+        raise ValueError("indptr must start at 0, not decrease, and end within the data")
+    if len(indices) and (indices.min() < 0 or indices.max() >= X.shape[1]):
+        raise ValueError(f"indices must lie in [0, {X.shape[1]}), got {indices.min()} to {indices.max()}")
+
+
+def _check_finite(name, array):
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = array.sum(dtype=np.float64)  # NaN and inf show in a sum: one pass, no copy
+    if np.isfinite(total):
+        return
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        place = tuple(int(i) for i in bad[0])
+        raise ValueError(f"{name} must be finite, got {array[place]} at {list(place)} and {len(bad) - 1} more places")
+
+
+def check_target(y, n_samples):
+    """A finite float64 target of shape (n_samples,)."""
+    y = _as_real("y", y).astype(np.float64)
+    _check_length("y", y, n_samples)
+    _check_finite("y", y)
+    return y
+
+
+def check_labels(y, n_samples, weight):
+    """(classes, index of the class of each row); at least two classes among the rows of positive weight."""
+    y = np.asarray(y)
+    _check_length("y", y, n_samples)
+    if y.dtype.kind == "f":
+        _check_finite("y", y)
+    if y.dtype.kind == "O":
+        y = np.asarray(y.tolist())
+    if y.dtype.kind not in "fiubUS":
+        raise TypeError(f"y must hold labels: numbers, booleans or strings, got dtype {y.dtype}")
+    classes, label = np.unique(y, return_inverse=True)
+    if len(np.unique(label[weight > 0])) < 2:
+        raise ValueError(f"y must have at least two classes, got only {y[0]!r}")
+    if len(classes) > 100 and len(classes) > n_samples / 2:
+        raise ValueError(f"y has {len(classes)} classes in {n_samples} rows: is it a target for loss='squared'?")
+    return classes, label
+
+
+def check_sample_weight(sample_weight, n_samples):
+    """Float64 weights of mean 1 and shape (n_samples,); None is all ones."""
+    if sample_weight is None:
+        return np.ones(n_samples)
+    weight = _as_real("sample_weight", sample_weight).astype(np.float64)
+    _check_length("sample_weight", weight, n_samples)
+    _check_finite("sample_weight", weight)
+    if weight.min() < 0:
+        raise ValueError(f"sample_weight must not be negative, got {weight.min()}")
+    if weight.max() == 0:
+        raise ValueError("sample_weight must have a positive entry, got all zeros")
+    weight = weight / weight.max()
+    return weight / weight.mean()
+
+
+def _check_length(name, array, n_samples):
+    if array.ndim != 1 or len(array) != n_samples:
+        raise ValueError(f"{name} must have shape ({n_samples},), one entry a row of X, got {array.shape}")
+
+
+def check_real(name, value, minimum, *, strict=False):
+    """A finite float >= minimum, or > minimum where strict."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a real number, got {value!r}")
+    value = float(value)
+    if not np.isfinite(value) or value < minimum or (strict and value == minimum):
+        raise ValueError(f"{name} must be finite and {'>' if strict else '>='} {minimum}, got {value}")
+    return value
+
+
+def check_integer(name, value, minimum):
+    """An int >= minimum."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    if value < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, got {value}")
+    return int(value)
+
+
+def check_choice(name, value, choices):
+    """One of the named choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+    return value
+
+
+def check_alphas(alphas):
+    """Positive penalties in descending order."""
+    alphas = np.atleast_1d(_as_real("alphas", alphas)).astype(np.float64)
+    if alphas.ndim != 1 or alphas.size == 0:
+        raise ValueError(f"alphas must be a non-empty one-dimensional sequence, got shape {alphas.shape}")
+    return np.sort([check_real("alphas", alpha, 0, strict=True) for alpha in alphas.tolist()])[::-1]
+
+
+def check_callable(name, value):
+    """A callable or None."""
+    if value is not None and not callable(value):
+        raise TypeError(f"{name} must be callable or None, got {value!r}")
+    return value
+
+
+def check_flag(name, value):
+    """True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)

@@ -1,0 +1,104 @@
+/* cos, sin and tanh of a vector: fixed polynomials after range reduction, no table, no branch.
+ *
+ * Included by tile_impl.h once a type and instruction set, with
+ *   T, INT        the scalar type and the signed integer of its size
+ *   SINGLE        1 where T is float, 0 where it is double
+ *   VB            bytes in a vector
+ *   NAME(f)       the name of f for this type and instruction set
+ *   TARGET        the function attribute that turns the instruction set on
+ *
+ * Error: at most 2 ulp in double for |x| <= ARGUMENT_LIMIT (sin and cos relative to max(|result|, 2^-20)); beyond the
+ * limit tile_impl.h calls libm. The reduction subtracts k*pi in three (float: four) parts whose products with k
+ * are exact, so that it needs no fused multiply-add to be right.
+ */
+#define VL (VB / (int)sizeof(T))
+typedef T NAME(vec) __attribute__((vector_size(VB), aligned(sizeof(T)), may_alias));
+typedef INT NAME(ivec) __attribute__((vector_size(VB), aligned(sizeof(T)), may_alias));
+#define VEC NAME(vec)
+#define IVEC NAME(ivec)
+
+#if SINGLE
+#define ROUNDING 12582912.0f /* 1.5 * 2^23: adding it rounds to an integer, kept in the low bits */
+#define SIGN_SHIFT 31
+#define EXPONENT_SHIFT 23
+#define EXPONENT_BIAS 127
+#define ARGUMENT_LIMIT 2e4f
+#define TANH_LIMIT 10.0f
+#else
+#define ROUNDING 6755399441055744.0 /* 1.5 * 2^52 */
+#define SIGN_SHIFT 63
+#define EXPONENT_SHIFT 52
+#define EXPONENT_BIAS 1023
+#define ARGUMENT_LIMIT 1e6
+#define TANH_LIMIT 20.0
+#endif
+
+/* sin(k*pi + r) = (-1)^k sin(r): r = x - (k - shift)*pi lies in [-pi/2, pi/2]; shift = 1/2 gives cos(x). */
+TARGET VEC NAME(sine)(VEC x, T shift) {
+    VEC magic = x * (T)0.31830988618379067154 + shift;
+    magic = magic + (T)ROUNDING;
+    VEC k = (magic - (T)ROUNDING) - shift;
+#if SINGLE
+    VEC r = x - k * 3.140625f;
+    r = r - k * 9.670257568359375e-4f;
+    r = r - k * 6.277114152908325e-7f;
+    r = r - k * 1.2154201e-10f;
+    VEC s = r * r;
+    VEC p = s * 2.6346056468e-6f + -1.98226929285e-4f;
+    p = p * s + 8.33324178982e-3f;
+    p = p * s + -1.66666659603e-1f;
+#else
+    VEC r = x - k * 0x1.921fb54p+1;
+    r = r - k * 0x1.10b46118p-29;
+    r = r - k * 0x1.313198a2e0370p-60;
+    VEC s = r * r;
+    VEC p = s * 2.7313442774399189806e-15 + -7.6439622324426545328e-13;
+    p = p * s + 1.6058977059718266793e-10;
+    p = p * s + -2.5052107613095432063e-8;
+    p = p * s + 2.7557319219132584056e-6;
+    p = p * s + -1.9841269841254860234e-4;
+    p = p * s + 8.333333333333315713e-3;
+    p = p * s + -1.6666666666666666633e-1;
+#endif
+    s = s * r;
+    VEC v = s * p + r;
+    return (VEC)((IVEC)v ^ ((IVEC)magic << SIGN_SHIFT));
+}
+
+/* tanh(x) = e/(e+2) with e = exp(2x) - 1 = 2^k (exp(r) - 1) + (2^k - 1), for |x|; the sign is put back last. */
+TARGET VEC NAME(tanh)(VEC x) {
+    IVEC sign = (IVEC)x & ((IVEC){0} + ((INT)1 << SIGN_SHIFT));
+    VEC y = (VEC)((IVEC)x ^ sign);
+    IVEC large = y > (T)TANH_LIMIT;
+    y = (VEC)(((IVEC)y & ~large) | ((IVEC)((VEC){0} + (T)TANH_LIMIT) & large));
+    y = y + y;
+    VEC magic = y * (T)1.4426950408889634074 + (T)ROUNDING;
+    VEC k = magic - (T)ROUNDING;
+#if SINGLE
+    VEC r = y - k * 0x1.62cp-1f;
+    r = r - k * 0x1.217f7ep-12f;
+    VEC p = r * 1.98912685101e-4f + 1.393390005e-3f;
+    p = p * r + 8.3333106746e-3f;
+    p = p * r + 4.16664626662e-2f;
+    p = p * r + 1.66666666819e-1f;
+    p = p * r + 5.00000001369e-1f;
+#else
+    VEC r = y - k * 0x1.62e42feep-1;
+    r = r - k * 0x1.a39ef35793c76p-33;
+    VEC p = r * 2.0914898727175524234e-9 + 2.5105513541847084876e-8;
+    p = p * r + 2.7557273132896040925e-7;
+    p = p * r + 2.7557254685728802533e-6;
+    p = p * r + 2.4801587325951109373e-5;
+    p = p * r + 1.9841269875385479525e-4;
+    p = p * r + 1.3888888888883632605e-3;
+    p = p * r + 8.3333333333259731077e-3;
+    p = p * r + 4.1666666666669842e-2;
+    p = p * r + 1.6666666666666671113e-1;
+    p = p * r + 5.0e-1;
+#endif
+    p = p * (r * r) + r;
+    VEC two_k = (VEC)(((IVEC)magic + EXPONENT_BIAS) << EXPONENT_SHIFT);
+    VEC e = two_k * p + (two_k - (T)1);
+    VEC v = e / (e + (T)2);
+    return (VEC)((IVEC)v | sign);
+}

@@ -1,0 +1,47 @@
+/* A tile: TILE_ROWS rows by TILE_COLUMNS features of the feature matrix, made in the first-level cache, used, overwritten.
+ *
+ * phi_j(x) = scale * activation(w_j' x + offset_j). Feature parameters come in panels of TILE_COLUMNS features, padded
+ * with zeros; the rows of X are dense (row-major) or CSR.
+ */
+#ifndef SPARSERF_TILE_H
+#define SPARSERF_TILE_H
+#include <stddef.h>
+#include <stdint.h>
+
+#define TILE_ROWS 64
+#define TILE_COLUMNS 32
+
+enum { COSINE, SINE, TANH, RELU, SIGN, IDENTITY };
+
+typedef struct {
+    const void *x;          /* dense: (n_rows, n_inputs), rows contiguous; NULL where the rows are CSR */
+    const void *data;       /* CSR: the values, */
+    const int32_t *indices; /* their columns, */
+    const int64_t *indptr;  /* and where each row begins */
+    ptrdiff_t n_inputs;
+} tile_rows;
+
+typedef struct {
+    const void *weights;   /* dense: (n_panels, n_inputs, TILE_COLUMNS); sparse: (n_panels, order, TILE_COLUMNS) */
+    const int32_t *inputs; /* sparse: the input that each weight multiplies; NULL where the weights are dense */
+    const void *offset;    /* (n_panels, TILE_COLUMNS) */
+    ptrdiff_t order;       /* weights a feature: n_inputs where they are dense */
+    double scale;
+    int activation;
+} tile_features;
+
+/* What one instruction set offers for one type. Sums are in double whatever the type of the tile. */
+typedef struct {
+    /* tile = phi of rows [row, row + n_rows) and panel `panel`; n_rows <= TILE_ROWS */
+    void (*make)(const tile_rows *, const tile_features *, ptrdiff_t row, int n_rows, ptrdiff_t panel, void *tile);
+    /* sums[j] += sum_i v[i] tile[i, j] */
+    void (*correlate)(const void *tile, int n_rows, const double *v, double *sums);
+    /* out[i] += sum_j tile[i, j] coef[j] */
+    void (*apply)(const void *tile, int n_rows, const double *coef, double *out);
+} tile_kernels;
+
+enum { LEVEL_BASELINE, LEVEL_V3, LEVEL_V4 };
+
+int tile_best_level(void);                                      /* the best instruction set of this processor */
+const tile_kernels *tile_select(int single, int level);         /* the kernels for float (single) or double */
+#endif

@@ -1,0 +1,161 @@
+/* The tile kernels for one type and one instruction set; see simd.h for the macros that this file is included with, and
+ *   MR, NV        rows and vectors of the register block of the dense projection
+ */
+#include "simd.h"
+
+#define NVECS (TILE_COLUMNS / VL)
+
+/* z = X W' for MR rows and NV vectors of features, sums held in registers. */
+TARGET void NAME(project_block)(const T *const *x, ptrdiff_t d, const T *w, T *z) {
+    VEC sum[MR][NV];
+    UNROLL for (int i = 0; i < MR; i++)
+        UNROLL for (int j = 0; j < NV; j++) sum[i][j] = (VEC){0};
+    for (ptrdiff_t k = 0; k < d; k++, w += TILE_COLUMNS) {
+        VEC weight[NV];
+        UNROLL for (int j = 0; j < NV; j++) weight[j] = *(const VEC *)(w + j * VL);
+        UNROLL for (int i = 0; i < MR; i++) {
+            T xi = x[i][k];
+            UNROLL for (int j = 0; j < NV; j++) sum[i][j] = weight[j] * xi + sum[i][j];
+        }
+    }
+    UNROLL for (int i = 0; i < MR; i++)
+        UNROLL for (int j = 0; j < NV; j++) *(VEC *)(z + i * TILE_COLUMNS + j * VL) = sum[i][j];
+}
+
+TARGET void NAME(project_dense)(const T *x, ptrdiff_t d, int n_rows, const T *w, T *z) {
+    for (int i = 0; i < n_rows; i += MR) {
+        const T *row[MR]; /* past the end: the last row again */
+        for (int k = 0; k < MR; k++) row[k] = x + (i + k < n_rows ? i + k : n_rows - 1) * d;
+        for (int j = 0; j < TILE_COLUMNS; j += NV * VL)
+            NAME(project_block)(row, d, w + j, z + i * TILE_COLUMNS + j);
+    }
+}
+
+TARGET void NAME(project_csr)(const T *data, const int32_t *indices, const int64_t *indptr, int n_rows, const T *w, T *z) {
+    for (int i = 0; i < n_rows; i++, z += TILE_COLUMNS) {
+        VEC sum[NVECS];
+        UNROLL for (int j = 0; j < NVECS; j++) sum[j] = (VEC){0};
+        for (int64_t k = indptr[i]; k < indptr[i + 1]; k++) {
+            const T *wk = w + (ptrdiff_t)indices[k] * TILE_COLUMNS;
+            UNROLL for (int j = 0; j < NVECS; j++) sum[j] = *(const VEC *)(wk + j * VL) * data[k] + sum[j];
+        }
+        UNROLL for (int j = 0; j < NVECS; j++) *(VEC *)(z + j * VL) = sum[j];
+    }
+}
+
+TARGET void NAME(project_sparse)(const T *x, ptrdiff_t d, int n_rows, ptrdiff_t order, const T *w, const int32_t *inputs, T *z) {
+    for (int i = 0; i < n_rows; i++, x += d, z += TILE_COLUMNS) {
+        for (int j = 0; j < TILE_COLUMNS; j++) z[j] = w[j] * x[inputs[j]];
+        for (ptrdiff_t k = TILE_COLUMNS; k < order * TILE_COLUMNS; k += TILE_COLUMNS)
+            for (int j = 0; j < TILE_COLUMNS; j++) z[j] = w[k + j] * x[inputs[k + j]] + z[j];
+    }
+}
+
+/* The activation of an argument that the polynomials do not cover: huge, infinite or NaN (an overflowed product).
+ * A phase that cannot be resolved averages to zero. */
+TARGET T NAME(activate_scalar)(int activation, T z) {
+    if (activation == TANH) return z != z ? 0 : (T)tanh((double)z);
+    if (z - z != 0) return 0;
+    return (T)(activation == COSINE ? cos((double)z) : sin((double)z));
+}
+
+#define FOR_TILE for (int k = 0; k < n_rows * TILE_COLUMNS; k += VL)
+#define Z (*(VEC *)(z + k))
+
+/* Every |z| within the limit; false for NaN. */
+TARGET int NAME(is_moderate)(const T *z, int n_rows) {
+    IVEC good = ~(IVEC){0};
+    FOR_TILE {
+        VEC v = *(const VEC *)(z + k);
+        good &= (v <= (T)ARGUMENT_LIMIT) & (v >= (T)-ARGUMENT_LIMIT);
+    }
+    INT all = -1;
+    for (int l = 0; l < VL; l++) all &= good[l];
+    return all != 0;
+}
+
+TARGET void NAME(activate)(int activation, T scale, const T *offset, int n_rows, T *z) {
+    for (int i = 0; i < n_rows; i++)
+        UNROLL for (int j = 0; j < NVECS; j++) *(VEC *)(z + i * TILE_COLUMNS + j * VL) += *(const VEC *)(offset + j * VL);
+    if (activation <= TANH && !NAME(is_moderate)(z, n_rows)) {
+        for (int k = 0; k < n_rows * TILE_COLUMNS; k++) z[k] = scale * NAME(activate_scalar)(activation, z[k]);
+        return;
+    }
+    const VEC zero = {0}, one = zero + (T)1;
+    switch (activation) {
+    case COSINE: FOR_TILE Z = NAME(sine)(Z, (T)0.5) * scale; break;
+    case SINE: FOR_TILE Z = NAME(sine)(Z, (T)0) * scale; break;
+    case TANH: FOR_TILE Z = NAME(tanh)(Z) * scale; break;
+    case RELU: FOR_TILE Z = (VEC)((IVEC)Z & (Z > zero)) * scale; break;
+    case SIGN: FOR_TILE Z = (VEC)(((IVEC)one & (Z >= zero)) | ((IVEC)-one & ~(Z >= zero))) * scale; break;
+    default: FOR_TILE Z = Z * scale;
+    }
+}
+
+TARGET_EXTERN void NAME(make)(const tile_rows *rows, const tile_features *f, ptrdiff_t row, int n_rows, ptrdiff_t panel,
+                              void *tile) {
+    const T *w = (const T *)f->weights + panel * f->order * TILE_COLUMNS;
+    const T *x = (const T *)rows->x + (rows->x ? row * rows->n_inputs : 0);
+    if (!rows->x)
+        NAME(project_csr)(rows->data, rows->indices, rows->indptr + row, n_rows, w, tile);
+    else if (f->inputs)
+        NAME(project_sparse)(x, rows->n_inputs, n_rows, f->order, w, f->inputs + panel * f->order * TILE_COLUMNS, tile);
+    else
+        NAME(project_dense)(x, rows->n_inputs, n_rows, w, tile);
+    NAME(activate)(f->activation, (T)f->scale, (const T *)f->offset + panel * TILE_COLUMNS, n_rows, tile);
+}
+
+/* Vectors of doubles, loaded from a tile of T. */
+#define DL (VB / 8)
+#define DVECS (TILE_COLUMNS / DL)
+typedef double NAME(dvec) __attribute__((vector_size(VB), aligned(8), may_alias));
+#define DVEC NAME(dvec)
+#if SINGLE
+typedef float NAME(half) __attribute__((vector_size(VB / 2), aligned(4), may_alias));
+#define LOAD_DOUBLE(p) __builtin_convertvector(*(const NAME(half) *)(p), DVEC)
+#else
+#define LOAD_DOUBLE(p) (*(const DVEC *)(p))
+#endif
+
+TARGET_EXTERN void NAME(correlate)(const void *tile, int n_rows, const double *v, double *sums) {
+    const T *z = tile;
+    DVEC sum[DVECS];
+    UNROLL for (int j = 0; j < DVECS; j++) sum[j] = *(DVEC *)(sums + j * DL);
+    for (int i = 0; i < n_rows; i++, z += TILE_COLUMNS)
+        UNROLL for (int j = 0; j < DVECS; j++) sum[j] = LOAD_DOUBLE(z + j * DL) * v[i] + sum[j];
+    UNROLL for (int j = 0; j < DVECS; j++) *(DVEC *)(sums + j * DL) = sum[j];
+}
+
+TARGET_EXTERN void NAME(apply)(const void *tile, int n_rows, const double *coef, double *out) {
+    const T *z = tile;
+    for (int i = 0; i < n_rows; i++, z += TILE_COLUMNS) {
+        DVEC sum = {0};
+        UNROLL for (int j = 0; j < DVECS; j++) sum = LOAD_DOUBLE(z + j * DL) * *(const DVEC *)(coef + j * DL) + sum;
+        double total = 0;
+        for (int l = 0; l < DL; l++) total += sum[l];
+        out[i] += total;
+    }
+}
+
+static const tile_kernels NAME(kernels) = {NAME(make), NAME(correlate), NAME(apply)};
+
+#undef VL
+#undef VEC
+#undef IVEC
+#undef ROUNDING
+#undef SIGN_SHIFT
+#undef EXPONENT_SHIFT
+#undef EXPONENT_BIAS
+#undef ARGUMENT_LIMIT
+#undef TANH_LIMIT
+#undef NVECS
+#undef FOR_TILE
+#undef Z
+#undef DL
+#undef DVECS
+#undef DVEC
+#undef LOAD_DOUBLE
+#undef NAME
+#undef VB
+#undef MR
+#undef NV

@@ -1,0 +1,78 @@
+"""Workers, and the one thread that BLAS may use beside each of them."""
+
+import os
+import threading
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+
+def check_workers(workers):
+    """Number of threads: a positive integer, or -1 for all cores that this process may use."""
+    if isinstance(workers, bool) or not hasattr(workers, "__index__"):
+        raise TypeError(f"workers must be an integer, got {workers!r}")
+    workers = workers.__index__()
+    if workers == -1:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if workers < 1:
+        raise ValueError(f"workers must be positive, or -1 for all cores, got {workers}")
+    return workers
+
+
+def ordered_map(function, items, workers):
+    """Yield function(item) in the order of items, computed on `workers` threads, a few items ahead of the reader.
+
+    The order is what makes sums over blocks the same bits for any number of workers.
+    """
+    if workers == 1 or len(items) < 2:
+        yield from map(function, items)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        pending = deque()
+        try:
+            for item in items:
+                pending.append(pool.submit(function, item))
+                if len(pending) > 2 * workers:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+class _SingleThreadedBlas:
+    """Limits BLAS to one thread while any caller is inside; the last one to leave restores what was before.
+
+    threadpoolctl alone sets and restores process-wide, so that two overlapping calls could leave the limit behind.
+    """
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._controller = self._limits = None
+
+    @contextmanager
+    def __call__(self):
+        with self._lock:
+            if self._inside == 0:
+                self._limits = self._find_blas().limit(limits=1, user_api="blas")
+                self._limits.__enter__()
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if self._inside == 0:
+                    self._limits.__exit__(None, None, None)
+
+    def _find_blas(self):
+        if self._controller is None:  # looks through the loaded libraries: milliseconds, once
+            from threadpoolctl import ThreadpoolController
+
+            self._controller = ThreadpoolController()
+        return self._controller
+
+
+single_threaded_blas = _SingleThreadedBlas()

@@ -1,0 +1,128 @@
+"""The moves of Sparse-RF on one target: look at draws, let the violators in, solve on the working set, record."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from .._core.search import top_k
+from ..model import FitInfo
+from ..solvers.lasso import L1Problem, solve
+from ._working_set import WorkingSet
+
+# How many violators enter the working set at once: as many as it has terms, but at least these.
+FEWEST_ENTER = 100
+
+
+class Draws:
+    """Some batches of a dictionary. One batch is kept while in use; of several, each is drawn again when needed."""
+
+    def __init__(self, rows, dictionary, batches):
+        self._rows, self._dictionary, self._batches = rows, dictionary, batches
+        self._only = dictionary.batch(batches[0]) if len(batches) == 1 else None
+        self._starts = dictionary.starts
+        self.index = np.concatenate([np.arange(self._starts[k], self._starts[k + 1]) for k in batches])
+
+    def _batch(self, k):
+        return self._dictionary.batch(k) if self._only is None else self._only
+
+    def correlate(self, v):
+        return np.concatenate([self._rows.correlate(self._batch(k), v) for k in self._batches])
+
+    def enter(self, A, indices):
+        """Add the features of these dictionary indices (ascending) to the working set."""
+        for k in self._batches:
+            inside = indices[(indices >= self._starts[k]) & (indices < self._starts[k + 1])]
+            if len(inside):
+                A.add(self._batch(k).take(inside - self._starts[k]), inside)
+
+
+class L1Fit:
+    """State and progress of one fit: the working set A, the problem (9), and what `info` will say."""
+
+    def __init__(self, rows, dictionary, loss, y, weight, fit_intercept, *, tol, max_iter, callback):
+        self._rows, self._dictionary = rows, dictionary
+        self._tol, self._max_iter, self._callback = tol, np.inf if max_iter is None else max_iter, callback
+        self._scale = _power_of_two(y) if not loss.is_classifier else 1.0  # exact, and no square over- or underflows
+        self._problem = L1Problem(loss, y / self._scale, weight, 0.0, fit_intercept)
+        self.A = WorkingSet(rows, constant_curvature=not loss.is_classifier)
+        self.A.b = self._problem.best_intercept(self.A.f, 0.0)
+
+    def restart(self, alpha):
+        """Begin a fit with this penalty, from where the last one ended."""
+        self._problem = replace(self._problem, alpha=min(alpha / self._scale, 1e300))
+        self._n_iter = self._n_rounds = 0
+        self._objectives, self._drawn = [], np.zeros(self._dictionary.n_batches, bool)
+        self._gap, self.stopped, self._reached = np.inf, False, True
+
+    def draw(self, *batches):
+        self._drawn[list(batches)] = True
+        return Draws(self._rows, self._dictionary, batches)
+
+    def largest_gradient(self):
+        """max_h |g_h| over the whole dictionary: at w = 0, the smallest alpha that keeps w there."""
+        v = self._problem.dual_point(self.A.f + self.A.b)
+        return self._scale * max(np.abs(self.draw(k).correlate(v)).max() for k in range(self._dictionary.n_batches))
+
+    def minimise_over(self, draws):
+        """Solve the problem over A and the draws, to the tolerance."""
+        while not self.stopped and not self.improve_over(draws):
+            pass
+
+    def improve_over(self, draws):
+        """One round: if the gap over A and the draws is not within tolerance yet, violators enter and A is solved for.
+
+        Returns whether it was within tolerance.
+        """
+        A, problem = self.A, self._problem
+        z = A.f + A.b
+        v = problem.dual_point(z)
+        g = np.abs(draws.correlate(v))
+        largest = max(g.max(initial=0.0), np.abs(A.correlate(v)).max(initial=0.0))
+        self._gap = problem.dual_gap(z, A.w, largest)
+        target = self._tol * problem.objective(z, A.w)
+        self._reached = self._gap <= target
+        if self._reached:
+            return True
+        self._n_rounds += 1
+        g[np.isin(draws.index, A.index)] = 0.0
+        entering = np.empty(max(FEWEST_ENTER, len(A)), np.intp)
+        entering = draws.index[np.sort(entering[: top_k(g, problem.alpha, entering)])]
+        draws.enter(A, entering)
+        # Loosely while the set still grows: the next violators will move the solution anyway.
+        accuracy = max(0.3 * target, 0.1 * self._gap) if len(entering) else 0.3 * target
+        A.w, A.b, A.f, gap = solve(problem, A, A.w, A.b, A.f, accuracy)
+        stalled = len(entering) == 0 and gap > accuracy
+        self.stopped = self.stopped or stalled or self._n_rounds >= self._max_iter
+        return False
+
+    def record(self):
+        """End an iteration: note the objective, tell the callback; returns whether to stop."""
+        self._n_iter += 1
+        self._objectives.append(self._problem.objective(self.A.f + self.A.b, self.A.w) * self._scale**2)
+        if self._callback is not None and self._callback(self.info()):
+            self.stopped = True
+        return self.stopped
+
+    def info(self):
+        starts = self._dictionary.starts
+        return FitInfo(
+            n_iter=self._n_iter,
+            converged=bool(self._reached),
+            objective=tuple(map(float, self._objectives)),
+            dual_gap=float(self._gap * self._scale**2),
+            n_drawn=int(np.diff(starts)[self._drawn].sum()),
+            n_nonzero=int(np.count_nonzero(self.A.w)),
+            alpha=float(self._problem.alpha * self._scale),
+        )
+
+    def solution(self):
+        """(index, features, w, b) of the terms, by ascending index, in the units of y."""
+        self.A.prune()
+        order = np.argsort(self.A.index)
+        A = self.A
+        return A.index[order], A.features.take(order), A.w[order] * self._scale, A.b * self._scale
+
+
+def _power_of_two(y):
+    largest = float(np.abs(y).max())
+    return 2.0 ** np.frexp(largest)[1] if largest > 0 else 1.0

@@ -1,0 +1,48 @@
+"""From y to the -1/+1 or real targets that are fitted, and from their solutions back to one SparseModel."""
+
+import numpy as np
+
+from .._checks import check_labels, check_target
+from ..model import FitInfo, SparseModel
+
+
+def encode(y, loss, weight):
+    """(classes, targets): the real target; or -1/+1, one target for two classes and one a class for more."""
+    if not loss.is_classifier:
+        return None, [check_target(y, len(weight))]
+    classes, label = check_labels(y, len(weight), weight)
+    if len(classes) == 2:
+        return classes, [np.where(label == 1, 1.0, -1.0)]
+    return classes, [np.where(label == k, 1.0, -1.0) for k in range(len(classes))]
+
+
+def model_of(solutions, infos, loss, classes):
+    """One model of the (index, features, w, b) of each target: their terms together, a coefficient for each."""
+    if len(solutions) == 1:
+        index, features, w, b = solutions[0]
+        return SparseModel(w, float(b), index, features, loss.name, classes, infos[0])
+    every = np.concatenate([index for index, *_ in solutions])
+    support, first = np.unique(every, return_index=True)
+    features = solutions[0][1]
+    for _, more, *_ in solutions[1:]:
+        features = features.concat(more)
+    coef = np.zeros((len(solutions), len(support)))
+    for row, (index, _, w, _) in zip(coef, solutions, strict=True):
+        row[np.searchsorted(support, index)] = w
+    b = np.array([b for *_, b in solutions])
+    return SparseModel(coef, b, support, features.take(first), loss.name, classes, _together(infos, len(support)))
+
+
+def _together(infos, n_terms):
+    """Sums of the objectives and gaps, an ended fit counting with its last; the rest at its worst."""
+    n_iter = max(info.n_iter for info in infos)
+    padded = [info.objective + info.objective[-1:] * (n_iter - info.n_iter) for info in infos]
+    return FitInfo(
+        n_iter=n_iter,
+        converged=all(info.converged for info in infos),
+        objective=tuple(map(sum, zip(*padded, strict=True))),
+        dual_gap=sum(info.dual_gap for info in infos),
+        n_drawn=max(info.n_drawn for info in infos),
+        n_nonzero=n_terms,
+        alpha=infos[0].alpha,
+    )

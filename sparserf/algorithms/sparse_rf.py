@@ -1,0 +1,245 @@
+"""Sparse Random Features (Yen et al. 2014): coordinate descent in the Hilbert space of a random-feature kernel."""
+
+import warnings
+
+import numpy as np
+
+from .._checks import (
+    check_alphas,
+    check_callable,
+    check_choice,
+    check_flag,
+    check_integer,
+    check_real,
+    check_sample_weight,
+)
+from .._threads import single_threaded_blas
+from ..features import make_dictionary
+from ..losses import LOSSES
+from ..model import ConvergenceWarning
+from ..rows import as_rows
+from ._l1_fit import L1Fit
+from ._targets import encode, model_of
+
+
+def algorithm_1(fit, dictionary):
+    """Algorithm 1 of the paper: R = batch_size, T = n_batches, A = fit.A, w = fit.A.w."""
+    for t in range(dictionary.n_batches):  # repeat
+        h = fit.draw(t)  #                     1. sample h_1, ..., h_R from p(h)
+        fit.minimise_over(h)  #                2. add them to A; 3. obtain w by solving (9)
+        fit.A.prune()  #                       4. A <- A \ {h : w(h) = 0}
+        if fit.record():  #                    5. t <- t + 1
+            break  #                         until t = T
+
+
+def exact_phase(fit, dictionary):
+    """Go back over all draws, made again, not stored, until the gap over the whole dictionary is within tolerance."""
+    everything = fit.draw(*range(dictionary.n_batches))
+    while not fit.stopped and not fit.improve_over(everything):
+        fit.A.prune()
+        fit.record()
+
+
+def sparse_rf(
+    X, y, *, alpha, features="gaussian", gamma=None, loss="squared", n_components=10_000, batch_size=None,
+    exact=False, fit_intercept=True, sample_weight=None, tol=1e-4, max_iter=None, rng=None, workers=1, callback=None,
+):  # fmt: skip
+    r"""Sparse Random Features: a kernel model in few terms, by l1 selection among random features.
+
+    Minimises, over the coefficients w of the drawn features phi_1, ..., phi_D and the intercept b,
+
+    .. math:: \frac1n \sum_i s_i L(b + \sum_h w_h \phi_h(x_i), y_i) + \alpha \sum_h |w_h|
+
+    with L the squared loss (z - y)^2 / 2, the squared hinge max(0, 1 - y z)^2 or the logistic loss log(1 + exp(-y z)),
+    and sample weights s scaled to mean 1. The feature matrix is never built: draws are searched in tiles, and only those
+    that lower the objective enter the working set.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+        float32 stays float32; all else becomes float64. Never modified, densified or copied whole. Scale its columns
+        first: the kernels measure distances.
+    y : array of shape (n_samples,)
+        The target; with a classification loss the labels, any two, or more for one-vs-rest over one dictionary.
+    alpha : float
+        Penalty, > 0. The paper's lambda, scikit-learn's Lasso alpha, 1/(n C) in liblinear. See `sparse_rf_path`.
+    features : str, map, sequence of maps, or FeatureSet, default "gaussian"
+        The kernel: "gaussian", "laplacian", "cauchy", "matern12", "matern32", "matern52", "perceptron"; or a map
+        (`Fourier`, `Perceptron`, `RandomNeurons`, `Linear`); or several, as one dictionary with equal shares; or a
+        fixed dictionary, of which n_components and rng then draw nothing.
+    gamma : float, None or "knn", default None
+        Inverse width of a kernel that is given by name; see `Fourier`.
+    loss : {"squared", "squared_hinge", "logistic"}, default "squared"
+    n_components : int, default 10_000
+        D, features to draw and search; those of `Linear` come on top.
+    batch_size : int or None, default None
+        R, features in a batch. None: 1,000, less where X has more than 8,000 columns.
+    exact : bool, default False
+        False: one pass, the paper's Algorithm 1; a feature that was dropped, or not taken, does not come back.
+        True: then back over all D draws until `info.dual_gap` certifies the optimum over all of them.
+    fit_intercept : bool, default True
+        The intercept is not penalised.
+    sample_weight : array of shape (n_samples,) or None, default None
+        Nonnegative; a weight of k counts as k copies of the row.
+    tol : float, default 1e-4
+        Largest duality gap of a solution, relative to its objective.
+    max_iter : int or None, default None
+        Most rounds of search and solution, over all batches. None: until the tolerance is reached.
+    rng : None, int or numpy.random.Generator, default None
+        Seed of the draws.
+    workers : int, default 1
+        Threads; -1 for all cores. The result is the same, bit for bit, for any number.
+    callback : callable or None, default None
+        Called after each iteration with the `FitInfo` so far; returning True ends the fit. One-vs-rest: for each class.
+
+    Returns
+    -------
+    SparseModel
+        `support` indexes the dictionary; `info.dual_gap` bounds the distance to the optimum over all D features where
+        exact, over the last batch and the features kept before it where not.
+
+    Raises
+    ------
+    ValueError, TypeError
+        An argument out of its range or of another kind: NaN or infinity in X, y or weights, shapes that do not match, a
+        single class, alpha or tol not positive, an unknown name, a broken CSR matrix.
+
+    Warns
+    -----
+    ConvergenceWarning
+        Stopped above the tolerance, by max_iter or because floating point allows no further descent.
+
+    See Also
+    --------
+    sparse_rf_path : Models for many penalties, each from the last.
+
+    Notes
+    -----
+    Time O(n D d) a pass over the dictionary, several passes; O(n a^2) for a terms in the working set. Memory, beyond
+    X: O(n + R d + a^2), and blocks of some megabytes a worker. The paper's lambda_N is n alpha.
+
+    References
+    ----------
+    I. E.-H. Yen, T.-W. Lin, S.-D. Lin, P. Ravikumar, I. S. Dhillon, Sparse Random Features Algorithm as Coordinate
+    Descent in Hilbert Space, NIPS 2014. Algorithm 1; `alpha` is lambda in (8).
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, (2000, 2))
+    >>> y = np.sin(3 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(2000)
+    >>> model = srf.sparse_rf(X, y, alpha=0.003, n_components=2000, rng=0)
+    >>> model.info.converged, len(model.features) < 200
+    (True, True)
+    >>> bool(np.mean((model.predict(X) - y) ** 2) < 0.03)
+    True
+    """
+    return sparse_rf_path(
+        X, y, alphas=[check_real("alpha", alpha, 0, strict=True)], features=features, gamma=gamma, loss=loss,
+        n_components=n_components, batch_size=batch_size, exact=exact, fit_intercept=fit_intercept,
+        sample_weight=sample_weight, tol=tol, max_iter=max_iter, rng=rng, workers=workers, callback=callback,
+    )[0]  # fmt: skip
+
+
+def sparse_rf_path(
+    X, y, *, alphas=None, n_alphas=20, alpha_min_ratio=1e-3, features="gaussian", gamma=None, loss="squared",
+    n_components=10_000, batch_size=None, exact=False, fit_intercept=True, sample_weight=None, tol=1e-4, max_iter=None,
+    rng=None, workers=1, callback=None,
+):  # fmt: skip
+    """Models of `sparse_rf` for many penalties, largest first, each started from the one before, over one dictionary.
+
+    Parameters
+    ----------
+    X, y, features, gamma, loss, n_components, batch_size, exact, fit_intercept, sample_weight, tol, rng, workers, callback
+        As in `sparse_rf`.
+    alphas : sequence of float or None, default None
+        Penalties, > 0; used in descending order. None: n_alphas of them, in geometric steps from the smallest that
+        leaves no term in the model down to alpha_min_ratio times that.
+    n_alphas : int, default 20
+        At least 1.
+    alpha_min_ratio : float, default 1e-3
+        In (0, 1].
+    max_iter : int or None, default None
+        As in `sparse_rf`, for each penalty.
+
+    Returns
+    -------
+    list of SparseModel
+        One a penalty, `info.alpha` descending.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `sparse_rf`.
+
+    Warns
+    -----
+    ConvergenceWarning
+        As `sparse_rf`, for each penalty.
+
+    Notes
+    -----
+    The time of a fit for each penalty, less what a near starting point saves. Memory as `sparse_rf`, and the models.
+
+    References
+    ----------
+    As `sparse_rf`; Section 3.2 of the paper recommends the path.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> X = np.linspace(-3, 3, 300)[:, None]
+    >>> models = srf.sparse_rf_path(X, np.sin(2 * X.ravel()), n_alphas=5, n_components=500, rng=0)
+    >>> [len(model.features) for model in models][0], len(models)
+    (0, 5)
+    """
+    rows = as_rows(X, workers)
+    loss = LOSSES[check_choice("loss", loss, tuple(LOSSES))]
+    weight = check_sample_weight(sample_weight, rows.n_rows)
+    classes, targets = encode(y, loss, weight)
+    options = {
+        "fit_intercept": check_flag("fit_intercept", fit_intercept),
+        "tol": check_real("tol", tol, 0, strict=True),
+        "max_iter": None if max_iter is None else check_integer("max_iter", max_iter, 1),
+        "callback": check_callable("callback", callback),
+    }
+    exact = check_flag("exact", exact)
+    n_alphas = check_integer("n_alphas", n_alphas, 1)
+    alpha_min_ratio = check_real("alpha_min_ratio", alpha_min_ratio, 0, strict=True)
+    if alpha_min_ratio > 1:
+        raise ValueError(f"alpha_min_ratio must be at most 1, got {alpha_min_ratio}")
+    alphas = None if alphas is None else check_alphas(alphas)
+    dictionary = make_dictionary(
+        features, rows.X, n_components=n_components, batch_size=batch_size, gamma=gamma, rng=rng
+    )
+    with single_threaded_blas():
+        fits = [L1Fit(rows, dictionary, loss, target, weight, **options) for target in targets]
+        if alphas is None:
+            largest = max(fit.largest_gradient() for fit in fits) or 1.0
+            alphas = largest * np.geomspace(1.0, alpha_min_ratio, n_alphas)
+        models = [_fit_all(fits, dictionary, alpha, exact, loss, classes) for alpha in alphas]
+    for model in models:
+        _warn(model.info, options["tol"])
+    return models
+
+
+def _fit_all(fits, dictionary, alpha, exact, loss, classes):
+    for fit in fits:
+        fit.restart(alpha)
+        algorithm_1(fit, dictionary)
+        if exact:
+            exact_phase(fit, dictionary)
+    return model_of([fit.solution() for fit in fits], [fit.info() for fit in fits], loss, classes)
+
+
+def _warn(info, tol):
+    if info.converged:
+        return
+    warnings.warn(
+        f"alpha={info.alpha:.3g}: stopped after {info.n_iter} iterations with a duality gap of {info.dual_gap:.3g}, "
+        f"{info.dual_gap / info.objective[-1]:.2g} of the objective, above tol={tol:.2g}; "
+        f"raise max_iter (or tol, or alpha)",
+        ConvergenceWarning,
+        stacklevel=3,
+    )

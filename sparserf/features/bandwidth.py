@@ -1,0 +1,61 @@
+"""How wide a kernel should be, read off the data: distances between rows, on a sample of them."""
+
+import numpy as np
+
+from .._checks import check_real, is_sparse
+
+SAMPLE = 2000
+NEIGHBOURS = 50
+
+
+def check_gamma(gamma):
+    """None, "knn", or a positive float."""
+    if gamma is None or (isinstance(gamma, str) and gamma == "knn"):
+        return gamma
+    if isinstance(gamma, str):
+        raise ValueError(f"gamma must be None, 'knn' or a positive number, got {gamma!r}")
+    return check_real("gamma", gamma, 0, strict=True)
+
+
+def distance_scale(X, rule, metric, rng):
+    """Median distance between rows (rule None), or mean distance to the 50th nearest neighbour (rule "knn").
+
+    Distances between rows that are equal do not count. 1.0 where no two rows differ.
+    """
+    sample = np.sort(rng.choice(X.shape[0], min(SAMPLE, X.shape[0]), replace=False))
+    rows = X[sample]
+    # Scaled to the largest entry, so that no square overflows.
+    largest = float(np.abs(rows.data if is_sparse(rows) else rows).max(initial=0.0))
+    if largest == 0:
+        return 1.0
+    distance = _pairwise(rows.astype(np.float64) / largest, metric) * largest
+    if rule == "knn":
+        neighbour = min(NEIGHBOURS, len(sample) - 1)
+        each = np.partition(distance, neighbour, axis=1)[:, neighbour]  # the 0th is the row itself
+    else:
+        each = distance[np.triu_indices(len(sample), 1)]
+    each = each[each > 0]
+    if not len(each):
+        return 1.0
+    return float(each.mean() if rule == "knn" else np.median(each))
+
+
+def _pairwise(rows, metric):
+    if not is_sparse(rows):
+        from scipy.spatial.distance import cdist
+
+        return cdist(rows, rows, metric)
+    if metric == "euclidean":
+        square = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+        product = (rows @ rows.T).toarray()
+        return np.sqrt(np.maximum(square[:, None] + square - 2 * product, 0.0))
+    return np.array([_cityblock(rows, i) for i in range(rows.shape[0])])
+
+
+def _cityblock(rows, i):
+    """L1 distances from row i of a CSR matrix: |a - b| = |a| + |b| - 2 min(|a|, |b|) where the signs agree."""
+    a = rows[[i]].toarray().ravel()
+    size = np.abs(rows.data)
+    shared = np.where(rows.data * a[rows.indices] > 0, np.minimum(size, np.abs(a[rows.indices])), 0.0)
+    total = np.concatenate([[0.0], np.cumsum(size - 2 * shared)])
+    return np.maximum(np.abs(a).sum() + np.diff(total[rows.indptr]), 0.0)

@@ -1,0 +1,126 @@
+"""The dictionary that an algorithm searches: batches of draws, each of which can be drawn again without the others."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._checks import check_choice, check_integer
+from .feature_set import FeatureSet
+from .fourier import Fourier
+from .linear import Linear
+from .neurons import RandomNeurons
+from .perceptron import Perceptron
+
+# Numbers in the weights of a default batch: 64 MB as float64.
+BATCH_WEIGHTS = 2**23
+
+
+@dataclass(frozen=True)
+class RandomDictionary:
+    """n_components features of the random maps, in equal shares, after all features of the maps that are finite."""
+
+    maps: tuple
+    n_components: int
+    batch_size: int
+    n_features_in: int
+    seed: np.random.SeedSequence
+
+    def __len__(self):
+        return self.n_components + len(self._finite)
+
+    @property
+    def n_batches(self):
+        return max(1, -(-self.n_components // self.batch_size))
+
+    @property
+    def starts(self):
+        """Index in the dictionary of the first feature of each batch, and the end."""
+        ends = np.minimum(np.arange(1, self.n_batches + 1) * self.batch_size, self.n_components) + len(self._finite)
+        return np.concatenate([[0], ends])
+
+    @property
+    def _finite(self):
+        """The features of the maps that have only so many, as one FeatureSet."""
+        features = FeatureSet((), self.n_features_in)
+        for map_ in self.maps:
+            if isinstance(map_, Linear):
+                features = features.concat(map_.draw(None, self.n_features_in))
+        return features
+
+    def batch(self, k):
+        """The features of batch k, from a random stream of its own; the finite maps come with batch 0."""
+        features = self._finite if k == 0 else FeatureSet((), self.n_features_in)
+        random = [map_ for map_ in self.maps if not isinstance(map_, Linear)]
+        size = min(self.batch_size, self.n_components - k * self.batch_size)
+        state = np.random.SeedSequence(self.seed.entropy, spawn_key=(*self.seed.spawn_key, k))
+        rng = np.random.default_rng(state)
+        for i, map_ in enumerate(random):
+            share = size * (i + 1) // len(random) - size * i // len(random)
+            features = features.concat(map_.draw(share, self.n_features_in, rng))
+        return features
+
+
+@dataclass(frozen=True)
+class FixedDictionary:
+    """A FeatureSet, in batches."""
+
+    features: FeatureSet
+    batch_size: int
+
+    def __len__(self):
+        return len(self.features)
+
+    @property
+    def n_batches(self):
+        return -(-len(self) // self.batch_size)
+
+    @property
+    def starts(self):
+        return np.minimum(np.arange(self.n_batches + 1) * self.batch_size, len(self))
+
+    def batch(self, k):
+        return self.features.take(np.arange(self.starts[k], self.starts[k + 1]))
+
+
+def make_dictionary(features, X, *, n_components, batch_size, gamma, rng):
+    """The dictionary of a `features` argument: a kernel's name, a map, a sequence of maps, or a FeatureSet."""
+    n_features_in = X.shape[1]
+    if batch_size is None:
+        batch_size = max(64, min(1000, BATCH_WEIGHTS // n_features_in))
+    batch_size = check_integer("batch_size", batch_size, 1)
+    if isinstance(features, FeatureSet):
+        _check_fixed(features, n_features_in, gamma)
+        return FixedDictionary(features, batch_size)
+    n_components = check_integer("n_components", n_components, 1)
+    maps = _maps(features, gamma)
+    if all(isinstance(map_, Linear) for map_ in maps):
+        n_components = 0
+    rng = np.random.default_rng(rng)
+    maps = tuple(map_.resolve(X, rng) for map_ in maps)
+    seed = np.random.SeedSequence(rng.integers(0, 2**63, 2).tolist())
+    return RandomDictionary(maps, n_components, batch_size, n_features_in, seed)
+
+
+def _check_fixed(features, n_features_in, gamma):
+    if gamma is not None:
+        raise ValueError(f"gamma must be None where features is a FeatureSet, got {gamma!r}")
+    if len(features) == 0:
+        raise ValueError("features must hold at least one feature, got an empty FeatureSet")
+    if features.n_features_in != n_features_in:
+        raise ValueError(f"features must have the {n_features_in} inputs of X, got {features.n_features_in}")
+
+
+def _maps(features, gamma):
+    if isinstance(features, str):
+        check_choice("features", features, ("gaussian", "laplacian", "cauchy", "matern12", "matern32", "matern52", "perceptron"))
+        if features != "perceptron":
+            return (Fourier(features, gamma),)
+        if gamma is not None:
+            raise ValueError(f"gamma must be None where features is 'perceptron', got {gamma!r}")
+        return (Perceptron(),)
+    maps = tuple(features) if isinstance(features, (list, tuple)) else (features,)
+    if not maps or not all(isinstance(map_, (Fourier, Perceptron, RandomNeurons, Linear)) for map_ in maps):
+        raise TypeError(f"features must be a kernel's name, a map, a sequence of maps or a FeatureSet, got {features!r}")
+    if gamma is not None:
+        raise ValueError(f"gamma must be given to the map where features is one, got gamma={gamma!r}")
+    return maps

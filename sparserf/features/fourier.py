@@ -1,0 +1,100 @@
+"""Random Fourier features of shift-invariant kernels (Rahimi & Recht 2007)."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .._checks import check_choice, check_integer
+from .bandwidth import check_gamma, distance_scale
+from .feature_set import FeatureBlock, FeatureSet
+
+MATERN = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
+KERNELS = ("gaussian", "laplacian", "cauchy", *MATERN)
+
+
+@dataclass(frozen=True)
+class Fourier:
+    r"""Random Fourier features, ``phi(x) = sqrt(2) cos(w'x + b)`` with b uniform on [0, 2 pi].
+
+    E[phi(x) phi(z)] is the kernel, with D = x - z:
+
+    ============ ================================================= ==========================================
+    kernel       k(x, z)                                           w
+    ============ ================================================= ==========================================
+    gaussian     exp(-gamma \|D\|_2^2)                             normal, variance 2 gamma
+    laplacian    exp(-gamma \|D\|_1)                               Cauchy, scale gamma
+    cauchy       prod_j 1 / (1 + gamma D_j^2)                      Laplace, scale sqrt(gamma)
+    matern12     exp(-r), r = sqrt(2 gamma) \|D\|_2                normal, divided by the root of a chi-square
+    matern32     (1 + sqrt(3) r) exp(-sqrt(3) r)                   the same, 3 degrees of freedom
+    matern52     (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r)       the same, 5 degrees of freedom
+    ============ ================================================= ==========================================
+
+    Parameters
+    ----------
+    kernel : str, default "gaussian"
+        A name of the table.
+    gamma : float, None or "knn", default None
+        Inverse width, > 0. None: 1/(2 s^2) with s the median distance between the training rows, on at most 2,000 of
+        them (laplacian: 1/s, s the median L1 distance). "knn": the same with s the mean distance to the 50th nearest
+        neighbour, the rule of Shahrampour & Tarokh (2018).
+
+    Raises
+    ------
+    ValueError, TypeError
+        Another kernel; gamma not positive and finite.
+
+    Notes
+    -----
+    Every phi lies in [-sqrt(2), sqrt(2)]. A phase w'x + b that overflows counts as 0, its mean.
+
+    References
+    ----------
+    A. Rahimi, B. Recht, Random Features for Large-Scale Kernel Machines, NIPS 2007.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> x, z = np.zeros((1, 2)), np.ones((1, 2))
+    >>> features = srf.Fourier("gaussian", gamma=0.25).draw(100_000, 2, rng=0)
+    >>> k = (features.transform(x) * features.transform(z)).mean()
+    >>> bool(abs(k - np.exp(-0.25 * 2)) < 0.01)
+    True
+    """
+
+    kernel: str = "gaussian"
+    gamma: float | str | None = None
+
+    def __post_init__(self):
+        check_choice("kernel", self.kernel, KERNELS)
+        object.__setattr__(self, "gamma", check_gamma(self.gamma))
+
+    def resolve(self, X, rng):
+        """This map with gamma read off X where it is a rule."""
+        if isinstance(self.gamma, float):
+            return self
+        if self.kernel == "laplacian":
+            return replace(self, gamma=1.0 / distance_scale(X, self.gamma, "cityblock", rng))
+        scale = np.clip(distance_scale(X, self.gamma, "euclidean", rng), 1e-150, 1e150)
+        return replace(self, gamma=float(0.5 / scale**2))
+
+    def draw(self, n_components, n_features, rng=None):
+        """A FeatureSet of n_components features of n_features inputs; `rng` is a seed or a Generator."""
+        if not isinstance(self.gamma, float):
+            raise ValueError(f"gamma must be a number to draw without data, got {self.gamma!r}")
+        n_components = check_integer("n_components", n_components, 0)
+        shape = n_components, check_integer("n_features", n_features, 1)
+        rng = np.random.default_rng(rng)
+        w = self._frequencies(rng, shape)
+        offset = rng.uniform(0.0, 2 * np.pi, n_components)
+        return FeatureSet([FeatureBlock("cos", float(np.sqrt(2)), w, offset)], n_features)
+
+    def _frequencies(self, rng, shape):
+        if self.kernel == "laplacian":
+            return rng.standard_cauchy(shape) * self.gamma
+        if self.kernel == "cauchy":
+            return rng.laplace(0.0, np.sqrt(self.gamma), shape)
+        w = rng.normal(0.0, np.sqrt(2 * self.gamma), shape)
+        if self.kernel in MATERN:  # a multivariate Student t is a normal over the root of a chi-square
+            freedom = 2 * MATERN[self.kernel]
+            w *= np.sqrt(freedom / rng.chisquare(freedom, (shape[0], 1)))
+        return w

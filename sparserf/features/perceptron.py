@@ -1,0 +1,81 @@
+"""Random perceptrons (Lin & Li 2008)."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .._checks import check_integer, check_real, is_sparse
+from .feature_set import FeatureBlock, FeatureSet
+
+
+@dataclass(frozen=True, eq=False)
+class Perceptron:
+    r"""Random perceptrons, ``phi(x) = sign(t'(x - center) - a)``, t uniform on the sphere, a on [-radius, radius].
+
+    Within the ball of that radius, E[phi(x) phi(z)] = 1 - c_d \|x - z\| / radius with
+    c_d = Gamma(d/2) / (sqrt(pi) Gamma((d+1)/2)): the perceptron kernel. sign(0) = +1.
+
+    Parameters
+    ----------
+    radius : float or None, default None
+        > 0. None: the largest distance of a training row to the mean of them all.
+    center : array of shape (n_features,) or None, default None
+        None: the mean of the training rows where radius is None too, else the origin.
+
+    Raises
+    ------
+    ValueError, TypeError
+        radius not positive and finite.
+
+    References
+    ----------
+    H.-T. Lin, L. Li, Support Vector Machinery for Infinite Ensemble Learning, JMLR 9, 2008.
+
+    Examples
+    --------
+    >>> import sparserf as srf
+    >>> features = srf.Perceptron(radius=2.0).draw(50, 3, rng=0)
+    >>> sorted(set(features.transform([[0.1, 0.2, 0.3]]).ravel()))
+    [np.float64(-1.0), np.float64(1.0)]
+    """
+
+    radius: float | None = None
+    center: np.ndarray | None = None
+
+    def __post_init__(self):
+        if self.radius is not None:
+            object.__setattr__(self, "radius", check_real("radius", self.radius, 0, strict=True))
+
+    def resolve(self, X, rng):
+        """This map with radius and center read off X where they are None."""
+        if self.radius is not None:
+            return self
+        center = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel() if self.center is None else self.center
+        square = np.zeros(X.shape[0])
+        for rows in (slice(i, i + 4096) for i in range(0, X.shape[0], 4096)):
+            square[rows] = _square_distances(X[rows], center)
+        radius = float(np.sqrt(square.max()))
+        return replace(self, radius=radius if np.isfinite(radius) and radius > 0 else 1.0, center=center)
+
+    def draw(self, n_components, n_features, rng=None):
+        """A FeatureSet of n_components features of n_features inputs; `rng` is a seed or a Generator."""
+        if self.radius is None:
+            raise ValueError("radius must be a number to draw without data, got None")
+        n_components = check_integer("n_components", n_components, 0)
+        n_features = check_integer("n_features", n_features, 1)
+        center = np.zeros(n_features) if self.center is None else np.asarray(self.center, np.float64)
+        if center.shape != (n_features,):
+            raise ValueError(f"center must have shape ({n_features},), got {center.shape}")
+        rng = np.random.default_rng(rng)
+        t = rng.standard_normal((n_components, n_features))
+        t /= np.linalg.norm(t, axis=1, keepdims=True)
+        a = rng.uniform(-self.radius, self.radius, n_components)
+        return FeatureSet([FeatureBlock("sign", 1.0, t, -(t @ center) - a)], n_features)
+
+
+def _square_distances(rows, center):
+    with np.errstate(over="ignore"):
+        if not is_sparse(rows):
+            return ((rows - center) ** 2).sum(axis=1)
+        norms = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+        return np.maximum(norms - 2 * (rows @ center) + center @ center, 0.0)

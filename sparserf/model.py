@@ -1,0 +1,225 @@
+"""SparseModel: what every algorithm returns, f(x) = intercept + sum_j coef_j phi_j(x) over the selected features."""
+
+from dataclasses import asdict, dataclass, fields
+
+import numpy as np
+
+from . import _npz
+from ._core.features import ACTIVATIONS
+from .features import FeatureBlock, FeatureSet
+from .losses import LOSSES, sigmoid
+from .rows import as_rows
+
+
+class ConvergenceWarning(UserWarning):
+    """A fit stopped before it reached its tolerance; the message names the gap, the tolerance and what to change."""
+
+
+@dataclass(frozen=True)
+class FitInfo:
+    """How a fit went.
+
+    Attributes
+    ----------
+    n_iter : int
+        Iterations of the algorithm (for `sparse_rf`: batches, and sweeps where exact).
+    converged : bool
+        Whether the tolerance was reached.
+    objective : tuple of float
+        The objective after each iteration, never rising. One-vs-rest: the sum over the classes.
+    dual_gap : float
+        Bound on the distance of the objective to the optimum of the problem that was solved last. One-vs-rest: the sum.
+    n_drawn : int
+        Features that were looked at.
+    n_nonzero : int
+        Features in the model.
+    alpha : float
+        The penalty.
+    """
+
+    n_iter: int
+    converged: bool
+    objective: tuple
+    dual_gap: float
+    n_drawn: int
+    n_nonzero: int
+    alpha: float
+
+
+@dataclass(frozen=True, eq=False)
+class SparseModel:
+    """A sparse expansion in selected features. Made by the algorithms and by `load`; immutable, picklable.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_terms,), or (n_classes, n_terms) for more than two classes
+    intercept : float, or ndarray of shape (n_classes,)
+    support : int64 ndarray of shape (n_terms,)
+        Index of each term in the dictionary that it was selected from, ascending.
+    features : FeatureSet
+        The selected features alone: predicting costs O(n_terms) a row, whatever the size of the dictionary.
+    n_features_in : int
+    loss : {"squared", "squared_hinge", "logistic"}
+    classes : None, or ndarray of shape (n_classes,)
+        Sorted labels of a classifier.
+    info : FitInfo
+    """
+
+    coef: np.ndarray
+    intercept: float | np.ndarray
+    support: np.ndarray
+    features: FeatureSet
+    loss: str
+    classes: np.ndarray | None
+    info: FitInfo
+
+    def __post_init__(self):
+        for array in (self.coef, self.intercept, self.support, self.classes):
+            if isinstance(array, np.ndarray):
+                array.flags.writeable = False
+
+    def __repr__(self):
+        kind = "regression" if self.classes is None else f"{len(self.classes)} classes"
+        return f"SparseModel({kind}, {len(self.features)} terms, {self.n_features_in} inputs, loss={self.loss!r})"
+
+    @property
+    def n_features_in(self):
+        return self.features.n_features_in
+
+    def decision_function(self, X, workers=1):
+        """f(x): shape (n_samples,), or (n_samples, n_classes) for more than two classes.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features_in)
+        workers : int, default 1
+            Threads; -1 for all cores. The result does not depend on it.
+
+        Returns
+        -------
+        ndarray
+            float32 for float32 X, float64 for all else.
+        """
+        rows = as_rows(X, workers, n_features=self.n_features_in)
+        f = rows.apply(self.features, self.coef)
+        f += self.intercept if self.coef.ndim == 1 else self.intercept[:, None]
+        return f.T.astype(rows.dtype, copy=False)
+
+    def predict(self, X, workers=1):
+        """Regression values, or class labels. Parameters as in `decision_function`."""
+        f = self.decision_function(X, workers)
+        if self.classes is None:
+            return f
+        return self.classes[(f > 0).astype(np.intp) if f.ndim == 1 else f.argmax(axis=1)]
+
+    def predict_proba(self, X, workers=1):
+        """Probability of each class, shape (n_samples, n_classes); with the logistic loss only.
+
+        More than two classes: the one-vs-rest probabilities, scaled to sum to 1.
+        """
+        if self.loss != "logistic":
+            raise ValueError(f"predict_proba needs loss='logistic', this model has loss={self.loss!r}")
+        p = sigmoid(self.decision_function(X, workers))
+        if p.ndim == 1:
+            return np.column_stack([1 - p, p])
+        total = p.sum(axis=1, keepdims=True)
+        return np.where(total > 0, p / np.where(total > 0, total, 1), 1 / len(self.classes))
+
+    def input_usage(self):
+        """Share of the selected features that use each input, shape (n_features_in,)."""
+        return self.features.input_usage()
+
+    def save(self, path):
+        """Write the model to an uncompressed .npz file; `load` reads it back to the same predictions, bit for bit."""
+        arrays = {"coef": self.coef, "intercept": np.asarray(self.intercept, np.float64), "support": self.support}
+        if self.classes is not None:
+            arrays["classes"] = self.classes
+        for i, block in enumerate(self.features.blocks):
+            arrays |= {f"weights_{i}": block.weights, f"offset_{i}": block.offset}
+            if block.inputs is not None:
+                arrays[f"inputs_{i}"] = block.inputs
+        blocks = [{"activation": block.activation, "scale": block.scale} for block in self.features.blocks]
+        meta = {"loss": self.loss, "n_features_in": self.n_features_in, "blocks": blocks, "info": asdict(self.info)}
+        _npz.write(path, meta, arrays)
+
+
+def load(path):
+    """Read a model that `SparseModel.save` wrote.
+
+    The file is not trusted: no pickle, no code, no allocation beyond its own size.
+
+    Raises
+    ------
+    ValueError
+        Anything but a whole, consistent model file.
+    OSError
+        There is no such file, or it may not be read.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf, tempfile, pathlib
+    >>> X = np.linspace(-3, 3, 200)[:, None]
+    >>> model = srf.sparse_rf(X, np.sin(2 * X.ravel()), alpha=0.01, n_components=500, rng=0)
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.npz"
+    >>> model.save(path)
+    >>> bool((srf.load(path).predict(X) == model.predict(X)).all())
+    True
+    """
+    meta, arrays = _npz.read(path)
+    try:
+        return _model(meta, arrays)
+    except (KeyError, TypeError, AttributeError, OverflowError, ValueError) as error:
+        raise ValueError(f"{path} is not a whole model: {type(error).__name__}: {error}") from None
+
+
+def _model(meta, arrays):
+    d, n_blocks = meta["n_features_in"], len(meta["blocks"])
+    _require(isinstance(d, int) and 0 < d < 2**62, "n_features_in")
+    _require(meta["loss"] in LOSSES, "loss")
+    blocks = [_block(meta["blocks"][i], arrays, i, d) for i in range(n_blocks)]
+    features = FeatureSet(blocks, d)
+    classes, coef, intercept = arrays.get("classes"), _floats(arrays, "coef"), _floats(arrays, "intercept")
+    outputs = () if classes is None or len(classes) == 2 else (len(classes),)
+    _require((classes is not None) == LOSSES[meta["loss"]].is_classifier, "classes")
+    _require(classes is None or (classes.ndim == 1 and len(classes) >= 2), "classes")
+    _require(coef.shape == (*outputs, len(features)) and intercept.shape == outputs, "coef and intercept")
+    support = arrays["support"]
+    _require(support.shape == (len(features),) and support.dtype == np.int64, "support")
+    known = {"coef", "intercept", "support", "classes"} | {f"{a}_{i}" for a in _PARTS for i in range(n_blocks)}
+    _require(set(arrays) <= known, "members")
+    return SparseModel(coef, intercept if outputs else float(intercept), support, features, meta["loss"], classes,
+                       _info(meta["info"]))  # fmt: skip
+
+
+_PARTS = ("weights", "offset", "inputs")
+
+
+def _block(meta, arrays, i, d):
+    weights, offset, inputs = _floats(arrays, f"weights_{i}"), _floats(arrays, f"offset_{i}"), arrays.get(f"inputs_{i}")
+    _require(meta["activation"] in ACTIVATIONS and isinstance(meta["scale"], float), "activation and scale")
+    _require(np.isfinite(meta["scale"]) and offset.ndim == 1 and len(offset) > 0, "scale and offset")
+    if inputs is None:
+        _require(weights.shape == (len(offset), d), "weights")
+    else:
+        _require(inputs.dtype == np.int32 and inputs.ndim == 2 and inputs.shape == weights.shape, "inputs")
+        _require(len(inputs) == len(offset) and inputs.size > 0 and inputs.min() >= 0 and inputs.max() < d, "inputs")
+    return FeatureBlock(meta["activation"], meta["scale"], weights, offset, inputs)
+
+
+def _floats(arrays, name):
+    array = arrays[name]
+    _require(array.dtype == np.float64 and bool(np.isfinite(array).all()), name)
+    return array
+
+
+def _info(meta):
+    _require(set(meta) == {field.name for field in fields(FitInfo)}, "info")
+    _require(all(type(meta[n]) is int for n in ("n_iter", "n_drawn", "n_nonzero")), "info")
+    _require(all(isinstance(x, (int, float)) for x in (meta["dual_gap"], meta["alpha"], *meta["objective"])), "info")
+    _require(isinstance(meta["converged"], bool), "info")
+    return FitInfo(**{**meta, "objective": tuple(meta["objective"])})
+
+
+def _require(condition, what):
+    if not condition:
+        raise ValueError(f"{what} is missing or inconsistent")
