@@ -19,26 +19,44 @@ def check_workers(workers):
     return workers
 
 
-def ordered_map(function, items, workers):
-    """Yield function(item) in the order of items, computed on `workers` threads, a few items ahead of the reader.
+class Workers:
+    """A number of threads that answers `map`. Threads live while it is entered, or for one map; none outlives the call.
 
-    The order is what makes sums over blocks the same bits for any number of workers.
+    >>> with Workers(2) as workers:
+    ...     list(workers.map(abs, [-2, -1]))
+    [2, 1]
     """
-    if workers == 1 or len(items) < 2:
-        yield from map(function, items)
-        return
-    with ThreadPoolExecutor(workers) as pool:
-        pending = deque()
-        try:
+
+    def __init__(self, n):
+        self._n, self._pool = n, None
+
+    def __enter__(self):
+        self._pool = ThreadPoolExecutor(self._n) if self._n > 1 else None
+        return self
+
+    def __exit__(self, *error):
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+
+    def map(self, function, items):
+        """Yield function(item) in the order of items, a few ahead of the reader.
+
+        The order is what makes sums over blocks the same bits for any number of workers.
+        """
+        if self._n == 1 or len(items) < 2:
+            yield from map(function, items)
+        elif self._pool is None:
+            with Workers(self._n) as workers:
+                yield from workers.map(function, items)
+        else:
+            pending = deque()
             for item in items:
-                pending.append(pool.submit(function, item))
-                if len(pending) > 2 * workers:
+                pending.append(self._pool.submit(function, item))
+                if len(pending) > 2 * self._n:
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()
-        finally:
-            for future in pending:
-                future.cancel()
 
 
 class _SingleThreadedBlas:
@@ -69,6 +87,7 @@ class _SingleThreadedBlas:
 
     def _find_blas(self):
         if self._controller is None:  # looks through the loaded libraries: milliseconds, once
+            import scipy.linalg  # noqa: F401  its BLAS is not numpy's, and must be there to be found
             from threadpoolctl import ThreadpoolController
 
             self._controller = ThreadpoolController()

@@ -88,10 +88,11 @@ class L1Fit:
         entering = np.empty(max(FEWEST_ENTER, len(A)), np.intp)
         entering = draws.index[np.sort(entering[: top_k(g, problem.alpha, entering)])]
         draws.enter(A, entering)
-        # Loosely while the set still grows: the next violators will move the solution anyway.
-        accuracy = max(0.3 * target, 0.1 * self._gap) if len(entering) else 0.3 * target
-        A.w, A.b, A.f, gap = solve(problem, A, A.w, A.b, A.f, accuracy)
+        # One step while the set still grows: the next violators will move the solution anyway.
+        accuracy, steps = 0.3 * target, 1 if len(entering) else 100
+        A.w, A.b, A.f, gap = solve(problem, A, A.w, A.b, A.f, accuracy, steps)
         stalled = len(entering) == 0 and gap > accuracy
+        A.prune()
         self.stopped = self.stopped or stalled or self._n_rounds >= self._max_iter
         return False
 

@@ -213,7 +213,7 @@ def sparse_rf_path(
     dictionary = make_dictionary(
         features, rows.X, n_components=n_components, batch_size=batch_size, gamma=gamma, rng=rng
     )
-    with single_threaded_blas():
+    with single_threaded_blas(), rows:
         fits = [L1Fit(rows, dictionary, loss, target, weight, **options) for target in targets]
         if alphas is None:
             largest = max(fit.largest_gradient() for fit in fits) or 1.0

@@ -10,8 +10,9 @@ import numpy as np
 
 from .._core.descent import descend, largest_violation
 
-# Passes of coordinate descent between two Newton steps on the support.
-EPOCHS = 5
+# Passes of coordinate descent between two Newton steps on the support, and the lengths of step that are tried.
+EPOCHS = 20
+STEPS = 0.5 ** np.arange(7)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +76,8 @@ def solve(problem, phi, w, b, f, tol, max_iter=100):
         if gap <= tol:
             break
         H, slope_b = _quadratic_model(problem, phi, z)
-        # The gap shrinks with the violation.
-        accuracy = 0.3 * tol / gap * largest_violation(w, g, problem.alpha)
+        # The gap shrinks with the violation; a model that is wrong by more than that is not worth solving further.
+        accuracy = max(0.3 * tol / gap, 0.1) * largest_violation(w, g, problem.alpha)
         d = minimize(H, g, w, problem.alpha, accuracy) - w
         step = _line_search(problem, phi, (w, b, f), d, slope_b @ d, g)
         if step is None:
@@ -124,23 +125,41 @@ def minimize(H, g, w, alpha, tol, max_rounds=200):
 
 
 def _newton_on_support(H, x, v, alpha):
-    """Towards the minimum with the signs of x kept, up to the first coordinate that reaches zero; in place."""
+    """Towards the minimum with the signs of x kept, in place.
+
+    The whole step if it keeps them; else the best of some shorter ones, a coordinate that would change its sign set to
+    zero. One of them ends at the first such zero, up to where the penalty is linear: that one is sure to descend.
+    """
     S = np.flatnonzero(x)
-    if len(S) == 0:
-        return
-    H_S = H[np.ix_(S, S)]
-    H_S.flat[:: len(S) + 1] += 1e-14 * H_S.diagonal().max()
-    try:
-        d = np.linalg.solve(H_S, -(v[S] + alpha * np.sign(x[S])))
-    except np.linalg.LinAlgError:
+    slope = v[S] + alpha * np.sign(x[S])
+    d = _solve_positive(H[np.ix_(S, S)], -slope)
+    if d is None:
         return
     crossing = x[S] * (x[S] + d) < 0
-    t = np.where(crossing, -x[S] / np.where(crossing, d, 1.0), 1.0)
-    first = np.argmin(t)
-    change = t[first] * d
-    if not np.all(np.isfinite(change)) or change @ (v[S] + alpha * np.sign(x[S])) >= 0:
-        return
-    x[S] += change
-    if crossing[first]:
-        x[S[first]] = 0.0
-    v += change @ H[S]
+    first = np.min(-x[S][crossing] / d[crossing], initial=1.0)
+    best, best_value, best_v = None, 0.0, None
+    for t in (*STEPS, first) if crossing.any() else (1.0,):
+        step = np.where(x[S] * (x[S] + t * d) > 0, t * d, -x[S])
+        change = step @ H[S]
+        value = step @ slope + 0.5 * step @ change[S]  # signs are kept, so that the penalty is linear
+        if value < best_value:
+            best, best_value, best_v = step, value, change
+    if best is not None:
+        x[S] = np.where(best == -x[S], 0.0, x[S] + best)
+        v += best_v
+
+
+def _solve_positive(H, g):
+    """H^-1 g for a positive semidefinite H, with the least ridge that makes it definite; None if none does."""
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+    for ridge in (1e-14, 1e-11, 1e-8):
+        damped = H.copy()
+        damped.flat[:: len(H) + 1] += ridge * H.diagonal().max(initial=0.0)
+        try:
+            d = cho_solve(cho_factor(damped, overwrite_a=True, check_finite=False), g, check_finite=False)
+        except (LinAlgError, ValueError):
+            continue
+        if np.isfinite(d).all():
+            return d
+    return None
