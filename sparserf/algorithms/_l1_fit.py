@@ -6,7 +6,7 @@ import numpy as np
 
 from .._core.search import top_k
 from ..model import FitInfo
-from ..solvers.lasso import L1Problem, solve
+from ..solvers.lasso import ROUNDING, L1Problem, solve
 from ._working_set import WorkingSet
 
 # How many violators enter the working set at once: as many as it has terms, but at least these.
@@ -61,7 +61,8 @@ class L1Fit:
     def largest_gradient(self):
         """max_h |g_h| over the whole dictionary: at w = 0, the smallest alpha that keeps w there."""
         v = self._problem.dual_point(self.A.f + self.A.b)
-        return self._scale * max(np.abs(self.draw(k).correlate(v)).max() for k in range(self._dictionary.n_batches))
+        batches = range(self._dictionary.n_batches)
+        return self._scale * float(np.abs(Draws(self._rows, self._dictionary, batches).correlate(v)).max())
 
     def minimise_over(self, draws):
         """Solve the problem over A and the draws, to the tolerance."""
@@ -79,7 +80,8 @@ class L1Fit:
         g = np.abs(draws.correlate(v))
         largest = max(g.max(initial=0.0), np.abs(A.correlate(v)).max(initial=0.0))
         self._gap = problem.dual_gap(z, A.w, largest)
-        target = self._tol * problem.objective(z, A.w)
+        start = problem.objective(z, A.w)
+        target = self._tol * start
         self._reached = self._gap <= target
         if self._reached:
             return True
@@ -90,8 +92,8 @@ class L1Fit:
         draws.enter(A, entering)
         # One step while the set still grows: the next violators will move the solution anyway.
         accuracy, steps = 0.3 * target, 1 if len(entering) else 100
-        A.w, A.b, A.f, gap = solve(problem, A, A.w, A.b, A.f, accuracy, steps)
-        stalled = len(entering) == 0 and gap > accuracy
+        A.w, A.b, A.f = solve(problem, A, A.w, A.b, A.f, accuracy, steps)
+        stalled = problem.objective(A.f + A.b, A.w) >= start * (1 - ROUNDING)
         A.prune()
         self.stopped = self.stopped or stalled or self._n_rounds >= self._max_iter
         return False

@@ -9,10 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._core.descent import descend, largest_violation
+from .._core.search import top_k
 
-# Passes of coordinate descent between two Newton steps on the support, and the lengths of step that are tried.
-EPOCHS = 20
+# Passes of coordinate descent before feature-sign search takes over.
+EPOCHS = 10
+# Coordinates that enter in a step of feature-sign search, and the lengths of step that are tried.
+ENTER = 5
 STEPS = 0.5 ** np.arange(7)
+# How often feature-sign search may fail to descend, and coordinate descent help it on.
+PATIENCE = 20
+# A fall of the objective below this share of it is rounding.
+ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +73,8 @@ class L1Problem:
 def solve(problem, phi, w, b, f, tol, max_iter=100):
     """Prox-Newton from (w, b, f = Phi w) until the duality gap over phi is at most tol.
 
-    phi answers correlate(v), apply(c) and curvature(h) = (Phi' diag(h) Phi, Phi' h). Returns (w, b, f, gap); the
-    objective never rises. A gap above tol means that no step lowers the objective any more in floating point.
+    phi answers correlate(v), apply(c) and curvature(h) = (Phi' diag(h) Phi, Phi' h). Returns (w, b, f); the objective
+    never rises. Ends above tol where no step lowers the objective any more in floating point.
     """
     for _ in range(max_iter):
         z = f + b
@@ -83,7 +90,7 @@ def solve(problem, phi, w, b, f, tol, max_iter=100):
         if step is None:
             break
         w, b, f = step
-    return w, b, f, gap
+    return w, b, f
 
 
 def _quadratic_model(problem, phi, z):
@@ -110,43 +117,67 @@ def _line_search(problem, phi, point, d, d_b, g):
     return None
 
 
-def minimize(H, g, w, alpha, tol, max_rounds=200):
+def minimize(H, g, w, alpha, tol):
     """argmin over x of (1/2) (x-w)'H(x-w) + g'(x-w) + alpha |x|_1, to violations of at most tol.
 
-    Coordinate descent finds the support; on a support that stands still, Newton's step solves for it at once.
+    Coordinate descent, which needs a few passes where the features differ enough; where it has not converged by then,
+    feature-sign search from the same start, which takes any H that is positive semidefinite.
     """
     x, v = w.copy(), g.copy()
-    for _ in range(max_rounds):
-        if largest_violation(x, v, alpha) <= tol:
-            break
-        descend(H, x, v, alpha, EPOCHS)
-        _newton_on_support(H, x, v, alpha)
+    descend(H, x, v, alpha, EPOCHS)
+    if largest_violation(x, v, alpha) <= tol:
+        return x
+    x, v = w.copy(), g.copy()
+    patience = PATIENCE
+    while largest_violation(x, v, alpha) > tol and patience > 0:
+        if not _feature_sign_step(H, x, v, alpha, 0.5 * tol):  # rounding is all that it sees: passes still descend
+            descend(H, x, v, alpha, EPOCHS)
+            patience -= 1
     return x
 
 
-def _newton_on_support(H, x, v, alpha):
-    """Towards the minimum with the signs of x kept, in place.
+def _feature_sign_step(H, x, v, alpha, tol):
+    """One step of feature-sign search (Lee, Battle, Raina & Ng 2006) in place; returns whether the objective fell.
 
-    The whole step if it keeps them; else the best of some shorter ones, a coordinate that would change its sign set to
-    zero. One of them ends at the first such zero, up to where the penalty is linear: that one is sure to descend.
+    The worst violators among the zeros get the sign in which they descend. With all signs fixed the penalty is linear
+    and the minimum a linear system. The step goes there if it keeps the signs; else the best of some shorter ones is
+    taken, a coordinate that would change its sign set to zero. The last of them ends at the first such zero, so that
+    it is sure to descend.
     """
-    S = np.flatnonzero(x)
-    slope = v[S] + alpha * np.sign(x[S])
-    d = _solve_positive(H[np.ix_(S, S)], -slope)
-    if d is None:
-        return
-    crossing = x[S] * (x[S] + d) < 0
-    first = np.min(-x[S][crossing] / d[crossing], initial=1.0)
-    best, best_value, best_v = None, 0.0, None
-    for t in (*STEPS, first) if crossing.any() else (1.0,):
-        step = np.where(x[S] * (x[S] + t * d) > 0, t * d, -x[S])
-        change = step @ H[S]
-        value = step @ slope + 0.5 * step @ change[S]  # signs are kept, so that the penalty is linear
+    for n_enter in (ENTER, 1, 0):  # one alone keeps its sign where the others stand at their minimum; else none enters
+        sign = _with_violators(x, v, alpha + tol, n_enter)
+        A = np.flatnonzero(sign)
+        slope = v[A] + alpha * sign[A]
+        d = _solve_positive(H[np.ix_(A, A)], -slope)
+        if d is None:
+            return False
+        if np.all((x[A] != 0) | (d * sign[A] > 0)):
+            break
+    x_A = x[A]
+    crossing = (x_A != 0) & (x_A * (x_A + d) < 0)
+    lengths = (*STEPS, np.min(-x_A[crossing] / d[crossing])) if crossing.any() else (1.0,)
+    best, best_value = None, -ROUNDING * alpha * np.abs(x_A).sum()
+    for t in lengths:
+        step = np.where((x_A == 0) | (x_A * (x_A + t * d) > 0), t * d, -x_A)
+        change = step @ H[A]
+        value = step @ slope + 0.5 * step @ change[A]
         if value < best_value:
-            best, best_value, best_v = step, value, change
-    if best is not None:
-        x[S] = np.where(best == -x[S], 0.0, x[S] + best)
-        v += best_v
+            best_value, best = value, (step, change)
+    if best is None:
+        return False
+    step, change = best
+    x[A] = np.where(step == -x_A, 0.0, x_A + step)
+    v += change
+    return True
+
+
+def _with_violators(x, v, threshold, n):
+    """The signs of x, and for the n zeros of largest |v| above the threshold the sign in which they descend."""
+    entering = np.empty(n, np.intp)
+    entering = entering[: top_k(np.where(x == 0, np.abs(v), 0.0), threshold, entering)]
+    sign = np.sign(x)
+    sign[entering] = -np.sign(v[entering])
+    return sign
 
 
 def _solve_positive(H, g):

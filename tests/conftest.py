@@ -1,0 +1,28 @@
+"""Shared fixtures: matrices in every layout, and the plain NumPy feature matrix that is the oracle of the kernels."""
+
+import numpy as np
+import pytest
+
+SIZES = (0, 1, 2, 3, 7, 31, 32, 33, 64, 65)
+
+
+def phi_oracle(features, X):
+    """The feature matrix, written plainly in float64: what every kernel must agree with."""
+    activation = {
+        "cos": np.cos, "sin": np.sin, "tanh": np.tanh, "relu": lambda z: np.maximum(z, 0.0),
+        "sign": lambda z: np.where(z >= 0, 1.0, -1.0), "identity": lambda z: z,
+    }  # fmt: skip
+    X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, np.float64)
+    columns = [np.empty((len(X), 0))]
+    for block in features.blocks:
+        if block.inputs is None:
+            z = X @ block.weights.T
+        else:
+            z = np.einsum("ijk,jk->ij", X[:, block.inputs], block.weights)
+        columns.append(block.scale * activation[block.activation](z + block.offset))
+    return np.hstack(columns)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(42)

@@ -1,0 +1,376 @@
+"""The compiled kernels against plain NumPy, and nothing above them.
+
+features: correlate, apply and transform at every instruction set, for both types, every activation and every kind of
+          rows and weights, at sizes around the edges of a tile; the bytes around the output; how exact cos, sin and
+          tanh are, and what they do with phases that are huge or overflow.
+search:   top_k against sorting.
+descent:  descend and largest_violation against their definitions and scikit-learn; solvers.lasso.minimize on top.
+"""
+
+import math
+from functools import cache
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from sklearn.linear_model import Lasso
+
+from sparserf._core import descent, search
+from sparserf._core import features as core
+from sparserf.features import FeatureBlock, FeatureSet
+from sparserf.solvers.lasso import minimize
+
+from .conftest import SIZES, phi_oracle
+
+each_level = pytest.mark.parametrize("level", range(len(core.LEVELS)), ids=core.LEVELS)
+each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+each_activation = pytest.mark.parametrize("activation", core.ACTIVATIONS)
+each_kind = pytest.mark.parametrize("kind", ["dense", "q-sparse", "csr"])
+
+
+def sampled_shapes():
+    """(rows, inputs, features) in which every size occurs three times at each place."""
+    rng = np.random.default_rng(7)
+    return [shape for _ in range(3) for shape in zip(*(rng.permutation(SIZES).tolist() for _ in range(3)), strict=True)]
+
+
+class Case:
+    """Random rows and features as the kernels take them, the oracle `phi`, and how far from it rounding may lead."""
+
+    def __init__(self, shape, dtype, activation, kind, seed=0):
+        rng = np.random.default_rng([*shape, seed])
+        n, d, p = shape
+        order = min(3, d) if kind == "q-sparse" else d
+        X, weights, offset = (rng.standard_normal(size) for size in [(n, d), (p, order), p])
+        if activation == "sign":  # sums are exact and never 0: no rounding can cross the step
+            X, weights, offset = np.rint(4 * X) / 4, np.rint(4 * weights) / 4, (np.rint(16 * offset) + 0.5) / 16
+        if kind == "csr":
+            X *= rng.random(X.shape) < 0.3
+        X, (weights, offset) = X.astype(dtype), (a.astype(dtype).astype(np.float64) for a in (weights, offset))
+        subsets = rng.permuted(np.tile(np.arange(d, dtype=np.int32), (p, 1)), axis=1)[:, :order]
+        inputs = subsets if kind == "q-sparse" else None
+        self.shape, self.dtype, eps = shape, dtype, np.finfo(dtype).eps
+        self.block = FeatureBlock(activation, 0.7, weights, offset, inputs)
+        self.phi = phi_oracle(FeatureSet([self.block], d), X)
+        size = phi_oracle(FeatureSet([FeatureBlock("identity", 0.7, abs(weights), abs(offset), inputs)], d), abs(X))
+        self.error = 4 * (order + 2) * eps * size + 8 * eps
+        self.rows = rows_arguments(X, kind)
+
+    @property
+    def arguments(self):
+        return *self.block.packed(np.dtype(self.dtype)), *self.rows
+
+    @property
+    def width(self):
+        return -(-self.shape[2] // core.PANEL) * core.PANEL
+
+
+def rows_arguments(X, kind):
+    if kind != "csr":
+        return X, None, None, None
+    S = csr_array(X)
+    return None, S.data, S.indices.astype(np.int32), S.indptr.astype(np.int64)
+
+
+class Framed:
+    """A strided view of `values` amid NaN: a read outside shows in the result, a write outside in the frame."""
+
+    def __init__(self, values):
+        n, m = values.shape
+        self._frame = np.full((n + 2, m + 80), np.nan, values.dtype)
+        self.view = self._frame[1 : n + 1, 40 : m + 40]
+        self.view[...] = values
+
+    def take(self):
+        """The values, after a check that the frame is as it was."""
+        values = self.view.copy()
+        self.view[...] = np.nan
+        assert np.isnan(self._frame).all()
+        return values
+
+
+def check_correlate(case, level, rng, n_outputs):
+    n, _, p = case.shape
+    v, start = rng.standard_normal((n_outputs, n)), rng.standard_normal((n_outputs, case.width))
+    out = Framed(start)
+    core.correlate(*case.arguments, Framed(v).view, out.view, level)
+    start = start[:, :p]
+    rounding = 4 * (n + 2) * np.finfo(np.float64).eps * (abs(v) @ abs(case.phi) + abs(start))
+    assert (abs(out.take()[:, :p] - start - v @ case.phi) <= abs(v) @ case.error + rounding).all()
+
+
+def check_apply(case, level, rng, n_outputs):
+    n, _, p = case.shape
+    coef, start = np.zeros((n_outputs, case.width)), rng.standard_normal((n_outputs, n))
+    coef[:, :p] = rng.standard_normal((n_outputs, p))
+    out = Framed(start)
+    core.apply(*case.arguments, Framed(coef).view, out.view, level)
+    coef = coef[:, :p]
+    rounding = 4 * (p + 2) * np.finfo(np.float64).eps * (abs(coef) @ abs(case.phi).T + abs(start))
+    assert (abs(out.take() - start - coef @ case.phi.T) <= abs(coef) @ case.error.T + rounding).all()
+
+
+def transform(case, level=-1):
+    out = Framed(np.zeros((case.shape[0], case.shape[2]), case.dtype))
+    core.transform(*case.arguments, out.view, level)
+    return out.take()
+
+
+def check_kernels(case, level, n_outputs):
+    rng = np.random.default_rng(case.shape)
+    check_correlate(case, level, rng, n_outputs)
+    check_apply(case, level, rng, n_outputs)
+    assert (abs(transform(case, level) - case.phi) <= case.error).all()
+
+
+@each_level
+@each_dtype
+@each_activation
+@each_kind
+def test_kernels_agree_with_numpy(level, dtype, activation, kind):
+    for i, shape in enumerate(sampled_shapes()):
+        check_kernels(Case(shape, dtype, activation, kind), level, n_outputs=(1, 3, 2, 0)[i % 4])
+
+
+@each_level
+@each_dtype
+@each_kind
+def test_kernels_agree_with_numpy_on_a_large_case(level, dtype, kind):
+    check_kernels(Case((1030, 150, 337), dtype, "cos", kind), level, n_outputs=5)
+
+
+@each_dtype
+@each_activation
+@each_kind
+def test_levels_agree_to_rounding_and_the_best_is_the_default(dtype, activation, kind):
+    case = Case((65, 33, 65), dtype, activation, kind)
+    by_level = [transform(case, level) for level in range(len(core.LEVELS))]
+    for phi in by_level:
+        assert (abs(phi.astype(np.float64) - by_level[0]) <= 2 * case.error).all()
+    for level in (-1, len(core.LEVELS), 99):  # one that this processor lacks is never run
+        np.testing.assert_array_equal(transform(case, level), by_level[-1])
+
+
+def activate(activation, x, level):
+    """The activation alone: one feature of weight 1 and offset 0."""
+    block = FeatureBlock(activation, 1.0, np.ones((1, 1)), np.zeros(1))
+    out = np.empty((len(x), 1), x.dtype)
+    core.transform(*block.packed(x.dtype), x[:, None], None, None, None, out, level)
+    return out[:, 0]
+
+
+def limit_of(dtype):
+    return 1e6 if dtype == np.float64 else 2e4
+
+
+@cache
+def exact(activation, dtype):
+    """Arguments within the limit, most of them hard ones, and the exact result as a sum of two doubles."""
+    rng, limit = np.random.default_rng(3), limit_of(dtype)
+    tiny = -300 if dtype == np.float64 else -37
+    near_zeros = np.pi / 2 * rng.integers(-int(limit / 1.6), int(limit / 1.6), 1500)
+    logarithmic = np.logspace(tiny, np.log10(limit), 1000) * rng.choice([-1, 1], 1000)
+    edges = [0.0, limit, -limit, np.pi / 2, np.pi / 4, 10.0, 20.0, -20.0, np.nextafter(20.0, 30.0)]
+    x = np.concatenate([edges, rng.uniform(-limit, limit, 1500), rng.uniform(-25, 25, 1500), logarithmic, near_zeros])
+    x = x.astype(dtype)
+    with mpmath.workprec(200):
+        y = [getattr(mpmath, activation)(mpmath.mpf(float(value))) for value in x]
+        high = np.array([float(value) for value in y])
+        return x, high, np.array([float(value - float(value)) for value in y])
+
+
+@each_level
+@pytest.mark.parametrize(("dtype", "floor"), [(np.float64, 1e-6), (np.float32, 2.0**-20)])
+@pytest.mark.parametrize("activation", ["cos", "sin", "tanh"])
+def test_activations_are_exact_to_three_units(activation, dtype, floor, level):
+    x, high, low = exact(activation, dtype)
+    error = abs((activate(activation, x, level).astype(np.float64) - high) - low)
+    size = abs(high) if activation == "tanh" else np.maximum(abs(high), floor)
+    assert (error <= 3 * np.spacing(size.astype(dtype))).all()
+
+
+@each_level
+@each_dtype
+@pytest.mark.parametrize("activation", ["cos", "sin", "tanh"])
+def test_activations_beyond_the_limit_are_those_of_libm(activation, dtype, level):
+    limit = dtype(limit_of(dtype))
+    x = np.array([np.nextafter(limit, dtype(np.inf)), 1.5 * limit, 1e8, 1e15, 1e22, np.finfo(dtype).max], dtype)
+    x = np.concatenate([x, -x])
+    expected = np.array([getattr(math, activation)(float(value)) for value in x]).astype(dtype)
+    np.testing.assert_array_equal(activate(activation, x, level), expected)
+
+
+@each_level
+@each_dtype
+@each_kind
+@pytest.mark.parametrize("activation", ["cos", "sin", "tanh"])
+def test_a_phase_that_overflows_is_zero_or_saturates(activation, dtype, level, kind):
+    huge = np.finfo(dtype).max / 4
+    signs = np.array([[1, 1], [1, -1], [-1, -1], [0, 0]], dtype)
+    inputs = np.tile(np.arange(2, dtype=np.int32), (4, 1)) if kind == "q-sparse" else None
+    block = FeatureBlock(activation, 1.0, huge * signs.astype(np.float64), np.full(4, 0.25), inputs)
+    out = np.full((1, 4), np.nan, dtype)
+    core.transform(*block.packed(np.dtype(dtype)), *rows_arguments(np.full((1, 2), huge, dtype), kind), out, level)
+    assert np.isclose(out[0, 3], getattr(math, activation)(0.25), rtol=4 * np.finfo(dtype).eps)
+    if activation == "tanh":
+        assert (out[0, 0], out[0, 2]) == (1, -1)
+        assert abs(out[0, 1]) <= 1  # NaN or infinite, by how the products are summed
+    else:
+        np.testing.assert_array_equal(out[0, :3], 0)
+
+
+@each_level
+@each_dtype
+def test_steps_and_kinks_at_zero(dtype, level):
+    tiny = np.finfo(dtype).tiny
+    x = np.array([0.0, -0.0, tiny, -tiny, 3, -3], dtype)
+    np.testing.assert_array_equal(activate("sign", x, level), [1, 1, 1, -1, 1, -1])
+    np.testing.assert_array_equal(activate("relu", x, level), [0, 0, tiny, 0, 3, 0])
+
+
+def check_top_k(score, threshold, k):
+    score = np.array(score, np.float64)
+    order = np.lexsort((np.arange(len(score)), -score))
+    expected = order[score[order] > threshold][:k]
+    out = np.full(k, -1, np.intp)
+    n = search.top_k(score, threshold, out)
+    np.testing.assert_array_equal(out[:n], expected)
+    np.testing.assert_array_equal(out[n:], -1)
+
+
+@settings(deadline=None, database=None, derandomize=True)
+@given(st.lists(st.integers(-3, 3), max_size=40), st.integers(-4, 4), st.integers(0, 45))
+def test_top_k_with_ties(score, threshold, k):
+    check_top_k(score, threshold, k)
+
+
+@pytest.mark.parametrize("k", [0, 1, 2, 31, 1000, 4999, 5000, 6000])
+@pytest.mark.parametrize("threshold", [-np.inf, 0.0, 0.5, 10.0])
+def test_top_k_of_many(rng, k, threshold):
+    score = rng.standard_normal(5000)
+    for order in (score, np.sort(score), -np.sort(score), np.repeat(score[:50], 100)):
+        check_top_k(order, threshold, k)
+
+
+def test_top_k_never_takes_nan():
+    out = np.full(4, -1, np.intp)
+    assert search.top_k(np.array([np.nan, 1.0, np.nan, 2.0]), 0.0, out) == 2
+    assert out.tolist() == [3, 1, -1, -1]
+
+
+def least_squares(rng, kind, p=30):
+    """(X, y) whose Gram matrix is of that kind; the target has noise, so that no minimum is degenerate."""
+    n = 2 * p
+    X = rng.standard_normal((n, p))
+    if kind == "ill conditioned":
+        U, _, V = np.linalg.svd(X, full_matrices=False)
+        X = U * np.logspace(0, -6, p) * np.sqrt(n) @ V
+    elif kind == "badly scaled":
+        X *= 10.0 ** rng.uniform(-3, 3, p)
+    elif kind == "duplicate columns":
+        X[:, p // 2 :] = X[:, : p - p // 2]
+    elif kind == "fewer rows than columns":
+        X, n = X[: p // 2], p // 2
+    elif kind == "zero columns":
+        X[:, ::3] = 0
+    elif kind == "nearly equal columns":
+        X = X[:, :1] + 1e-5 * X
+    return X, X @ (rng.standard_normal(p) * (rng.random(p) < 0.3)) + 0.1 * rng.standard_normal(n)
+
+
+KINDS = (
+    "well conditioned", "ill conditioned", "badly scaled", "duplicate columns", "fewer rows than columns",
+    "zero columns", "nearly equal columns",
+)  # fmt: skip
+each_gram = pytest.mark.parametrize("kind", KINDS)
+
+
+def quadratic(rng, kind):
+    X, y = least_squares(rng, kind)
+    return X.T @ X / len(X), -X.T @ y / len(X)
+
+
+def violations(w, v, alpha):
+    return np.where(w == 0, np.maximum(abs(v) - alpha, 0), abs(v + alpha * np.sign(w)))
+
+
+def test_largest_violation(rng):
+    for p in (0, 1, 5, 100):
+        w, v = rng.standard_normal((2, p))
+        w[::3] = 0
+        for alpha in (0.0, 0.3, 5.0):
+            expected = violations(w, v, alpha).max(initial=0)
+            assert descent.largest_violation(w, v, alpha) == pytest.approx(expected, rel=1e-14)
+
+
+@each_gram
+@pytest.mark.parametrize("n_epochs", [1, 7])
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.3])
+def test_descend_never_raises_the_objective_and_keeps_its_gradient(rng, kind, n_epochs, share):
+    H, g = quadratic(rng, kind)
+    alpha, w0 = share * abs(g).max(), rng.standard_normal(len(g)) / (1 + np.sqrt(H.diagonal()))
+    w, v = w0.copy(), g.copy()
+
+    def objective():
+        return 0.5 * (w - w0) @ H @ (w - w0) + g @ (w - w0) + alpha * abs(w).sum()
+
+    value = objective()
+    for _ in range(20):
+        descend_from = value
+        descent.descend(H, w, v, alpha, n_epochs)
+        value = objective()
+        assert value <= descend_from + 1e-12 * max(1, abs(descend_from))
+    scale = abs(H) @ abs(w - w0) + abs(g) + abs(H) @ abs(w0)
+    assert (abs(v - (g + H @ (w - w0))) <= 1e-11 * scale.max()).all()
+
+
+def test_descend_leaves_alone_what_it_cannot_move(rng):
+    H, g = quadratic(rng, "zero columns")
+    w = rng.standard_normal(len(g))
+    start, v = w.copy(), g.copy()
+    descent.descend(H, w, v, 0.1, 0)
+    np.testing.assert_array_equal(w, start)
+    np.testing.assert_array_equal(v, g)
+    descent.descend(H, w, v, 0.1, 50)
+    np.testing.assert_array_equal(w[::3], start[::3])
+    np.testing.assert_array_equal(v[::3], g[::3])
+    assert (w != start).sum() == (H.diagonal() > 0).sum()
+
+
+@pytest.mark.parametrize("share", [0.9, 0.3, 0.03])
+@pytest.mark.parametrize("kind", ["well conditioned", "fewer rows than columns"])
+def test_solution_is_that_of_scikit_learn(rng, kind, share):
+    X, y = least_squares(rng, kind)
+    H, g = X.T @ X / len(X), -X.T @ y / len(X)
+    alpha, zero = share * abs(g).max(), np.zeros(len(g))
+    expected = Lasso(alpha=alpha, fit_intercept=False, tol=1e-14, max_iter=100_000).fit(X, y).coef_
+    w, v = zero.copy(), g.copy()
+    descent.descend(H, w, v, alpha, 20_000)
+    for solution in (w, minimize(H, g, zero, alpha, 1e-12)):
+        np.testing.assert_allclose(solution, expected, atol=1e-6)
+        np.testing.assert_array_equal(solution != 0, expected != 0)
+
+
+@each_gram
+@pytest.mark.parametrize("share", [1.0, 0.5, 0.1, 0.01, 1e-3, 1e-5])
+@pytest.mark.parametrize("warm", [False, True])
+def test_minimize_reaches_its_tolerance(kind, share, warm):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        H, g = quadratic(rng, kind)
+        w = warm * rng.standard_normal(len(g)) * (rng.random(len(g)) < 0.3) * (H.diagonal() > 0)
+        alpha, start = share * abs(g).max(), w.copy()
+        tol = 1e-8 * abs(g).max()
+        g = g + H @ w
+        gradient = g.copy()
+        x = minimize(H, g, w, alpha, tol)
+        np.testing.assert_array_equal(w, start)
+        np.testing.assert_array_equal(g, gradient)
+        assert violations(x, g + H @ (x - w), alpha).max() <= 1.01 * tol
+
+
+def test_minimize_of_nothing_is_nothing():
+    assert minimize(np.empty((0, 0)), np.empty(0), np.empty(0), 0.1, 1e-9).shape == (0,)

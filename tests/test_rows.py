@@ -1,0 +1,385 @@
+"""Rows in memory: correlate, apply, gram and transform against plain NumPy for every type and layout of X.
+
+Also: the same bits for any number of workers, inputs that are left alone, what is never held in memory, and overflow.
+"""
+
+import threading
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
+
+from sparserf import FeatureSet, Fourier, Linear, RandomNeurons
+from sparserf.rows import as_rows
+
+from .conftest import phi_oracle
+
+D = 6
+FEATURES = {
+    "dense": Fourier("gaussian", 0.3).draw(45, D, rng=1),
+    "q-sparse": RandomNeurons("tanh", 2).draw(33, D, rng=2),
+    "linear": Linear().draw(None, D).take([4, 0, 4]),
+    "empty": FeatureSet((), D),
+}
+FEATURES["mixed"] = FEATURES["dense"].concat(FEATURES["linear"]).concat(FEATURES["q-sparse"]).take(np.arange(80)[::-1])
+
+
+def csr_with(array=csr_array, index=np.int32, arrange=lambda a: a):
+    """X -> CSR with that type of indices, and its three arrays arranged in some way."""
+
+    def make(X):
+        S = csr_array(X)
+        made = array(X.shape, dtype=X.dtype)
+        made.data, made.indices, made.indptr = map(arrange, (S.data, S.indices.astype(index), S.indptr.astype(index)))
+        return made
+
+    return make
+
+
+def read_only(array):
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+def non_native(array):
+    return array.astype(array.dtype.newbyteorder())
+
+
+def every_other(array):
+    return np.repeat(array, 2, axis=0)[::2]
+
+
+def shuffled(X):
+    """CSR whose columns are not sorted within rows and whose entries are sums of two."""
+    i, j = np.nonzero(X)
+    order = np.random.default_rng(0).permutation(2 * len(i))
+    order = order[np.argsort(np.tile(i, 2)[order], kind="stable")]
+    indptr = 2 * np.concatenate([[0], np.cumsum((X != 0).sum(axis=1))])
+    return csr_array((np.tile(X[i, j] / 2, 2)[order], np.tile(j, 2)[order], indptr), X.shape)
+
+
+def with_slack(X):
+    """CSR whose arrays are longer than its entries."""
+    S = csr_array(X)
+    S.data, S.indices = np.append(S.data, np.nan).astype(X.dtype), np.append(S.indices, 0)
+    return S
+
+
+DENSE = {
+    "C": np.ascontiguousarray, "F": np.asfortranarray, "read-only": read_only, "every other row": every_other,
+    "every other column": lambda X: np.repeat(X, 2, axis=1)[:, ::2], "non-native": non_native,
+    "backwards": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
+    "unaligned": lambda X: np.frombuffer(b"x" + X.tobytes(), X.dtype, offset=1).reshape(X.shape),
+    "list": lambda X: X.tolist(), "objects": lambda X: X.astype(object),
+}  # fmt: skip
+SPARSE = {
+    "csr": csr_with(), "int64 indices": csr_with(index=np.int64), "matrix": csr_with(csr_matrix),
+    "read-only csr": csr_with(arrange=read_only), "every other entry": csr_with(arrange=every_other),
+    "non-native csr": csr_with(arrange=non_native), "shuffled": shuffled, "with slack": with_slack, "csc": csc_array,
+    "coo": coo_array,
+}  # fmt: skip
+LAYOUTS = DENSE | SPARSE
+each_features = pytest.mark.parametrize("features", FEATURES.values(), ids=FEATURES)
+each_layout = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+each_storage = pytest.mark.parametrize("layout", [np.asarray, csr_array], ids=["dense", "csr"])
+each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+
+
+def random_X(rng, n, dtype=np.float64, d=D):
+    """About half of the entries zero, and some rows and a column of zeros."""
+    X = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.5)
+    X[::17], X[:, 3] = 0, 0
+    return X.astype(dtype)
+
+
+def agree(actual, expected, size, dtype):
+    """Equal to rounding in sums of terms of that total size."""
+    assert actual.dtype == np.float64
+    assert actual.shape == expected.shape
+    assert (abs(actual - expected) <= 50 * np.finfo(dtype).eps * size).all()
+
+
+# Against NumPy
+
+
+@each_layout
+@each_dtype
+@pytest.mark.parametrize("n", [1, 150])
+def test_every_layout_answers_every_question(rng, layout, dtype, n):
+    X, features = random_X(rng, n, dtype), FEATURES["mixed"]
+    phi = phi_oracle(features, X)
+    size = abs(phi) + 1
+    rows, v, c, h = as_rows(layout(X)), rng.standard_normal(n), rng.standard_normal(80), rng.random(n)
+    agree(rows.correlate(features, v), v @ phi, abs(v) @ size, dtype)
+    agree(rows.apply(features, c), phi @ c, size @ abs(c), dtype)
+    agree(rows.gram(features, features, h), phi.T * h @ phi, size.T * h @ size, dtype)
+    transformed = rows.transform(features)
+    assert transformed.dtype == rows.dtype
+    assert transformed.flags.c_contiguous
+    agree(transformed.astype(np.float64), phi, size, dtype)
+
+
+def test_only_native_float32_stays_float32(rng):
+    X = random_X(rng, 5, np.float32)
+    for layout, array in LAYOUTS.items():
+        if layout != "non-native csr":  # scipy makes it native in some versions
+            kept = layout not in ("non-native", "list", "objects")
+            assert as_rows(array(X)).dtype == (np.float32 if kept else np.float64)
+    for dtype in (np.int8, np.uint64, bool, np.float16, np.longdouble):
+        for storage in (np.asarray, csr_array) if np.dtype(dtype).kind != "f" else (np.asarray,):
+            assert as_rows(storage((X > 0).astype(dtype))).dtype == np.float64
+
+
+@each_features
+@each_storage
+@each_dtype
+@pytest.mark.parametrize("n", [1, 64, 65, 3000])
+def test_vectors_and_stacks_of_them(rng, features, layout, dtype, n):
+    X = random_X(rng, n, dtype)
+    phi = phi_oracle(features, X)
+    size, rows = abs(phi) + 1, as_rows(layout(X))
+    for shape in ((), (1,), (3,)):
+        v, c = rng.standard_normal((*shape, n)), rng.standard_normal((*shape, len(features)))
+        agree(rows.correlate(features, v), v @ phi, abs(v) @ size, dtype)
+        agree(rows.apply(features, c), c @ phi.T, abs(c) @ size.T, dtype)
+
+
+ARRANGEMENTS = {
+    "F": np.asfortranarray, "every other": lambda v: np.repeat(v, 2, axis=-1)[..., ::2], "read-only": read_only,
+    "backwards": lambda v: v[..., ::-1].copy()[..., ::-1], "non-native": non_native,
+    "float32": lambda v: v.astype(np.float32), "integers": lambda v: np.rint(8 * v).astype(int),
+    "list": lambda v: v.tolist(),
+}  # fmt: skip
+
+
+@each_storage
+@pytest.mark.parametrize("arrange", ARRANGEMENTS.values(), ids=ARRANGEMENTS)
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_any_layout_of_v_and_coef(rng, layout, arrange, shape):
+    X, features = random_X(rng, 200), FEATURES["mixed"]
+    rows, phi = as_rows(layout(X)), phi_oracle(features, X)
+    v, c = arrange(rng.standard_normal((*shape, 200))), arrange(rng.standard_normal((*shape, 80)))
+    np.testing.assert_allclose(rows.correlate(features, v), np.asarray(v, np.float64) @ phi, atol=1e-10)
+    np.testing.assert_allclose(rows.apply(features, c), np.asarray(c, np.float64) @ phi.T, atol=1e-10)
+
+
+GRAM_PAIRS = [("mixed", "mixed"), ("mixed", "dense"), ("q-sparse", "linear"), ("empty", "mixed"), ("dense", "empty")]
+
+
+@each_storage
+@each_dtype
+@pytest.mark.parametrize("zeros", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("n", [1, 90, 6000])
+def test_gram_with_weights(rng, layout, dtype, zeros, n):
+    X = random_X(rng, n, dtype)
+    h = rng.uniform(0.1, 2, n) * (rng.random(n) >= zeros)
+    rows = as_rows(layout(X))
+    phi = {name: phi_oracle(features, X) for name, features in FEATURES.items()}
+    for left, right in GRAM_PAIRS:
+        gram = rows.gram(FEATURES[left], FEATURES[right], h)
+        size = (abs(phi[left]) + 1).T * h @ (abs(phi[right]) + 1)
+        agree(gram, phi[left].T * h @ phi[right], size, dtype)
+        if left == right:
+            np.testing.assert_array_equal(gram, gram.T)
+
+
+@each_storage
+def test_gram_of_equal_sets_is_that_of_one(rng, layout):
+    rows, left = as_rows(layout(random_X(rng, 300))), FEATURES["mixed"]
+    right, h = left.take(np.arange(80)), rng.random(300)
+    np.testing.assert_allclose(rows.gram(left, right, h), rows.gram(left, left, h), rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(rows.gram(left, left, np.zeros(300)), np.zeros((80, 80)))
+
+
+@each_storage
+def test_no_rows(layout):
+    rows, features = as_rows(layout(np.empty((0, D))), n_features=D), FEATURES["mixed"]
+    np.testing.assert_array_equal(rows.correlate(features, np.empty(0)), np.zeros(80))
+    assert rows.apply(features, np.ones(80)).shape == (0,)
+    assert rows.apply(features, np.ones((2, 80))).shape == (2, 0)
+    assert rows.transform(features).shape == (0, 80)
+    np.testing.assert_array_equal(rows.gram(features, features, np.empty(0)), np.zeros((80, 80)))
+
+
+# Workers
+
+
+def answers(rows, features, v, c, h):
+    right = features.take(np.arange(0, len(features), 3))
+    return [
+        *(rows.correlate(features, u) for u in (v, v[0])),
+        *(rows.apply(features, u) for u in (c, c[0])),
+        *(rows.gram(left, right, u) for left in (right, features) for u in (h, v[0] ** 2)),
+        rows.transform(features),
+    ]
+
+
+@pytest.fixture(scope="module")
+def many_blocks():
+    """Features, v, coef and weights for 5003 rows, large enough to be worked on in many blocks, and X."""
+    rng, n, d = np.random.default_rng(0), 5003, 20
+    features = Fourier("gaussian", 0.1).draw(200, d, rng=1).concat(RandomNeurons("relu", 3).draw(100, d, rng=2))
+    h = rng.random(n) * (rng.random(n) < 0.7)
+    return random_X(rng, n, d=d), (features, rng.standard_normal((2, n)), rng.standard_normal((2, 300)), h)
+
+
+@each_storage
+@each_dtype
+def test_the_same_bits_for_any_number_of_workers(many_blocks, layout, dtype):
+    X, arguments = layout(many_blocks[0].astype(dtype)), many_blocks[1]
+    expected = answers(as_rows(X, 1), *arguments)
+    for workers in (1, 2, 3, 8):
+        for answer, bits in zip(answers(as_rows(X, workers), *arguments), expected, strict=True):
+            np.testing.assert_array_equal(answer, bits)
+    with as_rows(X, 3) as rows:
+        for answer, bits in zip(answers(rows, *arguments), expected, strict=True):
+            np.testing.assert_array_equal(answer, bits)
+
+
+def test_one_memory_may_be_asked_from_many_threads(many_blocks):
+    X, (features, v, c, h) = many_blocks
+    expected = answers(as_rows(X, 1), features, v, c, h)
+    with as_rows(X, 2) as rows, ThreadPoolExecutor(3) as pool:
+        for future in [pool.submit(answers, rows, features, v, c, h) for _ in range(3)]:
+            for answer, bits in zip(future.result(), expected, strict=True):
+                np.testing.assert_array_equal(answer, bits)
+
+
+def test_no_thread_outlives_a_question(many_blocks):
+    X, (features, v, *_) = many_blocks
+    before = threading.active_count()
+    rows = as_rows(X, 3)
+    rows.correlate(features, v)
+    assert threading.active_count() == before
+    with rows:
+        rows.correlate(features, v)
+        assert threading.active_count() > before
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("workers", [0, -2, 1.5, True, None, "2"])
+def test_invalid_workers(workers):
+    with pytest.raises(ValueError if type(workers) is int else TypeError, match=r"^workers must be"):
+        as_rows(np.ones((2, 2)), workers)
+
+
+def test_all_cores_give_the_same_bits(many_blocks):
+    X, (features, v, *_) = many_blocks
+    np.testing.assert_array_equal(as_rows(X, -1).correlate(features, v), as_rows(X, 1).correlate(features, v))
+
+
+# Inputs and memory
+
+
+def bits_of(X):
+    if isinstance(X, np.ndarray):
+        return X.tobytes("A")
+    return b"".join(a.tobytes() for a in (X.data, *((X.indices, X.indptr) if hasattr(X, "indptr") else X.coords)))
+
+
+@pytest.mark.parametrize("layout", [name for name in LAYOUTS if name not in ("list", "objects")])
+@each_dtype
+def test_inputs_are_never_modified(rng, layout, dtype):
+    X, features = LAYOUTS[layout](random_X(rng, 400, dtype)), FEATURES["mixed"]
+    v, c, h = rng.standard_normal((2, 400)), rng.standard_normal((2, 80)), rng.random(400)
+    before = [bits_of(a) for a in (X, v, c, h)]
+    answers(as_rows(X, 2), features, v, c, h)
+    assert [bits_of(a) for a in (X, v, c, h)] == before
+
+
+@contextmanager
+def peak_below(n_bytes):
+    """Everything inside allocates at most n_bytes at a time."""
+    tracemalloc.start()
+    try:
+        yield
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < n_bytes
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """A CSR matrix that would be 16 GB if it were dense, 10 entries a row."""
+    rng = np.random.default_rng(0)
+    indices = np.sort(rng.choice(1_000_000, (2000, 10)), axis=1)
+    X = csr_array((rng.standard_normal(20_000), indices.ravel(), np.arange(0, 20_001, 10)), shape=(2000, 1_000_000))
+    X.sum_duplicates()
+    return X
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_csr_is_never_dense_as_a_whole(wide, rng, workers):
+    linear = Linear().draw(None, 1_000_000).take(np.unique(wide.indices)[:300])
+    neurons = RandomNeurons("tanh", 5).draw(500, 1_000_000, rng=1)
+    rows, v, c = as_rows(wide, workers), rng.standard_normal(2000), rng.standard_normal(500)
+    with peak_below(64e6):
+        x, phi = rows.transform(linear), rows.transform(neurons)
+        a, b = rows.correlate(neurons, v), rows.apply(neurons, c)
+    (block,) = neurons.blocks
+    z = sum(wide[:, block.inputs[:, k]].toarray() * block.weights[:, k] for k in range(5)) + block.offset
+    np.testing.assert_array_equal(x, wide[:, linear.blocks[0].inputs[:, 0]].toarray())
+    np.testing.assert_allclose(phi, np.tanh(z), atol=1e-14)
+    np.testing.assert_allclose(a, v @ np.tanh(z), atol=1e-10)
+    np.testing.assert_allclose(b, np.tanh(z) @ c, atol=1e-10)
+
+
+@each_storage
+def test_the_feature_matrix_is_never_held(rng, layout):
+    """20,000 rows by 2,000 features are 320 MB."""
+    features, X = Fourier("gaussian", 0.3).draw(2000, D, rng=1), layout(random_X(rng, 20_000))
+    rows, v, c, h = as_rows(X, 2), rng.standard_normal(20_000), rng.standard_normal(2000), np.ones(20_000)
+    few = features.take(np.arange(100))
+    rows.correlate(few, v)
+    with peak_below(16e6):
+        rows.correlate(features, v)
+    with peak_below(16e6):
+        rows.apply(features, c)
+    with peak_below(32e6):
+        rows.gram(features, few, h)
+
+
+def test_a_large_X_in_fortran_order_is_never_copied_whole(rng):
+    X = np.asfortranarray(rng.standard_normal((20_000, 200)))
+    features = Fourier("gaussian", 0.01).draw(300, 200, rng=1)
+    rows = as_rows(X)
+    with peak_below(16e6):  # X is 32 MB
+        rows.correlate(features, rng.standard_normal(20_000))
+
+
+# Overflow
+
+
+QUESTIONS = {
+    "correlate": lambda rows, features: rows.correlate(features, np.ones(rows.n_rows)),
+    "correlate, of both signs": lambda rows, features: rows.correlate(features, 1e99 * np.linspace(-1, 1, rows.n_rows)),
+    "gram": lambda rows, features: rows.gram(features, features, np.ones(rows.n_rows)),
+    "gram of two": lambda rows, features: rows.gram(features, FEATURES["linear"], np.ones(rows.n_rows)),
+}
+
+
+@each_storage
+@each_dtype
+@pytest.mark.parametrize("n", [3, 5000])
+@pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)
+def test_overflow_is_an_error_that_names_X(layout, dtype, n, ask):
+    """And nothing else, no warning: also where one block of rows gives +inf and another -inf."""
+    huge = np.sqrt(np.finfo(dtype).max)
+    features = RandomNeurons("relu", scale=float(huge)).draw(300, D, rng=0).concat(FEATURES["linear"])
+    with pytest.raises(ValueError, match=r"^X must be of moderate size"):
+        ask(as_rows(layout(np.full((n, D), huge, dtype)), 2), features)
+
+
+@each_storage
+@each_dtype
+def test_phases_that_overflow_are_no_error(layout, dtype):
+    X = np.full((5, D), np.finfo(dtype).max / 4, dtype)
+    features = Fourier(gamma=1e10).draw(40, D, rng=0)
+    phi = as_rows(layout(X)).transform(features)
+    assert (abs(phi) <= np.sqrt(2) + 1e-6).all()
+    assert np.isfinite(as_rows(layout(X)).correlate(features, np.ones(5))).all()
