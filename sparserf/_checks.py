@@ -39,11 +39,11 @@ def _as_real(name, values):
         array = np.asarray(values)
     except ValueError as error:
         raise ValueError(f"{name} must be a rectangular array: {error}") from None
-    if array.dtype.kind == "O":  # numbers in disguise (a table of mixed columns) pass, all else does not
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise TypeError(f"{name} must hold real numbers: {error}") from None
+    if array.dtype.kind == "O":  # a table of mixed columns: its numbers pass, all else does not
+        strangers = [value for value in array.flat if not isinstance(value, Real)]
+        if strangers:
+            raise TypeError(f"{name} must hold real numbers, got {strangers[0]!r}")
+        array = array.astype(np.float64)
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
     return array if array.dtype in (np.float32, np.float64) and array.dtype.isnative else array.astype(np.float64)
@@ -183,6 +183,15 @@ def check_alphas(alphas):
     if alphas.ndim != 1 or alphas.size == 0:
         raise ValueError(f"alphas must be a non-empty one-dimensional sequence, got shape {alphas.shape}")
     return np.sort([check_real("alphas", alpha, 0, strict=True) for alpha in alphas.tolist()])[::-1]
+
+
+def check_vector(name, values):
+    """A finite one-dimensional float64 array."""
+    vector = _as_real(name, values).astype(np.float64)
+    if vector.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {vector.shape}")
+    _check_finite(name, vector)
+    return vector
 
 
 def check_callable(name, value):

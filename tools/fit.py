@@ -139,7 +139,8 @@ def draw(path, curve, model, X, y, result, names, is_labels):
     left.plot(len(model.features), error, "*", ms=16, color="C3", label=f"chosen model, on test rows: {error:.3g}")
     left.axhline(linear, ls="--", color="gray", label=f"linear model, on test rows: {linear:.3g}")
     left.set(xlabel="terms in the model", ylabel=what.replace("test ", ""), xscale="symlog", title="Error against size")
-    left.legend(frameon=False, fontsize=8)
+    left.set_xlim(left=0)
+    left.legend(frameon=False, fontsize=8, loc="upper right")
     f = model.decision_function(X)
     if is_labels and f.ndim == 1:
         for c in model.classes:

@@ -28,7 +28,13 @@ def distance_scale(X, rule, metric, rng):
     largest = float(np.abs(rows.data if is_sparse(rows) else rows).max(initial=0.0))
     if largest == 0:
         return 1.0
-    distance = _pairwise(rows.astype(np.float64) / largest, metric) * largest
+    rows = rows.astype(np.float64)
+    if is_sparse(rows):
+        rows.data /= largest  # scipy would multiply by 1 / largest, which may be infinite
+    else:
+        rows = rows / largest
+    with np.errstate(over="ignore"):
+        distance = np.minimum(_pairwise(rows, metric) * largest, 1e300)
     if rule == "knn":
         neighbour = min(NEIGHBOURS, len(sample) - 1)
         each = np.partition(distance, neighbour, axis=1)[:, neighbour]  # the 0th is the row itself
@@ -48,7 +54,9 @@ def _pairwise(rows, metric):
     if metric == "euclidean":
         square = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
         product = (rows @ rows.T).toarray()
-        return np.sqrt(np.maximum(square[:, None] + square - 2 * product, 0.0))
+        total = square[:, None] + square
+        gap = total - 2 * product
+        return np.sqrt(np.where(gap > 1e-14 * total, gap, 0.0))  # equal rows differ by rounding
     return np.array([_cityblock(rows, i) for i in range(rows.shape[0])])
 
 
@@ -58,4 +66,5 @@ def _cityblock(rows, i):
     size = np.abs(rows.data)
     shared = np.where(rows.data * a[rows.indices] > 0, np.minimum(size, np.abs(a[rows.indices])), 0.0)
     total = np.concatenate([[0.0], np.cumsum(size - 2 * shared)])
-    return np.maximum(np.abs(a).sum() + np.diff(total[rows.indptr]), 0.0)
+    gap = np.abs(a).sum() + np.diff(total[rows.indptr])
+    return np.where(gap > 4e-16 * (np.abs(total[-1]) + size.sum()), gap, 0.0)

@@ -56,6 +56,10 @@ class FeatureBlock:
     def __getstate__(self):  # without what can be made again
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
 
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self.__post_init__()
+
 
 class _ByDtype(dict):
     """Kernel arguments of a block by dtype, made when first asked for."""
@@ -176,9 +180,7 @@ class FeatureSet:
             if block.inputs is None:
                 count += np.count_nonzero(block.weights, axis=0)
             else:
-                used = np.zeros((len(block), self._n_features_in), dtype=bool)
-                np.put_along_axis(used, block.inputs, block.weights != 0, axis=1)
-                count += used.sum(axis=0)
+                count += np.bincount(block.inputs[block.weights != 0], minlength=self._n_features_in)
         return count / max(len(self), 1)
 
 

@@ -72,10 +72,9 @@ class Fourier:
         """This map with gamma read off X where it is a rule."""
         if isinstance(self.gamma, float):
             return self
-        if self.kernel == "laplacian":
-            return replace(self, gamma=1.0 / distance_scale(X, self.gamma, "cityblock", rng))
-        scale = np.clip(distance_scale(X, self.gamma, "euclidean", rng), 1e-150, 1e150)
-        return replace(self, gamma=float(0.5 / scale**2))
+        metric = "cityblock" if self.kernel == "laplacian" else "euclidean"
+        scale = float(np.clip(distance_scale(X, self.gamma, metric, rng), 1e-150, 1e150))
+        return replace(self, gamma=1.0 / scale if self.kernel == "laplacian" else 0.5 / scale**2)
 
     def draw(self, n_components, n_features, rng=None):
         """A FeatureSet of n_components features of n_features inputs; `rng` is a seed or a Generator."""

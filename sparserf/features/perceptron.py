@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._checks import check_integer, check_real, is_sparse
+from .._checks import check_integer, check_real, check_vector, is_sparse
 from .feature_set import FeatureBlock, FeatureSet
 
 
@@ -45,12 +45,19 @@ class Perceptron:
     def __post_init__(self):
         if self.radius is not None:
             object.__setattr__(self, "radius", check_real("radius", self.radius, 0, strict=True))
+        if self.center is not None:
+            object.__setattr__(self, "center", check_vector("center", self.center))
 
     def resolve(self, X, rng):
         """This map with radius and center read off X where they are None."""
         if self.radius is not None:
             return self
-        center = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel() if self.center is None else self.center
+        if self.center is None:  # scipy averages in the type of the matrix, whatever dtype says
+            X64 = X.astype(np.float64) if is_sparse(X) else X
+            center = np.asarray(X64.mean(axis=0, dtype=np.float64)).ravel()
+        else:
+            center = self.center
+        _check_length(center, X.shape[1])
         square = np.zeros(X.shape[0])
         for rows in (slice(i, i + 4096) for i in range(0, X.shape[0], 4096)):
             square[rows] = _square_distances(X[rows], center)
@@ -63,9 +70,8 @@ class Perceptron:
             raise ValueError("radius must be a number to draw without data, got None")
         n_components = check_integer("n_components", n_components, 0)
         n_features = check_integer("n_features", n_features, 1)
-        center = np.zeros(n_features) if self.center is None else np.asarray(self.center, np.float64)
-        if center.shape != (n_features,):
-            raise ValueError(f"center must have shape ({n_features},), got {center.shape}")
+        center = np.zeros(n_features) if self.center is None else self.center
+        _check_length(center, n_features)
         rng = np.random.default_rng(rng)
         t = rng.standard_normal((n_components, n_features))
         t /= np.linalg.norm(t, axis=1, keepdims=True)
@@ -73,8 +79,14 @@ class Perceptron:
         return FeatureSet([FeatureBlock("sign", 1.0, t, -(t @ center) - a)], n_features)
 
 
+def _check_length(center, n_features):
+    if len(center) != n_features:
+        raise ValueError(f"center must have shape ({n_features},), got ({len(center)},)")
+
+
 def _square_distances(rows, center):
     with np.errstate(over="ignore"):
+        rows = rows.astype(np.float64)
         if not is_sparse(rows):
             return ((rows - center) ** 2).sum(axis=1)
         norms = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()

@@ -28,7 +28,7 @@ class Memory:
 
     def correlate(self, features, v):
         """Phi' v: float64 of shape (len(features),) for v of shape (n_rows,), or (n_outputs, .) for (n_outputs, n_rows)."""
-        outputs = np.atleast_2d(np.asarray(v, np.float64))
+        outputs = np.ascontiguousarray(np.atleast_2d(np.asarray(v, np.float64)))
 
         def part(rows):
             sums = [_padded(len(outputs), len(block)) for block in features.blocks]
@@ -39,7 +39,8 @@ class Memory:
         total = np.zeros((len(outputs), len(features)))
         if len(features):
             for sums in self._each_block(part, len(features)):
-                total += sums
+                with np.errstate(over="ignore", invalid="ignore"):
+                    total += sums
         _check_no_overflow(total)
         return total.reshape(*np.shape(v)[:-1], len(features))
 
@@ -69,6 +70,7 @@ class Memory:
         total = np.zeros((len(left), len(right)))
         root = np.sqrt(weights)
 
+        @np.errstate(over="ignore", invalid="ignore")
         def part(rows):
             kept = rows.start + np.flatnonzero(root[rows])
             block = Memory(self.X[rows] if len(kept) == rows.stop - rows.start else self.X[kept], 1)
@@ -84,7 +86,8 @@ class Memory:
         if total.size:
             with single_threaded_blas():
                 for product in self._each_block(part, len(left) + len(right), 4 * len(right)):
-                    total += product
+                    with np.errstate(over="ignore", invalid="ignore"):
+                        total += product
         _check_no_overflow(total)
         return total
 
@@ -125,7 +128,7 @@ class Memory:
         if block.inputs is not None:  # gather from the inputs that occur in the weights, dense for this block of rows
             used = X[:, block.used_inputs[0]].toarray()
             return *block.packed(self.dtype, among_used=True), used, None, None, None
-        csr = X.data, X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64, copy=False)
+        csr = (np.ascontiguousarray(a, t) for a, t in ((X.data, self.dtype), (X.indices, np.int32), (X.indptr, np.int64)))
         return *block.packed(self.dtype), None, *csr
 
 

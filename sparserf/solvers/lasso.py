@@ -155,10 +155,12 @@ def _feature_sign_step(H, x, v, alpha, tol):
             break
     x_A = x[A]
     crossing = (x_A != 0) & (x_A * (x_A + d) < 0)
-    lengths = (*STEPS, np.min(-x_A[crossing] / d[crossing])) if crossing.any() else (1.0,)
+    to_zero = np.full(len(A), np.inf)
+    to_zero[crossing] = -x_A[crossing] / d[crossing]
+    lengths = (*STEPS, to_zero.min()) if crossing.any() else (1.0,)
     best, best_value = None, -ROUNDING * alpha * np.abs(x_A).sum()
     for t in lengths:
-        step = np.where((x_A == 0) | (x_A * (x_A + t * d) > 0), t * d, -x_A)
+        step = np.where(to_zero <= t, -x_A, t * d)
         change = step @ H[A]
         value = step @ slope + 0.5 * step @ change[A]
         if value < best_value:

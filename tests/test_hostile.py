@@ -1,0 +1,774 @@
+"""Hostile input: what is wrong is refused by name; what is odd but legal gives a finite model and is left as it was."""
+
+import signal
+import subprocess
+import sys
+import warnings
+from contextlib import contextmanager
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sparserf as srf
+
+N, D = 60, 3
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-2, 2, (N, D))
+Y = np.sin(2 * X[:, 0]) * X[:, 1] + 0.1 * RNG.standard_normal(N)
+LABELS = np.where(Y > 0, "up", "down")
+CSR = sp.csr_array(np.where(np.abs(X) > 0.5, X, 0.0))
+CLASSIFIERS = ("squared_hinge", "logistic")
+
+
+@pytest.fixture(autouse=True)
+def _watchdog():
+    """A fit that does not end fails its test, not the whole run."""
+    if not hasattr(signal, "SIGALRM"):
+        yield
+        return
+
+    def out_of_time(*_):
+        raise TimeoutError("no end after 5 seconds")
+
+    before = signal.signal(signal.SIGALRM, out_of_time)
+    signal.setitimer(signal.ITIMER_REAL, 5)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def fit(**changes):
+    k = {"X": X, "y": Y, "alpha": 0.01, "n_components": 200, "rng": 0, **changes}
+    return srf.sparse_rf(k.pop("X"), k.pop("y"), **k)
+
+
+def path(**changes):
+    k = {"n_alphas": 3, "n_components": 100, "rng": 0, **changes}
+    return srf.sparse_rf_path(X, Y, **k)
+
+
+def refused(name, function, **changes):
+    with pytest.raises((ValueError, TypeError), match=rf"\b{name}\b"):
+        function(**changes)
+
+
+def bits(model):
+    return tuple(np.asarray(a).tobytes() for a in (model.coef, model.intercept, model.support))
+
+
+def check_finite(model, X):
+    """Nothing but finite numbers, also of every question that the model answers."""
+    answers = [model.coef, model.intercept, model.decision_function(X), model.info.objective, model.info.dual_gap]
+    answers += [model.predict(X)] if model.classes is None else []
+    answers += [model.predict_proba(X)] if model.loss == "logistic" else []
+    assert all(np.isfinite(a).all() for a in answers)
+    assert len(model.predict(X)) == X.shape[0]
+    return model
+
+
+@contextmanager
+def ignore_convergence():
+    """For fits that floating point does not let converge; a RuntimeWarning stays an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", srf.ConvergenceWarning)
+        yield
+
+
+def put(array, place, value):
+    array = np.array(array, copy=True)
+    array[place] = value
+    return array
+
+
+def objects(items):
+    """A one-dimensional object array of these items, whatever they are."""
+    array = np.empty(len(items), object)
+    array[:] = items
+    return array
+
+
+def unaligned(array):
+    memory = np.zeros(array.nbytes + 1, np.uint8)[1:].view(array.dtype).reshape(array.shape)
+    memory[...] = array
+    assert not memory.flags.aligned
+    return memory
+
+
+def field(array):
+    """A field of a structured array: strided and unaligned."""
+    records = np.zeros(array.shape, [("tag", "i1"), ("value", array.dtype)])
+    records["value"] = array
+    return records["value"]
+
+
+# ---------------------------------------------------------------------------------------------------- X that is wrong
+
+BAD_X = {
+    "nan": put(X, (7, 1), np.nan),
+    "inf": put(X, (0, 0), np.inf),
+    "minus inf": put(X, (N - 1, D - 1), -np.inf),
+    "inf - inf": put(put(X, (0, 0), np.inf), (1, 0), -np.inf),
+    "float32 nan": put(X, (7, 1), np.nan).astype(np.float32),
+    "float16 inf": put(X, (7, 1), np.inf).astype(np.float16),
+    "object nan": put(X.astype(object), (3, 2), float("nan")),
+    "object None": put(X.astype(object), (3, 2), None),
+    "object text": put(X.astype(object), (3, 2), "one"),
+    "object digits": X.astype(str).astype(object),
+    "object complex": put(X.astype(object), (3, 2), 1j),
+    "object list": put(X.astype(object)[:, :1], (3, 0), {}),
+    "object too large": put(X.astype(object), (3, 2), 10**400),
+    "longdouble too large": X.astype(np.longdouble) * np.longdouble(10) ** 4000,
+    "1-d": X[:, 0],
+    "3-d": X[:, :, None],
+    "0-d": 1.0,
+    "None": None,
+    "dict": {"a": 1},
+    "0 rows": X[:0],
+    "0 columns": X[:, :0],
+    "empty list": [],
+    "ragged": [[1.0, 2.0], [3.0]],
+    "complex": X.astype(complex),
+    "strings": X.astype(str),
+    "bytes": X.astype("S"),
+    "dates": np.zeros((N, D), "M8[s]"),
+    "structured": np.zeros((N, D), [("a", float)]),
+    "masked": np.ma.array(X, mask=np.abs(X) > 1.5),
+    "masked int": np.ma.array(np.ones((N, D), int), mask=np.eye(N, D)),
+    "sparse complex": CSR.astype(complex),
+    "sparse nan": sp.csr_array(put(CSR.toarray(), (7, 1), np.nan)),
+    "sparse csc inf": sp.csc_array(put(CSR.toarray(), (7, 1), np.inf)),
+    "sparse 1-d": sp.coo_array(X[:, 0]),
+    "sparse 0 rows": CSR[:0],
+    "sparse 0 columns": sp.csr_array((N, 0)),
+    "sparse object": sp.csr_array((N, D), dtype=np.int8).astype(bool)[:0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bad", BAD_X)
+def test_bad_x_to_train_on(bad):
+    refused("X", fit, X=BAD_X[bad])
+
+
+@pytest.mark.parametrize("bad", [name for name in BAD_X if "0 rows" not in name and name != "sparse object"])
+@pytest.mark.parametrize("ask", ["predict", "decision_function", "predict_proba"])
+def test_bad_x_to_predict(bad, ask):
+    refused("X", lambda: getattr(fit(y=LABELS, loss="logistic"), ask)(BAD_X[bad]))
+
+
+@pytest.mark.parametrize("columns", [0, 1, D - 1, D + 1])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_wrong_number_of_columns(columns, kind):
+    refused(f"X must have {D} columns, got {columns}", lambda: fit().predict(kind(np.ones((5, columns)))))
+
+
+# --------------------------------------------------------------------------------------------------- a broken matrix
+
+def broken(format, **parts):
+    """A sparse matrix whose arrays were changed behind its back."""
+    matrix = CSR.asformat(format)
+    for name, (place, value) in parts.items():
+        array = getattr(matrix, name)
+        array = np.asarray(value) if place is None else put(array, place, value)
+        setattr(matrix, name, array)
+    return matrix
+
+
+LAST = CSR.nnz
+BROKEN = {
+    "index too large": {"indices": (0, D)},
+    "index huge": {"indices": (5, 2**31 - 1)},
+    "index negative": {"indices": (LAST - 1, -1)},
+    "index very negative": {"indices": (0, -(2**31))},
+    "indptr decreasing": {"indptr": (10, 0)},
+    "indptr negative": {"indptr": (1, -5)},
+    "indptr start": {"indptr": (0, 1)},
+    "indptr end": {"indptr": (N, LAST + 1)},
+    "indptr beyond": {"indptr": (3, 10**8)},
+    "indptr short": {"indptr": (None, CSR.indptr[:-1])},
+    "indptr long": {"indptr": (None, np.append(CSR.indptr, LAST))},
+    "indptr empty": {"indptr": (None, CSR.indptr[:0])},
+    "indptr 0-d": {"indptr": (None, 0)},
+    "indptr 2-d": {"indptr": (None, np.stack([CSR.indptr] * (N + 1)))},
+    "indptr float": {"indptr": (None, CSR.indptr + 0.5)},
+    "indices short": {"indices": (None, CSR.indices[:-1])},
+    "indices long": {"indices": (None, np.append(CSR.indices, 0).astype(np.int32))},
+    "indices empty": {"indices": (None, CSR.indices[:0])},
+    "indices 2-d": {"indices": (None, np.stack([CSR.indices] * 2))},
+    "indices float": {"indices": (None, CSR.indices + 0.5)},
+    "indices text": {"indices": (None, CSR.indices.astype(str))},
+    "data short": {"data": (None, CSR.data[:-1])},
+    "data long": {"data": (None, np.append(CSR.data, 1.0))},
+    "data 2-d": {"data": (None, np.stack([CSR.data] * 2))},
+    "data nan": {"data": (0, np.nan)},
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_broken_csr(how):
+    refused("X", fit, X=broken("csr", **BROKEN[how]))
+    refused("X", lambda: fit().predict(broken("csr", **BROKEN[how])))
+
+
+CRASH = """
+import numpy as np, scipy.sparse as sp, sparserf as srf
+X = {make}(np.random.default_rng(0).uniform(1, 2, (60, 3)))
+{change}
+try:
+    srf.sparse_rf(X, np.arange(60.0), alpha=0.1, gamma=1.0, n_components=50, rng=0)
+except (ValueError, TypeError) as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("make, change", [
+    ("sp.coo_matrix", "X.row[0] = 10**8"),
+    ("sp.coo_array", "X.coords[0][0] = -10**8"),
+    ("sp.coo_array", "X.coords[1][0] = 3"),
+    ("sp.csc_array", "X.indices[0] = 10**8"),
+    ("sp.csc_array", "X.indptr[1] = 10**8"),
+    ("sp.bsr_array", "X.indices[0] = 10**8"),
+    ("sp.bsr_array", "X.indptr[1] = 10**8"),
+])  # fmt: skip
+def test_broken_matrix_of_another_format_does_not_crash(make, change):
+    """scipy converts these without looking, and writes out of bounds: in a process of its own."""
+    code = CRASH.format(make=make, change=change)
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0
+    assert "X " in done.stdout
+
+
+# ------------------------------------------------------------------------------------------- targets, labels, weights
+
+BAD_LENGTH = {
+    "short": Y[:-1], "long": np.append(Y, 0.0), "empty": [], "0-d": 1.0, "None": None, "2-d": Y[:, None], "row": Y[None],
+    "sparse": sp.csr_array(Y[:, None]),
+}  # fmt: skip
+BAD_NUMBERS = {
+    "nan": put(Y, 5, np.nan),
+    "inf": put(Y, 5, np.inf),
+    "inf - inf": put(put(Y, 5, np.inf), 6, -np.inf),
+    "complex": Y.astype(complex),
+    "strings": np.abs(Y).astype(str),
+    "object text": put(Y.astype(object), 5, "one"),
+    "object None": put(Y.astype(object), 5, None),
+    "object digits": np.abs(Y).astype(str).astype(object),
+    "object too large": put(Y.astype(object), 5, 10**400),
+    "longdouble too large": np.abs(Y).astype(np.longdouble) * np.longdouble(10) ** 4000,
+    "ragged": [[1.0]] * (N - 1) + [[1.0, 2.0]],
+    "dates": np.zeros(N, "M8[s]"),
+    "masked": np.ma.array(np.abs(Y), mask=Y > 1),
+}  # fmt: skip
+BAD_LABELS = {
+    "nan": put(np.sign(Y), 5, np.nan),
+    "inf": put(np.sign(Y), 5, np.inf),
+    "object nan": put(np.sign(Y).astype(object), 5, float("nan")),
+    "object nan beside text": put(LABELS.astype(object), 5, float("nan")),
+    "object None": put(LABELS.astype(object), 5, None),
+    "object text beside number": put(LABELS.astype(object), 5, 1),
+    "object pairs": objects([(int(label), 1) for label in Y > 0]),
+    "object lists": objects([[1] * (1 + int(label)) for label in Y > 0]),
+    "ragged": [[1.0]] * (N - 1) + [[1.0, 2.0]],
+    "complex": np.sign(Y).astype(complex),
+    "dates": (Y > 0).astype("M8[s]"),
+    "masked": np.ma.array(Y > 0, mask=Y > 1),
+    "one class": np.ones(N),
+    "one string": np.full(N, "up"),
+    "a class a row": np.arange(N * 4.0)[:N],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bad", BAD_LENGTH)
+@pytest.mark.parametrize("loss", ["squared", *CLASSIFIERS])
+def test_y_of_another_shape(bad, loss):
+    refused("y", fit, y=BAD_LENGTH[bad], loss=loss)
+
+
+@pytest.mark.parametrize("bad", BAD_NUMBERS)
+def test_bad_target(bad):
+    refused("y", fit, y=BAD_NUMBERS[bad])
+
+
+@pytest.mark.parametrize("bad", [name for name in BAD_LABELS if name != "a class a row"])
+@pytest.mark.parametrize("loss", CLASSIFIERS)
+def test_bad_labels(bad, loss):
+    refused("y", fit, y=BAD_LABELS[bad], loss=loss)
+
+
+def test_target_given_to_a_classifier():
+    x = np.linspace(0, 1, 300)[:, None]
+    refused("y", fit, X=x, y=x.ravel(), loss="logistic")
+
+
+@pytest.mark.parametrize("bad", [name for name in BAD_LENGTH if name != "None"])
+def test_weights_of_another_shape(bad):
+    refused("sample_weight", fit, sample_weight=BAD_LENGTH[bad])
+
+
+BAD_WEIGHTS = {**BAD_NUMBERS, "zeros": np.zeros(N), "one negative": put(np.ones(N), 3, -1e-300), "negative": -np.ones(N)}
+
+
+@pytest.mark.parametrize("bad", BAD_WEIGHTS)
+def test_bad_weights(bad):
+    refused("sample_weight", fit, sample_weight=BAD_WEIGHTS[bad])
+
+
+def test_one_class_where_the_weight_is():
+    refused("y", fit, y=LABELS, loss="logistic", sample_weight=(LABELS == "up") * 1.0)
+
+
+# ---------------------------------------------------------------------------------------------------------- arguments
+
+POSITIVE = [0, 0.0, -1, -0.0, np.nan, np.inf, -np.inf, True, np.True_, "1", None, [1.0], np.ones(1), 1j, 10**400]
+COUNT = [0, -1, 1.0, 2.5, np.float64(3), True, np.True_, "1", [1], np.ones(1, int), 1j, np.nan]
+OTHER_SET = srf.Fourier(gamma=1.0).draw(10, D + 1, rng=0)
+
+
+def cases(bad):
+    return [pytest.param(name, value, id=f"{name}={repr(value):.30}") for name, values in bad.items() for value in values]
+
+
+BAD = {
+    "alpha": POSITIVE,
+    "tol": POSITIVE,
+    "gamma": [bad for bad in POSITIVE if bad is not None] + ["median", "KNN", b"knn"],
+    "n_components": [*COUNT, None],
+    "batch_size": COUNT,
+    "max_iter": COUNT,
+    "workers": [bad for bad in COUNT if not (isinstance(bad, int) and bad == -1)] + [-2, None, np.ones(1), np.ones(2, int)],
+    "loss": ["", "Squared", "hinge", None, 1, ["squared"], ("squared",), {"squared"}, b"squared", np.array("squared")],
+    "features": ["", "rbf", None, 1, [], (), ["gaussian"], srf.Fourier, b"gaussian", X, OTHER_SET, OTHER_SET.take([]),
+                 [OTHER_SET], {"gaussian"}, [srf.Linear(), None]],
+    "exact": [0, 1, None, "True", [True], 1.0, np.ones(1, bool)],
+    "fit_intercept": [0, 1, None, "False", [True], 1.0, np.ones(1, bool)],
+    "callback": [1, "print", [print], {}, True],
+    "rng": ["0", -1, 1.5, [-1], {}, 1j],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name, bad", cases(BAD))
+def test_bad_argument(name, bad):
+    refused(name, fit, **{name: bad})
+
+
+BAD_PATH = {
+    "n_alphas": [*COUNT, None],
+    "alpha_min_ratio": [*POSITIVE, 1.0000001, 2, 1e300],
+    "alphas": [[], [[0.1]], [0.1, 0], [0.1, -1], [0.1, np.nan], [np.inf], "0.1", ["a"], [0.1, None], [1j], [True, True],
+               True, {0.1}, 0, -1, [10**400], [[0.1], [0.1, 0.2]]],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name, bad", cases(BAD_PATH))
+def test_bad_argument_of_the_path(name, bad):
+    refused(name, path, **{name: bad})
+
+
+@pytest.mark.parametrize("features", ["perceptron", srf.Linear(), (srf.Fourier(), srf.Linear()), OTHER_SET])
+def test_gamma_only_beside_a_kernel(features):
+    refused("gamma", fit, features=features, gamma=1.0)
+
+
+@pytest.mark.parametrize("name, make", [
+    ("kernel", lambda: srf.Fourier("rbf")),
+    ("kernel", lambda: srf.Fourier(None)),
+    ("gamma", lambda: srf.Fourier(gamma=True)),
+    ("gamma", lambda: srf.Fourier(gamma=0)),
+    ("gamma", lambda: srf.Fourier().draw(5, 2)),
+    ("activation", lambda: srf.RandomNeurons("elu")),
+    ("order", lambda: srf.RandomNeurons(order=0)),
+    ("order", lambda: srf.RandomNeurons(order=True)),
+    ("order", lambda: fit(features=srf.RandomNeurons(order=D + 1))),
+    ("weights", lambda: srf.RandomNeurons(weights="beta")),
+    ("scale", lambda: srf.RandomNeurons(scale=np.inf)),
+    ("radius", lambda: srf.Perceptron(radius=-1.0)),
+    ("radius", lambda: srf.Perceptron().draw(5, 2)),
+    ("center", lambda: fit(features=srf.Perceptron(radius=1.0, center=np.zeros(D + 1)))),
+    ("center", lambda: fit(features=srf.Perceptron(center=np.zeros(D + 1)))),
+    ("center", lambda: fit(features=srf.Perceptron(radius=1.0, center=[np.nan] * D))),
+    ("center", lambda: fit(features=srf.Perceptron(center="abc"))),
+    ("indices", lambda: OTHER_SET.take([10])),
+    ("indices", lambda: OTHER_SET.take([-1])),
+    ("indices", lambda: OTHER_SET.take([0.5])),
+    ("indices", lambda: OTHER_SET.take([True])),
+    ("other", lambda: OTHER_SET.concat(None)),
+    ("inputs", lambda: OTHER_SET.concat(srf.Linear().draw(None, D))),
+])  # fmt: skip
+def test_bad_map(name, make):
+    refused(name, make)
+
+
+# -------------------------------------------------------------------------------------------------------- odd but legal
+
+def snapshot(array):
+    if not sp.issparse(array):
+        return np.asarray(array).tobytes()
+    parts = [array.toarray(), *(getattr(array, name) for name in ("data", "indices", "indptr") if array.format == "csr")]
+    return [part.tobytes() for part in parts]
+
+
+WIDE = np.random.default_rng(1).uniform(-2, 2, (2 * N, 2 * D))
+WIDE[::2, ::2] = X
+DENSE = {
+    "list": X.tolist(),
+    "list of arrays": list(X),
+    "fortran": np.asfortranarray(X),
+    "strided": WIDE[::2, ::2],
+    "negative strides": np.ascontiguousarray(X[::-1, ::-1])[::-1, ::-1],
+    "read-only": np.frombuffer(X.tobytes()).reshape(X.shape),
+    "big endian": X.astype(">f8"),
+    "longdouble": X.astype(np.longdouble),
+    "object": X.astype(object),
+    "unaligned": unaligned(X),
+    "field": field(X),
+    "masked nowhere": np.ma.array(X, mask=False),
+    "subclass": X.view(type("Sub", (np.ndarray,), {})),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", DENSE)
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_layout_of_x_does_not_matter(how, loss):
+    y = Y if loss == "squared" else LABELS
+    odd = DENSE[how]
+    before = snapshot(odd)
+    model = check_finite(fit(X=odd, y=y, loss=loss), np.asarray(X))
+    assert bits(model) == bits(fit(y=y, loss=loss))
+    assert np.array_equal(model.decision_function(odd), model.decision_function(X))
+    assert snapshot(odd) == before
+
+
+def test_mapped_file(tmp_path):
+    np.save(tmp_path / "X.npy", X)
+    assert bits(fit(X=np.load(tmp_path / "X.npy", mmap_mode="r"))) == bits(fit())
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i4", "i8", "u8", ">i4", "?", "f2", ">f4", "f4", "O"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_kind_of_number(dtype, sparse):
+    if sparse and dtype in ("f2", ">f4", ">i4", "O"):
+        pytest.skip("not a dtype of scipy.sparse")
+    whole = np.round(X) > 0 if dtype == "?" else np.abs(np.round(X)) if dtype.startswith("u") else np.round(X)
+    plain = whole.astype(np.float32 if dtype == "f4" else np.float64)
+    make = sp.csr_array if sparse else np.asarray
+    model = check_finite(fit(X=make(whole.astype(dtype))), make(plain))
+    assert bits(model) == bits(fit(X=make(plain)))
+    assert model.predict(make(whole.astype(dtype))).dtype == plain.dtype
+
+
+@pytest.mark.parametrize("dtype", ["i8", "?", "f2", ">f8", "f4", "O", "u1"])
+def test_kind_of_target_and_weight(dtype):
+    y, weight = np.abs(np.round(Y)).astype(dtype), (1 + np.arange(N) % 2).astype(dtype)
+    plain = fit(y=y.astype(float), sample_weight=weight.astype(float))
+    assert bits(fit(y=y, sample_weight=weight)) == bits(plain)
+    assert bits(fit(y=y.tolist(), sample_weight=weight.tolist())) == bits(plain)
+    assert bits(fit(y=y[::-1].copy()[::-1], sample_weight=np.repeat(weight, 3)[::3])) == bits(plain)
+
+
+def test_unaligned_target_and_weight():
+    assert bits(fit(y=unaligned(Y), sample_weight=unaligned(np.ones(N)))) == bits(fit())
+
+
+def unsorted_csr(copies=1, zeros=False, index=np.int32):
+    """CSR with entries in any order, split among duplicates, with zeros written out."""
+    coo = CSR.tocoo()
+    row, column, data = np.tile(coo.row, copies), np.tile(coo.col, copies), np.tile(coo.data / copies, copies)
+    if zeros:
+        row, column = np.append(row, np.arange(N)), np.append(column, np.arange(N) % D)
+        data = np.append(data, np.zeros(N))
+    order = np.lexsort((np.random.default_rng(0).permutation(len(row)), row))
+    indptr = np.searchsorted(row[order], np.arange(N + 1))
+    matrix = sp.csr_array((data[order], column[order].astype(index), indptr.astype(index)), shape=CSR.shape)
+    assert matrix.indices.dtype == index
+    return matrix
+
+
+SPARSE = {
+    "csr_matrix": lambda: sp.csr_matrix(CSR),
+    "csc_array": lambda: sp.csc_array(CSR),
+    "csc_matrix": lambda: sp.csc_matrix(CSR),
+    "coo_array": lambda: sp.coo_array(CSR),
+    "coo_matrix": lambda: sp.coo_matrix(CSR),
+    "bsr": lambda: sp.bsr_array(CSR.toarray(), blocksize=(2, 3)),
+    "dia": lambda: sp.dia_array(CSR),
+    "lil": lambda: sp.lil_array(CSR),
+    "dok": lambda: sp.dok_array(CSR),
+    "unsorted": unsorted_csr,
+    "duplicates": lambda: unsorted_csr(copies=2),
+    "zeros": lambda: unsorted_csr(zeros=True),
+    "int64": lambda: unsorted_csr(copies=2, zeros=True, index=np.int64),
+    "read-only": lambda: frozen(sp.csr_array(CSR)),
+    "read-only unsorted": lambda: frozen(unsorted_csr(copies=2)),
+    "longdouble": lambda: sp.csr_array(CSR, dtype=np.longdouble),
+    "big endian": lambda: with_data(CSR.copy(), lambda data: data.astype(">f8")),
+    "unaligned": lambda: with_data(CSR.copy(), unaligned),
+    "spare room": lambda: sp.csr_array((np.append(CSR.data, 9.0), np.append(CSR.indices, 0), CSR.indptr), shape=CSR.shape),
+}
+
+
+def frozen(matrix):
+    for part in (matrix.data, matrix.indices, matrix.indptr):
+        part.flags.writeable = False
+    return matrix
+
+
+def with_data(matrix, change):
+    matrix.data = change(matrix.data)
+    return matrix
+
+
+@pytest.mark.parametrize("how", SPARSE)
+def test_sparse_format_does_not_matter(how):
+    odd, plain = SPARSE[how](), fit(X=CSR)
+    before = snapshot(odd)
+    model = check_finite(fit(X=odd), CSR)
+    assert snapshot(odd) == before
+    assert np.array_equal(model.support, plain.support)
+    np.testing.assert_allclose(model.coef, plain.coef, rtol=1e-6, atol=1e-9)
+    if how not in ("duplicates", "int64", "zeros", "read-only unsorted"):  # their sums may end in other digits
+        assert bits(model) == bits(plain)
+    np.testing.assert_allclose(model.predict(odd), plain.predict(CSR), rtol=1e-6, atol=1e-9)
+    assert snapshot(odd) == before
+
+
+@pytest.mark.parametrize("order", [None, 2])
+@pytest.mark.parametrize("kernel", ["perceptron", "neurons", "laplacian"])
+def test_empty_rows_and_columns_of_csr(order, kernel):
+    features = kernel if kernel != "neurons" else srf.RandomNeurons(order=order)
+    dense = np.where(np.arange(N)[:, None] % 3 == 0, 0.0, X) * [1, 0, 1]
+    model = check_finite(fit(X=sp.csr_array(dense), features=features), sp.csr_array(dense))
+    np.testing.assert_allclose(model.predict(dense), model.predict(sp.csr_array(dense)), atol=1e-9)
+    check_finite(fit(X=sp.csr_array((N, D)), features=features), sp.csr_array((N, D)))
+
+
+@pytest.mark.parametrize("name", ["X", "y", "sample_weight"])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("features", ["gaussian", "perceptron"])
+def test_input_is_never_modified(name, loss, features):
+    given = {"X": X.copy(), "y": Y.copy() if loss == "squared" else LABELS.copy(), "sample_weight": np.abs(Y) + 1}
+    before = given[name].tobytes()
+    model = fit(**given, loss=loss, features=features, exact=True)
+    model.predict(given["X"])
+    assert given[name].tobytes() == before
+    assert given[name].flags.writeable
+
+
+@pytest.mark.parametrize("scalar", [np.float32, np.float64, np.longdouble, Fraction])
+def test_scalars_of_any_kind(scalar):
+    assert bits(fit(alpha=scalar(1) / scalar(64), tol=scalar(1) / scalar(1024), gamma=scalar(1))) == bits(
+        fit(alpha=1 / 64, tol=1 / 1024, gamma=1)
+    )
+
+
+@pytest.mark.parametrize("integer", [np.int8, np.uint16, np.int64])
+def test_integers_of_any_kind(integer):
+    given = {"n_components": 100, "batch_size": 50, "max_iter": 100, "workers": 2}
+    assert bits(fit(**{name: integer(value) for name, value in given.items()})) == bits(fit(**given))
+
+
+# ------------------------------------------------------------------------------------------------------- degenerate data
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1 / 3, -7.0, 1e-200, 1e100 / 3, 1e-310])
+@pytest.mark.parametrize("n", [1, 2, 57, 60])
+@pytest.mark.parametrize("exact", [False, True])
+def test_constant_target(value, n, exact):
+    model = check_finite(fit(X=X[:n], y=np.full(n, value), exact=exact), X)
+    assert len(model.features) == len(model.coef) == len(model.support) == 0
+    assert np.all(model.predict(X) == model.intercept)
+    np.testing.assert_allclose(model.intercept, value, rtol=1e-14)
+
+
+def test_constant_target_weighted_and_without_intercept():
+    assert len(fit(y=np.full(N, 0.1), sample_weight=np.abs(Y)).features) == 0
+    assert fit(y=np.zeros(N), fit_intercept=False).intercept == 0.0
+    assert fit(y=np.full(N, 0.1), fit_intercept=False).intercept == 0.0
+
+
+def test_path_of_a_constant_target():
+    for model in srf.sparse_rf_path(X, np.full(N, 0.1), n_components=100, n_alphas=5, rng=0):
+        assert len(check_finite(model, X).features) == 0
+
+
+@pytest.mark.parametrize("features", ["gaussian", "laplacian", "perceptron", srf.Linear(), srf.RandomNeurons("relu")])
+@pytest.mark.parametrize("rows, columns", [
+    (X[:1], slice(None)), (X[:2], slice(None)), (X, slice(0, 1)), (np.tile(X[:1], (N, 1)), slice(None)),
+    (X * [1, 0, 0], slice(None)), (X * 0 + 5, slice(None)), (np.repeat(X[:5], 12, axis=0), slice(None)),
+    (np.broadcast_to(X[:, :1], X.shape), slice(None)), (X[:2] * 0, slice(0, 1)),
+])  # fmt: skip
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_few_or_equal_rows_and_columns(features, rows, columns, kind):
+    Z = kind(rows[:, columns])
+    check_finite(fit(X=Z, y=Y[: len(rows)], features=features), Z)
+    if len(rows) > 1:
+        check_finite(fit(X=Z, y=LABELS[: len(rows)] if len(rows) > 2 else ["a", "b"], features=features, loss="logistic"), Z)
+
+
+@pytest.mark.parametrize("loss", ["squared", *CLASSIFIERS])
+def test_dictionary_of_repeats(loss):
+    features = srf.Fourier(gamma=0.5).draw(50, D, rng=0)
+    model = fit(y=Y if loss == "squared" else LABELS, loss=loss, features=features.take(np.tile(np.arange(50), 3)))
+    check_finite(model, X)
+    assert model.info.converged
+
+
+@pytest.mark.parametrize("loss", CLASSIFIERS)
+def test_class_without_weight(loss):
+    y = np.arange(N) % 3
+    with ignore_convergence():
+        model = fit(y=y, loss=loss, sample_weight=(y < 2) * 1.0)
+    check_finite(model, X)
+    assert not np.any(model.predict(X) == 2)
+
+
+@pytest.mark.parametrize("spread", [1e-300, 1e300])
+@pytest.mark.parametrize("loss", ["squared", *CLASSIFIERS])
+def test_weights_of_any_size(spread, loss):
+    y = Y if loss == "squared" else LABELS
+    np.testing.assert_allclose(fit(y=y, loss=loss, sample_weight=np.full(N, spread)).coef, fit(y=y, loss=loss).coef)
+    with ignore_convergence():
+        check_finite(fit(y=y, loss=loss, sample_weight=put(np.ones(N), 0, spread)), X)
+
+
+# ------------------------------------------------------------------------------------------------------- extreme numbers
+
+@pytest.mark.parametrize("exponent", [-290, -200, -100, -20, 20, 100, 150])
+@pytest.mark.parametrize("exact", [False, True])
+def test_size_of_the_target_does_not_matter(exponent, exact):
+    """y and alpha times a power of two are the same problem to the last bit."""
+    scale = 2.0 ** round(exponent / np.log10(2))
+    model, plain = fit(y=Y * scale, alpha=0.01 * scale, exact=exact), fit(exact=exact)
+    assert np.array_equal(model.coef, plain.coef * scale)
+    assert np.array_equal(model.support, plain.support)
+    assert model.info.alpha == 0.01 * scale
+    assert model.info.converged
+    check_finite(model, X)
+
+
+@pytest.mark.parametrize("size", [1e-310, 1e155, 1e200, 1e307, 1.7e308])
+def test_target_whose_square_is_not_a_float(size):
+    y = Y / np.abs(Y).max() * size
+    model = check_finite(fit(y=y, alpha=0.01 * size), X)
+    assert 0.1 * size < np.abs(model.predict(X)).max() < size
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e-310])
+def test_stopped_early_on_a_tiny_target(size):
+    with pytest.warns(srf.ConvergenceWarning, match="above tol"):
+        fit(y=Y * size, alpha=1e-3 * size, max_iter=1)
+
+
+def test_large_target_beside_float32():
+    model = fit(X=X.astype(np.float32), y=Y * 1e100, alpha=1e98)
+    f = model.predict(X.astype(np.float32))
+    assert f.dtype == np.float32
+    assert not np.isnan(f).any()
+
+
+KERNELS = ["gaussian", "laplacian", "cauchy", "matern12", "matern32", "matern52", "perceptron", srf.RandomNeurons("tanh", order=1)]
+
+
+@pytest.mark.parametrize("features", KERNELS, ids=str)
+@pytest.mark.parametrize("scale", [1e-310, 1e-300, 1e-160, 1e160, 1e300, 8.9e307])
+@pytest.mark.parametrize("columns", [[0], [0, 1, 2]])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_columns_of_extreme_size(features, scale, columns, kind):
+    Z = X.copy()
+    Z[:, columns] *= scale
+    with ignore_convergence():
+        check_finite(fit(X=kind(Z), features=features, n_components=100, max_iter=30), kind(Z))
+
+
+@pytest.mark.parametrize("features", KERNELS, ids=str)
+@pytest.mark.parametrize("scale", [1e-44, 1e-40, 1e-30, 1e30, 1.6e38])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_float32_of_extreme_size(features, scale, kind):
+    Z = kind((X * scale).astype(np.float32))
+    with ignore_convergence():
+        model = check_finite(fit(X=Z, features=features, n_components=100, max_iter=30), Z)
+    assert model.predict(Z).dtype == np.float32
+
+
+@pytest.mark.parametrize("features", [srf.Linear(), srf.RandomNeurons("relu")], ids=str)
+@pytest.mark.parametrize("dtype, scale", [
+    (np.float64, 1e-300), (np.float64, 1e-200), (np.float64, 1e-160), (np.float64, 1e100), (np.float64, 1e150),
+    (np.float64, 1e200), (np.float64, 8e307), (np.float32, 1e-40), (np.float32, 1e15), (np.float32, 1e25), (np.float32, 1.6e38),
+])  # fmt: skip
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_unbounded_features_of_extreme_size(features, dtype, scale, loss):
+    """A finite model, or an error that says what is wrong with X: nothing else."""
+    Z = (X * scale).astype(dtype)
+    try:
+        with ignore_convergence():
+            model = fit(X=Z, y=Y if loss == "squared" else LABELS, loss=loss, features=features, alpha=min(0.01, 1e-3 * scale))
+    except ValueError as error:
+        assert str(error).startswith("X must be of moderate size")  # noqa: PT017
+        assert scale > 1e10
+    else:
+        check_finite(model, Z)
+
+
+@pytest.mark.parametrize("features", [srf.Linear(), srf.RandomNeurons("relu"), srf.Fourier(gamma=1.0), srf.Perceptron(radius=1.0)],
+                         ids=str)  # fmt: skip
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [0.1, 1.0])
+def test_predict_far_away_is_not_nan(features, dtype, size):
+    """The largest rows there are, with a model of opposite signs: infinite at worst, never NaN, never a warning."""
+    y = 50 * X[:, 0] - 50 * X[:, 1] + np.abs(X[:, 2])
+    far = (np.sign(RNG.standard_normal((20, D))) * size * np.finfo(dtype).max).astype(dtype)
+    assert not np.isnan(fit(y=y, features=features).predict(far)).any()
+
+
+@pytest.mark.parametrize("gamma", [5e-324, 1e-300, 1e-30, 1e30, 1e300, 1.7e308])
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "cauchy", "matern12"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_extreme_gamma(gamma, kernel, dtype):
+    with ignore_convergence():
+        check_finite(fit(X=X.astype(dtype), features=kernel, gamma=gamma, n_components=100, max_iter=30), X.astype(dtype))
+
+
+@pytest.mark.parametrize("features", [
+    srf.RandomNeurons("tanh", scale=1e308), srf.RandomNeurons("sin", scale=1.7e308, weights="uniform"),
+    srf.RandomNeurons("sign", scale=1.7e308, weights="cauchy"), srf.RandomNeurons("cos", scale=5e-324),
+    srf.Perceptron(radius=1.7e308), srf.Perceptron(radius=5e-324), srf.Perceptron(radius=1.0, center=np.full(D, 1.7e308)),
+], ids=str)  # fmt: skip
+def test_extreme_maps(features):
+    with ignore_convergence():
+        check_finite(fit(features=features, max_iter=30), X)
+
+
+@pytest.mark.parametrize("loss", ["squared", *CLASSIFIERS])
+@pytest.mark.parametrize("alpha", [1e-300, 1e-12, 1e-8, 1e-6, 1e3, 1e150, 1.7e308])
+@pytest.mark.parametrize("exact", [False, True])
+def test_extreme_alpha(loss, alpha, exact):
+    with ignore_convergence():
+        model = fit(y=Y if loss == "squared" else LABELS, loss=loss, alpha=alpha, exact=exact)
+    check_finite(model, X)
+    assert model.info.alpha == alpha
+    assert (len(model.features) == 0) == (alpha > 1)
+    assert model.info.objective[-1] <= np.log(2) if loss == "logistic" else 1
+    assert model.info.dual_gap <= 1.01 * model.info.objective[-1]
+
+
+@pytest.mark.parametrize("loss", ["squared", *CLASSIFIERS])
+@pytest.mark.parametrize("tol", [1e-300, 1e-16, 1e-14, 1e-12])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tolerance_beyond_floating_point(loss, tol, dtype):
+    """It ends, and the gap that it reports is the gap of the model, not of a round before it."""
+    with ignore_convergence():
+        model = fit(X=X.astype(dtype), y=Y if loss == "squared" else LABELS, loss=loss, tol=tol, exact=True)
+    assert model.info.dual_gap <= 1e-6 * model.info.objective[-1]
+
+
+@pytest.mark.parametrize("loss", ["squared", *CLASSIFIERS])
+def test_max_iter_of_one_warns(loss):
+    with pytest.warns(srf.ConvergenceWarning, match="max_iter"):
+        model = fit(y=Y if loss == "squared" else LABELS, loss=loss, alpha=1e-4, max_iter=1)
+    assert not check_finite(model, X).info.converged
+
+
+@pytest.mark.parametrize("ratio", [1e-300, 5e-324, 1.0])
+def test_extreme_paths(ratio):
+    with ignore_convergence():
+        models = path(alpha_min_ratio=ratio, n_components=20, max_iter=10)
+    assert all(model.info.alpha > 0 for model in models)
+    assert [check_finite(model, X).info.alpha for model in models] == sorted((m.info.alpha for m in models), reverse=True)

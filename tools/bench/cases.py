@@ -1,0 +1,287 @@
+"""The cases: each has data, contenders (ours first) and what to say of a result beside its seconds and memory."""
+
+import os
+import warnings
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+import sparserf as srf
+from sparserf.features import FeatureBlock
+from sparserf.rows import as_rows
+
+WORKERS = 2
+
+
+@dataclass
+class Case:
+    about: str
+    load: callable
+    contenders: dict
+    describe: callable = lambda data, result: {}
+    repeat: int = 3
+
+
+CASES = {}
+
+
+def sampler(d, n_components, gamma, seed=0):
+    """scikit-learn's features, and the same ones as a FeatureSet."""
+    from sklearn.kernel_approximation import RBFSampler
+
+    theirs = RBFSampler(gamma=gamma, n_components=n_components, random_state=seed).fit(np.zeros((1, d)))
+    block = FeatureBlock("cos", float(np.sqrt(2)), theirs.random_weights_.T.copy(), theirs.random_offset_.copy())
+    return theirs, srf.FeatureSet([block], d)
+
+
+def data_set(name):
+    folder = os.environ.get("SPARSERF_DATA")
+    path = Path(folder or "", f"{name}.npz")
+    if not folder or not path.exists():
+        raise SystemExit(f"needs {name}.npz: give its folder by --data or SPARSERF_DATA")
+    z = np.load(path)
+    return z["X"].astype(np.float64), z["y"], int(z["test_start"])
+
+
+# --- kernels -----------------------------------------------------------------------------------------------------
+
+
+def kernel_data(d):
+    rng = np.random.default_rng(0)
+    theirs, ours = sampler(d, 2048, 0.5 / d)
+    return rng.standard_normal((40_000, d)), rng.standard_normal(40_000), theirs, ours
+
+
+def numpy_correlate(data):
+    X, r, _, features = data
+    block = features.blocks[0]
+    return r @ np.cos(X @ block.weights.T + block.offset)
+
+
+def limit(data, seconds):
+    """The least time of a correlation: the products at the peak of this machine's GEMM, or 1 ns a cosine."""
+    import time
+
+    n, d = data[0].shape
+    A = np.random.default_rng(0).standard_normal((3000, 3000))
+    gemm = np.inf
+    for _ in range(3):
+        start = time.perf_counter()
+        A @ A
+        gemm = min(gemm, time.perf_counter() - start)
+    peak = 2 * 3000**3 / gemm
+    return max(2.0 * n * d * 2048 / peak, n * 2048 * 1e-9 / WORKERS), peak / 1e9
+
+
+def describe_correlate(data, _):
+    least, peak = limit(data, None)
+    return {"limit_s": least, "gemm_peak_gflops": peak}
+
+
+for d in (8, 21, 90):
+    CASES[f"transform-d{d}"] = Case(
+        f"40,000 × {d}, float64, 2,048 features, {WORKERS} threads: the whole feature matrix.",
+        partial(kernel_data, d),
+        {
+            "FeatureSet.transform": lambda data: data[3].transform(data[0], workers=WORKERS),
+            "RBFSampler.transform": lambda data: data[2].transform(data[0]),
+        },
+    )
+    CASES[f"correlate-d{d}"] = Case(
+        f"40,000 × {d}, float64, 2,048 features, {WORKERS} threads: Φ'r without Φ. `limit_s` is the least time: the matrix "
+        "product at NumPy's measured GEMM peak, or 1 ns a cosine, whichever is more.",
+        partial(kernel_data, d),
+        {
+            "Rows.correlate": lambda data: as_rows(data[0], WORKERS).correlate(data[3], data[1]),
+            "r @ np.cos(X @ W.T + b)": numpy_correlate,
+        },
+        describe_correlate,
+    )
+
+
+# --- regression --------------------------------------------------------------------------------------------------
+
+
+def cpu_data():
+    X, y, _ = data_set("cpu_act")
+    order = np.random.default_rng(0).permutation(len(X))[:6554]
+    X, y = X[order], y[order]
+    y = (y - y.min()) / (y.max() - y.min())
+    theirs, ours = sampler(21, 10_000, 0.05)
+    return (X - X.mean(0)) / X.std(0), y, theirs, ours
+
+
+def ours_cpu(data, exact):
+    X, y, _, features = data
+    model = srf.sparse_rf(X, y, alpha=10 / len(X), features=features, exact=exact, workers=WORKERS)
+    return model.support, model.coef, model.intercept
+
+
+def lasso(data, solver):
+    """RBFSampler, then a Lasso; its features are 1/sqrt(D) of ours, and so is alpha."""
+    X, y, theirs, _ = data
+    scale = np.sqrt(10_000)
+    fit = solver(10 / len(X) / scale)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit.fit(theirs.transform(X), y)
+    support = np.flatnonzero(fit.coef_)
+    return support, fit.coef_[support] / scale, fit.intercept_
+
+
+def celer_lasso(alpha):
+    from celer import Lasso
+
+    return Lasso(alpha=alpha, tol=CELER_TOL)
+
+
+# celer stops at a gap of tol * |y|^2 / n; this is where its gap is 1e-4 of the objective here.
+CELER_TOL = 1e-6
+
+
+def sklearn_lasso(alpha):
+    from sklearn.linear_model import Lasso
+
+    return Lasso(alpha=alpha, tol=1e-4, max_iter=1000)
+
+
+def describe_lasso(data, result):
+    """Objective and gap over all 10,000 features, worked out plainly."""
+    X, y, _, features = data
+    support, coef, b = result
+    n, alpha = len(X), 10 / len(X)
+    r = as_rows(X).apply(features.take(support), coef) + b - y
+    b -= r.mean()
+    r -= r.mean()
+    objective = r @ r / (2 * n) + alpha * np.abs(coef).sum()
+    largest = np.abs(as_rows(X, WORKERS).correlate(features, r)).max() / n
+    u = r * min(1.0, alpha / largest)
+    dual = -(u @ u / 2 + u @ y) / n
+    return {"objective": objective, "relative_gap": (objective - dual) / objective, "terms": len(support)}
+
+
+CASES["lasso"] = Case(
+    "cpu_act, 6,554 × 21, the same 10,000 Gaussian features, n·alpha = 10, everything counted. Relative gap over all "
+    "features; Algorithm 1 does not aim at it.",
+    cpu_data,
+    {
+        "sparse_rf(exact=True)": partial(ours_cpu, exact=True),
+        "sparse_rf": partial(ours_cpu, exact=False),
+        "RBFSampler + celer": partial(lasso, solver=celer_lasso),
+        "RBFSampler + Lasso": partial(lasso, solver=sklearn_lasso),
+    },
+    describe_lasso,
+)
+
+
+# --- classification ----------------------------------------------------------------------------------------------
+
+
+def cod_data():
+    X, y, n = data_set("cod_rna")
+    X = X[:n]
+    theirs, ours = sampler(8, 2_000, 0.1)
+    return (X - X.mean(0)) / X.std(0), y[:n], theirs, ours
+
+
+def ours_cod(data, loss, n_alpha):
+    X, y, _, features = data
+    model = srf.sparse_rf(
+        X, y, alpha=n_alpha / len(X), features=features, loss=loss, exact=True, fit_intercept=False, workers=WORKERS
+    )
+    return model.support, model.coef
+
+
+def liblinear(data, loss, n_alpha):
+    """No intercept: liblinear would penalise it."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.svm import LinearSVC
+
+    X, y, theirs, _ = data
+    options = {"C": 1 / n_alpha, "fit_intercept": False, "max_iter": 200, "random_state": 0}
+    if loss == "logistic":
+        fit = LogisticRegression(l1_ratio=1.0, solver="liblinear", **options)
+    else:
+        fit = LinearSVC(penalty="l1", loss="squared_hinge", dual=False, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        phi = theirs.transform(X)
+        phi *= np.sqrt(2_000)
+        fit.fit(phi, y)
+    support = np.flatnonzero(fit.coef_[0])
+    return support, fit.coef_[0][support]
+
+
+def describe_cod(loss, n_alpha, data, result):
+    X, y, _, features = data
+    support, coef = result
+    margin = y * as_rows(X, WORKERS).apply(features.take(support), coef)
+    value = np.logaddexp(0, -margin) if loss == "logistic" else np.maximum(0, 1 - margin) ** 2
+    return {"objective": value.mean() + n_alpha / len(X) * np.abs(coef).sum(), "terms": len(support)}
+
+
+for loss in ("logistic", "squared_hinge"):
+    for n_alpha in (100, 10):
+        CASES[f"{loss}-{n_alpha}"] = Case(
+            f"cod_rna, 59,535 × 8, the same 2,000 Gaussian features, n·alpha = {n_alpha}, no intercept, everything counted.",
+            cod_data,
+            {
+                "sparse_rf(exact=True)": partial(ours_cod, loss=loss, n_alpha=n_alpha),
+                "RBFSampler + liblinear": partial(liblinear, loss=loss, n_alpha=n_alpha),
+            },
+            partial(describe_cod, loss, n_alpha),
+        )
+
+
+# --- prediction and scale ----------------------------------------------------------------------------------------
+
+
+def predict_data():
+    X = np.random.default_rng(0).standard_normal((100_000, 21))
+    theirs, ours = sampler(21, 10_000, 0.05)
+    coef = np.random.default_rng(1).standard_normal(1000)
+    info = srf.FitInfo(1, True, (0.0,), 0.0, 10_000, 1000, 1.0)
+    model = srf.SparseModel(coef, 0.0, np.arange(1000), ours.take(np.arange(1000)), "squared", None, info)
+    return X, model, theirs
+
+
+def pipeline_predict(data):
+    X, _, theirs = data
+    w = np.random.default_rng(1).standard_normal(10_000)
+    return np.concatenate([theirs.transform(X[i : i + 5000]) @ w for i in range(0, len(X), 5000)])
+
+
+CASES["predict"] = Case(
+    "100,000 × 21: a model of 1,000 terms, against the pipeline it replaces, 10,000 RBFSampler features and a linear "
+    "model, 5,000 rows at a time.",
+    predict_data,
+    {"SparseModel.predict": lambda data: data[1].predict(data[0], workers=WORKERS), "pipeline": pipeline_predict},
+)
+
+
+def year_data(n):
+    """Of YearPredictionMSD's size and type; a smooth function of projections, and noise."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, 90), dtype=np.float32)
+    W = rng.standard_normal((90, 20)).astype(np.float32) / np.sqrt(90)
+    y = np.sin(2 * (X @ W)).sum(axis=1).astype(np.float64) + 0.5 * rng.standard_normal(n)
+    return X, y
+
+
+def ours_year(data):
+    X, y = data
+    return srf.sparse_rf(X, y, alpha=YEAR_ALPHA, gamma=0.006, workers=WORKERS)
+
+
+YEAR_ALPHA = 0.011
+
+for n in (50_000, 115_000, 231_000, 463_715):
+    CASES[f"scale-{n}"] = Case(
+        f"{n:,} × 90 in float32, synthetic, 10,000 Gaussian features, Algorithm 1.",
+        partial(year_data, n),
+        {"sparse_rf": ours_year},
+        lambda data, model: {"terms": len(model.features), "relative_gap": model.info.dual_gap / model.info.objective[-1]},
+        repeat=1,
+    )
