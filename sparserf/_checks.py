@@ -43,10 +43,16 @@ def _as_real(name, values):
         strangers = [value for value in array.flat if not isinstance(value, Real)]
         if strangers:
             raise TypeError(f"{name} must hold real numbers, got {strangers[0]!r}")
-        array = array.astype(np.float64)
+        try:
+            array = array.astype(np.float64)
+        except OverflowError as error:
+            raise ValueError(f"{name} must hold finite numbers: {error}") from None
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
-    return array if array.dtype in (np.float32, np.float64) and array.dtype.isnative else array.astype(np.float64)
+    if array.dtype in (np.float32, np.float64) and array.dtype.isnative:
+        return array
+    with np.errstate(over="ignore"):  # a long double may be too large: it becomes infinite, and is refused as that
+        return array.astype(np.float64)
 
 
 def _check_dense(X):
@@ -68,30 +74,43 @@ def _check_csr(X):
     if X.shape[1] > np.iinfo(np.int32).max:
         raise ValueError(f"X must have fewer than 2**31 columns, got {X.shape[1]}")
     try:
-        if X.format == "csr":
-            _check_csr_structure(X)
+        _check_sparse_structure(X)
+        if X.dtype not in (np.float32, np.float64) or not X.dtype.isnative:  # scipy's routines know no others
+            X = X.astype(np.float64)
         X = csr_array(X)
         X.check_format(full_check=True)
-    except (ValueError, IndexError) as error:
+    except (ValueError, IndexError, TypeError) as error:
         raise ValueError(f"X is not a valid sparse matrix: {error}") from None
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
-    if X.dtype not in (np.float32, np.float64) or not X.dtype.isnative:
-        X = X.astype(np.float64)
     _check_finite("X", X.data)
     return X
 
 
-def _check_csr_structure(X):
+def _check_sparse_structure(X):
     """Before scipy walks through it: scipy's own routines trust these arrays."""
-    indptr, indices = np.asarray(X.indptr), np.asarray(X.indices)
-    if indptr.ndim != 1 or len(indptr) != X.shape[0] + 1:
-        raise ValueError(f"indptr must have {X.shape[0] + 1} entries, got {len(indptr)}")
-    if indptr[0] != 0 or np.any(np.diff(indptr) < 0) or indptr[-1] > min(len(indices), len(X.data)):
+    if X.format == "coo":
+        for axis, (index, size) in enumerate(zip(X.coords, X.shape, strict=True)):
+            _check_indices(f"coords[{axis}]", index, size, len(X.data))
+    if X.format not in ("csr", "csc", "bsr"):
+        return
+    shape = X.shape[::-1] if X.format == "csc" else X.shape
+    block = X.blocksize if X.format == "bsr" else (1, 1)
+    indptr = np.asarray(X.indptr)
+    if indptr.ndim != 1 or indptr.dtype.kind not in "iu" or len(indptr) != shape[0] // block[0] + 1:
+        raise ValueError(f"indptr must hold {shape[0] // block[0] + 1} integers, got shape {indptr.shape}")
+    if indptr[0] != 0 or np.any(np.diff(indptr) < 0) or indptr[-1] > min(len(X.indices), len(X.data)):
         raise ValueError("indptr must start at 0, not decrease, and end within the data")
-    if len(indices) and (indices.min() < 0 or indices.max() >= X.shape[1]):
-        raise ValueError(f"indices must lie in [0, {X.shape[1]}), got {indices.min()} to {indices.max()}")
+    _check_indices("indices", X.indices, shape[1] // block[1], len(X.data))
+
+
+def _check_indices(name, indices, size, n):
+    indices = np.asarray(indices)
+    if indices.ndim != 1 or indices.dtype.kind not in "iu" or len(indices) != n:
+        raise ValueError(f"{name} must hold {n} integers, one for each entry of data, got shape {indices.shape}")
+    if n and (indices.min() < 0 or indices.max() >= size):
+        raise ValueError(f"{name} must lie in [0, {size}), got {indices.min()} to {indices.max()}")
 
 
 def _check_finite(name, array):
@@ -115,20 +134,33 @@ def check_target(y, n_samples):
 
 def check_labels(y, n_samples, weight):
     """(classes, index of the class of each row); at least two classes among the rows of positive weight."""
-    y = np.asarray(y)
+    y = _as_labels(y)
     _check_length("y", y, n_samples)
     if y.dtype.kind == "f":
         _check_finite("y", y)
-    if y.dtype.kind == "O":
-        y = np.asarray(y.tolist())
-    if y.dtype.kind not in "fiubUS":
-        raise TypeError(f"y must hold labels: numbers, booleans or strings, got dtype {y.dtype}")
     classes, label = np.unique(y, return_inverse=True)
     if len(np.unique(label[weight > 0])) < 2:
         raise ValueError(f"y must have at least two classes, got only {y[0]!r}")
     if len(classes) > 100 and len(classes) > n_samples / 2:
         raise ValueError(f"y has {len(classes)} classes in {n_samples} rows: is it a target for loss='squared'?")
     return classes, label
+
+
+def _as_labels(y):
+    """An array of numbers, booleans or strings; an object array only if it holds strings, or numbers, alone."""
+    if np.ma.isMaskedArray(y) and np.ma.count_masked(y):
+        raise ValueError(f"y must not have masked entries, got {np.ma.count_masked(y)}")
+    try:
+        y = np.asarray(y)
+    except ValueError as error:
+        raise ValueError(f"y must be a one-dimensional array: {error}") from None
+    if y.dtype.kind == "O" and not (all(isinstance(v, str) for v in y.flat) or all(isinstance(v, Real) for v in y.flat)):
+        raise TypeError("y must hold labels of one kind, numbers or strings")
+    if y.dtype.kind == "O":
+        y = np.asarray(y.tolist())
+    if y.dtype.kind not in "fiubUS":
+        raise TypeError(f"y must hold labels: numbers, booleans or strings, got dtype {y.dtype}")
+    return y
 
 
 def check_sample_weight(sample_weight, n_samples):
@@ -151,11 +183,30 @@ def _check_length(name, array, n_samples):
         raise ValueError(f"{name} must have shape ({n_samples},), one entry a row of X, got {array.shape}")
 
 
+def check_rng(rng):
+    """A Generator from None, a seed or a Generator."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"rng must be None, a seed or a numpy.random.Generator, got {rng!r}: {error}") from None
+
+
+def check_scale(name, value):
+    """A positive float whose square, and products with data, leave room below overflow."""
+    value = check_real(name, value, 0, strict=True)
+    if value > 1e150:
+        raise ValueError(f"{name} must be at most 1e150, got {value}")
+    return value
+
+
 def check_real(name, value, minimum, *, strict=False):
     """A finite float >= minimum, or > minimum where strict."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a real number, got {value!r}")
-    value = float(value)
+    try:
+        value = float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must be finite, got an integer too large for a float") from None
     if not np.isfinite(value) or value < minimum or (strict and value == minimum):
         raise ValueError(f"{name} must be finite and {'>' if strict else '>='} {minimum}, got {value}")
     return value
@@ -179,6 +230,8 @@ def check_choice(name, value, choices):
 
 def check_alphas(alphas):
     """Positive penalties in descending order."""
+    if np.asarray(alphas).dtype.kind == "b":
+        raise TypeError(f"alphas must be real numbers, got {alphas!r}")
     alphas = np.atleast_1d(_as_real("alphas", alphas)).astype(np.float64)
     if alphas.ndim != 1 or alphas.size == 0:
         raise ValueError(f"alphas must be a non-empty one-dimensional sequence, got shape {alphas.shape}")

@@ -3,15 +3,15 @@
 import os
 import threading
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from numbers import Integral
 
 
 def check_workers(workers):
     """Number of threads: a positive integer, or -1 for all cores that this process may use."""
-    if isinstance(workers, bool) or not hasattr(workers, "__index__"):
+    if isinstance(workers, bool) or not isinstance(workers, Integral):
         raise TypeError(f"workers must be an integer, got {workers!r}")
-    workers = workers.__index__()
+    workers = int(workers)
     if workers == -1:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if workers < 1:
@@ -31,7 +31,10 @@ class Workers:
         self._n, self._pool = n, None
 
     def __enter__(self):
-        self._pool = ThreadPoolExecutor(self._n) if self._n > 1 else None
+        if self._n > 1:
+            from concurrent.futures import ThreadPoolExecutor  # slow to import
+
+            self._pool = ThreadPoolExecutor(self._n)
         return self
 
     def __exit__(self, *error):
@@ -62,20 +65,21 @@ class Workers:
 class _SingleThreadedBlas:
     """Limits BLAS to one thread while any caller is inside; the last one to leave restores what was before.
 
-    threadpoolctl alone sets and restores process-wide, so that two overlapping calls could leave the limit behind.
+    threadpoolctl's own limit belongs to the Python thread that set it: of two overlapping calls, the one that ends last
+    could not lift it.
     """
 
     def __init__(self):
         self._lock = threading.Lock()
         self._inside = 0
-        self._controller = self._limits = None
+        self._libraries, self._before = None, ()
 
     @contextmanager
     def __call__(self):
         with self._lock:
             if self._inside == 0:
-                self._limits = self._find_blas().limit(limits=1, user_api="blas")
-                self._limits.__enter__()
+                self._before = [library.get_num_threads() for library in self._find()]
+                self._set([1] * len(self._libraries))
             self._inside += 1
         try:
             yield
@@ -83,15 +87,22 @@ class _SingleThreadedBlas:
             with self._lock:
                 self._inside -= 1
                 if self._inside == 0:
-                    self._limits.__exit__(None, None, None)
+                    self._set(self._before)
 
-    def _find_blas(self):
-        if self._controller is None:  # looks through the loaded libraries: milliseconds, once
+    def _find(self):
+        if self._libraries is None:  # looks through the loaded libraries: milliseconds, once
             import scipy.linalg  # noqa: F401  its BLAS is not numpy's, and must be there to be found
             from threadpoolctl import ThreadpoolController
 
-            self._controller = ThreadpoolController()
-        return self._controller
+            self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+        return self._libraries
+
+    def _set(self, numbers):
+        for library, number in zip(self._libraries, numbers, strict=True):
+            free = getattr(library, "clear_controlling_thread", lambda force: None)  # of threadpoolctl >= 3.8
+            free(force=True)
+            library.set_num_threads(number)
+            free(force=True)
 
 
 single_threaded_blas = _SingleThreadedBlas()

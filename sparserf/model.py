@@ -78,6 +78,10 @@ class SparseModel:
             if isinstance(array, np.ndarray):
                 array.flags.writeable = False
 
+    def __setstate__(self, state):  # unpickled arrays are writable
+        self.__dict__.update(state)
+        self.__post_init__()
+
     def __repr__(self):
         kind = "regression" if self.classes is None else f"{len(self.classes)} classes"
         return f"SparseModel({kind}, {len(self.features)} terms, {self.n_features_in} inputs, loss={self.loss!r})"
@@ -103,7 +107,8 @@ class SparseModel:
         rows = as_rows(X, workers, n_features=self.n_features_in)
         f = rows.apply(self.features, self.coef)
         f += self.intercept if self.coef.ndim == 1 else self.intercept[:, None]
-        return f.T.astype(rows.dtype, copy=False)
+        with np.errstate(over="ignore"):  # beyond float32: infinite
+            return f.T.astype(rows.dtype, copy=False)
 
     def predict(self, X, workers=1):
         """Regression values, or class labels. Parameters as in `decision_function`."""

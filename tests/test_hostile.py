@@ -166,7 +166,7 @@ def test_wrong_number_of_columns(columns, kind):
 
 def broken(format, **parts):
     """A sparse matrix whose arrays were changed behind its back."""
-    matrix = CSR.asformat(format)
+    matrix = CSR.copy().asformat(format)
     for name, (place, value) in parts.items():
         array = getattr(matrix, name)
         array = np.asarray(value) if place is None else put(array, place, value)
@@ -497,7 +497,7 @@ SPARSE = {
     "duplicates": lambda: unsorted_csr(copies=2),
     "zeros": lambda: unsorted_csr(zeros=True),
     "int64": lambda: unsorted_csr(copies=2, zeros=True, index=np.int64),
-    "read-only": lambda: frozen(sp.csr_array(CSR)),
+    "read-only": lambda: frozen(CSR.copy()),
     "read-only unsorted": lambda: frozen(unsorted_csr(copies=2)),
     "longdouble": lambda: sp.csr_array(CSR, dtype=np.longdouble),
     "big endian": lambda: with_data(CSR.copy(), lambda data: data.astype(">f8")),
@@ -707,18 +707,24 @@ def test_unbounded_features_of_extreme_size(features, dtype, scale, loss):
         check_finite(model, Z)
 
 
-@pytest.mark.parametrize("features", [srf.Linear(), srf.RandomNeurons("relu"), srf.Fourier(gamma=1.0), srf.Perceptron(radius=1.0)],
-                         ids=str)  # fmt: skip
+FAR = [srf.Linear(), srf.RandomNeurons("relu"), srf.Fourier(gamma=1.0), srf.Perceptron(radius=1.0)]
+
+
+@pytest.mark.parametrize("features", FAR, ids=str)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("size", [0.1, 1.0])
-def test_predict_far_away_is_not_nan(features, dtype, size):
-    """The largest rows there are, with a model of opposite signs: infinite at worst, never NaN, never a warning."""
-    y = 50 * X[:, 0] - 50 * X[:, 1] + np.abs(X[:, 2])
-    far = (np.sign(RNG.standard_normal((20, D))) * size * np.finfo(dtype).max).astype(dtype)
-    assert not np.isnan(fit(y=y, features=features).predict(far)).any()
+def test_predict_far_away_is_not_nan(features, dtype):
+    """The largest rows there are, with coefficients of both signs: refused, or infinite at worst; no NaN, no warning."""
+    model = fit(y=50 * X[:, 0] - 50 * X[:, 1] + np.abs(X[:, 2]), features=features)
+    far = (np.sign(np.random.default_rng(0).standard_normal((20, D))) * np.finfo(dtype).max).astype(dtype)
+    try:
+        f = model.predict(far)
+    except ValueError as error:
+        assert str(error).startswith("X must be of moderate size")  # noqa: PT017
+    else:
+        assert not np.isnan(f).any()
 
 
-@pytest.mark.parametrize("gamma", [5e-324, 1e-300, 1e-30, 1e30, 1e300, 1.7e308])
+@pytest.mark.parametrize("gamma", [5e-324, 1e-300, 1e-30, 1e30, 1e150])
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "cauchy", "matern12"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_extreme_gamma(gamma, kernel, dtype):
@@ -727,9 +733,9 @@ def test_extreme_gamma(gamma, kernel, dtype):
 
 
 @pytest.mark.parametrize("features", [
-    srf.RandomNeurons("tanh", scale=1e308), srf.RandomNeurons("sin", scale=1.7e308, weights="uniform"),
-    srf.RandomNeurons("sign", scale=1.7e308, weights="cauchy"), srf.RandomNeurons("cos", scale=5e-324),
-    srf.Perceptron(radius=1.7e308), srf.Perceptron(radius=5e-324), srf.Perceptron(radius=1.0, center=np.full(D, 1.7e308)),
+    srf.RandomNeurons("tanh", scale=1e150), srf.RandomNeurons("sin", scale=1e150, weights="uniform"),
+    srf.RandomNeurons("sign", scale=1e150, weights="cauchy"), srf.RandomNeurons("cos", scale=5e-324),
+    srf.Perceptron(radius=1e150), srf.Perceptron(radius=5e-324), srf.Perceptron(radius=1.0, center=np.full(D, 1e150)),
 ], ids=str)  # fmt: skip
 def test_extreme_maps(features):
     with ignore_convergence():
@@ -740,13 +746,16 @@ def test_extreme_maps(features):
 @pytest.mark.parametrize("alpha", [1e-300, 1e-12, 1e-8, 1e-6, 1e3, 1e150, 1.7e308])
 @pytest.mark.parametrize("exact", [False, True])
 def test_extreme_alpha(loss, alpha, exact):
+    """It ends, no worse than without terms, with a bound that bounds."""
     with ignore_convergence():
-        model = fit(y=Y if loss == "squared" else LABELS, loss=loss, alpha=alpha, exact=exact)
+        model = fit(y=Y if loss == "squared" else LABELS, loss=loss, alpha=alpha, exact=exact,
+                    max_iter=20 if alpha < 1e-8 else None)  # fmt: skip
     check_finite(model, X)
     assert model.info.alpha == alpha
     assert (len(model.features) == 0) == (alpha > 1)
-    assert model.info.objective[-1] <= np.log(2) if loss == "logistic" else 1
-    assert model.info.dual_gap <= 1.01 * model.info.objective[-1]
+    assert model.info.objective[-1] <= (np.log(2) if loss == "logistic" else 1)
+    if alpha <= 1e-8:
+        assert model.info.objective[-1] < 1e-3
 
 
 @pytest.mark.parametrize("loss", ["squared", *CLASSIFIERS])

@@ -49,10 +49,12 @@ class L1Fit:
 
     def restart(self, alpha):
         """Begin a fit with this penalty, from where the last one ended."""
-        self._problem = replace(self._problem, alpha=min(alpha / self._scale, 1e300))
+        self._alpha = float(alpha)
+        self._problem = replace(self._problem, alpha=min(self._alpha / self._scale, 1e300))
         self._n_iter = self._n_rounds = 0
         self._objectives, self._drawn = [], np.zeros(self._dictionary.n_batches, bool)
-        self._gap, self.stopped, self._reached = np.inf, False, True
+        self._gap, self._reached = np.inf, True
+        self.stopped = self.ended_by_callback = False
 
     def draw(self, *batches):
         self._drawn[list(batches)] = True
@@ -98,12 +100,16 @@ class L1Fit:
         self.stopped = self.stopped or stalled or self._n_rounds >= self._max_iter
         return False
 
+    def give_up(self):
+        """Not converged: stopped before the problem that was asked for was looked at whole."""
+        self._reached = False
+
     def record(self):
         """End an iteration: note the objective, tell the callback; returns whether to stop."""
         self._n_iter += 1
-        self._objectives.append(self._problem.objective(self.A.f + self.A.b, self.A.w) * self._scale**2)
+        self._objectives.append(self._in_units(self._problem.objective(self.A.f + self.A.b, self.A.w)))
         if self._callback is not None and self._callback(self.info()):
-            self.stopped = True
+            self.stopped = self.ended_by_callback = True
         return self.stopped
 
     def info(self):
@@ -111,12 +117,16 @@ class L1Fit:
         return FitInfo(
             n_iter=self._n_iter,
             converged=bool(self._reached),
-            objective=tuple(map(float, self._objectives)),
-            dual_gap=float(self._gap * self._scale**2),
+            objective=tuple(self._objectives),
+            dual_gap=self._in_units(self._gap),
             n_drawn=int(np.diff(starts)[self._drawn].sum()),
             n_nonzero=int(np.count_nonzero(self.A.w)),
-            alpha=float(self._problem.alpha * self._scale),
+            alpha=self._alpha,
         )
+
+    def _in_units(self, objective):
+        """An objective in the units of y squared, or the largest float where it is larger than that."""
+        return min(float(objective) * self._scale * self._scale, float(np.finfo(np.float64).max))
 
     def solution(self):
         """(index, features, w, b) of the terms, by ascending index, in the units of y."""
@@ -128,4 +138,4 @@ class L1Fit:
 
 def _power_of_two(y):
     largest = float(np.abs(y).max())
-    return 2.0 ** np.frexp(largest)[1] if largest > 0 else 1.0
+    return float(2.0 ** (np.frexp(largest)[1] - 1)) if largest > 0 else 1.0

@@ -14,7 +14,10 @@ def check_gamma(gamma):
         return gamma
     if isinstance(gamma, str):
         raise ValueError(f"gamma must be None, 'knn' or a positive number, got {gamma!r}")
-    return check_real("gamma", gamma, 0, strict=True)
+    gamma = check_real("gamma", gamma, 0, strict=True)
+    if gamma > 1e300:
+        raise ValueError(f"gamma must be at most 1e300, got {gamma}")
+    return gamma
 
 
 def distance_scale(X, rule, metric, rng):

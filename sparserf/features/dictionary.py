@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._checks import check_choice, check_integer
+from .._checks import check_choice, check_integer, check_rng
 from .feature_set import FeatureSet
 from .fourier import Fourier
 from .linear import Linear
@@ -23,7 +23,7 @@ class RandomDictionary:
     n_components: int
     batch_size: int
     n_features_in: int
-    seed: np.random.SeedSequence
+    seed: "np.random.SeedSequence"  # by name: numpy.random is slow to import
 
     def __len__(self):
         return self.n_components + len(self._finite)
@@ -95,7 +95,7 @@ def make_dictionary(features, X, *, n_components, batch_size, gamma, rng):
     maps = _maps(features, gamma)
     if all(isinstance(map_, Linear) for map_ in maps):
         n_components = 0
-    rng = np.random.default_rng(rng)
+    rng = check_rng(rng)
     maps = tuple(map_.resolve(X, rng) for map_ in maps)
     seed = np.random.SeedSequence(rng.integers(0, 2**63, 2).tolist())
     return RandomDictionary(maps, n_components, batch_size, n_features_in, seed)

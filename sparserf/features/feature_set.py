@@ -85,9 +85,10 @@ def _panels(array, dtype):
     start = -memory.ctypes.data % 64 // memory.itemsize
     panels = memory[start : start + size].reshape(n_panels, d, PANEL)
     full = n // PANEL
-    panels[:full] = array[: full * PANEL].reshape(full, PANEL, d).swapaxes(1, 2)
-    if full < n_panels:
-        panels[full, :, : n - full * PANEL] = array[full * PANEL :].T
+    with np.errstate(over="ignore"):  # a weight too large for float32: its phase is infinite, which the kernels expect
+        panels[:full] = array[: full * PANEL].reshape(full, PANEL, d).swapaxes(1, 2)
+        if full < n_panels:
+            panels[full, :, : n - full * PANEL] = array[full * PANEL :].T
     return panels
 
 

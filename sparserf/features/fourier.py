@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._checks import check_choice, check_integer
+from .._checks import check_choice, check_integer, check_rng
 from .bandwidth import check_gamma, distance_scale
 from .feature_set import FeatureBlock, FeatureSet
 
@@ -82,7 +82,7 @@ class Fourier:
             raise ValueError(f"gamma must be a number to draw without data, got {self.gamma!r}")
         n_components = check_integer("n_components", n_components, 0)
         shape = n_components, check_integer("n_features", n_features, 1)
-        rng = np.random.default_rng(rng)
+        rng = check_rng(rng)
         w = self._frequencies(rng, shape)
         offset = rng.uniform(0.0, 2 * np.pi, n_components)
         return FeatureSet([FeatureBlock("cos", float(np.sqrt(2)), w, offset)], n_features)

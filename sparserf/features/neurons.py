@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._checks import check_choice, check_integer, check_real
+from .._checks import check_choice, check_integer, check_rng, check_scale
 from .feature_set import FeatureBlock, FeatureSet
 
 ACTIVATIONS = ("sin", "cos", "tanh", "relu", "sign")
@@ -58,7 +58,7 @@ class RandomNeurons:
     def __post_init__(self):
         check_choice("activation", self.activation, ACTIVATIONS)
         check_choice("weights", self.weights, WEIGHTS)
-        check_real("scale", self.scale, 0, strict=True)
+        check_scale("scale", self.scale)
         if self.order is not None:
             check_integer("order", self.order, 1)
 
@@ -72,7 +72,7 @@ class RandomNeurons:
         n_features = check_integer("n_features", n_features, 1)
         if self.order is not None and self.order > n_features:
             raise ValueError(f"order must be at most the number of inputs, {n_features}, got {self.order}")
-        rng = np.random.default_rng(rng)
+        rng = check_rng(rng)
         w = self._law(rng, (n_components, self.order or n_features))
         inputs = None if self.order is None else _subsets(rng, n_components, self.order, n_features)
         if self.activation in ("sin", "cos") and self.weights != "uniform":

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._checks import check_integer, check_real, check_vector, is_sparse
+from .._checks import check_integer, check_rng, check_scale, check_vector, is_sparse
 from .feature_set import FeatureBlock, FeatureSet
 
 
@@ -44,7 +44,7 @@ class Perceptron:
 
     def __post_init__(self):
         if self.radius is not None:
-            object.__setattr__(self, "radius", check_real("radius", self.radius, 0, strict=True))
+            object.__setattr__(self, "radius", check_scale("radius", self.radius))
         if self.center is not None:
             object.__setattr__(self, "center", check_vector("center", self.center))
 
@@ -62,7 +62,7 @@ class Perceptron:
         for rows in (slice(i, i + 4096) for i in range(0, X.shape[0], 4096)):
             square[rows] = _square_distances(X[rows], center)
         radius = float(np.sqrt(square.max()))
-        return replace(self, radius=radius if np.isfinite(radius) and radius > 0 else 1.0, center=center)
+        return replace(self, radius=min(radius, 1e150) if radius > 0 else 1.0, center=center)
 
     def draw(self, n_components, n_features, rng=None):
         """A FeatureSet of n_components features of n_features inputs; `rng` is a seed or a Generator."""
@@ -72,7 +72,7 @@ class Perceptron:
         n_features = check_integer("n_features", n_features, 1)
         center = np.zeros(n_features) if self.center is None else self.center
         _check_length(center, n_features)
-        rng = np.random.default_rng(rng)
+        rng = check_rng(rng)
         t = rng.standard_normal((n_components, n_features))
         t /= np.linalg.norm(t, axis=1, keepdims=True)
         a = rng.uniform(-self.radius, self.radius, n_components)
@@ -85,7 +85,7 @@ def _check_length(center, n_features):
 
 
 def _square_distances(rows, center):
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         rows = rows.astype(np.float64)
         if not is_sparse(rows):
             return ((rows - center) ** 2).sum(axis=1)

@@ -60,6 +60,7 @@ class Memory:
 
         for _ in self._each_block(part, len(features)):
             pass
+        _check_no_overflow(f)
         return f.reshape(*np.shape(coef)[:-1], self.n_rows)
 
     def gram(self, left, right, weights):

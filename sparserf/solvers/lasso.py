@@ -16,6 +16,7 @@ EPOCHS = 10
 # Coordinates that enter in a step of feature-sign search, and the lengths of step that are tried.
 ENTER = 5
 STEPS = 0.5 ** np.arange(7)
+MAX_STEPS = 2000
 # How often feature-sign search may fail to descend, and coordinate descent help it on.
 PATIENCE = 20
 # A fall of the objective below this share of it is rounding.
@@ -129,7 +130,9 @@ def minimize(H, g, w, alpha, tol):
         return x
     x, v = w.copy(), g.copy()
     patience = PATIENCE
-    while largest_violation(x, v, alpha) > tol and patience > 0:
+    for _ in range(MAX_STEPS):
+        if patience == 0 or largest_violation(x, v, alpha) <= tol:
+            break
         if not _feature_sign_step(H, x, v, alpha, 0.5 * tol):  # rounding is all that it sees: passes still descend
             descend(H, x, v, alpha, EPOCHS)
             patience -= 1

@@ -26,7 +26,7 @@ PAPER = {
     "cod_rna": {"gaussian": (0.036, 180), "laplacian": (0.030, 1195), "perceptron": (0.037, 1148)},
     "ijcnn1": {"gaussian": (0.011, 1392), "laplacian": (0.008, 2508), "perceptron": (0.012, 1530)},
 }
-N_ALPHA = {"cpu_act": np.geomspace(100, 0.1, 13), "cod_rna": np.geomspace(1000, 3, 9), "ijcnn1": np.geomspace(1000, 10, 7)}
+N_ALPHA = {"cpu_act": np.geomspace(100, 0.5, 8), "cod_rna": np.geomspace(1000, 3, 9), "ijcnn1": np.geomspace(1000, 10, 7)}
 WIDTHS = (0.3, 1.0, 3.0, 10.0)
 
 

@@ -1,0 +1,403 @@
+"""The same bits for any number of workers and callers; threads that end; callbacks that are heard."""
+
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+import numpy as np
+import pytest
+import scipy.linalg  # noqa: F401  brings its own BLAS
+import scipy.sparse as sp
+import sparserf as srf
+from threadpoolctl import threadpool_info, threadpool_limits
+
+N, D = 3600, 5
+TARGETS = {"squared": 0, "squared_hinge": 2, "logistic": 2, "squared_hinge of 3": 3, "logistic of 3": 3}
+
+
+@cache
+def data(kind, dtype=np.float64):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (N, D))
+    X = np.where(rng.random((N, D)) < 0.3, 0.0, X).astype(dtype)
+    return (sp.csr_array(X) if kind == "csr" else X), np.sin(2 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(N)
+
+
+def fit(target="squared", kind="dense", dtype=np.float64, alpha=0.01, rng=0, features=srf.Fourier(gamma=0.5), **k):
+    X, y = data(kind, dtype)
+    if TARGETS[target]:
+        y = np.digitize(y, [0.0] if TARGETS[target] == 2 else [-0.4, 0.4])
+    k = {"n_components": 400, "batch_size": 200, **k}
+    return srf.sparse_rf(X, y, alpha=alpha, loss=target.split()[0], rng=rng, features=features, **k)
+
+
+def bits(model):
+    blocks = [(b.activation, b.scale, b.weights, b.offset, b.inputs) for b in model.features.blocks]
+    parts = [model.coef, model.intercept, model.support, *(part for block in blocks for part in block)]
+    return [np.asarray(part).tobytes() for part in parts], model.info
+
+
+def blas_threads():
+    return {info["filepath"]: info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas"}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_behind():
+    threads, blas = set(threading.enumerate()), blas_threads()
+    yield
+    after = blas_threads()
+    if after != blas:
+        threadpool_limits(blas)  # for the tests to come
+    assert set(threading.enumerate()) == threads
+    assert after == blas
+
+
+# ---------------------------------------------------------------------------------------------------------- the same bits
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("exact", [False, True])
+def test_workers_do_not_matter(target, kind, dtype, exact):
+    k = {"n_components": 300, "batch_size": 150, "tol": 0.01, "alpha": 0.02, "exact": exact}
+    one = fit(target, kind, dtype, **k, workers=1)
+    assert len(one.features) > 2
+    f = one.decision_function(data(kind, dtype)[0])
+    for workers in (2, 3, 8):
+        many = fit(target, kind, dtype, **k, workers=workers)
+        assert bits(many) == bits(one)
+        assert many.decision_function(data(kind, dtype)[0], workers=workers).tobytes() == f.tobytes()
+
+
+@pytest.mark.parametrize("features", ["gaussian", "perceptron", "laplacian", srf.RandomNeurons("relu", order=2),
+                                      (srf.Fourier(), srf.Linear(), srf.RandomNeurons("tanh"))], ids=str)  # fmt: skip
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+def test_workers_do_not_matter_to_other_features(features, kind):
+    assert bits(fit(kind=kind, features=features, workers=3)) == bits(fit(kind=kind, features=features))
+
+
+@pytest.mark.parametrize("layout", [np.asfortranarray, lambda X: X[::-1].copy()[::-1], lambda X: np.repeat(X, 2, axis=1)[:, ::2]])
+def test_layout_does_not_matter_to_the_blocks(layout):
+    X, y = data("dense")
+    k = {"alpha": 0.01, "n_components": 400, "rng": 0}
+    assert bits(srf.sparse_rf(layout(X), y, workers=2, **k)) == bits(srf.sparse_rf(X, y, **k))
+
+
+def test_path_of_many_workers():
+    X, y = data("dense")
+    k = {"n_alphas": 5, "alpha_min_ratio": 0.02, "n_components": 300, "rng": 0}
+    one, three = srf.sparse_rf_path(X, y, **k), srf.sparse_rf_path(X, y, workers=3, **k)
+    assert [bits(model) for model in one] == [bits(model) for model in three]
+
+
+@pytest.mark.parametrize("target", ["squared", "logistic"])
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_threads_of_blas_do_not_matter(target, threads):
+    plain = bits(fit(target))
+    with threadpool_limits(threads, user_api="blas"):
+        before = blas_threads()
+        assert bits(fit(target, workers=2)) == plain
+        assert blas_threads() == before
+
+
+@pytest.mark.parametrize("features", ["gaussian", "perceptron", (srf.Fourier(), srf.RandomNeurons(order=2))], ids=str)
+def test_seeds(features):
+    def short(rng):
+        return bits(fit(features=features, rng=rng, n_components=100))
+
+    plain = short(7)
+    assert short(7) == short(np.int32(7)) == plain
+    assert short(np.random.default_rng(7)) == short(np.random.default_rng(7)) == plain
+    assert short(8) != plain
+    assert short(None) != short(None)
+    used = np.random.default_rng(7)
+    assert short(used) == plain
+    assert short(used) != plain
+
+
+def test_batches_do_not_share_features():
+    draws = fit(alpha=1e-3, exact=True, n_components=200, batch_size=50).features
+    weights = np.concatenate([block.weights for block in draws.blocks])
+    assert len(np.unique(weights, axis=0)) == len(weights)
+
+
+def test_global_seed_is_neither_read_nor_moved():
+    state = np.random.get_state()[1].tobytes()  # noqa: NPY002
+    first = bits(fit())
+    assert np.random.get_state()[1].tobytes() == state  # noqa: NPY002
+    np.random.seed(123)  # noqa: NPY002
+    assert bits(fit()) == first
+
+
+def test_weight_none_is_weight_one():
+    for target in ("squared", "logistic"):
+        weighted, plain = fit(target, sample_weight=np.full(N, 3.0)), fit(target)
+        assert bits(weighted) == bits(plain)
+
+
+# ----------------------------------------------------------------------------------------------------------------- threads
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_calls_at_once(workers):
+    jobs = ["squared", "logistic", "squared_hinge", "logistic of 3"] * 4
+    plain = {target: bits(fit(target)) for target in set(jobs)}
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda target: bits(fit(target, workers=workers)), jobs)) == [plain[target] for target in jobs]
+
+
+def test_one_model_asked_by_many():
+    model, X = fit("logistic of 3"), data("dense")[0]
+    for Z in (X, X.astype(np.float32)):
+        plain = fit("logistic of 3").decision_function(Z)
+        with ThreadPoolExecutor(8) as pool:  # the packed weights are made at the first question
+            for f in pool.map(lambda _, Z=Z: model.decision_function(Z, workers=2), range(16)):
+                assert f.tobytes() == plain.tobytes()
+
+
+@pytest.mark.parametrize("workers", [2, 8])
+def test_threads_live_for_the_call_only(workers):
+    before, during = threading.active_count(), []
+    model = fit(workers=workers, callback=lambda info: during.append(threading.active_count()))
+    assert 1 <= max(during) - before <= workers
+    model.predict(data("dense")[0], workers=workers)
+    assert threading.active_count() == before
+
+
+def test_blas_is_limited_inside_and_free_after():
+    before, during = blas_threads(), []
+    fit(callback=lambda info: during.append(set(blas_threads().values())))
+    assert during == [{1}] * len(during)
+    assert blas_threads() == before
+
+
+FORK = """
+import os, signal, sys, threading, warnings
+import numpy as np, sparserf as srf
+warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads
+X = np.random.default_rng(0).uniform(-2, 2, (4000, 5))
+y = np.sin(2 * X[:, 0]) * X[:, 1]
+
+def fit(callback=None):
+    model = srf.sparse_rf(X, y, alpha=0.01, n_components=400, rng=0, workers=2, callback=callback)
+    return model.coef.tobytes(), model.predict(X, workers=2).tobytes()
+
+def forked(do):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        os._exit(0 if do() == first else 1)
+    return os.waitpid(child, 0)[1]
+
+first = fit()
+{how}
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.parametrize("how", [
+    "assert forked(fit) == 0; assert fit() == first",
+    "assert forked(lambda: [first, forked(fit)][0] if forked(fit) == 0 else None) == 0",
+    "status = []; fit(lambda info: status.append(forked(fit)) or False); assert set(status) == {{0}}",
+    # beside a fit of another thread, which does not exist in the child
+    "go, on = threading.Event(), threading.Event()\\n"
+    "t = threading.Thread(target=fit, args=[lambda info: go.set() or on.wait(20) and False])\\n"
+    "t.start(); go.wait(20); status = forked(fit); on.set(); t.join(); assert status == 0; assert fit() == first",
+], ids=["after", "twice", "inside", "beside"])  # fmt: skip
+def test_fork(how):
+    code = FORK.format(how=how.replace("\\n", "\n").replace("{{", "{").replace("}}", "}"))
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_same_bits_in_another_process():
+    code = "import numpy as np, sparserf as srf, hashlib\n" \
+           "X = np.random.default_rng(0).uniform(-2, 2, (4000, 5)); y = X[:, 0] * X[:, 1] > 0\n" \
+           "m = srf.sparse_rf(X, y, alpha=0.01, loss='logistic', n_components=400, rng=0)\n" \
+           "print(hashlib.sha256(m.coef.tobytes() + m.support.tobytes()).hexdigest())"  # fmt: skip
+    runs = [{"PYTHONHASHSEED": "1"}, {"PYTHONHASHSEED": "2", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "3"}]
+    outputs = [subprocess.run([sys.executable, "-P", "-c", code], env=os.environ | env, capture_output=True, text=True, timeout=60,
+                              check=True).stdout for env in runs]  # fmt: skip
+    assert outputs[0] == outputs[1] != ""
+
+
+# --------------------------------------------------------------------------------------------------------------- callbacks
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, RuntimeError, StopIteration, GeneratorExit, MemoryError])
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("exact", [False, True])
+def test_error_in_the_callback_comes_out(error, workers, exact):
+    """And leaves no threads, no limit on BLAS (the fixture), and a library that works."""
+    def callback(info):
+        if info.n_iter == 2:
+            raise error("from the callback")
+
+    with pytest.raises(error, match="from the callback"):
+        fit(workers=workers, exact=exact, callback=callback)
+
+
+def test_limit_of_blas_is_lifted_by_the_call_that_ends_last():
+    """The first to come goes first, and its thread lives on: only some versions of threadpoolctl lift another's limit."""
+    before, order = blas_threads(), [threading.Event() for _ in range(4)]
+    a_inside, b_inside, a_done, let_a_die = order
+
+    def first():
+        fit(callback=lambda info: a_inside.set() or b_inside.wait(20) and False)
+        a_done.set()
+        let_a_die.wait(20)
+
+    def second():
+        a_inside.wait(20)
+        fit(callback=lambda info: b_inside.set() or a_done.wait(20) and False)
+
+    threads = [threading.Thread(target=target) for target in (first, second)]
+    for thread in threads:
+        thread.start()
+    threads[1].join()
+    after = blas_threads()
+    let_a_die.set()
+    threads[0].join()
+    assert after == before
+
+
+def test_blas_is_limited_inside_beside_a_limit_of_the_user_in_another_thread():
+    during = []
+    with threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(1) as pool:
+        pool.submit(fit, callback=lambda info: during.append(set(blas_threads().values()))).result()
+        assert set(blas_threads().values()) == {2}
+    assert during == [{1}] * len(during)
+
+
+def test_same_bits_beside_a_limit_of_the_user_in_another_thread():
+    """Where the limit to one thread fails, the order of BLAS's sums shows in the last digits."""
+    k = {"alpha": 5e-4, "n_components": 600, "batch_size": 600}
+    plain = bits(fit(**k))
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"), ThreadPoolExecutor(1) as pool:
+            assert bits(pool.submit(fit, **k).result()) == plain
+
+
+def test_error_of_one_call_does_not_free_blas_for_another():
+    inside, on = threading.Event(), threading.Event()
+    seen = []
+
+    def slow(info):
+        inside.set()
+        on.wait(20)
+        seen.append(set(blas_threads().values()))
+
+    def fails(info):
+        raise RuntimeError("out")
+
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(fit, callback=slow)
+        assert inside.wait(20)
+        with pytest.raises(RuntimeError, match="out"):
+            fit(workers=2, callback=fails)
+        on.set()
+        assert bits(other.result()) == bits(fit())
+    assert seen == [{1}] * len(seen)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("exact", [False, True])
+def test_callback_hears_every_iteration(target, exact):
+    heard = []
+    model = fit(target, exact=exact, callback=heard.append)
+    assert all(type(info) is srf.FitInfo for info in heard)
+    starts = [i for i, info in enumerate(heard) if info.n_iter == 1]
+    assert len(starts) == (3 if TARGETS[target] == 3 else 1)
+    for start, end in zip(starts, [*starts[1:], len(heard)], strict=True):
+        assert [info.n_iter for info in heard[start:end]] == list(range(1, end - start + 1))
+        for one, next_ in zip(heard[start:end], heard[start + 1 : end], strict=False):
+            assert next_.objective[:-1] == one.objective
+            assert next_.n_drawn >= one.n_drawn
+    assert end - start >= 2
+    if len(starts) == 1:
+        assert heard[-1].objective == model.info.objective
+    assert bits(model) == bits(fit(target, exact=exact))
+
+
+@pytest.mark.parametrize("stop", [True, np.True_, 1])
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_callback_that_returns_true_stops(stop, at):
+    heard = []
+    model = fit(n_components=400, batch_size=50, callback=lambda info: heard.append(info) or (stop if len(heard) == at else None))
+    assert len(heard) == model.info.n_iter == at
+    assert model.info.n_drawn == 50 * at
+    assert np.all(model.support < 50 * at)
+    assert bits(model) == bits(fit(features=draws(50 * at), batch_size=50))
+
+
+def draws(n):
+    """The first n features of the dictionary, one by one, as a dictionary of their own."""
+    X, _ = data("dense")
+    from sparserf.features import make_dictionary
+
+    dictionary = make_dictionary(srf.Fourier(gamma=0.5), X, n_components=400, batch_size=50, gamma=None, rng=0)
+    features = dictionary.batch(0)
+    for k in range(1, n // 50):
+        features = features.concat(dictionary.batch(k))
+    return features
+
+
+@pytest.mark.parametrize("go_on", [None, False, 0, ""])
+def test_callback_that_returns_something_else_does_not_stop(go_on):
+    assert bits(fit(callback=lambda info: go_on)) == bits(fit())
+
+
+def test_stopped_before_the_search_of_all_draws_is_not_converged():
+    """exact promises the optimum over all draws; after one batch of eight nothing is known of the others."""
+    model = fit(exact=True, n_components=400, batch_size=50, alpha=1e-3, callback=lambda info: True)
+    assert model.info.n_drawn == 50
+    assert not model.info.converged
+
+
+def test_stop_of_one_class_or_penalty_is_not_the_stop_of_the_next():
+    X, y = data("dense")
+    models = srf.sparse_rf_path(X, y, n_alphas=3, n_components=200, batch_size=50, rng=0, callback=lambda info: info.n_iter == 2)
+    assert [model.info.n_iter for model in models] == [2, 2, 2]
+
+
+def test_callback_may_fit():
+    inner = []
+    outer = fit(workers=2, callback=lambda info: inner.append(bits(fit("logistic", workers=2))) and False)
+    assert bits(outer) == bits(fit())
+    assert inner == [bits(fit("logistic"))] * len(inner)
+
+
+# --------------------------------------------------------------------------------------------------------------- objective
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("alpha", [0.05, 2e-3])
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_objective_never_rises(target, alpha, exact, dtype):
+    X, y = (part[:200] for part in data("dense", dtype))
+    if TARGETS[target]:
+        y = np.digitize(y, [0.0] if TARGETS[target] == 2 else [-0.4, 0.4])
+    model = srf.sparse_rf(X, y, alpha=alpha, loss=target.split()[0], gamma=0.5, n_components=200, batch_size=25, rng=0,
+                           exact=exact)  # fmt: skip
+    assert model.info.n_iter >= 8
+    assert np.all(np.diff(model.info.objective) <= 0)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype, accuracy", [(np.float32, 1e-5), (np.float64, 1e-12)])
+def test_objective_is_that_of_the_model(target, dtype, accuracy):
+    """The sums that the fit carries along have not drifted from what the model predicts."""
+    X, y = (part[:300] for part in data("dense", dtype))
+    if TARGETS[target]:
+        y = np.digitize(y, [0.0] if TARGETS[target] == 2 else [-0.4, 0.4])
+    model = srf.sparse_rf(X, y, alpha=1e-3, loss=target.split()[0], n_components=400, batch_size=25, rng=0, exact=True)
+    f = model.features.transform(X).astype(float) @ np.atleast_2d(model.coef).T + np.atleast_1d(model.intercept)
+    if model.classes is None:
+        signs, loss = y[:, None], (f - y[:, None]) ** 2 / 2
+    else:
+        signs = np.where(y[:, None] == (model.classes if TARGETS[target] == 3 else model.classes[1:]), 1.0, -1.0)
+        loss = np.maximum(0, 1 - signs * f) ** 2 if model.loss == "squared_hinge" else np.logaddexp(0, -signs * f)
+    objective = loss.mean(axis=0).sum() + 1e-3 * np.abs(model.coef).sum()
+    np.testing.assert_allclose(model.info.objective[-1], objective, rtol=accuracy)
+    assert 0 <= model.info.dual_gap <= 1e-4 * model.info.objective[-1]

@@ -1,0 +1,43 @@
+"""What the documents promise: examples that run, names that exist, an import that is cheap."""
+
+import doctest
+import importlib
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+import sparserf as srf
+
+MODULES = [m.name for m in pkgutil.walk_packages(srf.__path__, "sparserf.") if "_core." not in m.name]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstring_examples_run(name):
+    failed, _ = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert failed == 0
+
+
+def test_every_public_name_has_a_docstring_with_an_example():
+    for name in srf.__all__:
+        thing = getattr(srf, name)
+        assert thing.__doc__, name
+        if name not in ("ConvergenceWarning", "FitInfo", "SparseModel"):  # made by the functions, shown there
+            assert ">>>" in thing.__doc__, name
+
+
+def test_the_public_names():
+    assert sorted(srf.__all__) == [
+        "ConvergenceWarning", "FeatureSet", "FitInfo", "Fourier", "Linear", "Perceptron", "RandomNeurons", "SparseModel",
+        "load", "sparse_rf", "sparse_rf_path",
+    ]  # fmt: skip
+
+
+def test_import_loads_numpy_and_little_else(tmp_path):
+    code = (
+        "import sys, numpy; before = set(sys.modules); import sparserf; "
+        "print(*sorted({m.split('.')[0] for m in set(sys.modules) - before}), sep=',')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    loaded = set(done.stdout.strip().split(","))
+    assert not loaded & {"scipy", "threadpoolctl", "sklearn", "matplotlib", "concurrent.futures.process"}, loaded

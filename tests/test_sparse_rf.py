@@ -1,0 +1,439 @@
+"""sparse_rf and sparse_rf_path: the answer of scikit-learn, of plain NumPy, and of the same fit asked another way."""
+
+import time
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from scipy.special import expit, xlogy
+from sklearn.linear_model import Lasso, LogisticRegression
+from sklearn.svm import LinearSVC
+
+from sparserf import ConvergenceWarning, FeatureSet, FitInfo, Fourier, Linear, Perceptron, RandomNeurons
+from sparserf import sparse_rf, sparse_rf_path
+from sparserf.features import make_dictionary
+
+RNG = np.random.default_rng(0)
+N = 80
+X = RNG.uniform(-2, 2, (N, 3))
+Y = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.1 * RNG.standard_normal(N)
+SIGNS = np.where(Y > 0.2, 1.0, -1.0)
+THREE = np.digitize(Y, [-0.4, 0.5])
+WEIGHT = RNG.integers(1, 5, N).astype(float)
+ATOMS = Fourier(gamma=0.3).draw(30, 3, rng=0)
+MANY = Fourier(gamma=0.3).draw(300, 3, rng=1)
+NAMES = ("gaussian", "laplacian", "cauchy", "matern12", "matern32", "matern52", "perceptron")
+LOSSES = ("squared", "squared_hinge", "logistic")
+each_loss = pytest.mark.parametrize("loss", LOSSES)
+each_intercept = pytest.mark.parametrize("fit_intercept", [False, True])
+each_weight = pytest.mark.parametrize("weight", [None, WEIGHT], ids=["even", "weighted"])
+
+
+def target(loss):
+    return Y if loss == "squared" else SIGNS
+
+
+def fit(X=X, y=None, **options):
+    """A fit to the optimum over ATOMS, except for what is given."""
+    options = {"alpha": 0.01, "loss": "squared", "exact": True, "tol": 1e-7, **options}
+    if "features" not in options and "n_components" not in options:
+        options["features"] = ATOMS
+    return sparse_rf(X, target(options["loss"]) if y is None else y, **options)
+
+
+def losses(loss, z, y):
+    """L, L' and L*(c L') as a function of c, elementwise."""
+    if loss == "squared":
+        return (z - y) ** 2 / 2, z - y, lambda u: u**2 / 2 + u * y
+    if loss == "squared_hinge":
+        h = np.maximum(0, 1 - y * z)
+        return h**2, -2 * y * h, lambda u: u**2 / 4 + y * u
+    return np.logaddexp(0, -y * z), -y * expit(-y * z), lambda u: xlogy(-u * y, -u * y) + xlogy(1 + u * y, 1 + u * y)
+
+
+def objective(coef, intercept, phi, *, alpha=0.01, loss="squared", weight=None, y=None):
+    """(P, P - D) over the features phi, for coefficients of all of them."""
+    y = target(loss) if y is None else y
+    s = np.ones(len(y)) if weight is None else weight / weight.mean()
+    value, slope, conjugate = losses(loss, phi @ coef + intercept, y)
+    P = np.mean(s * value) + alpha * np.abs(coef).sum()
+    c = min(1.0, alpha / np.abs(phi.T @ (s * slope) / len(y)).max())
+    return P, P + np.mean(s * conjugate(c * slope))
+
+
+def dense_coef(model, D):
+    """Coefficients over the whole dictionary."""
+    coef = np.zeros((*model.coef.shape[:-1], D))
+    coef[..., model.support] = model.coef
+    return coef
+
+
+def same_bits(a, b):
+    return all(np.array_equal(getattr(a, n), getattr(b, n)) for n in ("coef", "intercept", "support"))
+
+
+# The answer of scikit-learn.
+
+
+@each_intercept
+@each_weight
+def test_lasso(fit_intercept, weight):
+    """The squared loss is scikit-learn's Lasso, weights and all."""
+    phi = ATOMS.transform(X)
+    theirs = Lasso(0.01, fit_intercept=fit_intercept, tol=1e-14, max_iter=10**6).fit(phi, Y, sample_weight=weight)
+    ours = fit(fit_intercept=fit_intercept, sample_weight=weight)
+    assert dense_coef(ours, 30) == pytest.approx(theirs.coef_, abs=1e-5)
+    assert ours.intercept == pytest.approx(theirs.intercept_, abs=1e-5)
+    P, _ = objective(theirs.coef_, theirs.intercept_, phi, weight=weight)
+    assert ours.info.objective[-1] == pytest.approx(P, rel=1e-9)
+    assert ours.predict(X) == pytest.approx(theirs.predict(phi), abs=1e-5)
+
+
+@each_weight
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_liblinear(loss, weight):
+    """The other losses are liblinear's -s 5 and -s 6 with C = 1 / (n alpha), where it has no intercept to penalise."""
+    phi, options = ATOMS.transform(X), {"C": 1 / (N * 0.01), "tol": 1e-9, "max_iter": 10**6, "fit_intercept": False}
+    if loss == "squared_hinge":
+        theirs = LinearSVC(penalty="l1", loss="squared_hinge", dual=False, random_state=0, **options)
+    else:
+        theirs = LogisticRegression(l1_ratio=1, solver="liblinear", random_state=0, **options)
+    theirs.fit(phi, SIGNS, sample_weight=None if weight is None else weight / weight.mean())
+    ours = fit(loss=loss, fit_intercept=False, sample_weight=weight)
+    P, _ = objective(theirs.coef_[0], 0.0, phi, loss=loss, weight=weight)
+    assert ours.info.objective[-1] == pytest.approx(P, rel=1e-7)
+    assert dense_coef(ours, 30) == pytest.approx(theirs.coef_[0], abs=2e-3)
+    if loss == "logistic":
+        assert ours.predict_proba(X) == pytest.approx(theirs.predict_proba(phi), abs=1e-3)
+
+
+def test_logistic_with_intercept():
+    """The intercept is not penalised: scikit-learn's saga."""
+    phi = ATOMS.transform(X)
+    theirs = LogisticRegression(l1_ratio=1, C=1 / (N * 0.02), solver="saga", tol=1e-9, max_iter=10**5, random_state=0)
+    theirs.fit(phi, SIGNS)
+    ours = fit(loss="logistic", alpha=0.02)
+    P, _ = objective(theirs.coef_[0], theirs.intercept_[0], phi, loss="logistic", alpha=0.02)
+    assert ours.info.objective[-1] == pytest.approx(P, rel=1e-7)
+    assert ours.intercept == pytest.approx(theirs.intercept_[0], abs=1e-3)
+
+
+# The optimum and its certificate.
+
+
+@each_loss
+@each_intercept
+@each_weight
+def test_exact_is_the_optimum_over_all_draws(loss, fit_intercept, weight):
+    """info.dual_gap of exact=True is the gap over all D features, and no less than the distance to the optimum."""
+    options = {"alpha": 0.003, "loss": loss, "fit_intercept": fit_intercept, "sample_weight": weight, "features": MANY}
+    phi = MANY.transform(X)
+    best = fit(**options).info.objective[-1]
+    for tol in (0.1, 1e-3, 1e-5):
+        model = fit(**options, tol=tol, batch_size=40)
+        P, gap = objective(dense_coef(model, 300), model.intercept, phi, alpha=0.003, loss=loss, weight=weight)
+        assert model.info.converged and model.info.n_drawn == 300 and model.info.n_nonzero == len(model.coef)
+        assert model.info.objective[-1] == pytest.approx(P, rel=1e-10)
+        assert model.info.dual_gap == pytest.approx(gap, abs=1e-9)
+        assert P - best - 1e-12 <= model.info.dual_gap <= tol * P * (1 + 1e-9)
+
+
+@each_loss
+@each_intercept
+def test_a_tight_tolerance_is_reached(loss, fit_intercept):
+    """tol=1e-10 on few, well-conditioned features: the violations can be that small, whatever F can resolve."""
+    for k in range(5, 31):
+        fit(loss=loss, fit_intercept=fit_intercept, features=ATOMS.take(range(k)), tol=1e-10)  # or it warns: an error
+
+
+@each_loss
+def test_a_tight_tolerance_does_not_cut_the_pass_short(loss):
+    """All draws are looked at, also where a batch cannot be solved to the tolerance in floating point."""
+    infos = []
+    try:
+        fit(loss=loss, exact=False, features=MANY, batch_size=20, tol=1e-10, callback=infos.append)
+    except ConvergenceWarning:
+        pass
+    assert infos[-1].n_drawn == 300
+
+
+@each_loss
+def test_one_pass_comes_close(loss):
+    """Algorithm 1 ends within a few per cent of the optimum over the same draws, and looks at all of them."""
+    options = {"n_components": 2000, "batch_size": 200, "gamma": 0.3, "rng": 0, "loss": loss, "tol": 1e-5}
+    once, exact = fit(exact=False, **options), fit(**options)
+    assert exact.info.objective[-1] * (1 - 1e-5) <= once.info.objective[-1] <= 1.05 * exact.info.objective[-1]
+    assert once.info.n_drawn == 2000 and once.info.n_iter == 10 and len(once.info.objective) == 10
+    assert once.info.objective == exact.info.objective[:10]
+
+
+@each_loss
+@pytest.mark.parametrize("exact", [False, True])
+def test_the_objective_never_rises(loss, exact):
+    """info.objective, over batches and sweeps."""
+    model = fit(loss=loss, exact=exact, features=MANY, batch_size=9, alpha=0.001, tol=1e-6)
+    assert np.all(np.diff(model.info.objective) <= 0)
+
+
+@each_loss
+def test_batch_size_does_not_move_the_optimum(loss):
+    """Another order of search, the same minimum."""
+    fits = [fit(loss=loss, features=MANY, batch_size=size, tol=1e-6) for size in (1, 7, 100, 1000)]
+    P = [model.info.objective[-1] for model in fits]
+    assert max(P) - min(P) <= 1e-6 * max(P)
+    f = np.array([model.decision_function(X) for model in fits])
+    assert np.ptp(f, axis=0).max() < 0.02
+
+
+@pytest.mark.parametrize("gamma, alpha", [(1e-4, 1e-7), (1e-2, 1e-6), (0.3, 1e-8)])
+def test_ill_conditioned(gamma, alpha):
+    """Nearly equal features and hardly any penalty: still converges, in seconds."""
+    start = time.perf_counter()
+    model = fit(n_components=500, gamma=gamma, alpha=alpha, rng=0, tol=1e-4)
+    assert model.info.converged and np.isfinite(model.predict(X)).all()
+    assert time.perf_counter() - start < 15
+
+
+# The same problem, put in another way.
+
+
+@each_loss
+@each_intercept
+def test_weight_is_repetition(loss, fit_intercept):
+    """Weight k is k copies of the row."""
+    k, y = WEIGHT.astype(int), target(loss)
+    options = {"loss": loss, "fit_intercept": fit_intercept}
+    weighted = fit(sample_weight=WEIGHT, **options)
+    repeated = fit(np.repeat(X, k, axis=0), np.repeat(y, k), **options)
+    assert weighted.info.objective[-1] == pytest.approx(repeated.info.objective[-1], rel=1e-9)
+    assert dense_coef(weighted, 30) == pytest.approx(dense_coef(repeated, 30), abs=2e-4)
+
+
+@each_loss
+def test_scale_of_the_weights(loss):
+    """Weights count relative to their mean; by powers of two not a bit changes. A row of weight 0 is not there."""
+    assert same_bits(fit(loss=loss, sample_weight=WEIGHT), fit(loss=loss, sample_weight=WEIGHT * 2.0**40))
+    kept = np.arange(N) % 4 > 0
+    without = fit(X[kept], target(loss)[kept], loss=loss)
+    assert fit(loss=loss, sample_weight=kept.astype(float)).info.objective[-1] == pytest.approx(
+        without.info.objective[-1], rel=1e-9
+    )
+
+
+@each_loss
+def test_order_and_copies_of_the_rows(loss):
+    """Rows in another order, or each of them twice: the same model."""
+    model, order = fit(loss=loss), np.random.default_rng(1).permutation(N)
+    for rows in (order, np.tile(np.arange(N), 2)):
+        other = fit(X[rows], target(loss)[rows], loss=loss)
+        assert other.info.objective[-1] == pytest.approx(model.info.objective[-1], rel=1e-9)
+        assert dense_coef(other, 30) == pytest.approx(dense_coef(model, 30), abs=2e-4)
+
+
+@each_intercept
+@pytest.mark.parametrize("power", [-400, -30, -1, 1, 60, 400])
+def test_powers_of_two(power, fit_intercept):
+    """y and alpha times 2**k: coefficients and intercept times 2**k, to the bit."""
+    one = fit(exact=False, features=MANY, batch_size=50, fit_intercept=fit_intercept)
+    k = 2.0**power
+    two = fit(y=Y * k, alpha=0.01 * k, exact=False, features=MANY, batch_size=50, fit_intercept=fit_intercept)
+    assert np.array_equal(two.support, one.support) and np.array_equal(two.coef, one.coef * k)
+    assert two.intercept == one.intercept * k
+    assert two.info.objective == tuple(F * k**2 for F in one.info.objective)
+
+
+@each_loss
+def test_flipped_target(loss):
+    """-y: all signs turn."""
+    one, two = fit(loss=loss), fit(y=-target(loss), loss=loss)
+    assert two.coef == pytest.approx(-one.coef, abs=1e-7) and np.array_equal(one.support, two.support)
+    assert two.intercept == pytest.approx(-one.intercept, abs=1e-7)
+
+
+@each_loss
+def test_duplicate_features(loss):
+    """A dictionary with every feature three times: the same objective, the coefficients shared out."""
+    one, three = fit(loss=loss), fit(loss=loss, features=ATOMS.take(np.tile(np.arange(30), 3)), batch_size=25)
+    assert three.info.objective[-1] == pytest.approx(one.info.objective[-1], rel=1e-7)
+    together = dense_coef(three, 90).reshape(3, 30).sum(axis=0)
+    assert together == pytest.approx(dense_coef(one, 30), abs=2e-3)
+
+
+@each_loss
+@each_intercept
+def test_csr_is_dense(loss, fit_intercept):
+    """The layout of X does not matter."""
+    sparse = np.where(np.abs(X) > 0.7, X, 0.0)
+    options = {"loss": loss, "fit_intercept": fit_intercept, "features": MANY, "tol": 1e-6}
+    dense, csr = fit(sparse, **options), fit(csr_array(sparse), **options)
+    assert csr.info.objective[-1] == pytest.approx(dense.info.objective[-1], rel=1e-6)
+    assert csr.decision_function(sparse) == pytest.approx(dense.decision_function(csr_array(sparse)), abs=0.02)
+
+
+@each_loss
+def test_float32_is_close(loss):
+    """float32 rows cost a few digits."""
+    double, single = fit(loss=loss, tol=1e-4), fit(X.astype(np.float32), loss=loss, tol=1e-4)
+    assert single.info.objective[-1] == pytest.approx(double.info.objective[-1], rel=2e-4)
+    assert single.predict(X.astype(np.float32)).dtype == (np.float32 if loss == "squared" else SIGNS.dtype)
+    assert single.decision_function(X) == pytest.approx(double.decision_function(X), abs=0.05)
+
+
+# Classes.
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+@pytest.mark.parametrize("exact", [False, True])
+def test_many_classes_are_one_versus_rest(loss, exact):
+    """Each row of coef is the binary fit of that class against the rest, over the same dictionary, to the bit."""
+    options = {"loss": loss, "exact": exact, "n_components": 300, "batch_size": 60, "rng": 3, "tol": 1e-4}
+    model = fit(y=THREE, **options)
+    binary = [fit(y=THREE == c, **options) for c in range(3)]
+    assert model.coef.shape == (3, len(model.features)) and model.intercept.shape == (3,)
+    assert np.array_equal(model.support, np.unique(np.concatenate([b.support for b in binary])))
+    for c, alone in enumerate(binary):
+        assert np.array_equal(dense_coef(model, 300)[c], dense_coef(alone, 300))
+        assert model.intercept[c] == alone.intercept
+    assert model.decision_function(X).shape == (N, 3)
+    f = np.column_stack([alone.decision_function(X) for alone in binary])
+    assert model.decision_function(X) == pytest.approx(f, abs=1e-9)
+    assert np.array_equal(model.predict(X), f.argmax(axis=1)) and np.mean(model.predict(X) == THREE) > 0.6
+    assert model.info.objective[-1] == pytest.approx(sum(b.info.objective[-1] for b in binary))
+    assert model.info.dual_gap == pytest.approx(sum(b.info.dual_gap for b in binary))
+
+
+@pytest.mark.parametrize("kinds", [(0, 1), (-1, 1), (False, True), (2.5, 7.0), ("no", "yes")], ids=str)
+def test_any_two_labels(kinds):
+    """Labels are names: the larger one in sorted order is the positive class."""
+    y = np.where(SIGNS > 0, kinds[1], kinds[0])
+    model = fit(y=y, loss="logistic")
+    assert same_bits(model, fit(loss="logistic"))
+    assert model.classes.tolist() == list(kinds) and set(model.predict(X)) <= set(kinds)
+    assert np.mean(model.predict(X) == y) > 0.75
+    p = model.predict_proba(X)
+    assert p.shape == (N, 2) and p.sum(axis=1) == pytest.approx(np.ones(N))
+
+
+# Dictionaries.
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_named_kernels(name):
+    """Every name is a dictionary that fits, the same for the same seed and another for another."""
+    options = {"features": name, "n_components": 400, "alpha": 0.005, "tol": 1e-4}
+    model = fit(rng=0, **options)
+    assert np.mean((model.predict(X) - Y) ** 2) < 0.3 * np.var(Y)
+    assert same_bits(model, fit(rng=0, **options)) and not same_bits(model, fit(rng=1, **options))
+
+
+def test_map_in_place_of_a_name():
+    """A name with gamma is the Fourier map with it."""
+    by_name = fit(features="cauchy", gamma=0.5, n_components=200, rng=0, tol=1e-4)
+    assert same_bits(by_name, fit(features=Fourier("cauchy", 0.5), n_components=200, rng=0, tol=1e-4))
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_linear_beside_random_features(exact):
+    """The inputs come first in the dictionary, on top of n_components; a linear target needs little else."""
+    y = 3 * X[:, 0] - X[:, 2]
+    options = {"features": [Linear(), Fourier(gamma=0.3)], "n_components": 200, "batch_size": 50, "rng": 0}
+    model = fit(y=y, exact=exact, alpha=0.1, tol=1e-4, **options)
+    assert model.info.n_drawn == 203 and {0, 2} <= set(model.support.tolist())
+    assert len(model.features) < 12 and np.mean((model.predict(X) - y) ** 2) < 0.1
+    alone = fit(y=y, features=Linear(), alpha=0.1)
+    assert alone.info.n_drawn == 3 and alone.support.tolist() == [0, 2]
+    theirs = Lasso(0.1, tol=1e-12).fit(X, y)
+    assert dense_coef(alone, 3) == pytest.approx(theirs.coef_, abs=1e-5)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_support_indexes_the_dictionary(exact):
+    """model.features is the dictionary at model.support, in ascending order: of a FeatureSet and of draws."""
+    model = fit(features=MANY, exact=exact, batch_size=37, tol=1e-5)
+    assert np.all(np.diff(model.support) > 0) and model.support.dtype == np.int64 and len(model.support) > 5
+    assert np.array_equal(model.features.transform(X), MANY.take(model.support).transform(X))
+    maps = [Linear(), Fourier(gamma=0.3), Perceptron(), RandomNeurons("tanh")]
+    options = {"n_components": 100, "batch_size": 30, "rng": 5}
+    model = fit(features=maps, exact=exact, tol=1e-4, **options)
+    drawn, everything = make_dictionary(maps, X, gamma=None, **options), FeatureSet((), 3)
+    for k in range(drawn.n_batches):
+        everything = everything.concat(drawn.batch(k))
+    assert len(everything) == len(drawn) == model.info.n_drawn == 103
+    assert np.array_equal(model.features.transform(X), everything.take(model.support).transform(X))
+
+
+@each_loss
+def test_workers_do_not_change_a_bit(loss):
+    """Two threads, the same model."""
+    options = {"loss": loss, "n_components": 300, "batch_size": 64, "rng": 0, "tol": 1e-4}
+    assert same_bits(fit(**options), fit(**options, workers=2))
+
+
+# Paths.
+
+
+@each_loss
+def test_path(loss):
+    """Penalties descend from the largest useful one; each model has the objective of a cold fit."""
+    options = {"loss": loss, "features": MANY, "exact": True, "tol": 1e-5}
+    models = sparse_rf_path(X, target(loss), n_alphas=8, alpha_min_ratio=0.01, **options)
+    alphas = [model.info.alpha for model in models]
+    assert np.all(np.diff(alphas) < 0) and alphas[-1] == pytest.approx(0.01 * alphas[0])
+    assert [len(model.features) for model in models[:1]] == [0] and len(models[1].features) > 0
+    assert np.all(np.diff([model.info.objective[-1] for model in models]) < 0)
+    for alpha, model in zip(alphas, models, strict=True):
+        cold = sparse_rf(X, target(loss), alpha=alpha, **options)
+        assert model.info.objective[-1] == pytest.approx(cold.info.objective[-1], rel=1e-5)
+        assert model.decision_function(X) == pytest.approx(cold.decision_function(X), abs=0.05)
+
+
+def test_path_of_given_penalties():
+    """Given penalties are put in descending order; one alone is sparse_rf."""
+    models = sparse_rf_path(X, Y, alphas=[0.01, 0.1, 0.03], features=ATOMS)
+    assert [model.info.alpha for model in models] == pytest.approx([0.1, 0.03, 0.01])
+    (alone,) = sparse_rf_path(X, Y, alphas=[0.02], n_components=200, rng=0)
+    assert same_bits(alone, sparse_rf(X, Y, alpha=0.02, n_components=200, rng=0))
+
+
+def test_path_of_many_classes_starts_empty():
+    """The largest penalty leaves no term in any class."""
+    models = sparse_rf_path(X, THREE, loss="logistic", n_alphas=3, alpha_min_ratio=0.1, features=ATOMS)
+    assert models[0].coef.shape == (3, 0) and models[-1].coef.shape == (3, len(models[-1].features))
+
+
+# Stopping.
+
+
+@each_loss
+def test_max_iter(loss):
+    """Cut short, with a warning that names gap, tolerance and cure; the model is valid, and its gap honest."""
+    with pytest.warns(ConvergenceWarning, match=r"duality gap of .*above tol=1e-08; raise max_iter"):
+        model = fit(loss=loss, features=MANY, alpha=1e-3, max_iter=2, tol=1e-8)
+    assert not model.info.converged and np.isfinite(model.coef).all()
+    P, _ = objective(dense_coef(model, 300), model.intercept, MANY.transform(X), alpha=1e-3, loss=loss)
+    assert model.info.objective[-1] == pytest.approx(P, rel=1e-9)
+    assert model.info.dual_gap >= P - fit(loss=loss, features=MANY, alpha=1e-3, tol=1e-4).info.objective[-1]
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_callback(exact):
+    """Sees the FitInfo after each iteration; True ends the fit there, as if there were no more draws."""
+    infos = []
+
+    def third(info):
+        infos.append(info)
+        return len(infos) == 3
+
+    model = fit(exact=exact, features=MANY, batch_size=20, tol=1e-5, callback=third)
+    assert all(isinstance(info, FitInfo) for info in infos) and [info.n_iter for info in infos] == [1, 2, 3]
+    assert [info.n_drawn for info in infos] == [20, 40, 60]
+    assert model.info.n_iter == 3 and model.info.objective == infos[-1].objective
+    assert same_bits(model, fit(exact=False, features=MANY.take(range(60)), batch_size=20, tol=1e-5))
+
+
+def test_callback_that_watches_changes_nothing():
+    """Returning None or False lets the fit go on."""
+    infos = []
+    model = fit(features=MANY, batch_size=20, tol=1e-5, callback=infos.append)
+    assert same_bits(model, fit(features=MANY, batch_size=20, tol=1e-5, callback=lambda info: False))
+    assert len(infos) == model.info.n_iter and infos[-1].objective == model.info.objective
