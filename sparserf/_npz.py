@@ -18,7 +18,7 @@ def write(path, meta, arrays):
     """An uncompressed .npz of the arrays, with meta as JSON bytes."""
     text = json.dumps({"format": FORMAT, **meta}, allow_nan=False).encode()
     with open(path, "wb") as file:
-        np.savez(file, meta=np.frombuffer(text, np.uint8), **{k: np.ascontiguousarray(a) for k, a in arrays.items()})
+        np.savez(file, meta=np.frombuffer(text, np.uint8), **{k: np.asarray(a, order="C") for k, a in arrays.items()})
 
 
 def read(path):

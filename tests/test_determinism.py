@@ -14,7 +14,7 @@ import scipy.sparse as sp
 import sparserf as srf
 from threadpoolctl import threadpool_info, threadpool_limits
 
-N, D = 3600, 5
+N, D = 3500, 4
 TARGETS = {"squared": 0, "squared_hinge": 2, "logistic": 2, "squared_hinge of 3": 3, "logistic of 3": 3}
 
 
@@ -378,7 +378,7 @@ def test_objective_never_rises(target, alpha, exact, dtype):
     X, y = (part[:200] for part in data("dense", dtype))
     if TARGETS[target]:
         y = np.digitize(y, [0.0] if TARGETS[target] == 2 else [-0.4, 0.4])
-    model = srf.sparse_rf(X, y, alpha=alpha, loss=target.split()[0], gamma=0.5, n_components=200, batch_size=25, rng=0,
+    model = srf.sparse_rf(X, y, alpha=alpha, loss=target.split()[0], gamma=0.5, n_components=120, batch_size=15, rng=0,
                            exact=exact)  # fmt: skip
     assert model.info.n_iter >= 8
     assert np.all(np.diff(model.info.objective) <= 0)
@@ -391,7 +391,7 @@ def test_objective_is_that_of_the_model(target, dtype, accuracy):
     X, y = (part[:300] for part in data("dense", dtype))
     if TARGETS[target]:
         y = np.digitize(y, [0.0] if TARGETS[target] == 2 else [-0.4, 0.4])
-    model = srf.sparse_rf(X, y, alpha=1e-3, loss=target.split()[0], n_components=400, batch_size=25, rng=0, exact=True)
+    model = srf.sparse_rf(X, y, alpha=1e-3, loss=target.split()[0], n_components=200, batch_size=25, rng=0, exact=True)
     f = model.features.transform(X).astype(float) @ np.atleast_2d(model.coef).T + np.atleast_1d(model.intercept)
     if model.classes is None:
         signs, loss = y[:, None], (f - y[:, None]) ** 2 / 2

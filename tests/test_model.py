@@ -244,9 +244,8 @@ def test_a_used_model_pickles_small(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_few_blocks(kind):
-    """One block a kind of feature: every block of few features is padded to a panel of 32."""
-    features = KINDS[kind].get("features")
-    assert len(model(kind).features.blocks) <= (len(features) if isinstance(features, tuple) else 1)
+    """One block for features of one map: every block of few features is padded to a panel of 32."""
+    assert isinstance(KINDS[kind].get("features"), tuple) or len(model(kind).features.blocks) <= 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -362,8 +361,11 @@ def use(m):
         if m.n_features_in < 1000:
             for dtype in (np.float64, np.float32):
                 Z = np.linspace(-3, 3, 40 * m.n_features_in).reshape(40, -1).astype(dtype)
-                m.predict(Z)
-                m.predict(sp.csr_array(Z))
+                for layout in (np.asarray, sp.csr_array):
+                    try:
+                        m.predict(layout(Z))
+                    except ValueError as error:  # numbers that overflow
+                        assert str(error).startswith("X must be of moderate size")  # noqa: PT017
         repr(m)
 
 
