@@ -27,16 +27,20 @@ def read(path):
     try:
         with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
             arrays = _members(archive, os.fstat(file.fileno()).st_size)
-        meta = json.loads(arrays.pop("meta").tobytes())
+        meta = json.loads(arrays.pop("meta").tobytes(), parse_constant=_no_constant)
     except OSError as error:
         if error.filename is not None:  # there is no such file, or it may not be read
             raise
         raise ValueError(f"{path} is not a model file: {error}") from None
     except (ValueError, TypeError, KeyError, RuntimeError, EOFError, zipfile.BadZipFile, RecursionError, MemoryError) as error:
         raise ValueError(f"{path} is not a model file: {type(error).__name__}: {error}") from None
-    if not isinstance(meta, dict) or meta.get("format") != FORMAT:
+    if not isinstance(meta, dict) or type(meta.get("format")) is not int or meta["format"] != FORMAT:
         raise ValueError(f"{path} has no format number {FORMAT}; it may come from another version of sparserf")
     return meta, arrays
+
+
+def _no_constant(name):
+    raise ValueError(f"{name} in the metadata")
 
 
 def _members(archive, file_size):

@@ -22,7 +22,7 @@ class FitInfo:
     Attributes
     ----------
     n_iter : int
-        Iterations of the algorithm (for `sparse_rf`: batches, and sweeps where exact).
+        Iterations of the algorithm (for `sparse_rf`: batches, or sweeps over all draws where exact).
     converged : bool
         Whether the tolerance was reached.
     objective : tuple of float
@@ -178,18 +178,22 @@ def load(path):
 
 
 def _model(meta, arrays):
+    _require(set(meta) == {"format", "loss", "n_features_in", "blocks", "info"}, "metadata")
+    _require(type(meta["blocks"]) is list and type(meta["info"]) is dict, "metadata")
     d, n_blocks = meta["n_features_in"], len(meta["blocks"])
-    _require(isinstance(d, int) and 0 < d < 2**62, "n_features_in")
-    _require(meta["loss"] in LOSSES, "loss")
+    _require(type(d) is int and 0 < d < 2**62, "n_features_in")
+    _require(type(meta["loss"]) is str and meta["loss"] in LOSSES, "loss")
     blocks = [_block(meta["blocks"][i], arrays, i, d) for i in range(n_blocks)]
     features = FeatureSet(blocks, d)
     classes, coef, intercept = arrays.get("classes"), _floats(arrays, "coef"), _floats(arrays, "intercept")
     outputs = () if classes is None or len(classes) == 2 else (len(classes),)
     _require((classes is not None) == LOSSES[meta["loss"]].is_classifier, "classes")
-    _require(classes is None or (classes.ndim == 1 and len(classes) >= 2), "classes")
+    if classes is not None:
+        _require(classes.ndim == 1 and len(classes) >= 2 and bool(np.all(classes[:-1] < classes[1:])), "classes")
     _require(coef.shape == (*outputs, len(features)) and intercept.shape == outputs, "coef and intercept")
     support = arrays["support"]
     _require(support.shape == (len(features),) and support.dtype == np.int64, "support")
+    _require(bool(np.all(np.diff(support) > 0)) and (len(support) == 0 or support[0] >= 0), "support")
     known = {"coef", "intercept", "support", "classes"} | {f"{a}_{i}" for a in _PARTS for i in range(n_blocks)}
     _require(set(arrays) <= known, "members")
     return SparseModel(coef, intercept if outputs else float(intercept), support, features, meta["loss"], classes,
@@ -201,7 +205,9 @@ _PARTS = ("weights", "offset", "inputs")
 
 def _block(meta, arrays, i, d):
     weights, offset, inputs = _floats(arrays, f"weights_{i}"), _floats(arrays, f"offset_{i}"), arrays.get(f"inputs_{i}")
-    _require(meta["activation"] in ACTIVATIONS and isinstance(meta["scale"], float), "activation and scale")
+    _require(type(meta) is dict and set(meta) == {"activation", "scale"}, "blocks")
+    _require(type(meta["activation"]) is str and meta["activation"] in ACTIVATIONS, "activation")
+    _require(type(meta["scale"]) is float, "scale")
     _require(np.isfinite(meta["scale"]) and offset.ndim == 1 and len(offset) > 0, "scale and offset")
     if inputs is None:
         _require(weights.shape == (len(offset), d), "weights")
@@ -220,8 +226,9 @@ def _floats(arrays, name):
 def _info(meta):
     _require(set(meta) == {field.name for field in fields(FitInfo)}, "info")
     _require(all(type(meta[n]) is int for n in ("n_iter", "n_drawn", "n_nonzero")), "info")
-    _require(all(isinstance(x, (int, float)) for x in (meta["dual_gap"], meta["alpha"], *meta["objective"])), "info")
-    _require(isinstance(meta["converged"], bool), "info")
+    _require(type(meta["objective"]) is list and meta["objective"] and type(meta["converged"]) is bool, "info")
+    numbers = (meta["dual_gap"], meta["alpha"], *meta["objective"])
+    _require(all(type(x) in (int, float) and np.isfinite(float(x)) for x in numbers), "info")
     return FitInfo(**{**meta, "objective": tuple(meta["objective"])})
 
 

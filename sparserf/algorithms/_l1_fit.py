@@ -46,6 +46,7 @@ class L1Fit:
         self._problem = L1Problem(loss, y / self._scale, weight, 0.0, fit_intercept)
         self.A = WorkingSet(rows, constant_curvature=not loss.is_classifier)
         self.A.b = self._problem.best_intercept(self.A.f, 0.0)
+        self._largest_of_A = 0.0  # largest correlation of the dual point with a feature of A
 
     def restart(self, alpha):
         """Begin a fit with this penalty, from where the last one ended."""
@@ -74,17 +75,17 @@ class L1Fit:
     def improve_over(self, draws):
         """One round: if the gap over A and the draws is not within tolerance yet, violators enter and A is solved for.
 
-        Returns whether it was within tolerance.
+        Returns whether there is no more to do: it was within tolerance, or floating point allows no further descent.
         """
         A, problem = self.A, self._problem
         z = A.f + A.b
         v = problem.dual_point(z)
         g = np.abs(draws.correlate(v))
-        largest = max(g.max(initial=0.0), np.abs(A.correlate(v)).max(initial=0.0))
+        largest = max(g.max(initial=0.0), self._largest_of_A)
         self._gap = problem.dual_gap(z, A.w, largest)
         start = problem.objective(z, A.w)
         target = self._tol * start
-        self._reached = self._gap <= target
+        self._reached = self._gap <= max(target, ROUNDING * start)
         if self._reached:
             return True
         self._n_rounds += 1
@@ -92,17 +93,16 @@ class L1Fit:
         entering = np.empty(max(FEWEST_ENTER, len(A)), np.intp)
         entering = draws.index[np.sort(entering[: top_k(g, problem.alpha, entering)])]
         draws.enter(A, entering)
-        # One step while the set still grows: the next violators will move the solution anyway.
-        accuracy, steps = 0.3 * target, 1 if len(entering) else 100
-        A.w, A.b, A.f = solve(problem, A, A.w, A.b, A.f, accuracy, steps)
-        stalled = problem.objective(A.f + A.b, A.w) >= start * (1 - ROUNDING)
-        A.prune()
-        self.stopped = self.stopped or stalled or self._n_rounds >= self._max_iter
-        return False
-
-    def give_up(self):
-        """Not converged: stopped before the problem that was asked for was looked at whole."""
-        self._reached = False
+        for steps in (1, 100) if len(entering) else (100,):
+            # One step while the set still grows: the next violators will move the solution anyway.
+            A.w, A.b, A.f, g = solve(problem, A, A.w, A.b, A.f, 0.3 * target, steps)
+            fell = problem.objective(A.f + A.b, A.w) < start * (1 - ROUNDING)
+            if fell:
+                break
+        self._largest_of_A = np.abs(g).max(initial=0.0)
+        A.prune(but=np.abs(g) > problem.alpha)  # those still violate: one step was not enough
+        self.stopped |= self._n_rounds >= self._max_iter
+        return not fell
 
     def record(self):
         """End an iteration: note the objective, tell the callback; returns whether to stop."""

@@ -48,9 +48,9 @@ class WorkingSet:
         self.index = np.concatenate([self.index, index])
         self.w = np.concatenate([self.w, np.zeros(len(index))])
 
-    def prune(self):
-        """Drop the features whose coefficient is exactly zero."""
-        kept = np.flatnonzero(self.w)
+    def prune(self, but=False):
+        """Drop the features whose coefficient is exactly zero, but those where `but` holds."""
+        kept = np.flatnonzero((self.w != 0) | but)
         if len(kept) == len(self):
             return
         known = kept[kept < len(self._sums)]

@@ -32,15 +32,13 @@ def algorithm_1(fit, dictionary):
             break  #                         until t = T
 
 
-def exact_phase(fit, dictionary):
-    """Go back over all draws, made again, not stored, until the gap over the whole dictionary is within tolerance."""
-    if fit.stopped:
-        fit.give_up()
-        return
+def exact_descent(fit, dictionary):
+    """The optimum over all draws: each round looks at the whole dictionary, made again, not stored, as one batch."""
     everything = fit.draw(*range(dictionary.n_batches))
-    while not fit.stopped and not fit.improve_over(everything):
-        fit.A.prune()
-        fit.record()
+    done = False
+    while not done:
+        done = fit.improve_over(everything)
+        done |= fit.record()
 
 
 def sparse_rf(
@@ -78,8 +76,8 @@ def sparse_rf(
     batch_size : int or None, default None
         R, features in a batch. None: 1,000, less where X has more than 8,000 columns.
     exact : bool, default False
-        False: one pass, the paper's Algorithm 1; a feature that was dropped, or not taken, does not come back.
-        True: then back over all D draws until `info.dual_gap` certifies the optimum over all of them.
+        False: the paper's Algorithm 1, one batch after another; a feature that was dropped, or not taken, does not come
+        back. True: over all D draws again and again, until `info.dual_gap` certifies the optimum over all of them.
     fit_intercept : bool, default True
         The intercept is not penalised.
     sample_weight : array of shape (n_samples,) or None, default None
@@ -232,9 +230,7 @@ def _fit_all(fits, dictionary, alpha, exact, loss, classes):
     """(model of all targets, whether a callback ended its fit)."""
     for fit in fits:
         fit.restart(alpha)
-        algorithm_1(fit, dictionary)
-        if exact:
-            exact_phase(fit, dictionary)
+        (exact_descent if exact else algorithm_1)(fit, dictionary)
     model = model_of([fit.solution() for fit in fits], [fit.info() for fit in fits], loss, classes)
     return model, any(fit.ended_by_callback for fit in fits)
 

@@ -6,9 +6,9 @@ from .._checks import is_sparse
 from .._core import features as _core
 from .._threads import Workers, single_threaded_blas
 
-# Elements of the feature matrix in a block: a quarter of a millisecond of work, against some 20 microseconds to hand it
+# Elements of the feature matrix in a block: half a millisecond of work, against some 20 microseconds to hand it
 # out. Fewer than two blocks' worth stay on the calling thread; the number of blocks divides evenly among few workers.
-BLOCK_ELEMENTS = 2**18
+BLOCK_ELEMENTS = 2**19
 BLOCKS_MULTIPLE = 4
 
 

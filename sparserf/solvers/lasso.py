@@ -53,20 +53,27 @@ class L1Problem:
         return max(0.0, float(np.mean(self.weight * pair) + self.alpha * np.abs(w).sum()))
 
     def best_intercept(self, f, b):
-        """argmin over b at fixed f = Phi w, by Newton's method kept inside a bracket; 0 without an intercept."""
+        """argmin over b at fixed f = Phi w; 0 without an intercept.
+
+        Newton's method in a bracket. Where it does not halve the slope (far out the logistic loss is nearly linear), the
+        bracket is halved instead, or found by doubling.
+        """
         if not self.fit_intercept:
             return 0.0
-        low, high = -np.inf, np.inf
-        for _ in range(100):
+        low, high, previous = -np.inf, np.inf, np.inf
+        for _ in range(200):
             z = f + b
-            slope = np.mean(self.weight * self.loss.derivative(z, self.y))
+            slope = float(np.mean(self.weight * self.loss.derivative(z, self.y)))
+            if slope == 0:
+                break
             low, high = (low, b) if slope > 0 else (b, high)
-            curvature = np.mean(self.weight * self.loss.curvature(z, self.y))
-            new = b - slope / curvature if curvature > 0 else b - np.sign(slope)
-            if not low < new < high:  # overshoot, or at the end of what floating point can tell
+            curvature = float(np.mean(self.weight * self.loss.curvature(z, self.y)))
+            new = b - slope / max(curvature, 1e-300)
+            if not low < new < high or abs(slope) > 0.5 * previous:
                 new = (low + high) / 2 if np.isfinite(low + high) else b - np.sign(slope) * (1 + abs(b))
-            if abs(new - b) <= 1e-15 * (1 + abs(b)) or slope == 0:
-                return float(new if slope else b)
+            previous = abs(slope)
+            if abs(new - b) <= 1e-15 * (1 + abs(b)):
+                break
             b = float(new)
         return b
 
@@ -74,24 +81,25 @@ class L1Problem:
 def solve(problem, phi, w, b, f, tol, max_iter=100):
     """Prox-Newton from (w, b, f = Phi w) until the duality gap over phi is at most tol.
 
-    phi answers correlate(v), apply(c) and curvature(h) = (Phi' diag(h) Phi, Phi' h). Returns (w, b, f); the objective
-    never rises. Ends above tol where no step lowers the objective any more in floating point.
+    phi answers correlate(v), apply(c) and curvature(h) = (Phi' diag(h) Phi, Phi' h). Returns w, b, f and the gradient
+    of the mean loss in w. The objective never rises; the end is above tol where no step lowers it any more in floating
+    point.
     """
-    for _ in range(max_iter):
+    for step in range(max_iter + 1):
         z = f + b
         g = phi.correlate(problem.dual_point(z))
         gap = problem.dual_gap(z, w, np.abs(g).max(initial=0.0))
-        if gap <= tol:
+        if gap <= tol or step == max_iter:
             break
         H, slope_b = _quadratic_model(problem, phi, z)
         # The gap shrinks with the violation; a model that is wrong by more than that is not worth solving further.
         accuracy = max(0.3 * tol / gap, 0.1) * largest_violation(w, g, problem.alpha)
         d = minimize(H, g, w, problem.alpha, accuracy) - w
-        step = _line_search(problem, phi, (w, b, f), d, slope_b @ d, g)
-        if step is None:
+        point = _line_search(problem, phi, (w, b, f), d, slope_b @ d, g)
+        if point is None:
             break
-        w, b, f = step
-    return w, b, f
+        w, b, f = point
+    return w, b, f, g
 
 
 def _quadratic_model(problem, phi, z):
