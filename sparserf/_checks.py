@@ -192,10 +192,10 @@ def check_rng(rng):
 
 
 def check_scale(name, value):
-    """A positive float whose square, and products with data, leave room below overflow."""
+    """A positive float that leaves room below overflow."""
     value = check_real(name, value, 0, strict=True)
-    if value > 1e150:
-        raise ValueError(f"{name} must be at most 1e150, got {value}")
+    if value > 1e300:
+        raise ValueError(f"{name} must be at most 1e300, got {value}")
     return value
 
 
@@ -230,9 +230,10 @@ def check_choice(name, value, choices):
 
 def check_alphas(alphas):
     """Positive penalties in descending order."""
+    values = _as_real("alphas", alphas)
     if np.asarray(alphas).dtype.kind == "b":
         raise TypeError(f"alphas must be real numbers, got {alphas!r}")
-    alphas = np.atleast_1d(_as_real("alphas", alphas)).astype(np.float64)
+    alphas = np.atleast_1d(values).astype(np.float64)
     if alphas.ndim != 1 or alphas.size == 0:
         raise ValueError(f"alphas must be a non-empty one-dimensional sequence, got shape {alphas.shape}")
     return np.sort([check_real("alphas", alpha, 0, strict=True) for alpha in alphas.tolist()])[::-1]

@@ -742,7 +742,8 @@ def test_metadata_that_is_no_metadata(text, tmp_path):
     "[" + "[]," * 10**5 + "1]", "{" + ",".join(f'"{i}":1' for i in range(3 * 10**4)) + "}", "[" + "1.5," * 10**5 + "1]",
 ], ids=["lists", "keys", "numbers"])  # fmt: skip
 def test_metadata_that_swells_in_memory(text, tmp_path):
-    refused(archive(members("mixed", meta=text)), tmp_path)
+    with pytest.raises(ValueError, match=r"hostile\.npz"):
+        load(archive(members("mixed", meta=text)), tmp_path)
 
 
 @pytest.mark.parametrize("d", [1, D - 1, D + 1, 1000, 2**31, 2**61, 2**62, 2**63])

@@ -157,7 +157,7 @@ def test_s1_descent_of_every_round(loss, fit_intercept, seed, R, ratio, weighted
 @each_loss
 @each_intercept
 def test_s2_expected_descent(loss, fit_intercept):
-    """S2, Theorem 1: E_h F_{t+1} - F_t <= -(gamma/2) E_h eta_h^2, eta_h = -soft(g_h, lambda)/gamma, gamma = beta B^2."""
+    """S2, Theorem 1: E F_{t+1} - F_t <= -(gamma/2) E_h eta_h^2, eta_h = -soft(g_h, lambda)/gamma, gamma = beta B^2."""
     p = problem(1, loss, fit_intercept, n=40)
     pool = Fourier(gamma=0.5).draw(160, 2, rng=1)
     phi = phi_oracle(pool, p.X)
@@ -254,7 +254,7 @@ def test_s4_convergence_to_the_kernel_machine(loss, R):
 
 def test_s5_convergence_with_high_probability():
     """S5, Corollary 3: for D >= (2 gamma ||w*||^2 / eps) (1 + log(1/rho)) + 2 - 4/c + c, with probability 1 - rho
-    F(w^D) <= lambda ||w*||_2 + Loss(w*) + eps. As a frequency: failures within the 99.9 % quantile of their binomial."""
+    F(w^D) <= lambda ||w*||_2 + Loss(w*) + eps. As a frequency: failures within the 99.9 % binomial quantile."""
     D, alpha, gamma, rho, n_runs = 300, 0.01, B2, 0.2, 40
     p = problem(4, n=40)
     runs = [objective_after_each_draw(p, alpha, 50, s, D, gamma=0.3, n_components=D) for s in range(n_runs)]
@@ -342,7 +342,7 @@ def test_s6_the_path_is_continuous(loss, fit_intercept):
 @given(seeds, st.sampled_from(LOSSES), st.booleans(), st.integers(1, 30), st.sampled_from([0.01, 0.3, 3.0]))
 def test_s8_certificate(seed, loss, fit_intercept, k, size):
     """S8, p uniform over the dictionary and w optimal on a part of it, for every w_ref:
-    F(w) - F_bar(w_ref) <= ||w_ref||_2 sqrt(E_h (|g_h| - lambda)_+^2), <= sup_h (|g_h| - lambda)_+ |sqrt(p) . w_ref|_1."""
+    F(w) - F_bar(w_ref) <= ||w_ref||_2 sqrt(E_h (|g_h| - lambda)_+^2), <= max_h (|g_h| - lambda)_+ |sqrt(p).w_ref|_1."""
     p, atoms, phi, largest = random_problem(seed, loss, fit_intercept, False)
     M, alpha, rng = len(atoms), 0.1 * largest, np.random.default_rng(seed)
     model = p.fit(alpha, features=atoms.take(range(k)), exact=True)

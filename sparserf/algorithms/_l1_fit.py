@@ -52,7 +52,7 @@ class L1Fit:
         """Begin a fit with this penalty, from where the last one ended."""
         self._alpha = float(alpha)
         self._problem = replace(self._problem, alpha=min(self._alpha / self._scale, 1e300))
-        self._n_iter = self._n_rounds = 0
+        self._n_iter = self._n_rounds = self._idle = 0
         self._objectives, self._drawn = [], np.zeros(self._dictionary.n_batches, bool)
         self._gap, self._reached = np.inf, True
         self.stopped = self.ended_by_callback = False
@@ -96,18 +96,21 @@ class L1Fit:
         for steps in (1, 100) if len(entering) else (100,):
             # One step while the set still grows: the next violators will move the solution anyway.
             A.w, A.b, A.f, g = solve(problem, A, A.w, A.b, A.f, 0.3 * target, steps)
-            fell = problem.objective(A.f + A.b, A.w) < start * (1 - ROUNDING)
-            if fell:
+            z, self._largest_of_A = A.f + A.b, np.abs(g).max(initial=0.0)
+            fell = problem.objective(z, A.w) < start * (1 - ROUNDING)
+            solved = problem.dual_gap(z, A.w, self._largest_of_A) <= 0.3 * target
+            if fell or solved:
                 break
-        self._largest_of_A = np.abs(g).max(initial=0.0)
         A.prune(but=np.abs(g) > problem.alpha)  # those still violate: one step was not enough
+        self._idle = 0 if fell else self._idle + 1
         self.stopped |= self._n_rounds >= self._max_iter
-        return not fell
+        return not fell and (not solved or self._idle > 3)
 
     def record(self):
         """End an iteration: note the objective, tell the callback; returns whether to stop."""
         self._n_iter += 1
-        self._objectives.append(self._in_units(self._problem.objective(self.A.f + self.A.b, self.A.w)))
+        objective = self._in_units(self._problem.objective(self.A.f + self.A.b, self.A.w))
+        self._objectives.append(min(objective, *self._objectives[-1:]) if self._objectives else objective)  # but rounding
         if self._callback is not None and self._callback(self.info()):
             self.stopped = self.ended_by_callback = True
         return self.stopped

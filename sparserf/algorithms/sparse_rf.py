@@ -218,7 +218,7 @@ def sparse_rf_path(
         fits = [L1Fit(rows, dictionary, loss, target, weight, **options) for target in targets]
         if alphas is None:
             largest = max(fit.largest_gradient() for fit in fits) or 1.0
-            alphas = largest * np.geomspace(1.0, alpha_min_ratio, n_alphas)
+            alphas = np.maximum(largest * np.geomspace(1.0, alpha_min_ratio, n_alphas), np.finfo(np.float64).tiny)
         models = [_fit_all(fits, dictionary, alpha, exact, loss, classes) for alpha in alphas]
     for model, asked in models:
         if not asked:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .._checks import check_real, is_sparse
+from .._checks import check_scale, is_sparse
 
 SAMPLE = 2000
 NEIGHBOURS = 50
@@ -14,10 +14,7 @@ def check_gamma(gamma):
         return gamma
     if isinstance(gamma, str):
         raise ValueError(f"gamma must be None, 'knn' or a positive number, got {gamma!r}")
-    gamma = check_real("gamma", gamma, 0, strict=True)
-    if gamma > 1e300:
-        raise ValueError(f"gamma must be at most 1e300, got {gamma}")
-    return gamma
+    return check_scale("gamma", gamma)
 
 
 def distance_scale(X, rule, metric, rng):

@@ -54,7 +54,8 @@ class Perceptron:
             return self
         if self.center is None:  # scipy averages in the type of the matrix, whatever dtype says
             X64 = X.astype(np.float64) if is_sparse(X) else X
-            center = np.asarray(X64.mean(axis=0, dtype=np.float64)).ravel()
+            with np.errstate(over="ignore"):
+                center = np.nan_to_num(np.asarray(X64.mean(axis=0, dtype=np.float64)).ravel())
         else:
             center = self.center
         _check_length(center, X.shape[1])
@@ -76,7 +77,9 @@ class Perceptron:
         t = rng.standard_normal((n_components, n_features))
         t /= np.linalg.norm(t, axis=1, keepdims=True)
         a = rng.uniform(-self.radius, self.radius, n_components)
-        return FeatureSet([FeatureBlock("sign", 1.0, t, -(t @ center) - a)], n_features)
+        with np.errstate(over="ignore", invalid="ignore"):
+            offset = np.nan_to_num(-(t @ center) - a)
+        return FeatureSet([FeatureBlock("sign", 1.0, t, offset)], n_features)
 
 
 def _check_length(center, n_features):
