@@ -90,7 +90,7 @@ class L1Fit:
             return True
         self._n_rounds += 1
         g[np.isin(draws.index, A.index)] = 0.0
-        entering = np.empty(max(FEWEST_ENTER, len(A)), np.intp)
+        entering = np.empty(max(FEWEST_ENTER, np.count_nonzero(A.w)), np.intp)
         entering = draws.index[np.sort(entering[: top_k(g, problem.alpha, entering)])]
         draws.enter(A, entering)
         for steps in (1, 100) if len(entering) else (100,):
@@ -101,7 +101,8 @@ class L1Fit:
             solved = problem.dual_gap(z, A.w, self._largest_of_A) <= 0.3 * target
             if fell or solved:
                 break
-        A.prune(but=np.abs(g) > problem.alpha)  # those still violate: one step was not enough
+        # What still violates, since one step was not enough, must stay unless the next round would find it again.
+        A.prune(but=(np.abs(g) > problem.alpha) & ~np.isin(A.index, draws.index))
         self._idle = 0 if fell else self._idle + 1
         self.stopped |= self._n_rounds >= self._max_iter
         return not fell and (not solved or self._idle > 3)
