@@ -31,14 +31,19 @@ def check_training_X(X):
     return X
 
 
-def _as_real(name, values):
-    """A real ndarray: float32 kept, other numbers and booleans as float64; nothing else."""
+def _as_array(name, values):
+    """An ndarray without masked entries."""
     if np.ma.isMaskedArray(values) and np.ma.count_masked(values):
         raise ValueError(f"{name} must not have masked entries, got {np.ma.count_masked(values)}")
     try:
-        array = np.asarray(values)
+        return np.asarray(values)
     except ValueError as error:
         raise ValueError(f"{name} must be a rectangular array: {error}") from None
+
+
+def _as_real(name, values):
+    """A real ndarray: float32 kept, other numbers and booleans as float64; nothing else."""
+    array = _as_array(name, values)
     if array.dtype.kind == "O":  # a table of mixed columns: its numbers pass, all else does not
         strangers = [value for value in array.flat if not isinstance(value, Real)]
         if strangers:
@@ -126,10 +131,15 @@ def _check_finite(name, array):
 
 def check_target(y, n_samples):
     """A finite float64 target of shape (n_samples,)."""
-    y = _as_real("y", y).astype(np.float64)
-    _check_length("y", y, n_samples)
-    _check_finite("y", y)
-    return y
+    return _real_rows("y", y, n_samples)
+
+
+def _real_rows(name, values, n_samples):
+    """A finite float64 array, one entry a row."""
+    array = _as_real(name, values).astype(np.float64)
+    _check_length(name, array, n_samples)
+    _check_finite(name, array)
+    return array
 
 
 def check_labels(y, n_samples, weight):
@@ -148,12 +158,7 @@ def check_labels(y, n_samples, weight):
 
 def _as_labels(y):
     """An array of numbers, booleans or strings; an object array only if it holds strings, or numbers, alone."""
-    if np.ma.isMaskedArray(y) and np.ma.count_masked(y):
-        raise ValueError(f"y must not have masked entries, got {np.ma.count_masked(y)}")
-    try:
-        y = np.asarray(y)
-    except ValueError as error:
-        raise ValueError(f"y must be a one-dimensional array: {error}") from None
+    y = _as_array("y", y)
     if y.dtype.kind == "O" and not (all(isinstance(v, str) for v in y.flat) or all(isinstance(v, Real) for v in y.flat)):
         raise TypeError("y must hold labels of one kind, numbers or strings")
     if y.dtype.kind == "O":
@@ -167,9 +172,7 @@ def check_sample_weight(sample_weight, n_samples):
     """Float64 weights of mean 1 and shape (n_samples,); None is all ones."""
     if sample_weight is None:
         return np.ones(n_samples)
-    weight = _as_real("sample_weight", sample_weight).astype(np.float64)
-    _check_length("sample_weight", weight, n_samples)
-    _check_finite("sample_weight", weight)
+    weight = _real_rows("sample_weight", sample_weight, n_samples)
     if weight.min() < 0:
         raise ValueError(f"sample_weight must not be negative, got {weight.min()}")
     if weight.max() == 0:

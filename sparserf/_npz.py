@@ -1,4 +1,7 @@
-"""Reading and writing the arrays of a model. A file is never trusted: nothing runs, nothing is allocated beyond its size."""
+"""Reading and writing the arrays of a model. A file is never trusted: nothing runs, no array is larger than the file.
+
+What the JSON metadata becomes before it is checked can be some twenty times its text.
+"""
 
 import json
 import os
@@ -24,6 +27,7 @@ def write(path, meta, arrays):
 def read(path):
     """(meta, arrays); ValueError for anything that `write` would not have written."""
     import zipfile  # slow to import
+
     try:
         with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
             arrays = _members(archive, os.fstat(file.fileno()).st_size)

@@ -151,7 +151,7 @@ class SparseModel:
 def load(path):
     """Read a model that `SparseModel.save` wrote.
 
-    The file is not trusted: no pickle, no code, no allocation beyond its own size.
+    The file is not trusted: no pickle, no code, no array larger than the file.
 
     Raises
     ------
