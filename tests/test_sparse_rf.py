@@ -11,7 +11,9 @@ from sklearn.svm import LinearSVC
 
 from sparserf import ConvergenceWarning, FeatureSet, FitInfo, Fourier, Linear, Perceptron, RandomNeurons
 from sparserf import sparse_rf, sparse_rf_path
+from sparserf.algorithms._l1_fit import Draws
 from sparserf.features import make_dictionary
+from sparserf.rows import as_rows
 
 RNG = np.random.default_rng(0)
 N = 80
@@ -425,7 +427,7 @@ def test_callback(exact):
 
     model = fit(exact=exact, features=MANY, batch_size=20, tol=1e-5, callback=third)
     assert all(isinstance(info, FitInfo) for info in infos) and [info.n_iter for info in infos] == [1, 2, 3]
-    assert [info.n_drawn for info in infos] == ([300] * 3 if exact else [20, 40, 60])
+    assert [info.n_drawn for info in infos] == [20, 40, 60]
     assert model.info.n_iter == 3 and model.info.objective == infos[-1].objective
     if not exact:
         assert same_bits(model, fit(exact=False, features=MANY.take(range(60)), batch_size=20, tol=1e-5))
@@ -437,3 +439,29 @@ def test_callback_that_watches_changes_nothing():
     model = fit(features=MANY, batch_size=20, tol=1e-5, callback=infos.append)
     assert same_bits(model, fit(features=MANY, batch_size=20, tol=1e-5, callback=lambda info: False))
     assert len(infos) == model.info.n_iter and infos[-1].objective == model.info.objective
+
+
+def test_draws_are_looked_at_where_they_may_violate():
+    """Along a walk of v in small and large steps: the gradient, or where it is within alpha, a bound within alpha."""
+    rng = np.random.default_rng(0)
+    rows = as_rows(X, 1)
+    dictionary = make_dictionary([Fourier(gamma=0.3), RandomNeurons("tanh"), RandomNeurons("relu"), Linear()], X,
+                                 n_components=90, batch_size=40, gamma=None, rng=0)  # fmt: skip
+    draws = Draws(rows, dictionary, range(dictionary.n_batches))
+    phi = np.hstack([dictionary.batch(k).transform(X) for k in range(dictionary.n_batches)])
+    looked = []
+    correlate, rows.correlate = rows.correlate, lambda batch, v: looked.append(len(batch)) or correlate(batch, v)
+    v = np.zeros(N)
+    for step in (1, 1e-5, 0.1, 1e-6, 1e-6, 0.0, 1e-5):
+        v = v + step * rng.standard_normal(N) / N
+        g, exact = draws.gradient(v, 0.05), phi.T @ v
+        close = np.isclose(g, exact, rtol=1e-12, atol=1e-14)
+        assert np.all(close | ((np.abs(exact) <= np.abs(g)) & (np.abs(g) <= 0.05)))
+    assert len(phi.T) < sum(looked) < 4 * len(phi.T)
+
+
+@pytest.mark.parametrize("activation", ["cos", "sin", "tanh", "sign", "relu"])
+def test_largest_value(activation):
+    features = RandomNeurons(activation, scale=3.0).draw(20, 3, rng=0).concat(Linear().draw(None, 3))
+    assert np.all(np.abs(features.transform(10 * X)).max(axis=0) <= features.largest_value * (1 + 1e-15))
+    assert np.isinf(features.largest_value).sum() == (23 if activation == "relu" else 3)

@@ -21,19 +21,38 @@ class Draws:
         self._only = dictionary.batch(batches[0]) if len(batches) == 1 else None
         self._starts = dictionary.starts
         self.index = np.concatenate([np.arange(self._starts[k], self._starts[k + 1]) for k in batches])
+        self._v, self._g = 0.0, np.full(len(self.index), np.inf)
+        self._largest = np.zeros(len(self.index))  # max |phi_h(x)|, known once a batch has been drawn
 
     def _batch(self, k):
         return self._dictionary.batch(k) if self._only is None else self._only
 
-    def correlate(self, v):
-        return np.concatenate([self._rows.correlate(self._batch(k), v) for k in self._batches])
+    def gradient(self, v, alpha=0.0):
+        """phi_h' v of each draw; or, where that lies within -alpha and alpha, perhaps a bound on it that does.
 
-    def enter(self, A, indices):
-        """Add the features of these dictionary indices (ascending) to the working set."""
+        Since v was last seen it moved by at most max |phi_h(x)| times the change of v in sum: draws whose gradient
+        cannot have come to alpha are not looked at.
+        """
+        moved, self._v = np.abs(v - self._v).sum(), v
+        if moved > 0:
+            self._g += np.copysign(self._largest * moved, self._g)
+        end = 0
         for k in self._batches:
-            inside = indices[(indices >= self._starts[k]) & (indices < self._starts[k + 1])]
-            if len(inside):
-                A.add(self._batch(k).take(inside - self._starts[k]), inside)
+            start, end = end, end + self._starts[k + 1] - self._starts[k]
+            look = start + np.flatnonzero(np.abs(self._g[start:end]) > alpha)
+            if len(look):
+                batch = self._batch(k)
+                self._largest[start:end] = batch.largest_value
+                self._g[look] = self._rows.correlate(batch if len(look) == len(batch) else batch.take(look - start), v)
+        return self._g
+
+    def enter(self, A, positions):
+        """Add the draws at these positions (ascending) to the working set."""
+        index = self.index[positions]
+        for k in self._batches:
+            inside = (index >= self._starts[k]) & (index < self._starts[k + 1])
+            if inside.any():
+                A.add(self._batch(k).take(index[inside] - self._starts[k]), index[inside], self._g[positions[inside]])
 
 
 class L1Fit:
@@ -46,7 +65,6 @@ class L1Fit:
         self._problem = L1Problem(loss, y / self._scale, weight, 0.0, fit_intercept)
         self.A = WorkingSet(rows, constant_curvature=not loss.is_classifier)
         self.A.b = self._problem.best_intercept(self.A.f, 0.0)
-        self._largest_of_A = 0.0  # largest correlation of the dual point with a feature of A
 
     def restart(self, alpha):
         """Begin a fit with this penalty, from where the last one ended."""
@@ -65,7 +83,7 @@ class L1Fit:
         """max_h |g_h| over the whole dictionary: at w = 0, the smallest alpha that keeps w there."""
         v = self._problem.dual_point(self.A.f + self.A.b)
         batches = range(self._dictionary.n_batches)
-        return self._scale * float(np.abs(Draws(self._rows, self._dictionary, batches).correlate(v)).max())
+        return self._scale * float(np.abs(Draws(self._rows, self._dictionary, batches).gradient(v)).max())
 
     def minimise_over(self, draws):
         """Solve the problem over A and the draws, to the tolerance."""
@@ -79,30 +97,28 @@ class L1Fit:
         """
         A, problem = self.A, self._problem
         z = A.f + A.b
-        v = problem.dual_point(z)
-        g = np.abs(draws.correlate(v))
-        largest = max(g.max(initial=0.0), self._largest_of_A)
-        self._gap = problem.dual_gap(z, A.w, largest)
+        violation = np.abs(draws.gradient(problem.dual_point(z), problem.alpha))
+        self._gap = problem.dual_gap(z, A.w, max(violation.max(initial=0.0), A.largest_gradient))
         start = problem.objective(z, A.w)
         target = self._tol * start
         self._reached = self._gap <= max(target, ROUNDING * start)
         if self._reached:
             return True
         self._n_rounds += 1
-        g[np.isin(draws.index, A.index)] = 0.0
+        violation[np.isin(draws.index, A.index)] = 0.0
         entering = np.empty(max(FEWEST_ENTER, np.count_nonzero(A.w)), np.intp)
-        entering = draws.index[np.sort(entering[: top_k(g, problem.alpha, entering)])]
+        entering = np.sort(entering[: top_k(violation, problem.alpha, entering)])
         draws.enter(A, entering)
         for steps in (1, 100) if len(entering) else (100,):
             # One step while the set still grows: the next violators will move the solution anyway.
-            A.w, A.b, A.f, g = solve(problem, A, A.w, A.b, A.f, 0.3 * target, steps)
-            z, self._largest_of_A = A.f + A.b, np.abs(g).max(initial=0.0)
+            A.w, A.b, A.f, A.g = solve(problem, A, A.w, A.b, A.f, A.g, 0.3 * target, steps)
+            z = A.f + A.b
             fell = problem.objective(z, A.w) < start * (1 - ROUNDING)
-            solved = problem.dual_gap(z, A.w, self._largest_of_A) <= 0.3 * target
+            solved = problem.dual_gap(z, A.w, A.largest_gradient) <= 0.3 * target
             if fell or solved:
                 break
         # What still violates, since one step was not enough, must stay unless the next round would find it again.
-        A.prune(but=(np.abs(g) > problem.alpha) & ~np.isin(A.index, draws.index))
+        A.prune(but=(np.abs(A.g) > problem.alpha) & ~np.isin(A.index, draws.index))
         self._idle = 0 if fell else self._idle + 1
         self.stopped |= self._n_rounds >= self._max_iter
         return not fell and (not solved or self._idle > 3)

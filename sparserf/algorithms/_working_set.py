@@ -6,7 +6,7 @@ from ..features import FeatureSet
 
 
 class WorkingSet:
-    """Features A with coefficients w, intercept b and f = Phi_A w, one entry a row.
+    """Features A with coefficients w and gradients g, intercept b and f = Phi_A w, one entry a row.
 
     Where the curvature of the loss is constant, the Gram matrix is kept and only grows; otherwise it is made anew at
     every question, since its weights are new.
@@ -18,10 +18,14 @@ class WorkingSet:
         self._gram, self._sums = np.zeros((0, 0)), np.zeros(0)
         self.features = FeatureSet((), rows.n_features_in)
         self.index = np.zeros(0, np.int64)  # of each feature in the dictionary
-        self.w, self.b, self.f = np.zeros(0), 0.0, np.zeros(rows.n_rows)
+        self.w, self.g, self.b, self.f = np.zeros(0), np.zeros(0), 0.0, np.zeros(rows.n_rows)
 
     def __len__(self):
         return len(self.index)
+
+    @property
+    def largest_gradient(self):
+        return np.abs(self.g).max(initial=0.0)
 
     def correlate(self, v):
         return self._rows.correlate(self.features, v)
@@ -42,11 +46,12 @@ class WorkingSet:
             self._sums = np.concatenate([self._sums, self._rows.correlate(new, h)])
         return self._gram, self._sums
 
-    def add(self, features, index):
-        """Put features with coefficient zero at the end."""
+    def add(self, features, index, g):
+        """Put features with coefficient zero and gradient g at the end."""
         self.features = self.features.concat(features)
         self.index = np.concatenate([self.index, index])
         self.w = np.concatenate([self.w, np.zeros(len(index))])
+        self.g = np.concatenate([self.g, g])
 
     def prune(self, but=False):
         """Drop the features whose coefficient is exactly zero, but those where `but` holds."""
@@ -55,4 +60,5 @@ class WorkingSet:
             return
         known = kept[kept < len(self._sums)]
         self._gram, self._sums = self._gram[np.ix_(known, known)], self._sums[known]
-        self.features, self.index, self.w = self.features.take(kept), self.index[kept], self.w[kept]
+        self.features, self.index = self.features.take(kept), self.index[kept]
+        self.w, self.g = self.w[kept], self.g[kept]

@@ -86,7 +86,7 @@ def make_dictionary(features, X, *, n_components, batch_size, gamma, rng):
     """The dictionary of a `features` argument: a kernel's name, a map, a sequence of maps, or a FeatureSet."""
     n_features_in = X.shape[1]
     if batch_size is None:
-        batch_size = max(64, min(1000, BATCH_WEIGHTS // n_features_in))
+        batch_size = max(64, min(2500, BATCH_WEIGHTS // n_features_in))
     batch_size = check_integer("batch_size", batch_size, 1)
     if isinstance(features, FeatureSet):
         _check_fixed(features, n_features_in, gamma)

@@ -7,6 +7,9 @@ import numpy as np
 
 from .._core.features import ACTIVATIONS, PANEL
 
+# Activations with values in [-1, 1].
+BOUNDED = ("cos", "sin", "tanh", "sign")
+
 
 @dataclass(frozen=True, eq=False)
 class FeatureBlock:
@@ -129,6 +132,12 @@ class FeatureSet:
     def __repr__(self):
         kinds = ", ".join(f"{len(b)} {b.activation}" for b in self._blocks)
         return f"FeatureSet({kinds or 'empty'}; n_features_in={self._n_features_in})"
+
+    @property
+    def largest_value(self):
+        """sup over x of |phi_j(x)|, an entry a feature; infinite where it has no bound."""
+        bounds = [abs(b.scale) if b.activation in BOUNDED else np.inf for b in self._blocks]
+        return np.repeat(bounds, [len(b) for b in self._blocks])
 
     def take(self, indices):
         """The features at `indices` (integers, in any order, repeats allowed), as a FeatureSet."""

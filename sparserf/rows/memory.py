@@ -69,19 +69,18 @@ class Memory:
         Rows of weight zero cost nothing. Memory: a block of at most max(2**19, 4 * len(right)**2) elements a worker.
         """
         total = np.zeros((len(left), len(right)))
-        root = np.sqrt(weights)
 
         @np.errstate(over="ignore", invalid="ignore")
         def part(rows):
-            kept = rows.start + np.flatnonzero(root[rows])
+            kept = rows.start + np.flatnonzero(weights[rows])
             block = Memory(self.X[rows] if len(kept) == rows.stop - rows.start else self.X[kept], 1)
-            scale = root[kept, None].astype(self.dtype)
+            h = weights[kept, None]
             phi = block.transform(left)
-            phi *= scale
             if right is left:
+                phi *= np.sqrt(h).astype(self.dtype)
                 return phi.T @ phi
             psi = block.transform(right)
-            psi *= scale
+            psi *= h.astype(self.dtype)
             return phi.T @ psi
 
         if total.size:

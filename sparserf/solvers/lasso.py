@@ -77,16 +77,15 @@ class L1Problem:
         return b
 
 
-def solve(problem, phi, w, b, f, tol, max_iter=100):
+def solve(problem, phi, w, b, f, g, tol, max_iter=100):
     """Prox-Newton from (w, b, f = Phi w) until the duality gap over phi is at most tol.
 
-    phi answers correlate(v), apply(c) and curvature(h) = (Phi' diag(h) Phi, Phi' h). Returns w, b, f and the gradient
-    of the mean loss in w. The objective never rises; the end is above tol where no step lowers it any more in floating
-    point.
+    phi answers correlate(v), apply(c) and curvature(h) = (Phi' diag(h) Phi, Phi' h); g is the gradient of the mean loss
+    in w. Returns w, b, f, g of the end. The objective never rises; the end is above tol where no step lowers it any
+    more in floating point.
     """
     for step in range(max_iter + 1):
         z = f + b
-        g = phi.correlate(problem.dual_point(z))
         gap = problem.dual_gap(z, w, np.abs(g).max(initial=0.0))
         if gap <= tol or step == max_iter:
             break
@@ -98,16 +97,22 @@ def solve(problem, phi, w, b, f, tol, max_iter=100):
         if point is None:
             break
         w, b, f = point
+        g = phi.correlate(problem.dual_point(f + b))
     return w, b, f, g
 
 
 def _quadratic_model(problem, phi, z):
-    """(H, slope): the Hessian in w with the intercept eliminated, and the intercept's step per step in w."""
+    """(H, slope): the Hessian in w with the intercept eliminated, and the intercept's step per step in w.
+
+    H is damped by what rounding may have taken from its smallest eigenvalue, so that the model has a minimum.
+    """
     h = problem.weight * problem.loss.curvature(z, problem.y) / len(z)
     H, m = phi.curvature(h)
-    if not problem.fit_intercept or h.sum() == 0:
-        return H, np.zeros(len(m))
-    return H - np.outer(m, m) / h.sum(), -m / h.sum()
+    damping = 1e-14 * H.diagonal().max(initial=0.0)
+    slope = -m / h.sum() if problem.fit_intercept and h.sum() > 0 else np.zeros(len(m))
+    H = H + np.outer(m, slope)
+    H.flat[:: len(m) + 1] += damping
+    return H, slope
 
 
 def _line_search(problem, phi, point, d, d_b, g):
