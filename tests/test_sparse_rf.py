@@ -457,7 +457,7 @@ def test_draws_are_looked_at_where_they_may_violate():
         g, exact = draws.gradient(v, 0.05), phi.T @ v
         close = np.isclose(g, exact, rtol=1e-12, atol=1e-14)
         assert np.all(close | ((np.abs(exact) <= np.abs(g)) & (np.abs(g) <= 0.05)))
-    assert len(phi.T) < sum(looked) < 4 * len(phi.T)
+    assert 2 * len(phi.T) < sum(looked) < 6 * len(phi.T)  # of 7; relu and Linear every time
 
 
 @pytest.mark.parametrize("activation", ["cos", "sin", "tanh", "sign", "relu"])
