@@ -1,5 +1,6 @@
 """Sparse models on random features: kernel quality in tens or hundreds of terms."""
 
+from .algorithms.harfe import harfe, harfe_path
 from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
 from .features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons
 from .model import ConvergenceWarning, FitInfo, SparseModel, load
@@ -15,6 +16,8 @@ __all__ = [
     "Perceptron",
     "RandomNeurons",
     "SparseModel",
+    "harfe",
+    "harfe_path",
     "load",
     "sparse_rf",
     "sparse_rf_path",

@@ -242,6 +242,16 @@ def check_alphas(alphas):
     return np.sort([check_real("alphas", alpha, 0, strict=True) for alpha in alphas.tolist()])[::-1]
 
 
+def check_sizes(name, sizes, largest):
+    """Numbers of terms, each of 1 to largest, ascending without repeats."""
+    if isinstance(sizes, (str, bytes)) or not hasattr(sizes, "__iter__"):
+        raise TypeError(f"{name} must be a sequence of integers, got {sizes!r}")
+    sizes = sorted({check_integer(name, size, 1) for size in sizes})
+    if not sizes or sizes[-1] > largest:
+        raise ValueError(f"{name} must be at least one and at most {largest}, the number of features, got {sizes}")
+    return sizes
+
+
 def check_vector(name, values):
     """A finite one-dimensional float64 array."""
     vector = _as_real(name, values).astype(np.float64)

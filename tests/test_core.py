@@ -96,7 +96,7 @@ def check_correlate(case, level, rng, n_outputs):
     n, _, p = case.shape
     v, start = rng.standard_normal((n_outputs, n)), rng.standard_normal((n_outputs, case.width))
     out = Framed(start)
-    core.correlate(*case.arguments, Framed(v).view, out.view, level)
+    core.correlate(*case.arguments, Framed(v).view, out.view, level=level)
     start = start[:, :p]
     rounding = 4 * (n + 2) * np.finfo(np.float64).eps * (abs(v) @ abs(case.phi) + abs(start))
     assert (abs(out.take()[:, :p] - start - v @ case.phi) <= abs(v) @ case.error + rounding).all()

@@ -29,7 +29,7 @@ def test_every_public_name_has_a_docstring_with_an_example():
 def test_the_public_names():
     assert sorted(srf.__all__) == [
         "ConvergenceWarning", "FeatureSet", "FitInfo", "Fourier", "Linear", "Perceptron", "RandomNeurons", "SparseModel",
-        "load", "sparse_rf", "sparse_rf_path",
+        "harfe", "harfe_path", "load", "sparse_rf", "sparse_rf_path",
     ]  # fmt: skip
 
 

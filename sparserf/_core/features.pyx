@@ -32,6 +32,7 @@ cdef extern from "tile.h" nogil:
     ctypedef struct tile_kernels:
         void (*make)(const tile_rows *, const tile_features *, ptrdiff_t, int, ptrdiff_t, void *) noexcept nogil
         void (*correlate)(const void *, int, const double *, double *) noexcept nogil
+        void (*correlate_squares)(const void *, int, const double *, double *) noexcept nogil
         void (*apply)(const void *, int, const double *, double *) noexcept nogil
     int tile_best_level()
     const tile_kernels *tile_select(int, int)
@@ -81,8 +82,11 @@ cdef Tiles tiles_of(const floating[:, :, ::1] weights, const int32_t[:, :, ::1] 
 def correlate(const floating[:, :, ::1] weights not None, const int32_t[:, :, ::1] inputs,
               const floating[:, ::1] offset not None, int activation, double scale,
               const floating[:, ::1] X, const floating[::1] data, const int32_t[::1] indices, const int64_t[::1] indptr,
-              const double[:, :] v not None, double[:, :] out not None, int level=-1):
-    """out[k, j] += sum_i v[k, i] phi_j(x_i); out (n_outputs, 32 * n_panels), v (n_outputs, n_rows); last axes contiguous."""
+              const double[:, :] v not None, double[:, :] out not None, bint squared=False, int level=-1):
+    """out[k, j] += sum_i v[k, i] phi_j(x_i), or phi_j(x_i)^2 where squared; last axes contiguous.
+
+    v (n_outputs, n_rows), out (n_outputs, 32 * n_panels).
+    """
     cdef Tiles t = tiles_of(weights, inputs, offset, activation, scale, X, data, indices, indptr, level)
     cdef ptrdiff_t row_tile, row, panel, k
     cdef int n_rows
@@ -95,7 +99,10 @@ def correlate(const floating[:, :, ::1] weights not None, const int32_t[:, :, ::
             for panel in range(weights.shape[0]):
                 t.kernels.make(&t.rows, &t.features, row, n_rows, panel, tile)
                 for k in range(v.shape[0]):
-                    t.kernels.correlate(tile, n_rows, &v[k, row], &out[k, panel * TILE_COLUMNS])
+                    if squared:
+                        t.kernels.correlate_squares(tile, n_rows, &v[k, row], &out[k, panel * TILE_COLUMNS])
+                    else:
+                        t.kernels.correlate(tile, n_rows, &v[k, row], &out[k, panel * TILE_COLUMNS])
 
 
 def apply(const floating[:, :, ::1] weights not None, const int32_t[:, :, ::1] inputs,

@@ -36,6 +36,8 @@ typedef struct {
     void (*make)(const tile_rows *, const tile_features *, ptrdiff_t row, int n_rows, ptrdiff_t panel, void *tile);
     /* sums[j] += sum_i v[i] tile[i, j] */
     void (*correlate)(const void *tile, int n_rows, const double *v, double *sums);
+    /* sums[j] += sum_i v[i] tile[i, j]^2 */
+    void (*correlate_squares)(const void *tile, int n_rows, const double *v, double *sums);
     /* out[i] += sum_j tile[i, j] coef[j] */
     void (*apply)(const void *tile, int n_rows, const double *coef, double *out);
 } tile_kernels;

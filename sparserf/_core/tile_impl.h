@@ -117,13 +117,24 @@ typedef float NAME(half) __attribute__((vector_size(VB / 2), aligned(4), may_ali
 #define LOAD_DOUBLE(p) (*(const DVEC *)(p))
 #endif
 
-TARGET_EXTERN void NAME(correlate)(const void *tile, int n_rows, const double *v, double *sums) {
-    const T *z = tile;
+TARGET void NAME(sum_rows)(const T *z, int n_rows, const double *v, double *sums, int squared) {
     DVEC sum[DVECS];
     UNROLL for (int j = 0; j < DVECS; j++) sum[j] = *(DVEC *)(sums + j * DL);
     for (int i = 0; i < n_rows; i++, z += TILE_COLUMNS)
-        UNROLL for (int j = 0; j < DVECS; j++) sum[j] = LOAD_DOUBLE(z + j * DL) * v[i] + sum[j];
+        UNROLL for (int j = 0; j < DVECS; j++) {
+            DVEC zj = LOAD_DOUBLE(z + j * DL);
+            if (squared) zj = zj * zj;
+            sum[j] = zj * v[i] + sum[j];
+        }
     UNROLL for (int j = 0; j < DVECS; j++) *(DVEC *)(sums + j * DL) = sum[j];
+}
+
+TARGET_EXTERN void NAME(correlate)(const void *tile, int n_rows, const double *v, double *sums) {
+    NAME(sum_rows)(tile, n_rows, v, sums, 0);
+}
+
+TARGET_EXTERN void NAME(correlate_squares)(const void *tile, int n_rows, const double *v, double *sums) {
+    NAME(sum_rows)(tile, n_rows, v, sums, 1);
 }
 
 TARGET_EXTERN void NAME(apply)(const void *tile, int n_rows, const double *coef, double *out) {
@@ -137,7 +148,7 @@ TARGET_EXTERN void NAME(apply)(const void *tile, int n_rows, const double *coef,
     }
 }
 
-static const tile_kernels NAME(kernels) = {NAME(make), NAME(correlate), NAME(apply)};
+static const tile_kernels NAME(kernels) = {NAME(make), NAME(correlate), NAME(correlate_squares), NAME(apply)};
 
 #undef VL
 #undef VEC

@@ -7,6 +7,7 @@ import numpy as np
 from .._core.search import top_k
 from ..model import FitInfo
 from ..solvers.lasso import ROUNDING, L1Problem, solve
+from ._targets import power_of_two
 from ._working_set import WorkingSet
 
 # How many violators enter the working set at once: as many as it has terms, but at least these.
@@ -61,7 +62,7 @@ class L1Fit:
     def __init__(self, rows, dictionary, loss, y, weight, fit_intercept, *, tol, max_iter, callback):
         self._rows, self._dictionary = rows, dictionary
         self._tol, self._max_iter, self._callback = tol, np.inf if max_iter is None else max_iter, callback
-        self._scale = _power_of_two(y) if not loss.is_classifier else 1.0  # exact, and no square over- or underflows
+        self._scale = power_of_two(y) if not loss.is_classifier else 1.0  # exact, and no square over- or underflows
         self._problem = L1Problem(loss, y / self._scale, weight, 0.0, fit_intercept)
         self.A = WorkingSet(rows, constant_curvature=not loss.is_classifier)
         self.A.b = self._problem.best_intercept(self.A.f, 0.0)
@@ -154,8 +155,3 @@ class L1Fit:
         order = np.argsort(self.A.index)
         A = self.A
         return A.index[order], A.features.take(order), A.w[order] * self._scale, A.b * self._scale
-
-
-def _power_of_two(y):
-    largest = float(np.abs(y).max())
-    return float(2.0 ** (np.frexp(largest)[1] - 1)) if largest > 0 else 1.0

@@ -46,3 +46,9 @@ def _together(infos, n_terms):
         n_nonzero=n_terms,
         alpha=infos[0].alpha,
     )
+
+
+def power_of_two(y):
+    """The power of two by which a target is divided: exactly, and its squares then neither over- nor underflow."""
+    largest = float(np.abs(y).max())
+    return float(2.0 ** (np.frexp(largest)[1] - 1)) if largest > 0 else 1.0

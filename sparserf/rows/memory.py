@@ -10,6 +10,8 @@ from .._threads import Workers, single_threaded_blas
 # out. Fewer than two blocks' worth stay on the calling thread; the number of blocks divides evenly among few workers.
 BLOCK_ELEMENTS = 2**19
 BLOCKS_MULTIPLE = 4
+# Rows of a block of the kernel matrix.
+KERNEL_ROWS = 256
 
 
 class Memory:
@@ -28,12 +30,19 @@ class Memory:
 
     def correlate(self, features, v):
         """Phi' v: float64 of shape (len(features),) for v of shape (n_rows,), or (n_outputs, .) for (n_outputs, n_rows)."""
+        return self._correlate(features, v, squared=False)
+
+    def correlate_squares(self, features, v):
+        """(Phi * Phi)' v, the diagonal of `gram` for v = weights; shapes as in `correlate`."""
+        return self._correlate(features, v, squared=True)
+
+    def _correlate(self, features, v, squared):
         outputs = np.ascontiguousarray(np.atleast_2d(np.asarray(v, np.float64)))
 
         def part(rows):
             sums = [_padded(len(outputs), len(block)) for block in features.blocks]
             for block, out in zip(features.blocks, sums, strict=True):
-                _core.correlate(*self._arguments(block, rows), outputs[:, rows], out)
+                _core.correlate(*self._arguments(block, rows), outputs[:, rows], out, squared)
             return np.hstack([out[:, : len(b)] for b, out in zip(features.blocks, sums, strict=True)])
 
         total = np.zeros((len(outputs), len(features)))
@@ -89,6 +98,25 @@ class Memory:
                     with np.errstate(over="ignore", invalid="ignore"):
                         total += product
         _check_no_overflow(total)
+        return total
+
+    def kernel(self, features, weights):
+        """Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0.
+
+        Memory: n_rows * 1,024 elements beside it.
+        """
+        total = np.zeros((self.n_rows, self.n_rows))
+        rows = np.array_split(np.arange(self.n_rows), -(-self.n_rows // KERNEL_ROWS))
+        for start in range(0, len(features), 1024):
+            some = np.arange(start, min(start + 1024, len(features)))
+            phi = self.transform(features.take(some)) * np.sqrt(weights[some]).astype(self.dtype)
+
+            def add(part, phi=phi):
+                total[part] += phi[part] @ phi.T
+
+            with single_threaded_blas():
+                for _ in self._workers.map(add, [slice(r[0], r[-1] + 1) for r in rows]):
+                    pass
         return total
 
     def transform(self, features):

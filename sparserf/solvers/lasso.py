@@ -4,12 +4,12 @@ Prox-Newton: each step minimises the quadratic model on the (weighted) Gram matr
 along the line. With the squared loss the model is exact and one step is the solution.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from .._core.descent import descend, largest_violation
 from .._core.search import top_k
+from .definite import solve_positive
+from .problem import Problem
 
 # Passes of coordinate descent before feature-sign search takes over.
 EPOCHS = 10
@@ -23,23 +23,12 @@ PATIENCE = 20
 ROUNDING = 1e-14
 
 
-@dataclass(frozen=True, eq=False)
-class L1Problem:
-    """Loss, target, weights of mean 1 and penalty: all of the problem but the features."""
-
-    loss: object
-    y: np.ndarray
-    weight: np.ndarray
-    alpha: float
-    fit_intercept: bool
+class L1Problem(Problem):
+    """The penalty is alpha |w|_1."""
 
     def objective(self, z, w):
         """P at margins z = Phi w + b."""
-        return np.mean(self.weight * self.loss.value(z, self.y)) + self.alpha * np.abs(w).sum()
-
-    def dual_point(self, z):
-        """-theta = s L'(z) / n: its correlation with a feature is the gradient of the mean loss in that coefficient."""
-        return self.weight * self.loss.derivative(z, self.y) / len(z)
+        return self.mean_loss(z) + self.alpha * np.abs(w).sum()
 
     def dual_gap(self, z, w, largest):
         """P - D >= 0 where `largest` is the largest correlation of the dual point with any feature of the problem.
@@ -48,33 +37,7 @@ class L1Problem:
         It also needs sum(theta) = 0, which is the optimality of the intercept.
         """
         c = min(1.0, self.alpha / largest) if largest > 0 else 1.0
-        u = c * self.loss.derivative(z, self.y)
-        pair = self.loss.value(z, self.y) + self.loss.conjugate(u, self.y)
-        return max(0.0, float(np.mean(self.weight * pair) + self.alpha * np.abs(w).sum()))
-
-    def best_intercept(self, f, b):
-        """argmin over b at fixed f = Phi w; 0 without an intercept.
-
-        Newton's method in a bracket. Where it does not halve the slope (far out the logistic loss is nearly linear), the
-        bracket is halved instead, or found by doubling.
-        """
-        if not self.fit_intercept:
-            return 0.0
-        low, high, previous = -np.inf, np.inf, np.inf
-        for _ in range(200):
-            z = f + b
-            slope = float(np.mean(self.weight * self.loss.derivative(z, self.y)))
-            if slope == 0:
-                break
-            low, high = (low, b) if slope > 0 else (b, high)
-            curvature = float(np.mean(self.weight * self.loss.curvature(z, self.y)))
-            new = b - slope / max(curvature, 1e-300)
-            if not low < new < high or abs(slope) > 0.5 * previous:
-                new = (low + high) / 2 if np.isfinite(low + high) else b - np.sign(slope) * (1 + abs(b))
-            previous, last, b = abs(slope), b, float(new)
-            if abs(b - last) <= 1e-15 * (1 + abs(b)):
-                break
-        return b
+        return max(0.0, self.mean_pair(z, c) + float(self.alpha * np.abs(w).sum()))
 
 
 def solve(problem, phi, w, b, f, g, tol, max_iter=100):
@@ -106,7 +69,7 @@ def _quadratic_model(problem, phi, z):
 
     H is damped by what rounding may have taken from its smallest eigenvalue, so that the model has a minimum.
     """
-    h = problem.weight * problem.loss.curvature(z, problem.y) / len(z)
+    h = problem.curvature(z)
     H, m = phi.curvature(h)
     damping = 1e-14 * H.diagonal().max(initial=0.0)
     slope = -m / h.sum() if problem.fit_intercept and h.sum() > 0 else np.zeros(len(m))
@@ -163,7 +126,7 @@ def _feature_sign_step(H, x, v, alpha, tol):
         sign = _with_violators(x, v, alpha + tol, n_enter)
         A = np.flatnonzero(sign)
         slope = v[A] + alpha * sign[A]
-        d = _solve_positive(H[np.ix_(A, A)], -slope)
+        d = solve_positive(H[np.ix_(A, A)], -slope)
         if d is None:
             return False
         if np.all((x[A] != 0) | (d * sign[A] > 0)):
@@ -195,19 +158,3 @@ def _with_violators(x, v, threshold, n):
     sign = np.sign(x)
     sign[entering] = -np.sign(v[entering])
     return sign
-
-
-def _solve_positive(H, g):
-    """H^-1 g for a positive semidefinite H, with the least ridge that makes it definite; None if none does."""
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
-
-    for ridge in (1e-14, 1e-11, 1e-8):
-        damped = H.copy()
-        damped.flat[:: len(H) + 1] += ridge * H.diagonal().max(initial=0.0)
-        try:
-            d = cho_solve(cho_factor(damped, overwrite_a=True, check_finite=False), g, check_finite=False)
-        except (LinAlgError, ValueError):
-            continue
-        if np.isfinite(d).all():
-            return d
-    return None

@@ -1,0 +1,72 @@
+"""Hard thresholding: the s largest entries of a vector, with a fixed rule for ties: the lower index wins."""
+from libc.math cimport fabs
+from libc.stddef cimport ptrdiff_t
+from libc.stdlib cimport free, malloc
+
+
+cdef inline double size_of(double x, bint positive) noexcept nogil:
+    return x if positive else fabs(x)
+
+
+cdef double kth_largest(double *a, ptrdiff_t n, ptrdiff_t k) noexcept nogil:
+    """The k-th largest (k >= 1) of a, which is reordered: Hoare's quickselect, the pivot the median of three."""
+    cdef ptrdiff_t low = 0, high = n - 1, i, j
+    cdef double pivot, x, y, z, swap
+    while low < high:
+        x, y, z = a[low], a[(low + high) // 2], a[high]
+        pivot = max(min(x, y), min(max(x, y), z))
+        i, j = low, high
+        while i <= j:
+            while a[i] > pivot:
+                i += 1
+            while a[j] < pivot:
+                j -= 1
+            if i <= j:
+                swap = a[i]
+                a[i] = a[j]
+                a[j] = swap
+                i += 1
+                j -= 1
+        if k - 1 <= j:
+            high = j
+        elif k - 1 >= i:
+            low = i
+        else:
+            break
+    return a[k - 1]
+
+
+def hard_threshold(const double[::1] x not None, bint positive, ptrdiff_t[::1] out not None):
+    """Write the indices of the len(out) largest |x_j| > 0, or of the largest x_j > 0, ascending; return how many."""
+    cdef ptrdiff_t j, n = x.shape[0], s = out.shape[0], found = 0, ties
+    cdef double least = 0.0, value
+    cdef double *sizes
+    if n == 0 or s == 0:
+        return 0
+    sizes = <double *>malloc(n * sizeof(double))
+    if sizes == NULL:
+        raise MemoryError
+    with nogil:
+        for j in range(n):
+            value = size_of(x[j], positive)
+            if value > 0:
+                sizes[found] = value
+                found += 1
+        ties = found
+        if found > s:
+            least = kth_largest(sizes, found, s)
+            ties = s
+            for j in range(s):  # the s largest come first; those above the least leave room for so many ties
+                if sizes[j] > least:
+                    ties -= 1
+            found = s
+        free(sizes)
+        s = 0
+        for j in range(n):
+            value = size_of(x[j], positive)
+            if value > least or (value > 0 and value == least and ties > 0):
+                if value == least:
+                    ties -= 1
+                out[s] = j
+                s += 1
+    return s

@@ -1,0 +1,286 @@
+"""Hard-Ridge Random Feature Expansion (Saha, Schaeffer & Tran 2022): hard thresholding pursuit with ridge regression."""
+
+import warnings
+
+import numpy as np
+
+from .._checks import (
+    check_callable,
+    check_choice,
+    check_flag,
+    check_integer,
+    check_real,
+    check_sample_weight,
+    check_sizes,
+)
+from .._threads import single_threaded_blas
+from ..features import FeatureSet, RandomNeurons, make_dictionary
+from ..losses import LOSSES
+from ..model import ConvergenceWarning
+from ..rows import as_rows
+from ._l0_fit import GROWTH_STEPS, L0Fit, feature_scales
+from ._targets import encode, model_of
+
+
+def algorithm_1(fit, s, max_iter):
+    """Algorithm 1 of the paper, from the point where the fit is: A = features, c = r w, mu = step_size."""
+    for _ in range(max_iter):  #  while n < max. iterations and the relative residual > eps
+        fit.step(s)  #            c~ = (1 - mu m lambda) c + mu A'(y - A c);  S = s largest |c~|;  ridge regression on S
+        if fit.record():
+            break
+    fit.finish()
+
+
+def grow(fit, s):
+    """A greedy start: the support grows to s, a share of it at each step, and may exchange terms on the way."""
+    size = len(fit.point.index)
+    for k in range(1, GROWTH_STEPS):
+        fit.step(size + (s - size) * k // GROWTH_STEPS)
+    fit.restart()
+
+
+def start_greedily(fit, s):
+    """From zero, the better of growing and of one step of the algorithm."""
+    zero = fit.point
+    fit.step(s)
+    at_once = fit.point
+    fit.point = zero
+    grow(fit, s)
+    fit.step(s)
+    if at_once.is_better_than(fit.point):
+        fit.point = at_once
+    fit.restart()
+
+
+
+def harfe(
+    X, y, *, n_components=10_000, n_nonzero_coefs=None, order=None, alpha=1e-4, activation="sin", features=None,
+    loss="squared", selection="magnitude", normalize=True, step_size=0.1, backtracking=True, start="greedy", max_iter=50,
+    tol=5e-3, fit_intercept=True, sample_weight=None, rng=None, workers=1, callback=None,
+):  # fmt: skip
+    r"""Hard-Ridge Random Feature Expansion: the best s of many random features, by hard thresholding and ridge regression.
+
+    Looks for the coefficients c, at most s of them not zero, and the intercept b that minimise
+
+    .. math:: \frac1n \sum_i s_i L(b + \sum_j c_j \phi_j(x_i) / r_j, y_i) + \frac\alpha2 \sum_j c_j^2
+
+    with L as in `sparse_rf`, sample weights s of mean 1, and r_j the root mean square of feature j on the training rows
+    (`normalize`). Each iteration takes a gradient step, keeps the s largest coefficients, and solves the ridge problem
+    on them. The problem is not convex: the result is a point that no such step improves.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+        float32 stays float32; all else becomes float64. Never modified. Scale its columns first.
+    y : array of shape (n_samples,)
+        The target; with a classification loss the labels, any two, or more for one-vs-rest over one dictionary.
+    n_components : int, default 10_000
+        N, features to draw.
+    n_nonzero_coefs : int or None, default None
+        s, terms of the model, at most the number of features. None: 0.15 n_samples, but no more than a tenth of the
+        features. See `harfe_path`.
+    order : int or None, default None
+        q, inputs that each feature sees; each then costs q multiplications a row. None: all of them.
+    alpha : float, default 1e-4
+        Ridge penalty, > 0. With normalize=True it is the reference implementation's ``lam``, which the paper's tables
+        list as lambda or m lambda; with normalize=False it is lambda of (6) in the paper, for columns as they are.
+    activation : {"sin", "cos", "tanh", "relu", "sign"}, default "sin"
+        Of the features, with standard normal weights: ``RandomNeurons(activation, order)``.
+    features : map, sequence of maps, str, FeatureSet or None, default None
+        A dictionary in place of the one that activation and order describe, as in `sparse_rf`.
+    loss : {"squared", "squared_hinge", "logistic"}, default "squared"
+    selection : {"magnitude", "positive"}, default "magnitude"
+        "magnitude": the s largest |c|, Algorithm 1 as printed. "positive": the s largest c > 0, which is what the
+        reference implementation behind the published figures does: a model with coefficients >= 0. It loses nothing in
+        expressiveness (-sin(z) = sin(-z)) and regularises where s is near the number of rows.
+    normalize : bool, default True
+        Scale each feature to mean square 1 on the training rows, as the reference does (up to a factor); False takes
+        them as they are, as the paper's text does.
+    step_size : float, default 0.1
+        mu > 0, of the gradient of the objective above: the paper's mu with normalize=True, its mu n with
+        normalize=False. It only decides how easily new terms replace old ones.
+    backtracking : bool, default True
+        Halve the step until the objective falls. False: the paper's fixed step, ended where a support comes back; the
+        best point on the way is the result.
+    start : {"greedy", "zero"}, default "greedy"
+        "greedy": grow the support in ten steps, where that ends lower than one step from zero does. "zero": the paper's.
+    max_iter : int, default 50
+        Most iterations.
+    tol : float, default 5e-3
+        Stop where the residual, relative to that of the best constant, is below: for every loss, the root of the mean
+        loss over that of the best constant. 0 never stops for it.
+    fit_intercept : bool, default True
+        The intercept is not penalised. The paper has none.
+    sample_weight : array of shape (n_samples,) or None, default None
+    rng : None, int or numpy.random.Generator, default None
+        Seed of the draws.
+    workers : int, default 1
+        Threads; -1 for all cores. The result is the same, bit for bit, for any number.
+    callback : callable or None, default None
+        Called after each iteration with the `FitInfo` so far; returning True ends the fit.
+
+    Returns
+    -------
+    SparseModel
+        `coef` are c_j / r_j. `info.converged`: the support came to rest, or tol was reached. `info.dual_gap` bounds the
+        distance to the best of *all* models of s terms, which is out of reach in general: it is rarely small.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `sparse_rf`; n_nonzero_coefs above the number of features; features beside order or activation.
+
+    Warns
+    -----
+    ConvergenceWarning
+        max_iter ended the fit.
+
+    See Also
+    --------
+    harfe_path : Models for many numbers of terms from one run.
+
+    Notes
+    -----
+    Time O(n N q) an iteration for the gradient, and for the ridge problem O(k s m) where k terms change plus O(m^3), m
+    the lesser of s and n: in the primal for s <= n, in the dual beyond. Memory, beyond X: O(n + N q + m^2), and blocks
+    of some megabytes a worker. Any other loss than squared takes several such solutions an iteration.
+
+    References
+    ----------
+    E. Saha, H. Schaeffer, G. Tran, HARFE: Hard-Ridge Random Feature Expansion, 2022. Algorithm 1, problem (6).
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (500, 6))
+    >>> y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
+    >>> model = srf.harfe(X, y, n_components=2000, n_nonzero_coefs=60, order=2, rng=0)
+    >>> len(model.features), bool(np.mean((model.predict(X) - y) ** 2) < 0.01 * y.var())
+    (60, True)
+    """
+    sizes = None if n_nonzero_coefs is None else [check_integer("n_nonzero_coefs", n_nonzero_coefs, 1)]
+    return harfe_path(
+        X, y, n_nonzero_coefs=sizes, n_models=1, n_components=n_components, order=order, alpha=alpha,
+        activation=activation, features=features, loss=loss, selection=selection, normalize=normalize,
+        step_size=step_size, backtracking=backtracking, start=start, max_iter=max_iter, tol=tol,
+        fit_intercept=fit_intercept, sample_weight=sample_weight, rng=rng, workers=workers, callback=callback,
+    )[0]  # fmt: skip
+
+
+def harfe_path(
+    X, y, *, n_nonzero_coefs=None, n_models=10, n_components=10_000, order=None, alpha=1e-4, activation="sin",
+    features=None, loss="squared", selection="magnitude", normalize=True, step_size=0.1, backtracking=True,
+    start="greedy", max_iter=50, tol=5e-3, fit_intercept=True, sample_weight=None, rng=None, workers=1, callback=None,
+):  # fmt: skip
+    """Models of `harfe` for growing numbers of terms, each from the one before: graded thresholding over one dictionary.
+
+    Parameters
+    ----------
+    X, y, n_components, order, alpha, activation, features, loss, selection, normalize, step_size, backtracking, start
+        As in `harfe`.
+    n_nonzero_coefs : sequence of int or None, default None
+        Numbers of terms; used in ascending order. None: n_models of them, in geometric steps up to the default of
+        `harfe`.
+    n_models : int, default 10
+        At least 1.
+    max_iter, tol, fit_intercept, sample_weight, rng, workers, callback
+        As in `harfe`, for each model.
+
+    Returns
+    -------
+    list of SparseModel
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `harfe`.
+
+    Warns
+    -----
+    ConvergenceWarning
+        As `harfe`, for each model.
+
+    Notes
+    -----
+    One drawing of features, and for each size some passes over them. Time and memory as `harfe`.
+
+    References
+    ----------
+    J.-L. Bouchot, S. Foucart, P. Hitczenko, Hard thresholding pursuit algorithms: number of iterations, 2016.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> X = np.linspace(-3, 3, 300)[:, None]
+    >>> models = srf.harfe_path(X, np.sin(2 * X.ravel()), n_nonzero_coefs=[2, 5, 10], n_components=500, rng=0)
+    >>> [len(model.features) for model in models]
+    [2, 5, 10]
+    """
+    rows = as_rows(X, workers)
+    loss = LOSSES[check_choice("loss", loss, tuple(LOSSES))]
+    weight = check_sample_weight(sample_weight, rows.n_rows)
+    classes, targets = encode(y, loss, weight)
+    options = {
+        "alpha": check_real("alpha", alpha, 0, strict=True),
+        "selection": check_choice("selection", selection, ("magnitude", "positive")),
+        "step_size": check_real("step_size", step_size, 0, strict=True),
+        "backtracking": check_flag("backtracking", backtracking),
+        "tol": check_real("tol", tol, 0),
+        "callback": check_callable("callback", callback),
+    }
+    fit_intercept, normalize = check_flag("fit_intercept", fit_intercept), check_flag("normalize", normalize)
+    greedy = check_choice("start", start, ("greedy", "zero")) == "greedy"
+    max_iter, n_models = check_integer("max_iter", max_iter, 1), check_integer("n_models", n_models, 1)
+    everything = _draw(features, rows, n_components, activation, order, rng)
+    sizes = _sizes(n_nonzero_coefs, n_models, rows.n_rows, len(everything))
+    with single_threaded_blas(), rows:
+        r = feature_scales(rows, everything, weight, normalize)
+        fits = [L0Fit(rows, everything, r, loss, target, weight, fit_intercept, **options) for target in targets]
+        models = [_fit_all(fits, s, max_iter, greedy, loss, classes) for s in sizes]
+    for model, asked in models:
+        if not (model.info.converged or asked):
+            _warn(model.info, max_iter)
+    return [model for model, _ in models]
+
+
+def _draw(features, rows, n_components, activation, order, rng):
+    """The whole dictionary."""
+    if features is None:
+        features = RandomNeurons(activation, order=order)
+    elif order is not None or activation != "sin":
+        raise ValueError(f"order and activation must not be given beside features, got {order!r} and {activation!r}")
+    if isinstance(features, FeatureSet):
+        n_components = max(len(features), 1)
+    n_components = check_integer("n_components", n_components, 1)
+    dictionary = make_dictionary(features, rows.X, n_components=n_components, batch_size=n_components, gamma=None, rng=rng)
+    return dictionary.batch(0)
+
+
+def _sizes(n_nonzero_coefs, n_models, n_rows, n_features):
+    if n_nonzero_coefs is None:
+        largest = max(1, min(int(0.15 * n_rows), n_features // 10))
+        return np.unique(np.geomspace(largest, max(1, largest // 20), n_models).astype(int)).tolist()
+    return check_sizes("n_nonzero_coefs", n_nonzero_coefs, n_features)
+
+
+def _fit_all(fits, s, max_iter, greedy, loss, classes):
+    """(model of all targets, whether a callback ended its fit)."""
+    for fit in fits:
+        fit.restart()
+        if greedy and len(fit.point.index) == 0:
+            start_greedily(fit, s)
+        elif greedy:
+            grow(fit, s)
+        algorithm_1(fit, s, max_iter)
+    model = model_of([fit.solution() for fit in fits], [fit.info() for fit in fits], loss, classes)
+    return model, any(fit.ended_by_callback for fit in fits)
+
+
+def _warn(info, max_iter):
+    warnings.warn(
+        f"n_nonzero_coefs={info.n_nonzero}: stopped after max_iter={max_iter} iterations, before the support came to "
+        f"rest or tol was reached; raise max_iter or tol",
+        ConvergenceWarning,
+        stacklevel=3,
+    )

@@ -1,0 +1,56 @@
+"""What the small solvers know of a problem: all but its features and its penalty's form."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Loss, target, weights of mean 1, the penalty's factor, and whether there is an intercept. z = Phi w + b."""
+
+    loss: object
+    y: np.ndarray
+    weight: np.ndarray
+    alpha: float
+    fit_intercept: bool
+
+    def mean_loss(self, z):
+        return float(np.mean(self.weight * self.loss.value(z, self.y)))
+
+    def mean_pair(self, z, c):
+        """(1/n) sum s_i (L(z_i) + L*(c L'(z_i))): the losses' part of a duality gap at c times the dual point."""
+        u = c * self.loss.derivative(z, self.y)
+        return float(np.mean(self.weight * (self.loss.value(z, self.y) + self.loss.conjugate(u, self.y))))
+
+    def dual_point(self, z):
+        """-theta = s L'(z) / n: its correlation with a feature is the gradient of the mean loss in that coefficient."""
+        return self.weight * self.loss.derivative(z, self.y) / len(z)
+
+    def curvature(self, z):
+        """h = s L''(z) / n: the Hessian of the mean loss in w is Phi' diag(h) Phi."""
+        return self.weight * self.loss.curvature(z, self.y) / len(z)
+
+    def best_intercept(self, f, b):
+        """argmin over b at fixed f = Phi w; 0 without an intercept.
+
+        Newton's method in a bracket. Where it does not halve the slope (far out the logistic loss is nearly linear), the
+        bracket is halved instead, or found by doubling.
+        """
+        if not self.fit_intercept:
+            return 0.0
+        low, high, previous = -np.inf, np.inf, np.inf
+        for _ in range(200):
+            z = f + b
+            slope = float(np.mean(self.weight * self.loss.derivative(z, self.y)))
+            if slope == 0:
+                break
+            low, high = (low, b) if slope > 0 else (b, high)
+            curvature = float(np.mean(self.weight * self.loss.curvature(z, self.y)))
+            new = b - slope / max(curvature, 1e-300)
+            if not low < new < high or abs(slope) > 0.5 * previous:
+                new = (low + high) / 2 if np.isfinite(low + high) else b - np.sign(slope) * (1 + abs(b))
+            previous, last, b = abs(slope), b, float(new)
+            if abs(b - last) <= 1e-15 * (1 + abs(b)):
+                break
+        return b

@@ -1,0 +1,79 @@
+"""The ridge problem on a support:  minimise over w, b   (1/n) sum_i s_i L(phi_i'w + b, y_i) + 1/2 sum_j p_j w_j^2.
+
+Newton's method, each step in the primal (Gram matrix, terms x terms) or in the dual (kernel matrix, rows x rows),
+whichever is smaller. With the squared loss one step is the solution. p > 0.
+"""
+
+import numpy as np
+
+from .definite import solve_positive
+from .problem import Problem
+
+MAX_STEPS = 50
+# A step that promises to lower the objective by less than this share of it is not worth taking.
+NEGLIGIBLE = 1e-12
+
+
+class RidgeProblem(Problem):
+    """The penalty is 1/2 sum_j p_j w_j^2, p = alpha r^2 for the scales r of the features."""
+
+    def objective(self, z, w, p):
+        return self.mean_loss(z) + 0.5 * float(p @ (w * w))
+
+    def dual_value(self, z, largest_squares, c):
+        """D <= P at c times the dual point, where no w can use more than `largest_squares` = sum of g_j^2 / r_j^2."""
+        return self.mean_loss(z) - self.mean_pair(z, c) - c * c * largest_squares / (2 * self.alpha)
+
+
+def solve(problem, phi, p, w, b, f):
+    """argmin from (w, b, f = Phi w): returns w, b, f.
+
+    phi answers correlate(v), apply(c), curvature(h) = (Phi' diag(h) Phi, Phi' h) and kernel() = Phi diag(alpha / p) Phi'.
+    """
+    for _ in range(MAX_STEPS):
+        v, h = problem.dual_point(f + b), problem.curvature(f + b)
+        step = _primal_step if len(w) <= len(f) else _dual_step
+        new = step(problem, phi, p, v, h, w, b, f)
+        if problem.loss.name == "squared":
+            return new
+        point = _line_search(problem, p, (w, b, f), new)
+        if point is None:
+            break
+        w, b, f = point
+    return w, b, f
+
+
+def _primal_step(problem, phi, p, v, h, w, b, f):
+    """[H + P, m; m', sum h] [d; e] = -[g; sum v], with e eliminated."""
+    H, m = phi.curvature(h)
+    g = phi.correlate(v) + p * w
+    slope, shift = np.zeros(len(m)), 0.0
+    if problem.fit_intercept:
+        slope, shift = -m / h.sum(), -v.sum() / h.sum()
+    H = H + np.outer(m, slope)
+    H.flat[:: len(m) + 1] += p
+    d = solve_positive(H, -(g + m * shift))
+    return w + d, b + shift + slope @ d, f + phi.apply(d)
+
+
+def _dual_step(problem, phi, p, v, h, w, b, f):
+    """w = P^-1 Phi' u with u = root q, root = sqrt(h):  (I + root K root) q = root (f - e) - v / root,  sum u = 0."""
+    h = np.maximum(h, 1e-9 * np.abs(v))  # where the logistic loss is straight
+    K, root = phi.kernel() / problem.alpha, np.sqrt(h)
+    M = root[:, None] * K * root
+    M.flat[:: len(M) + 1] += 1.0
+    q, q_1 = solve_positive(M, np.column_stack([root * f - np.divide(v, root, out=np.zeros_like(v), where=root > 0), root])).T
+    e = (root @ q) / (root @ q_1) if problem.fit_intercept else 0.0
+    u = root * (q - e * q_1)
+    return phi.correlate(u) / p, b + e, K @ u
+
+
+def _line_search(problem, p, start, end):
+    """The first of 1, 1/2, 1/4, ... of the step that lowers the objective; None where none does by what counts."""
+    (w, b, f), (w_1, b_1, f_1) = start, end
+    before = problem.objective(f + b, w, p)
+    for t in 0.5 ** np.arange(30):
+        w_t, b_t, f_t = w + t * (w_1 - w), b + t * (b_1 - b), f + t * (f_1 - f)
+        if problem.objective(f_t + b_t, w_t, p) < before - NEGLIGIBLE * abs(before):
+            return w_t, b_t, f_t
+    return None
