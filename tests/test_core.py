@@ -3,7 +3,7 @@
 features: correlate, apply and transform at every instruction set, for both types, every activation and every kind of
           rows and weights, at sizes around the edges of a tile; the bytes around the output; how exact cos, sin and
           tanh are, and what they do with phases that are huge or overflow.
-search:   top_k against sorting.
+search:   top_k against sorting; threshold: hard_threshold too.
 descent:  descend and largest_violation against their definitions and scikit-learn; solvers.lasso.minimize on top.
 """
 
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.linear_model import Lasso
 
-from sparserf._core import descent, search
+from sparserf._core import descent, search, threshold
 from sparserf._core import features as core
 from sparserf.features import FeatureBlock, FeatureSet
 from sparserf.solvers.lasso import minimize
@@ -95,11 +95,12 @@ class Framed:
 def check_correlate(case, level, rng, n_outputs):
     n, _, p = case.shape
     v, start = rng.standard_normal((n_outputs, n)), rng.standard_normal((n_outputs, case.width))
-    out = Framed(start)
-    core.correlate(*case.arguments, Framed(v).view, out.view, level=level)
-    start = start[:, :p]
-    rounding = 4 * (n + 2) * np.finfo(np.float64).eps * (abs(v) @ abs(case.phi) + abs(start))
-    assert (abs(out.take()[:, :p] - start - v @ case.phi) <= abs(v) @ case.error + rounding).all()
+    size = abs(case.phi) + case.error
+    for squared, phi, error in ((False, case.phi, case.error), (True, case.phi**2, 2 * size * case.error)):
+        out = Framed(start)
+        core.correlate(*case.arguments, Framed(v).view, out.view, squared, level)
+        rounding = 4 * (n + 2) * np.finfo(np.float64).eps * (abs(v) @ abs(phi) + abs(start[:, :p]))
+        assert (abs(out.take()[:, :p] - start[:, :p] - v @ phi) <= abs(v) @ error + rounding).all()
 
 
 def check_apply(case, level, rng, n_outputs):
@@ -259,6 +260,37 @@ def test_top_k_never_takes_nan():
     out = np.full(4, -1, np.intp)
     assert search.top_k(np.array([np.nan, 1.0, np.nan, 2.0]), 0.0, out) == 2
     assert out.tolist() == [3, 1, -1, -1]
+
+
+def check_hard_threshold(x, positive, s):
+    x = np.array(x, np.float64)
+    size = x if positive else abs(x)
+    order = np.lexsort((np.arange(len(x)), -size))
+    expected = np.sort(order[size[order] > 0][:s])
+    out = np.full(s, -1, np.intp)
+    n = threshold.hard_threshold(x, positive, out)
+    np.testing.assert_array_equal(out[:n], expected)
+    np.testing.assert_array_equal(out[n:], -1)
+
+
+@settings(deadline=None, database=None, derandomize=True, max_examples=300)
+@given(st.lists(st.integers(-3, 3), max_size=40), st.booleans(), st.integers(0, 45))
+def test_hard_threshold_with_ties(x, positive, s):
+    check_hard_threshold(x, positive, s)
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("s", [0, 1, 2, 31, 1000, 4999, 5000, 6000])
+def test_hard_threshold_of_many(rng, s, positive):
+    x = rng.standard_normal(5000)
+    for order in (x, np.sort(x), -np.sort(x), np.repeat(x[:50], 100), x * (rng.random(5000) < 0.1), np.zeros(5000)):
+        check_hard_threshold(order, positive, s)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_hard_threshold_sizes(rng, size):
+    for s in (0, 1, size // 2, size, size + 1):
+        check_hard_threshold(rng.standard_normal(size), False, s)
 
 
 def least_squares(rng, kind, p=30):

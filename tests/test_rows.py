@@ -115,7 +115,9 @@ def test_every_layout_answers_every_question(rng, layout, dtype, n):
     size = abs(phi) + 1
     rows, v, c, h = as_rows(layout(X)), rng.standard_normal(n), rng.standard_normal(80), rng.random(n)
     agree(rows.correlate(features, v), v @ phi, abs(v) @ size, dtype)
+    agree(rows.correlate_squares(features, v), v @ phi**2, abs(v) @ size**2, dtype)
     agree(rows.apply(features, c), phi @ c, size @ abs(c), dtype)
+    agree(rows.kernel(features, abs(c)), phi * abs(c) @ phi.T, size * abs(c) @ size.T, dtype)
     agree(rows.gram(features, features, h), phi.T * h @ phi, size.T * h @ size, dtype)
     transformed = rows.transform(features)
     assert transformed.dtype == rows.dtype
@@ -238,6 +240,17 @@ def test_the_same_bits_for_any_number_of_workers(many_blocks, layout, dtype):
     with as_rows(X, 3) as rows:
         for answer, bits in zip(answers(rows, *arguments), expected, strict=True):
             np.testing.assert_array_equal(answer, bits)
+
+
+def test_the_same_kernel_matrix_for_any_number_of_workers(many_blocks):
+    X, (features, *_) = many_blocks
+    features = features.concat(Fourier("gaussian", 0.2).draw(900, X.shape[1], rng=3))
+    weights = np.random.default_rng(0).random(len(features))
+    expected = as_rows(X[:700]).kernel(features, weights)
+    for workers in (2, 3):
+        np.testing.assert_array_equal(as_rows(X[:700], workers).kernel(features, weights), expected)
+    phi = phi_oracle(features, X[:700])
+    agree(expected, phi * weights @ phi.T, abs(phi) * weights @ abs(phi).T, np.float64)
 
 
 def test_one_memory_may_be_asked_from_many_threads(many_blocks):

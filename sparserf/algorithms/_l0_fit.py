@@ -148,7 +148,7 @@ class L0Fit:
             n_iter=len(self._objectives),
             converged=bool(self.at_rest or self.fits_well),
             objective=tuple(self._objectives),
-            dual_gap=max(0.0, gap) * self._scale**2,
+            dual_gap=float(max(0.0, gap)) * self._scale**2,
             n_drawn=len(self._everything),
             n_nonzero=int(np.count_nonzero(self.point.w)),
             alpha=self._problem.alpha,

@@ -106,7 +106,7 @@ class Memory:
         Memory: n_rows * 1,024 elements beside it.
         """
         total = np.zeros((self.n_rows, self.n_rows))
-        rows = np.array_split(np.arange(self.n_rows), -(-self.n_rows // KERNEL_ROWS))
+        slices = [slice(i, i + KERNEL_ROWS) for i in range(0, self.n_rows, KERNEL_ROWS)]
         for start in range(0, len(features), 1024):
             some = np.arange(start, min(start + 1024, len(features)))
             phi = self.transform(features.take(some)) * np.sqrt(weights[some]).astype(self.dtype)
@@ -115,7 +115,7 @@ class Memory:
                 total[part] += phi[part] @ phi.T
 
             with single_threaded_blas():
-                for _ in self._workers.map(add, [slice(r[0], r[-1] + 1) for r in rows]):
+                for _ in self._workers.map(add, slices):
                     pass
         return total
 

@@ -13,7 +13,8 @@ from .problem import Problem
 
 # Passes of coordinate descent before feature-sign search takes over.
 EPOCHS = 10
-# Coordinates that enter in a step of feature-sign search, and the lengths of step that are tried.
+# Fewest coordinates that enter in a step of feature-sign search, else a twentieth of those there are; and the lengths
+# of step that are tried.
 ENTER = 5
 STEPS = 0.5 ** np.arange(7)
 MAX_STEPS = 2000
@@ -122,7 +123,7 @@ def _feature_sign_step(H, x, v, alpha, tol):
     taken, a coordinate that would change its sign set to zero. The last of them ends at the first such zero, so that
     it is sure to descend.
     """
-    for n_enter in (ENTER, 1, 0):  # one alone keeps its sign where the others stand at their minimum; else none enters
+    for n_enter in (max(ENTER, np.count_nonzero(x) // 20), 1, 0):  # one alone keeps its sign where the others stand at their minimum; else none enters
         sign = _with_violators(x, v, alpha + tol, n_enter)
         A = np.flatnonzero(sign)
         slope = v[A] + alpha * sign[A]
