@@ -12,12 +12,12 @@ EXTENSIONS = [path for path in INSTALLED if path.suffix in (".so", ".pyd")]
 
 
 def test_no_sources_and_no_tests():
-    assert {path.suffix for path in INSTALLED} <= {".py", ".so", ".pyd", ".typed", ""}  # METADATA and such have none
+    assert not {path.suffix for path in INSTALLED} & {".pyx", ".pxd", ".c", ".h", ".build"}
     assert not any("test" in path.name for path in INSTALLED)
 
 
 def test_it_is_small():
-    assert sum(path.stat().st_size for path in INSTALLED) < 3e6  # unpacked; the wheel is some tenth of that
+    assert sum(path.stat().st_size for path in INSTALLED) < 1.5e6
 
 
 def test_stable_abi():

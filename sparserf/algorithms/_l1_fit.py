@@ -86,6 +86,10 @@ class L1Fit:
         batches = range(self._dictionary.n_batches)
         return self._scale * float(np.abs(Draws(self._rows, self._dictionary, batches).gradient(v)).max())
 
+    def residual(self):
+        """The root of the mean loss: for the squared loss, of half the mean square of the residual."""
+        return self._scale * np.sqrt(self._problem.mean_loss(self.A.f + self.A.b))
+
     def minimise_over(self, draws):
         """Solve the problem over A and the draws, to the tolerance."""
         while not self.stopped and not self.improve_over(draws):

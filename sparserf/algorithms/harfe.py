@@ -232,7 +232,7 @@ def harfe_path(
     fit_intercept, normalize = check_flag("fit_intercept", fit_intercept), check_flag("normalize", normalize)
     greedy = check_choice("start", start, ("greedy", "zero")) == "greedy"
     max_iter, n_models = check_integer("max_iter", max_iter, 1), check_integer("n_models", n_models, 1)
-    everything = _draw(features, rows, n_components, activation, order, rng)
+    everything = draw(features, rows, n_components, activation, order, rng)
     sizes = _sizes(n_nonzero_coefs, n_models, rows.n_rows, len(everything))
     with single_threaded_blas(), rows:
         r = feature_scales(rows, everything, weight, normalize)
@@ -244,7 +244,7 @@ def harfe_path(
     return [model for model, _ in models]
 
 
-def _draw(features, rows, n_components, activation, order, rng):
+def draw(features, rows, n_components, activation, order, rng):
     """The whole dictionary."""
     if features is None:
         features = RandomNeurons(activation, order=order)

@@ -1,0 +1,116 @@
+"""What the papers compare with, thin, on the same parts."""
+
+import warnings
+
+import numpy as np
+
+from ._checks import check_integer, check_real, check_sample_weight
+from ._threads import single_threaded_blas
+from .algorithms._l1_fit import L1Fit
+from .algorithms._targets import encode, model_of
+from .algorithms.harfe import draw
+from .algorithms.sparse_rf import exact_descent
+from .features import make_dictionary
+from .losses import LOSSES
+from .model import ConvergenceWarning
+from .rows import as_rows
+
+
+def srfe(
+    X, y, *, eta=1e-2, n_components=10_000, order=None, activation="sin", features=None, fit_intercept=True,
+    sample_weight=None, tol=1e-6, max_iter=40, rng=None, workers=1,
+):  # fmt: skip
+    r"""Sparse Random Feature Expansion: basis pursuit denoising on random features.
+
+    .. math:: \min \|c\|_1 \quad\text{subject to}\quad \sqrt{\tfrac1n \sum_i s_i (f(x_i) - y_i)^2} \le \eta\, \sigma_y
+
+    with sigma_y the standard deviation of y. The solutions are those of the Lasso, `sparse_rf` with exact=True over a
+    dictionary that is drawn once; the penalty whose residual is eta sigma_y is found along its path.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+    y : array of shape (n_samples,)
+    eta : float, default 1e-2
+        Root mean square of the residual over the standard deviation of y, > 0.
+    n_components, order, activation, features
+        The dictionary, as in `harfe`. Its columns are taken as they are.
+    fit_intercept, sample_weight, rng, workers
+        As in `harfe`.
+    tol : float, default 1e-6
+        Relative duality gap of each Lasso.
+    max_iter : int, default 40
+        Most penalties that are tried.
+
+    Returns
+    -------
+    SparseModel
+        `info.alpha` is the penalty of the Lasso; the residual is at most what was asked, and where tol allows within 1 % of it.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `harfe`.
+
+    Warns
+    -----
+    ConvergenceWarning
+        The residual was not reached in max_iter penalties.
+
+    References
+    ----------
+    A. Hashemi, H. Schaeffer, R. Shi, U. Topcu, G. Tran, R. Ward, Generalization Bounds for Sparse Random Feature
+    Expansions, 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparserf.baselines import srfe
+    >>> X = np.linspace(-3, 3, 300)[:, None]
+    >>> y = np.sin(2 * X.ravel())
+    >>> model = srfe(X, y, eta=0.05, n_components=300, rng=0)
+    >>> bool(np.std(model.predict(X) - y) <= 0.0506 * np.std(y))
+    True
+    """
+    rows = as_rows(X, workers)
+    weight = check_sample_weight(sample_weight, rows.n_rows)
+    classes, (target,) = encode(y, LOSSES["squared"], weight)
+    eta, tol = check_real("eta", eta, 0, strict=True), check_real("tol", tol, 0, strict=True)
+    max_iter = check_integer("max_iter", max_iter, 1)
+    everything = draw(features, rows, n_components, activation, order, rng)
+    dictionary = make_dictionary(everything, rows.X, n_components=None, batch_size=None, gamma=None, rng=None)
+    fit = L1Fit(rows, dictionary, LOSSES["squared"], target, weight, fit_intercept, tol=tol, max_iter=None, callback=None)
+    with single_threaded_blas(), rows:
+        _to_residual(fit, dictionary, eta, max_iter)
+    return model_of([fit.solution()], [fit.info()], LOSSES["squared"], classes)
+
+
+def _to_residual(fit, dictionary, eta, max_iter):
+    """Halve the penalty until the residual, which rises with it, is below eta; then bisect to within 1 %."""
+
+    def residual_at(alpha):
+        fit.restart(alpha)
+        exact_descent(fit, dictionary)
+        return fit.residual()
+
+    wanted = eta * fit.residual()  # of the constant
+    high = fit.largest_gradient() or 1.0
+    low, residual = high / 2, residual_at(high / 2)
+    for _ in range(max_iter):
+        if residual > wanted:
+            high, low = low, low / 2
+            residual = residual_at(low)
+        elif residual < 0.99 * wanted and high > 1.001 * low:
+            middle = np.sqrt(low * high)
+            above = residual_at(middle)
+            low, high, residual = (low, middle, residual) if above > wanted else (middle, high, above)
+        else:
+            break
+    residual_at(low)
+    if fit.residual() > wanted:
+        warnings.warn(
+            f"eta={eta:.3g}: the residual is {fit.residual() / wanted:.3g} times what was asked after {max_iter} "
+            f"penalties; raise eta, n_components or max_iter",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

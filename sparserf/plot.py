@@ -1,0 +1,149 @@
+"""Pictures of models; needs matplotlib (the extra `plot`)."""
+
+from itertools import product
+
+import numpy as np
+
+from .model import SparseModel
+from .rows import as_rows
+
+
+def input_usage(model, *, names=None, ax=None):
+    """How often each input occurs in the terms of a model: HARFE's Figures 4 and 5.
+
+    Parameters
+    ----------
+    model : SparseModel
+    names : sequence of str or None, default None
+        Of the inputs.
+    ax : matplotlib Axes or None, default None
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = _axes(model, ax)
+    usage = model.input_usage()
+    ax.bar(np.arange(len(usage)), usage)
+    ax.set(xlabel="input", ylabel="share of terms that use it", xlim=(-0.6, len(usage) - 0.4), ylim=(0, None))
+    if names is not None:
+        ax.set_xticks(np.arange(len(usage)), _names(names, model), rotation=90)
+    return ax
+
+
+def effects(model, X, *, names=None, n_panels=12, n_points=40):
+    """The parts of a model whose features see at most two inputs each: a curve an input, and a surface a pair.
+
+    f is a sum of functions of one and two inputs. Its surfaces are shown without the curves that are in them: each has
+    mean zero along both its sides. The parts of largest standard deviation over their grid come first.
+
+    Parameters
+    ----------
+    model : SparseModel
+        Of one output, its features of order <= 2.
+    X : array or CSR matrix of shape (n_samples, n_features)
+        Where the effects are looked at: each input between its 1st and 99th percentile.
+    names : sequence of str or None, default None
+    n_panels : int, default 12
+        Most parts to draw.
+    n_points : int, default 40
+        Points of a curve and of each side of a surface.
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Raises
+    ------
+    ValueError
+        A feature sees more than two inputs, or the model has several outputs.
+    """
+    import matplotlib.pyplot as plt
+
+    groups = _groups(model)
+    names = _names(names or [f"x{j}" for j in range(model.n_features_in)], model)
+    X = as_rows(X, n_features=model.n_features_in).X
+    grids = {j: np.linspace(*np.percentile(_column(X, j), [1, 99]), n_points) for j in sorted(set().union(*groups))}
+    parts = sorted(_parts(model, groups, grids).items(), key=lambda part: -part[1].std())[:n_panels]
+    columns = min(4, max(len(parts), 1))
+    height = -(-max(len(parts), 1) // columns)
+    fig, axes = plt.subplots(height, columns, figsize=(3.2 * columns, 2.6 * height), squeeze=False, layout="constrained")
+    for ax in axes.flat[len(parts) :]:
+        ax.axis("off")
+    largest = max((np.abs(values).max() for _, values in parts), default=1.0) or 1.0
+    for ax, (inputs, values) in zip(axes.flat, parts, strict=False):
+        _draw_part(fig, ax, [grids[j] for j in inputs], values, [names[j] for j in inputs], largest)
+    return fig
+
+
+def _groups(model):
+    """The terms by the inputs that they see: {(j,) or (j, k): positions}."""
+    if model.coef.ndim > 1:
+        raise ValueError(f"model must have one output, got {len(model.coef)}")
+    groups, position = {}, 0
+    for block in model.features.blocks:
+        for k in range(len(block)):
+            used = block.weights[k] != 0
+            inputs = np.flatnonzero(used) if block.inputs is None else np.unique(block.inputs[k][used])
+            if len(inputs) > 2:
+                raise ValueError(f"model must have features of at most 2 inputs, got one of {len(inputs)}")
+            if len(inputs):
+                groups.setdefault(tuple(inputs.tolist()), []).append(position)
+            position += 1
+    return groups
+
+
+def _parts(model, groups, grids):
+    """{inputs: values on their grid}: the curves, and the surfaces without the curves that are in them."""
+    parts = {(j,): np.zeros(len(grid)) for j, grid in grids.items()}
+    for inputs, terms in groups.items():
+        points = np.array(list(product(*(grids[j] for j in inputs))))
+        rows = as_rows(_at(model.n_features_in, inputs, points))
+        values = rows.apply(model.features.take(terms), model.coef[terms])
+        if len(inputs) == 1:
+            parts[inputs] += values
+            continue
+        surface = values.reshape([len(grids[j]) for j in inputs])
+        curves = surface.mean(axis=1), surface.mean(axis=0)
+        for j, curve in zip(inputs, curves, strict=True):
+            parts[(j,)] += curve
+        parts[inputs] = surface - curves[0][:, None] - curves[1] + surface.mean()
+    return {inputs: values - values.mean() for inputs, values in parts.items()}
+
+
+def _column(X, j):
+    return X[:, j] if isinstance(X, np.ndarray) else X[:, [j]].toarray().ravel()
+
+
+def _at(width, inputs, values):
+    """Rows that are zero but for these inputs."""
+    rows = np.zeros((len(values), width))
+    rows[:, list(inputs)] = values
+    return rows
+
+
+def _draw_part(fig, ax, grids, values, names, largest):
+    if len(grids) == 1:
+        ax.plot(grids[0], values)
+        ax.set(xlabel=names[0], ylim=(-1.05 * largest, 1.05 * largest))
+        return
+    mesh = ax.pcolormesh(grids[0], grids[1], values.T, cmap="RdBu_r", vmin=-largest, vmax=largest, shading="gouraud")
+    ax.set(xlabel=names[0], ylabel=names[1])
+    fig.colorbar(mesh, ax=ax)
+
+
+def _axes(model, ax):
+    if not isinstance(model, SparseModel):
+        raise TypeError(f"model must be a SparseModel, got {type(model).__name__}")
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(layout="constrained")[1]
+
+
+def _names(names, model):
+    names = list(names)
+    if len(names) != model.n_features_in:
+        raise ValueError(f"names must have one entry for each of the {model.n_features_in} inputs, got {len(names)}")
+    return names
