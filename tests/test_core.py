@@ -25,6 +25,7 @@ from sparserf.solvers.lasso import minimize
 
 from .conftest import SIZES, phi_oracle
 
+WIDE = 10**9  # rows said to be so wide that sparse weights stay sparse
 each_level = pytest.mark.parametrize("level", range(len(core.LEVELS)), ids=core.LEVELS)
 each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 each_activation = pytest.mark.parametrize("activation", core.ACTIVATIONS)
@@ -61,7 +62,7 @@ class Case:
 
     @property
     def arguments(self):
-        return *self.block.packed(np.dtype(self.dtype)), *self.rows
+        return *self.block.packed(np.dtype(self.dtype), WIDE), *self.rows
 
     @property
     def width(self):
@@ -159,7 +160,7 @@ def activate(activation, x, level):
     """The activation alone: one feature of weight 1 and offset 0."""
     block = FeatureBlock(activation, 1.0, np.ones((1, 1)), np.zeros(1))
     out = np.empty((len(x), 1), x.dtype)
-    core.transform(*block.packed(x.dtype), x[:, None], None, None, None, out, level)
+    core.transform(*block.packed(x.dtype, 1), x[:, None], None, None, None, out, level)
     return out[:, 0]
 
 
@@ -214,7 +215,7 @@ def test_a_phase_that_overflows_is_zero_or_saturates(activation, dtype, level, k
     inputs = np.tile(np.arange(2, dtype=np.int32), (4, 1)) if kind == "q-sparse" else None
     block = FeatureBlock(activation, 1.0, huge * signs.astype(np.float64), np.full(4, 0.25), inputs)
     out = np.full((1, 4), np.nan, dtype)
-    core.transform(*block.packed(np.dtype(dtype)), *rows_arguments(np.full((1, 2), huge, dtype), kind), out, level)
+    core.transform(*block.packed(np.dtype(dtype), WIDE), *rows_arguments(np.full((1, 2), huge, dtype), kind), out, level)
     assert np.isclose(out[0, 3], getattr(math, activation)(0.25), rtol=4 * np.finfo(dtype).eps)
     if activation == "tanh":
         assert (out[0, 0], out[0, 2]) == (1, -1)

@@ -13,6 +13,7 @@ import pytest
 from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
 
 from sparserf import FeatureSet, Fourier, Linear, RandomNeurons
+from sparserf.features import FeatureBlock
 from sparserf.rows import as_rows
 
 from .conftest import phi_oracle
@@ -240,6 +241,18 @@ def test_the_same_bits_for_any_number_of_workers(many_blocks, layout, dtype):
     with as_rows(X, 3) as rows:
         for answer, bits in zip(answers(rows, *arguments), expected, strict=True):
             np.testing.assert_array_equal(answer, bits)
+
+
+@each_dtype
+@pytest.mark.parametrize("order", [1, 2, 7])
+def test_sparse_weights_give_the_same_bits_packed_dense(rng, order, dtype):
+    for width in (7, 25 * order, 25 * order + 1):
+        X, block = random_X(rng, 200, dtype, width), RandomNeurons("cos", order).draw(70, width, rng=0).blocks[0]
+        weights = np.zeros((70, width))
+        np.put_along_axis(weights, block.inputs, block.weights, axis=1)
+        dense = FeatureBlock("cos", 1.0, weights, block.offset)
+        answers = [as_rows(X).transform(FeatureSet([b], width)) for b in (block, dense)]
+        np.testing.assert_array_equal(*answers)
 
 
 def test_the_same_kernel_matrix_for_any_number_of_workers(many_blocks):

@@ -7,6 +7,8 @@ import numpy as np
 
 from .._core.features import ACTIVATIONS, PANEL
 
+# Inputs for each weight of a sparse feature below which multiplying by zeros beats gathering.
+DENSE_BELOW = 25
 # Activations with values in [-1, 1].
 BOUNDED = ("cos", "sin", "tanh", "sign")
 
@@ -44,17 +46,31 @@ class FeatureBlock:
         used, position = np.unique(self.inputs, return_inverse=True)
         return used, np.ascontiguousarray(position.reshape(self.inputs.shape), dtype=np.int32)
 
-    def packed(self, dtype, among_used=False):
-        """The arguments that the kernels take, in panels of PANEL features padded with zeros."""
-        return self._packed_among_used[dtype] if among_used else self._packed[dtype]
+    def packed(self, dtype, n_inputs, among_used=False):
+        """The arguments that the kernels take, in panels of PANEL features padded with zeros, made when first asked for.
+
+        n_inputs is the width of the rows, which hold the used inputs only where among_used. Sparse weights are packed
+        as dense ones where few inputs make that the faster way, to the same bits.
+        """
+        key = dtype, n_inputs, among_used
+        if key not in self._packed:
+            inputs = self.used_inputs[1] if among_used else self.inputs
+            self._packed[key] = self._pack(dtype, n_inputs, inputs)
+        return self._packed[key]
 
     @cached_property
     def _packed(self):
-        return _ByDtype(self, self.inputs)
+        return {}
 
-    @cached_property
-    def _packed_among_used(self):
-        return _ByDtype(self, self.used_inputs[1])
+    def _pack(self, dtype, n_inputs, inputs):
+        weights = self.weights
+        if inputs is not None and n_inputs <= DENSE_BELOW * weights.shape[1]:
+            weights = np.zeros((len(self), n_inputs))
+            np.add.at(weights, (np.arange(len(self))[:, None], inputs), self.weights)
+            inputs = None
+        inputs = None if inputs is None else _panels(inputs, np.int32)
+        weights, offset = _panels(weights, dtype), _panels(self.offset[:, None], dtype)[:, 0]
+        return weights, inputs, offset, ACTIVATIONS.index(self.activation), self.scale
 
     def __getstate__(self):  # without what can be made again
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
@@ -62,21 +78,6 @@ class FeatureBlock:
     def __setstate__(self, state):
         self.__dict__.update(state)
         self.__post_init__()
-
-
-class _ByDtype(dict):
-    """Kernel arguments of a block by dtype, made when first asked for."""
-
-    def __init__(self, block, inputs):
-        super().__init__()
-        self._block, self._inputs = block, inputs
-
-    def __missing__(self, dtype):
-        block = self._block
-        inputs = None if self._inputs is None else _panels(self._inputs, np.int32)
-        weights, offset = _panels(block.weights, dtype), _panels(block.offset[:, None], dtype)[:, 0]
-        self[dtype] = weights, inputs, offset, ACTIVATIONS.index(block.activation), block.scale
-        return self[dtype]
 
 
 def _panels(array, dtype):

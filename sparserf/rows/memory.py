@@ -152,12 +152,12 @@ class Memory:
         """What the kernels take: the features of a FeatureBlock, and the rows of a slice."""
         X = self.X[rows] if rows.stop - rows.start < self.n_rows else self.X
         if not self._sparse:
-            return *block.packed(self.dtype), np.ascontiguousarray(X), None, None, None
+            return *block.packed(self.dtype, X.shape[1]), np.ascontiguousarray(X), None, None, None
         if block.inputs is not None:  # gather from the inputs that occur in the weights, dense for this block of rows
             used = X[:, block.used_inputs[0]].toarray()
-            return *block.packed(self.dtype, among_used=True), used, None, None, None
+            return *block.packed(self.dtype, used.shape[1], among_used=True), used, None, None, None
         csr = (np.ascontiguousarray(a, t) for a, t in ((X.data, self.dtype), (X.indices, np.int32), (X.indptr, np.int64)))
-        return *block.packed(self.dtype), None, *csr
+        return *block.packed(self.dtype, X.shape[1]), None, *csr
 
 
 def _padded(n_outputs, n_features):

@@ -18,14 +18,16 @@ import sys
 import time
 from pathlib import Path
 
-import cases
+import cases_harfe  # noqa: F401
+import cases_sparse_rf  # noqa: F401
+from case import CASES
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", help=f"of {', '.join(cases.CASES)}")
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(CASES)}")
     parser.add_argument("--data", default=os.environ.get("SPARSERF_DATA"))
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -35,7 +37,7 @@ def main():
         print(json.dumps(measure(*args.one)))
         return
     results = json.loads((DOCS / "benchmarks.json").read_text()) if (DOCS / "benchmarks.json").exists() else {}
-    for name in args.names or cases.CASES:
+    for name in args.names or CASES:
         results[name] = run_case(name)
         (DOCS / "benchmarks.json").write_text(json.dumps(results, indent=1) + "\n")
         (DOCS / "benchmarks.md").write_text(report(results))
@@ -44,7 +46,7 @@ def main():
 def run_case(name):
     """One subprocess a contender; the first is ours."""
     rows = []
-    for contender in cases.CASES[name].contenders:
+    for contender in CASES[name].contenders:
         done = subprocess.run([sys.executable, __file__, "--one", name, contender], capture_output=True, text=True)
         if done.returncode:
             rows.append({"contender": contender, "skipped": done.stderr.strip().splitlines()[-1]})
@@ -55,7 +57,7 @@ def run_case(name):
 
 
 def measure(name, contender):
-    case = cases.CASES[name]
+    case = CASES[name]
     data = case.load()
     before = reset_peak_mb()
     seconds, spent = [], 0.0
@@ -89,7 +91,7 @@ def peak_mb():
 def report(results):
     lines = ["# Benchmarks", "", f"`python tools/bench/run.py`, commit {commit()}, {machine()}.", ""]
     for name, rows in results.items():
-        lines += [f"## {name}", "", cases.CASES[name].about, "", "| | seconds | ratio | peak MB | |", "|---|---|---|---|---|"]
+        lines += [f"## {name}", "", CASES[name].about, "", "| | seconds | ratio | peak MB | |", "|---|---|---|---|---|"]
         ours = rows[0].get("seconds")
         for row in rows:
             if "skipped" in row:

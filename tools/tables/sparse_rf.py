@@ -26,8 +26,8 @@ PAPER = {
     "cod_rna": {"gaussian": (0.036, 180), "laplacian": (0.030, 1195), "perceptron": (0.037, 1148)},
     "ijcnn1": {"gaussian": (0.011, 1392), "laplacian": (0.008, 2508), "perceptron": (0.012, 1530)},
 }
-N_ALPHA = {"cpu_act": np.geomspace(100, 0.5, 8), "cod_rna": np.geomspace(1000, 3, 9), "ijcnn1": np.geomspace(1000, 10, 7)}
-WIDTHS = (0.03, 0.1, 0.3, 1.0)
+N_ALPHA = {"cpu_act": np.geomspace(100, 1, 8), "cod_rna": np.geomspace(1000, 3, 9), "ijcnn1": np.geomspace(1000, 10, 7)}
+WIDTHS = {"gaussian": (0.03, 0.1, 0.3, 1.0), "laplacian": (0.03, 0.1, 0.3, 1.0), "perceptron": (0.1, 0.3, 1.0)}
 
 
 def main():
@@ -78,10 +78,10 @@ def path(name, kernel, width, X, y, seed, n_alpha):
 
 
 def scaled(kernel, width, X):
-    """The map with `width` times its default gamma, or width / 3 times its default radius, the largest norm of a row."""
+    """The map with `width` times its default gamma or radius."""
     if kernel == "perceptron":
         default = srf.Perceptron().resolve(X, None)
-        return srf.Perceptron(radius=default.radius * width / 3, center=default.center)
+        return srf.Perceptron(radius=default.radius * width, center=default.center)
     default = srf.Fourier(kernel).resolve(X, np.random.default_rng(0))
     return srf.Fourier(kernel, gamma=width * default.gamma)
 
@@ -104,8 +104,8 @@ def choose_width(name, kernel, folder):
     X, y, *_ = split(name, 0, folder)
     fit, held = held_out(len(y), 0, 10_000)
     n_alpha = N_ALPHA[name] * len(fit) / len(y)
-    best = [min(errors(path(name, kernel, w, X[fit], y[fit], 0, n_alpha), X[held], y[held])) for w in WIDTHS]
-    return WIDTHS[int(np.argmin(best))]
+    best = [min(errors(path(name, kernel, w, X[fit], y[fit], 0, n_alpha), X[held], y[held])) for w in WIDTHS[kernel]]
+    return WIDTHS[kernel][int(np.argmin(best))]
 
 
 def run(name, kernel, width, seed, folder):

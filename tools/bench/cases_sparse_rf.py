@@ -1,49 +1,13 @@
-"""The cases: each has data, contenders (ours first) and what to say of a result beside its seconds and memory."""
+"""The cases of the kernels, of `sparse_rf` and of prediction."""
 
-import os
 import warnings
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
 import sparserf as srf
-from sparserf.features import FeatureBlock
+from case import CASES, WORKERS, Case, data_set, sampler
 from sparserf.rows import as_rows
-
-WORKERS = 2
-
-
-@dataclass
-class Case:
-    about: str
-    load: callable
-    contenders: dict
-    describe: callable = lambda data, result: {}
-    repeat: int = 3
-
-
-CASES = {}
-
-
-def sampler(d, n_components, gamma, seed=0):
-    """scikit-learn's features, and the same ones as a FeatureSet."""
-    from sklearn.kernel_approximation import RBFSampler
-
-    theirs = RBFSampler(gamma=gamma, n_components=n_components, random_state=seed).fit(np.zeros((1, d)))
-    block = FeatureBlock("cos", float(np.sqrt(2)), theirs.random_weights_.T.copy(), theirs.random_offset_.copy())
-    return theirs, srf.FeatureSet([block], d)
-
-
-def data_set(name):
-    folder = os.environ.get("SPARSERF_DATA")
-    path = Path(folder or "", f"{name}.npz")
-    if not folder or not path.exists():
-        raise SystemExit(f"needs {name}.npz: give its folder by --data or SPARSERF_DATA")
-    z = np.load(path)
-    return z["X"].astype(np.float64), z["y"], int(z["test_start"])
-
 
 # --- kernels -----------------------------------------------------------------------------------------------------
 
