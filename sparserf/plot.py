@@ -70,9 +70,9 @@ def effects(model, X, *, names=None, n_panels=12, n_points=40):
     fig, axes = plt.subplots(height, columns, figsize=(3.2 * columns, 2.6 * height), squeeze=False, layout="constrained")
     for ax in axes.flat[len(parts) :]:
         ax.axis("off")
-    largest = max((np.abs(values).max() for _, values in parts), default=1.0) or 1.0
+    largest = {k: max((np.abs(v).max() for i, v in parts if len(i) == k), default=1.0) or 1.0 for k in (1, 2)}
     for ax, (inputs, values) in zip(axes.flat, parts, strict=False):
-        _draw_part(fig, ax, [grids[j] for j in inputs], values, [names[j] for j in inputs], largest)
+        _draw_part(fig, ax, [grids[j] for j in inputs], values, [names[j] for j in inputs], largest[len(inputs)])
     return fig
 
 

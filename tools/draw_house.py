@@ -12,15 +12,17 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 ROOT = Path(__file__).parents[1] / "sparserf"
-FLOORS = [["algorithms"], ["model"], ["rows", "solvers"], ["features", "losses"], ["_core"]]
+FLOORS = [["baselines", "plot"], ["algorithms"], ["model"], ["rows", "solvers"], ["features", "losses"], ["_core"]]
 SAYS = {
+    "baselines": "baselines\nwhat the papers compare with",
+    "plot": "plot\npictures of models",
     "algorithms": "algorithms\nwhat the papers say",
     "model": "model\nSparseModel: predict, save, load",
     "rows": "rows\ncorrelate · gram · apply\nover X, in tiles, on threads",
-    "solvers": "solvers\nl1 on a small Gram matrix;\nthey never see X",
+    "solvers": "solvers\nl1 and ridge on small matrices;\nthey never see X",
     "features": "features\nmaps to draw from, and FeatureSet",
     "losses": "losses\nvalue, derivative,\ncurvature, conjugate",
-    "_core": "_core (Cython and C)\ntiles of cos(Xw + b) in cache · top-k · coordinate descent",
+    "_core": "_core (Cython and C)\ntiles of cos(Xw + b) in cache · top-k · coordinate descent · hard thresholding",
 }
 
 

@@ -61,11 +61,11 @@ def report2(rows):
 def report4(rows):
     text = "\n## Table 4: mean squared error on real sets, mean ± sd over random splits (the protocol's split)\n\n"
     text += "| set | paper (terms) | positive, N(0,1) | positive, U[-1,1] | magnitude, N(0,1) | magnitude, U[-1,1] "
-    text += "| best | terms | order, alpha |\n|---|---|---|---|---|---|---|---|---|\n"
+    text += "| best | terms | order, alpha, selection |\n|---|---|---|---|---|---|---|---|---|\n"
     cell = "{0[1]:.3g} ± {0[2]:.2g} ({0[0]:.3g})".format
     for r in rows:
         keys = ("positive normal", "positive uniform", "magnitude normal", "magnitude uniform", "best")
         cells = " | ".join(cell(r[key]) for key in keys)
-        order, alpha = r["chosen"]
-        text += f"| {r['set']} | {r['paper']:.3g} ({r['paper_terms']}) | {cells} | {r['terms']:.0f} | {order}, {alpha:g} |\n"
+        chosen = "{order}, {alpha:g}, {selection}".format(**r["chosen"])
+        text += f"| {r['set']} | {r['paper']:.3g} ({r['paper_terms']}) | {cells} | {r['terms']:.0f} | {chosen} |\n"
     return text
