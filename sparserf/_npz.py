@@ -1,7 +1,4 @@
-"""Reading and writing the arrays of a model. A file is never trusted: nothing runs, no array is larger than the file.
-
-What the JSON metadata becomes before it is checked can be some twenty times its text.
-"""
+"""Reading and writing the arrays of a model. A file is never trusted: nothing runs, no array is larger than the file."""
 
 import json
 import os
@@ -13,6 +10,8 @@ FORMAT = 1
 HEADER = re.compile(
     rb"\{'descr': '([<>|][fiubUS][0-9]{1,9})', 'fortran_order': (?:False|True), 'shape': \(([0-9, ]{0,200})\), \} *\n"
 )
+# JSON becomes objects of some twenty times its text before it can be checked: its share of a file is small.
+META_BYTES, META_SHARE = 2**16, 32
 STORED = 0  # zipfile.ZIP_STORED
 MEMBER = re.compile(r"[a-z0-9_]{1,40}\.npy")
 
@@ -30,7 +29,10 @@ def read(path):
 
     try:
         with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
-            arrays = _members(archive, os.fstat(file.fileno()).st_size)
+            size = os.fstat(file.fileno()).st_size
+            arrays = _members(archive, size)
+        if arrays["meta"].nbytes > META_BYTES + size // META_SHARE:
+            raise ValueError(f"{arrays['meta'].nbytes} bytes of metadata")
         meta = json.loads(arrays.pop("meta").tobytes(), parse_constant=_no_constant)
     except OSError as error:
         if error.filename is not None:  # there is no such file, or it may not be read

@@ -144,7 +144,9 @@ class SparseModel:
             if block.inputs is not None:
                 arrays[f"inputs_{i}"] = block.inputs
         blocks = [{"activation": block.activation, "scale": block.scale} for block in self.features.blocks]
-        meta = {"loss": self.loss, "n_features_in": self.n_features_in, "blocks": blocks, "info": asdict(self.info)}
+        info = asdict(self.info)
+        arrays["objective"] = np.array(info.pop("objective"), np.float64)
+        meta = {"loss": self.loss, "n_features_in": self.n_features_in, "blocks": blocks, "info": info}
         _npz.write(path, meta, arrays)
 
 
@@ -194,10 +196,10 @@ def _model(meta, arrays):
     support = arrays["support"]
     _require(support.shape == (len(features),) and support.dtype == np.int64, "support")
     _require(bool(np.all(np.diff(support) > 0)) and (len(support) == 0 or support[0] >= 0), "support")
-    known = {"coef", "intercept", "support", "classes"} | {f"{a}_{i}" for a in _PARTS for i in range(n_blocks)}
+    known = {"coef", "intercept", "support", "classes", "objective"} | {f"{a}_{i}" for a in _PARTS for i in range(n_blocks)}
     _require(set(arrays) <= known, "members")
     return SparseModel(coef, intercept if outputs else float(intercept), support, features, meta["loss"], classes,
-                       _info(meta["info"]))  # fmt: skip
+                       _info(meta["info"], _floats(arrays, "objective")))  # fmt: skip
 
 
 _PARTS = ("weights", "offset", "inputs")
@@ -223,13 +225,12 @@ def _floats(arrays, name):
     return array
 
 
-def _info(meta):
-    _require(set(meta) == {field.name for field in fields(FitInfo)}, "info")
+def _info(meta, objective):
+    _require(set(meta) == {field.name for field in fields(FitInfo)} - {"objective"}, "info")
     _require(all(type(meta[n]) is int for n in ("n_iter", "n_drawn", "n_nonzero")), "info")
-    _require(type(meta["objective"]) is list and meta["objective"] and type(meta["converged"]) is bool, "info")
-    numbers = (meta["dual_gap"], meta["alpha"], *meta["objective"])
-    _require(all(type(x) in (int, float) and np.isfinite(float(x)) for x in numbers), "info")
-    return FitInfo(**{**meta, "objective": tuple(meta["objective"])})
+    _require(objective.ndim == 1 and len(objective) > 0 and type(meta["converged"]) is bool, "info")
+    _require(all(type(meta[n]) in (int, float) and np.isfinite(float(meta[n])) for n in ("dual_gap", "alpha")), "info")
+    return FitInfo(**meta, objective=tuple(objective.tolist()))
 
 
 def _require(condition, what):
