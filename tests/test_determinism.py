@@ -164,9 +164,7 @@ def test_calls_at_once(workers):
     jobs = ["squared", "logistic", "squared_hinge", "logistic of 3"] * 3
     plain = {target: bits(fit(target)) for target in set(jobs)}
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(lambda target: bits(fit(target, workers=workers)), jobs)) == [
-            plain[target] for target in jobs
-        ]
+        assert list(pool.map(lambda target: bits(fit(target, workers=workers)), jobs)) == [plain[target] for target in jobs]
 
 
 def test_one_model_asked_by_many():
@@ -249,9 +247,7 @@ def test_same_bits_in_another_process():
 # ------------------------------------------------------------------------------------------------------------ callbacks
 
 
-@pytest.mark.parametrize(
-    "error", [KeyboardInterrupt, SystemExit, RuntimeError, StopIteration, GeneratorExit, MemoryError]
-)
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, RuntimeError, StopIteration, GeneratorExit, MemoryError])
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("exact", [False, True])
 def test_error_in_the_callback_comes_out(error, workers, exact):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+
 import sparserf as srf
 
 MODULES = [m.name for m in pkgutil.walk_packages(srf.__path__, "sparserf.") if "_core." not in m.name]
@@ -22,7 +23,13 @@ def test_every_public_name_has_a_docstring_with_an_example():
     for name in srf.__all__:
         thing = getattr(srf, name)
         assert thing.__doc__, name
-        if name not in ("ConvergenceWarning", "FitInfo", "SparseModel", "baselines", "plot"):  # made by the functions, shown there
+        if name not in (
+            "ConvergenceWarning",
+            "FitInfo",
+            "SparseModel",
+            "baselines",
+            "plot",
+        ):  # made by the functions, shown there
             assert ">>>" in thing.__doc__, name
 
 

@@ -67,7 +67,7 @@ def objective(model, y, *, alpha=1e-3, normalize=True, weight=None, features=NEU
 
 def plain_algorithm_1(A, y, s, m_lambda, mu, n_iter, positive):
     """The iterates of Algorithm 1 as it is printed, with the N x N Gram matrix, for the columns of A as they are."""
-    n, N = A.shape
+    N = A.shape[1]
     B, c, iterates = A.T @ A, np.zeros(N), []
     for _ in range(n_iter):
         c_tilde = (1 - mu * m_lambda) * c + mu * (A.T @ y - B @ c)
@@ -430,7 +430,9 @@ BAD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("options", "error", "name"), BAD, ids=[str(list(o)[-1]) + "=" + str(list(o.values())[-1]) for o, *_ in BAD])
+@pytest.mark.parametrize(
+    ("options", "error", "name"), BAD, ids=[str(list(o)[-1]) + "=" + str(list(o.values())[-1]) for o, *_ in BAD]
+)
 def test_bad_arguments(options, error, name):
     with pytest.raises(error, match=name):
         fit(**options)

@@ -519,9 +519,7 @@ SPARSE = {
     "longdouble": lambda: sp.csr_array(CSR, dtype=np.longdouble),
     "big endian": lambda: with_data(CSR.copy(), lambda data: data.astype(">f8")),
     "unaligned": lambda: with_data(CSR.copy(), unaligned),
-    "spare room": lambda: sp.csr_array(
-        (np.append(CSR.data, 9.0), np.append(CSR.indices, 0), CSR.indptr), shape=CSR.shape
-    ),
+    "spare room": lambda: sp.csr_array((np.append(CSR.data, 9.0), np.append(CSR.indices, 0), CSR.indptr), shape=CSR.shape),
 }
 
 
@@ -620,9 +618,7 @@ def test_few_or_equal_rows_and_columns(features, rows, columns, kind):
     Z = kind(rows[:, columns])
     check_finite(fit(X=Z, y=Y[: len(rows)], features=features), Z)
     if len(rows) > 1:
-        check_finite(
-            fit(X=Z, y=LABELS[: len(rows)] if len(rows) > 2 else ["a", "b"], features=features, loss="logistic"), Z
-        )
+        check_finite(fit(X=Z, y=LABELS[: len(rows)] if len(rows) > 2 else ["a", "b"], features=features, loss="logistic"), Z)
 
 
 @pytest.mark.parametrize("loss", ["squared", *CLASSIFIERS])
@@ -762,9 +758,7 @@ def test_predict_far_away_is_not_nan(features, dtype):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_extreme_gamma(gamma, kernel, dtype):
     with ignore_convergence():
-        check_finite(
-            fit(X=X.astype(dtype), features=kernel, gamma=gamma, n_components=100, max_iter=30), X.astype(dtype)
-        )
+        check_finite(fit(X=X.astype(dtype), features=kernel, gamma=gamma, n_components=100, max_iter=30), X.astype(dtype))
 
 
 @pytest.mark.parametrize("features", [
@@ -816,6 +810,4 @@ def test_extreme_paths(ratio):
     with ignore_convergence():
         models = path(alpha_min_ratio=ratio, n_components=20, max_iter=10)
     assert all(model.info.alpha > 0 for model in models)
-    assert [check_finite(model, X).info.alpha for model in models] == sorted(
-        (m.info.alpha for m in models), reverse=True
-    )
+    assert [check_finite(model, X).info.alpha for model in models] == sorted((m.info.alpha for m in models), reverse=True)

@@ -340,11 +340,7 @@ def members(kind, meta=None, **changes):
     if meta is not None:
         text = meta if isinstance(meta, bytes) else (meta if isinstance(meta, str) else json.dumps(meta)).encode()
     every = {"meta": np.frombuffer(text, np.uint8), **every, **changes}
-    return [
-        (f"{name}.npy", data if isinstance(data, bytes) else npy(data))
-        for name, data in every.items()
-        if data is not None
-    ]
+    return [(f"{name}.npy", data if isinstance(data, bytes) else npy(data)) for name, data in every.items() if data is not None]
 
 
 def load(data, tmp_path):
@@ -495,9 +491,7 @@ HEADERS = {
 @pytest.mark.parametrize("role", ["coef", "sparse inputs", "meta"])
 def test_hostile_member(name, role, tmp_path):
     name_and_data = f"{named('mixed', role)}.npy", HEADERS[name]
-    refused(
-        archive([name_and_data if member[0] == name_and_data[0] else member for member in members("mixed")]), tmp_path
-    )
+    refused(archive([name_and_data if member[0] == name_and_data[0] else member for member in members("mixed")]), tmp_path)
 
 
 def many(data, k):
@@ -546,9 +540,7 @@ ARCHIVES = {
     "bzip2": lambda: archive(members("mixed"), zipfile.ZIP_BZIP2),
     "lzma": lambda: archive(members("mixed"), zipfile.ZIP_LZMA),
     "bomb": lambda: archive(members("mixed", coef=np.zeros(10**7)), zipfile.ZIP_DEFLATED),
-    "bomb called stored": lambda: central(
-        archive([("coef.npy", npy(np.zeros(10**7)))], zipfile.ZIP_DEFLATED), 10, "<H", 0
-    ),
+    "bomb called stored": lambda: central(archive([("coef.npy", npy(np.zeros(10**7)))], zipfile.ZIP_DEFLATED), 10, "<H", 0),
     "size lies": lambda: central(saved("mixed"), 24, "<I", 2**31),
     "sizes lie": lambda: central(central(saved("mixed"), 24, "<I", 2**31), 20, "<I", 2**31),
     "offset lies": lambda: central(saved("mixed"), 42, "<I", 2**31),
@@ -600,9 +592,7 @@ ROLES = [
 
 @pytest.mark.parametrize("role", ["meta", "objective", *ROLES])
 def test_missing_member(role, tmp_path):
-    refused(
-        archive([(name, data) for name, data in members("mixed") if name != f"{named('mixed', role)}.npy"]), tmp_path
-    )
+    refused(archive([(name, data) for name, data in members("mixed") if name != f"{named('mixed', role)}.npy"]), tmp_path)
 
 
 def test_classes_where_there_are_none_and_none_where_there_are(tmp_path):
@@ -711,16 +701,12 @@ def test_metadata_without_a_field(field, tmp_path):
 @pytest.mark.parametrize("field", ["", "info", "blocks.0"])
 def test_metadata_with_another_field(field, tmp_path):
     meta = contents("mixed")[0]
-    functools.reduce(lambda part, key: part[int(key) if key.isdigit() else key], filter(None, field.split(".")), meta)[
-        "x"
-    ] = 1
+    functools.reduce(lambda part, key: part[int(key) if key.isdigit() else key], filter(None, field.split(".")), meta)["x"] = 1
     load_and_use(archive(members("mixed", meta=meta)), tmp_path)
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
-@pytest.mark.parametrize(
-    "field", ["info.dual_gap", "info.alpha", "blocks.0.scale", "n_features_in"]
-)
+@pytest.mark.parametrize("field", ["info.dual_gap", "info.alpha", "blocks.0.scale", "n_features_in"])
 def test_json_numbers_that_are_not_finite(number, field, tmp_path):
     text = json.dumps(changed(contents("mixed")[0], field, "HERE")).replace('"HERE"', number)
     refused(archive(members("mixed", meta=text)), tmp_path)

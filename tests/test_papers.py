@@ -4,6 +4,7 @@ F(w, b) = (1/n) sum_n s_n L(b + sum_h w_h phi_h(x_n), y_n) + lambda |w|_1, and g
 A sub-problem that is solved to a duality gap of e adds e to the right-hand side of a bound.
 """
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -325,7 +326,7 @@ def test_s6_the_path_is_continuous(loss, fit_intercept):
         p.X, p.y, alphas=alphas, features=atoms, loss=loss, exact=True, fit_intercept=fit_intercept,
         sample_weight=p.weight, tol=1e-7,
     )  # fmt: skip
-    for one, two in zip(models, models[1:], strict=False):
+    for one, two in itertools.pairwise(models):
         step, e = one.info.alpha - two.info.alpha, one.info.dual_gap + two.info.dual_gap + ROUNDING
         fall = p.F(one, one.info.alpha) - p.F(two, two.info.alpha)
         l1, l2 = np.abs(one.coef).sum(), np.abs(two.coef).sum()

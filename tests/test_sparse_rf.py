@@ -9,8 +9,17 @@ from scipy.special import expit, xlogy
 from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.svm import LinearSVC
 
-from sparserf import ConvergenceWarning, FeatureSet, FitInfo, Fourier, Linear, Perceptron, RandomNeurons
-from sparserf import sparse_rf, sparse_rf_path
+from sparserf import (
+    ConvergenceWarning,
+    FeatureSet,
+    FitInfo,
+    Fourier,
+    Linear,
+    Perceptron,
+    RandomNeurons,
+    sparse_rf,
+    sparse_rf_path,
+)
 from sparserf.algorithms._l1_fit import Draws
 from sparserf.features import make_dictionary
 from sparserf.rows import as_rows
@@ -186,7 +195,7 @@ def test_batch_size_does_not_move_the_optimum(loss):
     assert np.ptp(f, axis=0).max() < 0.02
 
 
-@pytest.mark.parametrize("gamma, alpha", [(1e-4, 1e-7), (1e-2, 1e-6), (0.3, 1e-8)])
+@pytest.mark.parametrize(("gamma", "alpha"), [(1e-4, 1e-7), (1e-2, 1e-6), (0.3, 1e-8)])
 def test_ill_conditioned(gamma, alpha):
     """Nearly equal features and hardly any penalty: still converges, in seconds."""
     start = time.perf_counter()

@@ -1,6 +1,6 @@
 """Draw the parts of a model of the power plant data: docs/pictures/ccpp_effects.png.
 
-    python tools/draw_effects.py
+python tools/draw_effects.py
 """
 
 from pathlib import Path

@@ -94,7 +94,7 @@ class L0Fit:
         A.replace(S)
         w, f = np.zeros(len(A)), np.zeros(self._rows.n_rows)
         if problem.loss.is_classifier:  # Newton's method, from where it was
-            common, new, old = np.intersect1d(A.index, self.point.index, return_indices=True)
+            _, new, old = np.intersect1d(A.index, self.point.index, return_indices=True)
             w[new] = self.point.w[old]
             f = A.apply(w)
         b, p = problem.best_intercept(f, self.point.b), self._p[A.index]

@@ -52,7 +52,6 @@ def start_greedily(fit, s):
     fit.restart()
 
 
-
 def harfe(
     X, y, *, n_components=10_000, n_nonzero_coefs=None, order=None, alpha=1e-4, activation="sin", features=None,
     loss="squared", selection="magnitude", normalize=True, step_size=0.1, backtracking=True, start="greedy", max_iter=50,

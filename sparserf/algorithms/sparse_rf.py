@@ -218,9 +218,7 @@ def sparse_rf_path(
     if alpha_min_ratio > 1:
         raise ValueError(f"alpha_min_ratio must be at most 1, got {alpha_min_ratio}")
     alphas = None if alphas is None else check_alphas(alphas)
-    dictionary = make_dictionary(
-        features, rows.X, n_components=n_components, batch_size=batch_size, gamma=gamma, rng=rng
-    )
+    dictionary = make_dictionary(features, rows.X, n_components=n_components, batch_size=batch_size, gamma=gamma, rng=rng)
     with single_threaded_blas(), rows:
         fits = [L1Fit(rows, dictionary, loss, target, weight, **options) for target in targets]
         if alphas is None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from .._checks import check_choice, check_integer, check_rng
 from .feature_set import FeatureSet
-from .fourier import Fourier
+from .fourier import KERNELS, Fourier
 from .linear import Linear
 from .neurons import RandomNeurons
 from .perceptron import Perceptron
@@ -112,7 +112,7 @@ def _check_fixed(features, n_features_in, gamma):
 
 def _maps(features, gamma):
     if isinstance(features, str):
-        check_choice("features", features, ("gaussian", "laplacian", "cauchy", "matern12", "matern32", "matern52", "perceptron"))
+        check_choice("features", features, (*KERNELS, "perceptron"))
         if features != "perceptron":
             return (Fourier(features, gamma),)
         if gamma is not None:

@@ -123,7 +123,11 @@ def _feature_sign_step(H, x, v, alpha, tol):
     taken, a coordinate that would change its sign set to zero. The last of them ends at the first such zero, so that
     it is sure to descend.
     """
-    for n_enter in (max(ENTER, np.count_nonzero(x) // 20), 1, 0):  # one alone keeps its sign where the others stand at their minimum; else none enters
+    for n_enter in (
+        max(ENTER, np.count_nonzero(x) // 20),
+        1,
+        0,
+    ):  # one alone keeps its sign where the others stand at their minimum; else none enters
         sign = _with_violators(x, v, alpha + tol, n_enter)
         A = np.flatnonzero(sign)
         slope = v[A] + alpha * sign[A]

@@ -3,9 +3,9 @@
 from functools import partial
 
 import numpy as np
+from case import CASES, WORKERS, Case
 
 import sparserf as srf
-from case import CASES, WORKERS, Case
 from sparserf.baselines import srfe
 
 # --- against the algorithm as the reference writes it ------------------------------------------------------------
@@ -42,7 +42,7 @@ def reference(data):
 
 
 def describe_table_1(data, result):
-    X, y, _ = data
+    _, y, _ = data
     if isinstance(result, tuple):
         A, c = result
         return {"objective": ((A @ c - y) ** 2).mean() / 2 + 1e-4 * (c @ c) / 1000, "terms": np.count_nonzero(c)}

@@ -4,9 +4,9 @@ import warnings
 from functools import partial
 
 import numpy as np
+from case import CASES, WORKERS, Case, data_set, sampler
 
 import sparserf as srf
-from case import CASES, WORKERS, Case, data_set, sampler
 from sparserf.rows import as_rows
 
 # --- kernels -----------------------------------------------------------------------------------------------------

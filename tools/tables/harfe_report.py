@@ -27,7 +27,8 @@ def draw_figure3(rows, folder):
 
 def report(results, about):
     git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=Path(__file__).parent)
-    text = f"# HARFE: the paper's tables and figures\n\n`python tools/tables/harfe.py --data DIR`, commit {git.stdout.strip()}.\n\n"
+    text = "# HARFE: the paper's tables and figures\n\n"
+    text += f"`python tools/tables/harfe.py --data DIR`, commit {git.stdout.strip()}.\n\n"
     text += about.split("\n\n")[2].split(" Without")[0].strip() + "\n"
     for part, write in (("table1", report1), ("table2", report2), ("table4", report4)):
         if part in results:
@@ -43,29 +44,34 @@ def report1(rows):
     text = "\n## Table 1: relative test error in percent, median of 10\n\n"
     text += "| function | q | paper | as it ran, positive | as it ran, magnitude | at its best |\n|---|---|---|---|---|---|\n"
     for r in rows:
-        text += f"| {r['function']} | {r['q']} | {r['paper']} | {r['positive']:.2f} | {r['magnitude']:.2f} | {r['best']:.2f} |\n"
+        text += (
+            f"| {r['function']} | {r['q']} | {r['paper']} | {r['positive']:.2f} | {r['magnitude']:.2f} | {r['best']:.2f} |\n"
+        )
     return text
 
 
 def report2(rows):
-    text = "\n## Table 2: mean squared error, mean ± sd of 100\n\nThe paper's HARFE is on clean targets, its ANOVA on noisy ones.\n\n"
-    text += "| | q | paper | positive, clean | magnitude, clean | best, clean | ANOVA | positive, noisy | best, noisy |\n"
-    text += "|---|---|---|---|---|---|---|---|---|\n"
+    text = "\n## Table 2: mean squared error, mean ± sd of 100\n\n"
+    text += "The paper's HARFE is on clean targets, its ANOVA on noisy ones.\n\n"
+    text += (
+        "| | q | paper | positive, clean | magnitude, clean | best, clean | ANOVA | positive, noisy | best, noisy | chosen |\n"
+    )
+    text += "|---|---|---|---|---|---|---|---|---|---|\n"
     cell = "{0[0]:.2f} ± {0[1]:.2f}".format
     for r in rows:
         text += f"| {r['function']} | {r['q']} | {r['paper']} | {cell(r['positive clean'])} | {cell(r['magnitude clean'])} | "
-        text += f"{cell(r['best clean'])} | {r['anova']} | {cell(r['positive noisy'])} | {cell(r['best noisy'])} |\n"
+        text += f"{cell(r['best clean'])} | {r['anova']} | {cell(r['positive noisy'])} | {cell(r['best noisy'])} | "
+        text += f"{r['chosen']} |\n"
     return text
 
 
 def report4(rows):
     text = "\n## Table 4: mean squared error on real sets, mean ± sd over random splits (the protocol's split)\n\n"
     text += "| set | paper (terms) | positive, N(0,1) | positive, U[-1,1] | magnitude, N(0,1) | magnitude, U[-1,1] "
-    text += "| best | terms | order, alpha, selection |\n|---|---|---|---|---|---|---|---|---|\n"
+    text += "| best | terms | chosen |\n|---|---|---|---|---|---|---|---|---|\n"
     cell = "{0[1]:.3g} ± {0[2]:.2g} ({0[0]:.3g})".format
     for r in rows:
         keys = ("positive normal", "positive uniform", "magnitude normal", "magnitude uniform", "best")
         cells = " | ".join(cell(r[key]) for key in keys)
-        chosen = "{order}, {alpha:g}, {selection}".format(**r["chosen"])
-        text += f"| {r['set']} | {r['paper']:.3g} ({r['paper_terms']}) | {cells} | {r['terms']:.0f} | {chosen} |\n"
+        text += f"| {r['set']} | {r['paper']:.3g} ({r['paper_terms']}) | {cells} | {r['terms']:.0f} | {r['chosen']} |\n"
     return text
