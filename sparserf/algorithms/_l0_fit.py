@@ -39,7 +39,8 @@ class L0Fit:
 
     def __init__(self, rows, everything, r, loss, y, weight, fit_intercept, *, alpha, selection, step_size, backtracking,
                  tol, callback):  # fmt: skip
-        self._rows, self._everything, self._r, self._p = rows, everything, r, alpha * r * r
+        self._rows, self._everything, self._r = rows, everything, r
+        self._p = np.minimum(alpha * r * r, 1e300)
         self._scale = 1.0 if loss.is_classifier else power_of_two(y)
         self._problem = ridge.RidgeProblem(loss, y / self._scale, weight, alpha, fit_intercept)
         self._support = Support(rows, everything, r, constant_curvature=not loss.is_classifier)

@@ -18,25 +18,27 @@ class RidgeProblem(Problem):
     """The penalty is 1/2 sum_j p_j w_j^2, p = alpha r^2 for the scales r of the features."""
 
     def objective(self, z, w, p):
-        return self.mean_loss(z) + 0.5 * float(p @ (w * w))
+        with np.errstate(over="ignore"):  # infinitely bad
+            return self.mean_loss(z) + 0.5 * float(np.sum((np.sqrt(p) * w) ** 2))
 
     def dual_value(self, z, largest_squares, c):
         """D <= P at c times the dual point, where no w can use more than `largest_squares` = sum of g_j^2 / r_j^2."""
-        return self.mean_loss(z) - self.mean_pair(z, c) - c * c * largest_squares / (2 * self.alpha)
+        return self.mean_loss(z) - self.mean_pair(z, c) - c * c * min(largest_squares / (2 * self.alpha), 1e300)
 
 
 def solve(problem, phi, p, w, b, f):
     """argmin from (w, b, f = Phi w): returns w, b, f.
 
-    phi answers correlate(v), apply(c), curvature(h) = (Phi' diag(h) Phi, Phi' h) and kernel() = Phi diag(alpha / p) Phi'.
+    phi answers correlate(v), apply(c), curvature(h) = (Phi' diag(h) Phi, Phi' h), and kernel() = Phi diag(alpha / p) Phi',
+    the last where there are fewer rows than terms.
     """
     for _ in range(MAX_STEPS):
         v, h = problem.dual_point(f + b), problem.curvature(f + b)
         step = _primal_step if len(w) <= len(f) else _dual_step
         new = step(problem, phi, p, v, h, w, b, f)
-        if problem.loss.name == "squared":
+        if problem.loss.name == "squared" and new is not None:
             return new
-        point = _line_search(problem, p, (w, b, f), new)
+        point = None if new is None else _line_search(problem, p, (w, b, f), new)
         if point is None:
             break
         w, b, f = point
@@ -44,28 +46,35 @@ def solve(problem, phi, p, w, b, f):
 
 
 def _primal_step(problem, phi, p, v, h, w, b, f):
-    """[H + P, m; m', sum h] [d; e] = -[g; sum v], with e eliminated."""
+    """[H + P, m; m', sum h] [d; e] = -[g; sum v], with e eliminated. None where no number solves it."""
     H, m = phi.curvature(h)
     g = phi.correlate(v) + p * w
     slope, shift = np.zeros(len(m)), 0.0
-    if problem.fit_intercept:
+    if problem.fit_intercept and h.sum() > 0:
         slope, shift = -m / h.sum(), -v.sum() / h.sum()
     H = H + np.outer(m, slope)
     H.flat[:: len(m) + 1] += p
     d = solve_positive(H, -(g + m * shift))
-    return w + d, b + shift + slope @ d, f + phi.apply(d)
+    return None if d is None else (w + d, b + shift + slope @ d, f + phi.apply(d))
 
 
 def _dual_step(problem, phi, p, v, h, w, b, f):
-    """w = P^-1 Phi' u with u = root q, root = sqrt(h):  (I + root K root) q = root (f - e) - v / root,  sum u = 0."""
+    """w = R^-2 Phi' u with u = root q, root = sqrt(h):  (alpha I + root K root) q = root (f - e) - v / root,  sum u = 0.
+
+    R^2 = P / alpha and K = Phi R^-2 Phi', so that Phi w = K u.
+    """
     h = np.maximum(h, 1e-9 * np.abs(v))  # where the logistic loss is straight
-    K, root = phi.kernel() / problem.alpha, np.sqrt(h)
+    K, root = phi.kernel(), np.sqrt(h)
     M = root[:, None] * K * root
-    M.flat[:: len(M) + 1] += 1.0
-    q, q_1 = solve_positive(M, np.column_stack([root * f - np.divide(v, root, out=np.zeros_like(v), where=root > 0), root])).T
-    e = (root @ q) / (root @ q_1) if problem.fit_intercept else 0.0
+    M.flat[:: len(M) + 1] += problem.alpha
+    rhs = root * f - np.divide(v, root, out=np.zeros_like(v), where=root > 0)
+    solved = solve_positive(M, np.column_stack([rhs, root]))
+    if solved is None:
+        return None
+    q, q_1 = solved.T
+    e = (root @ q) / (root @ q_1) if problem.fit_intercept and root @ q_1 > 0 else 0.0
     u = root * (q - e * q_1)
-    return phi.correlate(u) / p, b + e, K @ u
+    return phi.correlate(u) / (p / problem.alpha), b + e, K @ u
 
 
 def _line_search(problem, p, start, end):

@@ -4,8 +4,8 @@
 
 "As the paper ran it": fixed step from zero, no intercept, unit columns, its s, lambda and q; `positive` is what its code
 does, `magnitude` what it prints. "At its best": the default algorithm, with the weights' law, order, alpha and selection chosen
-on a quarter of the training rows of the first split, and s on those of each split. Without --data the real sets are skipped. Writes
-docs/tables/harfe.{json,md} and pictures beside.
+on a quarter of the training rows of the first split, and s on those of each split. Without --data the real sets are
+skipped. Writes docs/tables/harfe.{json,md} and pictures beside.
 """
 
 import argparse
