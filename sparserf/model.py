@@ -22,7 +22,7 @@ class FitInfo:
     Attributes
     ----------
     n_iter : int
-        Iterations of the algorithm (for `sparse_rf`: batches, or sweeps over all draws where exact).
+        Iterations of the algorithm (for `sparse_rf`: batches, and where exact then sweeps over all draws).
     converged : bool
         Whether the tolerance was reached.
     objective : tuple of float

@@ -45,7 +45,7 @@ def describe_table_1(data, result):
     _, y, _ = data
     if isinstance(result, tuple):
         A, c = result
-        return {"objective": ((A @ c - y) ** 2).mean() / 2 + 1e-4 * (c @ c) / 1000, "terms": np.count_nonzero(c)}
+        return {"objective": ((A @ c - y) ** 2).mean() / 2 + 1e-4 * (c @ c) / 1000, "terms": int(np.count_nonzero(c))}
     return {"objective": result.info.objective[-1], "terms": len(result.support), "iterations": result.info.n_iter}
 
 

@@ -26,7 +26,7 @@ PAPER = {
     "cod_rna": {"gaussian": (0.036, 180), "laplacian": (0.030, 1195), "perceptron": (0.037, 1148)},
     "ijcnn1": {"gaussian": (0.011, 1392), "laplacian": (0.008, 2508), "perceptron": (0.012, 1530)},
 }
-N_ALPHA = {"cpu_act": np.geomspace(100, 1, 8), "cod_rna": np.geomspace(1000, 10, 7), "ijcnn1": np.geomspace(1000, 32, 6)}
+N_ALPHA = {"cpu_act": np.geomspace(100, 1, 8), "cod_rna": np.geomspace(1000, 50, 6), "ijcnn1": np.geomspace(1000, 50, 6)}
 WIDTHS = {"gaussian": (0.03, 0.1, 0.3, 1.0), "laplacian": (0.03, 0.1, 0.3, 1.0), "perceptron": (0.1, 0.3, 1.0)}
 
 
@@ -79,6 +79,11 @@ def path(name, kernel, width, X, y, seed, n_alpha):
     return srf.sparse_rf_path(X, y, alphas=n_alpha / len(y), features=features, loss=loss, tol=1e-3, rng=seed, workers=-1)
 
 
+def alphas_of(name, kernel):
+    """n alpha; perceptrons are rough, and leave more terms."""
+    return N_ALPHA[name] * (2 if kernel == "perceptron" else 1)
+
+
 def scaled(kernel, width, X):
     """The map with `width` times its default gamma or radius."""
     if kernel == "perceptron":
@@ -105,7 +110,7 @@ def choose_width(name, kernel, folder):
     """The multiple of the default gamma or radius with the least validation error on seed 0."""
     X, y, *_ = split(name, 0, folder)
     fit, held = held_out(len(y), 0, 10_000)
-    n_alpha = N_ALPHA[name] * len(fit) / len(y)
+    n_alpha = alphas_of(name, kernel) * len(fit) / len(y)
     best = [min(errors(path(name, kernel, w, X[fit], y[fit], 0, n_alpha), X[held], y[held])) for w in WIDTHS[kernel]]
     return WIDTHS[kernel][int(np.argmin(best))]
 
@@ -113,10 +118,10 @@ def choose_width(name, kernel, folder):
 def run(name, kernel, width, seed, folder):
     X, y, X_test, y_test = split(name, seed, folder)
     fit, held = held_out(len(y), seed)
-    n_alpha = N_ALPHA[name] * len(fit) / len(y)  # the same alpha on average: the loss is a mean
+    n_alpha = alphas_of(name, kernel) * len(fit) / len(y)  # the same alpha on average: the loss is a mean
     validation = errors(path(name, kernel, width, X[fit], y[fit], seed, n_alpha), X[held], y[held])
     start = time.perf_counter()
-    models = path(name, kernel, width, X, y, seed, N_ALPHA[name])
+    models = path(name, kernel, width, X, y, seed, alphas_of(name, kernel))
     seconds = time.perf_counter() - start
     return {
         "width": width,
