@@ -309,6 +309,21 @@ def test_weights_are_repeats(loss, s):
                                rtol=1e-4, atol=1e-4)  # fmt: skip
 
 
+@ignore_convergence
+def test_dual_gap_is_that_of_s_terms_where_fewer_are_used():
+    """Only one of three columns has a use with a positive sign: the bound is that of three all the same."""
+    A = np.random.default_rng(0).standard_normal((40, 3))
+    y = A @ [1.0, -1.0, -1.0]
+    model = atoms(A, y, n_nonzero_coefs=3, alpha=0.5, selection="positive")
+    r = y - A[:, model.support] @ model.coef
+    g = A.T @ r / 40
+    weakest = [model.info.objective[-1]] + [
+        np.mean(c * r * y - (c * r) ** 2 / 2) - c * c * np.sum(np.maximum(g, 0) ** 2) for c in np.linspace(0, 1, 1001)
+    ]  # D(c) for alpha = 1/2
+    assert model.info.dual_gap >= model.info.objective[-1] - max(weakest[1:]) - 1e-12
+    assert model.info.dual_gap == pytest.approx(model.info.objective[-1] - max(weakest[1:]), rel=1e-3, abs=1e-6)
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 @ignore_convergence
 def test_rows_of_weight_zero_do_not_count(loss):
@@ -409,10 +424,11 @@ def test_extreme_penalties(loss, alpha, s, selection):
     assert np.isfinite([*model.info.objective, model.info.dual_gap]).all() and model.info.dual_gap >= 0
 
 
-@pytest.mark.parametrize("scale", [1e-150, 1e-30, 1e30, 1e150])
+@pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e-30, 1e30, 1e150, 1e300])
 @ignore_convergence
 def test_extreme_targets(scale):
     model = fit(y=Y * scale, max_iter=5)
+    assert np.isfinite([*model.info.objective, model.info.dual_gap]).all()
     np.testing.assert_allclose(model.predict(X) / scale, fit(max_iter=5).predict(X), rtol=1e-6, atol=1e-8)
 
 

@@ -8,7 +8,7 @@ from .._core.threshold import hard_threshold
 from ..model import FitInfo
 from ..solvers import ridge
 from ._support import Support
-from ._targets import power_of_two
+from ._targets import in_units, power_of_two
 
 # A smaller relative fall of the objective is rounding.
 ROUNDING = 1e-12
@@ -101,12 +101,14 @@ class L0Fit:
         b, p = problem.best_intercept(f, self.point.b), self._p[A.index]
         if len(S):
             w, b, f = ridge.solve(problem, A, p, w, b, f)
+            b = problem.best_intercept(f, b)
         order = np.argsort(A.index)
         feasible = not self._positive or bool((w >= 0).all())
         return Point(A.index[order], w[order], b, f, problem.objective(f + b, w, p), feasible)
 
     def step(self, s):
         """To a better point of s terms, halving mu until it is one; or, plainly, to whatever point mu leads to."""
+        self._s = s
         mu, most_new, tried = min(self._step_size, 2 * self._mu), s, None
         while True:
             S = self.select(mu, s, most_new)
@@ -133,7 +135,7 @@ class L0Fit:
     def record(self):
         """End an iteration: note the objective, tell the callback; returns whether to stop."""
         best = self._best or self.point
-        self._objectives.append(best.objective * self._scale**2)
+        self._objectives.append(in_units(best.objective, self._scale))
         self.fits_well = self._problem.mean_loss(best.f + best.b) <= self._tol**2 * self._loss_of_constant
         if self._callback is not None and self._callback(self.info()):
             self.ended_by_callback = True
@@ -149,7 +151,7 @@ class L0Fit:
             n_iter=len(self._objectives),
             converged=bool(self.at_rest or self.fits_well),
             objective=tuple(self._objectives),
-            dual_gap=float(max(0.0, gap)) * self._scale**2,
+            dual_gap=in_units(max(0.0, gap), self._scale),
             n_drawn=len(self._everything),
             n_nonzero=int(np.count_nonzero(self.point.w)),
             alpha=self._problem.alpha,
@@ -161,7 +163,7 @@ class L0Fit:
         Along c v the dual is concave in c; golden-section search.
         """
         squares = np.sort(np.maximum(-self.gradient(), 0) ** 2 if self._positive else self.gradient() ** 2)
-        largest = squares[len(squares) - len(self.point.w) :].sum()
+        largest = squares[max(0, len(squares) - self._s) :].sum()
         z, golden = self.point.f + self.point.b, (5**0.5 - 1) / 2
         value = lambda c: self._problem.dual_value(z, largest, c)  # noqa: E731
         low, high = 0.0, 1.0

@@ -7,7 +7,7 @@ import numpy as np
 from .._core.search import top_k
 from ..model import FitInfo
 from ..solvers.lasso import ROUNDING, L1Problem, solve
-from ._targets import power_of_two
+from ._targets import in_units, power_of_two
 from ._working_set import WorkingSet
 
 # How many violators enter the working set at once: as many as it has terms, but at least these.
@@ -131,7 +131,7 @@ class L1Fit:
     def record(self):
         """End an iteration: note the objective, tell the callback; returns whether to stop."""
         self._n_iter += 1
-        objective = self._in_units(self._problem.objective(self.A.f + self.A.b, self.A.w))
+        objective = in_units(self._problem.objective(self.A.f + self.A.b, self.A.w), self._scale)
         self._objectives.append(min(objective, *self._objectives[-1:]) if self._objectives else objective)  # but rounding
         if self._callback is not None and self._callback(self.info()):
             self.stopped = self.ended_by_callback = True
@@ -143,15 +143,11 @@ class L1Fit:
             n_iter=self._n_iter,
             converged=bool(self._reached),
             objective=tuple(self._objectives),
-            dual_gap=self._in_units(self._gap),
+            dual_gap=in_units(self._gap, self._scale),
             n_drawn=int(np.diff(starts)[self._drawn].sum()),
             n_nonzero=int(np.count_nonzero(self.A.w)),
             alpha=self._alpha,
         )
-
-    def _in_units(self, objective):
-        """An objective in the units of y squared, or the largest float where it is larger than that."""
-        return min(float(objective) * self._scale * self._scale, float(np.finfo(np.float64).max))
 
     def solution(self):
         """(index, features, w, b) of the terms, by ascending index, in the units of y."""

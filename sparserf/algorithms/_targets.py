@@ -52,3 +52,8 @@ def power_of_two(y):
     """The power of two by which a target is divided: exactly, and its squares then neither over- nor underflow."""
     largest = float(np.abs(y).max())
     return float(2.0 ** (np.frexp(largest)[1] - 1)) if largest > 0 else 1.0
+
+
+def in_units(objective, scale):
+    """An objective of y / scale in units of y squared, or the largest float where it is larger than that."""
+    return min(float(objective) * scale * scale, float(np.finfo(np.float64).max))

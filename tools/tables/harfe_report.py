@@ -44,9 +44,8 @@ def report1(rows):
     text = "\n## Table 1: relative test error in percent, median of 10\n\n"
     text += "| function | q | paper | as it ran, positive | as it ran, magnitude | at its best |\n|---|---|---|---|---|---|\n"
     for r in rows:
-        text += (
-            f"| {r['function']} | {r['q']} | {r['paper']} | {r['positive']:.2f} | {r['magnitude']:.2f} | {r['best']:.2f} |\n"
-        )
+        name, ours = r["function"].replace("|", "\\|"), [f"{r[key]:.2f}" for key in ("positive", "magnitude", "best")]
+        text += f"| {name} | {r['q']} | {r['paper']} | {' | '.join(ours)} |\n"
     return text
 
 
