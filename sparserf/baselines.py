@@ -4,16 +4,14 @@ import warnings
 
 import numpy as np
 
-from ._checks import check_integer, check_real, check_sample_weight
+from ._checks import check_flag, check_integer, check_real
 from ._threads import single_threaded_blas
 from .algorithms._l1_fit import L1Fit
-from .algorithms._targets import encode, model_of
+from .algorithms._targets import model_of, read
 from .algorithms.harfe import draw
 from .algorithms.sparse_rf import exact_descent
 from .features import make_dictionary
-from .losses import LOSSES
 from .model import ConvergenceWarning
-from .rows import as_rows
 
 
 def srfe(
@@ -72,17 +70,15 @@ def srfe(
     >>> bool(np.std(model.predict(X) - y) <= 0.0506 * np.std(y))
     True
     """
-    rows = as_rows(X, workers)
-    weight = check_sample_weight(sample_weight, rows.n_rows)
-    classes, (target,) = encode(y, LOSSES["squared"], weight)
+    rows, loss, weight, classes, (target,) = read(X, y, "squared", sample_weight, workers)
     eta, tol = check_real("eta", eta, 0, strict=True), check_real("tol", tol, 0, strict=True)
-    max_iter = check_integer("max_iter", max_iter, 1)
+    max_iter, fit_intercept = check_integer("max_iter", max_iter, 1), check_flag("fit_intercept", fit_intercept)
     everything = draw(features, rows, n_components, activation, order, rng)
     dictionary = make_dictionary(everything, rows.X, n_components=None, batch_size=None, gamma=None, rng=None)
-    fit = L1Fit(rows, dictionary, LOSSES["squared"], target, weight, fit_intercept, tol=tol, max_iter=None, callback=None)
+    fit = L1Fit(rows, dictionary, loss, target, weight, fit_intercept, tol=tol, max_iter=None, callback=None)
     with single_threaded_blas(), rows:
         _to_residual(fit, dictionary, eta, max_iter)
-    return model_of([fit.solution()], [fit.info()], LOSSES["squared"], classes)
+    return model_of([fit], loss, classes)
 
 
 def _to_residual(fit, dictionary, eta, max_iter):

@@ -1,12 +1,22 @@
-"""From y to the -1/+1 or real targets that are fitted, and from their solutions back to one SparseModel."""
+"""From what the user gives to rows and to the -1/+1 or real targets that are fitted, and from fits to one SparseModel."""
 
 import numpy as np
 
-from .._checks import check_labels, check_target
+from .._checks import check_choice, check_labels, check_sample_weight, check_target
+from ..losses import LOSSES
 from ..model import FitInfo, SparseModel
+from ..rows import as_rows
 
 
-def encode(y, loss, weight):
+def read(X, y, loss, sample_weight, workers):
+    """(rows, loss, weight, classes, targets), all checked."""
+    rows = as_rows(X, workers)
+    loss = LOSSES[check_choice("loss", loss, tuple(LOSSES))]
+    weight = check_sample_weight(sample_weight, rows.n_rows)
+    return rows, loss, weight, *_encode(y, loss, weight)
+
+
+def _encode(y, loss, weight):
     """(classes, targets): the real target; or -1/+1, one target for two classes and one a class for more."""
     if not loss.is_classifier:
         return None, [check_target(y, len(weight))]
@@ -16,8 +26,9 @@ def encode(y, loss, weight):
     return classes, [np.where(label == k, 1.0, -1.0) for k in range(len(classes))]
 
 
-def model_of(solutions, infos, loss, classes):
-    """One model of the (index, features, w, b) of each target: their terms together, a coefficient for each."""
+def model_of(fits, loss, classes):
+    """One model of the fit of each target: their terms together, a coefficient for each."""
+    solutions, infos = [fit.solution() for fit in fits], [fit.info() for fit in fits]
     if len(solutions) == 1:
         index, features, w, b = solutions[0]
         return SparseModel(w, float(b), index, features, loss.name, classes, infos[0])

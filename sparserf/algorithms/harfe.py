@@ -10,16 +10,13 @@ from .._checks import (
     check_flag,
     check_integer,
     check_real,
-    check_sample_weight,
     check_sizes,
 )
 from .._threads import single_threaded_blas
 from ..features import FeatureSet, RandomNeurons, make_dictionary
-from ..losses import LOSSES
 from ..model import ConvergenceWarning
-from ..rows import as_rows
 from ._l0_fit import GROWTH_STEPS, L0Fit, feature_scales
-from ._targets import encode, model_of
+from ._targets import model_of, read
 
 
 def algorithm_1(fit, s, max_iter):
@@ -79,7 +76,8 @@ def harfe(
         s, terms of the model, at most the number of features. None: 0.15 n_samples, but no more than a tenth of the
         features. See `harfe_path`.
     order : int or None, default None
-        q, inputs that each feature sees; each then costs q multiplications a row. None: all of them.
+        q, inputs that each feature sees. Each costs q multiplications a row, or one an input of X where those are at
+        most 25 q, which is then faster. None: all of them.
     alpha : float, default 1e-4
         Ridge penalty, > 0. With normalize=True it is the reference implementation's ``lam``, which the paper's tables
         list as lambda or m lambda; with normalize=False it is lambda of (6) in the paper, for columns as they are.
@@ -216,10 +214,7 @@ def harfe_path(
     >>> [len(model.features) for model in models]
     [2, 5, 10]
     """
-    rows = as_rows(X, workers)
-    loss = LOSSES[check_choice("loss", loss, tuple(LOSSES))]
-    weight = check_sample_weight(sample_weight, rows.n_rows)
-    classes, targets = encode(y, loss, weight)
+    rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers)
     options = {
         "alpha": check_real("alpha", alpha, 0, strict=True),
         "selection": check_choice("selection", selection, ("magnitude", "positive")),
@@ -272,8 +267,7 @@ def _fit_all(fits, s, max_iter, greedy, loss, classes):
         elif greedy:
             grow(fit, s)
         algorithm_1(fit, s, max_iter)
-    model = model_of([fit.solution() for fit in fits], [fit.info() for fit in fits], loss, classes)
-    return model, any(fit.ended_by_callback for fit in fits)
+    return model_of(fits, loss, classes), any(fit.ended_by_callback for fit in fits)
 
 
 def _warn(info, max_iter):

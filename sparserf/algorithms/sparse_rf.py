@@ -7,19 +7,15 @@ import numpy as np
 from .._checks import (
     check_alphas,
     check_callable,
-    check_choice,
     check_flag,
     check_integer,
     check_real,
-    check_sample_weight,
 )
 from .._threads import single_threaded_blas
 from ..features import make_dictionary
-from ..losses import LOSSES
 from ..model import ConvergenceWarning
-from ..rows import as_rows
 from ._l1_fit import L1Fit
-from ._targets import encode, model_of
+from ._targets import model_of, read
 
 
 def algorithm_1(fit, dictionary):
@@ -202,10 +198,7 @@ def sparse_rf_path(
     >>> [len(model.features) for model in models][0], len(models)
     (0, 5)
     """
-    rows = as_rows(X, workers)
-    loss = LOSSES[check_choice("loss", loss, tuple(LOSSES))]
-    weight = check_sample_weight(sample_weight, rows.n_rows)
-    classes, targets = encode(y, loss, weight)
+    rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers)
     options = {
         "fit_intercept": check_flag("fit_intercept", fit_intercept),
         "tol": check_real("tol", tol, 0, strict=True),
@@ -236,8 +229,7 @@ def _fit_all(fits, dictionary, alpha, exact, loss, classes):
     for fit in fits:
         fit.restart(alpha)
         (exact_descent if exact else algorithm_1)(fit, dictionary)
-    model = model_of([fit.solution() for fit in fits], [fit.info() for fit in fits], loss, classes)
-    return model, any(fit.ended_by_callback for fit in fits)
+    return model_of(fits, loss, classes), any(fit.ended_by_callback for fit in fits)
 
 
 def _warn(info, tol):
