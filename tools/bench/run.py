@@ -51,7 +51,7 @@ def run_case(name):
         if done.returncode:
             rows.append({"contender": contender, "skipped": done.stderr.strip().splitlines()[-1]})
         else:
-            rows.append({"contender": contender, **json.loads(done.stdout.splitlines()[-1])})
+            rows.append({"contender": contender, **json.loads(done.stdout.splitlines()[-1]), "commit": commit()})
         print(name, rows[-1], flush=True)
     return rows
 
@@ -89,9 +89,16 @@ def peak_mb():
 
 
 def report(results):
-    lines = ["# Benchmarks", "", f"`python tools/bench/run.py`, commit {commit()}, {machine()}.", ""]
+    lines = ["# Benchmarks", "", f"`python tools/bench/run.py`, {machine()}; each case at the commit that it names.", ""]
     for name, rows in results.items():
-        lines += [f"## {name}", "", CASES[name].about, "", "| | seconds | ratio | peak MB | |", "|---|---|---|---|---|"]
+        lines += [
+            f"## {name}",
+            "",
+            f"{CASES[name].about} Commit {rows[0].get('commit', 'unknown')}.",
+            "",
+            "| | seconds | ratio | peak MB | |",
+            "|---|---|---|---|---|",
+        ]
         ours = rows[0].get("seconds")
         for row in rows:
             if "skipped" in row:
@@ -104,7 +111,7 @@ def report(results):
     return "\n".join(lines)
 
 
-SHOWN = ("contender", "seconds", "mb", "runs")
+SHOWN = ("contender", "seconds", "mb", "runs", "commit")
 
 
 def commit():
