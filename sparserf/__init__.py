@@ -2,8 +2,9 @@
 
 from . import baselines, plot
 from .algorithms.harfe import harfe, harfe_path
+from .algorithms.mfga import mfga, mfga_path
 from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
-from .features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons
+from .features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
 from .model import ConvergenceWarning, FitInfo, SparseModel, load
 
 __version__ = "0.1.0"
@@ -17,10 +18,13 @@ __all__ = [
     "Perceptron",
     "RandomNeurons",
     "SparseModel",
+    "Taylor",
     "baselines",
     "harfe",
     "harfe_path",
     "load",
+    "mfga",
+    "mfga_path",
     "plot",
     "sparse_rf",
     "sparse_rf_path",

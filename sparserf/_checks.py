@@ -129,9 +129,15 @@ def _check_finite(name, array):
         raise ValueError(f"{name} must be finite, got {array[place]} at {list(place)} and {len(bad) - 1} more places")
 
 
-def check_target(y, n_samples):
-    """A finite float64 target of shape (n_samples,)."""
-    return _real_rows("y", y, n_samples)
+def check_target(y, n_samples, several_outputs=False):
+    """A finite float64 target of shape (n_samples,); or of (n_samples, n_outputs), transposed."""
+    if not several_outputs or np.ndim(y) != 2:
+        return _real_rows("y", y, n_samples)
+    y = _as_real("y", y).astype(np.float64)
+    if len(y) != n_samples or y.shape[1] == 0:
+        raise ValueError(f"y must have shape ({n_samples},) or ({n_samples}, n_outputs), got {y.shape}")
+    _check_finite("y", y)
+    return np.ascontiguousarray(y.T)
 
 
 def _real_rows(name, values, n_samples):

@@ -52,8 +52,8 @@ class SparseModel:
 
     Attributes
     ----------
-    coef : ndarray of shape (n_terms,), or (n_classes, n_terms) for more than two classes
-    intercept : float, or ndarray of shape (n_classes,)
+    coef : ndarray of shape (n_terms,), or (n_outputs, n_terms) for several outputs or more than two classes
+    intercept : float, or ndarray of shape (n_outputs,)
     support : int64 ndarray of shape (n_terms,)
         Index of each term in the dictionary that it was selected from, ascending.
     features : FeatureSet
@@ -91,7 +91,7 @@ class SparseModel:
         return self.features.n_features_in
 
     def decision_function(self, X, workers=1):
-        """f(x): shape (n_samples,), or (n_samples, n_classes) for more than two classes.
+        """f(x): shape (n_samples,), or (n_samples, n_outputs) for several outputs or more than two classes.
 
         Parameters
         ----------
@@ -143,7 +143,9 @@ class SparseModel:
             arrays |= {f"weights_{i}": block.weights, f"offset_{i}": block.offset}
             if block.inputs is not None:
                 arrays[f"inputs_{i}"] = block.inputs
-        blocks = [{"activation": block.activation, "scale": block.scale} for block in self.features.blocks]
+        if self.features.order is not None:
+            arrays["order"] = self.features.order.astype(np.int64)
+        blocks = [{name: getattr(block, name) for name in ("activation", "scale", "gamma")} for block in self.features.blocks]
         info = asdict(self.info)
         arrays["objective"] = np.array(info.pop("objective"), np.float64)
         meta = {"loss": self.loss, "n_features_in": self.n_features_in, "blocks": blocks, "info": info}
@@ -186,9 +188,10 @@ def _model(meta, arrays):
     _require(type(d) is int and 0 < d < 2**62, "n_features_in")
     _require(type(meta["loss"]) is str and meta["loss"] in LOSSES, "loss")
     blocks = [_block(meta["blocks"][i], arrays, i, d) for i in range(n_blocks)]
-    features = FeatureSet(blocks, d)
+    features = FeatureSet(blocks, d, _order(arrays, sum(map(len, blocks))))
     classes, coef, intercept = arrays.get("classes"), _floats(arrays, "coef"), _floats(arrays, "intercept")
-    outputs = () if classes is None or len(classes) == 2 else (len(classes),)
+    outputs = intercept.shape if classes is None else () if len(classes) == 2 else (len(classes),)
+    _require(len(outputs) < 2 and outputs != (0,), "intercept")
     _require((classes is not None) == LOSSES[meta["loss"]].is_classifier, "classes")
     if classes is not None:
         _require(classes.ndim == 1 and len(classes) >= 2 and bool(np.all(classes[:-1] < classes[1:])), "classes")
@@ -196,7 +199,9 @@ def _model(meta, arrays):
     support = arrays["support"]
     _require(support.shape == (len(features),) and support.dtype == np.int64, "support")
     _require(bool(np.all(np.diff(support) > 0)) and (len(support) == 0 or support[0] >= 0), "support")
-    known = {"coef", "intercept", "support", "classes", "objective"} | {f"{a}_{i}" for a in _PARTS for i in range(n_blocks)}
+    known = {"coef", "intercept", "support", "classes", "objective", "order"} | {
+        f"{a}_{i}" for a in _PARTS for i in range(n_blocks)
+    }
     _require(set(arrays) <= known, "members")
     return SparseModel(coef, intercept if outputs else float(intercept), support, features, meta["loss"], classes,
                        _info(meta["info"], _floats(arrays, "objective")))  # fmt: skip
@@ -207,16 +212,29 @@ _PARTS = ("weights", "offset", "inputs")
 
 def _block(meta, arrays, i, d):
     weights, offset, inputs = _floats(arrays, f"weights_{i}"), _floats(arrays, f"offset_{i}"), arrays.get(f"inputs_{i}")
-    _require(type(meta) is dict and set(meta) == {"activation", "scale"}, "blocks")
+    _require(type(meta) is dict and set(meta) == {"activation", "scale", "gamma"}, "blocks")
     _require(type(meta["activation"]) is str and meta["activation"] in ACTIVATIONS, "activation")
-    _require(type(meta["scale"]) is float, "scale")
-    _require(np.isfinite(meta["scale"]) and offset.ndim == 1 and len(offset) > 0, "scale and offset")
+    is_product = meta["activation"] == "product"
+    _require(type(meta["scale"]) is float and np.isfinite(meta["scale"]), "scale")
+    _require(offset.ndim == 1 and len(offset) > 0 and not (is_product and offset.any()), "offset")
+    if is_product:
+        _require(type(meta["gamma"]) is float and 0 < meta["gamma"] <= 1e300 and inputs is not None, "gamma")
+    else:
+        _require(meta["gamma"] is None, "gamma")
     if inputs is None:
         _require(weights.shape == (len(offset), d), "weights")
     else:
-        _require(inputs.dtype == np.int32 and inputs.ndim == 2 and inputs.shape == weights.shape, "inputs")
-        _require(len(inputs) == len(offset) and inputs.size > 0 and inputs.min() >= 0 and inputs.max() < d, "inputs")
-    return FeatureBlock(meta["activation"], meta["scale"], weights, offset, inputs)
+        _require(inputs.dtype == np.int32 and inputs.ndim == 2 and len(inputs) == len(offset), "inputs")
+        _require(weights.shape == ((len(offset), 1) if is_product else inputs.shape), "weights")
+        _require(inputs.size > 0 and inputs.min() >= 0 and inputs.max() < d + is_product, "inputs")
+    return FeatureBlock(meta["activation"], meta["scale"], weights, offset, inputs, meta["gamma"])
+
+
+def _order(arrays, n):
+    order = arrays.get("order")
+    if order is not None:
+        _require(order.dtype == np.int64 and np.array_equal(np.sort(order), np.arange(n)), "order")
+    return order
 
 
 def _floats(arrays, name):

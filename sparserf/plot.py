@@ -80,16 +80,14 @@ def _groups(model):
     """The terms by the inputs that they see: {(j,) or (j, k): positions}."""
     if model.coef.ndim > 1:
         raise ValueError(f"model must have one output, got {len(model.coef)}")
-    groups, position = {}, 0
+    groups, position = {}, iter(model.features.to_blocks(np.arange(len(model.features))))
     for block in model.features.blocks:
         for k in range(len(block)):
-            used = block.weights[k] != 0
-            inputs = np.flatnonzero(used) if block.inputs is None else np.unique(block.inputs[k][used])
+            inputs, term = block.inputs_seen(k, model.n_features_in), next(position)
             if len(inputs) > 2:
                 raise ValueError(f"model must have features of at most 2 inputs, got one of {len(inputs)}")
             if len(inputs):
-                groups.setdefault(tuple(inputs.tolist()), []).append(position)
-            position += 1
+                groups.setdefault(tuple(inputs.tolist()), []).append(term)
     return groups
 
 

@@ -15,12 +15,17 @@ def phi_oracle(features, X):
     X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, np.float64)
     columns = [np.empty((len(X), 0))]
     for block in features.blocks:
+        if block.activation == "product":
+            scaled = np.hstack([np.ones((len(X), 1)), np.sqrt(2 * block.gamma) * X])
+            monomials = block.weights[:, 0] * scaled[:, block.inputs].prod(axis=2)
+            columns.append(block.scale * np.exp(-block.gamma * (X**2).sum(axis=1, keepdims=True)) * monomials)
+            continue
         if block.inputs is None:
             z = X @ block.weights.T
         else:
             z = np.einsum("ijk,jk->ij", X[:, block.inputs], block.weights)
         columns.append(block.scale * activation[block.activation](z + block.offset))
-    return np.hstack(columns)
+    return features.from_blocks(np.hstack(columns))
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ def test_every_public_name_has_a_docstring_with_an_example():
 def test_the_public_names():
     assert sorted(srf.__all__) == [
         "ConvergenceWarning", "FeatureSet", "FitInfo", "Fourier", "Linear", "Perceptron", "RandomNeurons", "SparseModel",
-        "baselines", "harfe", "harfe_path", "load", "plot", "sparse_rf", "sparse_rf_path",
+        "Taylor", "baselines", "harfe", "harfe_path", "load", "mfga", "mfga_path", "plot", "sparse_rf", "sparse_rf_path",
     ]  # fmt: skip
 
 

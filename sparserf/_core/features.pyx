@@ -2,8 +2,8 @@
 
 Every function takes the same two groups of arguments:
 
-features: weights (n_panels, n_inputs or order, 32), inputs (n_panels, order, 32) int32 or None, offset (n_panels, 32),
-          activation (a number of ACTIVATIONS), scale;
+features: weights (n_panels, n_inputs or order, 32; of products 1), inputs (n_panels, order, 32) int32 or None,
+          offset (n_panels, 32), activation (a number of ACTIVATIONS), scale;
 rows:     X (n_rows, n_inputs) C-contiguous, None, None, None; or None, data, indices int32, indptr int64 for CSR.
 
 float32 and float64 tiles; sums are always float64.
@@ -37,7 +37,7 @@ cdef extern from "tile.h" nogil:
     int tile_best_level()
     const tile_kernels *tile_select(int, int)
 
-ACTIVATIONS = ("cos", "sin", "tanh", "relu", "sign", "identity")
+ACTIVATIONS = ("cos", "sin", "tanh", "relu", "sign", "identity", "product")
 PANEL = TILE_COLUMNS
 LEVELS = ("baseline", "x86-64-v3", "x86-64-v4")[:tile_best_level() + 1]
 
@@ -60,7 +60,8 @@ cdef Tiles tiles_of(const floating[:, :, ::1] weights, const int32_t[:, :, ::1] 
     cdef Tiles t
     cdef int best = tile_best_level()
     memset(&t, 0, sizeof(Tiles))
-    t.features.activation, t.features.scale, t.features.order = activation, scale, weights.shape[1]
+    t.features.activation, t.features.scale = activation, scale
+    t.features.order = weights.shape[1] if inputs is None else inputs.shape[1]
     if weights.shape[0] > 0:
         t.features.offset = &offset[0, 0]
         if weights.shape[1] > 0:

@@ -1,7 +1,7 @@
 /* A tile: TILE_ROWS rows by TILE_COLUMNS features of the feature matrix, made in the first-level cache, used, overwritten.
  *
- * phi_j(x) = scale * activation(w_j' x + offset_j). Feature parameters come in panels of TILE_COLUMNS features, padded
- * with zeros; the rows of X are dense (row-major) or CSR.
+ * phi_j(x) = scale * activation(w_j' x + offset_j), or scale * w_j * the product of `order` inputs. Feature parameters
+ * come in panels of TILE_COLUMNS features, padded with zeros; the rows of X are dense (row-major) or CSR.
  */
 #ifndef SPARSERF_TILE_H
 #define SPARSERF_TILE_H
@@ -11,7 +11,7 @@
 #define TILE_ROWS 64
 #define TILE_COLUMNS 32
 
-enum { COSINE, SINE, TANH, RELU, SIGN, IDENTITY };
+enum { COSINE, SINE, TANH, RELU, SIGN, IDENTITY, PRODUCT };
 
 typedef struct {
     const void *x;          /* dense: (n_rows, n_inputs), rows contiguous; NULL where the rows are CSR */
@@ -22,8 +22,9 @@ typedef struct {
 } tile_rows;
 
 typedef struct {
-    const void *weights;   /* dense: (n_panels, n_inputs, TILE_COLUMNS); sparse: (n_panels, order, TILE_COLUMNS) */
-    const int32_t *inputs; /* sparse: the input that each weight multiplies; NULL where the weights are dense */
+    const void *weights;   /* dense: (n_panels, n_inputs, TILE_COLUMNS); sparse: (n_panels, order, TILE_COLUMNS); of
+                              products: (n_panels, 1, TILE_COLUMNS) */
+    const int32_t *inputs; /* sparse: the input that each weight multiplies, or the factors; NULL where they are dense */
     const void *offset;    /* (n_panels, TILE_COLUMNS) */
     ptrdiff_t order;       /* weights a feature: n_inputs where they are dense */
     double scale;

@@ -51,6 +51,14 @@ TARGET void NAME(project_sparse)(const T *x, ptrdiff_t d, int n_rows, ptrdiff_t 
     }
 }
 
+TARGET void NAME(project_product)(const T *x, ptrdiff_t d, int n_rows, ptrdiff_t order, const T *w, const int32_t *inputs, T *z) {
+    for (int i = 0; i < n_rows; i++, x += d, z += TILE_COLUMNS) {
+        for (int j = 0; j < TILE_COLUMNS; j++) z[j] = w[j] * x[inputs[j]];
+        for (ptrdiff_t k = TILE_COLUMNS; k < order * TILE_COLUMNS; k += TILE_COLUMNS)
+            for (int j = 0; j < TILE_COLUMNS; j++) z[j] *= x[inputs[k + j]];
+    }
+}
+
 /* The activation of an argument that the polynomials do not cover: huge, infinite or NaN (an overflowed product).
  * A phase that cannot be resolved averages to zero. */
 TARGET T NAME(activate_scalar)(int activation, T z) {
@@ -94,10 +102,12 @@ TARGET void NAME(activate)(int activation, T scale, const T *offset, int n_rows,
 
 TARGET_EXTERN void NAME(make)(const tile_rows *rows, const tile_features *f, ptrdiff_t row, int n_rows, ptrdiff_t panel,
                               void *tile) {
-    const T *w = (const T *)f->weights + panel * f->order * TILE_COLUMNS;
+    const T *w = (const T *)f->weights + panel * (f->activation == PRODUCT ? 1 : f->order) * TILE_COLUMNS;
     const T *x = (const T *)rows->x + (rows->x ? row * rows->n_inputs : 0);
     if (!rows->x)
         NAME(project_csr)(rows->data, rows->indices, rows->indptr + row, n_rows, w, tile);
+    else if (f->activation == PRODUCT)
+        NAME(project_product)(x, rows->n_inputs, n_rows, f->order, w, f->inputs + panel * f->order * TILE_COLUMNS, tile);
     else if (f->inputs)
         NAME(project_sparse)(x, rows->n_inputs, n_rows, f->order, w, f->inputs + panel * f->order * TILE_COLUMNS, tile);
     else

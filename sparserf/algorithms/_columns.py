@@ -6,16 +6,11 @@ from ..features import FeatureSet
 
 
 class Columns:
-    """Features with their index in the dictionary; their Gram matrix is kept where it can be.
+    """Features with their index in the dictionary; their Gram matrix is kept for as long as its weights are the same."""
 
-    Where the curvature of the loss is constant, only what is new of it is made; otherwise it is made anew at every
-    question, since its weights are new.
-    """
-
-    def __init__(self, rows, *, constant_curvature):
+    def __init__(self, rows):
         self._rows = rows
-        self._constant_curvature = constant_curvature
-        self._gram, self._sums = np.zeros((0, 0)), np.zeros(0)
+        self._gram, self._sums, self._h = np.zeros((0, 0)), np.zeros(0), None
         self.features = FeatureSet((), rows.n_features_in)
         self.index = np.zeros(0, np.int64)
 
@@ -26,13 +21,14 @@ class Columns:
         return self._rows.correlate(self.features, v)
 
     def apply(self, c):
-        used = np.flatnonzero(c)
-        return self._rows.apply(self.features.take(used), c[used])
+        """Phi c for coefficients (len(self),) or (n_outputs, len(self))."""
+        used = np.flatnonzero(np.atleast_2d(c).any(axis=0))
+        return self._rows.apply(self.features.take(used), c[..., used])
 
     def curvature(self, h):
-        """(Phi' diag(h) Phi, Phi' h) for row weights h."""
-        if not self._constant_curvature:
-            return self._rows.gram(self.features, self.features, h), self._rows.correlate(self.features, h)
+        """(Phi' diag(h) Phi, Phi' h) for row weights h: of the same weights as before, only what is new is made."""
+        if self._h is None or not np.array_equal(h, self._h):
+            self._h, self._gram, self._sums = h, np.zeros((0, 0)), np.zeros(0)
         k, p = len(self._sums), len(self)
         if k == 0:
             self._gram, self._sums = self._rows.gram(self.features, self.features, h), self.correlate(h)

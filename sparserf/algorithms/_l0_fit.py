@@ -43,7 +43,7 @@ class L0Fit:
         self._p = np.minimum(alpha * r * r, 1e300)
         self._scale = 1.0 if loss.is_classifier else power_of_two(y)
         self._problem = ridge.RidgeProblem(loss, y / self._scale, weight, alpha, fit_intercept)
-        self._support = Support(rows, everything, r, constant_curvature=not loss.is_classifier)
+        self._support = Support(rows, everything, r)
         self._positive = selection == "positive"
         self._step_size = self._mu = step_size
         self._backtracking, self._tol, self._callback = backtracking, tol, callback
@@ -146,7 +146,8 @@ class L0Fit:
         self.point = self._best or self.point
 
     def info(self):
-        gap = self.point.objective - self._lower_bound()
+        squares = np.maximum(-self.gradient(), 0) ** 2 if self._positive else self.gradient() ** 2
+        gap = self.point.objective - self._problem.lower_bound(self.point.f + self.point.b, squares, self._s)
         return FitInfo(
             n_iter=len(self._objectives),
             converged=bool(self.at_rest or self.fits_well),
@@ -156,21 +157,6 @@ class L0Fit:
             n_nonzero=int(np.count_nonzero(self.point.w)),
             alpha=self._problem.alpha,
         )
-
-    def _lower_bound(self):
-        """On the objective of any s terms: sum of the s largest g_j^2 is all that a dual point v can lose to w.
-
-        Along c v the dual is concave in c; golden-section search.
-        """
-        squares = np.sort(np.maximum(-self.gradient(), 0) ** 2 if self._positive else self.gradient() ** 2)
-        largest = squares[max(0, len(squares) - self._s) :].sum()
-        z, golden = self.point.f + self.point.b, (5**0.5 - 1) / 2
-        value = lambda c: self._problem.dual_value(z, largest, c)  # noqa: E731
-        low, high = 0.0, 1.0
-        for _ in range(40):
-            a, b = high - golden * (high - low), low + golden * (high - low)
-            low, high = (a, high) if value(a) < value(b) else (low, b)
-        return max(value(low), value(high))
 
     def solution(self):
         """(index, features, w, b) of the terms, by ascending index, in the units of y."""

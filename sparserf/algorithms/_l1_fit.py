@@ -64,7 +64,7 @@ class L1Fit:
         self._tol, self._max_iter, self._callback = tol, np.inf if max_iter is None else max_iter, callback
         self._scale = power_of_two(y) if not loss.is_classifier else 1.0  # exact, and no square over- or underflows
         self._problem = L1Problem(loss, y / self._scale, weight, 0.0, fit_intercept)
-        self.A = WorkingSet(rows, constant_curvature=not loss.is_classifier)
+        self.A = WorkingSet(rows)
         self.A.b = self._problem.best_intercept(self.A.f, 0.0)
 
     def restart(self, alpha):

@@ -11,8 +11,8 @@ MOST_CHANGED = 0.4
 class Support(Columns):
     """Features of a dictionary that is drawn whole, each with a scale r."""
 
-    def __init__(self, rows, everything, r, *, constant_curvature):
-        super().__init__(rows, constant_curvature=constant_curvature)
+    def __init__(self, rows, everything, r):
+        super().__init__(rows)
         self._everything, self._r = everything, r
         self._kernel, self._kernel_of = None, self.index  # Phi diag(1 / r^2) Phi' of these indices
 

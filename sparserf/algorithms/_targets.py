@@ -8,18 +8,18 @@ from ..model import FitInfo, SparseModel
 from ..rows import as_rows
 
 
-def read(X, y, loss, sample_weight, workers):
-    """(rows, loss, weight, classes, targets), all checked."""
+def read(X, y, loss, sample_weight, workers, *, several_outputs=False):
+    """(rows, loss, weight, classes, targets), all checked. Where several_outputs, a real target may be (n_outputs, n_rows)."""
     rows = as_rows(X, workers)
     loss = LOSSES[check_choice("loss", loss, tuple(LOSSES))]
     weight = check_sample_weight(sample_weight, rows.n_rows)
-    return rows, loss, weight, *_encode(y, loss, weight)
+    return rows, loss, weight, *_encode(y, loss, weight, several_outputs)
 
 
-def _encode(y, loss, weight):
+def _encode(y, loss, weight, several_outputs):
     """(classes, targets): the real target; or -1/+1, one target for two classes and one a class for more."""
     if not loss.is_classifier:
-        return None, [check_target(y, len(weight))]
+        return None, [check_target(y, len(weight), several_outputs)]
     classes, label = check_labels(y, len(weight), weight)
     if len(classes) == 2:
         return classes, [np.where(label == 1, 1.0, -1.0)]
@@ -31,7 +31,7 @@ def model_of(fits, loss, classes):
     solutions, infos = [fit.solution() for fit in fits], [fit.info() for fit in fits]
     if len(solutions) == 1:
         index, features, w, b = solutions[0]
-        return SparseModel(w, float(b), index, features, loss.name, classes, infos[0])
+        return SparseModel(w, b if np.ndim(b) else float(b), index, features, loss.name, classes, infos[0])
     every = np.concatenate([index for index, *_ in solutions])
     support, first = np.unique(every, return_index=True)
     features = solutions[0][1]

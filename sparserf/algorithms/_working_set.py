@@ -8,8 +8,8 @@ from ._columns import Columns
 class WorkingSet(Columns):
     """Features A with coefficients w and gradients g, intercept b and f = Phi_A w, one entry a row."""
 
-    def __init__(self, rows, *, constant_curvature):
-        super().__init__(rows, constant_curvature=constant_curvature)
+    def __init__(self, rows):
+        super().__init__(rows)
         self.w, self.g, self.b, self.f = np.zeros(0), np.zeros(0), 0.0, np.zeros(rows.n_rows)
 
     @property

@@ -1,10 +1,12 @@
 """What phi is: maps that can be drawn from, and the FeatureSet that was drawn."""
 
+from .block import FeatureBlock
 from .dictionary import make_dictionary
-from .feature_set import FeatureBlock, FeatureSet
+from .feature_set import FeatureSet
 from .fourier import Fourier
 from .linear import Linear
 from .neurons import RandomNeurons
 from .perceptron import Perceptron
+from .taylor import Taylor
 
-__all__ = ["FeatureBlock", "FeatureSet", "Fourier", "Linear", "Perceptron", "RandomNeurons", "make_dictionary"]
+__all__ = ["FeatureBlock", "FeatureSet", "Fourier", "Linear", "Perceptron", "RandomNeurons", "Taylor", "make_dictionary"]

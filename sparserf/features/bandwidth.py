@@ -17,6 +17,12 @@ def check_gamma(gamma):
     return check_scale("gamma", gamma)
 
 
+def resolve_gamma(X, rule, metric, rng):
+    """The inverse width that a rule reads off X: 1 / (2 scale^2), or 1 / scale for the metric "cityblock"."""
+    scale = float(np.clip(distance_scale(X, rule, metric, rng), 1e-150, 1e150))
+    return 1.0 / scale if metric == "cityblock" else 0.5 / scale**2
+
+
 def distance_scale(X, rule, metric, rng):
     """Median distance between rows (rule None), or mean distance to the 50th nearest neighbour (rule "knn").
 

@@ -1,6 +1,7 @@
 """The dictionary that an algorithm searches: batches of draws, each of which can be drawn again without the others."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -10,6 +11,9 @@ from .fourier import KERNELS, Fourier
 from .linear import Linear
 from .neurons import RandomNeurons
 from .perceptron import Perceptron
+from .taylor import Taylor
+
+MAPS = Fourier, Perceptron, RandomNeurons, Taylor, Linear
 
 # Numbers in the weights of a default batch: 64 MB as float64.
 BATCH_WEIGHTS = 2**23
@@ -17,9 +21,13 @@ BATCH_WEIGHTS = 2**23
 
 @dataclass(frozen=True)
 class RandomDictionary:
-    """n_components features of the random maps, in equal shares, after all features of the maps that are finite."""
+    """n_components features of the random maps, in equal shares, after all features of the maps that are finite.
+
+    The features of each map are multiplied by its scale.
+    """
 
     maps: tuple
+    scales: tuple
     n_components: int
     batch_size: int
     n_features_in: int
@@ -38,25 +46,25 @@ class RandomDictionary:
         ends = np.minimum(np.arange(1, self.n_batches + 1) * self.batch_size, self.n_components) + len(self._finite)
         return np.concatenate([[0], ends])
 
-    @property
+    @cached_property
     def _finite(self):
         """The features of the maps that have only so many, as one FeatureSet."""
         features = FeatureSet((), self.n_features_in)
-        for map_ in self.maps:
-            if isinstance(map_, Linear):
-                features = features.concat(map_.draw(None, self.n_features_in))
+        for map_, scale in zip(self.maps, self.scales, strict=True):
+            if map_.is_finite:
+                features = features.concat(map_.draw(None, self.n_features_in).scaled(scale))
         return features
 
     def batch(self, k):
         """The features of batch k, from a random stream of its own; the finite maps come with batch 0."""
         features = self._finite if k == 0 else FeatureSet((), self.n_features_in)
-        random = [map_ for map_ in self.maps if not isinstance(map_, Linear)]
+        random = [(map_, scale) for map_, scale in zip(self.maps, self.scales, strict=True) if not map_.is_finite]
         size = min(self.batch_size, self.n_components - k * self.batch_size)
         state = np.random.SeedSequence(self.seed.entropy, spawn_key=(*self.seed.spawn_key, k))
         rng = np.random.default_rng(state)
-        for i, map_ in enumerate(random):
+        for i, (map_, scale) in enumerate(random):
             share = size * (i + 1) // len(random) - size * i // len(random)
-            features = features.concat(map_.draw(share, self.n_features_in, rng))
+            features = features.concat(map_.draw(share, self.n_features_in, rng).scaled(scale))
         return features
 
 
@@ -82,8 +90,11 @@ class FixedDictionary:
         return self.features.take(np.arange(self.starts[k], self.starts[k + 1]))
 
 
-def make_dictionary(features, X, *, n_components, batch_size, gamma, rng):
-    """The dictionary of a `features` argument: a kernel's name, a map, a sequence of maps, or a FeatureSet."""
+def make_dictionary(features, X, *, n_components, batch_size, gamma, rng, scales=None):
+    """The dictionary of a `features` argument: a kernel's name, a map, a sequence of maps, or a FeatureSet.
+
+    scales(n_maps) are the factors of the maps; None: 1.
+    """
     n_features_in = X.shape[1]
     if batch_size is None:
         batch_size = max(64, min(2500, BATCH_WEIGHTS // n_features_in))
@@ -93,12 +104,13 @@ def make_dictionary(features, X, *, n_components, batch_size, gamma, rng):
         return FixedDictionary(features, batch_size)
     n_components = check_integer("n_components", n_components, 1)
     maps = _maps(features, gamma)
-    if all(isinstance(map_, Linear) for map_ in maps):
+    if all(map_.is_finite for map_ in maps):
         n_components = 0
     rng = check_rng(rng)
     maps = tuple(map_.resolve(X, rng) for map_ in maps)
     seed = np.random.SeedSequence(rng.integers(0, 2**63, 2).tolist())
-    return RandomDictionary(maps, n_components, batch_size, n_features_in, seed)
+    scales = (1.0,) * len(maps) if scales is None else scales(len(maps))
+    return RandomDictionary(maps, scales, n_components, batch_size, n_features_in, seed)
 
 
 def _check_fixed(features, n_features_in, gamma):
@@ -119,7 +131,7 @@ def _maps(features, gamma):
             raise ValueError(f"gamma must be None where features is 'perceptron', got {gamma!r}")
         return (Perceptron(),)
     maps = tuple(features) if isinstance(features, (list, tuple)) else (features,)
-    if not maps or not all(isinstance(map_, (Fourier, Perceptron, RandomNeurons, Linear)) for map_ in maps):
+    if not maps or not all(isinstance(map_, MAPS) for map_ in maps):
         raise TypeError(f"features must be a kernel's name, a map, a sequence of maps or a FeatureSet, got {features!r}")
     if gamma is not None:
         raise ValueError(f"gamma must be given to the map where features is one, got gamma={gamma!r}")

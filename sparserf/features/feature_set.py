@@ -1,99 +1,10 @@
-"""FeatureSet: features that have been drawn, phi_j(x) = scale * activation(w_j' x + offset_j). Immutable."""
+"""FeatureSet: features that have been drawn. Immutable."""
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import replace
 
 import numpy as np
 
-from .._core.features import ACTIVATIONS, PANEL
-
-# Inputs for each weight of a sparse feature below which multiplying by zeros beats gathering.
-DENSE_BELOW = 25
-# Activations with values in [-1, 1].
-BOUNDED = ("cos", "sin", "tanh", "sign")
-
-
-@dataclass(frozen=True, eq=False)
-class FeatureBlock:
-    """Features of one kind: one activation and scale, weights all dense or all sparse.
-
-    weights : ndarray of shape (n_features, n_inputs), or (n_features, order) where `inputs` is given
-    inputs : None, or int32 ndarray of shape (n_features, order): the input that each weight multiplies
-    offset : ndarray of shape (n_features,)
-    """
-
-    activation: str
-    scale: float
-    weights: np.ndarray
-    offset: np.ndarray
-    inputs: np.ndarray | None = None
-
-    def __post_init__(self):
-        for array in (self.weights, self.offset, self.inputs):
-            if array is not None:
-                array.flags.writeable = False
-
-    def __len__(self):
-        return len(self.offset)
-
-    def take(self, indices):
-        inputs = None if self.inputs is None else self.inputs[indices]
-        return FeatureBlock(self.activation, self.scale, self.weights[indices], self.offset[indices], inputs)
-
-    @cached_property
-    def used_inputs(self):
-        """Sparse weights: the sorted inputs that occur, and `inputs` as positions among them."""
-        used, position = np.unique(self.inputs, return_inverse=True)
-        return used, np.ascontiguousarray(position.reshape(self.inputs.shape), dtype=np.int32)
-
-    def packed(self, dtype, n_inputs, among_used=False):
-        """The arguments that the kernels take, in panels of PANEL features padded with zeros, made when first asked for.
-
-        n_inputs is the width of the rows, which hold the used inputs only where among_used. Sparse weights are packed
-        as dense ones where few inputs make that the faster way, to the same bits.
-        """
-        key = dtype, n_inputs, among_used
-        if key not in self._packed:
-            inputs = self.used_inputs[1] if among_used else self.inputs
-            self._packed[key] = self._pack(dtype, n_inputs, inputs)
-        return self._packed[key]
-
-    @cached_property
-    def _packed(self):
-        return {}
-
-    def _pack(self, dtype, n_inputs, inputs):
-        weights = self.weights
-        if inputs is not None and n_inputs <= DENSE_BELOW * weights.shape[1]:
-            weights = np.zeros((len(self), n_inputs))
-            np.add.at(weights, (np.arange(len(self))[:, None], inputs), self.weights)
-            inputs = None
-        inputs = None if inputs is None else _panels(inputs, np.int32)
-        weights, offset = _panels(weights, dtype), _panels(self.offset[:, None], dtype)[:, 0]
-        return weights, inputs, offset, ACTIVATIONS.index(self.activation), self.scale
-
-    def __getstate__(self):  # without what can be made again
-        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
-
-    def __setstate__(self, state):
-        self.__dict__.update(state)
-        self.__post_init__()
-
-
-def _panels(array, dtype):
-    """(n, d) -> (ceil(n / PANEL), d, PANEL), zero-padded, on a 64-byte boundary."""
-    n, d = array.shape
-    n_panels = -(-n // PANEL)
-    size = n_panels * d * PANEL
-    memory = np.zeros(size + 64, dtype)
-    start = -memory.ctypes.data % 64 // memory.itemsize
-    panels = memory[start : start + size].reshape(n_panels, d, PANEL)
-    full = n // PANEL
-    with np.errstate(over="ignore"):  # a weight too large for float32: its phase is infinite, which the kernels expect
-        panels[:full] = array[: full * PANEL].reshape(full, PANEL, d).swapaxes(1, 2)
-        if full < n_panels:
-            panels[full, :, : n - full * PANEL] = array[full * PANEL :].T
-    return panels
+from .block import FeatureBlock
 
 
 class FeatureSet:
@@ -113,14 +24,19 @@ class FeatureSet:
     5
     """
 
-    def __init__(self, blocks, n_features_in):
-        self._blocks = tuple(block for block in blocks if len(block))
+    def __init__(self, blocks, n_features_in, order=None):
+        self._blocks, self._order = _one_a_kind([block for block in blocks if len(block)], order)
         self._n_features_in = int(n_features_in)
 
     @property
     def blocks(self):
-        """The homogeneous runs of features, in order."""
+        """The features of each kind, a block a kind."""
         return self._blocks
+
+    @property
+    def order(self):
+        """None where the features are those of the blocks laid end to end; else the place there of each."""
+        return self._order
 
     @property
     def n_features_in(self):
@@ -134,11 +50,22 @@ class FeatureSet:
         kinds = ", ".join(f"{len(b)} {b.activation}" for b in self._blocks)
         return f"FeatureSet({kinds or 'empty'}; n_features_in={self._n_features_in})"
 
+    def to_blocks(self, values):
+        """Values of the features, along the last axis, in the order of the blocks."""
+        if self._order is None:
+            return values
+        laid = np.empty_like(values)
+        laid[..., self._order] = values
+        return laid
+
+    def from_blocks(self, laid):
+        """Values in the order of the blocks, along the last axis, in that of the features."""
+        return laid if self._order is None else laid[..., self._order]
+
     @property
     def largest_value(self):
         """sup over x of |phi_j(x)|, an entry a feature; infinite where it has no bound."""
-        bounds = [abs(b.scale) if b.activation in BOUNDED else np.inf for b in self._blocks]
-        return np.repeat(bounds, [len(b) for b in self._blocks])
+        return self.from_blocks(np.concatenate([np.zeros(0), *(block.largest_value() for block in self._blocks)]))
 
     def take(self, indices):
         """The features at `indices` (integers, in any order, repeats allowed), as a FeatureSet."""
@@ -149,13 +76,14 @@ class FeatureSet:
             raise TypeError(f"indices must be a one-dimensional sequence of integers, got {indices!r}")
         if indices.min() < 0 or indices.max() >= len(self):
             raise ValueError(f"indices must lie in [0, {len(self)}), got {indices.min()} to {indices.max()}")
-        starts = np.cumsum([0, *map(len, self._blocks)])
-        block_of = np.searchsorted(starts, indices, side="right") - 1
-        runs = np.split(np.arange(len(indices)), np.flatnonzero(np.diff(block_of)) + 1)
-        return FeatureSet(
-            [self._blocks[block_of[run[0]]].take(indices[run] - starts[block_of[run[0]]]) for run in runs],
-            self._n_features_in,
-        )
+        place = indices if self._order is None else self._order[indices]
+        blocks, order, start, n = [], np.empty(len(indices), np.intp), 0, 0
+        for block in self._blocks:
+            inside = np.flatnonzero((place >= start) & (place < start + len(block)))
+            blocks.append(block.take(place[inside] - start))
+            order[inside] = np.arange(n, n + len(inside))
+            start, n = start + len(block), n + len(inside)
+        return FeatureSet(blocks, self._n_features_in, order)
 
     def concat(self, other):
         """These features followed by those of `other`, which must have the same inputs."""
@@ -163,7 +91,31 @@ class FeatureSet:
             raise TypeError(f"other must be a FeatureSet, got {type(other).__name__}")
         if other.n_features_in != self._n_features_in:
             raise ValueError(f"both sets must have the same inputs, got {self._n_features_in} and {other.n_features_in}")
-        return FeatureSet(_merged(self._blocks + other.blocks), self._n_features_in)
+        order = None
+        if self._order is not None or other._order is not None:
+            order = np.concatenate([_places(self), len(self) + _places(other)])
+        return FeatureSet(self._blocks + other.blocks, self._n_features_in, order)
+
+    def scaled(self, factor):
+        """These features times a number."""
+        blocks = [replace(block, scale=float(factor) * block.scale) for block in self._blocks]
+        return FeatureSet(blocks, self._n_features_in, self._order)
+
+    @property
+    def is_periodic(self):
+        """Whether each feature is a cosine or sine, a mask."""
+        periodic = [np.full(len(block), block.activation in ("cos", "sin")) for block in self._blocks]
+        return self.from_blocks(np.concatenate([np.zeros(0, bool), *periodic]))
+
+    def turned(self, angles):
+        """These features with an angle added to the phase of each that is a cosine or sine."""
+        angles, blocks, start = self.to_blocks(angles), [], 0
+        for block in self._blocks:
+            if block.activation in ("cos", "sin"):
+                block = replace(block, offset=block.offset + angles[start : start + len(block)])
+            blocks.append(block)
+            start += len(block)
+        return FeatureSet(blocks, self._n_features_in, self._order)
 
     def transform(self, X, workers=1):
         """The feature matrix, the only place that materialises it.
@@ -188,25 +140,26 @@ class FeatureSet:
         """Share of the features that use each input (weight not zero), of shape (n_features_in,)."""
         count = np.zeros(self._n_features_in)
         for block in self._blocks:
-            if block.inputs is None:
-                count += np.count_nonzero(block.weights, axis=0)
-            else:
-                count += np.bincount(block.inputs[block.weights != 0], minlength=self._n_features_in)
+            count += block.count_inputs(self._n_features_in)
         return count / max(len(self), 1)
 
 
-def _merged(blocks):
-    """Neighbouring blocks of one kind joined, so that sets built step by step stay a few blocks."""
-    merged = []
-    for block in blocks:
-        if merged and _kind(merged[-1]) == _kind(block):
-            last = merged.pop()
-            inputs = None if block.inputs is None else np.concatenate([last.inputs, block.inputs])
-            weights, offset = np.concatenate([last.weights, block.weights]), np.concatenate([last.offset, block.offset])
-            block = FeatureBlock(block.activation, block.scale, weights, offset, inputs)
-        merged.append(block)
-    return merged
+def _places(features):
+    return np.arange(len(features)) if features.order is None else features.order
 
 
-def _kind(block):
-    return block.activation, block.scale, block.inputs is None, block.weights.shape[1], block.weights.dtype
+def _one_a_kind(blocks, order):
+    """(a block of each kind, order): sets of several kinds stay a few blocks, however they are built."""
+    kinds = {}
+    for i, block in enumerate(blocks):
+        kinds.setdefault(block.kind, []).append(i)
+    if len(kinds) < len(blocks):
+        starts = np.cumsum([0, *map(len, blocks)])
+        moved = [np.arange(starts[i], starts[i + 1]) for members in kinds.values() for i in members]
+        place = np.empty(starts[-1], np.intp)
+        place[np.concatenate(moved)] = np.arange(starts[-1])
+        order = place if order is None else place[order]
+        blocks = [FeatureBlock.joined([blocks[i] for i in members]) for members in kinds.values()]
+    if order is not None and np.array_equal(order, np.arange(len(order))):
+        order = None
+    return tuple(blocks), order

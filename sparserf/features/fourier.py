@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._checks import check_choice, check_integer, check_rng
-from .bandwidth import check_gamma, distance_scale
-from .feature_set import FeatureBlock, FeatureSet
+from .bandwidth import check_gamma, resolve_gamma
+from .block import FeatureBlock
+from .feature_set import FeatureSet
 
 MATERN = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
 KERNELS = ("gaussian", "laplacian", "cauchy", *MATERN)
@@ -64,6 +65,8 @@ class Fourier:
     kernel: str = "gaussian"
     gamma: float | str | None = None
 
+    is_finite = False
+
     def __post_init__(self):
         check_choice("kernel", self.kernel, KERNELS)
         object.__setattr__(self, "gamma", check_gamma(self.gamma))
@@ -73,8 +76,7 @@ class Fourier:
         if isinstance(self.gamma, float):
             return self
         metric = "cityblock" if self.kernel == "laplacian" else "euclidean"
-        scale = float(np.clip(distance_scale(X, self.gamma, metric, rng), 1e-150, 1e150))
-        return replace(self, gamma=1.0 / scale if self.kernel == "laplacian" else 0.5 / scale**2)
+        return replace(self, gamma=resolve_gamma(X, self.gamma, metric, rng))
 
     def draw(self, n_components, n_features, rng=None):
         """A FeatureSet of n_components features of n_features inputs; `rng` is a seed or a Generator."""

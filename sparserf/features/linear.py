@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._checks import check_integer
-from .feature_set import FeatureBlock, FeatureSet
+from .block import FeatureBlock
+from .feature_set import FeatureSet
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,8 @@ class Linear:
     >>> srf.Linear().draw(None, 3).transform([[1.0, 2.0, 3.0]])
     array([[1., 2., 3.]])
     """
+
+    is_finite = True
 
     def resolve(self, X, rng):
         """This map: nothing in it depends on the data."""

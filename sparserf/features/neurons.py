@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._checks import check_choice, check_integer, check_rng, check_scale
-from .feature_set import FeatureBlock, FeatureSet
+from .block import FeatureBlock
+from .feature_set import FeatureSet
 
 ACTIVATIONS = ("sin", "cos", "tanh", "relu", "sign")
 WEIGHTS = ("normal", "uniform", "cauchy")
@@ -54,6 +55,8 @@ class RandomNeurons:
     order: int | None = None
     weights: str = "normal"
     scale: float = 1.0
+
+    is_finite = False
 
     def __post_init__(self):
         check_choice("activation", self.activation, ACTIVATIONS)

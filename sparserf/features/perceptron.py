@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._checks import check_integer, check_rng, check_scale, check_vector, is_sparse
-from .feature_set import FeatureBlock, FeatureSet
+from .block import FeatureBlock
+from .feature_set import FeatureSet
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +42,8 @@ class Perceptron:
 
     radius: float | None = None
     center: np.ndarray | None = None
+
+    is_finite = False
 
     def __post_init__(self):
         if self.radius is not None:

@@ -1,10 +1,9 @@
-"""Rows in memory, dense or CSR, in blocks on threads through _core."""
+"""Rows in memory, dense or CSR, in slices on threads, through _core and products of matrices."""
 
 import numpy as np
 
-from .._checks import is_sparse
-from .._core import features as _core
 from .._threads import Workers, single_threaded_blas
+from . import block as _block
 
 # Elements of the feature matrix in a block: half a millisecond of work, against some 20 microseconds to hand it
 # out. Fewer than two blocks' worth stay on the calling thread; the number of blocks divides evenly among few workers.
@@ -24,7 +23,6 @@ class Memory:
 
     def __init__(self, X, workers):
         self.X, self._workers = X, Workers(workers)
-        self._sparse = is_sparse(X)
         self.dtype = X.dtype
         self.n_rows, self.n_features_in = X.shape
 
@@ -40,32 +38,30 @@ class Memory:
         outputs = np.ascontiguousarray(np.atleast_2d(np.asarray(v, np.float64)))
 
         def part(rows):
-            sums = [_padded(len(outputs), len(block)) for block in features.blocks]
-            for block, out in zip(features.blocks, sums, strict=True):
-                _core.correlate(*self._arguments(block, rows), outputs[:, rows], out, squared)
-            return np.hstack([out[:, : len(b)] for b, out in zip(features.blocks, sums, strict=True)])
+            X = self._slice(rows)
+            return np.hstack([_block.correlate(block, X, outputs[:, rows], squared) for block in features.blocks])
 
         total = np.zeros((len(outputs), len(features)))
         if len(features):
-            for sums in self._each_block(part, len(features)):
+            work = sum(_block.work(block, self.X) for block in features.blocks)
+            at_least = max(_block.fewest_rows(block, self.X) for block in features.blocks)
+            for sums in self._each_block(part, work, at_least):
                 with np.errstate(over="ignore", invalid="ignore"):
                     total += sums
         _check_no_overflow(total)
-        return total.reshape(*np.shape(v)[:-1], len(features))
+        return features.from_blocks(total).reshape(*np.shape(v)[:-1], len(features))
 
     def apply(self, features, coef):
         """Phi c: float64 of shape (n_rows,) for coef of shape (len(features),), or (n_outputs, .) for (n_outputs, .)."""
-        outputs = np.atleast_2d(np.asarray(coef, np.float64))
-        padded, start = [], 0
-        for block in features.blocks:
-            padded.append(_padded(len(outputs), len(block)))
-            padded[-1][:, : len(block)] = outputs[:, start : start + len(block)]
-            start += len(block)
+        outputs = features.to_blocks(np.atleast_2d(np.asarray(coef, np.float64)))
+        ends = np.cumsum([len(block) for block in features.blocks])
+        parts = np.split(outputs, ends[:-1], axis=1) if len(ends) else []
         f = np.zeros((len(outputs), self.n_rows))
 
         def part(rows):
-            for block, c in zip(features.blocks, padded, strict=True):
-                _core.apply(*self._arguments(block, rows), c, f[:, rows])
+            X = self._slice(rows)
+            for block, c in zip(features.blocks, parts, strict=True):
+                _block.apply(block, X, c, f[:, rows])
 
         for _ in self._each_block(part, len(features)):
             pass
@@ -124,10 +120,13 @@ class Memory:
         phi = np.empty((self.n_rows, len(features)), self.dtype)
 
         def part(rows):
-            start = 0
+            X, start = self._slice(rows), 0
+            out = phi[rows] if features.order is None else np.empty((X.shape[0], len(features)), self.dtype)
             for block in features.blocks:
-                _core.transform(*self._arguments(block, rows), phi[rows, start : start + len(block)])
+                _block.transform(block, X, out[:, start : start + len(block)])
                 start += len(block)
+            if features.order is not None:
+                phi[rows] = features.from_blocks(out)
 
         for _ in self._each_block(part, len(features)):
             pass
@@ -148,20 +147,8 @@ class Memory:
         slices = [slice(i, min(i + size, self.n_rows)) for i in range(0, self.n_rows, size)]
         return self._workers.map(function, slices)
 
-    def _arguments(self, block, rows):
-        """What the kernels take: the features of a FeatureBlock, and the rows of a slice."""
-        X = self.X[rows] if rows.stop - rows.start < self.n_rows else self.X
-        if not self._sparse:
-            return *block.packed(self.dtype, X.shape[1]), np.ascontiguousarray(X), None, None, None
-        if block.inputs is not None:  # gather from the inputs that occur in the weights, dense for this block of rows
-            used = X[:, block.used_inputs[0]].toarray()
-            return *block.packed(self.dtype, used.shape[1], among_used=True), used, None, None, None
-        csr = (np.ascontiguousarray(a, t) for a, t in ((X.data, self.dtype), (X.indices, np.int32), (X.indptr, np.int64)))
-        return *block.packed(self.dtype, X.shape[1]), None, *csr
-
-
-def _padded(n_outputs, n_features):
-    return np.zeros((n_outputs, -(-n_features // _core.PANEL) * _core.PANEL))
+    def _slice(self, rows):
+        return self.X[rows] if rows.stop - rows.start < self.n_rows else self.X
 
 
 def _check_no_overflow(sums):

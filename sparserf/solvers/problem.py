@@ -1,13 +1,16 @@
 """What the small solvers know of a problem: all but its features and its penalty's form."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Loss, target, weights of mean 1, the penalty's factor, and whether there is an intercept. z = Phi w + b."""
+    """Loss, target, weights of mean 1, the penalty's factor, and whether there is an intercept. z = Phi w + b.
+
+    Of several outputs, the first axis of y and z, losses are added up.
+    """
 
     loss: object
     y: np.ndarray
@@ -16,20 +19,25 @@ class Problem:
     fit_intercept: bool
 
     def mean_loss(self, z):
-        return float(np.mean(self.weight * self.loss.value(z, self.y)))
+        return float(np.mean(self.weight * self.loss.value(z, self.y), axis=-1).sum())
 
     def mean_pair(self, z, c):
         """(1/n) sum s_i (L(z_i) + L*(c L'(z_i))): the losses' part of a duality gap at c times the dual point."""
         u = c * self.loss.derivative(z, self.y)
-        return float(np.mean(self.weight * (self.loss.value(z, self.y) + self.loss.conjugate(u, self.y))))
+        return float(np.mean(self.weight * (self.loss.value(z, self.y) + self.loss.conjugate(u, self.y)), axis=-1).sum())
 
     def dual_point(self, z):
         """-theta = s L'(z) / n: its correlation with a feature is the gradient of the mean loss in that coefficient."""
-        return self.weight * self.loss.derivative(z, self.y) / len(z)
+        return self.weight * self.loss.derivative(z, self.y) / z.shape[-1]
 
     def curvature(self, z):
         """h = s L''(z) / n: the Hessian of the mean loss in w is Phi' diag(h) Phi."""
-        return self.weight * self.loss.curvature(z, self.y) / len(z)
+        return self.weight * self.loss.curvature(z, self.y) / z.shape[-1]
+
+    def best_intercepts(self, f, b):
+        """`best_intercept` of each output."""
+        outputs = (replace(self, y=y) for y in self.y)
+        return np.array([one.best_intercept(f_k, b_k) for one, f_k, b_k in zip(outputs, f, b, strict=True)])
 
     def best_intercept(self, f, b):
         """argmin over b at fixed f = Phi w; 0 without an intercept.

@@ -23,7 +23,21 @@ class RidgeProblem(Problem):
 
     def dual_value(self, z, largest_squares, c):
         """D <= P at c times the dual point, where no w can use more than `largest_squares` = sum of g_j^2 / r_j^2."""
-        return self.mean_loss(z) - self.mean_pair(z, c) - c * c * min(largest_squares / (2 * self.alpha), 1e300)
+        most = min(largest_squares / (2 * max(self.alpha, 1e-300)), 1e300)
+        return self.mean_loss(z) - self.mean_pair(z, c) - c * c * most
+
+    def lower_bound(self, z, squares, s):
+        """On the objective of any s features: sum of the s largest g_j^2 is all that a dual point can lose to w.
+
+        Along c times the dual point the dual is concave in c; golden-section search.
+        """
+        largest, golden = np.sort(squares)[max(0, len(squares) - s) :].sum(), (5**0.5 - 1) / 2
+        value = lambda c: self.dual_value(z, largest, c)  # noqa: E731
+        low, high = 0.0, 1.0
+        for _ in range(40):
+            a, b = high - golden * (high - low), low + golden * (high - low)
+            low, high = (a, high) if value(a) < value(b) else (low, b)
+        return max(value(low), value(high))
 
 
 def solve(problem, phi, p, w, b, f):
@@ -38,7 +52,7 @@ def solve(problem, phi, p, w, b, f):
         new = step(problem, phi, p, v, h, w, b, f)
         if problem.loss.name == "squared" and new is not None:
             return new
-        point = None if new is None else _line_search(problem, p, (w, b, f), new)
+        point = None if new is None else line_search(problem, p, (w, b, f), new)
         if point is None:
             break
         w, b, f = point
@@ -77,7 +91,7 @@ def _dual_step(problem, phi, p, v, h, w, b, f):
     return phi.correlate(u) / (p / problem.alpha), b + e, K @ u
 
 
-def _line_search(problem, p, start, end):
+def line_search(problem, p, start, end):
     """The first of 1, 1/2, 1/4, ... of the step that lowers the objective; None where none does by what counts."""
     (w, b, f), (w_1, b_1, f_1) = start, end
     before = problem.objective(f + b, w, p)

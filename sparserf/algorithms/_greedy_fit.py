@@ -1,0 +1,164 @@
+"""The moves of MFGA on one target: look at all gradients, let the largest in, fit all coefficients again, record."""
+
+import numpy as np
+
+from .._core.search import top_k
+from ..model import FitInfo
+from ..solvers.greedy import Cholesky
+from ..solvers.ridge import RidgeProblem, line_search
+from ._columns import Columns
+from ._targets import in_units, power_of_two
+
+# Gradients below this share of the largest at the start are rounding.
+ROUNDING = 1e-14
+# Newton steps in a round; they end where one promises less than a share of the objective, and the curvature is taken
+# anew where a step shrinks that promise by less than a factor.
+MAX_STEPS = 50
+NEGLIGIBLE = 1e-11
+SLOW = 0.1
+
+
+class GreedyFit:
+    """State and progress of one fit: the selected columns with coefficients w, intercepts b and f = Phi w.
+
+    y is (n_rows,), or (n_outputs, n_rows) for outputs that share a support; w, b and f have an entry an output.
+    """
+
+    def __init__(self, rows, everything, r, loss, y, weight, fit_intercept, *, alpha, best_phase, tol, callback):
+        self._rows, self._everything, self._r = rows, everything, r
+        self._tol, self._callback, self._one_output = tol, callback, y.ndim == 1
+        self._quarter = everything.turned(np.full(len(everything), -np.pi / 2)) if best_phase else None
+        self._scale = 1.0 if loss.is_classifier else power_of_two(y)
+        self._problem = RidgeProblem(loss, np.atleast_2d(y) / self._scale, weight, alpha, fit_intercept)
+        n_outputs = len(self._problem.y)
+        self.A, self._factor = Columns(rows), Cholesky()
+        self.w, self.f = np.zeros((n_outputs, 0)), np.zeros((n_outputs, rows.n_rows))
+        self.b = self._problem.best_intercepts(self.f, np.zeros(n_outputs))
+        self._h = self._problem.curvature(self._z)[0]
+        self._free, self._first, self._g = np.ones(len(everything), bool), None, None
+        self._objective, self._objectives = self._problem.objective(self._z, self.w, alpha), []
+        self.converged, self.at_rest, self.ended_by_callback = True, False, False
+
+    def __len__(self):
+        return len(self.A)
+
+    @property
+    def _z(self):
+        return self.f + self.b[:, None]
+
+    def gradients(self):
+        """Of the mean loss, in the coefficient of each feature of the dictionary; and its norm over the outputs.
+
+        With the best phase, each cosine cos(t) may be any cos(t + d), whose gradient is g cos d - q sin d for the gradients
+        g of cos t and q of sin t; the angle d of largest norm comes third.
+        """
+        if self._g is None:
+            v = self._problem.dual_point(self._z)
+            g = self._rows.correlate(self._everything, v)
+            if self._quarter is None:
+                self._g = g, np.sqrt((g * g).sum(axis=0)), None
+            else:
+                q = np.where(self._everything.is_periodic, self._rows.correlate(self._quarter, v), 0.0)
+                difference, product = ((g - q) * (g + q)).sum(axis=0), -2 * (g * q).sum(axis=0)
+                norm = np.sqrt(((g * g + q * q).sum(axis=0) + np.hypot(difference, product)) / 2)
+                self._g = g, norm, np.arctan2(product, difference) / 2
+        return self._g
+
+    def enter(self, n_select):
+        """Add the n_select features of largest gradient; one that depends on the others is left out, the next one tried."""
+        end = len(self) + n_select
+        while len(self) < end and not self.at_rest:
+            J = self._largest(end - len(self))
+            self.at_rest = len(J) == 0
+            self._free[J] = False
+            self._append(J)
+
+    def _largest(self, n):
+        _, norm, _ = self.gradients()
+        score = np.where(self._free, norm / self._r, 0.0)
+        self._first = score.max(initial=0.0) if self._first is None else self._first
+        out = np.empty(min(n, len(score)), np.intp)
+        return out[: top_k(score, ROUNDING * self._first, out)]
+
+    def _append(self, J):
+        features, k = self._everything.take(J), len(self)
+        if self._quarter is not None:
+            features = features.turned(self.gradients()[2][J])
+        self.A.append(features, J)
+        H = self._hessian()
+        added = self._factor.append(H[:k, k:], H[k:, k:])
+        self.A.keep(np.concatenate([np.arange(k), k + np.flatnonzero(added)]))
+        self.w = np.hstack([self.w, np.zeros((len(self.w), len(self) - k))])
+
+    def _hessian(self):
+        """Of the objective in w, with the intercept at its best."""
+        H, m = self.A.curvature(self._h)
+        if self._problem.fit_intercept and self._h.sum() > 0:
+            H = H - np.outer(m, m / self._h.sum())
+        else:
+            H = H.copy()
+        H.flat[:: len(H) + 1] += self._problem.alpha
+        return H
+
+    def refit(self):
+        """All coefficients at their best: Newton's method, whose matrix stays the same for as long as that serves."""
+        before, is_fresh = np.inf, False
+        for _ in range(MAX_STEPS):
+            (w, b, f), promise = self._newton_step()
+            objective = self._problem.objective(f + b[:, None], w, self._problem.alpha)
+            falls = objective < self._objective
+            if falls:
+                self.w, self.b, self.f, self._objective, self._g = w, b, f, objective, None
+            if self._problem.loss.name == "squared" or not promise > NEGLIGIBLE * objective or (is_fresh and not falls):
+                return
+            is_fresh = not falls or promise > SLOW * before
+            if is_fresh:
+                self._take_curvature()
+            before = promise
+        self.converged = False
+
+    def _take_curvature(self):
+        self._h, self._factor = self._problem.curvature(self._z)[0], Cholesky()
+        H = self._hessian()
+        self._factor.append(H[:0], H, all_of_them=True)
+
+    def _newton_step(self):
+        """((w, b, f) after the step, what the quadratic model promises of it)."""
+        problem, total = self._problem, self._h.sum()
+        v, (_, m) = problem.dual_point(self._z), self.A.curvature(self._h)
+        g, g_b = self.A.correlate(v) + problem.alpha * self.w, v.sum(axis=1)
+        free = problem.fit_intercept and total > 0
+        shift, slope = (-g_b / total, -m / total) if free else (np.zeros(len(g_b)), np.zeros(len(m)))
+        d = -self._factor.solve((g + np.outer(shift, m)).T).T
+        e = shift + d @ slope
+        end = self.w + d, self.b + e, self.f + self.A.apply(d)
+        if problem.loss.name != "squared":
+            end = line_search(problem, problem.alpha, (self.w, self.b, self.f), end) or (self.w, self.b, self.f)
+        return end, -0.5 * float((g * d).sum() + (g_b * e).sum())
+
+    def record(self):
+        """End a round: note the objective, tell the callback; returns whether to stop."""
+        before = self._objectives[-1] if self._objectives else np.inf
+        self._objectives.append(in_units(self._objective, self._scale))
+        self.ended_by_callback = self._callback is not None and bool(self._callback(self.info()))
+        slow = self._tol is not None and before - self._objectives[-1] <= self._tol * self._objectives[-1]
+        return slow or self.at_rest or self.ended_by_callback
+
+    def info(self):
+        norms = self.gradients()[1]
+        gap = self._objective - self._problem.lower_bound(self._z, norms**2, len(self))
+        return FitInfo(
+            n_iter=len(self._objectives),
+            converged=self.converged,
+            objective=tuple(self._objectives),
+            dual_gap=in_units(max(0.0, gap), self._scale),
+            n_drawn=len(self._everything),
+            n_nonzero=len(self),
+            alpha=self._problem.alpha,
+        )
+
+    def solution(self):
+        """(index, features, w, b) of the terms, by ascending index, in the units of y."""
+        order = np.argsort(self.A.index)
+        w, b = self._scale * self.w[:, order], self._scale * self.b
+        return self.A.index[order], self.A.features.take(order), *((w[0], b[0]) if self._one_output else (w, b))

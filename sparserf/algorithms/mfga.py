@@ -1,0 +1,261 @@
+"""Multi Feature Greedy Approximation (Shahrampour & Tarokh 2018): features of several kernels, the largest gradient first."""
+
+import warnings
+
+import numpy as np
+
+from .._checks import check_callable, check_flag, check_integer, check_real, check_vector
+from .._threads import single_threaded_blas
+from ..features import FeatureSet, Linear, Taylor, make_dictionary
+from ..model import ConvergenceWarning
+from ._greedy_fit import GreedyFit
+from ._targets import model_of, read
+
+# Inputs up to which all products of two of them are candidates by default.
+MOST_INPUTS = 2000
+# A feature whose variance is below this share of its mean square is a constant.
+CONSTANT = 1e-10
+
+
+def algorithm_1(fits, n_nonzero_coefs, n_select):
+    """Algorithm 1 of the paper, on each target; yields after each round."""
+    going = fits
+    while going:  #  for t in [M]
+        for fit in going:
+            fit.enter(min(n_select, n_nonzero_coefs - len(fit)))  #  J = argmax_j |grad R(theta)_j|;  I = I + {J}
+            fit.refit()  #                                           theta = argmin R over supp(theta) in I
+        going = [fit for fit in going if not fit.record() and len(fit) < n_nonzero_coefs]
+        yield
+
+
+def mfga(
+    X, y, *, n_nonzero_coefs, features=None, nu=None, gamma=None, n_components=10_000, loss="squared", alpha=1e-3,
+    n_select=1, normalize=False, best_phase=False, fit_intercept=True, sample_weight=None, tol=None, rng=None, workers=1,
+    callback=None,
+):  # fmt: skip
+    r"""Multi Feature Greedy Approximation: the best few of the features of one or several kernels, one after the other.
+
+    Each round adds the features in whose coefficients the objective falls fastest, and fits all coefficients again:
+
+    .. math:: \min \frac1n \sum_i s_i L(b + \sum_j \theta_j \sqrt{\nu_{p(j)}} \phi_j(x_i), y_i) + \frac\alpha2 \sum_j \theta_j^2
+
+    over the coefficients of the features chosen so far and the intercept b, with L as in `sparse_rf`, sample weights s
+    of mean 1, and p(j) the map that feature j is from.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+        float32 stays float32; all else becomes float64. Never modified. Scale its columns first.
+    y : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets with one shared support
+        With a classification loss the labels, any two, or more for one-vs-rest: n_nonzero_coefs terms for each class.
+    n_nonzero_coefs : int
+        M, terms of the model, at most the number of features. See `mfga_path` for all numbers up to it.
+    features : map, sequence of maps, str, FeatureSet or None, default None
+        The candidates, as in `sparse_rf`. None: ``(Taylor(2, gamma), Linear())``, the paper's; of degree 1 for more than
+        2,000 inputs.
+    nu : sequence of float or None, default None
+        A positive weight for each map; they are scaled to sum to 1. None: all the same.
+    gamma : float, "knn" or None, default None
+        Inverse width of the default features, or of the kernel that `features` names. None: by the rule "knn" of
+        `Fourier`, the paper's, for the default features.
+    n_components : int, default 10_000
+        Features to draw from the maps that are random, in equal shares.
+    loss : {"squared", "squared_hinge", "logistic"}, default "squared"
+    alpha : float, default 1e-3
+        Ridge penalty, >= 0.
+    n_select : int, default 1
+        Features added in a round. Some tens are as many times as fast, and a little less sparse.
+    normalize : bool, default False
+        Compare gradients divided by the norms of their features (around their mean, with an intercept): orthogonal
+        matching pursuit as it is usually written. False compares them as they are, as the paper does.
+    best_phase : bool, default False
+        Give each cosine that enters the phase with the largest gradient, which is a closed form, in place of the one
+        that was drawn.
+    fit_intercept : bool, default True
+        The intercept is not penalised. The paper has none.
+    sample_weight : array of shape (n_samples,) or None, default None
+    tol : float or None, default None
+        End before n_nonzero_coefs where a round lowers the objective by less than tol times its value.
+    rng : None, int or numpy.random.Generator, default None
+        Seed of the draws, and of the rows that gamma is read from.
+    workers : int, default 1
+        Threads; -1 for all cores. The result is the same, bit for bit, for any number.
+    callback : callable or None, default None
+        Called after each round with the `FitInfo` so far; returning True ends the fit.
+
+    Returns
+    -------
+    SparseModel
+        Of fewer terms where no other feature has a gradient, or is independent of those that are in.
+        `info.dual_gap` bounds the distance to the best of *all* models of as many terms, out of reach in general.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `sparse_rf`; n_nonzero_coefs above the number of features; nu that does not fit the maps, or is not positive.
+
+    Warns
+    -----
+    ConvergenceWarning
+        A classification loss was not at its minimum on the support when Newton's method ended.
+
+    See Also
+    --------
+    mfga_path : The models after every round.
+
+    Notes
+    -----
+    The gradients of all monomials of degree 1 or 2 come from one product X'diag(.)X of O(n d^2), or of the entries of
+    CSR rows with each other; those of other features are O(n d) each. With k terms so far and n_select = p, a round
+    takes O(n k p) for the Gram matrix and O(k^2 p) for its Cholesky factor, which grows by blocks. Memory, beyond X:
+    O(n + k^2), the list of candidates, and blocks of some megabytes a worker.
+
+    After t rounds the objective is within (F_0 - F(u)) exp(-t mu / (beta |u|_0)) of that of any u with |u|_0 terms, for
+    an objective that is mu-strongly convex and beta-smooth in each coefficient (Theorem 3 of the paper).
+
+    References
+    ----------
+    S. Shahrampour, V. Tarokh, Learning Bounds for Greedy Approximation with Explicit Feature Maps from Multiple
+    Kernels, NeurIPS 2018. Algorithm 1. Several features a round: J. Wang, S. Kwon, B. Shim, Generalized Orthogonal
+    Matching Pursuit, 2012.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 10))
+    >>> y = X[:, 0] * X[:, 1] + X[:, 2]
+    >>> model = srf.mfga(X, y, n_nonzero_coefs=20, rng=0)
+    >>> len(model.features), bool(np.mean((model.predict(X) - y) ** 2) < 0.2 * y.var())
+    (20, True)
+    """
+    fits, rounds, loss, classes = _begin(
+        X, y, n_nonzero_coefs, features, nu, gamma, n_components, loss, alpha, n_select, normalize, best_phase, fit_intercept,
+        sample_weight, tol, rng, workers, callback)  # fmt: skip
+    for _ in rounds:
+        pass
+    return _model(fits, loss, classes)
+
+
+def mfga_path(
+    X, y, *, n_nonzero_coefs, features=None, nu=None, gamma=None, n_components=10_000, loss="squared", alpha=1e-3,
+    n_select=1, normalize=False, best_phase=False, fit_intercept=True, sample_weight=None, tol=None, rng=None, workers=1,
+    callback=None,
+):  # fmt: skip
+    """Models of `mfga` after every round, from one run: n_select, 2 n_select, ... terms.
+
+    Parameters
+    ----------
+    X, y, n_nonzero_coefs, features, nu, gamma, n_components, loss, alpha, n_select, normalize, best_phase
+        As in `mfga`.
+    fit_intercept, sample_weight, tol, rng, workers, callback
+        As in `mfga`.
+
+    Returns
+    -------
+    list of SparseModel
+        The last is that of `mfga`. Choose by the error on rows that were held out.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `mfga`.
+
+    Warns
+    -----
+    ConvergenceWarning
+        As `mfga`, for each model.
+
+    Notes
+    -----
+    Time as `mfga`. Memory, beyond it: the models, O(d) a term each, or O(1) for monomials.
+
+    References
+    ----------
+    As `mfga`.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> X = np.random.default_rng(0).normal(size=(400, 5))
+    >>> y = X[:, 0] * X[:, 1] + X[:, 2]
+    >>> models = srf.mfga_path(X[:300], y[:300], n_nonzero_coefs=15, rng=0)
+    >>> errors = [np.mean((model.predict(X[300:]) - y[300:]) ** 2) for model in models]
+    >>> len(errors), bool(errors[-1] < errors[0])
+    (15, True)
+    """
+    fits, rounds, loss, classes = _begin(
+        X, y, n_nonzero_coefs, features, nu, gamma, n_components, loss, alpha, n_select, normalize, best_phase, fit_intercept,
+        sample_weight, tol, rng, workers, callback)  # fmt: skip
+    return [_model(fits, loss, classes) for _ in rounds]
+
+
+def _begin(X, y, n_nonzero_coefs, features, nu, gamma, n_components, loss, alpha, n_select, normalize, best_phase,
+           fit_intercept, sample_weight, tol, rng, workers, callback):  # fmt: skip
+    """(a fit of each target, their rounds still to come, loss, classes)."""
+    rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers, several_outputs=True)
+    options = {
+        "alpha": check_real("alpha", alpha, 0),
+        "best_phase": check_flag("best_phase", best_phase),
+        "tol": None if tol is None else check_real("tol", tol, 0),
+        "callback": check_callable("callback", callback),
+    }
+    normalize, fit_intercept = check_flag("normalize", normalize), check_flag("fit_intercept", fit_intercept)
+    if normalize and best_phase:
+        raise ValueError("normalize must be False where best_phase is True: the norm of a feature changes with its phase")
+    n_nonzero_coefs, n_select = (
+        check_integer(name, value, 1) for name, value in (("n_nonzero_coefs", n_nonzero_coefs), ("n_select", n_select))
+    )
+    everything = _candidates(features, rows.X, nu, gamma, n_components, rng)
+    if n_nonzero_coefs > len(everything):
+        raise ValueError(f"n_nonzero_coefs must be at most {len(everything)}, the number of features, got {n_nonzero_coefs}")
+    with single_threaded_blas(), rows:
+        r = _norms(rows, everything, weight, fit_intercept) if normalize else np.ones(len(everything))
+        fits = [GreedyFit(rows, everything, r, loss, target, weight, fit_intercept, **options) for target in targets]
+    return fits, _rounds(rows, fits, n_nonzero_coefs, n_select), loss, classes
+
+
+def _rounds(rows, fits, n_nonzero_coefs, n_select):
+    with single_threaded_blas(), rows:
+        yield from algorithm_1(fits, n_nonzero_coefs, n_select)
+
+
+def _candidates(features, X, nu, gamma, n_components, rng):
+    """The whole dictionary, each map times the root of its weight."""
+    if features is None:
+        degree = 2 if X.shape[1] <= MOST_INPUTS else 1
+        features, gamma = (Taylor(degree, "knn" if gamma is None else gamma), Linear()), None
+    if isinstance(features, FeatureSet):
+        if nu is not None:
+            raise ValueError("nu must be None where features is a FeatureSet")
+        n_components = max(len(features), 1)
+    n_components = check_integer("n_components", n_components, 1)
+    dictionary = make_dictionary(features, X, n_components=n_components, batch_size=n_components, gamma=gamma, rng=rng,
+                                 scales=lambda n_maps: _scales(nu, n_maps))  # fmt: skip
+    return dictionary.batch(0)
+
+
+def _scales(nu, n_maps):
+    nu = np.ones(n_maps) if nu is None else check_vector("nu", nu)
+    if len(nu) != n_maps or nu.min() <= 0:
+        raise ValueError(f"nu must hold a positive number for each of the {n_maps} maps, got {nu.tolist()}")
+    return tuple(np.sqrt(nu / nu.max() / (nu / nu.max()).sum()).tolist())
+
+
+def _norms(rows, everything, weight, fit_intercept):
+    """Root mean square of each feature, around its mean where there is an intercept; infinite for a constant."""
+    square = rows.correlate_squares(everything, weight / rows.n_rows)
+    mean = rows.correlate(everything, weight / rows.n_rows) if fit_intercept else 0.0
+    variance = square - mean * mean
+    return np.sqrt(np.where(variance > CONSTANT * square, variance, np.inf))
+
+
+def _model(fits, loss, classes):
+    model = model_of(fits, loss, classes)
+    if not model.info.converged:
+        warnings.warn(
+            f"n_nonzero_coefs={model.info.n_nonzero}: Newton's method ended before the minimum on the support; raise alpha",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return model

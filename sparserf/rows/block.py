@@ -1,0 +1,136 @@
+"""The questions asked of one block of features over a slice of rows, dense or CSR: which way is the cheapest.
+
+Most features are made tile by tile. What is a sum of monomials of degree 1 or 2 needs none: with u the inputs of the
+features, U'v and U'diag(v)U hold the correlations of all of them, and U c their sum.
+"""
+
+import numpy as np
+
+from .._checks import is_sparse
+from .._core import features as _core
+from .._core.moments import second_moments
+
+# Multiplications of a matrix product that take as long as one feature value in a tile.
+PRODUCT_SPEED = 16
+# Numbers in a slice of rows that a matrix product runs through in cache.
+SLICE = 2**18
+
+
+@np.errstate(over="ignore", under="ignore", invalid="ignore")
+def correlate(block, X, v, squared):
+    """(Phi' v')', or (Phi * Phi)' v' where squared: float64 of shape (n_outputs, len(block)) for v (n_outputs, n_rows)."""
+    U = _inputs(block, X)
+    if _by_moments(block, X):
+        return _coefficients(block, squared) * _moments(block, U, v, squared)
+    out = padded(len(v), len(block))
+    _core.correlate(*_arguments(block, U), v, out, squared)
+    return out[:, : len(block)]
+
+
+@np.errstate(over="ignore", under="ignore", invalid="ignore")
+def apply(block, X, c, out):
+    """out += (Phi c')' for c (n_outputs, len(block)) and out (n_outputs, n_rows)."""
+    U = _inputs(block, X)
+    if is_sparse(X) and _is_linear(block):
+        z = np.zeros((len(c), U.shape[1]))
+        np.add.at(z.T, block.inputs[:, 0], (c * _coefficients(block, False)).T)
+        out += (U @ z.T).T
+        return
+    coef = padded(len(c), len(block))
+    coef[:, : len(block)] = c
+    _core.apply(*_arguments(block, U), coef, out)
+
+
+@np.errstate(over="ignore", under="ignore", invalid="ignore")
+def transform(block, X, out):
+    """out = Phi, out (n_rows, len(block)) with its last axis contiguous."""
+    _core.transform(*_arguments(block, _inputs(block, X)), out)
+
+
+def work(block, X):
+    """Feature values that cost as much, a row, as `correlate` does."""
+    width = X.shape[1] + 1
+    return width**block.order // PRODUCT_SPEED + width if _by_moments(block, X) else len(block)
+
+
+def fewest_rows(block, X):
+    """Rows of a slice that are worth the sum of a matrix of second moments."""
+    width = X.shape[1] + 1
+    return max(width, min(16 * width, SLICE // width)) if _by_moments(block, X) and block.order == 2 else 0
+
+
+def padded(n_outputs, n_features):
+    return np.zeros((n_outputs, -(-n_features // _core.PANEL) * _core.PANEL))
+
+
+def _is_linear(block):
+    return (
+        block.inputs is not None and block.order == 1 and block.activation in ("identity", "product") and not block.offset.any()
+    )
+
+
+def _by_moments(block, X):
+    """Whether the moments of the inputs cost less than the features."""
+    if not (_is_linear(block) or (block.is_product and block.order == 2)):
+        return False
+    return (is_sparse(X) and block.order == 1) or len(block) * PRODUCT_SPEED >= (X.shape[1] + 1) ** block.order
+
+
+def _coefficients(block, squared):
+    c = block.scale * block.weights[:, 0]
+    return c * c if squared else c
+
+
+def _moments(block, U, v, squared):
+    """sum_i v_i u_ia, or sum_i v_i u_ia u_ib, at the inputs of each feature; with the squares of u where squared."""
+    if squared:
+        U = U.power(2) if is_sparse(U) else U * U
+    if block.order == 1:
+        return (U.T @ v.T).T[:, block.inputs[:, 0]]
+    first, second = np.sort(block.inputs, axis=1).T
+    return np.array([_second_moments(U, each)[first, second] for each in v])
+
+
+def _second_moments(U, v):
+    """U' diag(v) U, of a CSR matrix the upper triangle."""
+    if not is_sparse(U):
+        return (U * v[:, None].astype(U.dtype)).T @ U
+    total = np.zeros((U.shape[1], U.shape[1]))
+    second_moments(*_csr(U), np.ascontiguousarray(v), total)
+    return total
+
+
+def _inputs(block, X):
+    """The rows that a block sees: X itself, or of products u = exp(-gamma |x|^2 / order) (1, sqrt(2 gamma) x)."""
+    if not block.is_product:
+        return X
+    row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)) if is_sparse(X) else None
+    if row is None:
+        squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    else:
+        squares = np.bincount(row, X.data * X.data.astype(np.float64), X.shape[0])
+    envelope = np.exp(-block.gamma / block.order * squares)
+    factor = np.minimum(np.sqrt(2 * block.gamma) * envelope, np.finfo(X.dtype).max).astype(X.dtype)
+    if row is None:
+        U = np.empty((X.shape[0], X.shape[1] + 1), X.dtype)
+        U[:, 0] = envelope
+        np.multiply(X, factor[:, None], out=U[:, 1:])
+        return U
+    first = X.indptr[:-1]  # where each row begins
+    data = np.insert(X.data * factor[row], first, envelope)
+    indices = np.insert(X.indices + 1, first, 0)
+    return type(X)((data, indices, X.indptr + np.arange(X.shape[0] + 1)), shape=(X.shape[0], X.shape[1] + 1))
+
+
+def _arguments(block, X):
+    """What the kernels take: the features of a block, and the rows."""
+    if not is_sparse(X):
+        return *block.packed(X.dtype, X.shape[1]), np.ascontiguousarray(X), None, None, None
+    if block.inputs is not None:  # gather from the inputs that occur in the weights, dense for this slice of rows
+        used = X[:, block.used_inputs[0]].toarray()
+        return *block.packed(X.dtype, used.shape[1], among_used=True), used, None, None, None
+    return *block.packed(X.dtype, X.shape[1]), None, *_csr(X)
+
+
+def _csr(X):
+    return (np.ascontiguousarray(a, t) for a, t in ((X.data, X.dtype), (X.indices, np.int32), (X.indptr, np.int64)))

@@ -1,0 +1,52 @@
+"""A Cholesky factor that grows by blocks, as greedy methods need it."""
+
+import numpy as np
+
+# A pivot below this share of its diagonal is rounding: the column depends on those before it.
+DEPENDENT = 1e-12
+
+
+class Cholesky:
+    """L L' = H for a matrix H to which columns are added; O(k^2 p + k p^2) for p columns beside k."""
+
+    def __init__(self):
+        self._L = np.zeros((0, 0))
+
+    def __len__(self):
+        return len(self._L)
+
+    def append(self, cross, corner, all_of_them=False):
+        """Add columns of H, `cross` their part beside what is there (k, p), `corner` among themselves (p, p).
+
+        Those that depend on what is there, or on a new one before them, are left out; or, where `all_of_them`, get
+        their diagonal for a pivot. Returns a mask of those that were added.
+        """
+        from scipy.linalg import solve_triangular
+
+        Y = solve_triangular(self._L, cross, lower=True, check_finite=False) if len(self) else cross
+        C, added = _factor(corner - Y.T @ Y, corner.diagonal(), all_of_them)
+        zeros = np.zeros((len(self), len(C)))
+        self._L = np.block([[self._L, zeros], [Y.T[added], C]])
+        return added
+
+    def solve(self, b):
+        """H^-1 b for b of shape (k,) or (k, n)."""
+        from scipy.linalg import cho_solve
+
+        return cho_solve((self._L, True), b, check_finite=False)
+
+
+def _factor(S, diagonal, all_of_them):
+    """(C, added): C C' = S[added, added], lower triangular."""
+    p = len(S)
+    C, added = np.zeros((p, p)), np.zeros(p, bool)
+    for j in range(p):
+        column = S[:, j] - C @ C[j]
+        pivot = column[j]
+        if not pivot > DEPENDENT * diagonal[j]:
+            if not all_of_them:
+                continue
+            pivot, column = max(diagonal[j], 1e-300), np.zeros(p)
+            column[j] = pivot
+        C[:, j], added[j] = column / np.sqrt(pivot), True
+    return C[np.ix_(added, added)], added
