@@ -56,7 +56,7 @@ class GreedyFit:
             v = self._problem.dual_point(self._z)
             g = self._rows.correlate(self._everything, v)
             if self._quarter is None:
-                self._g = g, np.sqrt((g * g).sum(axis=0)), None
+                self._g = g, np.hypot.reduce(np.abs(g), axis=0), None
             else:
                 q = np.where(self._everything.is_periodic, self._rows.correlate(self._quarter, v), 0.0)
                 difference, product = ((g - q) * (g + q)).sum(axis=0), -2 * (g * q).sum(axis=0)
@@ -126,7 +126,9 @@ class GreedyFit:
         """((w, b, f) after the step, what the quadratic model promises of it)."""
         problem, total = self._problem, self._h.sum()
         v, (_, m) = problem.dual_point(self._z), self.A.curvature(self._h)
-        g, g_b = self.A.correlate(v) + problem.alpha * self.w, v.sum(axis=1)
+        known = self._g is not None and self._quarter is None
+        g = self._g[0][:, self.A.index] if known else self.A.correlate(v)
+        g, g_b = g + problem.alpha * self.w, v.sum(axis=1)
         free = problem.fit_intercept and total > 0
         shift, slope = (-g_b / total, -m / total) if free else (np.zeros(len(g_b)), np.zeros(len(m)))
         d = -self._factor.solve((g + np.outer(shift, m)).T).T
@@ -145,8 +147,9 @@ class GreedyFit:
         return slow or self.at_rest or self.ended_by_callback
 
     def info(self):
-        norms = self.gradients()[1]
-        gap = self._objective - self._problem.lower_bound(self._z, norms**2, len(self))
+        with np.errstate(over="ignore"):  # infinite where the bound says nothing
+            squares = self.gradients()[1] ** 2
+        gap = self._objective - self._problem.lower_bound(self._z, squares, len(self))
         return FitInfo(
             n_iter=len(self._objectives),
             converged=self.converged,

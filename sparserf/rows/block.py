@@ -8,7 +8,7 @@ import numpy as np
 
 from .._checks import is_sparse
 from .._core import features as _core
-from .._core.moments import second_moments
+from .._core.moments import enveloped, second_moments
 
 # Multiplications of a matrix product that take as long as one feature value in a tile.
 PRODUCT_SPEED = 16
@@ -87,39 +87,33 @@ def _moments(block, U, v, squared):
         U = U.power(2) if is_sparse(U) else U * U
     if block.order == 1:
         return (U.T @ v.T).T[:, block.inputs[:, 0]]
-    first, second = np.sort(block.inputs, axis=1).T
+    first, second = block.inputs.T
     return np.array([_second_moments(U, each)[first, second] for each in v])
 
 
 def _second_moments(U, v):
-    """U' diag(v) U, of a CSR matrix the upper triangle."""
+    """U' diag(v) U."""
     if not is_sparse(U):
         return (U * v[:, None].astype(U.dtype)).T @ U
     total = np.zeros((U.shape[1], U.shape[1]))
     second_moments(*_csr(U), np.ascontiguousarray(v), total)
-    return total
+    return total + np.triu(total, 1).T
 
 
 def _inputs(block, X):
     """The rows that a block sees: X itself, or of products u = exp(-gamma |x|^2 / order) (1, sqrt(2 gamma) x)."""
     if not block.is_product:
         return X
-    row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)) if is_sparse(X) else None
-    if row is None:
-        squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    else:
-        squares = np.bincount(row, X.data * X.data.astype(np.float64), X.shape[0])
-    envelope = np.exp(-block.gamma / block.order * squares)
-    factor = np.minimum(np.sqrt(2 * block.gamma) * envelope, np.finfo(X.dtype).max).astype(X.dtype)
-    if row is None:
-        U = np.empty((X.shape[0], X.shape[1] + 1), X.dtype)
-        U[:, 0] = envelope
-        np.multiply(X, factor[:, None], out=U[:, 1:])
+    rate, factor, shape = block.gamma / block.order, np.sqrt(2 * block.gamma), (X.shape[0], X.shape[1] + 1)
+    if not is_sparse(X):
+        U = np.empty(shape, X.dtype)
+        enveloped(np.ascontiguousarray(X), rate, factor, U)
         return U
-    first = X.indptr[:-1]  # where each row begins
-    data = np.insert(X.data * factor[row], first, envelope)
-    indices = np.insert(X.indices + 1, first, 0)
-    return type(X)((data, indices, X.indptr + np.arange(X.shape[0] + 1)), shape=(X.shape[0], X.shape[1] + 1))
+    row, first = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indptr[:-1]  # where each row begins
+    envelope = np.exp(-rate * np.bincount(row, X.data * X.data.astype(np.float64), X.shape[0]))
+    scale = np.minimum(factor * envelope, np.finfo(X.dtype).max).astype(X.dtype)
+    data, indices = np.insert(X.data * scale[row], first, envelope), np.insert(X.indices + 1, first, 0)
+    return type(X)((data, indices, X.indptr + np.arange(X.shape[0] + 1)), shape=shape)
 
 
 def _arguments(block, X):

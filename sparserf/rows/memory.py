@@ -9,6 +9,8 @@ from . import block as _block
 # out. Fewer than two blocks' worth stay on the calling thread; the number of blocks divides evenly among few workers.
 BLOCK_ELEMENTS = 2**19
 BLOCKS_MULTIPLE = 4
+# Columns that are correlated with the others one by one, where more would be multiplied as a matrix.
+FEW = 4
 # Rows of a block of the kernel matrix.
 KERNEL_ROWS = 256
 
@@ -73,6 +75,8 @@ class Memory:
 
         Rows of weight zero cost nothing. Memory: a block of at most max(2**19, 4 * len(right)**2) elements a worker.
         """
+        if len(right) <= FEW < len(left):
+            return self.correlate(left, weights * self.transform(right).T).T
         total = np.zeros((len(left), len(right)))
 
         @np.errstate(over="ignore", invalid="ignore")

@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 import cases_harfe  # noqa: F401
+import cases_mfga  # noqa: F401
 import cases_sparse_rf  # noqa: F401
 from case import CASES
 
