@@ -40,6 +40,13 @@ def test_the_public_names():
     ]  # fmt: skip
 
 
+def test_the_names_of_the_baselines():
+    names = ["KernelModel", "boosting", "eerf", "kernel_ridge", "kernel_svm", "lkrf", "rks", "srfe"]
+    assert sorted(srf.baselines.__all__) == names
+    for name in names[1:]:  # KernelModel is made by two of them
+        assert ">>>" in getattr(srf.baselines, name).__doc__, name
+
+
 def test_import_loads_numpy_and_little_else(tmp_path):
     code = (
         "import sys, numpy; before = set(sys.modules); import sparserf; "

@@ -40,7 +40,7 @@ def distance_scale(X, rule, metric, rng):
     else:
         rows = rows / largest
     with np.errstate(over="ignore"):
-        distance = np.minimum(_pairwise(rows, metric) * largest, 1e300)
+        distance = np.minimum(distances(rows, rows, metric) * largest, 1e300)
     if rule == "knn":
         neighbour = min(NEIGHBOURS, len(sample) - 1)
         each = np.partition(distance, neighbour, axis=1)[:, neighbour]  # the 0th is the row itself
@@ -52,23 +52,28 @@ def distance_scale(X, rule, metric, rng):
     return float(each.mean() if rule == "knn" else np.median(each))
 
 
-def _pairwise(rows, metric):
+def distances(rows, others, metric):
+    """Distances of rows to others, "euclidean" or "cityblock": float64; both dense, or both CSR of float64."""
     if not is_sparse(rows):
         from scipy.spatial.distance import cdist
 
-        return cdist(rows, rows, metric)
+        return cdist(rows, others, metric)
     if metric == "euclidean":
-        square = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
-        product = (rows @ rows.T).toarray()
-        total = square[:, None] + square
-        gap = total - 2 * product
+        total = _squares(rows)[:, None] + _squares(others)
+        gap = total - 2 * (rows @ others.T).toarray()
         return np.sqrt(np.where(gap > 1e-14 * total, gap, 0.0))  # equal rows differ by rounding
-    return np.array([_cityblock(rows, i) for i in range(rows.shape[0])])
+    distance = np.empty((rows.shape[0], others.shape[0]))
+    for i in range(rows.shape[0]):
+        distance[i] = _cityblock(others, rows[[i]].toarray().ravel())
+    return distance
 
 
-def _cityblock(rows, i):
-    """L1 distances from row i of a CSR matrix: |a - b| = |a| + |b| - 2 min(|a|, |b|) where the signs agree."""
-    a = rows[[i]].toarray().ravel()
+def _squares(rows):
+    return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+
+
+def _cityblock(rows, a):
+    """L1 distances of a to the rows of a CSR matrix: |a - b| = |a| + |b| - 2 min(|a|, |b|) where the signs agree."""
     size = np.abs(rows.data)
     shared = np.where(rows.data * a[rows.indices] > 0, np.minimum(size, np.abs(a[rows.indices])), 0.0)
     total = np.concatenate([[0.0], np.cumsum(size - 2 * shared)])

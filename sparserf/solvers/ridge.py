@@ -73,13 +73,24 @@ def _primal_step(problem, phi, p, v, h, w, b, f):
 
 
 def _dual_step(problem, phi, p, v, h, w, b, f):
+    K = phi.kernel()
+    solved = solve_dual(problem, K, v, h, f)
+    if solved is None:
+        return None
+    u, e = solved
+    return phi.correlate(u) / (p / problem.alpha), b + e, K @ u
+
+
+def solve_dual(problem, K, v, h, f):
     """w = R^-2 Phi' u with u = root q, root = sqrt(h):  (alpha I + root K root) q = root (f - e) - v / root,  sum u = 0.
 
-    R^2 = P / alpha and K = Phi R^-2 Phi', so that Phi w = K u.
+    R^2 = P / alpha and K = Phi R^-2 Phi', so that Phi w = K u. Returns u and the step e of the intercept; None where no
+    number solves it.
     """
     h = np.maximum(h, 1e-9 * np.abs(v))  # where the logistic loss is straight
-    K, root = phi.kernel(), np.sqrt(h)
-    M = root[:, None] * K * root
+    root = np.sqrt(h)
+    M = root[:, None] * K
+    M *= root
     M.flat[:: len(M) + 1] += problem.alpha
     rhs = root * f - np.divide(v, root, out=np.zeros_like(v), where=root > 0)
     solved = solve_positive(M, np.column_stack([rhs, root]))
@@ -87,8 +98,7 @@ def _dual_step(problem, phi, p, v, h, w, b, f):
         return None
     q, q_1 = solved.T
     e = (root @ q) / (root @ q_1) if problem.fit_intercept and root @ q_1 > 0 else 0.0
-    u = root * (q - e * q_1)
-    return phi.correlate(u) / (p / problem.alpha), b + e, K @ u
+    return root * (q - e * q_1), e
 
 
 def line_search(problem, p, start, end):

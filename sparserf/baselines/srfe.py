@@ -1,17 +1,17 @@
-"""What the papers compare with, thin, on the same parts."""
+"""Sparse Random Feature Expansion (Hashemi et al. 2021): what HARFE compares with."""
 
 import warnings
 
 import numpy as np
 
-from ._checks import check_flag, check_integer, check_real
-from ._threads import single_threaded_blas
-from .algorithms._l1_fit import L1Fit
-from .algorithms._targets import model_of, read
-from .algorithms.harfe import draw
-from .algorithms.sparse_rf import exact_descent
-from .features import make_dictionary
-from .model import ConvergenceWarning
+from .._checks import check_flag, check_integer, check_real
+from .._threads import single_threaded_blas
+from ..algorithms._l1_fit import L1Fit
+from ..algorithms._targets import model_of, read
+from ..algorithms.harfe import draw
+from ..algorithms.sparse_rf import exact_descent
+from ..features import make_dictionary
+from ..model import ConvergenceWarning
 
 
 def srfe(

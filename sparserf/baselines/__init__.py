@@ -1,0 +1,8 @@
+"""What the papers compare with, thin, on the same parts."""
+
+from .boosting import boosting
+from .kernel_machines import KernelModel, kernel_ridge, kernel_svm
+from .random_features import eerf, lkrf, rks
+from .srfe import srfe
+
+__all__ = ["KernelModel", "boosting", "eerf", "kernel_ridge", "kernel_svm", "lkrf", "rks", "srfe"]

@@ -1,0 +1,297 @@
+"""The kernel machines that random features approximate: kernel ridge regression, and a support vector machine."""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._checks import check_flag, check_integer, check_real
+from .._threads import check_workers, single_threaded_blas
+from ..algorithms._targets import in_units, power_of_two, read
+from ..model import ConvergenceWarning
+from ..rows import as_rows
+from ..solvers import ridge
+from .kernels import Kernel
+
+# Arrays as large as the kernel matrix that a fit may hold at once.
+MATRICES = 4
+
+
+@dataclass(frozen=True, eq=False)
+class KernelModel:
+    """f(x) = intercept + sum_i coef_i k(x, rows_i). Made by `kernel_ridge` and `kernel_svm`; immutable.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        With `name`, and `gamma` or `radius`.
+    rows : array or CSR matrix of shape (n_support, n_features)
+        The training rows with a coefficient that is not zero.
+    support : int64 ndarray of shape (n_support,)
+        Their indices, ascending.
+    coef : ndarray of shape (n_support,), or (n_classes, n_support) for more than two classes
+    intercept : float, or ndarray of shape (n_classes,)
+    loss : {"squared", "squared_hinge"}
+    classes : None, or ndarray of shape (n_classes,)
+    norm : float, or ndarray of shape (n_classes,)
+        Of f - intercept in the kernel's Hilbert space, sqrt(a'Ka).
+    objective, dual_gap : float
+        At the end, and a bound on its distance to the optimum. One-vs-rest: sums.
+    """
+
+    kernel: Kernel
+    rows: object
+    support: np.ndarray
+    coef: np.ndarray
+    intercept: float | np.ndarray
+    loss: str
+    classes: np.ndarray | None
+    norm: float | np.ndarray
+    objective: float
+    dual_gap: float
+
+    def __post_init__(self):
+        for array in (self.support, self.coef, self.intercept, self.norm, self.classes):
+            if isinstance(array, np.ndarray):
+                array.flags.writeable = False
+
+    def decision_function(self, X, workers=1):
+        """f(x): shape (n_samples,), or (n_samples, n_classes) for more than two classes.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        workers : int, default 1
+            Threads; -1 for all cores. The result does not depend on it.
+
+        Returns
+        -------
+        ndarray
+            float32 for float32 X, float64 for all else. Time O(n_samples * n_support * n_features); memory O(n_support)
+            and blocks of some megabytes a worker.
+        """
+        X = as_rows(X, workers, n_features=self.rows.shape[1]).X
+        f = np.zeros((X.shape[0], *self.coef.shape[:-1]))
+        with single_threaded_blas():
+            for part, product in self.kernel.blocks(X, self.rows, check_workers(workers), lambda K: K @ self.coef.T):
+                f[part] = product
+        with np.errstate(over="ignore"):  # beyond float32: infinite
+            return (f + self.intercept).astype(X.dtype, copy=False)
+
+    def predict(self, X, workers=1):
+        """Regression values, or class labels. Parameters as in `decision_function`."""
+        f = self.decision_function(X, workers)
+        if self.classes is None:
+            return f
+        return self.classes[(f > 0).astype(np.intp) if f.ndim == 1 else f.argmax(axis=1)]
+
+
+def kernel_ridge(
+    X, y, *, kernel="gaussian", gamma=None, alpha=1e-3, fit_intercept=True, sample_weight=None, max_rows=20_000, workers=1,
+):  # fmt: skip
+    r"""Kernel ridge regression.
+
+    .. math:: \min_{f, b} \frac1n \sum_i \frac{s_i}2 (f(x_i) + b - y_i)^2 + \frac\alpha2 \|f\|_K^2
+
+    with sample weights s of mean 1: f = sum_i a_i k(x_i, .) where (K + n alpha diag(1/s)) a = y - b and sum(a) = 0.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+    y : array of shape (n_samples,)
+    kernel : {"gaussian", "laplacian", "perceptron", "gaussian+linear"}, default "gaussian"
+        exp(-gamma |x - z|_2^2); exp(-gamma |x - z|_1); 1 - c_d |x - z|_2 / radius as in `Perceptron`, of which the
+        radius is read off X; the mean of the first and x'z.
+    gamma : float, None or "knn", default None
+        As in `Fourier`, with the rules on a fixed sample of the rows.
+    alpha : float, default 1e-3
+        > 0; scikit-learn's KernelRidge with alpha * n_samples.
+    fit_intercept : bool, default True
+        The intercept is not penalised.
+    sample_weight : array of shape (n_samples,) or None, default None
+    max_rows : int, default 20_000
+        More rows are refused: the kernel matrix of 20,000 takes 3 GiB, and a fit up to four times that.
+    workers : int, default 1
+        Threads that make the kernel matrix; -1 for all cores. The result does not depend on it.
+
+    Returns
+    -------
+    KernelModel
+
+    Raises
+    ------
+    ValueError, TypeError
+        More than max_rows rows; gamma beside the perceptron kernel; else as `sparse_rf`.
+
+    Notes
+    -----
+    Time O(n^2 d + n^3) on one thread of BLAS, memory up to 32 n^2 bytes.
+
+    References
+    ----------
+    C. Saunders, A. Gammerman, V. Vovk, Ridge Regression Learning Algorithm in Dual Variables, ICML 1998.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparserf.baselines import kernel_ridge
+    >>> X = np.linspace(-3, 3, 100)[:, None]
+    >>> model = kernel_ridge(X, np.sin(2 * X.ravel()), gamma=1.0)
+    >>> bool(np.abs(model.predict(X) - np.sin(2 * X.ravel())).max() < 0.1)
+    True
+    """
+    model, _ = _fit(X, y, "squared", kernel, gamma, alpha, fit_intercept, sample_weight, max_rows, workers, 0.0, 1)
+    return model
+
+
+def kernel_svm(
+    X, y, *, kernel="gaussian", gamma=None, alpha=1e-3, fit_intercept=True, sample_weight=None, tol=1e-8, max_iter=200,
+    max_rows=20_000, workers=1,
+):  # fmt: skip
+    r"""Support vector machine with the squared hinge, by Newton's method on the rows inside the margin.
+
+    .. math:: \min_{f, b} \frac1n \sum_i s_i \max(0, 1 - y_i (f(x_i) + b))^2 + \frac\alpha2 \|f\|_K^2
+
+    with sample weights s of mean 1 and y_i = -1 or 1: f = sum_i a_i k(x_i, .), a_i = 0 beyond the margin.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+    y : array of shape (n_samples,)
+        The labels, any two, or more for one-vs-rest.
+    kernel, gamma, fit_intercept, sample_weight, max_rows, workers
+        As in `kernel_ridge`.
+    alpha : float, default 1e-3
+        > 0; 1 / (n C) in LIBSVM and liblinear with the squared hinge of cost C.
+    tol : float, default 1e-8
+        Largest duality gap, relative to the objective.
+    max_iter : int, default 200
+        Most of Newton's steps: ten or so, more the nearer the classes come to being separated.
+
+    Returns
+    -------
+    KernelModel
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `kernel_ridge`; a single class; tol not positive.
+
+    Warns
+    -----
+    ConvergenceWarning
+        Stopped above the tolerance, by max_iter or because floating point allows no further descent.
+
+    Notes
+    -----
+    Time O(n^2 d), and a step O(n^2 + m^3) for m rows inside the margin, at first all; memory up to 32 n^2 bytes.
+
+    References
+    ----------
+    O. Chapelle, Training a Support Vector Machine in the Primal, Neural Computation 19, 2007.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparserf.baselines import kernel_svm
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+    >>> model = kernel_svm(X, y, gamma=2.0)
+    >>> bool(np.mean(model.predict(X) == y) > 0.95), len(model.support) < 200
+    (True, True)
+    """
+    tol, max_iter = check_real("tol", tol, 0, strict=True), check_integer("max_iter", max_iter, 1)
+    model, converged = _fit(
+        X, y, "squared_hinge", kernel, gamma, alpha, fit_intercept, sample_weight, max_rows, workers, tol, max_iter
+    )
+    if not converged:
+        warnings.warn(
+            f"alpha={alpha:.3g}: stopped with a duality gap of {model.dual_gap:.3g} at an objective of "
+            f"{model.objective:.3g}, above tol={tol:.2g}; raise max_iter (or tol, or alpha)",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return model
+
+
+def _fit(X, y, loss, kernel, gamma, alpha, fit_intercept, sample_weight, max_rows, workers, tol, max_iter):
+    """(model, whether all targets reached the tolerance)."""
+    rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers)
+    alpha, fit_intercept = check_real("alpha", alpha, 0, strict=True), check_flag("fit_intercept", fit_intercept)
+    n, max_rows = rows.n_rows, check_integer("max_rows", max_rows, 1)
+    if n > max_rows:
+        raise ValueError(
+            f"X must have at most max_rows={max_rows} rows, got {n}: their kernel matrix takes {8 * n * n / 2**30:.3g} "
+            f"GiB, the fit up to {8 * MATRICES * n * n / 2**30:.3g} GiB"
+        )
+    kernel = Kernel.resolve(kernel, gamma, rows.X)
+    with single_threaded_blas():
+        K = kernel.matrix(rows.X, check_workers(workers))
+        fits = [KernelFit(K, loss, target, weight, alpha, fit_intercept) for target in targets]
+        converged = [fit.descend(tol, max_iter) for fit in fits]
+        return _model(fits, kernel, rows.X, loss, classes), all(converged)
+
+
+class KernelFit:
+    """One target: f = K a + b. Newton's method in f, in which the loss is quadratic but for which rows count."""
+
+    def __init__(self, K, loss, y, weight, alpha, fit_intercept):
+        self._K, self._scale = K, 1.0 if loss.is_classifier else power_of_two(y)
+        self._problem = ridge.RidgeProblem(loss, y / self._scale, weight, alpha, fit_intercept)
+        f = np.zeros(len(y))
+        self._point = f, self._problem.best_intercept(f, 0.0), f  # a, b, K a
+
+    def descend(self, tol, max_iter):
+        """Steps until the duality gap is at most tol times the objective; returns whether it is."""
+        for _ in range(max_iter):
+            if self._gap() <= tol * self._objective(*self._point) or not self._step():
+                break
+        return self._gap() <= tol * self._objective(*self._point)
+
+    def _step(self):
+        """Solve for the rows that count; halve the step until the objective falls. Returns whether it did."""
+        problem, (a, b, f) = self._problem, self._point
+        v, h = problem.dual_point(f + b), problem.curvature(f + b)
+        inside = np.flatnonzero(h)
+        K = self._K if len(inside) == len(f) else self._K[np.ix_(inside, inside)]
+        solved = ridge.solve_dual(problem, K, v[inside], h[inside], f[inside])
+        if solved is None:
+            return False
+        end, start = np.zeros(len(a)), self._objective(a, b, f)
+        end[inside], e = solved
+        end_f = self._K @ end
+        for t in 0.5 ** np.arange(30):
+            new_f = f + t * (end_f - f)
+            point = a + t * (end - a), problem.best_intercept(new_f, b + t * e), new_f
+            if self._objective(*point) < start:
+                self._point = point
+                return True
+        return False
+
+    def _objective(self, a, b, f):
+        return self._problem.mean_loss(f + b) + 0.5 * self._problem.alpha * max(0.0, float(a @ f))
+
+    def _gap(self):
+        """P - D: the most that f can gain of the dual point v is sqrt(v'Kv) times its norm."""
+        _, b, f = self._point
+        v = self._problem.dual_point(f + b)
+        bound = self._problem.dual_value(f + b, max(0.0, float(v @ self._K @ v)), 1.0)
+        return max(0.0, self._objective(*self._point) - bound)
+
+    def solution(self):
+        """(a, b, norm, objective, gap) in the units of y."""
+        (a, b, f), scale = self._point, self._scale
+        values = (in_units(value, scale) for value in (self._objective(a, b, f), self._gap()))
+        return a * scale, b * scale, scale * float(np.sqrt(max(0.0, a @ f))), *values
+
+
+def _model(fits, kernel, X, loss, classes):
+    with np.errstate(over="ignore"):
+        a, b, norm, objective, gap = zip(*(fit.solution() for fit in fits), strict=True)
+    if not (np.isfinite(a).all() and np.isfinite([b, norm]).all()):
+        raise ValueError("y must be of moderate size, got values whose coefficients overflow: scale it")
+    support = np.flatnonzero(np.any(a, axis=0))
+    coef, b, norm = np.array(a)[:, support], np.array(b), np.array(norm)
+    if len(fits) == 1:
+        coef, b, norm = coef[0], float(b[0]), float(norm[0])
+    return KernelModel(kernel, X[support], support, coef, b, loss.name, classes, norm, sum(objective), sum(gap))
