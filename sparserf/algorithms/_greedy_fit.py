@@ -14,8 +14,8 @@ ROUNDING = 1e-14
 # Newton steps in a round; they end where one promises less than a share of the objective, and the curvature is taken
 # anew where a step shrinks that promise by less than a factor.
 MAX_STEPS = 50
-NEGLIGIBLE = 1e-11
-SLOW = 0.1
+NEGLIGIBLE = 1e-9
+SLOW = 0.3
 
 
 class GreedyFit:

@@ -275,7 +275,8 @@ class KernelFit:
         """P - D: the most that f can gain of the dual point v is sqrt(v'Kv) times its norm."""
         _, b, f = self._point
         v = self._problem.dual_point(f + b)
-        bound = self._problem.dual_value(f + b, max(0.0, float(v @ self._K @ v)), 1.0)
+        u = self._problem.loss.derivative(f + b, self._problem.y)
+        bound = self._problem.dual_value(u, max(0.0, float(v @ self._K @ v)))
         return max(0.0, self._objective(*self._point) - bound)
 
     def solution(self):

@@ -20,7 +20,7 @@ SLICE = 2**18
 def correlate(block, X, v, squared):
     """(Phi' v')', or (Phi * Phi)' v' where squared: float64 of shape (n_outputs, len(block)) for v (n_outputs, n_rows)."""
     U = _inputs(block, X)
-    if _by_moments(block, X):
+    if by_moments(block, X):
         return _coefficients(block, squared) * _moments(block, U, v, squared)
     out = padded(len(v), len(block))
     _core.correlate(*_arguments(block, U), v, out, squared)
@@ -31,7 +31,7 @@ def correlate(block, X, v, squared):
 def apply(block, X, c, out):
     """out += (Phi c')' for c (n_outputs, len(block)) and out (n_outputs, n_rows)."""
     U = _inputs(block, X)
-    if is_sparse(X) and _is_linear(block):
+    if block.order == 1 and by_moments(block, X):
         z = np.zeros((len(c), U.shape[1]))
         np.add.at(z.T, block.inputs[:, 0], (c * _coefficients(block, False)).T)
         out += (U @ z.T).T
@@ -50,13 +50,13 @@ def transform(block, X, out):
 def work(block, X):
     """Feature values that cost as much, a row, as `correlate` does."""
     width = X.shape[1] + 1
-    return width**block.order // PRODUCT_SPEED + width if _by_moments(block, X) else len(block)
+    return width**block.order // PRODUCT_SPEED + width if by_moments(block, X) else len(block)
 
 
 def fewest_rows(block, X):
     """Rows of a slice that are worth the sum of a matrix of second moments."""
     width = X.shape[1] + 1
-    return max(width, min(16 * width, SLICE // width)) if _by_moments(block, X) and block.order == 2 else 0
+    return max(width, min(16 * width, SLICE // width)) if by_moments(block, X) and block.order == 2 else 0
 
 
 def padded(n_outputs, n_features):
@@ -69,8 +69,8 @@ def _is_linear(block):
     )
 
 
-def _by_moments(block, X):
-    """Whether the moments of the inputs cost less than the features."""
+def by_moments(block, X):
+    """Whether products of the inputs, in BLAS where they are dense, cost less than the features."""
     if not (_is_linear(block) or (block.is_product and block.order == 2)):
         return False
     return (is_sparse(X) and block.order == 1) or len(block) * PRODUCT_SPEED >= (X.shape[1] + 1) ** block.order

@@ -1,5 +1,7 @@
 """Rows in memory, dense or CSR, in slices on threads, through _core and products of matrices."""
 
+from contextlib import nullcontext
+
 import numpy as np
 
 from .._threads import Workers, single_threaded_blas
@@ -47,9 +49,10 @@ class Memory:
         if len(features):
             work = sum(_block.work(block, self.X) for block in features.blocks)
             at_least = max(_block.fewest_rows(block, self.X) for block in features.blocks)
-            for sums in self._each_block(part, work, at_least):
-                with np.errstate(over="ignore", invalid="ignore"):
-                    total += sums
+            with self._blas(features):
+                for sums in self._each_block(part, work, at_least):
+                    with np.errstate(over="ignore", invalid="ignore"):
+                        total += sums
         _check_no_overflow(total)
         return features.from_blocks(total).reshape(*np.shape(v)[:-1], len(features))
 
@@ -65,8 +68,9 @@ class Memory:
             for block, c in zip(features.blocks, parts, strict=True):
                 _block.apply(block, X, c, f[:, rows])
 
-        for _ in self._each_block(part, len(features)):
-            pass
+        with self._blas(features):
+            for _ in self._each_block(part, len(features)):
+                pass
         _check_no_overflow(f)
         return f.reshape(*np.shape(coef)[:-1], self.n_rows)
 
@@ -150,6 +154,11 @@ class Memory:
         size = max(64, at_least, int(-(-self.n_rows // blocks) // -64 * -64))
         slices = [slice(i, min(i + size, self.n_rows)) for i in range(0, self.n_rows, size)]
         return self._workers.map(function, slices)
+
+    def _blas(self, features):
+        """What keeps BLAS to one thread, where it is used."""
+        used = any(_block.by_moments(block, self.X) for block in features.blocks)
+        return single_threaded_blas() if used else nullcontext()
 
     def _slice(self, rows):
         return self.X[rows] if rows.stop - rows.start < self.n_rows else self.X

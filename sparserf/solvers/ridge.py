@@ -21,23 +21,31 @@ class RidgeProblem(Problem):
         with np.errstate(over="ignore"):  # infinitely bad
             return self.mean_loss(z) + 0.5 * float(np.sum((np.sqrt(p) * w) ** 2))
 
-    def dual_value(self, z, largest_squares, c):
-        """D <= P at c times the dual point, where no w can use more than `largest_squares` = sum of g_j^2 / r_j^2."""
+    def dual_value(self, u, largest_squares, c=1.0):
+        """D <= P at c times the dual point, u = L'(z), where a w can use at most `largest_squares` = sum of g_j^2 / r_j^2."""
         most = min(largest_squares / (2 * max(self.alpha, 1e-300)), 1e300)
-        return self.mean_loss(z) - self.mean_pair(z, c) - c * c * most
+        return -float(np.mean(self.weight * self.loss.conjugate(c * u, self.y), axis=-1).sum()) - c * c * most
 
     def lower_bound(self, z, squares, s):
         """On the objective of any s features: sum of the s largest g_j^2 is all that a dual point can lose to w.
 
         Along c times the dual point the dual is concave in c; golden-section search.
         """
-        largest, golden = np.sort(squares)[max(0, len(squares) - s) :].sum(), (5**0.5 - 1) / 2
-        value = lambda c: self.dual_value(z, largest, c)  # noqa: E731
-        low, high = 0.0, 1.0
-        for _ in range(40):
-            a, b = high - golden * (high - low), low + golden * (high - low)
-            low, high = (a, high) if value(a) < value(b) else (low, b)
-        return max(value(low), value(high))
+        largest, u = np.sort(squares)[max(0, len(squares) - s) :].sum(), self.loss.derivative(z, self.y)
+        golden = (5**0.5 - 1) / 2
+        low, high, a, b = 0.0, 1.0, 1 - golden, golden
+        at_a, at_b, best = (self.dual_value(u, largest, c) for c in (a, b, 1.0))
+        for _ in range(20):
+            best = max(best, at_a, at_b)
+            if at_a < at_b:
+                low, a, at_a = a, b, at_b
+                b = low + golden * (high - low)
+                at_b = self.dual_value(u, largest, b)
+            else:
+                high, b, at_b = b, a, at_a
+                a = high - golden * (high - low)
+                at_a = self.dual_value(u, largest, a)
+        return max(best, at_a, at_b)
 
 
 def solve(problem, phi, p, w, b, f):
