@@ -5,10 +5,11 @@ ours with settings chosen by validation.
 
 Inputs are standardised, regression targets scaled into [-1, 1]; errors in percent: wrong labels, or 100 times the mean
 square. As the paper ran it: gamma by the 50th neighbour, no intercept, n alpha of 1e-5, 1e-3, ..., 1e5 (the paper: every
-power of ten) with the best *test* error, M / 10 or M / 3 atoms a round (the paper's number is not published). Validated: with an intercept, gamma (a multiple of that) and n alpha chosen on a
-fifth of the training rows of run 0, separately for each method. Each run has its own split, or where there is an official
-one its own draws. LKRF draws its features from q, as its authors do; kernel machines (3 runs) see at most 4,000 rows, with
-the squared hinge for classes. Writes docs/tables/mfga.{json,md} and pictures beside.
+power of ten) with the best *test* error, M / 10 or M / 3 atoms a round (the paper's number is not published). Validated:
+with an intercept, gamma (a multiple of that) and n alpha chosen on a fifth of the training rows of run 0, separately for
+each method. Each run has its own split, or where there is an official one its own draws. LKRF draws its features from q,
+as its authors do; kernel machines (3 runs) see at most 4,000 rows, with the squared hinge for classes. Writes
+docs/tables/mfga.{json,md} and pictures beside.
 """
 
 import argparse
