@@ -77,13 +77,14 @@ def _by_moments(block, X):
 
 
 def _coefficients(block, squared):
-    c = block.scale * block.weights[:, 0]
+    c = block.scale * block.weights[:, 0] ** block.order
     return c * c if squared else c
 
 
 def _moments(block, U, v, squared):
     """sum_i v_i u_ia, or sum_i v_i u_ia u_ib, at the inputs of each feature; with the squares of u where squared."""
-    if squared:
+    if squared:  # those of a float32 need not be one
+        U = U.astype(np.float64)
         U = U.power(2) if is_sparse(U) else U * U
     if block.order == 1:
         return (U.T @ v.T).T[:, block.inputs[:, 0]]
@@ -94,7 +95,8 @@ def _moments(block, U, v, squared):
 def _second_moments(U, v):
     """U' diag(v) U, of a CSR matrix the upper triangle."""
     if not is_sparse(U):
-        return (U * v[:, None].astype(U.dtype)).T @ U
+        size = float(np.abs(v).max(initial=0.0)) or 1.0  # v may be no float32
+        return size * ((U * (v / size)[:, None].astype(U.dtype)).T @ U).astype(np.float64, copy=False)
     total = np.zeros((U.shape[1], U.shape[1]))
     second_moments(*_csr(U), np.ascontiguousarray(v), total)
     return total
@@ -105,19 +107,20 @@ def _inputs(block, X):
     if not block.is_product:
         return X
     row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)) if is_sparse(X) else None
-    if row is None:
-        squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    if row is None:  # x gamma x: a square may overflow, which gamma makes small
+        exponent = np.einsum("ij,,ij->i", X, block.gamma, X, dtype=np.float64)
     else:
-        squares = np.bincount(row, X.data * X.data.astype(np.float64), X.shape[0])
-    envelope = np.exp(-block.gamma / block.order * squares)
-    factor = np.minimum(np.sqrt(2 * block.gamma) * envelope, np.finfo(X.dtype).max).astype(X.dtype)
+        data = X.data.astype(np.float64)
+        exponent = np.bincount(row, data * block.gamma * data, X.shape[0])
+    envelope = np.exp(-exponent / block.order)
+    factor = np.sqrt(2 * block.gamma) * envelope
     if row is None:
         U = np.empty((X.shape[0], X.shape[1] + 1), X.dtype)
         U[:, 0] = envelope
-        np.multiply(X, factor[:, None], out=U[:, 1:])
+        np.multiply(X, factor[:, None], out=U[:, 1:], casting="same_kind")
         return U
     first = X.indptr[:-1]  # where each row begins
-    data = np.insert(X.data * factor[row], first, envelope)
+    data = np.insert((data * factor[row]).astype(X.dtype), first, envelope)
     indices = np.insert(X.indices + 1, first, 0)
     return type(X)((data, indices, X.indptr + np.arange(X.shape[0] + 1)), shape=(X.shape[0], X.shape[1] + 1))
 
