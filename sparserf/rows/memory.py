@@ -45,9 +45,10 @@ class Memory:
         if len(features):
             work = sum(_block.work(block, self.X) for block in features.blocks)
             at_least = max(_block.fewest_rows(block, self.X) for block in features.blocks)
-            for sums in self._each_block(part, work, at_least):
-                with np.errstate(over="ignore", invalid="ignore"):
-                    total += sums
+            with single_threaded_blas():
+                for sums in self._each_block(part, work, at_least):
+                    with np.errstate(over="ignore", invalid="ignore"):
+                        total += sums
         _check_no_overflow(total)
         return features.from_blocks(total).reshape(*np.shape(v)[:-1], len(features))
 
