@@ -131,7 +131,8 @@ def _check_finite(name, array):
 
 def check_target(y, n_samples, several_outputs=False):
     """A finite float64 target of shape (n_samples,); or of (n_samples, n_outputs), transposed."""
-    if not several_outputs or np.ndim(y) != 2:
+    y = _as_array("y", y)
+    if not several_outputs or y.ndim != 2:
         return _real_rows("y", y, n_samples)
     y = _as_real("y", y).astype(np.float64)
     if len(y) != n_samples or y.shape[1] == 0:

@@ -17,7 +17,7 @@ def phi_oracle(features, X):
     for block in features.blocks:
         if block.activation == "product":
             scaled = np.hstack([np.ones((len(X), 1)), np.sqrt(2 * block.gamma) * X])
-            monomials = block.weights[:, 0] * scaled[:, block.inputs].prod(axis=2)
+            monomials = (block.weights * scaled[:, block.inputs]).prod(axis=2)
             columns.append(block.scale * np.exp(-block.gamma * (X**2).sum(axis=1, keepdims=True)) * monomials)
             continue
         if block.inputs is None:

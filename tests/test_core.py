@@ -79,8 +79,8 @@ class ProductCase(Case):
         inputs = rng.integers(0, d, (p, order)).astype(np.int32)
         self.shape, self.dtype = shape, dtype
         self.block = FeatureBlock("product", 0.7, weights, np.zeros(p), inputs, 1.0)
-        self.phi = 0.7 * weights[:, 0] * X.astype(np.float64)[:, inputs].prod(axis=2)
-        self.error = 4 * (order + 2) * np.finfo(dtype).eps * abs(self.phi)
+        self.phi = 0.7 * (weights * X.astype(np.float64)[:, inputs]).prod(axis=2)
+        self.error = 8 * (order + 2) * np.finfo(dtype).eps * abs(self.phi)
         self.rows = rows_arguments(X, "dense")
 
 

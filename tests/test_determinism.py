@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import sparserf as srf
+from sparserf.features import make_dictionary
 from sparserf.rows import memory
 
 N, D = 2000, 4
@@ -39,7 +40,7 @@ def fit(target="squared", kind="dense", dtype=np.float64, alpha=0.01, rng=0, fea
 
 
 def bits(model):
-    blocks = [(b.activation, b.scale, b.weights, b.offset, b.inputs) for b in model.features.blocks]
+    blocks = [(b.activation, b.scale, b.gamma or 0.0, b.weights, b.offset, b.inputs) for b in model.features.blocks]
     parts = [model.coef, model.intercept, model.support, *(part for block in blocks for part in block)]
     return [np.asarray(part).tobytes() for part in parts], model.info
 
@@ -86,7 +87,7 @@ def test_workers_do_not_matter(target, kind, dtype, exact):
 
 @pytest.mark.parametrize("features", [
     "gaussian", "perceptron", srf.Fourier("laplacian", gamma=0.5), srf.RandomNeurons("relu", order=2),
-    (FEATURES, srf.Linear(), srf.RandomNeurons("tanh")),
+    (FEATURES, srf.Linear(), srf.RandomNeurons("tanh")), srf.Taylor(3), (srf.Taylor(2, 0.5), FEATURES, srf.Linear()),
 ], ids=str)  # fmt: skip
 @pytest.mark.parametrize("kind", ["dense", "csr"])
 def test_workers_do_not_matter_to_other_features(features, kind):
@@ -100,6 +101,26 @@ def test_layout_does_not_matter_to_the_blocks(layout):
     X, y = data("dense")
     k = {"alpha": 0.01, "n_components": 400, "rng": 0}
     assert bits(srf.sparse_rf(layout(X), y, workers=2, **k)) == bits(srf.sparse_rf(X, y, **k))
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("solver", ["sparse_rf", "harfe"])
+def test_taylor_and_random_features_are_the_set_drawn_by_hand(solver, kind, dtype):
+    """For any number of workers; and they halve the error of the random ones alone where there is an interaction."""
+    (X, _), maps = data(kind, dtype), (srf.Taylor(2, 0.2), FEATURES)
+    dense = data("dense")[0]
+    y = 3 * np.exp(-0.2 * (dense**2).sum(axis=1)) * dense[:, 0] * dense[:, 1] + np.sin(2 * dense[:, 2])
+    drawn = make_dictionary(maps, X, n_components=60, batch_size=60, gamma=None, rng=0).batch(0)
+    by_hand = srf.Taylor(2, 0.2).draw(None, D).concat(drawn.take(np.arange(15, 75)))
+    k = {"rng": 0} | ({"alpha": 0.002, "batch_size": 1000} if solver == "sparse_rf" else {"n_nonzero_coefs": 40, "alpha": 1e-6})
+    models = [getattr(srf, solver)(X[:1500], y[:1500], features=maps, n_components=60, workers=w, **k) for w in (1, 3)]
+    models += [getattr(srf, solver)(X[:1500], y[:1500], features=by_hand, **k)]
+    assert bits(models[0]) == bits(models[1]) == bits(models[2])
+    assert {block.activation for block in models[0].features.blocks} == {"product", "cos"}
+    models += [getattr(srf, solver)(X[:1500], y[:1500], features=drawn.take(np.arange(15, 75)), **k)]
+    with_products, without = (np.mean((models[i].predict(X[1500:]) - y[1500:]) ** 2) / y.var() for i in (0, -1))
+    assert with_products < 0.1 < 2 * with_products < without
 
 
 def test_path_of_many_workers():
@@ -361,8 +382,6 @@ def test_callback_that_returns_true_stops(stop, at):
 def draws(n):
     """The first n features of the dictionary, one by one, as a dictionary of their own."""
     X, _ = data("dense")
-    from sparserf.features import make_dictionary
-
     dictionary = make_dictionary(srf.Fourier(gamma=0.5), X, n_components=400, batch_size=50, gamma=None, rng=0)
     features = dictionary.batch(0)
     for k in range(1, n // 50):

@@ -9,18 +9,21 @@ import dataclasses
 import pickle
 import re
 import tracemalloc
-from itertools import combinations
-from math import comb
+from itertools import combinations, combinations_with_replacement
+from math import comb, factorial
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.sparse import csr_array, csr_matrix
 from scipy.spatial.distance import cdist, pdist
 from scipy.special import gamma as gamma_function
 from scipy.stats import chi2, kstest
 
-from sparserf import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons
+from sparserf import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
 from sparserf.features import make_dictionary
+from sparserf.rows import as_rows
 
 from .conftest import phi_oracle
 
@@ -36,6 +39,11 @@ each_map = pytest.mark.parametrize("map_", MAPS, ids=lambda m: "-".join(str(v) f
 each_metric = pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
 each_layout = pytest.mark.parametrize("layout", [np.asarray, csr_array])
 each_kernel = pytest.mark.parametrize("kernel", KERNELS)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def examples(n):
+    return settings(max_examples=n, derandomize=True, deadline=None, database=None)
 
 
 def raises(error, message):
@@ -49,11 +57,11 @@ def same(a, b):
         return False
     pairs = zip(a.blocks, b.blocks, strict=True)
     return all(
-        (p.activation, p.scale) == (q.activation, q.scale)
+        (p.activation, p.scale, p.gamma) == (q.activation, q.scale, q.gamma)
         and all(np.array_equal(getattr(p, name), getattr(q, name)) for name in ("weights", "offset"))
         and ((p.inputs is None and q.inputs is None) or np.array_equal(p.inputs, q.inputs))
         for p, q in pairs
-    )
+    ) and np.array_equal(*([] if f.order is None else f.order for f in (a, b)))
 
 
 def mixed(d=5):
@@ -137,6 +145,19 @@ def test_maps_are_frozen_and_a_draw_leaves_them_alone(map_):
         (lambda: Perceptron().draw(3, 4), ValueError, "radius must be a number to draw without data"),
         (lambda: Perceptron(1.0, np.zeros(3)).draw(3, 4), ValueError, "center must have shape (4,), got (3,)"),
         (lambda: Linear().draw(None, 0), ValueError, "n_features must be at least 1, got 0"),
+        (lambda: Taylor(0), ValueError, "degree must be at least 1, got 0"),
+        (lambda: Taylor(2.0), TypeError, "degree must be an integer, got 2.0"),
+        (lambda: Taylor(True), TypeError, "degree must be an integer"),
+        (lambda: Taylor(gamma=0), ValueError, "gamma must be"),
+        (lambda: Taylor(gamma=np.nan), ValueError, "gamma must be"),
+        (lambda: Taylor(gamma=1e301), ValueError, "gamma must be at most 1e300"),
+        (lambda: Taylor(gamma="median"), ValueError, "gamma must be None, 'knn' or a positive number, got 'median'"),
+        (lambda: Taylor(gamma=[1.0]), TypeError, "gamma must be"),
+        (lambda: Taylor(include_squares=1), TypeError, "include_squares must be True or False, got 1"),
+        (lambda: Taylor().draw(None, 4), ValueError, "gamma must be a number to draw without data, got None"),
+        (lambda: Taylor(gamma="knn").draw(None, 4), ValueError, "gamma must be a number"),
+        (lambda: Taylor(gamma=1.0).draw(None, 0), ValueError, "n_features must be at least 1, got 0"),
+        (lambda: Taylor(gamma=1.0).draw(None, 2.0), TypeError, "n_features must be an integer"),
     ],
 )
 def test_invalid_map(make, error, message):
@@ -258,7 +279,242 @@ def test_sparse_draws_are_cheap_in_a_million_inputs():
     assert peak < 1e6
 
 
+# Taylor features
+
+
+def exponents(d, degree, squares):
+    """The power of each input in each monomial: by degree, then by the inputs in ascending order."""
+    choices = combinations_with_replacement if squares else combinations
+    return [[inputs.count(i) for i in range(d)] for k in range(degree + 1) for inputs in choices(range(d), k)]
+
+
+def taylor_oracle(X, degree, gamma, squares=True):
+    t = np.sqrt(2 * gamma) * np.asarray(X, np.float64)
+    columns = [
+        np.prod([t[:, i] ** v / np.sqrt(factorial(v)) for i, v in enumerate(powers)], axis=0)
+        for powers in exponents(X.shape[1], degree, squares)
+    ]
+    return np.exp(-(t**2).sum(axis=1, keepdims=True) / 2) * np.stack(columns, axis=1)
+
+
+@pytest.mark.parametrize(("d", "degree"), [(1, 1), (1, 12), (2, 6), (3, 2), (3, 5), (5, 1), (6, 3), (40, 2)])
+@pytest.mark.parametrize("squares", [True, False])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_taylor_features_are_the_formula(rng, d, degree, squares, dtype):
+    X = (rng.standard_normal((20, d)) * (rng.random((20, d)) < 0.7)).astype(dtype)
+    map_ = Taylor(degree, 0.4, squares)
+    features = map_.draw(None, d)
+    expected = taylor_oracle(X, degree, 0.4, squares)
+    counts = comb(d + degree, degree), sum(comb(d, k) for k in range(degree + 1))
+    assert len(features) == map_.count(d) == expected.shape[1] == counts[0 if squares else 1]
+    assert (len(features.blocks), features.order, features.n_features_in) == (1, None, d)
+    for layout in (np.asarray, csr_array):
+        phi = features.transform(layout(X))
+        assert phi.dtype == dtype
+        np.testing.assert_allclose(phi, expected, rtol=4 * (degree + d + 4) * np.finfo(dtype).eps, atol=0)
+
+
+def test_taylor_features_are_not_random():
+    map_ = Taylor(3, 0.5)
+    assert same(map_.draw(None, 4), map_.draw(7, 4, rng=3))
+    assert map_.resolve(np.ones((3, 4)), None) is map_
+    assert Taylor(np.int8(2), 1.0).count(127) == len(Taylor(np.int8(2), 1).draw(None, np.int8(127))) == 8256
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        map_.degree = 2
+    check_read_only(map_.draw(None, 4))
+
+
+@pytest.mark.parametrize("rule", [None, "knn"])
+@each_layout
+def test_gamma_of_taylor_is_that_of_the_gaussian_kernel(rng, rule, layout):
+    X = sparse_rows(rng)
+    map_ = Taylor(3, rule, False).resolve(layout(X), np.random.default_rng(0))
+    assert map_ == Taylor(3, gamma_of("gaussian", rule, layout(X)), False)
+    assert Taylor(2, rule).gamma == rule
+
+
+@pytest.mark.parametrize(("degree", "d", "squares"), [
+    (2, 6000, True), (2, 5800, False), (24, 24, True), (8, 60, False), (10**5, 1, True), (3 * 10**4, 2 * 10**4, True),
+    (10**9, 10**9, False),
+])  # fmt: skip
+def test_too_many_taylor_features_are_refused_before_they_are_listed(degree, d, squares):
+    tracemalloc.start()
+    try:
+        with raises(ValueError, f"degree={degree} of {d} inputs makes more than 16777216 features"):
+            Taylor(degree, 1.0, squares).draw(None, d)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1e5
+
+
+@examples(100)
+@given(seeds, st.integers(1, 6), st.sampled_from([1, 2, 3, 7]), st.sampled_from([1e-300, 1e-3, 1.0, 1e3, 1e300]), st.booleans())
+def test_squares_of_taylor_features_add_up_to_one_at_most(seed, d, degree, gamma, single):
+    """Rows of any size, a zero among them: no NaN, and no warning, which would be an error."""
+    rng = np.random.default_rng(seed)
+    limit = 38 if single else 308
+    X = rng.uniform(-1, 1, (30, d)) * 10.0 ** rng.uniform(-limit, limit, (30, d)) * (rng.random((30, d)) < 0.8)
+    X[:15] = rng.standard_normal((15, d)) / np.sqrt(gamma) if not single or 1e-60 < gamma < 1e60 else 0
+    X[0] = 0
+    X = X.astype(np.float32 if single else np.float64)
+    features = Taylor(degree, gamma).draw(None, d)
+    phi, of_csr = features.transform(X).astype(np.float64), features.transform(csr_array(X))
+    assert ((phi**2).sum(axis=1) <= 1 + 10 * degree * np.finfo(X.dtype).eps).all()
+    np.testing.assert_allclose(of_csr, phi, rtol=1e-5 if single else 1e-12, atol=1e-44 if single else 1e-307)
+    np.testing.assert_array_equal(phi[0], np.arange(len(features)) == 0)
+
+
+@pytest.mark.parametrize(("gamma", "x", "dtype"), [
+    (5e-324, 1e200, np.float64), (1e-308, 1.5e154, np.float64), (2e-308, 1e154, np.float64), (1e300, 1e-150, np.float64),
+    (1e80, 1e-40, np.float32), (1e-70, 3e35, np.float32), (1e300, 1e30, np.float32), (1.0, 1e200, np.float64),
+])  # fmt: skip
+@each_layout
+def test_taylor_features_where_gamma_makes_up_for_the_size_of_the_rows(gamma, x, dtype, layout):
+    """t^v exp(-t^2 / 2) / sqrt(v!) in t alone, whatever gamma and x would be on their own."""
+    x = np.array([[x]], dtype)
+    t = np.exp(np.log(2 * np.float64(gamma)) / 2 + np.log(np.float64(x)))
+    with np.errstate(over="ignore", under="ignore"):
+        expected = t ** np.arange(4) * np.exp(-(t**2) / 2) / np.sqrt([1, 1, 2, 6]) if t[0, 0] < 1e9 else np.zeros((1, 4))
+    phi = Taylor(3, gamma).draw(None, 1).transform(layout(x))
+    np.testing.assert_allclose(phi, expected, rtol=1e-4 if dtype == np.float32 else 1e-10, atol=1e-44)
+
+
+@pytest.mark.parametrize(("d", "degree", "exponent", "dtype", "accuracy"), [
+    (1, 2000, 800.0, np.float64, 1e-9), (1, 400, 150.0, np.float32, 1e-4), (1, 1000, 150.0, np.float32, 2e-4),
+    (2, 200, 60.0, np.float32, 1e-4), (2, 200, 60.0, np.float64, 1e-9),
+])  # fmt: skip
+def test_taylor_features_of_high_degree_neither_overflow_nor_vanish(d, degree, exponent, dtype, accuracy):
+    """The envelope alone would be 0, some powers infinite, and 1 / sqrt(degree!) 0; phi(x)'phi(x) is 1 all the same."""
+    features = Taylor(degree, exponent / d).draw(None, d)
+    for sign in (1, -1):
+        X = np.full((1, d), sign, dtype)
+        X[0, -1] = 1
+        for layout in (np.asarray, csr_array):
+            phi = features.transform(layout(X)).astype(np.float64)
+            assert np.square(phi).sum() == pytest.approx(1, abs=accuracy)
+            assert abs(phi).max() < 0.3
+    logarithm = [v * np.log(2 * exponent) - exponent * 2 - sum(np.log(range(1, v + 1))) for v in (50, 100, 300)]
+    if d == 1 and dtype == np.float64:
+        np.testing.assert_allclose(
+            features.transform(np.ones((1, 1)))[0, [50, 100, 300]], np.exp(np.array(logarithm) / 2), 1e-9
+        )
+
+
+def test_input_usage_of_products():
+    """By the monomials: the envelope, of all inputs, does not count."""
+    features = Taylor(3, 1.0).draw(None, 4)
+    used = np.array(exponents(4, 3, True)) > 0
+    np.testing.assert_allclose(features.input_usage(), used.mean(axis=0))
+    np.testing.assert_array_equal(features.take([0, 0]).input_usage(), np.zeros(4))
+    np.testing.assert_array_equal(Taylor(1, 1.0).draw(None, 2).take([2, 0, 2, 1]).input_usage(), [0.25, 0.5])
+
+
+@pytest.mark.parametrize(("d", "degree"), [(1, 1), (1, 9), (3, 2), (3, 4), (1, 400), (2, 90)])
+def test_the_largest_value_of_a_product_is_its_supremum(rng, d, degree):
+    """t^v exp(-t^2 / 2) is largest where t_i^2 = v_i, and no larger anywhere."""
+    gamma, features = 0.7, Taylor(degree, 0.7).draw(None, d).scaled(-2.0)
+    powers = np.array(exponents(d, degree, True))
+    some = rng.permutation(len(features))[:300]
+    features, powers = features.take(some), powers[some]
+    largest = features.largest_value
+    np.testing.assert_allclose(abs(features.transform(np.sqrt(powers / (2 * gamma)))).diagonal(), largest, rtol=1e-9)
+    assert largest.max() <= 2
+    for spread in (0.3, 1, 3, 20):
+        X = np.vstack([spread * rng.standard_normal((200, d)), np.sqrt(powers / 2 / gamma) * rng.uniform(0.9, 1.1)])
+        assert (abs(features.transform(X)) <= largest * (1 + 1e-9)).all()
+
+
 # FeatureSet
+
+
+PARTS = [
+    Fourier("gaussian", 0.3).draw(6, 3, 1), Fourier("laplacian", 0.3).draw(40, 3, 2), Linear().draw(None, 3),
+    Taylor(2, 0.4).draw(None, 3), Taylor(2, 0.1).draw(None, 3), Taylor(1, 0.4).draw(None, 3), Taylor(3, 0.4).draw(None, 3),
+    RandomNeurons("relu", 2).draw(5, 3, 3), RandomNeurons("relu").draw(4, 3, 4), RandomNeurons("sin", 2).draw(4, 3, 5),
+    Fourier("gaussian", 0.3).draw(6, 3, 1).scaled(0.5), Perceptron(1.0).draw(33, 3, 6),
+]  # fmt: skip
+KIND = [part.blocks[0].kind for part in PARTS]
+
+
+def interleaved(rng):
+    """A FeatureSet made by concat and take in any order, and the part and position there of each of its features."""
+    features, origin = FeatureSet((), 3), []
+    for _ in range(rng.integers(1, 7)):
+        p = rng.integers(len(PARTS))
+        some = rng.integers(0, len(PARTS[p]), rng.integers(0, 20))
+        more, those = PARTS[p].take(some), [(p, j) for j in some]
+        if rng.random() < 0.2:
+            more, those = more.concat(features), those + origin
+        features, origin = (
+            (features.concat(more), origin + those) if rng.random() < 0.5 else (more.concat(features), those + origin)
+        )
+        if origin and rng.random() < 0.7:
+            kept = rng.permutation(len(origin)) if rng.random() < 0.5 else rng.integers(0, len(origin), 60)
+            features, origin = features.take(kept), [origin[k] for k in kept]
+    return features, origin
+
+
+def columns_of(origin, X, change=lambda part: part):
+    """The feature matrix, column by column from the parts."""
+    phi = [phi_oracle(change(part), X) for part in PARTS]
+    return np.stack([np.zeros(len(X)), *(phi[p][:, j] for p, j in origin)], axis=1)[:, 1:]
+
+
+def quarter_turned(part):
+    """Sines for cosines and cosines for sines."""
+    other = {"cos": "sin", "sin": "cos"}
+    blocks = [dataclasses.replace(b, activation=other.get(b.activation, b.activation)) for b in part.blocks]
+    return FeatureSet(blocks, part.n_features_in)
+
+
+@examples(100)
+@given(seeds)
+def test_sets_of_interleaved_kinds(seed):
+    """However they are put together: a block a kind, and every answer in the order of the features."""
+    rng = np.random.default_rng(seed)
+    features, origin = interleaved(rng)
+    X, n = rng.standard_normal((20, 3)), len(origin)
+    phi = columns_of(origin, X)
+    close = {"rtol": 1e-9, "atol": 1e-9}
+    assert len(features) == n
+    assert len({block.kind for block in features.blocks}) == len(features.blocks) == len({KIND[p] for p, _ in origin})
+    np.testing.assert_allclose(features.transform(X), phi, **close)
+    np.testing.assert_allclose(features.transform(csr_array(X)), phi, **close)
+    np.testing.assert_allclose(phi_oracle(features, X), phi, **close)
+    rows, v, c, h = as_rows(X), rng.standard_normal((2, 20)), rng.standard_normal((2, n)), rng.random(20)
+    np.testing.assert_allclose(rows.correlate(features, v), v @ phi, **close)
+    np.testing.assert_allclose(rows.correlate_squares(features, v[0]), v[0] @ phi**2, **close)
+    np.testing.assert_allclose(rows.apply(features, c), c @ phi.T, **close)
+    np.testing.assert_allclose(rows.kernel(features, abs(c[0])), phi * abs(c[0]) @ phi.T, **close)
+    other, others = interleaved(rng)
+    np.testing.assert_allclose(rows.gram(features, other, h), phi.T * h @ columns_of(others, X), **close)
+    laid = features.to_blocks(c)
+    np.testing.assert_array_equal(features.from_blocks(laid), c)
+    np.testing.assert_array_equal(features.to_blocks(features.from_blocks(c)), c)
+    np.testing.assert_allclose(rows.apply(FeatureSet(features.blocks, 3), laid), c @ phi.T, **close)
+    assert features.order is None or ((np.sort(features.order) == np.arange(n)).all() and (np.diff(features.order) != 1).any())
+    for twin in (pickle.loads(pickle.dumps(features)), copy.deepcopy(features), features.take(np.arange(n))):
+        assert same(twin, features) and np.array_equal(twin.transform(X), features.transform(X))
+        check_read_only(twin)
+    np.testing.assert_allclose(features.scaled(-1.5).transform(X), -1.5 * phi, **close)
+    angles, activations = rng.uniform(-9, 9, n), np.array([KIND[p][0] for p, _ in origin], "U9")
+    periodic = np.isin(activations, ["cos", "sin"])
+    ahead = columns_of(origin, X, quarter_turned) * np.where(activations == "cos", -1, 1)
+    turned = np.where(periodic, phi * np.cos(angles) + ahead * np.sin(angles), phi)
+    np.testing.assert_array_equal(features.is_periodic, periodic)
+    np.testing.assert_allclose(features.turned(angles).transform(X), turned, **close)
+    np.testing.assert_array_equal(features.largest_value, [PARTS[p].largest_value[j] for p, j in origin])
+    usage = np.zeros((1, 3)) if n == 0 else np.array([PARTS[p].take([j]).input_usage() for p, j in origin])
+    np.testing.assert_allclose(features.input_usage(), usage.mean(axis=0), atol=1e-15)
+
+
+def test_indices_of_a_small_type_reach_every_block(rng):
+    features = Linear().draw(None, 3).concat(Fourier(gamma=1.0).draw(300, 3, 0)).concat(Taylor(gamma=1.0).draw(None, 3))
+    X = rng.standard_normal((4, 3))
+    for type_ in (np.uint8, np.int8, np.int16, np.uint64):
+        indices = np.array([100, 0, 1], type_)
+        np.testing.assert_array_equal(features.take(indices).transform(X), features.transform(X)[:, [100, 0, 1]])
 
 
 def test_take_in_any_order_with_repeats_over_blocks(rng):
@@ -329,13 +585,16 @@ def check_read_only(features):
         for name in ("weights", "offset", "inputs", "scale", "activation"):
             with pytest.raises(dataclasses.FrozenInstanceError):
                 setattr(block, name, None)
-    for name in ("blocks", "n_features_in"):
+    if features.order is not None:
+        with pytest.raises(ValueError, match="read-only"):
+            features.order[...] = 0
+    for name in ("blocks", "order", "n_features_in"):
         with pytest.raises(AttributeError):
             setattr(features, name, None)
 
 
 def test_feature_sets_are_immutable():
-    for features in (mixed(), mixed().take([5, 2, 60]), mixed().concat(mixed())):
+    for features in (mixed(), mixed().take([5, 2, 60]), mixed().take([60, 2, 61, 5]), mixed().concat(mixed())):
         check_read_only(features)
 
 

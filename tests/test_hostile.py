@@ -326,6 +326,26 @@ def test_bad_weights(bad):
     refused("sample_weight", fit, sample_weight=BAD_WEIGHTS[bad])
 
 
+BOTH = np.stack([Y, Y], axis=1)
+SEVERAL = {
+    "short": BOTH[:-1], "no output": BOTH[:, :0], "row": Y[None], "3-d": BOTH[:, :, None], "sparse": sp.csr_array(BOTH),
+    "ragged": [[1.0]] * (N - 1) + [[1.0, 2.0]], "nan": put(BOTH, (5, 1), np.nan), "complex": BOTH.astype(complex),
+    "strings": BOTH.astype(str), "masked": np.ma.array(BOTH, mask=BOTH > 1),
+    "object None": put(BOTH.astype(object), (5, 1), None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bad", [*SEVERAL, *BAD_NUMBERS, "None", "0-d", "empty"])
+def test_bad_target_of_several_outputs(bad):
+    y = {**BAD_LENGTH, **BAD_NUMBERS, **SEVERAL}[bad]
+    refused("y", lambda: srf.mfga(X, y, n_nonzero_coefs=3, rng=0))
+
+
+@pytest.mark.parametrize("solver", [srf.sparse_rf, srf.harfe])
+def test_two_dimensional_target_where_there_is_one_output(solver):
+    refused("y", lambda: solver(X, np.stack([Y, Y], axis=1), alpha=0.01, rng=0))
+
+
 def test_one_class_where_the_weight_is():
     refused("y", fit, y=LABELS, loss="logistic", sample_weight=(LABELS == "up") * 1.0)
 
@@ -394,6 +414,14 @@ def test_gamma_only_beside_a_kernel(features):
     ("order", lambda: fit(features=srf.RandomNeurons(order=D + 1))),
     ("weights", lambda: srf.RandomNeurons(weights="beta")),
     ("scale", lambda: srf.RandomNeurons(scale=np.inf)),
+    ("degree", lambda: srf.Taylor(0)),
+    ("degree", lambda: srf.Taylor("2")),
+    ("degree", lambda: fit(features=srf.Taylor(10**9))),
+    ("gamma", lambda: srf.Taylor(gamma=0)),
+    ("gamma", lambda: srf.Taylor(gamma=True)),
+    ("gamma", lambda: srf.Taylor().draw(None, 2)),
+    ("gamma", lambda: fit(features=srf.Taylor(), gamma=1.0)),
+    ("include_squares", lambda: srf.Taylor(include_squares=None)),
     ("radius", lambda: srf.Perceptron(radius=-1.0)),
     ("radius", lambda: srf.Perceptron().draw(5, 2)),
     ("center", lambda: fit(features=srf.Perceptron(radius=1.0, center=np.zeros(D + 1)))),
@@ -607,7 +635,9 @@ def test_path_of_a_constant_target():
         assert len(check_finite(model, X).features) == 0
 
 
-@pytest.mark.parametrize("features", ["gaussian", "laplacian", "perceptron", srf.Linear(), srf.RandomNeurons("relu")])
+@pytest.mark.parametrize(
+    "features", ["gaussian", "laplacian", "perceptron", srf.Linear(), srf.RandomNeurons("relu"), srf.Taylor(2)]
+)
 @pytest.mark.parametrize(("rows", "columns"), [
     (X[:1], slice(None)), (X[:2], slice(None)), (X, slice(0, 1)), (np.tile(X[:1], (N, 1)), slice(None)),
     (X * [1, 0, 0], slice(None)), (X * 0 + 5, slice(None)), (np.repeat(X[:5], 12, axis=0), slice(None)),
@@ -692,6 +722,8 @@ KERNELS = [
     "matern52",
     "perceptron",
     srf.RandomNeurons("tanh", order=1),
+    srf.Taylor(2),
+    srf.Taylor(3, "knn"),
 ]
 
 
@@ -736,7 +768,7 @@ def test_unbounded_features_of_extreme_size(features, dtype, scale, loss):
         check_finite(model, Z)
 
 
-FAR = [srf.Linear(), srf.RandomNeurons("relu"), srf.Fourier(gamma=1.0), srf.Perceptron(radius=1.0)]
+FAR = [srf.Linear(), srf.RandomNeurons("relu"), srf.Fourier(gamma=1.0), srf.Perceptron(radius=1.0), srf.Taylor(4)]
 
 
 @pytest.mark.parametrize("features", FAR, ids=str)
@@ -759,6 +791,18 @@ def test_predict_far_away_is_not_nan(features, dtype):
 def test_extreme_gamma(gamma, kernel, dtype):
     with ignore_convergence():
         check_finite(fit(X=X.astype(dtype), features=kernel, gamma=gamma, n_components=100, max_iter=30), X.astype(dtype))
+
+
+@pytest.mark.parametrize("gamma", [5e-324, 1e-300, 1e-30, 1e30, 1e150, 1e300])
+@pytest.mark.parametrize("degree", [1, 2, 5])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_extreme_gamma_of_products(gamma, degree, dtype, kind, loss):
+    Z = kind(X.astype(dtype))
+    with ignore_convergence():
+        model = fit(X=Z, y=Y if loss == "squared" else LABELS, loss=loss, features=srf.Taylor(degree, gamma), max_iter=30)
+    check_finite(model, Z)
 
 
 @pytest.mark.parametrize("features", [

@@ -26,10 +26,16 @@ THREE = np.digitize(Y, [-0.5, 0.5])
 
 
 def fit(X=X, y=Y, alpha=0.01, n_components=100, rng=0, **k):
+    if "n_nonzero_coefs" in k:
+        return srf.mfga(X, y, alpha=alpha, n_components=n_components, rng=rng, **k)
     return srf.sparse_rf(X, y, alpha=alpha, n_components=n_components, rng=rng, **k)
 
 
 MIXED = (srf.Fourier(), srf.Linear(), srf.RandomNeurons("relu"), srf.RandomNeurons("tanh", order=3))
+PRODUCTS = {"features": (srf.Taylor(2, 0.1), srf.Linear(), srf.Fourier()), "nu": (20, 1, 1), "n_nonzero_coefs": 20}
+INTERLEAVED = srf.Taylor(3, 0.1).draw(None, D).scaled(4).concat(srf.Linear().draw(None, D))
+INTERLEAVED = INTERLEAVED.concat(srf.Fourier(gamma=0.3).draw(40, D, 0))
+INTERLEAVED = INTERLEAVED.take(np.random.default_rng(0).permutation(len(INTERLEAVED)))
 KINDS = {
     "fourier": {},
     "mixed": {"features": MIXED, "alpha": 0.003},
@@ -48,6 +54,11 @@ KINDS = {
     "csr": {"X": sp.csr_array(X)},
     "float32": {"X": X.astype(np.float32)},
     "one input": {"X": X[:, :1]},
+    "products": PRODUCTS,
+    "interleaved": {"features": INTERLEAVED, "n_nonzero_coefs": 30},
+    "three interleaved": {"y": THREE, "loss": "logistic", "features": INTERLEAVED, "n_nonzero_coefs": 12},
+    "products alone": {"features": srf.Taylor(5, include_squares=False), "alpha": 1e-3},
+    "products of csr": {"X": sp.csr_array(X.astype(np.float32)), **PRODUCTS},
 }
 
 
@@ -63,11 +74,13 @@ def rows(kind):
 def arrays(model):
     every = [model.coef, model.intercept, model.support, model.classes]
     every += [array for block in model.features.blocks for array in (block.weights, block.offset, block.inputs)]
+    every += [model.features.order]
     return [array for array in every if isinstance(array, np.ndarray)]
 
 
 def check_same(a, b, X):
     assert [(x.dtype, x.shape, x.tobytes()) for x in arrays(a)] == [(x.dtype, x.shape, x.tobytes()) for x in arrays(b)]
+    assert [block.kind for block in a.features.blocks] == [block.kind for block in b.features.blocks]
     assert (a.loss, a.info, a.n_features_in, repr(a)) == (b.loss, b.info, b.n_features_in, repr(b))
     assert type(a.intercept) is type(b.intercept)
     for Z in (X, X.astype(np.float32)):
@@ -250,7 +263,9 @@ def test_a_used_model_pickles_small(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_few_blocks(kind):
     """One block for features of one map: every block of few features is padded to a panel of 32."""
-    assert isinstance(KINDS[kind].get("features"), tuple) or len(model(kind).features.blocks) <= 1
+    several = {"mixed": 4, "three mixed": 4, "products": 3, "products of csr": 3, "interleaved": 3, "three interleaved": 3}
+    assert len(model(kind).features.blocks) <= several.get(kind, 1)
+    assert "interleaved" not in kind or model(kind).features.order is not None
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -384,7 +399,7 @@ def load_and_use(data, tmp_path):
         use(m)
 
 
-FUZZED = ["mixed", "three", "strings"]
+FUZZED = ["mixed", "three", "strings", "interleaved"]
 
 
 @pytest.mark.parametrize("kind", FUZZED)
@@ -633,6 +648,73 @@ def test_inputs_out_of_range(kind, value, tmp_path):
     refused(archive(members(kind, **{name: wrong})), tmp_path)
 
 
+ORDER = np.arange(30)[::-1].copy()  # of the 30 terms of "interleaved"
+WRONG_ORDERS = {
+    "repeats": np.append(ORDER[:-1], 1), "negative": ORDER - 1, "too large": ORDER + 1, "huge": ORDER * 2**58,
+    "short": ORDER[1:], "long": np.append(ORDER, 30), "none": ORDER[:0], "2-d": ORDER.reshape(5, 6), "of rows": ORDER[None],
+    "0-d": np.array(0), "int32": ORDER.astype(np.int32), "uint64": ORDER.astype(np.uint64), "float": ORDER.astype(float),
+    "big endian": ORDER.astype(">i8"), "text": ORDER.astype(str), "bool": ORDER > 0, "nothing": np.zeros((2**20, 0), np.int64),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", WRONG_ORDERS)
+def test_wrong_order(wrong, tmp_path):
+    use(load(archive(members("interleaved", order=ORDER)), tmp_path))
+    refused(archive(members("interleaved", order=WRONG_ORDERS[wrong])), tmp_path)
+    refused(archive(members("fourier", order=WRONG_ORDERS[wrong])), tmp_path)
+
+
+def product(kind):
+    """(meta, arrays, number) of a model and of its block of products."""
+    meta, every = contents(kind)
+    return meta, every, next(i for i, block in enumerate(meta["blocks"]) if block["activation"] == "product")
+
+
+GAMMAS = {"NaN", "Infinity", "1e999", "1e301", "0.0", "-0.0", "-1.0", "null", "1", "true", '"1.0"', '"knn"', "[1.0]", "{}"}
+
+
+@pytest.mark.parametrize("number", sorted(GAMMAS))
+@pytest.mark.parametrize("kind", ["products", "interleaved"])
+def test_wrong_gamma_of_products(kind, number, tmp_path):
+    meta, _, i = product(kind)
+    text = json.dumps(changed(meta, f"blocks.{i}.gamma", "HERE"))
+    refused(archive(members(kind, meta=text.replace('"HERE"', number))), tmp_path)
+    use(load(archive(members(kind, meta=text.replace('"HERE"', "1e-5"))), tmp_path))
+    others = [j for j in range(len(meta["blocks"])) if j != i]
+    for j in others:
+        text = json.dumps(changed(contents(kind)[0], f"blocks.{j}.gamma", 1.0))
+        refused(archive(members(kind, meta=text)), tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["products", "interleaved", "fourier"])
+def test_a_file_from_before_there_were_products_is_refused(kind, tmp_path):
+    meta = contents(kind)[0]
+    for block in meta["blocks"]:
+        del block["gamma"]
+    refused(archive(members(kind, meta=meta)), tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["products", "interleaved"])
+def test_wrong_arrays_of_products(kind, tmp_path):
+    _, every, i = product(kind)
+    inputs, weights, offset = (every[f"{name}_{i}"] for name in ("inputs", "weights", "offset"))
+    n, order = inputs.shape
+    for value in (-1, D + 1, 2**31 - 1, -(2**31)):  # D is the last input: 0 stands for 1
+        wrong = inputs.copy()
+        wrong[-1, -1] = value
+        refused(archive(members(kind, **{f"inputs_{i}": wrong})), tmp_path)
+    use(load(archive(members(kind, **{f"inputs_{i}": np.full_like(inputs, D)})), tmp_path))
+    dense = {f"inputs_{i}": None, f"weights_{i}": np.zeros((n, D))}
+    for wrong in ({f"inputs_{i}": None}, dense, {f"inputs_{i}": inputs[:, :0]}, {f"offset_{i}": offset + 1.0},
+                  {f"offset_{i}": None}, {f"inputs_{i}": inputs[:-1]}, {f"inputs_{i}": inputs.astype(np.int64)}):  # fmt: skip
+        refused(archive(members(kind, **wrong)), tmp_path)
+    shapes = [(n,), (1, n), (n, order), (n, D), (n, 0), (n - 1, 1), (n + 1, 1), (n, 1, 1)]
+    for wrong in (*map(np.zeros, shapes), weights.astype(np.float32), weights * np.nan, weights + np.inf):
+        refused(archive(members(kind, **{f"weights_{i}": wrong})), tmp_path)
+    for size in (1.7e308, -1.7e308, 5e-324, 0.0):
+        use(load(archive(members(kind, **{f"weights_{i}": np.full_like(weights, size)})), tmp_path))
+
+
 @pytest.mark.parametrize("wrong", [
     np.arange(2), np.arange(4), np.arange(3)[None], np.array(3), np.zeros(3), np.array([0.0, 1.0, np.nan]),
     np.array([2, 1, 0]), np.array([0, 0, 1]), np.zeros(3, "c16"), np.zeros(3, "M8[s]"),
@@ -658,6 +740,7 @@ FIELDS = {  # what of these is not wrong; None: all of it is
     "blocks.0": None,
     "blocks.0.activation": None,
     "blocks.0.scale": lambda v: type(v) is float,
+    "blocks.0.gamma": lambda v: v is None,
     "info.n_iter": lambda v: type(v) is int,
     "info.n_drawn": lambda v: type(v) is int,
     "info.n_nonzero": lambda v: type(v) is int,

@@ -2,10 +2,13 @@
 
 F(w, b) = (1/n) sum_n s_n L(b + sum_h w_h phi_h(x_n), y_n) + lambda |w|_1, and g_h = (1/n) sum_n s_n L'_n phi_h(x_n).
 A sub-problem that is solved to a duality gap of e adds e to the right-hand side of a bound.
+
+S7 is of the Taylor features (Cotter et al. 2011) of MFGA (Shahrampour & Tarokh 2018).
 """
 
 import itertools
 from dataclasses import dataclass
+from math import factorial
 
 import numpy as np
 import pytest
@@ -16,7 +19,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import expit, xlogy
 from scipy.stats import binom
 
-from sparserf import Fourier, sparse_rf, sparse_rf_path
+from sparserf import Fourier, Taylor, sparse_rf, sparse_rf_path
 from sparserf.features import make_dictionary
 
 from .conftest import phi_oracle
@@ -334,6 +337,28 @@ def test_s6_the_path_is_continuous(loss, fit_intercept):
         if loss == "squared":
             change = np.mean(p.weight * (p.margins(one) - p.margins(two)) ** 2)
             assert change <= step * (l2 - l1) + 1e-6 * step + 10 * e
+
+
+# S7: the Taylor features of the gaussian kernel.
+
+
+@examples(100)
+@given(seeds, st.integers(1, 5), st.integers(1, 7), st.sampled_from([1e-3, 0.05, 0.3, 1.0, 3.0]))
+def test_s7_truncation(seed, d, degree, gamma):
+    """S7, with a = 2 gamma x'z, E = exp(-gamma (|x|^2 + |z|^2)), k = E exp(a), r the degree:
+    phi(x)'phi(z) = E sum_{k <= r} a^k / k!, and |k - phi(x)'phi(z)| <= (2 gamma |x| |z|)^(r+1) / (r+1)! max(E, k), where
+    E, k <= 1. On the diagonal phi(x)'phi(x) <= 1, and rises to it with r."""
+    X = np.random.default_rng(seed).standard_normal((12, d))
+    X[1], X[2] = -X[0], 3 * X[0]
+    phi = Taylor(degree, gamma).draw(None, d).transform(X)
+    a, norm = 2 * gamma * X @ X.T, np.linalg.norm(X, axis=1)
+    E, k = np.exp(-gamma * (norm[:, None] ** 2 + norm**2)), np.exp(-gamma * cdist(X, X, "sqeuclidean"))
+    np.testing.assert_allclose(phi @ phi.T, E * sum(a**j / factorial(j) for j in range(degree + 1)), rtol=1e-9, atol=ROUNDING)
+    bound = (2 * gamma * np.outer(norm, norm)) ** (degree + 1) / factorial(degree + 1) * np.maximum(E, k)
+    assert (np.abs(k - phi @ phi.T) <= bound + ROUNDING).all()
+    less = Taylor(max(degree - 1, 1), gamma).draw(None, d).transform(X)
+    assert ((less**2).sum(axis=1) <= (phi**2).sum(axis=1) + ROUNDING).all()
+    assert ((phi**2).sum(axis=1) <= 1 + ROUNDING).all()
 
 
 # S8: the certificate against the kernel machine.

@@ -50,6 +50,38 @@ def test_parts_add_up_to_the_model(model):
     assert np.ptp(f - total) < 1e-10
 
 
+@pytest.mark.parametrize("order", ["as drawn", "interleaved"])
+def test_effects_of_products_of_two_inputs(order):
+    """Each sees both inputs, by its envelope: with features of one input they still add up to the model."""
+    neurons = srf.RandomNeurons("sin", 1).draw(40, 2, 0)
+    features = srf.Taylor(2, 0.5).draw(None, 2).concat(neurons).concat(srf.Linear().draw(None, 2))
+    features = features if order == "as drawn" else features.take(np.random.default_rng(0).permutation(len(features)))
+    Z = X[:, :2]
+    model = srf.mfga(Z, Z[:, 0] * Z[:, 1] + np.sin(3 * Z[:, 0]), features=features, n_nonzero_coefs=20, rng=0)
+    assert len(model.features.blocks) == 3 and model.features.order is not None
+    groups = plot._groups(model)
+    for inputs, terms in groups.items():
+        activations = {model.features.take([k]).blocks[0].activation for k in terms}
+        assert (inputs == (0, 1)) == (activations == {"product"})
+    assert sorted(k for terms in groups.values() for k in terms) == list(range(20))
+    grids = {j: np.linspace(-0.9, 0.9, 7) for j in range(2)}
+    parts = plot._parts(model, groups, grids)
+    points = RNG.integers(0, 7, (50, 2))
+    f = model.predict(np.stack([grids[j][points[:, j]] for j in range(2)], axis=1))
+    assert np.ptp(f - sum(values[tuple(points[:, j] for j in inputs)] for inputs, values in parts.items())) < 1e-10
+    axes = [ax for ax in plot.effects(model, Z, names=["a", "b"]).axes if ax.get_xlabel()]
+    assert {(ax.get_xlabel(), ax.get_ylabel()) for ax in axes} == {("a", ""), ("b", ""), ("a", "b")}
+
+
+def test_products_of_more_inputs_cannot_be_drawn():
+    """Even one of a single input: its envelope is of all of them."""
+    features = srf.Taylor(1, 0.5).draw(None, 3).take([1])
+    model = srf.mfga(X[:, :3], X[:, 0], features=features, n_nonzero_coefs=1, rng=0)
+    with pytest.raises(ValueError, match="model must have features of at most 2 inputs, got one of 3"):
+        plot.effects(model, X[:, :3])
+    np.testing.assert_array_equal([bar.get_height() for bar in plot.input_usage(model).patches], [1, 0, 0])
+
+
 def test_what_cannot_be_drawn(model):
     with pytest.raises(ValueError, match="at most 2 inputs"):
         plot.effects(srf.harfe(X, Y, order=3, n_components=100, n_nonzero_coefs=5, rng=0), X)

@@ -7,16 +7,18 @@ import threading
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
 
-from sparserf import FeatureSet, Fourier, Linear, RandomNeurons
+from sparserf import FeatureSet, Fourier, Linear, RandomNeurons, Taylor
+from sparserf.algorithms._columns import Columns
 from sparserf.features import FeatureBlock
-from sparserf.rows import as_rows
+from sparserf.rows import as_rows, block, memory
 
-from .conftest import phi_oracle
+from .conftest import SIZES, phi_oracle
 
 D = 6
 FEATURES = {
@@ -24,8 +26,12 @@ FEATURES = {
     "q-sparse": RandomNeurons("tanh", 2).draw(33, D, rng=2),
     "linear": Linear().draw(None, D).take([4, 0, 4]),
     "empty": FeatureSet((), D),
+    "taylor": Taylor(2, 0.2).draw(None, D),
+    "cubic": Taylor(3, 0.2).draw(None, D).take(np.arange(0, 84, 2)),
 }
 FEATURES["mixed"] = FEATURES["dense"].concat(FEATURES["linear"]).concat(FEATURES["q-sparse"]).take(np.arange(80)[::-1])
+FEATURES["products"] = FEATURES["taylor"].concat(Taylor(1, 0.1).draw(None, D)).concat(FEATURES["cubic"])
+FEATURES["products"] = FEATURES["products"].concat(Linear().draw(None, D)).take(np.random.default_rng(0).permutation(83)[:80])
 
 
 def csr_with(array=csr_array, index=np.int32, arrange=lambda a: a):
@@ -63,6 +69,13 @@ def shuffled(X):
     return csr_array((np.tile(X[i, j] / 2, 2)[order], np.tile(j, 2)[order], indptr), X.shape)
 
 
+def written_zeros(X):
+    """CSR in which the zeros are entries."""
+    S = csr_array(np.ones_like(X))
+    S.data = X.ravel().copy()
+    return S
+
+
 def with_slack(X):
     """CSR whose arrays are longer than its entries."""
     S = csr_array(X)
@@ -80,8 +93,8 @@ DENSE = {
 SPARSE = {
     "csr": csr_with(), "int64 indices": csr_with(index=np.int64), "matrix": csr_with(csr_matrix),
     "read-only csr": csr_with(arrange=read_only), "every other entry": csr_with(arrange=every_other),
-    "non-native csr": csr_with(arrange=non_native), "shuffled": shuffled, "with slack": with_slack, "csc": csc_array,
-    "coo": coo_array,
+    "non-native csr": csr_with(arrange=non_native), "shuffled": shuffled, "zeros": written_zeros,
+    "with slack": with_slack, "csc": csc_array, "coo": coo_array,
 }  # fmt: skip
 LAYOUTS = DENSE | SPARSE
 each_features = pytest.mark.parametrize("features", FEATURES.values(), ids=FEATURES)
@@ -109,9 +122,10 @@ def agree(actual, expected, size, dtype):
 
 @each_layout
 @each_dtype
+@pytest.mark.parametrize("kind", ["mixed", "products"])
 @pytest.mark.parametrize("n", [1, 150])
-def test_every_layout_answers_every_question(rng, layout, dtype, n):
-    X, features = random_X(rng, n, dtype), FEATURES["mixed"]
+def test_every_layout_answers_every_question(rng, layout, dtype, kind, n):
+    X, features = random_X(rng, n, dtype), FEATURES[kind]
     phi = phi_oracle(features, X)
     size = abs(phi) + 1
     rows, v, c, h = as_rows(layout(X)), rng.standard_normal(n), rng.standard_normal(80), rng.random(n)
@@ -170,7 +184,8 @@ def test_any_layout_of_v_and_coef(rng, layout, arrange, shape):
     np.testing.assert_allclose(rows.apply(features, c), np.asarray(c, np.float64) @ phi.T, atol=1e-10)
 
 
-GRAM_PAIRS = [("mixed", "mixed"), ("mixed", "dense"), ("q-sparse", "linear"), ("empty", "mixed"), ("dense", "empty")]
+GRAM_PAIRS = [("mixed", "mixed"), ("mixed", "dense"), ("q-sparse", "linear"), ("empty", "mixed"), ("dense", "empty"),
+              ("products", "taylor")]  # fmt: skip
 
 
 @each_storage
@@ -181,7 +196,7 @@ def test_gram_with_weights(rng, layout, dtype, zeros, n):
     X = random_X(rng, n, dtype)
     h = rng.uniform(0.1, 2, n) * (rng.random(n) >= zeros)
     rows = as_rows(layout(X))
-    phi = {name: phi_oracle(features, X) for name, features in FEATURES.items()}
+    phi = {name: phi_oracle(FEATURES[name], X) for name in {name for pair in GRAM_PAIRS for name in pair}}
     for left, right in GRAM_PAIRS:
         gram = rows.gram(FEATURES[left], FEATURES[right], h)
         size = (abs(phi[left]) + 1).T * h @ (abs(phi[right]) + 1)
@@ -206,6 +221,137 @@ def test_no_rows(layout):
     assert rows.apply(features, np.ones((2, 80))).shape == (2, 0)
     assert rows.transform(features).shape == (0, 80)
     np.testing.assert_array_equal(rows.gram(features, features, np.empty(0)), np.zeros((80, 80)))
+
+
+# Monomials of degree 1 and 2, through the moments of the inputs
+
+
+MONOMIALS = {
+    "linear": lambda d: Linear().draw(None, d), "degree 1": lambda d: Taylor(1, 0.5 / d).draw(None, d),
+    "degree 2": lambda d: Taylor(2, 0.5 / d).draw(None, d), "no squares": lambda d: Taylor(2, 0.5 / d, False).draw(None, d),
+    "repeated": lambda d: Taylor(2, 0.5 / d).draw(None, d).take(np.tile(np.arange(d + 2)[::-1], 60)).scaled(-3.0),
+    "descending": lambda d: descending(Taylor(2, 0.5 / d).draw(None, d)),
+}  # fmt: skip
+each_monomial = pytest.mark.parametrize("draw", MONOMIALS.values(), ids=MONOMIALS)
+
+
+def descending(features):
+    """The same products, their factors the other way round."""
+    blocks = [replace(b, inputs=np.ascontiguousarray(b.inputs[:, ::-1])) for b in features.blocks]
+    return FeatureSet(blocks, features.n_features_in)
+
+
+@contextmanager
+def only_tiles():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(block, "by_moments", lambda *_: False)
+        yield
+
+
+@each_monomial
+@each_dtype
+@pytest.mark.parametrize("layout", ["C", "F", "read-only", "backwards", "csr", "shuffled", "zeros"])
+def test_moments_give_what_tiles_give(rng, draw, dtype, layout):
+    """Each within some units in the last place of the terms that are added up, of features as accurate as a product is."""
+    for n, d in [*((n, 7) for n in SIZES), (65, 1), (65, 2), (33, 40), (1000, 5)]:
+        X, features = random_X(rng, n, dtype, max(d, 4))[:, :d], draw(d)
+        given = LAYOUTS[layout](X)
+        rows, phi = as_rows(given, n_features=d), phi_oracle(features, X)
+        before, few = bits_of(given), features.take([len(features) - 1, 0])
+        assert all(block.by_moments(b, rows.X) for b in features.blocks)
+        for v in (rng.standard_normal(n), rng.standard_normal((3, n)) * [[1e99], [1e-99], [0]]):
+            for ask, values in ((rows.correlate, phi), (rows.correlate_squares, phi**2)):
+                expected, size = v @ values, abs(v) @ abs(values)
+                close = 20 * np.finfo(dtype).eps * size
+                moments = ask(features, v)
+                with only_tiles():
+                    tiles = ask(features, v)
+                assert moments.shape == expected.shape
+                assert (abs(moments - expected) <= close).all()
+                assert (abs(tiles - expected) <= close).all()
+                some = ask(few, v)
+                assert (abs(some - expected[..., [-1, 0]]) <= close[..., [-1, 0]]).all()
+        c = rng.standard_normal((2, len(features)))
+        assert (abs(rows.apply(features, c) - c @ phi.T) <= 20 * np.finfo(dtype).eps * (abs(c) @ abs(phi).T)).all()
+        assert bits_of(given) == before
+
+
+@each_dtype
+@pytest.mark.parametrize("layout", ["C", "csr"])
+def test_few_monomials_are_made_in_tiles_and_all_of_them_are_not(rng, dtype, layout):
+    X, features = LAYOUTS[layout](random_X(rng, 300, dtype, 40)), FEATURES["empty"]
+    for features in (Taylor(2, 0.01).draw(None, 40), Taylor(3, 0.01).draw(None, 40)):
+        (whole,), few = features.blocks, features.take(np.arange(0, len(features), 97)[:9])
+        assert block.by_moments(whole, X) == (whole.order == 2)
+        assert not block.by_moments(*few.blocks, X)
+        v = rng.standard_normal(300)
+        answer, expected = as_rows(X).correlate(few, v), v @ phi_oracle(few, X)
+        agree(answer, expected, abs(v) @ (abs(phi_oracle(few, X)) + 1e-3), dtype)
+        np.testing.assert_allclose(as_rows(X).correlate(features, v)[np.arange(0, len(features), 97)[:9]], answer, atol=1e-4)
+
+
+@each_storage
+def test_float32_moments_of_many_rows_are_as_accurate_as_few(rng, layout):
+    X, features = random_X(rng, 30_000, np.float32, 5), Taylor(2, 0.1).draw(None, 5)
+    v, phi = 1 + rng.random(30_000), phi_oracle(features, X)
+    error = abs(as_rows(layout(X)).correlate(features, v) - v @ phi)
+    assert (error <= 20 * np.finfo(np.float32).eps * (v @ abs(phi))).all()
+
+
+@each_storage
+@each_dtype
+def test_the_range_of_floats_does_not_bound_squares_or_moments(layout, dtype):
+    """The squares of these inputs, and these v, are no float32."""
+    X = np.tile(np.array([[3e25, 2e-25, 1.0, 0.0]], dtype), (50, 1))
+    rows, v = as_rows(layout(X)), np.full(50, 2.0)
+    squares = rows.correlate_squares(Linear().draw(None, 4), v)
+    np.testing.assert_allclose(squares, 100 * X[0].astype(np.float64) ** 2, rtol=1e-6)
+    rows, features = as_rows(layout(np.full((50, 4), 0.25, dtype))), Taylor(2, 0.5).draw(None, 4)
+    phi = phi_oracle(features, np.full((1, 4), 0.25))[0]
+    for size in (1e-320, 1e-290, 1e-60, 1e60, 1e300):
+        sums = rows.correlate(features, np.full(50, size)) / size
+        np.testing.assert_allclose(sums, 50 * phi, rtol=1e-2 if size < 1e-300 else 1e-5)
+
+
+def test_the_moments_of_many_inputs_take_no_more_than_their_square(rng):
+    """The 320,000 features of 800 inputs, by 3,000 rows, would be 8 GB."""
+    X, features = rng.standard_normal((3000, 800)), Taylor(2, 1e-3).draw(None, 800)
+    rows, v = as_rows(X), rng.standard_normal(3000)
+    few = features.take(np.arange(0, len(features), 4001))
+    with peak_below(64e6):  # X is 19 MB
+        whole = rows.correlate(features, v)
+    np.testing.assert_allclose(whole[::4001], v @ phi_oracle(few, X), rtol=1e-9, atol=1e-9)
+
+
+# Columns: some features, and a Gram matrix that grows with them
+
+
+@each_storage
+def test_columns_keep_what_they_know_of_equal_weights_only(rng, layout, monkeypatch):
+    """However the set and the weights change, the answer is that of all features anew; equal weights cost only what is new."""
+    X, everything = random_X(rng, 200), FEATURES["products"]
+    rows, phi = as_rows(layout(X)), phi_oracle(everything, X)
+    made, gram = [], rows.gram
+    monkeypatch.setattr(rows, "gram", lambda left, right, h: made.append(len(right)) or gram(left, right, h))
+    columns, index, free, last = Columns(rows), np.zeros(0, int), rng.permutation(80), None
+    weights = [rng.random(200), rng.random(200) * (rng.random(200) < 0.5)]
+    steps = [(5, 5, 0), (3, 8, 0), (0, 6, 0), (9, 12, 0), (2, 9, 1), (4, 13, 1), (0, 13, 0), (1, 3, 0), (2, 5, 0)]
+    for new, kept, which in steps:
+        columns.append(everything.take(free[:new]), free[:new])
+        known = len(index) if which == last else 0
+        index, free = np.concatenate([index, free[:new]]), free[new:]
+        still = np.sort(rng.permutation(len(index))[:kept])
+        columns.keep(still)
+        index, last, made[:], h = index[still], which, [], weights[which]
+        G, sums = columns.curvature(h.copy())
+        expected = phi[:, index]
+        np.testing.assert_array_equal(columns.index, index)
+        np.testing.assert_allclose(G, expected.T * h @ expected, atol=1e-9)
+        np.testing.assert_allclose(sums, h @ expected, atol=1e-9)
+        assert sum(made) == np.count_nonzero(still >= known)
+        v, c = rng.standard_normal(200), rng.standard_normal((2, len(index))) * (rng.random(len(index)) < 0.5)
+        np.testing.assert_allclose(columns.correlate(v), v @ expected, atol=1e-9)
+        np.testing.assert_allclose(columns.apply(c), c @ expected.T, atol=1e-9)
 
 
 # Workers
@@ -241,6 +387,24 @@ def test_the_same_bits_for_any_number_of_workers(many_blocks, layout, dtype):
     with as_rows(X, 3) as rows:
         for answer, bits in zip(answers(rows, *arguments), expected, strict=True):
             np.testing.assert_array_equal(answer, bits)
+
+
+@each_storage
+@each_dtype
+def test_the_same_bits_of_products_for_any_number_of_workers(many_blocks, monkeypatch, layout, dtype):
+    monkeypatch.setattr(memory, "BLOCK_ELEMENTS", 2**15)
+    X, (_, v, c, h) = layout(many_blocks[0].astype(dtype)), many_blocks[1]
+    features = Linear().draw(None, 20).concat(Taylor(2, 0.05).draw(None, 20))
+    features = features.concat(Taylor(3, 0.05).draw(None, 20).take(np.arange(0, 1771, 9)))
+    features = features.take(np.random.default_rng(0).permutation(len(features)))
+    every = [as_rows(X, workers) for workers in (1, 2, 3)]
+    for ask in (lambda rows: rows.correlate(features, v), lambda rows: rows.correlate_squares(features, v)):
+        expected, *others = map(ask, every)
+        assert [answer.tobytes() for answer in others] == [expected.tobytes()] * 2
+    few = features.take(np.arange(300))
+    expected, *others = (answers(rows, few, v, c, h) for rows in every)
+    for other in others:
+        assert [answer.tobytes() for answer in other] == [answer.tobytes() for answer in expected]
 
 
 @each_dtype
@@ -399,6 +563,22 @@ def test_overflow_is_an_error_that_names_X(layout, dtype, n, ask):
     features = RandomNeurons("relu", scale=float(huge)).draw(300, D, rng=0).concat(FEATURES["linear"])
     with pytest.raises(ValueError, match=r"^X must be of moderate size"):
         ask(as_rows(layout(np.full((n, D), huge, dtype)), 2), features)
+
+
+@each_storage
+@each_dtype
+@pytest.mark.parametrize("size", [1.0, 0.0, 1e-30])
+@pytest.mark.parametrize("n", [3, 5000])
+def test_products_never_overflow(layout, dtype, size, n):
+    X = np.full((n, D), np.finfo(dtype).max * size if size else np.finfo(dtype).tiny, dtype)
+    for features in (FEATURES["taylor"], FEATURES["cubic"], FEATURES["taylor"].take([3, 3, 1])):
+        rows = as_rows(layout(X), 2)
+        for answer in (
+            rows.transform(features),
+            rows.correlate(features, np.ones(n)),
+            rows.gram(features, features, np.ones(n)),
+        ):
+            assert np.isfinite(answer).all() and abs(answer).max() <= n * (1 + 1e-6)
 
 
 @each_storage

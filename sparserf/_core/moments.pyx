@@ -1,40 +1,39 @@
 """The inputs of monomials under a Gaussian envelope, and their second moments where the rows are CSR."""
 from cython cimport floating
-from libc.math cimport exp
+from libc.math cimport exp, sqrt
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t
 
 
-cdef inline double square_norm(const floating *x, ptrdiff_t d) noexcept nogil:
+cdef inline double weighted_square(const floating *x, ptrdiff_t d, double gamma) noexcept nogil:
+    """gamma |x|^2 as a sum of x gamma x: a square may overflow where its product with gamma does not."""
     cdef double a = 0, b = 0, c = 0, e = 0
     cdef ptrdiff_t j
     for j in range(0, d - 3, 4):
-        a += <double>x[j] * x[j]
-        b += <double>x[j + 1] * x[j + 1]
-        c += <double>x[j + 2] * x[j + 2]
-        e += <double>x[j + 3] * x[j + 3]
+        a += x[j] * gamma * x[j]
+        b += x[j + 1] * gamma * x[j + 1]
+        c += x[j + 2] * gamma * x[j + 2]
+        e += x[j + 3] * gamma * x[j + 3]
     for j in range(d - d % 4, d):
-        a += <double>x[j] * x[j]
+        a += x[j] * gamma * x[j]
     return (a + b) + (c + e)
 
 
-def enveloped(const floating[:, ::1] X not None, double rate, double factor, floating[:, ::1] out not None):
-    """out[i] = e (1, factor x_i) with e = exp(-rate |x_i|^2); out (n_rows, 1 + n_inputs)."""
+def enveloped(const floating[:, ::1] X not None, double gamma, ptrdiff_t order, floating[:, ::1] out not None):
+    """out[i] = e (1, sqrt(2 gamma) x_i) with e = exp(-gamma |x_i|^2 / order); out (n_rows, 1 + n_inputs)."""
     cdef ptrdiff_t i, j, d = X.shape[1]
-    cdef double e, largest = 3e38 if floating is float else 1e308
-    cdef floating scale
+    cdef double e, factor = sqrt(2 * gamma)
     cdef const floating *x
     cdef floating *u
-    if X.shape[0] == 0:
+    if X.shape[0] == 0 or d == 0:
         return
     with nogil:
         for i in range(X.shape[0]):
             x, u = &X[0, 0] + i * d, &out[i, 0]
-            e = exp(-rate * square_norm(x, d))
-            scale = <floating>min(e * factor, largest)
+            e = exp(-weighted_square(x, d, gamma) / order)
             u[0] = <floating>e
             for j in range(d):
-                u[j + 1] = x[j] * scale
+                u[j + 1] = <floating>(x[j] * (e * factor))
 
 
 def second_moments(const floating[::1] data not None, const int32_t[::1] indices not None,

@@ -1,6 +1,6 @@
 /* A tile: TILE_ROWS rows by TILE_COLUMNS features of the feature matrix, made in the first-level cache, used, overwritten.
  *
- * phi_j(x) = scale * activation(w_j' x + offset_j), or scale * w_j * the product of `order` inputs. Feature parameters
+ * phi_j(x) = scale * activation(w_j' x + offset_j), or scale * the product of `order` factors w_j x. Feature parameters
  * come in panels of TILE_COLUMNS features, padded with zeros; the rows of X are dense (row-major) or CSR.
  */
 #ifndef SPARSERF_TILE_H

@@ -55,7 +55,7 @@ TARGET void NAME(project_product)(const T *x, ptrdiff_t d, int n_rows, ptrdiff_t
     for (int i = 0; i < n_rows; i++, x += d, z += TILE_COLUMNS) {
         for (int j = 0; j < TILE_COLUMNS; j++) z[j] = w[j] * x[inputs[j]];
         for (ptrdiff_t k = TILE_COLUMNS; k < order * TILE_COLUMNS; k += TILE_COLUMNS)
-            for (int j = 0; j < TILE_COLUMNS; j++) z[j] *= x[inputs[k + j]];
+            for (int j = 0; j < TILE_COLUMNS; j++) z[j] *= w[j] * x[inputs[k + j]];
     }
 }
 

@@ -18,9 +18,9 @@ class FeatureBlock:
     """Features of one kind.
 
     A function of a projection, weights all dense or all sparse: phi_j(x) = scale * activation(w_j' x + offset_j).
-    Or, where the activation is "product", a monomial under a Gaussian envelope: phi_j(x) = scale * w_j0 * product over
-    l of u[inputs_jl], with u = exp(-gamma |x|^2 / order) (1, sqrt(2 gamma) x). The envelope is shared among the factors,
-    so that neither overflows; the 1 makes monomials of any lower degree.
+    Or, where the activation is "product", a monomial under a Gaussian envelope: phi_j(x) = scale * product over l of
+    w_j0 u[inputs_jl], with u = exp(-gamma |x|^2 / order) (1, sqrt(2 gamma) x). The envelope and the coefficient are shared
+    among the factors, so that none overflows; the 1 makes monomials of any lower degree.
 
     weights : ndarray of shape (n_features, n_inputs), or (n_features, order) where `inputs` is given; (n_features, 1)
         for products
@@ -75,7 +75,9 @@ class FeatureBlock:
     def largest_value(self):
         """sup over x of |phi_j(x)|, an entry a feature; infinite where it has no bound."""
         if self.is_product:  # prod_i |t_i|^v_i exp(-t_i^2 / 2) is at most prod_i (v_i / e)^(v_i / 2)
-            return abs(self.scale) * np.abs(self.weights[:, 0]) * max(1.0, (self.order / np.e) ** (self.order / 2))
+            inputs = np.sort(self.inputs, axis=1)
+            peak = sum((entry > 0) * _rise(run) for entry, run in zip(inputs.T, runs(inputs), strict=True))
+            return abs(self.scale) * (np.abs(self.weights[:, 0]) * np.exp(peak / self.order)) ** self.order
         return np.full(len(self), abs(self.scale) if self.activation in BOUNDED else np.inf)
 
     def count_inputs(self, n_features_in):
@@ -131,6 +133,21 @@ class FeatureBlock:
     def __setstate__(self, state):
         self.__dict__.update(state)
         self.__post_init__()
+
+
+def runs(inputs):
+    """Column by column of ascending tuples, the number of times that its entry has occurred so far; 1 for 0."""
+    run = np.ones(len(inputs))
+    yield run
+    for previous, entry in zip(inputs.T[:-1], inputs.T[1:], strict=True):
+        run = np.where((entry == previous) & (entry > 0), run + 1, 1.0)
+        yield run
+
+
+def _rise(v):
+    """The logarithm of (v / e)^(v / 2), less that of v - 1."""
+    less = v - 1
+    return (v * np.log(v) - less * np.log(np.maximum(less, 1)) - 1) / 2
 
 
 def _panels(array, dtype):

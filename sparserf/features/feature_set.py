@@ -27,6 +27,15 @@ class FeatureSet:
     def __init__(self, blocks, n_features_in, order=None):
         self._blocks, self._order = _one_a_kind([block for block in blocks if len(block)], order)
         self._n_features_in = int(n_features_in)
+        self._freeze()
+
+    def _freeze(self):
+        if self._order is not None:
+            self._order.flags.writeable = False
+
+    def __setstate__(self, state):  # unpickled arrays are writable
+        self.__dict__.update(state)
+        self._freeze()
 
     @property
     def blocks(self):
@@ -76,7 +85,7 @@ class FeatureSet:
             raise TypeError(f"indices must be a one-dimensional sequence of integers, got {indices!r}")
         if indices.min() < 0 or indices.max() >= len(self):
             raise ValueError(f"indices must lie in [0, {len(self)}), got {indices.min()} to {indices.max()}")
-        place = indices if self._order is None else self._order[indices]
+        place = indices.astype(np.intp) if self._order is None else self._order[indices]
         blocks, order, start, n = [], np.empty(len(indices), np.intp), 0, 0
         for block in self._blocks:
             inside = np.flatnonzero((place >= start) & (place < start + len(block)))

@@ -7,11 +7,12 @@ import numpy as np
 
 from .._checks import check_flag, check_integer
 from .bandwidth import check_gamma, resolve_gamma
-from .block import FeatureBlock
+from .block import FeatureBlock, runs
 from .feature_set import FeatureSet
 
-# Most features that are listed.
-MOST = 2**24
+# Most features that are listed, and most factors in them; more of both inputs and degree than BITS make more than MOST.
+MOST, MOST_FACTORS, BITS = 2**24, 2**27, 24
+GOLDEN = (5**0.5 - 1) / 2
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Taylor:
     Raises
     ------
     ValueError, TypeError
-        degree below 1; gamma not positive and finite; when drawn, more than 2**24 features.
+        degree below 1; gamma not positive and finite; when drawn, more than 2**24 features, or 2**27 factors in them.
 
     Notes
     -----
@@ -66,7 +67,7 @@ class Taylor:
     is_finite = True
 
     def __post_init__(self):
-        check_integer("degree", self.degree, 1)
+        object.__setattr__(self, "degree", check_integer("degree", self.degree, 1))
         object.__setattr__(self, "gamma", check_gamma(self.gamma))
         check_flag("include_squares", self.include_squares)
 
@@ -81,11 +82,16 @@ class Taylor:
         if not isinstance(self.gamma, float):
             raise ValueError(f"gamma must be a number to draw without data, got {self.gamma!r}")
         n_features = check_integer("n_features", n_features, 1)
-        size = self.count(n_features)
-        if size > MOST:
-            raise ValueError(f"degree={self.degree} of {n_features} inputs makes {size} features, more than {MOST}")
+        size = self.count(n_features) if min(n_features, self.degree) <= BITS else np.inf
+        if size > MOST or size * self.degree > MOST_FACTORS:
+            raise ValueError(
+                f"degree={self.degree} of {n_features} inputs makes more than {MOST} features, or {MOST_FACTORS} factors"
+            )
         inputs = _multisets(n_features + 1, self.degree, self.include_squares)
         weights = _coefficients(inputs)
+        # Factors of all inputs in turn: the product of those that come first is about a power of the value, and no more out
+        # of a float's range than it.
+        inputs = np.ascontiguousarray(inputs[:, np.argsort(np.arange(self.degree) * GOLDEN % 1)])
         return FeatureSet([FeatureBlock("product", 1.0, weights, np.zeros(size), inputs, self.gamma)], n_features)
 
     def count(self, n_features):
@@ -97,21 +103,23 @@ class Taylor:
 
 def _multisets(n, size, repeats):
     """All ascending tuples over 0..n-1, in lexicographic order; of all but 0 none twice unless `repeats`."""
-    tuples = np.arange(n, dtype=np.int32)[:, None]
+    last, shorter = np.arange(n, dtype=np.int32), []  # entries of the tuples, and where the shorter ones are continued
     for _ in range(size - 1):
-        last = tuples[:, -1]
         first = last if repeats else last + (last > 0)  # the next entry begins there
         counts = n - first
         starts = np.cumsum(counts) - counts
-        following = np.arange(counts.sum()) - np.repeat(starts - first, counts)
-        tuples = np.column_stack([np.repeat(tuples, counts, axis=0), following.astype(np.int32)])
-    return np.ascontiguousarray(tuples)
+        shorter.append((last, np.repeat(np.arange(len(last), dtype=np.int32), counts)))
+        last = (np.arange(counts.sum()) - np.repeat(starts - first, counts)).astype(np.int32)
+    tuples, place = np.empty((len(last), size), np.int32), np.arange(len(last))
+    tuples[:, -1] = last
+    for k in range(size - 2, -1, -1):
+        entry, parent = shorter[k]
+        place = parent[place]
+        tuples[:, k] = entry[place]
+    return tuples
 
 
 def _coefficients(inputs):
-    """1 / sqrt(prod_i v_i!) of each tuple, v_i the number of times that i > 0 occurs in it; shape (n, 1)."""
-    factorial, run = np.ones(len(inputs)), np.ones(len(inputs))
-    for previous, entry in zip(inputs.T[:-1], inputs.T[1:], strict=True):
-        run = np.where((entry == previous) & (entry > 0), run + 1, 1.0)
-        factorial *= run
-    return 1 / np.sqrt(factorial)[:, None]
+    """The weight of each factor: prod_i v_i!^(-1 / (2 degree)), v_i the number of times that i > 0 occurs; shape (n, 1)."""
+    logarithm = sum(np.log(run) for run in runs(inputs))
+    return np.exp(logarithm / (-2 * inputs.shape[1]))[:, None]

@@ -77,13 +77,14 @@ def by_moments(block, X):
 
 
 def _coefficients(block, squared):
-    c = block.scale * block.weights[:, 0]
+    c = block.scale * block.weights[:, 0] ** block.order
     return c * c if squared else c
 
 
 def _moments(block, U, v, squared):
     """sum_i v_i u_ia, or sum_i v_i u_ia u_ib, at the inputs of each feature; with the squares of u where squared."""
-    if squared:
+    if squared:  # those of a float32 need not be one
+        U = U.astype(np.float64)
         U = U.power(2) if is_sparse(U) else U * U
     if block.order == 1:
         return (U.T @ v.T).T[:, block.inputs[:, 0]]
@@ -94,7 +95,8 @@ def _moments(block, U, v, squared):
 def _second_moments(U, v):
     """U' diag(v) U."""
     if not is_sparse(U):
-        return (U * v[:, None].astype(U.dtype)).T @ U
+        size = float(np.abs(v).max(initial=0.0)) or 1.0  # v may be no float32
+        return size * ((U * (v / size)[:, None].astype(U.dtype)).T @ U).astype(np.float64, copy=False)
     total = np.zeros((U.shape[1], U.shape[1]))
     second_moments(*_csr(U), np.ascontiguousarray(v), total)
     return total + np.triu(total, 1).T
@@ -104,16 +106,16 @@ def _inputs(block, X):
     """The rows that a block sees: X itself, or of products u = exp(-gamma |x|^2 / order) (1, sqrt(2 gamma) x)."""
     if not block.is_product:
         return X
-    rate, factor, shape = block.gamma / block.order, np.sqrt(2 * block.gamma), (X.shape[0], X.shape[1] + 1)
     if not is_sparse(X):
-        U = np.empty(shape, X.dtype)
-        enveloped(np.ascontiguousarray(X), rate, factor, U)
+        U = np.empty((X.shape[0], X.shape[1] + 1), X.dtype)
+        enveloped(np.ascontiguousarray(X), block.gamma, block.order, U)
         return U
     row, first = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indptr[:-1]  # where each row begins
-    envelope = np.exp(-rate * np.bincount(row, X.data * X.data.astype(np.float64), X.shape[0]))
-    scale = np.minimum(factor * envelope, np.finfo(X.dtype).max).astype(X.dtype)
-    data, indices = np.insert(X.data * scale[row], first, envelope), np.insert(X.indices + 1, first, 0)
-    return type(X)((data, indices, X.indptr + np.arange(X.shape[0] + 1)), shape=shape)
+    data = X.data.astype(np.float64)
+    envelope = np.exp(np.bincount(row, data * block.gamma * data, X.shape[0]) / -block.order)
+    data = np.insert((data * (np.sqrt(2 * block.gamma) * envelope)[row]).astype(X.dtype), first, envelope)
+    indices = np.insert(X.indices + 1, first, 0)
+    return type(X)((data, indices, X.indptr + np.arange(X.shape[0] + 1)), shape=(X.shape[0], X.shape[1] + 1))
 
 
 def _arguments(block, X):

@@ -79,7 +79,7 @@ class Memory:
 
         Rows of weight zero cost nothing. Memory: a block of at most max(2**19, 4 * len(right)**2) elements a worker.
         """
-        if len(right) <= FEW < len(left):
+        if 0 < len(right) <= FEW < len(left):
             return self.correlate(left, weights * self.transform(right).T).T
         total = np.zeros((len(left), len(right)))
 
