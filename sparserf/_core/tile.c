@@ -5,6 +5,7 @@
  */
 #include "tile.h"
 #include <math.h>
+#include <string.h>
 
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")

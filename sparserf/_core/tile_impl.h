@@ -43,19 +43,24 @@ TARGET void NAME(project_csr)(const T *data, const int32_t *indices, const int64
     }
 }
 
+/* Sparse weights and products: a row of z is made apart from z, which might otherwise overlap with what it is made of. */
 TARGET void NAME(project_sparse)(const T *x, ptrdiff_t d, int n_rows, ptrdiff_t order, const T *w, const int32_t *inputs, T *z) {
     for (int i = 0; i < n_rows; i++, x += d, z += TILE_COLUMNS) {
-        for (int j = 0; j < TILE_COLUMNS; j++) z[j] = w[j] * x[inputs[j]];
+        T sum[TILE_COLUMNS];
+        for (int j = 0; j < TILE_COLUMNS; j++) sum[j] = w[j] * x[inputs[j]];
         for (ptrdiff_t k = TILE_COLUMNS; k < order * TILE_COLUMNS; k += TILE_COLUMNS)
-            for (int j = 0; j < TILE_COLUMNS; j++) z[j] = w[k + j] * x[inputs[k + j]] + z[j];
+            for (int j = 0; j < TILE_COLUMNS; j++) sum[j] = w[k + j] * x[inputs[k + j]] + sum[j];
+        memcpy(z, sum, sizeof sum);
     }
 }
 
 TARGET void NAME(project_product)(const T *x, ptrdiff_t d, int n_rows, ptrdiff_t order, const T *w, const int32_t *inputs, T *z) {
     for (int i = 0; i < n_rows; i++, x += d, z += TILE_COLUMNS) {
-        for (int j = 0; j < TILE_COLUMNS; j++) z[j] = w[j] * x[inputs[j]];
+        T product[TILE_COLUMNS];
+        for (int j = 0; j < TILE_COLUMNS; j++) product[j] = w[j] * x[inputs[j]];
         for (ptrdiff_t k = TILE_COLUMNS; k < order * TILE_COLUMNS; k += TILE_COLUMNS)
-            for (int j = 0; j < TILE_COLUMNS; j++) z[j] *= w[j] * x[inputs[k + j]];
+            for (int j = 0; j < TILE_COLUMNS; j++) product[j] *= w[j] * x[inputs[k + j]];
+        memcpy(z, product, sizeof product);
     }
 }
 

@@ -70,8 +70,9 @@ class GreedyFit:
         while len(self) < end and not self.at_rest:
             J = self._largest(end - len(self))
             self.at_rest = len(J) == 0
-            self._free[J] = False
-            self._append(J)
+            if not self.at_rest:
+                self._free[J] = False
+                self._append(J)
 
     def _largest(self, n):
         _, norm, _ = self.gradients()
@@ -125,7 +126,7 @@ class GreedyFit:
     def _newton_step(self):
         """((w, b, f) after the step, what the quadratic model promises of it)."""
         problem, total = self._problem, self._h.sum()
-        v, (_, m) = problem.dual_point(self._z), self.A.curvature(self._h)
+        v, m = problem.dual_point(self._z), self._sums()
         known = self._g is not None and self._quarter is None
         g = self._g[0][:, self.A.index] if known else self.A.correlate(v)
         g, g_b = g + problem.alpha * self.w, v.sum(axis=1)
@@ -137,6 +138,10 @@ class GreedyFit:
         if problem.loss.name != "squared":
             end = line_search(problem, problem.alpha, (self.w, self.b, self.f), end) or (self.w, self.b, self.f)
         return end, -0.5 * float((g * d).sum() + (g_b * e).sum())
+
+    def _sums(self):
+        """Phi' h of the columns."""
+        return self.A.curvature(self._h)[1]
 
     def record(self):
         """End a round: note the objective, tell the callback; returns whether to stop."""

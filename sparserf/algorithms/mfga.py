@@ -1,6 +1,7 @@
 """Multi Feature Greedy Approximation (Shahrampour & Tarokh 2018): features of several kernels, the largest gradient first."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 
@@ -8,6 +9,7 @@ from .._checks import check_callable, check_flag, check_integer, check_real, che
 from .._threads import single_threaded_blas
 from ..features import FeatureSet, Linear, Taylor, make_dictionary
 from ..model import ConvergenceWarning
+from ._gram_fit import MOST, GramFit
 from ._greedy_fit import GreedyFit
 from ._targets import model_of, read
 
@@ -211,7 +213,11 @@ def _begin(X, y, n_nonzero_coefs, features, nu, gamma, n_components, loss, alpha
         raise ValueError(f"n_nonzero_coefs must be at most {len(everything)}, the number of features, got {n_nonzero_coefs}")
     with single_threaded_blas(), rows:
         r = _norms(rows, everything, weight, fit_intercept) if normalize else np.ones(len(everything))
-        fits = [GreedyFit(rows, everything, r, loss, target, weight, fit_intercept, **options) for target in targets]
+        if n_select == 1 and loss.name == "squared" and not best_phase and n_nonzero_coefs * len(everything) <= MOST:
+            make = partial(GramFit, most_terms=n_nonzero_coefs)
+        else:
+            make = GreedyFit
+        fits = [make(rows, everything, r, loss, target, weight, fit_intercept, **options) for target in targets]
     return fits, _rounds(rows, fits, n_nonzero_coefs, n_select), loss, classes
 
 

@@ -13,6 +13,8 @@ BLOCK_ELEMENTS = 2**19
 BLOCKS_MULTIPLE = 4
 # Columns that are correlated with the others one by one, where more would be multiplied as a matrix.
 FEW = 4
+# Elements of X up to which its product inputs are kept beside it during a fit.
+MOST_KEPT = 2**27
 # Rows of a block of the kernel matrix.
 KERNEL_ROWS = 256
 
@@ -20,13 +22,14 @@ KERNEL_ROWS = 256
 class Memory:
     """The three questions over an ndarray (any strides, never copied whole) or a CSR matrix.
 
-    As a context manager it keeps its threads for as long as it is entered, else for one question.
+    As a context manager it keeps its threads, and the inputs of monomials, for as long as it is entered; else for one
+    question.
 
     Blocks depend on the shapes only, and their sums are added in block order: the same bits for any `workers`.
     """
 
     def __init__(self, X, workers):
-        self.X, self._workers = X, Workers(workers)
+        self.X, self._workers, self._kept = X, Workers(workers), None
         self.dtype = X.dtype
         self.n_rows, self.n_features_in = X.shape
 
@@ -41,18 +44,19 @@ class Memory:
     def _correlate(self, features, v, squared):
         outputs = np.ascontiguousarray(np.atleast_2d(np.asarray(v, np.float64)))
 
-        def part(rows):
-            X = self._slice(rows)
-            return np.hstack([_block.correlate(block, X, outputs[:, rows], squared) for block in features.blocks])
+        moments, totals = self._prepare(features), []
 
-        total = np.zeros((len(outputs), len(features)))
-        if len(features):
-            work = sum(_block.work(block, self.X) for block in features.blocks)
-            at_least = max(_block.fewest_rows(block, self.X) for block in features.blocks)
-            with self._blas(features):
-                for sums in self._each_block(part, work, at_least):
-                    with np.errstate(over="ignore", invalid="ignore"):
-                        total += sums
+        def part(rows):
+            asked = zip(features.blocks, moments, strict=True)
+            return [_block.sums(b, self._inputs(b, rows), outputs[:, rows], squared, m) for b, m in asked]
+
+        work = sum(_block.work(block, self.X) for block in features.blocks)
+        at_least = max((_block.fewest_rows(block, self.X) for block in features.blocks), default=0)
+        with single_threaded_blas() if any(moments) else nullcontext(), np.errstate(over="ignore", invalid="ignore"):
+            for sums in self._each_block(part, work, at_least) if len(features) else ():
+                totals = [total + more for total, more in zip(totals, sums, strict=True)] if totals else sums
+        answers = [_block.correlations(*each, squared, m) for *each, m in zip(features.blocks, totals, moments, strict=False)]
+        total = np.hstack(answers) if answers else np.zeros((len(outputs), len(features)))
         _check_no_overflow(total)
         return features.from_blocks(total).reshape(*np.shape(v)[:-1], len(features))
 
@@ -61,14 +65,13 @@ class Memory:
         outputs = features.to_blocks(np.atleast_2d(np.asarray(coef, np.float64)))
         ends = np.cumsum([len(block) for block in features.blocks])
         parts = np.split(outputs, ends[:-1], axis=1) if len(ends) else []
-        f = np.zeros((len(outputs), self.n_rows))
+        f, moments = np.zeros((len(outputs), self.n_rows)), self._prepare(features)
 
         def part(rows):
-            X = self._slice(rows)
-            for block, c in zip(features.blocks, parts, strict=True):
-                _block.apply(block, X, c, f[:, rows])
+            for block, c, by_moments in zip(features.blocks, parts, moments, strict=True):
+                _block.apply(block, self._inputs(block, rows), c, f[:, rows], by_moments)
 
-        with self._blas(features):
+        with single_threaded_blas() if any(moments) else nullcontext():
             for _ in self._each_block(part, len(features)):
                 pass
         _check_no_overflow(f)
@@ -86,16 +89,18 @@ class Memory:
         @np.errstate(over="ignore", invalid="ignore")
         def part(rows):
             kept = rows.start + np.flatnonzero(weights[rows])
-            block = Memory(self.X[rows] if len(kept) == rows.stop - rows.start else self.X[kept], 1)
             h = weights[kept, None]
-            phi = block.transform(left)
+            if len(kept) == rows.stop - rows.start:
+                kept = rows
+            phi = self._fill(left, kept, np.empty((len(h), len(left)), self.dtype))
             if right is left:
                 phi *= np.sqrt(h).astype(self.dtype)
                 return phi.T @ phi
-            psi = block.transform(right)
+            psi = self._fill(right, kept, np.empty((len(h), len(right)), self.dtype))
             psi *= h.astype(self.dtype)
             return phi.T @ psi
 
+        self._prepare(left), self._prepare(right)
         if total.size:
             with single_threaded_blas():
                 for product in self._each_block(part, len(left) + len(right), 4 * len(right)):
@@ -127,24 +132,44 @@ class Memory:
         """Phi itself, in the dtype of X."""
         phi = np.empty((self.n_rows, len(features)), self.dtype)
 
-        def part(rows):
-            X, start = self._slice(rows), 0
-            out = phi[rows] if features.order is None else np.empty((X.shape[0], len(features)), self.dtype)
-            for block in features.blocks:
-                _block.transform(block, X, out[:, start : start + len(block)])
-                start += len(block)
-            if features.order is not None:
-                phi[rows] = features.from_blocks(out)
-
-        for _ in self._each_block(part, len(features)):
+        self._prepare(features)
+        for _ in self._each_block(lambda rows: self._fill(features, rows, phi[rows]), len(features)):
             pass
         return phi
 
+    def _fill(self, features, rows, out):
+        """Phi of some rows, a slice or indices, into out."""
+        laid, start = out if features.order is None else np.empty_like(out), 0
+        for block in features.blocks:
+            _block.transform(block, self._inputs(block, rows), laid[:, start : start + len(block)])
+            start += len(block)
+        if laid is not out:
+            out[...] = features.from_blocks(laid)
+        return out
+
+    def _prepare(self, features):
+        """Keep the inputs of monomials for the questions to come, where there are any; returns which blocks moments answer."""
+        for block in features.blocks:
+            if block.is_product and self._kept is not None and self.X.shape[0] * self.X.shape[1] <= MOST_KEPT:
+                if (block.gamma, block.order) not in self._kept:
+                    self._kept[block.gamma, block.order] = _block.inputs(block, self.X)
+        return [_block.by_moments(block, self.X) for block in features.blocks]
+
+    def _inputs(self, block, rows):
+        """Some rows, a slice or indices, as a block sees them."""
+        kept = self._kept.get((block.gamma, block.order)) if self._kept and block.is_product else None
+        X = self.X if kept is None else kept
+        if not (isinstance(rows, slice) and rows.stop - rows.start == self.n_rows):
+            X = X[rows]
+        return _block.inputs(block, X) if kept is None else X
+
     def __enter__(self):
         self._workers.__enter__()
+        self._kept = {}
         return self
 
     def __exit__(self, *error):
+        self._kept = None
         self._workers.__exit__(*error)
 
     def _each_block(self, function, n_features, at_least=0):
@@ -154,14 +179,6 @@ class Memory:
         size = max(64, at_least, int(-(-self.n_rows // blocks) // -64 * -64))
         slices = [slice(i, min(i + size, self.n_rows)) for i in range(0, self.n_rows, size)]
         return self._workers.map(function, slices)
-
-    def _blas(self, features):
-        """What keeps BLAS to one thread, where it is used."""
-        used = any(_block.by_moments(block, self.X) for block in features.blocks)
-        return single_threaded_blas() if used else nullcontext()
-
-    def _slice(self, rows):
-        return self.X[rows] if rows.stop - rows.start < self.n_rows else self.X
 
 
 def _check_no_overflow(sums):
