@@ -12,8 +12,8 @@ from .._core.moments import enveloped, second_moments
 
 # Multiplications of a matrix product that take as long as one feature value in a tile.
 PRODUCT_SPEED = 16
-# Numbers in a slice of rows that a matrix product runs through in cache.
-SLICE = 2**18
+# Numbers in a slice of rows for which a matrix of second moments is summed.
+SLICE = 2**19
 
 
 def inputs(block, X):
@@ -37,7 +37,7 @@ def inputs(block, X):
 
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
-def sums(block, U, v, squared, moments):
+def sums(block, U, v, squared, moments, scratch):
     """What adds up over slices of rows to the correlations with v (n_outputs, n_rows): float64 (n_outputs, .)."""
     if not moments:
         out = padded(len(v), len(block))
@@ -46,7 +46,7 @@ def sums(block, U, v, squared, moments):
     if squared:  # those of a float32 need not be one
         U = U.astype(np.float64)
         U = U.power(2) if is_sparse(U) else U * U
-    return (U.T @ v.T).T if block.order == 1 else np.array([_second_moments(U, each).ravel() for each in v])
+    return (U.T @ v.T).T if block.order == 1 else np.array([_second_moments(U, each, scratch).ravel() for each in v])
 
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
@@ -88,7 +88,7 @@ def work(block, X):
 def fewest_rows(block, X):
     """Rows of a slice that are worth the sum of a matrix of second moments."""
     width = X.shape[1] + 1
-    return max(width, min(16 * width, SLICE // width)) if by_moments(block, X) and block.order == 2 else 0
+    return max(width, min(64 * width, SLICE // width)) if by_moments(block, X) and block.order == 2 else 0
 
 
 def padded(n_outputs, n_features):
@@ -113,12 +113,15 @@ def _coefficients(block, squared):
     return c * c if squared else c
 
 
-def _second_moments(U, v):
+def _second_moments(U, v, scratch):
     """U' diag(v) U."""
     if not is_sparse(U):
         size = float(np.abs(v).max(initial=0.0)) or 1.0  # v may be no float32
-        U = U * np.sqrt(np.abs(v) / size)[:, None].astype(U.dtype)
-        plus, minus = U[v > 0], U[v < 0]  # BLAS takes half the time for A'A
+        order = np.argsort(v < 0, kind="stable")
+        scaled, n_plus = scratch(U.shape, U.dtype), len(v) - np.count_nonzero(v < 0)
+        np.take(U, order, axis=0, out=scaled, mode="clip")
+        scaled *= np.sqrt(np.abs(v[order]) / size)[:, None].astype(U.dtype)
+        plus, minus = scaled[:n_plus], scaled[n_plus:]  # BLAS takes half the time for A'A
         return size * (plus.T @ plus - minus.T @ minus).astype(np.float64, copy=False)
     total = np.zeros((U.shape[1], U.shape[1]))
     second_moments(*_csr(U), np.ascontiguousarray(v), total)

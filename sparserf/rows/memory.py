@@ -1,5 +1,6 @@
 """Rows in memory, dense or CSR, in slices on threads, through _core and products of matrices."""
 
+import threading
 from contextlib import nullcontext
 
 import numpy as np
@@ -19,6 +20,17 @@ MOST_KEPT = 2**27
 KERNEL_ROWS = 256
 
 
+class Scratch(threading.local):
+    """Arrays of each thread, overwritten at the next call: fresh memory can cost as much as what is done in it."""
+
+    def __call__(self, shape, dtype, name="left"):
+        size = shape[0] * shape[1] * dtype.itemsize
+        memory = self.__dict__.get(name)
+        if memory is None or len(memory) < size:
+            memory = self.__dict__[name] = np.empty(size, np.uint8)
+        return memory[:size].view(dtype).reshape(shape)
+
+
 class Memory:
     """The three questions over an ndarray (any strides, never copied whole) or a CSR matrix.
 
@@ -30,6 +42,7 @@ class Memory:
 
     def __init__(self, X, workers):
         self.X, self._workers, self._kept = X, Workers(workers), None
+        self._scratch = Scratch()
         self.dtype = X.dtype
         self.n_rows, self.n_features_in = X.shape
 
@@ -48,7 +61,7 @@ class Memory:
 
         def part(rows):
             asked = zip(features.blocks, moments, strict=True)
-            return [_block.sums(b, self._inputs(b, rows), outputs[:, rows], squared, m) for b, m in asked]
+            return [_block.sums(b, self._inputs(b, rows), outputs[:, rows], squared, m, self._scratch) for b, m in asked]
 
         work = sum(_block.work(block, self.X) for block in features.blocks)
         at_least = max((_block.fewest_rows(block, self.X) for block in features.blocks), default=0)
@@ -92,11 +105,11 @@ class Memory:
             h = weights[kept, None]
             if len(kept) == rows.stop - rows.start:
                 kept = rows
-            phi = self._fill(left, kept, np.empty((len(h), len(left)), self.dtype))
+            phi = self._fill(left, kept, self._scratch((len(h), len(left)), self.dtype))
             if right is left:
                 phi *= np.sqrt(h).astype(self.dtype)
                 return phi.T @ phi
-            psi = self._fill(right, kept, np.empty((len(h), len(right)), self.dtype))
+            psi = self._fill(right, kept, self._scratch((len(h), len(right)), self.dtype, "right"))
             psi *= h.astype(self.dtype)
             return phi.T @ psi
 
@@ -107,7 +120,7 @@ class Memory:
                     with np.errstate(over="ignore", invalid="ignore"):
                         total += product
         _check_no_overflow(total)
-        return total
+        return right.from_blocks(left.from_blocks(total.T).T)
 
     def kernel(self, features, weights):
         """Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0.
@@ -133,18 +146,23 @@ class Memory:
         phi = np.empty((self.n_rows, len(features)), self.dtype)
 
         self._prepare(features)
-        for _ in self._each_block(lambda rows: self._fill(features, rows, phi[rows]), len(features)):
+
+        def part(rows):
+            if features.order is None:
+                self._fill(features, rows, phi[rows])
+            else:
+                phi[rows] = features.from_blocks(self._fill(features, rows, self._scratch(phi[rows].shape, self.dtype)))
+
+        for _ in self._each_block(part, len(features)):
             pass
         return phi
 
     def _fill(self, features, rows, out):
-        """Phi of some rows, a slice or indices, into out."""
-        laid, start = out if features.order is None else np.empty_like(out), 0
+        """Phi of some rows, a slice or indices, in the order of the blocks, into out."""
+        start = 0
         for block in features.blocks:
-            _block.transform(block, self._inputs(block, rows), laid[:, start : start + len(block)])
+            _block.transform(block, self._inputs(block, rows), out[:, start : start + len(block)])
             start += len(block)
-        if laid is not out:
-            out[...] = features.from_blocks(laid)
         return out
 
     def _prepare(self, features):
