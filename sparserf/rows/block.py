@@ -80,9 +80,11 @@ def transform(block, U, out):
 
 
 def work(block, X):
-    """Feature values that cost as much, a row, as `correlate` does."""
-    width = X.shape[1] + 1
-    return width**block.order // PRODUCT_SPEED + width if by_moments(block, X) else len(block)
+    """Feature values that cost as much, a row, as a question does."""
+    if not by_moments(block, X):
+        return len(block)
+    width = X.nnz // max(1, X.shape[0]) + 1 if is_sparse(X) else X.shape[1] + 1
+    return width + (width * width // PRODUCT_SPEED if block.order == 2 else 0)
 
 
 def fewest_rows(block, X):

@@ -84,8 +84,9 @@ class Memory:
             for block, c, by_moments in zip(features.blocks, parts, moments, strict=True):
                 _block.apply(block, self._inputs(block, rows), c, f[:, rows], by_moments)
 
+        work = sum(_block.work(block, self.X) if block.order == 1 else len(block) for block in features.blocks)
         with single_threaded_blas() if any(moments) else nullcontext():
-            for _ in self._each_block(part, len(features)):
+            for _ in self._each_block(part, work):
                 pass
         _check_no_overflow(f)
         return f.reshape(*np.shape(coef)[:-1], self.n_rows)
