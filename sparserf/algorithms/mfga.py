@@ -53,8 +53,9 @@ def mfga(
     n_nonzero_coefs : int
         M, terms of the model, at most the number of features. See `mfga_path` for all numbers up to it.
     features : map, sequence of maps, str, FeatureSet or None, default None
-        The candidates, as in `sparse_rf`. None: ``(Taylor(2, gamma), Linear())``, the paper's; of degree 1 for more than
-        2,000 inputs.
+        The candidates, as in `sparse_rf`. None: ``(Taylor(2, gamma), Linear())``; of degree 1 for more than 2,000 inputs.
+        The paper's, which it counts as C(d, 2) + 2 d + 1, are ``Taylor(2)`` alone, or with `Linear` those of
+        ``include_squares=False``.
     nu : sequence of float or None, default None
         A positive weight for each map; they are scaled to sum to 1. None: all the same.
     gamma : float, "knn" or None, default None
@@ -109,8 +110,10 @@ def mfga(
     -----
     The gradients of all monomials of degree 1 or 2 come from one product X'diag(.)X of O(n d^2), or of the entries of
     CSR rows with each other; those of other features are O(n d) each. With k terms so far and n_select = p, a round
-    takes O(n k p) for the Gram matrix and O(k^2 p) for its Cholesky factor, which grows by blocks. Memory, beyond X:
-    O(n + k^2), the list of candidates, and blocks of some megabytes a worker.
+    takes O(n k p) for the Gram matrix and O(k^2 p) for its Cholesky factor, which grows by blocks. With the squared loss
+    and p = 1 it takes one more such product in place of that: the inner products of the new feature with all others.
+    Memory, beyond X: O(n + k^2), a copy of X of at most 1 GB, the list of candidates (for p = 1 times k, of at most half
+    a gigabyte), and blocks of some megabytes or of d^2 numbers a worker.
 
     After t rounds the objective is within (F_0 - F(u)) exp(-t mu / (beta |u|_0)) of that of any u with |u|_0 terms, for
     an objective that is mu-strongly convex and beta-smooth in each coefficient (Theorem 3 of the paper).

@@ -14,7 +14,7 @@ BLOCK_ELEMENTS = 2**19
 BLOCKS_MULTIPLE = 4
 # Columns that are correlated with the others one by one, where more would be multiplied as a matrix.
 FEW = 4
-# Elements of X up to which its product inputs are kept beside it during a fit.
+# Numbers in the inputs of monomials that are kept beside X during a fit: a gigabyte.
 MOST_KEPT = 2**27
 # Rows of a block of the kernel matrix.
 KERNEL_ROWS = 256
@@ -168,10 +168,10 @@ class Memory:
 
     def _prepare(self, features):
         """Keep the inputs of monomials for the questions to come, where there are any; returns which blocks moments answer."""
-        for block in features.blocks:
-            if block.is_product and self._kept is not None and self.X.shape[0] * self.X.shape[1] <= MOST_KEPT:
-                if (block.gamma, block.order) not in self._kept:
-                    self._kept[block.gamma, block.order] = _block.inputs(block, self.X)
+        for block in features.blocks if self._kept is not None else ():
+            kind, fits = (block.gamma, block.order), (len(self._kept) + 1) * self.X.size <= MOST_KEPT
+            if block.is_product and kind not in self._kept and fits:
+                self._kept[kind] = _block.inputs(block, self.X)
         return [_block.by_moments(block, self.X) for block in features.blocks]
 
     def _inputs(self, block, rows):
