@@ -163,6 +163,18 @@ def test_products_agree_with_numpy(level, dtype, order):
 
 @each_dtype
 @pytest.mark.parametrize("shape", [(0, 3), (1, 1), (2, 7), (33, 64), (500, 31)])
+def test_rows_by_the_sign_of_their_weight(dtype, shape, rng):
+    U, v = rng.standard_normal(shape).astype(dtype), rng.standard_normal(shape[0]) * rng.integers(0, 2, shape[0])
+    out = np.full(shape, np.nan, dtype)
+    middle, end = moments.by_sign(U, v, 2.0, out)
+    expected = np.vstack([U[v > 0] * np.sqrt(v[v > 0] / 2)[:, None], U[v < 0] * np.sqrt(-v[v < 0] / 2)[:, None]])
+    assert (middle, end) == ((v > 0).sum(), (v != 0).sum())
+    np.testing.assert_allclose(out[:end], expected, rtol=4 * np.finfo(dtype).eps)
+    assert np.isnan(out[end:]).all()
+
+
+@each_dtype
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (2, 7), (33, 64), (500, 31)])
 def test_second_moments_of_sparse_rows(dtype, shape, rng):
     X = rng.standard_normal(shape) * (rng.random(shape) < 0.3)
     S, v = csr_array(X.astype(dtype)), rng.standard_normal(shape[0])

@@ -1,6 +1,6 @@
-"""The inputs of monomials under a Gaussian envelope, and their second moments where the rows are CSR."""
+"""The inputs of monomials under a Gaussian envelope, and what their second moments need beside BLAS."""
 from cython cimport floating
-from libc.math cimport exp, sqrt
+from libc.math cimport exp, fabs, sqrt
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t
 
@@ -34,6 +34,35 @@ def enveloped(const floating[:, ::1] X not None, double gamma, ptrdiff_t order, 
             u[0] = <floating>e
             for j in range(d):
                 u[j + 1] = <floating>(x[j] * (e * factor))
+
+
+def by_sign(const floating[:, ::1] U not None, const double[:] v not None, double size, floating[:, ::1] out not None):
+    """The rows of U times sqrt(|v_i| / size): those of v_i > 0 at the front of out, those of v_i < 0 after them.
+
+    Returns where the second begin and end. U' diag(v / size) U is the front's A'A less that of the others.
+    """
+    cdef ptrdiff_t i, j, d = U.shape[1], n_plus = 0, end, plus = 0
+    cdef double root
+    cdef const floating *u
+    cdef floating *row
+    with nogil:
+        for i in range(v.shape[0]):
+            n_plus += v[i] > 0
+        end = n_plus
+        for i in range(v.shape[0]):
+            if v[i] == 0 or d == 0:
+                continue
+            root = sqrt(fabs(v[i]) / size)
+            if v[i] > 0:
+                row = &out[plus, 0]
+                plus += 1
+            else:
+                row = &out[end, 0]
+                end += 1
+            u = &U[i, 0]
+            for j in range(d):
+                row[j] = u[j] * <floating>root
+    return n_plus, end
 
 
 def second_moments(const floating[::1] data not None, const int32_t[::1] indices not None,

@@ -8,8 +8,9 @@ import numpy as np
 
 from .._checks import is_sparse
 from .._core import features as _core
-from .._core.moments import enveloped, second_moments
+from .._core.moments import by_sign, enveloped, second_moments
 
+PANEL = _core.PANEL
 # Multiplications of a matrix product that take as long as one feature value in a tile.
 PRODUCT_SPEED = 16
 # Numbers in a slice of rows for which a matrix of second moments is summed.
@@ -94,7 +95,7 @@ def fewest_rows(block, X):
 
 
 def padded(n_outputs, n_features):
-    return np.zeros((n_outputs, -(-n_features // _core.PANEL) * _core.PANEL))
+    return np.zeros((n_outputs, -(-n_features // PANEL) * PANEL))
 
 
 def _is_linear(block):
@@ -119,11 +120,9 @@ def _second_moments(U, v, scratch):
     """U' diag(v) U."""
     if not is_sparse(U):
         size = float(np.abs(v).max(initial=0.0)) or 1.0  # v may be no float32
-        order = np.argsort(v < 0, kind="stable")
-        scaled, n_plus = scratch(U.shape, U.dtype), len(v) - np.count_nonzero(v < 0)
-        np.take(U, order, axis=0, out=scaled, mode="clip")
-        scaled *= np.sqrt(np.abs(v[order]) / size)[:, None].astype(U.dtype)
-        plus, minus = scaled[:n_plus], scaled[n_plus:]  # BLAS takes half the time for A'A
+        scaled = scratch(U.shape, U.dtype)
+        middle, end = by_sign(np.ascontiguousarray(U), v, size, scaled)
+        plus, minus = scaled[:middle], scaled[middle:end]  # BLAS takes half the time for A'A
         return size * (plus.T @ plus - minus.T @ minus).astype(np.float64, copy=False)
     total = np.zeros((U.shape[1], U.shape[1]))
     second_moments(*_csr(U), np.ascontiguousarray(v), total)

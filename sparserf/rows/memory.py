@@ -154,7 +154,7 @@ class Memory:
             else:
                 phi[rows] = features.from_blocks(self._fill(features, rows, self._scratch(phi[rows].shape, self.dtype)))
 
-        for _ in self._each_block(part, len(features)):
+        for _ in self._each_block(part, max(len(features), _block.PANEL)):
             pass
         return phi
 
