@@ -47,7 +47,7 @@ def row(name, method, runs):
 
 
 def mean_sd(values):
-    return f"{np.mean(values):.4g} ± {np.std(values):.2g}"
+    return f"{np.mean(values):.4g} ± {round(np.std(values), 9):.2g}"
 
 
 def draw(name, methods, folder):
