@@ -314,6 +314,12 @@ def test_taylor_features_are_the_formula(rng, d, degree, squares, dtype):
         np.testing.assert_allclose(phi, expected, rtol=4 * (degree + d + 4) * np.finfo(dtype).eps, atol=0)
 
 
+def test_a_degree_above_the_number_of_inputs_adds_nothing_without_squares():
+    high, low = (Taylor(degree, 0.3, include_squares=False).draw(None, 3) for degree in (10**6, 3))
+    X = np.random.default_rng(0).standard_normal((5, 3))
+    np.testing.assert_array_equal(high.transform(X), low.transform(X))
+
+
 def test_taylor_features_are_not_random():
     map_ = Taylor(3, 0.5)
     assert same(map_.draw(None, 4), map_.draw(7, 4, rng=3))

@@ -351,9 +351,10 @@ def test_nu_weighs_the_kernels():
 def test_tol_ends_early():
     models = fit(path=True, n_nonzero_coefs=20)
     objective = models[-1].info.objective
-    for tol in (0.5, 0.05, 1e-3):
+    for tol in (1e300, 0.5, 0.05, 1e-3):
         ended = fit(n_nonzero_coefs=20, tol=tol).info.objective
-        expected = next((i + 1 for i in range(1, 20) if objective[i - 1] - objective[i] <= tol * objective[i]), 20)
+        before = (0.5 * Y.var(), *objective)
+        expected = next((i + 1 for i in range(20) if before[i] - objective[i] < tol * objective[i]), 20)
         assert ended == objective[:expected]
 
 
@@ -384,6 +385,67 @@ def test_an_exact_fit_ends_at_rest():
     np.testing.assert_allclose(model.predict(X), y, atol=1e-10)
     constant = fit(y=np.full(N, 3.0))
     assert len(constant.support) == 0 and constant.intercept == 3.0 and constant.predict(X[:2]).tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("n_select", [1, 2])
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e5, 1e7])
+def test_columns_far_from_zero(offset, n_select):
+    """Inner products of columns that are not centred would lose what tells them apart."""
+    A = RNG.normal(size=(300, 20))
+    y = A[:, :6] @ [5, 4, 3, 2, 1, 0.5] + RNG.normal(size=300)
+    model = mfga(A + offset, y, n_nonzero_coefs=8, features=srf.Linear(), n_select=n_select)
+    centred = mfga(A, y, n_nonzero_coefs=8, features=srf.Linear(), n_select=n_select)
+    assert set(range(6)) <= set(model.support)
+    assert model.info.objective[-1] == pytest.approx(centred.info.objective[-1], rel=0.05 if offset > 1e6 else 1e-6)
+    true = np.mean((model.predict(A + offset) - y) ** 2) / 2 + 5e-4 * model.coef @ model.coef
+    assert model.info.objective[-1] == pytest.approx(true, rel=1e-5 if offset > 1e6 else 1e-8)
+
+
+@pytest.mark.parametrize(("loss", "n_select"), [("squared", 1), ("squared", 2), ("logistic", 1)])
+def test_float32_columns_far_from_zero(loss, n_select):
+    A = RNG.normal(size=(2000, 5))
+    y = A @ [1, 0.5, 0.4, 0.3, 0.2] + 0.1 * RNG.standard_normal(2000)
+    y = y if loss == "squared" else y > 0
+    A = (A + 3000).astype(np.float32)
+    options = {"n_nonzero_coefs": 5, "features": srf.Linear(), "loss": loss, "n_select": n_select}
+    single, double = mfga(A, y, **options), mfga(A.astype(np.float64), y, **options)
+    assert len(single.support) == len(double.support) == 5
+    assert single.info.objective[-1] == pytest.approx(double.info.objective[-1], rel=1e-3)
+
+
+@pytest.mark.parametrize("noise", [1e-3, 1e-6, 1e-9])
+def test_the_objective_is_right_where_the_fit_is_nearly_exact(noise):
+    A = RNG.normal(size=(200, 20))
+    y = A[:, :4] @ [4, 3, 2, 1] + noise * RNG.standard_normal(200) + 1e3
+    models = mfga_path(A, y, n_nonzero_coefs=8, features=srf.Linear(), alpha=0)
+    for model in models:
+        residual = y - (A[:, model.support] @ model.coef + model.intercept)
+        assert model.info.objective[-1] == pytest.approx(np.mean(residual**2) / 2, rel=1e-7 if noise > 1e-8 else 1e-4)
+
+
+def test_nearly_dependent_columns():
+    A = RNG.normal(size=(200, 20))
+    A[:, 10:] = A[:, :1] + 1e-5 * RNG.normal(size=(200, 10))
+    y = (A[:, 10] - A[:, 11]) / 1e-5 + A[:, 1] + 0.1 * RNG.standard_normal(200)
+    model = mfga(A, y, n_nonzero_coefs=20, features=srf.Linear(), alpha=0)
+    assert model.info.objective[-1] == pytest.approx(np.mean((model.predict(A) - y) ** 2) / 2, rel=1e-6)
+    theirs = np.column_stack([A, np.ones(200)]) @ np.linalg.lstsq(np.column_stack([A, np.ones(200)]), y)[0]
+    assert model.info.objective[-1] == pytest.approx(np.mean((theirs - y) ** 2) / 2, rel=1e-3)
+
+
+@pytest.mark.parametrize("n", [57, 60, 120, 131])
+@pytest.mark.parametrize("value", [2.0, 0.1, 1 / 3, 1e6])
+def test_a_constant_target_has_no_terms(n, value):
+    for y in (np.full(n, value), np.full((n, 2), value)):
+        model = mfga(X[:n, :4] if n <= N else RNG.normal(size=(n, 4)), y, n_nonzero_coefs=3)
+        assert len(model.support) == 0 and np.ravel(model.intercept) == pytest.approx(value, rel=1e-12)
+
+
+def test_normalize_tells_large_means_from_constants():
+    A = RNG.normal(size=(300, 6))
+    y = A @ [5, 4, 3, 2, 1, 0.5]
+    model = mfga(A + 1e5, y, n_nonzero_coefs=6, features=srf.Linear(), normalize=True)
+    assert len(model.support) == 6
 
 
 def test_best_phase_is_the_best():
@@ -493,3 +555,4 @@ def test_columns_of_extreme_size(kind, loss):
 def test_separable_classes_without_a_penalty_end(loss):
     model = fit(y=X[:, 0] > 0, loss=loss, alpha=0, n_nonzero_coefs=5, features=srf.Linear())
     assert np.isfinite(model.coef).all() and np.mean(model.predict(X) == (X[:, 0] > 0)) == 1
+    assert 0 <= model.info.dual_gap <= model.info.objective[-1] or model.info.objective[-1] < 1e-9

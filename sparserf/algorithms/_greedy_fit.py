@@ -37,6 +37,7 @@ class GreedyFit:
         self._h = self._problem.curvature(self._z)[0]
         self._free, self._first, self._g = np.ones(len(everything), bool), None, None
         self._objective, self._objectives = self._problem.objective(self._z, self.w, alpha), []
+        self._last, self._negligible = self._objective, NEGLIGIBLE**2 * self._objective
         self.converged, self.at_rest, self.ended_by_callback = True, False, False
 
     def __len__(self):
@@ -110,7 +111,8 @@ class GreedyFit:
             falls = objective < self._objective
             if falls:
                 self.w, self.b, self.f, self._objective, self._g = w, b, f, objective, None
-            if self._problem.loss.name == "squared" or not promise > NEGLIGIBLE * objective or (is_fresh and not falls):
+            enough = max(NEGLIGIBLE * objective, self._negligible)
+            if self._problem.loss.name == "squared" or not promise > enough or (is_fresh and not falls):
                 return
             is_fresh = not falls or promise > SLOW * before
             if is_fresh:
@@ -145,10 +147,10 @@ class GreedyFit:
 
     def record(self):
         """End a round: note the objective, tell the callback; returns whether to stop."""
-        before = self._objectives[-1] if self._objectives else np.inf
+        fall, self._last = self._last - self._objective, self._objective
         self._objectives.append(in_units(self._objective, self._scale))
         self.ended_by_callback = self._callback is not None and bool(self._callback(self.info()))
-        slow = self._tol is not None and before - self._objectives[-1] <= self._tol * self._objectives[-1]
+        slow = self._tol is not None and fall < self._tol * self._objective
         return slow or self.at_rest or self.ended_by_callback
 
     def info(self):

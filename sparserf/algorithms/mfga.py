@@ -16,7 +16,7 @@ from ._targets import model_of, read
 # Inputs up to which all products of two of them are candidates by default.
 MOST_INPUTS = 2000
 # A feature whose variance is below this share of its mean square is a constant.
-CONSTANT = 1e-10
+CONSTANT = 1e-13
 
 
 def algorithm_1(fits, n_nonzero_coefs, n_select):
@@ -73,18 +73,19 @@ def mfga(
         matching pursuit as it is usually written. False compares them as they are, as the paper does.
     best_phase : bool, default False
         Give each cosine that enters the phase with the largest gradient, which is a closed form, in place of the one
-        that was drawn.
+        that was drawn. Without a map like `Fourier` there are none.
     fit_intercept : bool, default True
         The intercept is not penalised. The paper has none.
     sample_weight : array of shape (n_samples,) or None, default None
     tol : float or None, default None
         End before n_nonzero_coefs where a round lowers the objective by less than tol times its value.
     rng : None, int or numpy.random.Generator, default None
-        Seed of the draws, and of the rows that gamma is read from.
+        Seed of the draws, and of the 2,000 rows that a rule for gamma looks at: with more rows than that, and no number
+        for gamma, the default features depend on it too.
     workers : int, default 1
         Threads; -1 for all cores. The result is the same, bit for bit, for any number.
     callback : callable or None, default None
-        Called after each round with the `FitInfo` so far; returning True ends the fit.
+        Called after each round with the `FitInfo` so far; returning True ends the fit. One-vs-rest: for each class.
 
     Returns
     -------
@@ -95,7 +96,8 @@ def mfga(
     Raises
     ------
     ValueError, TypeError
-        As `sparse_rf`; n_nonzero_coefs above the number of features; nu that does not fit the maps, or is not positive.
+        As `sparse_rf`; n_nonzero_coefs above the number of features; nu that does not fit the maps, or is not positive, or
+        beside a FeatureSet; normalize beside best_phase.
 
     Warns
     -----
@@ -186,13 +188,17 @@ def mfga_path(
     >>> y = X[:, 0] * X[:, 1] + X[:, 2]
     >>> models = srf.mfga_path(X[:300], y[:300], n_nonzero_coefs=15, rng=0)
     >>> errors = [np.mean((model.predict(X[300:]) - y[300:]) ** 2) for model in models]
-    >>> len(errors), bool(errors[-1] < errors[0])
+    >>> best = models[int(np.argmin(errors))]
+    >>> len(models), bool(len(best.features) > 1)
     (15, True)
     """
     fits, rounds, loss, classes = _begin(
         X, y, n_nonzero_coefs, features, nu, gamma, n_components, loss, alpha, n_select, normalize, best_phase, fit_intercept,
         sample_weight, tol, rng, workers, callback)  # fmt: skip
-    return [_model(fits, loss, classes) for _ in rounds]
+    models = []
+    for _ in rounds:  # a comprehension would be a frame of its own, and a warning point to it
+        models.append(_model(fits, loss, classes))
+    return models
 
 
 def _begin(X, y, n_nonzero_coefs, features, nu, gamma, n_components, loss, alpha, n_select, normalize, best_phase,
@@ -213,7 +219,10 @@ def _begin(X, y, n_nonzero_coefs, features, nu, gamma, n_components, loss, alpha
     )
     everything = _candidates(features, rows.X, nu, gamma, n_components, rng)
     if n_nonzero_coefs > len(everything):
-        raise ValueError(f"n_nonzero_coefs must be at most {len(everything)}, the number of features, got {n_nonzero_coefs}")
+        raise ValueError(
+            f"n_nonzero_coefs must be at most {len(everything)}, the number of features, got {n_nonzero_coefs}; "
+            f"lower it, or give other features"
+        )
     with single_threaded_blas(), rows:
         r = _norms(rows, everything, weight, fit_intercept) if normalize else np.ones(len(everything))
         if n_select == 1 and loss.name == "squared" and not best_phase and n_nonzero_coefs * len(everything) <= MOST:
@@ -263,7 +272,7 @@ def _model(fits, loss, classes):
     model = model_of(fits, loss, classes)
     if not model.info.converged:
         warnings.warn(
-            f"n_nonzero_coefs={model.info.n_nonzero}: Newton's method ended before the minimum on the support; raise alpha",
+            f"{model.info.n_nonzero} terms: Newton's method ended before the minimum over their coefficients; raise alpha",
             ConvergenceWarning,
             stacklevel=3,
         )

@@ -1,7 +1,6 @@
 """The kernel machines that random features approximate: kernel ridge regression, and a support vector machine."""
 
 import warnings
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,81 +8,12 @@ from .._checks import check_flag, check_integer, check_real
 from .._threads import check_workers, single_threaded_blas
 from ..algorithms._targets import in_units, power_of_two, read
 from ..model import ConvergenceWarning
-from ..rows import as_rows
 from ..solvers import ridge
+from .kernel_model import KernelModel
 from .kernels import Kernel
 
 # Arrays as large as the kernel matrix that a fit may hold at once.
 MATRICES = 4
-
-
-@dataclass(frozen=True, eq=False)
-class KernelModel:
-    """f(x) = intercept + sum_i coef_i k(x, rows_i). Made by `kernel_ridge` and `kernel_svm`; immutable.
-
-    Attributes
-    ----------
-    kernel : Kernel
-        With `name`, and `gamma` or `radius`.
-    rows : array or CSR matrix of shape (n_support, n_features)
-        The training rows with a coefficient that is not zero.
-    support : int64 ndarray of shape (n_support,)
-        Their indices, ascending.
-    coef : ndarray of shape (n_support,), or (n_classes, n_support) for more than two classes
-    intercept : float, or ndarray of shape (n_classes,)
-    loss : {"squared", "squared_hinge"}
-    classes : None, or ndarray of shape (n_classes,)
-    norm : float, or ndarray of shape (n_classes,)
-        Of f - intercept in the kernel's Hilbert space, sqrt(a'Ka).
-    objective, dual_gap : float
-        At the end, and a bound on its distance to the optimum. One-vs-rest: sums.
-    """
-
-    kernel: Kernel
-    rows: object
-    support: np.ndarray
-    coef: np.ndarray
-    intercept: float | np.ndarray
-    loss: str
-    classes: np.ndarray | None
-    norm: float | np.ndarray
-    objective: float
-    dual_gap: float
-
-    def __post_init__(self):
-        for array in (self.support, self.coef, self.intercept, self.norm, self.classes):
-            if isinstance(array, np.ndarray):
-                array.flags.writeable = False
-
-    def decision_function(self, X, workers=1):
-        """f(x): shape (n_samples,), or (n_samples, n_classes) for more than two classes.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-        workers : int, default 1
-            Threads; -1 for all cores. The result does not depend on it.
-
-        Returns
-        -------
-        ndarray
-            float32 for float32 X, float64 for all else. Time O(n_samples * n_support * n_features); memory O(n_support)
-            and blocks of some megabytes a worker.
-        """
-        X = as_rows(X, workers, n_features=self.rows.shape[1]).X
-        f = np.zeros((X.shape[0], *self.coef.shape[:-1]))
-        with single_threaded_blas():
-            for part, product in self.kernel.blocks(X, self.rows, check_workers(workers), lambda K: K @ self.coef.T):
-                f[part] = product
-        with np.errstate(over="ignore"):  # beyond float32: infinite
-            return (f + self.intercept).astype(X.dtype, copy=False)
-
-    def predict(self, X, workers=1):
-        """Regression values, or class labels. Parameters as in `decision_function`."""
-        f = self.decision_function(X, workers)
-        if self.classes is None:
-            return f
-        return self.classes[(f > 0).astype(np.intp) if f.ndim == 1 else f.argmax(axis=1)]
 
 
 def kernel_ridge(

@@ -26,7 +26,8 @@ def rks(
     .. math:: \min_{\theta, b} \frac1n \sum_i s_i L(b + \frac1{\sqrt D} \sum_j \theta_j \phi_j(x_i), y_i)
               + \frac\alpha2 \|\theta\|^2
 
-    with L as in `sparse_rf` and sample weights s of mean 1: for many features D, `kernel_ridge` of the same alpha.
+    with L as in `sparse_rf` and sample weights s of mean 1: with the squared loss and for many features D, `kernel_ridge` of
+    the same alpha.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ def rks(
     y : array of shape (n_samples,)
         The target; with a classification loss the labels, any two, or more for one-vs-rest over one dictionary.
     n_components : int, default 1000
-        D, features to draw; those of `Linear` come on top.
+        D, features to draw; those of `Linear` and `Taylor` come on top.
     features, gamma, loss, fit_intercept, sample_weight
         As in `sparse_rf`, which draws the same dictionary from the same seed.
     alpha : float, default 1e-3

@@ -32,7 +32,7 @@ class Taylor:
     gamma : float, None or "knn", default None
         Inverse width, > 0, of the kernel; None and "knn" as in `Fourier`.
     include_squares : bool, default True
-        False: only monomials in which every input occurs at most once.
+        False: only monomials in which every input occurs at most once. They are fewer, and no longer add up to the kernel.
 
     Raises
     ------
@@ -82,16 +82,17 @@ class Taylor:
         if not isinstance(self.gamma, float):
             raise ValueError(f"gamma must be a number to draw without data, got {self.gamma!r}")
         n_features = check_integer("n_features", n_features, 1)
-        size = self.count(n_features) if min(n_features, self.degree) <= BITS else np.inf
-        if size > MOST or size * self.degree > MOST_FACTORS:
+        degree = self.degree if self.include_squares else min(self.degree, n_features)
+        size = self.count(n_features) if min(n_features, degree) <= BITS else np.inf
+        if size > MOST or size * degree > MOST_FACTORS:
             raise ValueError(
                 f"degree={self.degree} of {n_features} inputs makes more than {MOST} features, or {MOST_FACTORS} factors"
             )
-        inputs = _multisets(n_features + 1, self.degree, self.include_squares)
+        inputs = _multisets(n_features + 1, degree, self.include_squares)
         weights = _coefficients(inputs)
         # Factors of all inputs in turn: the product of those that come first is about a power of the value, and no more out
         # of a float's range than it.
-        inputs = np.ascontiguousarray(inputs[:, np.argsort(np.arange(self.degree) * GOLDEN % 1)])
+        inputs = np.ascontiguousarray(inputs[:, np.argsort(np.arange(degree) * GOLDEN % 1)])
         return FeatureSet([FeatureBlock("product", 1.0, weights, np.zeros(size), inputs, self.gamma)], n_features)
 
     def count(self, n_features):

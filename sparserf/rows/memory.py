@@ -99,6 +99,9 @@ class Memory:
         if 0 < len(right) <= FEW < len(left):
             return self.correlate(left, weights * self.transform(right).T).T
         total = np.zeros((len(left), len(right)))
+        # Features without a bound may have means far above their spread, which a product in float32 would lose.
+        unbounded = np.isinf(np.concatenate([left.largest_value, right.largest_value])).any()
+        dtype = np.dtype(np.float64) if unbounded else self.dtype
 
         @np.errstate(over="ignore", invalid="ignore")
         def part(rows):
@@ -106,12 +109,12 @@ class Memory:
             h = weights[kept, None]
             if len(kept) == rows.stop - rows.start:
                 kept = rows
-            phi = self._fill(left, kept, self._scratch((len(h), len(left)), self.dtype))
+            phi = self._fill(left, kept, self._scratch((len(h), len(left)), self.dtype)).astype(dtype, copy=False)
             if right is left:
-                phi *= np.sqrt(h).astype(self.dtype)
+                phi *= np.sqrt(h).astype(dtype)
                 return phi.T @ phi
-            psi = self._fill(right, kept, self._scratch((len(h), len(right)), self.dtype, "right"))
-            psi *= h.astype(self.dtype)
+            psi = self._fill(right, kept, self._scratch((len(h), len(right)), self.dtype, "right")).astype(dtype, copy=False)
+            psi *= h.astype(dtype)
             return phi.T @ psi
 
         self._prepare(left), self._prepare(right)

@@ -11,6 +11,7 @@ class Cholesky:
 
     def __init__(self):
         self._L = np.zeros((0, 0))
+        self.weakest = 1.0  # the smallest pivot, as a share of its diagonal
 
     def __len__(self):
         return len(self._L)
@@ -25,6 +26,8 @@ class Cholesky:
 
         Y = solve_triangular(self._L, cross, lower=True, check_finite=False) if len(self) else cross
         C, added = _factor(corner - Y.T @ Y, corner.diagonal(), all_of_them)
+        diagonal = np.maximum(corner.diagonal()[added], 1e-300)
+        self.weakest = min(self.weakest, (C.diagonal() ** 2 / diagonal).min(initial=1.0))
         zeros = np.zeros((len(self), len(C)))
         self._L = np.block([[self._L, zeros], [Y.T[added], C]])
         return added

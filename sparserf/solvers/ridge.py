@@ -34,7 +34,7 @@ class RidgeProblem(Problem):
         largest, u = np.sort(squares)[max(0, len(squares) - s) :].sum(), self.loss.derivative(z, self.y)
         golden = (5**0.5 - 1) / 2
         low, high, a, b = 0.0, 1.0, 1 - golden, golden
-        at_a, at_b, best = (self.dual_value(u, largest, c) for c in (a, b, 1.0))
+        at_a, at_b, best = (self.dual_value(u, largest, c) for c in (a, b, 0.0))
         for _ in range(20):
             best = max(best, at_a, at_b)
             if at_a < at_b:

@@ -1,0 +1,85 @@
+"""KernelModel: what the kernel machines return, an expansion in training rows."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._threads import check_workers, single_threaded_blas
+from ..rows import as_rows
+from .kernels import Kernel
+
+
+@dataclass(frozen=True, eq=False)
+class KernelModel:
+    """f(x) = intercept + sum_i coef_i k(x, rows_i). Made by `kernel_ridge` and `kernel_svm`; immutable.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        With `name`, and `gamma` or `radius`.
+    rows : array or CSR matrix of shape (n_support, n_features)
+        The training rows with a coefficient that is not zero.
+    support : int64 ndarray of shape (n_support,)
+        Their indices, ascending.
+    coef : ndarray of shape (n_support,), or (n_classes, n_support) for more than two classes
+    intercept : float, or ndarray of shape (n_classes,)
+    loss : {"squared", "squared_hinge"}
+    classes : None, or ndarray of shape (n_classes,)
+    norm : float, or ndarray of shape (n_classes,)
+        Of f - intercept in the kernel's Hilbert space, sqrt(a'Ka).
+    objective, dual_gap : float
+        At the end, and a bound on its distance to the optimum. One-vs-rest: sums.
+    """
+
+    kernel: Kernel
+    rows: object
+    support: np.ndarray
+    coef: np.ndarray
+    intercept: float | np.ndarray
+    loss: str
+    classes: np.ndarray | None
+    norm: float | np.ndarray
+    objective: float
+    dual_gap: float
+
+    def __post_init__(self):
+        for array in (self.rows, self.support, self.coef, self.intercept, self.norm, self.classes):
+            if isinstance(array, np.ndarray):
+                array.flags.writeable = False
+
+    def __setstate__(self, state):  # unpickled arrays are writable
+        self.__dict__.update(state)
+        self.__post_init__()
+
+    def __repr__(self):
+        return f"KernelModel({self.kernel}, {len(self.support)} rows, loss={self.loss!r})"
+
+    def decision_function(self, X, workers=1):
+        """f(x): shape (n_samples,), or (n_samples, n_classes) for more than two classes.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        workers : int, default 1
+            Threads; -1 for all cores. The result does not depend on it.
+
+        Returns
+        -------
+        ndarray
+            float32 for float32 X, float64 for all else. Time O(n_samples * n_support * n_features); memory O(n_support)
+            and blocks of some megabytes a worker.
+        """
+        X = as_rows(X, workers, n_features=self.rows.shape[1]).X
+        f = np.zeros((X.shape[0], *self.coef.shape[:-1]))
+        with single_threaded_blas():
+            for part, product in self.kernel.blocks(X, self.rows, check_workers(workers), lambda K: K @ self.coef.T):
+                f[part] = product
+        with np.errstate(over="ignore"):  # beyond float32: infinite
+            return (f + self.intercept).astype(X.dtype, copy=False)
+
+    def predict(self, X, workers=1):
+        """Regression values, or class labels. Parameters as in `decision_function`."""
+        f = self.decision_function(X, workers)
+        if self.classes is None:
+            return f
+        return self.classes[(f > 0).astype(np.intp) if f.ndim == 1 else f.argmax(axis=1)]
