@@ -56,7 +56,8 @@ def effects(model, X, *, names=None, n_panels=12, n_points=40):
     Raises
     ------
     ValueError
-        A feature sees more than two inputs, or the model has several outputs.
+        A feature sees more than two inputs (one of `Taylor` all of them, by its envelope), or the model has several
+        outputs.
     """
     import matplotlib.pyplot as plt
 

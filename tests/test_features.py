@@ -407,6 +407,22 @@ def test_taylor_features_of_high_degree_neither_overflow_nor_vanish(d, degree, e
         )
 
 
+def test_names():
+    parts = Linear(), Taylor(2, 1.0), RandomNeurons("sin", 2), Fourier(gamma=1.0)
+    features = FeatureSet((), 4)
+    for map_ in parts:
+        features = features.concat(map_.draw(2, 4, rng=0))
+    assert features.names()[:10] == [
+        "x0", "x1", "x2", "x3", "gaussian", "gaussian*x0", "gaussian*x1", "gaussian*x2", "gaussian*x3", "gaussian*x0^2",
+    ]  # fmt: skip
+    some = features.take([len(features) - 1, 10, 2, len(features) - 3])
+    pair = ", ".join("abcd"[i] for i in features.blocks[2].inputs[1])
+    assert some.names("abcd") == ["cos(4 inputs)", "gaussian*a*b", "c", f"sin({pair})"]
+    assert FeatureSet((), 2).names() == []
+    with raises(ValueError, "inputs must hold a name for each of the 4 columns, got 3"):
+        features.names(["a", "b", "c"])
+
+
 def test_input_usage_of_products():
     """By the monomials: the envelope, of all inputs, does not count."""
     features = Taylor(3, 1.0).draw(None, 4)

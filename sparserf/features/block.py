@@ -95,6 +95,17 @@ class FeatureBlock:
             return np.arange(n_features_in if used.any() else 0)
         return np.flatnonzero(used) if self.inputs is None else np.unique(self.inputs[k][used])
 
+    def name(self, k, inputs):
+        """Feature k in words: its activation and the names of the inputs that it sees."""
+        if self.is_product:
+            powers = np.bincount(self.inputs[k], minlength=1)
+            factors = [inputs[i - 1] + (f"^{powers[i]}" if powers[i] > 1 else "") for i in np.flatnonzero(powers) if i > 0]
+            return "*".join(["gaussian", *factors])
+        used = [inputs[i] for i in self.inputs_seen(k, len(inputs))]
+        if self.activation == "identity" and len(used) == 1:
+            return used[0]
+        return f"{self.activation}({', '.join(used) if len(used) <= 3 else f'{len(used)} inputs'})"
+
     @cached_property
     def used_inputs(self):
         """Sparse weights: the sorted inputs that occur, and `inputs` as positions among them."""

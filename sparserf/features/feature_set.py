@@ -20,8 +20,8 @@ class FeatureSet:
     (100, 3)
     >>> features.transform(np.zeros((2, 3))).shape
     (2, 100)
-    >>> len(features.take([3, 5]).concat(srf.Linear().draw(None, 3)))
-    5
+    >>> features.take([3, 5]).concat(srf.Linear().draw(None, 3)).names(["age", "height", "weight"])[1:3]
+    ['cos(age, height, weight)', 'age']
     """
 
     def __init__(self, blocks, n_features_in, order=None):
@@ -145,8 +145,23 @@ class FeatureSet:
 
         return as_rows(X, workers, n_features=self._n_features_in).transform(self)
 
+    def names(self, inputs=None):
+        """What each feature is, in words: "x3", "gaussian*x0*x1" (a monomial of `Taylor`), "sin(x0, x4)", "cos(21 inputs)".
+
+        inputs : sequence of str or None
+            A name for each column of X; None: x0, x1, ...
+        """
+        inputs = [f"x{i}" for i in range(self._n_features_in)] if inputs is None else [str(name) for name in inputs]
+        if len(inputs) != self._n_features_in:
+            raise ValueError(f"inputs must hold a name for each of the {self._n_features_in} columns, got {len(inputs)}")
+        names = [block.name(k, inputs) for block in self._blocks for k in range(len(block))]
+        return [str(name) for name in self.from_blocks(np.array(names, dtype=object))]
+
     def input_usage(self):
-        """Share of the features that use each input (weight not zero), of shape (n_features_in,)."""
+        """Share of the features that use each input (weight not zero), of shape (n_features_in,).
+
+        A monomial of `Taylor` uses its factors; that its envelope falls with every input does not count.
+        """
         count = np.zeros(self._n_features_in)
         for block in self._blocks:
             count += block.count_inputs(self._n_features_in)
