@@ -454,3 +454,9 @@ def test_the_arguments_are_left_as_they_were_and_models_are_immutable(fitted):
     assert pickle.loads(pickle.dumps(model)).decision_function(X).tobytes() == model.decision_function(X).tobytes()
     with pytest.raises(ValueError, match="read-only"):
         model.coef[...] = 0
+
+
+def test_kernel_ridge_beyond_floating_point_warns():
+    copies = np.repeat(X[:10], 5, axis=0)
+    with pytest.warns(srf.ConvergenceWarning, match="alpha=1e-14.*raise alpha"):
+        kernel_ridge(copies, np.arange(50.0), alpha=1e-14)

@@ -27,7 +27,8 @@ def report(results, sets):
         lines += [
             f"## {name}",
             "",
-            f"M = {M}; M_0 = {M_0} for LKRF and EERF; MFGA of Taylor features of degree {degree} and linear ones; {loss} loss.",
+            f"M = {M}; M_0 = {M_0} for LKRF and EERF; MFGA of Taylor features of degree {degree} and linear ones; {loss} loss; "
+            f"{len(methods['RKS'])} runs.",
             "",
             "| | the paper: error | s | as the paper ran it | s | validated | gamma, n alpha |",
             "|---|---|---|---|---|---|---|",
@@ -65,7 +66,7 @@ def draw(name, methods, folder):
         ax.fill_between(M, figures.min(axis=0), figures.max(axis=0), color=colour, alpha=0.2, lw=0)
     for method, style in (("GK", ":"), ("GLK", "--")):
         ax.axhline(np.mean([run["paper"] for run in methods[method]]), color="k", ls=style, lw=1, label=f"{method}, 4,000 rows")
-    ax.set(xlabel="terms M", ylabel="test error in percent", title=name, yscale="log")
+    ax.set(xlabel="terms M", ylabel="test error in percent", title=name)
     ax.legend(frameon=False, fontsize=8)
     fig.savefig(folder / f"mfga_{name}.png", dpi=120)
     plt.close(fig)

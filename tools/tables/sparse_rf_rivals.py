@@ -130,7 +130,7 @@ def draw(name, result):
             if contender != "svm":
                 ax.plot([p[0] for p in points], [p[i] for p in points], "o-", ms=4, label=contender)
         ax.axhline(result["svm"][i - 1], color="k", ls="--", lw=1, label=f"SVM, {result['svm'][2]:,} rows")
-        ax.set(xscale="log", yscale="log", xlabel="seconds", ylabel=label, title=name)
+        ax.set(xscale="log", xlabel="seconds", ylabel=label, title=name)
     axes[0].legend(frameon=False, fontsize=8)
     fig.savefig(DOCS / f"sparse_rf_figure1_{name}.png", dpi=120)
     plt.close(fig)
