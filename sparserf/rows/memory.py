@@ -132,17 +132,19 @@ class Memory:
         Memory: n_rows * 1,024 elements beside it.
         """
         total = np.zeros((self.n_rows, self.n_rows))
-        slices = [slice(i, i + KERNEL_ROWS) for i in range(0, self.n_rows, KERNEL_ROWS)]
+        slices = [slice(i, min(i + KERNEL_ROWS, self.n_rows)) for i in range(0, self.n_rows, KERNEL_ROWS)]
         for start in range(0, len(features), 1024):
             some = np.arange(start, min(start + 1024, len(features)))
             phi = self.transform(features.take(some)) * np.sqrt(weights[some]).astype(self.dtype)
 
             def add(part, phi=phi):
-                total[part] += phi[part] @ phi.T
+                total[part, : part.stop] += phi[part] @ phi[: part.stop].T
 
             with single_threaded_blas():
                 for _ in self._workers.map(add, slices):
                     pass
+        for part in slices:
+            total[: part.start, part] = total[part, : part.start].T
         return total
 
     def transform(self, features):
