@@ -46,8 +46,28 @@ class FitInfo:
     alpha: float
 
 
+class Predictor:
+    """What models share: arrays that cannot be written to, and a prediction from the decision function."""
+
+    def __post_init__(self):
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+
+    def __setstate__(self, state):  # unpickled arrays are writable
+        self.__dict__.update(state)
+        self.__post_init__()
+
+    def predict(self, X, workers=1):
+        """Regression values, or class labels. Parameters as in `decision_function`."""
+        f = self.decision_function(X, workers)
+        if self.classes is None:
+            return f
+        return self.classes[(f > 0).astype(np.intp) if f.ndim == 1 else f.argmax(axis=1)]
+
+
 @dataclass(frozen=True, eq=False)
-class SparseModel:
+class SparseModel(Predictor):
     """A sparse expansion in selected features. Made by the algorithms and by `load`; immutable, picklable.
 
     Attributes
@@ -72,15 +92,6 @@ class SparseModel:
     loss: str
     classes: np.ndarray | None
     info: FitInfo
-
-    def __post_init__(self):
-        for array in (self.coef, self.intercept, self.support, self.classes):
-            if isinstance(array, np.ndarray):
-                array.flags.writeable = False
-
-    def __setstate__(self, state):  # unpickled arrays are writable
-        self.__dict__.update(state)
-        self.__post_init__()
 
     def __repr__(self):
         kind = "regression" if self.classes is None else f"{len(self.classes)} classes"
@@ -109,13 +120,6 @@ class SparseModel:
         f += self.intercept if self.coef.ndim == 1 else self.intercept[:, None]
         with np.errstate(over="ignore"):  # beyond float32: infinite
             return f.T.astype(rows.dtype, copy=False)
-
-    def predict(self, X, workers=1):
-        """Regression values, or class labels. Parameters as in `decision_function`."""
-        f = self.decision_function(X, workers)
-        if self.classes is None:
-            return f
-        return self.classes[(f > 0).astype(np.intp) if f.ndim == 1 else f.argmax(axis=1)]
 
     def predict_proba(self, X, workers=1):
         """Probability of each class, shape (n_samples, n_classes); with the logistic loss only.

@@ -2,8 +2,22 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 SIZES = (0, 1, 2, 3, 7, 31, 32, 33, 64, 65)
+
+
+# The losses L(z, y) and their derivatives in z, written plainly.
+VALUE = {
+    "squared": lambda z, y: (z - y) ** 2 / 2,
+    "squared_hinge": lambda z, y: np.maximum(0, 1 - y * z) ** 2,
+    "logistic": lambda z, y: np.logaddexp(0, -y * z),
+}
+SLOPE = {
+    "squared": lambda z, y: z - y,
+    "squared_hinge": lambda z, y: -2 * y * np.maximum(0, 1 - y * z),
+    "logistic": lambda z, y: -y * expit(-y * z),
+}
 
 
 def phi_oracle(features, X):

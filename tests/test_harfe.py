@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 import sparserf as srf
 from sparserf import ConvergenceWarning, harfe, harfe_path
 
-from .conftest import phi_oracle
+from .conftest import VALUE, phi_oracle
 
 RNG = np.random.default_rng(0)
 N = 90
@@ -47,19 +47,11 @@ def coef_of(model, size):
     return c
 
 
-def value(loss, z, y):
-    return {
-        "squared": lambda: (z - y) ** 2 / 2,
-        "squared_hinge": lambda: np.maximum(0, 1 - y * z) ** 2,
-        "logistic": lambda: np.logaddexp(0, -y * z),
-    }[loss]()
-
-
 def objective(model, y, *, alpha=1e-3, normalize=True, weight=None, features=NEURONS):
     phi, s = phi_oracle(features, X), np.ones(N) if weight is None else weight / weight.mean()
     r = np.sqrt(s @ phi**2 / N) if normalize else np.ones(len(features))
     z = phi[:, model.support] @ model.coef + model.intercept
-    return np.mean(s * value(model.loss, z, y)) + alpha / 2 * np.sum((model.coef * r[model.support]) ** 2)
+    return np.mean(s * VALUE[model.loss](z, y)) + alpha / 2 * np.sum((model.coef * r[model.support]) ** 2)
 
 
 # --- the algorithm, written plainly ----------------------------------------------------------------------------------
@@ -128,7 +120,7 @@ def test_h1_stationary_on_the_support_and_at_rest(loss, s, weight, fit_intercept
     r = np.sqrt(weights @ phi**2 / N)
     y, z = target(loss), phi[:, model.support] @ model.coef + model.intercept
     e = 1e-6
-    slope = weights * (value(loss, z + e, y) - value(loss, z - e, y)) / (2 * e) / N
+    slope = weights * (VALUE[loss](z + e, y) - VALUE[loss](z - e, y)) / (2 * e) / N
     g, c = slope @ phi / r, coef_of(model, 400) * r
     on = np.zeros(400, bool)
     on[model.support] = True
@@ -289,7 +281,7 @@ def test_dual_gap_bounds_the_best_of_all_supports(loss, selection):
         bounds = [(0, None)] * 2 if selection == "positive" else None
 
         def best(S, y=y, A=A, alpha=alpha, bounds=bounds):
-            F = lambda c: np.mean(value(loss, A[:, S] @ c, y)) + alpha / 2 * c @ c  # noqa: E731
+            F = lambda c: np.mean(VALUE[loss](A[:, S] @ c, y)) + alpha / 2 * c @ c  # noqa: E731
             return minimize(F, np.full(2, 0.1), bounds=bounds, tol=1e-12).fun
 
         least = min(best(list(S)) for S in combinations(range(7), 2))

@@ -16,7 +16,7 @@ from sparserf import mfga, mfga_path
 from sparserf.rows import memory
 from sparserf.solvers.greedy import Cholesky
 
-from .conftest import phi_oracle
+from .conftest import SLOPE, VALUE, phi_oracle
 
 RNG = np.random.default_rng(0)
 N, D = 120, 5
@@ -42,22 +42,6 @@ def fit(X=X, y=None, path=False, **options):
     return (mfga_path if path else mfga)(X, target(options.get("loss", "squared")) if y is None else y, **options)
 
 
-def value(loss, z, y):
-    return {
-        "squared": lambda: (z - y) ** 2 / 2,
-        "squared_hinge": lambda: np.maximum(0, 1 - y * z) ** 2,
-        "logistic": lambda: np.logaddexp(0, -y * z),
-    }[loss]()
-
-
-def slope(loss, z, y):
-    return {
-        "squared": lambda: z - y,
-        "squared_hinge": lambda: -2 * y * np.maximum(0, 1 - y * z),
-        "logistic": lambda: -y / (1 + np.exp(y * z)),
-    }[loss]()
-
-
 class Plain:
     """F, its gradient over all columns of phi, and its minimum on a support, in plain NumPy and SciPy."""
 
@@ -67,10 +51,10 @@ class Plain:
 
     def F(self, theta, b):
         z = self.phi @ theta + b
-        return np.mean(self.s * value(self.loss, z, self.y)) + self.alpha / 2 * theta @ theta
+        return np.mean(self.s * VALUE[self.loss](z, self.y)) + self.alpha / 2 * theta @ theta
 
     def gradient(self, theta, b):
-        v = self.s * slope(self.loss, self.phi @ theta + b, self.y) / len(self.y)
+        v = self.s * SLOPE[self.loss](self.phi @ theta + b, self.y) / len(self.y)
         return self.phi.T @ v + self.alpha * theta, v.sum()
 
     def minimum(self, support):

@@ -16,24 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq, minimize
 from scipy.spatial.distance import cdist
-from scipy.special import expit, xlogy
+from scipy.special import xlogy
 from scipy.stats import binom
 
 from sparserf import Fourier, Taylor, sparse_rf, sparse_rf_path
 from sparserf.features import make_dictionary
 
-from .conftest import phi_oracle
+from .conftest import SLOPE, VALUE, phi_oracle
 
-VALUE = {
-    "squared": lambda z, y: (z - y) ** 2 / 2,
-    "squared_hinge": lambda z, y: np.maximum(0, 1 - y * z) ** 2,
-    "logistic": lambda z, y: np.logaddexp(0, -y * z),
-}
-SLOPE = {
-    "squared": lambda z, y: z - y,
-    "squared_hinge": lambda z, y: -2 * y * np.maximum(0, 1 - y * z),
-    "logistic": lambda z, y: -y * expit(-y * z),
-}
 CONJUGATE = {
     "squared": lambda u, y: u**2 / 2 + u * y,
     "squared_hinge": lambda u, y: u**2 / 4 + y * u,

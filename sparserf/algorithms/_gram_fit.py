@@ -55,7 +55,7 @@ class GramFit(GreedyFit):
         """w = (C_S + alpha I)^-1 q; the objective falls by half of w'q."""
         q = self._q[:, self.A.index]
         self.w = self._factor.solve(q.T).T
-        self.b = self._mean - self.w @ self._m / self._h.sum() if self._problem.fit_intercept else self._mean
+        self.b = self._mean + self.w @ self._problem.following(self._h, self._m)
         objective = 0.5 * float((self._h * self._y**2).sum() - (q * self.w).sum())
         self._g, self._is_refined = None, False
         self._on_rows = self._on_rows or not (objective > FINE * self._start and self._factor.weakest > FINE)

@@ -95,10 +95,7 @@ class GreedyFit:
     def _hessian(self):
         """Of the objective in w, with the intercept at its best."""
         H, m = self.A.curvature(self._h)
-        if self._problem.fit_intercept and self._h.sum() > 0:
-            H = H - np.outer(m, m / self._h.sum())
-        else:
-            H = H.copy()
+        H = H + np.outer(m, self._problem.following(self._h, m))
         H.flat[:: len(H) + 1] += self._problem.alpha
         return H
 
@@ -127,13 +124,11 @@ class GreedyFit:
 
     def _newton_step(self):
         """((w, b, f) after the step, what the quadratic model promises of it)."""
-        problem, total = self._problem, self._h.sum()
-        v, m = problem.dual_point(self._z), self._sums()
+        problem, v, m = self._problem, self._problem.dual_point(self._z), self._sums()
         known = self._g is not None and self._quarter is None
         g = self._g[0][:, self.A.index] if known else self.A.correlate(v)
         g, g_b = g + problem.alpha * self.w, v.sum(axis=1)
-        free = problem.fit_intercept and total > 0
-        shift, slope = (-g_b / total, -m / total) if free else (np.zeros(len(g_b)), np.zeros(len(m)))
+        shift, slope = problem.following(self._h, g_b), problem.following(self._h, m)
         d = -self._factor.solve((g + np.outer(shift, m)).T).T
         e = shift + d @ slope
         end = self.w + d, self.b + e, self.f + self.A.apply(d)

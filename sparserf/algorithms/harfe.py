@@ -13,7 +13,7 @@ from .._checks import (
     check_sizes,
 )
 from .._threads import single_threaded_blas
-from ..features import FeatureSet, RandomNeurons, make_dictionary
+from ..features import RandomNeurons, draw_all
 from ..model import ConvergenceWarning
 from ._l0_fit import GROWTH_STEPS, L0Fit, feature_scales
 from ._targets import model_of, read
@@ -244,11 +244,7 @@ def draw(features, rows, n_components, activation, order, rng):
         features = RandomNeurons(activation, order=order)
     elif order is not None or activation != "sin":
         raise ValueError(f"order and activation must not be given beside features, got {order!r} and {activation!r}")
-    if isinstance(features, FeatureSet):
-        n_components = max(len(features), 1)
-    n_components = check_integer("n_components", n_components, 1)
-    dictionary = make_dictionary(features, rows.X, n_components=n_components, batch_size=n_components, gamma=None, rng=rng)
-    return dictionary.batch(0)
+    return draw_all(features, rows.X, n_components=n_components, rng=rng)
 
 
 def _sizes(n_nonzero_coefs, n_models, n_rows, n_features):

@@ -7,7 +7,7 @@ import numpy as np
 
 from .._checks import check_callable, check_flag, check_integer, check_real, check_vector
 from .._threads import single_threaded_blas
-from ..features import FeatureSet, Linear, Taylor, make_dictionary
+from ..features import FeatureSet, Linear, Taylor, draw_all
 from ..model import ConvergenceWarning
 from ._gram_fit import MOST, GramFit
 from ._greedy_fit import GreedyFit
@@ -243,14 +243,9 @@ def _candidates(features, X, nu, gamma, n_components, rng):
     if features is None:
         degree = 2 if X.shape[1] <= MOST_INPUTS else 1
         features, gamma = (Taylor(degree, "knn" if gamma is None else gamma), Linear()), None
-    if isinstance(features, FeatureSet):
-        if nu is not None:
-            raise ValueError("nu must be None where features is a FeatureSet")
-        n_components = max(len(features), 1)
-    n_components = check_integer("n_components", n_components, 1)
-    dictionary = make_dictionary(features, X, n_components=n_components, batch_size=n_components, gamma=gamma, rng=rng,
-                                 scales=lambda n_maps: _scales(nu, n_maps))  # fmt: skip
-    return dictionary.batch(0)
+    if isinstance(features, FeatureSet) and nu is not None:
+        raise ValueError("nu must be None where features is a FeatureSet")
+    return draw_all(features, X, n_components=n_components, gamma=gamma, rng=rng, scales=lambda n: _scales(nu, n))
 
 
 def _scales(nu, n_maps):

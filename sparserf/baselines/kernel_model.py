@@ -5,12 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._threads import check_workers, single_threaded_blas
+from ..model import Predictor
 from ..rows import as_rows
 from .kernels import Kernel
 
 
 @dataclass(frozen=True, eq=False)
-class KernelModel:
+class KernelModel(Predictor):
     """f(x) = intercept + sum_i coef_i k(x, rows_i). Made by `kernel_ridge` and `kernel_svm`; immutable.
 
     Attributes
@@ -42,15 +43,6 @@ class KernelModel:
     objective: float
     dual_gap: float
 
-    def __post_init__(self):
-        for array in (self.rows, self.support, self.coef, self.intercept, self.norm, self.classes):
-            if isinstance(array, np.ndarray):
-                array.flags.writeable = False
-
-    def __setstate__(self, state):  # unpickled arrays are writable
-        self.__dict__.update(state)
-        self.__post_init__()
-
     def __repr__(self):
         return f"KernelModel({self.kernel}, {len(self.support)} rows, loss={self.loss!r})"
 
@@ -76,10 +68,3 @@ class KernelModel:
                 f[part] = product
         with np.errstate(over="ignore"):  # beyond float32: infinite
             return (f + self.intercept).astype(X.dtype, copy=False)
-
-    def predict(self, X, workers=1):
-        """Regression values, or class labels. Parameters as in `decision_function`."""
-        f = self.decision_function(X, workers)
-        if self.classes is None:
-            return f
-        return self.classes[(f > 0).astype(np.intp) if f.ndim == 1 else f.argmax(axis=1)]

@@ -1,7 +1,7 @@
 """What phi is: maps that can be drawn from, and the FeatureSet that was drawn."""
 
 from .block import FeatureBlock
-from .dictionary import make_dictionary
+from .dictionary import draw_all, make_dictionary
 from .feature_set import FeatureSet
 from .fourier import Fourier
 from .linear import Linear
@@ -9,4 +9,14 @@ from .neurons import RandomNeurons
 from .perceptron import Perceptron
 from .taylor import Taylor
 
-__all__ = ["FeatureBlock", "FeatureSet", "Fourier", "Linear", "Perceptron", "RandomNeurons", "Taylor", "make_dictionary"]
+__all__ = [
+    "FeatureBlock",
+    "FeatureSet",
+    "Fourier",
+    "Linear",
+    "Perceptron",
+    "RandomNeurons",
+    "Taylor",
+    "draw_all",
+    "make_dictionary",
+]

@@ -45,6 +45,10 @@ class FeatureBlock:
         return len(self.offset)
 
     @property
+    def is_bounded(self):
+        return self.is_product or self.activation in BOUNDED
+
+    @property
     def is_product(self):
         return self.activation == "product"
 
@@ -78,7 +82,7 @@ class FeatureBlock:
             inputs = np.sort(self.inputs, axis=1)
             peak = sum((entry > 0) * _rise(run) for entry, run in zip(inputs.T, runs(inputs), strict=True))
             return abs(self.scale) * (np.abs(self.weights[:, 0]) * np.exp(peak / self.order)) ** self.order
-        return np.full(len(self), abs(self.scale) if self.activation in BOUNDED else np.inf)
+        return np.full(len(self), abs(self.scale) if self.is_bounded else np.inf)
 
     def count_inputs(self, n_features_in):
         """Number of the features that use each input."""

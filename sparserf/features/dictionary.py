@@ -113,6 +113,16 @@ def make_dictionary(features, X, *, n_components, batch_size, gamma, rng, scales
     return RandomDictionary(maps, scales, n_components, batch_size, n_features_in, seed)
 
 
+def draw_all(features, X, *, n_components, gamma=None, rng=None, scales=None):
+    """The whole dictionary of a `features` argument, as one FeatureSet."""
+    if isinstance(features, FeatureSet):
+        n_components = max(len(features), 1)
+    n_components = check_integer("n_components", n_components, 1)
+    dictionary = make_dictionary(features, X, n_components=n_components, batch_size=n_components, gamma=gamma, rng=rng,
+                                 scales=scales)  # fmt: skip
+    return dictionary.batch(0)
+
+
 def _check_fixed(features, n_features_in, gamma):
     if gamma is not None:
         raise ValueError(f"gamma must be None where features is a FeatureSet, got {gamma!r}")

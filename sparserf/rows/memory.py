@@ -55,8 +55,9 @@ class Memory:
         return self._correlate(features, v, squared=True)
 
     def _correlate(self, features, v, squared):
+        if len(features) == 0 or self.n_rows == 0:
+            return np.zeros((*np.shape(v)[:-1], len(features)))
         outputs = np.ascontiguousarray(np.atleast_2d(np.asarray(v, np.float64)))
-
         moments, totals = self._prepare(features), []
 
         def part(rows):
@@ -64,12 +65,12 @@ class Memory:
             return [_block.sums(b, self._inputs(b, rows), outputs[:, rows], squared, m, self._scratch) for b, m in asked]
 
         work = sum(_block.work(block, self.X) for block in features.blocks)
-        at_least = max((_block.fewest_rows(block, self.X) for block in features.blocks), default=0)
+        at_least = max(_block.fewest_rows(block, self.X) for block in features.blocks)
         with single_threaded_blas() if any(moments) else nullcontext(), np.errstate(over="ignore", invalid="ignore"):
-            for sums in self._each_block(part, work, at_least) if len(features) else ():
+            for sums in self._each_block(part, work, at_least):
                 totals = [total + more for total, more in zip(totals, sums, strict=True)] if totals else sums
-        answers = [_block.correlations(*each, squared, m) for *each, m in zip(features.blocks, totals, moments, strict=False)]
-        total = np.hstack(answers) if answers else np.zeros((len(outputs), len(features)))
+        answers = zip(features.blocks, totals, moments, strict=True)
+        total = np.hstack([_block.correlations(block, sums, squared, m) for block, sums, m in answers])
         _check_no_overflow(total)
         return features.from_blocks(total).reshape(*np.shape(v)[:-1], len(features))
 
@@ -100,8 +101,8 @@ class Memory:
             return self.correlate(left, weights * self.transform(right).T).T
         total = np.zeros((len(left), len(right)))
         # Features without a bound may have means far above their spread, which a product in float32 would lose.
-        unbounded = np.isinf(np.concatenate([left.largest_value, right.largest_value])).any()
-        dtype = np.dtype(np.float64) if unbounded else self.dtype
+        bounded = all(block.is_bounded for block in (*left.blocks, *right.blocks))
+        dtype = self.dtype if bounded else np.dtype(np.float64)
 
         @np.errstate(over="ignore", invalid="ignore")
         def part(rows):

@@ -73,7 +73,7 @@ def _quadratic_model(problem, phi, z):
     h = problem.curvature(z)
     H, m = phi.curvature(h)
     damping = 1e-14 * H.diagonal().max(initial=0.0)
-    slope = -m / h.sum() if problem.fit_intercept and h.sum() > 0 else np.zeros(len(m))
+    slope = problem.following(h, m)
     H = H + np.outer(m, slope)
     H.flat[:: len(m) + 1] += damping
     return H, slope
@@ -123,11 +123,8 @@ def _feature_sign_step(H, x, v, alpha, tol):
     taken, a coordinate that would change its sign set to zero. The last of them ends at the first such zero, so that
     it is sure to descend.
     """
-    for n_enter in (
-        max(ENTER, np.count_nonzero(x) // 20),
-        1,
-        0,
-    ):  # one alone keeps its sign where the others stand at their minimum; else none enters
+    # One alone keeps its sign where the others stand at their minimum; else none enters.
+    for n_enter in (max(ENTER, np.count_nonzero(x) // 20), 1, 0):
         sign = _with_violators(x, v, alpha + tol, n_enter)
         A = np.flatnonzero(sign)
         slope = v[A] + alpha * sign[A]

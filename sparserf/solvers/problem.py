@@ -34,6 +34,11 @@ class Problem:
         """h = s L''(z) / n: the Hessian of the mean loss in w is Phi' diag(h) Phi."""
         return self.weight * self.loss.curvature(z, self.y) / z.shape[-1]
 
+    def following(self, h, x):
+        """-x / sum h: by how much the intercept follows a step of w for x = Phi' h, or its own slope x; 0 without one."""
+        total = h.sum()
+        return -x / total if self.fit_intercept and total > 0 else np.zeros_like(x)
+
     def best_intercepts(self, f, b):
         """`best_intercept` of each output."""
         outputs = (replace(self, y=y) for y in self.y)

@@ -71,9 +71,7 @@ def _primal_step(problem, phi, p, v, h, w, b, f):
     """[H + P, m; m', sum h] [d; e] = -[g; sum v], with e eliminated. None where no number solves it."""
     H, m = phi.curvature(h)
     g = phi.correlate(v) + p * w
-    slope, shift = np.zeros(len(m)), 0.0
-    if problem.fit_intercept and h.sum() > 0:
-        slope, shift = -m / h.sum(), -v.sum() / h.sum()
+    slope, shift = problem.following(h, m), problem.following(h, v.sum())
     H = H + np.outer(m, slope)
     H.flat[:: len(m) + 1] += p
     d = solve_positive(H, -(g + m * shift))
