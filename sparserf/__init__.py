@@ -1,6 +1,7 @@
 """Sparse models on random features: kernel quality in tens or hundreds of terms."""
 
 from . import baselines, plot
+from .algorithms.drp import drp, drp_path
 from .algorithms.harfe import harfe, harfe_path
 from .algorithms.mfga import mfga, mfga_path
 from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
@@ -20,6 +21,8 @@ __all__ = [
     "SparseModel",
     "Taylor",
     "baselines",
+    "drp",
+    "drp_path",
     "harfe",
     "harfe_path",
     "load",

@@ -1,6 +1,6 @@
-"""The three losses L(z, y): value, derivative and curvature in z, and convex conjugate. Elementwise over rows.
+"""The losses L(z, y): value, derivative and curvature in z, and convex conjugate. Elementwise over rows.
 
-y is the target for `squared`, -1 or +1 for the other two. `smoothness` bounds the curvature (beta in the papers).
+y is the target for `squared`, -1 or +1 for the others. `smoothness` bounds the curvature (beta in the papers).
 """
 
 import numpy as np
@@ -43,6 +43,27 @@ class SquaredHinge:
         return a**2 / 4 - a
 
 
+class SmoothedHinge:
+    """1/2 - y z for y z <= 0, (1 - y z)^2 / 2 up to y z = 1, and 0 from there."""
+
+    name, smoothness, is_classifier = "smoothed_hinge", 1.0, True
+
+    def value(self, z, y):
+        short = np.maximum(0.0, 1.0 - y * z)
+        return np.where(short < 1.0, 0.5 * np.minimum(short, 1.0) ** 2, short - 0.5)
+
+    def derivative(self, z, y):
+        return -y * np.clip(1.0 - y * z, 0.0, 1.0)
+
+    def curvature(self, z, y):
+        margin = y * z
+        return np.where((margin >= 0.0) & (margin < 1.0), 1.0, 0.0)
+
+    def conjugate(self, u, y):
+        a = np.clip(-y * u, 0.0, 1.0)  # in [0, 1] in the domain
+        return a**2 / 2 - a
+
+
 class Logistic:
     """log(1 + exp(-y z))."""
 
@@ -74,4 +95,4 @@ def _xlogx(a):
     return a * np.log(np.where(a > 0, a, 1.0))
 
 
-LOSSES = {loss.name: loss for loss in (Squared(), SquaredHinge(), Logistic())}
+LOSSES = {loss.name: loss for loss in (Squared(), SquaredHinge(), SmoothedHinge(), Logistic())}

@@ -35,6 +35,9 @@ class FitInfo:
         Features in the model.
     alpha : float
         The penalty.
+    n_projections, n_conjugate, error_bound : int, int and float; None but for `drp`
+        Projections of the sketch; steps of conjugate gradients in all; a bound on ||w - w*|| / ||w*||, the largest over the
+        outputs.
     """
 
     n_iter: int
@@ -44,6 +47,9 @@ class FitInfo:
     n_drawn: int
     n_nonzero: int
     alpha: float
+    n_projections: int | None = None
+    n_conjugate: int | None = None
+    error_bound: float | None = None
 
 
 class Predictor:
@@ -252,6 +258,8 @@ def _info(meta, objective):
     _require(all(type(meta[n]) is int for n in ("n_iter", "n_drawn", "n_nonzero")), "info")
     _require(objective.ndim == 1 and len(objective) > 0 and type(meta["converged"]) is bool, "info")
     _require(all(type(meta[n]) in (int, float) and np.isfinite(float(meta[n])) for n in ("dual_gap", "alpha")), "info")
+    _require(all(meta[n] is None or type(meta[n]) is int for n in ("n_projections", "n_conjugate")), "info")
+    _require(meta["error_bound"] is None or type(meta["error_bound"]) is float, "info")
     return FitInfo(**meta, objective=tuple(objective.tolist()))
 
 

@@ -7,9 +7,11 @@ from .fourier import Fourier
 from .linear import Linear
 from .neurons import RandomNeurons
 from .perceptron import Perceptron
+from .projections import PROJECTIONS, make_projection
 from .taylor import Taylor
 
 __all__ = [
+    "PROJECTIONS",
     "FeatureBlock",
     "FeatureSet",
     "Fourier",
@@ -19,4 +21,5 @@ __all__ = [
     "Taylor",
     "draw_all",
     "make_dictionary",
+    "make_projection",
 ]

@@ -110,6 +110,17 @@ class FeatureBlock:
             return used[0]
         return f"{self.activation}({', '.join(used) if len(used) <= 3 else f'{len(used)} inputs'})"
 
+    def is_inputs_themselves(self, n_inputs):
+        """Whether feature j is input j, of all n_inputs: nothing to gather, scatter or multiply by."""
+        return len(self) == n_inputs and self._is_each_input
+
+    @cached_property
+    def _is_each_input(self):
+        if self.activation != "identity" or self.inputs is None or self.order > 1 or self.offset.any():
+            return False
+        in_order = np.array_equal(self.inputs[:, 0], np.arange(len(self)))
+        return in_order and bool((self.scale * self.weights == 1).all())
+
     @cached_property
     def used_inputs(self):
         """Sparse weights: the sorted inputs that occur, and `inputs` as positions among them."""

@@ -13,6 +13,8 @@ from .._core.moments import by_sign, enveloped, second_moments
 PANEL = _core.PANEL
 # Multiplications of a matrix product that take as long as one feature value in a tile.
 PRODUCT_SPEED = 16
+# Inputs that are read and multiplied in the time of one feature value.
+INPUTS_SPEED = 4
 # Numbers in a slice of rows for which a matrix of second moments is summed.
 SLICE = 2**19
 
@@ -32,6 +34,15 @@ def inputs(block, X):
         data = np.insert((data * (np.sqrt(2 * block.gamma) * envelope)[row]).astype(X.dtype), first, envelope)
     indices = np.insert(X.indices + 1, first, 0)
     return type(X)((data, indices, X.indptr + np.arange(X.shape[0] + 1)), shape=(X.shape[0], X.shape[1] + 1))
+
+
+def some_rows(X, rows):
+    """X[rows]; of a slice of CSR rows a view, where scipy would copy them."""
+    if not (is_sparse(X) and isinstance(rows, slice)):
+        return X[rows]
+    first, last = X.indptr[rows.start], X.indptr[rows.stop]
+    indptr = X.indptr[rows.start : rows.stop + 1] - first
+    return type(X)((X.data[first:last], X.indices[first:last], indptr), shape=(len(indptr) - 1, X.shape[1]))
 
 
 # In the following, U are the `inputs` of the block.
@@ -55,6 +66,8 @@ def correlations(block, total, squared, moments):
     """(Phi' v')', or (Phi * Phi)' v' where squared, of the `sums` of all rows: (n_outputs, len(block))."""
     if not moments:
         return total[:, : len(block)]
+    if block.is_inputs_themselves(total.shape[1]):
+        return total
     place = block.inputs[:, 0].astype(np.intp)
     if block.order == 2:
         place = place * round(total.shape[1] ** 0.5) + block.inputs[:, 1]
@@ -65,9 +78,10 @@ def correlations(block, total, squared, moments):
 def apply(block, U, c, out, moments):
     """out += (Phi c')' for c (n_outputs, len(block)) and out (n_outputs, n_rows)."""
     if moments and block.order == 1:
-        z = np.zeros((len(c), U.shape[1]))
-        np.add.at(z.T, block.inputs[:, 0], (c * _coefficients(block, False)).T)
-        out += (U @ z.T).T
+        if not block.is_inputs_themselves(U.shape[1]):
+            terms, c = c * _coefficients(block, False), np.zeros((len(c), U.shape[1]))
+            np.add.at(c.T, block.inputs[:, 0], terms.T)
+        out += (U @ c.T).T
         return
     coef = padded(len(c), len(block))
     coef[:, : len(block)] = c
@@ -85,7 +99,7 @@ def work(block, X):
     if not by_moments(block, X):
         return len(block)
     width = X.nnz // max(1, X.shape[0]) + 1 if is_sparse(X) else X.shape[1] + 1
-    return width + (width * width // PRODUCT_SPEED if block.order == 2 else 0)
+    return width + width * width // PRODUCT_SPEED if block.order == 2 else -(-width // INPUTS_SPEED)
 
 
 def fewest_rows(block, X):
@@ -106,6 +120,8 @@ def _is_linear(block):
 
 def by_moments(block, X):
     """Whether products of the inputs, in BLAS where they are dense, cost less than the features."""
+    if block.is_inputs_themselves(X.shape[1]):
+        return True
     if not (_is_linear(block) or (block.is_product and block.order == 2)):
         return False
     return (is_sparse(X) and block.order == 1) or len(block) * PRODUCT_SPEED >= (X.shape[1] + 1) ** block.order

@@ -5,6 +5,7 @@ from contextlib import nullcontext
 
 import numpy as np
 
+from .._checks import is_sparse
 from .._threads import Workers, single_threaded_blas
 from . import block as _block
 
@@ -18,6 +19,8 @@ FEW = 4
 MOST_KEPT = 2**27
 # Rows of a block of the kernel matrix.
 KERNEL_ROWS = 256
+# Rows, at least, that are projected at a time: a matrix product arranges the random matrix in memory for each.
+PROJECTED_ROWS = 128
 
 
 class Scratch(threading.local):
@@ -46,6 +49,11 @@ class Memory:
         self.dtype = X.dtype
         self.n_rows, self.n_features_in = X.shape
 
+    @property
+    def row_size(self):
+        """Numbers that a row holds, on average where they are sparse."""
+        return max(1, self.X.nnz // max(1, self.n_rows)) if is_sparse(self.X) else self.n_features_in
+
     def correlate(self, features, v):
         """Phi' v: float64 of shape (len(features),) for v of shape (n_rows,), or (n_outputs, .) for (n_outputs, n_rows)."""
         return self._correlate(features, v, squared=False)
@@ -70,7 +78,8 @@ class Memory:
             for sums in self._each_block(part, work, at_least):
                 totals = [total + more for total, more in zip(totals, sums, strict=True)] if totals else sums
         answers = zip(features.blocks, totals, moments, strict=True)
-        total = np.hstack([_block.correlations(block, sums, squared, m) for block, sums, m in answers])
+        total = [_block.correlations(block, sums, squared, m) for block, sums, m in answers]
+        total = total[0] if len(total) == 1 else np.hstack(total)
         _check_no_overflow(total)
         return features.from_blocks(total).reshape(*np.shape(v)[:-1], len(features))
 
@@ -164,6 +173,21 @@ class Memory:
             pass
         return phi
 
+    def project(self, projection):
+        """X R / sqrt(m) of a random projection, in the dtype of X: (n_rows, n_projections)."""
+        out = np.empty((self.n_rows, projection.n_projections), self.dtype)
+        work = projection.cost(self.X) / _block.PRODUCT_SPEED
+        with single_threaded_blas(), self if self._kept is None else nullcontext():
+            for columns, project in projection.parts(self.dtype):
+
+                def part(rows):
+                    project(_block.some_rows(self.X, rows), out[rows, columns])
+
+                for _ in self._each_block(part, work, PROJECTED_ROWS):
+                    pass
+        _check_no_overflow(out)
+        return out
+
     def _fill(self, features, rows, out):
         """Phi of some rows, a slice or indices, in the order of the blocks, into out."""
         start = 0
@@ -185,7 +209,7 @@ class Memory:
         kept = self._kept.get((block.gamma, block.order)) if self._kept and block.is_product else None
         X = self.X if kept is None else kept
         if not (isinstance(rows, slice) and rows.stop - rows.start == self.n_rows):
-            X = X[rows]
+            X = _block.some_rows(X, rows)
         return _block.inputs(block, X) if kept is None else X
 
     def __enter__(self):

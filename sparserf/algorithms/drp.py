@@ -1,0 +1,250 @@
+"""Dual Random Projection (Zhang et al. 2013): the optimal linear model from a problem of a few random projections."""
+
+import warnings
+
+import numpy as np
+
+from .._checks import (
+    check_alphas,
+    check_callable,
+    check_choice,
+    check_flag,
+    check_integer,
+    check_real,
+    check_rng,
+)
+from .._threads import check_workers, single_threaded_blas
+from ..features import PROJECTIONS, Linear, make_projection
+from ..model import ConvergenceWarning
+from ..solvers.ridge import RidgeProblem
+from ._newton_steps import InputSteps, RowSteps
+from ._projected import ProjectedFit
+from ._recovery import Recovery, descend
+from ._sketch import Sketch
+from ._targets import model_of, power_of_two, read
+
+# Inputs up to which their own second moments take the place of a sketch: in any rows, and in dense ones.
+FEW, FEW_DENSE, DENSE = 256, 2048, 0.25
+# Iterations where n_iter leaves their number to the tolerance.
+MOST_ITER = 100
+
+
+def algorithm_2(fit, T):
+    """Algorithm 2 of the paper; Algorithm 1 where T = 1. X_hat = X R / sqrt(m)."""
+    for _ in range(T):  #          for t = 1, ..., T
+        fit.solve_projected()  #   z = argmin alpha/2 |z + R'w / sqrt(m)|^2 + (1/n) sum_i L(z'x_hat_i + w'x_i, y_i)
+        fit.recover()  #           a_i = L'(z'x_hat_i + w'x_i, y_i) / n;  w = -X'a / alpha
+        if fit.record() or fit.has_diverged:
+            return
+
+
+def drp(
+    X, y, *, alpha, n_projections=None, n_iter=None, accelerate=True, projection="auto", loss="squared", fit_intercept=True,
+    sample_weight=None, tol=1e-6, rng=None, workers=1, callback=None,
+):  # fmt: skip
+    r"""Dual Random Projection: the optimal linear model of many inputs, by way of a few random projections of them.
+
+    Minimises, over the coefficients w of all inputs and the intercept b,
+
+    .. math:: \frac1n \sum_i s_i L(b + w^T x_i, y_i) + \frac\alpha2 \|w\|^2
+
+    with sample weights s of mean 1, and bounds the distance to the minimum. The rows are projected once,
+    :math:`\hat X = X R / \sqrt m` with m projections; what the projected problem knows of the dual variables leads back to
+    w. By default the projected rows precondition conjugate gradients on Newton's steps in the dual, which converges for
+    any m; ``accelerate=False`` is the paper's own iteration, which needs m some twenty times the effective rank of X.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+        float32 stays float32; all else becomes float64. Never modified, densified, centred or copied whole.
+    y : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets
+        With a classification loss the labels, any two, or more for one-vs-rest. All outputs share one sketch.
+    alpha : float
+        Penalty, > 0: the paper's lambda / n, scikit-learn's Ridge alpha / n, 1/(n C) of LogisticRegression.
+    n_projections : int or None, default None
+        m. None: as many as the effective dimension of X at alpha asks for, found by doubling, in no more memory than X; and
+        none where the inputs are few (2,048 or less, dense, and no more than rows): their second moments are used
+        themselves. Must be given where not accelerate.
+    n_iter : int or None, default None
+        Most iterations: steps of Newton's method, of which the squared loss needs one or two; or T of Algorithm 2, 1 being
+        Algorithm 1. None: until tol, at most 100.
+    accelerate : bool, default True
+    projection : {"auto", "gaussian", "sparse_sign", "srht"}, default "auto"
+        R: normal entries, as in the paper; eight random signs an input; or a subsampled randomised Hadamard transform, which
+        takes m up to the next power of two from n_features. "auto": "sparse_sign"; "gaussian" where not accelerate.
+    loss : {"squared", "squared_hinge", "smoothed_hinge", "logistic"}, default "squared"
+        (z - y)^2 / 2, max(0, 1 - y z)^2, log(1 + exp(-y z)), or the smoothed hinge: 1/2 - y z for y z < 0, then
+        (1 - y z)^2 / 2 up to y z = 1, then 0.
+    fit_intercept : bool, default True
+        The intercept is not penalised. The paper has none.
+    sample_weight : array of shape (n_samples,) or None, default None
+    tol : float, default 1e-6
+        The bound on ||w - w*|| / ||w*|| at which to stop.
+    rng : None, int or numpy.random.Generator, default None
+        Seed of the projections.
+    workers : int, default 1
+        Threads; -1 for all cores. The result is the same, bit for bit, for any number.
+    callback : callable or None, default None
+        Called after each iteration with the `FitInfo` so far; returning True ends the fit.
+
+    Returns
+    -------
+    SparseModel
+        `coef` of all inputs. `info.error_bound` is certified: ||w - w*|| is at most ||w + X'a / alpha|| with a the dual
+        variables at w, which is sqrt(2 gap / alpha), by the strong convexity of the penalty. `info.n_projections`: m, 0
+        where there was no need; `info.n_conjugate`: steps of conjugate gradients, a pass over X and one over X' each.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `sparse_rf`; n_projections missing where not accelerate.
+
+    Warns
+    -----
+    ConvergenceWarning
+        The bound is above tol at the end: n_iter is too small, or rounding allows no more. Or the paper's iteration
+        diverges, m being too small; the best w on its way is returned.
+
+    See Also
+    --------
+    drp_path : Models for many penalties, from one sketch.
+
+    Notes
+    -----
+    Time O(nnz (k + 8)) for k steps of conjugate gradients, and O(n m^2 + m^3) a Newton step. Memory, beyond X: O(n m) for
+    the sketch, O((n + d) n_outputs), and blocks of some megabytes a worker; d^2 where the inputs are few.
+
+    References
+    ----------
+    L. Zhang, M. Mahdavi, R. Jin, T. Yang, S. Zhu, Recovering the Optimal Solution by Dual Random Projection, COLT 2013.
+    Algorithms 1 and 2. As a preconditioner, with the number of projections found by doubling: J. Lacotte, M. Pilanci,
+    Effective Dimension Adaptive Sketching Methods for Faster Regularized Least-Squares Optimization, NeurIPS 2020.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 20)) @ rng.normal(size=(20, 5000))  # 5,000 inputs of rank 20
+    >>> y = X[:, :10].sum(axis=1) + rng.normal(size=300)
+    >>> model = srf.drp(X, y, alpha=0.1, rng=0)
+    >>> model.coef.shape, model.info.error_bound < 1e-6
+    ((5000,), True)
+    """
+    return drp_path(
+        X, y, alphas=[check_real("alpha", alpha, 0, strict=True)], n_projections=n_projections, n_iter=n_iter,
+        accelerate=accelerate, projection=projection, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight,
+        tol=tol, rng=rng, workers=workers, callback=callback,
+    )[0]  # fmt: skip
+
+
+def drp_path(
+    X, y, *, alphas, n_projections=None, n_iter=None, accelerate=True, projection="auto", loss="squared", fit_intercept=True,
+    sample_weight=None, tol=1e-6, rng=None, workers=1, callback=None,
+):  # fmt: skip
+    """Models of `drp` for many penalties, largest first, each started from the one before, from one sketch.
+
+    Parameters
+    ----------
+    X, y, n_projections, n_iter, accelerate, projection, loss, fit_intercept, sample_weight, tol, rng, workers, callback
+        As in `drp`. Where m is left to the data, the sketch grows by what a smaller penalty needs beyond it.
+    alphas : sequence of float
+        Penalties, > 0; used in descending order.
+
+    Returns
+    -------
+    list of SparseModel
+        One a penalty, `info.alpha` descending.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `drp`.
+
+    Warns
+    -----
+    ConvergenceWarning
+        As `drp`, for each penalty.
+
+    Notes
+    -----
+    The time of a fit for each penalty, less the sketch and what a near starting point saves. Memory as `drp`, and d
+    numbers a model and output.
+
+    References
+    ----------
+    As `drp`.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 1000))
+    >>> models = srf.drp_path(X, np.sign(X[:, 0]), alphas=[1, 0.1, 0.01], loss="logistic", rng=0)
+    >>> [model.info.alpha for model in models], all(model.info.converged for model in models)
+    ([1.0, 0.1, 0.01], True)
+    """
+    alphas, tol = check_alphas(alphas), check_real("tol", tol, 0, strict=True)
+    n_iter = MOST_ITER if n_iter is None else check_integer("n_iter", n_iter, 1)
+    with single_threaded_blas():
+        fit, minimise, loss, classes = _begin(
+            X, y, n_projections, accelerate, projection, loss, fit_intercept, sample_weight, rng, workers, callback
+        )
+        with fit.rows:
+            models = [_fit(fit, minimise, alpha, tol, n_iter, loss, classes) for alpha in alphas.tolist()]
+    for model, what in models:
+        if what:
+            warnings.warn(f"alpha={model.info.alpha:.3g}: {what}", ConvergenceWarning, stacklevel=2)
+    return [model for model, _ in models]
+
+
+def _fit(fit, minimise, alpha, tol, n_iter, loss, classes):
+    """(the model, what is wrong with it)."""
+    fit.begin(alpha, tol)
+    minimise(fit, n_iter)
+    return model_of([fit], loss, classes), _complaint(fit)
+
+
+def _begin(X, y, n_projections, accelerate, projection, loss, fit_intercept, sample_weight, rng, workers, callback):
+    """(the fit, minimise(fit, n_iter), loss, classes)."""
+    rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers, several_outputs=True)
+    m = None if n_projections is None else check_integer("n_projections", n_projections, 1)
+    accelerate, fit_intercept = check_flag("accelerate", accelerate), check_flag("fit_intercept", fit_intercept)
+    kind = check_choice("projection", projection, ("auto", *PROJECTIONS))
+    kind = kind if kind != "auto" else "sparse_sign" if accelerate else "gaussian"
+    if not accelerate and m is None:
+        raise ValueError("n_projections must be given where accelerate=False, got None: some 20 times the rank of X")
+    rng, workers, targets = check_rng(rng), check_workers(workers), np.vstack(targets)
+    scale = power_of_two(targets) if loss.name == "squared" else 1.0
+    problem = RidgeProblem(loss, targets / scale, weight, 1.0, fit_intercept)
+    inputs = Linear().draw(None, rows.n_features_in)
+    options = {"scale": scale, "callback": check_callable("callback", callback)}
+    if not accelerate:
+        R = make_projection(kind, rows.n_features_in, m, rng)
+        return ProjectedFit(rows, inputs, problem, R, workers, **options), algorithm_2, loss, classes
+    fit, d = Recovery(rows, inputs, problem, **options), rows.n_features_in
+    if d <= min(rows.n_rows, max(FEW, min(FEW_DENSE, rows.row_size / DENSE)), d if m is None else m):
+        return fit, _by_descent(InputSteps(rows, inputs, fit_intercept)), loss, classes
+    sketch = Sketch(rows, m, kind, fit_intercept, rng, workers)
+    return fit, _by_descent(RowSteps(rows, inputs, fit_intercept, sketch), sketch), loss, classes
+
+
+def _by_descent(steps, sketch=None):
+    def minimise(fit, n_iter):
+        if sketch is not None:
+            sketch.suffice(fit.problem.loss.smoothness * fit.problem.weight / fit.rows.n_rows, fit.problem.alpha)
+            fit.n_projections = sketch.m
+        descend(fit, steps, n_iter)
+
+    return minimise
+
+
+def _complaint(fit):
+    if fit.converged or fit.ended_by_callback:
+        return None
+    if fit.has_diverged:
+        return f"the iteration diverges: n_projections={fit.n_projections} is too small; raise it, or accelerate"
+    info = fit.info()
+    return (
+        f"stopped after {info.n_iter} iterations with a bound on the error of {info.error_bound:.2g} of ||w||, above "
+        f"tol={fit.tol:.2g}; raise n_iter, tol or alpha"
+    )

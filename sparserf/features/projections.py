@@ -1,0 +1,198 @@
+"""Random projections of the inputs, X R / sqrt(m) with R of d rows, m columns and E[R R' / m] = I.
+
+Every projection answers in parts, a slice of its columns each, so that a matrix that is too large to store is drawn once
+for all rows, a part at a time. Nothing is written to after it is made: threads may share it.
+"""
+
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from .._checks import check_choice, check_integer, check_rng, is_sparse
+from .._core import projection as _core
+
+PROJECTIONS = ("gaussian", "sparse_sign", "srht")
+
+# Numbers in a part of a Gaussian matrix, and its columns at most.
+PART, PART_COLUMNS = 2**21, 64
+# Non-zero entries in a row of a sparse-sign matrix.
+ZETA = 8
+# Multiplications of a matrix product that take as long as one by an entry of CSR rows.
+SPARSE_COST = 16
+# Numbers that are transformed at a time: they stay in cache from their signs to the sample.
+TRANSFORMED = 2**18
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """R, of n_features rows and n_projections columns.
+
+    A kind of R answers parts(dtype) with pairs of a slice of columns and a function project(X, out) that fills these columns
+    of X R / sqrt(m) for some rows X of that dtype; cost(X), the multiplications of a matrix product that take as long as a
+    row does in each part; and expand(Z).
+    """
+
+    n_features: int
+    n_projections: int
+
+    def project(self, X):
+        """X R / sqrt(m) in the dtype of X, an ndarray (n_rows, d) of any strides or CSR."""
+        out = np.empty((X.shape[0], self.n_projections), X.dtype)
+        for columns, project in self.parts(X.dtype):
+            project(X, out[:, columns])
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussian(Projection):
+    """Independent entries N(0, 1). The columns of each part come from a random stream of their own, and are never kept."""
+
+    seed: "np.random.SeedSequence" = field(repr=False)  # by name: numpy.random is slow to import
+
+    def parts(self, dtype):
+        for columns, R in self._blocks():
+            yield columns, partial(_multiply, R.astype(dtype, copy=False))
+
+    def cost(self, X):
+        return _entries(X) * self._width * (SPARSE_COST if is_sparse(X) else 1)
+
+    def expand(self, Z):
+        """Z R' / sqrt(m): float64 (..., n_features) of Z (..., n_projections)."""
+        out = np.zeros((*np.shape(Z)[:-1], self.n_features))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for columns, R in self._blocks():
+                out += Z[..., columns] @ R.T
+        return out
+
+    @property
+    def _width(self):
+        return min(self.n_projections, max(1, min(PART_COLUMNS, PART // self.n_features)))
+
+    def _blocks(self):
+        """The slices of columns of R / sqrt(m), each with the columns."""
+        for k, start in enumerate(range(0, self.n_projections, self._width)):
+            columns = slice(start, min(start + self._width, self.n_projections))
+            stream = np.random.SeedSequence(self.seed.entropy, spawn_key=(*self.seed.spawn_key, k))
+            R = np.random.default_rng(stream).standard_normal((self.n_features, columns.stop - start))
+            R /= np.sqrt(self.n_projections)
+            yield columns, R
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _multiply(R, X, out):
+    out[:] = X @ R
+
+
+@dataclass(frozen=True, eq=False)
+class SparseSign(Projection):
+    """Rows of zeta = min(8, m) non-zero entries +-sqrt(m / zeta): one in each of zeta groups of columns, nearly equal."""
+
+    columns: np.ndarray = field(repr=False)  # (n_features, zeta) int32
+    signs: np.ndarray = field(repr=False)  # the same shape, int8
+
+    @classmethod
+    def draw(cls, n_features, n_projections, rng):
+        zeta = min(ZETA, n_projections)
+        edges = n_projections * np.arange(zeta + 1) // zeta
+        columns = rng.integers(edges[:-1], edges[1:], (n_features, zeta), np.int32)
+        return cls(n_features, n_projections, columns, _signs(rng, columns.shape))
+
+    def parts(self, dtype):
+        yield slice(0, self.n_projections), self._project
+
+    def cost(self, X):
+        return _entries(X) * self.columns.shape[1] * (SPARSE_COST if is_sparse(X) else 2)
+
+    def expand(self, Z):
+        """Z R' / sqrt(m): float64 (..., n_features) of Z (..., n_projections)."""
+        out = np.zeros((*np.shape(Z)[:-1], self.n_features))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for columns, signs in zip(self.columns.T, self.signs.T, strict=True):
+                out += Z[..., columns] * signs
+            out *= self._scale
+        return out
+
+    @property
+    def _scale(self):
+        return self.columns.shape[1] ** -0.5  # sqrt(m / zeta) / sqrt(m)
+
+    def _project(self, X, out):
+        if not is_sparse(X):
+            _core.sparse_sign(X, self.columns, self.signs, self._scale, out)
+            return
+        indices, indptr = np.ascontiguousarray(X.indices, np.int32), np.ascontiguousarray(X.indptr, np.int64)
+        _core.sparse_sign_csr(np.ascontiguousarray(X.data), indices, indptr, self.columns, self.signs, self._scale, out)
+
+
+@dataclass(frozen=True, eq=False)
+class Hadamard(Projection):
+    """R = D H S: random signs D, the +-1 matrix H of the next power of two, and m of its columns S, distinct."""
+
+    signs: np.ndarray = field(repr=False)  # (n_features,) int8
+    sample: np.ndarray = field(repr=False)  # (n_projections,)
+
+    @classmethod
+    def draw(cls, n_features, n_projections, rng):
+        length = _power_of_two(n_features)
+        if n_projections > length:
+            raise ValueError(
+                f"n_projections must be at most {length}, the next power of two of the {n_features} columns of X, for "
+                f"'srht', got {n_projections}"
+            )
+        sample = np.sort(rng.choice(length, n_projections, replace=False))
+        return cls(n_features, n_projections, _signs(rng, n_features), sample)
+
+    def parts(self, dtype):
+        yield slice(0, self.n_projections), self._project
+
+    def cost(self, X):
+        length = _power_of_two(self.n_features)
+        return 2 * length * length.bit_length()
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def expand(self, Z):
+        """Z R' / sqrt(m): float64 (..., n_features) of Z (..., n_projections)."""
+        rows = np.zeros((np.size(Z) // self.n_projections, _power_of_two(self.n_features)))
+        rows[:, self.sample] = np.reshape(Z, (-1, self.n_projections))
+        _core.hadamard(rows)
+        scaled = rows[:, : self.n_features] * (self.signs / np.sqrt(self.n_projections))
+        return scaled.reshape(*np.shape(Z)[:-1], self.n_features)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _project(self, X, out):
+        length, d, n = _power_of_two(self.n_features), self.n_features, X.shape[0]
+        scratch = np.empty((min(n, max(1, TRANSFORMED // length)), length), X.dtype)
+        signs = self.signs.astype(X.dtype)
+        for start in range(0, n, len(scratch) or 1):
+            some = X[start : start + len(scratch)]
+            rows = scratch[: some.shape[0]]
+            np.multiply(some.toarray() if is_sparse(some) else some, signs, out=rows[:, :d])
+            rows[:, d:] = 0.0
+            _core.hadamard(rows)
+            out[start : start + len(rows)] = rows[:, self.sample]
+        out /= out.dtype.type(np.sqrt(self.n_projections))
+
+
+def _entries(X):
+    """Non-zero entries in a row."""
+    return X.nnz // max(1, X.shape[0]) if is_sparse(X) else X.shape[1]
+
+
+def _signs(rng, shape):
+    return 2 * rng.integers(0, 2, shape, np.int8) - 1
+
+
+def _power_of_two(n):
+    return 1 << (n - 1).bit_length()
+
+
+def make_projection(kind, n_features, n_projections, rng=None):
+    """A projection of a kind, "gaussian", "sparse_sign" or "srht"; `rng` is a seed or a Generator."""
+    check_choice("projection", kind, PROJECTIONS)
+    n_features = check_integer("n_features", n_features, 1)
+    n_projections = check_integer("n_projections", n_projections, 1)
+    rng = check_rng(rng)
+    if kind == "gaussian":
+        return Gaussian(n_features, n_projections, np.random.SeedSequence(rng.integers(0, 2**63, 2).tolist()))
+    return (SparseSign if kind == "sparse_sign" else Hadamard).draw(n_features, n_projections, rng)

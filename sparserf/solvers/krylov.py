@@ -1,0 +1,69 @@
+"""Conjugate gradients for several systems at once, and the preconditioner that a sketch makes."""
+
+import numpy as np
+
+# Projections for each effective dimension: at a level nu that affords them, B B' + nu I is within small factors of what it
+# stands for. Below that level a sketch is noise, and worse than none.
+PER_DIMENSION = 2
+# Least nu beside the largest eigenvalue: what rounding leaves of G below it is noise.
+LEAST = 1e-14
+
+
+def conjugate_gradients(A, precondition, b, enough, max_iter):
+    """x with A x = b, a row each of several systems, from 0 until enough(x, r, <r, P r>) says so of each; and the steps."""
+    x, r = np.zeros_like(b), b.copy()
+    p = z = precondition(r)
+    rho = dots(r, z)
+    for n_iter in range(max_iter):
+        going = ~enough(x, r, rho) & (rho > 0)
+        if not going.any():
+            return x, n_iter
+        Ap = A(p)
+        energy = dots(p, Ap)
+        going &= energy > 0
+        step = np.divide(rho, energy, out=np.zeros_like(rho), where=going)[:, None]
+        x += step * p
+        r -= step * Ap
+        z = precondition(r)
+        new = dots(r, z)
+        p = z + np.divide(new, rho, out=np.zeros_like(rho), where=going)[:, None] * p
+        rho = np.where(going, new, 0.0)
+    return x, max_iter
+
+
+def dots(a, b):
+    """Inner products of the rows of a and b."""
+    return np.einsum("ij,ij->i", a, b)
+
+
+class Shrunk:
+    """(G + nu I)^-1 for G = B'B of a sketch, nu the least level from alpha upward that its columns are enough for.
+
+    (B B' + nu I)^-1 = (I - B (G + nu I)^-1 B') / nu, Woodbury's identity.
+    """
+
+    def __init__(self, G, alpha, is_exact=False):
+        self.nu = max(alpha, LEAST * np.trace(G))
+        while True:
+            self.inverse = inverse(G, self.nu)
+            if self.inverse is not None and (is_exact or self.effective_dimension() * PER_DIMENSION <= len(G)):
+                break
+            self.nu *= 2
+
+    def effective_dimension(self):
+        """tr G (G + nu I)^-1."""
+        return len(self.inverse) - self.nu * float(np.trace(self.inverse))
+
+
+def inverse(G, nu):
+    """(G + nu I)^-1; None where rounding has left G too indefinite for it."""
+    from scipy.linalg import lapack
+
+    damped = G.copy()
+    damped.flat[:: len(G) + 1] += nu
+    factor, failed = lapack.dpotrf(damped, lower=True, overwrite_a=True)
+    if failed:
+        return None
+    lower, _ = lapack.dpotri(factor, lower=True, overwrite_c=True)
+    lower = np.tril(lower)
+    return lower + np.tril(lower, -1).T
