@@ -36,12 +36,13 @@ def test_every_public_name_has_a_docstring_with_an_example():
 def test_the_public_names():
     assert sorted(srf.__all__) == [
         "ConvergenceWarning", "FeatureSet", "FitInfo", "Fourier", "Linear", "Perceptron", "RandomNeurons", "SparseModel",
-        "Taylor", "baselines", "harfe", "harfe_path", "load", "mfga", "mfga_path", "plot", "sparse_rf", "sparse_rf_path",
+        "Taylor", "baselines", "drp", "drp_path", "harfe", "harfe_path", "load", "mfga", "mfga_path", "plot", "sparse_rf",
+        "sparse_rf_path",
     ]  # fmt: skip
 
 
 def test_the_names_of_the_baselines():
-    names = ["KernelModel", "boosting", "eerf", "kernel_ridge", "kernel_svm", "lkrf", "rks", "srfe"]
+    names = ["KernelModel", "boosting", "eerf", "kernel_ridge", "kernel_svm", "lkrf", "random_projection", "rks", "srfe"]
     assert sorted(srf.baselines.__all__) == names
     for name in names[1:]:  # KernelModel is made by two of them
         assert ">>>" in getattr(srf.baselines, name).__doc__, name

@@ -155,19 +155,23 @@ def _shares(fit, before):
 
 
 def _line_search(fit, step):
-    """t of each output: 1, or less where that goes too far, by the slopes along the step, which never fall."""
+    """t of each output: 1, or where that goes too far a t that about halves the slope, which never falls along the step."""
     t, start = np.ones(len(step.b)), _slopes(fit, fit.at, step)
     if fit.problem.loss.name == "squared":
         return t
-    before = fit.values(fit.at)
+    before, low, high = fit.values(fit.at), 0.0 * t, t
+    slope_low, slope_high = start, -start
     for _ in range(40):
         there = fit.at.along(t, step)
         slopes = _slopes(fit, there, step)
         far = (slopes > 0) & ((slopes > -0.5 * start) | (fit.values(there) > before * (1 + 1e-14)))
-        if not far.any():
+        short = (slopes < 0.5 * start) & (t < 1)
+        if not (far | short).any():
             break
-        secant = start / np.minimum(start - slopes, -1e-300)
-        t = np.where(far, t * np.clip(secant, 0.05, 0.9), t)
+        low, slope_low = np.where(short, t, low), np.where(short, slopes, slope_low)
+        high, slope_high = np.where(far, t, high), np.where(far, slopes, slope_high)
+        secant = slope_low / np.minimum(slope_low - slope_high, -1e-300)
+        t = np.where(far | short, low + (high - low) * np.clip(secant, 0.1, 0.9), t)
     return np.where(start < 0, t, 0.0)
 
 

@@ -8,10 +8,14 @@ from ..model import FitInfo, SparseModel
 from ..rows import as_rows
 
 
-def read(X, y, loss, sample_weight, workers, *, several_outputs=False):
+# The losses of the methods that select features: coordinates need a curvature.
+SELECTING = ("squared", "squared_hinge", "logistic")
+
+
+def read(X, y, loss, sample_weight, workers, *, several_outputs=False, losses=SELECTING):
     """(rows, loss, weight, classes, targets), all checked. Where several_outputs, a real target may be (n_outputs, n_rows)."""
     rows = as_rows(X, workers)
-    loss = LOSSES[check_choice("loss", loss, tuple(LOSSES))]
+    loss = LOSSES[check_choice("loss", loss, tuple(losses))]
     weight = check_sample_weight(sample_weight, rows.n_rows)
     return rows, loss, weight, *_encode(y, loss, weight, several_outputs)
 

@@ -15,6 +15,7 @@ from .._checks import (
 )
 from .._threads import check_workers, single_threaded_blas
 from ..features import PROJECTIONS, Linear, make_projection
+from ..losses import LOSSES
 from ..model import ConvergenceWarning
 from ..solvers.ridge import RidgeProblem
 from ._newton_steps import InputSteps, RowSteps
@@ -206,7 +207,7 @@ def _fit(fit, minimise, alpha, tol, n_iter, loss, classes):
 
 def _begin(X, y, n_projections, accelerate, projection, loss, fit_intercept, sample_weight, rng, workers, callback):
     """(the fit, minimise(fit, n_iter), loss, classes)."""
-    rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers, several_outputs=True)
+    rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers, several_outputs=True, losses=LOSSES)
     m = None if n_projections is None else check_integer("n_projections", n_projections, 1)
     accelerate, fit_intercept = check_flag("accelerate", accelerate), check_flag("fit_intercept", fit_intercept)
     kind = check_choice("projection", projection, ("auto", *PROJECTIONS))

@@ -1,0 +1,74 @@
+"""The naive solution of a randomly projected problem, which dual random projection recovers w* from."""
+
+import numpy as np
+
+from .._checks import check_choice, check_flag, check_integer, check_real, check_rng
+from .._threads import check_workers, single_threaded_blas
+from ..algorithms._projected import ProjectedFit
+from ..algorithms._targets import model_of, power_of_two, read
+from ..features import PROJECTIONS, Linear, make_projection
+from ..losses import LOSSES
+from ..solvers.ridge import RidgeProblem
+
+
+def random_projection(
+    X, y, *, alpha, n_projections, projection="gaussian", loss="squared", fit_intercept=True, sample_weight=None, rng=None,
+    workers=1,
+):  # fmt: skip
+    r"""The linear model of m random projections of the inputs, as one of the inputs: R z / sqrt(m).
+
+    z solves the problem of `drp` for the projected rows R'x / sqrt(m). It predicts nearly as the optimum does where X is of
+    low rank and m large, but is far from it, however large m is below d.
+
+    Parameters
+    ----------
+    X, y, alpha, loss, fit_intercept, sample_weight, rng, workers
+        As in `drp`.
+    n_projections : int
+        m, at least 1.
+    projection : {"gaussian", "sparse_sign", "srht"}, default "gaussian"
+        As in `drp`; of the same seed, the same R as there with ``accelerate=False``.
+
+    Returns
+    -------
+    SparseModel
+        `info.dual_gap` and `info.error_bound` are of the problem in all inputs, as those of `drp`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `drp`.
+
+    Notes
+    -----
+    Time O(n d m + n m^2 + m^3), less for the projections that are sparse or fast. Memory, beyond X: O(n m + m^2 + d).
+
+    References
+    ----------
+    L. Zhang, M. Mahdavi, R. Jin, T. Yang, S. Zhu, Recovering the Optimal Solution by Dual Random Projection, COLT 2013:
+    w^ of Section 3, and its Theorem 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparserf.baselines import random_projection
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 5)) @ rng.normal(size=(5, 200))
+    >>> model = random_projection(X, X[:, 0], alpha=0.01, n_projections=50, rng=0)
+    >>> bool(np.corrcoef(model.predict(X), X[:, 0])[0, 1] > 0.9)
+    True
+    """
+    rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers, several_outputs=True, losses=LOSSES)
+    alpha, m = check_real("alpha", alpha, 0, strict=True), check_integer("n_projections", n_projections, 1)
+    fit_intercept, workers = check_flag("fit_intercept", fit_intercept), check_workers(workers)
+    kind, targets = check_choice("projection", projection, PROJECTIONS), np.vstack(targets)
+    scale = power_of_two(targets) if loss.name == "squared" else 1.0
+    problem = RidgeProblem(loss, targets / scale, weight, 1.0, fit_intercept)
+    inputs = Linear().draw(None, rows.n_features_in)
+    R = make_projection(kind, rows.n_features_in, m, check_rng(rng))
+    with single_threaded_blas(), rows:
+        fit = ProjectedFit(rows, inputs, problem, R, workers, scale=scale)
+        fit.begin(alpha, np.inf)
+        fit.solve_projected()
+        fit.expand()
+        return model_of([fit], loss, classes)
