@@ -7,7 +7,6 @@ from ..losses import LOSSES
 from ..model import FitInfo, SparseModel
 from ..rows import as_rows
 
-
 # The losses of the methods that select features: coordinates need a curvature.
 SELECTING = ("squared", "squared_hinge", "logistic")
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 import sparserf as srf
 from sparserf.features import FeatureBlock
@@ -39,4 +40,7 @@ def data_set(name):
     if not folder or not path.exists():
         raise SystemExit(f"needs {name}.npz: give its folder by --data or SPARSERF_DATA")
     z = np.load(path)
-    return z["X"].astype(np.float64), z["y"], int(z["test_start"])
+    if "X" in z.files:
+        return z["X"].astype(np.float64), z["y"], int(z["test_start"])
+    X = csr_matrix((z["data"].astype(np.float64), z["indices"], z["indptr"].astype(np.int32)), shape=tuple(z["shape"]))
+    return X, z["y"], int(z["test_start"])

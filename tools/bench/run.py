@@ -18,6 +18,7 @@ import sys
 import time
 from pathlib import Path
 
+import cases_drp  # noqa: F401
 import cases_harfe  # noqa: F401
 import cases_mfga  # noqa: F401
 import cases_sparse_rf  # noqa: F401
