@@ -85,7 +85,7 @@ class SparseModel(Predictor):
     features : FeatureSet
         The selected features alone: predicting costs O(n_terms) a row, whatever the size of the dictionary.
     n_features_in : int
-    loss : {"squared", "squared_hinge", "logistic"}
+    loss : {"squared", "squared_hinge", "smoothed_hinge", "logistic"}
     classes : None, or ndarray of shape (n_classes,)
         Sorted labels of a classifier.
     info : FitInfo

@@ -104,7 +104,7 @@ class RowSteps(Preconditioned):
 
         def enough(q, r, _):
             """Of the step w of q: |r|^2 bounds |H w + g|^2 in the norm of H^-1, and -g'w is |g|^2 there once r is 0."""
-            return dots(r, r) <= -(shares**2) * dots(slopes, u + s * q)
+            return (shares > 1) | (dots(r, r) <= -(shares**2) * dots(slopes, u + s * q))
 
         q, n_iter = conjugate_gradients(A, precondition, b, enough, MAX_STEPS)
         u = u + s * q

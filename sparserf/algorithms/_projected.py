@@ -9,8 +9,9 @@ from ._recovery import Point, Recovery, newton
 
 # To which error the small problem is solved, and in how many Newton steps at most.
 SMALL_TOL, SMALL_STEPS = 1e-10, 100
-# Rise of the objective, relative to it, that is no divergence.
-ROUNDING = 1e-9
+# A step so many times the shortest so far is divergence, unless it is ROUNDING beside w. The objective is no sign of it: w
+# comes nearer to w*, and may pass where the objective is higher.
+GROWTH, ROUNDING = 10.0, 1e-9
 
 
 class ProjectedFit(Recovery):
@@ -34,15 +35,23 @@ class ProjectedFit(Recovery):
         self._small.look()
         newton(self._small, self._small_steps, SMALL_STEPS)
 
+    def begin(self, alpha, tol):
+        super().begin(alpha, tol)
+        self.has_diverged, self._least_step, self._best = False, np.inf, (self.distance.max(), self.at)
+
     def recover(self):
-        """w = -X'a / alpha from the dual variables a of the small problem; diverged, and back, where that is worse."""
-        before, value = self.at, self.values(self.at).sum()
-        u = -self._small.v / self.problem.alpha
+        """w = -X'a / alpha from the dual variables a of the small problem; back to the best where the steps grow."""
+        before, u = self.at.w, -self._small.v / self.problem.alpha
         self._go_to(self.rows.correlate(self.inputs, u), u)
-        self.has_diverged = not self.values(self.at).sum() <= value * (1 + ROUNDING)
-        if self.has_diverged:
-            self.move_to(before)
         self.look()
+        step, size = np.linalg.norm(self.at.w - before), np.linalg.norm(self.at.w)
+        self.has_diverged = not step <= max(GROWTH * self._least_step, ROUNDING * size)
+        self._least_step = min(step, self._least_step)
+        if self.distance.max() < self._best[0]:
+            self._best = self.distance.max(), self.at
+        if self.has_diverged:
+            self.move_to(self._best[1])
+            self.look()
 
     def expand(self):
         """The naive solution R z / sqrt(m)."""

@@ -37,7 +37,7 @@ class Recovery:
     def __init__(self, rows, inputs, problem, scale=1.0, offset=0.0, callback=None):
         self.rows, self.inputs, self.problem, self._offset = rows, inputs, problem, offset
         self._scale, self._callback, self.ended_by_callback = scale, callback, False
-        self.has_diverged = False
+        self.has_diverged = self.is_on_the_way = False
         k, n = problem.y.shape
         self.n_projections = self.n_conjugate = 0
         self.move_to(Point(np.zeros((k, rows.n_features_in)), np.zeros((k, n)), np.zeros(k), np.zeros((k, n))))
@@ -80,7 +80,8 @@ class Recovery:
         """End an iteration: note the objective, tell the callback; returns whether to stop."""
         objective = in_units(self.values(self.at).sum(), self._scale)
         self._objectives.append(min([objective, *self._objectives[-1:]]))  # rounding may raise it
-        self.ended_by_callback = self._callback is not None and bool(self._callback(self.info()))
+        ask = self._callback is not None and not self.is_on_the_way
+        self.ended_by_callback = ask and bool(self._callback(self.info()))
         return self.converged or self.ended_by_callback
 
     def has_fallen(self):
@@ -118,9 +119,9 @@ def descend(fit, steps, max_iter):
     if fit.problem.loss.name != "squared" and not fit.at.w.any():
         n_falls = max(0, int(np.log(max(fit.total_curvature() * SHARE / alpha, 1.0)) / np.log(FALL)))
     for k in range(n_falls, -1, -1):
+        fit.is_on_the_way = k > 0
         fit.begin(alpha * FALL**k, ROUGH if k else tol)
-        if not fit.ended_by_callback:
-            newton(fit, steps, max_iter)
+        newton(fit, steps, max_iter)
 
 
 def newton(fit, steps, max_iter):
@@ -144,14 +145,14 @@ def newton(fit, steps, max_iter):
 
 
 def _shares(fit, before):
-    """To which share the residual of each output has to fall; Eisenstat & Walker (1996), choice 2."""
+    """To which share the residual of each output has to fall; above 1: it need not. Eisenstat & Walker (1996), choice 2."""
     needed = SAFETY * fit.tol / np.clip(fit.bound, 1e-300, 1.0)
     if fit.problem.loss.name == "squared":
         share = needed
     else:
         forcing = FIRST if before is None else np.minimum(FIRST, (fit.distance / before) ** 2)
         share = np.maximum(forcing, needed)
-    return np.where(fit.bound <= fit.tol, np.inf, share)
+    return np.where(fit.bound <= fit.tol, 2.0, share)
 
 
 def _line_search(fit, step):

@@ -68,7 +68,8 @@ def drp(
         themselves. Must be given where not accelerate.
     n_iter : int or None, default None
         Most iterations: steps of Newton's method, of which the squared loss needs one or two; or T of Algorithm 2, 1 being
-        Algorithm 1. None: until tol, at most 100.
+        Algorithm 1. None: until tol, at most 100. Steps at larger penalties, from which the other losses come down to alpha
+        where w starts at 0, do not count.
     accelerate : bool, default True
     projection : {"auto", "gaussian", "sparse_sign", "srht"}, default "auto"
         R: normal entries, as in the paper; eight random signs an input; or a subsampled randomised Hadamard transform, which

@@ -1,0 +1,441 @@
+"""The bounds of dual random projection (Zhang et al. 2013) as property tests, with the error of each projection measured.
+
+The matrix R of the paper's iteration is drawn again from the seed: eps = |B' R R' B / m - I|_2 for an orthonormal basis B of
+the row space of X, and the bounds then hold for each draw. The paper's lambda is n alpha. What `drp` does beyond the paper
+is held against other solvers, and against itself where its result must not change.
+"""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from numpy.linalg import norm
+from scipy.sparse import csr_array
+from scipy.stats import binom
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.svm import LinearSVC
+
+import sparserf as srf
+from sparserf import drp, drp_path
+from sparserf.features import make_projection
+
+from . import conftest
+
+R, D = 5, 150
+SLOPE = {**conftest.SLOPE, "smoothed_hinge": lambda z, y: -y * np.clip(1 - y * z, 0, 1)}
+VALUE = {
+    **conftest.VALUE,
+    "smoothed_hinge": lambda z, y: np.where(y * z < 0, 0.5 - y * z, np.maximum(0, 1 - y * z) ** 2 / 2),
+}
+
+
+def _entropy(a):
+    a = np.clip(a, 1e-300, 1 - 1e-16)
+    return a * np.log(a) + (1 - a) * np.log1p(-a)
+
+
+CONJUGATE = {
+    "squared": lambda u, y: u**2 / 2 + u * y,
+    "squared_hinge": lambda u, y: u**2 / 4 + y * u,
+    "smoothed_hinge": lambda u, y: u**2 / 2 + y * u,
+    "logistic": lambda u, y: _entropy(-u * y),
+}
+BETA = {"squared": 1.0, "squared_hinge": 2.0, "smoothed_hinge": 1.0, "logistic": 0.25}
+LOSSES = tuple(BETA)
+each_loss = pytest.mark.parametrize("loss", LOSSES)
+each_accelerate = pytest.mark.parametrize("accelerate", [False, True])
+seeds = st.integers(0, 2**32 - 1)
+alphas = st.sampled_from([1.0, 0.1, 1e-2, 1e-3])
+SMALL = 1e-7  # of |w*|: what the reference and the projected problem are solved to, and more
+
+
+def examples(n):
+    return settings(max_examples=n, derandomize=True, deadline=None, database=None)
+
+
+def problem(seed, loss, n=60, d=D, spectrum=None):
+    """X = U S V' of rank 5, or of a spectrum, and a target."""
+    rng = np.random.default_rng(seed)
+    s = rng.uniform(1, 4, R) * np.sqrt(n) if spectrum is None else spectrum
+    U, V = (np.linalg.qr(rng.standard_normal((k, len(s))))[0] for k in (n, d))
+    y = U @ rng.standard_normal(len(s)) * np.sqrt(n) + 0.3 * rng.standard_normal(n)
+    return (U * s) @ V.T, y if loss == "squared" else np.where(y > 0, 1.0, -1.0)
+
+
+def star(X, y, alpha, loss, **options):
+    """w*."""
+    model = drp(X, y, alpha=alpha, loss=loss, **{"fit_intercept": False, "tol": 1e-9, "rng": 1, **options})
+    assert model.info.converged
+    return model.coef
+
+
+def paper(X, y, alpha, loss, m, T, seed, projection="gaussian", **options):
+    """T iterations of the paper, or as many as it takes to 1e-8; the model."""
+    options = {"fit_intercept": False, "tol": 1e-8, **options}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", srf.ConvergenceWarning)
+        return drp(
+            X,
+            y,
+            alpha=alpha,
+            loss=loss,
+            accelerate=False,
+            n_projections=m,
+            n_iter=T,
+            rng=seed,
+            projection=projection,
+            **options,
+        )
+
+
+def projection_of(X, m, seed, kind="gaussian"):
+    """R, and eps on the row space of X."""
+    p = make_projection(kind, X.shape[1], m, np.random.default_rng(seed))
+    _, s, Vt = np.linalg.svd(X, full_matrices=False)
+    B = p.project(Vt[s > 1e-10 * s[0]])
+    return p, norm(B @ B.T - np.eye(len(B)), 2)
+
+
+def naive(p, X, y, alpha, loss):
+    """z*, and the naive solution w^ = R z* / sqrt(m)."""
+    z = drp(p.project(X), y, alpha=alpha, loss=loss, fit_intercept=False, tol=1e-10, rng=2).coef
+    return z, p.expand(z)
+
+
+# The paper's bounds.
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.01])
+@pytest.mark.parametrize("n", [60, 200])
+def test_optimum_is_that_of_other_solvers(n, alpha):
+    """The reference of all below: closed form and scikit-learn, on the rows' sketch and on the inputs' moments."""
+    X, y = problem(0, "squared", n)
+    w = star(X, y, alpha, "squared")
+    assert norm(w - np.linalg.solve(X.T @ X + n * alpha * np.eye(D), X.T @ y)) <= SMALL * norm(w)
+    ridge = Ridge(alpha=n * alpha, fit_intercept=False, solver="cholesky").fit(X, y).coef_
+    assert norm(w - ridge) <= SMALL * norm(w)
+    _, y = problem(0, "logistic", n)
+    C = 1 / (n * alpha)
+    logistic = LogisticRegression(C=C, fit_intercept=False, solver="newton-cholesky", tol=1e-12, max_iter=1000).fit(X, y)
+    w = star(X, y, alpha, "logistic")
+    assert norm(w - logistic.coef_[0]) <= SMALL * norm(w)
+    svc = LinearSVC(C=C, loss="squared_hinge", dual=False, fit_intercept=False, tol=1e-10, max_iter=10000).fit(X, y)
+    w = star(X, y, alpha, "squared_hinge")
+    assert norm(w - svc.coef_[0]) <= 1e-5 * norm(w)
+
+
+@each_loss
+@examples(5)
+@given(seed=seeds, alpha=alphas, m=st.integers(60, 300), n=st.integers(60, 200))
+def test_d1_d3_d4_one_step_and_the_naive_solution(loss, seed, alpha, m, n):
+    """D1 |w~ - w*| <= e |w*|, e = eps / (1 - eps); D3 |z* - R'w* / sqrt(m)| <= eps / sqrt(1 - eps) |w*|;
+    D4 |B'(w^ - w*)| <= 2 e |w*| for the naive w^ = R z* / sqrt(m)."""
+    X, y = problem(seed, loss, n)
+    p, eps = projection_of(X, m, seed)
+    if eps >= 1:
+        return
+    w, e = star(X, y, alpha, loss), eps / (1 - eps)
+    z, w_hat = naive(p, X, y, alpha, loss)
+    assert norm(z - p.project(w[None])[0]) <= (eps / np.sqrt(1 - eps) + SMALL) * norm(w)
+    basis = np.linalg.svd(X, full_matrices=False)[2][:R]
+    assert norm(basis @ (w_hat - w)) <= (2 * e + SMALL) * norm(w)
+    one = paper(X, y, alpha, loss, m, 1, seed)
+    assert norm(one.coef - w) <= (e + SMALL) * norm(w)
+
+
+@each_loss
+@examples(4)
+@given(seed=seeds, alpha=alphas, m=st.integers(120, 300), n=st.integers(60, 200))
+@example(seed=9, alpha=1e-3, m=130, n=60)  # the objective rises on its way
+def test_d2_iterations(loss, seed, alpha, m, n):
+    """D2 |w_T - w*| <= e^T |w*| where eps < 1/2; the certificate is true, and the objective never rises."""
+    X, y = problem(seed, loss, n)
+    _, eps = projection_of(X, m, seed)
+    if eps >= 0.5:
+        return
+    w, e = star(X, y, alpha, loss), eps / (1 - eps)
+    for T in range(1, 5):
+        model = paper(X, y, alpha, loss, m, T, seed)
+        error = norm(model.coef - w)
+        assert error <= (e**T + SMALL) * norm(w)
+        assert error <= (min(model.info.error_bound, 1e9) * (1 + SMALL) + 1e-8) * norm(w)
+        assert len(model.info.objective) == model.info.n_iter <= T
+        assert np.all(np.diff(model.info.objective) <= 0)
+
+
+def test_d5_the_naive_solution_fails():
+    """D5, Theorem 3: |w^ - w*| >= 1/2 sqrt((d - r) / m) (1 - eps sqrt(2 (1 + eps)) / (1 - eps)) |w*| where eps <= 1/3, but
+    for a share exp(-(d - r) / 32) + exp(-m / 32) of the draws."""
+    m, n_tried, n_failed = 400, 0, 0
+    for seed in range(16):
+        X, y = problem(seed, "squared")
+        p, eps = projection_of(X, m, seed)
+        if eps <= 1 / 3:
+            w, (_, w_hat) = star(X, y, 0.1, "squared"), naive(p, X, y, 0.1, "squared")
+            least = 0.5 * np.sqrt((D - R) / m) * (1 - eps * np.sqrt(2 * (1 + eps)) / (1 - eps)) * norm(w)
+            n_tried, n_failed = n_tried + 1, n_failed + (norm(w_hat - w) < least)
+    assert n_tried >= 8
+    assert n_failed <= binom.isf(1e-6, n_tried, np.exp(-(D - R) / 32) + np.exp(-m / 32))
+
+
+@each_loss
+@pytest.mark.parametrize("seed", range(3))
+def test_d6_full_rank(loss, seed):
+    """D6, Theorem 6 at k = rank: |w~ - w*| <= e sqrt(1 + lambda / (gamma s_k^2)) |w*|, eps = |I - H^-1/2 H^ H^-1/2| with
+    H = X X' + lambda / gamma I and H^ = X R R' X' / m + lambda / gamma I, where D1 has nothing to say."""
+    n, m, alpha = 60, 80, 0.5
+    s = np.sqrt(n) * 4.0 / np.arange(1, n + 1)
+    X, y = problem(seed, loss, n, spectrum=s)
+    p, eps_1 = projection_of(X, m, seed)
+    shift = n * alpha / BETA[loss] * np.eye(n)
+    root = np.linalg.cholesky(X @ X.T + shift)
+    hat = p.project(X)
+    eps = norm(np.eye(n) - np.linalg.solve(root, np.linalg.solve(root, hat @ hat.T + shift).T), 2)
+    assert eps < 1 < eps_1
+    w = star(X, y, alpha, loss)
+    bound = eps / (1 - eps) * np.sqrt(1 + shift[0, 0] / s[-1] ** 2)
+    assert norm(paper(X, y, alpha, loss, m, 1, seed).coef - w) <= (bound + SMALL) * norm(w)
+
+
+@pytest.mark.parametrize("eps", [0.4, 0.6])
+def test_d7_projections_needed(eps):
+    """D7: m >= (r + 1) log(2 r / delta) / (0.268 eps^2) is enough but for a share delta of the draws."""
+    delta, n = 0.1, 20
+    m = int(np.ceil((R + 1) * np.log(2 * R / delta) / (0.268 * eps**2)))
+    X, _ = problem(0, "squared")
+    assert sum(projection_of(X, m, seed)[1] > eps for seed in range(n)) <= binom.isf(1e-6, n, delta)
+
+
+@each_loss
+def test_d8_orthogonal_projection(loss):
+    """D8: R R' / m = I makes one step exact: the Hadamard transform whole."""
+    X, y = problem(3, loss, d=128)
+    p, eps = projection_of(X, 128, 3, "srht")
+    assert np.allclose(p.project(np.eye(128)) @ p.project(np.eye(128)).T, np.eye(128)) and eps < 1e-12
+    w = star(X, y, 0.1, loss)
+    model = paper(X, y, 0.1, loss, 128, 1, 3, "srht")
+    assert norm(model.coef - w) <= SMALL * norm(w) and model.info.n_iter == 1
+
+
+@pytest.mark.parametrize("projection", ["gaussian", "sparse_sign", "srht"])
+def test_d9_closed_form(projection):
+    """D9: for the squared loss w~ = X'(lambda I + X R R' X' / m)^-1 y."""
+    X, y = problem(4, "squared")
+    for alpha in (1.0, 0.01):
+        p, _ = projection_of(X, 200, 4, projection)
+        hat = p.project(X)
+        w = X.T @ np.linalg.solve(len(y) * alpha * np.eye(len(y)) + hat @ hat.T, y)
+        assert norm(paper(X, y, alpha, "squared", 200, 1, 4, projection).coef - w) <= SMALL * norm(w)
+
+
+@each_loss
+@pytest.mark.parametrize("alpha", [1.0, 0.01])
+def test_d10_strong_duality(loss, alpha):
+    """D10: P(w*) = D(a*) and w* = -X'a* / alpha for a*_i = L'_i / n; the objective told is P."""
+    X, y = problem(5, loss)
+    model = drp(X, y, alpha=alpha, loss=loss, fit_intercept=False, tol=1e-9, rng=0)
+    z, w = X @ model.coef, model.coef
+    v = SLOPE[loss](z, y) / len(y)
+    P = VALUE[loss](z, y).mean() + alpha / 2 * w @ w
+    dual = -CONJUGATE[loss](len(y) * v, y).mean() - norm(X.T @ v) ** 2 / (2 * alpha)
+    assert P == pytest.approx(dual, rel=1e-10)
+    assert norm(w + X.T @ v / alpha) <= 1e-8 * norm(w)
+    assert model.info.objective[-1] == pytest.approx(P, rel=1e-10) and 0 <= model.info.dual_gap <= 1e-12
+
+
+@each_loss
+@each_accelerate
+def test_d11_equivalent_data(loss, accelerate):
+    """D11: CSR as dense, rows in any order, and a row twice as one of weight 2."""
+    X, y = problem(6, loss, n=90)
+    X = X * (np.random.default_rng(0).random(D) < 0.3)
+    twice, order = np.arange(90) < 30, np.random.default_rng(1).permutation(90)
+
+    def fit(X, y, weight=None):
+        how = {} if accelerate else {"accelerate": False, "n_projections": 300}
+        model = drp(X, y, alpha=0.3, loss=loss, sample_weight=weight, rng=0, tol=1e-7, **how)
+        assert model.info.converged
+        return np.append(model.coef, model.intercept)
+
+    w = fit(X, y)
+    assert norm(fit(csr_array(X), y) - w) <= 1e-6 * norm(w)
+    assert norm(fit(X[order], y[order]) - w) <= 1e-6 * norm(w)
+    w = fit(X, y, 1.0 + twice)
+    assert norm(fit(np.vstack([X, X[twice]]), np.append(y, y[twice])) - w) <= 1e-5 * norm(w)
+
+
+# What drp does beyond the paper.
+
+
+@each_loss
+@pytest.mark.parametrize(("n", "d"), [(1000, 300), (100, 3000)])
+def test_accelerated_whatever_the_projection(loss, n, d):
+    """The same w, to its bound, for any R and any number of its columns."""
+    X, y = problem(7, loss, n, d, np.sqrt(n) * 3.0 / np.arange(1, 51))
+    w = star(X, y, 0.01, loss)
+    for projection in ("gaussian", "sparse_sign", "srht"):
+        for m in (None, 5, 40, 1000):
+            if projection == "srht" and m == 1000 and d == 300:
+                continue
+            model = drp(X, y, alpha=0.01, loss=loss, fit_intercept=False, n_projections=m, projection=projection, rng=0)
+            assert model.info.converged and model.info.error_bound <= 1e-6
+            assert norm(model.coef - w) <= (model.info.error_bound + 2e-9) * norm(w)
+            assert len(model.info.objective) == model.info.n_iter
+            assert np.all(np.diff(model.info.objective) <= 0)
+
+
+@each_loss
+@each_accelerate
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_certificate_of_a_fit_cut_short(loss, accelerate, fit_intercept):
+    X, y = problem(8, loss, 100, 200, 20.0 / np.arange(1, 41))
+    w = star(X, y, 0.01, loss, fit_intercept=fit_intercept, tol=1e-10)
+    m = 40 if accelerate else 400
+    for n_iter in (1, 2, 3):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", srf.ConvergenceWarning)
+            model = drp(
+                X, y, alpha=0.01, loss=loss, accelerate=accelerate, n_projections=m, n_iter=n_iter, tol=1e-9, rng=0,
+                fit_intercept=fit_intercept,
+            )  # fmt: skip
+        assert norm(model.coef - w) <= (min(model.info.error_bound, 1e9) + 1e-8) * norm(w)
+
+
+def test_too_few_projections_diverge():
+    X, y = problem(9, "squared", 100, 200, 20.0 / np.arange(1, 41) ** 0.2)
+    with pytest.warns(srf.ConvergenceWarning, match="diverges"):
+        drp(X, y, alpha=1e-3, accelerate=False, n_projections=10, rng=0)
+    with pytest.warns(srf.ConvergenceWarning, match="raise n_iter"):
+        drp(X, y, alpha=10.0, accelerate=False, n_projections=2000, n_iter=1, rng=0)
+
+
+@pytest.mark.parametrize(
+    ("error", "options"),
+    [
+        (ValueError, {"accelerate": False}),
+        (ValueError, {"projection": "fourier"}),
+        (ValueError, {"loss": "hinge"}),
+        (ValueError, {"n_projections": 0}),
+        (TypeError, {"n_projections": 2.5}),
+        (TypeError, {"n_projections": True}),
+        (ValueError, {"n_iter": 0}),
+        (ValueError, {"tol": 0}),
+        (ValueError, {"alpha": 0}),
+        (TypeError, {"accelerate": 1}),
+        (TypeError, {"fit_intercept": "yes"}),
+        (TypeError, {"callback": 3}),
+        (ValueError, {"projection": "srht", "n_projections": 257, "accelerate": False}),
+    ],
+)
+def test_what_is_refused(error, options):
+    X, y = problem(0, "squared")
+    what = "n_projections" if "n_projections" in options or options == {"accelerate": False} else next(iter(options))
+    with pytest.raises(error, match=what):
+        drp(X, y, **{"alpha": 1.0, **options})
+
+
+@each_accelerate
+def test_several_outputs_and_classes(accelerate):
+    """Each output, and each class against the rest, as a fit of its own."""
+    X, y = problem(10, "squared", 120)
+    how = {"alpha": 0.1, "rng": 0, "tol": 1e-8, "accelerate": accelerate, "n_projections": None if accelerate else 300}
+    Y = np.column_stack([y, X[:, 0] - 2 * y, np.sin(y)])
+    model = drp(X, Y, **how)
+    assert model.coef.shape == (3, D) and model.decision_function(X).shape == (120, 3)
+    for k in range(3):
+        one = drp(X, Y[:, k], **how)
+        assert norm(model.coef[k] - one.coef) <= 1e-7 * norm(one.coef)
+        assert model.intercept[k] == pytest.approx(one.intercept, abs=1e-6)
+    label = np.array(["a", "b", "c"])[np.digitize(y, np.quantile(y, [0.3, 0.6]))]
+    for loss in LOSSES[1:]:
+        model = drp(X, label, loss=loss, **how)
+        for k, name in enumerate("abc"):
+            one = drp(X, np.where(label == name, 1, -1), loss=loss, **how)
+            assert norm(model.coef[k] - one.coef) <= 1e-7 * norm(one.coef)
+            assert model.intercept[k] == pytest.approx(one.intercept, abs=1e-6)
+        assert set(model.predict(X)) <= set("abc")
+
+
+@each_accelerate
+def test_intercept_is_the_fit_on_centred_rows(accelerate):
+    X, y = problem(11, "squared")
+    X, how = X + 1.0, {"alpha": 0.1, "rng": 0, "tol": 1e-8, "accelerate": accelerate}
+    how["n_projections"] = None if accelerate else 300
+    model = drp(X, y, **how)
+    centred = drp(X - X.mean(axis=0), y - y.mean(), fit_intercept=False, **how)
+    assert norm(model.coef - centred.coef) <= 1e-7 * norm(centred.coef)
+    assert model.intercept == pytest.approx(y.mean() - X.mean(axis=0) @ model.coef, abs=1e-6)
+
+
+@each_loss
+@each_accelerate
+def test_rows_without_weight(loss, accelerate):
+    X, y = problem(12, loss, 100)
+    how = {"alpha": 0.1, "loss": loss, "rng": 0, "tol": 1e-8, "accelerate": accelerate}
+    how["n_projections"] = None if accelerate else 300
+    kept = np.arange(100) % 3 > 0
+    model, less = drp(X, y, sample_weight=1.0 * kept, **how), drp(X[kept], y[kept], **how)
+    assert norm(model.coef - less.coef) <= 1e-7 * norm(less.coef)
+    assert model.intercept == pytest.approx(less.intercept, abs=1e-6)
+
+
+@each_loss
+@each_accelerate
+def test_path(loss, accelerate):
+    X, y = problem(13, loss, 80)
+    how = {"loss": loss, "rng": 0, "tol": 1e-7, "accelerate": accelerate, "n_projections": None if accelerate else 300}
+    models = drp_path(X, y, alphas=[0.1, 1.0, 0.01], **how)
+    assert [model.info.alpha for model in models] == [1.0, 0.1, 0.01]
+    for model in models:
+        one = drp(X, y, alpha=model.info.alpha, **how)
+        assert norm(model.coef - one.coef) <= 3e-7 * norm(one.coef)
+
+
+@each_loss
+@each_accelerate
+@pytest.mark.parametrize("kind", [np.asarray, csr_array])
+def test_same_bits(loss, accelerate, kind):
+    X, y = problem(14, loss, 200, 600)
+    how = {"alpha": 0.1, "loss": loss, "rng": 3, "accelerate": accelerate, "n_projections": 20 if accelerate else 300}
+    first, *others = (drp(kind(X), y, workers=workers, **how) for workers in (1, 1, 2))
+    for model in others:
+        assert model.coef.tobytes() == first.coef.tobytes() and model.intercept == first.intercept
+        assert model.info == first.info
+
+
+@each_loss
+@each_accelerate
+@pytest.mark.parametrize("kind", [np.asarray, csr_array])
+def test_float32(loss, accelerate, kind):
+    X, y = problem(15, loss, 100)
+    X = X.astype(np.float32)
+    how = {"alpha": 0.1, "loss": loss, "rng": 0, "tol": 1e-5, "accelerate": accelerate}
+    how["n_projections"] = None if accelerate else 300
+    model, exact = drp(kind(X), y, **how), drp(X.astype(np.float64), y, **how)
+    assert model.info.converged and norm(model.coef - exact.coef) <= 1e-4 * norm(exact.coef)
+    assert model.decision_function(X).dtype == np.float32
+
+
+@each_loss
+def test_save_and_load(loss, tmp_path):
+    X, y = problem(16, loss)
+    if loss == "squared":
+        y = np.column_stack([y, -2 * y])
+    model = drp(X, y, alpha=0.1, loss=loss, rng=0)
+    model.save(tmp_path / "model.npz")
+    again = srf.load(tmp_path / "model.npz")
+    assert again.info == model.info and again.coef.tobytes() == model.coef.tobytes()
+    assert np.array_equal(again.predict(X), model.predict(X))
+
+
+@each_accelerate
+def test_callback_ends_the_fit(accelerate):
+    X, y = problem(17, "logistic")
+    how = {"alpha": 1e-3, "loss": "logistic", "rng": 0, "accelerate": accelerate, "n_projections": 400}
+    told = []
+    whole = drp(X, y, callback=told.append, **how)
+    assert whole.info.converged and told[-1] == whole.info and len(told) > 2
+    cut = drp(X, y, callback=lambda info: True, **how)
+    assert cut.info.n_iter == len(cut.info.objective) == 1 and not cut.info.converged
