@@ -10,6 +10,7 @@
 
 #define TILE_ROWS 64
 #define TILE_COLUMNS 32
+#define NORMAL_ROWS 4 /* rows that `normal` takes at a time */
 
 enum { COSINE, SINE, TANH, RELU, SIGN, IDENTITY, PRODUCT };
 
@@ -41,6 +42,8 @@ typedef struct {
     void (*correlate_squares)(const void *tile, int n_rows, const double *v, double *sums);
     /* out[i] += sum_j tile[i, j] coef[j] */
     void (*apply)(const void *tile, int n_rows, const double *coef, double *out);
+    /* Of n_rows <= NORMAL_ROWS dense rows x, not a tile: f[i] = x_i'p, and sums += sum_i h[i] f[i] x_i; d inputs */
+    void (*normal)(const void *x, ptrdiff_t d, int n_rows, const double *p, const double *h, double *f, double *sums);
 } tile_kernels;
 
 enum { LEVEL_BASELINE, LEVEL_V3, LEVEL_V4 };

@@ -163,7 +163,35 @@ TARGET_EXTERN void NAME(apply)(const void *tile, int n_rows, const double *coef,
     }
 }
 
-static const tile_kernels NAME(kernels) = {NAME(make), NAME(correlate), NAME(correlate_squares), NAME(apply)};
+/* Few rows at a time, so that they are in cache when they are needed again, and p and sums are read once for all. */
+TARGET_EXTERN void NAME(normal)(const void *x, ptrdiff_t d, int n_rows, const double *p, const double *h, double *f, double *sums) {
+    const T *row[NORMAL_ROWS]; /* past the end: the last row again, of no weight */
+    DVEC sum[NORMAL_ROWS];
+    double v[NORMAL_ROWS];
+    ptrdiff_t k, whole = d - d % DL;
+    UNROLL for (int i = 0; i < NORMAL_ROWS; i++) {
+        row[i] = (const T *)x + (i < n_rows ? i : n_rows - 1) * d;
+        sum[i] = (DVEC){0};
+    }
+    for (k = 0; k < whole; k += DL)
+        UNROLL for (int i = 0; i < NORMAL_ROWS; i++) sum[i] = LOAD_DOUBLE(row[i] + k) * *(const DVEC *)(p + k) + sum[i];
+    UNROLL for (int i = 0; i < NORMAL_ROWS; i++) {
+        double total = 0;
+        for (k = whole; k < d; k++) total += row[i][k] * p[k];
+        for (int l = 0; l < DL; l++) total += sum[i][l];
+        v[i] = i < n_rows ? h[i] * total : 0;
+        if (i < n_rows) f[i] = total;
+    }
+    for (k = 0; k < whole; k += DL) {
+        DVEC s = *(const DVEC *)(sums + k);
+        UNROLL for (int i = 0; i < NORMAL_ROWS; i++) s = LOAD_DOUBLE(row[i] + k) * v[i] + s;
+        *(DVEC *)(sums + k) = s;
+    }
+    for (k = whole; k < d; k++)
+        UNROLL for (int i = 0; i < NORMAL_ROWS; i++) sums[k] += row[i][k] * v[i];
+}
+
+static const tile_kernels NAME(kernels) = {NAME(make), NAME(correlate), NAME(correlate_squares), NAME(apply), NAME(normal)};
 
 #undef VL
 #undef VEC

@@ -1,4 +1,4 @@
-"""The step of Newton's method for w = X'u, by conjugate gradients: in u on a sketch, or in w where there are few inputs.
+"""The step of Newton's method for w = X'u by conjugate gradients: in w, on H itself or its factors, or in u, on a sketch.
 
 H = alpha I + X' Pi diag(h) Pi X, with Pi the projection that an intercept at its best means; none where there is none.
 """
@@ -9,14 +9,21 @@ from ..solvers.krylov import Shrunk, conjugate_gradients, dots
 from ._recovery import Point
 
 MAX_STEPS = 1000
+# Steps of conjugate gradients on one system that are worth a better preconditioner.
+SLOW = 40
 # Share of their sum by which the row weights h may change before a preconditioner is made anew.
 MOVED = 0.2
 # Curvature of a row, beside the largest, that counts as none.
 FLAT = 1e-10
+# Of this many rows for each of at least MANY inputs, drawn at random, the second moments are within small factors of those
+# of all rows, and made in the time of few passes over them.
+ROWS_AN_INPUT, MANY = 40, 200
+# Times alpha, up to which the level nu of a sketch saves more steps than its products with the rows cost.
+PAYS = 16
 
 
-class Preconditioned:
-    """What the two kinds of step share: a preconditioner for each output, kept while its row weights change little."""
+class Steps:
+    """What the kinds of step share: a preconditioner for each output, kept while its row weights change little."""
 
     def __init__(self, rows, inputs, fit_intercept):
         self._rows, self._inputs, self._fit_intercept = rows, inputs, fit_intercept
@@ -38,28 +45,77 @@ class Preconditioned:
         total = h.sum(axis=1)
         return -np.divide(sums, total, out=np.zeros(len(h)), where=(total > 0) & self._fit_intercept)
 
+    def _hessian(self, h):
+        """The function of w that answers diag(h) Pi X w, and X' of it."""
+        means = self._rows.correlate(self._inputs, h) if self._fit_intercept else 0.0
 
-class InputSteps(Preconditioned):
-    """Few inputs: H itself is made and factored, and conjugate gradients correct what h has changed since."""
+        def product(w):
+            f, total = self._rows.normal(self._inputs, h, w)
+            shift = self._following(h, dots(h, f))[:, None]
+            return h * (f + shift), total + shift * means
+
+        return product
+
+    def _point(self, w, u, h):
+        f = self._rows.apply(self._inputs, w)
+        return Point(w, f, self._following(h, dots(h, f)), u)
+
+
+class PlainSteps(Steps):
+    """No preconditioner: one pass over the rows a step. Every vector is kept as (w, u) with w = X'u."""
+
+    def __call__(self, fit, shares, max_steps=MAX_STEPS):
+        """(the step from fit.at, a Point, steps of conjugate gradients)."""
+        d, alpha, h = self._rows.n_features_in, fit.problem.alpha, fit.problem.curvature(fit.z)
+        hessian = self._hessian(h)
+
+        def A(p):
+            u, w = hessian(np.ascontiguousarray(p[:, :d]))
+            return alpha * p + np.hstack([w, u])
+
+        def dots_in_w(a, b):
+            return dots(a[:, :d], b[:, :d])
+
+        most = shares**2 * dots(fit.g, fit.g)
+        b = -np.hstack([fit.g, alpha * fit.at.u + fit.v])
+        x, n_iter = conjugate_gradients(A, lambda r: r, b, lambda x, r, rho: rho <= most, max_steps, dots_in_w)
+        return self._point(np.ascontiguousarray(x[:, :d]), x[:, d:], h), n_iter
+
+
+class InputSteps(Steps):
+    """Few inputs: H itself is made and factored, of a sample of the rows where they are many, and conjugate gradients correct
+    what is not in the sample and what h has changed since."""
+
+    def __init__(self, rows, inputs, fit_intercept, rng=None):
+        super().__init__(rows, inputs, fit_intercept)
+        n, d = rows.n_rows, rows.n_features_in
+        is_sampled = rng is not None and d >= MANY and n >= 2 * ROWS_AN_INPUT * d
+        self._sample = rng.choice(n, ROWS_AN_INPUT * d, replace=False, shuffle=False) if is_sampled else None
 
     def __call__(self, fit, shares):
         """(the step from fit.at, a Point, steps of conjugate gradients)."""
         alpha, h = fit.problem.alpha, fit.problem.curvature(fit.z)
         _, parts = self._update(h, alpha, self._inverse)
+        hessian = self._hessian(h)
 
         def A(p):
-            f = self._rows.apply(self._inputs, p)
-            return alpha * p + self._rows.correlate(self._inputs, h * (f + self._following(h, dots(h, f))[:, None]))
+            return alpha * p + hessian(p)[1]
 
         def precondition(r):
             return np.array([P @ r_k for P, r_k in zip(parts, r, strict=True)])
 
         most = shares**2 * dots(fit.g, precondition(fit.g))
-        w, n_iter = conjugate_gradients(A, precondition, -fit.g, lambda w, r, rho: rho <= most, MAX_STEPS)
-        f = self._rows.apply(self._inputs, w)
-        return Point(w, f, self._following(h, dots(h, f)), np.zeros_like(f)), n_iter
+        max_steps = MAX_STEPS if self._sample is None else SLOW
+        w, n_iter = conjugate_gradients(A, precondition, -fit.g, lambda w, r, rho: rho <= most, max_steps)
+        if n_iter == max_steps:  # few rows may hold what the others do not
+            self._sample, self._made = None, {}
+        return self._point(w, np.zeros(h.shape), h), n_iter
 
     def _inverse(self, h, alpha):
+        if self._sample is not None:
+            some = np.zeros_like(h)
+            some[self._sample] = h[self._sample]
+            h = some * (h.sum() / max(some.sum(), 1e-300))
         G = self._rows.gram(self._inputs, self._inputs, h)
         if self._fit_intercept and h.sum() > 0:
             mean = self._rows.correlate(self._inputs, h)
@@ -67,7 +123,7 @@ class InputSteps(Preconditioned):
         return Shrunk(G, alpha, is_exact=True).inverse
 
 
-class RowSteps(Preconditioned):
+class SketchSteps(Steps):
     """The step in u.  With s = sqrt(h), q = u / s and f = X X'u:  (alpha I + s X X' s) q = s f - v / s, as in the dual.
 
     Rows without curvature are out of the system: there u = -v / alpha.
@@ -79,6 +135,7 @@ class RowSteps(Preconditioned):
 
     def __call__(self, fit, shares):
         """(the step from fit.at, a Point, steps of conjugate gradients)."""
+        fit.n_projections = self._sketch.m
         alpha, h, v = fit.problem.alpha, fit.problem.curvature(fit.z), fit.v
         h = np.where(h > FLAT * h.max(axis=1, keepdims=True), h, 0.0)
         h_then, parts = self._update(h, alpha, lambda h, alpha: Shrunk(self._sketch.gram(h), alpha, self._sketch.is_exact))
@@ -108,9 +165,7 @@ class RowSteps(Preconditioned):
 
         q, n_iter = conjugate_gradients(A, precondition, b, enough, MAX_STEPS)
         u = u + s * q
-        w = self._rows.correlate(self._inputs, u)
-        f = self._rows.apply(self._inputs, w)
-        return Point(w, f, self._following(h, dots(h, f)), u), n_iter
+        return self._point(self._rows.correlate(self._inputs, u), u, h), n_iter
 
     def _scales(self, h):
         """s, and the projection on what is orthogonal to it, where there is an intercept."""
@@ -120,3 +175,30 @@ class RowSteps(Preconditioned):
 
     def _kernel(self, u):
         return self._rows.apply(self._inputs, self._rows.correlate(self._inputs, u))
+
+
+class AdaptiveSteps:
+    """Plain steps until one is slow; from there on a sketch, at penalties for which it is fine enough."""
+
+    def __init__(self, plain, sketched, sketch):
+        """sketched(sketch()) are the steps on the sketch; neither is made before it is needed."""
+        self._plain, self._sketched, self._make_sketch, self._make_steps = plain, None, sketch, sketched
+        self._pays = {}
+
+    def __call__(self, fit, shares):
+        """(the step from fit.at, a Point, steps of conjugate gradients)."""
+        if self._sketched is None:
+            step, n_iter = self._plain(fit, shares, SLOW)
+            if n_iter == SLOW:
+                self._sketch = self._make_sketch()
+                self._sketched = self._make_steps(self._sketch)
+            return step, n_iter
+        return (self._sketched if self._pay(fit) else self._plain)(fit, shares)
+
+    def _pay(self, fit):
+        """Whether, at the fit's penalty, the sketch pays; it grows for it where it may."""
+        alpha = fit.problem.alpha
+        if alpha not in self._pays:
+            h = fit.problem.curvature(fit.z).max(axis=0)
+            self._pays[alpha] = self._sketch.suffice(h, alpha) <= PAYS * alpha
+        return self._pays[alpha]

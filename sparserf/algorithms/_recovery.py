@@ -115,7 +115,7 @@ def descend(fit, steps, max_iter):
     Far from w* a small penalty makes systems that are hard to solve, for steps that lead nowhere.
     """
     alpha, tol = fit.problem.alpha, fit.tol
-    fit.n_conjugate, n_falls = 0, 0
+    fit.n_projections = fit.n_conjugate = n_falls = 0
     if fit.problem.loss.name != "squared" and not fit.at.w.any():
         n_falls = max(0, int(np.log(max(fit.total_curvature() * SHARE / alpha, 1.0)) / np.log(FALL)))
     for k in range(n_falls, -1, -1):

@@ -6,9 +6,9 @@ from ..features import Linear, make_projection
 from ..rows import Memory
 from ..solvers.krylov import Shrunk
 
-# Projections to begin with where their number is left to the data; how many are enough for each effective dimension; and
-# the most that it may come to, since (m, m) matrices are factored.
-FEWEST, ENOUGH, MOST = 64, 4, 2048
+# Projections to begin with where their number is left to the data, and how it grows; how many are enough for each effective
+# dimension; and the most that they may come to, since (m, m) matrices are factored.
+FEWEST, GROWTH, ENOUGH, MOST = 128, 4, 3, 2048
 # m <= SPEED sqrt(numbers a row): n m^2 operations in BLAS then take no longer than some passes over the rows.
 SPEED = 20
 
@@ -31,11 +31,12 @@ class Sketch:
         return self._hat.shape[1]
 
     def suffice(self, h, alpha):
-        """Grow, where free to, until the projections are enough for row weights h and the penalty alpha."""
+        """Grow, where free to, until the projections are enough for row weights h and alpha; the level that they are for."""
         while self.m < self._most and not self.is_exact:
             if ENOUGH * Shrunk(self.gram(h), alpha, is_exact=True).effective_dimension() <= self.m:
                 break
-            self._grow(min(2 * self.m, self._most))
+            self._grow(min(GROWTH * self.m, self._most))
+        return Shrunk(self.gram(h), alpha, self.is_exact).nu
 
     def _grow(self, m):
         if m >= self._rows.n_rows or (self.m and 2 * m > self._rows.n_rows):

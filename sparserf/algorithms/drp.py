@@ -1,6 +1,7 @@
 """Dual Random Projection (Zhang et al. 2013): the optimal linear model from a problem of a few random projections."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from ..features import PROJECTIONS, Linear, make_projection
 from ..losses import LOSSES
 from ..model import ConvergenceWarning
 from ..solvers.ridge import RidgeProblem
-from ._newton_steps import InputSteps, RowSteps
+from ._newton_steps import AdaptiveSteps, InputSteps, PlainSteps, SketchSteps
 from ._projected import ProjectedFit
 from ._recovery import Recovery, descend
 from ._sketch import Sketch
@@ -30,9 +31,9 @@ FEW, FEW_DENSE, DENSE = 256, 2048, 0.25
 MOST_ITER = 100
 
 
-def algorithm_2(fit, T):
-    """Algorithm 2 of the paper; Algorithm 1 where T = 1. X_hat = X R / sqrt(m)."""
-    for _ in range(T):  #          for t = 1, ..., T
+def algorithm_2(fit, max_iter):
+    """Algorithm 2 of the paper; Algorithm 1 where T, max_iter, is 1. X_hat = X R / sqrt(m)."""
+    for _ in range(max_iter):  #   for t = 1, ..., T
         fit.solve_projected()  #   z = argmin alpha/2 |z + R'w / sqrt(m)|^2 + (1/n) sum_i L(z'x_hat_i + w'x_i, y_i)
         fit.recover()  #           a_i = L'(z'x_hat_i + w'x_i, y_i) / n;  w = -X'a / alpha
         if fit.record() or fit.has_diverged:
@@ -202,12 +203,12 @@ def drp_path(
 def _fit(fit, minimise, alpha, tol, n_iter, loss, classes):
     """(the model, what is wrong with it)."""
     fit.begin(alpha, tol)
-    minimise(fit, n_iter)
+    minimise(fit, max_iter=n_iter)
     return model_of([fit], loss, classes), _complaint(fit)
 
 
 def _begin(X, y, n_projections, accelerate, projection, loss, fit_intercept, sample_weight, rng, workers, callback):
-    """(the fit, minimise(fit, n_iter), loss, classes)."""
+    """(the fit, minimise(fit, max_iter), loss, classes)."""
     rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers, several_outputs=True, losses=LOSSES)
     m = None if n_projections is None else check_integer("n_projections", n_projections, 1)
     accelerate, fit_intercept = check_flag("accelerate", accelerate), check_flag("fit_intercept", fit_intercept)
@@ -223,21 +224,17 @@ def _begin(X, y, n_projections, accelerate, projection, loss, fit_intercept, sam
     if not accelerate:
         R = make_projection(kind, rows.n_features_in, m, rng)
         return ProjectedFit(rows, inputs, problem, R, workers, **options), algorithm_2, loss, classes
-    fit, d = Recovery(rows, inputs, problem, **options), rows.n_features_in
+    steps = _steps(rows, inputs, fit_intercept, m, kind, rng, workers)
+    return Recovery(rows, inputs, problem, **options), partial(descend, steps=steps), loss, classes
+
+
+def _steps(rows, inputs, fit_intercept, m, kind, rng, workers):
+    """How Newton's steps are made: from few inputs' second moments, on a sketch of m columns, or as turns out to be needed."""
+    d, about = rows.n_features_in, (rows, inputs, fit_intercept)
     if d <= min(rows.n_rows, max(FEW, min(FEW_DENSE, rows.row_size / DENSE)), d if m is None else m):
-        return fit, _by_descent(InputSteps(rows, inputs, fit_intercept)), loss, classes
-    sketch = Sketch(rows, m, kind, fit_intercept, rng, workers)
-    return fit, _by_descent(RowSteps(rows, inputs, fit_intercept, sketch), sketch), loss, classes
-
-
-def _by_descent(steps, sketch=None):
-    def minimise(fit, n_iter):
-        if sketch is not None:
-            sketch.suffice(fit.problem.loss.smoothness * fit.problem.weight / fit.rows.n_rows, fit.problem.alpha)
-            fit.n_projections = sketch.m
-        descend(fit, steps, n_iter)
-
-    return minimise
+        return InputSteps(*about, rng)
+    sketch, on = partial(Sketch, rows, m, kind, fit_intercept, rng, workers), partial(SketchSteps, *about)
+    return AdaptiveSteps(PlainSteps(*about), on, sketch) if m is None else on(sketch())
 
 
 def _complaint(fit):

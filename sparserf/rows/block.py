@@ -9,6 +9,8 @@ import numpy as np
 from .._checks import is_sparse
 from .._core import features as _core
 from .._core.moments import by_sign, enveloped, second_moments
+from .._core.normal import normal as _normal
+from .._core.normal import normal_csr as _normal_csr
 
 PANEL = _core.PANEL
 # Multiplications of a matrix product that take as long as one feature value in a tile.
@@ -17,6 +19,8 @@ PRODUCT_SPEED = 16
 INPUTS_SPEED = 4
 # Numbers in a slice of rows for which a matrix of second moments is summed.
 SLICE = 2**19
+# Feature values in the time of reading an entry of CSR rows, and of adding it to sums.
+SPARSE_NORMAL = 3
 
 
 def inputs(block, X):
@@ -89,6 +93,22 @@ def apply(block, U, c, out, moments):
 
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
+def normal(X, rows, h, c, f):
+    """X' diag(h) X c of a slice of rows (n_outputs, n_inputs), and X c into f (n_outputs, .)."""
+    total = np.zeros(c.shape)
+    if is_sparse(X):
+        data, indices, indptr = X.data, X.indices, X.indptr[rows.start : rows.stop + 1]
+        data, indices = np.ascontiguousarray(data), np.ascontiguousarray(indices, np.int32)
+        _normal_csr(data, indices, np.ascontiguousarray(indptr, np.int64), c, h, f, total)
+    elif X.flags.c_contiguous:
+        _normal(X[rows], c, h, f, total)
+    else:
+        f[:] = (X[rows] @ c.T).T
+        total += (X[rows].T @ (h * f).T).T
+    return total
+
+
+@np.errstate(over="ignore", under="ignore", invalid="ignore")
 def transform(block, U, out):
     """out = Phi, out (n_rows, len(block)) with its last axis contiguous."""
     _core.transform(*_arguments(block, U), out)
@@ -100,6 +120,11 @@ def work(block, X):
         return len(block)
     width = X.nnz // max(1, X.shape[0]) + 1 if is_sparse(X) else X.shape[1] + 1
     return width + width * width // PRODUCT_SPEED if block.order == 2 else -(-width // INPUTS_SPEED)
+
+
+def normal_work(X):
+    """The same of `normal`."""
+    return SPARSE_NORMAL * X.nnz // max(1, X.shape[0]) if is_sparse(X) else -(-X.shape[1] // INPUTS_SPEED)
 
 
 def fewest_rows(block, X):

@@ -101,6 +101,22 @@ class Memory:
         _check_no_overflow(f)
         return f.reshape(*np.shape(coef)[:-1], self.n_rows)
 
+    def normal(self, features, h, coef):
+        """(Phi c, Phi' diag(h) Phi c) for h (n_outputs, n_rows), c (n_outputs, .): of the inputs themselves in one pass."""
+        if len(features.blocks) != 1 or not features.blocks[0].is_inputs_themselves(self.n_features_in):
+            f = self.apply(features, coef)
+            return f, self.correlate(features, h * f)
+        f, total = np.empty(h.shape), np.zeros(coef.shape)
+
+        def part(rows):
+            return _block.normal(self.X, rows, h[:, rows], coef, f[:, rows])
+
+        with single_threaded_blas():
+            for sums in self._each_block(part, _block.normal_work(self.X)):
+                total += sums
+        _check_no_overflow(total)
+        return f, total
+
     def gram(self, left, right, weights):
         """Phi_left' diag(weights) Phi_right, float64 of shape (len(left), len(right)); weights >= 0.
 
@@ -119,13 +135,14 @@ class Memory:
             h = weights[kept, None]
             if len(kept) == rows.stop - rows.start:
                 kept = rows
-            phi = self._fill(left, kept, self._scratch((len(h), len(left)), self.dtype)).astype(dtype, copy=False)
+            phi = self._phi(left, kept, "left").astype(dtype, copy=False)
+            if right is left and len(h) and (h == h[0]).all():  # nothing to write
+                return h[0] * (phi.T @ phi)
             if right is left:
-                phi *= np.sqrt(h).astype(dtype)
+                phi = np.multiply(phi, np.sqrt(h).astype(dtype), out=self._scratch(phi.shape, phi.dtype))
                 return phi.T @ phi
-            psi = self._fill(right, kept, self._scratch((len(h), len(right)), self.dtype, "right")).astype(dtype, copy=False)
-            psi *= h.astype(dtype)
-            return phi.T @ psi
+            psi = self._phi(right, kept, "right").astype(dtype, copy=False)
+            return phi.T @ np.multiply(psi, h.astype(dtype), out=self._scratch(psi.shape, psi.dtype, "right"))
 
         self._prepare(left), self._prepare(right)
         if total.size:
@@ -187,6 +204,13 @@ class Memory:
                     pass
         _check_no_overflow(out)
         return out
+
+    def _phi(self, features, rows, name):
+        """Phi of some rows, to read only: the rows themselves, or in the scratch of that name."""
+        if len(features.blocks) == 1 and not is_sparse(self.X) and features.blocks[0].is_inputs_themselves(self.n_features_in):
+            return self.X[rows]
+        n_rows = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        return self._fill(features, rows, self._scratch((n_rows, len(features)), self.dtype, name))
 
     def _fill(self, features, rows, out):
         """Phi of some rows, a slice or indices, in the order of the blocks, into out."""

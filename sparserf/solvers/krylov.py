@@ -9,9 +9,17 @@ PER_DIMENSION = 2
 LEAST = 1e-14
 
 
-def conjugate_gradients(A, precondition, b, enough, max_iter):
-    """x with A x = b, a row each of several systems, from 0 until enough(x, r, <r, P r>) says so of each; and the steps."""
-    x, r = np.zeros_like(b), b.copy()
+def dots(a, b):
+    """Inner products of the rows of a and b."""
+    return np.einsum("ij,ij->i", a, b)
+
+
+def conjugate_gradients(A, precondition, b, enough, max_iter, dots=dots):
+    """x with A x = b, a row each of several systems, from 0 until enough(x, r, <r, P r>) says so of each; and the steps.
+
+    A and the preconditioner are symmetric in the inner product dots.
+    """
+    x, r = np.zeros_like(b), b
     p = z = precondition(r)
     rho = dots(r, z)
     for n_iter in range(max_iter):
@@ -23,17 +31,12 @@ def conjugate_gradients(A, precondition, b, enough, max_iter):
         going &= energy > 0
         step = np.divide(rho, energy, out=np.zeros_like(rho), where=going)[:, None]
         x += step * p
-        r -= step * Ap
+        r = r - step * Ap
         z = precondition(r)
         new = dots(r, z)
         p = z + np.divide(new, rho, out=np.zeros_like(rho), where=going)[:, None] * p
         rho = np.where(going, new, 0.0)
     return x, max_iter
-
-
-def dots(a, b):
-    """Inner products of the rows of a and b."""
-    return np.einsum("ij,ij->i", a, b)
 
 
 class Shrunk:
