@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.linear_model import Lasso
 
-from sparserf._core import descent, moments, search, threshold
+from sparserf._core import descent, moments, normal, search, threshold
 from sparserf._core import features as core
 from sparserf.features import FeatureBlock, FeatureSet
 from sparserf.solvers.lasso import minimize
@@ -203,6 +203,34 @@ def test_levels_agree_to_rounding_and_the_best_is_the_default(dtype, activation,
         assert (abs(phi.astype(np.float64) - by_level[0]) <= 2 * case.error).all()
     for level in (-1, len(core.LEVELS), 99):  # one that this processor lacks is never run
         np.testing.assert_array_equal(transform(case, level), by_level[-1])
+
+
+@each_level
+@each_dtype
+@pytest.mark.parametrize("shape", [*sampled_shapes(), (1003, 517, 2)], ids=str)
+def test_normal_agrees_with_numpy(level, dtype, shape, rng):
+    n, d, k = shape
+    k = min(k, 3)
+    X, p, h = rng.standard_normal((n, d)).astype(dtype), rng.standard_normal((k, d)), rng.standard_normal((k, n))
+    before, f = rng.standard_normal((k, d)), np.full((k, n), np.nan)
+    out = before.copy()
+    normal.normal(X, p, h, f, out, level)
+    wide = X.astype(np.float64)
+    np.testing.assert_allclose(f, p @ wide.T, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(out, before + (h * (p @ wide.T)) @ wide, rtol=0, atol=1e-9)
+
+
+@each_dtype
+@pytest.mark.parametrize("shape", [*sampled_shapes(), (1003, 517, 2)], ids=str)
+def test_normal_of_sparse_rows(dtype, shape, rng):
+    n, d, k = shape
+    k = min(k, 3)
+    X = csr_array((rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.3)).astype(dtype))
+    p, h, f, out = rng.standard_normal((k, d)), rng.standard_normal((k, n)), np.full((k, n), np.nan), np.zeros((k, d))
+    normal.normal_csr(X.data, X.indices.astype(np.int32), X.indptr.astype(np.int64), p, h, f, out)
+    wide = X.toarray().astype(np.float64)
+    np.testing.assert_allclose(f, p @ wide.T, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(out, (h * (p @ wide.T)) @ wide, rtol=0, atol=1e-9)
 
 
 def activate(activation, x, level):

@@ -19,6 +19,7 @@ from sklearn.svm import LinearSVC
 
 import sparserf as srf
 from sparserf import drp, drp_path
+from sparserf.algorithms import _newton_steps
 from sparserf.features import make_projection
 
 from . import conftest
@@ -439,3 +440,49 @@ def test_callback_ends_the_fit(accelerate):
     assert whole.info.converged and told[-1] == whole.info and len(told) > 2
     cut = drp(X, y, callback=lambda info: True, **how)
     assert cut.info.n_iter == len(cut.info.objective) == 1 and not cut.info.converged
+
+
+# How Newton's steps are made
+
+
+def few_and_rare(n, d, rng):
+    """Inputs of which each is 0 but in a few rows, which a sample of the rows mostly misses, beside ordinary ones."""
+    X = rng.standard_normal((n, d))
+    X[:, : d // 2] = 0
+    X[rng.integers(0, n, d // 2), np.arange(d // 2)] = 1000.0
+    return X
+
+
+@each_loss
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("kind", ["ordinary", "rare"])
+def test_many_rows_from_the_moments_of_a_sample(loss, fit_intercept, kind, monkeypatch):
+    """n >= 80 d: as from the moments of all rows."""
+    rng = np.random.default_rng(0)
+    n, d = 17_000, 210
+    X = rng.standard_normal((n, d)) if kind == "ordinary" else few_and_rare(n, d, rng)
+    y = X @ rng.standard_normal(d) / 10 + rng.standard_normal(n)
+    y = y if loss == "squared" else np.sign(y)
+    model = drp(X, y, alpha=1e-3, loss=loss, fit_intercept=fit_intercept, tol=1e-8, rng=0)
+    assert model.info.converged
+    monkeypatch.setattr(_newton_steps, "MANY", d + 1)
+    again = drp(X, y, alpha=1e-3, loss=loss, fit_intercept=fit_intercept, tol=1e-8, rng=0)
+    assert again.info.n_conjugate < model.info.n_conjugate
+    assert norm(model.coef - again.coef) <= 3e-8 * norm(again.coef)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, csr_array])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_a_sketch_where_it_pays_and_none_where_it_does_not(layout, loss):
+    rng = np.random.default_rng(0)
+    n, d, rank = 600, 3000, 30
+    U, V = np.linalg.qr(rng.standard_normal((n, rank)))[0], np.linalg.qr(rng.standard_normal((d, rank)))[0]
+    y = U @ rng.standard_normal(rank) + 0.01 * rng.standard_normal(n)
+    y = y if loss == "squared" else np.sign(y)
+    how = {"alpha": 1 / n, "loss": loss, "tol": 1e-8, "rng": 0, "fit_intercept": False}
+    easy = drp(layout((U * np.geomspace(1, 0.1, rank)) @ V.T), y, **how)
+    assert easy.info.n_projections == 0
+    hard = drp(layout((U * np.geomspace(3000, 30, rank)) @ V.T), y, **how)
+    assert 0 < hard.info.n_projections < n
+    flat = drp(layout(rng.standard_normal((n, d)) * np.sqrt(1000.0)), y, **how)  # of full rank: no sketch is fine enough
+    assert (easy.info.converged, hard.info.converged, flat.info.converged) == (True, True, True)

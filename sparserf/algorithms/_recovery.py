@@ -9,7 +9,7 @@ from ..solvers.krylov import dots
 from ._targets import in_units
 
 # A Newton step's system is solved to this share at first; and to SAFETY times what the tolerance asks for at last.
-FIRST, SAFETY = 0.1, 0.3
+FIRST, SAFETY = 0.3, 0.5
 # Steps in a row that neither halve the bound nor lower the objective, by more than NEGLIGIBLE of it, before rounding is
 # taken to be in the way.
 PATIENCE, NEGLIGIBLE = 4, 1e-10
@@ -120,7 +120,8 @@ def descend(fit, steps, max_iter):
         n_falls = max(0, int(np.log(max(fit.total_curvature() * SHARE / alpha, 1.0)) / np.log(FALL)))
     for k in range(n_falls, -1, -1):
         fit.is_on_the_way = k > 0
-        fit.begin(alpha * FALL**k, ROUGH if k else tol)
+        if n_falls:
+            fit.begin(alpha * FALL**k, ROUGH if k else tol)
         newton(fit, steps, max_iter)
 
 

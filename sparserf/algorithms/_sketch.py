@@ -8,7 +8,7 @@ from ..solvers.krylov import Shrunk
 
 # Projections to begin with where their number is left to the data, and how it grows; how many are enough for each effective
 # dimension; and the most that they may come to, since (m, m) matrices are factored.
-FEWEST, GROWTH, ENOUGH, MOST = 128, 4, 3, 2048
+FEWEST, GROWTH, ENOUGH, MOST = 64, 4, 4, 2048
 # m <= SPEED sqrt(numbers a row): n m^2 operations in BLAS then take no longer than some passes over the rows.
 SPEED = 20
 

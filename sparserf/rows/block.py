@@ -20,7 +20,7 @@ INPUTS_SPEED = 4
 # Numbers in a slice of rows for which a matrix of second moments is summed.
 SLICE = 2**19
 # Feature values in the time of reading an entry of CSR rows, and of adding it to sums.
-SPARSE_NORMAL = 3
+SPARSE_NORMAL = 5
 
 
 def inputs(block, X):
@@ -123,8 +123,11 @@ def work(block, X):
 
 
 def normal_work(X):
-    """The same of `normal`."""
-    return SPARSE_NORMAL * X.nnz // max(1, X.shape[0]) if is_sparse(X) else -(-X.shape[1] // INPUTS_SPEED)
+    """The same of `normal`, and the rows of a slice that are worth the sums of all inputs."""
+    if not is_sparse(X):
+        return -(-X.shape[1] // INPUTS_SPEED), 0
+    a_row = max(1, X.nnz // max(1, X.shape[0]))
+    return SPARSE_NORMAL * a_row, 8 * X.shape[1] // a_row
 
 
 def fewest_rows(block, X):

@@ -112,7 +112,7 @@ class Memory:
             return _block.normal(self.X, rows, h[:, rows], coef, f[:, rows])
 
         with single_threaded_blas():
-            for sums in self._each_block(part, _block.normal_work(self.X)):
+            for sums in self._each_block(part, *_block.normal_work(self.X)):
                 total += sums
         _check_no_overflow(total)
         return f, total

@@ -11,7 +11,7 @@ LEAST = 1e-14
 
 def dots(a, b):
     """Inner products of the rows of a and b."""
-    return np.einsum("ij,ij->i", a, b)
+    return np.vecdot(a, b)
 
 
 def conjugate_gradients(A, precondition, b, enough, max_iter, dots=dots):
