@@ -449,7 +449,7 @@ def few_and_rare(n, d, rng):
     """Inputs of which each is 0 but in a few rows, which a sample of the rows mostly misses, beside ordinary ones."""
     X = rng.standard_normal((n, d))
     X[:, : d // 2] = 0
-    X[rng.integers(0, n, d // 2), np.arange(d // 2)] = 1000.0
+    X[rng.integers(0, n, d // 2), np.arange(d // 2)] = 50.0
     return X
 
 

@@ -86,8 +86,8 @@ for scale in (1.0, 1000.0):
         partial(low_rank, "logistic", scale),
         {
             "drp": partial(drp, loss="logistic"),
-            "LogisticRegression, lbfgs": partial(sklearn_fit, estimator="LogisticRegression", solver="lbfgs", tol=1e-8),
-            "LogisticRegression, newton-cg": partial(sklearn_fit, estimator="LogisticRegression", solver="newton-cg", tol=1e-6),
+            "LogisticRegression, lbfgs": partial(sklearn_fit, estimator="LogisticRegression", solver="lbfgs", tol=1e-10),
+            "LogisticRegression, newton-cg": partial(sklearn_fit, estimator="LogisticRegression", solver="newton-cg", tol=1e-10),
             "LogisticRegression, liblinear dual": partial(
                 sklearn_fit, estimator="LogisticRegression", solver="liblinear", dual=True, tol=1e-5
             ),
