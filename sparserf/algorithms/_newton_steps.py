@@ -10,7 +10,7 @@ from ._recovery import Point
 
 MAX_STEPS = 1000
 # Steps of conjugate gradients on one system that are worth a better preconditioner.
-SLOW = 40
+SLOW = 20
 # Share of their sum by which the row weights h may change before a preconditioner is made anew.
 MOVED = 0.2
 # Curvature of a row, beside the largest, that counts as none.
@@ -109,7 +109,7 @@ class InputSteps(Steps):
         w, n_iter = conjugate_gradients(A, precondition, -fit.g, lambda w, r, rho: rho <= most, max_steps)
         if n_iter == max_steps:  # few rows may hold what the others do not
             self._sample, self._made = None, {}
-        return self._point(w, np.zeros(h.shape), h), n_iter
+        return self._point(w, np.full(h.shape, np.nan), h), n_iter
 
     def _inverse(self, h, alpha):
         if self._sample is not None:

@@ -27,11 +27,10 @@ class ProjectedFit(Recovery):
     def solve_projected(self):
         """z + R'w / sqrt(m) = argmin over c of alpha/2 |c|^2 + (1/n) sum s_i L(x_hat_i'(c - R'w / sqrt(m)) + x_i'w + b)."""
         start = self._projection.project(self.at.w)
-        offset = self.at.f - self._hat.apply(self._hat_inputs, start)
-        self._small = Recovery(self._hat, self._hat_inputs, self.problem, offset=offset)
-        self._small.begin(self.problem.alpha, SMALL_TOL)
         f = self._hat.apply(self._hat_inputs, start)
-        self._small.move_to(Point(start, f, self.at.b, np.zeros_like(f)))
+        self._small = Recovery(self._hat, self._hat_inputs, self.problem, offset=self.at.f - f)
+        self._small.begin(self.problem.alpha, SMALL_TOL)
+        self._small.move_to(Point(start, f, self.at.b, np.full_like(f, np.nan)))
         self._small.look()
         newton(self._small, self._small_steps, SMALL_STEPS)
 
@@ -55,7 +54,7 @@ class ProjectedFit(Recovery):
 
     def expand(self):
         """The naive solution R z / sqrt(m)."""
-        self._go_to(self._projection.expand(self._small.at.w), np.zeros_like(self.at.u))
+        self._go_to(self._projection.expand(self._small.at.w), np.full_like(self.at.u, np.nan))
         self.look()
 
     def _go_to(self, w, u):

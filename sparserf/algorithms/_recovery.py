@@ -4,9 +4,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .._checks import check_flag
+from ..features import Linear
+from ..losses import LOSSES
 from ..model import FitInfo
 from ..solvers.krylov import dots
-from ._targets import in_units
+from ..solvers.ridge import RidgeProblem
+from ._targets import in_units, power_of_two, read
 
 # A Newton step's system is solved to this share at first; and to SAFETY times what the tolerance asks for at last.
 FIRST, SAFETY = 0.3, 0.5
@@ -15,11 +19,13 @@ FIRST, SAFETY = 0.3, 0.5
 PATIENCE, NEGLIGIBLE = 4, 1e-10
 # The first penalty is SHARE of the trace of the Hessian, and each next one FALL times less, met to the bound ROUGH.
 SHARE, FALL, ROUGH = 0.01, 10.0, 0.3
+# Rows from which the trace is estimated, at most twice as many.
+SAMPLE = 250
 
 
 @dataclass
 class Point:
-    """w and f = X w, b, and u with w = X'u; a row an output."""
+    """w and f = X w, b, and u with w = X'u, NaN where it is not known; a row an output."""
 
     w: np.ndarray
     f: np.ndarray
@@ -29,6 +35,15 @@ class Point:
     def along(self, t, step):
         t = t[:, None]
         return Point(self.w + t * step.w, self.f + t * step.f, self.b + t[:, 0] * step.b, self.u + t * step.u)
+
+
+def read_linear(X, y, loss, fit_intercept, sample_weight, workers):
+    """(rows, all inputs as features, the problem over all outputs in units of scale, scale, classes), all checked."""
+    rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers, several_outputs=True, losses=LOSSES)
+    targets = np.vstack(targets)
+    scale = power_of_two(targets) if loss.name == "squared" else 1.0
+    problem = RidgeProblem(loss, targets / scale, weight, 1.0, check_flag("fit_intercept", fit_intercept))
+    return rows, Linear().draw(None, rows.n_features_in), problem, scale, classes
 
 
 class Recovery:
@@ -60,16 +75,28 @@ class Recovery:
         w, alpha = self.at.w, self.problem.alpha
         self.v = self.problem.dual_point(self.z)
         self.g = alpha * w + self.rows.correlate(self.inputs, self.v)
-        self.distance = np.sqrt(dots(self.g, self.g)) / alpha
+        self.distance = np.fmin(np.sqrt(dots(self.g, self.g)) / alpha, self._distance_at_u())
         room = np.sqrt(dots(w, w)) - self.distance  # |w*| is at least this
         unknown = np.where(self.distance > 0, np.inf, 0.0)
         self.bound = np.divide(self.distance, room, out=unknown, where=room > 0)
         self.converged = bool(self.bound.max() <= self.tol)
 
+    def _distance_at_u(self):
+        """The same for the dual point -alpha u, of which w is the primal one: gap = n/2 sum (v + alpha u)^2 / s, squared loss.
+
+        Of an ill-conditioned X it is the nearer bound. NaN where u is not known.
+        """
+        s = self.problem.weight
+        if self.problem.loss.name != "squared":
+            return np.nan
+        r = np.divide(self.v + self.problem.alpha * self.at.u, np.sqrt(s), out=np.zeros_like(self.v), where=s > 0)
+        return np.sqrt(self.rows.n_rows / self.problem.alpha * dots(r, r))
+
     def total_curvature(self):
-        """Trace of the Hessian of the losses, where they are most curved; 0 for no numbers at all."""
+        """Trace of the Hessian of the losses, where they are most curved, from a sample of the rows."""
         h = self.problem.loss.smoothness * self.problem.weight / self.rows.n_rows
-        return float(self.rows.correlate_squares(self.inputs, h).sum())
+        every = max(1, self.rows.n_rows // SAMPLE)
+        return float(self.rows.squared_norms(slice(None, None, every)) @ h[::every]) * every
 
     def values(self, point):
         """The objective of each output."""

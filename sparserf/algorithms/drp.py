@@ -3,8 +3,6 @@
 import warnings
 from functools import partial
 
-import numpy as np
-
 from .._checks import (
     check_alphas,
     check_callable,
@@ -15,15 +13,13 @@ from .._checks import (
     check_rng,
 )
 from .._threads import check_workers, single_threaded_blas
-from ..features import PROJECTIONS, Linear, make_projection
-from ..losses import LOSSES
+from ..features import PROJECTIONS, make_projection
 from ..model import ConvergenceWarning
-from ..solvers.ridge import RidgeProblem
 from ._newton_steps import AdaptiveSteps, InputSteps, PlainSteps, SketchSteps
 from ._projected import ProjectedFit
-from ._recovery import Recovery, descend
+from ._recovery import Recovery, descend, read_linear
 from ._sketch import Sketch
-from ._targets import model_of, power_of_two, read
+from ._targets import model_of
 
 # Inputs up to which their own second moments take the place of a sketch: in any rows, and in dense ones.
 FEW, FEW_DENSE, DENSE = 256, 2048, 0.25
@@ -52,8 +48,9 @@ def drp(
 
     with sample weights s of mean 1, and bounds the distance to the minimum. The rows are projected once,
     :math:`\hat X = X R / \sqrt m` with m projections; what the projected problem knows of the dual variables leads back to
-    w. By default the projected rows precondition conjugate gradients on Newton's steps in the dual, which converges for
-    any m; ``accelerate=False`` is the paper's own iteration, which needs m some twenty times the effective rank of X.
+    w. By default the projected rows, where they are needed, precondition conjugate gradients on Newton's steps, which
+    converges for any m; ``accelerate=False`` is the paper's own iteration, which needs m some twenty times the effective
+    rank of X.
 
     Parameters
     ----------
@@ -64,9 +61,10 @@ def drp(
     alpha : float
         Penalty, > 0: the paper's lambda / n, scikit-learn's Ridge alpha / n, 1/(n C) of LogisticRegression.
     n_projections : int or None, default None
-        m. None: as many as the effective dimension of X at alpha asks for, found by doubling, in no more memory than X; and
-        none where the inputs are few (2,048 or less, dense, and no more than rows): their second moments are used
-        themselves. Must be given where not accelerate.
+        m. None: none, for as long as conjugate gradients on X itself are quick; where they are slow, as many as the effective
+        dimension of X at alpha asks for, found by growing, in no more memory than X, and if they are enough to pay. Where
+        the inputs are few (2,048 or less, dense, and no more than rows) their second moments, of a sample of the rows where
+        these are many, take the place of a sketch. Must be given where not accelerate.
     n_iter : int or None, default None
         Most iterations: steps of Newton's method, of which the squared loss needs one or two; or T of Algorithm 2, 1 being
         Algorithm 1. None: until tol, at most 100. Steps at larger penalties, from which the other losses come down to alpha
@@ -95,7 +93,7 @@ def drp(
     SparseModel
         `coef` of all inputs. `info.error_bound` is certified: ||w - w*|| is at most ||w + X'a / alpha|| with a the dual
         variables at w, which is sqrt(2 gap / alpha), by the strong convexity of the penalty. `info.n_projections`: m, 0
-        where there was no need; `info.n_conjugate`: steps of conjugate gradients, a pass over X and one over X' each.
+        where there was no need; `info.n_conjugate`: steps of conjugate gradients, of one pass over X each, or two on a sketch.
 
     Raises
     ------
@@ -114,8 +112,8 @@ def drp(
 
     Notes
     -----
-    Time O(nnz (k + 8)) for k steps of conjugate gradients, and O(n m^2 + m^3) a Newton step. Memory, beyond X: O(n m) for
-    the sketch, O((n + d) n_outputs), and blocks of some megabytes a worker; d^2 where the inputs are few.
+    Time O(nnz k) for k steps of conjugate gradients; on a sketch O(nnz (k + 8)), and O(n m^2 + m^3) a Newton step. Memory,
+    beyond X: O((n + d) n_outputs), O(n m) for a sketch, and blocks of some megabytes a worker; d^2 where the inputs are few.
 
     References
     ----------
@@ -189,43 +187,40 @@ def drp_path(
     alphas, tol = check_alphas(alphas), check_real("tol", tol, 0, strict=True)
     n_iter = MOST_ITER if n_iter is None else check_integer("n_iter", n_iter, 1)
     with single_threaded_blas():
-        fit, minimise, loss, classes = _begin(
+        fit, minimise, classes = _begin(
             X, y, n_projections, accelerate, projection, loss, fit_intercept, sample_weight, rng, workers, callback
         )
         with fit.rows:
-            models = [_fit(fit, minimise, alpha, tol, n_iter, loss, classes) for alpha in alphas.tolist()]
+            models = [_fit(fit, minimise, alpha, tol, n_iter, classes) for alpha in alphas.tolist()]
     for model, what in models:
         if what:
             warnings.warn(f"alpha={model.info.alpha:.3g}: {what}", ConvergenceWarning, stacklevel=2)
     return [model for model, _ in models]
 
 
-def _fit(fit, minimise, alpha, tol, n_iter, loss, classes):
+def _fit(fit, minimise, alpha, tol, n_iter, classes):
     """(the model, what is wrong with it)."""
     fit.begin(alpha, tol)
     minimise(fit, max_iter=n_iter)
-    return model_of([fit], loss, classes), _complaint(fit)
+    return model_of([fit], fit.problem.loss, classes), _complaint(fit)
 
 
 def _begin(X, y, n_projections, accelerate, projection, loss, fit_intercept, sample_weight, rng, workers, callback):
-    """(the fit, minimise(fit, max_iter), loss, classes)."""
-    rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers, several_outputs=True, losses=LOSSES)
+    """(the fit, minimise(fit, max_iter), classes)."""
+    rows, inputs, problem, scale, classes = read_linear(X, y, loss, fit_intercept, sample_weight, workers)
     m = None if n_projections is None else check_integer("n_projections", n_projections, 1)
-    accelerate, fit_intercept = check_flag("accelerate", accelerate), check_flag("fit_intercept", fit_intercept)
+    accelerate = check_flag("accelerate", accelerate)
     kind = check_choice("projection", projection, ("auto", *PROJECTIONS))
     kind = kind if kind != "auto" else "sparse_sign" if accelerate else "gaussian"
     if not accelerate and m is None:
         raise ValueError("n_projections must be given where accelerate=False, got None: some 20 times the rank of X")
-    rng, workers, targets = check_rng(rng), check_workers(workers), np.vstack(targets)
-    scale = power_of_two(targets) if loss.name == "squared" else 1.0
-    problem = RidgeProblem(loss, targets / scale, weight, 1.0, fit_intercept)
-    inputs = Linear().draw(None, rows.n_features_in)
+    rng, workers = check_rng(rng), check_workers(workers)
     options = {"scale": scale, "callback": check_callable("callback", callback)}
     if not accelerate:
         R = make_projection(kind, rows.n_features_in, m, rng)
-        return ProjectedFit(rows, inputs, problem, R, workers, **options), algorithm_2, loss, classes
-    steps = _steps(rows, inputs, fit_intercept, m, kind, rng, workers)
-    return Recovery(rows, inputs, problem, **options), partial(descend, steps=steps), loss, classes
+        return ProjectedFit(rows, inputs, problem, R, workers, **options), algorithm_2, classes
+    steps = _steps(rows, inputs, problem.fit_intercept, m, kind, rng, workers)
+    return Recovery(rows, inputs, problem, **options), partial(descend, steps=steps), classes
 
 
 def _steps(rows, inputs, fit_intercept, m, kind, rng, workers):

@@ -2,13 +2,12 @@
 
 import numpy as np
 
-from .._checks import check_choice, check_flag, check_integer, check_real, check_rng
+from .._checks import check_choice, check_integer, check_real, check_rng
 from .._threads import check_workers, single_threaded_blas
 from ..algorithms._projected import ProjectedFit
-from ..algorithms._targets import model_of, power_of_two, read
-from ..features import PROJECTIONS, Linear, make_projection
-from ..losses import LOSSES
-from ..solvers.ridge import RidgeProblem
+from ..algorithms._recovery import read_linear
+from ..algorithms._targets import model_of
+from ..features import PROJECTIONS, make_projection
 
 
 def random_projection(
@@ -58,17 +57,13 @@ def random_projection(
     >>> bool(np.corrcoef(model.predict(X), X[:, 0])[0, 1] > 0.9)
     True
     """
-    rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers, several_outputs=True, losses=LOSSES)
+    rows, inputs, problem, scale, classes = read_linear(X, y, loss, fit_intercept, sample_weight, workers)
     alpha, m = check_real("alpha", alpha, 0, strict=True), check_integer("n_projections", n_projections, 1)
-    fit_intercept, workers = check_flag("fit_intercept", fit_intercept), check_workers(workers)
-    kind, targets = check_choice("projection", projection, PROJECTIONS), np.vstack(targets)
-    scale = power_of_two(targets) if loss.name == "squared" else 1.0
-    problem = RidgeProblem(loss, targets / scale, weight, 1.0, fit_intercept)
-    inputs = Linear().draw(None, rows.n_features_in)
+    kind, workers = check_choice("projection", projection, PROJECTIONS), check_workers(workers)
     R = make_projection(kind, rows.n_features_in, m, check_rng(rng))
     with single_threaded_blas(), rows:
         fit = ProjectedFit(rows, inputs, problem, R, workers, scale=scale)
         fit.begin(alpha, np.inf)
         fit.solve_projected()
         fit.expand()
-        return model_of([fit], loss, classes)
+        return model_of([fit], problem.loss, classes)

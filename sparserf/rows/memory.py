@@ -54,6 +54,14 @@ class Memory:
         """Numbers that a row holds, on average where they are sparse."""
         return max(1, self.X.nnz // max(1, self.n_rows)) if is_sparse(self.X) else self.n_features_in
 
+    def squared_norms(self, rows):
+        """|x_i|^2 of a slice of the rows."""
+        X = self.X[rows].astype(np.float64, copy=False)
+        with np.errstate(over="ignore"):
+            squares = np.asarray(X.power(2).sum(axis=1)).ravel() if is_sparse(X) else np.vecdot(X, X)
+        _check_no_overflow(squares)
+        return squares
+
     def correlate(self, features, v):
         """Phi' v: float64 of shape (len(features),) for v of shape (n_rows,), or (n_outputs, .) for (n_outputs, n_rows)."""
         return self._correlate(features, v, squared=False)

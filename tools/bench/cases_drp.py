@@ -87,7 +87,9 @@ for scale in (1.0, 1000.0):
         {
             "drp": partial(drp, loss="logistic"),
             "LogisticRegression, lbfgs": partial(sklearn_fit, estimator="LogisticRegression", solver="lbfgs", tol=1e-10),
-            "LogisticRegression, newton-cg": partial(sklearn_fit, estimator="LogisticRegression", solver="newton-cg", tol=1e-10),
+            "LogisticRegression, newton-cg": partial(
+                sklearn_fit, estimator="LogisticRegression", solver="newton-cg", tol=1e-10
+            ),
             "LogisticRegression, liblinear dual": partial(
                 sklearn_fit, estimator="LogisticRegression", solver="liblinear", dual=True, tol=1e-5
             ),
@@ -175,5 +177,5 @@ for name, size in (("farm_ads", "4,143 × 54,877"), ("reuters", "7,770 × 8,315"
             "lbfgs": partial(sklearn_text, solver="lbfgs", tols=(1e-9,) * 5),
         },
         describe_text,
-        repeat=2,
+        repeat=5,
     )
