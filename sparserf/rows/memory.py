@@ -144,7 +144,7 @@ class Memory:
             if len(kept) == rows.stop - rows.start:
                 kept = rows
             phi = self._phi(left, kept, "left").astype(dtype, copy=False)
-            if right is left and len(h) and (h == h[0]).all():  # nothing to write
+            if right is left and len(h) and (h == h[0]).all() and np.may_share_memory(phi, self.X):  # nothing to write
                 return h[0] * (phi.T @ phi)
             if right is left:
                 phi = np.multiply(phi, np.sqrt(h).astype(dtype), out=self._scratch(phi.shape, phi.dtype))
