@@ -419,18 +419,6 @@ def test_float32(loss, accelerate, kind):
     assert model.decision_function(X).dtype == np.float32
 
 
-@each_loss
-def test_save_and_load(loss, tmp_path):
-    X, y = problem(16, loss)
-    if loss == "squared":
-        y = np.column_stack([y, -2 * y])
-    model = drp(X, y, alpha=0.1, loss=loss, rng=0)
-    model.save(tmp_path / "model.npz")
-    again = srf.load(tmp_path / "model.npz")
-    assert again.info == model.info and again.coef.tobytes() == model.coef.tobytes()
-    assert np.array_equal(again.predict(X), model.predict(X))
-
-
 @each_accelerate
 def test_callback_ends_the_fit(accelerate):
     X, y = problem(17, "logistic")

@@ -28,6 +28,8 @@ THREE = np.digitize(Y, [-0.5, 0.5])
 def fit(X=X, y=Y, alpha=0.01, n_components=100, rng=0, **k):
     if "n_nonzero_coefs" in k:
         return srf.mfga(X, y, alpha=alpha, n_components=n_components, rng=rng, **k)
+    if "n_projections" in k:
+        return srf.drp(X, y, alpha=alpha, rng=rng, **k)
     return srf.sparse_rf(X, y, alpha=alpha, n_components=n_components, rng=rng, **k)
 
 
@@ -54,6 +56,8 @@ KINDS = {
     "csr": {"X": sp.csr_array(X)},
     "float32": {"X": X.astype(np.float32)},
     "one input": {"X": X[:, :1]},
+    "drp": {"n_projections": 3},
+    "drp of three": {"y": THREE, "loss": "smoothed_hinge", "n_projections": None},
     "products": PRODUCTS,
     "interleaved": {"features": INTERLEAVED, "n_nonzero_coefs": 30},
     "three interleaved": {"y": THREE, "loss": "logistic", "features": INTERLEAVED, "n_nonzero_coefs": 12},

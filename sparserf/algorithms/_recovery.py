@@ -174,7 +174,7 @@ def newton(fit, steps, max_iter):
 
 def _shares(fit, before):
     """To which share the residual of each output has to fall; above 1: it need not. Eisenstat & Walker (1996), choice 2."""
-    needed = SAFETY * fit.tol / np.clip(fit.bound, 1e-300, 1.0)
+    needed = np.minimum(SAFETY * fit.tol / np.clip(fit.bound, 1e-300, 1.0), 1.0)
     if fit.problem.loss.name == "squared":
         share = needed
     else:
