@@ -474,3 +474,12 @@ def test_a_sketch_where_it_pays_and_none_where_it_does_not(layout, loss):
     assert 0 < hard.info.n_projections < n
     flat = drp(layout(rng.standard_normal((n, d)) * np.sqrt(1000.0)), y, **how)  # of full rank: no sketch is fine enough
     assert (easy.info.converged, hard.info.converged, flat.info.converged) == (True, True, True)
+
+
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != "squared"])
+def test_a_class_without_weight_is_no_error(loss, rng):
+    X, y = rng.uniform(-2, 2, (60, 3)), np.arange(60) % 3
+    with np.errstate(all="raise", under="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", srf.ConvergenceWarning)
+        model = drp(X, y, alpha=0.01, loss=loss, sample_weight=(y < 2) * 1.0, rng=0)
+    assert np.isfinite(model.coef).all() and np.isfinite(model.intercept).all()
