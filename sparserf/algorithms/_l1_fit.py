@@ -10,9 +10,6 @@ from ..solvers.lasso import ROUNDING, L1Problem, solve
 from ._targets import in_units, power_of_two
 from ._working_set import WorkingSet
 
-# How many violators enter the working set at once: as many as it has terms, but at least these.
-FEWEST_ENTER = 100
-
 
 class Draws:
     """Some batches of a dictionary. One batch is kept while in use; of several, each is drawn again when needed."""
@@ -21,7 +18,7 @@ class Draws:
         self._rows, self._dictionary, self._batches = rows, dictionary, batches
         self._only = dictionary.batch(batches[0]) if len(batches) == 1 else None
         self._starts = dictionary.starts
-        self.index = np.concatenate([np.arange(self._starts[k], self._starts[k + 1]) for k in batches])
+        self.index = np.concatenate([np.zeros(0, np.intp), *(np.arange(self._starts[k], self._starts[k + 1]) for k in batches)])
         self._v, self._g = 0.0, np.full(len(self.index), np.inf)
         self._largest = np.zeros(len(self.index))  # max |phi_h(x)|, known once a batch has been drawn
 
@@ -59,6 +56,9 @@ class Draws:
 class L1Fit:
     """State and progress of one fit: the working set A, the problem (9), and what `info` will say."""
 
+    # How many violators enter the working set at once: as many as it has terms, but at least these.
+    fewest_enter = 100
+
     def __init__(self, rows, dictionary, loss, y, weight, fit_intercept, *, tol, max_iter, callback):
         self._rows, self._dictionary = rows, dictionary
         self._tol, self._max_iter, self._callback = tol, np.inf if max_iter is None else max_iter, callback
@@ -66,6 +66,7 @@ class L1Fit:
         self._problem = L1Problem(loss, y / self._scale, weight, 0.0, fit_intercept)
         self.A = WorkingSet(rows)
         self.A.b = self._problem.best_intercept(self.A.f, 0.0)
+        self._drawn = np.zeros(dictionary.n_batches, bool)
 
     def restart(self, alpha):
         """Begin a fit with this penalty, from where the last one ended."""
@@ -75,6 +76,25 @@ class L1Fit:
         self._objectives, self._drawn = [], np.zeros(self._dictionary.n_batches, bool)
         self._gap, self._reached = np.inf, True
         self.stopped = self.ended_by_callback = False
+
+    def state(self):
+        """What `adopt` takes."""
+        self.A.prune()
+        return self.A.features, self.A.index, self.A.w, self.A.b
+
+    def adopt(self, state, weight):
+        """Begin again from a state, with other weights of the rows."""
+        features, index, w, b = state
+        self._problem = replace(self._problem, weight=weight)
+        self.A = WorkingSet(self._rows)
+        self.A.add(features, index, np.zeros(len(w)))
+        self.A.w, self.A.f = w, self.A.apply(w)
+        self.A.b = self._problem.best_intercept(self.A.f, b)
+        self.A.g = self.A.correlate(self._problem.dual_point(self.A.f + self.A.b))
+
+    def loss_on(self, weight):
+        """The mean loss over rows of other weights."""
+        return in_units(replace(self._problem, weight=weight).mean_loss(self.A.f + self.A.b), self._scale)
 
     def draw(self, *batches):
         self._drawn[list(batches)] = True
@@ -89,6 +109,10 @@ class L1Fit:
     def residual(self):
         """The root of the mean loss: for the squared loss, of half the mean square of the residual."""
         return self._scale * np.sqrt(self._problem.mean_loss(self.A.f + self.A.b))
+
+    def polish(self):
+        """Solve the problem over A alone, to the tolerance."""
+        L1Fit.minimise_over(self, Draws(self._rows, self._dictionary, ()))
 
     def minimise_over(self, draws):
         """Solve the problem over A and the draws, to the tolerance."""
@@ -111,7 +135,7 @@ class L1Fit:
             return True
         self._n_rounds += 1
         violation[np.isin(draws.index, A.index)] = 0.0
-        entering = np.empty(max(FEWEST_ENTER, np.count_nonzero(A.w)), np.intp)
+        entering = np.empty(max(self.fewest_enter, np.count_nonzero(A.w)), np.intp)
         entering = np.sort(entering[: top_k(violation, problem.alpha, entering)])
         draws.enter(A, entering)
         for steps in (1, 100) if len(entering) else (100,):
@@ -137,14 +161,16 @@ class L1Fit:
             self.stopped = self.ended_by_callback = True
         return self.stopped
 
+    def count_drawn(self):
+        return int(np.diff(self._dictionary.starts)[self._drawn].sum())
+
     def info(self):
-        starts = self._dictionary.starts
         return FitInfo(
             n_iter=self._n_iter,
             converged=bool(self._reached),
             objective=tuple(self._objectives),
             dual_gap=in_units(self._gap, self._scale),
-            n_drawn=int(np.diff(starts)[self._drawn].sum()),
+            n_drawn=self.count_drawn(),
             n_nonzero=int(np.count_nonzero(self.A.w)),
             alpha=self._alpha,
         )

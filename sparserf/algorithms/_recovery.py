@@ -178,7 +178,9 @@ def _shares(fit, before):
     if fit.problem.loss.name == "squared":
         share = needed
     else:
-        forcing = FIRST if before is None else np.minimum(FIRST, np.minimum(fit.distance / np.maximum(before, 1e-300), 1.0) ** 2)
+        forcing = (
+            FIRST if before is None else np.minimum(FIRST, np.minimum(fit.distance / np.maximum(before, 1e-300), 1.0) ** 2)
+        )
         share = np.maximum(forcing, needed)
     return np.where(fit.bound <= fit.tol, 2.0, share)
 

@@ -1,6 +1,7 @@
 """Sparse Random Features (Yen et al. 2014): coordinate descent in the Hilbert space of a random-feature kernel."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,12 +11,16 @@ from .._checks import (
     check_flag,
     check_integer,
     check_real,
+    check_rng,
 )
 from .._threads import single_threaded_blas
-from ..features import make_dictionary
 from ..model import ConvergenceWarning
-from ._l1_fit import L1Fit
+from ._proposed import dictionary_of, fits_of, learns
+from ._search import MOST_TERMS, choose, hold_out
 from ._targets import model_of, read
+
+# Features to draw by default; and of a dictionary that learns, for each penalty that is tried.
+N_COMPONENTS, A_PENALTY = 10_000, 1_000
 
 
 def algorithm_1(fit, dictionary):
@@ -45,8 +50,9 @@ def exact_descent(fit, dictionary):
 
 
 def sparse_rf(
-    X, y, *, alpha, features="gaussian", gamma=None, loss="squared", n_components=10_000, batch_size=None,
-    exact=False, fit_intercept=True, sample_weight=None, tol=1e-4, max_iter=None, rng=None, workers=1, callback=None,
+    X, y, *, alpha=None, features="gaussian", gamma=None, loss="squared", n_components=None, batch_size=None,
+    exact=False, validation=0.1, max_terms=None, fit_intercept=True, sample_weight=None, tol=1e-4, max_iter=None, rng=None,
+    workers=1, callback=None,
 ):  # fmt: skip
     r"""Sparse Random Features: a kernel model in few terms, by l1 selection among random features.
 
@@ -65,22 +71,34 @@ def sparse_rf(
         first: the kernels measure distances.
     y : array of shape (n_samples,)
         The target; with a classification loss the labels, any two, or more for one-vs-rest over one dictionary.
-    alpha : float
-        Penalty, > 0. The paper's lambda, scikit-learn's Lasso alpha, 1/(n C) in liblinear. See `sparse_rf_path`.
+    alpha : float or None, default None
+        Penalty, > 0. The paper's lambda, scikit-learn's Lasso alpha, 1/(n C) in liblinear. None: down a path of penalties,
+        the one whose model predicts held-out rows best, until four in a row do no better; its terms are then fitted to all
+        rows. See also `sparse_rf_path`.
     features : str, map, sequence of maps, or FeatureSet, default "gaussian"
-        The kernel: "gaussian", "laplacian", "cauchy", "matern12", "matern32", "matern52", "perceptron"; or a map
-        (`Fourier`, `Perceptron`, `RandomNeurons`, `Linear`); or several, as one dictionary with equal shares; or a
-        fixed dictionary, of which n_components and rng then draw nothing.
+        "auto": a dictionary that learns, of cosines of any bandwidth and order. Three quarters of each batch are variations
+        of the features that are in the model (jittered, added, with an input's weight drawn anew, mixed, rescaled), each
+        kind in the share that it succeeds in; all come with the phase that descends most. Scaling a column changes nothing.
+        Of X with more than 1,024 columns it sees those of the largest variance. The kernel: "gaussian",
+        "laplacian", "cauchy", "matern12", "matern32", "matern52", "perceptron"; or a map (`Fourier`, `Perceptron`,
+        `RandomNeurons`, `Linear`); or several, as one dictionary with equal shares; or a fixed dictionary, of which
+        n_components and rng then draw nothing.
     gamma : float, None or "knn", default None
         Inverse width of a kernel that is given by name; see `Fourier`.
     loss : {"squared", "squared_hinge", "logistic"}, default "squared"
-    n_components : int, default 10_000
-        D, features to draw and search; those of `Linear` come on top.
+    n_components : int or None, default None
+        D, features to draw and search; those of `Linear` come on top. None: 10,000; with "auto" and alpha=None, 1,000 for
+        each penalty of the path.
     batch_size : int or None, default None
-        R, features in a batch. None: 2,500, less where X has more than 3,300 columns.
+        R, features in a batch. None: 2,500, less where X has more than 3,300 columns; 500 of "auto".
     exact : bool, default False
         False: the paper's Algorithm 1, one batch after another; a feature that was dropped, or not taken, does not come
-        back. True: over all D draws again and again, until `info.dual_gap` certifies the optimum over all of them.
+        back. True: over all D draws again and again, until `info.dual_gap` certifies the optimum over all of them; not
+        for "auto", whose draws depend on the fit.
+    validation : float, default 0.1
+        Share of the rows, of each class, that alpha=None holds out, in (0, 1).
+    max_terms : int or None, default None
+        Most terms that alpha=None may choose; its path ends at 2,000 in any case.
     fit_intercept : bool, default True
         The intercept is not penalised.
     sample_weight : array of shape (n_samples,) or None, default None
@@ -99,8 +117,9 @@ def sparse_rf(
     Returns
     -------
     SparseModel
-        `support` indexes the dictionary; `info.dual_gap` bounds the distance to the optimum over all D features where
-        exact, over the last batch and the features kept before it where not.
+        `support` indexes the dictionary, or counts the draws of "auto", those of class k from k 2^40 on; `info.dual_gap`
+        bounds the distance to the optimum over all D features where exact, over the last batch and the features kept before
+        it where not, and over the terms alone where alpha was chosen.
 
     Raises
     ------
@@ -139,16 +158,21 @@ def sparse_rf(
     >>> bool(np.mean((model.predict(X) - y) ** 2) < 0.1 * y.var())  # R^2 above 0.9
     True
     """
-    return sparse_rf_path(
-        X, y, alphas=[check_real("alpha", alpha, 0, strict=True)], features=features, gamma=gamma, loss=loss,
-        n_components=n_components, batch_size=batch_size, exact=exact, fit_intercept=fit_intercept,
-        sample_weight=sample_weight, tol=tol, max_iter=max_iter, rng=rng, workers=workers, callback=callback,
-    )[0]  # fmt: skip
+    how = {
+        "features": features, "gamma": gamma, "loss": loss, "n_components": n_components, "batch_size": batch_size,
+        "exact": exact, "fit_intercept": fit_intercept, "sample_weight": sample_weight, "tol": tol, "max_iter": max_iter,
+        "rng": rng, "workers": workers, "callback": callback,
+    }  # fmt: skip
+    if alpha is None:
+        return _search(X, y, validation, max_terms, **how)
+    if max_terms is not None:
+        raise ValueError(f"max_terms needs alpha=None, which chooses a penalty for it, got {max_terms!r} with alpha={alpha!r}")
+    return sparse_rf_path(X, y, alphas=[check_real("alpha", alpha, 0, strict=True)], **how)[0]
 
 
 def sparse_rf_path(
     X, y, *, alphas=None, n_alphas=20, alpha_min_ratio=1e-3, features="gaussian", gamma=None, loss="squared",
-    n_components=10_000, batch_size=None, exact=False, fit_intercept=True, sample_weight=None, tol=1e-4, max_iter=None,
+    n_components=None, batch_size=None, exact=False, fit_intercept=True, sample_weight=None, tol=1e-4, max_iter=None,
     rng=None, workers=1, callback=None,
 ):  # fmt: skip
     """Models of `sparse_rf` for many penalties, largest first, each started from the one before, over one dictionary.
@@ -198,22 +222,18 @@ def sparse_rf_path(
     >>> [len(model.features) for model in models][0], len(models)
     (0, 5)
     """
-    rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers)
-    options = {
-        "fit_intercept": check_flag("fit_intercept", fit_intercept),
-        "tol": check_real("tol", tol, 0, strict=True),
-        "max_iter": None if max_iter is None else check_integer("max_iter", max_iter, 1),
-        "callback": check_callable("callback", callback),
-    }
-    exact = check_flag("exact", exact)
     n_alphas = check_integer("n_alphas", n_alphas, 1)
     alpha_min_ratio = check_real("alpha_min_ratio", alpha_min_ratio, 0, strict=True)
     if alpha_min_ratio > 1:
         raise ValueError(f"alpha_min_ratio must be at most 1, got {alpha_min_ratio}")
     alphas = None if alphas is None else check_alphas(alphas)
-    dictionary = make_dictionary(features, rows.X, n_components=n_components, batch_size=batch_size, gamma=gamma, rng=rng)
+    rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers)
+    options = _options(fit_intercept, tol, max_iter, callback)
+    exact = check_flag("exact", exact)
+    n_components = N_COMPONENTS if n_components is None else n_components
+    dictionary = dictionary_of(features, rows.X, exact, n_components, batch_size, gamma, rng)
     with single_threaded_blas(), rows:
-        fits = [L1Fit(rows, dictionary, loss, target, weight, **options) for target in targets]
+        fits = fits_of(rows, dictionary, loss, targets, weight, options)
         if alphas is None:
             largest = max(fit.largest_gradient() for fit in fits) or 1.0
             alphas = np.maximum(largest * np.geomspace(1.0, alpha_min_ratio, n_alphas), np.finfo(np.float64).tiny)
@@ -222,6 +242,44 @@ def sparse_rf_path(
         if not asked:
             _warn(model.info, options["tol"])
     return [model for model, _ in models]
+
+
+def _search(X, y, validation, max_terms, features, gamma, loss, n_components, batch_size, exact, fit_intercept, sample_weight,
+            tol, max_iter, rng, workers, callback):  # fmt: skip
+    """`sparse_rf` with alpha=None."""
+    share = check_real("validation", validation, 0, strict=True)
+    if share >= 1:
+        raise ValueError(f"validation must be below 1, got {share}")
+    max_terms = MOST_TERMS if max_terms is None else check_integer("max_terms", max_terms, 1)
+    rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers)
+    options, exact, rng = _options(fit_intercept, tol, max_iter, callback), check_flag("exact", exact), check_rng(rng)
+    groups = np.zeros(rows.n_rows) if classes is None else np.argmax(targets, axis=0) + (targets[0] > 0)
+    fitted, held = hold_out(groups, weight, share, rng)
+    if n_components is None:
+        n_components = A_PENALTY if learns(features) else N_COMPONENTS
+    dictionary = dictionary_of(features, rows.X, exact, n_components, batch_size, gamma, rng)
+    descend = exact_descent if exact else algorithm_1
+    with single_threaded_blas(), rows:
+        fits = fits_of(rows, dictionary, loss, targets, fitted, options, settles=False)
+        alpha, states, n_drawn = choose(fits, lambda fit: descend(fit, dictionary), held, max_terms)
+        for fit, state in zip(fits, states, strict=True):
+            fit.restart(alpha)
+            fit.adopt(state, weight)
+            fit.polish()
+            fit.record()
+    model = model_of(fits, loss, classes)
+    if not any(fit.ended_by_callback for fit in fits):
+        _warn(model.info, options["tol"])
+    return replace(model, info=replace(model.info, n_drawn=n_drawn))
+
+
+def _options(fit_intercept, tol, max_iter, callback):
+    return {
+        "fit_intercept": check_flag("fit_intercept", fit_intercept),
+        "tol": check_real("tol", tol, 0, strict=True),
+        "max_iter": None if max_iter is None else check_integer("max_iter", max_iter, 1),
+        "callback": check_callable("callback", callback),
+    }
 
 
 def _fit_all(fits, dictionary, alpha, exact, loss, classes):

@@ -5,9 +5,11 @@ from .dictionary import draw_all, make_dictionary
 from .feature_set import FeatureSet
 from .fourier import Fourier
 from .linear import Linear
+from .mixture import Mixture
 from .neurons import RandomNeurons
 from .perceptron import Perceptron
 from .projections import PROJECTIONS, make_projection
+from .proposals import LearningDictionary, make_learning_dictionary
 from .taylor import Taylor
 
 __all__ = [
@@ -15,11 +17,14 @@ __all__ = [
     "FeatureBlock",
     "FeatureSet",
     "Fourier",
+    "LearningDictionary",
     "Linear",
+    "Mixture",
     "Perceptron",
     "RandomNeurons",
     "Taylor",
     "draw_all",
     "make_dictionary",
+    "make_learning_dictionary",
     "make_projection",
 ]

@@ -108,9 +108,14 @@ def make_dictionary(features, X, *, n_components, batch_size, gamma, rng, scales
         n_components = 0
     rng = check_rng(rng)
     maps = tuple(map_.resolve(X, rng) for map_ in maps)
-    seed = np.random.SeedSequence(rng.integers(0, 2**63, 2).tolist())
+    seed = seed_of(rng)
     scales = (1.0,) * len(maps) if scales is None else scales(len(maps))
     return RandomDictionary(maps, scales, n_components, batch_size, n_features_in, seed)
+
+
+def seed_of(rng):
+    """A seed whose streams can be made again, drawn from a Generator."""
+    return np.random.SeedSequence(rng.integers(0, 2**63, 2).tolist())
 
 
 def draw_all(features, X, *, n_components, gamma=None, rng=None, scales=None):

@@ -1,0 +1,82 @@
+"""The l1 fit over a dictionary that learns: its draws follow the working set, each at the phase that descends most."""
+
+import numpy as np
+
+from ..features import LearningDictionary, make_dictionary, make_learning_dictionary
+from ._l1_fit import L1Fit
+
+
+def learns(features):
+    return isinstance(features, str) and features == "auto"
+
+
+def dictionary_of(features, X, exact, n_components, batch_size, gamma, rng):
+    """The dictionary of a `features` argument, "auto" among them."""
+    how = {"n_components": n_components, "batch_size": batch_size, "gamma": gamma, "rng": rng}
+    if not learns(features):
+        return make_dictionary(features, X, **how)
+    if exact:
+        raise ValueError("exact must be False where features is 'auto', whose draws cannot be made again; got True")
+    return make_learning_dictionary(X, **how)
+
+
+def fits_of(rows, dictionary, loss, targets, weight, options, settles=True):
+    """The fit of each target."""
+    if not isinstance(dictionary, LearningDictionary):
+        return [L1Fit(rows, dictionary, loss, y, weight, **options) for y in targets]
+    options = {"settles": settles, **options}
+    return [LearningFit(rows, dictionary, loss, y, weight, target=k, **options) for k, y in enumerate(targets)]
+
+
+class Proposals:
+    """Draws that were made once, from `start` on in the count of all."""
+
+    def __init__(self, rows, features, start):
+        self._rows, self._features, self._v = rows, features, None
+        self.index = start + np.arange(len(features))
+
+    def gradient(self, v, alpha=0.0):
+        """phi_h' v of each draw."""
+        if self._v is None or not np.array_equal(v, self._v):
+            self._v, self._g = v, self._rows.correlate(self._features, v)
+        return self._g
+
+    def enter(self, A, positions):
+        """Add the draws at these positions to the working set."""
+        if len(positions):
+            A.add(self._features.take(positions), self.index[positions], self._g[positions])
+
+    def turn(self, v):
+        """Give each cosine the phase at which |sum_i v_i cos(w'x_i + b)| is largest: b + atan2(-S, C)."""
+        C = self._rows.correlate(self._features, v)
+        S = self._rows.correlate(self._features.turned(np.full(len(self.index), -np.pi / 2)), v)
+        self._features = self._features.turned(np.arctan2(-S, C))
+
+
+class LearningFit(L1Fit):
+    """A round for each batch, since better draws are worth more than the optimum over these; the last, where it settles, to
+    the tolerance."""
+
+    fewest_enter = 200
+
+    def __init__(self, rows, dictionary, *args, target, settles, **options):
+        super().__init__(rows, dictionary, *args, **options)
+        self._proposer, self._settles = dictionary.proposer(target), settles
+
+    def draw(self, t):
+        self._drawn[t], self._is_last = True, t == self._dictionary.n_batches - 1
+        n = np.diff(self._dictionary.starts)[t]
+        start, features = self._proposer.batch(n, self.A.features, self.A.w, self.A.index)
+        draws = Proposals(self._rows, features, start)
+        draws.turn(self._problem.dual_point(self.A.f + self.A.b))
+        return draws
+
+    def minimise_over(self, draws):
+        self.improve_over(draws)
+        if self._is_last and self._settles:
+            super().minimise_over(draws)
+
+    def largest_gradient(self):
+        """Of the draws of a batch."""
+        v = self._problem.dual_point(self.A.f + self.A.b)
+        return self._scale * float(np.abs(self.draw(0).gradient(v)).max())

@@ -1,0 +1,105 @@
+"""Cosines of any bandwidth and order: the distribution from which a dictionary starts where nothing is known."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .._checks import check_integer, check_rng, is_sparse
+from .bandwidth import SAMPLE, distance_scale
+from .block import FeatureBlock
+from .feature_set import FeatureSet
+
+# Bandwidths, beside that of the data.
+NARROWEST, WIDEST = 0.25, 4.0
+# Inputs that features may see, those of the largest variance: weights are dense over them.
+MOST_INPUTS = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """phi = sqrt(2) cos(w'x + b): the order of w, inputs that it sees, log-uniform from 1 to all; its size log-uniform too.
+
+    With w_j = u_j / s_j for the inputs' standard deviations s, u'(x / s) has at order q and bandwidth c the spread that
+    draws of the Gaussian kernel would have whose width is c times the median distance between the rows x / s.
+
+    inputs : the inputs that are not constant, at most MOST_INPUTS; units : 1 / s of them; median : the distance
+    """
+
+    inputs: np.ndarray = field(repr=False)
+    units: np.ndarray = field(repr=False)
+    median: float
+
+    is_finite = False
+
+    @classmethod
+    def of(cls, X, rng):
+        """As X asks for."""
+        deviation = _deviations(X)
+        inputs = np.sort(np.argsort(-deviation, kind="stable")[:MOST_INPUTS])
+        inputs = inputs[deviation[inputs] > 0]
+        if not len(inputs):
+            return cls(np.zeros(1, np.intp), np.zeros(1), 1.0)
+        sample = np.sort(rng.choice(X.shape[0], min(SAMPLE, X.shape[0]), replace=False))
+        rows = X[sample][:, inputs]
+        rows = (rows.toarray() if is_sparse(rows) else rows).astype(np.float64) / deviation[inputs]
+        return cls(inputs, 1 / deviation[inputs], distance_scale(rows, None, "euclidean", rng))
+
+    def weights(self, n, rng):
+        """n draws of w over the inputs: (n, len(inputs))."""
+        k = len(self.inputs)
+        order = np.minimum(np.exp(rng.uniform(0.0, np.log(k + 1), n)).astype(np.intp), k)
+        seen = rng.random((n, k)).argsort(axis=1) < order[:, None]
+        return rng.standard_normal((n, k)) * seen * self.sizes(order, rng)[:, None] * self.units
+
+    def sizes(self, order, rng):
+        """The standard deviation of the u_j of some draws of that order."""
+        width = np.exp(rng.uniform(np.log(NARROWEST), np.log(WIDEST), len(order)))
+        return width * np.sqrt(len(self.inputs) / np.maximum(order, 1)) / self.median
+
+    def features(self, weights, n_features, rng):
+        """The features of weights over the inputs, with phases uniform on [0, 2 pi]."""
+        offset = rng.uniform(0.0, 2 * np.pi, len(weights))
+        if len(self.inputs) == n_features:
+            block = FeatureBlock("cos", float(np.sqrt(2)), weights, offset)
+        elif n_features <= MOST_INPUTS:
+            block = FeatureBlock("cos", float(np.sqrt(2)), self._spread(weights, n_features), offset)
+        else:
+            inputs = np.tile(self.inputs.astype(np.int32), (len(weights), 1))
+            block = FeatureBlock("cos", float(np.sqrt(2)), weights, offset, inputs)
+        return FeatureSet([block], n_features)
+
+    def weights_of(self, features):
+        """The weights that `features` was given."""
+        if not len(features):
+            return np.zeros((0, len(self.inputs)))
+        (block,) = features.blocks
+        weights = block.weights if block.inputs is not None else block.weights[:, self.inputs]
+        return weights if features.order is None else weights[features.order]
+
+    def draw(self, n_components, n_features, rng=None):
+        """A FeatureSet of n_components features of n_features inputs; `rng` is a seed or a Generator."""
+        rng = check_rng(rng)
+        return self.features(self.weights(check_integer("n_components", n_components, 0), rng), n_features, rng)
+
+    def _spread(self, weights, n_features):
+        everywhere = np.zeros((len(weights), n_features))
+        everywhere[:, self.inputs] = weights
+        return everywhere
+
+
+def _deviations(X):
+    """The standard deviation of each column; 0 where rounding is all that varies."""
+    largest = np.abs(X).max(axis=0)
+    largest = np.asarray(largest.toarray() if is_sparse(largest) else largest, np.float64).ravel()
+    unit = np.where(largest > 0, largest, 1.0)  # no square overflows
+    if is_sparse(X):
+        data = X.data / unit[X.indices]
+        first, second = (np.bincount(X.indices, power, X.shape[1]) / X.shape[0] for power in (data, data * data))
+        variance = second - first**2
+    else:
+        variance = np.zeros(X.shape[1])
+        mean = X.mean(axis=0, dtype=np.float64)
+        for start in range(0, X.shape[0], 4096):
+            variance += (((X[start : start + 4096] - mean) / unit) ** 2).sum(axis=0)
+        variance /= X.shape[0]
+    return np.where(variance > 1e-14, np.sqrt(np.maximum(variance, 0)), 0.0) * unit
