@@ -370,10 +370,12 @@ def cases(bad):
 
 
 BAD = {
-    "alpha": POSITIVE,
+    "alpha": [bad for bad in POSITIVE if bad is not None],
     "tol": POSITIVE,
     "gamma": [bad for bad in POSITIVE if bad is not None] + ["median", "KNN", b"knn"],
-    "n_components": [*COUNT, None],
+    "n_components": COUNT,
+    "validation": [*(bad for bad in POSITIVE if bad is not None), 1, 1.5],
+    "max_terms": COUNT,
     "batch_size": COUNT,
     "max_iter": COUNT,
     "workers": [*(bad for bad in COUNT if type(bad) is not int), 0, -2, None, np.ones(1), np.ones(2, int)],

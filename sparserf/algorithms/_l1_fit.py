@@ -58,6 +58,8 @@ class L1Fit:
 
     # How many violators enter the working set at once: as many as it has terms, but at least these.
     fewest_enter = 100
+    # Of the largest violation, what the step after may leave: it is one of many.
+    left_over = 0.1
 
     def __init__(self, rows, dictionary, loss, y, weight, fit_intercept, *, tol, max_iter, callback):
         self._rows, self._dictionary = rows, dictionary
@@ -138,9 +140,9 @@ class L1Fit:
         entering = np.empty(max(self.fewest_enter, np.count_nonzero(A.w)), np.intp)
         entering = np.sort(entering[: top_k(violation, problem.alpha, entering)])
         draws.enter(A, entering)
-        for steps in (1, 100) if len(entering) else (100,):
+        for steps, share in ((1, self.left_over), (100, 0.0)) if len(entering) else ((100, 0.0),):
             # One step while the set still grows: the next violators will move the solution anyway.
-            A.w, A.b, A.f, A.g = solve(problem, A, A.w, A.b, A.f, A.g, 0.3 * target, steps)
+            A.w, A.b, A.f, A.g = solve(problem, A, A.w, A.b, A.f, A.g, 0.3 * target, steps, share)
             z = A.f + A.b
             fell = problem.objective(z, A.w) < start * (1 - ROUNDING)
             solved = problem.dual_gap(z, A.w, A.largest_gradient) <= 0.3 * target

@@ -57,7 +57,7 @@ class LearningFit(L1Fit):
     """A round for each batch, since better draws are worth more than the optimum over these; the last, where it settles, to
     the tolerance."""
 
-    fewest_enter = 200
+    fewest_enter, left_over = 200, 0.5
 
     def __init__(self, rows, dictionary, *args, target, settles, **options):
         super().__init__(rows, dictionary, *args, **options)

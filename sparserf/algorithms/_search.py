@@ -3,7 +3,7 @@
 import numpy as np
 
 # Each penalty is FALL times the last, from HIGHEST times the least that leaves no term; at most MOST_ALPHAS of them.
-HIGHEST, FALL, MOST_ALPHAS = 0.5, 0.72, 40
+HIGHEST, FALL, MOST_ALPHAS = 0.9, 0.72, 40
 # Penalties without a gain of more than NEGLIGIBLE before the search ends; and terms at which it ends, if no limit is given.
 PATIENCE, NEGLIGIBLE = 4, 1e-4
 MOST_TERMS = 2000

@@ -163,8 +163,11 @@ def sparse_rf(
         "exact": exact, "fit_intercept": fit_intercept, "sample_weight": sample_weight, "tol": tol, "max_iter": max_iter,
         "rng": rng, "workers": workers, "callback": callback,
     }  # fmt: skip
+    share = check_real("validation", validation, 0, strict=True)
+    if share >= 1:
+        raise ValueError(f"validation must be below 1, got {share}")
     if alpha is None:
-        return _search(X, y, validation, max_terms, **how)
+        return _search(X, y, share, max_terms, **how)
     if max_terms is not None:
         raise ValueError(f"max_terms needs alpha=None, which chooses a penalty for it, got {max_terms!r} with alpha={alpha!r}")
     return sparse_rf_path(X, y, alphas=[check_real("alpha", alpha, 0, strict=True)], **how)[0]
@@ -244,12 +247,9 @@ def sparse_rf_path(
     return [model for model, _ in models]
 
 
-def _search(X, y, validation, max_terms, features, gamma, loss, n_components, batch_size, exact, fit_intercept, sample_weight,
+def _search(X, y, share, max_terms, features, gamma, loss, n_components, batch_size, exact, fit_intercept, sample_weight,
             tol, max_iter, rng, workers, callback):  # fmt: skip
     """`sparse_rf` with alpha=None."""
-    share = check_real("validation", validation, 0, strict=True)
-    if share >= 1:
-        raise ValueError(f"validation must be below 1, got {share}")
     max_terms = MOST_TERMS if max_terms is None else check_integer("max_terms", max_terms, 1)
     rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers)
     options, exact, rng = _options(fit_intercept, tol, max_iter, callback), check_flag("exact", exact), check_rng(rng)

@@ -41,12 +41,12 @@ class L1Problem(Problem):
         return max(0.0, self.mean_pair(z, c) + float(self.alpha * np.abs(w).sum()))
 
 
-def solve(problem, phi, w, b, f, g, tol, max_iter=100):
+def solve(problem, phi, w, b, f, g, tol, max_iter=100, share=0.0):
     """Prox-Newton from (w, b, f = Phi w) until the duality gap over phi is at most tol.
 
     phi answers correlate(v), apply(c) and curvature(h) = (Phi' diag(h) Phi, Phi' h); g is the gradient of the mean loss
     in w. Returns w, b, f, g of the end. The objective never rises; the end is above tol where no step lowers it any
-    more in floating point.
+    more in floating point. share: of the largest violation, what a step may leave in any case.
     """
     for step in range(max_iter + 1):
         z = f + b
@@ -54,8 +54,8 @@ def solve(problem, phi, w, b, f, g, tol, max_iter=100):
         if gap <= tol or step == max_iter:
             break
         H, slope_b = _quadratic_model(problem, phi, z)
-        # The gap shrinks with the violation. A single step is one of many, and need not be exact.
-        accuracy = max(0.3 * tol / gap, 0.1 if max_iter == 1 else 0.0) * largest_violation(w, g, problem.alpha)
+        # The gap shrinks with the violation.
+        accuracy = max(0.3 * tol / gap, share) * largest_violation(w, g, problem.alpha)
         d = minimize(H, g, w, problem.alpha, accuracy) - w
         point = _line_search(problem, phi, (w, b, f), d, slope_b @ d, g)
         if point is None:

@@ -1,0 +1,335 @@
+"""features="auto": the base mixture, the moves, the fit that follows what it has accepted, and alpha from held-out rows."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import sparserf as srf
+from sparserf import sparse_rf, sparse_rf_path
+from sparserf.algorithms import _search
+from sparserf.algorithms._proposed import LearningFit, Proposals
+from sparserf.features import Mixture, make_learning_dictionary
+from sparserf.features import proposals as moves
+from sparserf.losses import LOSSES
+from sparserf.rows import as_rows
+
+from .conftest import SLOPE, VALUE, phi_oracle
+
+each_loss = pytest.mark.parametrize("loss", VALUE)
+
+
+def friedman(rng, n=400, d=12):
+    """Five inputs of d matter."""
+    X = rng.random((n, d))
+    f = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
+    return X, f + rng.standard_normal(n)
+
+
+def target(y, loss):
+    return y if loss == "squared" else np.sign(y - np.median(y))
+
+
+# The base mixture
+
+
+@pytest.mark.parametrize("layout", [np.asarray, csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_mixture_measures_each_input_in_its_own_units(rng, layout, dtype):
+    X = (rng.standard_normal((300, 5)) * [1, 100, 1e-3, 7, 0] + [0, 5, 0, 0, 3]).astype(dtype)
+    base = Mixture.of(layout(X), np.random.default_rng(0))
+    assert base.inputs.tolist() == [0, 1, 2, 3]  # the last is constant
+    np.testing.assert_allclose(1 / base.units, X[:, :4].std(axis=0, dtype=float), rtol=1e-5)
+    scaled = X[:, :4].astype(float) * base.units
+    distance = np.sqrt(((scaled[:, None] - scaled) ** 2).sum(axis=2))[np.triu_indices(300, 1)]
+    assert base.median == pytest.approx(np.median(distance), rel=1e-5)
+
+
+def test_mixture_draws_every_order_and_width(rng):
+    base = Mixture.of(rng.standard_normal((500, 30)), rng)
+    w = base.weights(20_000, rng)
+    order = np.count_nonzero(w, axis=1)
+    assert order.min() == 1 and order.max() == 30
+    for q in (1, 2, 5):  # log-uniform: P(order = q) = log((q + 1) / q) / log 31
+        expected = np.log((q + 1) / q) / np.log(31)
+        assert abs(np.mean(order == q) - expected) < 4 * np.sqrt(expected / len(order))
+    width = np.sqrt(((w / base.units) ** 2).sum(axis=1)) * base.median / np.sqrt(30)
+    wide = width[order > 15]  # there sum u^2 is near its mean
+    assert 0.2 < np.quantile(wide, 0.01) < 0.4 and 2.5 < np.quantile(wide, 0.99) < 4.8
+    assert 0.85 < np.median(wide) < 1.15
+
+
+@pytest.mark.parametrize("X", [np.ones((5, 3)), np.zeros((1, 1)), 1e200 * np.ones((4, 2))])
+def test_mixture_of_constant_inputs_is_constant(X):
+    features = Mixture.of(X, np.random.default_rng(0)).draw(7, X.shape[1], rng=0)
+    phi = features.transform(X)
+    assert np.isfinite(phi).all() and np.ptp(phi, axis=0).max() < 1e-12
+
+
+def test_mixture_of_many_inputs_sees_those_of_largest_variance(rng):
+    X = rng.standard_normal((50, 1500))
+    X[:, 700:1176] *= 0.01
+    base = Mixture.of(X, rng)
+    assert len(base.inputs) == 1024 and not ((base.inputs >= 700) & (base.inputs < 1176)).any()
+    w = base.weights(9, rng)
+    features = base.features(w, 1500, rng)
+    np.testing.assert_array_equal(base.weights_of(features), w)
+    np.testing.assert_allclose(features.transform(X), phi_oracle(features, X), atol=1e-12)
+
+
+# The moves
+
+
+@pytest.fixture
+def accepted(rng):
+    base = Mixture.of(rng.standard_normal((200, 6)) * [1, 2, 4, 8, 16, 32], rng)
+    return base, base.weights(40, rng)
+
+
+def made(move, accepted, n=500):
+    base, W = accepted
+    picks = []
+
+    def pick():
+        picks.append(np.random.default_rng(len(picks)).integers(0, len(W), n))
+        return picks[-1]
+
+    return move(W.copy(), pick, base, np.random.default_rng(5)), [W[k] for k in picks]
+
+
+def test_jitter_and_rescale_keep_what_is_zero(accepted):
+    for move in (moves.jitter, moves.rescale):
+        w, (parent,) = made(move, accepted)
+        assert ((w == 0) == (parent == 0)).all() and not (w == parent)[parent != 0].any()
+    factor = np.divide(w, parent, out=np.full_like(w, np.nan), where=parent != 0)
+    np.testing.assert_allclose(np.nanmin(factor, axis=1), np.nanmax(factor, axis=1))
+    assert np.log(np.nanmax(factor, axis=1)).std() == pytest.approx(moves.RESCALE, rel=0.15)
+
+
+def test_add_mix_and_swap(accepted):
+    w, (a, b) = made(moves.add, accepted)
+    plus = np.isclose(w, a + b).all(axis=1)
+    assert (plus | np.isclose(w, a - b).all(axis=1)).all() and 0.4 < plus.mean() < 0.6
+    w, (a, b) = made(moves.mix, accepted)
+    assert ((w == a) | (w == b)).all() and (w != a).any(axis=1).mean() > 0.5
+    w, (a,) = made(moves.swap, accepted)
+    assert (np.count_nonzero(w != a, axis=1) == 1).all()
+
+
+def test_a_batch_has_its_share_from_the_base_and_the_moves_that_succeed_get_more(rng):
+    dictionary = make_learning_dictionary(rng.standard_normal((100, 4)), n_components=10**6, batch_size=400, gamma=None, rng=0)
+    proposer = dictionary.proposer(2)
+    start, features = proposer.batch(400, srf.FeatureSet((), 4), np.zeros(0), np.zeros(0, int))
+    assert start == 2 << 40 and len(features) == 400
+    for _ in range(12):  # of each batch all that `jitter`, the first move, made survives
+        n_base = int(np.count_nonzero(proposer._last == 0))
+        assert n_base >= moves.BASE * 400
+        kept = np.flatnonzero(proposer._last == 1) if (proposer._last == 1).any() else np.arange(20)
+        start, features = proposer.batch(400, features.take(kept), np.ones(len(kept)), start + kept)
+    assert np.count_nonzero(proposer._last == 1) > 0.6 * 400 * (1 - moves.BASE)
+    assert np.bincount(proposer._last, minlength=6).min() > 0
+
+
+def test_the_phase_is_the_best(rng):
+    X, v = rng.standard_normal((60, 3)), rng.standard_normal(60)
+    base = Mixture.of(X, rng)
+    rows, features = as_rows(X), base.draw(25, 3, rng=1)
+    draws = Proposals(rows, features, 7)
+    draws.turn(v)
+    angles = np.linspace(0, 2 * np.pi, 721)
+    every = np.abs([rows.correlate(features.turned(np.full(25, angle)), v) for angle in angles]).max(axis=0)
+    g = np.abs(draws.gradient(v))
+    assert (g >= every * (1 - 1e-12)).all() and (g <= every * (1 + 1e-4)).all()
+    assert draws.index.tolist() == list(range(7, 32))
+
+
+# The fit
+
+
+@each_loss
+@pytest.mark.parametrize("seed", range(3))
+def test_each_round_descends_by_what_its_worst_violator_promises(loss, seed):
+    """S1: F_(t+1) <= F_t - max_h (|g_h| - alpha)^2 / (2 gamma_h), gamma_h = beta mean(phi_h^2), whatever proposes h."""
+    rng = np.random.default_rng(seed)
+    X, y = friedman(rng)
+    y, alpha, beta = target(y, loss), 0.01, LOSSES[loss].smoothness
+    rows = as_rows(X)
+    dictionary = make_learning_dictionary(X, n_components=1200, batch_size=100, gamma=None, rng=seed)
+    options = {"fit_intercept": True, "tol": 1e-6, "max_iter": None, "callback": None, "target": 0, "settles": False}
+    fit = LearningFit(rows, dictionary, LOSSES[loss], y, np.ones(len(y)), **options)
+    fit.restart(alpha)
+
+    def objective():
+        return VALUE[loss](fit.A.f + fit.A.b, y / fit._scale).mean() + alpha / fit._scale * np.abs(fit.A.w).sum()
+
+    for t in range(dictionary.n_batches):
+        h = fit.draw(t)
+        v = SLOPE[loss](fit.A.f + fit.A.b, y / fit._scale) / len(y)
+        phi = h._features.transform(X)
+        least = (np.maximum(np.abs(v @ phi) - alpha / fit._scale, 0) ** 2 / (2 * beta * (phi**2).mean(axis=0))).max()
+        before = objective()
+        fit.minimise_over(h)
+        assert objective() <= before - least * (1 - 1e-9) + 1e-13
+        fit.record()
+
+
+def test_it_learns_which_inputs_matter(rng):
+    X, y = friedman(rng, 1500, 30)
+    X_test, y_test = friedman(rng, 1500, 30)
+    auto = sparse_rf(X, y, features="auto", rng=0)
+    plain = sparse_rf(X, y, n_components=2000, rng=0)
+    errors = [np.mean((model.predict(X_test) - y_test) ** 2) for model in (auto, plain)]
+    assert errors[0] < 2.0 < 0.6 * errors[1]  # the noise is 1
+    usage = np.sort(np.abs(auto.coef) @ (auto.features.blocks[0].weights != 0))[::-1]
+    assert auto.input_usage()[:5].min() > np.median(auto.input_usage()[5:]) and usage[0] > 0
+
+
+@each_loss
+@pytest.mark.parametrize("alpha", [0.02, None])
+def test_same_seed_same_bits_for_any_number_of_workers(rng, loss, alpha):
+    X, y = friedman(rng, 900)
+    how = {"alpha": alpha, "features": "auto", "loss": loss, "rng": 3, "n_components": 1500}
+    models = [sparse_rf(X, target(y, loss), workers=workers, **how) for workers in (1, 1, 2, 3)]
+    assert len(models[0].coef) > 3
+    for model in models[1:]:
+        np.testing.assert_array_equal(model.coef, models[0].coef)
+        np.testing.assert_array_equal(model.support, models[0].support)
+        np.testing.assert_array_equal(model.predict(X), models[0].predict(X))
+
+
+@pytest.mark.parametrize("alpha", [0.02, None])
+def test_the_scale_of_a_column_changes_nothing(rng, alpha):
+    X, y = friedman(rng, 300, 6)
+    units = 2.0 ** np.array([-30, 20, 0, 3, -4, 12])
+    f, g = (sparse_rf(Z, y, alpha=alpha, features="auto", rng=0, n_components=1000).predict(Z) for Z in (X, X * units))
+    np.testing.assert_array_equal(f, g)  # powers of two: no rounding
+
+
+@pytest.mark.parametrize("alpha", [0.02, None])
+def test_rows_of_any_kind(rng, alpha):
+    X, y = friedman(rng, 300, 6)
+    X[X < 0.3] = 0
+    how = {"alpha": alpha, "features": "auto", "rng": 0, "n_components": 1000}
+    dense = sparse_rf(X, y, **how)
+    sparse = sparse_rf(csr_array(X), y, **how).predict(X)
+    if alpha:  # the search has more rounds, and what rounding changes in one the next ones follow
+        np.testing.assert_allclose(sparse, dense.predict(X), rtol=1e-6)
+    assert np.corrcoef(sparse, dense.predict(X))[0, 1] > 0.98
+    single = sparse_rf(X.astype(np.float32), y, **how).predict(X.astype(np.float32))
+    assert single.dtype == np.float32 and np.corrcoef(single, dense.predict(X))[0, 1] > 0.99
+    assert sparse_rf(X[:, [0]], y, **how).n_features_in == 1
+    wide = np.hstack([X, 1e-3 * rng.standard_normal((300, 1100))])
+    assert sparse_rf(csr_array(wide), y, **how).n_features_in == 1106
+
+
+@pytest.mark.parametrize("alpha", [0.01, None])
+def test_several_classes_have_draws_of_their_own(rng, alpha):
+    X = rng.standard_normal((600, 3))
+    y = np.array(["a", "b", "c"])[np.argmax(np.sin(2 * X), axis=1)]
+    model = sparse_rf(X, y, alpha=alpha, features="auto", loss="logistic", rng=0, n_components=1000)
+    assert (np.unique(model.support >> 40) == [0, 1, 2]).all()
+    for k in range(3):
+        assert not model.coef[k, model.support >> 40 != k].any()
+    assert (model.predict(X) == y).mean() > 0.85
+
+
+def test_a_path_goes_on_from_what_was_learnt(rng):
+    X, y = friedman(rng)
+    models = sparse_rf_path(X, y, alphas=[0.3, 0.1, 0.03], features="auto", n_components=1000, rng=0)
+    assert [model.info.n_drawn for model in models] == [1000] * 3
+    assert all(model.info.converged for model in models)
+    assert np.intersect1d(models[0].support, models[1].support).size > 0
+    assert all(np.all(np.diff(model.info.objective) <= 0) for model in models)
+
+
+def test_save_and_load(rng, tmp_path):
+    X, y = friedman(rng)
+    model = sparse_rf(X, y, features="auto", rng=0)
+    model.save(tmp_path / "m.npz")
+    np.testing.assert_array_equal(srf.load(tmp_path / "m.npz").predict(X), model.predict(X))
+
+
+# alpha from held-out rows
+
+
+@pytest.mark.parametrize("features", ["auto", "gaussian", "perceptron"])
+@each_loss
+def test_alpha_is_chosen_about_as_well_as_by_the_test_rows(rng, features, loss):
+    X, y = friedman(rng, 1000, 5)
+    X_test, y_test = friedman(rng, 2000, 5)
+    y_test = y_test if loss == "squared" else np.sign(y_test - np.median(y))
+    y = target(y, loss)
+    how = {"features": features, "loss": loss, "n_components": 1000, "rng": 0}
+
+    def error(model):
+        return VALUE[loss](model.decision_function(X_test), y_test).mean()
+
+    model = sparse_rf(X, y, **how)
+    assert model.info.converged and model.info.dual_gap <= 1e-4 * model.info.objective[-1]
+    best = min(error(m) for m in sparse_rf_path(X, y, alphas=model.info.alpha * 2.0 ** np.arange(4, -5, -1), **how))
+    assert error(model) < 1.2 * best
+
+
+def test_the_chosen_terms_are_fitted_to_all_rows(rng):
+    """The solution over its own terms, with the weights of all rows: as a fixed dictionary gives it."""
+    X, y = friedman(rng, 500)
+    weight = rng.random(500)
+    model = sparse_rf(X, y, features="auto", sample_weight=weight, tol=1e-8, rng=0)
+    again = sparse_rf(X, y, alpha=model.info.alpha, features=model.features, sample_weight=weight, tol=1e-8)
+    assert again.info.objective[-1] == pytest.approx(model.info.objective[-1], rel=1e-6)
+    np.testing.assert_allclose(again.predict(X), model.predict(X), rtol=1e-2)
+
+
+@pytest.mark.parametrize("max_terms", [3, 10, 60])
+def test_no_more_terms_than_asked_for(rng, max_terms):
+    X, y = friedman(rng, 1000)
+    model = sparse_rf(X, y, features="auto", max_terms=max_terms, rng=0)
+    assert max_terms / 3 <= len(model.coef) <= max_terms
+    X, y = rng.standard_normal((500, 3)), rng.integers(0, 3, 500)
+    assert len(sparse_rf(X, y, features="auto", loss="logistic", max_terms=max_terms, rng=0).support) <= max_terms
+
+
+def test_hold_out_takes_its_share_of_each_class(rng):
+    groups = np.repeat([0, 1, 2], [100, 30, 3])
+    weight = rng.random(133) + 0.1
+    weight[:50] = 0
+    fitted, held = _search.hold_out(groups, weight, 0.2, rng)
+    assert not (fitted * held).any() and ((fitted + held > 0) == (weight > 0)).all()
+    assert [np.count_nonzero(held[groups == k]) for k in range(3)] == [10, 6, 1]
+    for part in (fitted, held):
+        assert part.mean() == pytest.approx(1.0)
+        inside = part > 0
+        np.testing.assert_allclose(part[inside] / weight[inside], part[inside][0] / weight[inside][0])
+
+
+def test_nothing_to_learn(rng):
+    X = rng.standard_normal((200, 4))
+    constant = sparse_rf(X, np.full(200, 3.0), features="auto", rng=0)
+    assert len(constant.coef) == 0 and constant.predict(X).tolist() == [3.0] * 200
+    noise = sparse_rf(X, rng.standard_normal(200), features="auto", rng=0)
+    assert len(noise.coef) < 30
+    assert np.isfinite(sparse_rf(np.ones((6, 2)), np.arange(6.0), features="auto", rng=0).predict(np.ones((6, 2)))).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"validation": 0}, "validation"),
+        ({"validation": 1.0}, "validation"),
+        ({"validation": np.nan}, "validation"),
+        ({"max_terms": 0}, "max_terms"),
+        ({"max_terms": 5, "alpha": 0.1}, "max_terms"),
+        ({"exact": True}, "exact"),
+        ({"gamma": 1.0}, "gamma"),
+        ({"n_components": 0}, "n_components"),
+        ({"batch_size": 0}, "batch_size"),
+    ],
+)
+def test_bad_arguments(rng, options, name):
+    X, y = friedman(rng, 50)
+    with pytest.raises(ValueError, match=name):
+        sparse_rf(X, y, features="auto", **options)
+
+
+def test_one_row_cannot_be_held_out():
+    with pytest.raises(ValueError, match="hold out"):
+        sparse_rf(np.ones((1, 2)), [1.0], features="auto")
