@@ -10,6 +10,9 @@ from ..solvers.lasso import ROUNDING, L1Problem, solve
 from ._targets import in_units, power_of_two
 from ._working_set import WorkingSet
 
+# Passes of coordinate descent in a step of polishing.
+POLISHING = 500
+
 
 class Draws:
     """Some batches of a dictionary. One batch is kept while in use; of several, each is drawn again when needed."""
@@ -112,9 +115,17 @@ class L1Fit:
         """The root of the mean loss: for the squared loss, of half the mean square of the residual."""
         return self._scale * np.sqrt(self._problem.mean_loss(self.A.f + self.A.b))
 
-    def polish(self):
-        """Solve the problem over A alone, to the tolerance."""
-        L1Fit.minimise_over(self, Draws(self._rows, self._dictionary, ()))
+    def polish(self, tol, max_rounds):
+        """Solve the problem over A alone, to a gap of tol, in rounds that leave half of the largest violation."""
+        A, problem = self.A, self._problem
+        for k in range(max_rounds + 1):
+            z = A.f + A.b
+            objective = problem.objective(z, A.w)
+            self._gap = problem.dual_gap(z, A.w, A.largest_gradient)
+            self._reached = self._gap <= max(tol * objective, ROUNDING * objective)
+            if self._reached or k == max_rounds:
+                return
+            A.w, A.b, A.f, A.g = solve(problem, A, A.w, A.b, A.f, A.g, 0.3 * tol * objective, 1, 0.5, POLISHING)
 
     def minimise_over(self, draws):
         """Solve the problem over A and the draws, to the tolerance."""

@@ -21,6 +21,8 @@ from ._targets import model_of, read
 
 # Features to draw by default; and of a dictionary that learns, for each penalty that is tried.
 N_COMPONENTS, A_PENALTY = 10_000, 1_000
+# The gap to which a model of a chosen penalty is solved at least, since the penalty itself is a choice; and in how many steps.
+CHOSEN_TOL, CHOSEN_ROUNDS = 1e-2, 50
 
 
 def algorithm_1(fit, dictionary):
@@ -104,7 +106,7 @@ def sparse_rf(
     sample_weight : array of shape (n_samples,) or None, default None
         Nonnegative; a weight of k counts as k copies of the row.
     tol : float, default 1e-4
-        Largest duality gap of a solution, relative to its objective.
+        Largest duality gap of a solution, relative to its objective; at least 1e-2 where alpha is chosen.
     max_iter : int or None, default None
         Most rounds of search and solution, over all batches. None: until the tolerance is reached.
     rng : None, int or numpy.random.Generator, default None
@@ -265,7 +267,7 @@ def _search(X, y, share, max_terms, features, gamma, loss, n_components, batch_s
         for fit, state in zip(fits, states, strict=True):
             fit.restart(alpha)
             fit.adopt(state, weight)
-            fit.polish()
+            fit.polish(max(options["tol"], CHOSEN_TOL), CHOSEN_ROUNDS)
             fit.record()
     model = model_of(fits, loss, classes)
     if not any(fit.ended_by_callback for fit in fits):

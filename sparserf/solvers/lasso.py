@@ -11,7 +11,7 @@ from .._core.search import top_k
 from .definite import solve_positive
 from .problem import Problem
 
-# Passes of coordinate descent before feature-sign search takes over.
+# Passes of coordinate descent before feature-sign search takes over, by default.
 EPOCHS = 10
 # Fewest coordinates that enter in a step of feature-sign search, else a twentieth of those there are; and the lengths
 # of step that are tried.
@@ -41,12 +41,13 @@ class L1Problem(Problem):
         return max(0.0, self.mean_pair(z, c) + float(self.alpha * np.abs(w).sum()))
 
 
-def solve(problem, phi, w, b, f, g, tol, max_iter=100, share=0.0):
+def solve(problem, phi, w, b, f, g, tol, max_iter=100, share=0.0, epochs=EPOCHS):
     """Prox-Newton from (w, b, f = Phi w) until the duality gap over phi is at most tol.
 
     phi answers correlate(v), apply(c) and curvature(h) = (Phi' diag(h) Phi, Phi' h); g is the gradient of the mean loss
     in w. Returns w, b, f, g of the end. The objective never rises; the end is above tol where no step lowers it any
     more in floating point. share: of the largest violation, what a step may leave in any case.
+    epochs: passes of coordinate descent before feature-sign search takes over.
     """
     for step in range(max_iter + 1):
         z = f + b
@@ -56,7 +57,7 @@ def solve(problem, phi, w, b, f, g, tol, max_iter=100, share=0.0):
         H, slope_b = _quadratic_model(problem, phi, z)
         # The gap shrinks with the violation.
         accuracy = max(0.3 * tol / gap, share) * largest_violation(w, g, problem.alpha)
-        d = minimize(H, g, w, problem.alpha, accuracy) - w
+        d = minimize(H, g, w, problem.alpha, accuracy, epochs) - w
         point = _line_search(problem, phi, (w, b, f), d, slope_b @ d, g)
         if point is None:
             break
@@ -94,14 +95,14 @@ def _line_search(problem, phi, point, d, d_b, g):
     return None
 
 
-def minimize(H, g, w, alpha, tol):
+def minimize(H, g, w, alpha, tol, epochs=EPOCHS):
     """argmin over x of (1/2) (x-w)'H(x-w) + g'(x-w) + alpha |x|_1, to violations of at most tol.
 
     Coordinate descent, which needs a few passes where the features differ enough; where it has not converged by then,
     feature-sign search from the same start, which takes any H that is positive semidefinite.
     """
     x, v = w.copy(), g.copy()
-    descend(H, x, v, alpha, EPOCHS)
+    descend(H, x, v, alpha, epochs)
     if largest_violation(x, v, alpha) <= tol:
         return x
     x, v = w.copy(), g.copy()

@@ -46,11 +46,11 @@ def main():
 
 
 def load(folder, name, rows, seed):
-    """(X, y, X_test, y_test, loss): the official split, or four fifths; shuffled but for seed 0 of an official one."""
-    z = np.load(folder / f"{name}.npz")
+    """(X, y, X_test, y_test, loss): the official split, each side shuffled; or four fifths of the shuffled rows."""
+    z, rng = np.load(folder / f"{name}.npz"), np.random.default_rng(seed)
     X, y, split = z["X"].astype(np.float64), z["y"], int(z["test_start"])
-    order = np.arange(len(y)) if split > 0 and seed == 0 else np.random.default_rng(seed).permutation(len(y))
-    split = split if split > 0 else int(0.8 * len(y))
+    order = np.concatenate([rng.permutation(split), split + rng.permutation(len(y) - split)]) if split > 0 else None
+    order, split = (rng.permutation(len(y)), int(0.8 * len(y))) if order is None else (order, split)
     train, test = order[: min(split, rows)], order[split : split + MOST_TEST]
     loss = "logistic" if len(np.unique(y)) == 2 else "squared"
     return X[train], y[train], X[test], y[test], loss
@@ -136,7 +136,7 @@ def mean(results, name, who, what):
 
 
 def report(results):
-    about = "`python tools/tables/auto.py`: " + __doc__.split("\n\n")[2].strip()
+    about = "`python tools/tables/auto.py --rows 10000`: " + " ".join(__doc__.split("\n\n")[2].split())
     units = (
         "MSE / variance of the target, or log loss, on the test rows; in brackets terms, or leaves of all trees; seconds of "
         f"the whole fit, its choices included ({POINTS} points for LightGBM tuned); microseconds a row of 10,000."
