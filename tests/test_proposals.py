@@ -264,7 +264,7 @@ def test_alpha_is_chosen_about_as_well_as_by_the_test_rows(rng, features, loss):
         return VALUE[loss](model.decision_function(X_test), y_test).mean()
 
     model = sparse_rf(X, y, **how)
-    assert model.info.converged and model.info.dual_gap <= 1e-4 * model.info.objective[-1]
+    assert model.info.converged and model.info.dual_gap <= 1e-2 * model.info.objective[-1]
     best = min(error(m) for m in sparse_rf_path(X, y, alphas=model.info.alpha * 2.0 ** np.arange(4, -5, -1), **how))
     assert error(model) < 1.2 * best
 
@@ -273,10 +273,10 @@ def test_the_chosen_terms_are_fitted_to_all_rows(rng):
     """The solution over its own terms, with the weights of all rows: as a fixed dictionary gives it."""
     X, y = friedman(rng, 500)
     weight = rng.random(500)
-    model = sparse_rf(X, y, features="auto", sample_weight=weight, tol=1e-8, rng=0)
+    model = sparse_rf(X, y, features="auto", sample_weight=weight, rng=0)
     again = sparse_rf(X, y, alpha=model.info.alpha, features=model.features, sample_weight=weight, tol=1e-8)
-    assert again.info.objective[-1] == pytest.approx(model.info.objective[-1], rel=1e-6)
-    np.testing.assert_allclose(again.predict(X), model.predict(X), rtol=1e-2)
+    above = model.info.objective[-1] - again.info.objective[-1]
+    assert -1e-8 <= above <= model.info.dual_gap <= 1e-2 * model.info.objective[-1]
 
 
 @pytest.mark.parametrize("max_terms", [3, 10, 60])
