@@ -146,7 +146,9 @@ def report(results):
     lines += ["| | rows × inputs | " + " | ".join(who) + " | seconds auto / tuned | µs a row auto / tuned |",
               "|---" * (len(who) + 4) + "|"]  # fmt: skip
     for name, runs in results.items():
-        cells = [f"{mean(results, name, w, 'error'):.4f} ({np.mean([one[w]['size'] for one in runs]):.0f})" for w in who]
+        sizes = [np.mean([one[w]["size"] for one in runs]) for w in who]  # 0: not known
+        errors = [mean(results, name, w, "error") for w in who]
+        cells = [f"{e:.3g}" + (f" ({size:.0f})" if size else "") for e, size in zip(errors, sizes, strict=True)]
         pairs = [" / ".join(f"{mean(results, name, w, what):.3g}" for w in ("auto", "LightGBM tuned") if w in who)
                  for what in ("seconds", "batch_us")]  # fmt: skip
         marked = name + (" (chosen on)" if name in CHOSEN_ON else "")
