@@ -1,5 +1,7 @@
 """features="auto": the base mixture, the moves, the fit that follows what it has accepted, and alpha from held-out rows."""
 
+import sys
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -15,6 +17,7 @@ from sparserf.rows import as_rows
 
 from .conftest import SLOPE, VALUE, phi_oracle
 
+_sparse_rf = sys.modules["sparserf.algorithms.sparse_rf"]  # the module: its name in the package is the function
 each_loss = pytest.mark.parametrize("loss", VALUE)
 
 
@@ -299,6 +302,15 @@ def test_hold_out_takes_its_share_of_each_class(rng):
         assert part.mean() == pytest.approx(1.0)
         inside = part > 0
         np.testing.assert_allclose(part[inside] / weight[inside], part[inside][0] / weight[inside][0])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+def test_each_class_is_held_out_in_its_share(rng, n_classes, monkeypatch):
+    seen = []
+    monkeypatch.setattr(_sparse_rf, "hold_out", lambda groups, *args: seen.append(groups) or _search.hold_out(groups, *args))
+    y = np.arange(90) % n_classes
+    sparse_rf(rng.standard_normal((90, 2)), y, features="auto", loss="logistic", rng=0)
+    assert (seen[0][:, None] == seen[0]).tolist() == (y[:, None] == y).tolist()
 
 
 def test_nothing_to_learn(rng):

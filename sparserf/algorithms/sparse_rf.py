@@ -255,7 +255,7 @@ def _search(X, y, share, max_terms, features, gamma, loss, n_components, batch_s
     max_terms = MOST_TERMS if max_terms is None else check_integer("max_terms", max_terms, 1)
     rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers)
     options, exact, rng = _options(fit_intercept, tol, max_iter, callback), check_flag("exact", exact), check_rng(rng)
-    groups = np.zeros(rows.n_rows) if classes is None else np.argmax(targets, axis=0) + (targets[0] > 0)
+    groups = np.argmax([np.zeros(rows.n_rows), *(targets if classes is not None else ())], axis=0)  # a number a class
     fitted, held = hold_out(groups, weight, share, rng)
     if n_components is None:
         n_components = A_PENALTY if learns(features) else N_COMPONENTS
