@@ -11,6 +11,7 @@ from .fourier import KERNELS, Fourier
 from .linear import Linear
 from .neurons import RandomNeurons
 from .perceptron import Perceptron
+from .streams import seed_of, stream
 from .taylor import Taylor
 
 MAPS = Fourier, Perceptron, RandomNeurons, Taylor, Linear
@@ -60,8 +61,7 @@ class RandomDictionary:
         features = self._finite if k == 0 else FeatureSet((), self.n_features_in)
         random = [(map_, scale) for map_, scale in zip(self.maps, self.scales, strict=True) if not map_.is_finite]
         size = min(self.batch_size, self.n_components - k * self.batch_size)
-        state = np.random.SeedSequence(self.seed.entropy, spawn_key=(*self.seed.spawn_key, k))
-        rng = np.random.default_rng(state)
+        rng = stream(self.seed, k)
         for i, (map_, scale) in enumerate(random):
             share = size * (i + 1) // len(random) - size * i // len(random)
             features = features.concat(map_.draw(share, self.n_features_in, rng).scaled(scale))
@@ -111,11 +111,6 @@ def make_dictionary(features, X, *, n_components, batch_size, gamma, rng, scales
     seed = seed_of(rng)
     scales = (1.0,) * len(maps) if scales is None else scales(len(maps))
     return RandomDictionary(maps, scales, n_components, batch_size, n_features_in, seed)
-
-
-def seed_of(rng):
-    """A seed whose streams can be made again, drawn from a Generator."""
-    return np.random.SeedSequence(rng.integers(0, 2**63, 2).tolist())
 
 
 def draw_all(features, X, *, n_components, gamma=None, rng=None, scales=None):

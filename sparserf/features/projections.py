@@ -11,6 +11,7 @@ import numpy as np
 
 from .._checks import check_choice, check_integer, check_rng, is_sparse
 from .._core import projection as _core
+from .streams import seed_of, stream
 
 PROJECTIONS = ("gaussian", "sparse_sign", "srht")
 
@@ -73,8 +74,7 @@ class Gaussian(Projection):
         """The slices of columns of R / sqrt(m), each with the columns."""
         for k, start in enumerate(range(0, self.n_projections, self._width)):
             columns = slice(start, min(start + self._width, self.n_projections))
-            stream = np.random.SeedSequence(self.seed.entropy, spawn_key=(*self.seed.spawn_key, k))
-            R = np.random.default_rng(stream).standard_normal((self.n_features, columns.stop - start))
+            R = stream(self.seed, k).standard_normal((self.n_features, columns.stop - start))
             R /= np.sqrt(self.n_projections)
             yield columns, R
 
@@ -194,5 +194,5 @@ def make_projection(kind, n_features, n_projections, rng=None):
     n_projections = check_integer("n_projections", n_projections, 1)
     rng = check_rng(rng)
     if kind == "gaussian":
-        return Gaussian(n_features, n_projections, np.random.SeedSequence(rng.integers(0, 2**63, 2).tolist()))
+        return Gaussian(n_features, n_projections, seed_of(rng))
     return (SparseSign if kind == "sparse_sign" else Hadamard).draw(n_features, n_projections, rng)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._checks import check_integer, check_rng
-from .dictionary import seed_of
 from .mixture import Mixture
+from .streams import seed_of, stream
 
 # Draws in a batch by default: the sooner it is known what is accepted, the better the next.
 BATCH = 500
@@ -99,8 +99,7 @@ class Proposer:
 
     def __init__(self, dictionary, target):
         self._base, self._d = dictionary.base, dictionary.n_features_in
-        seed = dictionary.seed
-        self._rng = np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, target)))
+        self._rng = stream(dictionary.seed, target)
         self._next, self._last = target << 40, np.zeros(0, np.intp)  # the move of each draw of the last batch
         self._survivors, self._tries = np.zeros(len(MOVES) + 1), np.zeros(len(MOVES) + 1)
 

@@ -111,7 +111,7 @@ class Memory:
 
     def normal(self, features, h, coef):
         """(Phi c, Phi' diag(h) Phi c) for h (n_outputs, n_rows), c (n_outputs, .): of the inputs themselves in one pass."""
-        if len(features.blocks) != 1 or not features.blocks[0].is_inputs_themselves(self.n_features_in):
+        if not self._are_inputs(features):
             f = self.apply(features, coef)
             return f, self.correlate(features, h * f)
         f, total = np.empty(h.shape), np.zeros(coef.shape)
@@ -213,9 +213,12 @@ class Memory:
         _check_no_overflow(out)
         return out
 
+    def _are_inputs(self, features):
+        return len(features.blocks) == 1 and features.blocks[0].is_inputs_themselves(self.n_features_in)
+
     def _phi(self, features, rows, name):
         """Phi of some rows, to read only: the rows themselves, or in the scratch of that name."""
-        if len(features.blocks) == 1 and not is_sparse(self.X) and features.blocks[0].is_inputs_themselves(self.n_features_in):
+        if self._are_inputs(features) and not is_sparse(self.X):
             return self.X[rows]
         n_rows = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
         return self._fill(features, rows, self._scratch((n_rows, len(features)), self.dtype, name))
