@@ -1,0 +1,199 @@
+"""What each part of features="auto" is worth: fits with one constant or member changed. To docs/tables/auto_study.md and .json.
+
+    python tools/tables/auto_study.py --data DIR [--rows 3000] [--seeds 5] [--jobs 2] [--sets SET ...] [--again] [variants]
+
+Ratios to the fit "as it is" of the same rows and seed, geometric means over sets and seeds. Seconds are the processor's.
+
+--rows caps the training rows. What is in the .json with the same rows and seeds is not run again, unless --again. A variant
+whose constant or member is no more stops the study before it begins.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from pkgutil import resolve_name
+
+import matplotlib
+import numpy as np
+from auto import DOCS, load
+
+import sparserf as srf
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+SETS = ("kin40k", "mnist_parity", "adult", "ijcnn1", "protein", "cod_rna", "cpu_act", "ccpp", "airfoil")  # the slowest first
+AS_IT_IS, WHAT = "as it is", ("error", "terms", "seconds")
+PROPOSALS, MIXTURE, SEARCH = "features.proposals", "features.mixture", "algorithms._search"
+FIT, DRAWS = "algorithms._proposed.LearningFit", "algorithms._proposed.Proposals"
+
+
+def to(value):
+    return lambda old: value
+
+
+def without(name):
+    def change(moves):
+        left = tuple(move for move in moves if move.__name__ != name)
+        if len(left) == len(moves):
+            raise AttributeError(f"no move {name}")
+        return left
+
+    return change
+
+
+# What each changes: where it is in sparserf, and the new value from the old.
+VARIANTS = {
+    AS_IT_IS: {},
+    "moves in reverse order: noise": {f"{PROPOSALS}.MOVES": lambda moves: moves[::-1]},  # other draws of the same distribution
+    **{f"no {name}": {f"{PROPOSALS}.MOVES": without(name)} for name in ("jitter", "add", "swap", "mix", "rescale")},
+    "no moves": {f"{PROPOSALS}.BASE": to(1.0)},
+    "half from the base": {f"{PROPOSALS}.BASE": to(0.5)},
+    "equal shares": {f"{PROPOSALS}.SURVIVORS": to(1e9), f"{PROPOSALS}.TRIES": to(1e9)},
+    "bandwidths 1/10 to 10": {f"{MIXTURE}.NARROWEST": to(0.1), f"{MIXTURE}.WIDEST": to(10.0)},
+    "bandwidths 1/2 to 2": {f"{MIXTURE}.NARROWEST": to(0.5), f"{MIXTURE}.WIDEST": to(2.0)},
+    "batches of 250": {f"{PROPOSALS}.BATCH": to(250)},
+    "batches of 1,000": {f"{PROPOSALS}.BATCH": to(1000)},
+    "50 enter": {f"{FIT}.fewest_enter": to(50)},
+    "1,000 enter": {f"{FIT}.fewest_enter": to(1000)},
+    "no best phase": {f"{DRAWS}.turn": to(lambda self, v: None)},
+    "penalties fall by .5": {f"{SEARCH}.FALL": to(0.5)},
+    "penalties fall by .85": {f"{SEARCH}.FALL": to(0.85)},  # at 3,000 rows MOST_ALPHAS ends two paths, cpu_act and kin40k
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("variants", nargs="*", help="; ".join(VARIANTS))
+    parser.add_argument("--data", default=os.environ.get("SPARSERF_DATA"), required="SPARSERF_DATA" not in os.environ)
+    parser.add_argument("--rows", type=int, default=3000)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
+    parser.add_argument("--again", action="store_true")
+    args = parser.parse_args()
+    if unknown := set(args.variants) - set(VARIANTS):
+        raise SystemExit(f"no such variants: {sorted(unknown)}; there are: {'; '.join(VARIANTS)}")
+    names = [name for name in VARIANTS if not args.variants or name in (AS_IT_IS, *args.variants)]
+    for name in names:
+        with changed(name):  # fails here, not after hours
+            pass
+    path, about = DOCS / "auto_study.json", {"rows": args.rows, "seeds": args.seeds}
+    results = json.loads(path.read_text()) if path.exists() else {}
+    with ProcessPoolExecutor(args.jobs, initializer=warm_up) as pool:
+        for name in names:
+            stored = results.get(name, {})
+            runs = stored["runs"] if stored.get("about") == about and not args.again else {}
+            runs = runs | run_all(pool, args, name, [which for which in args.sets if which not in runs])
+            results[name] = {"about": about, "runs": runs}
+            path.write_text(json.dumps(results, indent=1) + "\n")
+    sets = [which for which in SETS if which in args.sets]
+    done = {name: results[name]["runs"] for name in VARIANTS if results.get(name, {}).get("about") == about}
+    report({name: runs for name, runs in done.items() if all(which in runs for which in sets)}, sets, about)
+
+
+@contextmanager
+def changed(name):
+    """sparserf as this variant has it."""
+    with ExitStack() as stack:
+        for where, change in VARIANTS[name].items():
+            path, attribute = f"sparserf.{where}".rsplit(".", 1)
+            try:
+                old = vars(owner := resolve_name(path))[attribute]
+                setattr(owner, attribute, change(old))
+            except (ImportError, AttributeError, KeyError) as error:
+                raise AttributeError(f"variant {name!r} needs sparserf.{where}, as it was: {error!r}") from error
+            stack.callback(setattr, owner, attribute, old)
+        yield
+
+
+def run_all(pool, args, name, sets):
+    """{set: a result for each seed}, for these sets."""
+    runs = {which: [None] * args.seeds for which in sets}
+    tasks = {pool.submit(run, args.data, name, which, args.rows, k): (which, k) for which in sets for k in range(args.seeds)}
+    for task in as_completed(tasks):
+        which, seed = tasks[task]
+        runs[which][seed] = task.result()
+        print(f"{name} | {which}, seed {seed}:", runs[which][seed], flush=True)
+    return runs
+
+
+def warm_up():
+    """What the first fit of a process imports is not its time."""
+    srf.sparse_rf(np.arange(100.0)[:, None], np.arange(100) % 7, features="auto", rng=0)
+
+
+def run(folder, name, which, rows, seed):
+    X, y, X_test, y_test, loss = load(Path(folder), which, rows, seed)
+    with changed(name):
+        start = time.process_time()
+        model = srf.sparse_rf(X, y, features="auto", loss=loss, rng=seed, workers=1)
+        seconds = time.process_time() - start
+    z = model.decision_function(X_test)
+    error = np.mean((z - y_test) ** 2) / y.var() if loss == "squared" else np.mean(np.logaddexp(0, -y_test * z))
+    files = sorted(p for p in Path(srf.__file__).parent.rglob("*") if p.suffix in (".py", ".so"))
+    code = hashlib.sha256(b"".join(p.read_bytes() for p in files)).hexdigest()[:8]
+    return {"error": float(error), "terms": len(model.support), "seconds": seconds, "code": code}
+
+
+def logs(runs, sets, what):
+    """(seeds, sets); no terms count as one."""
+    return np.log([[one[what] or 1 for one in runs[which]] for which in sets]).T
+
+
+def report(results, sets, about):
+    base, rows, notes = results[AS_IT_IS], {}, []
+    for name, runs in results.items():
+        each = {what: logs(runs, sets, what) - logs(base, sets, what) for what in WHAT}
+        of_seed = each["error"].mean(axis=1)
+        spread = of_seed.std(ddof=1) / np.sqrt(len(of_seed)) if len(of_seed) > 1 else np.nan
+        rows[name] = *(float(np.exp(each[what].mean())) for what in WHAT), float(spread), np.exp(each["error"].mean(axis=0))
+        if name != AS_IT_IS and not each["error"].any():
+            notes.append(f"**{name} changed no error at all: is what it changes still in use?**")
+        if {one["code"] for which in sets for one in [*runs[which], *base[which]]} != {base[sets[0]][0]["code"]}:
+            notes.append(f"**{name} was not measured with the same code as {AS_IT_IS}: --again.**")
+    head = ["variant", "error", "± over seeds", "terms", "seconds", *sets]
+    lines = ['# What each part of features="auto" is worth', "",
+             f"`python tools/tables/auto_study.py --rows {about['rows']} --seeds {about['seeds']}`: "
+             + " ".join(__doc__.split("\n\n")[2].split()) + " ± is one standard error. Sets: ratios of the error.", "",
+             f"| {' | '.join(head)} |", "|---" * len(head) + "|"]  # fmt: skip
+    for name, (error, terms, seconds, spread, ratios) in rows.items():
+        cells = [f"{error:.3f}", f"{error * spread:.3f}".replace("nan", ""), f"{terms:.2f}", f"{seconds:.2f}"]
+        lines.append(f"| {' | '.join([name, *cells, *(f'{ratio:.3f}' for ratio in ratios)])} |")
+    lines += ["", "As it is, geometric means over seeds:", "", f"| | {' | '.join(sets)} |", "|---" * (len(sets) + 1) + "|"]
+    for what in WHAT:
+        means = np.exp(logs(base, sets, what).mean(axis=0))
+        lines.append(f"| {what} | {' | '.join(f'{mean:.0f}' if what == 'terms' else f'{mean:.3g}' for mean in means)} |")
+    lines += ["", "![Ratios of the error](auto_study.png)", *(f"\n{note}" for note in notes)]
+    (DOCS / "auto_study.md").write_text("\n".join(lines) + "\n")
+    print(*notes, sep="\n")
+    draw({name: row for name, row in rows.items() if name != AS_IT_IS}, sets)
+
+
+def draw(rows, sets):
+    """A row a variant: its error over that of "as it is", with a standard error; small, each set."""
+    fig, ax = plt.subplots(figsize=(9, 0.3 * len(rows) + 1.6))
+    for k, which in enumerate(sets):
+        ax.plot([row[4][k] for row in rows.values()], range(len(rows)), ".", color=f"C{k}", alpha=0.7, label=which)
+    for k, (error, _, _, spread, _) in enumerate(rows.values()):
+        bars = None if np.isnan(spread) else [[error - error * np.exp(-spread)], [error * np.exp(spread) - error]]
+        ax.errorbar(error, k, xerr=bars, fmt="D", color="black", markersize=5, capsize=3)
+    ax.axvline(1.0, color="grey", linewidth=0.8)
+    ax.set(xscale="log", xlabel='error over that of features="auto" as it is (left of 1: the variant is better)')
+    for which in (ax.xaxis.set_major_formatter, ax.xaxis.set_minor_formatter):
+        which(matplotlib.ticker.FormatStrFormatter("%.3g"))
+    ax.set_yticks(range(len(rows)), list(rows))
+    ax.invert_yaxis()
+    ax.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
+    fig.tight_layout()
+    fig.savefig(DOCS / "auto_study.png", dpi=110)
+    plt.close(fig)
+
+
+if __name__ == "__main__":
+    main()
