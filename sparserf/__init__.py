@@ -4,6 +4,7 @@ from . import baselines, plot
 from .algorithms.drp import drp, drp_path
 from .algorithms.harfe import harfe, harfe_path
 from .algorithms.mfga import mfga, mfga_path
+from .algorithms.prune import prune
 from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
 from .features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
 from .model import ConvergenceWarning, FitInfo, SparseModel, load
@@ -29,6 +30,7 @@ __all__ = [
     "mfga",
     "mfga_path",
     "plot",
+    "prune",
     "sparse_rf",
     "sparse_rf_path",
 ]

@@ -35,6 +35,8 @@ class FitInfo:
         Features in the model.
     alpha : float
         The penalty.
+    validation_loss : float; None but where alpha was chosen
+        The mean loss of the held-out rows, before the last fit to all rows.
     n_projections, n_conjugate, error_bound : int, int and float; None but for `drp`
         Projections of the sketch; steps of conjugate gradients in all; a bound on ||w - w*|| / ||w*||, the largest over the
         outputs.
@@ -47,6 +49,7 @@ class FitInfo:
     n_drawn: int
     n_nonzero: int
     alpha: float
+    validation_loss: float | None = None
     n_projections: int | None = None
     n_conjugate: int | None = None
     error_bound: float | None = None
@@ -259,7 +262,7 @@ def _info(meta, objective):
     _require(objective.ndim == 1 and len(objective) > 0 and type(meta["converged"]) is bool, "info")
     _require(all(type(meta[n]) in (int, float) and np.isfinite(float(meta[n])) for n in ("dual_gap", "alpha")), "info")
     _require(all(meta[n] is None or type(meta[n]) is int for n in ("n_projections", "n_conjugate")), "info")
-    _require(meta["error_bound"] is None or type(meta["error_bound"]) is float, "info")
+    _require(all(meta[n] is None or type(meta[n]) is float for n in ("error_bound", "validation_loss")), "info")
     return FitInfo(**meta, objective=tuple(objective.tolist()))
 
 

@@ -1,15 +1,19 @@
 """The moves of Sparse-RF on one target: look at draws, let the violators in, solve on the working set, record."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
 
+from .._checks import check_callable, check_flag, check_integer, check_real
 from .._core.search import top_k
-from ..model import FitInfo
+from ..model import ConvergenceWarning, FitInfo
 from ..solvers.lasso import ROUNDING, L1Problem, solve
 from ._targets import in_units, power_of_two
 from ._working_set import WorkingSet
 
+# Features to draw by default.
+N_COMPONENTS = 10_000
 # Passes of coordinate descent in a step of polishing.
 POLISHING = 500
 
@@ -65,7 +69,7 @@ class L1Fit:
     left_over = 0.1
 
     def __init__(self, rows, dictionary, loss, y, weight, fit_intercept, *, tol, max_iter, callback):
-        self._rows, self._dictionary = rows, dictionary
+        self._rows, self.dictionary = rows, dictionary
         self._tol, self._max_iter, self._callback = tol, np.inf if max_iter is None else max_iter, callback
         self._scale = power_of_two(y) if not loss.is_classifier else 1.0  # exact, and no square over- or underflows
         self._problem = L1Problem(loss, y / self._scale, weight, 0.0, fit_intercept)
@@ -78,7 +82,7 @@ class L1Fit:
         self._alpha = float(alpha)
         self._problem = replace(self._problem, alpha=min(self._alpha / self._scale, 1e300))
         self._n_iter = self._n_rounds = self._idle = 0
-        self._objectives, self._drawn = [], np.zeros(self._dictionary.n_batches, bool)
+        self._objectives, self._drawn = [], np.zeros(self.dictionary.n_batches, bool)
         self._gap, self._reached = np.inf, True
         self.stopped = self.ended_by_callback = False
 
@@ -97,19 +101,21 @@ class L1Fit:
         self.A.b = self._problem.best_intercept(self.A.f, b)
         self.A.g = self.A.correlate(self._problem.dual_point(self.A.f + self.A.b))
 
-    def loss_on(self, weight):
-        """The mean loss over rows of other weights."""
-        return in_units(replace(self._problem, weight=weight).mean_loss(self.A.f + self.A.b), self._scale)
+    def losses(self):
+        """The loss of each row."""
+        with np.errstate(over="ignore"):
+            losses = self._problem.loss.value(self.A.f + self.A.b, self._problem.y) * self._scale * self._scale
+        return np.minimum(losses, np.finfo(np.float64).max / (4 * len(losses)))
 
     def draw(self, *batches):
         self._drawn[list(batches)] = True
-        return Draws(self._rows, self._dictionary, batches)
+        return Draws(self._rows, self.dictionary, batches)
 
     def largest_gradient(self):
         """max_h |g_h| over the whole dictionary: at w = 0, the smallest alpha that keeps w there."""
         v = self._problem.dual_point(self.A.f + self.A.b)
-        batches = range(self._dictionary.n_batches)
-        return self._scale * float(np.abs(Draws(self._rows, self._dictionary, batches).gradient(v)).max())
+        batches = range(self.dictionary.n_batches)
+        return self._scale * float(np.abs(Draws(self._rows, self.dictionary, batches).gradient(v)).max())
 
     def residual(self):
         """The root of the mean loss: for the squared loss, of half the mean square of the residual."""
@@ -175,7 +181,7 @@ class L1Fit:
         return self.stopped
 
     def count_drawn(self):
-        return int(np.diff(self._dictionary.starts)[self._drawn].sum())
+        return int(np.diff(self.dictionary.starts)[self._drawn].sum())
 
     def info(self):
         return FitInfo(
@@ -194,3 +200,27 @@ class L1Fit:
         order = np.argsort(self.A.index)
         A = self.A
         return A.index[order], A.features.take(order), A.w[order] * self._scale, A.b * self._scale
+
+
+def options_of(fit_intercept, tol, max_iter, callback):
+    """Of an L1Fit, checked."""
+    return {
+        "fit_intercept": check_flag("fit_intercept", fit_intercept),
+        "tol": check_real("tol", tol, 0, strict=True),
+        "max_iter": None if max_iter is None else check_integer("max_iter", max_iter, 1),
+        "callback": check_callable("callback", callback),
+    }
+
+
+def warn(info, tol):
+    """If the tolerance was not reached."""
+    if info.converged:
+        return
+    share = info.dual_gap / info.objective[-1] if info.objective[-1] > 0 else np.inf
+    warnings.warn(
+        f"alpha={info.alpha:.3g}: stopped after {info.n_iter} iterations with a duality gap of {info.dual_gap:.3g}, "
+        f"{share:.2g} of the objective, above tol={tol:.2g}; "
+        f"raise max_iter (or tol, or alpha)",
+        ConvergenceWarning,
+        stacklevel=3,
+    )

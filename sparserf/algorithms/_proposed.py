@@ -20,12 +20,13 @@ def dictionary_of(features, X, exact, n_components, batch_size, gamma, rng):
     return make_learning_dictionary(X, **how)
 
 
-def fits_of(rows, dictionary, loss, targets, weight, options, settles=True):
-    """The fit of each target."""
+def fits_of(rows, dictionary, loss, targets, weight, options, settles=True, search=0):
+    """The fit of each target, in that search of several."""
     if not isinstance(dictionary, LearningDictionary):
         return [L1Fit(rows, dictionary, loss, y, weight, **options) for y in targets]
     options = {"settles": settles, **options}
-    return [LearningFit(rows, dictionary, loss, y, weight, target=k, **options) for k, y in enumerate(targets)]
+    return [LearningFit(rows, dictionary, loss, y, weight, target=k, **options)
+            for k, y in enumerate(targets, search * len(targets))]  # fmt: skip
 
 
 class Proposals:
@@ -64,8 +65,8 @@ class LearningFit(L1Fit):
         self._proposer, self._settles = dictionary.proposer(target), settles
 
     def draw(self, t):
-        self._drawn[t], self._is_last = True, t == self._dictionary.n_batches - 1
-        n = np.diff(self._dictionary.starts)[t]
+        self._drawn[t], self._is_last = True, t == self.dictionary.n_batches - 1
+        n = np.diff(self.dictionary.starts)[t]
         start, features = self._proposer.batch(n, self.A.features, self.A.w, self.A.index)
         draws = Proposals(self._rows, features, start)
         draws.turn(self._problem.dual_point(self.A.f + self.A.b))

@@ -1,12 +1,53 @@
 """The penalty from held-out rows: down a path of penalties until what is held out is predicted no better."""
 
+from dataclasses import dataclass, replace
+
 import numpy as np
+
+from .._checks import check_flag, check_integer, check_rng
+from .._threads import single_threaded_blas
+from ..features import scaled_inputs
+from ..model import SparseModel
+from ._l1_fit import N_COMPONENTS, options_of, warn
+from ._proposed import dictionary_of, fits_of, learns
+from ._targets import model_of, read
+from .prune import pruned
+
+# Features of a dictionary that learns, by default, for each penalty that is tried.
+A_PENALTY = 1_000
+# Rows up to which there are three searches by default.
+MEAN_UP_TO = 20_000
 
 # Each penalty is FALL times the last, from HIGHEST times the least that leaves no term; at most MOST_ALPHAS of them.
 HIGHEST, FALL, MOST_ALPHAS = 0.9, 0.72, 40
-# Penalties without a gain of more than NEGLIGIBLE before the search ends; and terms at which it ends, if no limit is given.
-PATIENCE, NEGLIGIBLE = 4, 1e-4
-MOST_TERMS = 2000
+# Penalties without a gain of more than NEGLIGIBLE before the search ends; and terms at which it ends, and for each row.
+PATIENCE, NEGLIGIBLE, MOST_TERMS, MOST_A_ROW = 4, 1e-4, 2000, 0.5
+# The gap to which a model of a chosen penalty is solved at least, since the penalty itself is a choice; and in how many steps.
+CHOSEN_TOL, CHOSEN_ROUNDS = 1e-2, 50
+# Share of the held-out loss that dropping terms may cost.
+PRUNED = 0.01
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A point of a path: the penalty, the loss of each row, of the held-out ones in the mean, the state of each fit."""
+
+    fits: list
+    alpha: float
+    losses: np.ndarray
+    loss: float
+    states: list
+
+    @classmethod
+    def of(cls, fits, alpha, held):
+        losses = sum(fit.losses() for fit in fits)
+        return cls(fits, alpha, losses, float(np.mean(held * losses)), [fit.state() for fit in fits])
+
+    def is_better(self, other, held):
+        """By more than the standard error of the difference: the one that is asked is the less simple one."""
+        gain, share = other.losses - self.losses, held / held.sum()
+        mean = share @ gain
+        return mean > np.sqrt(share**2 @ (gain - mean) ** 2)
 
 
 def hold_out(groups, weight, share, rng):
@@ -21,23 +62,108 @@ def hold_out(groups, weight, share, rng):
     return tuple(len(weight) * part / part.sum() for part in (weight * ~held, weight * held))
 
 
-def choose(fits, minimise, held, max_terms):
-    """(alpha, the state of each fit there, features drawn) that predicts the held-out rows best, in at most max_terms."""
+def choose(fits, descend, held):
+    """(what predicts the held-out rows best, features drawn)."""
     alpha = max(fit.largest_gradient() for fit in fits) or 1.0
-    least, best = sum(fit.loss_on(held) for fit in fits), (alpha, [fit.state() for fit in fits])
+    best, most = Choice.of(fits, alpha, held), min(MOST_TERMS, MOST_A_ROW * np.count_nonzero(held == 0))
     alpha, n_drawn, waited = HIGHEST * alpha, 0, 0
     for _ in range(MOST_ALPHAS):
         for fit in fits:
             fit.restart(alpha)
-            minimise(fit)
+            descend(fit, fit.dictionary)
         n_drawn += max(fit.count_drawn() for fit in fits)
-        loss, states = sum(fit.loss_on(held) for fit in fits), [fit.state() for fit in fits]
-        if len(np.unique(np.concatenate([fit.A.index for fit in fits]))) > max_terms:
-            break
-        waited = 0 if loss < least * (1 - NEGLIGIBLE) else waited + 1
-        if loss < least:
-            least, best = loss, (alpha, states)
+        here = Choice.of(fits, alpha, held)
+        waited = 0 if here.loss < best.loss * (1 - NEGLIGIBLE) else waited + 1
+        best = min(best, here, key=lambda choice: choice.loss)
         if waited == PATIENCE or any(fit.ended_by_callback for fit in fits):
             break
+        if len(np.unique(np.concatenate([fit.A.index for fit in fits]))) > most:
+            break
         alpha *= FALL
-    return *best, n_drawn
+    return best, n_drawn
+
+
+def fit_again(choice, weight, tol):
+    """Its terms, fitted to all rows."""
+    for fit, state in zip(choice.fits, choice.states, strict=True):
+        fit.restart(choice.alpha)
+        fit.adopt(state, weight)
+        fit.polish(max(tol, CHOSEN_TOL), CHOSEN_ROUNDS)
+        fit.record()
+
+
+def search(rows, fits_of_each, descend, groups, weight, share, n_models, max_terms, loss, classes, tol, rng):
+    """The mean of n_models, each chosen with other rows held out, in the terms that it needs.
+
+    fits_of_each(k, fitted): for search k and the weights of the rows to fit, the fits of the dictionary; before it those of a
+    simpler one, if there is one, which is chosen unless the other is better by more than chance.
+    """
+    models, losses, n_drawn = [], [], 0
+    for k in range(n_models):
+        fitted, held = hold_out(groups, weight, share, rng)
+        choices, drawn = zip(*(choose(fits, descend, held) for fits in fits_of_each(k, fitted)), strict=True)
+        choice = choices[-1] if choices[-1].is_better(choices[0], held) else choices[0]
+        ended = any(fit.ended_by_callback for one in choices for fit in one.fits)
+        fit_again(choice, weight, tol)
+        models.append(model_of(choice.fits, loss, classes))
+        losses.append(choice.loss)
+        n_drawn += sum(drawn)
+        if ended:
+            break
+    model, least = mean_of(models), float(np.mean(losses))
+    costs = 2 * PRUNED * least / loss.smoothness  # L(z + e) <= L(z) + L'(z) e + smoothness e^2 / 2
+    model = pruned(rows, model, weight, max_terms, lambda _: costs)
+    return replace(model, info=replace(model.info, n_drawn=n_drawn, validation_loss=least)), ended
+
+
+def mean_of(models):
+    """The model whose prediction is the mean of theirs."""
+    if len(models) == 1:
+        return models[0]
+    every = np.concatenate([model.support for model in models])
+    support, first, place = np.unique(every, return_index=True, return_inverse=True)
+    coef = np.zeros((*models[0].coef.shape[:-1], len(support)))
+    features, start = models[0].features, 0
+    for k, model in enumerate(models):
+        coef[..., place[start : start + len(model.support)]] += model.coef / len(models)
+        features, start = model.features if k == 0 else features.concat(model.features), start + len(model.support)
+    b = sum(model.intercept / len(models) for model in models)
+    info = _mean_info([model.info for model in models], len(support))
+    return SparseModel(coef, b, support, features.take(first), models[0].loss, models[0].classes, info)
+
+
+def _mean_info(infos, n_terms):
+    """Means of what the searches ended with; the rest at its worst."""
+    return replace(
+        infos[0],
+        n_iter=max(info.n_iter for info in infos),
+        converged=all(info.converged for info in infos),
+        objective=(float(np.mean([info.objective[-1] for info in infos])),),
+        dual_gap=float(np.mean([info.dual_gap for info in infos])),
+        n_nonzero=n_terms,
+        alpha=float(np.exp(np.mean([np.log(info.alpha) for info in infos]))),
+    )
+
+
+def chosen(X, y, share, n_models, max_terms, descend, features, gamma, loss, n_components, batch_size, exact, fit_intercept,
+            sample_weight, tol, max_iter, rng, workers, callback):  # fmt: skip
+    """`sparse_rf` with alpha=None."""
+    max_terms = MOST_TERMS if max_terms is None else check_integer("max_terms", max_terms, 1)
+    rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers)
+    n_models = (3 if rows.n_rows <= MEAN_UP_TO else 1) if n_models is None else check_integer("n_models", n_models, 1)
+    options, exact, rng = options_of(fit_intercept, tol, max_iter, callback), check_flag("exact", exact), check_rng(rng)
+    groups = np.argmax([np.zeros(rows.n_rows), *(targets if classes is not None else ())], axis=0)  # a number a class
+    if n_components is None:
+        n_components = A_PENALTY if learns(features) else N_COMPONENTS
+    dictionaries = [dictionary_of(features, rows.X, exact, n_components, batch_size, gamma, rng)]
+    if learns(features):
+        dictionaries.insert(0, dictionary_of(scaled_inputs(rows.X), rows.X, exact, n_components, None, None, rng))
+
+    def fits_of_each(k, fitted):
+        return [fits_of(rows, one, loss, targets, fitted, options, settles=False, search=k) for one in dictionaries]
+
+    with single_threaded_blas(), rows:
+        model, ended = search(rows, fits_of_each, descend, groups, weight, share, n_models, max_terms, loss, classes, tol, rng)
+    if not ended:
+        warn(model.info, options["tol"])
+    return model

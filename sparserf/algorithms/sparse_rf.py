@@ -1,28 +1,13 @@
 """Sparse Random Features (Yen et al. 2014): coordinate descent in the Hilbert space of a random-feature kernel."""
 
-import warnings
-from dataclasses import replace
-
 import numpy as np
 
-from .._checks import (
-    check_alphas,
-    check_callable,
-    check_flag,
-    check_integer,
-    check_real,
-    check_rng,
-)
+from .._checks import check_alphas, check_flag, check_integer, check_real
 from .._threads import single_threaded_blas
-from ..model import ConvergenceWarning
-from ._proposed import dictionary_of, fits_of, learns
-from ._search import MOST_TERMS, choose, hold_out
+from ._l1_fit import N_COMPONENTS, options_of, warn
+from ._proposed import dictionary_of, fits_of
+from ._search import chosen
 from ._targets import model_of, read
-
-# Features to draw by default; and of a dictionary that learns, for each penalty that is tried.
-N_COMPONENTS, A_PENALTY = 10_000, 1_000
-# The gap to which a model of a chosen penalty is solved at least, since the penalty itself is a choice; and in how many steps.
-CHOSEN_TOL, CHOSEN_ROUNDS = 1e-2, 50
 
 
 def algorithm_1(fit, dictionary):
@@ -52,9 +37,9 @@ def exact_descent(fit, dictionary):
 
 
 def sparse_rf(
-    X, y, *, alpha=None, features="gaussian", gamma=None, loss="squared", n_components=None, batch_size=None,
-    exact=False, validation=0.1, max_terms=None, fit_intercept=True, sample_weight=None, tol=1e-4, max_iter=None, rng=None,
-    workers=1, callback=None,
+    X, y, *, alpha=None, features="auto", gamma=None, loss="squared", n_components=None, batch_size=None,
+    exact=False, validation=0.1, n_models=None, max_terms=None, fit_intercept=True, sample_weight=None, tol=1e-4,
+    max_iter=None, rng=None, workers=1, callback=None,
 ):  # fmt: skip
     r"""Sparse Random Features: a kernel model in few terms, by l1 selection among random features.
 
@@ -74,17 +59,16 @@ def sparse_rf(
     y : array of shape (n_samples,)
         The target; with a classification loss the labels, any two, or more for one-vs-rest over one dictionary.
     alpha : float or None, default None
-        Penalty, > 0. The paper's lambda, scikit-learn's Lasso alpha, 1/(n C) in liblinear. None: down a path of penalties,
-        the one whose model predicts held-out rows best, until four in a row do no better; its terms are then fitted to all
-        rows. See also `sparse_rf_path`.
-    features : str, map, sequence of maps, or FeatureSet, default "gaussian"
+        Penalty, > 0. The paper's lambda, scikit-learn's Lasso alpha, 1/(n C) in liblinear. None: chosen on held-out rows;
+        see Notes, and `sparse_rf_path`.
+    features : str, map, sequence of maps, or FeatureSet, default "auto"
         "auto": a dictionary that learns, of cosines of any bandwidth and order. Three quarters of each batch are variations
         of the features that are in the model (jittered, added, with an input's weight drawn anew, mixed, rescaled), each
-        kind in the share that it succeeds in; all come with the phase that descends most. Scaling a column changes nothing.
-        Of X with more than 1,024 columns it sees those of the largest variance. The kernel: "gaussian",
-        "laplacian", "cauchy", "matern12", "matern32", "matern52", "perceptron"; or a map (`Fourier`, `Perceptron`,
-        `RandomNeurons`, `Linear`); or several, as one dictionary with equal shares; or a fixed dictionary, of which
-        n_components and rng then draw nothing.
+        kind in the share that it succeeds in; all come with the phase that descends most. Scaling a column changes nothing
+        but rounding. Of X with more than 1,024 columns it sees those of the largest variance. Or the paper's: the kernel,
+        "gaussian", "laplacian", "cauchy", "matern12", "matern32", "matern52", "perceptron"; or a map (`Fourier`,
+        `Perceptron`, `RandomNeurons`, `Linear`); or several, as one dictionary with equal shares; or a fixed dictionary, of
+        which n_components and rng then draw nothing.
     gamma : float, None or "knn", default None
         Inverse width of a kernel that is given by name; see `Fourier`.
     loss : {"squared", "squared_hinge", "logistic"}, default "squared"
@@ -99,8 +83,11 @@ def sparse_rf(
         for "auto", whose draws depend on the fit.
     validation : float, default 0.1
         Share of the rows, of each class, that alpha=None holds out, in (0, 1).
+    n_models : int or None, default None
+        Searches of alpha=None, each with rows of its own held out and, of "auto", draws of its own; the result is the mean
+        of their models. None: 3 for up to 20,000 rows, where one is the more a matter of luck; 1 for more.
     max_terms : int or None, default None
-        Most terms that alpha=None may choose; its path ends at 2,000 in any case.
+        Most terms of alpha=None, each class's counted once where they share it.
     fit_intercept : bool, default True
         The intercept is not penalised.
     sample_weight : array of shape (n_samples,) or None, default None
@@ -119,9 +106,10 @@ def sparse_rf(
     Returns
     -------
     SparseModel
-        `support` indexes the dictionary, or counts the draws of "auto", those of class k from k 2^40 on; `info.dual_gap`
-        bounds the distance to the optimum over all D features where exact, over the last batch and the features kept before
-        it where not, and over the terms alone where alpha was chosen.
+        `support` indexes the dictionary. Of "auto" it counts the draws, those of class k of m in search j from
+        (j m + k + 1) 2^40 on; below are columns of X, where the model is linear. `info.dual_gap` bounds the distance to the
+        optimum over all D features where exact, and over the last batch and the features kept before it where not. Where
+        alpha was chosen, objective, gap and alpha are of the models before their mean and pruning, over their own terms.
 
     Raises
     ------
@@ -137,9 +125,15 @@ def sparse_rf(
     See Also
     --------
     sparse_rf_path : Models for many penalties, each from the last.
+    prune : Fewer terms for nearly the same predictions.
 
     Notes
     -----
+    alpha=None goes down a path of penalties until four in a row predict the held-out rows no better, or there are 2,000
+    terms, or half as many as rows. Of "auto" a path over the inputs themselves comes first, and is chosen unless the other is
+    better by more than the standard error of the difference. The terms of the best model are then fitted to all rows, the
+    mean is taken, and terms are dropped, by `prune`, that cost at most one hundredth of the held-out loss together.
+
     Time O(n D d) a pass over the dictionary, several passes; O(n a^2) for a terms in the working set. Memory, beyond
     X: O(n + R d + a^2), and blocks of some megabytes a worker. The paper's lambda_N is n alpha.
 
@@ -154,11 +148,12 @@ def sparse_rf(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-2, 2, (2000, 2))
     >>> y = np.sin(3 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(2000)
-    >>> model = srf.sparse_rf(X, y, alpha=0.003, gamma=1.0, n_components=2000, rng=0)
-    >>> model.info.converged, len(model.features) < 200
+    >>> model = srf.sparse_rf(X, y, rng=0)  # all is chosen
+    >>> bool(np.mean((model.predict(X) - y) ** 2) < 0.03 * y.var()), len(model.features) < 200  # R^2 above 0.97
     (True, True)
-    >>> bool(np.mean((model.predict(X) - y) ** 2) < 0.1 * y.var())  # R^2 above 0.9
-    True
+    >>> model = srf.sparse_rf(X, y, features="gaussian", gamma=1.0, alpha=0.003, n_components=2000, rng=0)  # the paper's
+    >>> model.info.converged, bool(np.mean((model.predict(X) - y) ** 2) < 0.1 * y.var())
+    (True, True)
     """
     how = {
         "features": features, "gamma": gamma, "loss": loss, "n_components": n_components, "batch_size": batch_size,
@@ -169,14 +164,15 @@ def sparse_rf(
     if share >= 1:
         raise ValueError(f"validation must be below 1, got {share}")
     if alpha is None:
-        return _search(X, y, share, max_terms, **how)
-    if max_terms is not None:
-        raise ValueError(f"max_terms needs alpha=None, which chooses a penalty for it, got {max_terms!r} with alpha={alpha!r}")
+        return chosen(X, y, share, n_models, max_terms, exact_descent if exact else algorithm_1, **how)
+    for name, value in (("max_terms", max_terms), ("n_models", n_models)):
+        if value is not None:
+            raise ValueError(f"{name} needs alpha=None, got {value!r} with alpha={alpha!r}")
     return sparse_rf_path(X, y, alphas=[check_real("alpha", alpha, 0, strict=True)], **how)[0]
 
 
 def sparse_rf_path(
-    X, y, *, alphas=None, n_alphas=20, alpha_min_ratio=1e-3, features="gaussian", gamma=None, loss="squared",
+    X, y, *, alphas=None, n_alphas=20, alpha_min_ratio=1e-3, features="auto", gamma=None, loss="squared",
     n_components=None, batch_size=None, exact=False, fit_intercept=True, sample_weight=None, tol=1e-4, max_iter=None,
     rng=None, workers=1, callback=None,
 ):  # fmt: skip
@@ -223,7 +219,7 @@ def sparse_rf_path(
     --------
     >>> import numpy as np, sparserf as srf
     >>> X = np.linspace(-3, 3, 300)[:, None]
-    >>> models = srf.sparse_rf_path(X, np.sin(2 * X.ravel()), n_alphas=5, n_components=500, rng=0)
+    >>> models = srf.sparse_rf_path(X, np.sin(2 * X.ravel()), features="gaussian", n_alphas=5, n_components=500, rng=0)
     >>> [len(model.features) for model in models][0], len(models)
     (0, 5)
     """
@@ -233,7 +229,7 @@ def sparse_rf_path(
         raise ValueError(f"alpha_min_ratio must be at most 1, got {alpha_min_ratio}")
     alphas = None if alphas is None else check_alphas(alphas)
     rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers)
-    options = _options(fit_intercept, tol, max_iter, callback)
+    options = options_of(fit_intercept, tol, max_iter, callback)
     exact = check_flag("exact", exact)
     n_components = N_COMPONENTS if n_components is None else n_components
     dictionary = dictionary_of(features, rows.X, exact, n_components, batch_size, gamma, rng)
@@ -245,43 +241,8 @@ def sparse_rf_path(
         models = [_fit_all(fits, dictionary, alpha, exact, loss, classes) for alpha in alphas]
     for model, asked in models:
         if not asked:
-            _warn(model.info, options["tol"])
+            warn(model.info, options["tol"])
     return [model for model, _ in models]
-
-
-def _search(X, y, share, max_terms, features, gamma, loss, n_components, batch_size, exact, fit_intercept, sample_weight,
-            tol, max_iter, rng, workers, callback):  # fmt: skip
-    """`sparse_rf` with alpha=None."""
-    max_terms = MOST_TERMS if max_terms is None else check_integer("max_terms", max_terms, 1)
-    rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers)
-    options, exact, rng = _options(fit_intercept, tol, max_iter, callback), check_flag("exact", exact), check_rng(rng)
-    groups = np.argmax([np.zeros(rows.n_rows), *(targets if classes is not None else ())], axis=0)  # a number a class
-    fitted, held = hold_out(groups, weight, share, rng)
-    if n_components is None:
-        n_components = A_PENALTY if learns(features) else N_COMPONENTS
-    dictionary = dictionary_of(features, rows.X, exact, n_components, batch_size, gamma, rng)
-    descend = exact_descent if exact else algorithm_1
-    with single_threaded_blas(), rows:
-        fits = fits_of(rows, dictionary, loss, targets, fitted, options, settles=False)
-        alpha, states, n_drawn = choose(fits, lambda fit: descend(fit, dictionary), held, max_terms)
-        for fit, state in zip(fits, states, strict=True):
-            fit.restart(alpha)
-            fit.adopt(state, weight)
-            fit.polish(max(options["tol"], CHOSEN_TOL), CHOSEN_ROUNDS)
-            fit.record()
-    model = model_of(fits, loss, classes)
-    if not any(fit.ended_by_callback for fit in fits):
-        _warn(model.info, options["tol"])
-    return replace(model, info=replace(model.info, n_drawn=n_drawn))
-
-
-def _options(fit_intercept, tol, max_iter, callback):
-    return {
-        "fit_intercept": check_flag("fit_intercept", fit_intercept),
-        "tol": check_real("tol", tol, 0, strict=True),
-        "max_iter": None if max_iter is None else check_integer("max_iter", max_iter, 1),
-        "callback": check_callable("callback", callback),
-    }
 
 
 def _fit_all(fits, dictionary, alpha, exact, loss, classes):
@@ -290,16 +251,3 @@ def _fit_all(fits, dictionary, alpha, exact, loss, classes):
         fit.restart(alpha)
         (exact_descent if exact else algorithm_1)(fit, dictionary)
     return model_of(fits, loss, classes), any(fit.ended_by_callback for fit in fits)
-
-
-def _warn(info, tol):
-    if info.converged:
-        return
-    share = info.dual_gap / info.objective[-1] if info.objective[-1] > 0 else np.inf
-    warnings.warn(
-        f"alpha={info.alpha:.3g}: stopped after {info.n_iter} iterations with a duality gap of {info.dual_gap:.3g}, "
-        f"{share:.2g} of the objective, above tol={tol:.2g}; "
-        f"raise max_iter (or tol, or alpha)",
-        ConvergenceWarning,
-        stacklevel=3,
-    )

@@ -5,7 +5,7 @@ from .dictionary import draw_all, make_dictionary
 from .feature_set import FeatureSet
 from .fourier import Fourier
 from .linear import Linear
-from .mixture import Mixture
+from .mixture import Mixture, scaled_inputs
 from .neurons import RandomNeurons
 from .perceptron import Perceptron
 from .projections import PROJECTIONS, make_projection
@@ -27,4 +27,5 @@ __all__ = [
     "make_dictionary",
     "make_learning_dictionary",
     "make_projection",
+    "scaled_inputs",
 ]

@@ -38,7 +38,8 @@ def swap(W, pick, base, rng):
     """One input's weight drawn anew, whether w saw it or not."""
     w = W[pick()].copy()
     row, j = np.arange(len(w)), rng.integers(0, w.shape[1], len(w))
-    w[row, j] = rng.standard_normal(len(w)) * base.sizes(np.count_nonzero(w, axis=1), rng) * base.units[j]
+    unit = base.units[rng.integers(0, 2, len(w)), j]
+    w[row, j] = rng.standard_normal(len(w)) * base.sizes(np.count_nonzero(w, axis=1), rng) * unit
     return w
 
 
@@ -94,13 +95,13 @@ def make_learning_dictionary(X, *, n_components, batch_size, gamma, rng):
 class Proposer:
     """The draws for one target, from a random stream of its own; remembers the moves of the last batch, to see what came of it.
 
-    Draws count up from target << 40, so that no two targets' share an index.
+    Draws count up from (target + 1) << 40, so that no two targets' share an index; the inputs have those below.
     """
 
     def __init__(self, dictionary, target):
         self._base, self._d = dictionary.base, dictionary.n_features_in
         self._rng = stream(dictionary.seed, target)
-        self._next, self._last = target << 40, np.zeros(0, np.intp)  # the move of each draw of the last batch
+        self._next, self._last = (target + 1) << 40, np.zeros(0, np.intp)  # the move of each draw of the last batch
         self._survivors, self._tries = np.zeros(len(MOVES) + 1), np.zeros(len(MOVES) + 1)
 
     def batch(self, n, features, coef, index):

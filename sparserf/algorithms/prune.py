@@ -1,0 +1,151 @@
+"""A model in fewer of its terms: those that give its own predictions best."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from .._checks import check_integer, check_real, check_sample_weight
+from .._threads import single_threaded_blas
+from ..model import SparseModel
+from ..rows import as_rows
+from ._targets import power_of_two
+
+# Rows that are looked at, in evenly spaced places: for each term, and at least.
+ROWS_A_TERM, FEWEST_ROWS = 8, 10_000
+# A term of which less than this share is new depends on those before it.
+DEPENDENT = 1e-9
+
+
+def prune(model, X, *, max_terms=None, tol=0.01, sample_weight=None, workers=1):
+    r"""A model in fewer of its terms, which predicts nearly the same.
+
+    By orthogonal least squares: one after another, the term is taken that, with all taken before at their best
+    coefficients, comes nearest to the model's own predictions f,
+
+    .. math:: \sum_i s_i (\hat f(x_i) - f(x_i))^2 / \sum_i s_i
+
+    until that is at most tol of their variance, or there are max_terms. The target is not needed: what is fitted has no
+    noise, so that few terms suffice, without a penalty.
+
+    Parameters
+    ----------
+    model : SparseModel
+    X : array or CSR matrix of shape (n_samples, n_features_in)
+        Rows on which the predictions shall be near, those of the fit or others. Eight for each term of the model are
+        looked at, and at least 10,000.
+    max_terms : int or None, default None
+        Most terms, at least 1.
+    tol : float, default 0.01
+        Largest change, >= 0: mean square over the variance of the predictions, both summed over the outputs. 0: as many
+        terms as there may be.
+    sample_weight : array of shape (n_samples,) or None, default None
+        Nonnegative.
+    workers : int, default 1
+        Threads; -1 for all cores. The result is the same, bit for bit, for any number.
+
+    Returns
+    -------
+    SparseModel
+        `support` and the terms are some of those of `model`; of `info` n_nonzero alone is new.
+
+    Raises
+    ------
+    ValueError, TypeError
+        An argument out of its range or of another kind.
+
+    See Also
+    --------
+    sparse_rf : With alpha=None it ends so.
+
+    Notes
+    -----
+    Time O(n a^2 + a k^2) and memory O(a^2) for the n rows that are looked at, a terms of which k are kept.
+
+    References
+    ----------
+    S. Chen, S. A. Billings, W. Luo, Orthogonal least squares methods and their application to non-linear system
+    identification, Int. J. Control 50, 1989.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, (1000, 2))
+    >>> y = np.sin(3 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(1000)
+    >>> model = srf.sparse_rf(X, y, features="gaussian", alpha=0.001, gamma=1.0, n_components=2000, rng=0)
+    >>> small = srf.prune(model, X, max_terms=20)
+    >>> len(model.features) > 35, len(small.features)
+    (True, 20)
+    >>> bool(np.var(small.predict(X) - model.predict(X)) < 0.001 * np.var(model.predict(X)))
+    True
+    """
+    if not isinstance(model, SparseModel):
+        raise TypeError(f"model must be a SparseModel, got {type(model).__name__}")
+    rows = as_rows(X, workers, n_features=model.n_features_in)
+    weight = check_sample_weight(sample_weight, rows.n_rows)
+    most = len(model.support) if max_terms is None else check_integer("max_terms", max_terms, 1)
+    tol = check_real("tol", tol, 0)
+    with single_threaded_blas(), rows:
+        return pruned(rows, model, weight, most, lambda variance: tol * variance)
+
+
+def pruned(rows, model, weight, most, allowed):
+    """`prune` where allowed(variance of the predictions) is the largest change; both in mean square."""
+    coef, unit = np.atleast_2d(model.coef), power_of_two(model.coef) if model.coef.size else 1.0
+    h = _look(weight, ROWS_A_TERM * len(model.support))
+    m = rows.correlate(model.features, h)
+    G = rows.gram(model.features, model.features, h) - np.outer(m, m)
+    variance = float(((coef / unit) @ G * (coef / unit)).sum())
+    with np.errstate(over="ignore"):
+        largest = float(allowed(variance * unit * unit)) / unit / unit
+    if len(coef[0]) <= most and not largest > 0:
+        return model
+    S, w = orthogonal_least_squares(G, coef / unit, most, largest)
+    if len(S) == len(coef[0]):
+        return model
+    S, w = np.sort(S), unit * w[:, np.argsort(S)]
+    b = model.intercept + (coef @ m - w @ m[S]).reshape(np.shape(model.intercept))
+    return replace(
+        model, coef=w.reshape(*model.coef.shape[:-1], len(S)), intercept=b if np.ndim(b) else float(b),
+        support=model.support[S], features=model.features.take(S), info=replace(model.info, n_nonzero=len(S)),
+    )  # fmt: skip
+
+
+def _look(weight, n):
+    """Weights of sum 1, zero but for some rows that have any."""
+    there = np.flatnonzero(weight)
+    n = min(max(n, FEWEST_ROWS), len(there))
+    some = there[np.arange(n) * len(there) // max(n, 1)]
+    h = np.zeros(len(weight))
+    h[some] = weight[some]
+    return h / h.sum()
+
+
+def orthogonal_least_squares(G, coef, most, largest):
+    """(S, w): terms S in the order taken, and w (n_outputs, len(S)), so that tr (w - coef) G (w - coef)' <= largest.
+
+    G = Phi' diag(h) Phi. With Q the part of Cholesky's factor of G that has been made, columns of S first,
+    d = diag(G - Q Q') and c = (coef - w) G: the next term is the one of largest |c_j|^2 / d_j.
+    """
+    c, d = coef @ G, G.diagonal().copy()
+    left, least = float((coef * c).sum()), DEPENDENT * d
+    S, e, Q = [], [], np.zeros((min(most, len(d)), len(d)))
+    while len(S) < len(Q) and left > largest:
+        gain = np.where(d > least, (c * c).sum(axis=0) / np.maximum(d, 1e-300), 0.0)
+        j = int(gain.argmax())
+        if not gain[j] > 0:
+            break
+        q = (G[j] - Q[: len(S), j] @ Q[: len(S)]) / np.sqrt(d[j])
+        e.append(c[:, j] / q[j])
+        c, d, left = c - np.outer(e[-1], q), d - q * q, left - gain[j]
+        Q[len(S)], d[j] = q, 0.0
+        S.append(j)
+    S = np.array(S, np.intp)
+    return S, _back_substituted(Q[: len(S), S], np.array(e).reshape(len(S), len(coef)))
+
+
+def _back_substituted(R, e):
+    """(R^-1 e)' for an upper triangle R."""
+    from scipy.linalg import solve_triangular
+
+    return solve_triangular(R, e, check_finite=False).T if len(R) else e.T
