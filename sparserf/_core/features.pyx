@@ -31,6 +31,7 @@ cdef extern from "tile.h" nogil:
         int activation
     ctypedef struct tile_kernels:
         void (*make)(const tile_rows *, const tile_features *, ptrdiff_t, int, ptrdiff_t, void *) noexcept nogil
+        void (*make_pair)(const tile_rows *, const tile_features *, ptrdiff_t, int, ptrdiff_t, void *, void *) noexcept nogil
         void (*correlate)(const void *, int, const double *, double *) noexcept nogil
         void (*correlate_squares)(const void *, int, const double *, double *) noexcept nogil
         void (*apply)(const void *, int, const double *, double *) noexcept nogil
@@ -104,6 +105,29 @@ def correlate(const floating[:, :, ::1] weights not None, const int32_t[:, :, ::
                         t.kernels.correlate_squares(tile, n_rows, &v[k, row], &out[k, panel * TILE_COLUMNS])
                     else:
                         t.kernels.correlate(tile, n_rows, &v[k, row], &out[k, panel * TILE_COLUMNS])
+
+
+def correlate_pair(const floating[:, :, ::1] weights not None, const int32_t[:, :, ::1] inputs,
+                   const floating[:, ::1] offset not None, int activation, double scale,
+                   const floating[:, ::1] X, const floating[::1] data, const int32_t[::1] indices, const int64_t[::1] indptr,
+                   const double[:, :] v not None, double[:, :] out not None, double[:, :] sine not None, int level=-1):
+    """`correlate` of cosines; and into sine of the same a quarter later, cos(t - pi/2) for cos(t), over one projection."""
+    cdef Tiles t = tiles_of(weights, inputs, offset, activation, scale, X, data, indices, indptr, level)
+    cdef ptrdiff_t row_tile, row, panel, k
+    cdef int n_rows
+    cdef double[BUFFER] buffer
+    cdef double[BUFFER] another
+    cdef double *tile = aligned(&buffer[0])
+    cdef double *quarter = aligned(&another[0])
+    with nogil:
+        for row_tile in range((t.n_rows + TILE_ROWS - 1) // TILE_ROWS):
+            row = row_tile * TILE_ROWS
+            n_rows = <int>min(<ptrdiff_t>TILE_ROWS, t.n_rows - row)
+            for panel in range(weights.shape[0]):
+                t.kernels.make_pair(&t.rows, &t.features, row, n_rows, panel, tile, quarter)
+                for k in range(v.shape[0]):
+                    t.kernels.correlate(tile, n_rows, &v[k, row], &out[k, panel * TILE_COLUMNS])
+                    t.kernels.correlate(quarter, n_rows, &v[k, row], &sine[k, panel * TILE_COLUMNS])
 
 
 def apply(const floating[:, :, ::1] weights not None, const int32_t[:, :, ::1] inputs,

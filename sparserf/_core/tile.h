@@ -36,6 +36,8 @@ typedef struct {
 typedef struct {
     /* tile = phi of rows [row, row + n_rows) and panel `panel`; n_rows <= TILE_ROWS */
     void (*make)(const tile_rows *, const tile_features *, ptrdiff_t row, int n_rows, ptrdiff_t panel, void *tile);
+    /* The same of cosines; and sine, where they are sines: cos(t - pi/2) for cos(t) */
+    void (*make_pair)(const tile_rows *, const tile_features *, ptrdiff_t row, int n_rows, ptrdiff_t panel, void *tile, void *sine);
     /* sums[j] += sum_i v[i] tile[i, j] */
     void (*correlate)(const void *tile, int n_rows, const double *v, double *sums);
     /* sums[j] += sum_i v[i] tile[i, j]^2 */

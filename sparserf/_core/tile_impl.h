@@ -105,8 +105,7 @@ TARGET void NAME(activate)(int activation, T scale, const T *offset, int n_rows,
     }
 }
 
-TARGET_EXTERN void NAME(make)(const tile_rows *rows, const tile_features *f, ptrdiff_t row, int n_rows, ptrdiff_t panel,
-                              void *tile) {
+TARGET void NAME(project)(const tile_rows *rows, const tile_features *f, ptrdiff_t row, int n_rows, ptrdiff_t panel, T *tile) {
     const T *w = (const T *)f->weights + panel * (f->activation == PRODUCT ? 1 : f->order) * TILE_COLUMNS;
     const T *x = (const T *)rows->x + (rows->x ? row * rows->n_inputs : 0);
     if (!rows->x)
@@ -117,7 +116,20 @@ TARGET_EXTERN void NAME(make)(const tile_rows *rows, const tile_features *f, ptr
         NAME(project_sparse)(x, rows->n_inputs, n_rows, f->order, w, f->inputs + panel * f->order * TILE_COLUMNS, tile);
     else
         NAME(project_dense)(x, rows->n_inputs, n_rows, w, tile);
+}
+
+TARGET_EXTERN void NAME(make)(const tile_rows *rows, const tile_features *f, ptrdiff_t row, int n_rows, ptrdiff_t panel,
+                              void *tile) {
+    NAME(project)(rows, f, row, n_rows, panel, tile);
     NAME(activate)(f->activation, (T)f->scale, (const T *)f->offset + panel * TILE_COLUMNS, n_rows, tile);
+}
+
+TARGET_EXTERN void NAME(make_pair)(const tile_rows *rows, const tile_features *f, ptrdiff_t row, int n_rows, ptrdiff_t panel,
+                                   void *tile, void *sine) {
+    NAME(project)(rows, f, row, n_rows, panel, tile);
+    memcpy(sine, tile, n_rows * TILE_COLUMNS * sizeof(T));
+    NAME(activate)(COSINE, (T)f->scale, (const T *)f->offset + panel * TILE_COLUMNS, n_rows, tile);
+    NAME(activate)(SINE, (T)f->scale, (const T *)f->offset + panel * TILE_COLUMNS, n_rows, sine);
 }
 
 /* Vectors of doubles, loaded from a tile of T. */
@@ -191,7 +203,8 @@ TARGET_EXTERN void NAME(normal)(const void *x, ptrdiff_t d, int n_rows, const do
         UNROLL for (int i = 0; i < NORMAL_ROWS; i++) sums[k] += row[i][k] * v[i];
 }
 
-static const tile_kernels NAME(kernels) = {NAME(make), NAME(correlate), NAME(correlate_squares), NAME(apply), NAME(normal)};
+static const tile_kernels NAME(kernels) = {NAME(make),  NAME(make_pair), NAME(correlate), NAME(correlate_squares),
+                                           NAME(apply), NAME(normal)};
 
 #undef VL
 #undef VEC

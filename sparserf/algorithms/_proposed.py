@@ -49,8 +49,7 @@ class Proposals:
 
     def turn(self, v):
         """Give each cosine the phase at which |sum_i v_i cos(w'x_i + b)| is largest: b + atan2(-S, C)."""
-        C = self._rows.correlate(self._features, v)
-        S = self._rows.correlate(self._features.turned(np.full(len(self.index), -np.pi / 2)), v)
+        C, S = self._rows.correlate_pair(self._features, v)
         self._features = self._features.turned(np.arctan2(-S, C))
 
 

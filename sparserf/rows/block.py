@@ -66,6 +66,14 @@ def sums(block, U, v, squared, moments, scratch):
 
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
+def sums_of_pair(block, U, v):
+    """`sums` of a block of cosines, and of the same a quarter later: float64 (2, n_outputs, .)."""
+    out = np.stack([padded(len(v), len(block))] * 2)
+    _core.correlate_pair(*_arguments(block, U), v, *out)
+    return out
+
+
+@np.errstate(over="ignore", under="ignore", invalid="ignore")
 def correlations(block, total, squared, moments):
     """(Phi' v')', or (Phi * Phi)' v' where squared, of the `sums` of all rows: (n_outputs, len(block))."""
     if not moments:

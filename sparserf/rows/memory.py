@@ -70,6 +70,20 @@ class Memory:
         """(Phi * Phi)' v, the diagonal of `gram` for v = weights; shapes as in `correlate`."""
         return self._correlate(features, v, squared=True)
 
+    def correlate_pair(self, features, v):
+        """`correlate` of cosines with v (n_rows,), and of the same a quarter later, cos(t - pi/2) for cos(t): (2, .)."""
+        outputs, totals = np.asarray(v, np.float64)[None], [np.zeros((2, 1, 0))]
+
+        for block in features.blocks:
+
+            def part(rows, block=block):
+                return _block.sums_of_pair(block, self._inputs(block, rows), outputs[:, rows])
+
+            totals.append(sum(self._each_block(part, len(block)))[:, :, : len(block)])
+        total = np.concatenate(totals, axis=2)[:, 0]
+        _check_no_overflow(total)
+        return features.from_blocks(total)
+
     def _correlate(self, features, v, squared):
         if len(features) == 0 or self.n_rows == 0:
             return np.zeros((*np.shape(v)[:-1], len(features)))
