@@ -189,6 +189,23 @@ def test_second_moments_of_sparse_rows(dtype, shape, rng):
 @each_level
 @each_dtype
 @each_kind
+@pytest.mark.parametrize("shape", sampled_shapes(), ids=str)
+def test_correlate_pair(shape, kind, dtype, level, rng):
+    """The cosines bit for bit as they are alone; the sines as near as any."""
+    cos, sin = Case(shape, dtype, "cos", kind), Case(shape, dtype, "sin", kind)
+    v, start = rng.standard_normal((2, shape[0])), rng.standard_normal((2, cos.width))
+    alone, out, quarter = start.copy(), Framed(start), Framed(start)
+    core.correlate(*cos.arguments, v, alone, False, level)
+    core.correlate_pair(*cos.arguments, Framed(v).view, out.view, quarter.view, level)
+    np.testing.assert_array_equal(out.take(), alone)
+    rounding = 4 * (shape[0] + 2) * np.finfo(np.float64).eps * (abs(v) @ abs(sin.phi) + abs(start[:, : shape[2]]))
+    found = (quarter.take() - start)[:, : shape[2]]
+    assert (abs(found - v @ sin.phi) <= abs(v) @ sin.error + rounding).all()
+
+
+@each_level
+@each_dtype
+@each_kind
 def test_kernels_agree_with_numpy_on_a_large_case(level, dtype, kind):
     check_kernels(Case((1030, 150, 337), dtype, "cos", kind), level, n_outputs=5)
 
