@@ -1,4 +1,4 @@
-"""Fit a sparse model to a CSV file: choose the width and the penalty on held-out rows, report the error on test rows.
+"""Fit a sparse model to a CSV file, and the same in fewer terms; report the errors on test rows.
 
     python tools/fit.py tools/data/ccpp.csv
     python tools/fit.py mine.csv --target price --save model.npz
@@ -16,7 +16,7 @@ import numpy as np
 
 import sparserf as srf
 
-WIDTHS = (0.1, 0.3, 1.0, 3.0)  # times the default gamma
+SIZES = (2, 5, 10, 20, 50, 100, 200, 500, 1000)  # terms of the models in fewer terms
 
 
 def main():
@@ -25,29 +25,29 @@ def main():
     is_labels = y.dtype.kind == "U" or len(np.unique(y)) == 2
     loss = "logistic" if is_labels else "squared"
     train, test = split(len(y), args.test, args.seed)
-    mean, sd = X[train].mean(axis=0), X[train].std(axis=0)
-    X = (X - mean) / np.where(sd > 0, sd, 1)
     print(f"{args.csv.name}: {len(train)} training rows, {len(test)} test rows, {X.shape[1]} inputs, target {names[-1]}")
 
     start = time.perf_counter()
-    curve, gamma, alpha = choose(X[train], y[train], loss, args)
-    model = srf.sparse_rf(X[train], y[train], alpha=alpha, gamma=gamma, loss=loss, rng=args.seed, workers=-1)
+    model = srf.sparse_rf(X[train], y[train], loss=loss, rng=args.seed, workers=-1)
     seconds = time.perf_counter() - start
 
     linear = baseline(X[train], y[train], X[test], y[test], is_labels)
     start = time.perf_counter()
     error = test_error(model, X[test], y[test])
     micros = (time.perf_counter() - start) / len(test) * 1e6
+    sizes = [size for size in SIZES if size < len(model.features)]
+    smaller = [srf.prune(model, X[train], max_terms=size, tol=0, workers=-1) for size in sizes]
+    curve = [*sizes, len(model.features)], [*(test_error(one, X[test], y[test]) for one in smaller), error]
+
     what = "test error" if is_labels else "test RMSE"
     print(f"{what} {error:.4g}   (a linear model: {linear:.4g})")
-    print(f"terms {len(model.features)} of {model.info.n_drawn} drawn   gamma {gamma:.3g}   alpha {alpha:.3g}")
+    print(f"terms {len(model.features)} of {model.info.n_drawn} drawn   alpha {model.info.alpha:.3g}")
     print(f"time {seconds:.1f} s, the whole search included   prediction {micros:.1f} microseconds a row")
     draw(args.picture, curve, model, X[test], y[test], (what, error, linear), names, is_labels)
     print(f"picture {args.picture}")
     if args.save:
         model.save(args.save)
-        np.savez(args.save.with_suffix(".scaling.npz"), mean=mean, sd=sd)
-        print(f"model {args.save}, the scaling of its inputs {args.save.with_suffix('.scaling.npz')}")
+        print(f"model {args.save}")
 
 
 def arguments():
@@ -95,23 +95,6 @@ def split(n, share, seed):
     return order[held:], order[:held]
 
 
-def choose(X, y, loss, args):
-    """The gamma and alpha of least error on a fifth of the training rows, and the curve of error against terms there."""
-    fit, held = split(len(y), 0.2, args.seed + 1)
-    default = srf.Fourier().resolve(X, np.random.default_rng(args.seed)).gamma
-    best = np.inf
-    for gamma in default * np.array(WIDTHS):
-        path = srf.sparse_rf_path(
-            X[fit], y[fit], gamma=gamma, loss=loss, n_components=3000, alpha_min_ratio=1e-4, rng=args.seed, workers=-1
-        )
-        errors = [test_error(model, X[held], y[held]) for model in path]
-        if min(errors) < best:
-            best = min(errors)
-            curve = [len(model.features) for model in path], errors
-            gamma_best, alpha_best = gamma, path[int(np.argmin(errors))].info.alpha
-    return curve, float(gamma_best), alpha_best
-
-
 def test_error(model, X, y):
     """Root mean squared error, or share of wrong labels."""
     p = model.predict(X, workers=-1)
@@ -121,7 +104,9 @@ def test_error(model, X, y):
 def baseline(X, y, X_test, y_test, is_labels):
     """The error of a linear model, for comparison."""
     if is_labels:
-        return test_error(srf.sparse_rf(X, y, alpha=1e-4, features=srf.Linear(), loss="logistic"), X_test, y_test)
+        mean, sd = X.mean(axis=0), np.maximum(X.std(axis=0), 1e-300)
+        model = srf.drp((X - mean) / sd, y, alpha=1e-4, loss="logistic")
+        return test_error(model, (X_test - mean) / sd, y_test)
     A = np.column_stack([np.ones(len(X)), X])
     w = np.linalg.lstsq(A, y, rcond=None)[0]
     return np.sqrt(np.mean((w[0] + X_test @ w[1:] - y_test) ** 2))
@@ -135,12 +120,12 @@ def draw(path, curve, model, X, y, result, names, is_labels):
 
     what, error, linear = result
     fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
-    left.plot(*curve, "o-", ms=4, label="sparserf, on held-out rows, along the penalty")
-    left.plot(len(model.features), error, "*", ms=16, color="C3", label=f"chosen model, on test rows: {error:.3g}")
+    left.plot(*curve, "o-", ms=4, label="the same in fewer terms, on test rows")
+    left.plot(len(model.features), error, "*", ms=16, color="C3", label=f"sparserf, on test rows: {error:.3g}")
     left.axhline(linear, ls="--", color="gray", label=f"linear model, on test rows: {linear:.3g}")
     left.set(xlabel="terms in the model", ylabel=what.replace("test ", ""), xscale="symlog", title="Error against size")
     left.set_xlim(left=0)
-    left.legend(frameon=False, fontsize=8, loc="upper right")
+    left.legend(frameon=False, fontsize=8, loc="best")
     f = model.decision_function(X)
     if is_labels and f.ndim == 1:
         for c in model.classes:
