@@ -56,7 +56,7 @@ def median_gamma(X, seed, most=1000):
 
 
 def auto(X, y, loss, seed, **options):
-    model = srf.sparse_rf(X, y, features="auto", loss=loss, rng=seed, workers=WORKERS, **options)
+    model = srf.sparse_rf(X, y, loss=loss, rng=seed, workers=WORKERS, **options)
     return partial(model.decision_function, workers=WORKERS), len(model.support)
 
 
@@ -185,10 +185,10 @@ def held_out_loss(z, y, loss):
 CONTENDERS = {
     "auto": Contender(auto),
     "auto, 100 terms": Contender(partial(auto, max_terms=100)),
-    "gaussian": Contender(gaussian),
+    "gaussian": Contender(gaussian, most_inputs=10_000),
     "RBFSampler + l1": Contender(
         rbf_l1, ("sklearn.kernel_approximation", "sklearn.linear_model", "sklearn.metrics.pairwise"),
-        most_rows={"squared": 10_000, "logistic": 10_000},
+        most_rows={"squared": 3000, "logistic": 3000},
     ),
     "LightGBM": Contender(partial(lightgbm, points=0), ("lightgbm",)),
     "LightGBM tuned": Contender(partial(lightgbm, points=POINTS), ("lightgbm",)),

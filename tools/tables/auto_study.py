@@ -2,7 +2,8 @@
 
     python tools/tables/auto_study.py --data DIR [--rows 3000] [--seeds 5] [--jobs 2] [--sets SET ...] [--again] [variants]
 
-Ratios to the fit "as it is" of the same rows and seed, geometric means over sets and seeds. Seconds are the processor's.
+Ratios to the fit "as it is", of one search, on the same rows and seed; geometric means over sets and seeds. Seconds are the
+processor's.
 
 --rows caps the training rows. What is in the .json with the same rows and seeds is not run again, unless --again. A variant
 whose constant or member is no more stops the study before it begins.
@@ -15,6 +16,7 @@ import os
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -47,6 +49,19 @@ def without(name):
     return change
 
 
+def one_unit(k):
+    """Mixture.of whose inputs are all in units of their deviations (0) or ranges (1)."""
+
+    def change(old):
+        def of(cls, X, rng):
+            mixture = old.__func__(cls, X, rng)
+            return replace(mixture, units=mixture.units[[k, k]])
+
+        return classmethod(of)
+
+    return change
+
+
 # What each changes: where it is in sparserf, and the new value from the old.
 VARIANTS = {
     AS_IT_IS: {},
@@ -62,8 +77,22 @@ VARIANTS = {
     "50 enter": {f"{FIT}.fewest_enter": to(50)},
     "1,000 enter": {f"{FIT}.fewest_enter": to(1000)},
     "no best phase": {f"{DRAWS}.turn": to(lambda self, v: None)},
+    "deviations only": {f"{MIXTURE}.Mixture.of": one_unit(0)},
+    "ranges only": {f"{MIXTURE}.Mixture.of": one_unit(1)},
+    "not pruned": {f"{SEARCH}.PRUNED": to(0.0)},
+    "mean of 3": {},
+    "mean of 3, not pruned": {f"{SEARCH}.PRUNED": to(0.0)},
+    "mean of 3, 100 terms": {},
+    "100 terms": {},
     "penalties fall by .5": {f"{SEARCH}.FALL": to(0.5)},
     "penalties fall by .85": {f"{SEARCH}.FALL": to(0.85)},  # at 3,000 rows MOST_ALPHAS ends two paths, cpu_act and kin40k
+}
+# Arguments that are not the same for all.
+OPTIONS = {
+    "mean of 3": {"n_models": 3},
+    "mean of 3, not pruned": {"n_models": 3},
+    "mean of 3, 100 terms": {"n_models": 3, "max_terms": 100},
+    "100 terms": {"max_terms": 100},
 }
 
 
@@ -125,14 +154,14 @@ def run_all(pool, args, name, sets):
 
 def warm_up():
     """What the first fit of a process imports is not its time."""
-    srf.sparse_rf(np.arange(100.0)[:, None], np.arange(100) % 7, features="auto", rng=0)
+    srf.sparse_rf(np.arange(100.0)[:, None], np.arange(100) % 7, rng=0, n_models=1)
 
 
 def run(folder, name, which, rows, seed):
     X, y, X_test, y_test, loss = load(Path(folder), which, rows, seed)
     with changed(name):
         start = time.process_time()
-        model = srf.sparse_rf(X, y, features="auto", loss=loss, rng=seed, workers=1)
+        model = srf.sparse_rf(X, y, loss=loss, rng=seed, **{"n_models": 1} | OPTIONS.get(name, {}))
         seconds = time.process_time() - start
     z = model.decision_function(X_test)
     error = np.mean((z - y_test) ** 2) / y.var() if loss == "squared" else np.mean(np.logaddexp(0, -y_test * z))
