@@ -171,12 +171,12 @@ class L1Fit:
         self.stopped |= self._n_rounds >= self._max_iter
         return not fell and (not solved or self._idle > 3)
 
-    def record(self):
+    def record(self, tells=True):
         """End an iteration: note the objective, tell the callback; returns whether to stop."""
         self._n_iter += 1
         objective = in_units(self._problem.objective(self.A.f + self.A.b, self.A.w), self._scale)
         self._objectives.append(min(objective, *self._objectives[-1:]) if self._objectives else objective)  # but rounding
-        if self._callback is not None and self._callback(self.info()):
+        if tells and self._callback is not None and self._callback(self.info()):
             self.stopped = self.ended_by_callback = True
         return self.stopped
 

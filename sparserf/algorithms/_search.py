@@ -46,6 +46,7 @@ class Choice:
     def is_better(self, other, held):
         """By more than the standard error of the difference: the one that is asked is the less simple one."""
         gain, share = other.losses - self.losses, held / held.sum()
+        gain = gain / (np.abs(gain).max() or 1.0)  # no square over- or underflows
         mean = share @ gain
         return mean > np.sqrt(share**2 @ (gain - mean) ** 2)
 
@@ -83,13 +84,13 @@ def choose(fits, descend, held):
     return best, n_drawn
 
 
-def fit_again(choice, weight, tol):
-    """Its terms, fitted to all rows."""
+def fit_again(choice, weight, tol, ended):
+    """Its terms, fitted to all rows; ended: a callback that is not to be called again."""
     for fit, state in zip(choice.fits, choice.states, strict=True):
         fit.restart(choice.alpha)
         fit.adopt(state, weight)
         fit.polish(max(tol, CHOSEN_TOL), CHOSEN_ROUNDS)
-        fit.record()
+        fit.record(tells=not ended)
 
 
 def search(rows, fits_of_each, descend, groups, weight, share, n_models, max_terms, loss, classes, tol, rng):
@@ -101,18 +102,24 @@ def search(rows, fits_of_each, descend, groups, weight, share, n_models, max_ter
     models, losses, n_drawn = [], [], 0
     for k in range(n_models):
         fitted, held = hold_out(groups, weight, share, rng)
-        choices, drawn = zip(*(choose(fits, descend, held) for fits in fits_of_each(k, fitted)), strict=True)
+        choices, ended = [], False
+        for fits in fits_of_each(k, fitted):
+            here, drawn = choose(fits, descend, held)
+            choices.append(here)
+            n_drawn += drawn
+            ended = any(fit.ended_by_callback for fit in fits)
+            if ended:
+                break
         choice = choices[-1] if choices[-1].is_better(choices[0], held) else choices[0]
-        ended = any(fit.ended_by_callback for one in choices for fit in one.fits)
-        fit_again(choice, weight, tol)
+        fit_again(choice, weight, tol, ended)
         models.append(model_of(choice.fits, loss, classes))
         losses.append(choice.loss)
-        n_drawn += sum(drawn)
+        ended |= any(fit.ended_by_callback for fit in choice.fits)
         if ended:
             break
     model, least = mean_of(models), float(np.mean(losses))
-    costs = 2 * PRUNED * least / loss.smoothness  # L(z + e) <= L(z) + L'(z) e + smoothness e^2 / 2
-    model = pruned(rows, model, weight, max_terms, lambda _: costs)
+    cost = 2 * PRUNED * least / loss.smoothness  # L(z + e) <= L(z) + L'(z) e + smoothness e^2 / 2
+    model = pruned(rows, model, weight, max_terms, cost=cost)
     return replace(model, info=replace(model.info, n_drawn=n_drawn, validation_loss=least)), ended
 
 
@@ -138,8 +145,8 @@ def _mean_info(infos, n_terms):
         infos[0],
         n_iter=max(info.n_iter for info in infos),
         converged=all(info.converged for info in infos),
-        objective=(float(np.mean([info.objective[-1] for info in infos])),),
-        dual_gap=float(np.mean([info.dual_gap for info in infos])),
+        objective=(float(sum(info.objective[-1] / len(infos) for info in infos)),),
+        dual_gap=float(sum(info.dual_gap / len(infos) for info in infos)),
         n_nonzero=n_terms,
         alpha=float(np.exp(np.mean([np.log(info.alpha) for info in infos]))),
     )

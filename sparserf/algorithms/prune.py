@@ -73,10 +73,10 @@ def prune(model, X, *, max_terms=None, tol=0.01, sample_weight=None, workers=1):
     >>> X = rng.uniform(-2, 2, (1000, 2))
     >>> y = np.sin(3 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(1000)
     >>> model = srf.sparse_rf(X, y, features="gaussian", alpha=0.001, gamma=1.0, n_components=2000, rng=0)
-    >>> small = srf.prune(model, X, max_terms=20)
-    >>> len(model.features) > 35, len(small.features)
-    (True, 20)
-    >>> bool(np.var(small.predict(X) - model.predict(X)) < 0.001 * np.var(model.predict(X)))
+    >>> small = srf.prune(model, X)
+    >>> len(model.features) > 35, len(small.features) < 10
+    (True, True)
+    >>> bool(np.var(small.predict(X) - model.predict(X)) <= 0.01 * np.var(model.predict(X)))
     True
     """
     if not isinstance(model, SparseModel):
@@ -86,18 +86,17 @@ def prune(model, X, *, max_terms=None, tol=0.01, sample_weight=None, workers=1):
     most = len(model.support) if max_terms is None else check_integer("max_terms", max_terms, 1)
     tol = check_real("tol", tol, 0)
     with single_threaded_blas(), rows:
-        return pruned(rows, model, weight, most, lambda variance: tol * variance)
+        return pruned(rows, model, weight, most, tol=tol)
 
 
-def pruned(rows, model, weight, most, allowed):
-    """`prune` where allowed(variance of the predictions) is the largest change; both in mean square."""
+def pruned(rows, model, weight, most, *, tol=0.0, cost=0.0):
+    """`prune` where the largest change is tol times the variance of the predictions, and cost; both in mean square."""
     coef, unit = np.atleast_2d(model.coef), power_of_two(model.coef) if model.coef.size else 1.0
     h = _look(weight, ROWS_A_TERM * len(model.support))
     m = rows.correlate(model.features, h)
     G = rows.gram(model.features, model.features, h) - np.outer(m, m)
     variance = float(((coef / unit) @ G * (coef / unit)).sum())
-    with np.errstate(over="ignore"):
-        largest = float(allowed(variance * unit * unit)) / unit / unit
+    largest = tol * variance + cost / unit / unit
     if len(coef[0]) <= most and not largest > 0:
         return model
     S, w = orthogonal_least_squares(G, coef / unit, most, largest)

@@ -13,8 +13,8 @@ from .feature_set import FeatureSet
 NARROWEST, WIDEST = 0.25, 4.0
 # Inputs that features may see, those of the largest variance: weights are dense over them.
 MOST_INPUTS = 1024
-# A column of smaller numbers is constant.
-SMALLEST = 1e-290
+# A column of smaller numbers is constant: weights are their inverse.
+SMALLEST = {"float32": 1e-35, "float64": 1e-290}
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class Mixture:
         low, high = _extremes(X)
         scale = np.stack([_deviations(X, np.maximum(-low, high)), high / 2 - low / 2])
         inputs = np.sort(np.argsort(-scale[0], kind="stable")[:MOST_INPUTS])
-        inputs = inputs[scale[0, inputs] > SMALLEST]
+        inputs = inputs[scale[0, inputs] > SMALLEST[X.dtype.name]]
         if not len(inputs):
             return cls(np.zeros(1, np.intp), np.zeros((2, 1)))
         sample = np.sort(rng.choice(X.shape[0], min(SAMPLE, X.shape[0]), replace=False))
@@ -93,11 +93,12 @@ class Mixture:
 
 
 def scaled_inputs(X):
-    """The inputs themselves, in units of their standard deviation; those of CSR rows, which share a unit, as they are."""
+    """The inputs themselves, in units of their standard deviation; those of CSR rows share a unit, a power of two."""
     low, high = _extremes(X)
     deviation = _deviations(X, np.maximum(-low, high))
-    varies = deviation > SMALLEST
-    weights = np.where(varies, 1.0 if is_sparse(X) else 1 / np.where(varies, deviation, 1.0), 0.0)
+    varies = deviation > SMALLEST[X.dtype.name]
+    unit = 2.0 ** np.frexp(deviation.max())[1] if is_sparse(X) else np.where(varies, deviation, 1.0)
+    weights = np.where(varies, 1 / unit, 0.0)
     inputs = np.arange(X.shape[1], dtype=np.int32)
     return FeatureSet([FeatureBlock("identity", 1.0, weights[:, None], np.zeros(X.shape[1]), inputs[:, None])], X.shape[1])
 

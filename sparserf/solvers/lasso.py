@@ -22,6 +22,8 @@ MAX_STEPS = 2000
 PATIENCE = 20
 # A fall of the objective below this share of it is rounding.
 ROUNDING = 1e-14
+# A step of this size or more, or NaN, is that of a model without a minimum.
+LARGEST = 1e250
 
 
 class L1Problem(Problem):
@@ -57,8 +59,9 @@ def solve(problem, phi, w, b, f, g, tol, max_iter=100, share=0.0, epochs=EPOCHS)
         H, slope_b = _quadratic_model(problem, phi, z)
         # The gap shrinks with the violation.
         accuracy = max(0.3 * tol / gap, share) * largest_violation(w, g, problem.alpha)
-        d = minimize(H, g, w, problem.alpha, accuracy, epochs) - w
-        point = _line_search(problem, phi, (w, b, f), d, slope_b @ d, g)
+        with np.errstate(over="ignore", invalid="ignore"):  # if rounding left H no minimum, d may be of any size
+            d = minimize(H, g, w, problem.alpha, accuracy, epochs) - w
+            point = _line_search(problem, phi, (w, b, f), d, slope_b @ d, g)
         if point is None:
             break
         w, b, f = point
@@ -83,6 +86,8 @@ def _quadratic_model(problem, phi, z):
 def _line_search(problem, phi, point, d, d_b, g):
     """Halve the step until the objective falls by a share of what the model promises; None if it never does."""
     w, b, f = point
+    if not np.abs(d).max(initial=0.0) < LARGEST:
+        return None
     d_f = phi.apply(d)
     start = problem.objective(f + b, w)
     promise = g @ d + problem.alpha * (np.abs(w + d).sum() - np.abs(w).sum())
