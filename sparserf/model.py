@@ -181,7 +181,7 @@ def load(path):
     --------
     >>> import numpy as np, sparserf as srf, tempfile, pathlib
     >>> X = np.linspace(-3, 3, 200)[:, None]
-    >>> model = srf.sparse_rf(X, np.sin(2 * X.ravel()), alpha=0.01, n_components=500, rng=0)
+    >>> model = srf.sparse_rf(X, np.sin(2 * X.ravel()), features="gaussian", alpha=0.01, n_components=500, rng=0)
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.npz"
     >>> model.save(path)
     >>> bool((srf.load(path).predict(X) == model.predict(X)).all())

@@ -99,7 +99,7 @@ def test_rks_classifies_as_a_general_solver_does(loss):
 
 
 def test_rks_draws_the_dictionary_of_sparse_rf_and_nears_the_kernel():
-    some = srf.sparse_rf(X, Y, alpha=0.05, n_components=3000, gamma=0.5, rng=5)
+    some = srf.sparse_rf(X, Y, features="gaussian", alpha=0.05, n_components=3000, gamma=0.5, rng=5)
     many = rks(X, Y, n_components=3000, gamma=0.5, rng=5)
     np.testing.assert_array_equal(many.features.take(some.support).blocks[0].weights, some.features.blocks[0].weights)
     exact = kernel_ridge(X, Y, gamma=0.5).predict(X)

@@ -99,7 +99,7 @@ def test_workers_do_not_matter_to_other_features(features, kind):
 )
 def test_layout_does_not_matter_to_the_blocks(layout):
     X, y = data("dense")
-    k = {"alpha": 0.01, "n_components": 400, "rng": 0}
+    k = {"features": "gaussian", "alpha": 0.01, "n_components": 400, "rng": 0}
     assert bits(srf.sparse_rf(layout(X), y, workers=2, **k)) == bits(srf.sparse_rf(X, y, **k))
 
 
@@ -125,7 +125,7 @@ def test_taylor_and_random_features_are_the_set_drawn_by_hand(solver, kind, dtyp
 
 def test_path_of_many_workers():
     X, y = data("dense")
-    k = {"n_alphas": 5, "alpha_min_ratio": 0.02, "n_components": 300, "rng": 0}
+    k = {"features": "gaussian", "n_alphas": 5, "alpha_min_ratio": 0.02, "n_components": 300, "rng": 0}
     one, three = srf.sparse_rf_path(X, y, **k), srf.sparse_rf_path(X, y, workers=3, **k)
     assert [bits(model) for model in one] == [bits(model) for model in three]
 
@@ -223,7 +223,8 @@ X = np.random.default_rng(0).uniform(-2, 2, (2000, 5))
 y = np.sin(2 * X[:, 0]) * X[:, 1]
 
 def fit(callback=None):
-    model = srf.sparse_rf(X, y, alpha=0.01, gamma=0.5, n_components=300, rng=0, workers=2, callback=callback)
+    k = dict(features="gaussian", gamma=0.5, n_components=300, rng=0, workers=2)
+    model = srf.sparse_rf(X, y, alpha=0.01, callback=callback, **k)
     return model.coef.tobytes(), model.predict(X, workers=2).tobytes()
 
 def forked(do):
@@ -257,7 +258,8 @@ def test_fork(how):
 def test_same_bits_in_another_process():
     code = "import numpy as np, sparserf as srf, hashlib\n" \
            "X = np.random.default_rng(0).uniform(-2, 2, (4000, 5)); y = X[:, 0] * X[:, 1] > 0\n" \
-           "m = srf.sparse_rf(X, y, alpha=0.01, loss='logistic', gamma=0.5, n_components=400, rng=0)\n" \
+           "k = {'loss': 'logistic', 'features': 'gaussian', 'gamma': 0.5, 'n_components': 400, 'rng': 0}\n" \
+           "m = srf.sparse_rf(X, y, alpha=0.01, **k)\n" \
            "print(hashlib.sha256(m.coef.tobytes() + m.support.tobytes()).hexdigest())"  # fmt: skip
     runs = [{"PYTHONHASHSEED": "1"}, {"PYTHONHASHSEED": "2", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "3"}]
     k = {"capture_output": True, "text": True, "timeout": 60, "check": True}
@@ -403,9 +405,8 @@ def test_stopped_before_the_optimum_is_not_converged():
 
 def test_stop_of_one_class_or_penalty_is_not_the_stop_of_the_next():
     X, y = data("dense")
-    models = srf.sparse_rf_path(
-        X, y, n_alphas=3, n_components=200, batch_size=50, rng=0, callback=lambda info: info.n_iter == 2
-    )
+    k = {"features": "gaussian", "n_components": 200, "batch_size": 50, "rng": 0}
+    models = srf.sparse_rf_path(X, y, n_alphas=3, callback=lambda info: info.n_iter == 2, **k)
     assert [model.info.n_iter for model in models] == [2, 2, 2]
 
 
@@ -426,8 +427,8 @@ def test_objective_never_rises(target, alpha, exact, dtype):
     X, y = (part[:200] for part in data("dense", dtype))
     if TARGETS[target]:
         y = np.digitize(y, [0.0] if TARGETS[target] == 2 else [-0.4, 0.4])
-    model = srf.sparse_rf(X, y, alpha=alpha, loss=target.split()[0], gamma=0.5, n_components=120, batch_size=15, rng=0,
-                           exact=exact)  # fmt: skip
+    k = {"features": "gaussian", "gamma": 0.5, "n_components": 120, "batch_size": 15, "rng": 0, "exact": exact}
+    model = srf.sparse_rf(X, y, alpha=alpha, loss=target.split()[0], **k)
     assert model.info.n_iter >= (2 if exact else 8)
     assert np.all(np.diff(model.info.objective) <= 0)
 
@@ -439,7 +440,8 @@ def test_objective_is_that_of_the_model(target, dtype, accuracy):
     X, y = (part[:300] for part in data("dense", dtype))
     if TARGETS[target]:
         y = np.digitize(y, [0.0] if TARGETS[target] == 2 else [-0.4, 0.4])
-    model = srf.sparse_rf(X, y, alpha=1e-3, loss=target.split()[0], n_components=200, batch_size=25, rng=0, exact=True)
+    k = {"features": "gaussian", "n_components": 200, "batch_size": 25, "rng": 0, "exact": True}
+    model = srf.sparse_rf(X, y, alpha=1e-3, loss=target.split()[0], **k)
     f = model.features.transform(X).astype(float) @ np.atleast_2d(model.coef).T + np.atleast_1d(model.intercept)
     if model.classes is None:
         signs, loss = y[:, None], (f - y[:, None]) ** 2 / 2

@@ -46,7 +46,7 @@ def _watchdog():
 def fit(**changes):
     k = {"X": X, "y": Y, "alpha": 0.01, "rng": 0, **changes}
     solver = k.pop("solver", srf.sparse_rf)
-    k = {"n_components": 200, **k} if solver is srf.sparse_rf else k
+    k = {"features": "gaussian", "n_components": 200, **k} if solver is srf.sparse_rf else k
     return solver(k.pop("X"), k.pop("y"), **k)
 
 
@@ -56,8 +56,8 @@ def classifier():
 
 
 def path(**changes):
-    k = {"n_alphas": 3, "n_components": 100, "rng": 0, **changes}
-    return srf.sparse_rf_path(X, Y, **k)
+    k = {"features": "gaussian", "n_alphas": 3, "n_components": 100, "rng": 0, **changes}
+    return srf.sparse_rf_path(X, k.pop("y", Y), **k)
 
 
 def refused(name, function, **changes):
@@ -229,7 +229,7 @@ import numpy as np, scipy.sparse as sp, sparserf as srf
 X = {make}(np.random.default_rng(0).uniform(1, 2, (60, 3)))
 {change}
 try:
-    srf.sparse_rf(X, np.arange(60.0), alpha=0.1, gamma=1.0, n_components=50, rng=0)
+    srf.sparse_rf(X, np.arange(60.0), features="gaussian", alpha=0.1, gamma=1.0, n_components=50, rng=0)
 except (ValueError, TypeError) as error:
     print(error)
 """
@@ -376,6 +376,7 @@ BAD = {
     "n_components": COUNT,
     "validation": [*(bad for bad in POSITIVE if bad is not None), 1, 1.5],
     "max_terms": COUNT,
+    "n_models": COUNT,
     "batch_size": COUNT,
     "max_iter": COUNT,
     "workers": [*(bad for bad in COUNT if type(bad) is not int), 0, -2, None, np.ones(1), np.ones(2, int)],
@@ -648,7 +649,7 @@ def test_constant_target_weighted_and_without_intercept():
 
 
 def test_path_of_a_constant_target():
-    for model in srf.sparse_rf_path(X, np.full(N, 0.1), n_components=100, n_alphas=5, rng=0):
+    for model in path(y=np.full(N, 0.1), n_alphas=5):
         assert len(check_finite(model, X).features) == 0
 
 

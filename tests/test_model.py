@@ -30,7 +30,7 @@ def fit(X=X, y=Y, alpha=0.01, n_components=100, rng=0, **k):
         return srf.mfga(X, y, alpha=alpha, n_components=n_components, rng=rng, **k)
     if "n_projections" in k:
         return srf.drp(X, y, alpha=alpha, rng=rng, **k)
-    return srf.sparse_rf(X, y, alpha=alpha, n_components=n_components, rng=rng, **k)
+    return srf.sparse_rf(X, y, alpha=alpha, n_components=n_components, rng=rng, **{"features": "gaussian", **k})
 
 
 MIXED = (srf.Fourier(), srf.Linear(), srf.RandomNeurons("relu"), srf.RandomNeurons("tanh", order=3))

@@ -1,7 +1,5 @@
 """features="auto": the base mixture, the moves, the fit that follows what it has accepted, and alpha from held-out rows."""
 
-import sys
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -17,7 +15,6 @@ from sparserf.rows import as_rows
 
 from .conftest import SLOPE, VALUE, phi_oracle
 
-_sparse_rf = sys.modules["sparserf.algorithms.sparse_rf"]  # the module: its name in the package is the function
 each_loss = pytest.mark.parametrize("loss", VALUE)
 
 
@@ -41,10 +38,11 @@ def test_mixture_measures_each_input_in_its_own_units(rng, layout, dtype):
     X = (rng.standard_normal((300, 5)) * [1, 100, 1e-3, 7, 0] + [0, 5, 0, 0, 3]).astype(dtype)
     base = Mixture.of(layout(X), np.random.default_rng(0))
     assert base.inputs.tolist() == [0, 1, 2, 3]  # the last is constant
-    np.testing.assert_allclose(1 / base.units, X[:, :4].std(axis=0, dtype=float), rtol=1e-5)
-    scaled = X[:, :4].astype(float) * base.units
-    distance = np.sqrt(((scaled[:, None] - scaled) ** 2).sum(axis=2))[np.triu_indices(300, 1)]
-    assert base.median == pytest.approx(np.median(distance), rel=1e-5)
+    for unit, size in zip(base.units, (X[:, :4].std(axis=0, dtype=float), np.ptp(X[:, :4].astype(float), axis=0)), strict=True):
+        np.testing.assert_allclose(unit * size, unit[0] * size[0], rtol=1e-5)
+        scaled = X[:, :4].astype(float) * unit
+        distance = np.sqrt(((scaled[:, None] - scaled) ** 2).sum(axis=2))[np.triu_indices(300, 1)]
+        assert np.median(distance) == pytest.approx(1.0, rel=1e-5)
 
 
 def test_mixture_draws_every_order_and_width(rng):
@@ -55,8 +53,10 @@ def test_mixture_draws_every_order_and_width(rng):
     for q in (1, 2, 5):  # log-uniform: P(order = q) = log((q + 1) / q) / log 31
         expected = np.log((q + 1) / q) / np.log(31)
         assert abs(np.mean(order == q) - expected) < 4 * np.sqrt(expected / len(order))
-    width = np.sqrt(((w / base.units) ** 2).sum(axis=1)) * base.median / np.sqrt(30)
-    wide = width[order > 15]  # there sum u^2 is near its mean
+    ratio = base.units[1] / base.units[0]
+    assert ratio.min() < 0.95 < 1.05 < ratio.max()  # deviations and ranges do tell apart
+    width = np.sqrt(((w / np.sqrt(base.units[0] * base.units[1])) ** 2).sum(axis=1) / 30)
+    wide = width[order > 15]  # there sum u^2 is near its mean, in either unit
     assert 0.2 < np.quantile(wide, 0.01) < 0.4 and 2.5 < np.quantile(wide, 0.99) < 4.8
     assert 0.85 < np.median(wide) < 1.15
 
@@ -122,7 +122,7 @@ def test_a_batch_has_its_share_from_the_base_and_the_moves_that_succeed_get_more
     dictionary = make_learning_dictionary(rng.standard_normal((100, 4)), n_components=10**6, batch_size=400, gamma=None, rng=0)
     proposer = dictionary.proposer(2)
     start, features = proposer.batch(400, srf.FeatureSet((), 4), np.zeros(0), np.zeros(0, int))
-    assert start == 2 << 40 and len(features) == 400
+    assert start == 3 << 40 and len(features) == 400
     for _ in range(12):  # of each batch all that `jitter`, the first move, made survives
         n_base = int(np.count_nonzero(proposer._last == 0))
         assert n_base >= moves.BASE * 400
@@ -179,7 +179,7 @@ def test_it_learns_which_inputs_matter(rng):
     X, y = friedman(rng, 1500, 30)
     X_test, y_test = friedman(rng, 1500, 30)
     auto = sparse_rf(X, y, features="auto", rng=0)
-    plain = sparse_rf(X, y, n_components=2000, rng=0)
+    plain = sparse_rf(X, y, features="gaussian", n_components=2000, rng=0)
     errors = [np.mean((model.predict(X_test) - y_test) ** 2) for model in (auto, plain)]
     assert errors[0] < 2.0 < 0.6 * errors[1]  # the noise is 1
     usage = np.sort(np.abs(auto.coef) @ (auto.features.blocks[0].weights != 0))[::-1]
@@ -225,13 +225,17 @@ def test_rows_of_any_kind(rng, alpha):
 
 
 @pytest.mark.parametrize("alpha", [0.01, None])
-def test_several_classes_have_draws_of_their_own(rng, alpha):
+def test_several_classes_have_draws_of_their_own(rng, alpha, monkeypatch):
     X = rng.standard_normal((600, 3))
     y = np.array(["a", "b", "c"])[np.argmax(np.sin(2 * X), axis=1)]
-    model = sparse_rf(X, y, alpha=alpha, features="auto", loss="logistic", rng=0, n_components=1000)
-    assert (np.unique(model.support >> 40) == [0, 1, 2]).all()
+    how = {"alpha": alpha, "features": "auto", "loss": "logistic", "rng": 0, "n_components": 1000}
+    how |= {"n_models": 2} if alpha is None else {}
+    monkeypatch.setattr(_search, "pruned", lambda rows, model, *args, **options: model)  # where all get all terms
+    model = sparse_rf(X, y, **how)
+    stream = (model.support >> 40) - 1  # class k of 3 in search j has 3 j + k
+    assert np.unique(stream).tolist() == list(range(6 if alpha is None else 3))
     for k in range(3):
-        assert not model.coef[k, model.support >> 40 != k].any()
+        assert not model.coef[k, stream % 3 != k].any() and model.coef[k, stream % 3 == k].all()
     assert (model.predict(X) == y).mean() > 0.85
 
 
@@ -272,11 +276,12 @@ def test_alpha_is_chosen_about_as_well_as_by_the_test_rows(rng, features, loss):
     assert error(model) < 1.2 * best
 
 
-def test_the_chosen_terms_are_fitted_to_all_rows(rng):
+def test_the_chosen_terms_are_fitted_to_all_rows(rng, monkeypatch):
     """The solution over its own terms, with the weights of all rows: as a fixed dictionary gives it."""
     X, y = friedman(rng, 500)
     weight = rng.random(500)
-    model = sparse_rf(X, y, features="auto", sample_weight=weight, rng=0)
+    monkeypatch.setattr(_search, "pruned", lambda rows, model, *args, **options: model)
+    model = sparse_rf(X, y, features="auto", sample_weight=weight, n_models=1, rng=0)
     again = sparse_rf(X, y, alpha=model.info.alpha, features=model.features, sample_weight=weight, tol=1e-8)
     above = model.info.objective[-1] - again.info.objective[-1]
     assert -1e-8 <= above <= model.info.dual_gap <= 1e-2 * model.info.objective[-1]
@@ -306,8 +311,8 @@ def test_hold_out_takes_its_share_of_each_class(rng):
 
 @pytest.mark.parametrize("n_classes", [2, 3, 4])
 def test_each_class_is_held_out_in_its_share(rng, n_classes, monkeypatch):
-    seen = []
-    monkeypatch.setattr(_sparse_rf, "hold_out", lambda groups, *args: seen.append(groups) or _search.hold_out(groups, *args))
+    seen, hold_out = [], _search.hold_out
+    monkeypatch.setattr(_search, "hold_out", lambda groups, *args: seen.append(groups) or hold_out(groups, *args))
     y = np.arange(90) % n_classes
     sparse_rf(rng.standard_normal((90, 2)), y, features="auto", loss="logistic", rng=0)
     assert (seen[0][:, None] == seen[0]).tolist() == (y[:, None] == y).tolist()

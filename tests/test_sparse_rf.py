@@ -47,8 +47,7 @@ def target(loss):
 def fit(X=X, y=None, **options):
     """A fit to the optimum over ATOMS, except for what is given."""
     options = {"alpha": 0.01, "loss": "squared", "exact": True, "tol": 1e-7, **options}
-    if "features" not in options and "n_components" not in options:
-        options["features"] = ATOMS
+    options.setdefault("features", "gaussian" if "n_components" in options else ATOMS)
     return sparse_rf(X, target(options["loss"]) if y is None else y, **options)
 
 
@@ -401,8 +400,9 @@ def test_path_of_given_penalties():
     """Given penalties are put in descending order; one alone is sparse_rf."""
     models = sparse_rf_path(X, Y, alphas=[0.01, 0.1, 0.03], features=ATOMS)
     assert [model.info.alpha for model in models] == pytest.approx([0.1, 0.03, 0.01])
-    (alone,) = sparse_rf_path(X, Y, alphas=[0.02], n_components=200, rng=0)
-    assert same_bits(alone, sparse_rf(X, Y, alpha=0.02, n_components=200, rng=0))
+    for features in ("gaussian", "auto"):
+        (alone,) = sparse_rf_path(X, Y, alphas=[0.02], features=features, n_components=200, rng=0)
+        assert same_bits(alone, sparse_rf(X, Y, alpha=0.02, features=features, n_components=200, rng=0))
 
 
 def test_path_of_many_classes_starts_empty():

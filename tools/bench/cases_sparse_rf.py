@@ -236,7 +236,7 @@ def year_data(n):
 
 def ours_year(data, alpha):
     X, y = data
-    return srf.sparse_rf(X, y, alpha=alpha, gamma=0.006, workers=WORKERS)
+    return srf.sparse_rf(X, y, features="gaussian", alpha=alpha, gamma=0.006, workers=WORKERS)
 
 
 for n, alpha in ((50_000, 0.0120), (115_000, 0.0091), (231_000, 0.0073), (463_715, 0.0066)):
