@@ -97,13 +97,13 @@ def search(rows, fits_of_each, descend, groups, weight, share, n_models, max_ter
     """The mean of n_models, each chosen with other rows held out, in the terms that it needs.
 
     fits_of_each(k, fitted): for search k and the weights of the rows to fit, the fits of the dictionary; before it those of a
-    simpler one, if there is one, which is chosen unless the other is better by more than chance.
+    simpler one, if there is one, which the first search chooses for all unless the other is better by more than chance.
     """
-    models, losses, n_drawn = [], [], 0
+    models, losses, n_drawn, tried = [], [], 0, slice(None)
     for k in range(n_models):
         fitted, held = hold_out(groups, weight, share, rng)
         choices, ended = [], False
-        for fits in fits_of_each(k, fitted):
+        for fits in fits_of_each(k, fitted)[tried]:
             here, drawn = choose(fits, descend, held)
             choices.append(here)
             n_drawn += drawn
@@ -111,6 +111,8 @@ def search(rows, fits_of_each, descend, groups, weight, share, n_models, max_ter
             if ended:
                 break
         choice = choices[-1] if choices[-1].is_better(choices[0], held) else choices[0]
+        if k == 0:
+            tried = slice(None, 1) if choice is choices[0] else slice(-1, None)
         fit_again(choice, weight, tol, ended)
         models.append(model_of(choice.fits, loss, classes))
         losses.append(choice.loss)
