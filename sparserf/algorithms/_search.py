@@ -45,7 +45,7 @@ class Choice:
 
     def is_better(self, other, held):
         """By more than the standard error of the difference: the one that is asked is the less simple one."""
-        gain, share = other.losses - self.losses, held / held.sum()
+        gain, share = (other.losses - self.losses)[held > 0], held[held > 0] / held.sum()
         gain = gain / (np.abs(gain).max() or 1.0)  # no square over- or underflows
         mean = share @ gain
         return mean > np.sqrt(share**2 @ (gain - mean) ** 2)
@@ -63,10 +63,10 @@ def hold_out(groups, weight, share, rng):
     return tuple(len(weight) * part / part.sum() for part in (weight * ~held, weight * held))
 
 
-def choose(fits, descend, held):
-    """(what predicts the held-out rows best, features drawn)."""
+def choose(fits, descend, held, n_fitted):
+    """(what predicts the held-out rows best, features drawn), of a fit to n_fitted rows."""
     alpha = max(fit.largest_gradient() for fit in fits) or 1.0
-    best, most = Choice.of(fits, alpha, held), min(MOST_TERMS, MOST_A_ROW * np.count_nonzero(held == 0))
+    best, most = Choice.of(fits, alpha, held), min(MOST_TERMS, MOST_A_ROW * n_fitted)
     alpha, n_drawn, waited = HIGHEST * alpha, 0, 0
     for _ in range(MOST_ALPHAS):
         for fit in fits:
@@ -104,7 +104,7 @@ def search(rows, fits_of_each, descend, groups, weight, share, n_models, max_ter
         fitted, held = hold_out(groups, weight, share, rng)
         choices, ended = [], False
         for fits in fits_of_each(k, fitted)[tried]:
-            here, drawn = choose(fits, descend, held)
+            here, drawn = choose(fits, descend, held, np.count_nonzero(fitted))
             choices.append(here)
             n_drawn += drawn
             ended = any(fit.ended_by_callback for fit in fits)

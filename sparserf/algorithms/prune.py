@@ -12,8 +12,9 @@ from ._targets import power_of_two
 
 # Rows that are looked at, in evenly spaced places: for each term, and at least.
 ROWS_A_TERM, FEWEST_ROWS = 8, 10_000
-# A term of which less than this share is new depends on those before it.
-DEPENDENT = 1e-9
+# A term of which less than this share is new depends on those before it, and is constant if its variance is less than
+# this share of its mean square.
+DEPENDENT, CONSTANT = 1e-9, 1e-13
 
 
 def prune(model, X, *, max_terms=None, tol=0.01, sample_weight=None, workers=1):
@@ -97,9 +98,10 @@ def pruned(rows, model, weight, most, *, tol=0.0, cost=0.0):
     G = rows.gram(model.features, model.features, h) - np.outer(m, m)
     variance = float(((coef / unit) @ G * (coef / unit)).sum())
     largest = tol * variance + cost / unit / unit
-    if len(coef[0]) <= most and not largest > 0:
+    if len(coef[0]) <= most and tol == cost == 0:
         return model
-    S, w = orthogonal_least_squares(G, coef / unit, most, largest)
+    least = np.maximum(DEPENDENT * G.diagonal(), CONSTANT * (G.diagonal() + m * m))
+    S, w = orthogonal_least_squares(G, coef / unit, most, largest, least)
     if len(S) == len(coef[0]):
         return model
     S, w = np.sort(S), unit * w[:, np.argsort(S)]
@@ -120,14 +122,16 @@ def _look(weight, n):
     return h / h.sum()
 
 
-def orthogonal_least_squares(G, coef, most, largest):
+def orthogonal_least_squares(G, coef, most, largest, least):
     """(S, w): terms S in the order taken, and w (n_outputs, len(S)), so that tr (w - coef) G (w - coef)' <= largest.
+
+    Terms whose d, below, is at most `least` are not taken.
 
     G = Phi' diag(h) Phi. With Q the part of Cholesky's factor of G that has been made, columns of S first,
     d = diag(G - Q Q') and c = (coef - w) G: the next term is the one of largest |c_j|^2 / d_j.
     """
     c, d = coef @ G, G.diagonal().copy()
-    left, least = float((coef * c).sum()), DEPENDENT * d
+    left = float((coef * c).sum())
     S, e, Q = [], [], np.zeros((min(most, len(d)), len(d)))
     while len(S) < len(Q) and left > largest:
         gain = np.where(d > least, (c * c).sum(axis=0) / np.maximum(d, 1e-300), 0.0)

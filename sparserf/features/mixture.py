@@ -97,6 +97,7 @@ def scaled_inputs(X):
     low, high = _extremes(X)
     deviation = _deviations(X, np.maximum(-low, high))
     varies = deviation > SMALLEST[X.dtype.name]
+    deviation = np.where(varies, deviation, 0.0)
     unit = 2.0 ** np.frexp(deviation.max())[1] if is_sparse(X) else np.where(varies, deviation, 1.0)
     weights = np.where(varies, 1 / unit, 0.0)
     inputs = np.arange(X.shape[1], dtype=np.int32)
