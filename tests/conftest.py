@@ -42,6 +42,18 @@ def phi_oracle(features, X):
     return features.from_blocks(np.hstack(columns))
 
 
+def friedman(rng, n=400, d=12):
+    """Five inputs of d matter."""
+    X = rng.random((n, d))
+    f = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
+    return X, f + rng.standard_normal(n)
+
+
+def signs(y, loss):
+    """The target y, or for a classifier which half of it."""
+    return y if loss == "squared" else np.sign(y - np.median(y))
+
+
 @pytest.fixture
 def rng():
     return np.random.default_rng(42)

@@ -14,6 +14,8 @@ import scipy.sparse as sp
 
 import sparserf as srf
 
+from .conftest import friedman
+
 N, D = 60, 3
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (N, D))
@@ -873,3 +875,75 @@ def test_extreme_paths(ratio):
         models = path(alpha_min_ratio=ratio, n_components=20, max_iter=10)
     assert all(model.info.alpha > 0 for model in models)
     assert [check_finite(model, X).info.alpha for model in models] == sorted((m.info.alpha for m in models), reverse=True)
+
+
+# ---------------------------------------------------------------------------------------------- searches, with alpha=None
+
+
+def search(X, y, **options):
+    """A model of few draws, in which there is nothing but finite numbers."""
+    model = check_finite(srf.sparse_rf(X, y, **{"n_models": 2, "n_components": 300, "rng": 0, **options}), X)
+    assert np.isfinite([model.info.validation_loss, model.info.alpha]).all()
+    return model
+
+
+SCALES = {
+    "one": np.ones(6), "spread": np.array([1e-280, 1e-100, 1e-5, 1.0, 1e100, 1e200]), "tiny": np.full(6, 1e-280),
+    "subnormal": np.full(6, 1e-310), "large": np.full(6, 1e200), "largest": np.full(6, 1e300),
+}  # fmt: skip
+SINGLE = {"one": 1, "spread": [1e-41, 1e-20, 1, 1e10, 1e30, 1e37], "tiny": 1e-34, "subnormal": 1e-42, "largest": 1e37}
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_columns_of_any_scale(layout, loss):
+    """And constant ones among them; what it sees is the shape, unless it is too small for a weight that makes up for it."""
+    rng = np.random.default_rng(42)
+    X = rng.standard_normal((200, 6))
+    y = np.sin(2 * X[:, 3]) + 0.1 * rng.standard_normal(200)
+    y = y if loss == "squared" else np.where(y > 0, 1.0, -1.0)
+
+    def quality(Z):
+        Z = np.insert(np.insert(Z, 2, 0.0, axis=1), 5, np.abs(Z).max(), axis=1)
+        f = search(layout(Z), y, loss=loss).decision_function(layout(Z))
+        return np.corrcoef(f, y)[0, 1] if np.ptp(f) > 0 else 0.0
+
+    for scales, dtype in ((SCALES, np.float64), (SINGLE, np.float32)):
+        for name, scale in scales.items():
+            r = quality((X.astype(dtype) * np.array(scale, dtype)).astype(dtype))
+            assert r > 0.65 or name == "subnormal", (name, dtype, r)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 3.7, 1e5, 1e200])
+@pytest.mark.parametrize("n", [2, 6, 50])
+@pytest.mark.parametrize("features", ["auto", "gaussian"])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")  # all gradients are rounding
+def test_constant_inputs(value, n, features, loss):
+    X, y = np.full((n, 3), value), Y[:n] if loss == "squared" else np.arange(n) % 2
+    if n > 3 or loss == "squared":
+        assert len(search(X, y, features=features, loss=loss).coef) == 0
+        assert len(search(sp.csr_array(X), y, features=features, loss=loss).coef) == 0
+
+
+@pytest.mark.parametrize("size", [1e-310, 1e-200, 1e-100, 1e100, 1e200, 1e300])
+@pytest.mark.parametrize("features", ["auto", "gaussian"])
+def test_targets_of_any_size(size, features):
+    rng = np.random.default_rng(42)
+    X, y = friedman(rng, 200, 5)
+    model, plain = search(X, y * size, features=features), search(X, y, features=features)
+    if 1e-150 < size < 1e150:  # else their squares are no numbers
+        assert np.corrcoef(model.predict(X) / size, plain.predict(X))[0, 1] > 0.95
+        assert model.info.validation_loss / size / size == pytest.approx(plain.info.validation_loss, rel=0.5)
+
+
+def test_more_columns_than_it_sees():
+    """CSR and dense; the columns of large variance are those that matter."""
+    rng = np.random.default_rng(42)
+    X = np.where(rng.random((400, 1500)) < 0.02, rng.standard_normal((400, 1500)), 0.0)
+    X[:, 700:703] = 3 * rng.uniform(-1, 1, (400, 3))
+    y = X[:, 700] * X[:, 701] + 2 * np.sin(X[:, 702])
+    for layout in (sp.csr_array, np.asarray):
+        model = search(layout(X), y, n_models=1, n_components=500)
+        assert model.n_features_in == 1500 and np.corrcoef(model.predict(layout(X)), y)[0, 1] > 0.7
+        assert model.input_usage()[700:703].sum() > 0

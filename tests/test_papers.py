@@ -20,7 +20,8 @@ from scipy.special import xlogy
 from scipy.stats import binom
 
 from sparserf import Fourier, Taylor, sparse_rf, sparse_rf_path
-from sparserf.features import make_dictionary
+from sparserf.features import make_dictionary, make_learning_dictionary
+from sparserf.features.proposals import BASE
 
 from .conftest import SLOPE, VALUE, phi_oracle
 
@@ -212,9 +213,13 @@ def test_s3_convergence_on_a_finite_dictionary(loss, R):
     assert told  # that the bound says more than F <= F(0)
 
 
-def kernel_machine(p, gamma, ridge):
-    """(||w*||_2, Loss(w*)) of the minimiser of (ridge / 2) ||w||^2 + Loss(w) with the exact gaussian kernel."""
-    K, n = np.exp(-gamma * cdist(p.X, p.X, "sqeuclidean")), len(p.y)
+def gaussian_kernel(p, gamma):
+    return np.exp(-gamma * cdist(p.X, p.X, "sqeuclidean"))
+
+
+def kernel_machine(p, K, ridge):
+    """(||w*||_2, Loss(w*)) of the minimiser of (ridge / 2) ||w||^2 + Loss(w) with the kernel matrix K."""
+    n = len(p.y)
     if p.loss == "squared":
         a = np.linalg.solve(K + n * ridge * np.eye(n), p.y)
     else:  # the dual of the squared hinge
@@ -235,7 +240,7 @@ def test_s4_convergence_to_the_kernel_machine(loss, R):
     F, gap = np.mean([F for F, _ in runs], axis=0), max(gap for _, gap in runs)
     draws, F0, told = R * np.arange(1, len(F) + 1), p.empirical(np.zeros(40)), False
     for ridge in (1e-3, 1e-2, 1e-1):
-        norm, loss_ref = kernel_machine(p, 0.3, ridge)
+        norm, loss_ref = kernel_machine(p, gaussian_kernel(p, 0.3), ridge)
         F_ref = alpha * norm + loss_ref
         c = c_of_theorem_2(F0, F_ref, gamma, norm**2)
         late = draws > c
@@ -246,6 +251,32 @@ def test_s4_convergence_to_the_kernel_machine(loss, R):
     assert told
 
 
+@pytest.mark.parametrize("loss", ["squared", "squared_hinge"])
+@pytest.mark.parametrize("R", [4, 20, 100])
+def test_s4_convergence_of_draws_that_learn(loss, R):
+    """S4 where rho = BASE of each batch, at least, are of the base distribution p, and the rest follow what was accepted:
+    E F(w^T) <= lambda ||w*||_2 + Loss(w*) + 2 gamma ||w*||^2 / (rho TR - c), w* the kernel machine of
+    k(x, z) = E_p phi(x) phi(z), here the mean over many draws of p, which are not those of the fit."""
+    D, alpha, gamma = 1200, 0.01, BETA[loss] * B2
+    p = problem(3, loss, n=40)
+    base = make_learning_dictionary(p.X, n_components=D, batch_size=R, gamma=None, rng=0).base
+    phi = base.draw(40_000, 2, rng=1).transform(p.X)
+    K = phi @ phi.T / phi.shape[1]
+    runs = [objective_after_each_draw(p, alpha, R, s, D, features="auto", n_components=D)[0] for s in range(6)]
+    F, draws, F0, told = np.mean(runs, axis=0), BASE * R * np.arange(1, D // R + 1), p.empirical(np.zeros(40)), False
+    for ridge in (1e-3, 1e-2, 1e-1):
+        norm, loss_ref = kernel_machine(p, K, ridge)
+        F_ref = alpha * norm + loss_ref
+        c = c_of_theorem_2(F0, F_ref, gamma, norm**2)
+        late = draws > c
+        assert np.all(F[late] <= F_ref + 2 * gamma * norm**2 / (draws[late] - c))
+        bound = F_ref + 2 * gamma * norm**2 / draws
+        assert np.all(F <= bound)  # with c = 0, as in S3
+        told |= bound[-1] < F0
+    assert told
+    assert np.all(np.diff(runs, axis=1) <= 0)
+
+
 def test_s5_convergence_with_high_probability():
     """S5, Corollary 3: for D >= (2 gamma ||w*||^2 / eps) (1 + log(1/rho)) + 2 - 4/c + c, with probability 1 - rho
     F(w^D) <= lambda ||w*||_2 + Loss(w*) + eps. As a frequency: failures within the 99.9 % binomial quantile."""
@@ -254,7 +285,7 @@ def test_s5_convergence_with_high_probability():
     runs = [objective_after_each_draw(p, alpha, 50, s, D, gamma=0.3, n_components=D) for s in range(n_runs)]
     last = np.array([F[-1] - gap for F, gap in runs])
     for ridge in (3e-3, 3e-2, 3e-1):
-        norm, loss_ref = kernel_machine(p, 0.3, ridge)
+        norm, loss_ref = kernel_machine(p, gaussian_kernel(p, 0.3), ridge)
         c = c_of_theorem_2(p.empirical(np.zeros(40)), alpha * norm + loss_ref, gamma, norm**2)
         eps = 2 * gamma * norm**2 * (1 + np.log(1 / rho)) / (D - 2 + 4 / c - c)
         assert np.count_nonzero(last > alpha * norm + loss_ref + eps) <= binom.ppf(0.999, n_runs, rho)

@@ -1,4 +1,4 @@
-"""features="auto": the base mixture, the moves, the fit that follows what it has accepted, and alpha from held-out rows."""
+"""features="auto": the base mixture, the moves, and the fit that follows what it has accepted."""
 
 import numpy as np
 import pytest
@@ -13,20 +13,9 @@ from sparserf.features import proposals as moves
 from sparserf.losses import LOSSES
 from sparserf.rows import as_rows
 
-from .conftest import SLOPE, VALUE, phi_oracle
+from .conftest import SLOPE, VALUE, friedman, phi_oracle, signs
 
 each_loss = pytest.mark.parametrize("loss", VALUE)
-
-
-def friedman(rng, n=400, d=12):
-    """Five inputs of d matter."""
-    X = rng.random((n, d))
-    f = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
-    return X, f + rng.standard_normal(n)
-
-
-def target(y, loss):
-    return y if loss == "squared" else np.sign(y - np.median(y))
 
 
 # The base mixture
@@ -154,7 +143,7 @@ def test_each_round_descends_by_what_its_worst_violator_promises(loss, seed):
     """S1: F_(t+1) <= F_t - max_h (|g_h| - alpha)^2 / (2 gamma_h), gamma_h = beta mean(phi_h^2), whatever proposes h."""
     rng = np.random.default_rng(seed)
     X, y = friedman(rng)
-    y, alpha, beta = target(y, loss), 0.01, LOSSES[loss].smoothness
+    y, alpha, beta = signs(y, loss), 0.01, LOSSES[loss].smoothness
     rows = as_rows(X)
     dictionary = make_learning_dictionary(X, n_components=1200, batch_size=100, gamma=None, rng=seed)
     options = {"fit_intercept": True, "tol": 1e-6, "max_iter": None, "callback": None, "target": 0, "settles": False}
@@ -191,7 +180,7 @@ def test_it_learns_which_inputs_matter(rng):
 def test_same_seed_same_bits_for_any_number_of_workers(rng, loss, alpha):
     X, y = friedman(rng, 900)
     how = {"alpha": alpha, "features": "auto", "loss": loss, "rng": 3, "n_components": 1500}
-    models = [sparse_rf(X, target(y, loss), workers=workers, **how) for workers in (1, 1, 2, 3)]
+    models = [sparse_rf(X, signs(y, loss), workers=workers, **how) for workers in (1, 1, 2, 3)]
     assert len(models[0].coef) > 3
     for model in models[1:]:
         np.testing.assert_array_equal(model.coef, models[0].coef)
@@ -253,100 +242,3 @@ def test_save_and_load(rng, tmp_path):
     model = sparse_rf(X, y, features="auto", rng=0)
     model.save(tmp_path / "m.npz")
     np.testing.assert_array_equal(srf.load(tmp_path / "m.npz").predict(X), model.predict(X))
-
-
-# alpha from held-out rows
-
-
-@pytest.mark.parametrize("features", ["auto", "gaussian", "perceptron"])
-@each_loss
-def test_alpha_is_chosen_about_as_well_as_by_the_test_rows(rng, features, loss):
-    X, y = friedman(rng, 1000, 5)
-    X_test, y_test = friedman(rng, 2000, 5)
-    y_test = y_test if loss == "squared" else np.sign(y_test - np.median(y))
-    y = target(y, loss)
-    how = {"features": features, "loss": loss, "n_components": 1000, "rng": 0}
-
-    def error(model):
-        return VALUE[loss](model.decision_function(X_test), y_test).mean()
-
-    model = sparse_rf(X, y, **how)
-    assert model.info.converged and model.info.dual_gap <= 1e-2 * model.info.objective[-1]
-    best = min(error(m) for m in sparse_rf_path(X, y, alphas=model.info.alpha * 2.0 ** np.arange(4, -5, -1), **how))
-    assert error(model) < 1.2 * best
-
-
-def test_the_chosen_terms_are_fitted_to_all_rows(rng, monkeypatch):
-    """The solution over its own terms, with the weights of all rows: as a fixed dictionary gives it."""
-    X, y = friedman(rng, 500)
-    weight = rng.random(500)
-    monkeypatch.setattr(_search, "pruned", lambda rows, model, *args, **options: model)
-    model = sparse_rf(X, y, features="auto", sample_weight=weight, n_models=1, rng=0)
-    again = sparse_rf(X, y, alpha=model.info.alpha, features=model.features, sample_weight=weight, tol=1e-8)
-    above = model.info.objective[-1] - again.info.objective[-1]
-    assert -1e-8 <= above <= model.info.dual_gap <= 1e-2 * model.info.objective[-1]
-
-
-@pytest.mark.parametrize("max_terms", [3, 10, 60])
-def test_no_more_terms_than_asked_for(rng, max_terms):
-    X, y = friedman(rng, 1000)
-    model = sparse_rf(X, y, features="auto", max_terms=max_terms, rng=0)
-    assert max_terms / 3 <= len(model.coef) <= max_terms
-    X, y = rng.standard_normal((500, 3)), rng.integers(0, 3, 500)
-    assert len(sparse_rf(X, y, features="auto", loss="logistic", max_terms=max_terms, rng=0).support) <= max_terms
-
-
-def test_hold_out_takes_its_share_of_each_class(rng):
-    groups = np.repeat([0, 1, 2], [100, 30, 3])
-    weight = rng.random(133) + 0.1
-    weight[:50] = 0
-    fitted, held = _search.hold_out(groups, weight, 0.2, rng)
-    assert not (fitted * held).any() and ((fitted + held > 0) == (weight > 0)).all()
-    assert [np.count_nonzero(held[groups == k]) for k in range(3)] == [10, 6, 1]
-    for part in (fitted, held):
-        assert part.mean() == pytest.approx(1.0)
-        inside = part > 0
-        np.testing.assert_allclose(part[inside] / weight[inside], part[inside][0] / weight[inside][0])
-
-
-@pytest.mark.parametrize("n_classes", [2, 3, 4])
-def test_each_class_is_held_out_in_its_share(rng, n_classes, monkeypatch):
-    seen, hold_out = [], _search.hold_out
-    monkeypatch.setattr(_search, "hold_out", lambda groups, *args: seen.append(groups) or hold_out(groups, *args))
-    y = np.arange(90) % n_classes
-    sparse_rf(rng.standard_normal((90, 2)), y, features="auto", loss="logistic", rng=0)
-    assert (seen[0][:, None] == seen[0]).tolist() == (y[:, None] == y).tolist()
-
-
-def test_nothing_to_learn(rng):
-    X = rng.standard_normal((200, 4))
-    constant = sparse_rf(X, np.full(200, 3.0), features="auto", rng=0)
-    assert len(constant.coef) == 0 and constant.predict(X).tolist() == [3.0] * 200
-    noise = sparse_rf(X, rng.standard_normal(200), features="auto", rng=0)
-    assert len(noise.coef) < 30
-    assert np.isfinite(sparse_rf(np.ones((6, 2)), np.arange(6.0), features="auto", rng=0).predict(np.ones((6, 2)))).all()
-
-
-@pytest.mark.parametrize(
-    ("options", "name"),
-    [
-        ({"validation": 0}, "validation"),
-        ({"validation": 1.0}, "validation"),
-        ({"validation": np.nan}, "validation"),
-        ({"max_terms": 0}, "max_terms"),
-        ({"max_terms": 5, "alpha": 0.1}, "max_terms"),
-        ({"exact": True}, "exact"),
-        ({"gamma": 1.0}, "gamma"),
-        ({"n_components": 0}, "n_components"),
-        ({"batch_size": 0}, "batch_size"),
-    ],
-)
-def test_bad_arguments(rng, options, name):
-    X, y = friedman(rng, 50)
-    with pytest.raises(ValueError, match=name):
-        sparse_rf(X, y, features="auto", **options)
-
-
-def test_one_row_cannot_be_held_out():
-    with pytest.raises(ValueError, match="hold out"):
-        sparse_rf(np.ones((1, 2)), [1.0], features="auto")

@@ -1,0 +1,288 @@
+"""alpha=None: the penalty from held-out rows, a linear model where it does as well, and the mean of several, pruned."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import sparserf as srf
+from sparserf import sparse_rf, sparse_rf_path
+from sparserf.algorithms import _search
+from sparserf.model import FitInfo
+
+from .conftest import VALUE, friedman, phi_oracle, signs
+
+each_loss = pytest.mark.parametrize("loss", VALUE)
+
+
+def bits(model):
+    return model.coef.tobytes(), model.support.tobytes(), model.info
+
+
+# The penalty
+
+
+@pytest.mark.parametrize("features", ["auto", "gaussian", "perceptron"])
+@each_loss
+def test_alpha_is_chosen_about_as_well_as_by_the_test_rows(rng, features, loss):
+    X, y = friedman(rng, 1000, 5)
+    X_test, y_test = friedman(rng, 2000, 5)
+    y_test = y_test if loss == "squared" else np.sign(y_test - np.median(y))
+    y = signs(y, loss)
+    how = {"features": features, "loss": loss, "n_components": 1000, "rng": 0}
+
+    def error(model):
+        return VALUE[loss](model.decision_function(X_test), y_test).mean()
+
+    model = sparse_rf(X, y, **how)
+    assert model.info.converged and model.info.dual_gap <= 1e-2 * model.info.objective[-1]
+    best = min(error(m) for m in sparse_rf_path(X, y, alphas=model.info.alpha * 2.0 ** np.arange(4, -5, -1), **how))
+    assert error(model) < 1.2 * best
+
+
+def test_the_chosen_terms_are_fitted_to_all_rows(rng, monkeypatch):
+    """The solution over its own terms, with the weights of all rows: as a fixed dictionary gives it."""
+    X, y = friedman(rng, 500)
+    weight = rng.random(500)
+    monkeypatch.setattr(_search, "pruned", lambda rows, model, *args, **options: model)
+    model = sparse_rf(X, y, features="auto", sample_weight=weight, n_models=1, rng=0)
+    again = sparse_rf(X, y, alpha=model.info.alpha, features=model.features, sample_weight=weight, tol=1e-8)
+    above = model.info.objective[-1] - again.info.objective[-1]
+    assert -1e-8 <= above <= model.info.dual_gap <= 1e-2 * model.info.objective[-1]
+
+
+@pytest.mark.parametrize("n_models", [1, 3])
+@pytest.mark.parametrize("features", ["auto", "gaussian"])
+def test_no_more_terms_than_asked_for(rng, features, n_models):
+    """As many, where more would be better; of several classes in all."""
+    how = {"features": features, "n_models": n_models, "n_components": 500, "rng": 0}
+    X, y = friedman(rng, 400, 6)
+    classes = np.argmax(np.sin(2 * X[:, 2:5] * [6, 1, 1] + [0, 1, 0.6]), axis=1)
+    for target, loss in ((y, "squared"), (classes, "logistic")):
+        free = len(sparse_rf(X, target, loss=loss, **how).support)
+        assert free > 10
+        for max_terms in (1, 3, 10, free):
+            model = sparse_rf(X, target, loss=loss, max_terms=max_terms, **how)
+            assert len(model.support) == model.coef.shape[-1] == len(model.features) == min(max_terms, free)
+            assert model.info.n_nonzero == len(model.support)
+
+
+def test_hold_out_takes_its_share_of_each_class(rng):
+    groups = np.repeat([0, 1, 2], [100, 30, 3])
+    weight = rng.random(133) + 0.1
+    weight[:50] = 0
+    fitted, held = _search.hold_out(groups, weight, 0.2, rng)
+    assert not (fitted * held).any() and ((fitted + held > 0) == (weight > 0)).all()
+    assert [np.count_nonzero(held[groups == k]) for k in range(3)] == [10, 6, 1]
+    for part in (fitted, held):
+        assert part.mean() == pytest.approx(1.0)
+        inside = part > 0
+        np.testing.assert_allclose(part[inside] / weight[inside], part[inside][0] / weight[inside][0])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+def test_each_class_is_held_out_in_its_share(rng, n_classes, monkeypatch):
+    seen, hold_out = [], _search.hold_out
+    monkeypatch.setattr(_search, "hold_out", lambda groups, *args: seen.append(groups) or hold_out(groups, *args))
+    y = np.arange(90) % n_classes
+    sparse_rf(rng.standard_normal((90, 2)), y, features="auto", loss="logistic", rng=0)
+    assert (seen[0][:, None] == seen[0]).tolist() == (y[:, None] == y).tolist()
+
+
+def test_nothing_to_learn(rng):
+    X = rng.standard_normal((200, 4))
+    constant = sparse_rf(X, np.full(200, 3.0), features="auto", rng=0)
+    assert len(constant.coef) == 0 and constant.predict(X).tolist() == [3.0] * 200
+    noise = sparse_rf(X, rng.standard_normal(200), features="auto", rng=0)
+    assert len(noise.coef) < 30
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"validation": 0}, "validation"),
+        ({"validation": 1.0}, "validation"),
+        ({"validation": np.nan}, "validation"),
+        ({"max_terms": 0}, "max_terms"),
+        ({"max_terms": 5, "alpha": 0.1}, "max_terms needs alpha=None"),
+        ({"n_models": 0}, "n_models"),
+        ({"n_models": 2, "alpha": 0.1}, "n_models needs alpha=None"),
+        ({"exact": True}, "exact must be False where features is 'auto'"),
+        ({"exact": True, "alpha": 0.1}, "exact must be False where features is 'auto'"),
+        ({"gamma": 1.0}, "gamma must be None where features is 'auto'"),
+        ({"gamma": "knn", "alpha": 0.1}, "gamma must be None where features is 'auto'"),
+        ({"n_components": 0}, "n_components"),
+        ({"batch_size": 0}, "batch_size"),
+    ],
+)
+def test_bad_arguments(rng, options, name):
+    X, y = friedman(rng, 50)
+    with pytest.raises(ValueError, match=name):
+        sparse_rf(X, y, features="auto", **options)
+    with pytest.raises(ValueError, match=name):  # it is the default
+        sparse_rf(X, y, **options)
+
+
+def test_one_row_cannot_be_held_out():
+    with pytest.raises(ValueError, match="hold out"):
+        sparse_rf(np.ones((1, 2)), [1.0], features="auto")
+
+
+@pytest.mark.parametrize("name", ["n_models", "max_terms"])
+@pytest.mark.parametrize("bad", [1.0, True, "3", [2]])
+def test_counts_are_integers(rng, name, bad):
+    X, y = friedman(rng, 50)
+    with pytest.raises(TypeError, match=name):
+        sparse_rf(X, y, **{name: bad})
+
+
+# Linear, or not
+
+
+@pytest.mark.parametrize(("n", "d"), [(200, 40), (300, 600)])
+@pytest.mark.parametrize("layout", [np.asarray, csr_array])
+def test_a_linear_target_gets_a_linear_model(rng, n, d, layout):
+    """Of columns of X alone, at these; it predicts as well as their least squares, nearly."""
+    X, beta = rng.standard_normal((n + 1000, d)), np.zeros(d)
+    beta[:6] = [3, -2, 1, 1, -1, 2]
+    f = X @ beta + 5
+    y = f + 0.5 * rng.standard_normal(len(f))
+    model = sparse_rf(layout(X[:n]), y[:n], rng=0, n_components=300)
+    assert 6 <= len(model.coef) < 40 and (model.support < d).all()
+    assert np.isin(np.arange(6), model.support).all()
+    np.testing.assert_array_equal(model.input_usage() > 0, np.isin(np.arange(d), model.support))
+    assert np.mean((model.predict(X[n:]) - f[n:]) ** 2) < 0.05
+    np.testing.assert_allclose(model.predict(X), phi_oracle(model.features, X) @ model.coef + model.intercept, atol=1e-9)
+
+
+def test_a_linear_boundary_gets_a_linear_model(rng):
+    X = rng.standard_normal((500, 20))
+    y = np.where(X[:, 0] - X[:, 1] + 0.3 * rng.standard_normal(500) > 0.2, "yes", "no")
+    model = sparse_rf(X, y, loss="logistic", n_models=1, n_components=300, rng=0)
+    assert (model.support < 20).all() and (model.predict(X) == y).mean() > 0.87
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_another_target_does_not(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((600, 3))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.standard_normal(600)
+    model = sparse_rf(X, y, n_models=2, n_components=500, rng=seed)
+    assert (model.support >= 1 << 40).all()
+    assert np.mean((model.predict(X) - y) ** 2) < 0.05 * y.var()
+
+
+# The mean of several
+
+
+def part(support, coef, intercept, pool, alpha, classes=None):
+    """A model of these features of the pool."""
+    info = FitInfo(4, alpha < 1, (5.0, alpha), alpha / 16, 100, len(support), alpha)
+    loss = "squared" if classes is None else "logistic"
+    support = np.array(support, np.int64)
+    return srf.SparseModel(np.array(coef, float), intercept, support, pool.take(support), loss, classes, info)
+
+
+@pytest.mark.parametrize("n_classes", [None, 2, 3])
+def test_mean_of_models(rng, n_classes):
+    """It predicts the mean of what they predict, in each term once, whichever share it; info is of the worst or the mean."""
+    pool, X = srf.Fourier(gamma=0.5).draw(30, 3, rng=0), rng.standard_normal((50, 3))
+    pool = pool.concat(srf.Linear().draw(None, 3)).take(rng.permutation(33))  # two blocks, in any order
+    shape = (n_classes,) if n_classes == 3 else ()
+    classes = None if n_classes is None else np.arange(n_classes)
+    models = [
+        part(
+            support,
+            rng.standard_normal((*shape, len(support))),
+            np.full(shape, alpha) if shape else alpha,
+            pool,
+            alpha,
+            classes,
+        )
+        for support, alpha in (([1, 5, 9, 30], 0.5), ([5, 30, 31], 0.25), ([], 0.125), ([0, 1, 5, 32], 2.0))
+    ]
+    mean = _search.mean_of(models)
+    assert mean.support.tolist() == [0, 1, 5, 9, 30, 31, 32] and mean.coef.shape == (*shape, 7)
+    expected = np.mean([model.decision_function(X) for model in models], axis=0)
+    np.testing.assert_allclose(mean.decision_function(X), expected, atol=1e-12)
+    np.testing.assert_array_equal(mean.features.transform(X), pool.take(mean.support).transform(X))
+    assert (mean.loss, mean.classes is models[0].classes) == (models[0].loss, True)
+    info = FitInfo(4, False, (np.mean([0.5, 0.25, 0.125, 2]),), np.mean([0.5, 0.25, 0.125, 2]) / 16, 100, 7, 2.0**-1.25)
+    assert replace(mean.info, alpha=0) == replace(info, alpha=0) and mean.info.alpha == pytest.approx(info.alpha)
+    assert _search.mean_of(models[:1]) is models[0]
+    assert type(mean.intercept) is (np.ndarray if shape else float)
+
+
+@pytest.mark.parametrize("features", ["auto", "gaussian"])
+@pytest.mark.parametrize("n_models", [1, 2, 3])
+def test_several_searches(rng, features, n_models, monkeypatch):
+    """The mean of so many models, each of other rows held out, and of "auto" of other draws; the seed is all there is to it."""
+    X, y = friedman(rng, 300, 6)
+    seen, hold_out, model_of = [], _search.hold_out, _search.model_of
+    rows, models = [], []
+    monkeypatch.setattr(_search, "hold_out", lambda *args: rows.append(hold_out(*args)) or rows[-1])
+    monkeypatch.setattr(_search, "model_of", lambda *args: models.append(model_of(*args)) or models[-1])
+    how = {"features": features, "n_components": 500, "n_models": n_models, "max_terms": 500}
+    model = sparse_rf(X, y, rng=0, **how)
+    assert len(models) == len(rows) == n_models
+    held = np.array([held > 0 for _, held in rows])
+    assert held.sum(axis=1).tolist() == [30] * n_models and len(np.unique(held, axis=0)) == n_models
+    seen = [set((one.support >> 40).tolist()) for one in models]
+    assert seen == [{j + 1} if features == "auto" else {0} for j in range(n_models)]
+    mean = np.mean([one.predict(X) for one in models], axis=0)
+    assert np.mean((model.predict(X) - mean) ** 2) <= 2 * _search.PRUNED * model.info.validation_loss * (1 + 1e-6)
+    assert np.isin(model.support, np.concatenate([one.support for one in models])).all()
+    again, other = sparse_rf(X, y, rng=0, **how), sparse_rf(X, y, rng=1, **how)
+    assert bits(again) == bits(model)
+    assert other.coef.tobytes() != model.coef.tobytes()
+
+
+def test_how_many_searches_there_are(rng, monkeypatch):
+    X, y = friedman(rng, 100, 5)
+    calls, hold_out = [], _search.hold_out
+    monkeypatch.setattr(_search, "hold_out", lambda *args: calls.append(1) or hold_out(*args))
+    sparse_rf(X, y, n_components=100, rng=0)
+    assert len(calls) == 3
+    monkeypatch.setattr(_search, "MEAN_UP_TO", 99)
+    sparse_rf(X, y, n_components=100, rng=0)
+    assert len(calls) == 4
+
+
+@each_loss
+@pytest.mark.parametrize("features", ["auto", "gaussian"])
+def test_validation_loss(rng, features, loss, tmp_path):
+    """A number near the loss of other rows; of the models before pruning. It is None where alpha was given."""
+    X, y = friedman(rng, 2400, 5)
+    y = signs(y, loss)
+    model = sparse_rf(X[:400], y[:400], features=features, loss=loss, n_components=500, rng=0)
+    told = model.info.validation_loss
+    assert type(told) is float and np.isfinite(told)
+    assert 0.6 < told / VALUE[loss](model.decision_function(X[400:]), y[400:]).mean() < 1.7
+    model.save(tmp_path / "m.npz")
+    assert srf.load(tmp_path / "m.npz").info == model.info
+    assert sparse_rf(X[:400], y[:400], alpha=0.1, n_components=500, loss=loss).info.validation_loss is None
+
+
+@pytest.mark.parametrize("features", ["auto", "gaussian"])
+@pytest.mark.parametrize("stop", [1, 2, 7, 30, 45, 70])
+def test_a_callback_ends_everything(rng, features, stop):
+    """Of the linear path, the other, the fit to all rows and the searches to come; the model is of what there was."""
+    X, y = friedman(rng, 300, 6)
+    infos = []
+    how = {"features": features, "n_components": 500, "batch_size": 250, "n_models": 3, "rng": 0}
+    model = sparse_rf(X, y, callback=lambda info: infos.append(info) or len(infos) == stop, **how)
+    assert len(infos) == stop and np.isfinite(model.predict(X)).all() and np.isfinite(model.info.validation_loss)
+
+
+def test_rows_of_weight_zero_do_not_matter(rng):
+    X, y = friedman(rng, 300, 6)
+    weight = rng.integers(0, 3, 300)
+    how = {"sample_weight": weight, "n_models": 2, "n_components": 500, "rng": 0}
+    model = sparse_rf(X, y, **how)
+    other = sparse_rf(X, np.where(weight > 0, y, rng.permutation(y)), **how)
+    assert bits(other) == bits(model)
+    far = sparse_rf(X, np.where(weight > 0, y, 1e4), **how)
+    np.testing.assert_allclose(far.predict(X), model.predict(X), rtol=1e-6)
+    without = sparse_rf(X[weight > 0], y[weight > 0], **how | {"sample_weight": weight[weight > 0]})
+    assert np.corrcoef(without.predict(X), model.predict(X))[0, 1] > 0.95  # of a sample of other rows
