@@ -156,11 +156,13 @@ def test_a_linear_target_gets_a_linear_model(rng, n, d, layout):
     np.testing.assert_allclose(model.predict(X), phi_oracle(model.features, X) @ model.coef + model.intercept, atol=1e-9)
 
 
-def test_a_linear_boundary_gets_a_linear_model(rng):
+def test_a_linear_boundary_mostly_gets_a_linear_model(rng):
+    """What is better by a standard error of 50 rows can be luck, one time in six."""
     X = rng.standard_normal((500, 20))
     y = np.where(X[:, 0] - X[:, 1] + 0.3 * rng.standard_normal(500) > 0.2, "yes", "no")
-    model = sparse_rf(X, y, loss="logistic", n_models=1, n_components=300, rng=0)
-    assert (model.support < 20).all() and (model.predict(X) == y).mean() > 0.87
+    models = [sparse_rf(X, y, loss="logistic", n_models=1, n_components=300, rng=seed) for seed in range(5)]
+    assert sum((model.support < 20).all() for model in models) >= 3
+    assert all((model.predict(X) == y).mean() > 0.87 for model in models)
 
 
 @pytest.mark.parametrize("seed", range(3))
