@@ -64,9 +64,9 @@ def sparse_rf(
     features : str, map, sequence of maps, or FeatureSet, default "auto"
         "auto": a dictionary that learns, of cosines of any bandwidth and order. Three quarters of each batch are variations
         of the features that are in the model (jittered, added, with an input's weight drawn anew, mixed, rescaled), each
-        kind in the share that it succeeds in; all come with the phase that descends most. Scaling a column changes nothing
-        but rounding. Of X with more than 1,024 columns it sees those of the largest variance. Or the paper's: the kernel,
-        "gaussian", "laplacian", "cauchy", "matern12", "matern32", "matern52", "perceptron"; or a map (`Fourier`,
+        kind in the share that it succeeds in; all come with the phase that descends most. Scaling a column of dense X changes
+        nothing but rounding. Of X with more than 1,024 columns it sees those of the largest variance. Or the paper's: the
+        kernel, "gaussian", "laplacian", "cauchy", "matern12", "matern32", "matern52", "perceptron"; or a map (`Fourier`,
         `Perceptron`, `RandomNeurons`, `Linear`); or several, as one dictionary with equal shares; or a fixed dictionary, of
         which n_components and rng then draw nothing.
     gamma : float, None or "knn", default None

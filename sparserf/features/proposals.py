@@ -13,8 +13,8 @@ from .streams import seed_of, stream
 
 # Draws in a batch by default: the sooner it is known what is accepted, the better the next.
 BATCH = 500
-# Share of each batch from the base distribution, always: a rate that is proved for its draws holds with 1 / BASE in its
-# constant. Without an accepted feature, all of the batch.
+# Share of each batch from the base distribution, always: the paper's rate is that of its draws (docs/learning.md). Without an
+# accepted feature, all of the batch.
 BASE = 0.25
 # Standard deviation of the entrywise factor of a jitter less 1, and of the logarithm of a rescaling.
 JITTER, RESCALE = 0.3, 0.4
