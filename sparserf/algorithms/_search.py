@@ -28,6 +28,10 @@ CHOSEN_TOL, CHOSEN_ROUNDS = 1e-2, 50
 PRUNED = 0.01
 
 
+# Which of two kinds of models are still in question.
+FIRST, SECOND, BOTH = slice(None, 1), slice(-1, None), slice(None)
+
+
 @dataclass(frozen=True)
 class Choice:
     """A point of a path: the penalty, the loss of each row, of the held-out ones in the mean, the state of each fit."""
@@ -43,12 +47,13 @@ class Choice:
         losses = sum(fit.losses() for fit in fits)
         return cls(fits, alpha, losses, float(np.mean(held * losses)), [fit.state() for fit in fits])
 
-    def is_better(self, other, held):
-        """By more than the standard error of the difference: the one that is asked is the less simple one."""
+    def gain_over(self, other, held):
+        """(by how much it predicts the held-out rows better, the standard error of that), in the same unit."""
         gain, share = (other.losses - self.losses)[held > 0], held[held > 0] / held.sum()
-        gain = gain / (np.abs(gain).max() or 1.0)  # no square over- or underflows
+        unit = np.abs(gain).max() or 1.0  # no square over- or underflows
+        gain = gain / unit
         mean = share @ gain
-        return mean > np.sqrt(share**2 @ (gain - mean) ** 2)
+        return unit * mean, unit * np.sqrt(share**2 @ (gain - mean) ** 2)
 
 
 def hold_out(groups, weight, share, rng):
@@ -97,32 +102,43 @@ def search(rows, fits_of_each, descend, groups, weight, share, n_models, max_ter
     """The mean of n_models, each chosen with other rows held out, in the terms that it needs.
 
     fits_of_each(k, fitted): for search k and the weights of the rows to fit, the fits of the dictionary; before it those of a
-    simpler one, if there is one, which the first search chooses for all unless the other is better by more than chance.
+    simpler one, if there is one, which is chosen for all unless the other is better by more than chance.
     """
-    models, losses, n_drawn, tried = [], [], 0, slice(None)
-    for k in range(n_models):
+    searches, gains, n_drawn, kept, ended = [], [], 0, BOTH, False
+    while len(searches) < n_models and not ended:
         fitted, held = hold_out(groups, weight, share, rng)
-        choices, ended = [], False
-        for fits in fits_of_each(k, fitted)[tried]:
-            here, drawn = choose(fits, descend, held, np.count_nonzero(fitted))
-            choices.append(here)
+        searches.append([])
+        for fits in fits_of_each(len(searches) - 1, fitted)[kept]:
+            choice, drawn = choose(fits, descend, held, np.count_nonzero(fitted))
+            searches[-1].append(choice)
             n_drawn += drawn
             ended = any(fit.ended_by_callback for fit in fits)
             if ended:
                 break
-        choice = choices[-1] if choices[-1].is_better(choices[0], held) else choices[0]
-        if k == 0:
-            tried = slice(None, 1) if choice is choices[0] else slice(-1, None)
+        if kept == BOTH:
+            gains.append(searches[-1][-1].gain_over(searches[-1][0], held))
+            kept = decide(gains, is_last=ended or len(searches) == n_models)
+    choices = [search[kept][0] if len(search) > 1 else search[0] for search in searches]
+    models = []
+    for choice in choices:
         fit_again(choice, weight, tol, ended)
         models.append(model_of(choice.fits, loss, classes))
-        losses.append(choice.loss)
         ended |= any(fit.ended_by_callback for fit in choice.fits)
-        if ended:
-            break
-    model, least = mean_of(models), float(np.mean(losses))
+    model, least = mean_of(models), float(np.mean([choice.loss for choice in choices]))
     cost = 2 * PRUNED * least / loss.smoothness  # L(z + e) <= L(z) + L'(z) e + smoothness e^2 / 2
     model = pruned(rows, model, weight, max_terms, cost=cost)
     return replace(model, info=replace(model.info, n_drawn=n_drawn, validation_loss=least)), ended
+
+
+def decide(gains, is_last):
+    """Which of two to go on with: the second where it is better by more than a standard error, the first where it is worse.
+
+    Between, both, until the last search; then the first. gains: (mean, standard error) in each search so far.
+    """
+    mean, error = sum(gain for gain, _ in gains), np.hypot.reduce([error for _, error in gains])
+    if mean > error:
+        return SECOND
+    return FIRST if mean <= 0 or is_last else BOTH
 
 
 def mean_of(models):

@@ -130,10 +130,10 @@ def sparse_rf(
     Notes
     -----
     alpha=None goes down a path of penalties until four in a row predict the held-out rows no better, or there are 2,000
-    terms, or half as many as rows. Of "auto" a path over the inputs themselves comes first, and is chosen (for all searches, by
-    the first) unless the other is better by more than the standard error of the difference. The terms of the best model are
-    then fitted to all rows, the mean is taken, and terms are dropped, by `prune`, that cost at most one hundredth of the
-    held-out loss together.
+    terms, or half as many as rows. Of "auto" a path over the inputs themselves comes first; all models are linear unless
+    the other is better by more than the standard error of the difference, in the first search, or else in the searches
+    together. The terms of the best models are then fitted to all rows, the mean is taken, and terms are dropped, by `prune`,
+    that cost at most one hundredth of the held-out loss together.
 
     Time O(n D d) a pass over the dictionary, several passes; O(n a^2) for a terms in the working set. Memory, beyond
     X: O(n + R d + a^2), and blocks of some megabytes a worker. The paper's lambda_N is n alpha.
