@@ -24,7 +24,7 @@ HIGHEST, FALL, MOST_ALPHAS = 0.9, 0.72, 40
 PATIENCE, NEGLIGIBLE, MOST_TERMS, MOST_A_ROW = 4, 1e-4, 2000, 0.5
 # The gap to which a model of a chosen penalty is solved at least, since the penalty itself is a choice; and in how many steps.
 CHOSEN_TOL, CHOSEN_ROUNDS = 1e-2, 50
-# Share of the held-out loss that dropping terms may cost.
+# Share of the held-out loss, or of what it is below that without a term, that dropping terms may cost.
 PRUNED = 0.01
 
 
@@ -69,9 +69,10 @@ def hold_out(groups, weight, share, rng):
 
 
 def choose(fits, descend, held, n_fitted):
-    """(what predicts the held-out rows best, features drawn), of a fit to n_fitted rows."""
+    """(what predicts the held-out rows best, features drawn, their loss without a term), of a fit to n_fitted rows."""
     alpha = max(fit.largest_gradient() for fit in fits) or 1.0
-    best, most = Choice.of(fits, alpha, held), min(MOST_TERMS, MOST_A_ROW * n_fitted)
+    nothing = best = Choice.of(fits, alpha, held)
+    most = min(MOST_TERMS, MOST_A_ROW * n_fitted)
     alpha, n_drawn, waited = HIGHEST * alpha, 0, 0
     for _ in range(MOST_ALPHAS):
         for fit in fits:
@@ -86,7 +87,7 @@ def choose(fits, descend, held, n_fitted):
         if len(np.unique(np.concatenate([fit.A.index for fit in fits]))) > most:
             break
         alpha *= FALL
-    return best, n_drawn
+    return best, n_drawn, nothing.loss
 
 
 def fit_again(choice, weight, tol, ended):
@@ -104,13 +105,14 @@ def search(rows, fits_of_each, descend, groups, weight, share, n_models, max_ter
     fits_of_each(k, fitted): for search k and the weights of the rows to fit, the fits of the dictionary; before it those of a
     simpler one, if there is one, which is chosen for all unless the other is better by more than chance.
     """
-    searches, gains, n_drawn, kept, ended = [], [], 0, BOTH, False
+    searches, gains, without, n_drawn, kept, ended = [], [], [], 0, BOTH, False
     while len(searches) < n_models and not ended:
         fitted, held = hold_out(groups, weight, share, rng)
         searches.append([])
         for fits in fits_of_each(len(searches) - 1, fitted)[kept]:
-            choice, drawn = choose(fits, descend, held, np.count_nonzero(fitted))
+            choice, drawn, nothing = choose(fits, descend, held, np.count_nonzero(fitted))
             searches[-1].append(choice)
+            without.append(nothing)
             n_drawn += drawn
             ended = any(fit.ended_by_callback for fit in fits)
             if ended:
@@ -124,8 +126,9 @@ def search(rows, fits_of_each, descend, groups, weight, share, n_models, max_ter
         fit_again(choice, weight, tol, ended)
         models.append(model_of(choice.fits, loss, classes))
         ended |= any(fit.ended_by_callback for fit in choice.fits)
-    model, least = mean_of(models), float(np.mean([choice.loss for choice in choices]))
-    cost = 2 * PRUNED * least / loss.smoothness  # L(z + e) <= L(z) + L'(z) e + smoothness e^2 / 2
+    model, least = mean_of(models), _mean([choice.loss for choice in choices])
+    worth = min(least, max(0.0, _mean(without) - least))
+    cost = 2 * PRUNED * worth / loss.smoothness  # L(z + e) <= L(z) + L'(z) e + smoothness e^2 / 2
     model = pruned(rows, model, weight, max_terms, cost=cost)
     return replace(model, info=replace(model.info, n_drawn=n_drawn, validation_loss=least)), ended
 
@@ -157,16 +160,21 @@ def mean_of(models):
     return SparseModel(coef, b, support, features.take(first), models[0].loss, models[0].classes, info)
 
 
+def _mean(values):
+    """Whose sum may overflow."""
+    return float(sum(value / len(values) for value in values))
+
+
 def _mean_info(infos, n_terms):
     """Means of what the searches ended with; the rest at its worst."""
     return replace(
         infos[0],
         n_iter=max(info.n_iter for info in infos),
         converged=all(info.converged for info in infos),
-        objective=(float(sum(info.objective[-1] / len(infos) for info in infos)),),
-        dual_gap=float(sum(info.dual_gap / len(infos) for info in infos)),
+        objective=(_mean([info.objective[-1] for info in infos]),),
+        dual_gap=_mean([info.dual_gap for info in infos]),
         n_nonzero=n_terms,
-        alpha=float(np.exp(np.mean([np.log(info.alpha) for info in infos]))),
+        alpha=float(np.exp(_mean([np.log(info.alpha) for info in infos]))),
     )
 
 

@@ -133,7 +133,7 @@ def sparse_rf(
     terms, or half as many as rows. Of "auto" a path over the inputs themselves comes first; all models are linear unless
     the other is better by more than the standard error of the difference, in the first search, or else in the searches
     together. The terms of the best models are then fitted to all rows, the mean is taken, and terms are dropped, by `prune`,
-    that cost at most one hundredth of the held-out loss together.
+    that cost at most one hundredth of the held-out loss together, or of what it is below that of no term.
 
     Time O(n D d) a pass over the dictionary, several passes; O(n a^2) for a terms in the working set. Memory, beyond
     X: O(n + R d + a^2), and blocks of some megabytes a worker. The paper's lambda_N is n alpha.
