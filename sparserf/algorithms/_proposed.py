@@ -48,9 +48,10 @@ class Proposals:
             A.add(self._features.take(positions), self.index[positions], self._g[positions])
 
     def turn(self, v):
-        """Give each cosine the phase at which |sum_i v_i cos(w'x_i + b)| is largest: b + atan2(-S, C)."""
+        """Give each cosine the phase at which |sum_i v_i cos(w'x_i + b)| is largest, (C^2 + S^2)^1/2: b + atan2(-S, C)."""
         C, S = self._rows.correlate_pair(self._features, v)
         self._features = self._features.turned(np.arctan2(-S, C))
+        self._v, self._g = v, np.hypot(C, S)
 
 
 class LearningFit(L1Fit):

@@ -13,6 +13,8 @@ from . import block as _block
 # out. Fewer than two blocks' worth stay on the calling thread; the number of blocks divides evenly among few workers.
 BLOCK_ELEMENTS = 2**19
 BLOCKS_MULTIPLE = 4
+# Numbers in X up to which BLAS takes one thread by itself: to ask it to takes longer than to predict a row.
+FEW_NUMBERS = 2**11
 # Columns that are correlated with the others one by one, where more would be multiplied as a matrix.
 FEW = 4
 # Numbers in the inputs of monomials that are kept beside X during a fit: a gigabyte.
@@ -117,7 +119,7 @@ class Memory:
                 _block.apply(block, self._inputs(block, rows), c, f[:, rows], by_moments)
 
         work = sum(_block.work(block, self.X) if block.order == 1 else len(block) for block in features.blocks)
-        with single_threaded_blas() if any(moments) else nullcontext():
+        with single_threaded_blas() if any(moments) and self.X.size > FEW_NUMBERS else nullcontext():
             for _ in self._each_block(part, work):
                 pass
         _check_no_overflow(f)
