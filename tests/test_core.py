@@ -196,7 +196,7 @@ def test_correlate_pair(shape, kind, dtype, level, rng):
     v, start = rng.standard_normal((2, shape[0])), rng.standard_normal((2, cos.width))
     alone, out, quarter = start.copy(), Framed(start), Framed(start)
     core.correlate(*cos.arguments, v, alone, False, level)
-    core.correlate_pair(*cos.arguments, Framed(v).view, out.view, quarter.view, level)
+    core.correlate(*cos.arguments, Framed(v).view, out.view, False, level, quarter.view)
     np.testing.assert_array_equal(out.take(), alone)
     rounding = 4 * (shape[0] + 2) * np.finfo(np.float64).eps * (abs(v) @ abs(sin.phi) + abs(start[:, : shape[2]]))
     found = (quarter.take() - start)[:, : shape[2]]

@@ -84,37 +84,17 @@ cdef Tiles tiles_of(const floating[:, :, ::1] weights, const int32_t[:, :, ::1] 
 def correlate(const floating[:, :, ::1] weights not None, const int32_t[:, :, ::1] inputs,
               const floating[:, ::1] offset not None, int activation, double scale,
               const floating[:, ::1] X, const floating[::1] data, const int32_t[::1] indices, const int64_t[::1] indptr,
-              const double[:, :] v not None, double[:, :] out not None, bint squared=False, int level=-1):
+              const double[:, :] v not None, double[:, :] out not None, bint squared=False, int level=-1,
+              double[:, :] sine=None):
     """out[k, j] += sum_i v[k, i] phi_j(x_i), or phi_j(x_i)^2 where squared; last axes contiguous.
 
-    v (n_outputs, n_rows), out (n_outputs, 32 * n_panels).
+    v (n_outputs, n_rows), out (n_outputs, 32 * n_panels). sine, of cosines: += the same a quarter later, cos(t - pi/2) for
+    cos(t), over one projection.
     """
     cdef Tiles t = tiles_of(weights, inputs, offset, activation, scale, X, data, indices, indptr, level)
     cdef ptrdiff_t row_tile, row, panel, k
     cdef int n_rows
-    cdef double[BUFFER] buffer
-    cdef double *tile = aligned(&buffer[0])
-    with nogil:
-        for row_tile in range((t.n_rows + TILE_ROWS - 1) // TILE_ROWS):
-            row = row_tile * TILE_ROWS
-            n_rows = <int>min(<ptrdiff_t>TILE_ROWS, t.n_rows - row)
-            for panel in range(weights.shape[0]):
-                t.kernels.make(&t.rows, &t.features, row, n_rows, panel, tile)
-                for k in range(v.shape[0]):
-                    if squared:
-                        t.kernels.correlate_squares(tile, n_rows, &v[k, row], &out[k, panel * TILE_COLUMNS])
-                    else:
-                        t.kernels.correlate(tile, n_rows, &v[k, row], &out[k, panel * TILE_COLUMNS])
-
-
-def correlate_pair(const floating[:, :, ::1] weights not None, const int32_t[:, :, ::1] inputs,
-                   const floating[:, ::1] offset not None, int activation, double scale,
-                   const floating[:, ::1] X, const floating[::1] data, const int32_t[::1] indices, const int64_t[::1] indptr,
-                   const double[:, :] v not None, double[:, :] out not None, double[:, :] sine not None, int level=-1):
-    """`correlate` of cosines; and into sine of the same a quarter later, cos(t - pi/2) for cos(t), over one projection."""
-    cdef Tiles t = tiles_of(weights, inputs, offset, activation, scale, X, data, indices, indptr, level)
-    cdef ptrdiff_t row_tile, row, panel, k
-    cdef int n_rows
+    cdef bint paired = sine is not None
     cdef double[BUFFER] buffer
     cdef double[BUFFER] another
     cdef double *tile = aligned(&buffer[0])
@@ -124,10 +104,17 @@ def correlate_pair(const floating[:, :, ::1] weights not None, const int32_t[:, 
             row = row_tile * TILE_ROWS
             n_rows = <int>min(<ptrdiff_t>TILE_ROWS, t.n_rows - row)
             for panel in range(weights.shape[0]):
-                t.kernels.make_pair(&t.rows, &t.features, row, n_rows, panel, tile, quarter)
+                if paired:
+                    t.kernels.make_pair(&t.rows, &t.features, row, n_rows, panel, tile, quarter)
+                else:
+                    t.kernels.make(&t.rows, &t.features, row, n_rows, panel, tile)
                 for k in range(v.shape[0]):
-                    t.kernels.correlate(tile, n_rows, &v[k, row], &out[k, panel * TILE_COLUMNS])
-                    t.kernels.correlate(quarter, n_rows, &v[k, row], &sine[k, panel * TILE_COLUMNS])
+                    if squared:
+                        t.kernels.correlate_squares(tile, n_rows, &v[k, row], &out[k, panel * TILE_COLUMNS])
+                    else:
+                        t.kernels.correlate(tile, n_rows, &v[k, row], &out[k, panel * TILE_COLUMNS])
+                    if paired:
+                        t.kernels.correlate(quarter, n_rows, &v[k, row], &sine[k, panel * TILE_COLUMNS])
 
 
 def apply(const floating[:, :, ::1] weights not None, const int32_t[:, :, ::1] inputs,

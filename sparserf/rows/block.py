@@ -69,7 +69,7 @@ def sums(block, U, v, squared, moments, scratch):
 def sums_of_pair(block, U, v):
     """`sums` of a block of cosines, and of the same a quarter later: float64 (2, n_outputs, .)."""
     out = np.stack([padded(len(v), len(block))] * 2)
-    _core.correlate_pair(*_arguments(block, U), v, *out)
+    _core.correlate(*_arguments(block, U), v, out[0], sine=out[1])
     return out
 
 
