@@ -92,20 +92,20 @@ def prune(model, X, *, max_terms=None, tol=0.01, sample_weight=None, workers=1):
 
 def pruned(rows, model, weight, most, *, tol=0.0, cost=0.0):
     """`prune` where the largest change is tol times the variance of the predictions, and cost; both in mean square."""
-    coef, unit = np.atleast_2d(model.coef), power_of_two(model.coef) if model.coef.size else 1.0
+    if len(model.support) <= most and tol == cost == 0:
+        return model
+    unit = power_of_two(model.coef) if model.coef.size else 1.0
+    coef = np.atleast_2d(model.coef) / unit
     h = _look(weight, ROWS_A_TERM * len(model.support))
     m = rows.correlate(model.features, h)
     G = rows.gram(model.features, model.features, h) - np.outer(m, m)
-    variance = float(((coef / unit) @ G * (coef / unit)).sum())
-    largest = tol * variance + cost / unit / unit
-    if len(coef[0]) <= most and tol == cost == 0:
-        return model
+    largest = tol * float((coef @ G * coef).sum()) + cost / unit / unit
     least = np.maximum(DEPENDENT * G.diagonal(), CONSTANT * (G.diagonal() + m * m))
-    S, w = orthogonal_least_squares(G, coef / unit, most, largest, least)
+    S, w = orthogonal_least_squares(G, coef, most, largest, least)
     if len(S) == len(coef[0]):
         return model
     S, w = np.sort(S), unit * w[:, np.argsort(S)]
-    b = model.intercept + (coef @ m - w @ m[S]).reshape(np.shape(model.intercept))
+    b = model.intercept + (unit * coef @ m - w @ m[S]).reshape(np.shape(model.intercept))
     return replace(
         model, coef=w.reshape(*model.coef.shape[:-1], len(S)), intercept=b if np.ndim(b) else float(b),
         support=model.support[S], features=model.features.take(S), info=replace(model.info, n_nonzero=len(S)),
