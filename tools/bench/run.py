@@ -12,7 +12,6 @@ import argparse
 import json
 import os
 import platform
-import resource
 import subprocess
 import sys
 import time
@@ -23,6 +22,7 @@ import cases_harfe  # noqa: F401
 import cases_mfga  # noqa: F401
 import cases_sparse_rf  # noqa: F401
 from case import CASES
+from memory import peak_mb, reset_peak_mb
 
 DOCS = Path(__file__).parents[2] / "docs"
 # Seconds that a contender may take, its data and all its runs included.
@@ -80,22 +80,6 @@ def measure(name, contender):
             break
     used = peak_mb() - before
     return {"seconds": min(seconds), "runs": len(seconds), "mb": used, **case.describe(data, result)}
-
-
-def reset_peak_mb():
-    """The memory held now, from which the peak is counted anew (on Linux; elsewhere the peak so far)."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        pass
-    return peak_mb()
-
-
-def peak_mb():
-    status = Path("/proc/self/status")
-    if not status.exists():
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return int(next(line for line in status.read_text().splitlines() if line.startswith("VmHWM")).split()[1]) / 1024
 
 
 def report(results):

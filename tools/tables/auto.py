@@ -24,6 +24,9 @@ import numpy as np
 from auto_contenders import CONTENDERS, POINTS, WORKERS
 from scipy.sparse import csr_array
 
+sys.path.append(str(Path(__file__).parents[1] / "bench"))
+from memory import peak_mb, reset_peak_mb
+
 DOCS = Path(__file__).parents[2] / "docs" / "tables"
 CHOSEN_ON = (
     "airfoil", "ccpp", "cpu_act", "kin40k", "protein", "cod_rna", "adult", "ijcnn1", "mnist_parity", "pcmac", "basehock",
@@ -127,24 +130,6 @@ def measure(folder, name, rows, seed, one):
     batch = clock(predict, X_test[np.resize(np.arange(X_test.shape[0]), BATCH)], 5)
     costs = dict(zip(COSTS, (seconds, used, batch, clock(predict, X_test[:1], 100)), strict=True))
     return {"error": float(error), "size": size} | costs
-
-
-def reset_peak_mb():
-    """The memory held now, from which the peak is counted anew (on Linux; elsewhere the peak so far)."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        pass
-    return peak_mb()
-
-
-def peak_mb():
-    status = Path("/proc/self/status")
-    if not status.exists():
-        import resource
-
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return int(next(line for line in status.read_text().splitlines() if line.startswith("VmHWM")).split()[1]) / 1024
 
 
 def clock(predict, X, times):
