@@ -1,8 +1,8 @@
-"""The l1 fit over a dictionary that learns: its draws follow the working set, each at the phase that descends most."""
+"""The l1 fit over dictionaries without end: draws that follow the working set, or the best of all linear functions."""
 
 import numpy as np
 
-from ..features import LearningDictionary, make_dictionary, make_learning_dictionary
+from ..features import LearningDictionary, LinearFunctions, inputs_times, make_dictionary, make_learning_dictionary
 from ._l1_fit import L1Fit
 
 
@@ -22,18 +22,21 @@ def dictionary_of(features, X, exact, n_components, batch_size, gamma, rng):
 
 def fits_of(rows, dictionary, loss, targets, weight, options, settles=True, search=0):
     """The fit of each target, in that search of several."""
-    if not isinstance(dictionary, LearningDictionary):
+    if isinstance(dictionary, LearningDictionary):
+        Fit, options = LearningFit, {"settles": settles, **options}
+    elif isinstance(dictionary, LinearFunctions):
+        Fit = LinearFit
+    else:
         return [L1Fit(rows, dictionary, loss, y, weight, **options) for y in targets]
-    options = {"settles": settles, **options}
-    return [LearningFit(rows, dictionary, loss, y, weight, target=k, **options)
-            for k, y in enumerate(targets, search * len(targets))]  # fmt: skip
+    first = search * len(targets)
+    return [Fit(rows, dictionary, loss, y, weight, target=k, **options) for k, y in enumerate(targets, first)]
 
 
 class Proposals:
     """Draws that were made once, from `start` on in the count of all."""
 
-    def __init__(self, rows, features, start):
-        self._rows, self._features, self._v = rows, features, None
+    def __init__(self, rows, features, start, v=None, gradient=None):
+        self._rows, self._features, self._v, self._g = rows, features, v, gradient
         self.index = start + np.arange(len(features))
 
     def gradient(self, v, alpha=0.0):
@@ -81,3 +84,33 @@ class LearningFit(L1Fit):
         """Of the draws of a batch."""
         v = self._problem.dual_point(self.A.f + self.A.b)
         return self._scale * float(np.abs(self.draw(0).gradient(v)).max())
+
+
+class LinearFit(L1Fit):
+    """Over all linear functions. Those of several rounds and penalties add up to one; of them a few are as good as all."""
+
+    left_over = 0.0
+
+    def __init__(self, rows, dictionary, *args, target, **options):
+        super().__init__(rows, dictionary, *args, **options)
+        self._inputs, self._next = inputs_times(np.ones(rows.n_features_in)), rows.n_features_in + (target << 20)
+
+    def draw(self, t):
+        self._drawn[t], self._next = True, self._next + 1
+        v = self._problem.dual_point(self.A.f + self.A.b)
+        function, g = self.dictionary.steepest(self._rows.correlate(self._inputs, v))
+        return Proposals(self._rows, function, self._next - 1, v, np.array([g]))
+
+    def minimise_over(self, draws):
+        self.improve_over(draws)
+
+    def polish(self, tol, max_rounds):
+        """To a gap of tol over all linear functions."""
+        self._tol = tol
+        while not self.improve_over(self.draw(0)) and max_rounds > 0:
+            self.A.prune()
+            max_rounds -= 1
+
+    def largest_gradient(self):
+        """Of all linear functions."""
+        return self._scale * float(self.draw(0).gradient(self._problem.dual_point(self.A.f + self.A.b))[0])

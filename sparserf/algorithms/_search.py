@@ -6,11 +6,11 @@ import numpy as np
 
 from .._checks import check_flag, check_integer, check_rng
 from .._threads import single_threaded_blas
-from ..features import scaled_inputs
+from ..features import LinearFunctions, inputs_times, inverse_deviations, linear_functions
 from ..model import SparseModel
 from ._l1_fit import N_COMPONENTS, options_of, warn
 from ._proposed import dictionary_of, fits_of, learns
-from ._targets import model_of, read
+from ._targets import model_of, power_of_two, read
 from .prune import pruned
 
 # Features of a dictionary that learns, by default, for each penalty that is tried.
@@ -26,10 +26,6 @@ PATIENCE, NEGLIGIBLE, MOST_TERMS, MOST_A_ROW = 4, 1e-4, 2000, 0.5
 CHOSEN_TOL, CHOSEN_ROUNDS = 1e-2, 50
 # Share of the held-out loss, or of what it is below that without a term, that dropping terms may cost.
 PRUNED = 0.01
-
-
-# Which of two kinds of models are still in question.
-FIRST, SECOND, BOTH = slice(None, 1), slice(-1, None), slice(None)
 
 
 @dataclass(frozen=True)
@@ -99,49 +95,69 @@ def fit_again(choice, weight, tol, ended):
         fit.record(tells=not ended)
 
 
-def search(rows, fits_of_each, descend, groups, weight, share, n_models, max_terms, loss, classes, tol, rng):
+def search(rows, fits_of_each, n_kinds, descend, groups, weight, share, n_models, max_terms, loss, classes, tol, rng):
     """The mean of n_models, each chosen with other rows held out, in the terms that it needs.
 
-    fits_of_each(k, fitted): for search k and the weights of the rows to fit, the fits of the dictionary; before it those of a
-    simpler one, if there is one, which is chosen for all unless the other is better by more than chance.
+    fits_of_each(kind, k, fitted): of each kind of model, simplest first, the fits of search k, for the weights of the rows to
+    fit. All models are of the simplest kind that no other predicts better than by more than chance.
     """
-    searches, gains, without, n_drawn, kept, ended = [], [], [], 0, BOTH, False
-    while len(searches) < n_models and not ended:
+    choices, without, n_drawn = {kind: [] for kind in range(n_kinds)}, [], 0
+    kept, n_searches, ended = list(choices), 0, False
+    while n_searches < n_models and not ended:
         fitted, held = hold_out(groups, weight, share, rng)
-        searches.append([])
-        for fits in fits_of_each(len(searches) - 1, fitted)[kept]:
+        for kind in kept:
+            fits = fits_of_each(kind, n_searches, fitted)
             choice, drawn, nothing = choose(fits, descend, held, np.count_nonzero(fitted))
-            searches[-1].append(choice)
+            choices[kind].append((choice, held))
             without.append(nothing)
             n_drawn += drawn
             ended = any(fit.ended_by_callback for fit in fits)
             if ended:
                 break
-        if kept == BOTH:
-            gains.append(searches[-1][-1].gain_over(searches[-1][0], held))
-            kept = decide(gains, is_last=ended or len(searches) == n_models)
-    choices = [search[kept][0] if len(search) > 1 else search[0] for search in searches]
+        n_searches += 1
+        kept = in_question({kind: choices[kind] for kind in kept if choices[kind]})
     models = []
-    for choice in choices:
+    for choice, _ in choices[kept[0]]:
         fit_again(choice, weight, tol, ended)
         models.append(model_of(choice.fits, loss, classes))
         ended |= any(fit.ended_by_callback for fit in choice.fits)
-    model, least = mean_of(models), _mean([choice.loss for choice in choices])
+    model, least = one_function(mean_of(models)), _mean([choice.loss for choice, _ in choices[kept[0]]])
     worth = min(least, max(0.0, _mean(without) - least))
     cost = 2 * PRUNED * worth / loss.smoothness  # L(z + e) <= L(z) + L'(z) e + smoothness e^2 / 2
     model = pruned(rows, model, weight, max_terms, cost=cost)
     return replace(model, info=replace(model.info, n_drawn=n_drawn, validation_loss=least)), ended
 
 
-def decide(gains, is_last):
-    """Which of two to go on with: the second where it is better by more than a standard error, the first where it is worse.
+def in_question(choices):
+    """Of some kinds, the best and those simpler, which come before it, that are worse by at most a standard error.
 
-    Between, both, until the last search; then the first. gains: (mean, standard error) in each search so far.
+    choices: of each kind (Choice, weights of the rows held out) in each search so far, as many as there are of all.
     """
-    mean, error = sum(gain for gain, _ in gains), np.hypot.reduce([error for _, error in gains])
-    if mean > error:
-        return SECOND
-    return FIRST if mean <= 0 or is_last else BOTH
+    n = min(map(len, choices.values()))
+    best = min(choices, key=lambda kind: _mean([choice.loss for choice, _ in choices[kind][:n]]))
+    kept = []
+    for kind in choices:
+        pairs = zip(choices[best], choices[kind][:n], strict=False)
+        gains = np.array([choice.gain_over(other, held) for (choice, held), (other, _) in pairs])
+        if kind == best or gains[:, 0].sum() <= np.hypot.reduce(gains[:, 1]):
+            kept.append(kind)
+        if kind == best:
+            return kept
+
+
+def one_function(model):
+    """The model with its linear functions of all inputs added up, one for each output."""
+    if [block.is_matrix for block in model.features.blocks] != [True]:
+        return model
+    (block,) = model.features.blocks
+    coef = np.atleast_2d(model.features.to_blocks(model.coef)) * block.scale
+    unit = power_of_two(coef)
+    weights = coef / unit @ block.weights
+    features = linear_functions(weights)
+    return replace(
+        model, coef=unit * np.eye(len(coef)).reshape(*model.coef.shape[:-1], -1), features=features,
+        support=np.arange(len(coef)) + model.n_features_in, info=replace(model.info, n_nonzero=len(coef)),
+    )  # fmt: skip
 
 
 def mean_of(models):
@@ -190,13 +206,16 @@ def chosen(X, y, share, n_models, max_terms, descend, features, gamma, loss, n_c
         n_components = A_PENALTY if learns(features) else N_COMPONENTS
     dictionaries = [dictionary_of(features, rows.X, exact, n_components, batch_size, gamma, rng)]
     if learns(features):
-        dictionaries.insert(0, dictionary_of(scaled_inputs(rows.X), rows.X, exact, n_components, None, None, rng))
+        units = inverse_deviations(rows.X)
+        inputs = dictionary_of(inputs_times(units), rows.X, exact, n_components, None, None, rng)
+        dictionaries = [inputs, LinearFunctions(units), *dictionaries]
 
-    def fits_of_each(k, fitted):
-        return [fits_of(rows, one, loss, targets, fitted, options, settles=False, search=k) for one in dictionaries]
+    def fits_of_each(kind, k, fitted):
+        return fits_of(rows, dictionaries[kind], loss, targets, fitted, options, settles=False, search=k)
 
     with single_threaded_blas(), rows:
-        model, ended = search(rows, fits_of_each, descend, groups, weight, share, n_models, max_terms, loss, classes, tol, rng)
+        model, ended = search(rows, fits_of_each, len(dictionaries), descend, groups, weight, share, n_models, max_terms, loss,
+                              classes, tol, rng)  # fmt: skip
     if not ended:
         warn(model.info, options["tol"])
     return model

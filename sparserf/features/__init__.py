@@ -4,13 +4,14 @@ from .block import FeatureBlock
 from .dictionary import draw_all, make_dictionary
 from .feature_set import FeatureSet
 from .fourier import Fourier
-from .linear import Linear
-from .mixture import Mixture, scaled_inputs
+from .linear import Linear, LinearFunctions, inputs_times, linear_functions
+from .mixture import Mixture
 from .neurons import RandomNeurons
 from .perceptron import Perceptron
 from .projections import PROJECTIONS, make_projection
 from .proposals import LearningDictionary, make_learning_dictionary
 from .taylor import Taylor
+from .units import inverse_deviations
 
 __all__ = [
     "PROJECTIONS",
@@ -19,13 +20,16 @@ __all__ = [
     "Fourier",
     "LearningDictionary",
     "Linear",
+    "LinearFunctions",
     "Mixture",
     "Perceptron",
     "RandomNeurons",
     "Taylor",
     "draw_all",
+    "inputs_times",
+    "inverse_deviations",
+    "linear_functions",
     "make_dictionary",
     "make_learning_dictionary",
     "make_projection",
-    "scaled_inputs",
 ]

@@ -53,6 +53,11 @@ class FeatureBlock:
         return self.activation == "product"
 
     @property
+    def is_matrix(self):
+        """Whether Phi is X W', W of the scale times the weights."""
+        return self.activation == "identity" and self.inputs is None and not self.offset.any()
+
+    @property
     def order(self):
         """Inputs that a feature sees, or factors of a product."""
         return (self.weights if self.inputs is None else self.inputs).shape[1]

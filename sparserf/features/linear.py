@@ -1,6 +1,6 @@
-"""The inputs themselves as features."""
+"""The inputs themselves as features, one by one, and all linear functions of them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -31,6 +31,38 @@ class Linear:
     def draw(self, n_components, n_features, rng=None):
         """A FeatureSet of all n_features inputs; n_components and rng do not matter."""
         n_features = check_integer("n_features", n_features, 1)
-        inputs = np.arange(n_features, dtype=np.int32)[:, None]
-        block = FeatureBlock("identity", 1.0, np.ones((n_features, 1)), np.zeros(n_features), inputs)
-        return FeatureSet([block], n_features)
+        return inputs_times(np.ones(n_features))
+
+
+def inputs_times(weights):
+    """A FeatureSet: each input times its weight."""
+    d = len(weights)
+    inputs = np.arange(d, dtype=np.int32)[:, None]
+    return FeatureSet([FeatureBlock("identity", 1.0, weights[:, None], np.zeros(d), inputs)], d)
+
+
+def linear_functions(weights):
+    """A FeatureSet: w'x for each row w of the weights."""
+    return FeatureSet([FeatureBlock("identity", 1.0, weights, np.zeros(len(weights)))], weights.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class LinearFunctions:
+    """Every u'(x units) with |u| = 1: a dictionary without end, whose best feature is the gradient.
+
+    The l1 penalty over all of them is the length of w = sum_k c_k u_k, since that is the least that sum_k |c_k| can be.
+    """
+
+    units: np.ndarray = field(repr=False)
+
+    n_batches = 5  # of one function, for each penalty
+    starts = np.arange(n_batches + 1)
+    n_features_in = property(lambda self: len(self.units))
+
+    def steepest(self, slope):
+        """(the function that correlates most, as a FeatureSet; its correlation), of the correlation of each input."""
+        slope = slope * self.units
+        size = np.abs(slope).max() or 1.0  # no square over- or underflows
+        u = slope / size
+        length = np.sqrt(u @ u) or 1.0
+        return linear_functions((u / length * self.units)[None]), size * length if slope.any() else 0.0

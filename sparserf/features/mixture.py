@@ -8,13 +8,12 @@ from .._checks import check_integer, check_rng, is_sparse
 from .bandwidth import SAMPLE, distance_scale
 from .block import FeatureBlock
 from .feature_set import FeatureSet
+from .units import SMALLEST, spreads
 
 # Bandwidths, beside that of the data.
 NARROWEST, WIDEST = 0.25, 4.0
 # Inputs that features may see, those of the largest variance: weights are dense over them.
 MOST_INPUTS = 1024
-# A column of smaller numbers is constant: weights are their inverse.
-SMALLEST = {"float32": 1e-35, "float64": 1e-290}
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +36,7 @@ class Mixture:
     @classmethod
     def of(cls, X, rng):
         """As X asks for."""
-        low, high = _extremes(X)
-        scale = np.stack([_deviations(X, np.maximum(-low, high)), high / 2 - low / 2])
+        scale = np.stack(spreads(X))
         inputs = np.sort(np.argsort(-scale[0], kind="stable")[:MOST_INPUTS])
         inputs = inputs[scale[0, inputs] > SMALLEST[X.dtype.name]]
         if not len(inputs):
@@ -90,37 +88,3 @@ class Mixture:
         everywhere = np.zeros((len(weights), n_features))
         everywhere[:, self.inputs] = weights
         return everywhere
-
-
-def scaled_inputs(X):
-    """The inputs themselves, in units of their standard deviation; those of CSR rows share a unit, a power of two."""
-    low, high = _extremes(X)
-    deviation = _deviations(X, np.maximum(-low, high))
-    varies = deviation > SMALLEST[X.dtype.name]
-    deviation = np.where(varies, deviation, 0.0)
-    unit = 2.0 ** np.frexp(deviation.max())[1] if is_sparse(X) else np.where(varies, deviation, 1.0)
-    weights = np.where(varies, 1 / unit, 0.0)
-    inputs = np.arange(X.shape[1], dtype=np.int32)
-    return FeatureSet([FeatureBlock("identity", 1.0, weights[:, None], np.zeros(X.shape[1]), inputs[:, None])], X.shape[1])
-
-
-def _extremes(X):
-    """(the least, the largest) of each column."""
-    both = X.min(axis=0), X.max(axis=0)
-    return np.stack([(x.toarray() if is_sparse(x) else np.asarray(x)).astype(np.float64).ravel() for x in both])
-
-
-def _deviations(X, largest):
-    """The standard deviation of each column, of entries up to `largest` in size; 0 where rounding is all that varies."""
-    unit = np.where(largest > 0, largest, 1.0)  # no square overflows
-    if is_sparse(X):
-        data = X.data / unit[X.indices]
-        first, second = (np.bincount(X.indices, power, X.shape[1]) / X.shape[0] for power in (data, data * data))
-        variance = second - first**2
-    else:
-        variance = np.zeros(X.shape[1])
-        mean = X.mean(axis=0, dtype=np.float64)
-        for start in range(0, X.shape[0], 4096):
-            variance += (((X[start : start + 4096] - mean) / unit) ** 2).sum(axis=0)
-        variance /= X.shape[0]
-    return np.where(variance > 1e-14, np.sqrt(np.maximum(variance, 0)), 0.0) * unit

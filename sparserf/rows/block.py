@@ -62,7 +62,7 @@ def sums(block, U, v, squared, moments, scratch):
     if squared:  # those of a float32 need not be one
         U = U.astype(np.float64)
         U = U.power(2) if is_sparse(U) else U * U
-    return (U.T @ v.T).T if block.order == 1 else np.array([_second_moments(U, each, scratch).ravel() for each in v])
+    return np.array([_second_moments(U, each, scratch).ravel() for each in v]) if is_quadratic(block) else (U.T @ v.T).T
 
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
@@ -80,8 +80,10 @@ def correlations(block, total, squared, moments):
         return total[:, : len(block)]
     if block.is_inputs_themselves(total.shape[1]):
         return total
+    if block.is_matrix:
+        return total @ (block.scale * block.weights.T)
     place = block.inputs[:, 0].astype(np.intp)
-    if block.order == 2:
+    if is_quadratic(block):
         place = place * round(total.shape[1] ** 0.5) + block.inputs[:, 1]
     return _coefficients(block, squared) * total[:, place]
 
@@ -89,8 +91,10 @@ def correlations(block, total, squared, moments):
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
 def apply(block, U, c, out, moments):
     """out += (Phi c')' for c (n_outputs, len(block)) and out (n_outputs, n_rows)."""
-    if moments and block.order == 1:
-        if not block.is_inputs_themselves(U.shape[1]):
+    if moments and not is_quadratic(block):
+        if block.is_matrix:
+            c = c @ (block.scale * block.weights)
+        elif not block.is_inputs_themselves(U.shape[1]):
             terms, c = c * _coefficients(block, False), np.zeros((len(c), U.shape[1]))
             np.add.at(c.T, block.inputs[:, 0], terms.T)
         out += (U @ c.T).T
@@ -119,7 +123,10 @@ def normal(X, rows, h, c, f):
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
 def transform(block, U, out):
     """out = Phi, out (n_rows, len(block)) with its last axis contiguous."""
-    _core.transform(*_arguments(block, U), out)
+    if block.is_matrix:
+        out[:] = U @ (block.scale * block.weights.T)
+    else:
+        _core.transform(*_arguments(block, U), out)
 
 
 def work(block, X):
@@ -127,7 +134,7 @@ def work(block, X):
     if not by_moments(block, X):
         return len(block)
     width = X.nnz // max(1, X.shape[0]) + 1 if is_sparse(X) else X.shape[1] + 1
-    return width + width * width // PRODUCT_SPEED if block.order == 2 else -(-width // INPUTS_SPEED)
+    return width + width * width // PRODUCT_SPEED if is_quadratic(block) else -(-width // INPUTS_SPEED)
 
 
 def normal_work(X):
@@ -141,11 +148,15 @@ def normal_work(X):
 def fewest_rows(block, X):
     """Rows of a slice that are worth the sum of a matrix of second moments."""
     width = X.shape[1] + 1
-    return max(width, min(64 * width, SLICE // width)) if by_moments(block, X) and block.order == 2 else 0
+    return max(width, min(64 * width, SLICE // width)) if is_quadratic(block) and by_moments(block, X) else 0
 
 
 def padded(n_outputs, n_features):
     return np.zeros((n_outputs, -(-n_features // PANEL) * PANEL))
+
+
+def is_quadratic(block):
+    return block.is_product and block.order == 2
 
 
 def _is_linear(block):
@@ -154,11 +165,13 @@ def _is_linear(block):
     )
 
 
-def by_moments(block, X):
+def by_moments(block, X, squared=False):
     """Whether products of the inputs, in BLAS where they are dense, cost less than the features."""
+    if block.is_matrix:
+        return not squared
     if block.is_inputs_themselves(X.shape[1]):
         return True
-    if not (_is_linear(block) or (block.is_product and block.order == 2)):
+    if not (_is_linear(block) or is_quadratic(block)):
         return False
     return (is_sparse(X) and block.order == 1) or len(block) * PRODUCT_SPEED >= (X.shape[1] + 1) ** block.order
 

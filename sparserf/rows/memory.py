@@ -90,7 +90,7 @@ class Memory:
         if len(features) == 0 or self.n_rows == 0:
             return np.zeros((*np.shape(v)[:-1], len(features)))
         outputs = np.ascontiguousarray(np.atleast_2d(np.asarray(v, np.float64)))
-        moments, totals = self._prepare(features), []
+        moments, totals = self._prepare(features, squared), []
 
         def part(rows):
             asked = zip(features.blocks, moments, strict=True)
@@ -118,7 +118,7 @@ class Memory:
             for block, c, by_moments in zip(features.blocks, parts, moments, strict=True):
                 _block.apply(block, self._inputs(block, rows), c, f[:, rows], by_moments)
 
-        work = sum(_block.work(block, self.X) if block.order == 1 else len(block) for block in features.blocks)
+        work = sum(len(block) if _block.is_quadratic(block) else _block.work(block, self.X) for block in features.blocks)
         with single_threaded_blas() if any(moments) and self.X.size > FEW_NUMBERS else nullcontext():
             for _ in self._each_block(part, work):
                 pass
@@ -247,13 +247,13 @@ class Memory:
             start += len(block)
         return out
 
-    def _prepare(self, features):
+    def _prepare(self, features, squared=False):
         """Keep the inputs of monomials for the questions to come, where there are any; returns which blocks moments answer."""
         for block in features.blocks if self._kept is not None else ():
             kind, fits = (block.gamma, block.order), (len(self._kept) + 1) * self.X.size <= MOST_KEPT
             if block.is_product and kind not in self._kept and fits:
                 self._kept[kind] = _block.inputs(block, self.X)
-        return [_block.by_moments(block, self.X) for block in features.blocks]
+        return [_block.by_moments(block, self.X, squared) for block in features.blocks]
 
     def _inputs(self, block, rows):
         """Some rows, a slice or indices, as a block sees them."""
