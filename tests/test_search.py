@@ -36,7 +36,7 @@ def test_alpha_is_chosen_about_as_well_as_by_the_test_rows(rng, features, loss):
         return VALUE[loss](model.decision_function(X_test), y_test).mean()
 
     model = sparse_rf(X, y, **how)
-    assert model.info.converged and model.info.dual_gap <= 1e-2 * model.info.objective[-1]
+    assert model.info.converged and model.info.dual_gap <= 1e-1 * model.info.objective[-1]
     best = min(error(m) for m in sparse_rf_path(X, y, alphas=model.info.alpha * 2.0 ** np.arange(4, -5, -1), **how))
     assert error(model) < 1.2 * best
 
@@ -49,7 +49,7 @@ def test_the_chosen_terms_are_fitted_to_all_rows(rng, monkeypatch):
     model = sparse_rf(X, y, features="auto", sample_weight=weight, n_models=1, rng=0)
     again = sparse_rf(X, y, alpha=model.info.alpha, features=model.features, sample_weight=weight, tol=1e-8)
     above = model.info.objective[-1] - again.info.objective[-1]
-    assert -1e-8 <= above <= model.info.dual_gap <= 1e-2 * model.info.objective[-1]
+    assert -1e-8 <= above <= model.info.dual_gap <= 1e-1 * model.info.objective[-1]
 
 
 @pytest.mark.parametrize("n_models", [1, 3])
@@ -245,10 +245,10 @@ def test_how_many_searches_there_are(rng, monkeypatch):
     calls, hold_out = [], _search.hold_out
     monkeypatch.setattr(_search, "hold_out", lambda *args: calls.append(1) or hold_out(*args))
     sparse_rf(X, y, n_components=100, rng=0)
-    assert len(calls) == 3
-    monkeypatch.setattr(_search, "MEAN_UP_TO", 99)
+    assert len(calls) == 5
+    monkeypatch.setattr(_search, "SEARCHES", ((99, 5), (100, 2), (np.inf, 1)))
     sparse_rf(X, y, n_components=100, rng=0)
-    assert len(calls) == 4
+    assert len(calls) == 7
 
 
 @each_loss

@@ -15,15 +15,15 @@ from .prune import pruned
 
 # Features of a dictionary that learns, by default, for each penalty that is tried.
 A_PENALTY = 1_000
-# Rows up to which there are three searches by default.
-MEAN_UP_TO = 20_000
+# Searches by default, up to so many rows.
+SEARCHES = (5_000, 5), (20_000, 3), (np.inf, 1)
 
 # Each penalty is FALL times the last, from HIGHEST times the least that leaves no term; at most MOST_ALPHAS of them.
 HIGHEST, FALL, MOST_ALPHAS = 0.9, 0.72, 40
 # Penalties without a gain of more than NEGLIGIBLE before the search ends; and terms at which it ends, and for each row.
 PATIENCE, NEGLIGIBLE, MOST_TERMS, MOST_A_ROW = 4, 1e-4, 2000, 0.5
 # The gap to which a model of a chosen penalty is solved at least, since the penalty itself is a choice; and in how many steps.
-CHOSEN_TOL, CHOSEN_ROUNDS = 1e-2, 50
+CHOSEN_TOL, CHOSEN_ROUNDS = 1e-1, 50
 # Share of the held-out loss, or of what it is below that without a term, that dropping terms may cost.
 PRUNED = 0.01
 
@@ -199,7 +199,8 @@ def chosen(X, y, share, n_models, max_terms, descend, features, gamma, loss, n_c
     """`sparse_rf` with alpha=None."""
     max_terms = MOST_TERMS if max_terms is None else check_integer("max_terms", max_terms, 1)
     rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers)
-    n_models = (3 if rows.n_rows <= MEAN_UP_TO else 1) if n_models is None else check_integer("n_models", n_models, 1)
+    default = next(n for most, n in SEARCHES if rows.n_rows <= most)
+    n_models = default if n_models is None else check_integer("n_models", n_models, 1)
     options, exact, rng = options_of(fit_intercept, tol, max_iter, callback), check_flag("exact", exact), check_rng(rng)
     groups = np.argmax([np.zeros(rows.n_rows), *(targets if classes is not None else ())], axis=0)  # a number a class
     if n_components is None:
@@ -207,7 +208,7 @@ def chosen(X, y, share, n_models, max_terms, descend, features, gamma, loss, n_c
     dictionaries = [dictionary_of(features, rows.X, exact, n_components, batch_size, gamma, rng)]
     if learns(features):
         units = inverse_deviations(rows.X)
-        inputs = dictionary_of(inputs_times(units), rows.X, exact, n_components, None, None, rng)
+        inputs = dictionary_of(inputs_times(units), rows.X, exact, n_components, len(units), None, rng)
         dictionaries = [inputs, LinearFunctions(units), *dictionaries]
 
     def fits_of_each(kind, k, fitted):

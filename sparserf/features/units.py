@@ -15,14 +15,17 @@ def spreads(X):
 
 
 def inverse_deviations(X):
-    """1 / the standard deviation of each column, 0 of a constant one; of CSR rows 1 / its fourth root.
+    """1 / the standard deviation of each column, 0 of a constant one. Of CSR rows in proportion to its fourth root.
 
-    Between the counts of words as they are and all words alike: a rare word tells more, but is learned from fewer rows.
+    Which lies between the counts of words as they are and all words alike: a rare one tells more, but in fewer rows.
     """
     deviation = spreads(X)[0]
     varies = deviation > SMALLEST[X.dtype.name]
-    unit = np.where(varies, deviation, 1.0)
-    return np.where(varies, 1 / (unit**0.25 if is_sparse(X) else unit), 0.0)
+    largest = deviation.max(initial=0.0, where=varies) or 1.0
+    unit = np.where(varies, deviation, largest)
+    if is_sparse(X):
+        unit = largest**0.75 * unit**0.25  # no entry is large in its unit
+    return np.where(varies, 1 / unit, 0.0)
 
 
 def _extremes(X):

@@ -8,6 +8,7 @@ import numpy as np
 from .._checks import is_sparse
 from .._threads import Workers, single_threaded_blas
 from . import block as _block
+from . import products as _products
 
 # Elements of the feature matrix in a block: half a millisecond of work, against some 20 microseconds to hand it
 # out. Fewer than two blocks' worth stay on the calling thread; the number of blocks divides evenly among few workers.
@@ -15,12 +16,8 @@ BLOCK_ELEMENTS = 2**19
 BLOCKS_MULTIPLE = 4
 # Numbers in X up to which BLAS takes one thread by itself: to ask it to takes longer than to predict a row.
 FEW_NUMBERS = 2**11
-# Columns that are correlated with the others one by one, where more would be multiplied as a matrix.
-FEW = 4
 # Numbers in the inputs of monomials that are kept beside X during a fit: a gigabyte.
 MOST_KEPT = 2**27
-# Rows of a block of the kernel matrix.
-KERNEL_ROWS = 256
 # Rows, at least, that are projected at a time: a matrix product arranges the random matrix in memory for each.
 PROJECTED_ROWS = 128
 
@@ -46,10 +43,14 @@ class Memory:
     """
 
     def __init__(self, X, workers):
-        self.X, self._workers, self._kept = X, Workers(workers), None
-        self._scratch = Scratch()
+        self.X, self.workers, self._kept = X, Workers(workers), None
+        self.scratch = Scratch()
         self.dtype = X.dtype
         self.n_rows, self.n_features_in = X.shape
+
+    @property
+    def is_entered(self):
+        return self._kept is not None
 
     @property
     def row_size(self):
@@ -81,7 +82,7 @@ class Memory:
             def part(rows, block=block):
                 return _block.sums_of_pair(block, self._inputs(block, rows), outputs[:, rows])
 
-            totals.append(sum(self._each_block(part, len(block)))[:, :, : len(block)])
+            totals.append(sum(self.each_block(part, len(block)))[:, :, : len(block)])
         total = np.concatenate(totals, axis=2)[:, 0]
         _check_no_overflow(total)
         return features.from_blocks(total)
@@ -90,16 +91,16 @@ class Memory:
         if len(features) == 0 or self.n_rows == 0:
             return np.zeros((*np.shape(v)[:-1], len(features)))
         outputs = np.ascontiguousarray(np.atleast_2d(np.asarray(v, np.float64)))
-        moments, totals = self._prepare(features, squared), []
+        moments, totals = self.prepare(features, squared), []
 
         def part(rows):
             asked = zip(features.blocks, moments, strict=True)
-            return [_block.sums(b, self._inputs(b, rows), outputs[:, rows], squared, m, self._scratch) for b, m in asked]
+            return [_block.sums(b, self._inputs(b, rows), outputs[:, rows], squared, m, self.scratch) for b, m in asked]
 
         work = sum(_block.work(block, self.X) for block in features.blocks)
         at_least = max(_block.fewest_rows(block, self.X) for block in features.blocks)
         with single_threaded_blas() if any(moments) else nullcontext(), np.errstate(over="ignore", invalid="ignore"):
-            for sums in self._each_block(part, work, at_least):
+            for sums in self.each_block(part, work, at_least):
                 totals = [total + more for total, more in zip(totals, sums, strict=True)] if totals else sums
         answers = zip(features.blocks, totals, moments, strict=True)
         total = [_block.correlations(block, sums, squared, m) for block, sums, m in answers]
@@ -112,7 +113,7 @@ class Memory:
         outputs = features.to_blocks(np.atleast_2d(np.asarray(coef, np.float64)))
         ends = np.cumsum([len(block) for block in features.blocks])
         parts = np.split(outputs, ends[:-1], axis=1) if len(ends) else []
-        f, moments = np.zeros((len(outputs), self.n_rows)), self._prepare(features)
+        f, moments = np.zeros((len(outputs), self.n_rows)), self.prepare(features)
 
         def part(rows):
             for block, c, by_moments in zip(features.blocks, parts, moments, strict=True):
@@ -120,7 +121,7 @@ class Memory:
 
         work = sum(len(block) if _block.is_quadratic(block) else _block.work(block, self.X) for block in features.blocks)
         with single_threaded_blas() if any(moments) and self.X.size > FEW_NUMBERS else nullcontext():
-            for _ in self._each_block(part, work):
+            for _ in self.each_block(part, work):
                 pass
         _check_no_overflow(f)
         return f.reshape(*np.shape(coef)[:-1], self.n_rows)
@@ -136,81 +137,34 @@ class Memory:
             return _block.normal(self.X, rows, h[:, rows], coef, f[:, rows])
 
         with single_threaded_blas():
-            for sums in self._each_block(part, *_block.normal_work(self.X)):
+            for sums in self.each_block(part, *_block.normal_work(self.X)):
                 total += sums
         _check_no_overflow(total)
         return f, total
 
     def gram(self, left, right, weights):
-        """Phi_left' diag(weights) Phi_right, float64 of shape (len(left), len(right)); weights >= 0.
-
-        Rows of weight zero cost nothing. Memory: a block of at most max(2**19, 4 * len(right)**2) elements a worker.
-        """
-        if 0 < len(right) <= FEW < len(left):
-            return self.correlate(left, weights * self.transform(right).T).T
-        total = np.zeros((len(left), len(right)))
-        # Features without a bound may have means far above their spread, which a product in float32 would lose.
-        bounded = all(block.is_bounded for block in (*left.blocks, *right.blocks))
-        dtype = self.dtype if bounded else np.dtype(np.float64)
-
-        @np.errstate(over="ignore", invalid="ignore")
-        def part(rows):
-            kept = rows.start + np.flatnonzero(weights[rows])
-            h = weights[kept, None]
-            if len(kept) == rows.stop - rows.start:
-                kept = rows
-            phi = self._phi(left, kept, "left").astype(dtype, copy=False)
-            if right is left and len(h) and (h == h[0]).all() and np.may_share_memory(phi, self.X):  # nothing to write
-                return h[0] * (phi.T @ phi)
-            if right is left:
-                phi = np.multiply(phi, np.sqrt(h).astype(dtype), out=self._scratch(phi.shape, phi.dtype))
-                return phi.T @ phi
-            psi = self._phi(right, kept, "right").astype(dtype, copy=False)
-            return phi.T @ np.multiply(psi, h.astype(dtype), out=self._scratch(psi.shape, psi.dtype, "right"))
-
-        self._prepare(left), self._prepare(right)
-        if total.size:
-            with single_threaded_blas():
-                for product in self._each_block(part, len(left) + len(right), 4 * len(right)):
-                    with np.errstate(over="ignore", invalid="ignore"):
-                        total += product
+        """Phi_left' diag(weights) Phi_right, float64 of shape (len(left), len(right)); weights >= 0."""
+        total = _products.gram(self, left, right, weights)
         _check_no_overflow(total)
-        return right.from_blocks(left.from_blocks(total.T).T)
+        return total
 
     def kernel(self, features, weights):
-        """Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0.
-
-        Memory: n_rows * 1,024 elements beside it.
-        """
-        total = np.zeros((self.n_rows, self.n_rows))
-        slices = [slice(i, min(i + KERNEL_ROWS, self.n_rows)) for i in range(0, self.n_rows, KERNEL_ROWS)]
-        for start in range(0, len(features), 1024):
-            some = np.arange(start, min(start + 1024, len(features)))
-            phi = self.transform(features.take(some)) * np.sqrt(weights[some]).astype(self.dtype)
-
-            def add(part, phi=phi):
-                total[part, : part.stop] += phi[part] @ phi[: part.stop].T
-
-            with single_threaded_blas():
-                for _ in self._workers.map(add, slices):
-                    pass
-        for part in slices:
-            total[: part.start, part] = total[part, : part.start].T
-        return total
+        """Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0."""
+        return _products.kernel(self, features, weights)
 
     def transform(self, features):
         """Phi itself, in the dtype of X."""
         phi = np.empty((self.n_rows, len(features)), self.dtype)
 
-        self._prepare(features)
+        self.prepare(features)
 
         def part(rows):
             if features.order is None:
                 self._fill(features, rows, phi[rows])
             else:
-                phi[rows] = features.from_blocks(self._fill(features, rows, self._scratch(phi[rows].shape, self.dtype)))
+                phi[rows] = features.from_blocks(self._fill(features, rows, self.scratch(phi[rows].shape, self.dtype)))
 
-        for _ in self._each_block(part, max(len(features), _block.PANEL)):
+        for _ in self.each_block(part, max(len(features), _block.PANEL)):
             pass
         return phi
 
@@ -218,13 +172,13 @@ class Memory:
         """X R / sqrt(m) of a random projection, in the dtype of X: (n_rows, n_projections)."""
         out = np.empty((self.n_rows, projection.n_projections), self.dtype)
         work = projection.cost(self.X) / _block.PRODUCT_SPEED
-        with single_threaded_blas(), self if self._kept is None else nullcontext():
+        with single_threaded_blas(), nullcontext() if self.is_entered else self:
             for columns, project in projection.parts(self.dtype):
 
                 def part(rows):
                     project(_block.some_rows(self.X, rows), out[rows, columns])
 
-                for _ in self._each_block(part, work, PROJECTED_ROWS):
+                for _ in self.each_block(part, work, PROJECTED_ROWS):
                     pass
         _check_no_overflow(out)
         return out
@@ -232,12 +186,12 @@ class Memory:
     def _are_inputs(self, features):
         return len(features.blocks) == 1 and features.blocks[0].is_inputs_themselves(self.n_features_in)
 
-    def _phi(self, features, rows, name):
+    def phi(self, features, rows, name):
         """Phi of some rows, to read only: the rows themselves, or in the scratch of that name."""
         if self._are_inputs(features) and not is_sparse(self.X):
             return self.X[rows]
         n_rows = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
-        return self._fill(features, rows, self._scratch((n_rows, len(features)), self.dtype, name))
+        return self._fill(features, rows, self.scratch((n_rows, len(features)), self.dtype, name))
 
     def _fill(self, features, rows, out):
         """Phi of some rows, a slice or indices, in the order of the blocks, into out."""
@@ -247,7 +201,7 @@ class Memory:
             start += len(block)
         return out
 
-    def _prepare(self, features, squared=False):
+    def prepare(self, features, squared=False):
         """Keep the inputs of monomials for the questions to come, where there are any; returns which blocks moments answer."""
         for block in features.blocks if self._kept is not None else ():
             kind, fits = (block.gamma, block.order), (len(self._kept) + 1) * self.X.size <= MOST_KEPT
@@ -264,21 +218,21 @@ class Memory:
         return _block.inputs(block, X) if kept is None else X
 
     def __enter__(self):
-        self._workers.__enter__()
+        self.workers.__enter__()
         self._kept = {}
         return self
 
     def __exit__(self, *error):
         self._kept = None
-        self._workers.__exit__(*error)
+        self.workers.__exit__(*error)
 
-    def _each_block(self, function, n_features, at_least=0):
+    def each_block(self, function, n_features, at_least=0):
         """Yield function(rows) for slices of rows, in order."""
         blocks = self.n_rows * n_features / BLOCK_ELEMENTS
         blocks = 1 if blocks < 2 else -(-blocks // BLOCKS_MULTIPLE) * BLOCKS_MULTIPLE
         size = max(64, at_least, int(-(-self.n_rows // blocks) // -64 * -64))
         slices = [slice(i, min(i + size, self.n_rows)) for i in range(0, self.n_rows, size)]
-        return self._workers.map(function, slices)
+        return self.workers.map(function, slices)
 
 
 def _check_no_overflow(sums):
