@@ -15,8 +15,8 @@ from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
 
 from sparserf import FeatureSet, Fourier, Linear, RandomNeurons, Taylor
 from sparserf.algorithms._columns import Columns
-from sparserf.features import FeatureBlock
-from sparserf.rows import as_rows, block, memory
+from sparserf.features import FeatureBlock, linear_functions
+from sparserf.rows import as_rows, block, memory, products
 
 from .conftest import SIZES, phi_oracle
 
@@ -30,6 +30,8 @@ FEATURES = {
     "cubic": Taylor(3, 0.2).draw(None, D).take(np.arange(0, 84, 2)),
 }
 FEATURES["mixed"] = FEATURES["dense"].concat(FEATURES["linear"]).concat(FEATURES["q-sparse"]).take(np.arange(80)[::-1])
+FEATURES["functions"] = linear_functions(np.random.default_rng(3).standard_normal((5, D))).scaled(-0.7)
+FEATURES["functions among others"] = FEATURES["mixed"].concat(FEATURES["functions"]).take(np.arange(0, 85)[::-1])
 FEATURES["products"] = FEATURES["taylor"].concat(Taylor(1, 0.1).draw(None, D)).concat(FEATURES["cubic"])
 FEATURES["products"] = FEATURES["products"].concat(Linear().draw(None, D)).take(np.random.default_rng(0).permutation(83)[:80])
 
@@ -122,13 +124,13 @@ def agree(actual, expected, size, dtype):
 
 @each_layout
 @each_dtype
-@pytest.mark.parametrize("kind", ["mixed", "products"])
+@pytest.mark.parametrize("kind", ["mixed", "products", "functions among others"])
 @pytest.mark.parametrize("n", [1, 150])
 def test_every_layout_answers_every_question(rng, layout, dtype, kind, n):
     X, features = random_X(rng, n, dtype), FEATURES[kind]
     phi = phi_oracle(features, X)
     size = abs(phi) + 1
-    rows, v, c, h = as_rows(layout(X)), rng.standard_normal(n), rng.standard_normal(80), rng.random(n)
+    rows, v, c, h = as_rows(layout(X)), rng.standard_normal(n), rng.standard_normal(len(features)), rng.random(n)
     agree(rows.correlate(features, v), v @ phi, abs(v) @ size, dtype)
     agree(rows.correlate_squares(features, v), v @ phi**2, abs(v) @ size**2, dtype)
     agree(rows.apply(features, c), phi @ c, size @ abs(c), dtype)
@@ -185,7 +187,7 @@ def test_any_layout_of_v_and_coef(rng, layout, arrange, shape):
 
 
 GRAM_PAIRS = [("mixed", "mixed"), ("mixed", "dense"), ("q-sparse", "linear"), ("empty", "mixed"), ("dense", "empty"),
-              ("products", "taylor")]  # fmt: skip
+              ("products", "taylor"), ("functions", "functions"), ("functions", "mixed")]  # fmt: skip
 
 
 @each_storage
@@ -203,6 +205,39 @@ def test_gram_with_weights(rng, layout, dtype, zeros, n):
         agree(gram, phi[left].T * h @ phi[right], size, dtype)
         if left == right:
             np.testing.assert_array_equal(gram, gram.T)
+
+
+@each_storage
+@each_dtype
+@pytest.mark.parametrize("n", [2, 300])
+def test_gram_by_panels(rng, monkeypatch, layout, dtype, n):
+    """Of more features than a panel has: as by slices of the rows, and the same bits for any number of workers."""
+    X, h = random_X(rng, n, dtype), rng.random(n) * (rng.random(n) < 0.8)
+    features = FEATURES["functions among others"].concat(FEATURES["products"])
+    expected = as_rows(layout(X)).gram(features, features, h)
+    size = (abs(phi_oracle(features, X)) + 1).T * h @ (abs(phi_oracle(features, X)) + 1)
+    for name, value in {"PANEL": 32, "PANEL_ROWS": 96, "PART_ROWS": 40}.items():
+        monkeypatch.setattr(products, name, value)
+    gram = as_rows(layout(X)).gram(features, features, h)
+    agree(gram, expected, size, dtype)
+    np.testing.assert_array_equal(gram, gram.T)
+    for workers in (2, 3):
+        assert as_rows(layout(X), workers).gram(features, features, h).tobytes() == gram.tobytes()
+
+
+@each_storage
+@each_dtype
+@pytest.mark.parametrize("d", [1, 2, 3, 33])
+@pytest.mark.parametrize("k", [1, 2, 33])
+def test_linear_functions_of_all_inputs(rng, layout, dtype, d, k):
+    """Whatever the order: of one input they are no multiples of inputs, of two no products."""
+    X, W = random_X(rng, 70, dtype, max(d, 4))[:, :d], rng.standard_normal((k, d))
+    features, rows, v, c = linear_functions(W), as_rows(layout(X)), rng.standard_normal((2, 70)), rng.standard_normal((2, k))
+    phi, size = X @ W.T, abs(X) @ abs(W).T + 1
+    agree(rows.transform(features).astype(np.float64), phi, size, dtype)
+    agree(rows.correlate(features, v), v @ phi, abs(v) @ size, dtype)
+    agree(rows.correlate_squares(features, v), v @ phi**2, abs(v) @ size**2, dtype)
+    agree(rows.apply(features, c), c @ phi.T, abs(c) @ size.T, dtype)
 
 
 @each_storage

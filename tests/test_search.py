@@ -5,10 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.linear_model import Ridge
 
 import sparserf as srf
 from sparserf import sparse_rf, sparse_rf_path
 from sparserf.algorithms import _search
+from sparserf.algorithms._l1_fit import options_of
+from sparserf.algorithms._proposed import fits_of
+from sparserf.algorithms._targets import model_of, read
+from sparserf.features import LinearFunctions, linear_functions
 from sparserf.model import FitInfo
 
 from .conftest import VALUE, friedman, phi_oracle, signs
@@ -154,6 +159,94 @@ def test_a_linear_target_gets_a_linear_model(rng, n, d, layout):
     np.testing.assert_array_equal(model.input_usage() > 0, np.isin(np.arange(d), model.support))
     assert np.mean((model.predict(X[n:]) - f[n:]) ** 2) < 0.05
     np.testing.assert_allclose(model.predict(X), phi_oracle(model.features, X) @ model.coef + model.intercept, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_words_that_each_tell_little_get_one_linear_function(seed, n_classes):
+    """Of all inputs, for each class. It predicts better than the model of a few of them."""
+    rng = np.random.default_rng(seed)
+    X = (rng.random((3000, 1200)) < 0.05).astype(float)
+    y = (X @ rng.standard_normal((1200, n_classes)) + 0.5 * rng.standard_normal((3000, n_classes))).argmax(axis=1)
+    words, n = csr_array(X), 1000
+    model = sparse_rf(words[:n], y[:n], loss="logistic", n_components=100, rng=seed)
+    n_terms = 1 if n_classes == 2 else n_classes
+    assert model.support.tolist() == list(range(1200, 1200 + n_terms)) and model.info.n_nonzero == n_terms
+    inputs = sparse_rf(words[:n], y[:n], features=srf.Linear(), loss="logistic", rng=seed)
+    assert len(inputs.support) > 30
+
+    def loss(m):
+        return -np.log(m.predict_proba(words[n:])[np.arange(3000 - n), y[n:]]).mean()
+
+    assert loss(model) < 0.97 * loss(inputs)
+
+
+@each_loss
+@pytest.mark.parametrize("layout", [np.asarray, csr_array])
+def test_the_penalty_over_linear_functions_is_the_length_of_their_sum(rng, loss, layout):
+    """Then alpha w / |w| is the gradient of the mean loss: the solution of ridge regression with penalty alpha / |w|."""
+    X = rng.standard_normal((200, 8)) * (rng.random((200, 8)) < 0.6)
+    y = signs(X @ rng.standard_normal(8) + rng.standard_normal(200), loss)
+    units, alpha = rng.uniform(0.5, 2, 8), 0.05
+    rows, kind, weight, _, targets = read(layout(X), y, loss, None, 1)
+    with rows:
+        (fit,) = fits_of(rows, LinearFunctions(units), kind, targets, weight, options_of(True, 1e-9, None, None))
+        middle = fit.solution()[3]  # the intercept alone
+        np.testing.assert_allclose(fit.largest_gradient(), np.linalg.norm(units * gradient(X, y, loss, middle)), rtol=1e-9)
+        fit.restart(alpha)
+        fit.polish(1e-9, 200)
+        assert fit.info().converged
+        model = _search.one_function(model_of([fit], kind, None if loss == "squared" else np.array([-1, 1])))
+    w = model.coef[0] * model.features.blocks[0].weights[0] / units
+    g = units * gradient(X, y, loss, X @ (units * w) + model.intercept)
+    np.testing.assert_allclose(g, -alpha * w / np.linalg.norm(w), atol=1e-4 * alpha)
+    if loss == "squared":
+        ridge = Ridge(alpha=200 * alpha / np.linalg.norm(w)).fit(X * units, y)
+        np.testing.assert_allclose(w, ridge.coef_, rtol=1e-3, atol=1e-4)
+
+
+def gradient(X, y, loss, z):
+    """Of the mean loss in w, at margins z."""
+    slope = {"squared": z - y, "squared_hinge": -2 * y * np.maximum(0, 1 - y * z), "logistic": -y / (1 + np.exp(y * z))}[loss]
+    return X.T @ slope / len(y)
+
+
+def kinds_of(*losses):
+    """Kinds of models, each of losses of rows in one search after another; all rows held out."""
+    choices = [[(_search.Choice([], 1.0, np.array(each), np.mean(each), []), np.ones(len(each))) for each in kind]
+               for kind in losses]  # fmt: skip
+    return dict(enumerate(choices))
+
+
+@pytest.mark.parametrize(
+    ("losses", "kept"),
+    [
+        (([[1, 1, 1, 1]], [[1, 1, 1, 1]]), [0]),
+        (([[1, 1, 1, 1]], [[2, 2, 2, 2]]), [0]),
+        (([[2, 2, 2, 2]], [[1, 1, 1, 1]]), [1]),
+        (([[2, 0, 2, 0]], [[0, 1, 1, 1]]), [0, 1]),  # a quarter better, by a standard error of a half
+        (([[2, 2, 2, 3]], [[9, 9, 9, 9]], [[1, 1, 1, 1]]), [2]),
+        (([[9, 9, 9, 9]], [[2, 0, 2, 0]], [[0, 1, 1, 1]]), [1, 2]),
+        (([[2, 0, 2, 0]], [[0, 1, 1, 1]], [[5, 5, 5, 5]]), [0, 1]),
+        (([[2, 0, 2, 0]] * 9, [[0, 1, 1, 1]] * 9), [1]),  # by 9/4 in all, of which the standard error is 3/2
+        (([[2, 0, 2, 0]] * 2, [[0, 1, 1, 1]]), [0, 1]),  # the second search ended early
+    ],
+)
+def test_which_kinds_stay_in_question(losses, kept):
+    assert _search.in_question(kinds_of(*losses)) == kept
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_linear_functions_add_up_to_one(rng, shape):
+    X, weights = rng.standard_normal((30, 5)), rng.standard_normal((7, 5))
+    classes = np.arange(3) if shape else np.arange(2)
+    coef, intercept = 1e200 * rng.standard_normal((*shape, 7)), rng.standard_normal(shape) if shape else 0.5
+    model = part(range(7), coef, intercept, linear_functions(weights), 0.1, classes)
+    one = _search.one_function(model)
+    assert one.coef.shape == (*shape, 3 if shape else 1) and one.support.tolist() == list(range(5, 8 if shape else 6))
+    np.testing.assert_allclose(one.decision_function(X), model.decision_function(X), rtol=1e-9)
+    other = part([0, 2], rng.standard_normal((*shape, 2)), intercept, srf.Linear().draw(None, 5), 0.1, classes)
+    assert _search.one_function(other) is other
 
 
 def test_a_linear_boundary_mostly_gets_a_linear_model(rng):

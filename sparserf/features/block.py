@@ -52,10 +52,14 @@ class FeatureBlock:
     def is_product(self):
         return self.activation == "product"
 
-    @property
+    @cached_property
     def is_matrix(self):
-        """Whether Phi is X W', W of the scale times the weights."""
+        """Whether the features are linear functions of all inputs: Phi = X W', W the `matrix`."""
         return self.activation == "identity" and self.inputs is None and not self.offset.any()
+
+    @cached_property
+    def matrix(self):
+        return self.scale * self.weights
 
     @property
     def order(self):
@@ -125,6 +129,16 @@ class FeatureBlock:
             return False
         in_order = np.array_equal(self.inputs[:, 0], np.arange(len(self)))
         return in_order and bool((self.scale * self.weights == 1).all())
+
+    @cached_property
+    def coefficients(self):
+        """Of products of inputs."""
+        return self.scale * self.weights[:, 0] ** self.order
+
+    @cached_property
+    def inputs_differ(self):
+        """Whether no two features of order 1 see the same input."""
+        return len(np.unique(self.inputs[:, 0])) == len(self)
 
     @cached_property
     def used_inputs(self):

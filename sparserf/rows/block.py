@@ -81,7 +81,7 @@ def correlations(block, total, squared, moments):
     if block.is_inputs_themselves(total.shape[1]):
         return total
     if block.is_matrix:
-        return total @ (block.scale * block.weights.T)
+        return total @ block.matrix.T
     place = block.inputs[:, 0].astype(np.intp)
     if is_quadratic(block):
         place = place * round(total.shape[1] ** 0.5) + block.inputs[:, 1]
@@ -93,10 +93,13 @@ def apply(block, U, c, out, moments):
     """out += (Phi c')' for c (n_outputs, len(block)) and out (n_outputs, n_rows)."""
     if moments and not is_quadratic(block):
         if block.is_matrix:
-            c = c @ (block.scale * block.weights)
+            c = c @ block.matrix
         elif not block.is_inputs_themselves(U.shape[1]):
             terms, c = c * _coefficients(block, False), np.zeros((len(c), U.shape[1]))
-            np.add.at(c.T, block.inputs[:, 0], terms.T)
+            if block.inputs_differ:
+                c[:, block.inputs[:, 0]] = terms
+            else:
+                np.add.at(c.T, block.inputs[:, 0], terms.T)
         out += (U @ c.T).T
         return
     coef = padded(len(c), len(block))
@@ -124,7 +127,7 @@ def normal(X, rows, h, c, f):
 def transform(block, U, out):
     """out = Phi, out (n_rows, len(block)) with its last axis contiguous."""
     if block.is_matrix:
-        out[:] = U @ (block.scale * block.weights.T)
+        out[:] = U @ block.matrix.T
     else:
         _core.transform(*_arguments(block, U), out)
 
@@ -177,7 +180,7 @@ def by_moments(block, X, squared=False):
 
 
 def _coefficients(block, squared):
-    c = block.scale * block.weights[:, 0] ** block.order
+    c = block.coefficients
     return c * c if squared else c
 
 
