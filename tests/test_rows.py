@@ -389,6 +389,35 @@ def test_columns_keep_what_they_know_of_equal_weights_only(rng, layout, monkeypa
         np.testing.assert_allclose(columns.apply(c), c @ expected.T, atol=1e-9)
 
 
+@each_storage
+@each_dtype
+@pytest.mark.parametrize("workers", [1, 2])
+def test_columns_of_many_inputs_are_made_once(rng, layout, dtype, workers, monkeypatch):
+    """While they are no more numbers than X has, twice; the answers are the same, by rounding, and the bits for any workers."""
+    X = random_X(rng, 300, dtype, 80)
+    everything, rows = Fourier("gaussian", 0.02).draw(250, 80, rng=0), as_rows(layout(X), workers)
+    phi, made, transform = phi_oracle(everything, X), [], rows.transform
+    monkeypatch.setattr(rows, "transform", lambda features: made.append(len(features)) or transform(features))
+    columns, index, known = Columns(rows), np.zeros(0, int), 0
+    for new, kept in [(30, 30), (20, 35), (0, 35), (20, 50), (90, 140), (30, 40), (0, 30)]:  # too many for CSR, then for all
+        free = np.setdiff1d(np.arange(250), index)[:new]
+        columns.append(everything.take(free), free)
+        index, made[:] = np.concatenate([index, free]), []
+        v, c, h = rng.standard_normal(300), rng.standard_normal((2, len(index))), rng.random(300)
+        expected, size = phi[:, index], abs(phi[:, index]) + 1
+        agree(columns.correlate(v), v @ expected, abs(v) @ size, dtype)
+        agree(columns.apply(c), c @ expected.T, abs(c) @ size.T, dtype)
+        G, sums = columns.curvature(h)
+        agree(G, expected.T * h @ expected, size.T * h @ size, dtype)
+        agree(sums, h @ expected, h @ size, dtype)
+        held = len(index) <= 2 * rows.row_size
+        assert sum(made) == (len(index) - known if held else 0)
+        still = np.sort(rng.permutation(len(index))[:kept])
+        columns.keep(still)
+        index, known = index[still], kept if held else 0
+    assert columns.index.tolist() == index.tolist()
+
+
 # Workers
 
 

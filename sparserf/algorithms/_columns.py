@@ -2,7 +2,11 @@
 
 import numpy as np
 
-from ..features import FeatureSet
+from ..features import FeatureSet, Linear
+
+# Inputs that features see from which on their values are kept, being longer to make than to read; as long as these are not
+# more numbers than so many times those in X.
+LONG, KEPT = 64, 2
 
 
 class Columns:
@@ -11,32 +15,50 @@ class Columns:
     def __init__(self, rows):
         self._rows = rows
         self._gram, self._sums, self._h = np.zeros((0, 0)), np.zeros(0), None
+        self._values = np.zeros((rows.n_rows, 0), rows.dtype)  # of the first features, where they are kept
         self.features = FeatureSet((), rows.n_features_in)
         self.index = np.zeros(0, np.int64)
 
     def __len__(self):
         return len(self.index)
 
+    def _asked(self):
+        """(rows, features) that answer for these: where their values are kept, those are the rows, and their columns."""
+        longest = max((block.order for block in self.features.blocks), default=0)
+        n_kept, n = self._values.shape[1], len(self)
+        if longest < LONG or n > KEPT * self._rows.row_size:
+            self._values = self._values[:, :0]
+            return self._rows, self.features
+        if n > n_kept:
+            new = self._rows.transform(self.features.take(np.arange(n_kept, n)))
+            self._values = np.hstack([self._values, new])
+        return self._rows.beside(self._values), Linear().draw(None, n)
+
     def correlate(self, v):
-        return self._rows.correlate(self.features, v)
+        rows, features = self._asked()
+        return rows.correlate(features, v)
 
     def apply(self, c):
         """Phi c for coefficients (len(self),) or (n_outputs, len(self))."""
-        used = np.flatnonzero(np.atleast_2d(c).any(axis=0))
-        return self._rows.apply(self.features.take(used), c[..., used])
+        rows, features = self._asked()
+        if rows is self._rows:
+            used = np.flatnonzero(np.atleast_2d(c).any(axis=0))
+            features, c = features.take(used), c[..., used]
+        return rows.apply(features, c)
 
     def curvature(self, h):
         """(Phi' diag(h) Phi, Phi' h) for row weights h: of the same weights as before, only what is new is made."""
         if self._h is None or not np.array_equal(h, self._h):
             self._h, self._gram, self._sums = h, np.zeros((0, 0)), np.zeros(0)
         k, p = len(self._sums), len(self)
+        rows, features = self._asked() if k < max(p, 1) else (None, None)
         if k == 0:
-            self._gram, self._sums = self._rows.gram(self.features, self.features, h), self.correlate(h)
+            self._gram, self._sums = rows.gram(features, features, h), rows.correlate(features, h)
         elif k < p:
-            new = self.features.take(np.arange(k, p))
-            columns = self._rows.gram(self.features, new, h)
+            new = features.take(np.arange(k, p))
+            columns = rows.gram(features, new, h)
             self._gram = np.block([[self._gram, columns[:k]], [columns[:k].T, columns[k:]]])
-            self._sums = np.concatenate([self._sums, self._rows.correlate(new, h)])
+            self._sums = np.concatenate([self._sums, rows.correlate(new, h)])
         return self._gram, self._sums
 
     def append(self, features, index):
@@ -49,4 +71,5 @@ class Columns:
             return
         known = kept[kept < len(self._sums)]
         self._gram, self._sums = self._gram[np.ix_(known, known)], self._sums[known]
+        self._values = self._values[:, kept[kept < self._values.shape[1]]]
         self.features, self.index = self.features.take(kept), self.index[kept]

@@ -48,6 +48,12 @@ class Memory:
         self.dtype = X.dtype
         self.n_rows, self.n_features_in = X.shape
 
+    def beside(self, X):
+        """Rows of another matrix, on the same threads."""
+        other = Memory(X, 1)
+        other.workers, other.scratch = self.workers, self.scratch
+        return other
+
     @property
     def is_entered(self):
         return self._kept is not None
