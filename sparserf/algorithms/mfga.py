@@ -115,7 +115,8 @@ def mfga(
     takes O(n k p) for the Gram matrix and O(k^2 p) for its Cholesky factor, which grows by blocks. With the squared loss
     and p = 1 it takes one more such product in place of that: the inner products of the new feature with all others.
     Memory, beyond X: O(n + k^2), a copy of X of at most 1 GB, the list of candidates (for p = 1 times k, of at most half
-    a gigabyte), and blocks of some megabytes or of d^2 numbers a worker.
+    a gigabyte), of features of 64 inputs and more up to twice that of X, and blocks of some megabytes or of d^2 numbers a
+    worker.
 
     After t rounds the objective is within (F_0 - F(u)) exp(-t mu / (beta |u|_0)) of that of any u with |u|_0 terms, for
     an objective that is mu-strongly convex and beta-smooth in each coefficient (Theorem 3 of the paper).

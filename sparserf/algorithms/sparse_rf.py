@@ -85,7 +85,7 @@ def sparse_rf(
         Share of the rows, of each class, that alpha=None holds out, in (0, 1).
     n_models : int or None, default None
         Searches of alpha=None, each with rows of its own held out and, of "auto", draws of its own; the result is the mean
-        of their models. None: 3 for up to 20,000 rows, where one is the more a matter of luck; 1 for more.
+        of their models. None: 5 for up to 5,000 rows, where one is the more a matter of luck, 3 up to 20,000, 1 for more.
     max_terms : int or None, default None
         Most terms of alpha=None, each class's counted once where they share it.
     fit_intercept : bool, default True
@@ -93,7 +93,7 @@ def sparse_rf(
     sample_weight : array of shape (n_samples,) or None, default None
         Nonnegative; a weight of k counts as k copies of the row.
     tol : float, default 1e-4
-        Largest duality gap of a solution, relative to its objective; at least 1e-2 where alpha is chosen.
+        Largest duality gap of a solution, relative to its objective; at least 0.1 where alpha is chosen.
     max_iter : int or None, default None
         Most rounds of search and solution, over all batches. None: until the tolerance is reached.
     rng : None, int or numpy.random.Generator, default None
@@ -107,7 +107,8 @@ def sparse_rf(
     -------
     SparseModel
         `support` indexes the dictionary. Of "auto" it counts the draws, those of class k of m in search j from
-        (j m + k + 1) 2^40 on; below are columns of X, where the model is linear. `info.dual_gap` bounds the distance to the
+        (j m + k + 1) 2^40 on; where the model is linear, below are columns of X, or from their number on functions of all
+        of them, one a class. `info.dual_gap` bounds the distance to the
         optimum over all D features where exact, and over the last batch and the features kept before it where not. Where
         alpha was chosen, objective, gap and alpha are of the models before their mean and pruning, over their own terms.
 
@@ -130,13 +131,15 @@ def sparse_rf(
     Notes
     -----
     alpha=None goes down a path of penalties until four in a row predict the held-out rows no better, or there are 2,000
-    terms, or half as many as rows. Of "auto" a path over the inputs themselves comes first; all models are linear unless
-    the other is better by more than the standard error of the difference, in the first search, or else in the searches
-    together. The terms of the best models are then fitted to all rows, the mean is taken, and terms are dropped, by `prune`,
-    that cost at most one hundredth of the held-out loss together, or of what it is below that of no term.
+    terms, or half as many as rows. Of "auto" there are three paths: over the inputs themselves; over the linear functions of
+    all of them, u'x with |u| = 1, which is ridge regression and ends in one term; and over the dictionary that learns. All
+    searches take the first that none beats by more than the standard error of the difference. The terms of the best models
+    are then fitted to all rows, the mean is taken, and terms are dropped, by `prune`, that cost at most one hundredth of the
+    held-out loss together, or of what it is below that of no term.
 
     Time O(n D d) a pass over the dictionary, several passes; O(n a^2) for a terms in the working set. Memory, beyond
-    X: O(n + R d + a^2), and blocks of some megabytes a worker. The paper's lambda_N is n alpha.
+    X: O(n + R d + a^2), blocks of some megabytes a worker, and of features of 64 inputs and more up to twice that of X.
+    The paper's lambda_N is n alpha.
 
     References
     ----------
