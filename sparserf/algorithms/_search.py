@@ -1,6 +1,7 @@
 """The penalty from held-out rows: down a path of penalties until what is held out is predicted no better."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -95,18 +96,18 @@ def fit_again(choice, weight, tol, ended):
         fit.record(tells=not ended)
 
 
-def search(rows, fits_of_each, n_kinds, descend, groups, weight, share, n_models, max_terms, loss, classes, tol, rng):
+def search(rows, kinds, descend, split, n_models, weight, max_terms, loss, classes, tol):
     """The mean of n_models, each chosen with other rows held out, in the terms that it needs.
 
-    fits_of_each(kind, k, fitted): of each kind of model, simplest first, the fits of search k, for the weights of the rows to
-    fit. All models are of the simplest kind that no other predicts better than by more than chance.
+    kinds: functions of the weights of the rows to fit and the number of the search, which give the fits of a kind of model,
+    simplest first. All models are of the first kind that none beats by more than chance. split: gives (fitted, held).
     """
-    choices, without, n_drawn = {kind: [] for kind in range(n_kinds)}, [], 0
-    kept, n_searches, ended = list(choices), 0, False
+    choices, without, n_drawn = [[] for _ in kinds], [], 0
+    kept, n_searches, ended = list(range(len(kinds))), 0, False
     while n_searches < n_models and not ended:
-        fitted, held = hold_out(groups, weight, share, rng)
+        fitted, held = split()
         for kind in kept:
-            fits = fits_of_each(kind, n_searches, fitted)
+            fits = kinds[kind](fitted, search=n_searches)
             choice, drawn, nothing = choose(fits, descend, held, np.count_nonzero(fitted))
             choices[kind].append((choice, held))
             without.append(nothing)
@@ -211,12 +212,12 @@ def chosen(X, y, share, n_models, max_terms, descend, features, gamma, loss, n_c
         inputs = dictionary_of(inputs_times(units), rows.X, exact, n_components, len(units), None, rng)
         dictionaries = [inputs, LinearFunctions(units), *dictionaries]
 
-    def fits_of_each(kind, k, fitted):
-        return fits_of(rows, dictionaries[kind], loss, targets, fitted, options, settles=False, search=k)
+    def kind_of(dictionary):
+        return lambda fitted, search: fits_of(rows, dictionary, loss, targets, fitted, options, settles=False, search=search)
 
+    kinds, split = list(map(kind_of, dictionaries)), partial(hold_out, groups, weight, share, rng)
     with single_threaded_blas(), rows:
-        model, ended = search(rows, fits_of_each, len(dictionaries), descend, groups, weight, share, n_models, max_terms, loss,
-                              classes, tol, rng)  # fmt: skip
+        model, ended = search(rows, kinds, descend, split, n_models, weight, max_terms, loss, classes, tol)
     if not ended:
         warn(model.info, options["tol"])
     return model

@@ -140,7 +140,8 @@ def harfe(
     -----
     Time O(n N q) an iteration for the gradient, and for the ridge problem O(k s m) where k terms change plus O(m^3), m
     the lesser of s and n: in the primal for s <= n, in the dual beyond. Memory, beyond X: O(n + N q + m^2), blocks of
-    some megabytes a worker, and of features of 64 inputs and more up to twice that of X. Any other loss than squared takes several such solutions an iteration.
+    some megabytes a worker, and of features of 64 inputs and more up to twice that of X. Any other loss than squared takes
+    several such solutions an iteration.
 
     References
     ----------

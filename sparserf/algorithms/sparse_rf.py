@@ -108,9 +108,9 @@ def sparse_rf(
     SparseModel
         `support` indexes the dictionary. Of "auto" it counts the draws, those of class k of m in search j from
         (j m + k + 1) 2^40 on; where the model is linear, below are columns of X, or from their number on functions of all
-        of them, one a class. `info.dual_gap` bounds the distance to the
-        optimum over all D features where exact, and over the last batch and the features kept before it where not. Where
-        alpha was chosen, objective, gap and alpha are of the models before their mean and pruning, over their own terms.
+        of them, one a class. `info.dual_gap` bounds the distance to the optimum over all D features where exact, and over
+        the last batch and the features kept before it where not. Where alpha was chosen, objective, gap and alpha are of
+        the models before their mean and pruning, over their own terms.
 
     Raises
     ------
