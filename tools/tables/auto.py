@@ -166,8 +166,9 @@ def report(results):
     rows = max(runs[0]["shape"][0] for runs in results.values())
     about = f"`python tools/tables/auto.py --rows {rows}`: " + " ".join(__doc__.split("\n\n")[2].split())
     units = (
-        "MSE / variance of the target, or log loss, on the test rows; in brackets terms, leaves of all trees, bins of all "
-        "parts of EBM, or rows in the kernel's sum."
+        "MSE / variance of the target, or log loss, on the test rows; in brackets terms (1: a linear function of all inputs), "
+        "leaves of all trees, bins of all parts of EBM, or rows in the kernel's sum. Geometric means over the seeds, "
+        "which split, hold out and draw."
     )
     costs = (
         f"Seconds of the whole fit, its choices included ({POINTS} points for LightGBM tuned), on {WORKERS} threads / its peak "
@@ -191,7 +192,8 @@ def table(head, rows):
 
 def label(name, runs):
     shape = " × ".join(f"{n:,}" for n in runs[0]["shape"])
-    return name + (" (chosen on)" if name in CHOSEN_ON else ""), shape
+    seeds = f" ({len(runs)} seeds)" if len(runs) > 1 else ""
+    return name + (" (chosen on)" if name in CHOSEN_ON else "") + seeds, shape
 
 
 def sized(runs, who):
@@ -235,7 +237,7 @@ def sums(results):
         if terms:
             yield (
                 f"- {what}: {np.median(terms):.0f} terms of auto in the median; its error is below that of LightGBM tuned on "
-                + (f"{better} of {both} sets." if both else "none: it did not run.")
+                + (f"{better} of {both} sets, at worst {max(s for s, n in shares if n):.2f} times it." if both else "none.")
             )
 
 
