@@ -339,9 +339,12 @@ def test_how_many_searches_there_are(rng, monkeypatch):
     monkeypatch.setattr(_search, "hold_out", lambda *args: calls.append(1) or hold_out(*args))
     sparse_rf(X, y, n_components=100, rng=0)
     assert len(calls) == 5
-    monkeypatch.setattr(_search, "SEARCHES", ((99, 5), (100, 2), (np.inf, 1)))
-    sparse_rf(X, y, n_components=100, rng=0)
-    assert len(calls) == 7
+    monkeypatch.setattr(_search, "SEARCHES", ((99, (5, 5)), (100, (2, 4)), (np.inf, (1, 1))))
+    for open_before, n in ((1, 2), (2, 2), (3, 3), (4, 4), (9, 4)):  # the search after which one kind is left
+        calls.clear()
+        monkeypatch.setattr(_search, "in_question", lambda choices, n=open_before: [0, 1] if len(calls) < n else [0])
+        model = sparse_rf(X, y, n_components=100, rng=0)
+        assert len(calls) == n and (model.support < 5).all()
 
 
 @each_loss

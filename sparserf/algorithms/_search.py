@@ -16,8 +16,8 @@ from .prune import pruned
 
 # Features of a dictionary that learns, by default, for each penalty that is tried.
 A_PENALTY = 1_000
-# Searches by default, up to so many rows.
-SEARCHES = (5_000, 5), (20_000, 3), (np.inf, 1)
+# Searches by default, up to so many rows: at least, and at most, where it is in question which kind of model is the best.
+SEARCHES = (5_000, (5, 5)), (20_000, (3, 5)), (np.inf, (1, 1))
 
 # Each penalty is FALL times the last, from HIGHEST times the least that leaves no term; at most MOST_ALPHAS of them.
 HIGHEST, FALL, MOST_ALPHAS = 0.9, 0.72, 40
@@ -97,14 +97,14 @@ def fit_again(choice, weight, tol, ended):
 
 
 def search(rows, kinds, descend, split, n_models, weight, max_terms, loss, classes, tol):
-    """The mean of n_models, each chosen with other rows held out, in the terms that it needs.
+    """The mean of n_models (at least, at most), each chosen with other rows held out, in the terms that it needs.
 
     kinds: functions of the weights of the rows to fit and the number of the search, which give the fits of a kind of model,
     simplest first. All models are of the first kind that none beats by more than chance. split: gives (fitted, held).
     """
     choices, without, n_drawn = [[] for _ in kinds], [], 0
     kept, n_searches, ended = list(range(len(kinds))), 0, False
-    while n_searches < n_models and not ended:
+    while not ended and n_searches < n_models[len(kept) > 1]:
         fitted, held = split()
         for kind in kept:
             fits = kinds[kind](fitted, search=n_searches)
@@ -201,7 +201,7 @@ def chosen(X, y, share, n_models, max_terms, descend, features, gamma, loss, n_c
     max_terms = MOST_TERMS if max_terms is None else check_integer("max_terms", max_terms, 1)
     rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers)
     default = next(n for most, n in SEARCHES if rows.n_rows <= most)
-    n_models = default if n_models is None else check_integer("n_models", n_models, 1)
+    n_models = default if n_models is None else (check_integer("n_models", n_models, 1),) * 2
     options, exact, rng = options_of(fit_intercept, tol, max_iter, callback), check_flag("exact", exact), check_rng(rng)
     groups = np.argmax([np.zeros(rows.n_rows), *(targets if classes is not None else ())], axis=0)  # a number a class
     if n_components is None:

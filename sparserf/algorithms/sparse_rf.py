@@ -85,7 +85,8 @@ def sparse_rf(
         Share of the rows, of each class, that alpha=None holds out, in (0, 1).
     n_models : int or None, default None
         Searches of alpha=None, each with rows of its own held out and, of "auto", draws of its own; the result is the mean
-        of their models. None: 5 for up to 5,000 rows, where one is the more a matter of luck, 3 up to 20,000, 1 for more.
+        of their models. None: 5 for up to 5,000 rows, where one is the more a matter of luck; up to 20,000 rows 3, or 5 where
+        these leave open which kind of model is the best; 1 for more.
     max_terms : int or None, default None
         Most terms of alpha=None, each class's counted once where they share it.
     fit_intercept : bool, default True

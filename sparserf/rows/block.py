@@ -92,6 +92,9 @@ def correlations(block, total, squared, moments):
 def apply(block, U, c, out, moments):
     """out += (Phi c')' for c (n_outputs, len(block)) and out (n_outputs, n_rows)."""
     if moments and not is_quadratic(block):
+        if block.is_matrix and len(block) <= len(c):
+            out += c @ (U @ block.matrix.T).T
+            return
         if block.is_matrix:
             c = c @ block.matrix
         elif not block.is_inputs_themselves(U.shape[1]):
