@@ -51,10 +51,12 @@ class Columns:
         if self._h is None or not np.array_equal(h, self._h):
             self._h, self._gram, self._sums = h, np.zeros((0, 0)), np.zeros(0)
         k, p = len(self._sums), len(self)
-        rows, features = self._asked() if k < max(p, 1) else (None, None)
+        if 0 < k == p:
+            return self._gram, self._sums
+        rows, features = self._asked()
         if k == 0:
             self._gram, self._sums = rows.gram(features, features, h), rows.correlate(features, h)
-        elif k < p:
+        else:
             new = features.take(np.arange(k, p))
             columns = rows.gram(features, new, h)
             self._gram = np.block([[self._gram, columns[:k]], [columns[:k].T, columns[k:]]])

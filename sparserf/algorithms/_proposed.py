@@ -57,7 +57,16 @@ class Proposals:
         self._v, self._g = v, np.hypot(C, S)
 
 
-class LearningFit(L1Fit):
+class ProposedFit(L1Fit):
+    """Over draws that are made as they are asked for, and not again."""
+
+    def largest_gradient(self):
+        """Of the draws of a batch."""
+        v = self._problem.dual_point(self.A.f + self.A.b)
+        return self._scale * float(np.abs(self.draw(0).gradient(v)).max())
+
+
+class LearningFit(ProposedFit):
     """A round for each batch, since better draws are worth more than the optimum over these; the last, where it settles, to
     the tolerance."""
 
@@ -80,13 +89,8 @@ class LearningFit(L1Fit):
         if self._is_last and self._settles:
             super().minimise_over(draws)
 
-    def largest_gradient(self):
-        """Of the draws of a batch."""
-        v = self._problem.dual_point(self.A.f + self.A.b)
-        return self._scale * float(np.abs(self.draw(0).gradient(v)).max())
 
-
-class LinearFit(L1Fit):
+class LinearFit(ProposedFit):
     """Over all linear functions. Those of several rounds and penalties add up to one; of them a few are as good as all."""
 
     left_over = 0.0
@@ -111,7 +115,3 @@ class LinearFit(L1Fit):
             if self.improve_over(self.draw(0)):
                 break
             self.A.prune()
-
-    def largest_gradient(self):
-        """Of all linear functions."""
-        return self._scale * float(self.draw(0).gradient(self._problem.dual_point(self.A.f + self.A.b))[0])

@@ -64,5 +64,5 @@ class LinearFunctions:
         slope = slope * self.units
         size = np.abs(slope).max() or 1.0  # no square over- or underflows
         u = slope / size
-        length = np.sqrt(u @ u) or 1.0
-        return linear_functions((u / length * self.units)[None]), size * length if slope.any() else 0.0
+        length = np.sqrt(u @ u)
+        return linear_functions((u / (length or 1.0) * self.units)[None]), size * length

@@ -237,8 +237,7 @@ class Memory:
         blocks = self.n_rows * n_features / BLOCK_ELEMENTS
         blocks = 1 if blocks < 2 else -(-blocks // BLOCKS_MULTIPLE) * BLOCKS_MULTIPLE
         size = max(64, at_least, int(-(-self.n_rows // blocks) // -64 * -64))
-        slices = [slice(i, min(i + size, self.n_rows)) for i in range(0, self.n_rows, size)]
-        return self.workers.map(function, slices)
+        return self.workers.map(function, _products.slices(self.n_rows, size))
 
 
 def _check_no_overflow(sums):
