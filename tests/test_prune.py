@@ -1,5 +1,6 @@
 """prune: plain orthogonal least squares, one `lstsq` for each candidate of each step, and what must never change."""
 
+import importlib
 from dataclasses import replace
 
 import numpy as np
@@ -210,6 +211,28 @@ def test_no_term_and_one_term(n_outputs):
     for options in ({}, {"tol": 0}, {"max_terms": 1}):
         np.testing.assert_allclose(prune(one, X, **options).predict(X), one.predict(X), atol=1e-12)
     assert prune(one, X, tol=2.0).coef.shape == (*one.coef.shape[:-1], 0)
+
+
+# Of many terms
+
+
+@pytest.mark.parametrize("n_outputs", [None, 3])
+def test_of_many_terms_the_largest_are_looked_at(n_outputs, monkeypatch):
+    """By their mean square; what is lost with the others, the ones that stay make good as far as they can."""
+    features = srf.Fourier(gamma=0.4).draw(30, D, rng=0).concat(srf.Linear().draw(None, D))
+    model = model_of(features, np.random.default_rng(4).standard_normal((n_outputs, 33) if n_outputs else 33))
+    monkeypatch.setattr(importlib.import_module("sparserf.algorithms.prune"), "MOST_LOOKED_AT", 20)
+    phi = phi_oracle(features, X)
+    size = (np.atleast_2d(model.coef) ** 2).sum(axis=0) * (phi**2).mean(axis=0)
+    largest = np.sort(np.argsort(-size)[:20])
+    f = model.decision_function(X).reshape(N, -1)
+    S, coef, b = oracle(phi[:, largest], f, np.ones(N), 6, 0.0)
+    small = prune(model, X, max_terms=6, tol=0)
+    np.testing.assert_array_equal(small.support, model.support[largest[S]])
+    np.testing.assert_allclose(np.atleast_2d(small.coef), coef, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(small.intercept, b if n_outputs else b[0], atol=1e-8)
+    assert prune(model, X, tol=1e-12).coef.shape[-1] == 20
+    assert prune(model, X, tol=0) is model
 
 
 # Sizes and weights

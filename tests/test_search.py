@@ -9,7 +9,7 @@ from sklearn.linear_model import Ridge
 
 import sparserf as srf
 from sparserf import sparse_rf, sparse_rf_path
-from sparserf.algorithms import _search
+from sparserf.algorithms import _sample, _search
 from sparserf.algorithms._l1_fit import options_of
 from sparserf.algorithms._proposed import fits_of
 from sparserf.algorithms._targets import model_of, read
@@ -41,7 +41,7 @@ def test_alpha_is_chosen_about_as_well_as_by_the_test_rows(rng, features, loss):
         return VALUE[loss](model.decision_function(X_test), y_test).mean()
 
     model = sparse_rf(X, y, **how)
-    assert model.info.converged and model.info.dual_gap <= 1e-1 * model.info.objective[-1]
+    assert model.info.converged and model.info.dual_gap <= _search.CHOSEN_TOL * model.info.objective[-1]
     best = min(error(m) for m in sparse_rf_path(X, y, alphas=model.info.alpha * 2.0 ** np.arange(4, -5, -1), **how))
     assert error(model) < 1.2 * best
 
@@ -54,7 +54,7 @@ def test_the_chosen_terms_are_fitted_to_all_rows(rng, monkeypatch):
     model = sparse_rf(X, y, features="auto", sample_weight=weight, n_models=1, rng=0)
     again = sparse_rf(X, y, alpha=model.info.alpha, features=model.features, sample_weight=weight, tol=1e-8)
     above = model.info.objective[-1] - again.info.objective[-1]
-    assert -1e-8 <= above <= model.info.dual_gap <= 1e-1 * model.info.objective[-1]
+    assert -1e-8 <= above <= model.info.dual_gap <= _search.CHOSEN_TOL * model.info.objective[-1]
 
 
 @pytest.mark.parametrize("n_models", [1, 3])
@@ -77,7 +77,7 @@ def test_hold_out_takes_its_share_of_each_class(rng):
     groups = np.repeat([0, 1, 2], [100, 30, 3])
     weight = rng.random(133) + 0.1
     weight[:50] = 0
-    fitted, held = _search.hold_out(groups, weight, 0.2, rng)
+    fitted, held = _sample.hold_out(groups, weight, 0.2, rng)
     assert not (fitted * held).any() and ((fitted + held > 0) == (weight > 0)).all()
     assert [np.count_nonzero(held[groups == k]) for k in range(3)] == [10, 6, 1]
     for part in (fitted, held):
@@ -88,8 +88,8 @@ def test_hold_out_takes_its_share_of_each_class(rng):
 
 @pytest.mark.parametrize("n_classes", [2, 3, 4])
 def test_each_class_is_held_out_in_its_share(rng, n_classes, monkeypatch):
-    seen, hold_out = [], _search.hold_out
-    monkeypatch.setattr(_search, "hold_out", lambda groups, *args: seen.append(groups) or hold_out(groups, *args))
+    seen, hold_out = [], _sample.hold_out
+    monkeypatch.setattr(_sample, "hold_out", lambda groups, *args: seen.append(groups) or hold_out(groups, *args))
     y = np.arange(90) % n_classes
     sparse_rf(rng.standard_normal((90, 2)), y, features="auto", loss="logistic", rng=0)
     assert (seen[0][:, None] == seen[0]).tolist() == (y[:, None] == y).tolist()
@@ -213,9 +213,11 @@ def gradient(X, y, loss, z):
 
 def kinds_of(*losses):
     """Kinds of models, each of losses of rows in one search after another; all rows held out."""
-    choices = [[(_search.Choice([], 1.0, np.array(each), np.mean(each), []), np.ones(len(each))) for each in kind]
-               for kind in losses]  # fmt: skip
-    return dict(enumerate(choices))
+
+    def choice(each):
+        return _search.Choice(1.0, np.array(each), np.mean(each), [], np.ones(len(each)), 0.9)
+
+    return {k: [choice(each) for each in kind] for k, kind in enumerate(losses)}
 
 
 @pytest.mark.parametrize(
@@ -314,9 +316,9 @@ def test_mean_of_models(rng, n_classes):
 def test_several_searches(rng, features, n_models, monkeypatch):
     """The mean of so many models, each of other rows held out, and of "auto" of other draws; the seed is all there is to it."""
     X, y = friedman(rng, 300, 6)
-    seen, hold_out, model_of = [], _search.hold_out, _search.model_of
+    seen, hold_out, model_of = [], _sample.hold_out, _search.model_of
     rows, models = [], []
-    monkeypatch.setattr(_search, "hold_out", lambda *args: rows.append(hold_out(*args)) or rows[-1])
+    monkeypatch.setattr(_sample, "hold_out", lambda *args: rows.append(hold_out(*args)) or rows[-1])
     monkeypatch.setattr(_search, "model_of", lambda *args: models.append(model_of(*args)) or models[-1])
     how = {"features": features, "n_components": 500, "n_models": n_models, "max_terms": 500}
     model = sparse_rf(X, y, rng=0, **how)
@@ -335,16 +337,99 @@ def test_several_searches(rng, features, n_models, monkeypatch):
 
 def test_how_many_searches_there_are(rng, monkeypatch):
     X, y = friedman(rng, 100, 5)
-    calls, hold_out = [], _search.hold_out
-    monkeypatch.setattr(_search, "hold_out", lambda *args: calls.append(1) or hold_out(*args))
+    calls, hold_out = [], _sample.hold_out
+    monkeypatch.setattr(_sample, "hold_out", lambda *args: calls.append(1) or hold_out(*args))
     sparse_rf(X, y, n_components=100, rng=0)
     assert len(calls) == 5
-    monkeypatch.setattr(_search, "SEARCHES", ((99, (5, 5)), (100, (2, 4)), (np.inf, (1, 1))))
+    monkeypatch.setattr(_search, "SEARCHES", ((99, (5, 5)), (np.inf, (2, 4))))
     for open_before, n in ((1, 2), (2, 2), (3, 3), (4, 4), (9, 4)):  # the search after which one kind is left
         calls.clear()
         monkeypatch.setattr(_search, "in_question", lambda choices, n=open_before: [0, 1] if len(calls) < n else [0])
         model = sparse_rf(X, y, n_components=100, rng=0)
         assert len(calls) == n and (model.support < 5).all()
+
+
+# Of many rows
+
+
+@pytest.fixture
+def samples(monkeypatch):
+    """The samples of the searches to come, of about 300 rows each."""
+    seen, of = [], _sample.Sample.of
+    monkeypatch.setattr(_sample, "MOST_ROWS", 300)
+    monkeypatch.setattr(_search.Sample, "of", lambda *args: seen.append(of(*args)) or seen[-1])
+    return seen
+
+
+@pytest.mark.parametrize("features", ["auto", "gaussian"])
+@pytest.mark.parametrize("layout", [np.asarray, csr_array])
+@each_loss
+def test_each_search_looks_at_some_rows_and_all_are_fitted(rng, samples, features, layout, loss):
+    """To nearly what the model of all rows is, and better than that of as many rows as a search looks at."""
+    X, y = friedman(rng, 3000, 5)
+    X[X < -1] = 0
+    y, how = signs(y, loss), {"features": features, "loss": loss, "n_components": 500, "rng": 0}
+
+    def error(n, m):
+        model = sparse_rf(layout(X[:n]), y[:n], n_models=m, **how)
+        return VALUE[loss](model.decision_function(layout(X[2000:])), y[2000:]).mean()
+
+    some = error(2000, 3)
+    assert len(samples) == 3 and len({sample.rows.X[:50].sum() for sample in samples}) == 3
+    for sample in samples:
+        assert sample.rows.n_rows == pytest.approx(300, abs=1) and sample.share == pytest.approx(0.135, rel=0.02)
+        assert np.count_nonzero(sample.held) == pytest.approx(30, abs=1)
+        assert sample.targets[0].shape == sample.weight.shape == sample.held.shape == (sample.rows.n_rows,)
+    few = error(300, 3)
+    _sample.MOST_ROWS = 2000
+    assert some < 0.97 * few and some < 1.25 * error(2000, 3)
+
+
+def test_a_sample_has_its_share_of_each_class_and_of_rows_that_weigh(rng):
+    groups, weight = np.repeat([0, 1, 2, 3], [40_000, 10_000, 100, 3]), rng.random(50_103)
+    weight[:20_000] = 0
+    X = np.column_stack([groups, weight])
+    rows, targets = read(X, groups, "squared", None, 1)[0], [groups.astype(float), weight]
+    sample = _sample.Sample.of(rows, targets, weight, groups, 0.1, rng)
+    group, told = sample.rows.X.T
+    np.testing.assert_array_equal(sample.targets, [group, told])
+    sizes = [np.count_nonzero(group == k) for k in range(4)]
+    assert sum(sizes) == pytest.approx(_sample.MOST_ROWS, abs=3) and sizes[3] == 2
+    np.testing.assert_allclose(sizes[:3], _sample.MOST_ROWS / 30_103 * np.array([20_000, 10_000, 100]), rtol=0.02)
+    assert [np.count_nonzero(group[sample.held > 0] == k) for k in range(4)] == [round(0.1 * n) for n in sizes[:3]] + [1]
+    assert (told > 0).all() and not (sample.held * sample.weight).any()
+    assert sample.share == pytest.approx(told[sample.weight > 0].sum() / weight.sum())
+    assert len(np.unique(told)) == len(told)  # no row twice
+
+
+@pytest.mark.parametrize("layout", [np.asarray, csr_array])
+def test_of_many_rows_the_same_bits_for_any_number_of_workers(rng, samples, layout):
+    X, y = friedman(rng, 2000, 5)
+    classes = np.digitize(y, np.quantile(y, [0.2, 0.5]))
+    for target, loss in ((y, "squared"), (classes, "logistic")):
+        how = {"loss": loss, "n_components": 200, "rng": 0}
+        one, two = (sparse_rf(layout(X), target, workers=workers, **how) for workers in (1, 2))
+        assert bits(one) == bits(two) and len(one.support) > 10
+
+
+@pytest.mark.parametrize("stop", [1, 5, 20, 60])
+def test_of_many_rows_a_callback_ends_everything(rng, samples, stop):
+    X, y = friedman(rng, 1000, 5)
+    infos = []
+    model = sparse_rf(X, y, n_components=200, rng=0, callback=lambda info: infos.append(info) or len(infos) == stop)
+    assert len(infos) == stop and np.isfinite(model.predict(X)).all()
+
+
+def test_a_linear_function_of_many_rows(rng, samples):
+    """Ridge regression of all of them goes on from where that of some ended; no index is given twice."""
+    X = (rng.random((3000, 400)) < 0.1).astype(float)
+    beta = rng.standard_normal(400)
+    y = X @ beta + 3 * rng.standard_normal(3000)
+    model = sparse_rf(csr_array(X[:2000]), y[:2000], n_components=100, rng=0)
+    assert model.support.tolist() == [400]
+    few = sparse_rf(csr_array(X[:300]), y[:300], n_components=100, rng=0)
+    error, of_few = (np.mean((m.predict(csr_array(X[2000:])) - X[2000:] @ beta) ** 2) for m in (model, few))
+    assert error < 0.5 * of_few
 
 
 @each_loss

@@ -91,11 +91,9 @@ class L1Fit:
         self.A.prune()
         return self.A.features, self.A.index, self.A.w, self.A.b
 
-    def adopt(self, state, weight):
-        """Begin again from a state, with other weights of the rows."""
+    def adopt(self, state):
+        """Begin from where a fit to other rows ended."""
         features, index, w, b = state
-        self._problem = replace(self._problem, weight=weight)
-        self.A = WorkingSet(self._rows)
         self.A.add(features, index, np.zeros(len(w)))
         self.A.w, self.A.f = w, self.A.apply(w)
         self.A.b = self._problem.best_intercept(self.A.f, b)

@@ -97,13 +97,13 @@ class LinearFit(ProposedFit):
 
     def __init__(self, rows, dictionary, *args, target, **options):
         super().__init__(rows, dictionary, *args, **options)
-        self._inputs, self._next = inputs_times(np.ones(rows.n_features_in)), rows.n_features_in + (target << 20)
+        self._inputs, self._first = inputs_times(np.ones(rows.n_features_in)), rows.n_features_in + (target << 20)
 
     def draw(self, t):
-        self._drawn[t], self._next = True, self._next + 1
+        self._drawn[t], new = True, self.A.index.max(initial=self._first - 1) + 1
         v = self._problem.dual_point(self.A.f + self.A.b)
         function, g = self.dictionary.steepest(self._rows.correlate(self._inputs, v))
-        return Proposals(self._rows, function, self._next - 1, v, np.array([g]))
+        return Proposals(self._rows, function, new, v, np.array([g]))
 
     def minimise_over(self, draws):
         self.improve_over(draws)

@@ -11,72 +11,66 @@ from ..features import LinearFunctions, inputs_times, inverse_deviations, linear
 from ..model import SparseModel
 from ._l1_fit import N_COMPONENTS, options_of, warn
 from ._proposed import dictionary_of, fits_of, learns
+from ._sample import Sample
 from ._targets import model_of, power_of_two, read
 from .prune import pruned
 
 # Features of a dictionary that learns, by default, for each penalty that is tried.
 A_PENALTY = 1_000
 # Searches by default, up to so many rows: at least, and at most, where it is in question which kind of model is the best.
-SEARCHES = (5_000, (5, 5)), (20_000, (3, 5)), (np.inf, (1, 1))
+SEARCHES = (5_000, (5, 5)), (np.inf, (3, 5))
 
 # Each penalty is FALL times the last, from HIGHEST times the least that leaves no term; at most MOST_ALPHAS of them.
 HIGHEST, FALL, MOST_ALPHAS = 0.9, 0.72, 40
 # Penalties without a gain of more than NEGLIGIBLE before the search ends; and terms at which it ends, and for each row.
 PATIENCE, NEGLIGIBLE, MOST_TERMS, MOST_A_ROW = 4, 1e-4, 2000, 0.5
 # The gap to which a model of a chosen penalty is solved at least, since the penalty itself is a choice; and in how many steps.
-CHOSEN_TOL, CHOSEN_ROUNDS = 1e-1, 50
+CHOSEN_TOL, CHOSEN_ROUNDS = 0.2, 50
 # Share of the held-out loss, or of what it is below that without a term, that dropping terms may cost.
 PRUNED = 0.01
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A point of a path: the penalty, the loss of each row, of the held-out ones in the mean, the state of each fit."""
+    """A point of a path: the penalty, the loss of each row, of the held-out ones in the mean, the state of each fit.
 
-    fits: list
+    held: the weights of the rows held out; share: of the weight of all rows, what was fitted.
+    """
+
     alpha: float
     losses: np.ndarray
     loss: float
     states: list
+    held: np.ndarray
+    share: float
 
     @classmethod
-    def of(cls, fits, alpha, held):
-        losses = sum(fit.losses() for fit in fits)
-        return cls(fits, alpha, losses, float(np.mean(held * losses)), [fit.state() for fit in fits])
+    def of(cls, fits, alpha, sample):
+        losses, states = sum(fit.losses() for fit in fits), [fit.state() for fit in fits]
+        return cls(alpha, losses, float(np.mean(sample.held * losses)), states, sample.held, sample.share)
 
-    def gain_over(self, other, held):
+    def gain_over(self, other):
         """(by how much it predicts the held-out rows better, the standard error of that), in the same unit."""
-        gain, share = (other.losses - self.losses)[held > 0], held[held > 0] / held.sum()
+        inside = self.held > 0
+        gain, share = (other.losses - self.losses)[inside], self.held[inside] / self.held.sum()
         unit = np.abs(gain).max() or 1.0  # no square over- or underflows
         gain = gain / unit
         mean = share @ gain
         return unit * mean, unit * np.sqrt(share**2 @ (gain - mean) ** 2)
 
 
-def hold_out(groups, weight, share, rng):
-    """(weights of the rows to fit, of those held out), 0 for the others; each of mean 1. The same share of each group."""
-    held = np.zeros(len(weight), bool)
-    for group in np.unique(groups):
-        members = np.flatnonzero((weight > 0) & (groups == group))
-        n = min(max(1, round(share * len(members))), len(members) - 1)
-        held[rng.permutation(members)[: max(n, 0)]] = True
-    if not held.any():
-        raise ValueError(f"X must have rows to hold out, two of a class, got {len(weight)}; give alpha")
-    return tuple(len(weight) * part / part.sum() for part in (weight * ~held, weight * held))
-
-
-def choose(fits, descend, held, n_fitted):
-    """(what predicts the held-out rows best, features drawn, their loss without a term), of a fit to n_fitted rows."""
+def choose(fits, descend, sample):
+    """(what predicts the held-out rows of the sample best, features drawn, their loss without a term)."""
     alpha = max(fit.largest_gradient() for fit in fits) or 1.0
-    nothing = best = Choice.of(fits, alpha, held)
-    most = min(MOST_TERMS, MOST_A_ROW * n_fitted)
+    nothing = best = Choice.of(fits, alpha, sample)
+    most = min(MOST_TERMS, MOST_A_ROW * np.count_nonzero(sample.weight))
     alpha, n_drawn, waited = HIGHEST * alpha, 0, 0
     for _ in range(MOST_ALPHAS):
         for fit in fits:
             fit.restart(alpha)
             descend(fit, fit.dictionary)
         n_drawn += max(fit.count_drawn() for fit in fits)
-        here = Choice.of(fits, alpha, held)
+        here = Choice.of(fits, alpha, sample)
         waited = 0 if here.loss < best.loss * (1 - NEGLIGIBLE) else waited + 1
         best = min(best, here, key=lambda choice: choice.loss)
         if waited == PATIENCE or any(fit.ended_by_callback for fit in fits):
@@ -87,29 +81,29 @@ def choose(fits, descend, held, n_fitted):
     return best, n_drawn, nothing.loss
 
 
-def fit_again(choice, weight, tol, ended):
-    """Its terms, fitted to all rows; ended: a callback that is not to be called again."""
-    for fit, state in zip(choice.fits, choice.states, strict=True):
-        fit.restart(choice.alpha)
-        fit.adopt(state, weight)
+def fit_again(fits, choice, tol, tells):
+    """Its terms, fitted to all rows. It saw a share of them: noise, and alpha with it, falls with the root of that."""
+    for fit, state in zip(fits, choice.states, strict=True):
+        fit.restart(choice.alpha * np.sqrt(choice.share))
+        fit.adopt(state)
         fit.polish(max(tol, CHOSEN_TOL), CHOSEN_ROUNDS)
-        fit.record(tells=not ended)
+        fit.record(tells)
 
 
-def search(rows, kinds, descend, split, n_models, weight, max_terms, loss, classes, tol):
+def search(kinds, descend, whole, split, n_models, max_terms, loss, classes, tol):
     """The mean of n_models (at least, at most), each chosen with other rows held out, in the terms that it needs.
 
-    kinds: functions of the weights of the rows to fit and the number of the search, which give the fits of a kind of model,
-    simplest first. All models are of the first kind that none beats by more than chance. split: gives (fitted, held).
+    kinds: functions of a Sample and the number of the search, which give the fits of a kind of model, simplest first. All
+    models are of the first kind that none beats by more than chance. whole: all rows; split: draws the Sample of a search.
     """
     choices, without, n_drawn = [[] for _ in kinds], [], 0
     kept, n_searches, ended = list(range(len(kinds))), 0, False
     while not ended and n_searches < n_models[len(kept) > 1]:
-        fitted, held = split()
+        sample = split()
         for kind in kept:
-            fits = kinds[kind](fitted, search=n_searches)
-            choice, drawn, nothing = choose(fits, descend, held, np.count_nonzero(fitted))
-            choices[kind].append((choice, held))
+            fits = kinds[kind](sample, n_searches)
+            choice, drawn, nothing = choose(fits, descend, sample)
+            choices[kind].append(choice)
             without.append(nothing)
             n_drawn += drawn
             ended = any(fit.ended_by_callback for fit in fits)
@@ -118,28 +112,29 @@ def search(rows, kinds, descend, split, n_models, weight, max_terms, loss, class
         n_searches += 1
         kept = in_question({kind: choices[kind] for kind in kept if choices[kind]})
     models = []
-    for choice, _ in choices[kept[0]]:
-        fit_again(choice, weight, tol, ended)
-        models.append(model_of(choice.fits, loss, classes))
-        ended |= any(fit.ended_by_callback for fit in choice.fits)
-    model, least = one_function(mean_of(models)), _mean([choice.loss for choice, _ in choices[kept[0]]])
+    for k, choice in enumerate(choices[kept[0]]):
+        fits = kinds[kept[0]](whole, k)
+        fit_again(fits, choice, tol, tells=not ended)
+        models.append(model_of(fits, loss, classes))
+        ended |= any(fit.ended_by_callback for fit in fits)
+    model, least = one_function(mean_of(models)), _mean([choice.loss for choice in choices[kept[0]]])
     worth = min(least, max(0.0, _mean(without) - least))
     cost = 2 * PRUNED * worth / loss.smoothness  # L(z + e) <= L(z) + L'(z) e + smoothness e^2 / 2
-    model = pruned(rows, model, weight, max_terms, cost=cost)
+    model = pruned(whole.rows, model, whole.weight, max_terms, cost=cost)
     return replace(model, info=replace(model.info, n_drawn=n_drawn, validation_loss=least)), ended
 
 
 def in_question(choices):
     """Of some kinds, the best and those simpler, which come before it, that are worse by at most a standard error.
 
-    choices: of each kind (Choice, weights of the rows held out) in each search so far, as many as there are of all.
+    choices: of each kind the Choice of each search so far, as many as there are of all.
     """
     n = min(map(len, choices.values()))
-    best = min(choices, key=lambda kind: _mean([choice.loss for choice, _ in choices[kind][:n]]))
+    best = min(choices, key=lambda kind: _mean([choice.loss for choice in choices[kind][:n]]))
     kept = []
     for kind in choices:
         pairs = zip(choices[best], choices[kind][:n], strict=False)
-        gains = np.array([choice.gain_over(other, held) for (choice, held), (other, _) in pairs])
+        gains = np.array([choice.gain_over(other) for choice, other in pairs])
         if kind == best or gains[:, 0].sum() <= np.hypot.reduce(gains[:, 1]):
             kept.append(kind)
         if kind == best:
@@ -213,11 +208,14 @@ def chosen(X, y, share, n_models, max_terms, descend, features, gamma, loss, n_c
         dictionaries = [inputs, LinearFunctions(units), *dictionaries]
 
     def kind_of(dictionary):
-        return lambda fitted, search: fits_of(rows, dictionary, loss, targets, fitted, options, settles=False, search=search)
+        return lambda some, search: fits_of(
+            some.rows, dictionary, loss, some.targets, some.weight, options, settles=False, search=search
+        )
 
-    kinds, split = list(map(kind_of, dictionaries)), partial(hold_out, groups, weight, share, rng)
+    kinds, whole = list(map(kind_of, dictionaries)), Sample(rows, targets, weight)
+    split = partial(Sample.of, rows, targets, weight, groups, share, rng)
     with single_threaded_blas(), rows:
-        model, ended = search(rows, kinds, descend, split, n_models, weight, max_terms, loss, classes, tol)
+        model, ended = search(kinds, descend, whole, split, n_models, max_terms, loss, classes, tol)
     if not ended:
         warn(model.info, options["tol"])
     return model

@@ -10,8 +10,8 @@ from ..model import SparseModel
 from ..rows import as_rows
 from ._targets import power_of_two
 
-# Rows that are looked at, in evenly spaced places: for each term, and at least.
-ROWS_A_TERM, FEWEST_ROWS = 8, 10_000
+# Terms that are looked at, of the most the largest ones; and rows, in evenly spaced places: for each term, and at least.
+MOST_LOOKED_AT, ROWS_A_TERM, FEWEST_ROWS = 3_000, 8, 10_000
 # A term of which less than this share is new depends on those before it, and is constant if its variance is less than
 # this share of its mean square.
 DEPENDENT, CONSTANT = 1e-9, 1e-13
@@ -32,7 +32,7 @@ def prune(model, X, *, max_terms=None, tol=0.01, sample_weight=None, workers=1):
     ----------
     model : SparseModel
     X : array or CSR matrix of shape (n_samples, n_features_in)
-        Rows on which the predictions shall be near, those of the fit or others. Eight for each term of the model are
+        Rows on which the predictions shall be near, those of the fit or others. Eight for each term that may stay are
         looked at, and at least 10,000.
     max_terms : int or None, default None
         Most terms, at least 1.
@@ -60,7 +60,8 @@ def prune(model, X, *, max_terms=None, tol=0.01, sample_weight=None, workers=1):
 
     Notes
     -----
-    Time O(n a^2 + a k^2) and memory O(a^2) for the n rows that are looked at, a terms of which k are kept.
+    Of a model of more than 3,000 terms only those may stay whose coefficients times the sizes of their features are the
+    largest. Time O(n a^2 + a k^2) and memory O(a^2) for the n rows that are looked at, a terms that may stay and k that do.
 
     References
     ----------
@@ -96,42 +97,56 @@ def pruned(rows, model, weight, most, *, tol=0.0, cost=0.0):
         return model
     unit = power_of_two(model.coef) if model.coef.size else 1.0
     coef = np.atleast_2d(model.coef) / unit
-    h = _look(weight, ROWS_A_TERM * len(model.support))
-    m = rows.correlate(model.features, h)
-    G = rows.gram(model.features, model.features, h) - np.outer(m, m)
-    largest = tol * float((coef @ G * coef).sum()) + cost / unit / unit
+    n_terms = min(len(model.support), MOST_LOOKED_AT)
+    rows, h = _look(rows, weight, ROWS_A_TERM * n_terms)
+    f = rows.apply(model.features, coef)
+    f_mean = f @ h
+    f -= f_mean[:, None]
+    looked_at = _largest(rows, model.features, coef, h, n_terms)
+    features = model.features.take(looked_at)
+    m = rows.correlate(features, h)
+    G = rows.gram(features, features, h) - np.outer(m, m)
+    variance = float((f * f @ h).sum())
+    largest = tol * variance + cost / unit / unit
     least = np.maximum(DEPENDENT * G.diagonal(), CONSTANT * (G.diagonal() + m * m))
-    S, w = orthogonal_least_squares(G, coef, most, largest, least)
+    S, w = orthogonal_least_squares(G, rows.correlate(features, h * f), variance, most, largest, least)
     if len(S) == len(coef[0]):
         return model
     S, w = np.sort(S), unit * w[:, np.argsort(S)]
-    b = model.intercept + (unit * coef @ m - w @ m[S]).reshape(np.shape(model.intercept))
+    b = model.intercept + (unit * f_mean - w @ m[S]).reshape(np.shape(model.intercept))
     return replace(
         model, coef=w.reshape(*model.coef.shape[:-1], len(S)), intercept=b if np.ndim(b) else float(b),
-        support=model.support[S], features=model.features.take(S), info=replace(model.info, n_nonzero=len(S)),
+        support=model.support[looked_at[S]], features=features.take(S), info=replace(model.info, n_nonzero=len(S)),
     )  # fmt: skip
 
 
-def _look(weight, n):
-    """Weights of sum 1, zero but for some rows that have any."""
+def _look(rows, weight, n):
+    """(some rows that have a weight, their weights, of sum 1)."""
     there = np.flatnonzero(weight)
     n = min(max(n, FEWEST_ROWS), len(there))
     some = there[np.arange(n) * len(there) // max(n, 1)]
-    h = np.zeros(len(weight))
-    h[some] = weight[some]
-    return h / h.sum()
+    h = weight[some]
+    return rows.some(some) if n < rows.n_rows else rows, h / h.sum()
 
 
-def orthogonal_least_squares(G, coef, most, largest, least):
-    """(S, w): terms S in the order taken, and w (n_outputs, len(S)), so that tr (w - coef) G (w - coef)' <= largest.
+def _largest(rows, features, coef, h, n):
+    """The positions, ascending, of the n features whose terms are the largest in mean square."""
+    if n == len(features):
+        return np.arange(n)
+    size = (coef**2).sum(axis=0) * rows.correlate_squares(features, h)
+    return np.sort(np.argsort(-size, kind="stable")[:n])
+
+
+def orthogonal_least_squares(G, c, variance, most, largest, least):
+    """(S, w): terms S in the order taken, and w (n_outputs, len(S)), so that the mean square of f - Phi w' <= largest.
 
     Terms whose d, below, is at most `least` are not taken.
 
-    G = Phi' diag(h) Phi. With Q the part of Cholesky's factor of G that has been made, columns of S first,
-    d = diag(G - Q Q') and c = (coef - w) G: the next term is the one of largest |c_j|^2 / d_j.
+    G = Phi' diag(h) Phi, c = f' diag(h) Phi, variance = tr f' diag(h) f. With Q the part of Cholesky's factor of G that has
+    been made, columns of S first, d = diag(G - Q Q') and c less what the terms taken explain: the next term is the one of
+    largest |c_j|^2 / d_j.
     """
-    c, d = coef @ G, G.diagonal().copy()
-    left = float((coef * c).sum())
+    d, left = G.diagonal().copy(), variance
     S, e, Q = [], [], np.zeros((min(most, len(d)), len(d)))
     while len(S) < len(Q) and left > largest:
         gain = np.where(d > least, (c * c).sum(axis=0) / np.maximum(d, 1e-300), 0.0)
@@ -144,7 +159,7 @@ def orthogonal_least_squares(G, coef, most, largest, least):
         Q[len(S)], d[j] = q, 0.0
         S.append(j)
     S = np.array(S, np.intp)
-    return S, _back_substituted(Q[: len(S), S], np.array(e).reshape(len(S), len(coef)))
+    return S, _back_substituted(Q[: len(S), S], np.array(e).reshape(len(S), len(c)))
 
 
 def _back_substituted(R, e):

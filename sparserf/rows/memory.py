@@ -52,7 +52,12 @@ class Memory:
         """Rows of another matrix, on the same threads."""
         other = Memory(X, 1)
         other.workers, other.scratch = self.workers, self.scratch
+        other._kept = {} if self.is_entered else None
         return other
+
+    def some(self, rows):
+        """Some of the rows, copied, on the same threads."""
+        return self.beside(_block.some_rows(self.X, rows))
 
     @property
     def is_entered(self):
