@@ -515,6 +515,25 @@ def test_no_thread_outlives_a_question(many_blocks):
     assert threading.active_count() == before
 
 
+@each_storage
+def test_some_of_the_rows(many_blocks, monkeypatch, layout):
+    """They answer as rows of their own, on the threads of all, which go on after that."""
+    monkeypatch.setattr(products, "PANEL", 128)
+    X, arguments = layout(many_blocks[0]), many_blocks[1]
+    features, v, c, h = arguments
+    index = np.sort(np.random.default_rng(0).permutation(X.shape[0])[:2000])
+    arguments = features, v[:, index], c, h[index]
+    expected = answers(as_rows(X[index]), *arguments)
+    for rows in (as_rows(X), as_rows(X, 2)):
+        for answer, bits in zip(answers(rows.some(index), *arguments), expected, strict=True):
+            np.testing.assert_array_equal(answer, bits)
+    with as_rows(X, 3) as rows:
+        some, pool = rows.some(index), rows.workers._pool
+        for answer, bits in zip(answers(some, *arguments), expected, strict=True):
+            np.testing.assert_array_equal(answer, bits)
+        assert rows.workers._pool is pool is not None
+
+
 @pytest.mark.parametrize("workers", [0, -2, 1.5, True, None, "2"])
 def test_invalid_workers(workers):
     with pytest.raises(ValueError if type(workers) is int else TypeError, match=r"^workers must be"):

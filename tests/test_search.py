@@ -15,6 +15,7 @@ from sparserf.algorithms._proposed import fits_of
 from sparserf.algorithms._targets import model_of, read
 from sparserf.features import LinearFunctions, linear_functions
 from sparserf.model import FitInfo
+from sparserf.rows import memory
 
 from .conftest import VALUE, friedman, phi_oracle, signs
 
@@ -194,6 +195,7 @@ def test_the_penalty_over_linear_functions_is_the_length_of_their_sum(rng, loss,
         middle = fit.solution()[3]  # the intercept alone
         np.testing.assert_allclose(fit.largest_gradient(), np.linalg.norm(units * gradient(X, y, loss, middle)), rtol=1e-9)
         fit.restart(alpha)
+        fit.improve_over(fit.draw(0))
         fit.polish(1e-9, 200)
         assert fit.info().converged
         model = _search.one_function(model_of([fit], kind, None if loss == "squared" else np.array([-1, 1])))
@@ -341,7 +343,8 @@ def test_how_many_searches_there_are(rng, monkeypatch):
     monkeypatch.setattr(_sample, "hold_out", lambda *args: calls.append(1) or hold_out(*args))
     sparse_rf(X, y, n_components=100, rng=0)
     assert len(calls) == 5
-    monkeypatch.setattr(_search, "SEARCHES", ((99, (5, 5)), (np.inf, (2, 4))))
+    monkeypatch.setattr(_search, "FEW_ROWS", 99)
+    monkeypatch.setattr(_search, "OF_MORE", (2, 4))
     for open_before, n in ((1, 2), (2, 2), (3, 3), (4, 4), (9, 4)):  # the search after which one kind is left
         calls.clear()
         monkeypatch.setattr(_search, "in_question", lambda choices, n=open_before: [0, 1] if len(calls) < n else [0])
@@ -377,7 +380,7 @@ def test_each_search_looks_at_some_rows_and_all_are_fitted(rng, samples, feature
     some = error(2000, 3)
     assert len(samples) == 3 and len({sample.rows.X[:50].sum() for sample in samples}) == 3
     for sample in samples:
-        assert sample.rows.n_rows == pytest.approx(300, abs=1) and sample.share == pytest.approx(0.135, rel=0.02)
+        assert sample.rows.n_rows == pytest.approx(300, abs=2) and sample.share == pytest.approx(0.135, rel=0.02)
         assert np.count_nonzero(sample.held) == pytest.approx(30, abs=1)
         assert sample.targets[0].shape == sample.weight.shape == sample.held.shape == (sample.rows.n_rows,)
     few = error(300, 3)
@@ -385,25 +388,76 @@ def test_each_search_looks_at_some_rows_and_all_are_fitted(rng, samples, feature
     assert some < 0.97 * few and some < 1.25 * error(2000, 3)
 
 
-def test_a_sample_has_its_share_of_each_class_and_of_rows_that_weigh(rng):
-    groups, weight = np.repeat([0, 1, 2, 3], [40_000, 10_000, 100, 3]), rng.random(50_103)
+def test_a_sample_of_rows_in_groups_and_of_weights(rng):
+    """Each group has its share by weight, and two at least; what counts for nothing is left out; counts sum up as before."""
+    groups, weight = np.repeat([0, 1, 2, 3], [40_000, 10_000, 100, 3]), rng.uniform(0.5, 1.5, 50_103)
     weight[:20_000] = 0
-    X = np.column_stack([groups, weight])
+    X = np.column_stack([groups, np.arange(50_103)])
     rows, targets = read(X, groups, "squared", None, 1)[0], [groups.astype(float), weight]
     sample = _sample.Sample.of(rows, targets, weight, groups, 0.1, rng)
-    group, told = sample.rows.X.T
-    np.testing.assert_array_equal(sample.targets, [group, told])
+    group, row = sample.rows.X.T.astype(int)
+    assert len(np.unique(row)) == len(row)  # none twice
+    np.testing.assert_array_equal(sample.targets, [group, weight[row]])
     sizes = [np.count_nonzero(group == k) for k in range(4)]
-    assert sum(sizes) == pytest.approx(_sample.MOST_ROWS, abs=3) and sizes[3] == 2
-    np.testing.assert_allclose(sizes[:3], _sample.MOST_ROWS / 30_103 * np.array([20_000, 10_000, 100]), rtol=0.02)
+    assert sum(sizes) == pytest.approx(_sample.MOST_ROWS, abs=4) and sizes[3] == 2
+    shares = [weight[groups == k].sum() / weight.sum() for k in range(3)]
+    np.testing.assert_allclose(sizes[:3], _sample.MOST_ROWS * np.array(shares), rtol=0.02)
     assert [np.count_nonzero(group[sample.held > 0] == k) for k in range(4)] == [round(0.1 * n) for n in sizes[:3]] + [1]
-    assert (told > 0).all() and not (sample.held * sample.weight).any()
-    assert sample.share == pytest.approx(told[sample.weight > 0].sum() / weight.sum())
-    assert len(np.unique(told)) == len(told)  # no row twice
+    assert (weight[row] > 0).all() and not (sample.held * sample.weight).any()
+    both = sample.held / sample.held.sum() * 0.1 + sample.weight / sample.weight.sum() * 0.9
+    for k in range(4):
+        assert both[group == k].sum() == pytest.approx(weight[groups == k].sum() / weight.sum(), rel=0.05)
+    in_group = sample.weight[(sample.weight > 0) & (group == 0)]
+    np.testing.assert_allclose(in_group, in_group[0])  # taken by their weight, and then alike
+    assert sample.share == pytest.approx(0.9 * _sample.MOST_ROWS / _sample.effective(weight), rel=0.03)
 
 
 @pytest.mark.parametrize("layout", [np.asarray, csr_array])
-def test_of_many_rows_the_same_bits_for_any_number_of_workers(rng, samples, layout):
+def test_a_sample_leaves_out_rows_of_weight_zero(rng, layout):
+    X, weight = rng.standard_normal((100, 2)), np.arange(100) % 3.0
+    rows, *_ = read(layout(X), X[:, 0], "squared", None, 1)
+    sample = _sample.Sample.of(rows, [X[:, 0]], weight, np.zeros(100), 0.1, rng)
+    np.testing.assert_array_equal(sample.rows.transform(srf.Linear().draw(None, 2)), X[weight > 0])
+    assert _sample.Sample.of(rows, [X[:, 0]], np.ones(100), np.zeros(100), 0.1, rng).rows is rows
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 50, 99, 100, 101])
+def test_probabilities_of_rows(rng, n):
+    for weight in (np.ones(100), rng.random(100), 10 ** rng.uniform(-300, 2, 100), np.r_[1e6, np.ones(99)]):
+        p = _sample.probabilities(weight, n)
+        assert (p >= 0).all() and (p <= 1).all() and p.sum() == pytest.approx(min(n, 100))
+        free = p < 1
+        np.testing.assert_allclose(p[free] * weight[free].sum(), weight[free] * p[free].sum(), rtol=1e-9, atol=1e-290)
+        assert free.all() or not free.any() or weight[~free].min() >= weight[free].max()
+
+
+def test_a_thinned_sum_is_right_in_the_mean(rng):
+    """Over many samples, of weights of which some are taken for certain."""
+    weight, groups, f = rng.random(200) ** 3, np.arange(200) % 2, rng.standard_normal(200)
+    weight[7] = 30.0
+    sums = [_sample.thinned(groups, weight, 40, rng) @ f for _ in range(2000)]
+    assert abs(np.mean(sums) - weight @ f) < 4 * np.std(sums) / np.sqrt(2000)
+    assert all(_sample.thinned(groups, weight, 40, rng)[7] == 30.0 for _ in range(20))
+
+
+def test_the_chosen_terms_get_coefficients_of_all_rows(rng, samples, monkeypatch):
+    """At least one step lowers the objective over all rows, however near the coefficients of the sample are."""
+    X, y = friedman(rng, 1000, 5)
+    monkeypatch.setattr(_search, "pruned", lambda rows, model, *args, **options: model)
+    monkeypatch.setattr(_search, "CHOSEN_TOL", 10.0)  # near enough as they are
+    how = {"n_components": 200, "n_models": 1, "rng": 0}
+    for n in (300, 1000):
+        model = sparse_rf(X[:n], y[:n], **how)
+        monkeypatch.setattr(_search, "CHOSEN_ROUNDS", 0)
+        start = sparse_rf(X[:n], y[:n], **how)
+        monkeypatch.setattr(_search, "CHOSEN_ROUNDS", 50)
+        assert set(model.support) <= set(start.support) and model.info.alpha == start.info.alpha
+        assert model.info.objective[-1] < 0.999 * start.info.objective[-1]
+
+
+@pytest.mark.parametrize("layout", [np.asarray, csr_array])
+def test_of_many_rows_the_same_bits_for_any_number_of_workers(rng, samples, monkeypatch, layout):
+    monkeypatch.setattr(memory, "BLOCK_ELEMENTS", 2**12)
     X, y = friedman(rng, 2000, 5)
     classes = np.digitize(y, np.quantile(y, [0.2, 0.5]))
     for target, loss in ((y, "squared"), (classes, "logistic")):
@@ -420,13 +474,32 @@ def test_of_many_rows_a_callback_ends_everything(rng, samples, stop):
     assert len(infos) == stop and np.isfinite(model.predict(X)).all()
 
 
-def test_a_linear_function_of_many_rows(rng, samples):
-    """Ridge regression of all of them goes on from where that of some ended; no index is given twice."""
+@pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
+def test_a_target_of_another_size_in_a_row_that_no_search_sees(rng, samples, monkeypatch):
+    """What a search found is in the units of y: it begins the fit to all rows as it ended."""
+    X, y = friedman(rng, 1000, 5)
+    monkeypatch.setattr(_search, "CHOSEN_ROUNDS", 0)
+    how = {"sample_weight": np.r_[1e-290, np.ones(999)], "n_components": 200, "n_models": 1, "rng": 0}
+    model = sparse_rf(X, y, **how)
+    again = sparse_rf(X, np.r_[1000 * y.max(), y[1:]], **how)
+    np.testing.assert_allclose(again.predict(X), model.predict(X), rtol=1e-6)
+
+
+def test_a_linear_function_of_many_rows(rng, samples, monkeypatch):
+    """Ridge regression of all of them goes on from where that of some ended, with more functions; no index is given twice."""
+    seen, fit_again = [], _search.fit_again
+    monkeypatch.setattr(_search, "CHOSEN_TOL", 1e-3)
+    monkeypatch.setattr(
+        _search, "fit_again", lambda fits, choice, *args: seen.append((choice, fit_again(fits, choice, *args))) or seen[-1][1]
+    )
     X = (rng.random((3000, 400)) < 0.1).astype(float)
     beta = rng.standard_normal(400)
     y = X @ beta + 3 * rng.standard_normal(3000)
     model = sparse_rf(csr_array(X[:2000]), y[:2000], n_components=100, rng=0)
-    assert model.support.tolist() == [400]
+    assert model.support.tolist() == [400] and len(seen) >= 3
+    for choice, (again, _) in seen:
+        ((_, index, *_),) = choice.states
+        assert len(np.unique(again.support)) == len(again.support) and np.setdiff1d(again.support, index).size > 0
     few = sparse_rf(csr_array(X[:300]), y[:300], n_components=100, rng=0)
     error, of_few = (np.mean((m.predict(csr_array(X[2000:])) - X[2000:] @ beta) ** 2) for m in (model, few))
     assert error < 0.5 * of_few

@@ -87,16 +87,17 @@ class L1Fit:
         self.stopped = self.ended_by_callback = False
 
     def state(self):
-        """What `adopt` takes."""
+        """What `adopt` takes, in the units of y."""
         self.A.prune()
-        return self.A.features, self.A.index, self.A.w, self.A.b
+        return self.A.features, self.A.index, self.A.w * self._scale, self.A.b * self._scale
 
     def adopt(self, state):
         """Begin from where a fit to other rows ended."""
         features, index, w, b = state
         self.A.add(features, index, np.zeros(len(w)))
-        self.A.w, self.A.f = w, self.A.apply(w)
-        self.A.b = self._problem.best_intercept(self.A.f, b)
+        self.A.w = w / self._scale
+        self.A.f = self.A.apply(self.A.w)
+        self.A.b = self._problem.best_intercept(self.A.f, b / self._scale)
         self.A.g = self.A.correlate(self._problem.dual_point(self.A.f + self.A.b))
 
     def losses(self):
@@ -120,16 +121,17 @@ class L1Fit:
         return self._scale * np.sqrt(self._problem.mean_loss(self.A.f + self.A.b))
 
     def polish(self, tol, max_rounds):
-        """Solve the problem over A alone, to a gap of tol, in rounds that leave half of the largest violation."""
+        """Solve the problem over A alone, to a gap of tol, in rounds that leave half of the largest violation; one at least."""
         A, problem = self.A, self._problem
         for k in range(max_rounds + 1):
             z = A.f + A.b
             objective = problem.objective(z, A.w)
             self._gap = problem.dual_gap(z, A.w, A.largest_gradient)
             self._reached = self._gap <= max(tol * objective, ROUNDING * objective)
-            if self._reached or k == max_rounds:
+            if (self._reached and k > 0) or k == max_rounds:
                 return
-            A.w, A.b, A.f, A.g = solve(problem, A, A.w, A.b, A.f, A.g, 0.3 * tol * objective, 1, 0.5, POLISHING)
+            near = 0.3 * min(tol * objective, self._gap)
+            A.w, A.b, A.f, A.g = solve(problem, A, A.w, A.b, A.f, A.g, near, 1, 0.5, POLISHING)
 
     def minimise_over(self, draws):
         """Solve the problem over A and the draws, to the tolerance."""

@@ -109,8 +109,11 @@ class LinearFit(ProposedFit):
         self.improve_over(draws)
 
     def polish(self, tol, max_rounds):
-        """To a gap of tol over all linear functions, of which one enters in a round: rounds cost little."""
+        """To a gap of tol over all linear functions, where it has any; of which one enters in a round: rounds cost little."""
+        super().polish(tol, max_rounds)
         self._tol = tol
+        if not len(self.A):
+            return
         for _ in range(10 * max_rounds):
             if self.improve_over(self.draw(0)):
                 break

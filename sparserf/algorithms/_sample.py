@@ -4,17 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..rows.memory import Memory
-
 # Rows that a search looks at, about, where there are more.
 MOST_ROWS = 16_000
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows, the weights of those to fit and of those held out, 0 for the others; share: of all weight, what is fitted."""
+    """Rows, and the weights of those to fit and of those held out, 0 for the others; share: of all, how many are fitted."""
 
-    rows: Memory
+    rows: object
     targets: list
     weight: np.ndarray
     held: np.ndarray | None = None
@@ -22,27 +20,55 @@ class Sample:
 
     @classmethod
     def of(cls, rows, targets, weight, groups, validation, rng):
-        """All rows, or MOST_ROWS of them, the same share of each group; of both that share of `validation` held out."""
-        total, n = weight.sum(), np.count_nonzero(weight)
-        if n > MOST_ROWS:
-            some = np.flatnonzero(drawn(groups, weight, lambda size: max(2, round(size * MOST_ROWS / n)), rng))
+        """The rows that have a weight, or about MOST_ROWS of them; of each group that share of `validation` held out."""
+        n = effective(weight)
+        if np.count_nonzero(weight) > MOST_ROWS:
+            weight = thinned(groups, weight, MOST_ROWS, rng)
+        some = np.flatnonzero(weight)
+        if len(some) < rows.n_rows:
             rows, targets, weight, groups = rows.some(some), [y[some] for y in targets], weight[some], groups[some]
         fitted, held = hold_out(groups, weight, validation, rng)
-        return cls(rows, targets, fitted, held, float(weight[fitted > 0].sum() / total))
+        return cls(rows, targets, fitted, held, min(1.0, effective(fitted) / n))
+
+
+def effective(weight):
+    """The number of rows of equal weight whose mean varies as much as the mean of these."""
+    return weight.sum() ** 2 / (weight @ weight)
+
+
+def thinned(groups, weight, n, rng):
+    """Weights of about n of the rows, 0 for the others; the same sums to expect. Of each group its share, at least two.
+
+    A row is taken with a probability p in proportion to its weight, at most 1; its weight is then divided by p.
+    """
+    thin, total = np.zeros(len(weight)), weight.sum()
+    for group in np.unique(groups):
+        members = rng.permutation(np.flatnonzero((weight > 0) & (groups == group)))
+        of_these = weight[members]
+        p = probabilities(of_these, max(2, round(n * float(of_these.sum() / total))))
+        taken = np.diff(np.floor(np.cumsum([rng.random(), *p]))) > 0
+        thin[members[taken]] = of_these[taken] / p[taken]
+    return thin
+
+
+def probabilities(weight, n):
+    """In proportion to the weights, at most 1, of sum n; all 1 where there are no more than n."""
+    if len(weight) <= n:
+        return np.ones(len(weight))
+    p, certain = n * (weight / weight.sum()), np.zeros(len(weight), bool)
+    while p.max() > 1:
+        certain |= p > 1
+        p = np.where(certain, 1.0, (n - np.count_nonzero(certain)) * (weight / weight[~certain].sum()))
+    return p
 
 
 def hold_out(groups, weight, share, rng):
     """(weights of the rows to fit, of those held out), 0 for the others; each of mean 1. The same share of each group."""
-    held = drawn(groups, weight, lambda size: min(max(1, round(share * size)), size - 1), rng)
+    held = np.zeros(len(weight), bool)
+    for group in np.unique(groups):
+        members = np.flatnonzero((weight > 0) & (groups == group))
+        n = min(max(1, round(share * len(members))), len(members) - 1)
+        held[rng.permutation(members)[: max(n, 0)]] = True
     if not held.any():
         raise ValueError(f"X must have rows to hold out, two of a class, got {len(weight)}; give alpha")
     return tuple(len(weight) * part / part.sum() for part in (weight * ~held, weight * held))
-
-
-def drawn(groups, weight, how_many, rng):
-    """Which rows are drawn: of each group how_many(its size), of the rows that have a weight."""
-    taken = np.zeros(len(weight), bool)
-    for group in np.unique(groups):
-        members = np.flatnonzero((weight > 0) & (groups == group))
-        taken[rng.permutation(members)[: max(0, how_many(len(members)))]] = True
-    return taken

@@ -17,8 +17,8 @@ from .prune import pruned
 
 # Features of a dictionary that learns, by default, for each penalty that is tried.
 A_PENALTY = 1_000
-# Searches by default, up to so many rows: at least, and at most, where it is in question which kind of model is the best.
-SEARCHES = (5_000, (5, 5)), (np.inf, (3, 5))
+# Searches by default of up to FEW_ROWS rows, and of more: at least, and at most, where the best kind of model is in question.
+FEW_ROWS, OF_FEW, OF_MORE = 5_000, (5, 5), (3, 5)
 
 # Each penalty is FALL times the last, from HIGHEST times the least that leaves no term; at most MOST_ALPHAS of them.
 HIGHEST, FALL, MOST_ALPHAS = 0.9, 0.72, 40
@@ -81,15 +81,6 @@ def choose(fits, descend, sample):
     return best, n_drawn, nothing.loss
 
 
-def fit_again(fits, choice, tol, tells):
-    """Its terms, fitted to all rows. It saw a share of them: noise, and alpha with it, falls with the root of that."""
-    for fit, state in zip(fits, choice.states, strict=True):
-        fit.restart(choice.alpha * np.sqrt(choice.share))
-        fit.adopt(state)
-        fit.polish(max(tol, CHOSEN_TOL), CHOSEN_ROUNDS)
-        fit.record(tells)
-
-
 def search(kinds, descend, whole, split, n_models, max_terms, loss, classes, tol):
     """The mean of n_models (at least, at most), each chosen with other rows held out, in the terms that it needs.
 
@@ -99,29 +90,47 @@ def search(kinds, descend, whole, split, n_models, max_terms, loss, classes, tol
     choices, without, n_drawn = [[] for _ in kinds], [], 0
     kept, n_searches, ended = list(range(len(kinds))), 0, False
     while not ended and n_searches < n_models[len(kept) > 1]:
-        sample = split()
-        for kind in kept:
-            fits = kinds[kind](sample, n_searches)
-            choice, drawn, nothing = choose(fits, descend, sample)
+        found, ended = search_once({kind: kinds[kind] for kind in kept}, descend, split(), n_searches)
+        for kind, (choice, drawn, nothing) in found.items():
             choices[kind].append(choice)
             without.append(nothing)
             n_drawn += drawn
-            ended = any(fit.ended_by_callback for fit in fits)
-            if ended:
-                break
         n_searches += 1
-        kept = in_question({kind: choices[kind] for kind in kept if choices[kind]})
-    models = []
-    for k, choice in enumerate(choices[kept[0]]):
-        fits = kinds[kept[0]](whole, k)
-        fit_again(fits, choice, tol, tells=not ended)
-        models.append(model_of(fits, loss, classes))
-        ended |= any(fit.ended_by_callback for fit in fits)
-    model, least = one_function(mean_of(models)), _mean([choice.loss for choice in choices[kept[0]]])
+        kept = in_question({kind: choices[kind] for kind in found})
+    models, best = [], kept[0]
+    for k, choice in enumerate(choices[best]):
+        model, stops = fit_again(kinds[best](whole, k), choice, tol, not ended, loss, classes)
+        models.append(model)
+        ended |= stops
+    model, least = one_function(mean_of(models)), _mean([choice.loss for choice in choices[best]])
     worth = min(least, max(0.0, _mean(without) - least))
     cost = 2 * PRUNED * worth / loss.smoothness  # L(z + e) <= L(z) + L'(z) e + smoothness e^2 / 2
     model = pruned(whole.rows, model, whole.weight, max_terms, cost=cost)
     return replace(model, info=replace(model.info, n_drawn=n_drawn, validation_loss=least)), ended
+
+
+def search_once(kinds, descend, sample, k):
+    """({kind: what `choose` found}, whether a callback ended it, perhaps before the last kind), of the search numbered k."""
+    found = {}
+    for kind, fits_of_it in kinds.items():
+        fits = fits_of_it(sample, k)
+        found[kind] = choose(fits, descend, sample)
+        if any(fit.ended_by_callback for fit in fits):
+            return found, True
+    return found, False
+
+
+def fit_again(fits, choice, tol, tells, loss, classes):
+    """(the model of its terms, fitted to all rows, whether a callback ended it).
+
+    alpha was chosen for a share of the rows. Noise, and alpha with it, falls with the root of how many they are.
+    """
+    for fit, state in zip(fits, choice.states, strict=True):
+        fit.restart(choice.alpha * np.sqrt(choice.share))
+        fit.adopt(state)
+        fit.polish(max(tol, CHOSEN_TOL), CHOSEN_ROUNDS)
+        fit.record(tells)
+    return model_of(fits, loss, classes), any(fit.ended_by_callback for fit in fits)
 
 
 def in_question(choices):
@@ -195,7 +204,7 @@ def chosen(X, y, share, n_models, max_terms, descend, features, gamma, loss, n_c
     """`sparse_rf` with alpha=None."""
     max_terms = MOST_TERMS if max_terms is None else check_integer("max_terms", max_terms, 1)
     rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers)
-    default = next(n for most, n in SEARCHES if rows.n_rows <= most)
+    default = OF_FEW if np.count_nonzero(weight) <= FEW_ROWS else OF_MORE
     n_models = default if n_models is None else (check_integer("n_models", n_models, 1),) * 2
     options, exact, rng = options_of(fit_intercept, tol, max_iter, callback), check_flag("exact", exact), check_rng(rng)
     groups = np.argmax([np.zeros(rows.n_rows), *(targets if classes is not None else ())], axis=0)  # a number a class

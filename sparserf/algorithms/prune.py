@@ -10,7 +10,7 @@ from ..model import SparseModel
 from ..rows import as_rows
 from ._targets import power_of_two
 
-# Terms that are looked at, of the most the largest ones; and rows, in evenly spaced places: for each term, and at least.
+# Terms that may stay, of more the largest. Rows that are looked at, in evenly spaced places: for each of these, and at least.
 MOST_LOOKED_AT, ROWS_A_TERM, FEWEST_ROWS = 3_000, 8, 10_000
 # A term of which less than this share is new depends on those before it, and is constant if its variance is less than
 # this share of its mean square.
@@ -32,7 +32,7 @@ def prune(model, X, *, max_terms=None, tol=0.01, sample_weight=None, workers=1):
     ----------
     model : SparseModel
     X : array or CSR matrix of shape (n_samples, n_features_in)
-        Rows on which the predictions shall be near, those of the fit or others. Eight for each term that may stay are
+        Rows on which the predictions shall be near, those of the fit or others. Eight for each term, but of up to 3,000, are
         looked at, and at least 10,000.
     max_terms : int or None, default None
         Most terms, at least 1.
@@ -60,8 +60,9 @@ def prune(model, X, *, max_terms=None, tol=0.01, sample_weight=None, workers=1):
 
     Notes
     -----
-    Of a model of more than 3,000 terms only those may stay whose coefficients times the sizes of their features are the
-    largest. Time O(n a^2 + a k^2) and memory O(a^2) for the n rows that are looked at, a terms that may stay and k that do.
+    Of more than 3,000 terms only those that vary most may stay, even if the change is then above tol. Time O(n a^2 + a k^2)
+    for the n rows that are looked at, a terms that may stay and k that do; memory O(a^2), and a copy of those rows where
+    they are not all.
 
     References
     ----------
@@ -97,26 +98,28 @@ def pruned(rows, model, weight, most, *, tol=0.0, cost=0.0):
         return model
     unit = power_of_two(model.coef) if model.coef.size else 1.0
     coef = np.atleast_2d(model.coef) / unit
-    n_terms = min(len(model.support), MOST_LOOKED_AT)
-    rows, h = _look(rows, weight, ROWS_A_TERM * n_terms)
-    f = rows.apply(model.features, coef)
-    f_mean = f @ h
-    f -= f_mean[:, None]
-    looked_at = _largest(rows, model.features, coef, h, n_terms)
-    features = model.features.take(looked_at)
+    rows, h = _look(rows, weight, ROWS_A_TERM * min(len(model.support), MOST_LOOKED_AT))
+    is_large = _largest(rows, model.features, coef, h, MOST_LOOKED_AT)
+    features, large = model.features.take(np.flatnonzero(is_large)), coef[:, is_large]
     m = rows.correlate(features, h)
     G = rows.gram(features, features, h) - np.outer(m, m)
-    variance = float((f * f @ h).sum())
+    c, variance, f_mean = large @ G, float((large @ G * large).sum()), large @ m
+    if not is_large.all():
+        f = rows.apply(model.features.take(np.flatnonzero(~is_large)), coef[:, ~is_large])
+        f_mean = f_mean + f @ h
+        f -= (f @ h)[:, None]
+        more = rows.correlate(features, h * f)
+        c, variance = c + more, variance + float((2 * more * large).sum() + (f * f @ h).sum())
     largest = tol * variance + cost / unit / unit
     least = np.maximum(DEPENDENT * G.diagonal(), CONSTANT * (G.diagonal() + m * m))
-    S, w = orthogonal_least_squares(G, rows.correlate(features, h * f), variance, most, largest, least)
+    S, w = orthogonal_least_squares(G, c, variance, most, largest, least)
     if len(S) == len(coef[0]):
         return model
     S, w = np.sort(S), unit * w[:, np.argsort(S)]
     b = model.intercept + (unit * f_mean - w @ m[S]).reshape(np.shape(model.intercept))
     return replace(
         model, coef=w.reshape(*model.coef.shape[:-1], len(S)), intercept=b if np.ndim(b) else float(b),
-        support=model.support[looked_at[S]], features=features.take(S), info=replace(model.info, n_nonzero=len(S)),
+        support=model.support[is_large][S], features=features.take(S), info=replace(model.info, n_nonzero=len(S)),
     )  # fmt: skip
 
 
@@ -130,11 +133,12 @@ def _look(rows, weight, n):
 
 
 def _largest(rows, features, coef, h, n):
-    """The positions, ascending, of the n features whose terms are the largest in mean square."""
-    if n == len(features):
-        return np.arange(n)
-    size = (coef**2).sum(axis=0) * rows.correlate_squares(features, h)
-    return np.sort(np.argsort(-size, kind="stable")[:n])
+    """Which n features have the terms that vary most; all, where there are no more."""
+    if len(features) <= n:
+        return np.ones(len(features), bool)
+    varies = rows.correlate_squares(features, h) - rows.correlate(features, h) ** 2
+    order = np.argsort(-(coef**2).sum(axis=0) * varies, kind="stable")
+    return np.isin(np.arange(len(features)), order[:n])
 
 
 def orthogonal_least_squares(G, c, variance, most, largest, least):

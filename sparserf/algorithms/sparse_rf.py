@@ -82,11 +82,11 @@ def sparse_rf(
         back. True: over all D draws again and again, until `info.dual_gap` certifies the optimum over all of them; not
         for "auto", whose draws depend on the fit.
     validation : float, default 0.1
-        Share of the rows, of each class, that alpha=None holds out, in (0, 1).
+        Share of the rows of a search, of each class, that alpha=None holds out, in (0, 1).
     n_models : int or None, default None
         Searches of alpha=None, each with rows of its own held out and, of "auto", draws of its own; the result is the mean
-        of their models. None: 5 for up to 5,000 rows, where one is the more a matter of luck; up to 20,000 rows 3, or 5 where
-        these leave open which kind of model is the best; 1 for more.
+        of their models. None: 5 for up to 5,000 rows, where one is the more a matter of luck; for more 3, or 5 where these
+        leave open which kind of model is the best.
     max_terms : int or None, default None
         Most terms of alpha=None, each class's counted once where they share it.
     fit_intercept : bool, default True
@@ -94,7 +94,7 @@ def sparse_rf(
     sample_weight : array of shape (n_samples,) or None, default None
         Nonnegative; a weight of k counts as k copies of the row.
     tol : float, default 1e-4
-        Largest duality gap of a solution, relative to its objective; at least 0.1 where alpha is chosen.
+        Largest duality gap of a solution, relative to its objective; at least 0.2 where alpha is chosen.
     max_iter : int or None, default None
         Most rounds of search and solution, over all batches. None: until the tolerance is reached.
     rng : None, int or numpy.random.Generator, default None
@@ -132,14 +132,16 @@ def sparse_rf(
     Notes
     -----
     alpha=None goes down a path of penalties until four in a row predict the held-out rows no better, or there are 2,000
-    terms, or half as many as rows. Of "auto" there are three paths: over the inputs themselves; over the linear functions of
-    all of them, u'x with |u| = 1, which is ridge regression and ends in one term; and over the dictionary that learns. All
-    searches take the first that none beats by more than the standard error of the difference. The terms of the best models
-    are then fitted to all rows, the mean is taken, and terms are dropped, by `prune`, that cost at most one hundredth of the
-    held-out loss together, or of what it is below that of no term.
+    terms, or half as many as rows. A search looks at 16,000 rows, where there are more. Of "auto" there are three paths: over
+    the inputs themselves; over the linear functions of all of them, u'x with |u| = 1, which is ridge regression and ends in
+    one term; and over the dictionary that learns. All searches take the first that none beats by more than the standard error
+    of the difference. The terms of the best models are then fitted to all rows, with alpha times the root of the share of them
+    that it was chosen for, the mean is taken, and terms are dropped, by `prune`, that cost at most one hundredth of the
+    held-out loss together, or of what it is below that of no term; or are not among the 3,000 largest.
 
     Time O(n D d) a pass over the dictionary, several passes; O(n a^2) for a terms in the working set. Memory, beyond
-    X: O(n + R d + a^2), blocks of some megabytes a worker, and of features of 64 inputs and more up to twice that of X.
+    X: O(n + R d + a^2), blocks of some megabytes a worker, of features of 64 inputs and more up to twice that of X (a class),
+    and a copy of the rows that a search looks at, where these are not all.
     The paper's lambda_N is n alpha.
 
     References

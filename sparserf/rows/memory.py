@@ -49,7 +49,7 @@ class Memory:
         self.n_rows, self.n_features_in = X.shape
 
     def beside(self, X):
-        """Rows of another matrix, on the same threads."""
+        """Rows of another matrix, on the same threads, for as long as this is entered or not."""
         other = Memory(X, 1)
         other.workers, other.scratch = self.workers, self.scratch
         other._kept = {} if self.is_entered else None

@@ -1,13 +1,14 @@
 """features="auto" beside boosted trees, additive models and kernels, on every set of 1,000 rows and more, dense or CSR.
 
-    python tools/tables/auto.py --data DIR [--rows 5000] [--seeds 1] [--only WHO,WHO] [names]
+    python tools/tables/auto.py --data DIR [--rows 5000] [--seeds 1] [--only WHO,WHO] [--to auto] [names]
 
 All get the same training rows, and choose on a tenth of them: the same tenth, but of sparse_rf and EBM, which draw their own.
 --rows caps the training rows. "Chosen on" marks the sets on which the defaults of "auto" were chosen; the others were first run
 when they stood. A cell is empty where a contender does not take CSR, is too slow for the size, or is not installed. Each runs
 in a process of its own; MB is the peak of its fit beyond what the process held before, with its modules and data loaded.
 
-Of names and --only, what the json has of other sets and contenders stays. Writes docs/tables/auto.{json,md,png}.
+Of names and --only, what the json has of other sets and contenders stays. Writes docs/tables/auto.{json,md,png}, or of the name
+that --to gives.
 """
 
 import argparse
@@ -45,6 +46,7 @@ def main():
     parser.add_argument("--rows", type=int, default=10**9)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--only", help=f"WHO,WHO of {', '.join(map(repr, CONTENDERS))}")
+    parser.add_argument("--to", default="auto")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if not args.data:
@@ -52,14 +54,14 @@ def main():
     if args.one:
         print(json.dumps(measure(Path(args.data), args.names[0], args.rows, int(args.one[1]), args.one[0])))
         return
-    who, path = chosen(args.only), DOCS / "auto.json"
+    who, path = chosen(args.only), DOCS / f"{args.to}.json"
     results = json.loads(path.read_text()) if path.exists() else {}
     for name in args.names or SETS:
         old = results.get(name, []) if args.only else []
         results[name] = [run(args, name, seed, who, old[seed] if seed < len(old) else {}) for seed in range(args.seeds)]
         results[name] += old[args.seeds :]
         path.write_text(json.dumps(results, indent=1) + "\n")
-        report({name: results[name] for name in SETS if name in results})
+        report({name: results[name] for name in SETS if name in results}, args.to)
 
 
 def chosen(only):
@@ -160,7 +162,7 @@ def ratio(results, names, other):
     return (float(np.exp(np.mean(logs))) if logs else np.nan), len(logs)
 
 
-def report(results):
+def report(results, to):
     who = [w for w in CONTENDERS if any(ran(runs, w) for runs in results.values())]
     others = [w for w in who if w != "auto"]
     rows = max(runs[0]["shape"][0] for runs in results.values())
@@ -181,9 +183,9 @@ def report(results):
     lines += ["", costs, ""]
     lines += table(["", *who], [[label(n, runs)[0], *(cost(runs, w) for w in who)] for n, runs in results.items()])
     lines += ["", "Geometric means of the error of auto over that of the others, and over how many sets:", ""]
-    lines += [*table(["sets", *others], ratios(results, others)), "", *sums(results), "", "![Errors](auto.png)"]
-    (DOCS / "auto.md").write_text("\n".join(lines) + "\n")
-    draw(results, others)
+    lines += [*table(["sets", *others], ratios(results, others)), "", *sums(results), "", f"![Errors]({to}.png)"]
+    (DOCS / f"{to}.md").write_text("\n".join(lines) + "\n")
+    draw(results, others, to)
 
 
 def table(head, rows):
@@ -241,7 +243,7 @@ def sums(results):
             )
 
 
-def draw(results, others):
+def draw(results, others, to):
     import matplotlib
 
     matplotlib.use("Agg")
@@ -255,7 +257,7 @@ def draw(results, others):
     ax.set(xscale="log", xlabel='error of features="auto" over that of the others (left of 1: auto is better)')
     ax.set_yticks(range(len(results)), [name + (" *" if name in CHOSEN_ON else "") for name in results])
     fig.legend(*ax.get_legend_handles_labels(), fontsize=8, loc="outside right")
-    fig.savefig(DOCS / "auto.png", dpi=110)
+    fig.savefig(DOCS / f"{to}.png", dpi=110)
     plt.close(fig)
 
 

@@ -83,6 +83,8 @@ VARIANTS = {
     "mean of 3": {},
     "mean of 3, not pruned": {f"{SEARCH}.PRUNED": to(0.0)},
     "mean of 3, 100 terms": {},
+    "mean of 3, each of 1,000 rows": {"algorithms._sample.MOST_ROWS": to(1000)},
+    "mean of 5": {},
     "100 terms": {},
     "penalties fall by .5": {f"{SEARCH}.FALL": to(0.5)},
     "penalties fall by .85": {f"{SEARCH}.FALL": to(0.85)},  # at 3,000 rows MOST_ALPHAS ends two paths, cpu_act and kin40k
@@ -92,6 +94,8 @@ OPTIONS = {
     "mean of 3": {"n_models": 3},
     "mean of 3, not pruned": {"n_models": 3},
     "mean of 3, 100 terms": {"n_models": 3, "max_terms": 100},
+    "mean of 3, each of 1,000 rows": {"n_models": 3},
+    "mean of 5": {"n_models": 5},
     "100 terms": {"max_terms": 100},
 }
 
