@@ -14,7 +14,7 @@ from ._working_set import WorkingSet
 
 # Features to draw by default.
 N_COMPONENTS = 10_000
-# Passes of coordinate descent in a step of polishing.
+# Passes of coordinate descent in a step of polishing: exact solutions over 2,000 nearly collinear terms take half a minute.
 POLISHING = 500
 
 
@@ -121,7 +121,7 @@ class L1Fit:
         return self._scale * np.sqrt(self._problem.mean_loss(self.A.f + self.A.b))
 
     def polish(self, tol, max_rounds):
-        """Solve the problem over A alone, to a gap of tol, in rounds that leave half of the largest violation; one at least."""
+        """Solve the problem over A alone, to a gap of tol, in steps of POLISHING passes of coordinate descent; one at least."""
         A, problem = self.A, self._problem
         for k in range(max_rounds + 1):
             z = A.f + A.b
@@ -131,7 +131,7 @@ class L1Fit:
             if (self._reached and k > 0) or k == max_rounds:
                 return
             near = 0.3 * min(tol * objective, self._gap)
-            A.w, A.b, A.f, A.g = solve(problem, A, A.w, A.b, A.f, A.g, near, 1, 0.5, POLISHING)
+            A.w, A.b, A.f, A.g = solve(problem, A, A.w, A.b, A.f, A.g, near, 1, passes=POLISHING)
 
     def minimise_over(self, draws):
         """Solve the problem over A and the draws, to the tolerance."""

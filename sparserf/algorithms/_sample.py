@@ -46,7 +46,7 @@ def thinned(groups, weight, n, rng):
         members = rng.permutation(np.flatnonzero((weight > 0) & (groups == group)))
         of_these = weight[members]
         p = probabilities(of_these, max(2, round(n * float(of_these.sum() / total))))
-        taken = np.diff(np.floor(np.cumsum([rng.random(), *p]))) > 0
+        taken = np.diff(np.floor(np.cumsum(np.concatenate([[rng.random()], p])))) > 0
         thin[members[taken]] = of_these[taken] / p[taken]
     return thin
 

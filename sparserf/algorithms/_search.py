@@ -25,7 +25,7 @@ HIGHEST, FALL, MOST_ALPHAS = 0.9, 0.72, 40
 # Penalties without a gain of more than NEGLIGIBLE before the search ends; and terms at which it ends, and for each row.
 PATIENCE, NEGLIGIBLE, MOST_TERMS, MOST_A_ROW = 4, 1e-4, 2000, 0.5
 # The gap to which a model of a chosen penalty is solved at least, since the penalty itself is a choice; and in how many steps.
-CHOSEN_TOL, CHOSEN_ROUNDS = 0.2, 50
+CHOSEN_TOL, CHOSEN_ROUNDS = 0.5, 50
 # Share of the held-out loss, or of what it is below that without a term, that dropping terms may cost.
 PRUNED = 0.01
 
@@ -34,7 +34,7 @@ PRUNED = 0.01
 class Choice:
     """A point of a path: the penalty, the loss of each row, of the held-out ones in the mean, the state of each fit.
 
-    held: the weights of the rows held out; share: of the weight of all rows, what was fitted.
+    held: the weights of the rows held out; share: of all rows, how many were fitted.
     """
 
     alpha: float

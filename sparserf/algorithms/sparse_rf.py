@@ -94,7 +94,7 @@ def sparse_rf(
     sample_weight : array of shape (n_samples,) or None, default None
         Nonnegative; a weight of k counts as k copies of the row.
     tol : float, default 1e-4
-        Largest duality gap of a solution, relative to its objective; at least 0.2 where alpha is chosen.
+        Largest duality gap of a solution, relative to its objective; at least 0.5 where alpha is chosen.
     max_iter : int or None, default None
         Most rounds of search and solution, over all batches. None: until the tolerance is reached.
     rng : None, int or numpy.random.Generator, default None

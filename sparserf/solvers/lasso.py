@@ -11,7 +11,7 @@ from .._core.search import top_k
 from .definite import solve_positive
 from .problem import Problem
 
-# Passes of coordinate descent before feature-sign search takes over, by default.
+# Passes of coordinate descent before feature-sign search takes over.
 EPOCHS = 10
 # Fewest coordinates that enter in a step of feature-sign search, else a twentieth of those there are; and the lengths
 # of step that are tried.
@@ -43,13 +43,13 @@ class L1Problem(Problem):
         return max(0.0, self.mean_pair(z, c) + float(self.alpha * np.abs(w).sum()))
 
 
-def solve(problem, phi, w, b, f, g, tol, max_iter=100, share=0.0, epochs=EPOCHS):
+def solve(problem, phi, w, b, f, g, tol, max_iter=100, share=0.0, passes=None):
     """Prox-Newton from (w, b, f = Phi w) until the duality gap over phi is at most tol.
 
     phi answers correlate(v), apply(c) and curvature(h) = (Phi' diag(h) Phi, Phi' h); g is the gradient of the mean loss
     in w. Returns w, b, f, g of the end. The objective never rises; the end is above tol where no step lowers it any
     more in floating point. share: of the largest violation, what a step may leave in any case.
-    epochs: passes of coordinate descent before feature-sign search takes over.
+    passes: of coordinate descent in a step, which then is all there is to it.
     """
     for step in range(max_iter + 1):
         z = f + b
@@ -60,7 +60,7 @@ def solve(problem, phi, w, b, f, g, tol, max_iter=100, share=0.0, epochs=EPOCHS)
         # The gap shrinks with the violation.
         accuracy = max(0.3 * tol / gap, share) * largest_violation(w, g, problem.alpha)
         with np.errstate(over="ignore", invalid="ignore"):  # if rounding left H no minimum, d may be of any size
-            d = minimize(H, g, w, problem.alpha, accuracy, epochs) - w
+            d = minimize(H, g, w, problem.alpha, accuracy, passes) - w
             point = _line_search(problem, phi, (w, b, f), d, slope_b @ d, g)
         if point is None:
             break
@@ -100,15 +100,15 @@ def _line_search(problem, phi, point, d, d_b, g):
     return None
 
 
-def minimize(H, g, w, alpha, tol, epochs=EPOCHS):
-    """argmin over x of (1/2) (x-w)'H(x-w) + g'(x-w) + alpha |x|_1, to violations of at most tol.
+def minimize(H, g, w, alpha, tol, passes=None):
+    """argmin over x of (1/2) (x-w)'H(x-w) + g'(x-w) + alpha |x|_1, to violations of at most tol; or what some passes reach.
 
     Coordinate descent, which needs a few passes where the features differ enough; where it has not converged by then,
     feature-sign search from the same start, which takes any H that is positive semidefinite.
     """
     x, v = w.copy(), g.copy()
-    descend(H, x, v, alpha, epochs)
-    if largest_violation(x, v, alpha) <= tol:
+    descend(H, x, v, alpha, EPOCHS if passes is None else passes)
+    if passes is not None or largest_violation(x, v, alpha) <= tol:
         return x
     x, v = w.copy(), g.copy()
     patience = PATIENCE
