@@ -10,8 +10,8 @@ from sklearn.linear_model import Ridge
 import sparserf as srf
 from sparserf import sparse_rf, sparse_rf_path
 from sparserf.algorithms import _sample, _search
-from sparserf.algorithms._l1_fit import options_of
-from sparserf.algorithms._proposed import fits_of
+from sparserf.algorithms._l1_fit import L1Fit, options_of
+from sparserf.algorithms._proposed import LinearFit, fits_of
 from sparserf.algorithms._targets import model_of, read
 from sparserf.features import LinearFunctions, linear_functions
 from sparserf.model import FitInfo
@@ -42,7 +42,7 @@ def test_alpha_is_chosen_about_as_well_as_by_the_test_rows(rng, features, loss):
         return VALUE[loss](model.decision_function(X_test), y_test).mean()
 
     model = sparse_rf(X, y, **how)
-    assert model.info.converged and model.info.dual_gap <= _search.CHOSEN_TOL * model.info.objective[-1]
+    assert model.info.converged and model.info.dual_gap <= L1Fit.near * model.info.objective[-1]
     best = min(error(m) for m in sparse_rf_path(X, y, alphas=model.info.alpha * 2.0 ** np.arange(4, -5, -1), **how))
     assert error(model) < 1.2 * best
 
@@ -55,7 +55,7 @@ def test_the_chosen_terms_are_fitted_to_all_rows(rng, monkeypatch):
     model = sparse_rf(X, y, features="auto", sample_weight=weight, n_models=1, rng=0)
     again = sparse_rf(X, y, alpha=model.info.alpha, features=model.features, sample_weight=weight, tol=1e-8)
     above = model.info.objective[-1] - again.info.objective[-1]
-    assert -1e-8 <= above <= model.info.dual_gap <= _search.CHOSEN_TOL * model.info.objective[-1]
+    assert -1e-8 <= above <= model.info.dual_gap <= L1Fit.near * model.info.objective[-1]
 
 
 @pytest.mark.parametrize("n_models", [1, 3])
@@ -444,7 +444,7 @@ def test_the_chosen_terms_get_coefficients_of_all_rows(rng, samples, monkeypatch
     """At least one step lowers the objective over all rows, however near the coefficients of the sample are."""
     X, y = friedman(rng, 1000, 5)
     monkeypatch.setattr(_search, "pruned", lambda rows, model, *args, **options: model)
-    monkeypatch.setattr(_search, "CHOSEN_TOL", 10.0)  # near enough as they are
+    monkeypatch.setattr(L1Fit, "near", 10.0)  # near enough as they are
     how = {"n_components": 200, "n_models": 1, "rng": 0}
     for n in (300, 1000):
         model = sparse_rf(X[:n], y[:n], **how)
@@ -488,7 +488,7 @@ def test_a_target_of_another_size_in_a_row_that_no_search_sees(rng, samples, mon
 def test_a_linear_function_of_many_rows(rng, samples, monkeypatch):
     """Ridge regression of all of them goes on from where that of some ended, with more functions; no index is given twice."""
     seen, fit_again = [], _search.fit_again
-    monkeypatch.setattr(_search, "CHOSEN_TOL", 1e-3)
+    monkeypatch.setattr(LinearFit, "near", 1e-3)
     monkeypatch.setattr(
         _search, "fit_again", lambda fits, choice, *args: seen.append((choice, fit_again(fits, choice, *args))) or seen[-1][1]
     )

@@ -67,6 +67,8 @@ class L1Fit:
     fewest_enter = 100
     # Of the largest violation, what the step after may leave: it is one of many.
     left_over = 0.1
+    # The gap that is near enough where the penalty itself is a choice, of the objective.
+    near = 0.5
 
     def __init__(self, rows, dictionary, loss, y, weight, fit_intercept, *, tol, max_iter, callback):
         self._rows, self.dictionary = rows, dictionary

@@ -93,7 +93,7 @@ class LearningFit(ProposedFit):
 class LinearFit(ProposedFit):
     """Over all linear functions. Those of several rounds and penalties add up to one; of them a few are as good as all."""
 
-    left_over = 0.0
+    left_over, near = 0.0, 0.1
 
     def __init__(self, rows, dictionary, *args, target, **options):
         super().__init__(rows, dictionary, *args, **options)

@@ -24,8 +24,8 @@ FEW_ROWS, OF_FEW, OF_MORE = 5_000, (5, 5), (3, 5)
 HIGHEST, FALL, MOST_ALPHAS = 0.9, 0.72, 40
 # Penalties without a gain of more than NEGLIGIBLE before the search ends; and terms at which it ends, and for each row.
 PATIENCE, NEGLIGIBLE, MOST_TERMS, MOST_A_ROW = 4, 1e-4, 2000, 0.5
-# The gap to which a model of a chosen penalty is solved at least, since the penalty itself is a choice; and in how many steps.
-CHOSEN_TOL, CHOSEN_ROUNDS = 0.5, 50
+# Most steps in which the terms of a chosen penalty are fitted to all rows.
+CHOSEN_ROUNDS = 50
 # Share of the held-out loss, or of what it is below that without a term, that dropping terms may cost.
 PRUNED = 0.01
 
@@ -128,7 +128,7 @@ def fit_again(fits, choice, tol, tells, loss, classes):
     for fit, state in zip(fits, choice.states, strict=True):
         fit.restart(choice.alpha * np.sqrt(choice.share))
         fit.adopt(state)
-        fit.polish(max(tol, CHOSEN_TOL), CHOSEN_ROUNDS)
+        fit.polish(max(tol, fit.near), CHOSEN_ROUNDS)
         fit.record(tells)
     return model_of(fits, loss, classes), any(fit.ended_by_callback for fit in fits)
 
