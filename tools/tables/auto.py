@@ -166,7 +166,8 @@ def report(results, to):
     who = [w for w in CONTENDERS if any(ran(runs, w) for runs in results.values())]
     others = [w for w in who if w != "auto"]
     rows = max(runs[0]["shape"][0] for runs in results.values())
-    about = f"`python tools/tables/auto.py --rows {rows}`: " + " ".join(__doc__.split("\n\n")[2].split())
+    command = f"python tools/tables/auto.py --rows {rows}" + (f" --to {to}" if to != "auto" else "")
+    about = f"`{command}`: " + " ".join(__doc__.split("\n\n")[2].split())
     units = (
         "MSE / variance of the target, or log loss, on the test rows; in brackets terms (1: a linear function of all inputs), "
         "leaves of all trees, bins of all parts of EBM, or rows in the kernel's sum. Geometric means over the seeds, "
