@@ -132,8 +132,8 @@ class L1Fit:
             self._reached = self._gap <= max(tol * objective, ROUNDING * objective)
             if (self._reached and k > 0) or k == max_rounds:
                 return
-            near = 0.3 * min(tol * objective, self._gap)
-            A.w, A.b, A.f, A.g = solve(problem, A, A.w, A.b, A.f, A.g, near, 1, passes=POLISHING)
+            left = 0.3 * min(tol * objective, self._gap)
+            A.w, A.b, A.f, A.g = solve(problem, A, A.w, A.b, A.f, A.g, left, 1, passes=POLISHING)
 
     def minimise_over(self, draws):
         """Solve the problem over A and the draws, to the tolerance."""

@@ -36,14 +36,19 @@ def effective(weight):
     return weight.sum() ** 2 / (weight @ weight)
 
 
+def each_group(groups, weight, rng):
+    """The rows of each group that have a weight, shuffled."""
+    for group in np.unique(groups):
+        yield rng.permutation(np.flatnonzero((weight > 0) & (groups == group)))
+
+
 def thinned(groups, weight, n, rng):
     """Weights of about n of the rows, 0 for the others; the same sums to expect. Of each group its share, at least two.
 
     A row is taken with a probability p in proportion to its weight, at most 1; its weight is then divided by p.
     """
     thin, total = np.zeros(len(weight)), weight.sum()
-    for group in np.unique(groups):
-        members = rng.permutation(np.flatnonzero((weight > 0) & (groups == group)))
+    for members in each_group(groups, weight, rng):
         of_these = weight[members]
         p = probabilities(of_these, max(2, round(n * float(of_these.sum() / total))))
         taken = np.diff(np.floor(np.cumsum(np.concatenate([[rng.random()], p])))) > 0
@@ -65,10 +70,9 @@ def probabilities(weight, n):
 def hold_out(groups, weight, share, rng):
     """(weights of the rows to fit, of those held out), 0 for the others; each of mean 1. The same share of each group."""
     held = np.zeros(len(weight), bool)
-    for group in np.unique(groups):
-        members = np.flatnonzero((weight > 0) & (groups == group))
+    for members in each_group(groups, weight, rng):
         n = min(max(1, round(share * len(members))), len(members) - 1)
-        held[rng.permutation(members)[: max(n, 0)]] = True
+        held[members[: max(n, 0)]] = True
     if not held.any():
         raise ValueError(f"X must have rows to hold out, two of a class, got {len(weight)}; give alpha")
     return tuple(len(weight) * part / part.sum() for part in (weight * ~held, weight * held))
