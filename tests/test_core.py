@@ -4,6 +4,7 @@ features: correlate, apply and transform at every instruction set, for both type
           rows and weights, at sizes around the edges of a tile; the bytes around the output; how exact cos, sin and
           tanh are, and what they do with phases that are huge or overflow.
 search:   top_k against sorting; threshold: hard_threshold too.
+csr:      is_canonical against its definition, with faults anywhere.
 descent:  descend and largest_violation against their definitions and scikit-learn; solvers.lasso.minimize on top.
 """
 
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.linear_model import Lasso
 
-from sparserf._core import descent, moments, normal, search, threshold
+from sparserf._core import csr, descent, moments, normal, search, threshold
 from sparserf._core import features as core
 from sparserf.features import FeatureBlock, FeatureSet
 from sparserf.solvers.lasso import minimize
@@ -248,6 +249,31 @@ def test_normal_of_sparse_rows(dtype, shape, rng):
     wide = X.toarray().astype(np.float64)
     np.testing.assert_allclose(f, p @ wide.T, rtol=0, atol=1e-12)
     np.testing.assert_allclose(out, (h * (p @ wide.T)) @ wide, rtol=0, atol=1e-9)
+
+
+def is_canonical_oracle(indptr, indices, n_columns):
+    if indptr[0] != 0 or indptr[-1] != len(indices) or np.any(np.diff(indptr.astype(np.int64)) < 0):
+        return False
+    rows = np.split(indices.astype(np.int64), indptr[1:-1])
+    return all(np.all(np.diff(row) > 0) and np.all((0 <= row) & (row < n_columns)) for row in rows)
+
+
+@given(st.integers(1, 4), st.integers(0, 5), st.integers(0, 2), st.integers(0, 2**32 - 1))
+def test_is_canonical_sees_every_fault(n, d, n_faults, seed):
+    rng = np.random.default_rng(seed)
+    X = csr_array(rng.random((n, d)) < 0.6)
+    indptr, indices = X.indptr.astype(np.int32), X.indices.astype(np.int32)
+    for _ in range(n_faults):
+        array = indptr if rng.random() < 0.5 or not len(indices) else indices
+        array[rng.integers(len(array))] = rng.choice([-(2**31), -1, 0, 1, 2, d - 1, d, len(indices), 2**31 - 1])
+    assert csr.is_canonical(indptr, indices, n, d) == is_canonical_oracle(indptr, indices, d)
+
+
+def test_is_canonical_counts_rows():
+    indptr, indices = np.array([0, 1, 2], np.int32), np.zeros(2, np.int32)
+    assert [csr.is_canonical(indptr, indices, n, 1) for n in (0, 1, 2, 3)] == [False, False, True, False]
+    assert not csr.is_canonical(np.zeros(0, np.int32), indices, 0, 1)
+    assert csr.is_canonical(np.zeros(1, np.int32), np.zeros(0, np.int32), 0, 1)
 
 
 def activate(activation, x, level):

@@ -16,6 +16,8 @@ from ._working_set import WorkingSet
 N_COMPONENTS = 10_000
 # Passes of coordinate descent in a step of polishing: exact solutions over 2,000 nearly collinear terms take half a minute.
 POLISHING = 500
+# Steps of passes alone in the last fit of a SearchingFit.
+FEW_ROUNDS = 5
 
 
 class Draws:
@@ -67,6 +69,8 @@ class L1Fit:
     fewest_enter = 100
     # Of the largest violation, what the step after may leave: it is one of many.
     left_over = 0.1
+    # Steps of the solver in a round at most, and of coordinate descent in each where that is all there is to it.
+    most_steps, passes = 100, None
     # The gap that is near enough where the penalty itself is a choice, of the objective.
     near = 0.5
 
@@ -122,8 +126,8 @@ class L1Fit:
         """The root of the mean loss: for the squared loss, of half the mean square of the residual."""
         return self._scale * np.sqrt(self._problem.mean_loss(self.A.f + self.A.b))
 
-    def polish(self, tol, max_rounds):
-        """Solve the problem over A alone, to a gap of tol, in steps of POLISHING passes of coordinate descent; one at least."""
+    def polish(self, tol, max_rounds, passes=POLISHING):
+        """Solve the problem over A alone, to a gap of tol, in steps of some passes of coordinate descent; one at least."""
         A, problem = self.A, self._problem
         for k in range(max_rounds + 1):
             z = A.f + A.b
@@ -133,7 +137,7 @@ class L1Fit:
             if (self._reached and k > 0) or k == max_rounds:
                 return
             left = 0.3 * min(tol * objective, self._gap)
-            A.w, A.b, A.f, A.g = solve(problem, A, A.w, A.b, A.f, A.g, left, 1, passes=POLISHING)
+            A.w, A.b, A.f, A.g = solve(problem, A, A.w, A.b, A.f, A.g, left, 1, passes=passes)
 
     def minimise_over(self, draws):
         """Solve the problem over A and the draws, to the tolerance."""
@@ -159,9 +163,9 @@ class L1Fit:
         entering = np.empty(max(self.fewest_enter, np.count_nonzero(A.w)), np.intp)
         entering = np.sort(entering[: top_k(violation, problem.alpha, entering)])
         draws.enter(A, entering)
-        for steps, share in ((1, self.left_over), (100, 0.0)) if len(entering) else ((100, 0.0),):
+        for steps, share in ((1, self.left_over), (self.most_steps, 0.0))[len(entering) == 0 :]:
             # One step while the set still grows: the next violators will move the solution anyway.
-            A.w, A.b, A.f, A.g = solve(problem, A, A.w, A.b, A.f, A.g, 0.3 * target, steps, share)
+            A.w, A.b, A.f, A.g = solve(problem, A, A.w, A.b, A.f, A.g, 0.3 * target, steps, share, self.passes)
             z = A.f + A.b
             fell = problem.objective(z, A.w) < start * (1 - ROUNDING)
             solved = problem.dual_gap(z, A.w, A.largest_gradient) <= 0.3 * target
@@ -202,6 +206,21 @@ class L1Fit:
         order = np.argsort(self.A.index)
         A = self.A
         return A.index[order], A.features.take(order), A.w[order] * self._scale, A.b * self._scale
+
+
+class SearchingFit(L1Fit):
+    """A round for each batch, by coordinate descent alone: of many penalties one is chosen, and its terms are fitted again."""
+
+    most_steps, passes = 1, POLISHING
+
+    def minimise_over(self, draws):
+        self.improve_over(draws)
+
+    def polish(self, tol, max_rounds):
+        """Where the search was far from the solution, and features are nearly collinear, passes do not come near it."""
+        super().polish(tol, FEW_ROUNDS)
+        if not self._reached:
+            super().polish(tol, max_rounds, passes=None)
 
 
 def options_of(fit_intercept, tol, max_iter, callback):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..features import LearningDictionary, LinearFunctions, inputs_times, make_dictionary, make_learning_dictionary
-from ._l1_fit import L1Fit
+from ._l1_fit import L1Fit, SearchingFit
 
 
 def learns(features):
@@ -21,13 +21,14 @@ def dictionary_of(features, X, exact, n_components, batch_size, gamma, rng):
 
 
 def fits_of(rows, dictionary, loss, targets, weight, options, settles=True, search=0):
-    """The fit of each target, in that search of several."""
+    """The fit of each target, in that search of several; settles: to the tolerance."""
     if isinstance(dictionary, LearningDictionary):
         Fit, options = LearningFit, {"settles": settles, **options}
     elif isinstance(dictionary, LinearFunctions):
         Fit = LinearFit
     else:
-        return [L1Fit(rows, dictionary, loss, y, weight, **options) for y in targets]
+        Fit = L1Fit if settles else SearchingFit
+        return [Fit(rows, dictionary, loss, y, weight, **options) for y in targets]
     first = search * len(targets)
     return [Fit(rows, dictionary, loss, y, weight, target=k, **options) for k, y in enumerate(targets, first)]
 

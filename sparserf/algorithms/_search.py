@@ -210,18 +210,18 @@ def chosen(X, y, share, n_models, max_terms, descend, features, gamma, loss, n_c
     groups = np.argmax([np.zeros(rows.n_rows), *(targets if classes is not None else ())], axis=0)  # a number a class
     if n_components is None:
         n_components = A_PENALTY if learns(features) else N_COMPONENTS
-    dictionaries = [dictionary_of(features, rows.X, exact, n_components, batch_size, gamma, rng)]
+
+    def kind_of(dictionary, settles=False):
+        return lambda some, search: fits_of(
+            some.rows, dictionary, loss, some.targets, some.weight, options, settles=settles, search=search
+        )
+
+    kinds = [kind_of(dictionary_of(features, rows.X, exact, n_components, batch_size, gamma, rng), settles=exact)]
     if learns(features):
         units = inverse_deviations(rows.X)
         inputs = dictionary_of(inputs_times(units), rows.X, exact, n_components, len(units), None, rng)
-        dictionaries = [inputs, LinearFunctions(units), *dictionaries]
-
-    def kind_of(dictionary):
-        return lambda some, search: fits_of(
-            some.rows, dictionary, loss, some.targets, some.weight, options, settles=False, search=search
-        )
-
-    kinds, whole = list(map(kind_of, dictionaries)), Sample(rows, targets, weight)
+        kinds = [kind_of(inputs, settles=True), kind_of(LinearFunctions(units)), *kinds]
+    whole = Sample(rows, targets, weight)
     split = partial(Sample.of, rows, targets, weight, groups, share, rng)
     with single_threaded_blas(), rows:
         model, ended = search(kinds, descend, whole, split, n_models, max_terms, loss, classes, tol)

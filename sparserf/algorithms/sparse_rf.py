@@ -134,7 +134,8 @@ def sparse_rf(
     alpha=None goes down a path of penalties until four in a row predict the held-out rows no better, or there are 2,000
     terms, or half as many as rows. A search looks at 16,000 rows, where there are more. Of "auto" there are three paths: over
     the inputs themselves; over the linear functions of all of them, u'x with |u| = 1, which is ridge regression and ends in
-    one term; and over the dictionary that learns. All searches take the first that none beats by more than the standard error
+    one term; and over the dictionary that learns. Other features have one path, of a round of coordinate descent a batch, or,
+    where exact, to the optimum. All searches take the first that none beats by more than the standard error
     of the difference. The terms of the best models are then fitted to all rows, with alpha times the root of the share of them
     that it was chosen for, the mean is taken, and terms are dropped, by `prune`, that cost at most one hundredth of the
     held-out loss together, or of what it is below that of no term; or are not among the 3,000 largest.

@@ -71,6 +71,13 @@ class FeatureSet:
         """Values in the order of the blocks, along the last axis, in that of the features."""
         return laid if self._order is None else laid[..., self._order]
 
+    def by_block(self, laid):
+        """(block, what is its own along the last axis) for each, of values in the order of the blocks."""
+        start = 0
+        for block in self._blocks:
+            yield block, laid[..., start : start + len(block)]
+            start += len(block)
+
     @property
     def largest_value(self):
         """sup over x of |phi_j(x)|, an entry a feature; infinite where it has no bound."""
@@ -118,12 +125,10 @@ class FeatureSet:
 
     def turned(self, angles):
         """These features with an angle added to the phase of each that is a cosine or sine."""
-        angles, blocks, start = self.to_blocks(angles), [], 0
-        for block in self._blocks:
-            if block.activation in ("cos", "sin"):
-                block = replace(block, offset=block.offset + angles[start : start + len(block)])
-            blocks.append(block)
-            start += len(block)
+        blocks = [
+            replace(block, offset=block.offset + angle) if block.activation in ("cos", "sin") else block
+            for block, angle in self.by_block(self.to_blocks(angles))
+        ]
         return FeatureSet(blocks, self._n_features_in, self._order)
 
     def transform(self, X, workers=1):

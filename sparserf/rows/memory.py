@@ -122,12 +122,10 @@ class Memory:
     def apply(self, features, coef):
         """Phi c: float64 of shape (n_rows,) for coef of shape (len(features),), or (n_outputs, .) for (n_outputs, .)."""
         outputs = features.to_blocks(np.atleast_2d(np.asarray(coef, np.float64)))
-        ends = np.cumsum([len(block) for block in features.blocks])
-        parts = np.split(outputs, ends[:-1], axis=1) if len(ends) else []
         f, moments = np.zeros((len(outputs), self.n_rows)), self.prepare(features)
 
         def part(rows):
-            for block, c, by_moments in zip(features.blocks, parts, moments, strict=True):
+            for (block, c), by_moments in zip(features.by_block(outputs), moments, strict=True):
                 _block.apply(block, self._inputs(block, rows), c, f[:, rows], by_moments)
 
         work = sum(len(block) if _block.is_quadratic(block) else _block.work(block, self.X) for block in features.blocks)
@@ -206,10 +204,8 @@ class Memory:
 
     def _fill(self, features, rows, out):
         """Phi of some rows, a slice or indices, in the order of the blocks, into out."""
-        start = 0
-        for block in features.blocks:
-            _block.transform(block, self._inputs(block, rows), out[:, start : start + len(block)])
-            start += len(block)
+        for block, values in features.by_block(out):
+            _block.transform(block, self._inputs(block, rows), values)
         return out
 
     def prepare(self, features, squared=False):

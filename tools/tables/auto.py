@@ -175,7 +175,8 @@ def report(results, to):
     )
     costs = (
         f"Seconds of the whole fit, its choices included ({POINTS} points for LightGBM tuned), on {WORKERS} threads / its peak "
-        f"MB / microseconds a row in a batch of {BATCH:,} / microseconds of a single row."
+        f"MB / microseconds a row in a batch of {BATCH:,} / microseconds of a single row. The contenders did not all run on "
+        "the same day; a fit of the same took a third more on some."
     )
     lines = ['# features="auto" beside boosted trees, additive models and kernels', "", about, "", units, ""]
     lines += table(

@@ -196,6 +196,6 @@ CONTENDERS = {
     "EBM": Contender(ebm, ("interpret.glassbox", "joblib"), takes_csr=False, most_inputs=300),
     "kernel": Contender(
         kernel, ("sklearn.kernel_ridge", "sklearn.svm", "sklearn.metrics.pairwise"),
-        most_rows={"squared": 3000, "logistic": 10_000},
+        most_rows={"squared": 10_000, "logistic": 10_000},
     ),
 }  # fmt: skip
