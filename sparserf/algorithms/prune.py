@@ -15,6 +15,8 @@ MOST_LOOKED_AT, ROWS_A_TERM, FEWEST_ROWS = 3_000, 8, 10_000
 # A term of which less than this share is new depends on those before it, and is constant if its variance is less than
 # this share of its mean square.
 DEPENDENT, CONSTANT = 1e-9, 1e-13
+# The share, in units of the last place, of which nothing is known but rounding: fitted to it, coefficients would be of any size.
+ROUNDING = 100
 
 
 def prune(model, X, *, max_terms=None, tol=0.01, sample_weight=None, workers=1):
@@ -38,7 +40,7 @@ def prune(model, X, *, max_terms=None, tol=0.01, sample_weight=None, workers=1):
         Most terms, at least 1.
     tol : float, default 0.01
         Largest change, >= 0: mean square over the variance of the predictions, both summed over the outputs. 0: as many
-        terms as there may be.
+        terms as there may be. Not below what rounding tells apart, 2e-14 of the variance, or 1e-5 of float32 X.
     sample_weight : array of shape (n_samples,) or None, default None
         Nonnegative.
     workers : int, default 1
@@ -110,8 +112,9 @@ def pruned(rows, model, weight, most, *, tol=0.0, cost=0.0):
         f -= (f @ h)[:, None]
         more = rows.correlate(features, h * f)
         c, variance = c + more, variance + float((2 * more * large).sum() + (f * f @ h).sum())
-    largest = tol * variance + cost / unit / unit
-    least = np.maximum(DEPENDENT * G.diagonal(), CONSTANT * (G.diagonal() + m * m))
+    rounding = ROUNDING * np.finfo(rows.dtype).eps
+    largest = max(tol * variance + cost / unit / unit, rounding * variance)
+    least = np.maximum(max(DEPENDENT, rounding) * G.diagonal(), max(CONSTANT, rounding) * (G.diagonal() + m * m))
     S, w = orthogonal_least_squares(G, c, variance, most, largest, least)
     if len(S) == len(coef[0]):
         return model
