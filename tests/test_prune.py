@@ -184,7 +184,7 @@ def test_dependent_terms_are_not_taken(tol):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("d, gamma", [(2, 0.05), (4, 0.1), (8, 0.05)])
+@pytest.mark.parametrize(("d", "gamma"), [(2, 0.05), (4, 0.1), (8, 0.05)])
 @pytest.mark.parametrize("seed", range(3))
 def test_nothing_is_fitted_to_rounding(dtype, d, gamma, seed):
     """Coefficients of any size would give the predictions on these rows as well, and anything on others."""

@@ -15,7 +15,7 @@ MOST_LOOKED_AT, ROWS_A_TERM, FEWEST_ROWS = 3_000, 8, 10_000
 # A term of which less than this share is new depends on those before it, and is constant if its variance is less than
 # this share of its mean square.
 DEPENDENT, CONSTANT = 1e-9, 1e-13
-# The share, in units of the last place, of which nothing is known but rounding: fitted to it, coefficients would be of any size.
+# The share, in units of the last place, that may be rounding alone: fitted to it, coefficients would be of any size.
 ROUNDING = 100
 
 
