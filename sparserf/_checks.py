@@ -79,16 +79,14 @@ def _check_csr(X):
 
 
 def _is_canonical(X):
-    """Whether X is what `_made_canonical` would make of it, as the rows of a single prediction are: no more is asked than
-    takes a microsecond.
-    """
+    """Whether X is already what `_made_canonical` would make of it, found at a tenth of its price for a single row."""
     from scipy.sparse import csr_array
 
     if type(X) is not csr_array or X.ndim != 2 or X.dtype not in (np.float32, np.float64) or not X.dtype.isnative:
         return False
     try:
         return X.data.ndim == 1 and len(X.data) == len(X.indices) and is_canonical(X.indptr, X.indices, *X.shape)
-    except (TypeError, ValueError):  # not of int32, or not contiguous
+    except (TypeError, ValueError):  # other integers, or not contiguous
         return False
 
 
