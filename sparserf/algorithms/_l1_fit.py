@@ -69,7 +69,7 @@ class L1Fit:
     fewest_enter = 100
     # Of the largest violation, what the step after may leave: it is one of many.
     left_over = 0.1
-    # Steps of the solver in a round at most, and of coordinate descent in each where that is all there is to it.
+    # Most steps of the solver in a round; passes of coordinate descent in each, where that is all there is to it.
     most_steps, passes = 100, None
     # The gap that is near enough where the penalty itself is a choice, of the objective.
     near = 0.5
@@ -163,7 +163,8 @@ class L1Fit:
         entering = np.empty(max(self.fewest_enter, np.count_nonzero(A.w)), np.intp)
         entering = np.sort(entering[: top_k(violation, problem.alpha, entering)])
         draws.enter(A, entering)
-        for steps, share in ((1, self.left_over), (self.most_steps, 0.0))[len(entering) == 0 :]:
+        to_the_end = self.most_steps, 0.0
+        for steps, share in ((1, self.left_over), to_the_end) if len(entering) else (to_the_end,):
             # One step while the set still grows: the next violators will move the solution anyway.
             A.w, A.b, A.f, A.g = solve(problem, A, A.w, A.b, A.f, A.g, 0.3 * target, steps, share, self.passes)
             z = A.f + A.b

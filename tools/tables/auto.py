@@ -175,8 +175,7 @@ def report(results, to):
     )
     costs = (
         f"Seconds of the whole fit, its choices included ({POINTS} points for LightGBM tuned), on {WORKERS} threads / its peak "
-        f"MB / microseconds a row in a batch of {BATCH:,} / microseconds of a single row. auto and the trees ran side "
-        "by side, the others partly on days when the same took a third more."
+        f"MB / microseconds a row in a batch of {BATCH:,} / microseconds of a single row."
     )
     lines = ['# features="auto" beside boosted trees, additive models and kernels', "", about, "", units, ""]
     lines += table(
