@@ -168,17 +168,17 @@ def _real_rows(name, values, n_samples):
     return array
 
 
-def check_labels(y, n_samples, weight):
-    """(classes, index of the class of each row); at least two classes among the rows of positive weight."""
+def check_labels(y, n_samples, there):
+    """(classes, index of the class of each row) of some rows; at least two classes."""
     y = _as_labels(y)
     _check_length("y", y, n_samples)
     if y.dtype.kind == "f":
         _check_finite("y", y)
-    classes, label = np.unique(y, return_inverse=True)
-    if len(np.unique(label[weight > 0])) < 2:
-        raise ValueError(f"y must have at least two classes, got only {y[0]!r}")
-    if len(classes) > 100 and len(classes) > n_samples / 2:
-        raise ValueError(f"y has {len(classes)} classes in {n_samples} rows: is it a target for loss='squared'?")
+    classes, label = np.unique(y[there], return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y must have at least two classes in rows of positive weight, got only {classes[0]!r}")
+    if len(classes) > 100 and len(classes) > len(there) / 2:
+        raise ValueError(f"y has {len(classes)} classes in {len(there)} rows: is it a target for loss='squared'?")
     return classes, label
 
 
@@ -195,7 +195,7 @@ def _as_labels(y):
 
 
 def check_sample_weight(sample_weight, n_samples):
-    """Float64 weights of mean 1 and shape (n_samples,); None is all ones."""
+    """Float64 weights of shape (n_samples,), of which the largest is 1; None is all ones."""
     if sample_weight is None:
         return np.ones(n_samples)
     weight = _real_rows("sample_weight", sample_weight, n_samples)
@@ -203,8 +203,7 @@ def check_sample_weight(sample_weight, n_samples):
         raise ValueError(f"sample_weight must not be negative, got {weight.min()}")
     if weight.max() == 0:
         raise ValueError("sample_weight must have a positive entry, got all zeros")
-    weight = weight / weight.max()
-    return weight / weight.mean()
+    return weight / weight.max()
 
 
 def _check_length(name, array, n_samples):

@@ -259,7 +259,7 @@ def test_s4_convergence_of_draws_that_learn(loss, R):
     k(x, z) = E_p phi(x) phi(z), here the mean over many draws of p, which are not those of the fit."""
     D, alpha, gamma = 1200, 0.01, BETA[loss] * B2
     p = problem(3, loss, n=40)
-    base = make_learning_dictionary(p.X, n_components=D, batch_size=R, gamma=None, rng=0).base
+    base = make_learning_dictionary(p.X, p.weight, n_components=D, batch_size=R, gamma=None, rng=0).base
     phi = base.draw(40_000, 2, rng=1).transform(p.X)
     K = phi @ phi.T / phi.shape[1]
     runs = [objective_after_each_draw(p, alpha, R, s, D, features="auto", n_components=D)[0] for s in range(6)]

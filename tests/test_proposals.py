@@ -18,6 +18,10 @@ from .conftest import SLOPE, VALUE, friedman, phi_oracle, signs
 each_loss = pytest.mark.parametrize("loss", VALUE)
 
 
+def learning(X, n_components, batch_size, seed):
+    return make_learning_dictionary(X, np.ones(len(X)), n_components=n_components, batch_size=batch_size, gamma=None, rng=seed)
+
+
 # The base mixture
 
 
@@ -25,7 +29,7 @@ each_loss = pytest.mark.parametrize("loss", VALUE)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_mixture_measures_each_input_in_its_own_units(rng, layout, dtype):
     X = (rng.standard_normal((300, 5)) * [1, 100, 1e-3, 7, 0] + [0, 5, 0, 0, 3]).astype(dtype)
-    base = Mixture.of(layout(X), np.random.default_rng(0))
+    base = Mixture.of(layout(X), np.ones(300), np.random.default_rng(0))
     assert base.inputs.tolist() == [0, 1, 2, 3]  # the last is constant
     for unit, size in zip(base.units, (X[:, :4].std(axis=0, dtype=float), np.ptp(X[:, :4].astype(float), axis=0)), strict=True):
         np.testing.assert_allclose(unit * size, unit[0] * size[0], rtol=1e-5)
@@ -35,7 +39,7 @@ def test_mixture_measures_each_input_in_its_own_units(rng, layout, dtype):
 
 
 def test_mixture_draws_every_order_and_width(rng):
-    base = Mixture.of(rng.standard_normal((500, 30)), rng)
+    base = Mixture.of(rng.standard_normal((500, 30)), np.ones(500), rng)
     w = base.weights(20_000, rng)
     order = np.count_nonzero(w, axis=1)
     assert order.min() == 1 and order.max() == 30
@@ -52,7 +56,7 @@ def test_mixture_draws_every_order_and_width(rng):
 
 @pytest.mark.parametrize("X", [np.ones((5, 3)), np.zeros((1, 1)), 1e200 * np.ones((4, 2))])
 def test_mixture_of_constant_inputs_is_constant(X):
-    features = Mixture.of(X, np.random.default_rng(0)).draw(7, X.shape[1], rng=0)
+    features = Mixture.of(X, np.ones(len(X)), np.random.default_rng(0)).draw(7, X.shape[1], rng=0)
     phi = features.transform(X)
     assert np.isfinite(phi).all() and np.ptp(phi, axis=0).max() < 1e-12
 
@@ -60,7 +64,7 @@ def test_mixture_of_constant_inputs_is_constant(X):
 def test_mixture_of_many_inputs_sees_those_of_largest_variance(rng):
     X = rng.standard_normal((50, 1500))
     X[:, 700:1176] *= 0.01
-    base = Mixture.of(X, rng)
+    base = Mixture.of(X, np.ones(len(X)), rng)
     assert len(base.inputs) == 1024 and not ((base.inputs >= 700) & (base.inputs < 1176)).any()
     w = base.weights(9, rng)
     features = base.features(w, 1500, rng)
@@ -73,7 +77,7 @@ def test_mixture_of_many_inputs_sees_those_of_largest_variance(rng):
 
 @pytest.fixture
 def accepted(rng):
-    base = Mixture.of(rng.standard_normal((200, 6)) * [1, 2, 4, 8, 16, 32], rng)
+    base = Mixture.of(rng.standard_normal((200, 6)) * [1, 2, 4, 8, 16, 32], np.ones(200), rng)
     return base, base.weights(40, rng)
 
 
@@ -108,7 +112,7 @@ def test_add_mix_and_swap(accepted):
 
 
 def test_a_batch_has_its_share_from_the_base_and_the_moves_that_succeed_get_more(rng):
-    dictionary = make_learning_dictionary(rng.standard_normal((100, 4)), n_components=10**6, batch_size=400, gamma=None, rng=0)
+    dictionary = learning(rng.standard_normal((100, 4)), 10**6, 400, 0)
     proposer = dictionary.proposer(2)
     start, features = proposer.batch(400, srf.FeatureSet((), 4), np.zeros(0), np.zeros(0, int))
     assert start == 3 << 40 and len(features) == 400
@@ -123,7 +127,7 @@ def test_a_batch_has_its_share_from_the_base_and_the_moves_that_succeed_get_more
 
 def test_the_phase_is_the_best(rng):
     X, v = rng.standard_normal((60, 3)), rng.standard_normal(60)
-    base = Mixture.of(X, rng)
+    base = Mixture.of(X, np.ones(len(X)), rng)
     rows, features = as_rows(X), base.draw(25, 3, rng=1)
     draws = Proposals(rows, features, 7)
     draws.turn(v)
@@ -145,7 +149,7 @@ def test_each_round_descends_by_what_its_worst_violator_promises(loss, seed):
     X, y = friedman(rng)
     y, alpha, beta = signs(y, loss), 0.01, LOSSES[loss].smoothness
     rows = as_rows(X)
-    dictionary = make_learning_dictionary(X, n_components=1200, batch_size=100, gamma=None, rng=seed)
+    dictionary = learning(X, 1200, 100, seed)
     options = {"fit_intercept": True, "tol": 1e-6, "max_iter": None, "callback": None, "target": 0, "settles": False}
     fit = LearningFit(rows, dictionary, LOSSES[loss], y, np.ones(len(y)), **options)
     fit.restart(alpha)

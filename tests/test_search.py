@@ -548,16 +548,3 @@ def test_a_callback_ends_everything(rng, features, stop):
     how = {"features": features, "n_components": 500, "batch_size": 250, "n_models": 3, "rng": 0}
     model = sparse_rf(X, y, callback=lambda info: infos.append(info) or len(infos) == stop, **how)
     assert len(infos) == stop and np.isfinite(model.predict(X)).all() and np.isfinite(model.info.validation_loss)
-
-
-def test_rows_of_weight_zero_do_not_matter(rng):
-    X, y = friedman(rng, 300, 6)
-    weight = rng.integers(0, 3, 300)
-    how = {"sample_weight": weight, "n_models": 2, "n_components": 500, "rng": 0}
-    model = sparse_rf(X, y, **how)
-    other = sparse_rf(X, np.where(weight > 0, y, rng.permutation(y)), **how)
-    assert bits(other) == bits(model)
-    far = sparse_rf(X, np.where(weight > 0, y, 1e4), **how)
-    np.testing.assert_allclose(far.predict(X), model.predict(X), rtol=1e-6)
-    without = sparse_rf(X[weight > 0], y[weight > 0], **how | {"sample_weight": weight[weight > 0]})
-    assert np.corrcoef(without.predict(X), model.predict(X))[0, 1] > 0.95  # of a sample of other rows

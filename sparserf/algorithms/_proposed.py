@@ -10,14 +10,14 @@ def learns(features):
     return isinstance(features, str) and features == "auto"
 
 
-def dictionary_of(features, X, exact, n_components, batch_size, gamma, rng):
+def dictionary_of(features, X, weight, exact, n_components, batch_size, gamma, rng):
     """The dictionary of a `features` argument, "auto" among them."""
     how = {"n_components": n_components, "batch_size": batch_size, "gamma": gamma, "rng": rng}
     if not learns(features):
-        return make_dictionary(features, X, **how)
+        return make_dictionary(features, X, weight=weight, **how)
     if exact:
         raise ValueError("exact must be False where features is 'auto', whose draws cannot be made again; got True")
-    return make_learning_dictionary(X, **how)
+    return make_learning_dictionary(X, weight, **how)
 
 
 def fits_of(rows, dictionary, loss, targets, weight, options, settles=True, search=0):

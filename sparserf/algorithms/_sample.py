@@ -68,7 +68,11 @@ def probabilities(weight, n):
 
 
 def hold_out(groups, weight, share, rng):
-    """(weights of the rows to fit, of those held out), 0 for the others; each of mean 1. The same share of each group."""
+    """(weights of the rows to fit, of those held out), 0 for the others; each of mean 1. The same share of each group.
+
+    A row of weight k is held out whole or not at all, though k copies of it would be parted: those held out would be
+    predicted from their twins. In the mean over many splits, the same weight is held out.
+    """
     held = np.zeros(len(weight), bool)
     for members in each_group(groups, weight, rng):
         n = min(max(1, round(share * len(members))), len(members) - 1)

@@ -204,7 +204,7 @@ def chosen(X, y, share, n_models, max_terms, descend, features, gamma, loss, n_c
     """`sparse_rf` with alpha=None."""
     max_terms = MOST_TERMS if max_terms is None else check_integer("max_terms", max_terms, 1)
     rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers)
-    default = OF_FEW if np.count_nonzero(weight) <= FEW_ROWS else OF_MORE
+    default = OF_FEW if rows.n_rows <= FEW_ROWS else OF_MORE
     n_models = default if n_models is None else (check_integer("n_models", n_models, 1),) * 2
     options, exact, rng = options_of(fit_intercept, tol, max_iter, callback), check_flag("exact", exact), check_rng(rng)
     groups = np.argmax([np.zeros(rows.n_rows), *(targets if classes is not None else ())], axis=0)  # a number a class
@@ -216,10 +216,10 @@ def chosen(X, y, share, n_models, max_terms, descend, features, gamma, loss, n_c
             some.rows, dictionary, loss, some.targets, some.weight, options, settles=settles, search=search
         )
 
-    kinds = [kind_of(dictionary_of(features, rows.X, exact, n_components, batch_size, gamma, rng), settles=exact)]
+    kinds = [kind_of(dictionary_of(features, rows.X, weight, exact, n_components, batch_size, gamma, rng), settles=exact)]
     if learns(features):
-        units = inverse_deviations(rows.X)
-        inputs = dictionary_of(inputs_times(units), rows.X, exact, n_components, len(units), None, rng)
+        units = inverse_deviations(rows.X, weight)
+        inputs = dictionary_of(inputs_times(units), rows.X, weight, exact, n_components, len(units), None, rng)
         kinds = [kind_of(inputs, settles=True), kind_of(LinearFunctions(units)), *kinds]
     whole = Sample(rows, targets, weight)
     split = partial(Sample.of, rows, targets, weight, groups, share, rng)

@@ -12,18 +12,35 @@ SELECTING = ("squared", "squared_hinge", "logistic")
 
 
 def read(X, y, loss, sample_weight, workers, *, several_outputs=False, losses=SELECTING):
-    """(rows, loss, weight, classes, targets), all checked. Where several_outputs, a real target may be (n_outputs, n_rows)."""
+    """(rows, loss, weight, classes, targets), all checked, of the rows whose weight is not zero: no other goes further.
+
+    Where several_outputs, a real target may be (n_outputs, n_rows).
+    """
+    return read_some(X, y, loss, sample_weight, workers, several_outputs, losses)[1:]
+
+
+def read_some(X, y, loss, sample_weight, workers, several_outputs=False, losses=SELECTING):
+    """(the indices of the rows whose weight is not zero, what `read` returns)."""
     rows = as_rows(X, workers)
     loss = LOSSES[check_choice("loss", loss, tuple(losses))]
+    there, some, weight = weighted(rows, sample_weight)
+    return there, some, loss, weight, *_encode(y, loss, there, rows.n_rows, several_outputs)
+
+
+def weighted(rows, sample_weight):
+    """(the indices of the rows whose weight is not zero; these rows, copied if they are not all; their weights, of mean 1)."""
     weight = check_sample_weight(sample_weight, rows.n_rows)
-    return rows, loss, weight, *_encode(y, loss, weight, several_outputs)
+    there = np.flatnonzero(weight)
+    if len(there) < rows.n_rows:
+        rows, weight = rows.some(there), weight[there]
+    return there, rows, weight / weight.mean()
 
 
-def _encode(y, loss, weight, several_outputs):
-    """(classes, targets): the real target; or -1/+1, one target for two classes and one a class for more."""
+def _encode(y, loss, there, n_rows, several_outputs):
+    """(classes, targets) of some rows: the real target; or -1/+1, one target for two classes and one a class for more."""
     if not loss.is_classifier:
-        return None, [check_target(y, len(weight), several_outputs)]
-    classes, label = check_labels(y, len(weight), weight)
+        return None, [np.ascontiguousarray(check_target(y, n_rows, several_outputs)[..., there])]
+    classes, label = check_labels(y, n_rows, there)
     if len(classes) == 2:
         return classes, [np.where(label == 1, 1.0, -1.0)]
     return classes, [np.where(label == k, 1.0, -1.0) for k in range(len(classes))]

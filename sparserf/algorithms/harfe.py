@@ -227,7 +227,7 @@ def harfe_path(
     fit_intercept, normalize = check_flag("fit_intercept", fit_intercept), check_flag("normalize", normalize)
     greedy = check_choice("start", start, ("greedy", "zero")) == "greedy"
     max_iter, n_models = check_integer("max_iter", max_iter, 1), check_integer("n_models", n_models, 1)
-    everything = draw(features, rows, n_components, activation, order, rng)
+    everything = draw(features, rows, weight, n_components, activation, order, rng)
     sizes = _sizes(n_nonzero_coefs, n_models, rows.n_rows, len(everything))
     with single_threaded_blas(), rows:
         r = feature_scales(rows, everything, weight, normalize)
@@ -239,13 +239,13 @@ def harfe_path(
     return [model for model, _ in models]
 
 
-def draw(features, rows, n_components, activation, order, rng):
+def draw(features, rows, weight, n_components, activation, order, rng):
     """The whole dictionary."""
     if features is None:
         features = RandomNeurons(activation, order=order)
     elif order is not None or activation != "sin":
         raise ValueError(f"order and activation must not be given beside features, got {order!r} and {activation!r}")
-    return draw_all(features, rows.X, n_components=n_components, rng=rng)
+    return draw_all(features, rows.X, n_components=n_components, rng=rng, weight=weight)
 
 
 def _sizes(n_nonzero_coefs, n_models, n_rows, n_features):

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from .._checks import check_integer, check_real, check_sample_weight
+from .._checks import check_integer, check_real
 from .._threads import single_threaded_blas
 from ..model import SparseModel
 from ..rows import as_rows
-from ._targets import power_of_two
+from ._targets import power_of_two, weighted
 
 # Terms that may stay, of more the largest. Rows that are looked at, in evenly spaced places: for each of these, and at least.
 MOST_LOOKED_AT, ROWS_A_TERM, FEWEST_ROWS = 3_000, 8, 10_000
@@ -87,7 +87,9 @@ def prune(model, X, *, max_terms=None, tol=0.01, sample_weight=None, workers=1):
     if not isinstance(model, SparseModel):
         raise TypeError(f"model must be a SparseModel, got {type(model).__name__}")
     rows = as_rows(X, workers, n_features=model.n_features_in)
-    weight = check_sample_weight(sample_weight, rows.n_rows)
+    if rows.n_rows == 0:
+        raise ValueError(f"X must have at least one row, got shape {rows.X.shape}")
+    _, rows, weight = weighted(rows, sample_weight)
     most = len(model.support) if max_terms is None else check_integer("max_terms", max_terms, 1)
     tol = check_real("tol", tol, 0)
     with single_threaded_blas(), rows:
@@ -128,9 +130,8 @@ def pruned(rows, model, weight, most, *, tol=0.0, cost=0.0):
 
 def _look(rows, weight, n):
     """(some rows that have a weight, their weights, of sum 1)."""
-    there = np.flatnonzero(weight)
-    n = min(max(n, FEWEST_ROWS), len(there))
-    some = there[np.arange(n) * len(there) // max(n, 1)]
+    n = min(max(n, FEWEST_ROWS), rows.n_rows)
+    some = np.arange(n) * rows.n_rows // n
     h = weight[some]
     return rows.some(some) if n < rows.n_rows else rows, h / h.sum()
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from .._checks import check_flag, check_integer, check_real
 from .._threads import check_workers, single_threaded_blas
-from ..algorithms._targets import in_units, power_of_two, read
+from ..algorithms._targets import in_units, power_of_two, read_some
 from ..model import ConvergenceWarning
 from ..solvers import ridge
 from .kernel_model import KernelModel
@@ -62,7 +62,7 @@ def kernel_ridge(
 
     Notes
     -----
-    Time O(n^2 d + n^3) on one thread of BLAS, memory up to 32 n^2 bytes. Weights do not act on gamma or radius.
+    Time O(n^2 d + n^3) on one thread of BLAS, memory up to 32 n^2 bytes.
 
     References
     ----------
@@ -159,7 +159,7 @@ def _warn(model, alpha, tol, advice):
 
 def _fit(X, y, loss, kernel, gamma, alpha, fit_intercept, sample_weight, max_rows, workers, tol, max_iter):
     """(model, the largest duality gap of a target as a share of its objective)."""
-    rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers)
+    there, rows, loss, weight, classes, targets = read_some(X, y, loss, sample_weight, workers)
     alpha, fit_intercept = check_real("alpha", alpha, 0, strict=True), check_flag("fit_intercept", fit_intercept)
     n, max_rows = rows.n_rows, check_integer("max_rows", max_rows, 1)
     if n > max_rows:
@@ -167,12 +167,12 @@ def _fit(X, y, loss, kernel, gamma, alpha, fit_intercept, sample_weight, max_row
             f"X must have at most max_rows={max_rows} rows, got {n}: their kernel matrix takes {8 * n * n / 2**30:.3g} "
             f"GiB, the fit up to {8 * MATRICES * n * n / 2**30:.3g} GiB"
         )
-    kernel = Kernel.resolve(kernel, gamma, rows.X)
+    kernel = Kernel.resolve(kernel, gamma, rows.X, weight)
     with single_threaded_blas():
         K = kernel.matrix(rows.X, check_workers(workers))
         fits = [KernelFit(K, loss, target, weight, alpha, fit_intercept) for target in targets]
         shares = [fit.descend(tol, max_iter) for fit in fits]
-        return _model(fits, kernel, rows.X, loss, classes), max(shares)
+        return _model(fits, kernel, rows.X, there, loss, classes), max(shares)
 
 
 class KernelFit:
@@ -229,7 +229,7 @@ class KernelFit:
         return a * scale, b * scale, scale * float(np.sqrt(max(0.0, a @ f))), *values
 
 
-def _model(fits, kernel, X, loss, classes):
+def _model(fits, kernel, X, there, loss, classes):
     with np.errstate(over="ignore"):
         a, b, norm, objective, gap = zip(*(fit.solution() for fit in fits), strict=True)
     if not (np.isfinite(a).all() and np.isfinite([b, norm]).all()):
@@ -238,4 +238,4 @@ def _model(fits, kernel, X, loss, classes):
     coef, b, norm = np.array(a)[:, support], np.array(b), np.array(norm)
     if len(fits) == 1:
         coef, b, norm = coef[0], float(b[0]), float(norm[0])
-    return KernelModel(kernel, X[support], support, coef, b, loss.name, classes, norm, sum(objective), sum(gap))
+    return KernelModel(kernel, X[support], there[support], coef, b, loss.name, classes, norm, sum(objective), sum(gap))

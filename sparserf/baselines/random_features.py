@@ -229,7 +229,9 @@ def _fit(
     rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers)
     alpha, fit_intercept = check_real("alpha", alpha, 0, strict=True), check_flag("fit_intercept", fit_intercept)
     rng = check_rng(rng)
-    dictionary = make_dictionary(features, rows.X, n_components=n_components, batch_size=None, gamma=gamma, rng=rng)
+    dictionary = make_dictionary(
+        features, rows.X, n_components=n_components, batch_size=None, gamma=gamma, rng=rng, weight=weight
+    )
     everything = dictionary.batch(0)
     for k in range(1, dictionary.n_batches):
         everything = everything.concat(dictionary.batch(k))

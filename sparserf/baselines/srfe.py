@@ -73,7 +73,7 @@ def srfe(
     rows, loss, weight, classes, (target,) = read(X, y, "squared", sample_weight, workers)
     eta, tol = check_real("eta", eta, 0, strict=True), check_real("tol", tol, 0, strict=True)
     max_iter, fit_intercept = check_integer("max_iter", max_iter, 1), check_flag("fit_intercept", fit_intercept)
-    everything = draw(features, rows, n_components, activation, order, rng)
+    everything = draw(features, rows, weight, n_components, activation, order, rng)
     dictionary = make_dictionary(everything, rows.X, n_components=None, batch_size=None, gamma=None, rng=None)
     fit = L1Fit(rows, dictionary, loss, target, weight, fit_intercept, tol=tol, max_iter=None, callback=None)
     with single_threaded_blas(), rows:

@@ -17,18 +17,19 @@ def check_gamma(gamma):
     return check_scale("gamma", gamma)
 
 
-def resolve_gamma(X, rule, metric, rng):
+def resolve_gamma(X, rule, metric, rng, weight=None):
     """The inverse width that a rule reads off X: 1 / (2 scale^2), or 1 / scale for the metric "cityblock"."""
-    scale = float(np.clip(distance_scale(X, rule, metric, rng), 1e-150, 1e150))
+    weight = np.ones(X.shape[0]) if weight is None else weight
+    scale = float(np.clip(distance_scale(X, weight, rule, metric, rng), 1e-150, 1e150))
     return 1.0 / scale if metric == "cityblock" else 0.5 / scale**2
 
 
-def distance_scale(X, rule, metric, rng):
+def distance_scale(X, weight, rule, metric, rng):
     """Median distance between rows (rule None), or mean distance to the 50th nearest neighbour (rule "knn").
 
-    Distances between rows that are equal do not count. 1.0 where no two rows differ.
+    A row of twice the weight counts as two. Distances between rows that are equal do not count. 1.0 where no two differ.
     """
-    sample = np.sort(rng.choice(X.shape[0], min(SAMPLE, X.shape[0]), replace=False))
+    sample, weight = some_rows(weight, rng)
     rows = X[sample]
     # Scaled to the largest entry, so that no square overflows.
     largest = float(np.abs(rows.data if is_sparse(rows) else rows).max(initial=0.0))
@@ -41,15 +42,50 @@ def distance_scale(X, rule, metric, rng):
         rows = rows / largest
     with np.errstate(over="ignore"):
         distance = np.minimum(distances(rows, rows, metric) * largest, 1e300)
-    if rule == "knn":
-        neighbour = min(NEIGHBOURS, len(sample) - 1)
+    if not distance.any():
+        return 1.0
+    return _mean_to_neighbour(distance, weight) if rule == "knn" else _median(distance, weight)
+
+
+def some_rows(weight, rng):
+    """(the indices of at most SAMPLE rows, how much each counts): all rows, or as many draws, as likely as their weights."""
+    n = min(SAMPLE, len(weight))
+    if n == len(weight) or _are_equal(weight):
+        sample = np.sort(rng.choice(len(weight), n, replace=False))
+        return sample, weight[sample]
+    return np.unique(rng.choice(len(weight), n, p=weight / weight.sum()), return_counts=True)
+
+
+def _median(distance, weight):
+    """Of the distances between two rows that differ, each as often as the product of their weights says."""
+    pair = np.triu_indices(len(weight), 1)
+    each = distance[pair]
+    if _are_equal(weight):
+        return float(np.median(each[each > 0]))
+    often = (weight[pair[0]] * weight[pair[1]])[each > 0]
+    each = each[each > 0]
+    order = np.argsort(each)
+    total = np.cumsum(often[order])
+    # Two where one half ends and the other begins, but for rounding.
+    middle = np.searchsorted(total, total[-1] / 2 * np.array([1 - 1e-12, 1 + 1e-12]))
+    return float(each[order[middle]].mean())
+
+
+def _mean_to_neighbour(distance, weight):
+    """To where NEIGHBOURS rows of mean weight, and the row itself, are nearer; in the mean over rows of which it is not 0."""
+    if _are_equal(weight):
+        neighbour = min(NEIGHBOURS, len(weight) - 1)
         each = np.partition(distance, neighbour, axis=1)[:, neighbour]  # the 0th is the row itself
     else:
-        each = distance[np.triu_indices(len(sample), 1)]
-    each = each[each > 0]
-    if not len(each):
-        return 1.0
-    return float(each.mean() if rule == "knn" else np.median(each))
+        order = np.argsort(distance, axis=1)
+        nearer = np.cumsum(weight[order], axis=1)
+        neighbour = np.minimum((nearer <= NEIGHBOURS * weight.mean()).sum(axis=1), len(weight) - 1)
+        each = distance[np.arange(len(weight)), order[np.arange(len(weight)), neighbour]]
+    return float(np.average(each[each > 0], weights=weight[each > 0])) if each.any() else 1.0
+
+
+def _are_equal(weight):
+    return weight.min() == weight.max()
 
 
 def distances(rows, others, metric):

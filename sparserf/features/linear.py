@@ -24,7 +24,7 @@ class Linear:
 
     is_finite = True
 
-    def resolve(self, X, rng):
+    def resolve(self, X, rng, weight=None):
         """This map: nothing in it depends on the data."""
         return self
 

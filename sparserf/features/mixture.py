@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .._checks import check_integer, check_rng, is_sparse
-from .bandwidth import SAMPLE, distance_scale
+from .bandwidth import distance_scale, some_rows
 from .block import FeatureBlock
 from .feature_set import FeatureSet
 from .units import SMALLEST, spreads
@@ -34,18 +34,18 @@ class Mixture:
     is_finite = False
 
     @classmethod
-    def of(cls, X, rng):
-        """As X asks for."""
-        scale = np.stack(spreads(X))
+    def of(cls, X, weight, rng):
+        """As X asks for, rows counting by their weights, positive and of mean 1."""
+        scale = np.stack(spreads(X, weight))
         inputs = np.sort(np.argsort(-scale[0], kind="stable")[:MOST_INPUTS])
         inputs = inputs[scale[0, inputs] > SMALLEST[X.dtype.name]]
         if not len(inputs):
             return cls(np.zeros(1, np.intp), np.zeros((2, 1)))
-        sample = np.sort(rng.choice(X.shape[0], min(SAMPLE, X.shape[0]), replace=False))
+        sample, weight = some_rows(weight, rng)
         rows = X[sample][:, inputs]
         rows = (rows.toarray() if is_sparse(rows) else rows).astype(np.float64)
         units = 1 / scale[:, inputs]
-        return cls(inputs, np.stack([unit / distance_scale(rows * unit, None, "euclidean", rng) for unit in units]))
+        return cls(inputs, np.stack([unit / distance_scale(rows * unit, weight, None, "euclidean", rng) for unit in units]))
 
     def weights(self, n, rng):
         """n draws of w over the inputs: (n, len(inputs))."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._checks import check_integer, check_rng, check_scale, check_vector, is_sparse
+from .._threads import single_threaded_blas
 from .block import FeatureBlock
 from .feature_set import FeatureSet
 
@@ -21,7 +22,7 @@ class Perceptron:
     radius : float or None, default None
         > 0. None: the largest distance of a training row to the mean of them all.
     center : array of shape (n_features,) or None, default None
-        None: the mean of the training rows where radius is None too, else the origin.
+        None: the mean of the training rows, by their weights, where radius is None too, else the origin.
 
     Raises
     ------
@@ -51,19 +52,20 @@ class Perceptron:
         if self.center is not None:
             object.__setattr__(self, "center", check_vector("center", self.center))
 
-    def resolve(self, X, rng):
-        """This map with radius and center read off X where they are None."""
+    def resolve(self, X, rng, weight=None):
+        """This map with radius and center read off X, of rows of these weights, where they are None."""
         if self.radius is not None:
             return self
-        if self.center is None:  # scipy averages in the type of the matrix, whatever dtype says
-            X64 = X.astype(np.float64) if is_sparse(X) else X
-            with np.errstate(over="ignore"):
-                center = np.nan_to_num(np.asarray(X64.mean(axis=0, dtype=np.float64)).ravel())
+        parts = [slice(i, i + 4096) for i in range(0, X.shape[0], 4096)]
+        if self.center is None:
+            share = np.full(X.shape[0], 1 / X.shape[0]) if weight is None else weight / weight.sum()
+            with np.errstate(over="ignore", invalid="ignore"), single_threaded_blas():
+                center = np.nan_to_num(sum(share[rows] @ X[rows].astype(np.float64) for rows in parts))
         else:
             center = self.center
         _check_length(center, X.shape[1])
         square = np.zeros(X.shape[0])
-        for rows in (slice(i, i + 4096) for i in range(0, X.shape[0], 4096)):
+        for rows in parts:
             square[rows] = _square_distances(X[rows], center)
         radius = float(np.sqrt(square.max()))
         return replace(self, radius=min(radius, 1e150) if radius > 0 else 1.0, center=center)

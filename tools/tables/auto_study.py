@@ -57,8 +57,8 @@ def one_unit(k):
     """Mixture.of whose inputs are all in units of their deviations (0) or ranges (1)."""
 
     def change(old):
-        def of(cls, X, rng):
-            mixture = old.__func__(cls, X, rng)
+        def of(cls, X, weight, rng):
+            mixture = old.__func__(cls, X, weight, rng)
             return replace(mixture, units=mixture.units[[k, k]])
 
         return classmethod(of)
