@@ -92,7 +92,8 @@ def sparse_rf(
     fit_intercept : bool, default True
         The intercept is not penalised.
     sample_weight : array of shape (n_samples,) or None, default None
-        Nonnegative; a weight of k counts as k copies of the row.
+        Nonnegative, relative to their mean; a weight of k counts as k copies of the row, which alpha=None holds out together.
+        Rows of weight zero, and classes of such rows alone, are as if they were not there; the other rows are then copied.
     tol : float, default 1e-4
         Largest duality gap of a solution, relative to its objective; at least 0.5 where alpha is chosen.
     max_iter : int or None, default None
