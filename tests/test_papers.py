@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import brentq, minimize
+from scipy.linalg import hadamard
+from scipy.optimize import brentq, minimize, minimize_scalar
 from scipy.spatial.distance import cdist
 from scipy.special import xlogy
 from scipy.stats import binom
 
-from sparserf import Fourier, Taylor, sparse_rf, sparse_rf_path
+from sparserf import Fourier, Linear, Perceptron, Taylor, sparse_rf, sparse_rf_path
 from sparserf.features import make_dictionary, make_learning_dictionary
 from sparserf.features.proposals import BASE
 
@@ -72,10 +73,17 @@ class Problem:
         """The row vector with g = Phi' v."""
         return self.weight * SLOPE[self.loss](z, self.y) / len(z)
 
+    def with_intercept(self, f):
+        """f and the best intercept, where there is one."""
+        return f + brentq(lambda b: self.v(f + b).sum(), -99, 99, xtol=1e-15) if self.fit_intercept else f
+
+    def lowest(self, f):
+        """The mean loss at the margins f and the best intercept."""
+        return self.empirical(self.with_intercept(f))
+
     def z0(self):
         """The margins of the empty model."""
-        b = brentq(lambda b: self.v(np.full(len(self.y), b)).sum(), -9, 9, xtol=1e-15) if self.fit_intercept else 0.0
-        return np.full(len(self.y), b)
+        return self.with_intercept(np.zeros(len(self.y)))
 
     def gamma(self, phi):
         """gamma_h = beta (1/n) sum_n s_n phi_h(x_n)^2."""
@@ -164,11 +172,18 @@ def test_s2_expected_descent(loss, fit_intercept):
     eta = soft(phi[:, draws].T @ p.v(p.margins(now)), alpha) / gamma
     gain = gamma / 2 * np.mean(eta**2)
     assert gain > 0
-    change = np.mean([p.F(model, alpha) for model in after]) - p.F(now, alpha)
-    assert change <= -gain + max(model.info.dual_gap for model in after) + ROUNDING
+    F, gap = np.array([p.F(model, alpha) for model in after]), max(model.info.dual_gap for model in after)
+    assert F.mean() - p.F(now, alpha) <= -gain + gap + ROUNDING
+    # Each draw by its own gamma_h; of half of these it would not be true.
+    fall, each = p.F(now, alpha) - F, (gamma * eta) ** 2 / (2 * p.gamma(phi[:, draws]))
+    assert np.all(fall >= each - gap - ROUNDING)
+    assert np.any(fall < 2 * each - gap)
 
 
-# S3 to S5: convergence to a reference, over the draws.
+# S3 to S5: convergence to a reference, over the draws. The bounds are far above what happens: even where the features are
+# orthogonal a gamma of a quarter would do, which is as good as looking at one draw in four, of cosines one of a tenth, and of
+# batches less. So each test says which gamma it would notice to be too small, as gamma / power; what is finer is noticed by
+# the equalities for orthogonal features and for two rows, and by S1, of every round.
 
 
 def objective_after_each_draw(p, alpha, R, seed, D, **options):
@@ -184,111 +199,166 @@ def c_of_theorem_2(F0, F_ref, gamma, norm2):
     return max(1, int(np.ceil(2 * (F0 - F_ref) / (gamma * norm2))))
 
 
+def check_rate(F, draws, gap, F0, gamma, references, power):
+    """F(w^D) <= F(w_ref) + 2 gamma ||w_ref||^2 / (D - c) + gap for references (F(w_ref), ||w_ref||^2).
+
+    And with c = 0, as the recursion of the proof gives; not, of one of the references, with gamma / power in that. Where
+    power is None, it is only asked that the bound is below F(0) in the end.
+    """
+    told = False
+    for F_ref, norm2 in references:
+        c = c_of_theorem_2(F0, F_ref, gamma, norm2)
+        late = draws > c
+        assert np.all(F[late] <= F_ref + 2 * gamma * norm2 / (draws[late] - c) + gap)
+        assert np.all(F <= F_ref + 2 * gamma * norm2 / draws + gap)
+        few = F0 if power is None else F
+        told |= bool(np.any(few > F_ref + 2 * gamma / (power or 1) * norm2 / draws + gap))
+    assert told
+
+
 @each_loss
-@pytest.mark.parametrize("R", [1, 5])
-def test_s3_convergence_on_a_finite_dictionary(loss, R):
+@each_intercept
+@pytest.mark.parametrize(("R", "power"), [(1, 30), (5, 250)])
+def test_s3_convergence_on_a_finite_dictionary(loss, fit_intercept, R, power):
     """S3, Theorem 2, p uniform over M atoms: E F(w^D) <= F_bar(w_ref) + 2 gamma ||w_ref||^2 / (D - c) for every w_ref,
-    F_bar(w) = lambda |sqrt(p) . w|_1 + Loss(sqrt(p) . w), c = ceil(2 (F(0) - F_bar(w_ref)) / (gamma ||w_ref||^2)).
-    The recursion of its proof holds from the first draw, with c = 0, and that is asserted too."""
-    M, D, alpha = 60, 150, 0.01
-    p = problem(2, loss, n=30)
+    F_bar(w) = lambda |sqrt(p) . w|_1 + Loss(sqrt(p) . w), c = ceil(2 (F(0) - F_bar(w_ref)) / (gamma ||w_ref||^2))."""
+    M, D, alpha = 60, 60, 0.01
+    p = problem(2, loss, fit_intercept, n=30)
     atoms = Fourier(gamma=0.5).draw(M, 2, rng=2)
     phi = phi_oracle(atoms, p.X) / np.sqrt(M)
     runs = [
         objective_after_each_draw(p, alpha, R, s, D, features=atoms.take(np.random.default_rng(s).integers(0, M, D)))
         for s in range(10)
     ]
-    F, gap = np.mean([F for F, _ in runs], axis=0), max(gap for _, gap in runs)
-    draws, gamma, F0, told = R * np.arange(1, len(F) + 1), BETA[loss] * B2, p.empirical(np.zeros(30)), False
+    F, gap, references = np.mean([F for F, _ in runs], axis=0), max(gap for _, gap in runs), []
     for ridge in (1e-2, 1e-1, 1.0):
         for size in (0.5, 1.0, 2.0):
             ref = size * phi.T @ np.linalg.solve(phi @ phi.T + 30 * ridge * np.eye(30), p.y)
-            norm2, F_ref = ref @ ref, alpha * np.abs(ref).sum() / np.sqrt(M) + p.empirical(phi @ ref)
-            c = c_of_theorem_2(F0, F_ref, gamma, norm2)
-            late = draws > c
-            assert np.all(F[late] <= F_ref + 2 * gamma * norm2 / (draws[late] - c) + gap)
-            bound = F_ref + 2 * gamma * norm2 / draws
-            assert np.all(F <= bound + gap)
-            told |= bound[-1] < F0
-    assert told  # that the bound says more than F <= F(0)
+            references.append((alpha * np.abs(ref).sum() / np.sqrt(M) + p.lowest(phi @ ref), ref @ ref))
+    check_rate(F, R * np.arange(1, len(F) + 1), gap, p.empirical(p.z0()), BETA[loss] * B2, references, power)
+
+
+ORTHOGONAL = hadamard(16)[:, 1:].astype(float)  # the columns beside the constant
+
+
+@each_intercept
+@pytest.mark.parametrize("R", [1, 4])
+def test_s3_on_an_orthogonal_dictionary(R, fit_intercept):
+    """There F(w^D) = F(0) - sum over the atoms that were drawn of (|g_h| - lambda)_+^2 / (2 gamma), after each batch,
+    g at w = 0; and the bound, with B = 1, is four times what it need be: of small D it says E F <= F(0) - D G / 4 M where
+    F(0) - D G / M is true, G the sum over all atoms."""
+    n, M = ORTHOGONAL.shape
+    y = ORTHOGONAL @ np.random.default_rng(0).choice([-1.0, 1.0], M)
+    p, alpha, D, all_F = Problem(ORTHOGONAL, y, "squared", np.ones(n), fit_intercept), 0.3, 32, []
+    g = ORTHOGONAL.T @ y / n
+    gain = soft(g, alpha) ** 2 / 2
+    for seed in range(30):
+        drawn = np.random.default_rng(seed).integers(0, M, D)
+        F, _ = objective_after_each_draw(p, alpha, R, seed, D, features=Linear().draw(None, M).take(drawn))
+        seen = [np.unique(drawn[: t + R]) for t in range(0, D, R)]
+        np.testing.assert_allclose(F, [y @ y / (2 * n) - gain[atoms].sum() for atoms in seen], rtol=1e-6)
+        all_F.append(F)
+    references = []
+    for size in np.geomspace(0.05, 1, 12):
+        ref = size * np.sign(g) * soft(g, alpha)
+        references.append((alpha * np.abs(ref).sum() + p.empirical(ORTHOGONAL @ ref), M * ref @ ref))
+    check_rate(np.mean(all_F, axis=0), R * np.arange(1, D // R + 1), 0.0, y @ y / (2 * n), 1.0, references, 6)
 
 
 def gaussian_kernel(p, gamma):
     return np.exp(-gamma * cdist(p.X, p.X, "sqeuclidean"))
 
 
-def kernel_machine(p, K, ridge):
-    """(||w*||_2, Loss(w*)) of the minimiser of (ridge / 2) ||w||^2 + Loss(w) with the kernel matrix K."""
-    n = len(p.y)
-    if p.loss == "squared":
-        a = np.linalg.solve(K + n * ridge * np.eye(n), p.y)
-    else:  # the dual of the squared hinge
-        Q = p.y[:, None] * K * p.y + n * ridge / 2 * np.eye(n)
-        dual = minimize(lambda a: (a @ Q @ a / 2 - a.sum(), Q @ a - 1), np.zeros(n), jac=True, bounds=[(0, None)] * n)
-        a = dual.x * p.y
-    return np.sqrt(a @ K @ a), p.empirical(K @ a)
+def kernel_machines(p, K, alpha, ridges):
+    """(lambda ||w||_2 + Loss(w), ||w||_2^2) of the minimisers of (ridge / 2) ||w||^2 + Loss(w) with the kernel matrix K.
+
+    Nearly: the bounds hold of every w.
+    """
+    size, U = np.linalg.eigh(K)
+    L = U * np.sqrt(np.maximum(size, 0))
+    for ridge in ridges:
+
+        def value(u, ridge=ridge):
+            v = p.v(p.with_intercept(L @ u))
+            return ridge / 2 * u @ u + p.lowest(L @ u), ridge * u + L.T @ v
+
+        u = minimize(
+            value, np.zeros(len(K)), jac=True, method="L-BFGS-B", options={"maxiter": 40}
+        ).x  # the bounds hold of every w
+        yield alpha * np.linalg.norm(u) + p.lowest(L @ u), u @ u
 
 
-@pytest.mark.parametrize("loss", ["squared", "squared_hinge"])
-@pytest.mark.parametrize("R", [1, 5, 50])
-def test_s4_convergence_to_the_kernel_machine(loss, R):
+@each_loss
+@each_intercept
+@pytest.mark.parametrize(("R", "D", "power"), [(1, 20, 30), (20, 200, 400)])
+def test_s4_convergence_to_the_kernel_machine(loss, fit_intercept, R, D, power):
     """S4, Corollaries 1 and 2, T rounds of R draws: E F(w^T) <= lambda ||w*||_2 + Loss(w*) + 2 gamma ||w*||^2/(TR - c),
-    ||w*||^2 = a' K a, Loss(w*) = (1/n) sum_n L((K a)_n, y_n), a of KRR or of the dual of the SVM."""
-    D, alpha, gamma = 400, 0.01, BETA[loss] * B2
-    p = problem(3, loss, n=40)
-    runs = [objective_after_each_draw(p, alpha, R, s, D, gamma=0.3, n_components=D) for s in range(6)]
+    w* the kernel machine, with any penalty: none is best for all D."""
+    alpha = 0.01
+    p = problem(3, loss, fit_intercept, n=40)
+    runs = [objective_after_each_draw(p, alpha, R, s, D, gamma=0.3, n_components=D) for s in range(10 if R == 1 else 4)]
     F, gap = np.mean([F for F, _ in runs], axis=0), max(gap for _, gap in runs)
-    draws, F0, told = R * np.arange(1, len(F) + 1), p.empirical(np.zeros(40)), False
-    for ridge in (1e-3, 1e-2, 1e-1):
-        norm, loss_ref = kernel_machine(p, gaussian_kernel(p, 0.3), ridge)
-        F_ref = alpha * norm + loss_ref
-        c = c_of_theorem_2(F0, F_ref, gamma, norm**2)
-        late = draws > c
-        bound = F_ref + 2 * gamma * norm**2 / (draws[late] - c)
-        assert np.all(F[late] <= bound + gap)
-        assert np.all(F <= F_ref + 2 * gamma * norm**2 / draws + gap)  # with c = 0, as in S3
-        told |= bound[-1] < F0
-    assert told
+    machines = kernel_machines(p, gaussian_kernel(p, 0.3), alpha, np.geomspace(3e-3, 3, 4))
+    check_rate(F, R * np.arange(1, len(F) + 1), gap, p.empirical(p.z0()), BETA[loss] * B2, machines, power)
 
 
-@pytest.mark.parametrize("loss", ["squared", "squared_hinge"])
-@pytest.mark.parametrize("R", [4, 20, 100])
-def test_s4_convergence_of_draws_that_learn(loss, R):
-    """S4 where rho = BASE of each batch, at least, are of the base distribution p, and the rest follow what was accepted:
-    E F(w^T) <= lambda ||w*||_2 + Loss(w*) + 2 gamma ||w*||^2 / (rho TR - c), w* the kernel machine of
+def check_rate_of_draws_that_learn(loss, fit_intercept, R, D, a_batch, power):
+    """S4 of "auto", where a batch counts as so many draws of the base distribution p, w* the kernel machine of
     k(x, z) = E_p phi(x) phi(z), here the mean over many draws of p, which are not those of the fit."""
-    D, alpha, gamma = 1200, 0.01, BETA[loss] * B2
-    p = problem(3, loss, n=40)
+    alpha = 0.01
+    p = problem(3, loss, fit_intercept, n=40)
     base = make_learning_dictionary(p.X, p.weight, n_components=D, batch_size=R, gamma=None, rng=0).base
-    phi = base.draw(40_000, 2, rng=1).transform(p.X)
-    K = phi @ phi.T / phi.shape[1]
-    runs = [objective_after_each_draw(p, alpha, R, s, D, features="auto", n_components=D)[0] for s in range(6)]
-    F, draws, F0, told = np.mean(runs, axis=0), BASE * R * np.arange(1, D // R + 1), p.empirical(np.zeros(40)), False
-    for ridge in (1e-3, 1e-2, 1e-1):
-        norm, loss_ref = kernel_machine(p, K, ridge)
-        F_ref = alpha * norm + loss_ref
-        c = c_of_theorem_2(F0, F_ref, gamma, norm**2)
-        late = draws > c
-        assert np.all(F[late] <= F_ref + 2 * gamma * norm**2 / (draws[late] - c))
-        bound = F_ref + 2 * gamma * norm**2 / draws
-        assert np.all(F <= bound)  # with c = 0, as in S3
-        told |= bound[-1] < F0
-    assert told
+    phi = base.draw(10_000, 2, rng=1).transform(p.X)
+    runs = [objective_after_each_draw(p, alpha, R, s, D, features="auto", n_components=D)[0] for s in range(4)]
     assert np.all(np.diff(runs, axis=1) <= 0)
+    machines = kernel_machines(p, phi @ phi.T / phi.shape[1], alpha, np.geomspace(3e-3, 3, 4))
+    counted = a_batch * np.arange(1, D // R + 1)
+    check_rate(np.mean(runs, axis=0), counted, 0.0, p.empirical(p.z0()), BETA[loss] * B2, machines, power)
 
 
-def test_s5_convergence_with_high_probability():
+@each_loss
+@each_intercept
+def test_s4_a_batch_that_learns_counts_as_a_draw(loss, fit_intercept):
+    """E F(w^T) <= lambda ||w*||_2 + Loss(w*) + 2 gamma ||w*||^2 / (T - c) over T batches, of which the share BASE is of the
+    base distribution, of R = 4 one draw: this is proved (docs/learning.md). What descends so much faster would break a bound
+    of some hundredths only; that each round descends as the proof asks is in test_proposals.py."""
+    check_rate_of_draws_that_learn(loss, fit_intercept, 4, 160, 1, 500)
+
+
+@each_loss
+@each_intercept
+def test_s4_each_base_draw_of_a_batch_that_learns_is_found_to_count(loss, fit_intercept):
+    """The same with rho TR in place of T, rho = BASE: not proved, but so it is here, by a wide margin."""
+    check_rate_of_draws_that_learn(loss, fit_intercept, 20, 200, BASE * 20, None)
+
+
+@pytest.mark.parametrize(("loss", "alpha"), [("squared", 0.1), ("squared_hinge", 0.1), ("logistic", 0.3)])
+def test_s5_convergence_with_high_probability(loss, alpha):
     """S5, Corollary 3: for D >= (2 gamma ||w*||^2 / eps) (1 + log(1/rho)) + 2 - 4/c + c, with probability 1 - rho
-    F(w^D) <= lambda ||w*||_2 + Loss(w*) + eps. As a frequency: failures within the 99.9 % binomial quantile."""
-    D, alpha, gamma, rho, n_runs = 300, 0.01, B2, 0.2, 40
-    p = problem(4, n=40)
-    runs = [objective_after_each_draw(p, alpha, 50, s, D, gamma=0.3, n_components=D) for s in range(n_runs)]
-    last = np.array([F[-1] - gap for F, gap in runs])
-    for ridge in (3e-3, 3e-2, 3e-1):
-        norm, loss_ref = kernel_machine(p, gaussian_kernel(p, 0.3), ridge)
-        c = c_of_theorem_2(p.empirical(np.zeros(40)), alpha * norm + loss_ref, gamma, norm**2)
-        eps = 2 * gamma * norm**2 * (1 + np.log(1 / rho)) / (D - 2 + 4 / c - c)
-        assert np.count_nonzero(last > alpha * norm + loss_ref + eps) <= binom.ppf(0.999, n_runs, rho)
+    F(w^D) <= F* + eps; w* the minimiser of F_bar. As a frequency: failures within the 99.9 % binomial quantile.
+
+    Two rows at -q and q, of which random perceptrons of radius 1 in one dimension see a difference with probability q: as
+    long as none was drawn, F(w) = F(0). So eps is just below F(0) - F*, B = 1, ||w*||^2 = a^2 / q for margins -a and a, and
+    the failures are a share (1 - q)^D of the runs, for any D: which is tested too, from both sides, and notices a third of
+    the draws not being looked at. The corollary itself would notice fifteen of sixteen: so far from sharp is it.
+    It is not true of any w_ref in place of w*: of less than a* it would ask for so few draws that more runs fail."""
+    q, rho, n_runs = 0.1, 0.01, 200
+    p = Problem(np.array([[-q], [q]]), np.array([-1.0, 1.0]), loss, np.ones(2), True)
+    best = minimize_scalar(lambda a: p.empirical(a * p.y) + alpha * a, bounds=(0, 9), method="bounded")
+    F0, gamma, norm2 = p.empirical(p.z0()), BETA[loss], best.x**2 / q
+    eps, c = 0.99 * (F0 - best.fun), c_of_theorem_2(F0, best.fun, gamma, norm2)
+    D = int(np.ceil(2 * gamma * norm2 / eps * (1 + np.log(1 / rho)) + 2 - 4 / c + c))
+
+    def count_failures(D, first_seed):
+        options = {"features": Perceptron(radius=1.0), "n_components": D, "batch_size": -(-D // 3)}
+        F = [p.F(p.fit(alpha, rng=first_seed + s, **options), alpha) for s in range(n_runs)]
+        assert all(abs(F_D - F0) < 1e-6 or abs(F_D - best.fun) < 1e-6 for F_D in F)
+        return np.count_nonzero(np.array(F) > best.fun + eps)
+
+    assert count_failures(D, 0) <= binom.ppf(0.999, n_runs, rho)
+    low, high = binom.ppf([0.0005, 0.9995], n_runs, (1 - q) ** 9)
+    assert low <= count_failures(9, 1000) <= high
+    assert binom.ppf(0.001, n_runs, (1 - q) ** (D / 16)) > binom.ppf(0.999, n_runs, rho)
 
 
 # S6: optimality.
@@ -318,6 +388,7 @@ def test_s6_optimality_conditions(seed, loss, fit_intercept, weighted):
     alpha = 0.1 * largest
     model = p.fit(alpha, features=atoms, exact=True)
     e = p.gap(model, alpha, phi) + 1e-13
+    assert e < 1e-6 * p.F(model, alpha)  # else the slack below would hide anything
     v = p.v(p.margins(model))
     g, slack = phi.T @ v, np.sqrt(2 * p.gamma(phi) * e)
     assert np.all(np.abs(g) <= alpha + slack)
@@ -392,12 +463,31 @@ def test_s8_certificate(seed, loss, fit_intercept, k, size):
     F(w) - F_bar(w_ref) <= ||w_ref||_2 sqrt(E_h (|g_h| - lambda)_+^2), <= max_h (|g_h| - lambda)_+ |sqrt(p).w_ref|_1."""
     p, atoms, phi, largest = random_problem(seed, loss, fit_intercept, False)
     M, alpha, rng = len(atoms), 0.1 * largest, np.random.default_rng(seed)
-    model = p.fit(alpha, features=atoms.take(range(k)), exact=True)
-    violation = soft(phi.T @ p.v(p.margins(model)), alpha)
-    F, slack = p.F(model, alpha), 1e-7 * p.empirical(p.z0())
+    model, best = (p.fit(alpha, features=atoms.take(range(m)), exact=True) for m in (k, M))
+    violation, slack = soft(phi.T @ p.v(p.margins(model)), alpha), 1e-7 * p.empirical(p.z0())
+    optimum = np.zeros(M)
+    optimum[best.support] = best.coef * np.sqrt(M)  # below w, unless nothing violates
     A = phi / np.sqrt(M)
     ridge = A.T @ np.linalg.solve(A @ A.T + np.eye(len(p.y)) / 2, p.y)
-    for ref in (ridge, size * rng.standard_normal(M), np.where(violation > 0, 10 * size, 0) * rng.standard_normal(M)):
-        F_ref = alpha * np.abs(ref).sum() / np.sqrt(M) + p.empirical(A @ ref + model.intercept)
-        assert F - F_ref <= np.linalg.norm(ref) * np.sqrt(np.mean(violation**2)) + slack
-        assert F - F_ref <= violation.max() * np.abs(ref).sum() / np.sqrt(M) + slack
+    for ref in (optimum, ridge, size * rng.standard_normal(M), violation * 10 * size * rng.standard_normal(M)):
+        excess = p.F(model, alpha) - alpha * np.abs(ref).sum() / np.sqrt(M) - p.lowest(A @ ref)
+        assert excess <= np.linalg.norm(ref) * np.sqrt(np.mean(violation**2)) + slack
+        assert excess <= violation.max() * np.abs(ref).sum() / np.sqrt(M) + slack
+
+
+@examples(30)
+@each_problem
+def test_s8_certificate_is_reached(seed, loss, fit_intercept, weighted):
+    """By a short step from 0 along what violates there: so no factor below 1 would do."""
+    p, atoms, phi, largest = random_problem(seed, loss, fit_intercept, weighted)
+    M, alpha, step = len(atoms), 0.5 * largest, 1e-3
+    model = p.fit(2 * largest, features=atoms, exact=True)  # 0
+    g = phi.T @ p.v(p.margins(model))
+    violation, A = soft(g, alpha), phi / np.sqrt(M)
+    for ref, bound in (
+        (-np.sign(g) * violation, lambda ref: np.linalg.norm(ref) * np.sqrt(np.mean(violation**2))),
+        (-np.sign(g) * (violation == violation.max()), lambda ref: violation.max() * np.abs(ref).sum() / np.sqrt(M)),
+    ):
+        ref = step * ref / np.abs(ref).sum()
+        excess = p.F(model, alpha) - alpha * np.abs(ref).sum() / np.sqrt(M) - p.lowest(A @ ref)
+        assert 0.98 * bound(ref) <= excess <= bound(ref) + 1e-14
