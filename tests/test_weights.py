@@ -107,6 +107,13 @@ def test_classes_are_those_of_the_rows_that_count(rng):
         sparse_rf(X, y, loss="logistic", sample_weight=(y < 1) * 1.0)
 
 
+def test_prune_needs_a_row(rng):
+    X = rng.standard_normal((30, 2))
+    model = sparse_rf(X, X[:, 0], features="gaussian", alpha=1e-3, rng=0)
+    with pytest.raises(ValueError, match="X must have at least one row"):
+        srf.prune(model, X[:0])
+
+
 # What is read off X
 
 
