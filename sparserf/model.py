@@ -126,8 +126,8 @@ class SparseModel(Predictor):
         """
         rows = as_rows(X, workers, n_features=self.n_features_in)
         f = rows.apply(self.features, self.coef)
-        f += self.intercept if self.coef.ndim == 1 else self.intercept[:, None]
-        with np.errstate(over="ignore"):  # beyond float32: infinite
+        with np.errstate(over="ignore"):  # infinite beyond the largest float, of float32 X beyond that of float32
+            f += self.intercept if self.coef.ndim == 1 else self.intercept[:, None]
             return f.T.astype(rows.dtype, copy=False)
 
     def predict_proba(self, X, workers=1):

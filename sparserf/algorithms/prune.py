@@ -19,7 +19,7 @@ DEPENDENT, CONSTANT = 1e-9, 1e-13
 ROUNDING = 100
 
 
-def prune(model, X, *, max_terms=None, tol=0.01, sample_weight=None, workers=1):
+def prune(model, X, *, max_terms=None, tol=None, sample_weight=None, workers=1):
     r"""A model in fewer of its terms, which predicts nearly the same.
 
     By orthogonal least squares: one after another, the term is taken that, with all taken before at their best
@@ -38,9 +38,10 @@ def prune(model, X, *, max_terms=None, tol=0.01, sample_weight=None, workers=1):
         looked at, and at least 10,000.
     max_terms : int or None, default None
         Most terms, at least 1.
-    tol : float, default 0.01
+    tol : float or None, default None
         Largest change, >= 0: mean square over the variance of the predictions, both summed over the outputs. 0: as many
-        terms as there may be. Not below what rounding tells apart, 2e-14 of the variance, or 1e-5 of float32 X.
+        terms as there may be and rounding leaves something to explain, 2e-14 of the variance, or 1e-5 of float32 X.
+        None: 0 where there is a max_terms, else 0.01.
     sample_weight : array of shape (n_samples,) or None, default None
         Nonnegative.
     workers : int, default 1
@@ -83,6 +84,8 @@ def prune(model, X, *, max_terms=None, tol=0.01, sample_weight=None, workers=1):
     (True, True)
     >>> bool(np.var(small.predict(X) - model.predict(X)) <= 0.01 * np.var(model.predict(X)))
     True
+    >>> len(srf.prune(model, X, max_terms=30).features)
+    30
     """
     if not isinstance(model, SparseModel):
         raise TypeError(f"model must be a SparseModel, got {type(model).__name__}")
@@ -91,7 +94,7 @@ def prune(model, X, *, max_terms=None, tol=0.01, sample_weight=None, workers=1):
         raise ValueError(f"X must have at least one row, got shape {rows.X.shape}")
     _, rows, weight = weighted(rows, sample_weight)
     most = len(model.support) if max_terms is None else check_integer("max_terms", max_terms, 1)
-    tol = check_real("tol", tol, 0)
+    tol = (0.01 if max_terms is None else 0.0) if tol is None else check_real("tol", tol, 0)
     with single_threaded_blas(), rows:
         return pruned(rows, model, weight, most, tol=tol)
 
@@ -100,32 +103,49 @@ def pruned(rows, model, weight, most, *, tol=0.0, cost=0.0):
     """`prune` where the largest change is tol times the variance of the predictions, and cost; both in mean square."""
     if len(model.support) <= most and tol == cost == 0:
         return model
-    unit = power_of_two(model.coef) if model.coef.size else 1.0
-    coef = np.atleast_2d(model.coef) / unit
+    coef, unit = _in_units(np.atleast_2d(model.coef))
     rows, h = _look(rows, weight, ROWS_A_TERM * min(len(model.support), MOST_LOOKED_AT))
     is_large = _largest(rows, model.features, coef, h, MOST_LOOKED_AT)
-    features, large = model.features.take(np.flatnonzero(is_large)), coef[:, is_large]
-    m = rows.correlate(features, h)
-    G = rows.gram(features, features, h) - np.outer(m, m)
+    features = model.features.take(np.flatnonzero(is_large))
+    m, G, r = _moments(rows, features, h)
+    large, size = _in_units(coef[:, is_large] * r)
     c, variance, f_mean = large @ G, float((large @ G * large).sum()), large @ m
     if not is_large.all():
-        f = rows.apply(model.features.take(np.flatnonzero(~is_large)), coef[:, ~is_large])
+        f = rows.apply(model.features.take(np.flatnonzero(~is_large)), coef[:, ~is_large] / size)
         f_mean = f_mean + f @ h
         f -= (f @ h)[:, None]
-        more = rows.correlate(features, h * f)
+        more = rows.correlate(features, h * f) / r
         c, variance = c + more, variance + float((2 * more * large).sum() + (f * f @ h).sum())
-    rounding = ROUNDING * np.finfo(rows.dtype).eps
-    largest = max(tol * variance + cost / unit / unit, rounding * variance)
+    rounding = ROUNDING * float(np.finfo(rows.dtype).eps)
+    largest = max(tol * variance + float(cost) / unit / size / unit / size, rounding * variance)
     least = np.maximum(max(DEPENDENT, rounding) * G.diagonal(), max(CONSTANT, rounding) * (G.diagonal() + m * m))
     S, w = orthogonal_least_squares(G, c, variance, most, largest, least)
     if len(S) == len(coef[0]):
         return model
-    S, w = np.sort(S), unit * w[:, np.argsort(S)]
-    b = model.intercept + (unit * f_mean - w @ m[S]).reshape(np.shape(model.intercept))
+    S, w = np.sort(S), w[:, np.argsort(S)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        b = model.intercept + (unit * (size * (f_mean - w @ m[S]))).reshape(np.shape(model.intercept))
+        w = unit * (size / r[S] * w)
+    if not (np.isfinite(w).all() and np.isfinite(b).all()):
+        raise ValueError("X must be of moderate size, got values for which the model overflows: scale its columns")
     return replace(
         model, coef=w.reshape(*model.coef.shape[:-1], len(S)), intercept=b if np.ndim(b) else float(b),
         support=model.support[is_large][S], features=features.take(S), info=replace(model.info, n_nonzero=len(S)),
     )  # fmt: skip
+
+
+def _in_units(coef):
+    """(coef / unit, unit), a power of two such that no square over- or underflows where it matters."""
+    unit = power_of_two(coef) if coef.size else 1.0
+    return coef / unit, unit
+
+
+def _moments(rows, features, h):
+    """(means, covariance, r) of the features, each divided by r, a power of two near its root mean square."""
+    G = rows.gram(features, features, h, np.float64)  # float32's rounding would grow from step to step
+    r = 2.0 ** (np.frexp(G.diagonal())[1] // 2)
+    m = rows.correlate(features, h) / r
+    return m, G / r / r[:, None] - np.outer(m, m), r
 
 
 def _look(rows, weight, n):

@@ -66,5 +66,5 @@ class KernelModel(Predictor):
         with single_threaded_blas():
             for part, product in self.kernel.blocks(X, self.rows, check_workers(workers), lambda K: K @ self.coef.T):
                 f[part] = product
-        with np.errstate(over="ignore"):  # beyond float32: infinite
+        with np.errstate(over="ignore"):  # infinite beyond the largest float, of float32 X beyond that of float32
             return (f + self.intercept).astype(X.dtype, copy=False)

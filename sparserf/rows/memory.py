@@ -151,9 +151,12 @@ class Memory:
         _check_no_overflow(total)
         return f, total
 
-    def gram(self, left, right, weights):
-        """Phi_left' diag(weights) Phi_right, float64 of shape (len(left), len(right)); weights >= 0."""
-        total = _products.gram(self, left, right, weights)
+    def gram(self, left, right, weights, dtype=None):
+        """Phi_left' diag(weights) Phi_right, float64 of shape (len(left), len(right)); weights >= 0.
+
+        Of float32 rows, products and their sums over a slice are in float32, unless dtype says otherwise.
+        """
+        total = _products.gram(self, left, right, weights, dtype)
         _check_no_overflow(total)
         return total
 

@@ -14,8 +14,10 @@ PANEL, PANEL_ROWS, PART_ROWS = 1024, 2048, 128
 KERNEL_ROWS = 256
 
 
-def gram(rows, left, right, weights):
+def gram(rows, left, right, weights, dtype=None):
     """Phi_left' diag(weights) Phi_right; rows of weight zero cost nothing.
+
+    Its products are in dtype, float64 for features without a bound.
 
     Memory: a block of at most max(2**19, 4 * PANEL**2) elements a worker, or PANEL_ROWS rows of all features.
     """
@@ -27,7 +29,7 @@ def gram(rows, left, right, weights):
     rows.prepare(left), rows.prepare(right)
     # Features without a bound may have means far above their spread, which a product in float32 would lose.
     bounded = all(block.is_bounded for block in (*left.blocks, *right.blocks))
-    dtype = rows.dtype if bounded else np.dtype(np.float64)
+    dtype = np.dtype(dtype or rows.dtype) if bounded else np.dtype(np.float64)
     with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
         if right is left and len(left) > PANEL:
             _by_panels(rows, left, weights, dtype, total)
