@@ -1,6 +1,5 @@
 """Sparse models on random features: kernel quality in tens or hundreds of terms."""
 
-from . import baselines, plot
 from .algorithms.drp import drp, drp_path
 from .algorithms.harfe import harfe, harfe_path
 from .algorithms.mfga import mfga, mfga_path
@@ -34,3 +33,16 @@ __all__ = [
     "sparse_rf",
     "sparse_rf_path",
 ]
+
+
+def __getattr__(name):
+    """The modules that few programs use, imported when first asked for."""
+    if name not in ("baselines", "plot"):
+        raise AttributeError(f"module 'sparserf' has no attribute {name!r}")
+    from importlib import import_module
+
+    return import_module(f".{name}", __name__)
+
+
+def __dir__():
+    return [*globals(), "baselines", "plot"]

@@ -1,23 +1,24 @@
 """Reading and writing the arrays of a model. A file is never trusted: nothing runs, no array is larger than the file."""
 
-import json
 import os
 import re
 
 import numpy as np
 
 FORMAT = 1
-HEADER = re.compile(
+HEADER = (
     rb"\{'descr': '([<>|][fiubUS][0-9]{1,9})', 'fortran_order': (?:False|True), 'shape': \(([0-9, ]{0,200})\), \} *\n"
 )
 # JSON becomes objects of some twenty times its text before it can be checked: its share of a file is small.
 META_BYTES, META_SHARE = 2**16, 32
 STORED = 0  # zipfile.ZIP_STORED
-MEMBER = re.compile(r"[a-z0-9_]{1,40}\.npy")
+MEMBER = r"[a-z0-9_]{1,40}\.npy"
 
 
 def write(path, meta, arrays):
     """An uncompressed .npz of the arrays, with meta as JSON bytes."""
+    import json
+
     text = json.dumps({"format": FORMAT, **meta}, allow_nan=False).encode()
     with open(path, "wb") as file:
         np.savez(file, meta=np.frombuffer(text, np.uint8), **{k: np.asarray(a, order="C") for k, a in arrays.items()})
@@ -25,7 +26,8 @@ def write(path, meta, arrays):
 
 def read(path):
     """(meta, arrays); ValueError for anything that `write` would not have written."""
-    import zipfile  # slow to import
+    import json  # slow to import, both
+    import zipfile
 
     try:
         with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
@@ -52,7 +54,7 @@ def _no_constant(name):
 def _members(archive, file_size):
     members = archive.infolist()
     names = [member.filename for member in members]
-    if len(set(names)) != len(names) or not all(MEMBER.fullmatch(name) for name in names):
+    if len(set(names)) != len(names) or not all(re.fullmatch(MEMBER, name) for name in names):
         raise ValueError(f"unexpected members {names[:5]}")
     if any(m.compress_type != STORED or m.file_size != m.compress_size for m in members):
         raise ValueError("compressed members")
@@ -66,7 +68,7 @@ def _array(archive, member):
         start = file.read(10)
         if start[:8] != b"\x93NUMPY\x01\x00" or len(start) < 10:
             raise ValueError(f"{member.filename} is not an array")
-        header = HEADER.fullmatch(file.read(int.from_bytes(start[8:], "little")))  # NumPy's own reader evaluates it
+        header = re.fullmatch(HEADER, file.read(int.from_bytes(start[8:], "little")))  # NumPy's own reader evaluates it
         if header is None:
             raise ValueError(f"{member.filename} is not an array of numbers or strings")
         dtype = np.dtype(header[1].decode())

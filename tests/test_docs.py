@@ -48,11 +48,23 @@ def test_the_names_of_the_baselines():
         assert ">>>" in getattr(srf.baselines, name).__doc__, name
 
 
-def test_import_loads_numpy_and_little_else(tmp_path):
-    code = (
-        "import sys, numpy; before = set(sys.modules); import sparserf; "
-        "print(*sorted({m.split('.')[0] for m in set(sys.modules) - before}), sep=',')"
-    )
+def loaded_by(code, tmp_path):
+    """The modules that this code loads after numpy."""
+    code = f"import sys, numpy; before = set(sys.modules); {code}; print(*sorted(set(sys.modules) - before), sep=',')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
-    loaded = set(done.stdout.strip().split(","))
-    assert not loaded & {"scipy", "threadpoolctl", "sklearn", "matplotlib", "concurrent.futures.process"}, loaded
+    return set(done.stdout.strip().split(","))
+
+
+def test_import_loads_numpy_and_little_else(tmp_path):
+    loaded = loaded_by("import sparserf", tmp_path)
+    others = {name.split(".")[0] for name in loaded}
+    assert not others & {"scipy", "threadpoolctl", "sklearn", "matplotlib", "json", "zipfile", "concurrent"}, others
+    assert not loaded & {"sparserf.baselines", "sparserf.plot", "numpy.random"}, loaded
+
+
+def test_what_is_imported_when_asked_for(tmp_path):
+    assert {"sparserf.baselines", "sparserf.baselines.srfe"} <= loaded_by("from sparserf import baselines", tmp_path)
+    assert "sparserf.plot" in loaded_by("from sparserf import *", tmp_path)
+    assert {"baselines", "plot", "sparse_rf"} <= set(dir(srf))
+    with pytest.raises(AttributeError, match="no_such_name"):
+        srf.no_such_name  # noqa: B018
