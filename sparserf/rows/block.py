@@ -19,6 +19,8 @@ PRODUCT_SPEED = 16
 INPUTS_SPEED = 4
 # Numbers in a slice of rows for which a matrix of second moments is summed.
 SLICE = 2**19
+# Numbers of rows that are not contiguous that are copied at a time.
+COPIED = 2**19
 # Feature values in the time of reading an entry of CSR rows, and of adding it to sums.
 SPARSE_NORMAL = 5
 
@@ -29,7 +31,10 @@ def inputs(block, X):
         return X
     if not is_sparse(X):
         U = np.empty((X.shape[0], X.shape[1] + 1), X.dtype)
-        enveloped(np.ascontiguousarray(X), block.gamma, block.order, U)
+        size = len(X) if X.flags.c_contiguous else max(1, COPIED // X.shape[1])
+        for start in range(0, len(X), size):
+            some = slice(start, start + size)
+            enveloped(np.ascontiguousarray(X[some]), block.gamma, block.order, U[some])
         return U
     row, first = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indptr[:-1]  # where each row begins
     data = X.data.astype(np.float64)

@@ -14,6 +14,8 @@ from . import products as _products
 # out. Fewer than two blocks' worth stay on the calling thread; the number of blocks divides evenly among few workers.
 BLOCK_ELEMENTS = 2**19
 BLOCKS_MULTIPLE = 4
+# Numbers of X in a block, of which a thread makes a copy where they are not contiguous.
+BLOCK_NUMBERS = 2**20
 # Numbers in X up to which BLAS takes one thread by itself: to ask it to takes longer than to predict a row.
 FEW_NUMBERS = 2**11
 # Numbers in the inputs of monomials that are kept beside X during a fit: a gigabyte.
@@ -238,7 +240,7 @@ class Memory:
 
     def each_block(self, function, n_features, at_least=0):
         """Yield function(rows) for slices of rows, in order."""
-        blocks = self.n_rows * n_features / BLOCK_ELEMENTS
+        blocks = self.n_rows * max(n_features / BLOCK_ELEMENTS, self.row_size / BLOCK_NUMBERS)
         blocks = 1 if blocks < 2 else -(-blocks // BLOCKS_MULTIPLE) * BLOCKS_MULTIPLE
         size = max(64, at_least, int(-(-self.n_rows // blocks) // -64 * -64))
         return self.workers.map(function, _products.slices(self.n_rows, size))
