@@ -277,6 +277,26 @@ def check_sizes(name, sizes, largest):
     return sizes
 
 
+def check_indices(name, indices, n):
+    """Integers in [0, n), one-dimensional."""
+    indices = _as_array(name, indices)
+    if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "iu"):
+        raise TypeError(f"{name} must be a one-dimensional sequence of integers, got {indices!r}")
+    if indices.size and (indices.min() < 0 or indices.max() >= n):
+        raise ValueError(f"{name} must lie in [0, {n}), got {indices.min()} to {indices.max()}")
+    return indices.astype(np.intp)
+
+
+def check_names(name, names, n):
+    """n strings, one for each column of X."""
+    if isinstance(names, (str, bytes)) or not hasattr(names, "__iter__"):
+        raise TypeError(f"{name} must be a sequence of names, got {names!r}")
+    names = [str(each) for each in names]
+    if len(names) != n:
+        raise ValueError(f"{name} must hold a name for each of the {n} columns of X, got {len(names)}")
+    return names
+
+
 def check_vector(name, values):
     """A finite one-dimensional float64 array."""
     vector = _as_real(name, values).astype(np.float64)

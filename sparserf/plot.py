@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 
+from ._checks import check_integer, check_names
 from .model import SparseModel
 from .rows import as_rows
 
@@ -22,12 +23,17 @@ def input_usage(model, *, names=None, ax=None):
     -------
     matplotlib Axes
     """
-    ax = _axes(model, ax)
+    _check_model(model)
+    names = None if names is None else check_names("names", names, model.n_features_in)
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        ax = plt.subplots(layout="constrained")[1]
     usage = model.input_usage()
     ax.bar(np.arange(len(usage)), usage)
     ax.set(xlabel="input", ylabel="share of terms that use it", xlim=(-0.6, len(usage) - 0.4), ylim=(0, None))
     if names is not None:
-        ax.set_xticks(np.arange(len(usage)), _names(names, model), rotation=90)
+        ax.set_xticks(np.arange(len(usage)), names, rotation=90)
     return ax
 
 
@@ -45,9 +51,9 @@ def effects(model, X, *, names=None, n_panels=12, n_points=40):
         Where the effects are looked at: each input between its 1st and 99th percentile.
     names : sequence of str or None, default None
     n_panels : int, default 12
-        Most parts to draw.
+        Most parts to draw, at least 1.
     n_points : int, default 40
-        Points of a curve and of each side of a surface.
+        Points of a curve and of each side of a surface, at least 2.
 
     Returns
     -------
@@ -55,16 +61,19 @@ def effects(model, X, *, names=None, n_panels=12, n_points=40):
 
     Raises
     ------
-    ValueError
-        A feature sees more than two inputs (one of `Taylor` all of them, by its envelope), or the model has several
-        outputs.
+    ValueError, TypeError
+        A feature sees more than two inputs (one of `Taylor` all of them, by its envelope), the model has several
+        outputs, or an argument is out of its range or of another kind.
     """
     import matplotlib.pyplot as plt
 
+    _check_model(model)
     groups = _groups(model)
-    names = _names(names or [f"x{j}" for j in range(model.n_features_in)], model)
-    X = as_rows(X, n_features=model.n_features_in).X
-    grids = {j: np.linspace(*np.percentile(_column(X, j), [1, 99]), n_points) for j in sorted(set().union(*groups))}
+    d = model.n_features_in
+    names = [f"x{j}" for j in range(d)] if names is None else check_names("names", names, d)
+    n_panels, n_points = check_integer("n_panels", n_panels, 1), check_integer("n_points", n_points, 2)
+    X = as_rows(X, n_features=d).X
+    grids = {j: _grid(_column(X, j), n_points) for j in sorted(set().union(*groups))}
     parts = sorted(_parts(model, groups, grids).items(), key=lambda part: -part[1].std())[:n_panels]
     columns = min(4, max(len(parts), 1))
     height = -(-max(len(parts), 1) // columns)
@@ -110,6 +119,17 @@ def _parts(model, groups, grids):
     return {inputs: values - values.mean() for inputs, values in parts.items()}
 
 
+@np.errstate(over="ignore", invalid="ignore")
+def _grid(values, n_points):
+    """Points from the 1st percentile to the 99th."""
+    if len(values) == 0:
+        raise ValueError("X must have at least one row, got none")
+    grid = np.linspace(*np.percentile(values.astype(np.float64), [1, 99]), n_points)
+    if not np.isfinite(grid).all():
+        raise ValueError("X must be of moderate size, got values whose range overflows: scale its columns")
+    return grid
+
+
 def _column(X, j):
     return X[:, j] if isinstance(X, np.ndarray) else X[:, [j]].toarray().ravel()
 
@@ -131,18 +151,6 @@ def _draw_part(fig, ax, grids, values, names, largest):
     fig.colorbar(mesh, ax=ax)
 
 
-def _axes(model, ax):
+def _check_model(model):
     if not isinstance(model, SparseModel):
         raise TypeError(f"model must be a SparseModel, got {type(model).__name__}")
-    if ax is not None:
-        return ax
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(layout="constrained")[1]
-
-
-def _names(names, model):
-    names = list(names)
-    if len(names) != model.n_features_in:
-        raise ValueError(f"names must have one entry for each of the {model.n_features_in} inputs, got {len(names)}")
-    return names

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from .._checks import check_indices, check_names
 from .block import FeatureBlock
 
 
@@ -85,14 +86,8 @@ class FeatureSet:
 
     def take(self, indices):
         """The features at `indices` (integers, in any order, repeats allowed), as a FeatureSet."""
-        indices = np.asarray(indices)
-        if indices.size == 0:
-            return FeatureSet((), self._n_features_in)
-        if indices.ndim != 1 or indices.dtype.kind not in "iu":
-            raise TypeError(f"indices must be a one-dimensional sequence of integers, got {indices!r}")
-        if indices.min() < 0 or indices.max() >= len(self):
-            raise ValueError(f"indices must lie in [0, {len(self)}), got {indices.min()} to {indices.max()}")
-        place = indices.astype(np.intp) if self._order is None else self._order[indices]
+        indices = check_indices("indices", indices, len(self))
+        place = indices if self._order is None else self._order[indices]
         blocks, order, start, n = [], np.empty(len(indices), np.intp), 0, 0
         for block in self._blocks:
             inside = np.flatnonzero((place >= start) & (place < start + len(block)))
@@ -156,9 +151,8 @@ class FeatureSet:
         inputs : sequence of str or None
             A name for each column of X; None: x0, x1, ...
         """
-        inputs = [f"x{i}" for i in range(self._n_features_in)] if inputs is None else [str(name) for name in inputs]
-        if len(inputs) != self._n_features_in:
-            raise ValueError(f"inputs must hold a name for each of the {self._n_features_in} columns, got {len(inputs)}")
+        d = self._n_features_in
+        inputs = [f"x{i}" for i in range(d)] if inputs is None else check_names("inputs", inputs, d)
         names = [block.name(k, inputs) for block in self._blocks for k in range(len(block))]
         return [str(name) for name in self.from_blocks(np.array(names, dtype=object))]
 
