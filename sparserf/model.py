@@ -1,5 +1,7 @@
 """SparseModel: what every algorithm returns, f(x) = intercept + sum_j coef_j phi_j(x) over the selected features."""
 
+import sys
+import warnings
 from dataclasses import asdict, dataclass, fields
 
 import numpy as np
@@ -13,6 +15,14 @@ from .rows import as_rows
 
 class ConvergenceWarning(UserWarning):
     """A fit stopped before it reached its tolerance; the message names the gap, the tolerance and what to change."""
+
+
+def warn_unconverged(message):
+    """A ConvergenceWarning at the line that called this package, however many of its functions are between."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, ConvergenceWarning, stacklevel=level)
 
 
 @dataclass(frozen=True)

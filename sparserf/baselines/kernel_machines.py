@@ -1,13 +1,11 @@
 """The kernel machines that random features approximate: kernel ridge regression, and a support vector machine."""
 
-import warnings
-
 import numpy as np
 
 from .._checks import check_flag, check_integer, check_real
 from .._threads import check_workers, single_threaded_blas
 from ..algorithms._targets import in_units, power_of_two, read_some
-from ..model import ConvergenceWarning
+from ..model import warn_unconverged
 from ..solvers import ridge
 from .kernel_model import KernelModel
 from .kernels import Kernel
@@ -149,11 +147,9 @@ def kernel_svm(
 
 
 def _warn(model, alpha, tol, advice):
-    warnings.warn(
+    warn_unconverged(
         f"alpha={alpha:.3g}: stopped with a duality gap of {model.dual_gap:.3g} at an objective of "
-        f"{model.objective:.3g}, above tol={tol:.2g}; {advice}",
-        ConvergenceWarning,
-        stacklevel=3,
+        f"{model.objective:.3g}, above tol={tol:.2g}; {advice}"
     )
 
 

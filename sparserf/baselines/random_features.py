@@ -1,6 +1,5 @@
 """Ridge regression on random features: on all that are drawn, or on those that a score or a kernel alignment chooses."""
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +9,7 @@ from .._threads import single_threaded_blas
 from ..algorithms._l0_fit import L0Fit
 from ..algorithms._targets import model_of, power_of_two, read
 from ..features import make_dictionary
-from ..model import ConvergenceWarning
+from ..model import warn_unconverged
 from .alignment import aligned
 
 # Largest duality gap of a ridge problem, relative to its objective, that is no reason to warn.
@@ -248,11 +247,9 @@ def _fit(
         ]
         model = model_of(fits, loss, classes)
     if not model.info.converged:
-        warnings.warn(
+        warn_unconverged(
             f"alpha={alpha:.3g}: Newton's method stopped with a duality gap of {model.info.dual_gap:.3g} at an objective of "
-            f"{model.info.objective[-1]:.3g}; raise alpha",
-            ConvergenceWarning,
-            stacklevel=3,
+            f"{model.info.objective[-1]:.3g}; raise alpha"
         )
     return model
 
