@@ -12,6 +12,9 @@ from .features import FeatureBlock, FeatureSet
 from .losses import LOSSES, sigmoid
 from .rows import as_rows
 
+# Inputs that a file may claim beyond the numbers that it holds: `input_usage` makes an array of so many, a gigabyte.
+MOST_INPUTS = 2**27
+
 
 class ConvergenceWarning(UserWarning):
     """A fit stopped before it reached its tolerance; the message names the gap, the tolerance and what to change."""
@@ -158,7 +161,10 @@ class SparseModel(Predictor):
         return self.features.input_usage()
 
     def save(self, path):
-        """Write the model to an uncompressed .npz file; `load` reads it back to the same predictions, bit for bit."""
+        """Write the model to an uncompressed .npz file; `load` reads it back to the same predictions, bit for bit.
+
+        Of more than 2**27 inputs, and than the file would hold numbers, a ValueError: `load` would not believe it.
+        """
         arrays = {"coef": self.coef, "intercept": np.asarray(self.intercept, np.float64), "support": self.support}
         if self.classes is not None:
             arrays["classes"] = self.classes
@@ -171,6 +177,7 @@ class SparseModel(Predictor):
         blocks = [{name: getattr(block, name) for name in ("activation", "scale", "gamma")} for block in self.features.blocks]
         info = asdict(self.info)
         arrays["objective"] = np.array(info.pop("objective"), np.float64)
+        _check_inputs(self.n_features_in, arrays)
         meta = {"loss": self.loss, "n_features_in": self.n_features_in, "blocks": blocks, "info": info}
         _npz.write(path, meta, arrays)
 
@@ -178,7 +185,8 @@ class SparseModel(Predictor):
 def load(path):
     """Read a model that `SparseModel.save` wrote.
 
-    The file is not trusted: no pickle, no code, no array larger than the file.
+    The file is not trusted: no pickle, no code, no array larger than the file, no more than 2**27 inputs that it does not
+    hold numbers for.
 
     Raises
     ------
@@ -208,7 +216,8 @@ def _model(meta, arrays):
     _require(set(meta) == {"format", "loss", "n_features_in", "blocks", "info"}, "metadata")
     _require(type(meta["blocks"]) is list and type(meta["info"]) is dict, "metadata")
     d, n_blocks = meta["n_features_in"], len(meta["blocks"])
-    _require(type(d) is int and 0 < d < 2**62, "n_features_in")
+    _require(type(d) is int and d > 0, "n_features_in")
+    _check_inputs(d, arrays)
     _require(type(meta["loss"]) is str and meta["loss"] in LOSSES, "loss")
     blocks = [_block(meta["blocks"][i], arrays, i, d) for i in range(n_blocks)]
     features = FeatureSet(blocks, d, _order(arrays, sum(map(len, blocks))))
@@ -228,6 +237,11 @@ def _model(meta, arrays):
     _require(set(arrays) <= known, "members")
     return SparseModel(coef, intercept if outputs else float(intercept), support, features, meta["loss"], classes,
                        _info(meta["info"], _floats(arrays, "objective")))  # fmt: skip
+
+
+def _check_inputs(d, arrays):
+    if d > max(MOST_INPUTS, sum(np.size(array) for array in arrays.values())):
+        raise ValueError(f"n_features_in must be at most {MOST_INPUTS}, or the numbers in the file, got {d}")
 
 
 _PARTS = ("weights", "offset", "inputs")

@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 
 from ._checks import check_integer, check_names
+from .features.feature_set import DefaultNames
 from .model import SparseModel
 from .rows import as_rows
 
@@ -70,7 +71,7 @@ def effects(model, X, *, names=None, n_panels=12, n_points=40):
     _check_model(model)
     groups = _groups(model)
     d = model.n_features_in
-    names = [f"x{j}" for j in range(d)] if names is None else check_names("names", names, d)
+    names = DefaultNames(d) if names is None else check_names("names", names, d)
     n_panels, n_points = check_integer("n_panels", n_panels, 1), check_integer("n_points", n_points, 2)
     X = as_rows(X, n_features=d).X
     grids = {j: _grid(_column(X, j), n_points) for j in sorted(set().union(*groups))}
@@ -92,6 +93,8 @@ def _groups(model):
         raise ValueError(f"model must have one output, got {len(model.coef)}")
     groups, position = {}, iter(model.features.to_blocks(np.arange(len(model.features))))
     for block in model.features.blocks:
+        if block.is_product and model.n_features_in > 2:
+            raise ValueError(f"model must have features of at most 2 inputs, got one of {model.n_features_in}")
         for k in range(len(block)):
             inputs, term = block.inputs_seen(k, model.n_features_in), next(position)
             if len(inputs) > 2:
@@ -135,10 +138,11 @@ def _column(X, j):
 
 
 def _at(width, inputs, values):
-    """Rows that are zero but for these inputs."""
-    rows = np.zeros((len(values), width))
-    rows[:, list(inputs)] = values
-    return rows
+    """CSR rows that are zero but for these inputs, which ascend."""
+    from scipy.sparse import csr_array
+
+    n, k = values.shape
+    return csr_array((values.ravel(), np.tile(inputs, n), np.arange(n + 1) * k), shape=(n, width))
 
 
 def _draw_part(fig, ax, grids, values, names, largest):

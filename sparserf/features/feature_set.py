@@ -8,6 +8,19 @@ from .._checks import check_indices, check_names
 from .block import FeatureBlock
 
 
+class DefaultNames:
+    """x0, x1, ... of n inputs, made when asked for: of very many few are."""
+
+    def __init__(self, n):
+        self._n = n
+
+    def __len__(self):
+        return self._n
+
+    def __getitem__(self, i):
+        return f"x{i}"
+
+
 class FeatureSet:
     """Drawn features: a fixed dictionary, or the selected features of a model. Immutable.
 
@@ -152,7 +165,7 @@ class FeatureSet:
             A name for each column of X; None: x0, x1, ...
         """
         d = self._n_features_in
-        inputs = [f"x{i}" for i in range(d)] if inputs is None else check_names("inputs", inputs, d)
+        inputs = DefaultNames(d) if inputs is None else check_names("inputs", inputs, d)
         names = [block.name(k, inputs) for block in self._blocks for k in range(len(block))]
         return [str(name) for name in self.from_blocks(np.array(names, dtype=object))]
 
