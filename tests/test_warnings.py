@@ -21,7 +21,6 @@ FINE = {"alpha": 1e-300, **SMALL}
 X32 = X.astype(np.float32)
 UNFINISHED = {  # each on a line of its own
     "sparse_rf": lambda: srf.sparse_rf(X, Y, **TINY),
-    "sparse_rf searched": lambda: srf.sparse_rf(X, Y, n_models=1, max_iter=1, tol=1e-12, exact=True, **NAMED),
     "sparse_rf_path": lambda: srf.sparse_rf_path(X, Y, alphas=[1e-9], **NAMED, max_iter=1),
     "harfe": lambda: srf.harfe(X, Y, n_nonzero_coefs=8, **START),
     "harfe_path": lambda: srf.harfe_path(X, Y, n_nonzero_coefs=[8], **START),
@@ -39,7 +38,7 @@ UNFINISHED = {  # each on a line of its own
     "srfe": lambda: baselines.srfe(X, Y, eta=1e-9, n_components=5, max_iter=1, rng=0),
 }
 # What other parts of the library do not keep yet.
-PENDING = {"sparse_rf", "sparse_rf searched", "harfe", "drp", "drp of the paper"}
+PENDING = {"sparse_rf", "harfe", "drp", "drp of the paper"}
 
 
 @pytest.fixture
