@@ -31,7 +31,7 @@ def inputs(block, X):
         return X
     if not is_sparse(X):
         U = np.empty((X.shape[0], X.shape[1] + 1), X.dtype)
-        size = len(X) if X.flags.c_contiguous else max(1, COPIED // X.shape[1])
+        size = max(1, len(X) if X.flags.c_contiguous else COPIED // X.shape[1])
         for start in range(0, len(X), size):
             some = slice(start, start + size)
             enveloped(np.ascontiguousarray(X[some]), block.gamma, block.order, U[some])
