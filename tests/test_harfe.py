@@ -57,16 +57,19 @@ def objective(model, y, *, alpha=1e-3, normalize=True, weight=None, features=NEU
 # --- the algorithm, written plainly ----------------------------------------------------------------------------------
 
 
-def plain_algorithm_1(A, y, s, m_lambda, mu, n_iter, positive):
-    """The iterates of Algorithm 1 as it is printed, with the N x N Gram matrix, for the columns of A as they are."""
+def plain_algorithm_1(A, y, s, m_lambda, mu, n_iter, positive=False):
+    """The iterates of Algorithm 1 as it is printed, with the N x N Gram matrix, for the columns of A as they are.
+
+    positive: as the reference's code has it, of which S is a line: the entries not below the s-th largest magnitude.
+    """
     N = A.shape[1]
     B, c, iterates = A.T @ A, np.zeros(N), []
     for _ in range(n_iter):
         c_tilde = (1 - mu * m_lambda) * c + mu * (A.T @ y - B @ c)
-        size = c_tilde if positive else abs(c_tilde)
-        S = np.sort(np.argsort(-size, kind="stable")[:s])
+        least = np.sort(abs(c_tilde))[-s]
+        S = np.flatnonzero((c_tilde if positive else abs(c_tilde)) >= least)
         c = np.zeros(N)
-        c[S] = np.linalg.solve(B[np.ix_(S, S)] + m_lambda * np.eye(s), A[:, S].T @ y)
+        c[S] = np.linalg.solve(B[np.ix_(S, S)] + m_lambda * np.eye(len(S)), A[:, S].T @ y)
         iterates.append(c)
     return iterates
 
@@ -81,7 +84,7 @@ def test_plain_steps_are_algorithm_1(mu, s, normalize, m_lambda):
     A = phi_oracle(NEURONS, X)
     norm = np.linalg.norm(A, axis=0) if normalize else np.ones(len(NEURONS))
     alpha = m_lambda if normalize else m_lambda / N
-    iterates = plain_algorithm_1(A / norm, Y, s, m_lambda, mu, 8, positive=False)
+    iterates = plain_algorithm_1(A / norm, Y, s, m_lambda, mu, 8)
     worth = [((Y - A / norm @ c) ** 2).sum() + m_lambda * c @ c for c in iterates]
     model = fit(n_nonzero_coefs=s, alpha=alpha, normalize=normalize, step_size=mu if normalize else mu * N, max_iter=8,
                 backtracking=False, start="zero", fit_intercept=False)  # fmt: skip
@@ -90,19 +93,34 @@ def test_plain_steps_are_algorithm_1(mu, s, normalize, m_lambda):
     assert model.info.objective[-1] == pytest.approx(min(worth) / (2 * N), rel=1e-9)
 
 
-@pytest.mark.parametrize("s", [10, 30])
+@pytest.mark.parametrize("s", [10, 30, 120])
+@pytest.mark.parametrize("m_lambda", [1e-3, 0.1])
 @ignore_convergence
-def test_positive_selection_is_the_reference(s):
-    """Its fixed points have positive coefficients only, and are reached by the same steps."""
+def test_positive_selection_is_the_reference(s, m_lambda):
+    """Plain steps are those of the reference's code: of its iterates without negative coefficients the best, after each."""
     A = phi_oracle(NEURONS, X)
-    A = A / np.linalg.norm(A, axis=0)
-    iterates = plain_algorithm_1(A, Y, s, 0.1, 0.1, 200, positive=True)
-    assert (iterates[-1] >= 0).all() and (iterates[-1] == iterates[-2]).all()
-    model = fit(n_nonzero_coefs=s, alpha=0.1, max_iter=200, selection="positive", backtracking=False, start="zero",
-                fit_intercept=False)  # fmt: skip
-    worth = [((Y - A @ c) ** 2).sum() + 0.1 * c @ c if (c >= 0).all() else np.inf for c in iterates]
-    assert model.info.objective[-1] == pytest.approx(min(worth) / (2 * N), rel=1e-9)
-    assert (model.coef > 0).all()
+    norm = np.linalg.norm(A, axis=0)
+    iterates = plain_algorithm_1(A / norm, Y, s, m_lambda, 0.1, 200, positive=True)
+    worth = [((Y - A / norm @ c) ** 2).sum() + m_lambda * c @ c if (c >= 0).all() else np.inf for c in iterates]
+    first = int(np.flatnonzero(np.isfinite(worth))[0])
+    assert (iterates[-1] == iterates[-2]).all() and np.isfinite(worth[-1])  # where it comes to rest, all are positive
+    assert any(np.count_nonzero(c) < s for c in iterates)
+    for k in (*range(first + 1, first + 8), 200):
+        model = fit(n_nonzero_coefs=s, alpha=m_lambda, max_iter=k, selection="positive", backtracking=False, start="zero",
+                    fit_intercept=False)  # fmt: skip
+        expected = iterates[int(np.argmin(worth[:k]))] / norm
+        np.testing.assert_array_equal(model.support, np.flatnonzero(expected))
+        np.testing.assert_allclose(coef_of(model, 400), expected, rtol=1e-5, atol=1e-7 * abs(expected).max())
+        assert model.info.objective[-1] == pytest.approx(min(worth[:k]) / (2 * N), rel=1e-8)
+
+
+@pytest.mark.parametrize("s", [10, 120])
+@ignore_convergence
+def test_positive_selection_with_backtracking_fills_its_places(s):
+    """What is negative takes no place: s terms, all positive, where the reference has fewer."""
+    options = {"n_nonzero_coefs": s, "alpha": 0.01, "selection": "positive", "fit_intercept": False, "max_iter": 300}
+    model, plain = fit(**options), fit(backtracking=False, start="zero", **options)
+    assert len(plain.support) < len(model.support) == s and (model.coef > 0).all()
 
 
 # --- the bounds of section 4 -----------------------------------------------------------------------------------------
@@ -145,7 +163,7 @@ def test_h2_small_steps_descend_and_come_to_rest():
         plain = atoms(A, y, backtracking=False, max_iter=500, **options)
         assert plain.info.converged
         worth = [atoms(A, y, backtracking=False, max_iter=k, **options).info.objective[-1] for k in (1, 2, 3, 5, 500)]
-        iterates = plain_algorithm_1(A, y, 6, 0.3, mu / 30, 500, positive=False)
+        iterates = plain_algorithm_1(A, y, 6, 0.3, mu / 30, 500)
         F = [((y - A @ c) ** 2).sum() / 60 + 0.005 * c @ c for c in iterates]
         assert np.all(np.diff(F) <= 1e-12) and worth == sorted(worth, reverse=True)
         assert plain.info.objective[-1] == pytest.approx(F[-1], rel=1e-9)

@@ -4,10 +4,6 @@ from libc.stddef cimport ptrdiff_t
 from libc.stdlib cimport free, malloc
 
 
-cdef inline double size_of(double x, bint positive) noexcept nogil:
-    return x if positive else fabs(x)
-
-
 cdef double kth_largest(double *a, ptrdiff_t n, ptrdiff_t k) noexcept nogil:
     """The k-th largest (k >= 1) of a, which is reordered: Hoare's quickselect, the pivot the median of three."""
     cdef ptrdiff_t low = 0, high = n - 1, i, j
@@ -36,8 +32,8 @@ cdef double kth_largest(double *a, ptrdiff_t n, ptrdiff_t k) noexcept nogil:
     return a[k - 1]
 
 
-def hard_threshold(const double[::1] x not None, bint positive, ptrdiff_t[::1] out not None):
-    """Write the indices of the len(out) largest |x_j| > 0, or of the largest x_j > 0, ascending; return how many."""
+def hard_threshold(const double[::1] x not None, ptrdiff_t[::1] out not None):
+    """Write the indices of the len(out) largest |x_j| > 0, ascending; return how many."""
     cdef ptrdiff_t j, n = x.shape[0], s = out.shape[0], found = 0, ties
     cdef double least = 0.0, value
     cdef double *sizes
@@ -48,7 +44,7 @@ def hard_threshold(const double[::1] x not None, bint positive, ptrdiff_t[::1] o
         raise MemoryError
     with nogil:
         for j in range(n):
-            value = size_of(x[j], positive)
+            value = fabs(x[j])
             if value > 0:
                 sizes[found] = value
                 found += 1
@@ -63,7 +59,7 @@ def hard_threshold(const double[::1] x not None, bint positive, ptrdiff_t[::1] o
         free(sizes)
         s = 0
         for j in range(n):
-            value = size_of(x[j], positive)
+            value = fabs(x[j])
             if value > least or (value > 0 and value == least and ties > 0):
                 if value == least:
                     ties -= 1

@@ -68,18 +68,21 @@ class L0Fit:
         return self._g
 
     def select(self, mu, s, most_new):
-        """S: the s largest of c~ = c - mu (g + alpha c), at most so many new; on the support g + alpha c = 0."""
+        """S: the s largest of c~ = c - mu (g + alpha c), at most so many new; on the support g + alpha c = 0.
+
+        For the positive selection, those of them that are positive, as the reference has it; with backtracking, the s
+        largest that are positive: what is negative must not take the places of what lowers the objective.
+        """
         index, w = self.point.index, self.point.w
         c_tilde = -mu * self.gradient()
+        if self._positive and self._backtracking:
+            c_tilde = np.maximum(c_tilde, 0.0)
         c_tilde[index] = 0.0
-        new = self._largest(c_tilde, most_new)
+        new = largest(c_tilde, most_new)
         kept = np.zeros(len(c_tilde))
         kept[new], kept[index] = c_tilde[new], w * self._r[index]
-        return self._largest(kept, s)
-
-    def _largest(self, c, s):
-        out = np.empty(min(s, len(c)), np.intp)
-        return out[: hard_threshold(c, self._positive, out)]
+        S = largest(kept, s)
+        return S[kept[S] > 0] if self._positive else S
 
     def solve_on(self, S):
         """The point of least objective on S; for the positive selection, of those of S that get a positive coefficient."""
@@ -163,6 +166,12 @@ class L0Fit:
         used = self.point.w != 0
         index = self.point.index[used]
         return index, self._everything.take(index), self.point.w[used] * self._scale, self.point.b * self._scale
+
+
+def largest(c, s):
+    """Indices of the s largest |c_j| > 0, ascending; of those that tie the first."""
+    out = np.empty(min(s, len(c)), np.intp)
+    return out[: hard_threshold(c, out)]
 
 
 def feature_scales(rows, everything, weight, normalize):

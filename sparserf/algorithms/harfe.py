@@ -87,9 +87,11 @@ def harfe(
         A dictionary in place of the one that activation and order describe, as in `sparse_rf`.
     loss : {"squared", "squared_hinge", "logistic"}, default "squared"
     selection : {"magnitude", "positive"}, default "magnitude"
-        "magnitude": the s largest |c|, Algorithm 1 as printed. "positive": the s largest c > 0, which is what the
-        reference implementation behind the published figures does: a model with coefficients >= 0. It loses nothing in
-        expressiveness (-sin(z) = sin(-z)) and regularises where s is near the number of rows.
+        "magnitude": the s largest |c|, Algorithm 1 as printed. "positive": a model with coefficients > 0. With
+        backtracking, the s largest c > 0. Without, those of the s largest |c| that are positive, often fewer than s,
+        which is what the reference implementation behind the published figures does; max_iter may end that before it
+        has a point without negative coefficients. Positive ones lose nothing in expressiveness (-sin(z) = sin(-z)) and
+        regularise where s is near the number of rows.
     normalize : bool, default True
         Scale each feature to mean square 1 on the training rows, as the reference does (up to a factor); False takes
         them as they are, as the paper's text does.
