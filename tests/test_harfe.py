@@ -1,7 +1,7 @@
 """harfe and harfe_path: Algorithm 1 written plainly, the bounds of hard thresholding pursuit, and the same fit asked
 another way."""
 
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -189,30 +189,34 @@ def restricted_isometry(B, k):
 
 @ignore_convergence
 def test_h3_error_contracts():
-    """H3: |c_{n+1} - c| <= rho |c_n - c| + tau |e~| where delta_3s < 1/sqrt(3), with the unit step of the scaled system."""
-    checked = 0
-    for seed in range(30):
+    """H3: |c_{n+1} - c| <= rho |c_n - c| + tau |e~| where delta_3s < 1/sqrt(3), with the unit step of the scaled system.
+
+    Of the two terms one is so weak that the first step often takes another in its place, and a later one finds it. Some
+    errors are above half of the bound.
+    """
+    n, N, s, ridge = 40, 7, 2, 1e-8
+    late, closest = 0, 0.0
+    for seed in range(12):
         rng = np.random.default_rng(seed)
-        n, N, s, ridge = 40, 8, 2, 0.01
-        A = np.sqrt(n) * (np.linalg.qr(rng.standard_normal((n, N)))[0] + 0.02 * rng.standard_normal((n, N)))
-        c = np.zeros(N)
-        c[rng.choice(N, s, replace=False)] = rng.standard_normal(s)
-        e = 0.05 * rng.standard_normal(n)
+        A = np.sqrt(n) * (np.linalg.qr(rng.standard_normal((n, N)))[0] + 0.1 * rng.standard_normal((n, N)))
+        A *= np.sqrt(n) / np.linalg.norm(A, axis=0)
         B = np.vstack([A, np.sqrt(n * ridge) * np.eye(N)]) / np.sqrt(n * (1 + ridge))
-        d1, d2, d3 = (restricted_isometry(B, k * s if k > 1 else s) for k in (1, 2, 3))
-        if d3 >= 1 / np.sqrt(3):
-            continue
+        d1, d2, d3 = (restricted_isometry(B, k) for k in (s, 2 * s, 3 * s))
+        assert d3 < 1 / np.sqrt(3)
         rho = np.sqrt(2 * d3**2 / (1 - d2**2))
         tau = (np.sqrt(2 * (1 - d2)) + np.sqrt(1 + d1)) / (1 - d2)
-        error = np.linalg.norm(np.concatenate([e, -np.sqrt(n * ridge) * c])) / np.sqrt(n * (1 + ridge))
-        last = c
-        for k in range(1, 5):
-            model = atoms(A, A @ c + e, n_nonzero_coefs=s, alpha=ridge, step_size=1 / (1 + ridge), max_iter=k, start="zero",
-                          backtracking=False)  # fmt: skip
-            new = coef_of(model, N) - c
-            assert np.linalg.norm(new) <= rho * np.linalg.norm(last) + tau * error
-            last, checked = new, checked + 1
-    assert checked >= 60
+        for weak, size in product(range(1, N), (0.2, -0.4)):
+            c, e = np.eye(N)[0] + size * np.eye(N)[weak], 1e-4 * rng.standard_normal(n)
+            error = np.linalg.norm(np.concatenate([e, -np.sqrt(n * ridge) * c])) / np.sqrt(n * (1 + ridge))
+            last, supports = c, []
+            for k in range(1, 4):
+                model = atoms(A, A @ c + e, n_nonzero_coefs=s, alpha=ridge, step_size=1 / (1 + ridge), max_iter=k,
+                              start="zero", backtracking=False)  # fmt: skip
+                new, bound = coef_of(model, N) - c, rho * np.linalg.norm(last) + tau * error
+                closest = max(closest, np.linalg.norm(new) / bound)
+                last, supports = new, [*supports, set(model.support)]
+            late += supports[0] != {0, weak} and supports[-1] == {0, weak}
+    assert 0.5 < closest <= 1 and late >= 30, (closest, late)
 
 
 def test_h4_ridge_shrinks_the_isometry_constants():
@@ -265,21 +269,32 @@ def test_h6_scale_and_signs(s):
     assert set(positive[0].support) != set(positive[1].support)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("selection", "low", "high"), [("positive", 1.2, 2.1), ("magnitude", 2.5, np.inf)])
-@ignore_convergence
-def test_h7_friedman_1(selection, low, high):
-    """H7: at the paper's settings, the error of each selection on clean targets."""
-    errors = []
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        Z = rng.random((1200, 10))
+def clean_error(which, selection, seed):
+    """Mean squared error on clean targets of Friedman's function f1 or f3, at the settings of the paper's Table 2."""
+    rng = np.random.default_rng(seed)
+    Z = rng.random((1200, 10 if which == "f1" else 4))
+    if which == "f1":
         clean = 10 * np.sin(np.pi * Z[:, 0] * Z[:, 1]) + 20 * (Z[:, 2] - 0.5) ** 2 + 10 * Z[:, 3] + 5 * Z[:, 4]
-        model = harfe(Z[:200], clean[:200] + rng.standard_normal(200), features=srf.RandomNeurons("sin", 2, "uniform"),
-                      n_nonzero_coefs=200, alpha=1e-3, selection=selection, backtracking=False, start="zero",
-                      fit_intercept=False, rng=seed)  # fmt: skip
-        errors.append(np.mean((model.predict(Z[200:]) - clean[200:]) ** 2))
-    assert low <= np.median(errors) <= high
+    else:
+        c = 520 * np.pi * Z[:, 1] + 40 * np.pi
+        clean = np.arctan((c * Z[:, 2] - 1 / (c * (10 * Z[:, 3] + 1))) / (100 * Z[:, 0]))
+    noise, alpha, n_components = {"f1": (1.0, 1e-3, 10_000), "f3": (0.1, 1e-5, 2_000)}[which]
+    y = clean + noise * rng.standard_normal(1200)
+    model = harfe(Z[:200], y[:200], features=srf.RandomNeurons("sin", 2, "uniform"), n_components=n_components,
+                  n_nonzero_coefs=200, alpha=alpha, selection=selection, backtracking=False, start="zero",
+                  fit_intercept=False, rng=seed)  # fmt: skip
+    return np.mean((model.predict(Z[200:]) - clean[200:]) ** 2)
+
+
+@pytest.mark.parametrize(("which", "selection", "low", "high"), [
+    ("f1", "positive", 1.2, 2.1), ("f1", "magnitude", 2.5, 6), ("f3", "positive", 0.008, 0.013),
+    ("f3", "magnitude", 0.013, 0.02),
+])  # fmt: skip
+@pytest.mark.parametrize("n_seeds", [7, pytest.param(40, marks=pytest.mark.slow)])
+@ignore_convergence
+def test_h7_friedman(which, selection, low, high, n_seeds):
+    """H7: the median error of each selection at the paper's settings."""
+    assert low <= np.median([clean_error(which, selection, seed) for seed in range(n_seeds)]) <= high
 
 
 # --- the certificate, and the same fit asked another way -------------------------------------------------------------
@@ -400,12 +415,15 @@ def test_path():
 
 
 @ignore_convergence
-def test_greedy_start_is_never_worse_than_zero():
-    for seed in range(5):
+def test_greedy_start_ends_lower_in_most_problems():
+    """Not in all: of 30 problems in 27 at least, on average by a fifth; either way the whole fit, to rest."""
+    ratios = []
+    for seed in range(30):
         features = srf.RandomNeurons("sin", order=2).draw(300, 5, rng=seed)
-        first = [fit(features=features, start=start, max_iter=50).info.objective[-1] for start in ("greedy", "zero")]
-        single = fit(features=features, start="zero", max_iter=1, backtracking=False)
-        assert first[0] <= single.info.objective[-1] * (1 + 1e-9)
+        greedy, zero = (fit(features=features, start=s, max_iter=200).info for s in ("greedy", "zero"))
+        assert greedy.converged and zero.converged
+        ratios.append(greedy.objective[-1] / zero.objective[-1])
+    assert np.sum(np.array(ratios) <= 1) >= 27 and np.exp(np.mean(np.log(ratios))) <= 0.8, sorted(ratios)
 
 
 def test_callback_and_tolerance():

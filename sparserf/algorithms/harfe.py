@@ -36,19 +36,6 @@ def grow(fit, s):
     fit.restart()
 
 
-def start_greedily(fit, s):
-    """From zero, the better of growing and of one step of the algorithm."""
-    zero = fit.point
-    fit.step(s)
-    at_once = fit.point
-    fit.point = zero
-    grow(fit, s)
-    fit.step(s)
-    if at_once.is_better_than(fit.point):
-        fit.point = at_once
-    fit.restart()
-
-
 def harfe(
     X, y, *, n_components=10_000, n_nonzero_coefs=None, order=None, alpha=1e-4, activation="sin", features=None,
     loss="squared", selection="magnitude", normalize=True, step_size=0.1, backtracking=True, start="greedy", max_iter=50,
@@ -102,7 +89,7 @@ def harfe(
         Halve the step until the objective falls. False: the paper's fixed step, ended where a support comes back; the
         best point on the way is the result.
     start : {"greedy", "zero"}, default "greedy"
-        "greedy": grow the support in ten steps, where that ends lower than one step from zero does. "zero": the paper's.
+        "greedy": grow the support in ten steps first, which nearly always ends lower. "zero": the paper's.
     max_iter : int, default 50
         Most iterations.
     tol : float, default 5e-3
@@ -261,9 +248,7 @@ def _fit_all(fits, s, max_iter, greedy, loss, classes):
     """(model of all targets, whether a callback ended its fit)."""
     for fit in fits:
         fit.restart()
-        if greedy and len(fit.point.index) == 0:
-            start_greedily(fit, s)
-        elif greedy:
+        if greedy:
             grow(fit, s)
         algorithm_1(fit, s, max_iter)
     return model_of(fits, loss, classes), any(fit.ended_by_callback for fit in fits)
