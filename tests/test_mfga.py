@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.linalg import hadamard
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression, OrthogonalMatchingPursuit, Ridge
@@ -127,14 +128,14 @@ def random_problem(seed, loss, fit_intercept):
     n_select = int(rng.integers(1, 5))
     options = {"features": srf.Linear(), "n_nonzero_coefs": 15, "alpha": alpha, "loss": loss, "n_select": n_select}
     models = mfga_path(A, y, fit_intercept=fit_intercept, **options)
-    return Plain(A, y, loss, alpha, fit_intercept), models, rng
+    return Plain(A, y, loss, alpha, fit_intercept), models
 
 
 @settings(max_examples=60, derandomize=True, deadline=None, database=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(LOSSES), st.booleans())
 def test_m1_each_round_descends(seed, loss, fit_intercept):
     """M1: F_{t+1} <= F_t - max_j g_j^2 / (2 beta_j), beta_j = beta mean(phi_j^2) + alpha, of the feature that entered."""
-    plain, models, _ = random_problem(seed, loss, fit_intercept)
+    plain, models = random_problem(seed, loss, fit_intercept)
     beta = BETA[loss] * (plain.phi**2).mean(axis=0) + plain.alpha
     before = plain.minimum([])
     for model in models:
@@ -146,20 +147,42 @@ def test_m1_each_round_descends(seed, loss, fit_intercept):
 
 
 @settings(max_examples=60, derandomize=True, deadline=None, database=None)
-@given(st.integers(0, 2**32 - 1), st.sampled_from(LOSSES))
-def test_m2_the_distance_to_any_reference_shrinks(seed, loss):
-    """M2: D_{t+1} <= D_t (1 - mu / (beta_c k)) while D > 0, for every theta of k terms (Theorem 3)."""
-    plain, models, rng = random_problem(seed, loss, False)
-    beta = BETA[loss] * (plain.phi**2).mean(axis=0).max() + plain.alpha
-    mu = plain.alpha
-    if loss == "squared":
-        mu += np.linalg.eigvalsh(plain.phi.T @ plain.phi / len(plain.y))[0]
-    for k in (1, 3, 8):
-        reference = plain.F(*plain.minimum(rng.choice(15, k, replace=False)))
+@given(st.integers(0, 2**32 - 1), st.sampled_from(LOSSES), st.integers(1, 3), st.integers(1, 3))
+def test_m2_the_distance_to_any_reference_shrinks(seed, loss, n_terms, n_select):
+    """M2: D_{t+1} <= D_t (1 - mu / (beta_c k)) while D > 0, for every theta of k terms (Theorem 3).
+
+    Atoms are nearly orthogonal and mu is near beta_c, and the target is of few of them: the largest gradient is needed.
+    """
+    rng = np.random.default_rng(seed)
+    A = np.sqrt(60) * np.linalg.qr(rng.normal(size=(60, 15)))[0] + 0.1 * rng.normal(size=(60, 15))
+    true = rng.choice(15, n_terms, replace=False)
+    y = A[:, true] @ rng.choice([-1.0, 1.0], n_terms) + 0.1 * rng.normal(size=60)
+    y, alpha = (y, 10.0 ** rng.uniform(-3, 0)) if loss == "squared" else (np.sign(y), 10.0 ** rng.uniform(0, 2))
+    models = mfga_path(A, y, n_nonzero_coefs=8, features=srf.Linear(), alpha=alpha, loss=loss, fit_intercept=False,
+                       n_select=n_select)  # fmt: skip
+    plain = Plain(A, y, loss, alpha, False)
+    beta = BETA[loss] * (A**2).mean(axis=0).max() + alpha
+    mu = alpha + (np.linalg.eigvalsh(A.T @ A / 60)[0] if loss == "squared" else 0)
+    for support in (true, *(rng.choice(15, k, replace=False) for k in (1, 3, 8))):
+        reference = plain.F(*plain.minimum(support))
         distance = [plain.F(np.zeros(15), 0.0) - reference, *(plain.F(*plain.of(m)) - reference for m in models)]
         for before, after in pairwise(distance):
             if before > 1e-9 * reference:
-                assert after <= before * (1 - mu / (beta * k)) + 1e-9 * reference
+                assert after <= before * (1 - mu / (beta * len(support))) + 1e-9 * reference
+
+
+@each_loss
+def test_m2_is_attained(loss):
+    """M2 of three orthogonal atoms of equal gradient: the first round does as little as the bound allows, or 3 % more."""
+    A = hadamard(64)[:, 1:16].astype(float)
+    y, alpha = A[:, :3].sum(axis=1), 100.0
+    y = y if loss == "squared" else np.sign(y)
+    plain = Plain(A, y, loss, alpha, False)
+    model = mfga(A, y, n_nonzero_coefs=1, features=srf.Linear(), alpha=alpha, loss=loss, fit_intercept=False)
+    reference, start = plain.F(*plain.minimum([0, 1, 2])), plain.F(np.zeros(15), 0.0)
+    fall = 1 - (plain.F(*plain.of(model)) - reference) / (start - reference)
+    rate = (alpha + (loss == "squared")) / (BETA[loss] + alpha) / 3
+    assert rate * (1 - 1e-9) <= fall <= 1.03 * rate
 
 
 @each_intercept

@@ -5,7 +5,7 @@
 "As the paper ran it": fixed step from zero, no intercept, unit columns, its s, lambda and q; `positive` is what its code
 does, `magnitude` what it prints. "At its best": the default algorithm, with the weights' law, order, selection, alpha (1e-10 to
 0.1) and s (up to two terms a row) of least error on held-out quarters of the training rows: of at most 500 of the first split,
-or for Table 2 of five samples. Without --data the real sets are skipped. Writes docs/tables/harfe.{json,md} and pictures beside.
+or for Table 2 of five samples. Without --data the real sets are skipped. Writes docs/tables/harfe.{json,md} and pictures.
 """
 
 import argparse
