@@ -38,7 +38,7 @@ class GreedyFit:
         self._free, self._first, self._g = np.ones(len(everything), bool), None, None
         self._objective, self._objectives = self._problem.objective(self._z, self.w, alpha), []
         self._last, self._negligible = self._objective, NEGLIGIBLE**2 * self._objective
-        self.converged, self.at_rest, self.ended_by_callback = True, False, False
+        self.converged, self.at_rest, self.ended_by_callback, self.promise = True, False, False, 0.0
 
     def __len__(self):
         return len(self.A)
@@ -115,7 +115,7 @@ class GreedyFit:
             if is_fresh:
                 self._take_curvature()
             before = promise
-        self.converged = False
+        self.converged, self.promise = False, promise
 
     def _take_curvature(self):
         self._h, self._factor = self._problem.curvature(self._z)[0], Cholesky()

@@ -21,7 +21,7 @@ from ._targets import model_of, read
 
 def algorithm_1(fit, s, max_iter):
     """Algorithm 1 of the paper, from the point where the fit is: A = features, c = r w, mu = step_size."""
-    for _ in range(max_iter):  #  while n < max. iterations and the relative residual > eps
+    for _ in range(0 if fit.ended_by_callback else max_iter):  #  while n < max. iterations and the relative residual > eps
         fit.step(s)  #            c~ = (1 - mu m lambda) c + mu A'(y - A c);  S = s largest |c~|;  ridge regression on S
         if fit.record():
             break
@@ -33,7 +33,9 @@ def grow(fit, s):
     size = len(fit.point.index)
     for k in range(1, GROWTH_STEPS):
         fit.step(size + (s - size) * k // GROWTH_STEPS)
-    fit.restart()
+        fit.record()
+        if fit.ended_by_callback:
+            break
 
 
 def harfe(
@@ -89,9 +91,10 @@ def harfe(
         Halve the step until the objective falls. False: the paper's fixed step, ended where a support comes back; the
         best point on the way is the result.
     start : {"greedy", "zero"}, default "greedy"
-        "greedy": grow the support in ten steps first, which nearly always ends lower. "zero": the paper's.
+        "greedy": nine iterations in which the support grows to s, and then those of Algorithm 1, which end lower on most
+        data. "zero": the paper's.
     max_iter : int, default 50
-        Most iterations.
+        Most iterations of Algorithm 1.
     tol : float, default 5e-3
         Stop where the residual, relative to that of the best constant, is below: for every loss, the root of the mean
         loss over that of the best constant. 0 never stops for it.
@@ -147,12 +150,9 @@ def harfe(
     (60, True)
     """
     sizes = None if n_nonzero_coefs is None else [check_integer("n_nonzero_coefs", n_nonzero_coefs, 1)]
-    return harfe_path(
-        X, y, n_nonzero_coefs=sizes, n_models=1, n_components=n_components, order=order, alpha=alpha,
-        activation=activation, features=features, loss=loss, selection=selection, normalize=normalize,
-        step_size=step_size, backtracking=backtracking, start=start, max_iter=max_iter, tol=tol,
-        fit_intercept=fit_intercept, sample_weight=sample_weight, rng=rng, workers=workers, callback=callback,
-    )[0]  # fmt: skip
+    return _path(
+        X, y, sizes, 1, n_components, order, alpha, activation, features, loss, selection, normalize, step_size, backtracking,
+        start, max_iter, tol, fit_intercept, sample_weight, rng, workers, callback)[0]  # fmt: skip
 
 
 def harfe_path(
@@ -204,6 +204,14 @@ def harfe_path(
     >>> [len(model.features) for model in models]
     [2, 5, 10]
     """
+    return _path(
+        X, y, n_nonzero_coefs, n_models, n_components, order, alpha, activation, features, loss, selection, normalize,
+        step_size, backtracking, start, max_iter, tol, fit_intercept, sample_weight, rng, workers, callback)  # fmt: skip
+
+
+def _path(X, y, n_nonzero_coefs, n_models, n_components, order, alpha, activation, features, loss, selection, normalize,
+          step_size, backtracking, start, max_iter, tol, fit_intercept, sample_weight, rng, workers, callback):  # fmt: skip
+    """What `harfe_path` returns; called by the functions of the user, to whose line warnings point."""
     rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers)
     options = {
         "alpha": check_real("alpha", alpha, 0, strict=True),
@@ -224,7 +232,7 @@ def harfe_path(
         models = [_fit_all(fits, s, max_iter, greedy, loss, classes) for s in sizes]
     for model, asked in models:
         if not (model.info.converged or asked):
-            _warn(model.info, max_iter)
+            _warn(model.info, max_iter, options["tol"])
     return [model for model, _ in models]
 
 
@@ -254,10 +262,10 @@ def _fit_all(fits, s, max_iter, greedy, loss, classes):
     return model_of(fits, loss, classes), any(fit.ended_by_callback for fit in fits)
 
 
-def _warn(info, max_iter):
+def _warn(info, max_iter, tol):
     warnings.warn(
-        f"n_nonzero_coefs={info.n_nonzero}: stopped after max_iter={max_iter} iterations, before the support came to "
-        f"rest or tol was reached; raise max_iter or tol",
+        f"n_nonzero_coefs={info.n_nonzero}: stopped after max_iter={max_iter} iterations, before the support came to rest, "
+        f"above tol={tol:.3g} and with a dual gap of {info.dual_gap:.3g}; raise max_iter or tol",
         ConvergenceWarning,
-        stacklevel=3,
+        stacklevel=4,
     )

@@ -270,7 +270,8 @@ def _model(fits, loss, classes):
     model = model_of(fits, loss, classes)
     if not model.info.converged:
         warnings.warn(
-            f"{model.info.n_nonzero} terms: Newton's method ended before the minimum over their coefficients; raise alpha",
+            f"{model.info.n_nonzero} terms: Newton's method ended before the minimum over their coefficients, where a step "
+            f"promised to lower the objective by {max(fit.promise for fit in fits):.3g}; raise alpha",
             ConvergenceWarning,
             stacklevel=3,
         )
