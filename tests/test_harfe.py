@@ -525,3 +525,13 @@ def test_features_that_are_zero():
     Z = X * [1, 1, 0, 0, 0]
     model = atoms(Z, Y, n_nonzero_coefs=5, alpha=0.1, normalize=True)
     assert set(model.support) <= {0, 1}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("ends_at", [1, 4, 9, 10])
+def test_a_callback_ends_the_fit_at_once(loss, ends_at):
+    """Also while the support grows."""
+    infos = []
+    model = fit(loss=loss, callback=lambda info: infos.append(info) or len(infos) == ends_at)
+    assert model.info.n_iter == len(infos) == ends_at and len(model.support) <= 2 * ends_at
+    assert np.all(np.diff(model.info.objective) <= 0)

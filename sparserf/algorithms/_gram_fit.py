@@ -29,8 +29,9 @@ class GramFit(GreedyFit):
 
     def _around_mean(self, values):
         """Twice: the first time leaves the rounding of the mean. As they are, products of large means would cancel."""
-        for _ in range(2 if self._problem.fit_intercept else 0):
-            values = values - (values @ self._h / self._h.sum())[:, None]
+        with np.errstate(over="ignore", invalid="ignore"):  # of what is asked next nothing is finite then, which is refused
+            for _ in range(2 if self._problem.fit_intercept else 0):
+                values = values - (values @ self._h / self._h.sum())[:, None]
         return values
 
     def gradients(self):

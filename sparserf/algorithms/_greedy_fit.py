@@ -7,7 +7,7 @@ from ..model import FitInfo
 from ..solvers.greedy import Cholesky
 from ..solvers.ridge import RidgeProblem, line_search
 from ._columns import Columns
-from ._targets import in_units, power_of_two
+from ._targets import coefficients, in_units, power_of_two
 
 # Gradients below this share of the largest at the start are rounding.
 ROUNDING = 1e-14
@@ -165,5 +165,5 @@ class GreedyFit:
     def solution(self):
         """(index, features, w, b) of the terms, by ascending index, in the units of y."""
         order = np.argsort(self.A.index)
-        w, b = self._scale * self.w[:, order], self._scale * self.b
+        w, b = coefficients(self._scale, self.w[:, order], self.b)
         return self.A.index[order], self.A.features.take(order), *((w[0], b[0]) if self._one_output else (w, b))

@@ -8,7 +8,7 @@ from .._core.threshold import hard_threshold
 from ..model import FitInfo
 from ..solvers import ridge
 from ._support import Support
-from ._targets import in_units, power_of_two
+from ._targets import coefficients, in_units, power_of_two
 
 # A smaller relative fall of the objective is rounding.
 ROUNDING = 1e-12
@@ -165,7 +165,8 @@ class L0Fit:
         """(index, features, w, b) of the terms, by ascending index, in the units of y."""
         used = self.point.w != 0
         index = self.point.index[used]
-        return index, self._everything.take(index), self.point.w[used] * self._scale, self.point.b * self._scale
+        w, b = coefficients(self._scale, self.point.w[used], self.point.b)
+        return index, self._everything.take(index), w, b
 
 
 def largest(c, s):

@@ -88,3 +88,12 @@ def power_of_two(y):
 def in_units(objective, scale):
     """An objective of y / scale in units of y squared, or the largest float where it is larger than that."""
     return min(float(objective) * scale * scale, float(np.finfo(np.float64).max))
+
+
+def coefficients(scale, *values):
+    """Those of y / scale in units of y."""
+    with np.errstate(over="ignore"):
+        scaled = [scale * value for value in values]
+    if not all(np.isfinite(value).all() for value in scaled):
+        raise ValueError("y must be of moderate size, got values whose coefficients overflow: scale it")
+    return scaled

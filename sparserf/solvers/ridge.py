@@ -23,7 +23,7 @@ class RidgeProblem(Problem):
 
     def dual_value(self, u, largest_squares, c=1.0):
         """D <= P at c times the dual point, u = L'(z), where a w can use at most `largest_squares` = sum of g_j^2 / r_j^2."""
-        most = min(largest_squares / (2 * max(self.alpha, 1e-300)), 1e300)
+        most = min(float(largest_squares) / (2 * max(self.alpha, 1e-300)), 1e300)  # float: infinity without a warning
         return -float(np.mean(self.weight * self.loss.conjugate(c * u, self.y), axis=-1).sum()) - c * c * most
 
     def lower_bound(self, z, squares, s):

@@ -1,0 +1,145 @@
+"""That harfe, mfga and srfe end: on hostile data, by a callback, by an interrupt; and where their warnings point.
+
+Limits of time are far above what the fits take: only a hang fails.
+"""
+
+import inspect
+import signal
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+import sparserf as srf
+from sparserf.baselines import srfe
+
+N, D = 300, 20
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((N, D))
+SMOOTH = np.sin(2 * X[:, 0] * X[:, 1]) + X[:, 3]
+DATA = {
+    "noise": (X, RNG.standard_normal(N)),
+    "separable": (X, X[:, 0]),
+    "collinear": (np.hstack([X[:, :10], X[:, :10] * (1 + 1e-9)]), SMOOTH),
+    "noiseless": (X, SMOOTH),
+}
+needs_timers = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
+ignore_convergence = pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
+
+
+@contextmanager
+def after(seconds, error):
+    """Raise the error after so many seconds of work, in the middle of whatever runs."""
+
+    def handler(*_):
+        raise error
+
+    before = signal.signal(signal.SIGPROF, handler)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def harfe(X, y, **options):
+    return srf.harfe(X, y, n_components=1000, rng=0, **options)
+
+
+def mfga(X, y, **options):
+    options = {"features": "gaussian", "n_components": 300, "n_nonzero_coefs": 60, "n_select": 5, "rng": 0, **options}
+    return srf.mfga(X, y, **options)
+
+
+SETTINGS = [
+    (harfe, {}), (harfe, {"selection": "positive", "step_size": 1e3}), (harfe, {"backtracking": False, "step_size": 1e3}),
+    (harfe, {"n_nonzero_coefs": 500, "max_iter": 10}), (mfga, {}), (mfga, {"features": None, "n_nonzero_coefs": 251}),
+    (mfga, {"best_phase": True}),
+]  # fmt: skip
+
+
+@needs_timers
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])
+@pytest.mark.parametrize(("solver", "options"), SETTINGS, ids=str)
+@ignore_convergence
+def test_hostile_fits_end(data, loss, solver, options):
+    Z, y = DATA[data]
+    y = y if loss == "squared" else y > 0
+    for alpha in (0.0 if solver is mfga else 1e-8, 1.0):
+        with after(60, TimeoutError):
+            model = solver(Z, y, loss=loss, alpha=alpha, **options)
+        assert np.isfinite(model.coef).all()
+
+
+@needs_timers
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize("eta", [1e-4, 0.3])
+@ignore_convergence
+def test_hostile_srfe_ends(data, eta):
+    with after(60, TimeoutError):
+        srfe(*DATA[data], eta=eta, n_components=300, max_iter=8, rng=0)
+
+
+@needs_timers
+@pytest.mark.parametrize("solver", [srf.harfe, srf.harfe_path, srf.mfga, srf.mfga_path, srfe])
+def test_an_interrupt_ends_the_fit(solver):
+    options = {srf.mfga: {"n_nonzero_coefs": 2000, "features": "gaussian"}, srfe: {"eta": 1e-3}}
+    options[srf.mfga_path] = options[srf.mfga]
+    with pytest.raises(KeyboardInterrupt), after(60, TimeoutError), after(0.3, KeyboardInterrupt):
+        solver(np.tile(X, (10, 1)), np.tile(SMOOTH, 10), rng=0, **options.get(solver, {}))
+
+
+@pytest.mark.parametrize("solver", [srf.harfe, srf.harfe_path])
+def test_warnings_of_harfe_point_at_the_caller(solver):
+    options = {"max_iter": 1, "start": "zero", "tol": 0, "n_components": 300, "rng": 0}
+    with pytest.warns(srf.ConvergenceWarning, match=r"max_iter=1 .* above tol=0 and with a dual gap of \d") as caught:
+        line, _ = inspect.currentframe().f_lineno, solver(X, SMOOTH, **options)
+    assert {(warning.filename, warning.lineno) for warning in caught} == {(__file__, line)}
+
+
+@pytest.mark.parametrize("solver", [srf.mfga, srf.mfga_path])
+def test_warnings_of_mfga_point_at_the_caller(solver, monkeypatch):
+    monkeypatch.setattr("sparserf.algorithms._greedy_fit.MAX_STEPS", 1)
+    with pytest.warns(srf.ConvergenceWarning, match=r"promised to lower the objective by \d") as caught:
+        line, _ = inspect.currentframe().f_lineno, solver(X, SMOOTH > 0, n_nonzero_coefs=5, loss="logistic", rng=0)
+    assert {(warning.filename, warning.lineno) for warning in caught} == {(__file__, line)}
+
+
+def test_warnings_of_srfe_point_at_the_caller():
+    with pytest.warns(srf.ConvergenceWarning, match="times what was asked") as caught:
+        line, _ = inspect.currentframe().f_lineno, srfe(X, SMOOTH, eta=0.01, n_components=5, max_iter=2, rng=0)
+    assert {(warning.filename, warning.lineno) for warning in caught} == {(__file__, line)}
+
+
+SMALL = np.random.default_rng(1).uniform(-1, 1, (60, 3))
+FITS = {
+    "harfe": lambda X, y, **k: srf.harfe(X, y, n_components=80, n_nonzero_coefs=70, max_iter=3, rng=0, **k),
+    "harfe plain": lambda X, y, **k: srf.harfe(X, y, features=srf.Linear(), normalize=False, backtracking=False, start="zero",
+                                               n_nonzero_coefs=2, selection="positive", **k),
+    "mfga": lambda X, y, **k: srf.mfga(X, y, n_nonzero_coefs=6, **k),
+    "mfga, linear": lambda X, y, **k: srf.mfga(X, y, n_nonzero_coefs=3, features=srf.Linear(), **k),
+    "mfga, several": lambda X, y, **k: srf.mfga(X, y, n_nonzero_coefs=6, n_select=3, normalize=True, **k),
+    "srfe": lambda X, y, alpha: srfe(X, y, n_components=60, max_iter=4, tol=1e-2, rng=0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 1e-300])
+@pytest.mark.parametrize("size", [1e-320, 1e-308, 1e-154, 1e100, 1e154, 1.7e308])
+@pytest.mark.parametrize("where", ["X", "column", "y"])
+@pytest.mark.parametrize("solver", FITS)
+@ignore_convergence
+def test_no_other_warning_at_the_ends_of_float(alpha, size, where, solver):
+    """Numbers are finite, or an error says what is of no moderate size."""
+    Z, y = SMALL.copy(), np.sin(3 * SMALL[:, 0]) + SMALL[:, 1]
+    if where == "y":
+        y = y / np.abs(y).max() * size
+    else:
+        Z[:, slice(None) if where == "X" else 0] *= size
+    try:
+        model = FITS[solver](Z, y, alpha=alpha)
+    except ValueError as error:
+        assert "must be of moderate size" in str(error) and size > 1  # noqa: PT017
+    else:
+        assert np.isfinite([*np.ravel(model.coef), *model.info.objective, model.info.dual_gap]).all()
