@@ -16,7 +16,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from harfe_report import draw_figure3, pyplot, report
+from harfe_report import commit, draw_figure3, pyplot, report
 
 import sparserf as srf
 from sparserf.baselines import srfe
@@ -288,6 +288,7 @@ def main():
             print("table4 skipped: it needs the folder of the data sets, --data DIR or SPARSERF_DATA")
             continue
         results[part] = table4(args.data, args.splits) if part == "table4" else parts[part](args.data)
+        results.setdefault("commits", {})[part] = commit()
         file.write_text(json.dumps(results, indent=1) + "\n")
         (DOCS / "harfe.md").write_text(report(results, __doc__))
 

@@ -25,14 +25,18 @@ def draw_figure3(rows, folder):
     fig.savefig(folder / "harfe_figure3.png", dpi=120)
 
 
-def report(results, about):
+def commit():
     git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=Path(__file__).parent)
+    return git.stdout.strip()
+
+
+def report(results, about):
     text = "# HARFE: the paper's tables and figures\n\n"
-    text += f"`python tools/tables/harfe.py --data DIR`, commit {git.stdout.strip()}.\n\n"
+    text += "`python tools/tables/harfe.py --data DIR`, each part at the commit that it names.\n\n"
     text += about.split("\n\n")[2].split(" Without")[0].strip() + "\n"
     for part, write in (("table1", report1), ("table2", report2), ("table4", report4)):
         if part in results:
-            text += write(results[part])
+            text += write(results[part]) + f"\nCommit {results['commits'][part]}.\n"
     if "figure3" in results:
         text += "\n## Figure 3: seconds against the number of features\n\n![Figure 3](harfe_figure3.png)\n"
     if "figure45" in results:
@@ -61,7 +65,14 @@ def report2(rows):
         text += f"| {r['function']} | {r['q']} | {r['paper']} | {cell(r['positive clean'])} | {cell(r['magnitude clean'])} | "
         text += f"{cell(r['best clean'])} | {r['anova']} | {cell(r['positive noisy'])} | {cell(r['best noisy'])} | "
         text += f"{r['chosen']} |\n"
-    return text
+    return text + WHY2
+
+
+WHY2 = """
+What is left between "best" and the paper's mode is the choice of settings. At the paper's own (positive, q = 2), over the first
+20 samples, the default algorithm has 1.70, 1.30 and 10.5 on f1, f2 and f3, the paper's mode 1.70, 1.45 and 10.5. On f2 the noise
+has a variance of 15.6, and the eight best of 144 settings were within 1 % of each other on one sample's held-out rows.
+"""
 
 
 def report4(rows):
@@ -73,4 +84,16 @@ def report4(rows):
         keys = ("positive normal", "positive uniform", "magnitude normal", "magnitude uniform", "best")
         cells = " | ".join(cell(r[key]) for key in keys)
         text += f"| {r['set']} | {r['paper']:.3g} ({r['paper_terms']}) | {cells} | {r['terms']:.0f} | {r['chosen']} |\n"
-    return text
+    return text + WHY4
+
+
+WHY4 = """
+Housing and music: on the protocol's split positive, U[-1,1] is within 1 % of the published figures (.266 and .619), which are figures
+of that split. Over 20 random splits the same fits have .53 ± .24 and .75 ± .07; the best settings found have .48 and .78.
+
+Galaxy: the paper's mode takes one or two steps and stops. The default goes on to a lower training error (2.2e-5 against 4.0e-5
+at the paper's settings, 1,000 of 10,000 features on 2,000 rows) and a higher test error (1.1e-4 against 6.6e-5): it overfits.
+
+Airfoil, forestfires, telemonitor: settings are chosen on at most 500 rows, from few alphas. Chosen on all rows, from alphas of
+1e-6, 1e-4, 0.01 and 0.1, the best had .438, .353 and .0304 (commit 5497bf3).
+"""
