@@ -72,7 +72,7 @@ def _primal_step(problem, phi, p, v, h, w, b, f):
     H, m = phi.curvature(h)
     g = phi.correlate(v) + p * w
     slope, shift = problem.following(h, m), problem.following(h, v.sum())
-    H = H + np.outer(m, slope)
+    H = H + np.outer(m, slope) if problem.fit_intercept else H.copy()
     H.flat[:: len(m) + 1] += p
     d = solve_positive(H, -(g + m * shift))
     return None if d is None else (w + d, b + shift + slope @ d, f + phi.apply(d))

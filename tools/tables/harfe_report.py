@@ -70,8 +70,8 @@ def report2(rows):
 
 WHY2 = """
 What is left between "best" and the paper's mode is the choice of settings. At the paper's own (positive, q = 2), over the first
-20 samples, the default algorithm has 1.70, 1.30 and 10.5 on f1, f2 and f3, the paper's mode 1.70, 1.45 and 10.5. On f2 the noise
-has a variance of 15.6, and the eight best of 144 settings were within 1 % of each other on one sample's held-out rows.
+20 samples, the default algorithm has 1.70, 1.30 and 10.5 on f1, f2 and f3, the paper's mode 1.70, 1.45 and 10.5. The noise of
+f2 has a variance of 15.6, and the eight best of 144 settings were within 1 % of each other on one sample's held-out rows.
 """
 
 
@@ -88,8 +88,8 @@ def report4(rows):
 
 
 WHY4 = """
-Housing and music: on the protocol's split positive, U[-1,1] is within 1 % of the published figures (.266 and .619), which are figures
-of that split. Over 20 random splits the same fits have .53 ± .24 and .75 ± .07; the best settings found have .48 and .78.
+Housing and music: on the protocol's split, positive with U[-1,1] is within 1 % of the published figures (.266, .619), which are
+those of that split. Over 20 random splits the same fits have .53 ± .24 and .75 ± .07; the best settings found have .48 and .78.
 
 Galaxy: the paper's mode takes one or two steps and stops. The default goes on to a lower training error (2.2e-5 against 4.0e-5
 at the paper's settings, 1,000 of 10,000 features on 2,000 rows) and a higher test error (1.1e-4 against 6.6e-5): it overfits.
