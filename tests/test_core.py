@@ -230,12 +230,12 @@ def test_normal_agrees_with_numpy(level, dtype, shape, rng):
     n, d, k = shape
     k = min(k, 3)
     X, p, h = rng.standard_normal((n, d)).astype(dtype), rng.standard_normal((k, d)), rng.standard_normal((k, n))
-    before, f = rng.standard_normal((k, d)), np.full((k, n), np.nan)
-    out = before.copy()
+    before, start = rng.standard_normal((k, d)), rng.standard_normal((k, n))
+    out, f = before.copy(), start.copy()
     normal.normal(X, p, h, f, out, level)
     wide = X.astype(np.float64)
-    np.testing.assert_allclose(f, p @ wide.T, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(out, before + (h * (p @ wide.T)) @ wide, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(f, start + p @ wide.T, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(out, before + (h * (start + p @ wide.T)) @ wide, rtol=0, atol=1e-9)
 
 
 @each_dtype
@@ -244,11 +244,12 @@ def test_normal_of_sparse_rows(dtype, shape, rng):
     n, d, k = shape
     k = min(k, 3)
     X = csr_array((rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.3)).astype(dtype))
-    p, h, f, out = rng.standard_normal((k, d)), rng.standard_normal((k, n)), np.full((k, n), np.nan), np.zeros((k, d))
+    p, h, start, out = rng.standard_normal((k, d)), rng.standard_normal((k, n)), rng.standard_normal((k, n)), np.zeros((k, d))
+    f = start.copy()
     normal.normal_csr(X.data, X.indices.astype(np.int32), X.indptr.astype(np.int64), p, h, f, out)
     wide = X.toarray().astype(np.float64)
-    np.testing.assert_allclose(f, p @ wide.T, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(out, (h * (p @ wide.T)) @ wide, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(f, start + p @ wide.T, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(out, (h * (start + p @ wide.T)) @ wide, rtol=0, atol=1e-9)
 
 
 def is_canonical_oracle(indptr, indices, n_columns):

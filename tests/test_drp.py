@@ -67,7 +67,7 @@ def problem(seed, loss, n=60, d=D, spectrum=None):
 
 def star(X, y, alpha, loss, **options):
     """w*."""
-    model = drp(X, y, alpha=alpha, loss=loss, **{"fit_intercept": False, "tol": 1e-9, "rng": 1, **options})
+    model = drp(X, y, alpha=alpha, loss=loss, **{"fit_intercept": False, "tol": 1e-8, "rng": 1, **options})
     assert model.info.converged
     return model.coef
 
@@ -101,7 +101,7 @@ def projection_of(X, m, seed, kind="gaussian"):
 
 def naive(p, X, y, alpha, loss):
     """z*, and the naive solution w^ = R z* / sqrt(m)."""
-    z = drp(p.project(X), y, alpha=alpha, loss=loss, fit_intercept=False, tol=1e-10, rng=2).coef
+    z = drp(p.project(X), y, alpha=alpha, loss=loss, fit_intercept=False, tol=1e-8, rng=2).coef
     return z, p.expand(z)
 
 

@@ -13,13 +13,12 @@ cdef extern from "tile.h" nogil:
 
 def normal(const floating[:, ::1] X not None, const double[:, ::1] p not None, const double[:, :] h not None,
            double[:, :] f not None, double[:, ::1] out not None, int level=-1):
-    """f[k, i] = x_i'p_k, and out[k] += sum_i h[k, i] f[k, i] x_i; last axes contiguous. p, out (n_outputs, n_inputs)."""
+    """f[k, i] += x_i'p_k, then out[k] += sum_i h[k, i] f[k, i] x_i; last axes contiguous. p, out (n_outputs, n_inputs)."""
     cdef ptrdiff_t group, i, k, n = X.shape[0], d = X.shape[1]
     cdef int best = tile_best_level()
     cdef const tile_kernels *kernels = tile_select(floating is float, best if level < 0 or level > best else level)
     cdef int n_rows
     if d == 0 or n == 0:
-        f[:, :] = 0
         return
     with nogil:
         for group in range((n + NORMAL_ROWS - 1) // NORMAL_ROWS):
@@ -48,7 +47,7 @@ def normal_csr(const floating[::1] data not None, const int32_t[::1] indices not
                     b += data[j + 1] * p_k[indices[j + 1]]
                 if (end - indptr[i]) % 2:
                     a += data[end - 1] * p_k[indices[end - 1]]
-                f[k, i] = a + b
-                v = h[k, i] * (a + b)
+                f[k, i] += a + b
+                v = h[k, i] * f[k, i]
                 for j in range(indptr[i], end):
                     out_k[indices[j]] += v * data[j]

@@ -44,7 +44,7 @@ typedef struct {
     void (*correlate_squares)(const void *tile, int n_rows, const double *v, double *sums);
     /* out[i] += sum_j tile[i, j] coef[j] */
     void (*apply)(const void *tile, int n_rows, const double *coef, double *out);
-    /* Of n_rows <= NORMAL_ROWS dense rows x, not a tile: f[i] = x_i'p, and sums += sum_i h[i] f[i] x_i; d inputs */
+    /* Of n_rows <= NORMAL_ROWS dense rows x, not a tile: f[i] += x_i'p, then sums += sum_i h[i] f[i] x_i; d inputs */
     void (*normal)(const void *x, ptrdiff_t d, int n_rows, const double *p, const double *h, double *f, double *sums);
 } tile_kernels;
 

@@ -191,8 +191,8 @@ TARGET_EXTERN void NAME(normal)(const void *x, ptrdiff_t d, int n_rows, const do
         double total = 0;
         for (k = whole; k < d; k++) total += row[i][k] * p[k];
         for (int l = 0; l < DL; l++) total += sum[i][l];
-        v[i] = i < n_rows ? h[i] * total : 0;
-        if (i < n_rows) f[i] = total;
+        if (i < n_rows) f[i] += total;
+        v[i] = i < n_rows ? h[i] * f[i] : 0;
     }
     for (k = 0; k < whole; k += DL) {
         DVEC s = *(const DVEC *)(sums + k);

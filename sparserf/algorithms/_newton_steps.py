@@ -25,8 +25,8 @@ PAYS = 16
 class Steps:
     """What the kinds of step share: a preconditioner for each output, kept while its row weights change little."""
 
-    def __init__(self, rows, inputs, fit_intercept):
-        self._rows, self._inputs, self._fit_intercept = rows, inputs, fit_intercept
+    def __init__(self, inputs, fit_intercept):
+        self._inputs, self._fit_intercept = inputs, fit_intercept
         self._made = {}
 
     def _update(self, h, alpha, make):
@@ -40,6 +40,15 @@ class Steps:
         made = [self._made[k] for k in range(len(h))]
         return np.array([h for h, *_ in made]), [P for *_, P in made]
 
+    @staticmethod
+    def _solve(fit, A, precondition, b, enough, max_steps, dots=dots):
+        """`conjugate_gradients`, until the callback says so too."""
+
+        def over(x, r, rho):
+            return enough(x, r, rho) | fit.is_told_to_stop()
+
+        return conjugate_gradients(A, precondition, b, over, max_steps, dots)
+
     def _following(self, h, sums):
         """-sums / sum h, a number each: by how much the intercept follows; 0 without one."""
         total = h.sum(axis=1)
@@ -47,18 +56,18 @@ class Steps:
 
     def _hessian(self, h):
         """The function of w that answers diag(h) Pi X w, and X' of it."""
-        means = self._rows.correlate(self._inputs, h) if self._fit_intercept else 0.0
+        means = self._inputs.correlate(h) if self._fit_intercept else 0.0
 
         def product(w):
-            f, total = self._rows.normal(self._inputs, h, w)
+            f, total = self._inputs.normal(h, w)
             shift = self._following(h, dots(h, f))[:, None]
             return h * (f + shift), total + shift * means
 
         return product
 
     def _point(self, w, u, h):
-        f = self._rows.apply(self._inputs, w)
-        return Point(w, f, self._following(h, dots(h, f)), u)
+        f = self._inputs.apply(w)
+        return Point.at_w(w, f, self._following(h, dots(h, f)), u)
 
 
 class PlainSteps(Steps):
@@ -66,7 +75,7 @@ class PlainSteps(Steps):
 
     def __call__(self, fit, shares, max_steps=MAX_STEPS):
         """(the step from fit.at, a Point, steps of conjugate gradients)."""
-        d, alpha, h = self._rows.n_features_in, fit.problem.alpha, fit.problem.curvature(fit.z)
+        d, alpha, h = self._inputs.n_features, fit.problem.alpha, fit.problem.curvature(fit.z)
         hessian = self._hessian(h)
 
         def A(p):
@@ -78,7 +87,7 @@ class PlainSteps(Steps):
 
         most = shares**2 * dots(fit.g, fit.g)
         b = -np.hstack([fit.g, alpha * fit.at.u + fit.v])
-        x, n_iter = conjugate_gradients(A, lambda r: r, b, lambda x, r, rho: rho <= most, max_steps, dots_in_w)
+        x, n_iter = self._solve(fit, A, lambda r: r, b, lambda x, r, rho: rho <= most, max_steps, dots_in_w)
         return self._point(np.ascontiguousarray(x[:, :d]), x[:, d:], h), n_iter
 
 
@@ -86,9 +95,9 @@ class InputSteps(Steps):
     """Few inputs: H itself is made and factored, of a sample of the rows where they are many, and conjugate gradients correct
     what is not in the sample and what h has changed since."""
 
-    def __init__(self, rows, inputs, fit_intercept, rng=None):
-        super().__init__(rows, inputs, fit_intercept)
-        n, d = rows.n_rows, rows.n_features_in
+    def __init__(self, inputs, fit_intercept, rng=None):
+        super().__init__(inputs, fit_intercept)
+        n, d = inputs.n_rows, inputs.n_features
         is_sampled = rng is not None and d >= MANY and n >= 2 * ROWS_AN_INPUT * d
         self._sample = rng.choice(n, ROWS_AN_INPUT * d, replace=False, shuffle=False) if is_sampled else None
 
@@ -106,7 +115,7 @@ class InputSteps(Steps):
 
         most = shares**2 * dots(fit.g, precondition(fit.g))
         max_steps = MAX_STEPS if self._sample is None else SLOW
-        w, n_iter = conjugate_gradients(A, precondition, -fit.g, lambda w, r, rho: rho <= most, max_steps)
+        w, n_iter = self._solve(fit, A, precondition, -fit.g, lambda w, r, rho: rho <= most, max_steps)
         if n_iter == max_steps:  # few rows may hold what the others do not
             self._sample, self._made = None, {}
         return self._point(w, np.full(h.shape, np.nan), h), n_iter
@@ -116,9 +125,9 @@ class InputSteps(Steps):
             some = np.zeros_like(h)
             some[self._sample] = h[self._sample]
             h = some * (h.sum() / max(some.sum(), 1e-300))
-        G = self._rows.gram(self._inputs, self._inputs, h)
+        G = self._inputs.gram(h)
         if self._fit_intercept and h.sum() > 0:
-            mean = self._rows.correlate(self._inputs, h)
+            mean = self._inputs.correlate(h)
             G -= np.outer(mean, mean / h.sum())
         return Shrunk(G, alpha, is_exact=True).inverse
 
@@ -129,8 +138,8 @@ class SketchSteps(Steps):
     Rows without curvature are out of the system: there u = -v / alpha.
     """
 
-    def __init__(self, rows, inputs, fit_intercept, sketch):
-        super().__init__(rows, inputs, fit_intercept)
+    def __init__(self, inputs, fit_intercept, sketch):
+        super().__init__(inputs, fit_intercept)
         self._sketch = sketch
 
     def __call__(self, fit, shares):
@@ -157,15 +166,15 @@ class SketchSteps(Steps):
         over_s = np.divide(v + alpha * (fit.at.u + u), s, out=np.zeros_like(s), where=s > 0)
         b = -balanced(over_s + s * f)
 
-        slopes = self._rows.apply(self._inputs, fit.g)
+        slopes = self._inputs.apply(fit.g)
 
         def enough(q, r, _):
             """Of the step w of q: |r|^2 bounds |H w + g|^2 in the norm of H^-1, and -g'w is |g|^2 there once r is 0."""
             return (shares > 1) | (dots(r, r) <= -(shares**2) * dots(slopes, u + s * q))
 
-        q, n_iter = conjugate_gradients(A, precondition, b, enough, MAX_STEPS)
+        q, n_iter = self._solve(fit, A, precondition, b, enough, MAX_STEPS)
         u = u + s * q
-        return self._point(self._rows.correlate(self._inputs, u), u, h), n_iter
+        return self._point(self._inputs.correlate(u), u, h), n_iter
 
     def _scales(self, h):
         """s, and the projection on what is orthogonal to it, where there is an intercept."""
@@ -174,7 +183,7 @@ class SketchSteps(Steps):
         return s, lambda q: q - unit * dots(unit, q)[:, None] if self._fit_intercept else q
 
     def _kernel(self, u):
-        return self._rows.apply(self._inputs, self._rows.correlate(self._inputs, u))
+        return self._inputs.apply(self._inputs.correlate(u))
 
 
 class AdaptiveSteps:

@@ -2,10 +2,12 @@
 
 import numpy as np
 
-from ..features import Linear
+from ..features.projections import folded
 from ..rows import Memory
-from ._newton_steps import InputSteps
+from ._inputs import Inputs
+from ._newton_steps import InputSteps, SketchSteps
 from ._recovery import Point, Recovery, newton
+from ._sketch import Sketch
 
 # To which error the small problem is solved, and in how many Newton steps at most.
 SMALL_TOL, SMALL_STEPS = 1e-10, 100
@@ -17,21 +19,26 @@ GROWTH, ROUNDING = 10.0, 1e-9
 class ProjectedFit(Recovery):
     """Keeps X_hat = X R / sqrt(m) beside the rows."""
 
-    def __init__(self, rows, inputs, problem, projection, workers, **options):
-        super().__init__(rows, inputs, problem, **options)
-        self._projection, self.n_projections = projection, projection.n_projections
-        self._hat = Memory(rows.project(projection), workers)
-        self._hat_inputs = Linear().draw(None, self._hat.n_features_in)
-        self._small_steps = InputSteps(self._hat, self._hat_inputs, problem.fit_intercept)
+    def __init__(self, inputs, problem, projection, workers, **options):
+        super().__init__(inputs, problem, **options)
+        self._projection, self.n_projections = folded(projection), projection.n_projections
+        self._hat = Inputs(Memory(inputs.project(self._projection), workers))
+        self._is_narrow = self._hat.n_features < inputs.n_rows
+        if self._is_narrow:
+            self._small_steps = InputSteps(self._hat, problem.fit_intercept)
+        else:  # more projections than rows: X_hat X_hat' is smaller, and draws nothing
+            exact = Sketch(self._hat, self._hat.n_features, None, problem.fit_intercept, None, workers)
+            self._small_steps = SketchSteps(self._hat, problem.fit_intercept, exact)
 
     def solve_projected(self):
         """z + R'w / sqrt(m) = argmin over c of alpha/2 |c|^2 + (1/n) sum s_i L(x_hat_i'(c - R'w / sqrt(m)) + x_i'w + b)."""
         start = self._projection.project(self.at.w)
-        f = self._hat.apply(self._hat_inputs, start)
-        self._small = Recovery(self._hat, self._hat_inputs, self.problem, offset=self.at.f - f)
+        f = self._hat.apply(start)
+        self._small = Recovery(self._hat, self.problem, offset=self.at.f - f, callback=lambda _: self.is_told_to_stop())
         self._small.begin(self.problem.alpha, SMALL_TOL)
-        self._small.move_to(Point(start, f, self.at.b, np.full_like(f, np.nan)))
-        self._small.look()
+        if self._is_narrow:  # else from 0, the combination of rows that it is being known
+            self._small.move_to(Point.at_w(start, f, self.at.b, np.full_like(f, np.nan)))
+            self._small.look()
         newton(self._small, self._small_steps, SMALL_STEPS)
 
     def begin(self, alpha, tol):
@@ -41,7 +48,7 @@ class ProjectedFit(Recovery):
     def recover(self):
         """w = -X'a / alpha from the dual variables a of the small problem; back to the best where the steps grow."""
         before, u = self.at.w, -self._small.v / self.problem.alpha
-        self._go_to(self.rows.correlate(self.inputs, u), u)
+        self._go_to(self.inputs.correlate(u), u)
         self.look()
         step, size = np.linalg.norm(self.at.w - before), np.linalg.norm(self.at.w)
         self.has_diverged = not step <= max(GROWTH * self._least_step, ROUNDING * size)
@@ -58,4 +65,4 @@ class ProjectedFit(Recovery):
         self.look()
 
     def _go_to(self, w, u):
-        self.move_to(Point(w, self.rows.apply(self.inputs, w), self._small.at.b, u))
+        self.move_to(Point.at_w(w, self.inputs.apply(w), self._small.at.b, u))

@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._checks import check_flag
-from ..features import Linear
 from ..losses import LOSSES
 from ..model import FitInfo
-from ..solvers.krylov import dots
+from ..solvers.krylov import dots, norms
 from ..solvers.ridge import RidgeProblem
+from . import _rounding
+from ._inputs import Inputs
 from ._targets import in_units, power_of_two, read
 
 # A Newton step's system is solved to this share at first; and to SAFETY times what the tolerance asks for at last.
@@ -19,47 +20,61 @@ FIRST, SAFETY = 0.3, 0.5
 PATIENCE, NEGLIGIBLE = 4, 1e-10
 # The first penalty is SHARE of the trace of the Hessian, and each next one FALL times less, met to the bound ROUGH.
 SHARE, FALL, ROUGH = 0.01, 10.0, 0.3
-# Rows from which the trace is estimated, at most twice as many.
-SAMPLE = 250
+# Inputs up to which their second moments are made for a nearer bound.
+FEW = 256
+# Numbers read between two questions to the callback, some tenths of a second, and as how many more a pass counts.
+OFTEN, A_PASS = 2**27, 2**14
+# What is left of a bound is hardly more than rounding.
+HARDLY = 1e-5
 
 
 @dataclass
 class Point:
-    """w and f = X w, b, and u with w = X'u, NaN where it is not known; a row an output."""
+    """w and f = Z w, b, and u with w = Z'u, NaN where it is not known; a row an output. way: the steps to w added up."""
 
     w: np.ndarray
     f: np.ndarray
     b: np.ndarray
     u: np.ndarray
+    way: np.ndarray
+
+    @classmethod
+    def at_zero(cls, k, n, d):
+        return cls(np.zeros((k, d)), np.zeros((k, n)), np.zeros(k), np.zeros((k, n)), np.zeros((k, d)))
+
+    @classmethod
+    def at_w(cls, w, f, b, u):
+        return cls(w, f, b, u, np.abs(w))
 
     def along(self, t, step):
         t = t[:, None]
-        return Point(self.w + t * step.w, self.f + t * step.f, self.b + t[:, 0] * step.b, self.u + t * step.u)
+        w, way = self.w + t * step.w, self.way + np.abs(t) * step.way
+        return Point(w, self.f + t * step.f, self.b + t[:, 0] * step.b, self.u + t * step.u, way + np.abs(w))
 
 
-def read_linear(X, y, loss, fit_intercept, sample_weight, workers):
-    """(rows, all inputs as features, the problem over all outputs in units of scale, scale, classes), all checked."""
+def read_linear(X, y, loss, fit_intercept, sample_weight, workers, alphas):
+    """(all inputs, the problem over all outputs in units of scale, scale, classes), all checked."""
     rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers, several_outputs=True, losses=LOSSES)
-    targets = np.vstack(targets)
+    targets, fit_intercept = np.vstack(targets), check_flag("fit_intercept", fit_intercept)
     scale = power_of_two(targets) if loss.name == "squared" else 1.0
-    problem = RidgeProblem(loss, targets / scale, weight, 1.0, check_flag("fit_intercept", fit_intercept))
-    return rows, Linear().draw(None, rows.n_features_in), problem, scale, classes
+    problem = RidgeProblem(loss, targets / scale, weight, 1.0, fit_intercept)
+    return Inputs.of(rows, weight, fit_intercept, alphas), problem, scale, classes
 
 
 class Recovery:
-    """The problem over all outputs, a point, and its certificate. z = X w + b + offset, the last a number a row."""
+    """The problem over all outputs, a point, and its certificate. z = Z w + b + offset, the last a number a row."""
 
-    def __init__(self, rows, inputs, problem, scale=1.0, offset=0.0, callback=None):
-        self.rows, self.inputs, self.problem, self._offset = rows, inputs, problem, offset
+    def __init__(self, inputs, problem, scale=1.0, offset=0.0, callback=None):
+        self.inputs, self.problem, self._offset = inputs, problem, offset
         self._scale, self._callback, self.ended_by_callback = scale, callback, False
         self.has_diverged = self.is_on_the_way = False
-        k, n = problem.y.shape
-        self.n_projections = self.n_conjugate = 0
-        self.move_to(Point(np.zeros((k, rows.n_features_in)), np.zeros((k, n)), np.zeros(k), np.zeros((k, n))))
+        self.n_projections = self.n_conjugate = self._unasked = 0
+        self.move_to(Point.at_zero(*problem.y.shape, inputs.n_features))
 
     def begin(self, alpha, tol):
         """From where it stands, the problem of another penalty."""
-        self.problem, self.tol, self._objectives = replace(self.problem, alpha=alpha), tol, []
+        self.alpha, self.tol, self._objectives = alpha, tol, []
+        self.problem = replace(self.problem, alpha=alpha / self.inputs.unit**2)
         self.look()
 
     def move_to(self, point):
@@ -71,45 +86,85 @@ class Recovery:
         return point.f + point.b[:, None] + self._offset
 
     def look(self):
-        """Gradient, and the certificate: |w - w*| <= |w - w~| = sqrt(2 gap / alpha) for w~ = -X'v / alpha, v the dual point."""
-        w, alpha = self.at.w, self.problem.alpha
-        self.v = self.problem.dual_point(self.z)
-        self.g = alpha * w + self.rows.correlate(self.inputs, self.v)
-        self.distance = np.fmin(np.sqrt(dots(self.g, self.g)) / alpha, self._distance_at_u())
-        room = np.sqrt(dots(w, w)) - self.distance  # |w*| is at least this
-        unknown = np.where(self.distance > 0, np.inf, 0.0)
-        self.bound = np.divide(self.distance, room, out=unknown, where=room > 0)
+        """Gradient, and the certificate: |w - w*| is at most distance + rounding, a number an output."""
+        at, problem, inputs = self.at, self.problem, self.inputs
+        self.v, h = problem.dual_point(self.z), problem.curvature(self.z)
+        in_v = _rounding.of_dual_point(inputs, problem, at, self._offset, self.v, h)
+        self.g = problem.alpha * at.w + inputs.correlate(self.v)
+        in_g = _rounding.of_gradient(inputs, problem, at.w, self.v, in_v)
+        # |w - w*| <= |w - w~| = sqrt(2 gap / alpha) for w~ = -Z'v / alpha, v the dual point.
+        self.distance, self.rounding = norms(self.g) / problem.alpha, norms(in_g) / problem.alpha
+        self._judge()
+        if not self.converged and problem.loss.name == "squared" and np.isfinite(at.u).all():
+            self._take_if_nearer(*self._from_u(in_v))
+        with np.errstate(over="ignore"):
+            self.gap = 0.5 * float(((np.sqrt(problem.alpha) * (self.distance + self.rounding)) ** 2).sum())
+        if not self.converged and inputs.n_features <= FEW and (self.distance <= self.rounding).all():
+            found = [
+                _rounding.nearby(inputs, replace(problem, y=y), z, g, e)
+                for y, z, g, e in zip(problem.y, self.z, self.g, in_g, strict=True)
+            ]
+            self._take_if_nearer(*np.transpose(found))
+
+    def _from_u(self, in_v):
+        """The same for the dual point -alpha u: gap = n/2 sum (v + alpha u)^2 / s, and alpha/2 |w - Z'u|^2.
+
+        Of an ill-conditioned X it is the nearer bound. Sum alpha u is made 0, as an intercept asks for.
+        """
+        alpha, s, u = self.problem.alpha, self.problem.weight, self.at.u
+        if self.problem.fit_intercept:
+            u = u - s * (u.sum(axis=1) / s.sum())[:, None]
+        long = _rounding.over_rows(s, u)
+        in_r = in_v + 2 * _rounding.UNIT * (_rounding.over_rows(s, self.v) + alpha * long)
+        in_sums = _rounding.of_sums(len(s)) * long * np.linalg.norm(self.inputs.sizes_in_sums)
+        distance = _rounding.over_rows(s, self.v + alpha * u) / np.sqrt(alpha) + norms(self.at.w - self.inputs.correlate(u))
+        return distance, in_r / np.sqrt(alpha) + in_sums
+
+    def _take_if_nearer(self, distance, rounding):
+        nearer = distance + rounding < self.distance + self.rounding
+        self.distance, self.rounding = np.where(nearer, (distance, rounding), (self.distance, self.rounding))
+        self._judge()
+
+    def _judge(self):
+        total = self.distance + self.rounding
+        room = norms(self.at.w) - total  # |w*| is at least this
+        unknown = np.where(total > 0, np.inf, 0.0)
+        self.bound = np.divide(total, room, out=unknown, where=room > 0)
         self.converged = bool(self.bound.max() <= self.tol)
 
-    def _distance_at_u(self):
-        """The same for the dual point -alpha u, of which w is the primal one: gap = n/2 sum (v + alpha u)^2 / s, squared loss.
-
-        Of an ill-conditioned X it is the nearer bound. NaN where u is not known.
-        """
-        s = self.problem.weight
-        if self.problem.loss.name != "squared":
-            return np.nan
-        r = np.divide(self.v + self.problem.alpha * self.at.u, np.sqrt(s), out=np.zeros_like(self.v), where=s > 0)
-        return np.sqrt(self.rows.n_rows / self.problem.alpha * dots(r, r))
+    @property
+    def is_rounding(self):
+        """Of each output, whether what is left is hardly more than rounding."""
+        return self.distance <= HARDLY * self.rounding
 
     def total_curvature(self):
-        """Trace of the Hessian of the losses, where they are most curved, from a sample of the rows."""
-        h = self.problem.loss.smoothness * self.problem.weight / self.rows.n_rows
-        every = max(1, self.rows.n_rows // SAMPLE)
-        return float(self.rows.squared_norms(slice(None, None, every)) @ h[::every]) * every
+        """Trace of the Hessian of the losses where they are most curved, or more."""
+        return self.problem.loss.smoothness * float(self.inputs.sizes @ self.inputs.sizes)
 
     def values(self, point):
         """The objective of each output."""
         loss = np.mean(self.problem.weight * self.problem.loss.value(self.margins(point), self.problem.y), axis=1)
-        return loss + 0.5 * self.problem.alpha * dots(point.w, point.w)
+        return loss + 0.5 * norms(np.sqrt(self.problem.alpha) * point.w) ** 2
 
     def record(self):
         """End an iteration: note the objective, tell the callback; returns whether to stop."""
         objective = in_units(self.values(self.at).sum(), self._scale)
         self._objectives.append(min([objective, *self._objectives[-1:]]))  # rounding may raise it
-        ask = self._callback is not None and not self.is_on_the_way
-        self.ended_by_callback = ask and bool(self._callback(self.info()))
+        if not self.is_on_the_way:
+            self._ask()
         return self.converged or self.ended_by_callback
+
+    def _ask(self):
+        self._unasked = 0
+        if self._callback is not None and not self.ended_by_callback:
+            self.ended_by_callback = bool(self._callback(self.info()))
+
+    def is_told_to_stop(self):
+        """After a pass over the rows within an iteration: the callback is asked each OFTEN numbers that are read."""
+        self._unasked += A_PASS + self.inputs.rows.row_size * self.problem.y.size
+        if self._unasked > OFTEN:
+            self._ask()
+        return self.ended_by_callback
 
     def has_fallen(self):
         """Whether the last iteration lowered the objective."""
@@ -117,23 +172,23 @@ class Recovery:
         return len(last) < 2 or last[1] < last[0] - NEGLIGIBLE * abs(last[0])
 
     def info(self):
-        gap = 0.5 * self.problem.alpha * float((self.distance**2).sum())
         return FitInfo(
             n_iter=len(self._objectives),
             converged=self.converged,
             objective=tuple(self._objectives) or (in_units(self.values(self.at).sum(), self._scale),),
-            dual_gap=in_units(gap, self._scale),
-            n_drawn=self.rows.n_features_in,
+            dual_gap=in_units(self.gap, self._scale),
+            n_drawn=self.inputs.n_features,
             n_nonzero=int(np.count_nonzero(self.at.w.any(axis=0))),
-            alpha=self.problem.alpha,
+            alpha=self.alpha,
             n_projections=self.n_projections,
             n_conjugate=self.n_conjugate,
             error_bound=float(min(self.bound.max(), np.finfo(np.float64).max)),
         )
 
     def solution(self):
-        w, b = self._scale * self.at.w, self._scale * self.at.b
-        return np.arange(w.shape[1]), self.inputs, *((w[0], b[0]) if len(b) == 1 else (w, b))
+        w = self._scale / self.inputs.unit * self.at.w
+        b = self._scale * self.at.b - w @ self.inputs.centre
+        return np.arange(w.shape[1]), self.inputs.features, *((w[0], b[0]) if len(b) == 1 else (w, b))
 
 
 def descend(fit, steps, max_iter):
@@ -141,11 +196,13 @@ def descend(fit, steps, max_iter):
 
     Far from w* a small penalty makes systems that are hard to solve, for steps that lead nowhere.
     """
-    alpha, tol = fit.problem.alpha, fit.tol
+    alpha, tol = fit.alpha, fit.tol
     fit.n_projections = fit.n_conjugate = n_falls = 0
     if fit.problem.loss.name != "squared" and not fit.at.w.any():
-        n_falls = max(0, int(np.log(max(fit.total_curvature() * SHARE / alpha, 1.0)) / np.log(FALL)))
+        n_falls = max(0, int(np.log(max(fit.total_curvature() * SHARE / fit.problem.alpha, 1.0)) / np.log(FALL)))
     for k in range(n_falls, -1, -1):
+        if fit.ended_by_callback and k:
+            continue
         fit.is_on_the_way = k > 0
         if n_falls:
             fit.begin(alpha * FALL**k, ROUGH if k else tol)
@@ -156,7 +213,7 @@ def newton(fit, steps, max_iter):
     """Newton's method until the fit's bound is below its tolerance, or rounding allows no more."""
     least, waited, before = np.inf, 0, None
     for _ in range(max_iter):
-        if fit.converged:
+        if fit.converged or fit.is_rounding.all() or fit.ended_by_callback:
             return
         step, n_conjugate = steps(fit, _shares(fit, before))
         fit.n_conjugate += n_conjugate
@@ -174,7 +231,8 @@ def newton(fit, steps, max_iter):
 
 def _shares(fit, before):
     """To which share the residual of each output has to fall; above 1: it need not. Eisenstat & Walker (1996), choice 2."""
-    needed = np.minimum(SAFETY * fit.tol / np.clip(fit.bound, 1e-300, 1.0), 1.0)
+    aim = np.maximum(fit.tol * norms(fit.at.w) - fit.rounding, HARDLY * fit.rounding)
+    needed = SAFETY * np.maximum(aim / np.maximum(np.maximum(fit.distance, aim), 1e-300), fit.tol)
     if fit.problem.loss.name == "squared":
         share = needed
     else:
@@ -182,15 +240,15 @@ def _shares(fit, before):
             FIRST if before is None else np.minimum(FIRST, np.minimum(fit.distance / np.maximum(before, 1e-300), 1.0) ** 2)
         )
         share = np.maximum(forcing, needed)
-    return np.where(fit.bound <= fit.tol, 2.0, share)
+    return np.where((fit.bound <= fit.tol) | fit.is_rounding, 2.0, share)
 
 
 def _line_search(fit, step):
     """t of each output: 1, or where that goes too far a t that about halves the slope, which never falls along the step."""
     t, start = np.ones(len(step.b)), _slopes(fit, fit.at, step)
-    if fit.problem.loss.name == "squared":
-        return t
     before, low, high = fit.values(fit.at), 0.0 * t, t
+    if fit.problem.loss.name == "squared" and (fit.values(fit.at.along(t, step)) <= before * (1 + NEGLIGIBLE)).all():
+        return t
     slope_low, slope_high = start, -start
     for _ in range(40):
         there = fit.at.along(t, step)

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from ..features import Linear, make_projection
+from ..features import make_projection
 from ..rows import Memory
-from ..solvers.krylov import Shrunk
+from ..solvers.krylov import Shrunk, root
+from ._inputs import Inputs
 
 # Projections to begin with where their number is left to the data, and how it grows; how many are enough for each effective
 # dimension; and the most that they may come to, since (m, m) matrices are factored.
@@ -20,10 +21,12 @@ class Sketch:
     place, which is a sketch without error.
     """
 
-    def __init__(self, rows, m, projection, fit_intercept, rng, workers):
-        self._rows, self._projection, self._centred, self._rng, self._workers = rows, projection, fit_intercept, rng, workers
-        self._most = m or max(1, int(min(MOST, rows.n_features_in, rows.row_size, SPEED * rows.row_size**0.5)))
-        self._hat, self.is_exact = np.empty((rows.n_rows, 0), rows.dtype), False
+    def __init__(self, inputs, m, projection, fit_intercept, rng, workers):
+        self._inputs, self._projection, self._centred = inputs, projection, fit_intercept
+        self._rng, self._workers = rng, workers
+        size = inputs.rows.row_size
+        self._most = m or max(1, int(min(MOST, inputs.n_features, size, SPEED * size**0.5)))
+        self._hat, self.is_exact = np.empty((inputs.n_rows, 0), inputs.rows.dtype), False
         self._grow(m or min(FEWEST, self._most))
 
     @property
@@ -39,43 +42,34 @@ class Sketch:
         return Shrunk(self.gram(h), alpha, self.is_exact).nu
 
     def _grow(self, m):
-        if m >= self._rows.n_rows or (self.m and 2 * m > self._rows.n_rows):
+        n = self._inputs.n_rows
+        if m >= n or (self.m and 2 * m > n and n <= MOST):
             self._take_root()
             return
-        new = make_projection(self._projection, self._rows.n_features_in, m - self.m, self._rng)
-        more = self._rows.project(new)
-        if self._centred:
-            more -= more.mean(axis=0, dtype=np.float64).astype(more.dtype)
+        new = make_projection(self._projection, self._inputs.n_features, m - self.m, self._rng)
+        more = self._inputs.project(new)
         more *= np.sqrt((m - self.m) / m)
         self._hat *= np.sqrt(self.m / m)
         self._become(np.hstack([self._hat, more]))
 
     def _take_root(self):
-        everything = Linear().draw(None, self._rows.n_features_in)
-        K = self._rows.kernel(everything, np.ones(len(everything)))
-        if self._centred:
-            K = K - K.mean(axis=0)
-            K -= K.mean(axis=1)[:, None]
-        values, V = np.linalg.eigh((K + K.T) / 2)
-        kept = values > len(K) * np.finfo(self._rows.dtype).eps * values[-1]
         self.is_exact = True
-        self._become(np.ascontiguousarray(V[:, kept] * np.sqrt(values[kept])))
+        self._become(root(self._inputs.kernel(), np.finfo(self._inputs.rows.dtype).eps))
 
     def _become(self, hat):
-        self._hat, self._inputs = hat, Linear().draw(None, max(1, hat.shape[1]))
-        self._small = Memory(hat, self._workers)
+        self._hat, self._small = hat, Inputs(Memory(hat, self._workers))
 
     def correlate(self, v):
         """X_hat' v, a row each."""
-        return self._small.correlate(self._inputs, v)
+        return self._small.correlate(v)
 
     def apply(self, c):
         """X_hat c, a row each."""
-        return self._small.apply(self._inputs, c)
+        return self._small.apply(c)
 
     def gram(self, h):
         """X_hat' diag(h) X_hat, around the mean that h weights where there is an intercept."""
-        G, total = self._small.gram(self._inputs, self._inputs, h), h.sum()
+        G, total = self._small.gram(h), h.sum()
         if self._centred and total > 0:
             mean = self.correlate(h)
             G -= np.outer(mean, mean / total)

@@ -86,7 +86,7 @@ def drp(
     workers : int, default 1
         Threads; -1 for all cores. The result is the same, bit for bit, for any number.
     callback : callable or None, default None
-        Called after each iteration with the `FitInfo` so far; returning True ends the fit.
+        Called with the `FitInfo` so far after each iteration, and within one that takes long; returning True ends the fit.
 
     Returns
     -------
@@ -131,10 +131,10 @@ def drp(
     >>> model.coef.shape, model.info.error_bound < 1e-6
     ((5000,), True)
     """
-    return drp_path(
-        X, y, alphas=[check_real("alpha", alpha, 0, strict=True)], n_projections=n_projections, n_iter=n_iter,
-        accelerate=accelerate, projection=projection, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight,
-        tol=tol, rng=rng, workers=workers, callback=callback,
+    alphas = [check_real("alpha", alpha, 0, strict=True)]
+    return _models(
+        X, y, alphas, n_projections, n_iter, accelerate, projection, loss, fit_intercept, sample_weight, tol, rng, workers,
+        callback,
     )[0]  # fmt: skip
 
 
@@ -184,30 +184,39 @@ def drp_path(
     >>> [model.info.alpha for model in models], all(model.info.converged for model in models)
     ([1.0, 0.1, 0.01], True)
     """
-    alphas, tol = check_alphas(alphas), check_real("tol", tol, 0, strict=True)
+    return _models(
+        X, y, check_alphas(alphas).tolist(), n_projections, n_iter, accelerate, projection, loss, fit_intercept, sample_weight,
+        tol, rng, workers, callback,
+    )  # fmt: skip
+
+
+def _models(X, y, alphas, n_projections, n_iter, accelerate, projection, loss, fit_intercept, sample_weight, tol, rng, workers,
+            callback):  # fmt: skip
+    """A model of each penalty; what is wrong with it is a warning at the line that calls the caller."""
+    tol = check_real("tol", tol, 0, strict=True)
     n_iter = MOST_ITER if n_iter is None else check_integer("n_iter", n_iter, 1)
     with single_threaded_blas():
         fit, minimise, classes = _begin(
-            X, y, n_projections, accelerate, projection, loss, fit_intercept, sample_weight, rng, workers, callback
+            X, y, alphas, n_projections, accelerate, projection, loss, fit_intercept, sample_weight, rng, workers, callback
         )
-        with fit.rows:
-            models = [_fit(fit, minimise, alpha, tol, n_iter, classes) for alpha in alphas.tolist()]
+        with fit.inputs.rows:
+            models = [_fit(fit, minimise, alpha, tol, n_iter, classes) for alpha in alphas]
     for model, what in models:
         if what:
-            warnings.warn(f"alpha={model.info.alpha:.3g}: {what}", ConvergenceWarning, stacklevel=2)
+            warnings.warn(f"alpha={model.info.alpha:.3g}: {what}", ConvergenceWarning, stacklevel=3)
     return [model for model, _ in models]
 
 
 def _fit(fit, minimise, alpha, tol, n_iter, classes):
     """(the model, what is wrong with it)."""
+    fit.ended_by_callback = False
     fit.begin(alpha, tol)
     minimise(fit, max_iter=n_iter)
     return model_of([fit], fit.problem.loss, classes), _complaint(fit)
 
 
-def _begin(X, y, n_projections, accelerate, projection, loss, fit_intercept, sample_weight, rng, workers, callback):
+def _begin(X, y, alphas, n_projections, accelerate, projection, loss, fit_intercept, sample_weight, rng, workers, callback):
     """(the fit, minimise(fit, max_iter), classes)."""
-    rows, inputs, problem, scale, classes = read_linear(X, y, loss, fit_intercept, sample_weight, workers)
     m = None if n_projections is None else check_integer("n_projections", n_projections, 1)
     accelerate = check_flag("accelerate", accelerate)
     kind = check_choice("projection", projection, ("auto", *PROJECTIONS))
@@ -215,20 +224,21 @@ def _begin(X, y, n_projections, accelerate, projection, loss, fit_intercept, sam
     if not accelerate and m is None:
         raise ValueError("n_projections must be given where accelerate=False, got None: some 20 times the rank of X")
     rng, workers = check_rng(rng), check_workers(workers)
-    options = {"scale": scale, "callback": check_callable("callback", callback)}
+    callback = check_callable("callback", callback)
+    inputs, problem, scale, classes = read_linear(X, y, loss, fit_intercept, sample_weight, workers, alphas)
     if not accelerate:
-        R = make_projection(kind, rows.n_features_in, m, rng)
-        return ProjectedFit(rows, inputs, problem, R, workers, **options), algorithm_2, classes
-    steps = _steps(rows, inputs, problem.fit_intercept, m, kind, rng, workers)
-    return Recovery(rows, inputs, problem, **options), partial(descend, steps=steps), classes
+        R = make_projection(kind, inputs.n_features, m, rng)
+        return ProjectedFit(inputs, problem, R, workers, scale=scale, callback=callback), algorithm_2, classes
+    steps = _steps(inputs, problem.fit_intercept, m, kind, rng, workers)
+    return Recovery(inputs, problem, scale, callback=callback), partial(descend, steps=steps), classes
 
 
-def _steps(rows, inputs, fit_intercept, m, kind, rng, workers):
+def _steps(inputs, fit_intercept, m, kind, rng, workers):
     """How Newton's steps are made: from few inputs' second moments, on a sketch of m columns, or as turns out to be needed."""
-    d, about = rows.n_features_in, (rows, inputs, fit_intercept)
-    if d <= min(rows.n_rows, max(FEW, min(FEW_DENSE, rows.row_size / DENSE)), d if m is None else m):
+    d, n, about = inputs.n_features, inputs.n_rows, (inputs, fit_intercept)
+    if d <= min(n, max(FEW, min(FEW_DENSE, inputs.rows.row_size / DENSE)), d if m is None else m):
         return InputSteps(*about, rng)
-    sketch, on = partial(Sketch, rows, m, kind, fit_intercept, rng, workers), partial(SketchSteps, *about)
+    sketch, on = partial(Sketch, inputs, m, kind, fit_intercept, rng, workers), partial(SketchSteps, *about)
     return AdaptiveSteps(PlainSteps(*about), on, sketch) if m is None else on(sketch())
 
 
@@ -238,7 +248,8 @@ def _complaint(fit):
     if fit.has_diverged:
         return f"the iteration diverges: n_projections={fit.n_projections} is too small; raise it, or accelerate"
     info = fit.info()
+    why = "what is left of it may be rounding; raise tol or alpha" if fit.is_rounding.all() else "raise n_iter, tol or alpha"
     return (
         f"stopped after {info.n_iter} iterations with a bound on the error of {info.error_bound:.2g} of ||w||, above "
-        f"tol={fit.tol:.2g}; raise n_iter, tol or alpha"
+        f"tol={fit.tol:.2g}; {why}"
     )

@@ -57,13 +57,13 @@ def random_projection(
     >>> bool(np.corrcoef(model.predict(X), X[:, 0])[0, 1] > 0.9)
     True
     """
-    rows, inputs, problem, scale, classes = read_linear(X, y, loss, fit_intercept, sample_weight, workers)
     alpha, m = check_real("alpha", alpha, 0, strict=True), check_integer("n_projections", n_projections, 1)
-    kind, workers = check_choice("projection", projection, PROJECTIONS), check_workers(workers)
-    R = make_projection(kind, rows.n_features_in, m, check_rng(rng))
-    with single_threaded_blas(), rows:
-        fit = ProjectedFit(rows, inputs, problem, R, workers, scale=scale)
-        fit.begin(alpha, np.inf)
-        fit.solve_projected()
-        fit.expand()
-        return model_of([fit], problem.loss, classes)
+    kind, workers, rng = check_choice("projection", projection, PROJECTIONS), check_workers(workers), check_rng(rng)
+    with single_threaded_blas():
+        inputs, problem, scale, classes = read_linear(X, y, loss, fit_intercept, sample_weight, workers, [alpha])
+        with inputs.rows:
+            fit = ProjectedFit(inputs, problem, make_projection(kind, inputs.n_features, m, rng), workers, scale=scale)
+            fit.begin(alpha, np.inf)
+            fit.solve_projected()
+            fit.expand()
+    return model_of([fit], problem.loss, classes)

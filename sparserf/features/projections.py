@@ -174,6 +174,31 @@ class Hadamard(Projection):
         out /= out.dtype.type(np.sqrt(self.n_projections))
 
 
+@dataclass(frozen=True, eq=False)
+class Matrix(Projection):
+    """R / sqrt(m) itself, of shape (n_features, n_projections)."""
+
+    scaled: np.ndarray = field(repr=False)
+
+    def parts(self, dtype):
+        yield slice(0, self.n_projections), partial(_multiply, self.scaled.astype(dtype, copy=False))
+
+    def cost(self, X):
+        return _entries(X) * self.n_projections * (SPARSE_COST if is_sparse(X) else 1)
+
+    def expand(self, Z):
+        """Z R' / sqrt(m)."""
+        return Z @ self.scaled.T
+
+
+def folded(projection):
+    """A projection with the same R R', in no more columns than R has rows: R = L Q' with Q'Q = I."""
+    if projection.n_projections <= projection.n_features:
+        return projection
+    R = projection.project(np.eye(projection.n_features))
+    return Matrix(projection.n_features, projection.n_features, np.linalg.qr(R.T, mode="r").T)
+
+
 def _entries(X):
     """Non-zero entries in a row."""
     return X.nnz // max(1, X.shape[0]) if is_sparse(X) else X.shape[1]

@@ -117,7 +117,7 @@ def apply(block, U, c, out, moments):
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
 def normal(X, rows, h, c, f):
-    """X' diag(h) X c of a slice of rows (n_outputs, n_inputs), and X c into f (n_outputs, .)."""
+    """f += X c, f (n_outputs, .), of a slice of rows; then X' diag(h) f, (n_outputs, n_inputs)."""
     total = np.zeros(c.shape)
     if is_sparse(X):
         data, indices, indptr = X.data, X.indices, X.indptr[rows.start : rows.stop + 1]
@@ -126,7 +126,7 @@ def normal(X, rows, h, c, f):
     elif X.flags.c_contiguous:
         _normal(X[rows], c, h, f, total)
     else:
-        f[:] = (X[rows] @ c.T).T
+        f += (X[rows] @ c.T).T
         total += (X[rows].T @ (h * f).T).T
     return total
 

@@ -70,14 +70,6 @@ class Memory:
         """Numbers that a row holds, on average where they are sparse."""
         return max(1, self.X.nnz // max(1, self.n_rows)) if is_sparse(self.X) else self.n_features_in
 
-    def squared_norms(self, rows):
-        """|x_i|^2 of a slice of the rows."""
-        X = self.X[rows].astype(np.float64, copy=False)
-        with np.errstate(over="ignore"):
-            squares = np.asarray(X.power(2).sum(axis=1)).ravel() if is_sparse(X) else np.vecdot(X, X)
-        _check_no_overflow(squares)
-        return squares
-
     def correlate(self, features, v):
         """Phi' v: float64 of shape (len(features),) for v of shape (n_rows,), or (n_outputs, .) for (n_outputs, n_rows)."""
         return self._correlate(features, v, squared=False)
@@ -137,12 +129,15 @@ class Memory:
         _check_no_overflow(f)
         return f.reshape(*np.shape(coef)[:-1], self.n_rows)
 
-    def normal(self, features, h, coef):
-        """(Phi c, Phi' diag(h) Phi c) for h (n_outputs, n_rows), c (n_outputs, .): of the inputs themselves in one pass."""
+    def normal(self, features, h, coef, shift):
+        """f = Phi c - shift, and Phi' diag(h) f, for h (n_outputs, n_rows), c (n_outputs, .) and shift (n_outputs,).
+
+        Of the inputs themselves in one pass.
+        """
+        f, total = np.repeat(-shift[:, None], self.n_rows, axis=1), np.zeros(coef.shape)
         if not self._are_inputs(features):
-            f = self.apply(features, coef)
+            f += self.apply(features, coef)
             return f, self.correlate(features, h * f)
-        f, total = np.empty(h.shape), np.zeros(coef.shape)
 
         def part(rows):
             return _block.normal(self.X, rows, h[:, rows], coef, f[:, rows])

@@ -14,6 +14,13 @@ def dots(a, b):
     return np.vecdot(a, b)
 
 
+def norms(a):
+    """Lengths of the rows of a; no square over- or underflows."""
+    largest = np.abs(a).max(axis=1, keepdims=True)
+    unit = a / np.where(largest > 0, largest, 1.0)
+    return largest[:, 0] * np.sqrt(dots(unit, unit))
+
+
 def conjugate_gradients(A, precondition, b, enough, max_iter, dots=dots):
     """x with A x = b, a row each of several systems, from 0 until enough(x, r, <r, P r>) says so of each; and the steps.
 
@@ -70,3 +77,13 @@ def inverse(G, nu):
     lower, _ = lapack.dpotri(factor, lower=True, overwrite_c=True)
     lower = np.tril(lower)
     return lower + np.tril(lower, -1).T
+
+
+def root(K, eps):
+    """B of as many columns as K has rank beside eps, with B B' = K: a Cholesky factor with pivots."""
+    from scipy.linalg import lapack
+
+    factor, pivots, rank, _ = lapack.dpstrf(K, tol=len(K) * eps * K.diagonal().max(), lower=True)
+    B = np.zeros((len(K), max(1, rank)))
+    B[pivots - 1, :rank] = np.tril(factor)[:, :rank]
+    return B
