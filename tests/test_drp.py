@@ -9,11 +9,8 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 from numpy.linalg import norm
 from scipy.sparse import csr_array
-from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 
@@ -47,13 +44,7 @@ BETA = {"squared": 1.0, "squared_hinge": 2.0, "smoothed_hinge": 1.0, "logistic":
 LOSSES = tuple(BETA)
 each_loss = pytest.mark.parametrize("loss", LOSSES)
 each_accelerate = pytest.mark.parametrize("accelerate", [False, True])
-seeds = st.integers(0, 2**32 - 1)
-alphas = st.sampled_from([1.0, 0.1, 1e-2, 1e-3])
 SMALL = 1e-7  # of |w*|: what the reference and the projected problem are solved to, and more
-
-
-def examples(n):
-    return settings(max_examples=n, derandomize=True, deadline=None, database=None)
 
 
 def problem(seed, loss, n=60, d=D, spectrum=None):
@@ -127,58 +118,62 @@ def test_optimum_is_that_of_other_solvers(n, alpha):
     assert norm(w - svc.coef_[0]) <= 1e-5 * norm(w)
 
 
+def draws(low):
+    """Of the paper's iteration: seeds with a penalty, a number of projections from `low` and a number of rows each."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        yield seed, [1.0, 0.1, 1e-2, 1e-3][seed % 4], int(rng.integers(low, 300)), int(rng.integers(60, 200))
+
+
 @each_loss
-@examples(5)
-@given(seed=seeds, alpha=alphas, m=st.integers(60, 300), n=st.integers(60, 200))
-def test_d1_d3_d4_one_step_and_the_naive_solution(loss, seed, alpha, m, n):
+def test_d1_d3_d4_one_step_and_the_naive_solution(loss):
     """D1 |w~ - w*| <= e |w*|, e = eps / (1 - eps); D3 |z* - R'w* / sqrt(m)| <= eps / sqrt(1 - eps) |w*|;
-    D4 |B'(w^ - w*)| <= 2 e |w*| for the naive w^ = R z* / sqrt(m)."""
-    X, y = problem(seed, loss, n)
-    p, eps = projection_of(X, m, seed)
-    if eps >= 1:
-        return
-    w, e = star(X, y, alpha, loss), eps / (1 - eps)
-    z, w_hat = naive(p, X, y, alpha, loss)
-    assert norm(z - p.project(w[None])[0]) <= (eps / np.sqrt(1 - eps) + SMALL) * norm(w)
-    basis = np.linalg.svd(X, full_matrices=False)[2][:R]
-    assert norm(basis @ (w_hat - w)) <= (2 * e + SMALL) * norm(w)
-    one = paper(X, y, alpha, loss, m, 1, seed)
-    assert norm(one.coef - w) <= (e + SMALL) * norm(w)
+    D4 |B'(w^ - w*)| <= 2 e |w*| for the naive w^ = R z* / sqrt(m). In all draws, since eps < 1 in all."""
+    for seed, alpha, m, n in draws(60):
+        X, y = problem(seed, loss, n)
+        p, eps = projection_of(X, m, seed)
+        assert eps < 0.8
+        w, e = star(X, y, alpha, loss), eps / (1 - eps)
+        z, w_hat = naive(p, X, y, alpha, loss)
+        assert norm(z - p.project(w[None])[0]) <= (eps / np.sqrt(1 - eps) + SMALL) * norm(w)
+        basis = np.linalg.svd(X, full_matrices=False)[2][:R]
+        assert norm(basis @ (w_hat - w)) <= (2 * e + SMALL) * norm(w)
+        one = paper(X, y, alpha, loss, m, 1, seed)
+        assert norm(one.coef - w) <= (e + SMALL) * norm(w)
 
 
 @each_loss
-@examples(4)
-@given(seed=seeds, alpha=alphas, m=st.integers(120, 300), n=st.integers(60, 200))
-@example(seed=9, alpha=1e-3, m=130, n=60)  # the objective rises on its way
-def test_d2_iterations(loss, seed, alpha, m, n):
-    """D2 |w_T - w*| <= e^T |w*| where eps < 1/2; the certificate is true, and the objective never rises."""
-    X, y = problem(seed, loss, n)
-    _, eps = projection_of(X, m, seed)
-    if eps >= 0.5:
-        return
-    w, e = star(X, y, alpha, loss), eps / (1 - eps)
-    for T in range(1, 5):
-        model = paper(X, y, alpha, loss, m, T, seed)
-        error = norm(model.coef - w)
-        assert error <= (e**T + SMALL) * norm(w)
-        assert error <= (min(model.info.error_bound, 1e9) * (1 + SMALL) + 1e-8) * norm(w)
-        assert len(model.info.objective) == model.info.n_iter <= T
-        assert np.all(np.diff(model.info.objective) <= 0)
+def test_d2_iterations(loss):
+    """D2 |w_T - w*| <= e^T |w*|, eps < 1/2 in all draws; the certificate is true, and the objective never rises."""
+    for seed, alpha, m, n in [*draws(130), (9, 1e-3, 130, 60)]:  # in the last the objective rises on its way
+        X, y = problem(seed, loss, n)
+        _, eps = projection_of(X, m, seed)
+        assert eps < 0.5
+        w, e = star(X, y, alpha, loss), eps / (1 - eps)
+        for T in range(1, 5):
+            model = paper(X, y, alpha, loss, m, T, seed)
+            error = norm(model.coef - w)
+            assert error <= (e**T + SMALL) * norm(w)
+            assert error <= (min(model.info.error_bound, 1e9) * (1 + SMALL) + SMALL) * norm(w)
+            assert len(model.info.objective) == model.info.n_iter <= T
+            assert np.all(np.diff(model.info.objective) <= 0)
 
 
 def test_d5_the_naive_solution_fails():
     """D5, Theorem 3: |w^ - w*| >= 1/2 sqrt((d - r) / m) (1 - eps sqrt(2 (1 + eps)) / (1 - eps)) |w*| where eps <= 1/3, but
-    for a share exp(-(d - r) / 32) + exp(-m / 32) of the draws."""
-    m, n_tried, n_failed = 400, 0, 0
+    for a share exp(-(d - r) / 32) + exp(-m / 32), 1 %, of the draws: in none of these. What it bounds is not much more:
+    the length outside of the row space, which is near sqrt((d - r) / m) |z*|."""
+    m = 400
     for seed in range(16):
         X, y = problem(seed, "squared")
         p, eps = projection_of(X, m, seed)
-        if eps <= 1 / 3:
-            w, (_, w_hat) = star(X, y, 0.1, "squared"), naive(p, X, y, 0.1, "squared")
-            least = 0.5 * np.sqrt((D - R) / m) * (1 - eps * np.sqrt(2 * (1 + eps)) / (1 - eps)) * norm(w)
-            n_tried, n_failed = n_tried + 1, n_failed + (norm(w_hat - w) < least)
-    assert n_tried >= 8
-    assert n_failed <= binom.isf(1e-6, n_tried, np.exp(-(D - R) / 32) + np.exp(-m / 32))
+        assert eps <= 1 / 3
+        w, (z, w_hat) = star(X, y, 0.1, "squared"), naive(p, X, y, 0.1, "squared")
+        least = 0.5 * np.sqrt((D - R) / m) * (1 - eps * np.sqrt(2 * (1 + eps)) / (1 - eps)) * norm(w)
+        basis = np.linalg.svd(X, full_matrices=False)[2][:R]
+        outside = norm(w_hat - basis.T @ (basis @ w_hat))
+        assert least <= norm(w_hat - w)
+        assert outside == pytest.approx(np.sqrt((D - R) / m) * norm(z), rel=0.25)
 
 
 @each_loss
@@ -202,11 +197,13 @@ def test_d6_full_rank(loss, seed):
 
 @pytest.mark.parametrize("eps", [0.4, 0.6])
 def test_d7_projections_needed(eps):
-    """D7: m >= (r + 1) log(2 r / delta) / (0.268 eps^2) is enough but for a share delta of the draws."""
-    delta, n = 0.1, 20
+    """D7: m >= (r + 1) log(2 r / delta) / (0.268 eps^2) is enough but for a share delta of the draws; a sixteenth of it is
+    not."""
+    delta, n = 0.1, 40
     m = int(np.ceil((R + 1) * np.log(2 * R / delta) / (0.268 * eps**2)))
     X, _ = problem(0, "squared")
-    assert sum(projection_of(X, m, seed)[1] > eps for seed in range(n)) <= binom.isf(1e-6, n, delta)
+    assert np.mean([projection_of(X, m, seed)[1] > eps for seed in range(n)]) <= delta
+    assert np.mean([projection_of(X, m // 16, seed)[1] > eps for seed in range(n)]) > 0.5
 
 
 @each_loss
@@ -467,7 +464,7 @@ def test_a_sketch_where_it_pays_and_none_where_it_does_not(layout, loss):
     U, V = np.linalg.qr(rng.standard_normal((n, rank)))[0], np.linalg.qr(rng.standard_normal((d, rank)))[0]
     y = U @ rng.standard_normal(rank) + 0.01 * rng.standard_normal(n)
     y = y if loss == "squared" else np.sign(y)
-    how = {"alpha": 1 / n, "loss": loss, "tol": 1e-8, "rng": 0, "fit_intercept": False}
+    how = {"alpha": 1 / n, "loss": loss, "tol": 1e-6, "rng": 0, "fit_intercept": False}
     easy = drp(layout((U * np.geomspace(1, 0.1, rank)) @ V.T), y, **how)
     assert easy.info.n_projections == 0
     hard = drp(layout((U * np.geomspace(3000, 30, rank)) @ V.T), y, **how)

@@ -6,15 +6,13 @@ H = alpha I + X' Pi diag(h) Pi X, with Pi the projection that an intercept at it
 import numpy as np
 
 from ..solvers.krylov import Shrunk, conjugate_gradients, dots
-from ._recovery import Point
+from ._recovery import FLAT, Point
 
 MAX_STEPS = 1000
 # Steps of conjugate gradients on one system that are worth a better preconditioner.
 SLOW = 20
 # Share of their sum by which the row weights h may change before a preconditioner is made anew.
 MOVED = 0.2
-# Curvature of a row, beside the largest, that counts as none.
-FLAT = 1e-10
 # Of this many rows for each of at least MANY inputs, drawn at random, the second moments are within small factors of those
 # of all rows, and made in the time of few passes over them.
 ROWS_AN_INPUT, MANY = 40, 200

@@ -23,8 +23,7 @@ class ProjectedFit(Recovery):
         super().__init__(inputs, problem, **options)
         self._projection, self.n_projections = folded(projection), projection.n_projections
         self._hat = Inputs(Memory(inputs.project(self._projection), workers))
-        self._is_narrow = self._hat.n_features < inputs.n_rows
-        if self._is_narrow:
+        if self._hat.n_features < inputs.n_rows:
             self._small_steps = InputSteps(self._hat, problem.fit_intercept)
         else:  # more projections than rows: X_hat X_hat' is smaller, and draws nothing
             exact = Sketch(self._hat, self._hat.n_features, None, problem.fit_intercept, None, workers)
@@ -32,13 +31,12 @@ class ProjectedFit(Recovery):
 
     def solve_projected(self):
         """z + R'w / sqrt(m) = argmin over c of alpha/2 |c|^2 + (1/n) sum s_i L(x_hat_i'(c - R'w / sqrt(m)) + x_i'w + b)."""
-        start = self._projection.project(self.at.w)
+        start = self._hat.correlate(self.at.u)  # R'w / sqrt(m), w = Z'u
         f = self._hat.apply(start)
         self._small = Recovery(self._hat, self.problem, offset=self.at.f - f, callback=lambda _: self.is_told_to_stop())
         self._small.begin(self.problem.alpha, SMALL_TOL)
-        if self._is_narrow:  # else from 0, the combination of rows that it is being known
-            self._small.move_to(Point.at_w(start, f, self.at.b, np.full_like(f, np.nan)))
-            self._small.look()
+        self._small.move_to(Point.at_w(start, f, self.at.b, self.at.u))
+        self._small.look()
         newton(self._small, self._small_steps, SMALL_STEPS)
 
     def begin(self, alpha, tol):

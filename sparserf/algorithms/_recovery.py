@@ -24,6 +24,8 @@ SHARE, FALL, ROUGH = 0.01, 10.0, 0.3
 FEW = 256
 # Numbers read between two questions to the callback, some tenths of a second, and as how many more a pass counts.
 OFTEN, A_PASS = 2**27, 2**14
+# Curvature of a row, beside the largest, that counts as none.
+FLAT = 1e-10
 # What is left of a bound is hardly more than rounding.
 HARDLY = 1e-5
 
@@ -89,14 +91,15 @@ class Recovery:
         """Gradient, and the certificate: |w - w*| is at most distance + rounding, a number an output."""
         at, problem, inputs = self.at, self.problem, self.inputs
         self.v, h = problem.dual_point(self.z), problem.curvature(self.z)
-        in_v = _rounding.of_dual_point(inputs, problem, at, self._offset, self.v, h)
+        in_z = _rounding.of_margins(inputs, problem, at, self._offset, self.v, h)
+        in_v = _rounding.of_dual_point(problem, self.v, in_z)
         self.g = problem.alpha * at.w + inputs.correlate(self.v)
         in_g = _rounding.of_gradient(inputs, problem, at.w, self.v, in_v)
         # |w - w*| <= |w - w~| = sqrt(2 gap / alpha) for w~ = -Z'v / alpha, v the dual point.
         self.distance, self.rounding = norms(self.g) / problem.alpha, norms(in_g) / problem.alpha
         self._judge()
-        if not self.converged and problem.loss.name == "squared" and np.isfinite(at.u).all():
-            self._take_if_nearer(*self._from_u(in_v))
+        if not self.converged and np.isfinite(at.u).all() and at.u.any():
+            self._take_if_nearer(*self._from_u(h, in_z))
         with np.errstate(over="ignore"):
             self.gap = 0.5 * float(((np.sqrt(problem.alpha) * (self.distance + self.rounding)) ** 2).sum())
         if not self.converged and inputs.n_features <= FEW and (self.distance <= self.rounding).all():
@@ -106,19 +109,29 @@ class Recovery:
             ]
             self._take_if_nearer(*np.transpose(found))
 
-    def _from_u(self, in_v):
-        """The same for the dual point -alpha u: gap = n/2 sum (v + alpha u)^2 / s, and alpha/2 |w - Z'u|^2.
+    def _from_u(self, h, in_z):
+        """The same for the dual point a = -alpha u, or v in rows that are flat: of an ill-conditioned X it is the nearer bound.
 
-        Of an ill-conditioned X it is the nearer bound. Sum alpha u is made 0, as an intercept asks for.
+        gap = n/2 sum (a - v)^2 / h + alpha/2 |w + Z'a / alpha|^2 where the losses are quadratic, and at most twice the first of
+        the logistic. An error e in z adds sqrt(smoothness) |e| to the root of twice the first.
         """
-        alpha, s, u = self.problem.alpha, self.problem.weight, self.at.u
-        if self.problem.fit_intercept:
-            u = u - s * (u.sum(axis=1) / s.sum())[:, None]
-        long = _rounding.over_rows(s, u)
-        in_r = in_v + 2 * _rounding.UNIT * (_rounding.over_rows(s, self.v) + alpha * long)
-        in_sums = _rounding.of_sums(len(s)) * long * np.linalg.norm(self.inputs.sizes_in_sums)
-        distance = _rounding.over_rows(s, self.v + alpha * u) / np.sqrt(alpha) + norms(self.at.w - self.inputs.correlate(u))
-        return distance, in_r / np.sqrt(alpha) + in_sums
+        alpha, loss, inputs = self.problem.alpha, self.problem.loss, self.inputs
+        curved = h > FLAT * h.max(axis=1, keepdims=True)
+        h = np.where(curved, h, 0.0)
+        a = np.where(curved, -alpha * self.at.u, self.v)
+        if self.problem.fit_intercept:  # asks for sum a = 0
+            a = a - h * np.divide(a.sum(axis=1), h.sum(axis=1), out=np.zeros(len(h)), where=curved.any(axis=1))[:, None]
+        root = np.sqrt(np.where(curved, h, 1.0))
+        twice = 2.0 if loss.name == "logistic" else 1.0
+        first = np.sqrt(twice) * norms(np.where(curved, (a - self.v) / root, 0.0))
+        in_first = loss.smoothness**0.5 * in_z + 4 * _rounding.UNIT * norms(
+            np.where(curved, (np.abs(self.v) + np.abs(a)) / root, 0.0)
+        )
+        rest = norms(alpha * self.at.w + inputs.correlate(a))
+        in_rest = norms(_rounding.of_correlation(inputs, self.problem, a)) + 2 * _rounding.UNIT * alpha * norms(self.at.w)
+        return np.where(
+            _rounding.in_domain(self.problem, a), first / np.sqrt(alpha) + rest / alpha, np.inf
+        ), in_first / np.sqrt(alpha) + in_rest / alpha
 
     def _take_if_nearer(self, distance, rounding):
         nearer = distance + rounding < self.distance + self.rounding
@@ -186,8 +199,11 @@ class Recovery:
         )
 
     def solution(self):
-        w = self._scale / self.inputs.unit * self.at.w
-        b = self._scale * self.at.b - w @ self.inputs.centre
+        exponent = np.frexp(self._scale)[1] - np.frexp(self.inputs.unit)[1]  # both are powers of two: their ratio may overflow
+        most = np.finfo(np.float64).max
+        with np.errstate(over="ignore", under="ignore"):
+            w = np.clip(np.ldexp(self.at.w, exponent), -most, most)
+            b = np.clip(self._scale * self.at.b - w @ self.inputs.centre, -most, most)
         return np.arange(w.shape[1]), self.inputs.features, *((w[0], b[0]) if len(b) == 1 else (w, b))
 
 

@@ -26,23 +26,40 @@ def over_rows(s, v):
     return np.sqrt(len(s)) * norms(np.divide(v, np.sqrt(s), out=np.zeros_like(v), where=s > 0))
 
 
-def of_dual_point(inputs, problem, point, offset, v, h):
-    """|v - v^|, of v = s L'(z) / n at z = f + b + offset. f is the sum of Z w of the steps to w; b is not quite at its best.
+def of_margins(inputs, problem, point, offset, v, h):
+    """|z - z^| of z = f + b + offset. f is the sum of Z w of the steps to w; b is not quite at its best.
 
     |x_i'w - (x_i'w)^| <= of_sums(d) sum_j |x_ij| |w_j|, whose length over the rows is at most sum_j |x_j| |w_j|. The slope
-    xi = sum v in b is that of a b away by xi / sum h. |L'(z) - L'(z^)| <= smoothness |z - z^|.
+    xi = sum v in b is that of a b away by xi / sum h.
     """
     s, (xi, total) = problem.weight, (np.abs(v.sum(axis=1)), h.sum(axis=1))
     astray = np.divide(xi, total, out=np.zeros_like(xi), where=(total > 0) & problem.fit_intercept)
     additions = 2 * UNIT * norms(np.sqrt(s / len(s)) * (np.abs(point.f) + np.abs(point.b)[:, None] + np.abs(offset)))
-    in_z = of_sums(inputs.longest + 2) * (point.way @ inputs.sizes_in_sums) + additions + astray
-    return problem.loss.smoothness * in_z + 4 * UNIT * over_rows(s, v)
+    return of_sums(inputs.longest + 2) * (point.way @ inputs.sizes_in_sums) + additions + astray
+
+
+def of_dual_point(problem, v, in_z):
+    """|v - v^| of v = s L'(z) / n: |L'(z) - L'(z^)| <= smoothness |z - z^|."""
+    return problem.loss.smoothness * in_z + 4 * UNIT * over_rows(problem.weight, v)
 
 
 def of_gradient(inputs, problem, w, v, in_v):
     """|g_j - g_j^| of g = alpha w + Z'v: |z_j'e| <= |z_j| |e| for the error e of v, and the rounding of the sums themselves."""
-    own = of_sums(inputs.n_rows) * over_rows(problem.weight, v)
-    return np.outer(in_v, inputs.sizes) + np.outer(own, inputs.sizes_in_sums) + 2 * UNIT * problem.alpha * np.abs(w)
+    return np.outer(in_v, inputs.sizes) + of_correlation(inputs, problem, v) + 2 * UNIT * problem.alpha * np.abs(w)
+
+
+def of_correlation(inputs, problem, v):
+    """In Z'v, sums over the rows."""
+    return of_sums(inputs.n_rows) * np.outer(over_rows(problem.weight, v), inputs.sizes_in_sums)
+
+
+def in_domain(problem, a):
+    """Whether the conjugate losses are finite at n a / s: of each output."""
+    if not problem.loss.is_classifier:
+        return np.full(len(a), True)
+    most = np.inf if problem.loss.name == "squared_hinge" else problem.weight
+    up = -problem.y * a * a.shape[1]
+    return ((up >= 0) & (up <= most)).all(axis=1)
 
 
 def nearby(inputs, problem, z, g, in_g):

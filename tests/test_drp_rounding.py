@@ -1,0 +1,274 @@
+"""What `drp` says of its own error held against 40 digits, and data that rounding makes hard: columns of very different sizes,
+far from 0 or very large, penalties far below what float64 can tell."""
+
+import inspect
+import warnings
+
+import mpmath
+import numpy as np
+import pytest
+from numpy.linalg import norm
+from scipy.sparse import csr_array
+
+import sparserf as srf
+from sparserf import drp, drp_path
+
+LOSSES = ("squared", "squared_hinge", "smoothed_hinge", "logistic")
+each_loss = pytest.mark.parametrize("loss", LOSSES)
+each_layout = pytest.mark.parametrize("layout", [np.asarray, csr_array])
+
+
+def quietly(*args, **options):
+    """A fit that may warn of its bound, and of nothing else."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", srf.ConvergenceWarning)
+        return drp(*args, **options)
+
+
+# The bound, in 40 digits
+
+exactly = np.vectorize(mpmath.mpf, otypes=[object])
+
+
+def solve(A, b):
+    """Gauss."""
+    rows, n = [[*row, right] for row, right in zip(A, b, strict=True)], len(b)
+    for i in range(n):
+        best = max(range(i, n), key=lambda k: abs(rows[k][i]))
+        rows[i], rows[best] = rows[best], rows[i]
+        for k in range(i + 1, n):
+            factor = rows[k][i] / rows[i][i]
+            rows[k] = [a - factor * c for a, c in zip(rows[k], rows[i], strict=True)]
+    x = [mpmath.mpf(0)] * n
+    for i in reversed(range(n)):
+        x[i] = (rows[i][n] - sum(rows[i][j] * x[j] for j in range(i + 1, n))) / rows[i][i]
+    return np.array(x, object)
+
+
+def slope_and_curvature(loss, z, y):
+    zero, one = mpmath.mpf(0), mpmath.mpf(1)
+    if loss == "squared":
+        return z - y, 0 * z + one
+    if loss == "logistic":
+        p = np.array([1 / (1 + mpmath.exp(margin)) for margin in y * z], object)
+        return -y * p, p * (1 - p)
+    short = [1 - margin for margin in y * z]
+    if loss == "squared_hinge":
+        return -2 * y * np.array([max(a, zero) for a in short], object), np.array([2 * one * (a > 0) for a in short], object)
+    return -y * np.array([min(max(a, zero), one) for a in short], object), np.array([one * (0 < a <= 1) for a in short], object)
+
+
+def optimum(X, y, alpha, loss, fit_intercept, s, w, b):
+    """w* by Newton's method from (w, b); None where that does not settle, as on a kink."""
+    n, d = X.shape
+    Z = exactly(np.hstack([X, np.ones((n, 1))]) if fit_intercept else X)
+    P = exactly(np.append(np.full(d, alpha), 0.0) if fit_intercept else np.full(d, alpha))
+    y, s, t = exactly(y), exactly(s), exactly(np.append(w, b) if fit_intercept else w)
+    s = s * n / s.sum()
+    for _ in range(40):
+        v, h = (each * s / n for each in slope_and_curvature(loss, Z @ t, y))
+        g = Z.T @ v + P * t
+        if mpmath.sqrt(g @ g) < mpmath.mpf(10) ** -30 * (1 + mpmath.sqrt(t @ t)):
+            return t[:d]
+        H = (Z.T * h) @ Z + np.diag(P)
+        H[-1, -1] += mpmath.mpf(10) ** -25  # no row need be curved
+        t = t - solve(H, g)
+    return None
+
+
+def hard_problem(rng, loss):
+    n, d = int(rng.integers(5, 30)), int(rng.integers(1, 7))
+    X = rng.standard_normal((n, d))
+    if rng.random() < 0.4:
+        X *= np.geomspace(10.0 ** -rng.integers(0, 6), 10.0 ** rng.integers(0, 6), d)
+    if rng.random() < 0.3:
+        X += 10.0 ** rng.integers(0, 6)
+    if rng.random() < 0.2:
+        X[:, -1] = X[:, 0]
+    f = (X - X.mean(axis=0)) @ rng.standard_normal(d)
+    y = f / f.std() + rng.choice([0, 0.1, 1.0]) * rng.standard_normal(n)
+    X = X.astype(rng.choice([np.float32, np.float64]))
+    return X, y if loss == "squared" else np.where(y > np.median(y), 1.0, -1.0)
+
+
+@each_loss
+def test_the_bound_holds_in_40_digits(loss):
+    """Tolerances down to 1e-15: what is left is rounding, and belongs to the bound."""
+    n_checked = n_tight = 0
+    with mpmath.workdps(40):
+        for seed in range(50):
+            rng = np.random.default_rng(seed)
+            X, y = hard_problem(rng, loss)
+            alpha, tol, m = 10.0 ** rng.uniform(-7, 1), rng.choice([1e-3, 1e-6, 1e-15]), rng.choice([0, 1, 3])
+            fit_intercept, s = bool(rng.random() < 0.5), rng.choice([0.5, 1, 2], len(y))
+            layout = csr_array if rng.random() < 0.3 else np.asarray
+            how = {"alpha": alpha, "loss": loss, "fit_intercept": fit_intercept, "sample_weight": s, "tol": tol, "rng": 0}
+            model = quietly(layout(X), y, n_projections=int(m) or None, **how)
+            if model.info.error_bound > 1:
+                continue
+            w = optimum(X.astype(np.float64), y, alpha, loss, fit_intercept, s, model.coef, model.intercept)
+            if w is None:
+                continue
+            e = exactly(model.coef) - w
+            assert mpmath.sqrt(e @ e) <= model.info.error_bound * mpmath.sqrt(w @ w), (seed, model.info)
+            n_checked, n_tight = n_checked + 1, n_tight + (model.info.error_bound < 1e-9)
+    assert n_checked >= 30
+    assert n_tight >= 10
+
+
+# Columns of any size
+
+
+@each_loss
+@pytest.mark.parametrize("alpha", [1.0, 1e-2, 1e-4])
+@pytest.mark.parametrize(("n", "d"), [(70, 15), (15, 70), (40, 40)])
+def test_converges_for_any_m_and_columns_of_any_size(loss, alpha, n, d):
+    rng = np.random.default_rng(n)
+    # Beyond, for the hinges: flat rows and kinks as near as rounding.
+    for size in (1e2, 1e5) if loss in ("squared", "logistic") else (1e2,):
+        X = rng.standard_normal((n, d)) * rng.permutation(np.geomspace(1 / size, size, d))
+        y = rng.standard_normal(n)
+        y = y if loss == "squared" else np.sign(y)
+        models = [quietly(X, y, alpha=alpha, loss=loss, n_projections=m, rng=1, tol=1e-5) for m in (None, 1, 8, d)]
+        for model in models:
+            assert model.info.converged, (size, model.info)
+            assert norm(model.coef - models[0].coef) <= 2.1e-5 * norm(models[0].coef)
+
+
+# Shift and scale
+
+
+@each_layout
+@each_loss
+@pytest.mark.parametrize(("n", "d"), [(200, 8), (60, 300)])
+@pytest.mark.parametrize("shift", [1e3, 1e6, 1e8, 1e10])
+def test_a_shift_changes_what_rounding_changes(layout, loss, n, d, shift):
+    """Against the rows as they are once rounded to shift + x, shifted back: that is exact."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d)) + shift * rng.choice([-1.0, 1.0], d)
+    centred = X - np.round(X.mean(axis=0))
+    y = centred[:, :3] @ np.ones(3) + 0.5 * rng.standard_normal(n)
+    y = y if loss == "squared" else np.where(y > np.median(y), 1.0, -1.0)
+    how = {"alpha": 0.01, "loss": loss, "rng": 0}
+    model, plain = quietly(layout(X), y, **how), quietly(centred, y, **how)
+    assert plain.info.converged
+    assert norm(model.coef - plain.coef) <= (1e-5 + 1e-13 * shift) * norm(plain.coef)
+    moved = model.decision_function(X) - plain.decision_function(centred)
+    assert np.abs(moved).max() <= 1e-4 + 1e-14 * shift * d
+    if shift <= 1e3:
+        assert model.info.converged
+
+
+@each_layout
+def test_a_shift_of_float32(layout):
+    rng = np.random.default_rng(0)
+    X = (rng.standard_normal((200, 8)) + 1e4).astype(np.float32)
+    centred = X.astype(np.float64) - 1e4  # exact
+    y = centred[:, 0] + 0.1 * rng.standard_normal(200)
+    model, plain = quietly(layout(X), y, alpha=1e-3, rng=0), quietly(centred, y, alpha=1e-3, rng=0)
+    assert norm(model.coef - plain.coef) <= 1e-5 * norm(plain.coef)
+
+
+@each_layout
+@each_loss
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("n", "d", "how"), [
+    (100, 8, {}), (40, 300, {}), (40, 300, {"n_projections": 5}), (100, 8, {"accelerate": False, "n_projections": 100}),
+])  # fmt: skip
+def test_a_power_of_two_changes_nothing(layout, loss, dtype, n, d, how):
+    """X 2^k and alpha 4^k: w 2^-k, in the same steps, bit for bit."""
+    rng = np.random.default_rng(1)
+    X = (rng.standard_normal((n, d)) + 0.5).astype(dtype)
+    y = X[:, 0] + rng.standard_normal(n)
+    y = y if loss == "squared" else np.where(y > np.median(y), 1.0, -1.0)
+    first = quietly(layout(X), y, alpha=0.02, loss=loss, rng=0, **how)
+    for k in (-20, 20) if dtype is np.float32 else (-60, 60, 300):
+        model = quietly(layout(X * dtype(2.0**k)), y, alpha=0.02 * 4.0**k, loss=loss, rng=0, **how)
+        assert np.array_equal(model.coef * 2.0**k, first.coef) and model.intercept == first.intercept
+        assert model.info.objective == first.info.objective and model.info.error_bound == first.info.error_bound
+        assert model.info.n_conjugate == first.info.n_conjugate
+
+
+@each_loss
+@pytest.mark.parametrize(("n", "d"), [(80, 5), (80, 300)])
+@pytest.mark.parametrize("scale", [1e9, 1e18, 1e100])
+def test_penalties_below_rounding_end(loss, n, d, scale):
+    """The fit of least squares, or a separation, is found; how far w is from w* need not be known."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d))
+    y = X[:, 0] + 0.1 * rng.standard_normal(n)
+    y = y if loss == "squared" else np.where(y > np.median(y), 1.0, -1.0)
+    model = quietly(scale * X, y, alpha=1e-2, loss=loss, rng=0)
+    assert model.info.n_conjugate <= 20_000
+    if loss == "squared":
+        best = np.hstack([X, np.ones((n, 1))]) @ np.linalg.lstsq(np.hstack([X, np.ones((n, 1))]), y, rcond=None)[0]
+        assert norm(model.decision_function(scale * X) - best) <= 1e-5 * norm(y)
+    else:
+        assert np.mean(model.predict(scale * X) == y) >= (0.9 if d < n else 1.0)
+
+
+@each_layout
+@each_loss
+@pytest.mark.parametrize("size", [1e-308, 1e-200, 1e-30, 1e150])
+@pytest.mark.parametrize("alpha", [1e-8, 1.0, 1e8])
+def test_extreme_sizes_leak_no_warning(layout, loss, size, alpha):
+    rng = np.random.default_rng(0)
+    X = size * rng.uniform(-1, 1, (30, 4))
+    for large in (1e-308, 1.0, 1e308) if loss == "squared" else (1.0,):
+        y = large * rng.uniform(-1, 1, 30)
+        y = y if loss == "squared" else np.sign(y)
+        for how in ({}, {"n_projections": 2}, {"n_projections": 8, "accelerate": False}):
+            model = quietly(layout(X), y, alpha=alpha, loss=loss, rng=0, **how)
+            assert np.isfinite(model.coef).all() and np.isfinite(model.intercept)
+
+
+# Warnings, and ends
+
+
+def test_warnings_point_at_the_line_that_calls():
+    X, y = np.random.default_rng(0).standard_normal((2, 50, 50))
+    for fit in (lambda: drp(X, y[0], alpha=1e-3, n_iter=1, tol=1e-14), lambda: drp_path(X, y[0], alphas=[1e-3], tol=1e-15)):
+        with pytest.warns(srf.ConvergenceWarning) as caught:
+            fit()
+        assert caught[0].filename == __file__
+        assert caught[0].lineno == inspect.currentframe().f_lineno - 4
+
+
+def hostile(kind):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 2000)) if kind == "wide" else rng.standard_normal((2000, 20))
+    if kind == "collinear":
+        X[:, 10:] = X[:, :10] + 1e-9 * rng.standard_normal((2000, 10))
+    if kind == "sizes":
+        X *= np.geomspace(1e-6, 1e6, 20)
+    return X, X[:, :3] @ np.ones(3)
+
+
+@each_loss
+@pytest.mark.parametrize("kind", ["wide", "collinear", "sizes"])
+@pytest.mark.parametrize("how", [{}, {"n_projections": 3}, {"n_projections": 50, "accelerate": False}])
+def test_hostile_fits_end(kind, loss, how):
+    """Noiseless, separable, alpha = 1e-8: a fit that does not end is what fails; all take some tenths of a second."""
+    X, y = hostile(kind)
+    y = y if loss == "squared" else np.sign(y)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        info = drp(X, y, alpha=1e-8, loss=loss, rng=0, **how).info
+    assert info.converged == (not caught)
+    assert all(f"{info.error_bound:.2g}" in str(one.message) or "diverges" in str(one.message) for one in caught)
+
+
+@pytest.mark.parametrize("how", [{}, {"n_projections": 3}, {"n_projections": 50, "accelerate": False}])
+def test_a_callback_is_asked_within_long_iterations(how, monkeypatch):
+    from sparserf.algorithms import _recovery
+
+    X, y = hostile("wide")
+    told = []
+    whole = quietly(X, np.sign(y), alpha=1e-8, loss="logistic", rng=0, callback=told.append, **how)
+    monkeypatch.setattr(_recovery, "OFTEN", X.size)
+    often = []
+    again = quietly(X, np.sign(y), alpha=1e-8, loss="logistic", rng=0, callback=often.append, **how)
+    assert np.array_equal(again.coef, whole.coef) and len(often) > len(told)
+    cut = quietly(X, np.sign(y), alpha=1e-8, loss="logistic", rng=0, callback=lambda info: True, **how)
+    assert not cut.info.converged and cut.info.n_iter <= 1 and np.isfinite(cut.coef).all()
