@@ -219,7 +219,11 @@ def test_extreme_sizes_leak_no_warning(layout, loss, size, alpha):
         y = large * rng.uniform(-1, 1, 30)
         y = y if loss == "squared" else np.sign(y)
         for how in ({}, {"n_projections": 2}, {"n_projections": 8, "accelerate": False}):
-            model = quietly(layout(X), y, alpha=alpha, loss=loss, rng=0, **how)
+            try:
+                model = quietly(layout(X), y, alpha=alpha, loss=loss, rng=0, **how)
+            except ValueError:  # X must be of moderate size
+                assert size == 1e150
+                continue
             assert np.isfinite(model.coef).all() and np.isfinite(model.intercept)
 
 

@@ -233,6 +233,8 @@ def newton(fit, steps, max_iter):
             return
         step, n_conjugate = steps(fit, _shares(fit, before))
         fit.n_conjugate += n_conjugate
+        if not all(np.isfinite(part).all() for part in (step.w, step.f)):  # a penalty that rounding does not know from 0
+            return
         before = fit.distance
         fit.move_to(fit.at.along(_line_search(fit, step), step))
         fit.look()

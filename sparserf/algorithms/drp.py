@@ -3,6 +3,8 @@
 import warnings
 from functools import partial
 
+import numpy as np
+
 from .._checks import (
     check_alphas,
     check_callable,
@@ -207,6 +209,7 @@ def _models(X, y, alphas, n_projections, n_iter, accelerate, projection, loss, f
     return [model for model, _ in models]
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _fit(fit, minimise, alpha, tol, n_iter, classes):
     """(the model, what is wrong with it)."""
     fit.ended_by_callback = False
