@@ -50,14 +50,15 @@ def drp(
 
     with sample weights s of mean 1, and bounds the distance to the minimum. The rows are projected once,
     :math:`\hat X = X R / \sqrt m` with m projections; what the projected problem knows of the dual variables leads back to
-    w. By default the projected rows, where they are needed, precondition conjugate gradients on Newton's steps, which
-    converges for any m; ``accelerate=False`` is the paper's own iteration, which needs m some twenty times the effective
-    rank of X.
+    w. By default the projected rows, where they are needed, precondition conjugate gradients on Newton's steps: m decides
+    how fast they converge, and rounding how far. ``accelerate=False`` is the paper's own iteration, which needs m some
+    twenty times the effective rank of X.
 
     Parameters
     ----------
     X : array or CSR matrix of shape (n_samples, n_features)
-        float32 stays float32; all else becomes float64. Never modified, densified, centred or copied whole.
+        float32 stays float32; all else becomes float64. Never modified, densified or copied whole. Where there is an
+        intercept a shift of a column changes what rounding changes, and no more.
     y : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets
         With a classification loss the labels, any two, or more for one-vs-rest. All outputs share one sketch.
     alpha : float
@@ -93,8 +94,9 @@ def drp(
     Returns
     -------
     SparseModel
-        `coef` of all inputs. `info.error_bound` is certified: ||w - w*|| is at most ||w + X'a / alpha|| with a the dual
-        variables at w, which is sqrt(2 gap / alpha), by the strong convexity of the penalty. `info.n_projections`: m, 0
+        `coef` of all inputs. `info.error_bound` is certified: ||w - w*|| is at most sqrt(2 gap / alpha) for any dual point,
+        by the strong convexity of the penalty, and less where the losses are curved in all directions; what rounding may add
+        is included, its errors taken as independent. `info.n_projections`: m, 0
         where there was no need; `info.n_conjugate`: steps of conjugate gradients, of one pass over X each, or two on a sketch.
 
     Raises
@@ -105,8 +107,10 @@ def drp(
     Warns
     -----
     ConvergenceWarning
-        The bound is above tol at the end: n_iter is too small, or rounding allows no more. Or the paper's iteration
-        diverges, m being too small; the best w on its way is returned.
+        The bound is above tol at the end: n_iter is too small, or what is left may be rounding, as where alpha is below
+        1e-12 of the mean ||x_i||^2 and there are more than 256 inputs, or where columns differ by 1e10 in size and the loss
+        is a hinge; w is then often nearer than can be told. Or the paper's iteration diverges, m being too small; the best w
+        on its way is returned.
 
     See Also
     --------
