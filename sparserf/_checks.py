@@ -4,6 +4,7 @@ Only this file and rows/ look at types.
 """
 
 import sys
+from copy import copy
 from numbers import Integral, Real
 
 import numpy as np
@@ -72,21 +73,32 @@ def _check_dense(X):
 
 
 def _check_csr(X):
+    X = _with_own_structure(X)
     if not _is_canonical(X):
         X = _made_canonical(X)
     _check_finite("X", X.data)
     return X
 
 
+def _with_own_structure(X):
+    """X with a copy of where its entries are, to be checked and trusted: nobody else can change it. The values are shared."""
+    mine = copy(X)
+    if X.format in ("csr", "csc", "bsr"):
+        mine.indices, mine.indptr = np.array(X.indices), np.array(X.indptr)
+    elif X.format == "coo":
+        mine.coords = tuple(map(np.array, X.coords))
+    return mine
+
+
 def _is_canonical(X):
     """Whether X is already what `_made_canonical` would make of it, found at a tenth of its price for a single row."""
-    from scipy.sparse import csr_array
-
-    if type(X) is not csr_array or X.ndim != 2 or X.dtype not in (np.float32, np.float64) or not X.dtype.isnative:
+    if type(X) is not sys.modules["scipy.sparse"].csr_array or X.ndim != 2:
         return False
     try:
-        return X.data.ndim == 1 and len(X.data) == len(X.indices) and is_canonical(X.indptr, X.indices, *X.shape)
-    except (TypeError, ValueError):  # other integers, or not contiguous
+        dtype, shape = X.data.dtype, X.data.shape
+        known = dtype.char in "fd" and dtype.isnative and shape == X.indices.shape
+        return known and is_canonical(X.indptr, X.indices, *X.shape)
+    except (AttributeError, TypeError, ValueError):  # other integers, or not contiguous
         return False
 
 
@@ -100,6 +112,8 @@ def _made_canonical(X):
     if X.shape[1] > np.iinfo(np.int32).max:
         raise ValueError(f"X must have fewer than 2**31 columns, got {X.shape[1]}")
     try:
+        if X.format in ("lil", "dok", "dia"):  # their own routines may make invalid CSR rows of them
+            X = X.tocsr()
         _check_sparse_structure(X)
         if X.dtype not in (np.float32, np.float64) or not X.dtype.isnative:  # scipy's routines know no others
             X = X.astype(np.float64)

@@ -1,0 +1,95 @@
+"""Where the entries of sparse rows are is copied at the door: who changes it during a call changes nothing, and breaks nothing."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import sparserf as srf
+from sparserf._checks import check_X
+
+FITS = {
+    "sparse_rf": {"features": "gaussian", "gamma": 0.5, "alpha": 0.002, "n_components": 200, "batch_size": 40, "exact": True},
+    "harfe": {"order": 2, "n_components": 200, "n_nonzero_coefs": 20, "tol": 0, "start": "zero", "step_size": 0.5, "max_iter": 5},
+    "mfga": {"n_nonzero_coefs": 10},
+    "drp": {"alpha": 1e-4, "loss": "logistic", "n_projections": 10},
+}
+GARBAGE = (10**9, -(2**31))
+
+
+def rows(kind=sp.csr_array, n=300, d=40):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.2)
+    return kind(X), np.sign(X @ rng.standard_normal(d) + 0.1)
+
+
+def corrupt(X, garbage):
+    X.indices[:], X.indptr[:] = garbage, garbage
+    X.indptr[0] = 0
+
+
+@pytest.mark.parametrize("garbage", GARBAGE)
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csr_matrix], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("name", FITS)
+@pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
+def test_structure_changed_in_a_fit_changes_nothing(name, kind, garbage):
+    heard = []
+
+    def callback(info):
+        if not heard:
+            corrupt(X, garbage)
+        heard.append(info)
+
+    X, y = rows(kind)
+    plain = getattr(srf, name)(X, y, rng=0, workers=2, callback=lambda info: None, **FITS[name])
+    model = getattr(srf, name)(X, y, rng=0, workers=2, callback=callback, **FITS[name])
+    assert len(heard) >= 2 and (X.indices == garbage).all()
+    assert model.coef.tobytes() == plain.coef.tobytes()
+    np.testing.assert_array_equal(model.support, plain.support)
+
+
+def test_structure_changed_by_a_thread_in_a_prediction_changes_nothing():
+    X, y = rows(n=3000)
+    model = srf.sparse_rf(X, y, rng=0, **FITS["sparse_rf"])
+    plain, whole, end = model.predict(X), X.copy(), threading.Event()
+
+    def corrupts():
+        while not end.is_set():
+            corrupt(X, 10**9)
+            X.indices[:], X.indptr[:] = whole.indices, whole.indptr
+            time.sleep(1e-4)
+
+    thread, n_right = threading.Thread(target=corrupts), 0
+    thread.start()
+    try:
+        for _ in range(100):
+            try:
+                np.testing.assert_array_equal(model.predict(X, workers=2), plain)
+                n_right += 1
+            except ValueError as error:  # it was invalid at the door
+                assert "X is not a valid sparse matrix" in str(error)
+    finally:
+        end.set()
+        thread.join()
+    assert n_right > 0
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csr_matrix, sp.csc_array, sp.coo_array, sp.bsr_array], ids=lambda k: k.__name__)
+def test_values_are_shared_where_the_rows_are_csr_and_places_never(kind):
+    X, _ = rows(kind)
+    mine = check_X(X)
+    assert np.shares_memory(mine.data, X.data) == (X.format == "csr")
+    for places in X.coords if X.format == "coo" else (X.indices, X.indptr):
+        assert not np.shares_memory(mine.indices, places) and not np.shares_memory(mine.indptr, places)
+    np.testing.assert_array_equal(mine.toarray(), X.toarray())
+
+
+@pytest.mark.parametrize("column", [-1, 3, 10**6])
+def test_lists_of_rows_with_a_column_that_is_not_there(column):
+    X = sp.lil_array((3, 3))
+    X[0, 1] = 1
+    X.rows[0] = [column]
+    with pytest.raises(ValueError, match="X is not a valid sparse matrix: indices must lie in"):
+        check_X(X)
