@@ -214,13 +214,13 @@ def test_kernels_agree_with_numpy_on_a_large_case(level, dtype, kind):
 @each_dtype
 @each_activation
 @each_kind
-def test_levels_agree_to_rounding_and_the_best_is_the_default(dtype, activation, kind):
+def test_levels_agree_to_rounding_and_one_of_them_is_the_default(dtype, activation, kind):
     case = Case((65, 33, 65), dtype, activation, kind)
     by_level = [transform(case, level) for level in range(len(core.LEVELS))]
     for phi in by_level:
         assert (abs(phi.astype(np.float64) - by_level[0]) <= 2 * case.error).all()
     for level in (-1, len(core.LEVELS), 99):  # one that this processor lacks is never run
-        np.testing.assert_array_equal(transform(case, level), by_level[-1])
+        np.testing.assert_array_equal(transform(case, level), by_level[core.LEVEL])
 
 
 @each_level

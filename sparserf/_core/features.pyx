@@ -6,8 +6,11 @@ features: weights (n_panels, n_inputs or order, 32; of products 1), inputs (n_pa
           offset (n_panels, 32), activation (a number of ACTIVATIONS), scale;
 rows:     X (n_rows, n_inputs) C-contiguous, None, None, None; or None, data, indices int32, indptr int64 for CSR.
 
-float32 and float64 tiles; sums are always float64.
+float32 and float64 tiles; sums are always float64. `level` is the place of an instruction set in LEVELS; any other number is
+the default.
 """
+import os
+
 from cython cimport floating
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t, uintptr_t
@@ -36,11 +39,18 @@ cdef extern from "tile.h" nogil:
         void (*correlate_squares)(const void *, int, const double *, double *) noexcept nogil
         void (*apply)(const void *, int, const double *, double *) noexcept nogil
     int tile_best_level()
-    const tile_kernels *tile_select(int, int)
+    const tile_kernels *tile_select(int, int, int)
 
 ACTIVATIONS = ("cos", "sin", "tanh", "relu", "sign", "identity", "product")
 PANEL = TILE_COLUMNS
+# The instruction sets that this processor has, and the number of the one that all kernels use: the best, or SPARSERF_LEVEL.
 LEVELS = ("baseline", "x86-64-v3", "x86-64-v4")[:tile_best_level() + 1]
+LEVEL = len(LEVELS) - 1
+if os.environ.get("SPARSERF_LEVEL"):
+    if os.environ["SPARSERF_LEVEL"] not in LEVELS:
+        raise ValueError(f"SPARSERF_LEVEL must be one of {LEVELS} on this processor, got {os.environ['SPARSERF_LEVEL']!r}")
+    LEVEL = LEVELS.index(os.environ["SPARSERF_LEVEL"])
+cdef int default_level = LEVEL
 
 
 cdef inline double *aligned(double *p) noexcept nogil:
@@ -59,7 +69,6 @@ cdef Tiles tiles_of(const floating[:, :, ::1] weights, const int32_t[:, :, ::1] 
                     int activation, double scale, const floating[:, ::1] X, const floating[::1] data,
                     const int32_t[::1] indices, const int64_t[::1] indptr, int level) noexcept:
     cdef Tiles t
-    cdef int best = tile_best_level()
     memset(&t, 0, sizeof(Tiles))
     t.features.activation, t.features.scale = activation, scale
     t.features.order = weights.shape[1] if inputs is None else inputs.shape[1]
@@ -72,12 +81,12 @@ cdef Tiles tiles_of(const floating[:, :, ::1] weights, const int32_t[:, :, ::1] 
     if X is not None:
         t.n_rows, t.rows.n_inputs = X.shape[0], X.shape[1]
         # A block of no inputs still needs an address, to be told from CSR; it is never read.
-        t.rows.x = &X[0, 0] if X.shape[0] > 0 and X.shape[1] > 0 else &t
+        t.rows.x = <const void *>&X[0, 0] if X.shape[0] > 0 and X.shape[1] > 0 else <const void *>&t
     else:
         t.n_rows, t.rows.n_inputs, t.rows.indptr = indptr.shape[0] - 1, weights.shape[1], &indptr[0]
         if data.shape[0] > 0:
             t.rows.data, t.rows.indices = &data[0], &indices[0]
-    t.kernels = tile_select(floating is float, best if level < 0 or level > best else level)
+    t.kernels = tile_select(floating is float, level, default_level)
     return t
 
 

@@ -3,20 +3,22 @@ from cython cimport floating
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t
 
+from sparserf._core.features import LEVEL
+
 cdef extern from "tile.h" nogil:
     enum: NORMAL_ROWS
     ctypedef struct tile_kernels:
         void (*normal)(const void *, ptrdiff_t, int, const double *, const double *, double *, double *) noexcept nogil
-    int tile_best_level()
-    const tile_kernels *tile_select(int, int)
+    const tile_kernels *tile_select(int, int, int)
+
+cdef int default_level = LEVEL
 
 
 def normal(const floating[:, ::1] X not None, const double[:, ::1] p not None, const double[:, :] h not None,
            double[:, :] f not None, double[:, ::1] out not None, int level=-1):
     """f[k, i] += x_i'p_k, then out[k] += sum_i h[k, i] f[k, i] x_i; last axes contiguous. p, out (n_outputs, n_inputs)."""
     cdef ptrdiff_t group, i, k, n = X.shape[0], d = X.shape[1]
-    cdef int best = tile_best_level()
-    cdef const tile_kernels *kernels = tile_select(floating is float, best if level < 0 or level > best else level)
+    cdef const tile_kernels *kernels = tile_select(floating is float, level, default_level)
     cdef int n_rows
     if d == 0 or n == 0:
         return
@@ -37,6 +39,9 @@ def normal_csr(const floating[::1] data not None, const int32_t[::1] indices not
     cdef double v, a, b
     cdef const double *p_k
     cdef double *out_k
+    if p.shape[1] == 0:
+        f[:, :] = 0
+        return
     with nogil:
         for i in range(indptr.shape[0] - 1):
             end = indptr[i + 1]

@@ -47,7 +47,8 @@ int tile_best_level(void) {
     return LEVEL_BASELINE;
 }
 
-const tile_kernels *tile_select(int single, int level) {
+const tile_kernels *tile_select(int single, int level, int default_level) {
+    if (level < 0 || level > tile_best_level()) level = default_level;
 #if HAS_X86_LEVELS
     if (level == LEVEL_V4) return single ? &float_v4_kernels : &double_v4_kernels;
     if (level == LEVEL_V3) return single ? &float_v3_kernels : &double_v3_kernels;

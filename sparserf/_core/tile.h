@@ -50,6 +50,8 @@ typedef struct {
 
 enum { LEVEL_BASELINE, LEVEL_V3, LEVEL_V4 };
 
-int tile_best_level(void);                                      /* the best instruction set of this processor */
-const tile_kernels *tile_select(int single, int level);         /* the kernels for float (single) or double */
+/* The best instruction set of this processor. */
+int tile_best_level(void);
+/* The kernels for float (single) or double: of a level that this processor has, else of the default level. */
+const tile_kernels *tile_select(int single, int level, int default_level);
 #endif

@@ -1,5 +1,6 @@
 /* The tile kernels for one type and one instruction set; see simd.h for the macros that this file is included with, and
  *   MR, NV        rows and vectors of the register block of the dense projection
+ *   FUSED(a, b, c) a * b + c, rounded as the products and sums of its vectors are: once where they are fused
  */
 #include "simd.h"
 
@@ -132,9 +133,12 @@ TARGET_EXTERN void NAME(make_pair)(const tile_rows *rows, const tile_features *f
     NAME(activate)(SINE, (T)f->scale, (const T *)f->offset + panel * TILE_COLUMNS, n_rows, sine);
 }
 
-/* Vectors of doubles, loaded from a tile of T. */
+/* Vectors of doubles, loaded from a tile of T. A sum along a row is kept in LANES parts whatever the width of the vectors, so
+ * that its order, and with fused operations its bits, are those of every instruction set. */
 #define DL (VB / 8)
 #define DVECS (TILE_COLUMNS / DL)
+#define LANES 8
+#define PARTS (LANES / DL)
 typedef double NAME(dvec) __attribute__((vector_size(VB), aligned(8), may_alias));
 #define DVEC NAME(dvec)
 #if SINGLE
@@ -164,43 +168,51 @@ TARGET_EXTERN void NAME(correlate_squares)(const void *tile, int n_rows, const d
     NAME(sum_rows)(tile, n_rows, v, sums, 1);
 }
 
+TARGET double NAME(total)(const DVEC *sum) {
+#define LANE(l) sum[(l) / DL][(l) % DL]
+    return ((LANE(0) + LANE(4)) + (LANE(2) + LANE(6))) + ((LANE(1) + LANE(5)) + (LANE(3) + LANE(7)));
+#undef LANE
+}
+
 TARGET_EXTERN void NAME(apply)(const void *tile, int n_rows, const double *coef, double *out) {
     const T *z = tile;
     for (int i = 0; i < n_rows; i++, z += TILE_COLUMNS) {
-        DVEC sum = {0};
-        UNROLL for (int j = 0; j < DVECS; j++) sum = LOAD_DOUBLE(z + j * DL) * *(const DVEC *)(coef + j * DL) + sum;
-        double total = 0;
-        for (int l = 0; l < DL; l++) total += sum[l];
-        out[i] += total;
+        DVEC sum[PARTS];
+        UNROLL for (int l = 0; l < PARTS; l++) sum[l] = (DVEC){0};
+        UNROLL for (int j = 0; j < DVECS; j++)
+            sum[j % PARTS] = LOAD_DOUBLE(z + j * DL) * *(const DVEC *)(coef + j * DL) + sum[j % PARTS];
+        out[i] += NAME(total)(sum);
     }
 }
 
 /* Few rows at a time, so that they are in cache when they are needed again, and p and sums are read once for all. */
 TARGET_EXTERN void NAME(normal)(const void *x, ptrdiff_t d, int n_rows, const double *p, const double *h, double *f, double *sums) {
     const T *row[NORMAL_ROWS]; /* past the end: the last row again, of no weight */
-    DVEC sum[NORMAL_ROWS];
+    DVEC sum[NORMAL_ROWS][PARTS];
     double v[NORMAL_ROWS];
-    ptrdiff_t k, whole = d - d % DL;
+    ptrdiff_t k, whole = d - d % LANES;
     UNROLL for (int i = 0; i < NORMAL_ROWS; i++) {
         row[i] = (const T *)x + (i < n_rows ? i : n_rows - 1) * d;
-        sum[i] = (DVEC){0};
+        UNROLL for (int l = 0; l < PARTS; l++) sum[i][l] = (DVEC){0};
     }
-    for (k = 0; k < whole; k += DL)
-        UNROLL for (int i = 0; i < NORMAL_ROWS; i++) sum[i] = LOAD_DOUBLE(row[i] + k) * *(const DVEC *)(p + k) + sum[i];
+    for (k = 0; k < whole; k += LANES)
+        UNROLL for (int l = 0; l < PARTS; l++) {
+            DVEC pl = *(const DVEC *)(p + k + l * DL);
+            UNROLL for (int i = 0; i < NORMAL_ROWS; i++) sum[i][l] = LOAD_DOUBLE(row[i] + k + l * DL) * pl + sum[i][l];
+        }
     UNROLL for (int i = 0; i < NORMAL_ROWS; i++) {
-        double total = 0;
-        for (k = whole; k < d; k++) total += row[i][k] * p[k];
-        for (int l = 0; l < DL; l++) total += sum[i][l];
+        double total = NAME(total)(sum[i]);
+        for (k = whole; k < d; k++) total = FUSED((double)row[i][k], p[k], total);
         if (i < n_rows) f[i] += total;
         v[i] = i < n_rows ? h[i] * f[i] : 0;
     }
-    for (k = 0; k < whole; k += DL) {
+    for (k = 0; k + DL <= d; k += DL) {
         DVEC s = *(const DVEC *)(sums + k);
         UNROLL for (int i = 0; i < NORMAL_ROWS; i++) s = LOAD_DOUBLE(row[i] + k) * v[i] + s;
         *(DVEC *)(sums + k) = s;
     }
-    for (k = whole; k < d; k++)
-        UNROLL for (int i = 0; i < NORMAL_ROWS; i++) sums[k] += row[i][k] * v[i];
+    for (; k < d; k++)
+        UNROLL for (int i = 0; i < NORMAL_ROWS; i++) sums[k] = FUSED((double)row[i][k], v[i], sums[k]);
 }
 
 static const tile_kernels NAME(kernels) = {NAME(make),  NAME(make_pair), NAME(correlate), NAME(correlate_squares),
@@ -220,9 +232,12 @@ static const tile_kernels NAME(kernels) = {NAME(make),  NAME(make_pair), NAME(co
 #undef Z
 #undef DL
 #undef DVECS
+#undef LANES
+#undef PARTS
 #undef DVEC
 #undef LOAD_DOUBLE
 #undef NAME
 #undef VB
+#undef FUSED
 #undef MR
 #undef NV

@@ -1,6 +1,16 @@
 /* tile_impl.h for one type, for each instruction set. */
+#if defined(__clang__)
+#define WIDE /* Clang takes vectors as wide as they are written, and ignores a whole attribute of which it does not know a part */
+#else
+#define WIDE ",prefer-vector-width=512"
+#endif
 #define NAME(f) JOIN(JOIN(T, base), f)
 #define SET
+#if defined(__FP_FAST_FMA) || defined(__aarch64__)
+#define FUSED(a, b, c) __builtin_fma(a, b, c)
+#else
+#define FUSED(a, b, c) ((a) * (b) + (c))
+#endif
 #define VB 16
 #define MR 4
 #define NV 2
@@ -10,6 +20,7 @@
 #if HAS_X86_LEVELS
 #define NAME(f) JOIN(JOIN(T, v3), f)
 #define SET __attribute__((target("avx2,fma")))
+#define FUSED(a, b, c) __builtin_fma(a, b, c)
 #define VB 32
 #define MR 4
 #define NV 2
@@ -17,7 +28,8 @@
 #undef SET
 
 #define NAME(f) JOIN(JOIN(T, v4), f)
-#define SET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma,prefer-vector-width=512")))
+#define SET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma" WIDE)))
+#define FUSED(a, b, c) __builtin_fma(a, b, c)
 #define VB 64
 #if SINGLE
 #define MR 8
@@ -29,3 +41,4 @@
 #include "tile_impl.h"
 #undef SET
 #endif
+#undef WIDE
