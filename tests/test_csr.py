@@ -1,4 +1,4 @@
-"""The places of the entries of sparse rows are copied at the door: who changes them during a call changes and breaks nothing."""
+"""The places of the entries of sparse rows are copied at the door: who changes them during a call changes nothing."""
 
 import threading
 import time
