@@ -67,7 +67,7 @@ TARGET VEC NAME(sine)(VEC x, T shift) {
 
 /* tanh(x) = e/(e+2) with e = exp(2x) - 1 = 2^k (exp(r) - 1) + (2^k - 1), for |x|; the sign is put back last. */
 TARGET VEC NAME(tanh)(VEC x) {
-    IVEC sign = (IVEC)x & ((IVEC){0} + ((INT)1 << SIGN_SHIFT));
+    IVEC sign = (IVEC)x & (IVEC)-(VEC){0};
     VEC y = (VEC)((IVEC)x ^ sign);
     IVEC large = y > (T)TANH_LIMIT;
     y = (VEC)(((IVEC)y & ~large) | ((IVEC)((VEC){0} + (T)TANH_LIMIT) & large));

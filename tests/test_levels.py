@@ -1,0 +1,118 @@
+"""The instruction sets of one machine: which of them runs, the bits that they share, and that a better one is no slower."""
+
+import os
+import subprocess
+import sys
+import time
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from sparserf._core import features as core
+from sparserf._core import normal
+from sparserf.features import FeatureBlock
+
+each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+# Levels whose products are fused with the sums that they go into. The one below them has no such instruction.
+FUSED = [level for level, name in enumerate(core.LEVELS) if name != "baseline"]
+
+
+def python(code, **env):
+    env = {name: value for name, value in os.environ.items() if name != "SPARSERF_LEVEL"} | env
+    return subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=60, env=env)
+
+
+# The bits of a tile and of the normal equations at every level, those of the default level last.
+BITS = """
+import numpy as np
+from sparserf._core import features as core, normal
+from sparserf.features import FeatureBlock
+rng = np.random.default_rng(0)
+X, p, h = rng.standard_normal((64, 37)), rng.standard_normal((1, 37)), rng.standard_normal((1, 64))
+block = FeatureBlock("cos", 1.0, rng.standard_normal((32, 37)), np.zeros(32)).packed(np.dtype(float), 37)
+for level in (*range(len(core.LEVELS)), -1):
+    phi, f, out = np.empty((64, 32)), np.empty((1, 64)), np.zeros((1, 37))
+    core.transform(*block, X, None, None, None, phi, level)
+    normal.normal(X, p, h, f, out, level)
+    print(hash(phi.tobytes()), hash(f.tobytes() + out.tobytes()))
+"""
+
+
+@pytest.mark.parametrize("name", core.LEVELS)
+def test_level_is_forced_in_all_kernels(name):
+    done = python(BITS, SPARSERF_LEVEL=name, PYTHONHASHSEED="0")
+    *each, default = done.stdout.splitlines()
+    assert done.stderr == "" and default == each[core.LEVELS.index(name)]
+
+
+def test_the_best_level_is_the_default():
+    code = "from sparserf._core import features as core; print(core.LEVEL)"
+    for env in ({}, {"SPARSERF_LEVEL": ""}):
+        assert python(code, **env).stdout == f"{len(core.LEVELS) - 1}\n"
+
+
+def test_level_that_is_not_there():
+    done = python("import sparserf", SPARSERF_LEVEL="x86-64-v9")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        f"ValueError: SPARSERF_LEVEL must be one of {core.LEVELS} on this processor, got 'x86-64-v9'"
+    )
+
+
+def answers(level, dtype, activation, n_inputs, n_features, order):
+    """Everything that the kernels say of one case."""
+    rng = np.random.default_rng([n_inputs, n_features])
+    n, width = 133, -(-n_features // core.PANEL) * core.PANEL
+    X, v, h = rng.standard_normal((n, n_inputs)).astype(dtype), rng.standard_normal((2, n)), rng.random((2, n))
+    weights, offset = rng.standard_normal((n_features, order or n_inputs)), rng.standard_normal(n_features)
+    inputs = rng.integers(0, n_inputs, weights.shape).astype(np.int32) if order else None
+    block = FeatureBlock(activation, 0.7, weights, offset, inputs).packed(np.dtype(dtype), 10**9)
+    coef, p = rng.standard_normal((2, width)), rng.standard_normal((2, n_inputs))
+    phi, sums, sine, squares = np.empty((n, n_features), dtype), *np.zeros((3, 2, width))
+    f, g, out = np.zeros((2, n)), np.zeros((2, n)), np.zeros((2, n_inputs))
+    core.transform(*block, X, None, None, None, phi, level)
+    core.correlate(*block, X, None, None, None, v, sums, False, level, sine if activation == "cos" else None)
+    core.correlate(*block, X, None, None, None, v, squares, True, level)
+    core.apply(*block, X, None, None, None, coef, f, level)
+    normal.normal(X, p, h, g, out, level)
+    return phi, sums, sine, squares, f, g, out
+
+
+@pytest.mark.skipif(len(FUSED) < 2, reason="this processor has no two levels with fused operations")
+@each_dtype
+@pytest.mark.parametrize("activation", [name for name in core.ACTIVATIONS if name != "product"])
+@pytest.mark.parametrize("order", [None, 3])
+def test_fused_levels_give_the_same_bits(dtype, activation, order):
+    for n_inputs, n_features in ((1, 1), (7, 65), (8, 32), (21, 100), (150, 40)):
+        each = [answers(level, dtype, activation, n_inputs, n_features, order) for level in FUSED]
+        for level in each[1:]:
+            assert [a.tobytes() for a in level] == [a.tobytes() for a in each[0]]
+
+
+def seconds_of_each(runs, repetitions=15):
+    """The least time of each function, taken in turns."""
+    best = [np.inf] * len(runs)
+    for _ in range(repetitions):
+        for i, run in enumerate(runs):
+            start = time.perf_counter()
+            run()
+            best[i] = min(best[i], time.perf_counter() - start)
+    return best
+
+
+@pytest.mark.skipif(len(core.LEVELS) < 2, reason="this processor has one level")
+@each_dtype
+@pytest.mark.parametrize("activation", ["cos", "tanh"])
+def test_no_level_is_slower_than_the_one_below(dtype, activation):
+    """A compiler that drops an instruction set makes a level three times slower than the one below, where it is to be faster."""
+    rng = np.random.default_rng(0)
+    X, out = rng.standard_normal((64, 21)).astype(dtype), np.zeros((1, 128))
+    block = FeatureBlock(activation, 1.0, rng.standard_normal((128, 21)), np.zeros(128)).packed(np.dtype(dtype), 21)
+    rows, v = (X, None, None, None), rng.standard_normal((1, 64))
+    runs = [lambda level=level: core.correlate(*block, *rows, v, out, False, level) for level in range(len(core.LEVELS))]
+    for _ in range(5):  # all of one level's turns may be disturbed, but hardly five times
+        seconds = seconds_of_each(runs)
+        if all(better <= 1.5 * below for below, better in pairwise(seconds)):
+            return
+    pytest.fail(f"seconds of {core.LEVELS}: {seconds}")
