@@ -105,7 +105,7 @@ def seconds_of_each(runs, repetitions=15):
 @each_dtype
 @pytest.mark.parametrize("activation", ["cos", "tanh"])
 def test_no_level_is_slower_than_the_one_below(dtype, activation):
-    """A compiler that drops an instruction set makes a level three times slower than the one below, where it is to be faster."""
+    """A compiler that drops an instruction set makes a level three times slower than the one below, not faster."""
     rng = np.random.default_rng(0)
     X, out = rng.standard_normal((64, 21)).astype(dtype), np.zeros((1, 128))
     block = FeatureBlock(activation, 1.0, rng.standard_normal((128, 21)), np.zeros(128)).packed(np.dtype(dtype), 21)
