@@ -94,13 +94,36 @@ def test_workers_do_not_matter_to_other_features(features, kind):
     assert bits(fit(kind=kind, features=features, workers=3)) == bits(fit(kind=kind, features=features))
 
 
-@pytest.mark.parametrize(
-    "layout", [np.asfortranarray, lambda X: X[::-1].copy()[::-1], lambda X: np.repeat(X, 2, axis=1)[:, ::2]]
-)
-def test_layout_does_not_matter_to_the_blocks(layout):
-    X, y = data("dense")
-    k = {"features": "gaussian", "alpha": 0.01, "n_components": 400, "rng": 0}
-    assert bits(srf.sparse_rf(layout(X), y, workers=2, **k)) == bits(srf.sparse_rf(X, y, **k))
+LAYOUTS = {
+    "fortran": np.asfortranarray,
+    "backwards": lambda X: X[::-1].copy()[::-1],
+    "every other column": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+}
+# Where the features are the inputs themselves, BLAS reads X as it lies in memory.
+OF_FEATURES = {
+    "gaussian": lambda X, y: srf.sparse_rf(X, y, features="gaussian", alpha=0.01, n_components=400, rng=0, workers=2),
+    "taylor": lambda X, y: srf.sparse_rf(X, y, features=srf.Taylor(2, 0.5), alpha=0.01, rng=0, workers=2),
+    "harfe": lambda X, y: srf.harfe(X, y, order=2, n_components=200, n_nonzero_coefs=20, rng=0),
+    "kernel_ridge": lambda X, y: srf.baselines.kernel_ridge(X[:200], y[:200], alpha=0.01),
+}
+OF_INPUTS = {
+    "linear": lambda X, y: srf.sparse_rf(X, y, features=(srf.Linear(), FEATURES), alpha=0.01, n_components=100, rng=0),
+    "auto": lambda X, y: srf.sparse_rf(X[:120], y[:120], rng=0),
+    "mfga": lambda X, y: srf.mfga(X, y, n_nonzero_coefs=8),
+    "drp": lambda X, y: srf.drp(X, np.sign(y), alpha=1e-3, loss="logistic", rng=0),
+    "random_projection": lambda X, y: srf.baselines.random_projection(X, y, n_projections=3, alpha=0.01, rng=0),
+}
+
+
+@pytest.mark.parametrize(("layout", "name"), [
+    *((layout, name) for layout in LAYOUTS for name in OF_FEATURES),
+    *((layout, name) for layout in list(LAYOUTS)[1:] for name in OF_INPUTS),
+])  # fmt: skip
+def test_layout_does_not_matter(layout, name):
+    (X, y), fit = data("dense"), (OF_FEATURES | OF_INPUTS)[name]
+    one, other = fit(X, y), fit(LAYOUTS[layout](X), y)
+    assert (one.coef.tobytes(), one.support.tobytes()) == (other.coef.tobytes(), other.support.tobytes())
+    assert one.decision_function(X).tobytes() == other.decision_function(LAYOUTS[layout](X)).tobytes()
 
 
 @pytest.mark.parametrize("kind", ["dense", "csr"])

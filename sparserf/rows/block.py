@@ -28,7 +28,7 @@ SPARSE_NORMAL = 5
 def inputs(block, X):
     """The rows that a block sees: X itself, or of products u = exp(-gamma |x|^2 / order) (1, sqrt(2 gamma) x)."""
     if not block.is_product:
-        return X
+        return in_order(X)
     if not is_sparse(X):
         U = np.empty((X.shape[0], X.shape[1] + 1), X.dtype)
         size = max(1, len(X) if X.flags.c_contiguous else COPIED // X.shape[1])
@@ -43,6 +43,11 @@ def inputs(block, X):
         data = np.insert((data * (np.sqrt(2 * block.gamma) * envelope)[row]).astype(X.dtype), first, envelope)
     indices = np.insert(X.indices + 1, first, 0)
     return type(X)((data, indices, X.indptr + np.arange(X.shape[0] + 1)), shape=(X.shape[0], X.shape[1] + 1))
+
+
+def in_order(X):
+    """X, contiguous where BLAS would not take it as it is: NumPy's own loops cost as much as the copy, and sum otherwise."""
+    return X if is_sparse(X) or X.strides[0] == X.itemsize else np.ascontiguousarray(X)
 
 
 def some_rows(X, rows):
@@ -123,11 +128,13 @@ def normal(X, rows, h, c, f):
         data, indices, indptr = X.data, X.indices, X.indptr[rows.start : rows.stop + 1]
         data, indices = np.ascontiguousarray(data), np.ascontiguousarray(indices, np.int32)
         _normal_csr(data, indices, np.ascontiguousarray(indptr, np.int64), c, h, f, total)
-    elif X.flags.c_contiguous:
-        _normal(X[rows], c, h, f, total)
+        return total
+    X = in_order(X[rows])
+    if X.flags.c_contiguous:
+        _normal(X, c, h, f, total)
     else:
-        f += (X[rows] @ c.T).T
-        total += (X[rows].T @ (h * f).T).T
+        f += (X @ c.T).T
+        total += (X.T @ (h * f).T).T
     return total
 
 

@@ -135,7 +135,7 @@ class Memory:
         Of the inputs themselves in one pass.
         """
         f, total = np.repeat(-shift[:, None], self.n_rows, axis=1), np.zeros(coef.shape)
-        if not self._are_inputs(features):
+        if not self.are_inputs(features):
             f += self.apply(features, coef)
             return f, self.correlate(features, h * f)
 
@@ -185,20 +185,20 @@ class Memory:
             for columns, project in projection.parts(self.dtype):
 
                 def part(rows):
-                    project(_block.some_rows(self.X, rows), out[rows, columns])
+                    project(_block.in_order(_block.some_rows(self.X, rows)), out[rows, columns])
 
                 for _ in self.each_block(part, work, PROJECTED_ROWS):
                     pass
         _check_no_overflow(out)
         return out
 
-    def _are_inputs(self, features):
+    def are_inputs(self, features):
         return len(features.blocks) == 1 and features.blocks[0].is_inputs_themselves(self.n_features_in)
 
     def phi(self, features, rows, name):
         """Phi of some rows, to read only: the rows themselves, or in the scratch of that name."""
-        if self._are_inputs(features) and not is_sparse(self.X):
-            return self.X[rows]
+        if self.are_inputs(features) and not is_sparse(self.X):
+            return _block.in_order(self.X[rows])
         n_rows = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
         return self._fill(features, rows, self.scratch((n_rows, len(features)), self.dtype, name))
 
