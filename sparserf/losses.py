@@ -1,6 +1,6 @@
 """The losses L(z, y): value, derivative and curvature in z, and convex conjugate. Elementwise over rows.
 
-y is the target for `squared`, -1 or +1 for the others. `smoothness` bounds the curvature (beta in the papers).
+y is the target for `squared`, -1 or +1 for the others. `smoothness` bounds the curvature (beta in the papers), which is one number where the loss `is_quadratic`.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 class Squared:
     """(z - y)^2 / 2."""
 
-    name, smoothness, is_classifier = "squared", 1.0, False
+    name, smoothness, is_classifier, is_quadratic = "squared", 1.0, False, True
 
     def value(self, z, y):
         return 0.5 * (z - y) ** 2
@@ -27,7 +27,7 @@ class Squared:
 class SquaredHinge:
     """max(0, 1 - y z)^2."""
 
-    name, smoothness, is_classifier = "squared_hinge", 2.0, True
+    name, smoothness, is_classifier, is_quadratic = "squared_hinge", 2.0, True, False
 
     def value(self, z, y):
         return np.maximum(0.0, 1.0 - y * z) ** 2
@@ -46,7 +46,7 @@ class SquaredHinge:
 class SmoothedHinge:
     """1/2 - y z for y z <= 0, (1 - y z)^2 / 2 up to y z = 1, and 0 from there."""
 
-    name, smoothness, is_classifier = "smoothed_hinge", 1.0, True
+    name, smoothness, is_classifier, is_quadratic = "smoothed_hinge", 1.0, True, False
 
     def value(self, z, y):
         short = np.maximum(0.0, 1.0 - y * z)
@@ -67,7 +67,7 @@ class SmoothedHinge:
 class Logistic:
     """log(1 + exp(-y z))."""
 
-    name, smoothness, is_classifier = "logistic", 0.25, True
+    name, smoothness, is_classifier, is_quadratic = "logistic", 0.25, True, False
 
     def value(self, z, y):
         margin = y * z

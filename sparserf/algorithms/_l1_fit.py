@@ -14,10 +14,8 @@ from ._working_set import WorkingSet
 
 # Features to draw by default.
 N_COMPONENTS = 10_000
-# Passes of coordinate descent in a step of polishing: exact solutions over 2,000 nearly collinear terms take half a minute.
-POLISHING = 500
-# Steps of passes alone in the last fit of a SearchingFit.
-FEW_ROUNDS = 5
+# Rounds in a row that neither lower the objective nor the gap, before rounding is taken to be in the way.
+PATIENCE = 5
 
 
 class Draws:
@@ -69,8 +67,8 @@ class L1Fit:
     fewest_enter = 100
     # Of the largest violation, what the step after may leave: it is one of many.
     left_over = 0.1
-    # Most steps of the solver in a round; passes of coordinate descent in each, where that is all there is to it.
-    most_steps, passes = 100, None
+    # Most steps of the solver in a round.
+    most_steps = 100
     # The gap that is near enough where the penalty itself is a choice, of the objective.
     near = 0.5
 
@@ -79,7 +77,7 @@ class L1Fit:
         self._tol, self._max_iter, self._callback = tol, np.inf if max_iter is None else max_iter, callback
         self._scale = power_of_two(y) if not loss.is_classifier else 1.0  # exact, and no square over- or underflows
         self._problem = L1Problem(loss, y / self._scale, weight, 0.0, fit_intercept)
-        self.A = WorkingSet(rows)
+        self.A = WorkingSet(rows, self._problem)
         self.A.b = self._problem.best_intercept(self.A.f, 0.0)
         self._drawn = np.zeros(dictionary.n_batches, bool)
 
@@ -87,7 +85,8 @@ class L1Fit:
         """Begin a fit with this penalty, from where the last one ended."""
         self._alpha = float(alpha)
         self._problem = replace(self._problem, alpha=min(self._alpha / self._scale, 1e300))
-        self._n_iter = self._n_rounds = self._idle = 0
+        self._n_iter = self._n_rounds = 0
+        self._draws = None
         self._objectives, self._drawn = [], np.zeros(self.dictionary.n_batches, bool)
         self._gap, self._reached = np.inf, True
         self.stopped = self.ended_by_callback = False
@@ -126,8 +125,8 @@ class L1Fit:
         """The root of the mean loss: for the squared loss, of half the mean square of the residual."""
         return self._scale * np.sqrt(self._problem.mean_loss(self.A.f + self.A.b))
 
-    def polish(self, tol, max_rounds, passes=POLISHING):
-        """Solve the problem over A alone, to a gap of tol, in steps of some passes of coordinate descent; one at least."""
+    def polish(self, tol, max_rounds):
+        """Solve the problem over A alone, to a gap of tol, in one step at least."""
         A, problem = self.A, self._problem
         for k in range(max_rounds + 1):
             z = A.f + A.b
@@ -137,7 +136,7 @@ class L1Fit:
             if (self._reached and k > 0) or k == max_rounds:
                 return
             left = 0.3 * min(tol * objective, self._gap)
-            A.w, A.b, A.f, A.g = solve(problem, A, A.w, A.b, A.f, A.g, left, 1, passes=passes)
+            A.w, A.b, A.f, A.g = solve(problem, A, A.w, A.b, A.f, A.g, left, 1)
 
     def minimise_over(self, draws):
         """Solve the problem over A and the draws, to the tolerance."""
@@ -154,29 +153,31 @@ class L1Fit:
         violation = np.abs(draws.gradient(problem.dual_point(z), problem.alpha))
         self._gap = problem.dual_gap(z, A.w, max(violation.max(initial=0.0), A.largest_gradient))
         start = problem.objective(z, A.w)
-        target = self._tol * start
-        self._reached = self._gap <= max(target, ROUNDING * start)
-        if self._reached:
+        target = max(self._tol, ROUNDING) * start
+        self._reached = self._gap <= target
+        if self._reached or self._is_idle(draws, start):
             return True
         self._n_rounds += 1
+        self.stopped |= self._n_rounds >= self._max_iter
         violation[np.isin(draws.index, A.index)] = 0.0
         entering = np.empty(max(self.fewest_enter, np.count_nonzero(A.w)), np.intp)
         entering = np.sort(entering[: top_k(violation, problem.alpha, entering)])
         draws.enter(A, entering)
-        to_the_end = self.most_steps, 0.0
-        for steps, share in ((1, self.left_over), to_the_end) if len(entering) else (to_the_end,):
-            # One step while the set still grows: the next violators will move the solution anyway.
-            A.w, A.b, A.f, A.g = solve(problem, A, A.w, A.b, A.f, A.g, 0.3 * target, steps, share, self.passes)
-            z = A.f + A.b
-            fell = problem.objective(z, A.w) < start * (1 - ROUNDING)
-            solved = problem.dual_gap(z, A.w, A.largest_gradient) <= 0.3 * target
-            if fell or solved:
-                break
+        # One step while the set still grows: the next violators will move the solution anyway.
+        steps, share = (1, self.left_over) if len(entering) else (self.most_steps, 0.0)
+        A.w, A.b, A.f, A.g = solve(problem, A, A.w, A.b, A.f, A.g, 0.3 * target, steps, share)
         # What still violates, since one step was not enough, must stay unless the next round would find it again.
         A.prune(but=(np.abs(A.g) > problem.alpha) & ~np.isin(A.index, draws.index))
+        return False
+
+    def _is_idle(self, draws, objective):
+        """Whether some rounds in a row over these draws have neither lowered the objective nor the gap by what counts."""
+        if draws is not self._draws:
+            self._draws, self._idle, self._lowest, self._least_gap = draws, 0, np.inf, np.inf
+        fell = objective < self._lowest * (1 - ROUNDING) or self._gap < 0.9 * self._least_gap
+        self._lowest, self._least_gap = min(objective, self._lowest), min(self._gap, self._least_gap)
         self._idle = 0 if fell else self._idle + 1
-        self.stopped |= self._n_rounds >= self._max_iter
-        return not fell and (not solved or self._idle > 3)
+        return self._idle >= PATIENCE
 
     def record(self, tells=True):
         """End an iteration: note the objective, tell the callback; returns whether to stop."""
@@ -210,18 +211,12 @@ class L1Fit:
 
 
 class SearchingFit(L1Fit):
-    """A round for each batch, by coordinate descent alone: of many penalties one is chosen, and its terms are fitted again."""
+    """A round for each batch: of many penalties one is chosen, and its terms are fitted again."""
 
-    most_steps, passes = 1, POLISHING
+    most_steps = 1
 
     def minimise_over(self, draws):
         self.improve_over(draws)
-
-    def polish(self, tol, max_rounds):
-        """Where the search was far from the solution, and features are nearly collinear, passes do not come near it."""
-        super().polish(tol, FEW_ROUNDS)
-        if not self._reached:
-            super().polish(tol, max_rounds, passes=None)
 
 
 def options_of(fit_intercept, tol, max_iter, callback):

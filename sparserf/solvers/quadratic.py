@@ -1,0 +1,60 @@
+"""A quadratic with an l1 penalty:  minimise over x   (1/2) (x - w)' H (x - w) + g' (x - w) + alpha |x|_1.
+
+Passes of coordinate descent find the support, and a Newton step on it, kept to the orthant of its signs, the values; again
+until the violation is below the tolerance. H is positive semidefinite. Where that takes long, features being nearly collinear,
+an interior point comes near first.
+"""
+
+import numpy as np
+
+from .._core.descent import descend, largest_violation
+from .definite import solve_positive
+from .interior_point import interior_point
+
+# Passes of coordinate descent before each Newton step; rounds of both before the interior point, and after it.
+PASSES, FEW_ROUNDS, MOST_ROUNDS = 20, 6, 30
+
+
+def minimize(H, g, w, alpha, tol):
+    """argmin over x from x = w, to a violation of at most tol: the largest distance of 0 to the subdifferential at one x_j."""
+    x, violation = _alternate(H, g, w, w, alpha, tol, FEW_ROUNDS)
+    if violation > tol:
+        x = interior_point(H, g, w, alpha, tol)
+        x, _ = _alternate(H, g, w, x, alpha, tol, MOST_ROUNDS)
+    return x
+
+
+def _alternate(H, g, w, x, alpha, tol, rounds):
+    """(x, its violation) after at most so many rounds of passes and a Newton step, from x."""
+    x, v = x.copy(), g + H @ (x - w)
+    for _ in range(rounds):
+        if largest_violation(x, v, alpha) <= tol:
+            break
+        descend(H, x, v, alpha, PASSES)
+        if largest_violation(x, v, alpha) <= tol:
+            break
+        newton_step(H, x, v, alpha)
+        v = g + H @ (x - w)  # without what rounding has added up
+    return x, largest_violation(x, v, alpha)
+
+
+def newton_step(H, x, v, alpha):
+    """On the support, where the signs stay and the penalty is linear: to the minimum, or as near to it as descends.
+
+    What would change its sign becomes zero. The step ends at the minimum, or where half of what becomes zero on the way to
+    it has done so, or a quarter, ...: the first of these that descends. At the last, the first sign to change, it is sure to.
+    """
+    A = np.flatnonzero(x)
+    x_A, H_A, slope = x[A], H[np.ix_(A, A)], v[A] + alpha * np.sign(x[A])
+    d = solve_positive(H_A, -slope)
+    if d is None:
+        return
+    to_zero = np.divide(-x_A, d, out=np.full(len(A), np.inf), where=x_A * d < 0)
+    changing = np.sort(to_zero[to_zero <= 1])
+    ends = [changing[len(changing) >> k] for k in range(1, len(changing).bit_length() + 1)]
+    for t in (1.0, *ends):
+        is_zero = to_zero <= t
+        step = np.where(is_zero, -x_A, t * d)
+        if slope @ step + 0.5 * step @ (H_A @ step) < 0:
+            x[A] = np.where(is_zero, 0.0, x_A + step)
+            return
