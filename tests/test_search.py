@@ -16,7 +16,6 @@ from sparserf.algorithms._targets import model_of, read
 from sparserf.features import LinearFunctions, linear_functions
 from sparserf.model import FitInfo
 from sparserf.rows import memory
-from sparserf.solvers import lasso
 
 from .conftest import VALUE, friedman, phi_oracle, signs
 
@@ -50,20 +49,18 @@ def test_alpha_is_chosen_about_as_well_as_by_the_test_rows(rng, features, loss):
 
 @each_loss
 def test_a_path_over_a_kernel_takes_a_round_a_batch(rng, loss, monkeypatch):
-    """By coordinate descent alone; where exact, more, to the tolerance."""
+    """Where exact, more, to the tolerance."""
     X, y = friedman(rng, 300, 5)
     how = {"features": "gaussian", "n_components": 600, "batch_size": 150, "n_models": 1, "loss": loss, "rng": 0, "tol": 1e-2}
-    rounds, steps = [], []
-    improve, feature_sign = L1Fit.improve_over, lasso._feature_sign_step
+    rounds = []
+    improve = L1Fit.improve_over
     monkeypatch.setattr(L1Fit, "improve_over", lambda *args: rounds.append(1) or improve(*args))
-    monkeypatch.setattr(lasso, "_feature_sign_step", lambda *args: steps.append(1) or feature_sign(*args))
     for exact in (False, True):
-        rounds.clear(), steps.clear()
+        rounds.clear()
         model = sparse_rf(X, signs(y, loss), exact=exact, **how)
         n_batches = model.info.n_drawn // how["batch_size"]
         assert n_batches % 4 == 0 and n_batches > 20
         assert len(rounds) > n_batches if exact else len(rounds) == n_batches
-        assert bool(steps) == exact
 
 
 def test_the_chosen_terms_are_fitted_to_all_rows(rng, monkeypatch):

@@ -44,20 +44,36 @@ cdef bint epoch(const double[:, ::1] H, double[::1] w, double[::1] v, double alp
     return moved
 
 
-def largest_violation(const double[::1] w not None, const double[::1] v not None, double alpha):
-    """max_j of the distance of 0 to the subdifferential."""
+cdef double worst_of(const double[::1] w, const double[::1] v, double alpha) noexcept nogil:
     cdef ptrdiff_t j
     cdef double worst = 0.0
-    with nogil:
-        for j in range(w.shape[0]):
-            worst = max(worst, violation(w[j], v[j], alpha))
+    for j in range(w.shape[0]):
+        worst = max(worst, violation(w[j], v[j], alpha))
     return worst
 
 
-def descend(const double[:, ::1] H not None, double[::1] w not None, double[::1] v not None, double alpha, int n_epochs):
-    """Epochs over all coordinates until the support stands still, then over its nonzeros; w and v change in place."""
+def largest_violation(const double[::1] w not None, const double[::1] v not None, double alpha):
+    """max_j of the distance of 0 to the subdifferential."""
+    cdef double worst
+    with nogil:
+        worst = worst_of(w, v, alpha)
+    return worst
+
+
+def descend(const double[:, ::1] H not None, double[::1] w not None, double[::1] v not None, double alpha, int n_epochs,
+            double tol=0.0):
+    """Epochs over all coordinates until the support stands still, then over its nonzeros; w and v change in place.
+
+    Ends before n_epochs where the largest violation is at most tol; returns it.
+    """
     cdef int n
     cdef bint nonzeros = False
+    cdef double worst
     with nogil:
+        worst = worst_of(w, v, alpha)
         for n in range(n_epochs):
+            if worst <= tol:
+                break
             nonzeros = not epoch(H, w, v, alpha, nonzeros) and not nonzeros
+            worst = worst_of(w, v, alpha)
+    return worst

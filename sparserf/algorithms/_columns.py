@@ -7,10 +7,12 @@ from ..features import FeatureSet, Linear
 # Inputs that features see from which on their values are kept, being longer to make than to read; as long as these are not
 # more numbers than so many times those in X.
 LONG, KEPT = 64, 2
+# Of the rows that have a weight, the share whose weight may change before all is made again.
+MOST_CHANGED = 0.3
 
 
 class Columns:
-    """Features with their index in the dictionary; their Gram matrix is kept for as long as its weights are the same."""
+    """Features with their index in the dictionary; their Gram matrix is kept from one set of row weights to the next."""
 
     def __init__(self, rows):
         self._rows = rows
@@ -47,9 +49,8 @@ class Columns:
         return rows.apply(features, c)
 
     def curvature(self, h):
-        """(Phi' diag(h) Phi, Phi' h) for row weights h: of the same weights as before, only what is new is made."""
-        if self._h is None or not np.array_equal(h, self._h):
-            self._h, self._gram, self._sums = h, np.zeros((0, 0)), np.zeros(0)
+        """(Phi' diag(h) Phi, Phi' h) for row weights h >= 0: of what was made before, only what is new or has changed is made."""
+        self._reweigh(h)
         k, p = len(self._sums), len(self)
         if 0 < k == p:
             return self._gram, self._sums
@@ -62,6 +63,19 @@ class Columns:
             self._gram = np.block([[self._gram, columns[:k]], [columns[:k].T, columns[k:]]])
             self._sums = np.concatenate([self._sums, rows.correlate(new, h)])
         return self._gram, self._sums
+
+    def _reweigh(self, h):
+        """Bring what is kept to other row weights: by the rows whose weight has changed, where these are few."""
+        k, before = len(self._sums), np.zeros_like(h) if self._h is None else self._h
+        self._h, changed = h, np.flatnonzero(h != before)
+        if len(changed) > MOST_CHANGED * np.count_nonzero(h):
+            self._gram, self._sums = np.zeros((0, 0)), np.zeros(0)
+        elif k and len(changed):
+            rows, features = self._asked()
+            features, change = features.take(np.arange(k)), h - before
+            gained, lost = (rows.gram(features, features, np.maximum(part, 0.0)) for part in (change, -change))
+            self._gram = self._gram + (gained - lost)
+            self._sums = self._sums + rows.correlate(features, change)
 
     def append(self, features, index):
         self.features = self.features.concat(features)

@@ -63,7 +63,7 @@ class Draws:
 class L1Fit:
     """State and progress of one fit: the working set A, the problem (9), and what `info` will say."""
 
-    # How many violators enter the working set at once: as many as it has terms, but at least these.
+    # How many violators enter the working set at once: a third of the terms that it has, but at least these.
     fewest_enter = 100
     # Of the largest violation, what the step after may leave: it is one of many.
     left_over = 0.1
@@ -160,7 +160,7 @@ class L1Fit:
         self._n_rounds += 1
         self.stopped |= self._n_rounds >= self._max_iter
         violation[np.isin(draws.index, A.index)] = 0.0
-        entering = np.empty(max(self.fewest_enter, np.count_nonzero(A.w)), np.intp)
+        entering = np.empty(max(self.fewest_enter, np.count_nonzero(A.w) // 3), np.intp)
         entering = np.sort(entering[: top_k(violation, problem.alpha, entering)])
         draws.enter(A, entering)
         # One step while the set still grows: the next violators will move the solution anyway.

@@ -10,32 +10,37 @@ from .._core.descent import largest_violation
 from .definite import factor_positive
 
 MOST_STEPS = 60
-# Where the parts of x begin, in units of its size; of the way to the boundary, how much a step goes; and the mean of u z, in
-# units of its size, from which on rounding is all there is.
-START, SHORT, LEAST = 0.1, 0.995, 1e-12
+# Where the parts of x begin, in units of its size, and of the way to the boundary, how much a step goes.
+START, SHORT = 0.1, 0.995
+# A residual that has grown by so much, and is more than alpha by so much, is rounding.
+ROUNDING = 10
 
 
 def interior_point(H, g, w, alpha, tol):
     """x to a violation of at most tol, the largest distance of 0 to the subdifferential at one x_j, or as near as rounding lets.
 
     x = u_0 - u_1, both positive, and z = alpha +- v their slacks, v = g + H (x - w): at the optimum u z = 0 and z >= 0.
+    What is smaller, in units of the largest, than its slack in units of alpha is taken for zero.
     """
-    sign, size = np.array([[1.0], [-1.0]]), np.abs(w).max(initial=0.0) or alpha / H.diagonal().max()
-    u, z = np.maximum(sign * w, 0.0) + START * size, np.full((2, len(w)), alpha)
-    best, least = w, np.inf
+    largest = H.diagonal().max(initial=0.0)
+    if not largest > 0:
+        return w
+    sign, start = np.array([[1.0], [-1.0]]), np.abs(w).max() or alpha / largest
+    u, z = np.maximum(sign * w, 0.0) + START * start, np.full((2, len(w)), alpha)
+    best, least, least_residual = w, np.inf, np.inf
     for _ in range(MOST_STEPS):
         x, mean = u[0] - u[1], np.mean(u * z)
-        near = np.where((u / size < z / alpha).all(axis=0), 0.0, x)
-        v = g + H @ (near - w)
-        violation = largest_violation(near, v, alpha)
-        if violation < least:
-            best, least = near, violation
-        if least <= tol or mean < LEAST * alpha * size:
-            break
-        residual = alpha + sign * (g + H @ (x - w)) - z
+        for point in (np.where((u / u.max() < z / alpha).all(axis=0), 0.0, x), x):
+            v = g + H @ (point - w)
+            value = 0.5 * (point - w) @ (g + v) + alpha * np.abs(point).sum()
+            if value < least:
+                best, least, violation = point, value, largest_violation(point, v, alpha)
+        residual = alpha + sign * v - z
+        worst = np.abs(residual).max()
         step = _newton_direction(H, u, z, residual)
-        if step is None:
+        if violation <= tol or step is None or worst > ROUNDING * max(alpha, least_residual):
             break
+        least_residual = min(worst, least_residual)
         du, dz = step(-u * z)
         t = _longest(u, du, z, dz)
         share = (np.mean((u + t * du) * (z + t * dz)) / mean) ** 3

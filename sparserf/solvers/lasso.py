@@ -17,7 +17,7 @@ ROUNDING = 1e-14
 LARGEST = 1e250
 # Rows in the sample for each term at first, and by how much it grows. A step that leaves more than SLOW of the gap asks for
 # a better model.
-ROWS_A_TERM, GROWTH, SLOW = 8, 4, 0.5
+ROWS_A_TERM, GROWTH, SLOW = 8, 4, 0.05
 
 
 class L1Problem(Problem):
@@ -41,25 +41,30 @@ class ModelWeights:
     """The row weights h of the quadratic model, Phi' diag(h) Phi its Hessian: s L''(z) / n at some z, of some of the rows."""
 
     def __init__(self, problem):
-        self._problem, self._h, self._rows_a_term = problem, None, ROWS_A_TERM
+        self._problem, self._h, self._rows_a_term, self._aim = problem, None, ROWS_A_TERM, None
         self.is_best = False
 
     def at(self, z, n_terms):
-        """Those that there are, or new ones at z; is_best: of all rows, at z."""
+        """Those that there are, or new ones at z; is_best: of all rows, at z alone."""
+        problem = self._problem
         is_new = self._h is None
         if is_new:
-            everywhere = self._problem.curvature(z)
-            self._h = everywhere if self._problem.loss.is_quadratic else sampled(everywhere, self._rows_a_term * n_terms)
+            everywhere = problem.curvature(z)
+            if self._aim is not None:
+                everywhere = np.maximum(everywhere, problem.curvature(self._aim))
+            self._h = everywhere if problem.loss.is_quadratic else sampled(everywhere, self._rows_a_term * n_terms)
             self._is_whole = self._h is everywhere
-        self.is_best = self._problem.loss.is_quadratic or (is_new and self._is_whole)
+        self.is_best = problem.loss.is_quadratic or (is_new and self._is_whole and self._aim is None)
         self._is_new = is_new
         return self._h
 
-    def improve(self):
-        """Let the next be new; of more rows where these are."""
-        if not self.is_best:
-            self._rows_a_term *= GROWTH if self._is_new else 1
-            self._h = None
+    def improve(self, aim=None):
+        """Let the next be new; of more rows where these are; for the way to the margins `aim`, where the last step fell short."""
+        if self._problem.loss.is_quadratic:
+            return
+        if self._is_new and not self._is_whole:
+            self._rows_a_term *= GROWTH
+        self._h, self._aim = None, aim
 
 
 def sampled(h, n):
@@ -87,7 +92,7 @@ def solve(problem, phi, w, b, f, g, tol, max_iter=100, share=0.0):
         accuracy = max(0.3 * tol / gap, share) * largest_violation(w, g, problem.alpha)
         with np.errstate(over="ignore", invalid="ignore"):  # if rounding left H no minimum, d may be of any size
             d = minimize(H, g, w, problem.alpha, accuracy) - w
-            point = _line_search(problem, phi, (w, b, f), d, slope_b @ d, g)
+            point, aim = _line_search(problem, phi, (w, b, f), d, slope_b @ d, g)
         if point is None and phi.weights.is_best:
             break
         before = gap
@@ -96,7 +101,7 @@ def solve(problem, phi, w, b, f, g, tol, max_iter=100, share=0.0):
             g = phi.correlate(problem.dual_point(f + b))
             gap = problem.dual_gap(f + b, w, np.abs(g).max(initial=0.0))
         if gap > SLOW * before:
-            phi.weights.improve()
+            phi.weights.improve(aim)
     return w, b, f, g
 
 
@@ -114,15 +119,18 @@ def _quadratic_model(problem, phi, h):
 
 
 def _line_search(problem, phi, point, d, d_b, g):
-    """Halve the step until the objective falls by a share of what the model promises; None if it never does."""
+    """(point, aim): halve the step until the objective falls by a share of what the model promises; None if it never does.
+
+    aim: the margins at the whole step, None where that was taken.
+    """
     w, b, f = point
     if not np.abs(d).max(initial=0.0) < LARGEST:
-        return None
+        return None, None
     d_f = phi.apply(d)
-    start = problem.objective(f + b, w)
+    start, aim = problem.objective(f + b, w), f + d_f + (b + d_b)
     promise = min(0.0, g @ d + problem.alpha * (np.abs(w + d).sum() - np.abs(w).sum()))  # above 0 it is rounding
     for t in 0.5 ** np.arange(34):
         new_w, new_f = w + t * d, f + t * d_f
         if problem.objective(new_f + (b + t * d_b), new_w) <= start + 1e-4 * t * promise + 0.1 * ROUNDING * start:
-            return new_w, problem.best_intercept(new_f, b + t * d_b), new_f
-    return None
+            return (new_w, problem.best_intercept(new_f, b + t * d_b), new_f), aim if t < 1 else None
+    return None, aim

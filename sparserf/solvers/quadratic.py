@@ -28,10 +28,7 @@ def _alternate(H, g, w, x, alpha, tol, rounds):
     """(x, its violation) after at most so many rounds of passes and a Newton step, from x."""
     x, v = x.copy(), g + H @ (x - w)
     for _ in range(rounds):
-        if largest_violation(x, v, alpha) <= tol:
-            break
-        descend(H, x, v, alpha, PASSES)
-        if largest_violation(x, v, alpha) <= tol:
+        if descend(H, x, v, alpha, PASSES, tol) <= tol:
             break
         newton_step(H, x, v, alpha)
         v = g + H @ (x - w)  # without what rounding has added up
