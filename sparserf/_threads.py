@@ -6,6 +6,8 @@ from collections import deque
 from contextlib import contextmanager
 from numbers import Integral
 
+from ._asking import ask
+
 
 def check_workers(workers):
     """Number of threads: a positive integer, or -1 for all cores that this process may use."""
@@ -47,11 +49,16 @@ class Workers:
 
         The order is what makes sums over blocks the same bits for any number of workers.
         """
+        for result in self._results(function, items):
+            ask()
+            yield result
+
+    def _results(self, function, items):
         if self._n == 1 or len(items) < 2:
             yield from map(function, items)
         elif self._pool is None:
             with Workers(self._n) as workers:
-                yield from workers.map(function, items)
+                yield from workers._results(function, items)
         else:
             pending = deque()
             for item in items:

@@ -1,13 +1,14 @@
 """The moves of Sparse-RF on one target: look at draws, let the violators in, solve on the working set, record."""
 
-import warnings
 from dataclasses import replace
+from functools import wraps
 
 import numpy as np
 
+from .._asking import Answering, Ended
 from .._checks import check_callable, check_flag, check_integer, check_real
 from .._core.search import top_k
-from ..model import ConvergenceWarning, FitInfo
+from ..model import FitInfo, warn_unconverged
 from ..solvers.lasso import ROUNDING, L1Problem, solve
 from ._targets import in_units, power_of_two
 from ._working_set import WorkingSet
@@ -60,6 +61,21 @@ class Draws:
                 A.add(self._batch(k).take(index[inside] - self._starts[k]), index[inside], self._g[positions[inside]])
 
 
+def may_be_ended(method):
+    """A method of a fit whose callback is told of what is there, now and then, and may end it: there is no more to do then."""
+
+    @wraps(method)
+    def asked(self, *args):
+        try:
+            with self._answering:
+                return method(self, *args)
+        except Ended:
+            self.stopped = self.ended_by_callback = True
+            return True
+
+    return asked
+
+
 class L1Fit:
     """State and progress of one fit: the working set A, the problem (9), and what `info` will say."""
 
@@ -77,6 +93,7 @@ class L1Fit:
         self._tol, self._max_iter, self._callback = tol, np.inf if max_iter is None else max_iter, callback
         self._scale = power_of_two(y) if not loss.is_classifier else 1.0  # exact, and no square over- or underflows
         self._problem = L1Problem(loss, y / self._scale, weight, 0.0, fit_intercept)
+        self._answering = Answering(lambda: callback is not None and callback(self.info()))
         self.A = WorkingSet(rows, self._problem)
         self.A.b = self._problem.best_intercept(self.A.f, 0.0)
         self._drawn = np.zeros(dictionary.n_batches, bool)
@@ -125,6 +142,7 @@ class L1Fit:
         """The root of the mean loss: for the squared loss, of half the mean square of the residual."""
         return self._scale * np.sqrt(self._problem.mean_loss(self.A.f + self.A.b))
 
+    @may_be_ended
     def polish(self, tol, max_rounds):
         """Solve the problem over A alone, to a gap of tol, in one step at least."""
         A, problem = self.A, self._problem
@@ -143,6 +161,7 @@ class L1Fit:
         while not self.stopped and not self.improve_over(draws):
             pass
 
+    @may_be_ended
     def improve_over(self, draws):
         """One round: if the gap over A and the draws is not within tolerance yet, violators enter and A is solved for.
 
@@ -182,11 +201,14 @@ class L1Fit:
     def record(self, tells=True):
         """End an iteration: note the objective, tell the callback; returns whether to stop."""
         self._n_iter += 1
-        objective = in_units(self._problem.objective(self.A.f + self.A.b, self.A.w), self._scale)
-        self._objectives.append(min(objective, *self._objectives[-1:]) if self._objectives else objective)  # but rounding
-        if tells and self._callback is not None and self._callback(self.info()):
+        self._objectives.append(min(self._objective(), *self._objectives[-1:], np.inf))  # rounding may raise it
+        if tells and self._callback is not None and not self.ended_by_callback and self._callback(self.info()):
             self.stopped = self.ended_by_callback = True
+        self._answering.has_told()
         return self.stopped
+
+    def _objective(self):
+        return in_units(self._problem.objective(self.A.f + self.A.b, self.A.w), self._scale)
 
     def count_drawn(self):
         return int(np.diff(self.dictionary.starts)[self._drawn].sum())
@@ -195,7 +217,7 @@ class L1Fit:
         return FitInfo(
             n_iter=self._n_iter,
             converged=bool(self._reached),
-            objective=tuple(self._objectives),
+            objective=tuple(self._objectives or [self._objective()]),
             dual_gap=in_units(self._gap, self._scale),
             n_drawn=self.count_drawn(),
             n_nonzero=int(np.count_nonzero(self.A.w)),
@@ -234,10 +256,8 @@ def warn(info, tol):
     if info.converged:
         return
     share = info.dual_gap / info.objective[-1] if info.objective[-1] > 0 else np.inf
-    warnings.warn(
+    warn_unconverged(
         f"alpha={info.alpha:.3g}: stopped after {info.n_iter} iterations with a duality gap of {info.dual_gap:.3g}, "
         f"{share:.2g} of the objective, above tol={tol:.2g}; "
-        f"raise max_iter (or tol, or alpha)",
-        ConvergenceWarning,
-        stacklevel=3,
+        f"raise max_iter (or tol, or alpha)"
     )

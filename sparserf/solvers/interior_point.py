@@ -6,6 +6,7 @@ S. Mehrotra, On the implementation of a primal-dual interior point method, SIAM 
 
 import numpy as np
 
+from .._asking import ask
 from .._core.descent import largest_violation
 from .definite import factor_positive
 
@@ -29,6 +30,7 @@ def interior_point(H, g, w, alpha, tol):
     u, z = np.maximum(sign * w, 0.0) + START * start, np.full((2, len(w)), alpha)
     best, least, least_residual = w, np.inf, np.inf
     for _ in range(MOST_STEPS):
+        ask()
         x, mean = u[0] - u[1], np.mean(u * z)
         for point in (np.where((u / u.max() < z / alpha).all(axis=0), 0.0, x), x):
             v = g + H @ (point - w)

@@ -7,6 +7,7 @@ an interior point comes near first.
 
 import numpy as np
 
+from .._asking import ask
 from .._core.descent import descend, largest_violation
 from .definite import solve_positive
 from .interior_point import interior_point
@@ -28,6 +29,7 @@ def _alternate(H, g, w, x, alpha, tol, rounds):
     """(x, its violation) after at most so many rounds of passes and a Newton step, from x."""
     x, v = x.copy(), g + H @ (x - w)
     for _ in range(rounds):
+        ask()
         if descend(H, x, v, alpha, PASSES, tol) <= tol:
             break
         newton_step(H, x, v, alpha)
