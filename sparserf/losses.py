@@ -1,6 +1,7 @@
 """The losses L(z, y): value, derivative and curvature in z, and convex conjugate. Elementwise over rows.
 
-y is the target for `squared`, -1 or +1 for the others. `smoothness` bounds the curvature (beta in the papers), which is one number where the loss `is_quadratic`.
+y is the target for `squared`, -1 or +1 for the others. `smoothness` bounds the curvature (beta in the papers), which is the
+same everywhere where the loss `is_quadratic`.
 """
 
 import numpy as np

@@ -471,19 +471,3 @@ BAD_OPTIONS = {
 # Where zero is legal.
 LEGAL_ZEROS = {("harfe", "tol"), ("harfe_path", "tol"), ("mfga", "tol"), ("mfga_path", "tol"), ("mfga", "alpha"),
                ("mfga_path", "alpha")}  # fmt: skip
-
-
-# What other parts of the library do not keep yet.
-DRP = ("drp", "drp sketched", "drp of the paper", "drp_path", "random_projection")
-HUGE = ("all 1e300", "times 1e100", "times 1e160", "times 1e307", "one entry of 1e308", "one entry of -1e308", "plus 1e15",
-        "columns of any size", "float32 times 1e30", "float32 times 1e38", "int64 limits", "csr times 1e307",
-        "csr one entry of 1e308", "csr float32 times 1e38")
-FLAT = ("all zero", "all 1e300", "one column", "constant one column", "equal rows", "equal columns", "times 1e-320",
-        "times 1e-200", "one entry of 1e-320", "no entries", "csr times 1e-320")
-PENDING = {
-    *((name, kind) for name in DRP for kind in HUGE),
-    *(("srfe", kind) for kind in FLAT),
-    *((name, kind) for name in ("mfga", "mfga_path") for kind in ("all 1e300", "plus 1e15", "times 1.7e308")),
-    *((name, "times 1.7e308") for name in ("sparse_rf", "sparse_rf exact", "sparse_rf_path", "srfe")),
-    ("sparse_rf auto", "times 1e307"), ("srfe", "broadcast rows"), ("srfe", "broadcast columns"),
-}  # fmt: skip

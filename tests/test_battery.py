@@ -27,7 +27,6 @@ from .battery import (
     LEGAL_X,
     LEGAL_ZEROS,
     NO_ROWS,
-    PENDING,
     REGRESSORS,
     SEEDS,
     SMALL,
@@ -99,8 +98,6 @@ def test_x_that_is_wrong(name):
 @each(FITS, LEGAL_X)
 def test_x_that_is_odd_but_legal(name, kind):
     """The fit of the same numbers, laid out plainly."""
-    if (name, kind) in PENDING:
-        pytest.skip("not mended yet")
     (odd, plain), y = LEGAL_X[kind], target_of(name)
     odd = value(odd)
     model = FITS[name](odd, y)
@@ -116,8 +113,6 @@ HARD = [(name, loss) for name in FITS for loss in ("squared", "logistic") if los
 @pytest.mark.parametrize(("name", "loss"), HARD)
 def test_x_that_is_hard(name, loss, kind):
     """A finite model, or an error that says what is wrong with X."""
-    if (name, kind) in PENDING:
-        pytest.skip("not mended yet")
     options = {"loss": loss} if "loss" in parameters(name) else {}
     check_finite_or_refused(name, EXTREME_X[kind], Y if name in REGRESSORS and loss == "squared" else LABELS, **options)
 
@@ -143,8 +138,6 @@ def test_labels_that_are_wrong(name):
 
 @each(REGRESSORS, TARGETS)
 def test_target_that_is_hard_but_legal(name, kind):
-    if (name, kind) in PENDING:
-        pytest.skip("not mended yet")
     y = value(TARGETS[kind])
     check_finite_or_refused(name, X, y)
 

@@ -37,8 +37,6 @@ UNFINISHED = {  # each on a line of its own
     "kernel_svm": lambda: baselines.kernel_svm(X, LABELS, max_iter=1, alpha=1e-9),
     "srfe": lambda: baselines.srfe(X, Y, eta=1e-9, n_components=5, max_iter=1, rng=0),
 }
-# What other parts of the library do not keep yet.
-PENDING = {"sparse_rf", "harfe", "drp", "drp of the paper"}
 
 
 @pytest.fixture
@@ -52,7 +50,7 @@ def unfinished(monkeypatch):
     monkeypatch.setattr(sys.modules["sparserf.algorithms.mfga"], "model_of", model_of)
 
 
-@pytest.mark.parametrize("name", [name for name in UNFINISHED if name not in PENDING])
+@pytest.mark.parametrize("name", UNFINISHED)
 @pytest.mark.usefixtures("unfinished")
 def test_a_warning_points_at_the_caller(name):
     with warnings.catch_warnings(record=True) as caught:

@@ -49,7 +49,7 @@ class Columns:
         return rows.apply(features, c)
 
     def curvature(self, h):
-        """(Phi' diag(h) Phi, Phi' h) for row weights h >= 0: of what was made before, only what is new or has changed is made."""
+        """(Phi' diag(h) Phi, Phi' h) for row weights h >= 0: only what is new or has changed since the last is made."""
         self._reweigh(h)
         k, p = len(self._sums), len(self)
         if 0 < k == p:

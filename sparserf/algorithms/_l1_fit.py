@@ -10,7 +10,7 @@ from .._checks import check_callable, check_flag, check_integer, check_real
 from .._core.search import top_k
 from ..model import FitInfo, warn_unconverged
 from ..solvers.lasso import ROUNDING, L1Problem, solve
-from ._targets import in_units, power_of_two
+from ._targets import coefficients, in_units, power_of_two
 from ._working_set import WorkingSet
 
 # Features to draw by default.
@@ -228,8 +228,8 @@ class L1Fit:
         """(index, features, w, b) of the terms, by ascending index, in the units of y."""
         self.A.prune()
         order = np.argsort(self.A.index)
-        A = self.A
-        return A.index[order], A.features.take(order), A.w[order] * self._scale, A.b * self._scale
+        w, b = coefficients(self._scale, self.A.w[order], self.A.b)
+        return self.A.index[order], self.A.features.take(order), w, b
 
 
 class SearchingFit(L1Fit):

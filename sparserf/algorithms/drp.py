@@ -1,6 +1,5 @@
 """Dual Random Projection (Zhang et al. 2013): the optimal linear model from a problem of a few random projections."""
 
-import warnings
 from functools import partial
 
 import numpy as np
@@ -16,7 +15,7 @@ from .._checks import (
 )
 from .._threads import check_workers, single_threaded_blas
 from ..features import PROJECTIONS, make_projection
-from ..model import ConvergenceWarning
+from ..model import warn_unconverged
 from ._newton_steps import AdaptiveSteps, InputSteps, PlainSteps, SketchSteps
 from ._projected import ProjectedFit
 from ._recovery import Recovery, descend, read_linear
@@ -209,7 +208,7 @@ def _models(X, y, alphas, n_projections, n_iter, accelerate, projection, loss, f
             models = [_fit(fit, minimise, alpha, tol, n_iter, classes) for alpha in alphas]
     for model, what in models:
         if what:
-            warnings.warn(f"alpha={model.info.alpha:.3g}: {what}", ConvergenceWarning, stacklevel=3)
+            warn_unconverged(f"alpha={model.info.alpha:.3g}: {what}")
     return [model for model, _ in models]
 
 

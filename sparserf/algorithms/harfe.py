@@ -1,6 +1,5 @@
 """Hard-Ridge Random Feature Expansion (Saha, Schaeffer & Tran 2022): hard thresholding pursuit with ridge regression."""
 
-import warnings
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from .._checks import (
 )
 from .._threads import single_threaded_blas
 from ..features import RandomNeurons, draw_all
-from ..model import ConvergenceWarning
+from ..model import warn_unconverged
 from ._l0_fit import GROWTH_STEPS, L0Fit, feature_scales
 from ._targets import model_of, read
 
@@ -263,9 +262,7 @@ def _fit_all(fits, s, max_iter, greedy, loss, classes):
 
 
 def _warn(info, max_iter, tol):
-    warnings.warn(
+    warn_unconverged(
         f"n_nonzero_coefs={info.n_nonzero}: stopped after max_iter={max_iter} iterations, before the support came to rest, "
         f"above tol={tol:.3g} and with a dual gap of {info.dual_gap:.3g}; raise max_iter or tol",
-        ConvergenceWarning,
-        stacklevel=4,
     )

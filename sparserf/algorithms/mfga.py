@@ -1,6 +1,5 @@
 """Multi Feature Greedy Approximation (Shahrampour & Tarokh 2018): features of several kernels, the largest gradient first."""
 
-import warnings
 from functools import partial
 
 import numpy as np
@@ -8,7 +7,7 @@ import numpy as np
 from .._checks import check_callable, check_flag, check_integer, check_real, check_vector
 from .._threads import single_threaded_blas
 from ..features import FeatureSet, Linear, Taylor, draw_all
-from ..model import ConvergenceWarning
+from ..model import warn_unconverged
 from ._gram_fit import MOST, GramFit
 from ._greedy_fit import GreedyFit
 from ._targets import model_of, read
@@ -196,10 +195,7 @@ def mfga_path(
     fits, rounds, loss, classes = _begin(
         X, y, n_nonzero_coefs, features, nu, gamma, n_components, loss, alpha, n_select, normalize, best_phase, fit_intercept,
         sample_weight, tol, rng, workers, callback)  # fmt: skip
-    models = []
-    for _ in rounds:  # a comprehension would be a frame of its own, and a warning point to it
-        models.append(_model(fits, loss, classes))
-    return models
+    return [_model(fits, loss, classes) for _ in rounds]
 
 
 def _begin(X, y, n_nonzero_coefs, features, nu, gamma, n_components, loss, alpha, n_select, normalize, best_phase,
@@ -269,10 +265,8 @@ def _norms(rows, everything, weight, fit_intercept):
 def _model(fits, loss, classes):
     model = model_of(fits, loss, classes)
     if not model.info.converged:
-        warnings.warn(
+        warn_unconverged(
             f"{model.info.n_nonzero} terms: Newton's method ended before the minimum over their coefficients, where a step "
             f"promised to lower the objective by {max(fit.promise for fit in fits):.3g}; raise alpha",
-            ConvergenceWarning,
-            stacklevel=3,
         )
     return model

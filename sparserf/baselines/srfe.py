@@ -1,6 +1,5 @@
 """Sparse Random Feature Expansion (Hashemi et al. 2021): what HARFE compares with."""
 
-import warnings
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from ..algorithms._targets import model_of, read
 from ..algorithms.harfe import draw
 from ..algorithms.sparse_rf import exact_descent
 from ..features import make_dictionary
-from ..model import ConvergenceWarning
+from ..model import warn_unconverged
 
 
 def srfe(
@@ -104,9 +103,7 @@ def _to_residual(fit, dictionary, eta, max_iter):
             break
     residual_at(low)
     if fit.residual() > wanted:
-        warnings.warn(
+        warn_unconverged(
             f"eta={eta:.3g}: the residual is {fit.residual() / wanted:.3g} times what was asked after {max_iter} "
             f"penalties; raise eta, n_components or max_iter",
-            ConvergenceWarning,
-            stacklevel=3,
         )

@@ -18,7 +18,7 @@ ROUNDING = 10
 
 
 def interior_point(H, g, w, alpha, tol):
-    """x to a violation of at most tol, the largest distance of 0 to the subdifferential at one x_j, or as near as rounding lets.
+    """x to a violation of at most tol, the largest distance of 0 to the subdifferential at an x_j, or as near as rounding lets.
 
     x = u_0 - u_1, both positive, and z = alpha +- v their slacks, v = g + H (x - w): at the optimum u z = 0 and z >= 0.
     What is smaller, in units of the largest, than its slack in units of alpha is taken for zero.

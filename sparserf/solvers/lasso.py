@@ -59,7 +59,7 @@ class ModelWeights:
         return self._h
 
     def improve(self, aim=None):
-        """Let the next be new; of more rows where these are; for the way to the margins `aim`, where the last step fell short."""
+        """Let the next be new, of more rows if these are; where the last step fell short, for the way to its margins `aim`."""
         if self._problem.loss.is_quadratic:
             return
         if self._is_new and not self._is_whole:
