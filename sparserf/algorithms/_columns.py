@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..features import FeatureSet, Linear
+from ..solvers.effort import UNBOUNDED
 
 # Inputs that features see from which on their values are kept, being longer to make than to read; as long as these are not
 # more numbers than so many times those in X.
@@ -14,8 +15,9 @@ MOST_CHANGED = 0.3
 class Columns:
     """Features with their index in the dictionary; their Gram matrix is kept from one set of row weights to the next."""
 
-    def __init__(self, rows):
-        self._rows = rows
+    def __init__(self, rows, effort=UNBOUNDED):
+        """effort: counts the Gram matrices."""
+        self._rows, self.effort = rows, effort
         self._gram, self._sums, self._h = np.zeros((0, 0)), np.zeros(0), None
         self._values = np.zeros((rows.n_rows, 0), rows.dtype)  # of the first features, where they are kept
         self.features = FeatureSet((), rows.n_features_in)
@@ -55,6 +57,7 @@ class Columns:
         if 0 < k == p:
             return self._gram, self._sums
         rows, features = self._asked()
+        self.effort.add(np.count_nonzero(h) * (p * p - k * k) / 2)
         if k == 0:
             self._gram, self._sums = rows.gram(features, features, h), rows.correlate(features, h)
         else:
@@ -72,6 +75,7 @@ class Columns:
             self._gram, self._sums = np.zeros((0, 0)), np.zeros(0)
         elif k and len(changed):
             rows, features = self._asked()
+            self.effort.add(len(changed) * k * k / 2)
             features, change = features.take(np.arange(k)), h - before
             gained, lost = (rows.gram(features, features, np.maximum(part, 0.0)) for part in (change, -change))
             self._gram = self._gram + (gained - lost)

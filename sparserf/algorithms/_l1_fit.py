@@ -9,12 +9,16 @@ from .._asking import Answering, Ended
 from .._checks import check_callable, check_flag, check_integer, check_real
 from .._core.search import top_k
 from ..model import FitInfo, warn_unconverged
+from ..solvers.effort import Effort
 from ..solvers.lasso import ROUNDING, L1Problem, solve
 from ._targets import coefficients, in_units, power_of_two
 from ._working_set import WorkingSet
 
 # Features to draw by default.
 N_COMPONENTS = 10_000
+# The most work of a fit, in multiplications: for each row, of these at least so many, and passes over the dictionary beside it.
+# And those that take as long as a feature value does, beside one for each input.
+EFFORT, FEW_ROWS, PASSES, VALUE = 3.5e7, 5_000, 5, 20
 # Rounds in a row that neither lower the objective nor the gap, before rounding is taken to be in the way.
 PATIENCE = 5
 
@@ -94,12 +98,14 @@ class L1Fit:
         self._scale = power_of_two(y) if not loss.is_classifier else 1.0  # exact, and no square over- or underflows
         self._problem = L1Problem(loss, y / self._scale, weight, 0.0, fit_intercept)
         self._answering = Answering(lambda: callback is not None and callback(self.info()))
-        self.A = WorkingSet(rows, self._problem)
+        self.A = WorkingSet(rows, self._problem, Effort(_most_effort(rows, dictionary) if max_iter is None else np.inf))
         self.A.b = self._problem.best_intercept(self.A.f, 0.0)
         self._drawn = np.zeros(dictionary.n_batches, bool)
 
-    def restart(self, alpha):
-        """Begin a fit with this penalty, from where the last one ended."""
+    def restart(self, alpha, rested=False):
+        """Begin a fit with this penalty, from where the last one ended; rested: its work does not add to that of the last."""
+        if rested:
+            self.A.effort.forget()
         self._alpha = float(alpha)
         self._problem = replace(self._problem, alpha=min(self._alpha / self._scale, 1e300))
         self._n_iter = self._n_rounds = 0
@@ -177,7 +183,7 @@ class L1Fit:
         if self._reached or self._is_idle(draws, start):
             return True
         self._n_rounds += 1
-        self.stopped |= self._n_rounds >= self._max_iter
+        A.effort.add(self._rows.n_rows * len(draws.index) * (VALUE + self._rows.row_size))
         violation[np.isin(draws.index, A.index)] = 0.0
         entering = np.empty(max(self.fewest_enter, np.count_nonzero(A.w) // 3), np.intp)
         entering = np.sort(entering[: top_k(violation, problem.alpha, entering)])
@@ -187,6 +193,7 @@ class L1Fit:
         A.w, A.b, A.f, A.g = solve(problem, A, A.w, A.b, A.f, A.g, 0.3 * target, steps, share)
         # What still violates, since one step was not enough, must stay unless the next round would find it again.
         A.prune(but=(np.abs(A.g) > problem.alpha) & ~np.isin(A.index, draws.index))
+        self.stopped |= self._n_rounds >= self._max_iter or A.effort.is_spent
         return False
 
     def _is_idle(self, draws, objective):
@@ -239,6 +246,12 @@ class SearchingFit(L1Fit):
 
     def minimise_over(self, draws):
         self.improve_over(draws)
+
+
+def _most_effort(rows, dictionary):
+    """Multiplications that a fit may take where max_iter does not say how many rounds."""
+    a_pass = rows.n_rows * dictionary.starts[-1] * (VALUE + rows.row_size)
+    return EFFORT * max(rows.n_rows, FEW_ROWS) + PASSES * a_pass
 
 
 def options_of(fit_intercept, tol, max_iter, callback):

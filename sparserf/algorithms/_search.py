@@ -67,7 +67,7 @@ def choose(fits, descend, sample):
     alpha, n_drawn, waited = HIGHEST * alpha, 0, 0
     for _ in range(MOST_ALPHAS):
         for fit in fits:
-            fit.restart(alpha)
+            fit.restart(alpha, rested=True)
             descend(fit, fit.dictionary)
         n_drawn += max(fit.count_drawn() for fit in fits)
         here = Choice.of(fits, alpha, sample)

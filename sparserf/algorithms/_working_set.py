@@ -9,8 +9,8 @@ from ._columns import Columns
 class WorkingSet(Columns):
     """Features A with coefficients w and gradients g, intercept b and f = Phi_A w, one entry a row."""
 
-    def __init__(self, rows, problem):
-        super().__init__(rows)
+    def __init__(self, rows, problem, effort):
+        super().__init__(rows, effort)
         self.weights = ModelWeights(problem)
         self.w, self.g, self.b, self.f = np.zeros(0), np.zeros(0), 0.0, np.zeros(rows.n_rows)
 

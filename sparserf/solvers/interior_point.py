@@ -17,7 +17,7 @@ START, SHORT = 0.1, 0.995
 ROUNDING = 10
 
 
-def interior_point(H, g, w, alpha, tol):
+def interior_point(H, g, w, alpha, tol, effort):
     """x to a violation of at most tol, the largest distance of 0 to the subdifferential at an x_j, or as near as rounding lets.
 
     x = u_0 - u_1, both positive, and z = alpha +- v their slacks, v = g + H (x - w): at the optimum u z = 0 and z >= 0.
@@ -31,6 +31,7 @@ def interior_point(H, g, w, alpha, tol):
     best, least, least_residual = w, np.inf, np.inf
     for _ in range(MOST_STEPS):
         ask()
+        effort.add(len(w) ** 3 / 6)
         x, mean = u[0] - u[1], np.mean(u * z)
         for point in (np.where((u / u.max() < z / alpha).all(axis=0), 0.0, x), x):
             v = g + H @ (point - w)
@@ -40,7 +41,7 @@ def interior_point(H, g, w, alpha, tol):
         residual = alpha + sign * v - z
         worst = np.abs(residual).max()
         step = _newton_direction(H, u, z, residual)
-        if violation <= tol or step is None or worst > ROUNDING * max(alpha, least_residual):
+        if violation <= tol or effort.is_spent or step is None or worst > ROUNDING * max(alpha, least_residual):
             break
         least_residual = min(worst, least_residual)
         du, dz = step(-u * z)

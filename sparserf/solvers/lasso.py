@@ -80,18 +80,18 @@ def solve(problem, phi, w, b, f, g, tol, max_iter=100, share=0.0):
     """Prox-Newton from (w, b, f = Phi w) until the duality gap over phi is at most tol.
 
     phi answers correlate(v), apply(c) and curvature(h) = (Phi' diag(h) Phi, Phi' h), and keeps `weights`, the h of the
-    model; g is the gradient of the mean loss in w. Returns w, b, f, g of the end. The objective never rises; the end is
+    model, and `effort`; g is the gradient of the mean loss in w. Returns w, b, f, g of the end. The objective never rises; the end is
     above tol where no step lowers it any more in floating point. share: of the largest violation, what a step may leave.
     """
     gap = problem.dual_gap(f + b, w, np.abs(g).max(initial=0.0))
     for _ in range(max_iter):
-        if gap <= tol:
+        if gap <= tol or phi.effort.is_spent:
             break
         H, slope_b = _quadratic_model(problem, phi, phi.weights.at(f + b, len(w)))
         # The gap shrinks with the violation.
         accuracy = max(0.3 * tol / gap, share) * largest_violation(w, g, problem.alpha)
         with np.errstate(over="ignore", invalid="ignore"):  # if rounding left H no minimum, d may be of any size
-            d = minimize(H, g, w, problem.alpha, accuracy) - w
+            d = minimize(H, g, w, problem.alpha, accuracy, phi.effort) - w
             point, aim = _line_search(problem, phi, (w, b, f), d, slope_b @ d, g)
         if point is None and phi.weights.is_best:
             break

@@ -10,28 +10,36 @@ import numpy as np
 from .._asking import ask
 from .._core.descent import descend, largest_violation
 from .definite import solve_positive
+from .effort import UNBOUNDED
 from .interior_point import interior_point
 
 # Passes of coordinate descent before each Newton step; rounds of both before the interior point, and after it.
 PASSES, FEW_ROUNDS, MOST_ROUNDS = 20, 6, 30
+# Multiplications of a matrix product in the time of one of a pass, which waits for memory.
+WAIT = 10
 
 
-def minimize(H, g, w, alpha, tol):
-    """argmin over x from x = w, to a violation of at most tol: the largest distance of 0 to the subdifferential at one x_j."""
-    x, violation = _alternate(H, g, w, w, alpha, tol, FEW_ROUNDS)
-    if violation > tol:
-        x = interior_point(H, g, w, alpha, tol)
-        x, _ = _alternate(H, g, w, x, alpha, tol, MOST_ROUNDS)
+def minimize(H, g, w, alpha, tol, effort=UNBOUNDED):
+    """argmin over x from x = w, to a violation of at most tol: the largest distance of 0 to the subdifferential at one x_j.
+
+    Or the x at which the effort is spent.
+    """
+    x, violation = _alternate(H, g, w, w, alpha, tol, FEW_ROUNDS, effort)
+    if violation > tol and not effort.is_spent:
+        x = interior_point(H, g, w, alpha, tol, effort)
+        x, _ = _alternate(H, g, w, x, alpha, tol, MOST_ROUNDS, effort)
     return x
 
 
-def _alternate(H, g, w, x, alpha, tol, rounds):
+def _alternate(H, g, w, x, alpha, tol, rounds, effort):
     """(x, its violation) after at most so many rounds of passes and a Newton step, from x."""
     x, v = x.copy(), g + H @ (x - w)
     for _ in range(rounds):
         ask()
-        if descend(H, x, v, alpha, PASSES, tol) <= tol:
+        effort.add(WAIT * PASSES * len(x) ** 2)
+        if descend(H, x, v, alpha, PASSES, tol) <= tol or effort.is_spent:
             break
+        effort.add(np.count_nonzero(x) ** 3 / 6)
         newton_step(H, x, v, alpha)
         v = g + H @ (x - w)  # without what rounding has added up
     return x, largest_violation(x, v, alpha)
