@@ -20,6 +20,8 @@ FIRST, SAFETY = 0.3, 0.5
 PATIENCE, NEGLIGIBLE = 4, 1e-10
 # The first penalty is SHARE of the trace of the Hessian, and each next one FALL times less, met to the bound ROUGH.
 SHARE, FALL, ROUGH = 0.01, 10.0, 0.3
+# Most penalties on the way, since a smaller share of the trace is rounding; and steps at each.
+MOST_FALLS, ON_THE_WAY = 14, 20
 # Inputs up to which their second moments are made for a nearer bound.
 FEW = 256
 # Numbers read between two questions to the callback, some tenths of a second, and as how many more a pass counts.
@@ -216,13 +218,15 @@ def descend(fit, steps, max_iter):
     fit.n_projections = fit.n_conjugate = n_falls = 0
     if fit.problem.loss.name != "squared" and not fit.at.w.any():
         n_falls = max(0, int(np.log(max(fit.total_curvature() * SHARE / fit.problem.alpha, 1.0)) / np.log(FALL)))
-    for k in range(n_falls, -1, -1):
-        if fit.ended_by_callback and k:
-            continue
-        fit.is_on_the_way = k > 0
-        if n_falls:
-            fit.begin(alpha * FALL**k, ROUGH if k else tol)
-        newton(fit, steps, max_iter)
+    for k in range(n_falls, max(0, n_falls - MOST_FALLS), -1):
+        if not fit.ended_by_callback:
+            fit.is_on_the_way = True
+            fit.begin(alpha * FALL**k, ROUGH)
+            newton(fit, steps, min(max_iter, ON_THE_WAY))
+    fit.is_on_the_way = False
+    if n_falls:
+        fit.begin(alpha, tol)
+    newton(fit, steps, max_iter)
 
 
 def newton(fit, steps, max_iter):

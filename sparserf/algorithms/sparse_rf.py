@@ -97,13 +97,16 @@ def sparse_rf(
     tol : float, default 1e-4
         Largest duality gap of a solution, relative to its objective; at least 0.5 where alpha is chosen.
     max_iter : int or None, default None
-        Most rounds of search and solution, over all batches. None: until the tolerance is reached.
+        Most rounds of search and solution, over all batches. None: until the tolerance is reached, or the work of the fit, over
+        all penalties of a path, has come to 3.5e7 multiplications for each row, of 5,000 rows at least, and five passes over the
+        dictionary: some ten seconds for up to 5,000 rows. It is counted from shapes, and ends at the same place anywhere.
     rng : None, int or numpy.random.Generator, default None
         Seed of the draws.
     workers : int, default 1
         Threads; -1 for all cores. The result is the same, bit for bit, for any number.
     callback : callable or None, default None
-        Called after each iteration with the `FitInfo` so far; returning True ends the fit. One-vs-rest: for each class.
+        Called with the `FitInfo` so far after each iteration, and some times a second while one lasts; returning True ends the
+        fit. One-vs-rest: for each class.
 
     Returns
     -------
@@ -112,7 +115,8 @@ def sparse_rf(
         (j m + k + 1) 2^40 on; where the model is linear, below are columns of X, or from their number on functions of all
         of them, one a class. `info.dual_gap` bounds the distance to the optimum over all D features where exact, and over
         the last batch and the features kept before it where not. Where alpha was chosen, objective, gap and alpha are of
-        the models before their mean and pruning, over their own terms.
+        the models before their mean and pruning, over their own terms. Of float32 X the gap is of features rounded to float32:
+        over the same in float64, 1e-6 of the objective more was found at alpha = 0.01, and up to 1e-2 at 1e-4, for y of size 1.
 
     Raises
     ------
@@ -123,7 +127,8 @@ def sparse_rf(
     Warns
     -----
     ConvergenceWarning
-        Stopped above the tolerance, by max_iter or because floating point allows no further descent.
+        Stopped above the tolerance, by max_iter, or the most work where it is None, or because floating point allows no further
+        descent.
 
     See Also
     --------
