@@ -97,8 +97,8 @@ def sparse_rf(
     tol : float, default 1e-4
         Largest duality gap of a solution, relative to its objective; at least 0.5 where alpha is chosen.
     max_iter : int or None, default None
-        Most rounds of search and solution, over all batches. None: until the tolerance is reached, or the work of the fit, over
-        all penalties of a path, has come to 3.5e7 multiplications for each row, of 5,000 rows at least, and five passes over the
+        Most rounds of search and solution, over all batches. None: until the tolerance is reached, or the work of the fit,
+        over all penalties of a path, has come to 3.5e7 multiplications a row, of 5,000 rows at least, and five passes over the
         dictionary: some ten seconds for up to 5,000 rows. It is counted from shapes, and ends at the same place anywhere.
     rng : None, int or numpy.random.Generator, default None
         Seed of the draws.

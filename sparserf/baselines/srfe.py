@@ -12,6 +12,9 @@ from ..algorithms.sparse_rf import exact_descent
 from ..features import make_dictionary
 from ..model import warn_unconverged
 
+# A halved penalty that lowers the residual by less than this share of what is missing, so many times in a row, is in vain.
+HARDLY, PATIENCE = 0.01, 5
+
 
 def srfe(
     X, y, *, eta=1e-2, n_components=10_000, order=None, activation="sin", features=None, fit_intercept=True,
@@ -81,7 +84,10 @@ def srfe(
 
 
 def _to_residual(fit, dictionary, eta, max_iter):
-    """Halve the penalty until the residual, which rises with it, is below eta; then bisect to within 1 %."""
+    """Halve the penalty until the residual, which rises with it, is below eta; then bisect to within 1 %.
+
+    Or until it has fallen, some times in a row, by so little of what is missing that it will not get there.
+    """
 
     def residual_at(alpha):
         fit.restart(alpha)
@@ -91,12 +97,16 @@ def _to_residual(fit, dictionary, eta, max_iter):
     wanted = eta * fit.residual()  # of the constant
     high = fit.largest_gradient() or 1.0
     low, residual = high / 2, residual_at(high / 2)
+    waited = 0
     for _ in range(max_iter):
         if residual > wanted:
-            high, low = low, low / 2
+            before, high, low = residual, low, low / 2
             residual = residual_at(low)
+            waited = waited + 1 if before - residual < HARDLY * (residual - wanted) else 0
+            if waited == PATIENCE:
+                break
         elif residual < 0.99 * wanted and high > 1.001 * low:
-            middle = np.sqrt(low * high)
+            middle = np.sqrt(low) * np.sqrt(high)  # the product may underflow
             above = residual_at(middle)
             low, high, residual = (low, middle, residual) if above > wanted else (middle, high, above)
         else:
@@ -104,6 +114,6 @@ def _to_residual(fit, dictionary, eta, max_iter):
     residual_at(low)
     if fit.residual() > wanted:
         warn_unconverged(
-            f"eta={eta:.3g}: the residual is {fit.residual() / wanted:.3g} times what was asked after {max_iter} "
-            f"penalties; raise eta, n_components or max_iter",
+            f"eta={eta:.3g}: the residual is {fit.residual() / wanted:.3g} times what was asked at "
+            f"alpha={low:.3g}; raise eta, n_components or max_iter",
         )

@@ -16,8 +16,8 @@ ROUNDING = 1e-14
 # A step of this size or more, or NaN, is that of a model without a minimum.
 LARGEST = 1e250
 # Rows in the sample for each term at first, and by how much it grows. A step that leaves more than SLOW of the gap asks for
-# a better model.
-ROWS_A_TERM, GROWTH, SLOW = 8, 4, 0.05
+# a better model; one of the best model that leaves more than IDLE, and does not lower the objective, is rounding.
+ROWS_A_TERM, GROWTH, SLOW, IDLE = 8, 4, 0.05, 0.9
 
 
 class L1Problem(Problem):
@@ -80,8 +80,8 @@ def solve(problem, phi, w, b, f, g, tol, max_iter=100, share=0.0):
     """Prox-Newton from (w, b, f = Phi w) until the duality gap over phi is at most tol.
 
     phi answers correlate(v), apply(c) and curvature(h) = (Phi' diag(h) Phi, Phi' h), and keeps `weights`, the h of the
-    model, and `effort`; g is the gradient of the mean loss in w. Returns w, b, f, g of the end. The objective never rises; the end is
-    above tol where no step lowers it any more in floating point. share: of the largest violation, what a step may leave.
+    model, and `effort`; g is the gradient of the mean loss in w. Returns w, b, f, g of the end. The objective never rises; the
+    end is above tol where no step lowers it any more in floating point. share: of the largest violation, what a step may leave.
     """
     gap = problem.dual_gap(f + b, w, np.abs(g).max(initial=0.0))
     for _ in range(max_iter):
@@ -95,11 +95,13 @@ def solve(problem, phi, w, b, f, g, tol, max_iter=100, share=0.0):
             point, aim = _line_search(problem, phi, (w, b, f), d, slope_b @ d, g)
         if point is None and phi.weights.is_best:
             break
-        before = gap
+        before, start = gap, problem.objective(f + b, w)
         if point is not None:
             w, b, f = point
             g = phi.correlate(problem.dual_point(f + b))
             gap = problem.dual_gap(f + b, w, np.abs(g).max(initial=0.0))
+        if phi.weights.is_best and gap > IDLE * before and problem.objective(f + b, w) > start * (1 - ROUNDING):
+            break
         if gap > SLOW * before:
             phi.weights.improve(aim)
     return w, b, f, g

@@ -1,10 +1,11 @@
-"""That harfe, mfga and srfe end: on hostile data, by a callback, by an interrupt; and where their warnings point.
+"""That sparse_rf, harfe, mfga and srfe end: on hostile data, by a callback, by an interrupt; and where their warnings point.
 
 Limits of time are far above what the fits take: only a hang fails.
 """
 
 import inspect
 import signal
+import time
 from contextlib import contextmanager
 
 import numpy as np
@@ -52,7 +53,18 @@ def mfga(X, y, **options):
     return srf.mfga(X, y, **options)
 
 
+def sparse_rf(X, y, **options):
+    return srf.sparse_rf(X, y, rng=0, **options)
+
+
+def path(X, y, alpha, **options):
+    alphas = alpha * 10.0 ** np.arange(4)
+    return srf.sparse_rf_path(X, y, alphas=alphas, features="gaussian", n_components=500, rng=0, **options)[-1]
+
+
 SETTINGS = [
+    (sparse_rf, {"n_components": 1000}), (sparse_rf, {"features": "gaussian", "n_components": 1000}), (path, {}),
+    (sparse_rf, {"features": "gaussian", "gamma": 1e-6, "n_components": 3000, "exact": True}),
     (harfe, {}), (harfe, {"selection": "positive", "step_size": 1e3}), (harfe, {"backtracking": False, "step_size": 1e3}),
     (harfe, {"n_nonzero_coefs": 500, "max_iter": 10}), (mfga, {}), (mfga, {"features": None, "n_nonzero_coefs": 251}),
     (mfga, {"best_phase": True}),
@@ -67,7 +79,7 @@ SETTINGS = [
 def test_hostile_fits_end(data, loss, solver, options):
     Z, y = DATA[data]
     y = y if loss == "squared" else y > 0
-    for alpha in (0.0 if solver is mfga else 1e-8, 1.0):
+    for alpha in (0.0 if solver is mfga else 1e-8, 1e-3, 1.0):
         with after(60, TimeoutError):
             model = solver(Z, y, loss=loss, alpha=alpha, **options)
         assert np.isfinite(model.coef).all()
@@ -82,8 +94,39 @@ def test_hostile_srfe_ends(data, eta):
         srfe(*DATA[data], eta=eta, n_components=300, max_iter=8, rng=0)
 
 
+@pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("options", [{"n_components": 20_000}, {"features": "gaussian", "exact": True}], ids=str)
+@ignore_convergence
+def test_a_callback_ends_a_long_iteration(loss, options):
+    """Within a fit that has not come to its first iteration's end; what is there by then is the model."""
+    y = np.tile(SMOOTH, 10) + np.random.default_rng(2).standard_normal(10 * N)
+    told = []
+
+    def callback(info):
+        told.append((time.monotonic(), info))
+        return len(told) == 2
+
+    Z = np.tile(X, (10, 1)) + 1e-3 * np.random.default_rng(3).standard_normal((10 * N, D))
+    with after(60, TimeoutError):
+        model = srf.sparse_rf(Z, y if loss == "squared" else y > 0, alpha=1e-8, loss=loss, callback=callback, rng=0, **options)
+    assert len(told) == 2 and np.isfinite([model.info.objective[-1], model.info.dual_gap]).all()
+    assert time.monotonic() - told[-1][0] < 5
+
+
+@pytest.mark.parametrize("features", ["auto", "gaussian"])
+def test_work_is_bounded_the_same_for_any_workers(features, monkeypatch):
+    """A warning tells the gap; max_iter lifts the bound."""
+    monkeypatch.setattr("sparserf.algorithms._l1_fit.EFFORT", 1e3)
+    monkeypatch.setattr("sparserf.algorithms._l1_fit.PASSES", 0)
+    options = {"alpha": 1e-4, "features": features, "n_components": 1000, "rng": 0}
+    with pytest.warns(srf.ConvergenceWarning, match="with a duality gap of"):
+        model, again = (srf.sparse_rf(X, SMOOTH, workers=workers, **options) for workers in (1, 2))
+    assert model.coef.tobytes() == again.coef.tobytes() and not model.info.converged
+    assert srf.sparse_rf(X, SMOOTH, max_iter=10_000, **options).info.converged
+
+
 @needs_timers
-@pytest.mark.parametrize("solver", [srf.harfe, srf.harfe_path, srf.mfga, srf.mfga_path, srfe])
+@pytest.mark.parametrize("solver", [srf.sparse_rf, srf.harfe, srf.harfe_path, srf.mfga, srf.mfga_path, srfe])
 def test_an_interrupt_ends_the_fit(solver):
     options = {srf.mfga: {"n_nonzero_coefs": 2000, "features": "gaussian"}, srfe: {"eta": 1e-3}}
     options[srf.mfga_path] = options[srf.mfga]
