@@ -59,12 +59,12 @@ def sparse_rf(X, y, **options):
 
 def path(X, y, alpha, **options):
     alphas = alpha * 10.0 ** np.arange(4)
-    return srf.sparse_rf_path(X, y, alphas=alphas, features="gaussian", n_components=500, rng=0, **options)[-1]
+    return srf.sparse_rf_path(X, y, alphas=alphas, features="gaussian", n_components=300, rng=0, **options)[-1]
 
 
 SETTINGS = [
-    (sparse_rf, {"n_components": 1000}), (sparse_rf, {"features": "gaussian", "n_components": 1000}), (path, {}),
-    (sparse_rf, {"features": "gaussian", "gamma": 1e-6, "n_components": 3000, "exact": True}),
+    (sparse_rf, {"n_components": 400, "batch_size": 100}), (sparse_rf, {"features": "gaussian", "n_components": 400}), (path, {}),
+    (sparse_rf, {"features": "gaussian", "gamma": 1e-6, "n_components": 400, "exact": True}),
     (harfe, {}), (harfe, {"selection": "positive", "step_size": 1e3}), (harfe, {"backtracking": False, "step_size": 1e3}),
     (harfe, {"n_nonzero_coefs": 500, "max_iter": 10}), (mfga, {}), (mfga, {"features": None, "n_nonzero_coefs": 251}),
     (mfga, {"best_phase": True}),

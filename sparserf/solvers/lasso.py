@@ -11,6 +11,11 @@ from .._core.descent import largest_violation
 from .problem import Problem
 from .quadratic import minimize
 
+# To which share of the violation a model that is not exact is minimised at first; then less, while whole steps succeed, or more,
+# at most HARDLY.
+TRUST, HARDLY = 0.1, 0.5
+# Its damping, from LEAST on, which rises by a factor where a step falls short, and falls by it where not.
+LEAST, DAMPED = 1e-14, 100
 # A fall of the objective below this share of it is rounding.
 ROUNDING = 1e-14
 # A step of this size or more, or NaN, is that of a model without a minimum.
@@ -84,17 +89,20 @@ def solve(problem, phi, w, b, f, g, tol, max_iter=100, share=0.0):
     end is above tol where no step lowers it any more in floating point. share: of the largest violation, what a step may leave.
     """
     gap = problem.dual_gap(f + b, w, np.abs(g).max(initial=0.0))
+    trust, damping = 0.0 if problem.loss.is_quadratic else TRUST, LEAST
     for _ in range(max_iter):
         if gap <= tol or phi.effort.is_spent:
             break
-        H, slope_b = _quadratic_model(problem, phi, phi.weights.at(f + b, len(w)))
+        H, slope_b = _quadratic_model(problem, phi, phi.weights.at(f + b, len(w)), damping)
         # The gap shrinks with the violation.
-        accuracy = max(0.3 * tol / gap, share) * largest_violation(w, g, problem.alpha)
+        accuracy = max(0.3 * tol / gap, share, trust) * largest_violation(w, g, problem.alpha)
         with np.errstate(over="ignore", invalid="ignore"):  # if rounding left H no minimum, d may be of any size
             d = minimize(H, g, w, problem.alpha, accuracy, phi.effort) - w
             point, aim = _line_search(problem, phi, (w, b, f), d, slope_b @ d, g)
         if point is None and phi.weights.is_best:
             break
+        trust = trust * TRUST if aim is None else min(HARDLY, trust / TRUST)
+        damping = max(LEAST, damping / DAMPED) if aim is None else min(1.0, damping * DAMPED)
         before, start = gap, problem.objective(f + b, w)
         if point is not None:
             w, b, f = point
@@ -107,13 +115,13 @@ def solve(problem, phi, w, b, f, g, tol, max_iter=100, share=0.0):
     return w, b, f, g
 
 
-def _quadratic_model(problem, phi, h):
+def _quadratic_model(problem, phi, h, damping):
     """(H, slope): the Hessian in w with the intercept eliminated, and the intercept's step per step in w.
 
-    H is damped by what rounding may have taken from its smallest eigenvalue, so that the model has a minimum.
+    H is damped by that share of its largest entry, at least by what rounding may have taken from its smallest eigenvalue.
     """
     H, m = phi.curvature(h)
-    damping = 1e-14 * H.diagonal().max(initial=0.0)
+    damping = damping * H.diagonal().max(initial=0.0)
     slope = problem.following(h, m)
     H = H + np.outer(m, slope)
     H.flat[:: len(m) + 1] += damping
