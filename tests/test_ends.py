@@ -63,7 +63,8 @@ def path(X, y, alpha, **options):
 
 
 SETTINGS = [
-    (sparse_rf, {"n_components": 400, "batch_size": 100}), (sparse_rf, {"features": "gaussian", "n_components": 400}), (path, {}),
+    (sparse_rf, {"n_components": 400, "batch_size": 100}), (sparse_rf, {"features": "gaussian", "n_components": 400}),
+    (path, {}),
     (sparse_rf, {"features": "gaussian", "gamma": 1e-6, "n_components": 400, "exact": True}),
     (harfe, {}), (harfe, {"selection": "positive", "step_size": 1e3}), (harfe, {"backtracking": False, "step_size": 1e3}),
     (harfe, {"n_nonzero_coefs": 500, "max_iter": 10}), (mfga, {}), (mfga, {"features": None, "n_nonzero_coefs": 251}),

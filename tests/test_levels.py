@@ -34,7 +34,7 @@ rng = np.random.default_rng(0)
 X, p, h = rng.standard_normal((64, 37)), rng.standard_normal((1, 37)), rng.standard_normal((1, 64))
 block = FeatureBlock("cos", 1.0, rng.standard_normal((32, 37)), np.zeros(32)).packed(np.dtype(float), 37)
 for level in (*range(len(core.LEVELS)), -1):
-    phi, f, out = np.empty((64, 32)), np.empty((1, 64)), np.zeros((1, 37))
+    phi, f, out = np.empty((64, 32)), np.zeros((1, 64)), np.zeros((1, 37))
     core.transform(*block, X, None, None, None, phi, level)
     normal.normal(X, p, h, f, out, level)
     print(hash(phi.tobytes()), hash(f.tobytes() + out.tobytes()))

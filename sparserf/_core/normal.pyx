@@ -40,7 +40,6 @@ def normal_csr(const floating[::1] data not None, const int32_t[::1] indices not
     cdef const double *p_k
     cdef double *out_k
     if p.shape[1] == 0:
-        f[:, :] = 0
         return
     with nogil:
         for i in range(indptr.shape[0] - 1):

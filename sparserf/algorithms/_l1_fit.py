@@ -83,8 +83,8 @@ def may_be_ended(method):
 class L1Fit:
     """State and progress of one fit: the working set A, the problem (9), and what `info` will say."""
 
-    # How many violators enter the working set at once: a third of the terms that it has, but at least these.
-    fewest_enter = 100
+    # How many violators enter the working set at once: for each term that it has, but at least these.
+    enter_a_term, fewest_enter = 1 / 3, 100
     # Of the largest violation, what the step after may leave: it is one of many.
     left_over = 0.1
     # Most steps of the solver in a round.
@@ -185,7 +185,7 @@ class L1Fit:
         self._n_rounds += 1
         A.effort.add(self._rows.n_rows * len(draws.index) * (VALUE + self._rows.row_size))
         violation[np.isin(draws.index, A.index)] = 0.0
-        entering = np.empty(max(self.fewest_enter, np.count_nonzero(A.w) // 3), np.intp)
+        entering = np.empty(max(self.fewest_enter, int(self.enter_a_term * np.count_nonzero(A.w))), np.intp)
         entering = np.sort(entering[: top_k(violation, problem.alpha, entering)])
         draws.enter(A, entering)
         # One step while the set still grows: the next violators will move the solution anyway.
@@ -242,7 +242,7 @@ class L1Fit:
 class SearchingFit(L1Fit):
     """A round for each batch: of many penalties one is chosen, and its terms are fitted again."""
 
-    most_steps = 1
+    enter_a_term, most_steps = 1, 1
 
     def minimise_over(self, draws):
         self.improve_over(draws)

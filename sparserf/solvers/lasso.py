@@ -11,8 +11,8 @@ from .._core.descent import largest_violation
 from .problem import Problem
 from .quadratic import minimize
 
-# To which share of the violation a model that is not exact is minimised at first; then less, while whole steps succeed, or more,
-# at most HARDLY.
+# To which share of the violation a model that is not exact is minimised at first; then less, while whole steps succeed, or
+# more, at most HARDLY.
 TRUST, HARDLY = 0.1, 0.5
 # Its damping, from LEAST on, which rises by a factor where a step falls short, and falls by it where not.
 LEAST, DAMPED = 1e-14, 100
@@ -55,6 +55,8 @@ class ModelWeights:
         is_new = self._h is None
         if is_new:
             everywhere = problem.curvature(z)
+            if not everywhere.any():  # every row is well beyond its margin: the most that there can be
+                everywhere = problem.weight * problem.loss.smoothness / len(z)
             if self._aim is not None:
                 everywhere = np.maximum(everywhere, problem.curvature(self._aim))
             self._h = everywhere if problem.loss.is_quadratic else sampled(everywhere, self._rows_a_term * n_terms)
