@@ -242,7 +242,7 @@ class L1Fit:
 class SearchingFit(L1Fit):
     """A round for each batch: of many penalties one is chosen, and its terms are fitted again."""
 
-    enter_a_term, most_steps = 1, 1
+    enter_a_term, left_over, most_steps = 1, 0.1, 1
 
     def minimise_over(self, draws):
         self.improve_over(draws)

@@ -71,7 +71,7 @@ class LearningFit(ProposedFit):
     """A round for each batch, since better draws are worth more than the optimum over these; the last, where it settles, to
     the tolerance."""
 
-    enter_a_term, fewest_enter, left_over = 1, 200, 0.5
+    enter_a_term, fewest_enter, left_over = 1, 200, 0.1
 
     def __init__(self, rows, dictionary, *args, target, settles, **options):
         super().__init__(rows, dictionary, *args, **options)

@@ -37,7 +37,7 @@ def _alternate(H, g, w, x, alpha, tol, rounds, effort):
     for _ in range(rounds):
         ask()
         effort.add(WAIT * PASSES * len(x) ** 2)
-        if descend(H, x, v, alpha, PASSES, tol) <= tol or effort.is_spent:
+        if descend(H, x, v, alpha, PASSES) <= tol or effort.is_spent:
             break
         effort.add(np.count_nonzero(x) ** 3 / 6)
         newton_step(H, x, v, alpha)
