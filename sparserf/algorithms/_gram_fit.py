@@ -9,6 +9,8 @@ from ._greedy_fit import GreedyFit
 MOST = 2**26
 # Where the objective is below this share of its start, or a pivot of its diagonal, inner products are too coarse.
 FINE = 1e-6
+# A feature whose largest value around its mean is this share of its largest value is constant, but for rounding.
+CONSTANT = 4 * np.finfo(np.float64).eps
 
 
 class GramFit(GreedyFit):
@@ -45,7 +47,10 @@ class GramFit(GreedyFit):
     def _append(self, J):
         k, features = len(self), self._everything.take(J)
         phi = self._rows.transform(features).T.astype(np.float64)
-        columns = self._rows.correlate(self._everything, self._h * self._around_mean(phi))
+        varying = self._around_mean(phi)
+        if not np.abs(varying).max() > CONSTANT * np.abs(phi).max():  # a round is of one feature
+            return
+        columns = self._rows.correlate(self._everything, self._h * varying)
         H = columns[:, np.concatenate([self.A.index, J])]
         H[np.arange(len(J)), k + np.arange(len(J))] += self._problem.alpha
         added = self._factor.append(H[:, :k].T, H[:, k:])

@@ -93,10 +93,14 @@ class GreedyFit:
         self.w = np.hstack([self.w, np.zeros((len(self.w), len(self) - k))])
 
     def _hessian(self):
-        """Of the objective in w, with the intercept at its best."""
+        """Of the objective in w, with the intercept at its best.
+
+        The curvature of a feature around its mean is a difference: no less than the rounding of what it is the difference of.
+        """
         H, m = self.A.curvature(self._h)
+        least = np.finfo(self._rows.dtype).eps * H.diagonal()
         H = H + np.outer(m, self._problem.following(self._h, m))
-        H.flat[:: len(H) + 1] += self._problem.alpha
+        H.flat[:: len(H) + 1] = np.maximum(H.diagonal(), least) + self._problem.alpha
         return H
 
     def refit(self):

@@ -1,6 +1,6 @@
 """Z = (X - 1 c') / unit: all inputs around their means, in units in which the rows are of moderate length; never made."""
 
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -58,10 +58,9 @@ class Inputs:
 
     def project(self, projection):
         """Z R / sqrt(m) in the dtype of X, around its own mean where the inputs are around theirs."""
-        hat = self.rows.project(projection)
+        hat = self.rows.project(InUnits(projection, self.unit))
         if self._c.any():
             hat -= hat.mean(axis=0, dtype=np.float64).astype(hat.dtype)
-        hat *= hat.dtype.type(1 / self.unit)
         return hat
 
     @cached_property
@@ -87,6 +86,24 @@ class Inputs:
     def longest(self):
         """Numbers in the longest row."""
         return int(np.diff(self.rows.X.indptr).max(initial=1)) if is_sparse(self.rows.X) else self.n_features
+
+
+class InUnits:
+    """The projection of X / unit, whose sums neither over- nor underflow in the dtype of X."""
+
+    def __init__(self, projection, unit):
+        self._projection, self.n_projections, self.cost = projection, projection.n_projections, projection.cost
+        self._exponent = 1 - np.frexp(unit)[1]
+
+    def parts(self, dtype):
+        for columns, project in self._projection.parts(dtype):
+            yield columns, partial(self._project, project)
+
+    def _project(self, project, X, out):
+        if not is_sparse(X):
+            project(np.ldexp(X, self._exponent), out)  # 1 / unit itself may be no number of the dtype
+        else:
+            project(type(X)((np.ldexp(X.data, self._exponent), X.indices, X.indptr), shape=X.shape), out)
 
 
 def _of_differences(squares, centre, n):

@@ -245,7 +245,7 @@ def newton(fit, steps, max_iter):
         if fit.record():
             return
         worst = float(fit.bound.max())
-        waited = 0 if worst <= 0.5 * least or fit.has_fallen() else waited + 1
+        waited = 0 if worst < 0.5 * least or fit.has_fallen() else waited + 1  # < : infinite bounds do not halve
         least = min(worst, least)
         if waited == PATIENCE:
             return
