@@ -8,7 +8,8 @@ import numpy as np
 from ..solvers.krylov import Shrunk, conjugate_gradients, dots
 from ._recovery import FLAT, Point
 
-MAX_STEPS = 1000
+# Without rounding conjugate gradients end after as many steps as X has rank; more than some times that lead nowhere.
+MAX_STEPS, RANKS = 1000, 10
 # Steps of conjugate gradients on one system that are worth a better preconditioner.
 SLOW = 20
 # Share of their sum by which the row weights h may change before a preconditioner is made anew.
@@ -38,14 +39,14 @@ class Steps:
         made = [self._made[k] for k in range(len(h))]
         return np.array([h for h, *_ in made]), [P for *_, P in made]
 
-    @staticmethod
-    def _solve(fit, A, precondition, b, enough, max_steps, dots=dots):
+    def _solve(self, fit, A, precondition, b, enough, max_steps, dots=dots):
         """`conjugate_gradients`, until the callback says so too."""
 
         def over(x, r, rho):
             return enough(x, r, rho) | fit.is_told_to_stop()
 
-        return conjugate_gradients(A, precondition, b, over, max_steps, dots)
+        most = RANKS * (1 + min(self._inputs.n_rows, self._inputs.n_features))
+        return conjugate_gradients(A, precondition, b, over, min(max_steps, most), dots)
 
     def _following(self, h, sums):
         """-sums / sum h, a number each: by how much the intercept follows; 0 without one."""

@@ -4,6 +4,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+# exp(-FAR) is 0: at its best the intercept is no farther than this from all -f and y.
+FAR = 746.0
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -61,6 +64,7 @@ class Problem:
         if not self.fit_intercept:
             return 0.0
         low, high, previous = -np.inf, np.inf, np.inf
+        farthest = np.abs(f).max() + np.abs(self.y).max() + FAR
         for _ in range(200):
             z = f + b
             slope = float(np.mean(self.weight * self.loss.derivative(z, self.y)))
@@ -68,7 +72,7 @@ class Problem:
                 break
             low, high = (low, b) if slope > 0 else (b, high)
             curvature = float(np.mean(self.weight * self.loss.curvature(z, self.y)))
-            new = b - slope / max(curvature, 1e-300)
+            new = min(max(b - slope / max(curvature, 1e-300), -farthest), farthest)
             if not low < new < high or abs(slope) > 0.5 * previous:
                 new = (low + high) / 2 if np.isfinite(low + high) else b - np.sign(slope) * (1 + abs(b))
             previous, last, b = abs(slope), b, float(new)
