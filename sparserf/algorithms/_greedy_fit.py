@@ -98,7 +98,7 @@ class GreedyFit:
         The curvature of a feature around its mean is a difference: no less than the rounding of what it is the difference of.
         """
         H, m = self.A.curvature(self._h)
-        least = np.finfo(self._rows.dtype).eps * H.diagonal()
+        least = np.finfo(np.float64).eps * H.diagonal()
         H = H + np.outer(m, self._problem.following(self._h, m))
         H.flat[:: len(H) + 1] = np.maximum(H.diagonal(), least) + self._problem.alpha
         return H

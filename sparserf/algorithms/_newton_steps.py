@@ -8,8 +8,9 @@ import numpy as np
 from ..solvers.krylov import Shrunk, conjugate_gradients, dots
 from ._recovery import FLAT, Point
 
-# Without rounding conjugate gradients end after as many steps as X has rank; more than some times that lead nowhere.
-MAX_STEPS, RANKS = 1000, 10
+# Without rounding conjugate gradients end after as many steps as X has rank; where its columns differ by 1e10 in size, after
+# some twenty times as many; more lead nowhere.
+MAX_STEPS, RANKS = 1000, 50
 # Steps of conjugate gradients on one system that are worth a better preconditioner.
 SLOW = 20
 # Share of their sum by which the row weights h may change before a preconditioner is made anew.
