@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 
 import sparserf as srf
 from sparserf import drp, drp_path
+from sparserf.baselines import random_projection
 
 LOSSES = ("squared", "squared_hinge", "smoothed_hinge", "logistic")
 each_loss = pytest.mark.parametrize("loss", LOSSES)
@@ -158,6 +159,23 @@ def test_a_shift_changes_what_rounding_changes(layout, loss, n, d, shift):
     assert np.abs(moved).max() <= 1e-4 + 1e-14 * shift * d
     if shift <= 1e3:
         assert model.info.converged
+
+
+@each_layout
+@pytest.mark.parametrize("exponent", [-130, 125])
+@pytest.mark.parametrize("method", ["drp", "drp of the paper", "random_projection"])
+def test_float32_at_the_ends_of_its_range(layout, exponent, method):
+    """Entries k / 8 times a power of two are numbers of float32, sums of them are not: the same model, in other units."""
+    rng = np.random.default_rng(0)
+    X = (rng.integers(-16, 17, (60, 20)) / 8).astype(np.float32)
+    y = X[:, 0] + rng.standard_normal(60)
+    options = {"drp": {"n_projections": 10}, "drp of the paper": {"n_projections": 2000, "accelerate": False}}
+    fit = random_projection if method == "random_projection" else drp
+    models = [
+        fit(layout(np.ldexp(X, k)), y, alpha=0.1 * 4.0**k, rng=0, **options.get(method, {"n_projections": 10}))
+        for k in (0, exponent)
+    ]
+    np.testing.assert_allclose(models[1].coef * 2.0**exponent, models[0].coef, rtol=1e-9)
 
 
 @each_layout

@@ -420,6 +420,17 @@ def test_float32_columns_far_from_zero(loss, n_select):
     assert single.info.objective[-1] == pytest.approx(double.info.objective[-1], rel=1e-3)
 
 
+@pytest.mark.parametrize("size", [1e3, 1e12, 1e150])
+def test_a_constant_column_has_no_term(size):
+    """Of the squared loss in rounds of one feature; without an intercept it has one."""
+    A = RNG.normal(size=(200, 4))
+    y = A @ [4, 3, 2, 1] + 0.1 * RNG.standard_normal(200) + 1
+    A[:, 1] = size / 3
+    options = {"n_nonzero_coefs": 4, "features": srf.Linear(), "alpha": 1e-3, "sample_weight": RNG.uniform(1, 2, 200)}
+    assert list(mfga(A, y, **options).support) == [0, 2, 3]
+    assert list(mfga(A, y, fit_intercept=False, **options).support) == [0, 1, 2, 3]
+
+
 @pytest.mark.parametrize("noise", [1e-3, 1e-6, 1e-9])
 def test_the_objective_is_right_where_the_fit_is_nearly_exact(noise):
     A = RNG.normal(size=(200, 20))

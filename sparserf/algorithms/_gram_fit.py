@@ -49,6 +49,7 @@ class GramFit(GreedyFit):
         phi = self._rows.transform(features).T.astype(np.float64)
         varying = self._around_mean(phi)
         if not np.abs(varying).max() > CONSTANT * np.abs(phi).max():  # a round is of one feature
+            self._first = self._first if k else None  # its gradient was rounding
             return
         columns = self._rows.correlate(self._everything, self._h * varying)
         H = columns[:, np.concatenate([self.A.index, J])]

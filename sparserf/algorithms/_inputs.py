@@ -20,7 +20,7 @@ class Inputs:
         self.rows, self.unit, self.n_rows, self.n_features = rows, unit, rows.n_rows, rows.n_features_in
         self.features = Linear().draw(None, self.n_features)
         self.centre = np.zeros(self.n_features) if centre is None else centre  # of X
-        self._c = self.centre / unit
+        self._c, self._balanced = self.centre / unit, None
 
     @classmethod
     def of(cls, rows, weight, fit_intercept, alphas):
@@ -32,12 +32,18 @@ class Inputs:
         exponent = np.frexp(np.sqrt(total))[1] if total else 0
         farthest = np.frexp(np.sqrt([max(alphas), min(alphas)]))[1] + (-FARTHEST, FARTHEST)
         inputs = cls(rows, mean, float(np.ldexp(1.0, int(np.clip(exponent, *farthest)))))
-        inputs._squares = squares
+        inputs._squares, inputs._balanced = squares, h if fit_intercept else None
         return inputs
 
     def correlate(self, v):
         """Z'v, of each row of v."""
         return self.rows.correlate(self.features, v / self.unit) - v.sum(axis=-1, keepdims=True) * self._c
+
+    def means(self, h):
+        """Z'h for weights h of the rows: 0 for those that the inputs are around their means of."""
+        if self._balanced is not None and (h == self._balanced).all():
+            return np.zeros((len(h), self.n_features))
+        return self.correlate(h)
 
     def apply(self, w):
         """Z w, of each row of w."""

@@ -56,7 +56,7 @@ class Steps:
 
     def _hessian(self, h):
         """The function of w that answers diag(h) Pi X w, and X' of it."""
-        means = self._inputs.correlate(h) if self._fit_intercept else 0.0
+        means = self._inputs.means(h) if self._fit_intercept else 0.0
 
         def product(w):
             f, total = self._inputs.normal(h, w)

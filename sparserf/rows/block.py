@@ -70,7 +70,7 @@ def sums(block, U, v, squared, moments, scratch):
         _core.correlate(*_arguments(block, U), v, out, squared)
         return out
     if squared:  # those of a float32 need not be one
-        U = U.astype(np.float64)
+        U = U.astype(np.float64, copy=False)
         U = U.power(2) if is_sparse(U) else np.multiply(U, U, out=scratch(U.shape, U.dtype, "squares"))
     return np.array([_second_moments(U, each, scratch).ravel() for each in v]) if is_quadratic(block) else (U.T @ v.T).T
 
