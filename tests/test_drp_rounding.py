@@ -162,7 +162,7 @@ def test_a_shift_changes_what_rounding_changes(layout, loss, n, d, shift):
 
 
 @each_layout
-@pytest.mark.parametrize("exponent", [-130, 125])
+@pytest.mark.parametrize("exponent", [-140, 126])
 @pytest.mark.parametrize("method", ["drp", "drp of the paper", "random_projection"])
 def test_float32_at_the_ends_of_its_range(layout, exponent, method):
     """Entries k / 8 times a power of two are numbers of float32, sums of them are not: the same model, in other units."""

@@ -428,7 +428,7 @@ def test_a_constant_column_has_no_term(size):
     A[:, 1] = size / 3
     options = {"n_nonzero_coefs": 4, "features": srf.Linear(), "alpha": 1e-3, "sample_weight": RNG.uniform(1, 2, 200)}
     assert list(mfga(A, y, **options).support) == [0, 2, 3]
-    assert list(mfga(A, y, fit_intercept=False, **options).support) == [0, 1, 2, 3]
+    assert 1 in mfga(A, y, fit_intercept=False, **options).support
 
 
 @pytest.mark.parametrize("noise", [1e-3, 1e-6, 1e-9])
