@@ -419,7 +419,7 @@ def test_names():
     pair = ", ".join("abcd"[i] for i in features.blocks[2].inputs[1])
     assert some.names(list("abcd")) == ["cos(4 inputs)", "gaussian*a*b", "c", f"sin({pair})"]
     assert FeatureSet((), 2).names() == []
-    with raises(ValueError, "inputs must hold a name for each of the 4 columns, got 3"):
+    with raises(ValueError, "inputs must hold a name for each of the 4 columns of X, got 3"):
         features.names(["a", "b", "c"])
 
 

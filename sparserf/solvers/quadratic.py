@@ -5,6 +5,8 @@ until the violation is below the tolerance. H is positive semidefinite. Where th
 an interior point comes near first.
 """
 
+import itertools
+
 import numpy as np
 
 from .._asking import ask
@@ -48,20 +50,26 @@ def _alternate(H, g, w, x, alpha, tol, rounds, effort):
 def newton_step(H, x, v, alpha):
     """On the support, where the signs stay and the penalty is linear: to the minimum, or as near to it as descends.
 
-    What would change its sign becomes zero. The step ends at the minimum, or where half of what becomes zero on the way to
-    it has done so, or a quarter, ...: the first of these that descends. At the last, the first sign to change, it is sure to.
+    What would change its sign becomes zero; or keeps the new one, if that is lower, as where alpha is next to nothing. If
+    neither descends, the step ends where half of what becomes zero on the way has done so, or a quarter, ...: the first of
+    these that descends. At the last, the first sign to change, it is sure to.
     """
     A = np.flatnonzero(x)
-    x_A, H_A, slope = x[A], H[np.ix_(A, A)], v[A] + alpha * np.sign(x[A])
-    d = solve_positive(H_A, -slope)
+    x_A, H_A = x[A], H[np.ix_(A, A)]
+    d = solve_positive(H_A, -(v[A] + alpha * np.sign(x_A)))
     if d is None:
         return
     to_zero = np.divide(-x_A, d, out=np.full(len(A), np.inf), where=x_A * d < 0)
     changing = np.sort(to_zero[to_zero <= 1])
     ends = [changing[len(changing) >> k] for k in range(1, len(changing).bit_length() + 1)]
-    for t in (1.0, *ends):
-        is_zero = to_zero <= t
-        step = np.where(is_zero, -x_A, t * d)
-        if slope @ step + 0.5 * step @ (H_A @ step) < 0:
-            x[A] = np.where(is_zero, 0.0, x_A + step)
+
+    def change(new):
+        step = new - x_A
+        return step @ (v[A] + 0.5 * (H_A @ step)) + alpha * (np.abs(new) - np.abs(x_A)).sum()
+
+    kept = np.where(to_zero <= 1, 0.0, x_A + d)
+    shorter = (np.where(to_zero <= t, 0.0, x_A + t * d) for t in ends)
+    for new in itertools.chain([min(kept, x_A + d, key=change)], shorter):
+        if change(new) < 0:
+            x[A] = new
             return
