@@ -37,14 +37,6 @@ class Problem:
         """h = s L''(z) / n: the Hessian of the mean loss in w is Phi' diag(h) Phi."""
         return self.weight * self.loss.curvature(z, self.y) / z.shape[-1]
 
-    def secant(self, z, aim):
-        """The mean of `curvature` on the way from margins z to others, s (L'(aim) - L'(z)) / (aim - z) / n."""
-        way = aim - z
-        known = np.abs(way) > 1e-6 * (np.abs(z) + np.abs(aim))
-        slope = self.loss.derivative(aim, self.y) - self.loss.derivative(z, self.y)
-        mean = np.divide(slope, way, out=self.loss.curvature(z, self.y), where=known)
-        return self.weight * mean / z.shape[-1]
-
     def following(self, h, x):
         """-x / sum h: by how much the intercept follows a step of w for x = Phi' h, or its own slope x; 0 without one."""
         total = h.sum()
