@@ -57,3 +57,9 @@ def signs(y, loss):
 @pytest.fixture
 def rng():
     return np.random.default_rng(42)
+
+
+@pytest.fixture(autouse=True)
+def callbacks_after_iterations_alone(monkeypatch):
+    """On a slow machine too; where a test is of what is told in between, it says so itself."""
+    monkeypatch.setattr("sparserf._asking.EVERY", np.inf)

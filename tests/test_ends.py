@@ -99,8 +99,9 @@ def test_hostile_srfe_ends(data, eta):
 @pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])
 @pytest.mark.parametrize("options", [{"n_components": 20_000}, {"features": "gaussian", "exact": True}], ids=str)
 @ignore_convergence
-def test_a_callback_ends_a_long_iteration(loss, options):
+def test_a_callback_ends_a_long_iteration(loss, options, monkeypatch):
     """Within a fit that has not come to its first iteration's end; what is there by then is the model."""
+    monkeypatch.setattr("sparserf._asking.EVERY", 0.3)
     y = np.tile(SMOOTH, 10) + np.random.default_rng(2).standard_normal(10 * N)
     told = []
 

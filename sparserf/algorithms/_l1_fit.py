@@ -106,6 +106,7 @@ class L1Fit:
         """Begin a fit with this penalty, from where the last one ended; rested: its work does not add to that of the last."""
         if rested:
             self.A.effort.forget()
+        self._answering.has_told()
         self._alpha = float(alpha)
         self._problem = replace(self._problem, alpha=min(self._alpha / self._scale, 1e300))
         self._n_iter = self._n_rounds = 0
