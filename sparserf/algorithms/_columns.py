@@ -62,15 +62,18 @@ class Columns:
             self._gram, self._sums = rows.gram(features, features, h), rows.correlate(features, h)
         else:
             new = features.take(np.arange(k, p))
-            columns = rows.gram(features, new, h)
+            columns, sums = rows.gram(features, new, h), rows.correlate(new, h)
             self._gram = np.block([[self._gram, columns[:k]], [columns[:k].T, columns[k:]]])
-            self._sums = np.concatenate([self._sums, rows.correlate(new, h)])
+            self._sums = np.concatenate([self._sums, sums])
         return self._gram, self._sums
 
     def _reweigh(self, h):
-        """Bring what is kept to other row weights: by the rows whose weight has changed, where these are few."""
+        """Bring what is kept to other row weights: by the rows whose weight has changed, where these are few.
+
+        A callback may end the work in the middle of a product: nothing is kept before all is there.
+        """
         k, before = len(self._sums), np.zeros_like(h) if self._h is None else self._h
-        self._h, changed = h, np.flatnonzero(h != before)
+        changed = np.flatnonzero(h != before)
         if len(changed) > MOST_CHANGED * np.count_nonzero(h):
             self._gram, self._sums = np.zeros((0, 0)), np.zeros(0)
         elif k and len(changed):
@@ -78,8 +81,8 @@ class Columns:
             self.effort.add(len(changed) * k * k / 2)
             features, change = features.take(np.arange(k)), h - before
             gained, lost = (rows.gram(features, features, np.maximum(part, 0.0)) for part in (change, -change))
-            self._gram = self._gram + (gained - lost)
-            self._sums = self._sums + rows.correlate(features, change)
+            self._gram, self._sums = self._gram + (gained - lost), self._sums + rows.correlate(features, change)
+        self._h = h
 
     def append(self, features, index):
         self.features = self.features.concat(features)
