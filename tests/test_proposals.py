@@ -7,7 +7,8 @@ from scipy.sparse import csr_array
 import sparserf as srf
 from sparserf import sparse_rf, sparse_rf_path
 from sparserf.algorithms import _search
-from sparserf.algorithms._proposed import LearningFit, Proposals
+from sparserf.algorithms._draws import KeptDraws
+from sparserf.algorithms._proposed import LearningFit
 from sparserf.features import Mixture, make_learning_dictionary
 from sparserf.features import proposals as moves
 from sparserf.losses import LOSSES
@@ -129,7 +130,7 @@ def test_the_phase_is_the_best(rng):
     X, v = rng.standard_normal((60, 3)), rng.standard_normal(60)
     base = Mixture.of(X, np.ones(len(X)), rng)
     rows, features = as_rows(X), base.draw(25, 3, rng=1)
-    draws = Proposals(rows, features, 7)
+    draws = KeptDraws(rows, features, np.arange(7, 32))
     draws.turn(v)
     angles = np.linspace(0, 2 * np.pi, 721)
     every = np.abs([rows.correlate(features.turned(np.full(25, angle)), v) for angle in angles]).max(axis=0)

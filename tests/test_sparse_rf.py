@@ -20,7 +20,7 @@ from sparserf import (
     sparse_rf,
     sparse_rf_path,
 )
-from sparserf.algorithms._l1_fit import Draws
+from sparserf.algorithms._draws import draws_of
 from sparserf.features import make_dictionary
 from sparserf.rows import as_rows
 
@@ -453,7 +453,7 @@ def test_draws_are_looked_at_where_they_may_violate():
     rows = as_rows(X, 1)
     dictionary = make_dictionary([Fourier(gamma=0.3), RandomNeurons("tanh"), RandomNeurons("relu"), Linear()], X,
                                  n_components=90, batch_size=40, gamma=None, rng=0)  # fmt: skip
-    draws = Draws(rows, dictionary, range(dictionary.n_batches))
+    draws = draws_of(rows, dictionary, range(dictionary.n_batches))
     phi = np.hstack([dictionary.batch(k).transform(X) for k in range(dictionary.n_batches)])
     looked = []
     correlate, rows.correlate = rows.correlate, lambda batch, v: looked.append(len(batch)) or correlate(batch, v)

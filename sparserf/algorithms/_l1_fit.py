@@ -11,6 +11,7 @@ from .._core.search import top_k
 from ..model import FitInfo, warn_unconverged
 from ..solvers.effort import Effort
 from ..solvers.lasso import ROUNDING, L1Problem, solve
+from ._draws import draws_of
 from ._targets import coefficients, in_units, power_of_two
 from ._working_set import WorkingSet
 
@@ -21,48 +22,6 @@ N_COMPONENTS = 10_000
 EFFORT, FEW_ROWS, PASSES, VALUE = 3.5e7, 5_000, 5, 20
 # Rounds in a row that neither lower the objective nor the gap, before rounding is taken to be in the way.
 PATIENCE = 5
-
-
-class Draws:
-    """Some batches of a dictionary. One batch is kept while in use; of several, each is drawn again when needed."""
-
-    def __init__(self, rows, dictionary, batches):
-        self._rows, self._dictionary, self._batches = rows, dictionary, batches
-        self._only = dictionary.batch(batches[0]) if len(batches) == 1 else None
-        self._starts = dictionary.starts
-        self.index = np.concatenate([np.zeros(0, np.intp), *(np.arange(self._starts[k], self._starts[k + 1]) for k in batches)])
-        self._v, self._g = 0.0, np.full(len(self.index), np.inf)
-        self._largest = np.zeros(len(self.index))  # max |phi_h(x)|, known once a batch has been drawn
-
-    def _batch(self, k):
-        return self._dictionary.batch(k) if self._only is None else self._only
-
-    def gradient(self, v, alpha=0.0):
-        """phi_h' v of each draw; or, where that lies within -alpha and alpha, perhaps a bound on it that does.
-
-        Since v was last seen it moved by at most max |phi_h(x)| times the change of v in sum: draws whose gradient
-        cannot have come to alpha are not looked at.
-        """
-        moved, self._v = np.abs(v - self._v).sum(), v
-        if moved > 0:
-            self._g += np.copysign(self._largest * moved, self._g)
-        end = 0
-        for k in self._batches:
-            start, end = end, end + self._starts[k + 1] - self._starts[k]
-            look = start + np.flatnonzero(np.abs(self._g[start:end]) > alpha)
-            if len(look):
-                batch = self._batch(k)
-                self._largest[start:end] = batch.largest_value
-                self._g[look] = self._rows.correlate(batch if len(look) == len(batch) else batch.take(look - start), v)
-        return self._g
-
-    def enter(self, A, positions):
-        """Add the draws at these positions (ascending) to the working set."""
-        index = self.index[positions]
-        for k in self._batches:
-            inside = (index >= self._starts[k]) & (index < self._starts[k + 1])
-            if inside.any():
-                A.add(self._batch(k).take(index[inside] - self._starts[k]), index[inside], self._g[positions[inside]])
 
 
 def may_be_ended(method):
@@ -84,11 +43,13 @@ class L1Fit:
     """State and progress of one fit: the working set A, the problem (9), and what `info` will say."""
 
     # How many violators enter the working set at once: for each term that it has, but at least these.
-    enter_a_term, fewest_enter = 1 / 3, 100
+    enter_a_term, fewest_enter = 1 / 4, 100
     # Of the largest violation, what the step after may leave: it is one of many.
     left_over = 0.1
     # Most steps of the solver in a round.
     most_steps = 100
+    # Of the gap over all draws, what rounds over those that violate may leave, and the most of these.
+    share_of_gap, most_rounds = 0.3, 20
     # The gap that is near enough where the penalty itself is a choice, of the objective.
     near = 0.5
 
@@ -101,6 +62,7 @@ class L1Fit:
         self.A = WorkingSet(rows, self._problem, Effort(_most_effort(rows, dictionary) if max_iter is None else np.inf))
         self.A.b = self._problem.best_intercept(self.A.f, 0.0)
         self._drawn = np.zeros(dictionary.n_batches, bool)
+        self._most_kept = int(np.diff(dictionary.starts).max())  # as many draws as a batch holds
 
     def restart(self, alpha, rested=False):
         """Begin a fit with this penalty, from where the last one ended; rested: its work does not add to that of the last."""
@@ -137,13 +99,13 @@ class L1Fit:
 
     def draw(self, *batches):
         self._drawn[list(batches)] = True
-        return Draws(self._rows, self.dictionary, batches)
+        return draws_of(self._rows, self.dictionary, batches)
 
     def largest_gradient(self):
         """max_h |g_h| over the whole dictionary: at w = 0, the smallest alpha that keeps w there."""
         v = self._problem.dual_point(self.A.f + self.A.b)
         batches = range(self.dictionary.n_batches)
-        return self._scale * float(np.abs(Draws(self._rows, self.dictionary, batches).gradient(v)).max())
+        return self._scale * float(np.abs(draws_of(self._rows, self.dictionary, batches).gradient(v)).max())
 
     def residual(self):
         """The root of the mean loss: for the squared loss, of half the mean square of the residual."""
@@ -165,8 +127,12 @@ class L1Fit:
 
     def minimise_over(self, draws):
         """Solve the problem over A and the draws, to the tolerance."""
-        while not self.stopped and not self.improve_over(draws):
+        while not self.stopped and not self.descend_over(draws):
             pass
+
+    def descend_over(self, draws):
+        """A round over the draws, and more over those that violate, which cost less; returns as `improve_over`."""
+        return self.improve_over(draws) or self._improve_over_violators(draws)
 
     @may_be_ended
     def improve_over(self, draws):
@@ -174,28 +140,49 @@ class L1Fit:
 
         Returns whether there is no more to do: it was within tolerance, or floating point allows no further descent.
         """
+        violation, self._gap, objective = self._look_at(draws)
+        target = max(self._tol, ROUNDING) * objective
+        self._reached = self._gap <= target
+        if self._reached or self._is_idle(draws, objective):
+            return True
+        self._let_in(draws, violation, target)
+        return False
+
+    @may_be_ended
+    def _improve_over_violators(self, draws):
+        """Rounds over the draws that violated in the last, to a share of the gap over all."""
+        few = draws.violators(self._problem.alpha, self._most_kept)
+        for _ in range(self.most_rounds):
+            violation, gap, objective = self._look_at(few)
+            target = max(max(self._tol, ROUNDING) * objective, self.share_of_gap * self._gap)
+            if gap <= target or self.stopped:
+                break
+            self._let_in(few, violation, target)
+        return False
+
+    def _look_at(self, draws):
+        """(|g| of the draws, the duality gap over these and A, the objective)."""
         A, problem = self.A, self._problem
+        A.effort.add(self._rows.n_rows * len(draws.index) * (VALUE + self._rows.row_size))
         z = A.f + A.b
         violation = np.abs(draws.gradient(problem.dual_point(z), problem.alpha))
-        self._gap = problem.dual_gap(z, A.w, max(violation.max(initial=0.0), A.largest_gradient))
-        start = problem.objective(z, A.w)
-        target = max(self._tol, ROUNDING) * start
-        self._reached = self._gap <= target
-        if self._reached or self._is_idle(draws, start):
-            return True
+        gap = problem.dual_gap(z, A.w, max(violation.max(initial=0.0), A.largest_gradient))
+        return violation, gap, problem.objective(z, A.w)
+
+    def _let_in(self, draws, violation, target):
+        """The largest violators enter A, which is solved for: to that gap, or, while the set still grows, by one step."""
+        A, problem = self.A, self._problem
         self._n_rounds += 1
-        A.effort.add(self._rows.n_rows * len(draws.index) * (VALUE + self._rows.row_size))
         violation[np.isin(draws.index, A.index)] = 0.0
         entering = np.empty(max(self.fewest_enter, int(self.enter_a_term * np.count_nonzero(A.w))), np.intp)
         entering = np.sort(entering[: top_k(violation, problem.alpha, entering)])
         draws.enter(A, entering)
-        # One step while the set still grows: the next violators will move the solution anyway.
+        # The next violators will move the solution anyway.
         steps, share = (1, self.left_over) if len(entering) else (self.most_steps, 0.0)
         A.w, A.b, A.f, A.g = solve(problem, A, A.w, A.b, A.f, A.g, 0.3 * target, steps, share)
         # What still violates, since one step was not enough, must stay unless the next round would find it again.
         A.prune(but=(np.abs(A.g) > problem.alpha) & ~np.isin(A.index, draws.index))
         self.stopped |= self._n_rounds >= self._max_iter or A.effort.is_spent
-        return False
 
     def _is_idle(self, draws, objective):
         """Whether some rounds in a row over these draws have neither lowered the objective nor the gap by what counts."""

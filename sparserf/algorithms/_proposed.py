@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..features import LearningDictionary, LinearFunctions, inputs_times, make_dictionary, make_learning_dictionary
+from ._draws import KeptDraws
 from ._l1_fit import L1Fit, SearchingFit
 
 
@@ -33,31 +34,6 @@ def fits_of(rows, dictionary, loss, targets, weight, options, settles=True, sear
     return [Fit(rows, dictionary, loss, y, weight, target=k, **options) for k, y in enumerate(targets, first)]
 
 
-class Proposals:
-    """Draws that were made once, from `start` on in the count of all."""
-
-    def __init__(self, rows, features, start, v=None, gradient=None):
-        self._rows, self._features, self._v, self._g = rows, features, v, gradient
-        self.index = start + np.arange(len(features))
-
-    def gradient(self, v, alpha=0.0):
-        """phi_h' v of each draw."""
-        if self._v is None or not np.array_equal(v, self._v):
-            self._v, self._g = v, self._rows.correlate(self._features, v)
-        return self._g
-
-    def enter(self, A, positions):
-        """Add the draws at these positions to the working set."""
-        if len(positions):
-            A.add(self._features.take(positions), self.index[positions], self._g[positions])
-
-    def turn(self, v):
-        """Give each cosine the phase at which |sum_i v_i cos(w'x_i + b)| is largest, (C^2 + S^2)^1/2: b + atan2(-S, C)."""
-        C, S = self._rows.correlate_pair(self._features, v)
-        self._features = self._features.turned(np.arctan2(-S, C))
-        self._v, self._g = v, np.hypot(C, S)
-
-
 class ProposedFit(L1Fit):
     """Over draws that are made as they are asked for, and not again."""
 
@@ -81,7 +57,7 @@ class LearningFit(ProposedFit):
         self._drawn[t], self._is_last = True, t == self.dictionary.n_batches - 1
         n = np.diff(self.dictionary.starts)[t]
         start, features = self._proposer.batch(n, self.A.features, self.A.w, self.A.index)
-        draws = Proposals(self._rows, features, start)
+        draws = KeptDraws(self._rows, features, start + np.arange(n))
         draws.turn(self._problem.dual_point(self.A.f + self.A.b))
         return draws
 
@@ -104,7 +80,7 @@ class LinearFit(ProposedFit):
         self._drawn[t], new = True, self.A.index.max(initial=self._first - 1) + 1
         v = self._problem.dual_point(self.A.f + self.A.b)
         function, g = self.dictionary.steepest(self._rows.correlate(self._inputs, v))
-        return Proposals(self._rows, function, new, v, np.array([g]))
+        return KeptDraws(self._rows, function, np.array([new]), v, np.array([g]))
 
     def minimise_over(self, draws):
         self.improve_over(draws)

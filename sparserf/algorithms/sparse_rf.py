@@ -32,7 +32,7 @@ def exact_descent(fit, dictionary):
     everything = fit.draw(*range(dictionary.n_batches))
     done = False
     while not done:
-        done = fit.improve_over(everything)
+        done = fit.descend_over(everything)
         done |= fit.record()
 
 

@@ -55,7 +55,7 @@ def newton_step(H, x, v, alpha):
     these that descends. At the last, the first sign to change, it is sure to.
     """
     A = np.flatnonzero(x)
-    x_A, H_A = x[A], H[np.ix_(A, A)]
+    x_A, H_A = x[A], H.take(A, axis=0).take(A, axis=1)
     d = solve_positive(H_A, -(v[A] + alpha * np.sign(x_A)))
     if d is None:
         return
