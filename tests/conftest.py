@@ -1,5 +1,8 @@
 """Shared fixtures: matrices in every layout, and the plain NumPy feature matrix that is the oracle of the kernels."""
 
+import signal
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -52,6 +55,25 @@ def friedman(rng, n=400, d=12):
 def signs(y, loss):
     """The target y, or for a classifier which half of it."""
     return y if loss == "squared" else np.sign(y - np.median(y))
+
+
+HAS_TIMERS = hasattr(signal, "setitimer")
+
+
+@contextmanager
+def after(seconds, error):
+    """Raise the error after so many seconds of work, in the middle of whatever runs. Other programs' time does not count."""
+
+    def handler(*_):
+        raise error
+
+    before = signal.signal(signal.SIGPROF, handler)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 @pytest.fixture

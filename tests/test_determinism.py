@@ -274,7 +274,7 @@ first = fit()
 ], ids=["after", "twice", "inside", "beside"])  # fmt: skip
 def test_fork(how):
     code = FORK.format(how=how.replace("\\n", "\n").replace("{{", "{").replace("}}", "}"))
-    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -22,7 +22,7 @@ FUSED = [level for level, name in enumerate(core.LEVELS) if name != "baseline" o
 
 def python(code, **env):
     env = {name: value for name, value in os.environ.items() if name != "SPARSERF_LEVEL"} | env
-    return subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=60, env=env)
+    return subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=600, env=env)
 
 
 # The bits of a tile and of the normal equations at every level, those of the default level last.

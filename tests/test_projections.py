@@ -263,10 +263,10 @@ def test_millions_of_inputs_take_little_memory():
     d, m = 2_000_000, 64
     X = random_array((500, d), density=1e-5, format="csr", rng=0)
     tracemalloc.start()
-    start = time.perf_counter()
+    start = time.process_time()
     p = make_projection("sparse_sign", d, m, 0)
     X_hat = as_rows(X, 2).project(p)
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 3
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 150e6  # columns and signs are 80 MB, and 16 MB more while the signs are drawn

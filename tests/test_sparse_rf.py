@@ -197,10 +197,10 @@ def test_batch_size_does_not_move_the_optimum(loss):
 @pytest.mark.parametrize(("gamma", "alpha"), [(1e-4, 1e-7), (1e-2, 1e-6), (0.3, 1e-8)])
 def test_ill_conditioned(gamma, alpha):
     """Nearly equal features and hardly any penalty: still converges, in seconds."""
-    start = time.perf_counter()
+    start = time.process_time()
     model = fit(n_components=500, gamma=gamma, alpha=alpha, rng=0, tol=1e-4)
     assert model.info.converged and np.isfinite(model.predict(X)).all()
-    assert time.perf_counter() - start < 15
+    assert time.process_time() - start < 15
 
 
 # The same problem, put in another way.
