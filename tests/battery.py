@@ -57,7 +57,7 @@ FITS = {
     "kernel_ridge": fitting(baselines.kernel_ridge),
     "kernel_svm": fitting(baselines.kernel_svm),
     "random_projection": fitting(baselines.random_projection, alpha=0.01, n_projections=2, rng=0),
-    "srfe": fitting(baselines.srfe, eta=0.3, n_components=40, rng=0),
+    "srfe": fitting(baselines.srfe, n_components=40, rng=0),
 }
 REGRESSORS = [name for name in FITS if name != "kernel_svm"]
 CLASSIFIERS = [name for name in FITS if name not in ("kernel_ridge", "srfe")]

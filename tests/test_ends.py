@@ -62,7 +62,7 @@ SETTINGS = [
 @pytest.mark.parametrize(("solver", "options"), SETTINGS, ids=str)
 @ignore_convergence
 def test_hostile_fits_end(data, loss, solver, options, monkeypatch):
-    monkeypatch.setattr("sparserf.algorithms._l1_fit.FEW_ROWS", N)  # or hopeless l1 fits take as long as of 5,000 rows
+    monkeypatch.setattr("sparserf.algorithms._l1_fit.EFFORT", 5e5)  # or hopeless l1 fits take 70 times as long
     Z, y = DATA[data]
     y = y if loss == "squared" else y > 0
     for alpha in (0.0 if solver is mfga else 1e-8, 1e-3, 1.0):

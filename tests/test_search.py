@@ -74,17 +74,17 @@ def test_the_chosen_terms_are_fitted_to_all_rows(rng, monkeypatch):
     assert -1e-8 <= above <= model.info.dual_gap <= L1Fit.near * model.info.objective[-1]
 
 
-@pytest.mark.parametrize("n_models", [1, 3])
+@pytest.mark.parametrize("n_models", [1, 2])
 @pytest.mark.parametrize("features", ["auto", "gaussian"])
 def test_no_more_terms_than_asked_for(rng, features, n_models):
     """As many, where more would be better; of several classes in all."""
-    how = {"features": features, "n_models": n_models, "n_components": 500, "rng": 0}
-    X, y = friedman(rng, 400, 6)
+    how = {"features": features, "n_models": n_models, "n_components": 300, "rng": 0}
+    X, y = friedman(rng, 300, 6)
     classes = np.argmax(np.sin(2 * X[:, 2:5] * [6, 1, 1] + [0, 1, 0.6]), axis=1)
     for target, loss in ((y, "squared"), (classes, "logistic")):
         free = len(sparse_rf(X, target, loss=loss, **how).support)
         assert free > 10
-        for max_terms in (1, 3, 10, free):
+        for max_terms in (1, 10, free):
             model = sparse_rf(X, target, loss=loss, max_terms=max_terms, **how)
             assert len(model.support) == model.coef.shape[-1] == len(model.features) == min(max_terms, free)
             assert model.info.n_nonzero == len(model.support)
@@ -112,12 +112,21 @@ def test_each_class_is_held_out_in_its_share(rng, n_classes, monkeypatch):
     assert (seen[0][:, None] == seen[0]).tolist() == (y[:, None] == y).tolist()
 
 
-def test_nothing_to_learn(rng):
+def test_a_constant_has_no_terms(rng):
     X = rng.standard_normal((200, 4))
     constant = sparse_rf(X, np.full(200, 3.0), features="auto", rng=0)
     assert len(constant.coef) == 0 and constant.predict(X).tolist() == [3.0] * 200
-    noise = sparse_rf(X, rng.standard_normal(200), features="auto", rng=0)
-    assert len(noise.coef) < 30
+
+
+def test_little_is_learned_of_noise():
+    """Of variance 1. In few terms mostly: in one of eight fits, noise that is held out happens to look like a model of many."""
+    n_terms, learned = [], []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        model = sparse_rf(rng.standard_normal((200, 4)), rng.standard_normal(200), features="auto", rng=seed)
+        n_terms.append(len(model.coef))
+        learned.append(np.mean(model.predict(rng.standard_normal((2000, 4))) ** 2))
+    assert np.median(n_terms) < 10 and max(learned) < 0.2
 
 
 @pytest.mark.parametrize(
@@ -178,24 +187,29 @@ def test_a_linear_target_gets_a_linear_model(rng, n, d, layout):
     np.testing.assert_allclose(model.predict(X), phi_oracle(model.features, X) @ model.coef + model.intercept, atol=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_words_that_each_tell_little_get_one_linear_function(seed, n_classes):
-    """Of all inputs, for each class. It predicts better than the model of a few of them."""
+def test_words_that_each_tell_little_mostly_get_one_linear_function(n_classes):
+    """Of all inputs, for each class. It predicts better than the model of a few of them. Two searches may miss it."""
+    assert sum(one_function_of_words_is_found(n_classes, seed) for seed in range(3)) >= 2
+
+
+def one_function_of_words_is_found(n_classes, seed):
+    """Whether it is; where it is, it must be the better one."""
     rng = np.random.default_rng(seed)
-    X = (rng.random((3000, 1200)) < 0.05).astype(float)
-    y = (X @ rng.standard_normal((1200, n_classes)) + 0.5 * rng.standard_normal((3000, n_classes))).argmax(axis=1)
-    words, n = csr_array(X), 1000
-    model = sparse_rf(words[:n], y[:n], loss="logistic", n_components=100, rng=seed)
+    X, n = (rng.random((2000, 1200)) < 0.05).astype(float), 1000
+    y = (X @ rng.standard_normal((1200, n_classes)) + 0.5 * rng.standard_normal((2000, n_classes))).argmax(axis=1)
+    words, how = csr_array(X), {"loss": "logistic", "n_models": 2, "rng": seed}
+    model = sparse_rf(words[:n], y[:n], n_components=100, **how)
     n_terms = 1 if n_classes == 2 else n_classes
-    assert model.support.tolist() == list(range(1200, 1200 + n_terms)) and model.info.n_nonzero == n_terms
-    inputs = sparse_rf(words[:n], y[:n], features=srf.Linear(), loss="logistic", rng=seed)
-    assert len(inputs.support) > 30
+    if model.support.tolist() != list(range(1200, 1200 + n_terms)):
+        return False
+    inputs = sparse_rf(words[:n], y[:n], features=srf.Linear(), **how)
+    assert model.info.n_nonzero == n_terms and len(inputs.support) > 30
 
     def loss(m):
-        return -np.log(m.predict_proba(words[n:])[np.arange(3000 - n), y[n:]]).mean()
+        return -np.log(m.predict_proba(words[n:])[np.arange(2000 - n), y[n:]]).mean()
 
-    assert loss(model) < 0.97 * loss(inputs)
+    return loss(model) < 0.97 * loss(inputs)
 
 
 @each_loss
@@ -380,8 +394,7 @@ def samples(monkeypatch):
     return seen
 
 
-@pytest.mark.parametrize("features", ["auto", "gaussian"])
-@pytest.mark.parametrize("layout", [np.asarray, csr_array])
+@pytest.mark.parametrize(("features", "layout"), [("auto", csr_array), ("gaussian", np.asarray)])
 @each_loss
 def test_each_search_looks_at_some_rows_and_all_are_fitted(rng, samples, features, layout, loss):
     """To nearly what the model of all rows is, and better than that of as many rows as a search looks at."""
@@ -477,7 +490,7 @@ def test_of_many_rows_the_same_bits_for_any_number_of_workers(rng, samples, monk
     X, y = friedman(rng, 2000, 5)
     classes = np.digitize(y, np.quantile(y, [0.2, 0.5]))
     for target, loss in ((y, "squared"), (classes, "logistic")):
-        how = {"loss": loss, "n_components": 200, "rng": 0}
+        how = {"loss": loss, "n_components": 200, "n_models": 2, "rng": 0}
         one, two = (sparse_rf(layout(X), target, workers=workers, **how) for workers in (1, 2))
         assert bits(one) == bits(two) and len(one.support) > 10
 
@@ -521,19 +534,29 @@ def test_a_linear_function_of_many_rows(rng, samples, monkeypatch):
     assert error < 0.5 * of_few
 
 
+@pytest.mark.parametrize(("features", "loss"), [*(("auto", loss) for loss in VALUE), ("gaussian", "logistic")])
+def test_validation_loss_is_near_that_of_other_rows(features, loss):
+    """Mostly somewhat less: it is the least on a path. That of 200 rows in all varies: the median of three."""
+    ratios = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X, y = friedman(rng, 1400, 5)
+        y = signs(y, loss)
+        model = sparse_rf(X[:400], y[:400], features=features, loss=loss, n_components=300, rng=seed)
+        ratios.append(model.info.validation_loss / VALUE[loss](model.decision_function(X[400:]), y[400:]).mean())
+    assert 0.5 < np.median(ratios) < 1.5
+
+
 @each_loss
-@pytest.mark.parametrize("features", ["auto", "gaussian"])
-def test_validation_loss(rng, features, loss, tmp_path):
-    """A number near the loss of other rows; of the models before pruning. It is None where alpha was given."""
-    X, y = friedman(rng, 2400, 5)
-    y = signs(y, loss)
-    model = sparse_rf(X[:400], y[:400], features=features, loss=loss, n_components=500, rng=0)
-    told = model.info.validation_loss
-    assert type(told) is float and np.isfinite(told)
-    assert 0.6 < told / VALUE[loss](model.decision_function(X[400:]), y[400:]).mean() < 1.7
+def test_validation_loss_is_saved(rng, loss, tmp_path):
+    """A number, of the models before pruning. It is None where alpha was given."""
+    X, y = friedman(rng, 100, 5)
+    y, how = signs(y, loss), {"loss": loss, "n_components": 50, "rng": 0}
+    model = sparse_rf(X, y, n_models=1, **how)
+    assert type(model.info.validation_loss) is float and np.isfinite(model.info.validation_loss)
     model.save(tmp_path / "m.npz")
     assert srf.load(tmp_path / "m.npz").info == model.info
-    assert sparse_rf(X[:400], y[:400], alpha=0.1, n_components=500, loss=loss).info.validation_loss is None
+    assert sparse_rf(X, y, alpha=0.1, **how).info.validation_loss is None
 
 
 @pytest.mark.parametrize("features", ["auto", "gaussian"])
