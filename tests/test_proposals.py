@@ -180,11 +180,16 @@ def test_it_learns_which_inputs_matter(rng):
     assert auto.input_usage()[:5].min() > np.median(auto.input_usage()[5:]) and usage[0] > 0
 
 
+def penalised(alpha):
+    """Options of a fit, or of two short searches."""
+    return {"n_models": 2, "n_components": 400} if alpha is None else {"alpha": alpha, "n_components": 1500}
+
+
 @each_loss
 @pytest.mark.parametrize("alpha", [0.02, None])
 def test_same_seed_same_bits_for_any_number_of_workers(rng, loss, alpha):
     X, y = friedman(rng, 900)
-    how = {"alpha": alpha, "features": "auto", "loss": loss, "rng": 3, "n_components": 1500}
+    how = {"features": "auto", "loss": loss, "rng": 3} | penalised(alpha)
     models = [sparse_rf(X, signs(y, loss), workers=workers, **how) for workers in (1, 1, 2, 3)]
     assert len(models[0].coef) > 3
     for model in models[1:]:
@@ -197,7 +202,7 @@ def test_same_seed_same_bits_for_any_number_of_workers(rng, loss, alpha):
 def test_the_scale_of_a_column_changes_nothing(rng, alpha):
     X, y = friedman(rng, 300, 6)
     units = 2.0 ** np.array([-30, 20, 0, 3, -4, 12])
-    f, g = (sparse_rf(Z, y, alpha=alpha, features="auto", rng=0, n_components=1000).predict(Z) for Z in (X, X * units))
+    f, g = (sparse_rf(Z, y, features="auto", rng=0, **penalised(alpha)).predict(Z) for Z in (X, X * units))
     np.testing.assert_array_equal(f, g)  # powers of two: no rounding
 
 
@@ -205,7 +210,7 @@ def test_the_scale_of_a_column_changes_nothing(rng, alpha):
 def test_rows_of_any_kind(rng, alpha):
     X, y = friedman(rng, 300, 6)
     X[X < 0.3] = 0
-    how = {"alpha": alpha, "features": "auto", "rng": 0, "n_components": 1000}
+    how = {"features": "auto", "rng": 0} | penalised(alpha)
     dense = sparse_rf(X, y, **how)
     sparse = sparse_rf(csr_array(X), y, **how).predict(X)
     if alpha:  # the search has more rounds, and what rounding changes in one the next ones follow
@@ -244,6 +249,6 @@ def test_a_path_goes_on_from_what_was_learnt(rng):
 
 def test_save_and_load(rng, tmp_path):
     X, y = friedman(rng)
-    model = sparse_rf(X, y, features="auto", rng=0)
+    model = sparse_rf(X, y, features="auto", n_models=1, rng=0)
     model.save(tmp_path / "m.npz")
     np.testing.assert_array_equal(srf.load(tmp_path / "m.npz").predict(X), model.predict(X))
