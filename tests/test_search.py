@@ -29,8 +29,9 @@ def bits(model):
 # The penalty
 
 
-@pytest.mark.parametrize("features", ["auto", "gaussian", "perceptron"])
-@each_loss
+@pytest.mark.parametrize(
+    ("features", "loss"), [*(("auto", loss) for loss in VALUE), ("gaussian", "squared"), ("perceptron", "logistic")]
+)
 def test_alpha_is_chosen_about_as_well_as_by_the_test_rows(rng, features, loss):
     X, y = friedman(rng, 1000, 5)
     X_test, y_test = friedman(rng, 2000, 5)
@@ -78,13 +79,13 @@ def test_the_chosen_terms_are_fitted_to_all_rows(rng, monkeypatch):
 @pytest.mark.parametrize("features", ["auto", "gaussian"])
 def test_no_more_terms_than_asked_for(rng, features, n_models):
     """As many, where more would be better; of several classes in all."""
-    how = {"features": features, "n_models": n_models, "n_components": 300, "rng": 0}
+    how = {"features": features, "n_models": n_models, "n_components": 200, "rng": 0}
     X, y = friedman(rng, 300, 6)
     classes = np.argmax(np.sin(2 * X[:, 2:5] * [6, 1, 1] + [0, 1, 0.6]), axis=1)
     for target, loss in ((y, "squared"), (classes, "logistic")):
         free = len(sparse_rf(X, target, loss=loss, **how).support)
         assert free > 10
-        for max_terms in (1, 10, free):
+        for max_terms in (1, 10, free) if n_models == 1 else (10,):
             model = sparse_rf(X, target, loss=loss, max_terms=max_terms, **how)
             assert len(model.support) == model.coef.shape[-1] == len(model.features) == min(max_terms, free)
             assert model.info.n_nonzero == len(model.support)
