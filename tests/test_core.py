@@ -3,6 +3,7 @@
 features: correlate, apply and transform at every instruction set, for both types, every activation and every kind of
           rows and weights, at sizes around the edges of a tile; the bytes around the output; how exact cos, sin and
           tanh are, and what they do with phases that are huge or overflow.
+normal:   X'v, X p and X'diag(h) X p of rows, dense and CSR.
 search:   top_k against sorting; threshold: hard_threshold too.
 csr:      is_canonical against its definition, with faults anywhere.
 descent:  descend and largest_violation against their definitions and scikit-learn; solvers.lasso.minimize on top.
@@ -221,6 +222,43 @@ def test_levels_agree_to_rounding_and_one_of_them_is_the_default(dtype, activati
         assert (abs(phi.astype(np.float64) - by_level[0]) <= 2 * case.error).all()
     for level in (-1, len(core.LEVELS), 99):  # one that this processor lacks is never run
         np.testing.assert_array_equal(transform(case, level), by_level[core.LEVEL])
+
+
+def read_only(X):
+    X.flags.writeable = False
+    return X
+
+
+@each_level
+@each_dtype
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("shape", [*sampled_shapes(), (1003, 517, 2)], ids=str)
+def test_products_of_rows_agree_with_numpy(level, dtype, squared, shape, rng):
+    n, d, k = shape
+    k = min(k, 3)
+    X = read_only(rng.standard_normal((n, d)).astype(dtype))
+    v, p = read_only(rng.standard_normal((k, n + 5)))[:, 3 : n + 3], read_only(rng.standard_normal((k, d)))
+    before, start = rng.standard_normal((k, d)), rng.standard_normal((k, n + 5))
+    out, f, wide = before.copy(), start.copy(), X.astype(np.float64)
+    normal.correlate(X, v, out, squared, level)
+    normal.apply(X, p, f[:, 3 : n + 3], level)
+    np.testing.assert_allclose(out, before + v @ (wide**2 if squared else wide), rtol=0, atol=1e-11)
+    np.testing.assert_allclose(f[:, 3 : n + 3], start[:, 3 : n + 3] + p @ wide.T, rtol=0, atol=1e-11)
+    np.testing.assert_array_equal(np.delete(f, slice(3, n + 3), axis=1), np.delete(start, slice(3, n + 3), axis=1))
+
+
+@pytest.mark.parametrize("level", [level for level, name in enumerate(core.LEVELS) if name != "baseline"] or [0])
+@each_dtype
+@pytest.mark.parametrize("d", SIZES)
+def test_products_of_rows_are_those_of_the_normal_equations(level, dtype, d, rng):
+    """Bit for bit: f = X p, then X'(h f)."""
+    X, p, h = rng.standard_normal((65, d)).astype(dtype), rng.standard_normal((2, d)), rng.standard_normal((2, 65))
+    f, out, f_then, out_then = np.zeros((2, 65)), np.zeros((2, d)), np.zeros((2, 65)), np.zeros((2, d))
+    normal.normal(X, p, h, f, out, level)
+    normal.apply(X, p, f_then, level)
+    normal.correlate(X, h * f_then, out_then, level=level)
+    np.testing.assert_array_equal(f, f_then)
+    np.testing.assert_array_equal(out, out_then)
 
 
 @each_level

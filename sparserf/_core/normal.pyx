@@ -1,4 +1,4 @@
-"""X' diag(h) X p, the product of the normal equations, reading the rows once."""
+"""X'v, X p, and X' diag(h) X p, the product of the normal equations, of rows themselves: X is read once."""
 from cython cimport floating
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t
@@ -6,12 +6,49 @@ from libc.stdint cimport int32_t, int64_t
 from sparserf._core.features import LEVEL
 
 cdef extern from "tile.h" nogil:
-    enum: NORMAL_ROWS
+    enum: FEW_ROWS
     ctypedef struct tile_kernels:
+        void (*correlate_rows)(const void *, ptrdiff_t, int, const double *, double *) noexcept nogil
+        void (*correlate_row_squares)(const void *, ptrdiff_t, int, const double *, double *) noexcept nogil
+        void (*apply_rows)(const void *, ptrdiff_t, int, const double *, double *) noexcept nogil
         void (*normal)(const void *, ptrdiff_t, int, const double *, const double *, double *, double *) noexcept nogil
     const tile_kernels *tile_select(int, int, int)
 
 cdef int default_level = LEVEL
+
+
+def correlate(const floating[:, ::1] X not None, const double[:, :] v not None, double[:, ::1] out not None, bint squared=False,
+              int level=-1):
+    """out[k] += sum_i v[k, i] x_i, or of the squares; last axes contiguous. v (n_outputs, n_rows), out (n_outputs, n_inputs)."""
+    cdef ptrdiff_t group, i, k, n = X.shape[0], d = X.shape[1]
+    cdef const tile_kernels *kernels = tile_select(floating is float, level, default_level)
+    cdef int n_rows
+    if d == 0 or n == 0:
+        return
+    with nogil:
+        for group in range((n + FEW_ROWS - 1) // FEW_ROWS):
+            i = group * FEW_ROWS
+            n_rows = <int>min(<ptrdiff_t>FEW_ROWS, n - i)
+            for k in range(v.shape[0]):
+                if squared:
+                    kernels.correlate_row_squares(&X[i, 0], d, n_rows, &v[k, i], &out[k, 0])
+                else:
+                    kernels.correlate_rows(&X[i, 0], d, n_rows, &v[k, i], &out[k, 0])
+
+
+def apply(const floating[:, ::1] X not None, const double[:, ::1] p not None, double[:, :] f not None, int level=-1):
+    """f[k, i] += x_i'p_k; last axes contiguous. p (n_outputs, n_inputs), f (n_outputs, n_rows)."""
+    cdef ptrdiff_t group, i, k, n = X.shape[0], d = X.shape[1]
+    cdef const tile_kernels *kernels = tile_select(floating is float, level, default_level)
+    cdef int n_rows
+    if d == 0 or n == 0:
+        return
+    with nogil:
+        for group in range((n + FEW_ROWS - 1) // FEW_ROWS):
+            i = group * FEW_ROWS
+            n_rows = <int>min(<ptrdiff_t>FEW_ROWS, n - i)
+            for k in range(p.shape[0]):
+                kernels.apply_rows(&X[i, 0], d, n_rows, &p[k, 0], &f[k, i])
 
 
 def normal(const floating[:, ::1] X not None, const double[:, ::1] p not None, const double[:, :] h not None,
@@ -23,9 +60,9 @@ def normal(const floating[:, ::1] X not None, const double[:, ::1] p not None, c
     if d == 0 or n == 0:
         return
     with nogil:
-        for group in range((n + NORMAL_ROWS - 1) // NORMAL_ROWS):
-            i = group * NORMAL_ROWS
-            n_rows = <int>min(<ptrdiff_t>NORMAL_ROWS, n - i)
+        for group in range((n + FEW_ROWS - 1) // FEW_ROWS):
+            i = group * FEW_ROWS
+            n_rows = <int>min(<ptrdiff_t>FEW_ROWS, n - i)
             for k in range(p.shape[0]):
                 kernels.normal(&X[i, 0], d, n_rows, &p[k, 0], &h[k, i], &f[k, i], &out[k, 0])
 

@@ -10,7 +10,7 @@
 
 #define TILE_ROWS 64
 #define TILE_COLUMNS 32
-#define NORMAL_ROWS 4 /* rows that `normal` takes at a time */
+#define FEW_ROWS 4 /* rows of X itself that are taken at a time */
 
 enum { COSINE, SINE, TANH, RELU, SIGN, IDENTITY, PRODUCT };
 
@@ -44,7 +44,13 @@ typedef struct {
     void (*correlate_squares)(const void *tile, int n_rows, const double *v, double *sums);
     /* out[i] += sum_j tile[i, j] coef[j] */
     void (*apply)(const void *tile, int n_rows, const double *coef, double *out);
-    /* Of n_rows <= NORMAL_ROWS dense rows x, not a tile: f[i] += x_i'p, then sums += sum_i h[i] f[i] x_i; d inputs */
+    /* Of n_rows <= FEW_ROWS dense rows x of d inputs, not a tile: sums += sum_i v[i] x_i */
+    void (*correlate_rows)(const void *x, ptrdiff_t d, int n_rows, const double *v, double *sums);
+    /* sums += sum_i v[i] x_i^2 */
+    void (*correlate_row_squares)(const void *x, ptrdiff_t d, int n_rows, const double *v, double *sums);
+    /* f[i] += x_i'p */
+    void (*apply_rows)(const void *x, ptrdiff_t d, int n_rows, const double *p, double *f);
+    /* f[i] += x_i'p, then sums += sum_i h[i] f[i] x_i */
     void (*normal)(const void *x, ptrdiff_t d, int n_rows, const double *p, const double *h, double *f, double *sums);
 } tile_kernels;
 

@@ -185,38 +185,88 @@ TARGET_EXTERN void NAME(apply)(const void *tile, int n_rows, const double *coef,
     }
 }
 
-/* Few rows at a time, so that they are in cache when they are needed again, and p and sums are read once for all. */
-TARGET_EXTERN void NAME(normal)(const void *x, ptrdiff_t d, int n_rows, const double *p, const double *h, double *f, double *sums) {
-    const T *row[NORMAL_ROWS]; /* past the end: the last row again, of no weight */
-    DVEC sum[NORMAL_ROWS][PARTS];
-    double v[NORMAL_ROWS];
+/* The three questions of dense rows themselves, not of a tile, a few rows at a time: p and sums are read once for all of these.
+ * Past the end: the last row again, of no weight. */
+TARGET void NAME(few_rows)(const void *x, ptrdiff_t d, int n_rows, const T **row) {
+    UNROLL for (int i = 0; i < FEW_ROWS; i++) row[i] = (const T *)x + (i < n_rows ? i : n_rows - 1) * d;
+}
+
+/* f[i] = x_i'p */
+TARGET void NAME(dot_few)(const T *const *row, ptrdiff_t d, const double *p, double *f) {
+    DVEC sum[FEW_ROWS][PARTS];
     ptrdiff_t k, whole = d - d % LANES;
-    UNROLL for (int i = 0; i < NORMAL_ROWS; i++) {
-        row[i] = (const T *)x + (i < n_rows ? i : n_rows - 1) * d;
+    UNROLL for (int i = 0; i < FEW_ROWS; i++)
         UNROLL for (int l = 0; l < PARTS; l++) sum[i][l] = (DVEC){0};
-    }
     for (k = 0; k < whole; k += LANES)
         UNROLL for (int l = 0; l < PARTS; l++) {
             DVEC pl = *(const DVEC *)(p + k + l * DL);
-            UNROLL for (int i = 0; i < NORMAL_ROWS; i++) sum[i][l] = LOAD_DOUBLE(row[i] + k + l * DL) * pl + sum[i][l];
+            UNROLL for (int i = 0; i < FEW_ROWS; i++) sum[i][l] = LOAD_DOUBLE(row[i] + k + l * DL) * pl + sum[i][l];
         }
-    UNROLL for (int i = 0; i < NORMAL_ROWS; i++) {
-        double total = NAME(total)(sum[i]);
-        for (k = whole; k < d; k++) total = FUSED((double)row[i][k], p[k], total);
-        if (i < n_rows) f[i] += total;
-        v[i] = i < n_rows ? h[i] * f[i] : 0;
+    UNROLL for (int i = 0; i < FEW_ROWS; i++) {
+        f[i] = NAME(total)(sum[i]);
+        for (k = whole; k < d; k++) f[i] = FUSED((double)row[i][k], p[k], f[i]);
     }
+}
+
+/* sums += sum_i v[i] x_i, or of the squares */
+TARGET void NAME(add_few)(const T *const *row, ptrdiff_t d, const double *v, double *sums, int squared) {
+    ptrdiff_t k;
     for (k = 0; k + DL <= d; k += DL) {
         DVEC s = *(const DVEC *)(sums + k);
-        UNROLL for (int i = 0; i < NORMAL_ROWS; i++) s = LOAD_DOUBLE(row[i] + k) * v[i] + s;
+        UNROLL for (int i = 0; i < FEW_ROWS; i++) {
+            DVEC xi = LOAD_DOUBLE(row[i] + k);
+            if (squared) xi = xi * xi;
+            s = xi * v[i] + s;
+        }
         *(DVEC *)(sums + k) = s;
     }
     for (; k < d; k++)
-        UNROLL for (int i = 0; i < NORMAL_ROWS; i++) sums[k] = FUSED((double)row[i][k], v[i], sums[k]);
+        UNROLL for (int i = 0; i < FEW_ROWS; i++) {
+            double xi = row[i][k];
+            if (squared) xi = xi * xi;
+            sums[k] = FUSED(xi, v[i], sums[k]);
+        }
 }
 
-static const tile_kernels NAME(kernels) = {NAME(make),  NAME(make_pair), NAME(correlate), NAME(correlate_squares),
-                                           NAME(apply), NAME(normal)};
+TARGET void NAME(correlate_few)(const void *x, ptrdiff_t d, int n_rows, const double *v, double *sums, int squared) {
+    const T *row[FEW_ROWS];
+    double weight[FEW_ROWS];
+    NAME(few_rows)(x, d, n_rows, row);
+    UNROLL for (int i = 0; i < FEW_ROWS; i++) weight[i] = i < n_rows ? v[i] : 0;
+    NAME(add_few)(row, d, weight, sums, squared);
+}
+
+TARGET_EXTERN void NAME(correlate_rows)(const void *x, ptrdiff_t d, int n_rows, const double *v, double *sums) {
+    NAME(correlate_few)(x, d, n_rows, v, sums, 0);
+}
+
+TARGET_EXTERN void NAME(correlate_row_squares)(const void *x, ptrdiff_t d, int n_rows, const double *v, double *sums) {
+    NAME(correlate_few)(x, d, n_rows, v, sums, 1);
+}
+
+TARGET_EXTERN void NAME(apply_rows)(const void *x, ptrdiff_t d, int n_rows, const double *p, double *f) {
+    const T *row[FEW_ROWS];
+    double product[FEW_ROWS];
+    NAME(few_rows)(x, d, n_rows, row);
+    NAME(dot_few)(row, d, p, product);
+    for (int i = 0; i < n_rows; i++) f[i] += product[i];
+}
+
+TARGET_EXTERN void NAME(normal)(const void *x, ptrdiff_t d, int n_rows, const double *p, const double *h, double *f, double *sums) {
+    const T *row[FEW_ROWS];
+    double v[FEW_ROWS];
+    NAME(few_rows)(x, d, n_rows, row);
+    NAME(dot_few)(row, d, p, v);
+    for (int i = 0; i < FEW_ROWS; i++) {
+        if (i < n_rows) f[i] += v[i];
+        v[i] = i < n_rows ? h[i] * f[i] : 0;
+    }
+    NAME(add_few)(row, d, v, sums, 0);
+}
+
+static const tile_kernels NAME(kernels) = {
+    NAME(make),           NAME(make_pair),             NAME(correlate),  NAME(correlate_squares), NAME(apply),
+    NAME(correlate_rows), NAME(correlate_row_squares), NAME(apply_rows), NAME(normal)};
 
 #undef VL
 #undef VEC

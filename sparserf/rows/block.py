@@ -8,9 +8,8 @@ import numpy as np
 
 from .._checks import is_sparse
 from .._core import features as _core
+from .._core import normal as _rows
 from .._core.moments import by_sign, enveloped, second_moments
-from .._core.normal import normal as _normal
-from .._core.normal import normal_csr as _normal_csr
 
 PANEL = _core.PANEL
 # Multiplications of a matrix product that take as long as one feature value in a tile.
@@ -21,6 +20,9 @@ INPUTS_SPEED = 4
 SLICE = 2**19
 # Numbers of rows that are not contiguous that are copied at a time.
 COPIED = 2**19
+# Outputs for which a product of rows in C order takes less than in BLAS, which copies them for more than one, and in double
+# precision where they are float32 and the outputs are not.
+FEW_OUTPUTS = 8
 # Feature values in the time of reading an entry of CSR rows, and of adding it to sums.
 SPARSE_NORMAL = 5
 
@@ -69,6 +71,10 @@ def sums(block, U, v, squared, moments, scratch):
         out = padded(len(v), len(block))
         _core.correlate(*_arguments(block, U), v, out, squared)
         return out
+    if not is_quadratic(block) and _is_read_once(U, len(v)):
+        total = np.zeros((len(v), U.shape[1]))
+        _rows.correlate(U, v, total, squared)
+        return total
     if squared:  # those of a float32 need not be one
         U = U.astype(np.float64, copy=False)
         U = U.power(2) if is_sparse(U) else np.multiply(U, U, out=scratch(U.shape, U.dtype, "squares"))
@@ -113,7 +119,10 @@ def apply(block, U, c, out, moments):
                 c[:, block.inputs[:, 0]] = terms
             else:
                 np.add.at(c.T, block.inputs[:, 0], terms.T)
-        out += (U @ c.T).T
+        if _is_read_once(U, len(c)):
+            _rows.apply(U, np.ascontiguousarray(c), out)
+        else:
+            out += (U @ c.T).T
         return
     coef = padded(len(c), len(block))
     coef[:, : len(block)] = c
@@ -127,11 +136,11 @@ def normal(X, rows, h, c, f):
     if is_sparse(X):
         data, indices, indptr = X.data, X.indices, X.indptr[rows.start : rows.stop + 1]
         data, indices = np.ascontiguousarray(data), np.ascontiguousarray(indices, np.int32)
-        _normal_csr(data, indices, np.ascontiguousarray(indptr, np.int64), c, h, f, total)
+        _rows.normal_csr(data, indices, np.ascontiguousarray(indptr, np.int64), c, h, f, total)
         return total
     X = in_order(X[rows])
     if X.flags.c_contiguous:
-        _normal(X, c, h, f, total)
+        _rows.normal(X, c, h, f, total)
     else:
         f += (X @ c.T).T
         total += (X.T @ (h * f).T).T
@@ -171,6 +180,11 @@ def fewest_rows(block, X):
 
 def padded(n_outputs, n_features):
     return np.zeros((n_outputs, -(-n_features // PANEL) * PANEL))
+
+
+def _is_read_once(U, n_outputs):
+    """Whether products with the rows themselves are made by a kernel of ours."""
+    return not is_sparse(U) and U.flags.c_contiguous and n_outputs <= FEW_OUTPUTS
 
 
 def is_quadratic(block):
