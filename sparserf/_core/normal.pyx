@@ -8,10 +8,10 @@ from sparserf._core.features import LEVEL
 cdef extern from "tile.h" nogil:
     enum: FEW_ROWS
     ctypedef struct tile_kernels:
-        void (*correlate_rows)(const void *, ptrdiff_t, int, const double *, double *) noexcept nogil
-        void (*correlate_row_squares)(const void *, ptrdiff_t, int, const double *, double *) noexcept nogil
-        void (*apply_rows)(const void *, ptrdiff_t, int, const double *, double *) noexcept nogil
-        void (*normal)(const void *, ptrdiff_t, int, const double *, const double *, double *, double *) noexcept nogil
+        void (*correlate_rows)(const void *, ptrdiff_t, int, const double *, double *, int) noexcept nogil
+        void (*correlate_row_squares)(const void *, ptrdiff_t, int, const double *, double *, int) noexcept nogil
+        void (*apply_rows)(const void *, ptrdiff_t, int, const double *, double *, int) noexcept nogil
+        void (*normal)(const void *, ptrdiff_t, int, const double *, const double *, double *, double *, int) noexcept nogil
     const tile_kernels *tile_select(int, int, int)
 
 cdef int default_level = LEVEL
@@ -31,9 +31,9 @@ def correlate(const floating[:, ::1] X not None, const double[:, :] v not None, 
             n_rows = <int>min(<ptrdiff_t>FEW_ROWS, n - i)
             for k in range(v.shape[0]):
                 if squared:
-                    kernels.correlate_row_squares(&X[i, 0], d, n_rows, &v[k, i], &out[k, 0])
+                    kernels.correlate_row_squares(&X[i, 0], d, n_rows, &v[k, i], &out[k, 0], k == 0)
                 else:
-                    kernels.correlate_rows(&X[i, 0], d, n_rows, &v[k, i], &out[k, 0])
+                    kernels.correlate_rows(&X[i, 0], d, n_rows, &v[k, i], &out[k, 0], k == 0)
 
 
 def apply(const floating[:, ::1] X not None, const double[:, ::1] p not None, double[:, :] f not None, int level=-1):
@@ -48,7 +48,7 @@ def apply(const floating[:, ::1] X not None, const double[:, ::1] p not None, do
             i = group * FEW_ROWS
             n_rows = <int>min(<ptrdiff_t>FEW_ROWS, n - i)
             for k in range(p.shape[0]):
-                kernels.apply_rows(&X[i, 0], d, n_rows, &p[k, 0], &f[k, i])
+                kernels.apply_rows(&X[i, 0], d, n_rows, &p[k, 0], &f[k, i], k == 0)
 
 
 def normal(const floating[:, ::1] X not None, const double[:, ::1] p not None, const double[:, :] h not None,
@@ -64,7 +64,7 @@ def normal(const floating[:, ::1] X not None, const double[:, ::1] p not None, c
             i = group * FEW_ROWS
             n_rows = <int>min(<ptrdiff_t>FEW_ROWS, n - i)
             for k in range(p.shape[0]):
-                kernels.normal(&X[i, 0], d, n_rows, &p[k, 0], &h[k, i], &f[k, i], &out[k, 0])
+                kernels.normal(&X[i, 0], d, n_rows, &p[k, 0], &h[k, i], &f[k, i], &out[k, 0], k == 0)
 
 
 def normal_csr(const floating[::1] data not None, const int32_t[::1] indices not None, const int64_t[::1] indptr not None,

@@ -44,14 +44,15 @@ typedef struct {
     void (*correlate_squares)(const void *tile, int n_rows, const double *v, double *sums);
     /* out[i] += sum_j tile[i, j] coef[j] */
     void (*apply)(const void *tile, int n_rows, const double *coef, double *out);
-    /* Of n_rows <= FEW_ROWS dense rows x of d inputs, not a tile: sums += sum_i v[i] x_i */
-    void (*correlate_rows)(const void *x, ptrdiff_t d, int n_rows, const double *v, double *sums);
+    /* Of n_rows <= FEW_ROWS dense rows x of d inputs, not a tile: sums += sum_i v[i] x_i. Where ask, the rows that follow are
+     * fetched meanwhile. */
+    void (*correlate_rows)(const void *x, ptrdiff_t d, int n_rows, const double *v, double *sums, int ask);
     /* sums += sum_i v[i] x_i^2 */
-    void (*correlate_row_squares)(const void *x, ptrdiff_t d, int n_rows, const double *v, double *sums);
+    void (*correlate_row_squares)(const void *x, ptrdiff_t d, int n_rows, const double *v, double *sums, int ask);
     /* f[i] += x_i'p */
-    void (*apply_rows)(const void *x, ptrdiff_t d, int n_rows, const double *p, double *f);
+    void (*apply_rows)(const void *x, ptrdiff_t d, int n_rows, const double *p, double *f, int ask);
     /* f[i] += x_i'p, then sums += sum_i h[i] f[i] x_i */
-    void (*normal)(const void *x, ptrdiff_t d, int n_rows, const double *p, const double *h, double *f, double *sums);
+    void (*normal)(const void *x, ptrdiff_t d, int n_rows, const double *p, const double *h, double *f, double *sums, int ask);
 } tile_kernels;
 
 enum { LEVEL_BASELINE, LEVEL_V3, LEVEL_V4 };

@@ -191,17 +191,25 @@ TARGET void NAME(few_rows)(const void *x, ptrdiff_t d, int n_rows, const T **row
     UNROLL for (int i = 0; i < FEW_ROWS; i++) row[i] = (const T *)x + (i < n_rows ? i : n_rows - 1) * d;
 }
 
+/* The next rows, asked for while these are worked on: the processor itself sees them coming only once they are read. No more
+ * than a second-level cache holds; past the end of X nothing is read. */
+#define NEAR (ptrdiff_t)(262144 / FEW_ROWS / sizeof(T))
+#define ASK_FOR_NEXT(k)                                                                                                    \
+    if (ask && k < NEAR) UNROLL for (int i = 0; i < FEW_ROWS; i++) __builtin_prefetch(row[i] + FEW_ROWS * d + k, 0, 2)
+
 /* f[i] = x_i'p */
-TARGET void NAME(dot_few)(const T *const *row, ptrdiff_t d, const double *p, double *f) {
+TARGET void NAME(dot_few)(const T *const *row, ptrdiff_t d, const double *p, double *f, int ask) {
     DVEC sum[FEW_ROWS][PARTS];
     ptrdiff_t k, whole = d - d % LANES;
     UNROLL for (int i = 0; i < FEW_ROWS; i++)
         UNROLL for (int l = 0; l < PARTS; l++) sum[i][l] = (DVEC){0};
-    for (k = 0; k < whole; k += LANES)
+    for (k = 0; k < whole; k += LANES) {
+        ASK_FOR_NEXT(k);
         UNROLL for (int l = 0; l < PARTS; l++) {
             DVEC pl = *(const DVEC *)(p + k + l * DL);
             UNROLL for (int i = 0; i < FEW_ROWS; i++) sum[i][l] = LOAD_DOUBLE(row[i] + k + l * DL) * pl + sum[i][l];
         }
+    }
     UNROLL for (int i = 0; i < FEW_ROWS; i++) {
         f[i] = NAME(total)(sum[i]);
         for (k = whole; k < d; k++) f[i] = FUSED((double)row[i][k], p[k], f[i]);
@@ -209,10 +217,11 @@ TARGET void NAME(dot_few)(const T *const *row, ptrdiff_t d, const double *p, dou
 }
 
 /* sums += sum_i v[i] x_i, or of the squares */
-TARGET void NAME(add_few)(const T *const *row, ptrdiff_t d, const double *v, double *sums, int squared) {
+TARGET void NAME(add_few)(const T *const *row, ptrdiff_t d, const double *v, double *sums, int squared, int ask) {
     ptrdiff_t k;
     for (k = 0; k + DL <= d; k += DL) {
         DVEC s = *(const DVEC *)(sums + k);
+        ASK_FOR_NEXT(k);
         UNROLL for (int i = 0; i < FEW_ROWS; i++) {
             DVEC xi = LOAD_DOUBLE(row[i] + k);
             if (squared) xi = xi * xi;
@@ -228,40 +237,42 @@ TARGET void NAME(add_few)(const T *const *row, ptrdiff_t d, const double *v, dou
         }
 }
 
-TARGET void NAME(correlate_few)(const void *x, ptrdiff_t d, int n_rows, const double *v, double *sums, int squared) {
+TARGET void NAME(correlate_few)(const void *x, ptrdiff_t d, int n_rows, const double *v, double *sums, int squared,
+                               int ask) {
     const T *row[FEW_ROWS];
     double weight[FEW_ROWS];
     NAME(few_rows)(x, d, n_rows, row);
     UNROLL for (int i = 0; i < FEW_ROWS; i++) weight[i] = i < n_rows ? v[i] : 0;
-    NAME(add_few)(row, d, weight, sums, squared);
+    NAME(add_few)(row, d, weight, sums, squared, ask);
 }
 
-TARGET_EXTERN void NAME(correlate_rows)(const void *x, ptrdiff_t d, int n_rows, const double *v, double *sums) {
-    NAME(correlate_few)(x, d, n_rows, v, sums, 0);
+TARGET_EXTERN void NAME(correlate_rows)(const void *x, ptrdiff_t d, int n_rows, const double *v, double *sums, int ask) {
+    NAME(correlate_few)(x, d, n_rows, v, sums, 0, ask);
 }
 
-TARGET_EXTERN void NAME(correlate_row_squares)(const void *x, ptrdiff_t d, int n_rows, const double *v, double *sums) {
-    NAME(correlate_few)(x, d, n_rows, v, sums, 1);
+TARGET_EXTERN void NAME(correlate_row_squares)(const void *x, ptrdiff_t d, int n_rows, const double *v, double *sums, int ask) {
+    NAME(correlate_few)(x, d, n_rows, v, sums, 1, ask);
 }
 
-TARGET_EXTERN void NAME(apply_rows)(const void *x, ptrdiff_t d, int n_rows, const double *p, double *f) {
+TARGET_EXTERN void NAME(apply_rows)(const void *x, ptrdiff_t d, int n_rows, const double *p, double *f, int ask) {
     const T *row[FEW_ROWS];
     double product[FEW_ROWS];
     NAME(few_rows)(x, d, n_rows, row);
-    NAME(dot_few)(row, d, p, product);
+    NAME(dot_few)(row, d, p, product, ask);
     for (int i = 0; i < n_rows; i++) f[i] += product[i];
 }
 
-TARGET_EXTERN void NAME(normal)(const void *x, ptrdiff_t d, int n_rows, const double *p, const double *h, double *f, double *sums) {
+TARGET_EXTERN void NAME(normal)(const void *x, ptrdiff_t d, int n_rows, const double *p, const double *h, double *f, double *sums,
+                                int ask) {
     const T *row[FEW_ROWS];
     double v[FEW_ROWS];
     NAME(few_rows)(x, d, n_rows, row);
-    NAME(dot_few)(row, d, p, v);
+    NAME(dot_few)(row, d, p, v, 0);
     for (int i = 0; i < FEW_ROWS; i++) {
         if (i < n_rows) f[i] += v[i];
         v[i] = i < n_rows ? h[i] * f[i] : 0;
     }
-    NAME(add_few)(row, d, v, sums, 0);
+    NAME(add_few)(row, d, v, sums, 0, ask);
 }
 
 static const tile_kernels NAME(kernels) = {
@@ -286,6 +297,8 @@ static const tile_kernels NAME(kernels) = {
 #undef PARTS
 #undef DVEC
 #undef LOAD_DOUBLE
+#undef NEAR
+#undef ASK_FOR_NEXT
 #undef NAME
 #undef VB
 #undef FUSED
