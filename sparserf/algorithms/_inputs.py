@@ -39,11 +39,9 @@ class Inputs:
         """Z'v, of each row of v."""
         return self.rows.correlate(self.features, v / self.unit) - v.sum(axis=-1, keepdims=True) * self._c
 
-    def means(self, h):
-        """Z'h for weights h of the rows: 0 for those that the inputs are around their means of."""
-        if self._balanced is not None and (h == self._balanced).all():
-            return np.zeros((len(h), self.n_features))
-        return self.correlate(h)
+    def are_around(self, h):
+        """Whether Z'h = 0 for weights h of the rows: those that the inputs are around their means of."""
+        return self._balanced is not None and bool((h == self._balanced).all())
 
     def apply(self, w):
         """Z w, of each row of w."""

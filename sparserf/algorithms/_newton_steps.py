@@ -18,6 +18,8 @@ MOVED = 0.2
 # Of this many rows for each of at least MANY inputs, drawn at random, the second moments are within small factors of those
 # of all rows, and made in the time of few passes over them.
 ROWS_AN_INPUT, MANY = 40, 200
+# Multiplications of a matrix product, a number of the rows, that take as long as one pass over them.
+A_PASS = 50
 # Times alpha, up to which the level nu of a sketch saves more steps than its products with the rows cost.
 PAYS = 16
 
@@ -54,9 +56,9 @@ class Steps:
         total = h.sum(axis=1)
         return -np.divide(sums, total, out=np.zeros(len(h)), where=(total > 0) & self._fit_intercept)
 
-    def _hessian(self, h):
+    def _hessian(self, fit):
         """The function of w that answers diag(h) Pi X w, and X' of it."""
-        means = self._inputs.means(h) if self._fit_intercept else 0.0
+        h, means = fit.h, fit.means
 
         def product(w):
             f, total = self._inputs.normal(h, w)
@@ -75,8 +77,8 @@ class PlainSteps(Steps):
 
     def __call__(self, fit, shares, max_steps=MAX_STEPS):
         """(the step from fit.at, a Point, steps of conjugate gradients)."""
-        d, alpha, h = self._inputs.n_features, fit.problem.alpha, fit.problem.curvature(fit.z)
-        hessian = self._hessian(h)
+        d, alpha, h = self._inputs.n_features, fit.problem.alpha, fit.h
+        hessian = self._hessian(fit)
 
         def A(p):
             u, w = hessian(np.ascontiguousarray(p[:, :d]))
@@ -103,9 +105,9 @@ class InputSteps(Steps):
 
     def __call__(self, fit, shares):
         """(the step from fit.at, a Point, steps of conjugate gradients)."""
-        alpha, h = fit.problem.alpha, fit.problem.curvature(fit.z)
+        alpha, h = fit.problem.alpha, fit.h
         _, parts = self._update(h, alpha, self._inverse)
-        hessian = self._hessian(h)
+        hessian = self._hessian(fit)
 
         def A(p):
             return alpha * p + hessian(p)[1]
@@ -119,6 +121,15 @@ class InputSteps(Steps):
         if n_iter == max_steps:  # few rows may hold what the others do not
             self._sample, self._made = None, {}
         return self._point(w, np.full(h.shape, np.nan), h), n_iter
+
+    @property
+    def n_passes(self):
+        """Over the rows, that take as long as the second moments do."""
+        n, d = self._inputs.n_rows, self._inputs.n_features
+        return d * (n if self._sample is None else len(self._sample)) // (A_PASS * n)
+
+    def pay(self, fit):
+        return True
 
     def _inverse(self, h, alpha):
         if self._sample is not None:
@@ -140,12 +151,12 @@ class SketchSteps(Steps):
 
     def __init__(self, inputs, fit_intercept, sketch):
         super().__init__(inputs, fit_intercept)
-        self._sketch = sketch
+        self._sketch, self._pays = sketch, {}
 
     def __call__(self, fit, shares):
         """(the step from fit.at, a Point, steps of conjugate gradients)."""
         fit.n_projections = self._sketch.m
-        alpha, h, v = fit.problem.alpha, fit.problem.curvature(fit.z), fit.v
+        alpha, h, v = fit.problem.alpha, fit.h, fit.v
         h = np.where(h > FLAT * h.max(axis=1, keepdims=True), h, 0.0)
         h_then, parts = self._update(h, alpha, lambda h, alpha: Shrunk(self._sketch.gram(h), alpha, self._sketch.is_exact))
         nu = np.array([[P.nu] for P in parts])
@@ -176,6 +187,13 @@ class SketchSteps(Steps):
         u = u + s * q
         return self._point(self._inputs.correlate(u), u, h), n_iter
 
+    def pay(self, fit):
+        """Whether, at the fit's penalty, the sketch is fine enough; it grows for it where it may."""
+        alpha = fit.problem.alpha
+        if alpha not in self._pays:
+            self._pays[alpha] = self._sketch.suffice(fit.h.max(axis=0), alpha) <= PAYS * alpha
+        return self._pays[alpha]
+
     def _scales(self, h):
         """s, and the projection on what is orthogonal to it, where there is an intercept."""
         s = np.sqrt(h)
@@ -187,27 +205,16 @@ class SketchSteps(Steps):
 
 
 class AdaptiveSteps:
-    """Plain steps until one is slow; from there on a sketch, at penalties for which it is fine enough."""
+    """Plain steps until one is slow; from there on those that make() makes, at penalties for which they pay."""
 
-    def __init__(self, plain, sketched, sketch):
-        """sketched(sketch()) are the steps on the sketch; neither is made before it is needed."""
-        self._plain, self._sketched, self._make_sketch, self._make_steps = plain, None, sketch, sketched
-        self._pays = {}
+    def __init__(self, plain, make, slow=SLOW):
+        self._plain, self._make, self._other, self._slow = plain, make, None, slow
 
     def __call__(self, fit, shares):
         """(the step from fit.at, a Point, steps of conjugate gradients)."""
-        if self._sketched is None:
-            step, n_iter = self._plain(fit, shares, SLOW)
-            if n_iter == SLOW:
-                self._sketch = self._make_sketch()
-                self._sketched = self._make_steps(self._sketch)
+        if self._other is None:
+            step, n_iter = self._plain(fit, shares, self._slow)
+            if n_iter == self._slow:
+                self._other = self._make()
             return step, n_iter
-        return (self._sketched if self._pay(fit) else self._plain)(fit, shares)
-
-    def _pay(self, fit):
-        """Whether, at the fit's penalty, the sketch pays; it grows for it where it may."""
-        alpha = fit.problem.alpha
-        if alpha not in self._pays:
-            h = fit.problem.curvature(fit.z).max(axis=0)
-            self._pays[alpha] = self._sketch.suffice(h, alpha) <= PAYS * alpha
-        return self._pays[alpha]
+        return (self._other if self._other.pay(fit) else self._plain)(fit, shares)

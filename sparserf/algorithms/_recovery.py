@@ -90,18 +90,21 @@ class Recovery:
         return point.f + point.b[:, None] + self._offset
 
     def look(self):
-        """Gradient, and the certificate: |w - w*| is at most distance + rounding, a number an output."""
+        """Gradient, and the certificate: |w - w*| is at most distance + rounding, a number an output. One pass."""
         at, problem, inputs = self.at, self.problem, self.inputs
-        self.v, h = problem.dual_point(self.z), problem.curvature(self.z)
-        in_z = _rounding.of_margins(inputs, problem, at, self._offset, self.v, h)
+        self.v, self.h = problem.dual_point(self.z), problem.curvature(self.z)
+        in_z = _rounding.of_margins(inputs, problem, at, self._offset, self.v, self.h)
         in_v = _rounding.of_dual_point(problem, self.v, in_z)
-        self.g = problem.alpha * at.w + inputs.correlate(self.v)
+        knows_u = bool(np.isfinite(at.u).all() and at.u.any())
+        a = self._from_u() if knows_u else self.v
+        in_rows, self.means, z_a = self._correlations(a, knows_u)
+        self.g = problem.alpha * at.w + in_rows
         in_g = _rounding.of_gradient(inputs, problem, at.w, self.v, in_v)
         # |w - w*| <= |w - w~| = sqrt(2 gap / alpha) for w~ = -Z'v / alpha, v the dual point.
         self.distance, self.rounding = norms(self.g) / problem.alpha, norms(in_g) / problem.alpha
         self._judge()
-        if not self.converged and np.isfinite(at.u).all() and at.u.any():
-            self._take_if_nearer(*self._from_u(h, in_z))
+        if not self.converged and knows_u:
+            self._take_if_nearer(*self._distance_from(a, z_a, in_z))
         with np.errstate(over="ignore"):
             self.gap = 0.5 * float(((np.sqrt(problem.alpha) * (self.distance + self.rounding)) ** 2).sum())
         if not self.converged and inputs.n_features <= FEW and (self.distance <= self.rounding).all():
@@ -111,25 +114,39 @@ class Recovery:
             ]
             self._take_if_nearer(*np.transpose(found))
 
-    def _from_u(self, h, in_z):
-        """The same for the dual point a = -alpha u, or v in rows that are flat: of an ill-conditioned X it is the nearer bound.
+    def _correlations(self, a, knows_u):
+        """Z'v; Z'h, which the next step needs where there is an intercept; and Z'a: all in one pass."""
+        asks_means = self.problem.fit_intercept and not self.inputs.are_around(self.h)
+        asked = [self.v, *[self.h] * asks_means, *[a] * knows_u]
+        answers = np.split(self.inputs.correlate(np.vstack(asked)), len(asked))
+        return answers[0], answers[1] if asks_means else np.zeros_like(answers[0]), answers[-1]
+
+    def _is_curved(self):
+        return self.h > FLAT * self.h.max(axis=1, keepdims=True)
+
+    def _from_u(self):
+        """The dual point a = -alpha u, or v in rows that are flat."""
+        curved = self._is_curved()
+        a = np.where(curved, -self.problem.alpha * self.at.u, self.v)
+        if not self.problem.fit_intercept:
+            return a
+        h = np.where(curved, self.h, 0.0)  # asks for sum a = 0
+        return a - h * np.divide(a.sum(axis=1), h.sum(axis=1), out=np.zeros(len(h)), where=curved.any(axis=1))[:, None]
+
+    def _distance_from(self, a, z_a, in_z):
+        """(distance, rounding) by a dual point a and Z'a: of an ill-conditioned X, `_from_u` is the nearer one.
 
         gap = n/2 sum (a - v)^2 / h + alpha/2 |w + Z'a / alpha|^2 where the losses are quadratic, and at most twice the first of
         the logistic. An error e in z adds sqrt(smoothness) |e| to the root of twice the first.
         """
-        alpha, loss, inputs = self.problem.alpha, self.problem.loss, self.inputs
-        curved = h > FLAT * h.max(axis=1, keepdims=True)
-        h = np.where(curved, h, 0.0)
-        a = np.where(curved, -alpha * self.at.u, self.v)
-        if self.problem.fit_intercept:  # asks for sum a = 0
-            a = a - h * np.divide(a.sum(axis=1), h.sum(axis=1), out=np.zeros(len(h)), where=curved.any(axis=1))[:, None]
-        root = np.sqrt(np.where(curved, h, 1.0))
+        alpha, loss, inputs, curved = self.problem.alpha, self.problem.loss, self.inputs, self._is_curved()
+        root = np.sqrt(np.where(curved, self.h, 1.0))
         twice = 2.0 if loss.name == "logistic" else 1.0
         first = np.sqrt(twice) * norms(np.where(curved, (a - self.v) / root, 0.0))
         in_first = loss.smoothness**0.5 * in_z + 4 * _rounding.UNIT * norms(
             np.where(curved, (np.abs(self.v) + np.abs(a)) / root, 0.0)
         )
-        rest = norms(alpha * self.at.w + inputs.correlate(a))
+        rest = norms(alpha * self.at.w + z_a)
         in_rest = norms(_rounding.of_correlation(inputs, self.problem, a)) + 2 * _rounding.UNIT * alpha * norms(self.at.w)
         return np.where(
             _rounding.in_domain(self.problem, a), first / np.sqrt(alpha) + rest / alpha, np.inf

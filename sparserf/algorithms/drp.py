@@ -24,6 +24,8 @@ from ._targets import model_of
 
 # Inputs up to which their own second moments take the place of a sketch: in any rows, and in dense ones.
 FEW, FEW_DENSE, DENSE = 256, 2048, 0.25
+# Second moments that take longer than so many passes over the rows are made where conjugate gradients take as many steps.
+FEW_PASSES = 10
 # Iterations where n_iter leaves their number to the tolerance.
 MOST_ITER = 100
 
@@ -66,7 +68,8 @@ def drp(
         m. None: none, for as long as conjugate gradients on X itself are quick; where they are slow, as many as the effective
         dimension of X at alpha asks for, found by growing, in no more memory than X, and if they are enough to pay. Where
         the inputs are few (2,048 or less, dense, and no more than rows) their second moments, of a sample of the rows where
-        these are many, take the place of a sketch. Must be given where not accelerate.
+        these are many, take the place of a sketch, and come first where they take the time of few passes over X. Must be
+        given where not accelerate.
     n_iter : int or None, default None
         Most iterations: steps of Newton's method, of which the squared loss needs one or two; or T of Algorithm 2, 1 being
         Algorithm 1. None: until tol, at most 100. Steps at larger penalties, from which the other losses come down to alpha
@@ -240,12 +243,16 @@ def _begin(X, y, alphas, n_projections, accelerate, projection, loss, fit_interc
 
 
 def _steps(inputs, fit_intercept, m, kind, rng, workers):
-    """How Newton's steps are made: from few inputs' second moments, on a sketch of m columns, or as turns out to be needed."""
+    """How Newton's steps are made: from few inputs' second moments, on a sketch of m columns, or plainly while quick."""
     d, n, about = inputs.n_features, inputs.n_rows, (inputs, fit_intercept)
     if d <= min(n, max(FEW, min(FEW_DENSE, inputs.rows.row_size / DENSE)), d if m is None else m):
-        return InputSteps(*about, rng)
-    sketch, on = partial(Sketch, inputs, m, kind, fit_intercept, rng, workers), partial(SketchSteps, *about)
-    return AdaptiveSteps(PlainSteps(*about), on, sketch) if m is None else on(sketch())
+        steps = InputSteps(*about, rng)
+        return steps if m or steps.n_passes <= FEW_PASSES else AdaptiveSteps(PlainSteps(*about), lambda: steps, steps.n_passes)
+
+    def sketched():
+        return SketchSteps(*about, Sketch(inputs, m, kind, fit_intercept, rng, workers))
+
+    return sketched() if m else AdaptiveSteps(PlainSteps(*about), sketched)
 
 
 def _complaint(fit):
