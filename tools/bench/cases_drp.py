@@ -1,12 +1,16 @@
 """The cases of `drp`: time to an error of 1e-6 in w, relative to a solution that is known (`error` in the tables)."""
 
+import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 
 import numpy as np
 from case import CASES, WORKERS, Case, data_set
+from threadpoolctl import threadpool_limits
 
 import sparserf as srf
+from sparserf.rows import Memory
 
 
 def drp(data, **options):
@@ -96,6 +100,82 @@ for scale in (1.0, 1000.0):
         },
         describe,
         repeat=2,
+    )
+
+
+# --- beside the passes over the rows -----------------------------------------------------------------------------
+
+
+@cache
+def dense(loss):
+    """X of 20,000 × 2,000 normal numbers, and a target that follows 50 of them."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20_000, 2000))
+    f = X[:, :50] @ rng.standard_normal(50)
+    y = f / f.std() + 0.5 * rng.standard_normal(len(X))
+    return {np.float64: X, np.float32: X.astype(np.float32)}, y if loss == "squared" else np.sign(y)
+
+
+def drp_dense(data, loss, dtype):
+    X, y = data[0][dtype], data[1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", srf.ConvergenceWarning)
+        return dtype, srf.drp(X, y, alpha=1 / len(X), loss=loss, rng=0, workers=WORKERS).info
+
+
+def seconds_of_a_pass(X):
+    """The least time of reading X on WORKERS threads: to add it up, or to multiply it with a vector of its type."""
+    w, parts = np.ones(X.shape[1], X.dtype), [X[i : i + 512] for i in range(0, len(X), 512)]
+    best = np.inf
+    with threadpool_limits(1), ThreadPoolExecutor(WORKERS) as pool:
+        for _ in range(10):
+            for read in (np.sum, lambda part: part @ w):
+                start = time.perf_counter()
+                list(pool.map(read, parts))
+                best = min(best, time.perf_counter() - start)
+    return best
+
+
+def passes_of(fit):
+    """How many times the rows are asked for products with vectors in fit(), each of them one pass."""
+    made = []
+
+    def counted(ask):
+        def ask_and_count(rows, *args):
+            made.append(ask)
+            return ask(rows, *args)
+
+        return ask_and_count
+
+    asks = {name: getattr(Memory, name) for name in ("correlate", "correlate_squares", "apply", "normal")}
+    try:
+        for name, ask in asks.items():
+            setattr(Memory, name, counted(ask))
+        fit()
+    finally:
+        for name, ask in asks.items():
+            setattr(Memory, name, ask)
+    return len(made)
+
+
+def describe_dense(loss, data, result):
+    dtype, info = result
+    passes = passes_of(partial(drp_dense, data, loss, dtype))
+    a_pass = seconds_of_a_pass(data[0][dtype])
+    return {
+        "limit_s": passes * a_pass, "passes": passes, "a_pass_ms": 1e3 * a_pass, "conjugate": info.n_conjugate,
+        "bound": info.error_bound,
+    }  # fmt: skip
+
+
+for loss in ("squared", "logistic", "squared_hinge"):
+    CASES[f"drp-dense-{loss}"] = Case(
+        f"20,000 × 2,000 normal numbers, n alpha = 1, {loss.replace('_', ' ')} loss, an intercept. `limit_s`: the passes over "
+        f"X that the fit makes, times the least time of one, in which {WORKERS} threads add X up or multiply it with a "
+        "vector of its own type.",
+        partial(dense, loss),
+        {f"drp, {dtype.__name__}": partial(drp_dense, loss=loss, dtype=dtype) for dtype in (np.float64, np.float32)},
+        partial(describe_dense, loss),
     )
 
 
