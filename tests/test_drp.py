@@ -18,6 +18,7 @@ import sparserf as srf
 from sparserf import drp, drp_path
 from sparserf.algorithms import _newton_steps
 from sparserf.features import make_projection
+from sparserf.rows import Memory
 
 from . import conftest
 
@@ -82,11 +83,15 @@ def paper(X, y, alpha, loss, m, T, seed, projection="gaussian", **options):
         )
 
 
-def projection_of(X, m, seed, kind="gaussian"):
+def row_space(X, rank=R):
+    """An orthonormal basis of it, a row a direction."""
+    return np.linalg.qr(X.T @ np.random.default_rng(0).standard_normal((len(X), rank)))[0].T
+
+
+def projection_of(basis, m, seed, kind="gaussian"):
     """R, and eps on the row space of X."""
-    p = make_projection(kind, X.shape[1], m, np.random.default_rng(seed))
-    _, s, Vt = np.linalg.svd(X, full_matrices=False)
-    B = p.project(Vt[s > 1e-10 * s[0]])
+    p = make_projection(kind, basis.shape[1], m, np.random.default_rng(seed))
+    B = p.project(basis)
     return p, norm(B @ B.T - np.eye(len(B)), 2)
 
 
@@ -131,12 +136,12 @@ def test_d1_d3_d4_one_step_and_the_naive_solution(loss):
     D4 |B'(w^ - w*)| <= 2 e |w*| for the naive w^ = R z* / sqrt(m). In all draws, since eps < 1 in all."""
     for seed, alpha, m, n in draws(60):
         X, y = problem(seed, loss, n)
-        p, eps = projection_of(X, m, seed)
+        basis = row_space(X)
+        p, eps = projection_of(basis, m, seed)
         assert eps < 0.8
         w, e = star(X, y, alpha, loss), eps / (1 - eps)
         z, w_hat = naive(p, X, y, alpha, loss)
         assert norm(z - p.project(w[None])[0]) <= (eps / np.sqrt(1 - eps) + SMALL) * norm(w)
-        basis = np.linalg.svd(X, full_matrices=False)[2][:R]
         assert norm(basis @ (w_hat - w)) <= (2 * e + SMALL) * norm(w)
         one = paper(X, y, alpha, loss, m, 1, seed)
         assert norm(one.coef - w) <= (e + SMALL) * norm(w)
@@ -147,7 +152,7 @@ def test_d2_iterations(loss):
     """D2 |w_T - w*| <= e^T |w*|, eps < 1/2 in all draws; the certificate is true, and the objective never rises."""
     for seed, alpha, m, n in [*draws(130), (9, 1e-3, 130, 60)]:  # in the last the objective rises on its way
         X, y = problem(seed, loss, n)
-        _, eps = projection_of(X, m, seed)
+        _, eps = projection_of(row_space(X), m, seed)
         assert eps < 0.5
         w, e = star(X, y, alpha, loss), eps / (1 - eps)
         for T in range(1, 5):
@@ -166,11 +171,11 @@ def test_d5_the_naive_solution_fails():
     m = 400
     for seed in range(16):
         X, y = problem(seed, "squared")
-        p, eps = projection_of(X, m, seed)
+        basis = row_space(X)
+        p, eps = projection_of(basis, m, seed)
         assert eps <= 1 / 3
         w, (z, w_hat) = star(X, y, 0.1, "squared"), naive(p, X, y, 0.1, "squared")
         least = 0.5 * np.sqrt((D - R) / m) * (1 - eps * np.sqrt(2 * (1 + eps)) / (1 - eps)) * norm(w)
-        basis = np.linalg.svd(X, full_matrices=False)[2][:R]
         outside = norm(w_hat - basis.T @ (basis @ w_hat))
         assert least <= norm(w_hat - w)
         assert outside == pytest.approx(np.sqrt((D - R) / m) * norm(z), rel=0.25)
@@ -184,7 +189,7 @@ def test_d6_full_rank(loss, seed):
     n, m, alpha = 60, 80, 0.5
     s = np.sqrt(n) * 4.0 / np.arange(1, n + 1)
     X, y = problem(seed, loss, n, spectrum=s)
-    p, eps_1 = projection_of(X, m, seed)
+    p, eps_1 = projection_of(row_space(X, n), m, seed)
     shift = n * alpha / BETA[loss] * np.eye(n)
     root = np.linalg.cholesky(X @ X.T + shift)
     hat = p.project(X)
@@ -201,16 +206,16 @@ def test_d7_projections_needed(eps):
     not."""
     delta, n = 0.1, 40
     m = int(np.ceil((R + 1) * np.log(2 * R / delta) / (0.268 * eps**2)))
-    X, _ = problem(0, "squared")
-    assert np.mean([projection_of(X, m, seed)[1] > eps for seed in range(n)]) <= delta
-    assert np.mean([projection_of(X, m // 16, seed)[1] > eps for seed in range(n)]) > 0.5
+    basis = row_space(problem(0, "squared")[0])
+    assert np.mean([projection_of(basis, m, seed)[1] > eps for seed in range(n)]) <= delta
+    assert np.mean([projection_of(basis, m // 16, seed)[1] > eps for seed in range(n)]) > 0.5
 
 
 @each_loss
 def test_d8_orthogonal_projection(loss):
     """D8: R R' / m = I makes one step exact: the Hadamard transform whole."""
     X, y = problem(3, loss, d=128)
-    p, eps = projection_of(X, 128, 3, "srht")
+    p, eps = projection_of(row_space(X), 128, 3, "srht")
     assert np.allclose(p.project(np.eye(128)) @ p.project(np.eye(128)).T, np.eye(128)) and eps < 1e-12
     w = star(X, y, 0.1, loss)
     model = paper(X, y, 0.1, loss, 128, 1, 3, "srht")
@@ -222,7 +227,7 @@ def test_d9_closed_form(projection):
     """D9: for the squared loss w~ = X'(lambda I + X R R' X' / m)^-1 y."""
     X, y = problem(4, "squared")
     for alpha in (1.0, 0.01):
-        p, _ = projection_of(X, 200, 4, projection)
+        p, _ = projection_of(row_space(X), 200, 4, projection)
         hat = p.project(X)
         w = X.T @ np.linalg.solve(len(y) * alpha * np.eye(len(y)) + hat @ hat.T, y)
         assert norm(paper(X, y, alpha, "squared", 200, 1, 4, projection).coef - w) <= SMALL * norm(w)
@@ -268,14 +273,14 @@ def test_d11_equivalent_data(loss, accelerate):
 
 
 @each_loss
-@pytest.mark.parametrize(("n", "d"), [(1000, 300), (100, 3000)])
+@pytest.mark.parametrize(("n", "d"), [(400, 150), (80, 1000)])
 def test_accelerated_whatever_the_projection(loss, n, d):
     """The same w, to its bound, for any R and any number of its columns."""
     X, y = problem(7, loss, n, d, np.sqrt(n) * 3.0 / np.arange(1, 51))
     w = star(X, y, 0.01, loss)
     for projection in ("gaussian", "sparse_sign", "srht"):
         for m in (None, 5, 40, 1000):
-            if projection == "srht" and m == 1000 and d == 300:
+            if projection == "srht" and m == 1000 and d == 150:
                 continue
             model = drp(X, y, alpha=0.01, loss=loss, fit_intercept=False, n_projections=m, projection=projection, rng=0)
             assert model.info.converged and model.info.error_bound <= 1e-6
@@ -443,8 +448,9 @@ def few_and_rare(n, d, rng):
 @pytest.mark.parametrize("kind", ["ordinary", "rare"])
 def test_many_rows_from_the_moments_of_a_sample(loss, fit_intercept, kind, monkeypatch):
     """n >= 80 d: as from the moments of all rows."""
+    monkeypatch.setattr(_newton_steps, "MANY", 50)
     rng = np.random.default_rng(0)
-    n, d = 17_000, 210
+    n, d = 5000, 60
     X = rng.standard_normal((n, d)) if kind == "ordinary" else few_and_rare(n, d, rng)
     y = X @ rng.standard_normal(d) / 10 + rng.standard_normal(n)
     y = y if loss == "squared" else np.sign(y)
@@ -460,7 +466,7 @@ def test_many_rows_from_the_moments_of_a_sample(loss, fit_intercept, kind, monke
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_a_sketch_where_it_pays_and_none_where_it_does_not(layout, loss):
     rng = np.random.default_rng(0)
-    n, d, rank = 600, 3000, 30
+    n, d, rank = 300, 1000, 30
     U, V = np.linalg.qr(rng.standard_normal((n, rank)))[0], np.linalg.qr(rng.standard_normal((d, rank)))[0]
     y = U @ rng.standard_normal(rank) + 0.01 * rng.standard_normal(n)
     y = y if loss == "squared" else np.sign(y)
@@ -471,6 +477,52 @@ def test_a_sketch_where_it_pays_and_none_where_it_does_not(layout, loss):
     assert 0 < hard.info.n_projections < n
     flat = drp(layout(rng.standard_normal((n, d)) * np.sqrt(1000.0)), y, **how)  # of full rank: no sketch is fine enough
     assert (easy.info.converged, hard.info.converged, flat.info.converged) == (True, True, True)
+
+
+def counted(monkeypatch, *names):
+    """How often each of the questions is asked of the rows from now on."""
+    asked = dict.fromkeys(names, 0)
+
+    def counting(name, ask):
+        def count(rows, *args):
+            asked[name] += 1
+            return ask(rows, *args)
+
+        return count
+
+    for name in names:
+        monkeypatch.setattr(Memory, name, counting(name, getattr(Memory, name)))
+    return asked
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_second_moments_only_where_conjugate_gradients_are_slow(dtype, monkeypatch):
+    rng = np.random.default_rng(0)
+    n, d = 1200, 600
+    easy = rng.standard_normal((n, d)).astype(dtype)
+    hard = (easy * np.geomspace(1, 1e-3, d)).astype(dtype)
+    y = easy[:, :9] @ np.ones(9) + rng.standard_normal(n)
+    asked = counted(monkeypatch, "gram")
+    for X, alpha, n_moments in ((easy, 3.0, 0), (hard, 1e-6, 1)):
+        wide, asked["gram"] = X.astype(np.float64), 0
+        model = drp(X, y, alpha=alpha, fit_intercept=False, rng=0)
+        best = np.linalg.solve(wide.T @ wide + n * alpha * np.eye(d), wide.T @ y)
+        assert model.info.converged and norm(model.coef - best) <= 1e-6 * norm(best)
+        assert asked["gram"] == n_moments
+
+
+@each_loss
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_passes_over_the_rows(loss, fit_intercept, monkeypatch):
+    """Two to begin with, one at each penalty, and of a step of Newton's method each conjugate direction, the step and the
+    gradient after it: one pass."""
+    X, y = problem(20, loss, 60, 400, np.sqrt(60) * np.ones(40))
+    asked = counted(monkeypatch, "correlate", "correlate_squares", "apply", "normal")
+    info = drp(X, y, alpha=1.0, loss=loss, fit_intercept=fit_intercept, rng=0).info
+    assert info.converged and info.n_projections == 0
+    assert asked["normal"] == info.n_conjugate and asked["correlate_squares"] == 1
+    penalties = asked["correlate"] - asked["apply"] - fit_intercept
+    assert 1 <= penalties <= 4 and asked["apply"] >= info.n_iter
 
 
 @pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != "squared"])

@@ -16,6 +16,9 @@ from sparserf.baselines import random_projection
 
 LOSSES = ("squared", "squared_hinge", "smoothed_hinge", "logistic")
 each_loss = pytest.mark.parametrize("loss", LOSSES)
+slow = pytest.mark.slow
+# The paper's iteration, which ends after as many as it is given: a few are as good as a hundred.
+A_FEW = {"accelerate": False, "n_iter": 5}
 each_layout = pytest.mark.parametrize("layout", [np.asarray, csr_array])
 
 
@@ -94,11 +97,12 @@ def hard_problem(rng, loss):
 
 
 @each_loss
-def test_the_bound_holds_in_40_digits(loss):
+@pytest.mark.parametrize("n_seeds", [20, pytest.param(100, marks=slow)])
+def test_the_bound_holds_in_40_digits(loss, n_seeds):
     """Tolerances down to 1e-15: what is left is rounding, and belongs to the bound."""
     n_checked = n_tight = 0
     with mpmath.workdps(40):
-        for seed in range(50):
+        for seed in range(n_seeds):
             rng = np.random.default_rng(seed)
             X, y = hard_problem(rng, loss)
             alpha, tol, m = 10.0 ** rng.uniform(-7, 1), rng.choice([1e-3, 1e-6, 1e-15]), rng.choice([0, 1, 3])
@@ -114,15 +118,15 @@ def test_the_bound_holds_in_40_digits(loss):
             e = exactly(model.coef) - w
             assert mpmath.sqrt(e @ e) <= model.info.error_bound * mpmath.sqrt(w @ w), (seed, model.info)
             n_checked, n_tight = n_checked + 1, n_tight + (model.info.error_bound < 1e-9)
-    assert n_checked >= 30
-    assert n_tight >= 10
+    assert n_checked >= 0.6 * n_seeds
+    assert n_tight >= 0.2 * n_seeds
 
 
 # Columns of any size
 
 
 @each_loss
-@pytest.mark.parametrize("alpha", [1.0, 1e-2, 1e-4])
+@pytest.mark.parametrize("alpha", [1.0, pytest.param(1e-2, marks=slow), 1e-4])
 @pytest.mark.parametrize(("n", "d"), [(70, 15), (15, 70), (40, 40)])
 def test_converges_for_any_m_and_columns_of_any_size(loss, alpha, n, d):
     rng = np.random.default_rng(n)
@@ -192,7 +196,7 @@ def test_a_shift_of_float32(layout):
 @each_loss
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("n", "d", "how"), [
-    (100, 8, {}), (40, 300, {}), (40, 300, {"n_projections": 5}), (100, 8, {"accelerate": False, "n_projections": 100}),
+    (100, 8, {}), (40, 300, {}), (40, 300, {"n_projections": 5}), (100, 8, {"n_projections": 100} | A_FEW),
 ])  # fmt: skip
 def test_a_power_of_two_changes_nothing(layout, loss, dtype, n, d, how):
     """X 2^k and alpha 4^k: w 2^-k, in the same steps, bit for bit."""
@@ -201,7 +205,7 @@ def test_a_power_of_two_changes_nothing(layout, loss, dtype, n, d, how):
     y = X[:, 0] + rng.standard_normal(n)
     y = y if loss == "squared" else np.where(y > np.median(y), 1.0, -1.0)
     first = quietly(layout(X), y, alpha=0.02, loss=loss, rng=0, **how)
-    for k in (-20, 20) if dtype is np.float32 else (-60, 60, 300):
+    for k in (-20, 20) if dtype is np.float32 else (-60, 300):
         model = quietly(layout(X * dtype(2.0**k)), y, alpha=0.02 * 4.0**k, loss=loss, rng=0, **how)
         assert np.array_equal(model.coef * 2.0**k, first.coef) and model.intercept == first.intercept
         assert model.info.objective == first.info.objective and model.info.error_bound == first.info.error_bound
@@ -228,15 +232,15 @@ def test_penalties_below_rounding_end(loss, n, d, scale):
 
 @each_layout
 @each_loss
-@pytest.mark.parametrize("size", [1e-308, 1e-200, 1e-30, 1e150])
-@pytest.mark.parametrize("alpha", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("size", [1e-308, 1e-200, pytest.param(1e-30, marks=slow), 1e150])
+@pytest.mark.parametrize("alpha", [1e-8, pytest.param(1.0, marks=slow), 1e8])
 def test_extreme_sizes_leak_no_warning(layout, loss, size, alpha):
     rng = np.random.default_rng(0)
     X = size * rng.uniform(-1, 1, (30, 4))
     for large in (1e-308, 1.0, 1e308) if loss == "squared" else (1.0,):
         y = large * rng.uniform(-1, 1, 30)
         y = y if loss == "squared" else np.sign(y)
-        for how in ({}, {"n_projections": 2}, {"n_projections": 8, "accelerate": False}):
+        for how in ({}, {"n_projections": 2}, {"n_projections": 8} | A_FEW):
             try:
                 model = quietly(layout(X), y, alpha=alpha, loss=loss, rng=0, **how)
             except ValueError:  # X must be of moderate size
@@ -259,7 +263,7 @@ def test_warnings_point_at_the_line_that_calls():
 
 def hostile(kind):
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((300, 2000)) if kind == "wide" else rng.standard_normal((2000, 20))
+    X = rng.standard_normal((150, 1000)) if kind == "wide" else rng.standard_normal((2000, 20))
     if kind == "collinear":
         X[:, 10:] = X[:, :10] + 1e-9 * rng.standard_normal((2000, 10))
     if kind == "sizes":
@@ -267,11 +271,19 @@ def hostile(kind):
     return X, X[:, :3] @ np.ones(3)
 
 
+HOW = [
+    {},
+    {"n_projections": 3},
+    {"n_projections": 50} | A_FEW,
+    pytest.param({"n_projections": 50, "accelerate": False}, marks=slow),
+]
+
+
 @each_loss
 @pytest.mark.parametrize("kind", ["wide", "collinear", "sizes"])
-@pytest.mark.parametrize("how", [{}, {"n_projections": 3}, {"n_projections": 50, "accelerate": False}])
+@pytest.mark.parametrize("how", HOW)
 def test_hostile_fits_end(kind, loss, how):
-    """Noiseless, separable, alpha = 1e-8: a fit that does not end is what fails; all take some tenths of a second."""
+    """Noiseless, separable, alpha = 1e-8: a fit that does not end is what fails."""
     X, y = hostile(kind)
     y = y if loss == "squared" else np.sign(y)
     with warnings.catch_warnings(record=True) as caught:
@@ -281,7 +293,7 @@ def test_hostile_fits_end(kind, loss, how):
     assert all(f"{info.error_bound:.2g}" in str(one.message) or "diverges" in str(one.message) for one in caught)
 
 
-@pytest.mark.parametrize("how", [{}, {"n_projections": 3}, {"n_projections": 50, "accelerate": False}])
+@pytest.mark.parametrize("how", HOW)
 def test_a_callback_is_asked_within_long_iterations(how, monkeypatch):
     from sparserf.algorithms import _recovery
 
