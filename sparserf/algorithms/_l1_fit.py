@@ -20,8 +20,8 @@ N_COMPONENTS = 10_000
 # The most work of a fit, in multiplications: for each row, of these at least so many, and passes over the dictionary beside it.
 # And those that take as long as a feature value does, beside one for each input.
 EFFORT, FEW_ROWS, PASSES, VALUE = 3.5e7, 5_000, 5, 20
-# Rounds in a row that neither lower the objective nor the gap, before rounding is taken to be in the way.
-PATIENCE = 5
+# Rounds in a row that neither lower the gap, nor the objective by that share of it, before rounding is taken to be in the way.
+PATIENCE, CREEP = 5, 1e-3
 
 
 def may_be_ended(method):
@@ -155,9 +155,8 @@ class L1Fit:
         for _ in range(self.most_rounds):
             violation, gap, objective = self._look_at(few)
             target = max(max(self._tol, ROUNDING) * objective, self.share_of_gap * self._gap)
-            if gap <= target or self.stopped:
+            if gap <= target or self.stopped or not self._let_in(few, violation, target):
                 break
-            self._let_in(few, violation, target)
         return False
 
     def _look_at(self, draws):
@@ -170,7 +169,10 @@ class L1Fit:
         return violation, gap, problem.objective(z, A.w)
 
     def _let_in(self, draws, violation, target):
-        """The largest violators enter A, which is solved for: to that gap, or, while the set still grows, by one step."""
+        """The largest violators enter A, which is solved for: to that gap, or, while the set still grows, by one step.
+
+        Returns how many entered.
+        """
         A, problem = self.A, self._problem
         self._n_rounds += 1
         violation[np.isin(draws.index, A.index)] = 0.0
@@ -183,13 +185,15 @@ class L1Fit:
         # What still violates, since one step was not enough, must stay unless the next round would find it again.
         A.prune(but=(np.abs(A.g) > problem.alpha) & ~np.isin(A.index, draws.index))
         self.stopped |= self._n_rounds >= self._max_iter or A.effort.is_spent
+        return len(entering)
 
     def _is_idle(self, draws, objective):
-        """Whether some rounds in a row over these draws have neither lowered the objective nor the gap by what counts."""
+        """Whether some rounds in a row over these draws have neither lowered the objective by what counts nor the gap."""
         if draws is not self._draws:
             self._draws, self._idle, self._lowest, self._least_gap = draws, 0, np.inf, np.inf
-        fell = objective < self._lowest * (1 - ROUNDING) or self._gap < 0.9 * self._least_gap
-        self._lowest, self._least_gap = min(objective, self._lowest), min(self._gap, self._least_gap)
+        fell = objective < self._lowest - CREEP * self._gap or self._gap < 0.9 * self._least_gap
+        if fell:
+            self._lowest, self._least_gap = min(objective, self._lowest), min(self._gap, self._least_gap)
         self._idle = 0 if fell else self._idle + 1
         return self._idle >= PATIENCE
 

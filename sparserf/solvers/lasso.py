@@ -18,11 +18,14 @@ TRUST, HARDLY = 0.1, 0.5
 LEAST, DAMPED = 1e-14, 100
 # A fall of the objective below this share of it is rounding.
 ROUNDING = 1e-14
+# Multiplications in the time of a step on next to nothing.
+LEAST_STEP = 1e7
 # A step of this size or more, or NaN, is that of a model without a minimum.
 LARGEST = 1e250
 # Rows in the sample for each term at first, and by how much it grows. A step that leaves more than SLOW of the gap asks for
-# a better model; one of the best model that leaves more than IDLE, and does not lower the objective, is rounding.
-ROWS_A_TERM, GROWTH, SLOW, IDLE = 8, 4, 0.05, 0.9
+# a better model; a whole one of the best model that leaves more than IDLE, and lowers the objective by less than CREEP of the
+# gap, is rounding.
+ROWS_A_TERM, GROWTH, SLOW, IDLE, CREEP = 8, 4, 0.05, 0.9, 1e-3
 
 
 class L1Problem(Problem):
@@ -95,6 +98,7 @@ def solve(problem, phi, w, b, f, g, tol, max_iter=100, share=0.0):
     for _ in range(max_iter):
         if gap <= tol or phi.effort.is_spent:
             break
+        phi.effort.add(LEAST_STEP)
         H, slope_b = _quadratic_model(problem, phi, phi.weights.at(f + b, len(w)), damping)
         # The gap shrinks with the violation.
         accuracy = max(0.3 * tol / gap, share, trust) * largest_violation(w, g, problem.alpha)
@@ -110,7 +114,8 @@ def solve(problem, phi, w, b, f, g, tol, max_iter=100, share=0.0):
             w, b, f = point
             g = phi.correlate(problem.dual_point(f + b))
             gap = problem.dual_gap(f + b, w, np.abs(g).max(initial=0.0))
-        if phi.weights.is_best and gap > IDLE * before and problem.objective(f + b, w) > start * (1 - ROUNDING):
+        fell = start - problem.objective(f + b, w)
+        if phi.weights.is_best and aim is None and gap > IDLE * before and fell <= CREEP * before:
             break
         if gap > SLOW * before:
             phi.weights.improve(aim)
