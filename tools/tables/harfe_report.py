@@ -30,17 +30,21 @@ def commit():
     return git.stdout.strip()
 
 
-def report(results, about):
+def report(results, sets, about):
+    """The page, of what there is of {part: {commit, result}}; `sets` are the parts of Table 4."""
     text = "# HARFE: the paper's tables and figures\n\n"
     text += "`python tools/tables/harfe.py --data DIR`, each part at the commit that it names.\n\n"
     text += about.split("\n\n")[2].split(" Without")[0].strip() + "\n"
-    for part, write in (("table1", report1), ("table2", report2), ("table4", report4)):
+    for part, write in (("table1", report1), ("table2", report2)):
         if part in results:
-            text += write(results[part]) + f"\nCommit {results['commits'][part]}.\n"
-    if "figure3" in results:
-        text += "\n## Figure 3: seconds against the number of features\n\n![Figure 3](harfe_figure3.png)\n"
-    if "figure45" in results:
-        text += "\n## Figures 4 and 5: inputs of the selected features\n\n![Figures 4 and 5](harfe_figure45.png)\n"
+            text += write(results[part]["result"]) + f"\nCommit {results[part]['commit']}.\n"
+    text += report4([results[name] for name in sets if name in results])
+    for part, title in (
+        ("figure3", "Figure 3: seconds against the number of features"),
+        ("figure45", "Figures 4 and 5: inputs of the selected features"),
+    ):
+        if part in results:
+            text += f"\n## {title}\n\n![{title.split(':')[0]}](harfe_{part}.png)\n\nCommit {results[part]['commit']}.\n"
     return text
 
 
@@ -75,15 +79,15 @@ f2 has a variance of 15.6, and the eight best of 144 settings were within 1 % of
 """
 
 
-def report4(rows):
+def report4(made):
     text = "\n## Table 4: mean squared error on real sets, mean ± sd over random splits (the protocol's split)\n\n"
     text += "| set | paper (terms) | positive, N(0,1) | positive, U[-1,1] | magnitude, N(0,1) | magnitude, U[-1,1] "
-    text += "| best | terms | chosen |\n|---|---|---|---|---|---|---|---|---|\n"
+    text += "| best | terms | chosen | commit |\n|---|---|---|---|---|---|---|---|---|---|\n"
     cell = "{0[1]:.3g} ± {0[2]:.2g} ({0[0]:.3g})".format
-    for r in rows:
+    for r, commit in ((one["result"], one["commit"]) for one in made):
         keys = ("positive normal", "positive uniform", "magnitude normal", "magnitude uniform", "best")
         cells = " | ".join(cell(r[key]) for key in keys)
-        text += f"| {r['set']} | {r['paper']:.3g} ({r['paper_terms']}) | {cells} | {r['terms']:.0f} | {r['chosen']} |\n"
+        text += f"| {r['set']} | {r['paper']:.3g} ({r['paper_terms']}) | {cells} | {r['terms']:.0f} | {r['chosen']} | {commit} |\n"
     return text + WHY4
 
 
