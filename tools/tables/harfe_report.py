@@ -86,8 +86,8 @@ def report4(made):
     cell = "{0[1]:.3g} ± {0[2]:.2g} ({0[0]:.3g})".format
     for r, commit in ((one["result"], one["commit"]) for one in made):
         keys = ("positive normal", "positive uniform", "magnitude normal", "magnitude uniform", "best")
-        cells = " | ".join(cell(r[key]) for key in keys)
-        text += f"| {r['set']} | {r['paper']:.3g} ({r['paper_terms']}) | {cells} | {r['terms']:.0f} | {r['chosen']} | {commit} |\n"
+        cells = [cell(r[key]) for key in keys] + [f"{r['terms']:.0f}", r["chosen"], commit]
+        text += f"| {r['set']} | {r['paper']:.3g} ({r['paper_terms']}) | {' | '.join(cells)} |\n"
     return text + WHY4
 
 
