@@ -2,7 +2,7 @@
 
     python tools/tables/harfe.py --data DIR [--splits 20] [table1 table2 figure3 figure45 SET-OF-TABLE-4 ...]
 
-"As the paper ran it": fixed step from zero, no intercept, unit columns, its s, lambda and q; `positive` is what its code
+"As the paper ran it": fixed step from zero, no intercept, unit columns, its N, s, lambda and q; `positive` is what its code
 does, `magnitude` what it prints. "At its best": the default algorithm, with the weights' law, order, selection, alpha (1e-10 to
 0.1) and s (up to two terms a row) of least error on held-out quarters of the training rows: of the first split, or for Table 2
 of five samples. Without --data the real sets are skipped. Writes docs/tables/harfe.{json,md} and pictures.
@@ -30,9 +30,9 @@ ORDERS = (1, 2, 3)
 SAMPLES, MANY, FEW = 5, 2000, 512
 
 
-def as_the_paper_ran(X, y, features, s, alpha, selection, seed):
-    return srf.harfe(X, y, features=features, n_nonzero_coefs=s, alpha=alpha, selection=selection, backtracking=False,
-                     start="zero", fit_intercept=False, rng=seed, workers=-1)  # fmt: skip
+def as_the_paper_ran(X, y, features, n_components, s, alpha, selection, seed):
+    return srf.harfe(X, y, features=features, n_components=n_components, n_nonzero_coefs=s, alpha=alpha, selection=selection,
+                     backtracking=False, start="zero", fit_intercept=False, rng=seed, workers=-1)  # fmt: skip
 
 
 def best_settings(samples, n_components, orders=ORDERS, alphas=ALPHAS):
@@ -93,7 +93,7 @@ def table1(_):
                 if seed == 0:
                     alphas = {"magnitude": (1e-10, 1e-6, 1e-3), "positive": (1e-10, 1e-5)}
                     best = best_settings([(train, y[:500])], 10_000, [order], alphas)
-                models = {s: as_the_paper_ran(train, y[:500], srf.RandomNeurons("sin", order), 500, ridge, s, seed)
+                models = {s: as_the_paper_ran(train, y[:500], srf.RandomNeurons("sin", order), 10_000, 500, ridge, s, seed)
                           for s in SELECTIONS}  # fmt: skip
                 models["best"] = at_its_best(train, y[:500], best, 10_000, seed)
                 for key, model in models.items():
@@ -141,7 +141,8 @@ def table2(_, repeats=100):
             for seed in range(repeats):
                 X, clean, y = friedman_sample(which, d, noise, seed)
                 features = srf.RandomNeurons("sin", order, "uniform")
-                models = {s: (as_the_paper_ran(X[:200], y[:200], features, 200, ridge, s, seed), X[200:]) for s in SELECTIONS}
+                models = {s: (as_the_paper_ran(X[:200], y[:200], features, N, 200, ridge, s, seed), X[200:])
+                          for s in SELECTIONS}  # fmt: skip
                 models["best"] = at_its_best(2 * X[:200] - 1, y[:200], best, N, seed), 2 * X[200:] - 1
                 for key, (model, test) in models.items():
                     errors.setdefault(f"{key} clean", []).append(mse(model, test, clean[200:]) / unit)
@@ -199,7 +200,7 @@ def table4(folder, name, splits):
         X, y, X_test, y_test = real_split(folder, name, seed)
         if seed == 0:
             best = best_settings(chosen_on(X, y), min(N, 10_000))
-        models = {f"{k} {law}": as_the_paper_ran(X, y, srf.RandomNeurons("sin", order, law), s, ridge, k, seed)
+        models = {f"{k} {law}": as_the_paper_ran(X, y, srf.RandomNeurons("sin", order, law), N, s, ridge, k, seed)
                   for k in SELECTIONS for law in ("normal", "uniform")}  # fmt: skip
         models["best"] = at_its_best(X, y, best, min(N, 10_000), seed)
         sizes.append(len(models["best"].features))
@@ -225,7 +226,7 @@ def figure3(_):
             s = int(0.15 * m)
             seconds = {
                 "harfe": best_of(3, lambda: srf.harfe(X, y, features=features, n_nonzero_coefs=s, workers=-1)),
-                "plain": best_of(3, lambda: as_the_paper_ran(X, y, features, s, 1e-4, "magnitude", 0)),
+                "plain": best_of(3, lambda: as_the_paper_ran(X, y, features, N, s, 1e-4, "magnitude", 0)),
                 "srfe": best_of(1, lambda: srfe(X, y, features=features, workers=-1)),
             }
             rows.append({"m": m, "d": d, "N": N, **seconds})
