@@ -5,7 +5,6 @@ from contextlib import nullcontext
 import numpy as np
 
 from .._threads import single_threaded_blas
-from .block import PRODUCT_SPEED
 
 # Columns that are correlated with the others one by one, where more would be multiplied as a matrix.
 FEW = 4
@@ -63,8 +62,7 @@ def _by_slices(rows, left, right, shared, weights, dtype, total):
         psi = phi[:, shared] if shared is not None else rows.phi(right, kept, "right").astype(dtype, copy=False)
         return phi.T @ np.multiply(psi, h.astype(dtype), out=rows.scratch(psi.shape, psi.dtype, "right"))
 
-    work = len(left) + len(right) + len(left) * len(right) // PRODUCT_SPEED
-    for more in rows.each_block(product, work, 4 * min(len(right), PANEL)):
+    for more in rows.each_block(product, len(left) + len(right), 4 * min(len(right), PANEL)):
         total += more
 
 
