@@ -241,6 +241,21 @@ def test_linear_functions_of_all_inputs(rng, layout, dtype, d, k):
 
 
 @each_storage
+@each_dtype
+@pytest.mark.parametrize("zeros", [0.0, 0.5])
+@pytest.mark.parametrize("k", [1, 30, 80])
+def test_gram_with_some_of_its_own_features(rng, layout, dtype, zeros, k):
+    """By their places, in any order; the same bits for any number of workers."""
+    X = random_X(rng, 6000, dtype)
+    h, places = rng.uniform(0.1, 2, 6000) * (rng.random(6000) >= zeros), rng.permutation(80)[:k]
+    for name in ("mixed", "products"):
+        features, phi = FEATURES[name], phi_oracle(FEATURES[name], X)
+        gram = as_rows(layout(X)).gram(features, places, h)
+        agree(gram, phi.T * h @ phi[:, places], (abs(phi) + 1).T * h @ (abs(phi[:, places]) + 1), dtype)
+        assert as_rows(layout(X), 3).gram(features, places, h).tobytes() == gram.tobytes()
+
+
+@each_storage
 def test_gram_of_equal_sets_is_that_of_one(rng, layout):
     rows, left = as_rows(layout(random_X(rng, 300))), FEATURES["mixed"]
     right, h = left.take(np.arange(80)), rng.random(300)

@@ -61,9 +61,9 @@ class Columns:
         if k == 0:
             self._gram, self._sums = rows.gram(features, features, h), rows.correlate(features, h)
         else:
-            new = features.take(np.arange(k, p))
-            columns, sums = rows.gram(features, new, h), rows.correlate(new, h)
-            self._gram = np.block([[self._gram, columns[:k]], [columns[:k].T, columns[k:]]])
+            new = np.arange(k, p)
+            columns, sums = rows.gram(features, new, h), rows.correlate(features.take(new), h)
+            self._gram = bordered(self._gram, columns)
             self._sums = np.concatenate([self._sums, sums])
         return self._gram, self._sums
 
@@ -96,3 +96,11 @@ class Columns:
         self._gram, self._sums = self._gram[np.ix_(known, known)], self._sums[known]
         self._values = self._values[:, kept[kept < self._values.shape[1]]]
         self.features, self.index = self.features.take(kept), self.index[kept]
+
+
+def bordered(inner, columns):
+    """The symmetric matrix of which `inner` is the first part and `columns` are the last."""
+    k, n = len(inner), len(columns)
+    whole = np.empty((n, n))
+    whole[:k, :k], whole[:, k:], whole[k:, :k] = inner, columns, columns[:k].T
+    return whole

@@ -18,8 +18,11 @@ class Support(Columns):
 
     def replace(self, index):
         """Become the features of these indices: first those that stay, in their order, then the new ones, ascending."""
-        self.keep(np.flatnonzero(np.isin(self.index, index)))
-        new = np.setdiff1d(index, self.index)
+        wanted = np.zeros(len(self._everything), bool)
+        wanted[index] = True
+        self.keep(np.flatnonzero(wanted[self.index]))
+        wanted[self.index] = False
+        new = np.flatnonzero(wanted)
         self.append(self._everything.take(new), new)
 
     def kernel(self):

@@ -62,6 +62,11 @@ class FeatureSet:
         return self._order
 
     @property
+    def places(self):
+        """Of each feature, among those of the blocks laid end to end."""
+        return np.arange(len(self)) if self._order is None else self._order
+
+    @property
     def n_features_in(self):
         """Number of inputs (columns of X)."""
         return self._n_features_in
@@ -117,7 +122,7 @@ class FeatureSet:
             raise ValueError(f"both sets must have the same inputs, got {self._n_features_in} and {other.n_features_in}")
         order = None
         if self._order is not None or other._order is not None:
-            order = np.concatenate([_places(self), len(self) + _places(other)])
+            order = np.concatenate([self.places, len(self) + other.places])
         return FeatureSet(self._blocks + other.blocks, self._n_features_in, order)
 
     def scaled(self, factor):
@@ -178,10 +183,6 @@ class FeatureSet:
         for block in self._blocks:
             count += block.count_inputs(self._n_features_in)
         return count / max(len(self), 1)
-
-
-def _places(features):
-    return np.arange(len(features)) if features.order is None else features.order
 
 
 def _one_a_kind(blocks, order):

@@ -17,10 +17,14 @@ KERNEL_ROWS = 256
 def gram(rows, left, right, weights, dtype=None):
     """Phi_left' diag(weights) Phi_right; rows of weight zero cost nothing.
 
-    Its products are in dtype, float64 for features without a bound.
+    right: features, or the places of some in left, which are not made again. Products are in dtype, float64 for features
+    without a bound.
 
     Memory: a block of at most max(2**19, 4 * PANEL**2) elements a worker, or PANEL_ROWS rows of all features.
     """
+    shared = None
+    if isinstance(right, np.ndarray):
+        shared, right = right, left.take(right)
     if 0 < len(right) <= FEW < len(left):
         return rows.correlate(left, weights * rows.transform(right).T).T
     total = np.zeros((len(left), len(right)))
@@ -34,12 +38,14 @@ def gram(rows, left, right, weights, dtype=None):
         if right is left and len(left) > PANEL:
             _by_panels(rows, left, weights, dtype, total)
         else:
-            _by_slices(rows, left, right, weights, dtype, total)
+            _by_slices(rows, left, right, shared, weights, dtype, total)
     return right.from_blocks(left.from_blocks(total.T).T)
 
 
-def _by_slices(rows, left, right, weights, dtype, total):
+def _by_slices(rows, left, right, shared, weights, dtype, total):
     """A product for each slice of the rows."""
+    if shared is not None:
+        shared = right.to_blocks(left.places[shared])
 
     @np.errstate(over="ignore", invalid="ignore")
     def product(part):
@@ -53,7 +59,7 @@ def _by_slices(rows, left, right, weights, dtype, total):
         if right is left:
             phi = np.multiply(phi, np.sqrt(h).astype(dtype), out=rows.scratch(phi.shape, phi.dtype))
             return phi.T @ phi
-        psi = rows.phi(right, kept, "right").astype(dtype, copy=False)
+        psi = phi[:, shared] if shared is not None else rows.phi(right, kept, "right").astype(dtype, copy=False)
         return phi.T @ np.multiply(psi, h.astype(dtype), out=rows.scratch(psi.shape, psi.dtype, "right"))
 
     for more in rows.each_block(product, len(left) + len(right), 4 * min(len(right), PANEL)):

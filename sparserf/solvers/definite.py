@@ -15,7 +15,7 @@ def factor_positive(H):
         damped = H.copy()
         damped.flat[:: len(H) + 1] += ridge * diagonal
         try:
-            return cho_factor(damped.T, overwrite_a=True, check_finite=False)  # LAPACK's order: no copy
+            return cho_factor(damped.T, lower=True, overwrite_a=True, check_finite=False)  # as LAPACK has it: no copy
         except (LinAlgError, ValueError):
             continue
     return None
