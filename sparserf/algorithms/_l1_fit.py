@@ -127,7 +127,7 @@ class L1Fit:
 
     def minimise_over(self, draws):
         """Solve the problem over A and the draws, to the tolerance."""
-        while not self.stopped and not self.descend_over(draws):
+        while not self.stopped and not self.improve_over(draws):
             pass
 
     def descend_over(self, draws):
