@@ -19,7 +19,7 @@ from ._working_set import WorkingSet
 N_COMPONENTS = 10_000
 # The most work of a fit, in multiplications: for each row, of these at least so many, and passes over the dictionary beside it.
 # And those that take as long as a feature value does, beside one for each input.
-EFFORT, FEW_ROWS, PASSES, VALUE = 3.5e7, 5_000, 5, 20
+EFFORT, FEW_ROWS, PASSES, VALUE = 2.8e7, 5_000, 5, 20
 # Rounds in a row that neither lower the gap, nor the objective by that share of it, before rounding is taken to be in the way.
 PATIENCE, CREEP = 5, 1e-3
 

@@ -25,7 +25,7 @@ MOST_FALLS, ON_THE_WAY = 14, 20
 # Inputs up to which their second moments are made for a nearer bound.
 FEW = 256
 # Numbers read between two questions to the callback, some tenths of a second, and as how many more a pass counts.
-OFTEN, A_PASS = 2**27, 2**14
+OFTEN, A_CALL = 2**27, 2**14
 # Curvature of a row, beside the largest, that counts as none.
 FLAT = 1e-10
 # What is left of a bound is hardly more than rounding.
@@ -193,7 +193,7 @@ class Recovery:
 
     def is_told_to_stop(self):
         """After a pass over the rows within an iteration: the callback is asked each OFTEN numbers that are read."""
-        self._unasked += A_PASS + self.inputs.rows.row_size * self.problem.y.size
+        self._unasked += A_CALL + self.inputs.rows.row_size * self.problem.y.size
         if self._unasked > OFTEN:
             self._ask()
         return self.ended_by_callback

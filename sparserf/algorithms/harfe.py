@@ -1,6 +1,5 @@
 """Hard-Ridge Random Feature Expansion (Saha, Schaeffer & Tran 2022): hard thresholding pursuit with ridge regression."""
 
-
 import numpy as np
 
 from .._checks import (

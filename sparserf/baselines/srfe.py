@@ -1,6 +1,5 @@
 """Sparse Random Feature Expansion (Hashemi et al. 2021): what HARFE compares with."""
 
-
 import numpy as np
 
 from .._checks import check_flag, check_integer, check_real
