@@ -1,4 +1,4 @@
-"""The cases of the kernels, of `sparse_rf` and of prediction."""
+"""The cases of the kernels, of regression by `sparse_rf` and of prediction."""
 
 import time
 import warnings
@@ -170,65 +170,6 @@ for name, load, about, tol in (
         },
         describe_lasso,
     )
-
-
-# --- classification ----------------------------------------------------------------------------------------------
-
-
-def cod_data():
-    X, y, n = data_set("cod_rna")
-    X = X[:n]
-    theirs, ours = sampler(8, 2_000, 0.1)
-    return (X - X.mean(0)) / X.std(0), y[:n], theirs, ours
-
-
-def ours_cod(data, loss, n_alpha):
-    X, y, _, features = data
-    model = srf.sparse_rf(
-        X, y, alpha=n_alpha / len(X), features=features, loss=loss, exact=True, fit_intercept=False, workers=WORKERS
-    )
-    return model.support, model.coef
-
-
-def liblinear(data, loss, n_alpha):
-    """No intercept: liblinear would penalise it."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.svm import LinearSVC
-
-    X, y, theirs, _ = data
-    options = {"C": 1 / n_alpha, "fit_intercept": False, "max_iter": 200, "random_state": 0}
-    if loss == "logistic":
-        fit = LogisticRegression(l1_ratio=1.0, solver="liblinear", **options)
-    else:
-        fit = LinearSVC(penalty="l1", loss="squared_hinge", dual=False, **options)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        phi = theirs.transform(X)
-        phi *= np.sqrt(2_000)
-        fit.fit(phi, y)
-    support = np.flatnonzero(fit.coef_[0])
-    return support, fit.coef_[0][support]
-
-
-def describe_cod(loss, n_alpha, data, result):
-    X, y, _, features = data
-    support, coef = result
-    margin = y * as_rows(X, WORKERS).apply(features.take(support), coef)
-    value = np.logaddexp(0, -margin) if loss == "logistic" else np.maximum(0, 1 - margin) ** 2
-    return {"objective": value.mean() + n_alpha / len(X) * np.abs(coef).sum(), "terms": len(support)}
-
-
-for loss in ("logistic", "squared_hinge"):
-    for n_alpha in (100, 10):
-        CASES[f"{loss}-{n_alpha}"] = Case(
-            f"cod_rna, 59,535 × 8, the same 2,000 Gaussian features, n·alpha = {n_alpha}, no intercept, everything counted.",
-            cod_data,
-            {
-                "sparse_rf(exact=True)": partial(ours_cod, loss=loss, n_alpha=n_alpha),
-                "RBFSampler + liblinear": partial(liblinear, loss=loss, n_alpha=n_alpha),
-            },
-            partial(describe_cod, loss, n_alpha),
-        )
 
 
 # --- prediction and scale ----------------------------------------------------------------------------------------

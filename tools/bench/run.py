@@ -17,6 +17,7 @@ import sys
 import time
 from pathlib import Path
 
+import cases_classification  # noqa: F401
 import cases_drp  # noqa: F401
 import cases_harfe  # noqa: F401
 import cases_mfga  # noqa: F401
