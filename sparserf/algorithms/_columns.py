@@ -18,7 +18,8 @@ class Columns:
     def __init__(self, rows, effort=UNBOUNDED):
         """effort: counts the Gram matrices."""
         self._rows, self.effort = rows, effort
-        self._gram, self._sums, self._h = np.zeros((0, 0)), np.zeros(0), None
+        self._forget()
+        self._h, self._is_rough = None, False
         self._values = np.zeros((rows.n_rows, 0), rows.dtype)  # of the first features, where they are kept
         self.features = FeatureSet((), rows.n_features_in)
         self.index = np.zeros(0, np.int64)
@@ -50,8 +51,14 @@ class Columns:
             features, c = features.take(used), c[..., used]
         return rows.apply(features, c)
 
-    def curvature(self, h):
-        """(Phi' diag(h) Phi, Phi' h) for row weights h >= 0: only what is new or has changed since the last is made."""
+    def curvature(self, h, is_rough=False):
+        """(Phi' diag(h) Phi, Phi' h) for row weights h >= 0: only what is new or has changed since the last is made.
+
+        is_rough: products in single precision will do.
+        """
+        if self._is_rough and not is_rough:
+            self._forget()
+        self._is_rough = is_rough
         self._reweigh(h)
         k, p = len(self._sums), len(self)
         if 0 < k == p:
@@ -59,10 +66,10 @@ class Columns:
         rows, features = self._asked()
         self.effort.add(np.count_nonzero(h) * (p * p - k * k) / 2)
         if k == 0:
-            self._gram, self._sums = rows.gram(features, features, h), rows.correlate(features, h)
+            self._gram, self._sums = rows.gram(features, features, h, self._dtype), rows.correlate(features, h)
         else:
             new = np.arange(k, p)
-            columns, sums = rows.gram(features, new, h), rows.correlate(features.take(new), h)
+            columns, sums = rows.gram(features, new, h, self._dtype), rows.correlate(features.take(new), h)
             self._gram = bordered(self._gram, columns)
             self._sums = np.concatenate([self._sums, sums])
         return self._gram, self._sums
@@ -75,14 +82,23 @@ class Columns:
         k, before = len(self._sums), np.zeros_like(h) if self._h is None else self._h
         changed = np.flatnonzero(h != before)
         if len(changed) > MOST_CHANGED * np.count_nonzero(h):
-            self._gram, self._sums = np.zeros((0, 0)), np.zeros(0)
+            self._forget()
         elif k and len(changed):
             rows, features = self._asked()
             self.effort.add(len(changed) * k * k / 2)
             features, change = features.take(np.arange(k)), h - before
-            gained, lost = (rows.gram(features, features, np.maximum(part, 0.0)) for part in (change, -change))
+            gained, lost = (rows.gram(features, features, np.maximum(part, 0.0), self._dtype) for part in (change, -change))
             self._gram, self._sums = self._gram + (gained - lost), self._sums + rows.correlate(features, change)
         self._h = h
+
+    @property
+    def _dtype(self):
+        """Of products in a Gram matrix; None: of the rows."""
+        return np.float32 if self._is_rough else None
+
+    def _forget(self):
+        """What is kept of the Gram matrix."""
+        self._gram, self._sums = np.zeros((0, 0)), np.zeros(0)
 
     def append(self, features, index):
         self.features = self.features.concat(features)

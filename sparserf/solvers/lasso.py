@@ -2,7 +2,7 @@
 
 Prox-Newton: each step minimises the quadratic model on the (weighted) Gram matrix and searches along the line. With the
 squared loss the model is exact and one step is the solution. For the others the Gram matrix is most of the work: it is kept
-for as long as the steps made with it do, and made of a sample of the rows where these do.
+for as long as the steps made with it do, and made of a sample of the rows, and in single precision, where these do.
 """
 
 import numpy as np
@@ -25,7 +25,10 @@ LARGEST = 1e250
 # Rows in the sample for each term at first, and by how much it grows. A step that leaves more than SLOW of the gap asks for
 # a better model; a whole one of the best model that leaves more than IDLE, and lowers the objective by less than CREEP of the
 # gap, is rounding.
-ROWS_A_TERM, GROWTH, SLOW, IDLE, CREEP = 8, 4, 0.05, 0.9, 1e-3
+# Where a step may leave a share of the violation, it may leave some times that of the gap before a better model is asked for,
+# and POOR of it before one of more rows is.
+ROWS_A_TERM, GROWTH, SLOW, IDLE, CREEP = 8, 2, 0.05, 0.9, 1e-3
+TIMES, POOR = 5, 0.7
 
 
 class L1Problem(Problem):
@@ -50,10 +53,10 @@ class ModelWeights:
 
     def __init__(self, problem):
         self._problem, self._h, self._rows_a_term, self._aim = problem, None, ROWS_A_TERM, None
-        self.is_best = False
+        self.is_best, self.is_rough = False, not problem.loss.is_quadratic
 
     def at(self, z, n_terms):
-        """Those that there are, or new ones at z; is_best: of all rows, at z alone."""
+        """Those that there are, or new ones at z; is_best: of all rows, at z alone, and not for single precision."""
         problem = self._problem
         is_new = self._h is None
         if is_new:
@@ -64,15 +67,20 @@ class ModelWeights:
                 everywhere = np.maximum(everywhere, problem.curvature(self._aim))
             self._h = everywhere if problem.loss.is_quadratic else sampled(everywhere, self._rows_a_term * n_terms)
             self._is_whole = self._h is everywhere
-        self.is_best = problem.loss.is_quadratic or (is_new and self._is_whole and self._aim is None)
+        is_new_and_whole = is_new and self._is_whole and not self.is_rough
+        self.is_best = problem.loss.is_quadratic or (is_new_and_whole and self._aim is None)
         self._is_new = is_new
         return self._h
 
-    def improve(self, aim=None):
-        """Let the next be new, of more rows if these are; where the last step fell short, for the way to its margins `aim`."""
+    def improve(self, aim, grow, settle):
+        """Let the next be new; where the last step fell short, for the way to its margins `aim`.
+
+        grow: of more rows, if these are new; settle: where these were of all, and new, in the precision of the rows.
+        """
         if self._problem.loss.is_quadratic:
             return
-        if self._is_new and not self._is_whole:
+        self.is_rough = not (settle and self._is_new and self._is_whole)
+        if grow and self._is_new and not self._is_whole:
             self._rows_a_term *= GROWTH
         self._h, self._aim = None, aim
 
@@ -89,9 +97,9 @@ def sampled(h, n):
 def solve(problem, phi, w, b, f, g, tol, max_iter=100, share=0.0):
     """Prox-Newton from (w, b, f = Phi w) until the duality gap over phi is at most tol.
 
-    phi answers correlate(v), apply(c) and curvature(h) = (Phi' diag(h) Phi, Phi' h), and keeps `weights`, the h of the
-    model, and `effort`; g is the gradient of the mean loss in w. Returns w, b, f, g of the end. The objective never rises; the
-    end is above tol where no step lowers it any more in floating point. share: of the largest violation, what a step may leave.
+    phi answers correlate(v), apply(c) and curvature(h, is_rough) = (Phi' diag(h) Phi, Phi' h), and keeps `effort` and `weights`,
+    the h of the model; g is the gradient of the mean loss in w. Returns w, b, f, g of the end. The objective never rises; the
+    end is above tol where no step lowers it by what counts. share: of the largest violation, what a step may leave.
     """
     gap = problem.dual_gap(f + b, w, np.abs(g).max(initial=0.0))
     trust, damping = 0.0 if problem.loss.is_quadratic else TRUST, LEAST
@@ -117,8 +125,8 @@ def solve(problem, phi, w, b, f, g, tol, max_iter=100, share=0.0):
         fell = start - problem.objective(f + b, w)
         if phi.weights.is_best and aim is None and gap > IDLE * before and fell <= CREEP * before:
             break
-        if gap > SLOW * before:
-            phi.weights.improve(aim)
+        if gap > max(SLOW, TIMES * share) * before:
+            phi.weights.improve(aim, share == 0.0 or gap > POOR * before, share == 0.0)
     return w, b, f, g
 
 
@@ -127,7 +135,7 @@ def _quadratic_model(problem, phi, h, damping):
 
     H is damped by that share of its largest entry, at least by what rounding may have taken from its smallest eigenvalue.
     """
-    H, m = phi.curvature(h)
+    H, m = phi.curvature(h, phi.weights.is_rough)
     damping = damping * H.diagonal().max(initial=0.0)
     slope = problem.following(h, m)
     H = H + np.outer(m, slope)
