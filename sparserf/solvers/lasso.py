@@ -25,8 +25,8 @@ LARGEST = 1e250
 # Rows in the sample for each term at first, and by how much it grows. A step that leaves more than SLOW of the gap asks for
 # a better model; a whole one of the best model that leaves more than IDLE, and lowers the objective by less than CREEP of the
 # gap, is rounding.
-# Where a step may leave a share of the violation, it may leave some times that of the gap before a better model is asked for,
-# and POOR of it before one of more rows is.
+# Where a step may leave a share of the violation, it may leave TIMES that share of the gap before a better model is asked for,
+# and POOR of the gap before one of more rows is.
 ROWS_A_TERM, GROWTH, SLOW, IDLE, CREEP = 8, 2, 0.05, 0.9, 1e-3
 TIMES, POOR = 5, 0.7
 
@@ -97,7 +97,7 @@ def sampled(h, n):
 def solve(problem, phi, w, b, f, g, tol, max_iter=100, share=0.0):
     """Prox-Newton from (w, b, f = Phi w) until the duality gap over phi is at most tol.
 
-    phi answers correlate(v), apply(c) and curvature(h, is_rough) = (Phi' diag(h) Phi, Phi' h), and keeps `effort` and `weights`,
+    phi answers correlate(v), apply(c), curvature(h, is_rough) = (Phi' diag(h) Phi, Phi' h), and keeps `effort` and `weights`,
     the h of the model; g is the gradient of the mean loss in w. Returns w, b, f, g of the end. The objective never rises; the
     end is above tol where no step lowers it by what counts. share: of the largest violation, what a step may leave.
     """
