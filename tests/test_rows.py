@@ -382,7 +382,7 @@ def test_columns_keep_what_they_know_of_equal_weights_only(rng, layout, monkeypa
     X, everything = random_X(rng, 200), FEATURES["products"]
     rows, phi = as_rows(layout(X)), phi_oracle(everything, X)
     made, gram = [], rows.gram
-    monkeypatch.setattr(rows, "gram", lambda left, right, h: made.append(len(right)) or gram(left, right, h))
+    monkeypatch.setattr(rows, "gram", lambda left, right, *how: made.append(len(right)) or gram(left, right, *how))
     columns, index, free, last = Columns(rows), np.zeros(0, int), rng.permutation(80), None
     weights = [rng.random(200), rng.random(200) * (rng.random(200) < 0.5)]
     steps = [(5, 5, 0), (3, 8, 0), (0, 6, 0), (9, 12, 0), (2, 9, 1), (4, 13, 1), (0, 13, 0), (1, 3, 0), (2, 5, 0)]

@@ -17,7 +17,8 @@ def test_no_sources_and_no_tests():
 
 
 def test_it_is_small():
-    assert sum(path.stat().st_size for path in INSTALLED) < 1.5e6
+    """Three instruction sets of every kernel are 1.5 MB; with what debuggers read, or a library inside, it would be twice that."""
+    assert sum(path.stat().st_size for path in INSTALLED) < 1.7e6
 
 
 def test_stable_abi():
