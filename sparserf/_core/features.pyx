@@ -16,31 +16,6 @@ from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 from libc.string cimport memcpy, memset
 
-cdef extern from "tile.h" nogil:
-    enum: TILE_ROWS, TILE_COLUMNS
-    enum: BUFFER "TILE_ROWS * TILE_COLUMNS + 8"
-    ctypedef struct tile_rows:
-        const void *x
-        const void *data
-        const int32_t *indices
-        const int64_t *indptr
-        ptrdiff_t n_inputs
-    ctypedef struct tile_features:
-        const void *weights
-        const int32_t *inputs
-        const void *offset
-        ptrdiff_t order
-        double scale
-        int activation
-    ctypedef struct tile_kernels:
-        void (*make)(const tile_rows *, const tile_features *, ptrdiff_t, int, ptrdiff_t, void *) noexcept nogil
-        void (*make_pair)(const tile_rows *, const tile_features *, ptrdiff_t, int, ptrdiff_t, void *, void *) noexcept nogil
-        void (*correlate)(const void *, int, const double *, double *) noexcept nogil
-        void (*correlate_squares)(const void *, int, const double *, double *) noexcept nogil
-        void (*apply)(const void *, int, const double *, double *) noexcept nogil
-    int tile_best_level()
-    const tile_kernels *tile_select(int, int, int)
-
 ACTIVATIONS = ("cos", "sin", "tanh", "relu", "sign", "identity", "product")
 PANEL = TILE_COLUMNS
 # The instruction sets that this processor has, and the number of the one that all kernels use: the best, or SPARSERF_LEVEL.
@@ -51,6 +26,11 @@ if os.environ.get("SPARSERF_LEVEL"):
         raise ValueError(f"SPARSERF_LEVEL must be one of {LEVELS} on this processor, got {os.environ['SPARSERF_LEVEL']!r}")
     LEVEL = LEVELS.index(os.environ["SPARSERF_LEVEL"])
 cdef int default_level = LEVEL
+
+
+cdef const tile_kernels *kernels_of(bint single, int level) noexcept nogil:
+    """The kernels for float (single) or double, of a level that this processor has, else of LEVEL."""
+    return tile_select(single, level, default_level)
 
 
 cdef inline double *aligned(double *p) noexcept nogil:
@@ -86,7 +66,7 @@ cdef Tiles tiles_of(const floating[:, :, ::1] weights, const int32_t[:, :, ::1] 
         t.n_rows, t.rows.n_inputs, t.rows.indptr = indptr.shape[0] - 1, weights.shape[1], &indptr[0]
         if data.shape[0] > 0:
             t.rows.data, t.rows.indices = &data[0], &indices[0]
-    t.kernels = tile_select(floating is float, level, default_level)
+    t.kernels = kernels_of(floating is float, level)
     return t
 
 

@@ -44,15 +44,15 @@ typedef struct {
     void (*correlate_squares)(const void *tile, int n_rows, const double *v, double *sums);
     /* out[i] += sum_j tile[i, j] coef[j] */
     void (*apply)(const void *tile, int n_rows, const double *coef, double *out);
-    /* Of n_rows <= FEW_ROWS dense rows x of d inputs, not a tile: sums += sum_i v[i] x_i. Where ask, the rows that follow are
-     * fetched meanwhile. */
-    void (*correlate_rows)(const void *x, ptrdiff_t d, int n_rows, const double *v, double *sums, int ask);
-    /* sums += sum_i v[i] x_i^2 */
-    void (*correlate_row_squares)(const void *x, ptrdiff_t d, int n_rows, const double *v, double *sums, int ask);
-    /* f[i] += x_i'p */
-    void (*apply_rows)(const void *x, ptrdiff_t d, int n_rows, const double *p, double *f, int ask);
-    /* f[i] += x_i'p, then sums += sum_i h[i] f[i] x_i */
-    void (*normal)(const void *x, ptrdiff_t d, int n_rows, const double *p, const double *h, double *f, double *sums, int ask);
+    /* Of n dense rows x themselves, and n_outputs vectors: those over rows v_step, h_step and f_step apart, those over inputs
+     * contiguous. sums[k] += sum_i v[k, i] x_i, or of the squares */
+    void (*correlate_rows)(const tile_rows *, ptrdiff_t n, int n_outputs, const double *v, ptrdiff_t v_step, double *sums,
+                           int squared);
+    /* f[k, i] += x_i'p[k] */
+    void (*apply_rows)(const tile_rows *, ptrdiff_t n, int n_outputs, const double *p, double *f, ptrdiff_t f_step);
+    /* f[k, i] += x_i'p[k], then sums[k] += sum_i h[k, i] f[k, i] x_i */
+    void (*normal)(const tile_rows *, ptrdiff_t n, int n_outputs, const double *p, const double *h, ptrdiff_t h_step, double *f,
+                   ptrdiff_t f_step, double *sums);
 } tile_kernels;
 
 enum { LEVEL_BASELINE, LEVEL_V3, LEVEL_V4 };

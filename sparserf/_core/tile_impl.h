@@ -186,9 +186,11 @@ TARGET_EXTERN void NAME(apply)(const void *tile, int n_rows, const double *coef,
 }
 
 /* The three questions of dense rows themselves, not of a tile, a few rows at a time: p and sums are read once for all of these.
- * Past the end: the last row again, of no weight. */
-TARGET void NAME(few_rows)(const void *x, ptrdiff_t d, int n_rows, const T **row) {
-    UNROLL for (int i = 0; i < FEW_ROWS; i++) row[i] = (const T *)x + (i < n_rows ? i : n_rows - 1) * d;
+ * Past the end: the last row again, of no weight. Returns how many there are. */
+TARGET int NAME(few_rows)(const tile_rows *rows, ptrdiff_t first, ptrdiff_t n, const T **row) {
+    int n_rows = n - first < FEW_ROWS ? (int)(n - first) : FEW_ROWS;
+    for (int r = 0; r < FEW_ROWS; r++) row[r] = (const T *)rows->x + (first + (r < n_rows ? r : n_rows - 1)) * rows->n_inputs;
+    return n_rows;
 }
 
 /* The next rows, asked for while these are worked on: the processor itself sees them coming only once they are read. No more
@@ -237,47 +239,55 @@ TARGET void NAME(add_few)(const T *const *row, ptrdiff_t d, const double *v, dou
         }
 }
 
-TARGET void NAME(correlate_few)(const void *x, ptrdiff_t d, int n_rows, const double *v, double *sums, int squared,
-                               int ask) {
-    const T *row[FEW_ROWS];
-    double weight[FEW_ROWS];
-    NAME(few_rows)(x, d, n_rows, row);
-    UNROLL for (int i = 0; i < FEW_ROWS; i++) weight[i] = i < n_rows ? v[i] : 0;
-    NAME(add_few)(row, d, weight, sums, squared, ask);
-}
-
-TARGET_EXTERN void NAME(correlate_rows)(const void *x, ptrdiff_t d, int n_rows, const double *v, double *sums, int ask) {
-    NAME(correlate_few)(x, d, n_rows, v, sums, 0, ask);
-}
-
-TARGET_EXTERN void NAME(correlate_row_squares)(const void *x, ptrdiff_t d, int n_rows, const double *v, double *sums, int ask) {
-    NAME(correlate_few)(x, d, n_rows, v, sums, 1, ask);
-}
-
-TARGET_EXTERN void NAME(apply_rows)(const void *x, ptrdiff_t d, int n_rows, const double *p, double *f, int ask) {
-    const T *row[FEW_ROWS];
-    double product[FEW_ROWS];
-    NAME(few_rows)(x, d, n_rows, row);
-    NAME(dot_few)(row, d, p, product, ask);
-    for (int i = 0; i < n_rows; i++) f[i] += product[i];
-}
-
-TARGET_EXTERN void NAME(normal)(const void *x, ptrdiff_t d, int n_rows, const double *p, const double *h, double *f, double *sums,
-                                int ask) {
-    const T *row[FEW_ROWS];
-    double v[FEW_ROWS];
-    NAME(few_rows)(x, d, n_rows, row);
-    NAME(dot_few)(row, d, p, v, 0);
-    for (int i = 0; i < FEW_ROWS; i++) {
-        if (i < n_rows) f[i] += v[i];
-        v[i] = i < n_rows ? h[i] * f[i] : 0;
+TARGET_EXTERN void NAME(correlate_rows)(const tile_rows *rows, ptrdiff_t n, int n_outputs, const double *v, ptrdiff_t v_step,
+                                        double *sums, int squared) {
+    for (ptrdiff_t i = 0, d = rows->n_inputs; i < n; i += FEW_ROWS) {
+        const T *row[FEW_ROWS];
+        int n_rows = NAME(few_rows)(rows, i, n, row);
+        for (int k = 0; k < n_outputs; k++) {
+            double weight[FEW_ROWS];
+            UNROLL for (int r = 0; r < FEW_ROWS; r++) weight[r] = r < n_rows ? v[k * v_step + i + r] : 0;
+            if (squared)
+                NAME(add_few)(row, d, weight, sums + k * d, 1, k == 0);
+            else
+                NAME(add_few)(row, d, weight, sums + k * d, 0, k == 0);
+        }
     }
-    NAME(add_few)(row, d, v, sums, 0, ask);
+}
+
+TARGET_EXTERN void NAME(apply_rows)(const tile_rows *rows, ptrdiff_t n, int n_outputs, const double *p, double *f,
+                                    ptrdiff_t f_step) {
+    for (ptrdiff_t i = 0, d = rows->n_inputs; i < n; i += FEW_ROWS) {
+        const T *row[FEW_ROWS];
+        int n_rows = NAME(few_rows)(rows, i, n, row);
+        for (int k = 0; k < n_outputs; k++) {
+            double product[FEW_ROWS];
+            NAME(dot_few)(row, d, p + k * d, product, k == 0);
+            for (int r = 0; r < n_rows; r++) f[k * f_step + i + r] += product[r];
+        }
+    }
+}
+
+TARGET_EXTERN void NAME(normal)(const tile_rows *rows, ptrdiff_t n, int n_outputs, const double *p, const double *h,
+                                ptrdiff_t h_step, double *f, ptrdiff_t f_step, double *sums) {
+    for (ptrdiff_t i = 0, d = rows->n_inputs; i < n; i += FEW_ROWS) {
+        const T *row[FEW_ROWS];
+        int n_rows = NAME(few_rows)(rows, i, n, row);
+        for (int k = 0; k < n_outputs; k++) {
+            double v[FEW_ROWS], *f_k = f + k * f_step + i;
+            NAME(dot_few)(row, d, p + k * d, v, 0);
+            for (int r = 0; r < FEW_ROWS; r++) {
+                if (r < n_rows) f_k[r] += v[r];
+                v[r] = r < n_rows ? h[k * h_step + i + r] * f_k[r] : 0;
+            }
+            NAME(add_few)(row, d, v, sums + k * d, 0, k == 0);
+        }
+    }
 }
 
 static const tile_kernels NAME(kernels) = {
-    NAME(make),           NAME(make_pair),             NAME(correlate),  NAME(correlate_squares), NAME(apply),
-    NAME(correlate_rows), NAME(correlate_row_squares), NAME(apply_rows), NAME(normal)};
+    NAME(make),  NAME(make_pair),      NAME(correlate),  NAME(correlate_squares),
+    NAME(apply), NAME(correlate_rows), NAME(apply_rows), NAME(normal)};
 
 #undef VL
 #undef VEC

@@ -1,0 +1,34 @@
+"""The kernels of tile.c, which this module alone is linked with."""
+from libc.stddef cimport ptrdiff_t
+from libc.stdint cimport int32_t, int64_t
+
+cdef extern from "tile.h" nogil:
+    enum: TILE_ROWS, TILE_COLUMNS
+    enum: BUFFER "TILE_ROWS * TILE_COLUMNS + 8"
+    ctypedef struct tile_rows:
+        const void *x
+        const void *data
+        const int32_t *indices
+        const int64_t *indptr
+        ptrdiff_t n_inputs
+    ctypedef struct tile_features:
+        const void *weights
+        const int32_t *inputs
+        const void *offset
+        ptrdiff_t order
+        double scale
+        int activation
+    ctypedef struct tile_kernels:
+        void (*make)(const tile_rows *, const tile_features *, ptrdiff_t, int, ptrdiff_t, void *) noexcept nogil
+        void (*make_pair)(const tile_rows *, const tile_features *, ptrdiff_t, int, ptrdiff_t, void *, void *) noexcept nogil
+        void (*correlate)(const void *, int, const double *, double *) noexcept nogil
+        void (*correlate_squares)(const void *, int, const double *, double *) noexcept nogil
+        void (*apply)(const void *, int, const double *, double *) noexcept nogil
+        void (*correlate_rows)(const tile_rows *, ptrdiff_t, int, const double *, ptrdiff_t, double *, int) noexcept nogil
+        void (*apply_rows)(const tile_rows *, ptrdiff_t, int, const double *, double *, ptrdiff_t) noexcept nogil
+        void (*normal)(const tile_rows *, ptrdiff_t, int, const double *, const double *, ptrdiff_t, double *, ptrdiff_t,
+                       double *) noexcept nogil
+    int tile_best_level()
+    const tile_kernels *tile_select(int, int, int)
+
+cdef const tile_kernels *kernels_of(bint single, int level) noexcept nogil
