@@ -17,9 +17,9 @@ from ._working_set import WorkingSet
 
 # Features to draw by default.
 N_COMPONENTS = 10_000
-# The most work of a fit, in multiplications: for each row, of these at least so many, and passes over the dictionary beside it.
+# The most work of a fit, in multiplications: of up to FEW_ROWS rows, for each row more, and passes over the dictionary beside it.
 # And those that take as long as a feature value does, beside one for each input.
-EFFORT, FEW_ROWS, PASSES, VALUE = 2.8e7, 5_000, 5, 20
+EFFORT, FEW_ROWS, A_ROW, PASSES, VALUE = 1.2e11, 5_000, 4e7, 5, 20
 # Rounds in a row that neither lower the gap, nor the objective by that share of it, before rounding is taken to be in the way.
 PATIENCE, CREEP = 5, 1e-3
 
@@ -119,7 +119,7 @@ class L1Fit:
             z = A.f + A.b
             objective = problem.objective(z, A.w)
             self._gap = problem.dual_gap(z, A.w, A.largest_gradient)
-            self._reached = self._gap <= max(tol * objective, ROUNDING * objective)
+            self._reached = self._gap <= max(tol, ROUNDING) * objective
             if (self._reached and k > 0) or k == max_rounds:
                 return
             left = 0.3 * min(tol * objective, self._gap)
@@ -140,8 +140,7 @@ class L1Fit:
 
         Returns whether there is no more to do: it was within tolerance, or floating point allows no further descent.
         """
-        violation, self._gap, objective = self._look_at(draws)
-        target = max(self._tol, ROUNDING) * objective
+        violation, self._gap, objective, target = self._look_at(draws)
         self._reached = self._gap <= target
         if self._reached or self._is_idle(draws, objective):
             return True
@@ -153,20 +152,21 @@ class L1Fit:
         """Rounds over the draws that violated in the last, to a share of the gap over all."""
         few = draws.violators(self._problem.alpha, self._most_kept)
         for _ in range(self.most_rounds):
-            violation, gap, objective = self._look_at(few)
-            target = max(max(self._tol, ROUNDING) * objective, self.share_of_gap * self._gap)
+            violation, gap, _, target = self._look_at(few)
+            target = max(target, self.share_of_gap * self._gap)
             if gap <= target or self.stopped or not self._let_in(few, violation, target):
                 break
         return False
 
     def _look_at(self, draws):
-        """(|g| of the draws, the duality gap over these and A, the objective)."""
+        """(|g| of the draws, the duality gap over these and A, the objective, the gap that is within tolerance)."""
         A, problem = self.A, self._problem
         A.effort.add(self._rows.n_rows * len(draws.index) * (VALUE + self._rows.row_size))
         z = A.f + A.b
         violation = np.abs(draws.gradient(problem.dual_point(z), problem.alpha))
         gap = problem.dual_gap(z, A.w, max(violation.max(initial=0.0), A.largest_gradient))
-        return violation, gap, problem.objective(z, A.w)
+        objective = problem.objective(z, A.w)
+        return violation, gap, objective, max(self._tol, ROUNDING) * objective
 
     def _let_in(self, draws, violation, target):
         """The largest violators enter A, which is solved for: to that gap, or, while the set still grows, by one step.
@@ -243,7 +243,7 @@ class SearchingFit(L1Fit):
 def _most_effort(rows, dictionary):
     """Multiplications that a fit may take where max_iter does not say how many rounds."""
     a_pass = rows.n_rows * dictionary.starts[-1] * (VALUE + rows.row_size)
-    return EFFORT * max(rows.n_rows, FEW_ROWS) + PASSES * a_pass
+    return EFFORT + A_ROW * max(0, rows.n_rows - FEW_ROWS) + PASSES * a_pass
 
 
 def options_of(fit_intercept, tol, max_iter, callback):

@@ -10,6 +10,10 @@ class Effort:
     def add(self, multiplications):
         self._spent += multiplications
 
+    def add_factor(self, p):
+        """A Cholesky factor of p × p numbers: p³ / 6, at half the speed of a matrix product."""
+        self.add(p**3 / 3)
+
     def forget(self):
         self._spent = 0.0
 

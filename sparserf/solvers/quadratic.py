@@ -41,7 +41,7 @@ def _alternate(H, g, w, x, alpha, tol, rounds, effort):
         effort.add(WAIT * PASSES * len(x) ** 2)
         if descend(H, x, v, alpha, PASSES) <= tol or effort.is_spent:
             break
-        effort.add(np.count_nonzero(x) ** 3 / 6)
+        effort.add_factor(np.count_nonzero(x))
         newton_step(H, x, v, alpha)
         v = g + H @ (x - w)  # without what rounding has added up
     return x, largest_violation(x, v, alpha)
