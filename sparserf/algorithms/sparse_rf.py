@@ -98,8 +98,9 @@ def sparse_rf(
         Largest duality gap of a solution, relative to its objective; at least 0.5 where alpha is chosen.
     max_iter : int or None, default None
         Most rounds of search and solution, over all batches. None: until the tolerance is reached, or the work of the fit,
-        over all penalties of a path, has come to 2.8e7 multiplications a row, of 5,000 rows at least, and five passes over the
-        dictionary: 7 to 20 s with 5,000 rows on two cores. It is counted from shapes, and ends at the same place anywhere.
+        over all penalties of a path, has come to 1.2e11 multiplications, 4e7 more for each row beyond 5,000, and five passes
+        over the dictionary: 7 to 20 s with 5,000 rows on two cores. It is counted from shapes, and ends at the same place
+        anywhere.
     rng : None, int or numpy.random.Generator, default None
         Seed of the draws.
     workers : int, default 1
