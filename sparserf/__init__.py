@@ -7,10 +7,13 @@ from .algorithms.prune import prune
 from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
 from .features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
 from .model import ConvergenceWarning, FitInfo, SparseModel, load
+from .rows import BlockError, Chunks
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BlockError",
+    "Chunks",
     "ConvergenceWarning",
     "FeatureSet",
     "FitInfo",

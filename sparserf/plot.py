@@ -73,7 +73,7 @@ def effects(model, X, *, names=None, n_panels=12, n_points=40):
     d = model.n_features_in
     names = DefaultNames(d) if names is None else check_names("names", names, d)
     n_panels, n_points = check_integer("n_panels", n_panels, 1), check_integer("n_points", n_points, 2)
-    X = as_rows(X, n_features=d).X
+    X = as_rows(X, n_features=d).array()
     grids = {j: _grid(_column(X, j), n_points) for j in sorted(set().union(*groups))}
     parts = sorted(_parts(model, groups, grids).items(), key=lambda part: -part[1].std())[:n_panels]
     columns = min(4, max(len(parts), 1))

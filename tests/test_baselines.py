@@ -17,7 +17,7 @@ from sparserf.baselines.alignment import aligned
 from sparserf.baselines.boosting import WeakLearner, best_threshold
 from sparserf.baselines.random_features import RidgeFit
 from sparserf.losses import LOSSES
-from sparserf.rows import as_rows, memory
+from sparserf.rows import as_rows, block
 
 from .conftest import phi_oracle
 
@@ -233,9 +233,9 @@ def test_kernel_ridge_is_that_of_scikit_learn(name):
 def test_the_widths_are_those_of_the_random_features():
     for name in ("gaussian", "laplacian"):
         for gamma in (None, "knn", 0.7):
-            resolved = srf.Fourier(name, gamma).resolve(X, np.random.default_rng(0))
+            resolved = srf.Fourier(name, gamma).resolve(as_rows(X), np.random.default_rng(0))
             assert kernel_ridge(X, Y, kernel=name, gamma=gamma).kernel.gamma == resolved.gamma
-    perceptron = srf.Perceptron().resolve(X, None)
+    perceptron = srf.Perceptron().resolve(as_rows(X), None)
     assert kernel_ridge(X, Y, kernel="perceptron").kernel.radius == perceptron.radius
     many = perceptron.draw(40_000, 4, rng=0)
     phi = many.transform(X[:20])
@@ -419,7 +419,7 @@ def bits(model):
 
 
 def test_same_bits_for_any_workers(fitted, monkeypatch):
-    monkeypatch.setattr(memory, "BLOCK_ELEMENTS", 2**10)  # blocks enough to share
+    monkeypatch.setattr(block, "SLICE_ELEMENTS", 2**10)  # blocks enough to share
     monkeypatch.setattr(kernels, "BLOCK_ENTRIES", 2**10)
     one = fitted()
     assert bits(one) == bits(fitted(workers=3)) == bits(fitted(workers=-1))

@@ -15,7 +15,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import sparserf as srf
 from sparserf.features import make_dictionary
-from sparserf.rows import memory
+from sparserf.rows import as_rows, block
 
 N, D = 2000, 4
 FEATURES = srf.Fourier(gamma=0.5)
@@ -52,7 +52,7 @@ def blas_threads():
 @pytest.fixture(autouse=True)
 def _many_small_blocks(monkeypatch):
     """Some ten blocks of rows to every question, so that threads have something to get wrong."""
-    monkeypatch.setattr(memory, "BLOCK_ELEMENTS", 2**15)
+    monkeypatch.setattr(block, "SLICE_ELEMENTS", 2**15)
 
 
 @pytest.fixture(autouse=True)
@@ -134,7 +134,7 @@ def test_taylor_and_random_features_are_the_set_drawn_by_hand(solver, kind, dtyp
     (X, _), maps = data(kind, dtype), (srf.Taylor(2, 0.2), FEATURES)
     dense = data("dense")[0]
     y = 3 * np.exp(-0.2 * (dense**2).sum(axis=1)) * dense[:, 0] * dense[:, 1] + np.sin(2 * dense[:, 2])
-    drawn = make_dictionary(maps, X, n_components=60, batch_size=60, gamma=None, rng=0).batch(0)
+    drawn = make_dictionary(maps, as_rows(X), n_components=60, batch_size=60, gamma=None, rng=0).batch(0)
     by_hand = srf.Taylor(2, 0.2).draw(None, D).concat(drawn.take(np.arange(15, 75)))
     k = {"rng": 0} | ({"alpha": 0.002, "batch_size": 1000} if solver == "sparse_rf" else {"n_nonzero_coefs": 40, "alpha": 1e-6})
     models = [getattr(srf, solver)(X[:1500], y[:1500], features=maps, n_components=60, workers=w, **k) for w in (1, 3)]
@@ -239,8 +239,8 @@ def test_blas_is_limited_inside_and_free_after():
 FORK = """
 import os, signal, sys, threading, warnings
 import numpy as np, sparserf as srf
-from sparserf.rows import memory
-memory.BLOCK_ELEMENTS = 2**15
+from sparserf.rows import block
+block.SLICE_ELEMENTS = 2**15
 warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads
 X = np.random.default_rng(0).uniform(-2, 2, (2000, 5))
 y = np.sin(2 * X[:, 0]) * X[:, 1]
@@ -407,7 +407,7 @@ def test_callback_that_returns_true_stops(stop, at):
 def draws(n):
     """The first n features of the dictionary, one by one, as a dictionary of their own."""
     X, _ = data("dense")
-    dictionary = make_dictionary(srf.Fourier(gamma=0.5), X, n_components=400, batch_size=50, gamma=None, rng=0)
+    dictionary = make_dictionary(srf.Fourier(gamma=0.5), as_rows(X), n_components=400, batch_size=50, gamma=None, rng=0)
     features = dictionary.batch(0)
     for k in range(1, n // 50):
         features = features.concat(dictionary.batch(k))

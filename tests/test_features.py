@@ -323,7 +323,7 @@ def test_a_degree_above_the_number_of_inputs_adds_nothing_without_squares():
 def test_taylor_features_are_not_random():
     map_ = Taylor(3, 0.5)
     assert same(map_.draw(None, 4), map_.draw(7, 4, rng=3))
-    assert map_.resolve(np.ones((3, 4)), None) is map_
+    assert map_.resolve(as_rows(np.ones((3, 4))), None) is map_
     assert Taylor(np.int8(2), 1.0).count(127) == len(Taylor(np.int8(2), 1).draw(None, np.int8(127))) == 8256
     with pytest.raises(dataclasses.FrozenInstanceError):
         map_.degree = 2
@@ -334,7 +334,7 @@ def test_taylor_features_are_not_random():
 @each_layout
 def test_gamma_of_taylor_is_that_of_the_gaussian_kernel(rng, rule, layout):
     X = sparse_rows(rng)
-    map_ = Taylor(3, rule, False).resolve(layout(X), np.random.default_rng(0))
+    map_ = Taylor(3, rule, False).resolve(as_rows(layout(X)), np.random.default_rng(0))
     assert map_ == Taylor(3, gamma_of("gaussian", rule, layout(X)), False)
     assert Taylor(2, rule).gamma == rule
 
@@ -679,7 +679,7 @@ def test_transform_of_no_rows():
 
 def dictionary(features, n_components=100, batch_size=30, X=None, gamma=None, rng=0):
     X = np.random.default_rng(1).standard_normal((50, 5)) if X is None else X
-    return make_dictionary(features, X, n_components=n_components, batch_size=batch_size, gamma=gamma, rng=rng)
+    return make_dictionary(features, as_rows(X), n_components=n_components, batch_size=batch_size, gamma=gamma, rng=rng)
 
 
 SEVERAL = [Fourier("laplacian"), Linear(), RandomNeurons("tanh", 2), Perceptron()]
@@ -783,7 +783,7 @@ def test_invalid_dictionary(arguments, error, message):
 
 
 def gamma_of(kernel, rule, X, rng=0):
-    return Fourier(kernel, rule).resolve(X, np.random.default_rng(rng)).gamma
+    return Fourier(kernel, rule).resolve(as_rows(X), np.random.default_rng(rng)).gamma
 
 
 def metric_of(kernel):
@@ -816,7 +816,7 @@ def test_gamma_knn_is_of_the_fiftieth_neighbour(rng, kernel, n):
 
 @each_kernel
 def test_gamma_that_is_given_stays(rng, kernel):
-    assert Fourier(kernel, 2).resolve(rng.standard_normal((9, 2)), rng) == Fourier(kernel, 2.0)
+    assert Fourier(kernel, 2).resolve(as_rows(rng.standard_normal((9, 2))), rng) == Fourier(kernel, 2.0)
 
 
 @each_metric
@@ -870,19 +870,19 @@ def test_gamma_is_of_a_sample_that_the_seed_determines(rng):
 @each_layout
 def test_perceptron_ball_is_read_off_the_data(rng, layout, dtype):
     X = (sparse_rows(rng) + 1000).astype(dtype)
-    map_ = Perceptron().resolve(layout(X), None)
+    map_ = Perceptron().resolve(as_rows(layout(X)), None)
     np.testing.assert_allclose(map_.center, X.mean(axis=0, dtype=np.float64), rtol=1e-6)
     X = X.astype(np.float64)
     assert map_.radius == pytest.approx(np.linalg.norm(X - X.mean(axis=0), axis=1).max(), rel=1e-4)
     fixed = Perceptron(2.0, [1.0] * 6)
-    assert fixed.resolve(layout(X), None) is fixed
+    assert fixed.resolve(as_rows(layout(X)), None) is fixed
 
 
 @each_layout
 def test_perceptron_radius_around_a_given_center(rng, layout):
     X = sparse_rows(rng)
     for center in (np.ones(6), [1.0] * 6):
-        map_ = Perceptron(None, center).resolve(layout(X), None)
+        map_ = Perceptron(None, center).resolve(as_rows(layout(X)), None)
         assert map_.radius == pytest.approx(np.linalg.norm(X - 1, axis=1).max(), rel=1e-12)
         assert len(map_.draw(3, 6, rng=0)) == 3
 
@@ -890,6 +890,6 @@ def test_perceptron_radius_around_a_given_center(rng, layout):
 @each_layout
 @pytest.mark.parametrize("X", [np.ones((1, 3)), np.full((60, 2), 0.1), np.zeros((5, 2))])
 def test_perceptron_of_rows_that_do_not_differ_can_be_drawn(layout, X):
-    map_ = Perceptron().resolve(layout(X), None)
+    map_ = Perceptron().resolve(as_rows(layout(X)), None)
     assert 0 < map_.radius < np.inf
     assert np.isfinite(map_.draw(5, X.shape[1], rng=0).blocks[0].offset).all()

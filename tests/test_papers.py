@@ -23,6 +23,7 @@ from scipy.stats import binom
 from sparserf import Fourier, Linear, Perceptron, Taylor, sparse_rf, sparse_rf_path
 from sparserf.features import make_dictionary, make_learning_dictionary
 from sparserf.features.proposals import BASE
+from sparserf.rows import as_rows
 
 from .conftest import SLOPE, VALUE, phi_oracle
 
@@ -134,7 +135,7 @@ def test_s1_descent_of_every_round(loss, fit_intercept, seed, R, ratio, weighted
     """S1, Theorem 1 for every draw: F_{t+1} <= F_t - max_h (|g_h| - lambda)_+^2 / (2 gamma_h) + gap, h in batch t + 1,
     gamma_h = beta mean_n s_n phi_h^2. F never rises, and is unchanged iff no h of the batch has |g_h| > lambda."""
     T, p = 8, problem(seed, loss, fit_intercept, weighted)
-    draws = make_dictionary("gaussian", p.X, n_components=T * R, batch_size=R, gamma=0.5, rng=seed)
+    draws = make_dictionary("gaussian", as_rows(p.X), n_components=T * R, batch_size=R, gamma=0.5, rng=seed)
     phi = [phi_oracle(draws.batch(t), p.X) for t in range(T)]
     alpha = ratio * np.abs(np.hstack(phi).T @ p.v(p.z0())).max()
     infos = []
@@ -307,7 +308,7 @@ def check_rate_of_draws_that_learn(loss, fit_intercept, R, D, a_batch, power):
     k(x, z) = E_p phi(x) phi(z), here the mean over many draws of p, which are not those of the fit."""
     alpha = 0.01
     p = problem(3, loss, fit_intercept, n=40)
-    base = make_learning_dictionary(p.X, p.weight, n_components=D, batch_size=R, gamma=None, rng=0).base
+    base = make_learning_dictionary(as_rows(p.X), p.weight, n_components=D, batch_size=R, gamma=None, rng=0).base
     phi = base.draw(10_000, 2, rng=1).transform(p.X)
     runs = [objective_after_each_draw(p, alpha, R, s, D, features="auto", n_components=D)[0] for s in range(4)]
     assert np.all(np.diff(runs, axis=1) <= 0)

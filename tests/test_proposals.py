@@ -20,7 +20,7 @@ each_loss = pytest.mark.parametrize("loss", VALUE)
 
 
 def learning(X, n_components, batch_size, seed):
-    return make_learning_dictionary(X, np.ones(len(X)), n_components=n_components, batch_size=batch_size, gamma=None, rng=seed)
+    return make_learning_dictionary(as_rows(X), np.ones(len(X)), n_components=n_components, batch_size=batch_size, gamma=None, rng=seed)
 
 
 # The base mixture
@@ -30,7 +30,7 @@ def learning(X, n_components, batch_size, seed):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_mixture_measures_each_input_in_its_own_units(rng, layout, dtype):
     X = (rng.standard_normal((300, 5)) * [1, 100, 1e-3, 7, 0] + [0, 5, 0, 0, 3]).astype(dtype)
-    base = Mixture.of(layout(X), np.ones(300), np.random.default_rng(0))
+    base = Mixture.of(as_rows(layout(X)), np.ones(300), np.random.default_rng(0))
     assert base.inputs.tolist() == [0, 1, 2, 3]  # the last is constant
     for unit, size in zip(base.units, (X[:, :4].std(axis=0, dtype=float), np.ptp(X[:, :4].astype(float), axis=0)), strict=True):
         np.testing.assert_allclose(unit * size, unit[0] * size[0], rtol=1e-5)
@@ -40,7 +40,7 @@ def test_mixture_measures_each_input_in_its_own_units(rng, layout, dtype):
 
 
 def test_mixture_draws_every_order_and_width(rng):
-    base = Mixture.of(rng.standard_normal((500, 30)), np.ones(500), rng)
+    base = Mixture.of(as_rows(rng.standard_normal((500, 30))), np.ones(500), rng)
     w = base.weights(20_000, rng)
     order = np.count_nonzero(w, axis=1)
     assert order.min() == 1 and order.max() == 30
@@ -57,7 +57,7 @@ def test_mixture_draws_every_order_and_width(rng):
 
 @pytest.mark.parametrize("X", [np.ones((5, 3)), np.zeros((1, 1)), 1e200 * np.ones((4, 2))])
 def test_mixture_of_constant_inputs_is_constant(X):
-    features = Mixture.of(X, np.ones(len(X)), np.random.default_rng(0)).draw(7, X.shape[1], rng=0)
+    features = Mixture.of(as_rows(X), np.ones(len(X)), np.random.default_rng(0)).draw(7, X.shape[1], rng=0)
     phi = features.transform(X)
     assert np.isfinite(phi).all() and np.ptp(phi, axis=0).max() < 1e-12
 
@@ -65,7 +65,7 @@ def test_mixture_of_constant_inputs_is_constant(X):
 def test_mixture_of_many_inputs_sees_those_of_largest_variance(rng):
     X = rng.standard_normal((50, 1500))
     X[:, 700:1176] *= 0.01
-    base = Mixture.of(X, np.ones(len(X)), rng)
+    base = Mixture.of(as_rows(X), np.ones(len(X)), rng)
     assert len(base.inputs) == 1024 and not ((base.inputs >= 700) & (base.inputs < 1176)).any()
     w = base.weights(9, rng)
     features = base.features(w, 1500, rng)
@@ -78,7 +78,7 @@ def test_mixture_of_many_inputs_sees_those_of_largest_variance(rng):
 
 @pytest.fixture
 def accepted(rng):
-    base = Mixture.of(rng.standard_normal((200, 6)) * [1, 2, 4, 8, 16, 32], np.ones(200), rng)
+    base = Mixture.of(as_rows(rng.standard_normal((200, 6)) * [1, 2, 4, 8, 16, 32]), np.ones(200), rng)
     return base, base.weights(40, rng)
 
 
@@ -128,7 +128,7 @@ def test_a_batch_has_its_share_from_the_base_and_the_moves_that_succeed_get_more
 
 def test_the_phase_is_the_best(rng):
     X, v = rng.standard_normal((60, 3)), rng.standard_normal(60)
-    base = Mixture.of(X, np.ones(len(X)), rng)
+    base = Mixture.of(as_rows(X), np.ones(len(X)), rng)
     rows, features = as_rows(X), base.draw(25, 3, rng=1)
     draws = KeptDraws(rows, features, np.arange(7, 32))
     draws.turn(v)

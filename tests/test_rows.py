@@ -16,7 +16,8 @@ from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
 from sparserf import FeatureSet, Fourier, Linear, RandomNeurons, Taylor
 from sparserf.algorithms._columns import Columns
 from sparserf.features import FeatureBlock, linear_functions
-from sparserf.rows import as_rows, block, memory, products
+from sparserf.rows import as_rows, block, products
+from sparserf.rows import tiles as of_slices
 
 from .conftest import SIZES, phi_oracle
 
@@ -294,7 +295,7 @@ def descending(features):
 @contextmanager
 def only_tiles():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(block, "by_moments", lambda *_: False)
+        patch.setattr(of_slices, "by_moments", lambda *_: False)
         yield
 
 
@@ -308,7 +309,7 @@ def test_moments_give_what_tiles_give(rng, draw, dtype, layout):
         given = LAYOUTS[layout](X)
         rows, phi = as_rows(given, n_features=d), phi_oracle(features, X)
         before, few = bits_of(given), features.take([len(features) - 1, 0])
-        assert all(block.by_moments(b, rows.X) for b in features.blocks)
+        assert all(of_slices.by_moments(b, rows.array()) for b in features.blocks)
         for v in (rng.standard_normal(n), rng.standard_normal((3, n)) * [[1e99], [1e-99], [0]]):
             for ask, values in ((rows.correlate, phi), (rows.correlate_squares, phi**2)):
                 expected, size = v @ values, abs(v) @ abs(values)
@@ -332,8 +333,8 @@ def test_few_monomials_are_made_in_tiles_and_all_of_them_are_not(rng, dtype, lay
     X, features = LAYOUTS[layout](random_X(rng, 300, dtype, 40)), FEATURES["empty"]
     for features in (Taylor(2, 0.01).draw(None, 40), Taylor(3, 0.01).draw(None, 40)):
         (whole,), few = features.blocks, features.take(np.arange(0, len(features), 97)[:9])
-        assert block.by_moments(whole, X) == (whole.order == 2)
-        assert not block.by_moments(*few.blocks, X)
+        assert of_slices.by_moments(whole, X) == (whole.order == 2)
+        assert not of_slices.by_moments(*few.blocks, X)
         v = rng.standard_normal(300)
         answer, expected = as_rows(X).correlate(few, v), v @ phi_oracle(few, X)
         agree(answer, expected, abs(v) @ (abs(phi_oracle(few, X)) + 1e-3), dtype)
@@ -381,8 +382,9 @@ def test_columns_keep_what_they_know_of_equal_weights_only(rng, layout, monkeypa
     """However the set and the weights change, the answer is that of all features anew; equal weights cost only what is new."""
     X, everything = random_X(rng, 200), FEATURES["products"]
     rows, phi = as_rows(layout(X)), phi_oracle(everything, X)
-    made, gram = [], rows.gram
-    monkeypatch.setattr(rows, "gram", lambda left, right, *how: made.append(len(right)) or gram(left, right, *how))
+    made = []
+    for name, ask in (("gram", rows.gram), ("moments", rows.moments)):
+        monkeypatch.setattr(rows, name, lambda left, right, *how, ask=ask: made.append(len(right)) or ask(left, right, *how))
     columns, index, free, last = Columns(rows), np.zeros(0, int), rng.permutation(80), None
     weights = [rng.random(200), rng.random(200) * (rng.random(200) < 0.5)]
     steps = [(5, 5, 0), (3, 8, 0), (0, 6, 0), (9, 12, 0), (2, 9, 1), (4, 13, 1), (0, 13, 0), (1, 3, 0), (2, 5, 0)]
@@ -471,7 +473,7 @@ def test_the_same_bits_for_any_number_of_workers(many_blocks, layout, dtype):
 @each_storage
 @each_dtype
 def test_the_same_bits_of_products_for_any_number_of_workers(many_blocks, monkeypatch, layout, dtype):
-    monkeypatch.setattr(memory, "BLOCK_ELEMENTS", 2**15)
+    monkeypatch.setattr(block, "SLICE_ELEMENTS", 2**15)
     X, (_, v, c, h) = layout(many_blocks[0].astype(dtype)), many_blocks[1]
     features = Linear().draw(None, 20).concat(Taylor(2, 0.05).draw(None, 20))
     features = features.concat(Taylor(3, 0.05).draw(None, 20).take(np.arange(0, 1771, 9)))
@@ -540,13 +542,13 @@ def test_some_of_the_rows(many_blocks, monkeypatch, layout):
     arguments = features, v[:, index], c, h[index]
     expected = answers(as_rows(X[index]), *arguments)
     for rows in (as_rows(X), as_rows(X, 2)):
-        for answer, bits in zip(answers(rows.some(index), *arguments), expected, strict=True):
+        for answer, bits in zip(answers(rows.take(index), *arguments), expected, strict=True):
             np.testing.assert_array_equal(answer, bits)
     with as_rows(X, 3) as rows:
-        some, pool = rows.some(index), rows.workers._pool
+        some, pool = rows.take(index), rows._block.workers._pool
         for answer, bits in zip(answers(some, *arguments), expected, strict=True):
             np.testing.assert_array_equal(answer, bits)
-        assert rows.workers._pool is pool is not None
+        assert rows._block.workers._pool is pool is not None
 
 
 @pytest.mark.parametrize("workers", [0, -2, 1.5, True, None, "2"])

@@ -361,7 +361,7 @@ def test_support_indexes_the_dictionary(exact):
     maps = [Linear(), Fourier(gamma=0.3), Perceptron(), RandomNeurons("tanh")]
     options = {"n_components": 100, "batch_size": 30, "rng": 5}
     model = fit(features=maps, exact=exact, tol=1e-4, **options)
-    drawn, everything = make_dictionary(maps, X, gamma=None, **options), FeatureSet((), 3)
+    drawn, everything = make_dictionary(maps, as_rows(X), gamma=None, **options), FeatureSet((), 3)
     for k in range(drawn.n_batches):
         everything = everything.concat(drawn.batch(k))
     assert len(everything) == len(drawn) == model.info.n_drawn == 103
@@ -451,7 +451,7 @@ def test_draws_are_looked_at_where_they_may_violate():
     """Along a walk of v in small and large steps: the gradient, or where it is within alpha, a bound within alpha."""
     rng = np.random.default_rng(0)
     rows = as_rows(X, 1)
-    dictionary = make_dictionary([Fourier(gamma=0.3), RandomNeurons("tanh"), RandomNeurons("relu"), Linear()], X,
+    dictionary = make_dictionary([Fourier(gamma=0.3), RandomNeurons("tanh"), RandomNeurons("relu"), Linear()], as_rows(X),
                                  n_components=90, batch_size=40, gamma=None, rng=0)  # fmt: skip
     draws = draws_of(rows, dictionary, range(dictionary.n_batches))
     phi = np.hstack([dictionary.batch(k).transform(X) for k in range(dictionary.n_batches)])

@@ -10,7 +10,7 @@ import sparserf as srf
 from sparserf import baselines, sparse_rf
 from sparserf.algorithms import _sample
 from sparserf.features import Mixture, bandwidth, inverse_deviations, proposals
-from sparserf.features.units import spreads
+from sparserf.rows import as_rows
 
 from .conftest import friedman, signs
 
@@ -129,20 +129,20 @@ def counted(rng):
 def test_units_count_rows_by_their_weights(counted, layout):
     X, weight, copies = counted
     ones = np.ones(len(copies))
-    np.testing.assert_allclose(spreads(layout(X), weight), spreads(layout(copies), ones), rtol=1e-9)
-    np.testing.assert_allclose(spreads(layout(X), weight)[0], copies.std(axis=0), rtol=1e-9)
-    np.testing.assert_allclose(inverse_deviations(layout(X), weight), inverse_deviations(layout(copies), ones), rtol=1e-9)
-    assert np.abs(spreads(X, np.ones(120))[0] / copies.std(axis=0) - 1).max() > 0.05  # alike they are not the same
-    of_copies = Mixture.of(layout(copies), ones, np.random.default_rng(0)).units
-    np.testing.assert_allclose(Mixture.of(layout(X), weight, np.random.default_rng(1)).units, of_copies, rtol=1e-9)
+    np.testing.assert_allclose(as_rows(layout(X)).spreads(weight), as_rows(layout(copies)).spreads(ones), rtol=1e-9)
+    np.testing.assert_allclose(as_rows(layout(X)).spreads(weight)[0], copies.std(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(inverse_deviations(as_rows(layout(X)), weight), inverse_deviations(as_rows(layout(copies)), ones), rtol=1e-9)
+    assert np.abs(as_rows(X).spreads(np.ones(120))[0] / copies.std(axis=0) - 1).max() > 0.05  # alike they are not the same
+    of_copies = Mixture.of(as_rows(layout(copies)), ones, np.random.default_rng(0)).units
+    np.testing.assert_allclose(Mixture.of(as_rows(layout(X)), weight, np.random.default_rng(1)).units, of_copies, rtol=1e-9)
 
 
 @each_layout
 @pytest.mark.parametrize("features", [srf.Fourier(), srf.Fourier("laplacian"), srf.Taylor(2), srf.Perceptron()])
 def test_bandwidths_count_rows_by_their_weights(counted, features, layout):
     X, weight, copies = counted
-    of_weights = features.resolve(layout(X), np.random.default_rng(0), weight)
-    of_copies, alike = (features.resolve(layout(Z), np.random.default_rng(1)) for Z in (copies, X))
+    of_weights = features.resolve(as_rows(layout(X)), np.random.default_rng(0), weight)
+    of_copies, alike = (features.resolve(as_rows(layout(Z)), np.random.default_rng(1)) for Z in (copies, X))
     name = "radius" if isinstance(features, srf.Perceptron) else "gamma"
     assert getattr(of_weights, name) == pytest.approx(getattr(of_copies, name), rel=1e-9)
     assert getattr(alike, name) != pytest.approx(getattr(of_copies, name), rel=1e-3)
@@ -155,9 +155,9 @@ def test_neighbours_count_by_their_weights(rng, monkeypatch, n_neighbours):
     """So many of the mean weight, which of copies are twice as many where that is 2."""
     X, k = rng.standard_normal((90, 3)), np.arange(90) % 3 + 1
     monkeypatch.setattr(bandwidth, "NEIGHBOURS", n_neighbours)
-    of_weights = bandwidth.distance_scale(X, k / 2, "knn", "euclidean", rng)
+    of_weights = bandwidth.distance_scale(X.__getitem__, k / 2, "knn", "euclidean", rng)
     monkeypatch.setattr(bandwidth, "NEIGHBOURS", 2 * n_neighbours)
-    of_copies = bandwidth.distance_scale(np.repeat(X, k, axis=0), np.ones(180), "knn", "euclidean", rng)
+    of_copies = bandwidth.distance_scale(np.repeat(X, k, axis=0).__getitem__, np.ones(180), "knn", "euclidean", rng)
     assert of_weights == pytest.approx(of_copies, rel=1e-12)
 
 
@@ -166,11 +166,11 @@ def test_the_bandwidth_of_many_rows_is_of_draws_by_their_weights(rng):
     X = rng.standard_normal((6000, 3)) * np.where(np.arange(6000) < 1000, 0.1, 1.0)[:, None]
     weight = np.where(np.arange(6000) < 1000, 30.0, 1.0)
     weight /= weight.mean()
-    scales = [bandwidth.distance_scale(X, weight, None, "euclidean", rng) for _ in range(5)]
+    scales = [bandwidth.distance_scale(X.__getitem__, weight, None, "euclidean", rng) for _ in range(5)]
     k = np.where(np.arange(6000) < 1000, 30, 1)[::3]
     exact = bandwidth._median(bandwidth.distances(X[::3], X[::3], "euclidean"), k)
     np.testing.assert_allclose(scales, exact, rtol=0.1)
-    assert bandwidth.distance_scale(X, np.ones(6000), None, "euclidean", rng) > 3 * exact
+    assert bandwidth.distance_scale(X.__getitem__, np.ones(6000), None, "euclidean", rng) > 3 * exact
 
 
 # The fit

@@ -31,7 +31,7 @@ class Columns:
         """(rows, features) that answer for these: where their values are kept, those are the rows, and their columns."""
         longest = max((block.order for block in self.features.blocks), default=0)
         n_kept, n = self._values.shape[1], len(self)
-        if longest < LONG or n > KEPT * self._rows.row_size:
+        if not self._rows.keeps_values or longest < LONG or n > KEPT * self._rows.row_size:
             self._values = self._values[:, :0]
             return self._rows, self.features
         if n > n_kept:
@@ -66,10 +66,10 @@ class Columns:
         rows, features = self._asked()
         self.effort.add(np.count_nonzero(h) * (p * p - k * k) / 2)
         if k == 0:
-            self._gram, self._sums = rows.gram(features, features, h, self._dtype), rows.correlate(features, h)
+            self._gram, self._sums = rows.moments(features, features, h, self._dtype)
         else:
             new = np.arange(k, p)
-            columns, sums = rows.gram(features, new, h, self._dtype), rows.correlate(features.take(new), h)
+            columns, sums = rows.moments(features, new, h, self._dtype)
             self._gram = bordered(self._gram, columns)
             self._sums = np.concatenate([self._sums, sums])
         return self._gram, self._sums

@@ -86,11 +86,6 @@ class Inputs:
         """Of the columns of X and of c together, which all sums are made of."""
         return (np.sqrt(self._squares) + np.abs(self.centre)) / self.unit
 
-    @cached_property
-    def longest(self):
-        """Numbers in the longest row."""
-        return int(np.diff(self.rows.X.indptr).max(initial=1)) if is_sparse(self.rows.X) else self.n_features
-
 
 class InUnits:
     """The projection of X / unit, whose sums neither over- nor underflow in the dtype of X."""

@@ -11,14 +11,14 @@ def learns(features):
     return isinstance(features, str) and features == "auto"
 
 
-def dictionary_of(features, X, weight, exact, n_components, batch_size, gamma, rng):
+def dictionary_of(features, rows, weight, exact, n_components, batch_size, gamma, rng):
     """The dictionary of a `features` argument, "auto" among them."""
     how = {"n_components": n_components, "batch_size": batch_size, "gamma": gamma, "rng": rng}
     if not learns(features):
-        return make_dictionary(features, X, weight=weight, **how)
+        return make_dictionary(features, rows, weight=weight, **how)
     if exact:
         raise ValueError("exact must be False where features is 'auto', whose draws cannot be made again; got True")
-    return make_learning_dictionary(X, weight, **how)
+    return make_learning_dictionary(rows, weight, **how)
 
 
 def fits_of(rows, dictionary, loss, targets, weight, options, settles=True, search=0):

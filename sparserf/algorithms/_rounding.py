@@ -35,7 +35,7 @@ def of_margins(inputs, problem, point, offset, v, h):
     s, (xi, total) = problem.weight, (np.abs(v.sum(axis=1)), h.sum(axis=1))
     astray = np.divide(xi, total, out=np.zeros_like(xi), where=(total > 0) & problem.fit_intercept)
     additions = 2 * UNIT * norms(np.sqrt(s / len(s)) * (np.abs(point.f) + np.abs(point.b)[:, None] + np.abs(offset)))
-    return of_sums(inputs.longest + 2) * (point.way @ inputs.sizes_in_sums) + additions + astray
+    return of_sums(inputs.rows.longest_row + 2) * (point.way @ inputs.sizes_in_sums) + additions + astray
 
 
 def of_dual_point(problem, v, in_z):

@@ -26,7 +26,7 @@ class Sample:
             weight = thinned(groups, weight, MOST_ROWS, rng)
         some = np.flatnonzero(weight)
         if len(some) < rows.n_rows:
-            rows, targets, weight, groups = rows.some(some), [y[some] for y in targets], weight[some], groups[some]
+            rows, targets, weight, groups = rows.take(some), [y[some] for y in targets], weight[some], groups[some]
         fitted, held = hold_out(groups, weight, validation, rng)
         return cls(rows, targets, fitted, held, min(1.0, effective(fitted) / n))
 

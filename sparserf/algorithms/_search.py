@@ -216,10 +216,10 @@ def chosen(X, y, share, n_models, max_terms, descend, features, gamma, loss, n_c
             some.rows, dictionary, loss, some.targets, some.weight, options, settles=settles, search=search
         )
 
-    kinds = [kind_of(dictionary_of(features, rows.X, weight, exact, n_components, batch_size, gamma, rng), settles=exact)]
+    kinds = [kind_of(dictionary_of(features, rows, weight, exact, n_components, batch_size, gamma, rng), settles=exact)]
     if learns(features):
-        units = inverse_deviations(rows.X, weight)
-        inputs = dictionary_of(inputs_times(units), rows.X, weight, exact, n_components, len(units), None, rng)
+        units = inverse_deviations(rows, weight)
+        inputs = dictionary_of(inputs_times(units), rows, weight, exact, n_components, len(units), None, rng)
         kinds = [kind_of(inputs, settles=True), kind_of(LinearFunctions(units)), *kinds]
     whole = Sample(rows, targets, weight)
     split = partial(Sample.of, rows, targets, weight, groups, share, rng)

@@ -32,7 +32,7 @@ def weighted(rows, sample_weight):
     weight = check_sample_weight(sample_weight, rows.n_rows)
     there = np.flatnonzero(weight)
     if len(there) < rows.n_rows:
-        rows, weight = rows.some(there), weight[there]
+        rows, weight = rows.take(there), weight[there]
     return there, rows, weight / weight.mean()
 
 

@@ -240,7 +240,7 @@ def draw(features, rows, weight, n_components, activation, order, rng):
         features = RandomNeurons(activation, order=order)
     elif order is not None or activation != "sin":
         raise ValueError(f"order and activation must not be given beside features, got {order!r} and {activation!r}")
-    return draw_all(features, rows.X, n_components=n_components, rng=rng, weight=weight)
+    return draw_all(features, rows, n_components=n_components, rng=rng, weight=weight)
 
 
 def _sizes(n_nonzero_coefs, n_models, n_rows, n_features):

@@ -214,7 +214,7 @@ def _begin(X, y, n_nonzero_coefs, features, nu, gamma, n_components, loss, alpha
     n_nonzero_coefs, n_select = (
         check_integer(name, value, 1) for name, value in (("n_nonzero_coefs", n_nonzero_coefs), ("n_select", n_select))
     )
-    everything = _candidates(features, rows.X, weight, nu, gamma, n_components, rng)
+    everything = _candidates(features, rows, weight, nu, gamma, n_components, rng)
     if n_nonzero_coefs > len(everything):
         raise ValueError(
             f"n_nonzero_coefs must be at most {len(everything)}, the number of features, got {n_nonzero_coefs}; "
@@ -235,15 +235,15 @@ def _rounds(rows, fits, n_nonzero_coefs, n_select):
         yield from algorithm_1(fits, n_nonzero_coefs, n_select)
 
 
-def _candidates(features, X, weight, nu, gamma, n_components, rng):
+def _candidates(features, rows, weight, nu, gamma, n_components, rng):
     """The whole dictionary, each map times the root of its weight."""
     if features is None:
-        degree = 2 if X.shape[1] <= MOST_INPUTS else 1
+        degree = 2 if rows.n_features_in <= MOST_INPUTS else 1
         features, gamma = (Taylor(degree, "knn" if gamma is None else gamma), Linear()), None
     if isinstance(features, FeatureSet) and nu is not None:
         raise ValueError("nu must be None where features is a FeatureSet")
     return draw_all(
-        features, X, n_components=n_components, gamma=gamma, rng=rng, scales=lambda n: _scales(nu, n), weight=weight
+        features, rows, n_components=n_components, gamma=gamma, rng=rng, scales=lambda n: _scales(nu, n), weight=weight
     )
 
 

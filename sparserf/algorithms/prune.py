@@ -91,7 +91,7 @@ def prune(model, X, *, max_terms=None, tol=None, sample_weight=None, workers=1):
         raise TypeError(f"model must be a SparseModel, got {type(model).__name__}")
     rows = as_rows(X, workers, n_features=model.n_features_in)
     if rows.n_rows == 0:
-        raise ValueError(f"X must have at least one row, got shape {rows.X.shape}")
+        raise ValueError(f"X must have at least one row, got shape (0, {rows.n_features_in})")
     _, rows, weight = weighted(rows, sample_weight)
     most = len(model.support) if max_terms is None else check_integer("max_terms", max_terms, 1)
     tol = (0.01 if max_terms is None else 0.0) if tol is None else check_real("tol", tol, 0)
@@ -153,7 +153,7 @@ def _look(rows, weight, n):
     n = min(max(n, FEWEST_ROWS), rows.n_rows)
     some = np.arange(n) * rows.n_rows // n
     h = weight[some]
-    return rows.some(some) if n < rows.n_rows else rows, h / h.sum()
+    return rows.take(some) if n < rows.n_rows else rows, h / h.sum()
 
 
 def _largest(rows, features, coef, h, n):

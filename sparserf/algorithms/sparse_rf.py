@@ -247,7 +247,7 @@ def sparse_rf_path(
     options = options_of(fit_intercept, tol, max_iter, callback)
     exact = check_flag("exact", exact)
     n_components = N_COMPONENTS if n_components is None else n_components
-    dictionary = dictionary_of(features, rows.X, weight, exact, n_components, batch_size, gamma, rng)
+    dictionary = dictionary_of(features, rows, weight, exact, n_components, batch_size, gamma, rng)
     with single_threaded_blas(), rows:
         fits = fits_of(rows, dictionary, loss, targets, weight, options)
         if alphas is None:

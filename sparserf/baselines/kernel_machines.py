@@ -163,12 +163,13 @@ def _fit(X, y, loss, kernel, gamma, alpha, fit_intercept, sample_weight, max_row
             f"X must have at most max_rows={max_rows} rows, got {n}: their kernel matrix takes {8 * n * n / 2**30:.3g} "
             f"GiB, the fit up to {8 * MATRICES * n * n / 2**30:.3g} GiB"
         )
-    kernel = Kernel.resolve(kernel, gamma, rows.X, weight)
+    kernel = Kernel.resolve(kernel, gamma, rows, weight)
     with single_threaded_blas():
-        K = kernel.matrix(rows.X, check_workers(workers))
+        X = rows.array()
+        K = kernel.matrix(X, check_workers(workers))
         fits = [KernelFit(K, loss, target, weight, alpha, fit_intercept) for target in targets]
         shares = [fit.descend(tol, max_iter) for fit in fits]
-        return _model(fits, kernel, rows.X, there, loss, classes), max(shares)
+        return _model(fits, kernel, X, there, loss, classes), max(shares)
 
 
 class KernelFit:

@@ -61,7 +61,7 @@ class KernelModel(Predictor):
             float32 for float32 X, float64 for all else. Time O(n_samples * n_support * n_features); memory O(n_support)
             and blocks of some megabytes a worker.
         """
-        X = as_rows(X, workers, n_features=self.rows.shape[1]).X
+        X = as_rows(X, workers, n_features=self.rows.shape[1]).array()
         f = np.zeros((X.shape[0], *self.coef.shape[:-1]))
         with single_threaded_blas():
             for part, product in self.kernel.blocks(X, self.rows, check_workers(workers), lambda K: K @ self.coef.T):

@@ -24,15 +24,15 @@ class Kernel:
     radius: float | None = None
 
     @classmethod
-    def resolve(cls, name, gamma, X, weight):
+    def resolve(cls, name, gamma, rows, weight):
         """With the width that the random features of the same name would read off X."""
         check_choice("kernel", name, KERNELS)
         if name == "perceptron":
             if gamma is not None:
                 raise ValueError(f"gamma must be None where kernel is 'perceptron', got {gamma!r}")
-            return cls(name, radius=Perceptron().resolve(X, None, weight).radius)
+            return cls(name, radius=Perceptron().resolve(rows, None, weight).radius)
         fourier = Fourier(name.removesuffix("+linear"), gamma)
-        return cls(name, gamma=fourier.resolve(X, np.random.default_rng(0), weight).gamma)
+        return cls(name, gamma=fourier.resolve(rows, np.random.default_rng(0), weight).gamma)
 
     def blocks(self, A, B, workers, use=lambda K: K):
         """Yield (rows of A, use(K of these rows and B)) in order; blocks depend on the shapes alone."""

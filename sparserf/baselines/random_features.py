@@ -229,7 +229,7 @@ def _fit(
     alpha, fit_intercept = check_real("alpha", alpha, 0, strict=True), check_flag("fit_intercept", fit_intercept)
     rng = check_rng(rng)
     dictionary = make_dictionary(
-        features, rows.X, n_components=n_components, batch_size=None, gamma=gamma, rng=rng, weight=weight
+        features, rows, n_components=n_components, batch_size=None, gamma=gamma, rng=rng, weight=weight
     )
     everything = dictionary.batch(0)
     for k in range(1, dictionary.n_batches):

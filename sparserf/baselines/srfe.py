@@ -75,7 +75,7 @@ def srfe(
     eta, tol = check_real("eta", eta, 0, strict=True), check_real("tol", tol, 0, strict=True)
     max_iter, fit_intercept = check_integer("max_iter", max_iter, 1), check_flag("fit_intercept", fit_intercept)
     everything = draw(features, rows, weight, n_components, activation, order, rng)
-    dictionary = make_dictionary(everything, rows.X, n_components=None, batch_size=None, gamma=None, rng=None)
+    dictionary = make_dictionary(everything, rows, n_components=None, batch_size=None, gamma=None, rng=None)
     fit = L1Fit(rows, dictionary, loss, target, weight, fit_intercept, tol=tol, max_iter=None, callback=None)
     with single_threaded_blas(), rows:
         _to_residual(fit, dictionary, eta, max_iter)

@@ -17,20 +17,21 @@ def check_gamma(gamma):
     return check_scale("gamma", gamma)
 
 
-def resolve_gamma(X, rule, metric, rng, weight=None):
-    """The inverse width that a rule reads off X: 1 / (2 scale^2), or 1 / scale for the metric "cityblock"."""
-    weight = np.ones(X.shape[0]) if weight is None else weight
-    scale = float(np.clip(distance_scale(X, weight, rule, metric, rng), 1e-150, 1e150))
+def resolve_gamma(rows, rule, metric, rng, weight=None):
+    """The inverse width that a rule reads off the rows: 1 / (2 scale^2), or 1 / scale for the metric "cityblock"."""
+    weight = np.ones(rows.n_rows) if weight is None else weight
+    scale = float(np.clip(distance_scale(rows.array, weight, rule, metric, rng), 1e-150, 1e150))
     return 1.0 / scale if metric == "cityblock" else 0.5 / scale**2
 
 
-def distance_scale(X, weight, rule, metric, rng):
+def distance_scale(take, weight, rule, metric, rng):
     """Median distance between rows (rule None), or mean distance to the 50th nearest neighbour (rule "knn").
 
     A row of twice the weight counts as two. Distances between rows that are equal do not count. 1.0 where no two differ.
+    take(index): some rows, an ndarray or CSR.
     """
     sample, weight = some_rows(weight, rng)
-    rows = X[sample]
+    rows = take(sample)
     # Scaled to the largest entry, so that no square overflows.
     largest = float(np.abs(rows.data if is_sparse(rows) else rows).max(initial=0.0))
     if largest == 0:

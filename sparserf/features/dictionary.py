@@ -90,12 +90,12 @@ class FixedDictionary:
         return self.features.take(np.arange(self.starts[k], self.starts[k + 1]))
 
 
-def make_dictionary(features, X, *, n_components, batch_size, gamma, rng, scales=None, weight=None):
+def make_dictionary(features, rows, *, n_components, batch_size, gamma, rng, scales=None, weight=None):
     """The dictionary of a `features` argument: a kernel's name, a map, a sequence of maps, or a FeatureSet.
 
     scales(n_maps) are the factors of the maps; None: 1. weight: of the rows, None: all alike.
     """
-    n_features_in = X.shape[1]
+    n_features_in = rows.n_features_in
     if batch_size is None:
         batch_size = max(64, min(2500, BATCH_WEIGHTS // n_features_in))
     batch_size = check_integer("batch_size", batch_size, 1)
@@ -107,18 +107,18 @@ def make_dictionary(features, X, *, n_components, batch_size, gamma, rng, scales
     if all(map_.is_finite for map_ in maps):
         n_components = 0
     rng = check_rng(rng)
-    maps = tuple(map_.resolve(X, rng, weight) for map_ in maps)
+    maps = tuple(map_.resolve(rows, rng, weight) for map_ in maps)
     seed = seed_of(rng)
     scales = (1.0,) * len(maps) if scales is None else scales(len(maps))
     return RandomDictionary(maps, scales, n_components, batch_size, n_features_in, seed)
 
 
-def draw_all(features, X, *, n_components, gamma=None, rng=None, scales=None, weight=None):
+def draw_all(features, rows, *, n_components, gamma=None, rng=None, scales=None, weight=None):
     """The whole dictionary of a `features` argument, as one FeatureSet."""
     if isinstance(features, FeatureSet):
         n_components = max(len(features), 1)
     n_components = check_integer("n_components", n_components, 1)
-    dictionary = make_dictionary(features, X, n_components=n_components, batch_size=n_components, gamma=gamma, rng=rng,
+    dictionary = make_dictionary(features, rows, n_components=n_components, batch_size=n_components, gamma=gamma, rng=rng,
                                  scales=scales, weight=weight)  # fmt: skip
     return dictionary.batch(0)
 

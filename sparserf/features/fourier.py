@@ -71,12 +71,12 @@ class Fourier:
         check_choice("kernel", self.kernel, KERNELS)
         object.__setattr__(self, "gamma", check_gamma(self.gamma))
 
-    def resolve(self, X, rng, weight=None):
-        """This map with gamma read off X, of rows of these weights, where it is a rule."""
+    def resolve(self, rows, rng, weight=None):
+        """This map with gamma read off `rows`, of these weights, where it is a rule."""
         if isinstance(self.gamma, float):
             return self
         metric = "cityblock" if self.kernel == "laplacian" else "euclidean"
-        return replace(self, gamma=resolve_gamma(X, self.gamma, metric, rng, weight))
+        return replace(self, gamma=resolve_gamma(rows, self.gamma, metric, rng, weight))
 
     def draw(self, n_components, n_features, rng=None):
         """A FeatureSet of n_components features of n_features inputs; `rng` is a seed or a Generator."""

@@ -24,7 +24,7 @@ class Linear:
 
     is_finite = True
 
-    def resolve(self, X, rng, weight=None):
+    def resolve(self, rows, rng, weight=None):
         """This map: nothing in it depends on the data."""
         return self
 

@@ -8,7 +8,7 @@ from .._checks import check_integer, check_rng, is_sparse
 from .bandwidth import distance_scale, some_rows
 from .block import FeatureBlock
 from .feature_set import FeatureSet
-from .units import SMALLEST, spreads
+from .units import SMALLEST
 
 # Bandwidths, beside that of the data.
 NARROWEST, WIDEST = 0.25, 4.0
@@ -34,18 +34,19 @@ class Mixture:
     is_finite = False
 
     @classmethod
-    def of(cls, X, weight, rng):
-        """As X asks for, rows counting by their weights, positive and of mean 1."""
-        scale = np.stack(spreads(X, weight))
+    def of(cls, rows, weight, rng):
+        """As the rows ask for, which count by their weights, positive and of mean 1."""
+        scale = np.stack(rows.spreads(weight))
         inputs = np.sort(np.argsort(-scale[0], kind="stable")[:MOST_INPUTS])
-        inputs = inputs[scale[0, inputs] > SMALLEST[X.dtype.name]]
+        inputs = inputs[scale[0, inputs] > SMALLEST[rows.dtype.name]]
         if not len(inputs):
             return cls(np.zeros(1, np.intp), np.zeros((2, 1)))
         sample, weight = some_rows(weight, rng)
-        rows = X[sample][:, inputs]
-        rows = (rows.toarray() if is_sparse(rows) else rows).astype(np.float64)
+        X = rows.array(sample)[:, inputs]
+        X = (X.toarray() if is_sparse(X) else X).astype(np.float64)
         units = 1 / scale[:, inputs]
-        return cls(inputs, np.stack([unit / distance_scale(rows * unit, weight, None, "euclidean", rng) for unit in units]))
+        widths = [distance_scale((X * unit).__getitem__, weight, None, "euclidean", rng) for unit in units]
+        return cls(inputs, np.stack([unit / width for unit, width in zip(units, widths, strict=True)]))
 
     def weights(self, n, rng):
         """n draws of w over the inputs: (n, len(inputs))."""

@@ -65,7 +65,7 @@ class RandomNeurons:
         if self.order is not None:
             check_integer("order", self.order, 1)
 
-    def resolve(self, X, rng, weight=None):
+    def resolve(self, rows, rng, weight=None):
         """This map: nothing in it depends on the data."""
         return self
 

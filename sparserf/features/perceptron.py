@@ -4,8 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._checks import check_integer, check_rng, check_scale, check_vector, is_sparse
-from .._threads import single_threaded_blas
+from .._checks import check_integer, check_rng, check_scale, check_vector
 from .block import FeatureBlock
 from .feature_set import FeatureSet
 
@@ -52,22 +51,17 @@ class Perceptron:
         if self.center is not None:
             object.__setattr__(self, "center", check_vector("center", self.center))
 
-    def resolve(self, X, rng, weight=None):
-        """This map with radius and center read off X, of rows of these weights, where they are None."""
+    def resolve(self, rows, rng, weight=None):
+        """This map with radius and center read off `rows`, of these weights, where they are None."""
         if self.radius is not None:
             return self
-        parts = [slice(i, i + 4096) for i in range(0, X.shape[0], 4096)]
         if self.center is None:
-            share = np.full(X.shape[0], 1 / X.shape[0]) if weight is None else weight / weight.sum()
-            with np.errstate(over="ignore", invalid="ignore"), single_threaded_blas():
-                center = np.nan_to_num(sum(share[rows] @ X[rows].astype(np.float64) for rows in parts))
+            share = np.full(rows.n_rows, 1 / rows.n_rows) if weight is None else weight / weight.sum()
+            center = np.nan_to_num(rows.mean(share))
         else:
             center = self.center
-        _check_length(center, X.shape[1])
-        square = np.zeros(X.shape[0])
-        for rows in parts:
-            square[rows] = _square_distances(X[rows], center)
-        radius = float(np.sqrt(square.max()))
+        _check_length(center, rows.n_features_in)
+        radius = float(np.sqrt(rows.farthest(center)))
         return replace(self, radius=min(radius, 1e150) if radius > 0 else 1.0, center=center)
 
     def draw(self, n_components, n_features, rng=None):
@@ -90,12 +84,3 @@ class Perceptron:
 def _check_length(center, n_features):
     if len(center) != n_features:
         raise ValueError(f"center must have shape ({n_features},), got ({len(center)},)")
-
-
-def _square_distances(rows, center):
-    with np.errstate(over="ignore", invalid="ignore"):
-        rows = rows.astype(np.float64)
-        if not is_sparse(rows):
-            return ((rows - center) ** 2).sum(axis=1)
-        norms = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
-        return np.maximum(norms - 2 * (rows @ center) + center @ center, 0.0)

@@ -71,11 +71,11 @@ class Taylor:
         object.__setattr__(self, "gamma", check_gamma(self.gamma))
         check_flag("include_squares", self.include_squares)
 
-    def resolve(self, X, rng, weight=None):
-        """This map with gamma read off X, of rows of these weights, where it is a rule."""
+    def resolve(self, rows, rng, weight=None):
+        """This map with gamma read off `rows`, of these weights, where it is a rule."""
         if isinstance(self.gamma, float):
             return self
-        return replace(self, gamma=resolve_gamma(X, self.gamma, "euclidean", rng, weight))
+        return replace(self, gamma=resolve_gamma(rows, self.gamma, "euclidean", rng, weight))
 
     def draw(self, n_components, n_features, rng=None):
         """A FeatureSet of all features of n_features inputs; n_components and rng do not matter."""

@@ -1,240 +1,229 @@
-"""The questions asked of one block of features over a slice of rows, dense or CSR: which way is the cheapest.
+"""A block of rows at hand, dense or CSR: what it answers, in slices on threads, through _core and products of matrices."""
 
-Most features are made tile by tile. What is a sum of monomials of degree 1 or 2 needs none: with u the inputs of the
-features, U'v and U'diag(v)U hold the correlations of all of them, and U c their sum.
-"""
+import threading
+from contextlib import nullcontext
 
 import numpy as np
 
 from .._checks import is_sparse
-from .._core import features as _core
-from .._core import normal as _rows
-from .._core.moments import by_sign, enveloped, second_moments
+from .._threads import Workers, single_threaded_blas
+from . import products, tiles
 
-PANEL = _core.PANEL
-# Multiplications of a matrix product that take as long as one feature value in a tile.
-PRODUCT_SPEED = 16
-# Inputs that are read and multiplied in the time of one feature value.
-INPUTS_SPEED = 4
-# Numbers in a slice of rows for which a matrix of second moments is summed.
-SLICE = 2**19
-# Numbers of rows that are not contiguous that are copied at a time.
-COPIED = 2**19
-# Outputs for which a product of rows in C order takes less than in BLAS, which copies them for more than one, and in double
-# precision where they are float32 and the outputs are not.
-FEW_OUTPUTS = 8
-# Feature values in the time of reading an entry of CSR rows, and of adding it to sums.
-SPARSE_NORMAL = 5
+# Elements of the feature matrix in a slice: half a millisecond of work, against some 20 microseconds to hand it
+# out. Fewer than two slices' worth stay on the calling thread; the number of slices divides evenly among few workers.
+SLICE_ELEMENTS = 2**19
+SLICES_MULTIPLE = 4
+# Numbers of X in a slice, of which a thread makes a copy where they are not contiguous.
+SLICE_NUMBERS = 2**20
+# Numbers in X up to which BLAS takes one thread by itself: to ask it to takes longer than to predict a row.
+FEW_NUMBERS = 2**11
+# Numbers in the inputs of monomials that are kept beside X during a fit: a gigabyte.
+MOST_KEPT = 2**27
+# Rows, at least, that are projected at a time: a matrix product arranges the random matrix in memory for each.
+PROJECTED_ROWS = 128
 
 
-def inputs(block, X):
-    """The rows that a block sees: X itself, or of products u = exp(-gamma |x|^2 / order) (1, sqrt(2 gamma) x)."""
-    if not block.is_product:
-        return in_order(X)
-    if not is_sparse(X):
-        U = np.empty((X.shape[0], X.shape[1] + 1), X.dtype)
-        size = max(1, len(X) if X.flags.c_contiguous else COPIED // X.shape[1])
-        for start in range(0, len(X), size):
-            some = slice(start, start + size)
-            enveloped(np.ascontiguousarray(X[some]), block.gamma, block.order, U[some])
-        return U
-    row, first = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indptr[:-1]  # where each row begins
-    data = X.data.astype(np.float64)
-    with np.errstate(over="ignore", under="ignore"):
-        envelope = np.exp(np.bincount(row, data * block.gamma * data, X.shape[0]) / -block.order)
-        data = np.insert((data * (np.sqrt(2 * block.gamma) * envelope)[row]).astype(X.dtype), first, envelope)
-    indices = np.insert(X.indices + 1, first, 0)
-    return type(X)((data, indices, X.indptr + np.arange(X.shape[0] + 1)), shape=(X.shape[0], X.shape[1] + 1))
+class Scratch(threading.local):
+    """Arrays of each thread, overwritten at the next call: fresh memory can cost as much as what is done in it."""
+
+    def __call__(self, shape, dtype, name="left"):
+        size = shape[0] * shape[1] * dtype.itemsize
+        memory = self.__dict__.get(name)
+        if memory is None or len(memory) < size:
+            memory = self.__dict__[name] = np.empty(size, np.uint8)
+        return memory[:size].view(dtype).reshape(shape)
 
 
-def in_order(X):
-    """X, contiguous where BLAS would not take it as it is: NumPy's own loops cost as much as the copy, and sum otherwise."""
-    return X if is_sparse(X) or X.strides[0] == X.itemsize else np.ascontiguousarray(X)
+class Block:
+    """An ndarray (any strides, never copied whole) or a CSR matrix, and the threads that answer.
 
+    As a context manager it keeps its threads, and the inputs of monomials, for as long as it is entered; else for one
+    question.
 
-def some_rows(X, rows):
-    """X[rows]; of a slice of CSR rows a view, where scipy would copy them."""
-    if not (is_sparse(X) and isinstance(rows, slice)):
-        return X[rows]
-    first, last = X.indptr[rows.start], X.indptr[rows.stop]
-    indptr = X.indptr[rows.start : rows.stop + 1] - first
-    return type(X)((X.data[first:last], X.indices[first:last], indptr), shape=(len(indptr) - 1, X.shape[1]))
+    Slices depend on the shapes only, and their sums are added in order: the same bits for any `workers`.
+    """
 
+    def __init__(self, X, workers, scratch=None):
+        """workers: `Workers`, which blocks may share, as they may their scratch where one is asked after the other."""
+        self.X, self.workers, self._kept = X, workers, None
+        self.scratch = Scratch() if scratch is None else scratch
+        self.dtype = X.dtype
+        self.n_rows, self.n_features_in = X.shape
 
-# In the following, U are the `inputs` of the block.
+    def beside(self, X):
+        """A block of another matrix, on the same threads, for as long as this is entered or not."""
+        other = Block(X, self.workers, self.scratch)
+        other._kept = {} if self.is_entered else None
+        return other
 
+    @property
+    def is_entered(self):
+        return self._kept is not None
 
-@np.errstate(over="ignore", under="ignore", invalid="ignore")
-def sums(block, U, v, squared, moments, scratch):
-    """What adds up over slices of rows to the correlations with v (n_outputs, n_rows): float64 (n_outputs, .)."""
-    if not moments:
-        out = padded(len(v), len(block))
-        _core.correlate(*_arguments(block, U), v, out, squared)
-        return out
-    if not is_quadratic(block) and _is_read_once(U, len(v)):
-        total = np.zeros((len(v), U.shape[1]))
-        _rows.correlate(U, v, total, squared)
-        return total
-    if squared:  # those of a float32 need not be one
-        U = U.astype(np.float64, copy=False)
-        U = U.power(2) if is_sparse(U) else np.multiply(U, U, out=scratch(U.shape, U.dtype, "squares"))
-    return np.array([_second_moments(U, each, scratch).ravel() for each in v]) if is_quadratic(block) else (U.T @ v.T).T
+    @property
+    def row_size(self):
+        """Numbers that a row holds, on average where they are sparse."""
+        return max(1, self.X.nnz // max(1, self.n_rows)) if is_sparse(self.X) else self.n_features_in
 
+    def correlate(self, features, v):
+        """Phi' v: float64 of shape (len(features),) for v of shape (n_rows,), or (n_outputs, .) for (n_outputs, n_rows)."""
+        return self._correlate(features, v, squared=False)
 
-@np.errstate(over="ignore", under="ignore", invalid="ignore")
-def sums_of_pair(block, U, v):
-    """`sums` of a block of cosines, and of the same a quarter later: float64 (2, n_outputs, .)."""
-    out = np.stack([padded(len(v), len(block))] * 2)
-    _core.correlate(*_arguments(block, U), v, out[0], sine=out[1])
-    return out
+    def correlate_squares(self, features, v):
+        """(Phi * Phi)' v, the diagonal of `gram` for v = weights; shapes as in `correlate`."""
+        return self._correlate(features, v, squared=True)
 
+    def correlate_pair(self, features, v):
+        """`correlate` of cosines with v (n_rows,), and of the same a quarter later, cos(t - pi/2) for cos(t): (2, .)."""
+        outputs, totals = np.asarray(v, np.float64)[None], [np.zeros((2, 1, 0))]
 
-@np.errstate(over="ignore", under="ignore", invalid="ignore")
-def correlations(block, total, squared, moments):
-    """(Phi' v')', or (Phi * Phi)' v' where squared, of the `sums` of all rows: (n_outputs, len(block))."""
-    if not moments:
-        return total[:, : len(block)]
-    if block.is_inputs_themselves(total.shape[1]):
-        return total
-    if block.is_matrix:
-        return total @ block.matrix.T
-    place = block.inputs[:, 0].astype(np.intp)
-    if is_quadratic(block):
-        place = place * round(total.shape[1] ** 0.5) + block.inputs[:, 1]
-    return _coefficients(block, squared) * total[:, place]
+        for block in features.blocks:
 
+            def part(rows, block=block):
+                return tiles.sums_of_pair(block, self._inputs(block, rows), outputs[:, rows])
 
-@np.errstate(over="ignore", under="ignore", invalid="ignore")
-def apply(block, U, c, out, moments):
-    """out += (Phi c')' for c (n_outputs, len(block)) and out (n_outputs, n_rows)."""
-    if moments and not is_quadratic(block):
-        if block.is_matrix and len(block) <= len(c):
-            out += c @ (U @ block.matrix.T).T
-            return
-        if block.is_matrix:
-            c = c @ block.matrix
-        elif not block.is_inputs_themselves(U.shape[1]):
-            terms, c = c * _coefficients(block, False), np.zeros((len(c), U.shape[1]))
-            if block.inputs_differ:
-                c[:, block.inputs[:, 0]] = terms
+            totals.append(sum(self.each_slice(part, len(block)))[:, :, : len(block)])
+        total = np.concatenate(totals, axis=2)[:, 0]
+        return features.from_blocks(total)
+
+    def _correlate(self, features, v, squared):
+        if len(features) == 0 or self.n_rows == 0:
+            return np.zeros((*np.shape(v)[:-1], len(features)))
+        outputs = np.ascontiguousarray(np.atleast_2d(np.asarray(v, np.float64)))
+        moments, totals = self.prepare(features, squared), []
+
+        def part(rows):
+            asked = zip(features.blocks, moments, strict=True)
+            return [tiles.sums(b, self._inputs(b, rows), outputs[:, rows], squared, m, self.scratch) for b, m in asked]
+
+        work = sum(tiles.work(block, self.X) for block in features.blocks)
+        at_least = max(tiles.fewest_rows(block, self.X) for block in features.blocks)
+        with single_threaded_blas() if any(moments) else nullcontext(), np.errstate(over="ignore", invalid="ignore"):
+            for sums in self.each_slice(part, work, at_least):
+                totals = [total + more for total, more in zip(totals, sums, strict=True)] if totals else sums
+        answers = zip(features.blocks, totals, moments, strict=True)
+        total = [tiles.correlations(block, sums, squared, m) for block, sums, m in answers]
+        total = total[0] if len(total) == 1 else np.hstack(total)
+        return features.from_blocks(total).reshape(*np.shape(v)[:-1], len(features))
+
+    def apply(self, features, coef):
+        """Phi c: float64 of shape (n_rows,) for coef of shape (len(features),), or (n_outputs, .) for (n_outputs, .)."""
+        outputs = features.to_blocks(np.atleast_2d(np.asarray(coef, np.float64)))
+        f, moments = np.zeros((len(outputs), self.n_rows)), self.prepare(features)
+
+        def part(rows):
+            for (block, c), by_moments in zip(features.by_block(outputs), moments, strict=True):
+                tiles.apply(block, self._inputs(block, rows), c, f[:, rows], by_moments)
+
+        work = sum(len(block) if tiles.is_quadratic(block) else tiles.work(block, self.X) for block in features.blocks)
+        with single_threaded_blas() if any(moments) and self.X.size > FEW_NUMBERS else nullcontext():
+            for _ in self.each_slice(part, work):
+                pass
+        return f.reshape(*np.shape(coef)[:-1], self.n_rows)
+
+    def normal(self, features, h, coef, shift):
+        """f = Phi c - shift, and Phi' diag(h) f, for h (n_outputs, n_rows), c (n_outputs, .) and shift (n_outputs,).
+
+        Of the inputs themselves in one pass.
+        """
+        f, total = np.repeat(-shift[:, None], self.n_rows, axis=1), np.zeros(coef.shape)
+        if not self.are_inputs(features):
+            f += self.apply(features, coef)
+            return f, self.correlate(features, h * f)
+
+        def part(rows):
+            return tiles.normal(self.X, rows, h[:, rows], coef, f[:, rows])
+
+        with single_threaded_blas():
+            for sums in self.each_slice(part, *tiles.normal_work(self.X)):
+                total += sums
+        return f, total
+
+    def gram(self, left, right, weights, dtype=None):
+        """Phi_left' diag(weights) Phi_right, float64 of shape (len(left), len(right)); weights >= 0.
+
+        Of float32 rows, products and their sums over a slice are in float32, unless dtype says otherwise.
+        """
+        return products.gram(self, left, right, weights, dtype)
+
+    def kernel(self, features, weights):
+        """Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0."""
+        return products.kernel(self, features, weights)
+
+    def transform(self, features):
+        """Phi itself, in the dtype of X."""
+        phi = np.empty((self.n_rows, len(features)), self.dtype)
+
+        self.prepare(features)
+
+        def part(rows):
+            if features.order is None:
+                self._fill(features, rows, phi[rows])
             else:
-                np.add.at(c.T, block.inputs[:, 0], terms.T)
-        if _is_read_once(U, len(c)):
-            _rows.apply(U, np.ascontiguousarray(c), out)
-        else:
-            out += (U @ c.T).T
-        return
-    coef = padded(len(c), len(block))
-    coef[:, : len(block)] = c
-    _core.apply(*_arguments(block, U), coef, out)
+                phi[rows] = features.from_blocks(self._fill(features, rows, self.scratch(phi[rows].shape, self.dtype)))
 
+        for _ in self.each_slice(part, max(len(features), tiles.PANEL)):
+            pass
+        return phi
 
-@np.errstate(over="ignore", under="ignore", invalid="ignore")
-def normal(X, rows, h, c, f):
-    """f += X c, f (n_outputs, .), of a slice of rows; then X' diag(h) f, (n_outputs, n_inputs)."""
-    total = np.zeros(c.shape)
-    if is_sparse(X):
-        data, indices, indptr = X.data, X.indices, X.indptr[rows.start : rows.stop + 1]
-        data, indices = np.ascontiguousarray(data), np.ascontiguousarray(indices, np.int32)
-        _rows.normal_csr(data, indices, np.ascontiguousarray(indptr, np.int64), c, h, f, total)
-        return total
-    X = in_order(X[rows])
-    if X.flags.c_contiguous:
-        _rows.normal(X, c, h, f, total)
-    else:
-        f += (X @ c.T).T
-        total += (X.T @ (h * f).T).T
-    return total
+    def project(self, projection):
+        """X R / sqrt(m) of a random projection, in the dtype of X: (n_rows, n_projections)."""
+        out = np.empty((self.n_rows, projection.n_projections), self.dtype)
+        work = projection.cost(self.X) / tiles.PRODUCT_SPEED
+        with single_threaded_blas(), nullcontext() if self.is_entered else self:
+            for columns, project in projection.parts(self.dtype):
 
+                def part(rows):
+                    project(tiles.in_order(tiles.some_rows(self.X, rows)), out[rows, columns])
 
-@np.errstate(over="ignore", under="ignore", invalid="ignore")
-def transform(block, U, out):
-    """out = Phi, out (n_rows, len(block)) with its last axis contiguous."""
-    if block.is_matrix:
-        out[:] = U @ block.matrix.T
-    else:
-        _core.transform(*_arguments(block, U), out)
+                for _ in self.each_slice(part, work, PROJECTED_ROWS):
+                    pass
+        return out
 
+    def are_inputs(self, features):
+        return len(features.blocks) == 1 and features.blocks[0].is_inputs_themselves(self.n_features_in)
 
-def work(block, X):
-    """Feature values that cost as much, a row, as a question does."""
-    if not by_moments(block, X):
-        return len(block)
-    width = X.nnz // max(1, X.shape[0]) + 1 if is_sparse(X) else X.shape[1] + 1
-    return width + width * width // PRODUCT_SPEED if is_quadratic(block) else -(-width // INPUTS_SPEED)
+    def phi(self, features, rows, name):
+        """Phi of some rows, to read only: the rows themselves, or in the scratch of that name."""
+        if self.are_inputs(features) and not is_sparse(self.X):
+            return tiles.in_order(self.X[rows])
+        n_rows = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        return self._fill(features, rows, self.scratch((n_rows, len(features)), self.dtype, name))
 
+    def _fill(self, features, rows, out):
+        """Phi of some rows, a slice or indices, in the order of the blocks, into out."""
+        for block, values in features.by_block(out):
+            tiles.transform(block, self._inputs(block, rows), values)
+        return out
 
-def normal_work(X):
-    """The same of `normal`, and the rows of a slice that are worth the sums of all inputs."""
-    if not is_sparse(X):
-        return -(-X.shape[1] // INPUTS_SPEED), 0
-    a_row = max(1, X.nnz // max(1, X.shape[0]))
-    return SPARSE_NORMAL * a_row, 8 * X.shape[1] // a_row
+    def prepare(self, features, squared=False):
+        """Keep the inputs of monomials for the questions to come, where there are any; returns which blocks moments answer."""
+        for block in features.blocks if self._kept is not None else ():
+            kind, fits = (block.gamma, block.order), (len(self._kept) + 1) * self.X.size <= MOST_KEPT
+            if block.is_product and kind not in self._kept and fits:
+                self._kept[kind] = tiles.inputs(block, self.X)
+        return [tiles.by_moments(block, self.X, squared) for block in features.blocks]
 
+    def _inputs(self, block, rows):
+        """Some rows, a slice or indices, as a block sees them."""
+        kept = self._kept.get((block.gamma, block.order)) if self._kept and block.is_product else None
+        X = self.X if kept is None else kept
+        if not (isinstance(rows, slice) and rows.stop - rows.start == self.n_rows):
+            X = tiles.some_rows(X, rows)
+        return tiles.inputs(block, X) if kept is None else X
 
-def fewest_rows(block, X):
-    """Rows of a slice that are worth the sum of a matrix of second moments."""
-    width = X.shape[1] + 1
-    return max(width, min(64 * width, SLICE // width)) if is_quadratic(block) and by_moments(block, X) else 0
+    def __enter__(self):
+        self.workers.__enter__()
+        self._kept = {}
+        return self
 
+    def __exit__(self, *error):
+        self._kept = None
+        self.workers.__exit__(*error)
 
-def padded(n_outputs, n_features):
-    return np.zeros((n_outputs, -(-n_features // PANEL) * PANEL))
-
-
-def _is_read_once(U, n_outputs):
-    """Whether products with the rows themselves are made by a kernel of ours."""
-    return not is_sparse(U) and U.flags.c_contiguous and n_outputs <= FEW_OUTPUTS
-
-
-def is_quadratic(block):
-    return block.is_product and block.order == 2
-
-
-def _is_linear(block):
-    return (
-        block.inputs is not None and block.order == 1 and block.activation in ("identity", "product") and not block.offset.any()
-    )
-
-
-def by_moments(block, X, squared=False):
-    """Whether products of the inputs, in BLAS where they are dense, cost less than the features."""
-    if block.is_matrix:
-        return not squared
-    if block.is_inputs_themselves(X.shape[1]):
-        return True
-    if not (_is_linear(block) or is_quadratic(block)):
-        return False
-    return (is_sparse(X) and block.order == 1) or len(block) * PRODUCT_SPEED >= (X.shape[1] + 1) ** block.order
-
-
-def _coefficients(block, squared):
-    c = block.coefficients
-    return c * c if squared else c
-
-
-def _second_moments(U, v, scratch):
-    """U' diag(v) U."""
-    if not is_sparse(U):
-        size = float(np.abs(v).max(initial=0.0)) or 1.0  # v may be no float32
-        scaled = scratch(U.shape, U.dtype)
-        middle, end = by_sign(np.ascontiguousarray(U), v, size, scaled)
-        plus, minus = scaled[:middle], scaled[middle:end]  # BLAS takes half the time for A'A
-        return size * (plus.T @ plus - minus.T @ minus).astype(np.float64, copy=False)
-    total = np.zeros((U.shape[1], U.shape[1]))
-    second_moments(*_csr(U), np.ascontiguousarray(v), total)
-    return total + np.triu(total, 1).T
-
-
-def _arguments(block, X):
-    """What the kernels take: the features of a block, and the rows."""
-    if not is_sparse(X):
-        return *block.packed(X.dtype, X.shape[1]), np.ascontiguousarray(X), None, None, None
-    if block.inputs is not None:  # gather from the inputs that occur in the weights, dense for this slice of rows
-        used = X[:, block.used_inputs[0]].toarray()
-        return *block.packed(X.dtype, used.shape[1], among_used=True), used, None, None, None
-    return *block.packed(X.dtype, X.shape[1]), None, *_csr(X)
-
-
-def _csr(X):
-    return (np.ascontiguousarray(a, t) for a, t in ((X.data, X.dtype), (X.indices, np.int32), (X.indptr, np.int64)))
+    def each_slice(self, function, n_features, at_least=0):
+        """Yield function(rows) for slices of rows, in order."""
+        n_slices = self.n_rows * max(n_features / SLICE_ELEMENTS, self.row_size / SLICE_NUMBERS)
+        n_slices = 1 if n_slices < 2 else -(-n_slices // SLICES_MULTIPLE) * SLICES_MULTIPLE
+        size = max(64, at_least, int(-(-self.n_rows // n_slices) // -64 * -64))
+        return self.workers.map(function, products.slices(self.n_rows, size))

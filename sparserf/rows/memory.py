@@ -1,246 +1,50 @@
-"""Rows in memory, dense or CSR, in slices on threads, through _core and products of matrices."""
-
-import threading
-from contextlib import nullcontext
-
-import numpy as np
+"""Rows in memory: one block."""
 
 from .._checks import is_sparse
-from .._threads import Workers, single_threaded_blas
-from . import block as _block
-from . import products as _products
-
-# Elements of the feature matrix in a block: half a millisecond of work, against some 20 microseconds to hand it
-# out. Fewer than two blocks' worth stay on the calling thread; the number of blocks divides evenly among few workers.
-BLOCK_ELEMENTS = 2**19
-BLOCKS_MULTIPLE = 4
-# Numbers of X in a block, of which a thread makes a copy where they are not contiguous.
-BLOCK_NUMBERS = 2**20
-# Numbers in X up to which BLAS takes one thread by itself: to ask it to takes longer than to predict a row.
-FEW_NUMBERS = 2**11
-# Numbers in the inputs of monomials that are kept beside X during a fit: a gigabyte.
-MOST_KEPT = 2**27
-# Rows, at least, that are projected at a time: a matrix product arranges the random matrix in memory for each.
-PROJECTED_ROWS = 128
+from .._threads import Workers
+from .block import Block
+from .home import Rows
+from .tiles import some_rows
 
 
-class Scratch(threading.local):
-    """Arrays of each thread, overwritten at the next call: fresh memory can cost as much as what is done in it."""
+class Memory(Rows):
+    """An ndarray of any strides, or a CSR matrix. Threads, and what the block keeps, stay for as long as it is entered."""
 
-    def __call__(self, shape, dtype, name="left"):
-        size = shape[0] * shape[1] * dtype.itemsize
-        memory = self.__dict__.get(name)
-        if memory is None or len(memory) < size:
-            memory = self.__dict__[name] = np.empty(size, np.uint8)
-        return memory[:size].view(dtype).reshape(shape)
+    keeps_values = True  # of features, beside X
 
+    def __init__(self, X, workers=1):
+        """workers: a number of threads, or the block that this one is beside."""
+        self._block = workers.beside(X) if isinstance(workers, Block) else Block(X, Workers(workers))
+        (self.n_rows, self.n_features_in), self.dtype, self.is_sparse = X.shape, X.dtype, is_sparse(X)
 
-class Memory:
-    """The three questions over an ndarray (any strides, never copied whole) or a CSR matrix.
+    def sum(self, answer, *vectors, add=None):
+        self.n_passes += 1
+        return answer(self._block, *vectors)
 
-    As a context manager it keeps its threads, and the inputs of monomials, for as long as it is entered; else for one
-    question.
+    def map(self, answer, *vectors, axis=-1):
+        self.n_passes += 1
+        return answer(self._block, *vectors)
 
-    Blocks depend on the shapes only, and their sums are added in block order: the same bits for any `workers`.
-    """
-
-    def __init__(self, X, workers):
-        self.X, self.workers, self._kept = X, Workers(workers), None
-        self.scratch = Scratch()
-        self.dtype = X.dtype
-        self.n_rows, self.n_features_in = X.shape
-
-    def beside(self, X):
-        """Rows of another matrix, on the same threads, for as long as this is entered or not."""
-        other = Memory(X, 1)
-        other.workers, other.scratch = self.workers, self.scratch
-        other._kept = {} if self.is_entered else None
-        return other
-
-    def some(self, rows):
-        """Some of the rows, copied, on the same threads."""
-        return self.beside(_block.some_rows(self.X, rows))
-
-    @property
-    def is_entered(self):
-        return self._kept is not None
-
-    @property
-    def row_size(self):
-        """Numbers that a row holds, on average where they are sparse."""
-        return max(1, self.X.nnz // max(1, self.n_rows)) if is_sparse(self.X) else self.n_features_in
-
-    def correlate(self, features, v):
-        """Phi' v: float64 of shape (len(features),) for v of shape (n_rows,), or (n_outputs, .) for (n_outputs, n_rows)."""
-        return self._correlate(features, v, squared=False)
-
-    def correlate_squares(self, features, v):
-        """(Phi * Phi)' v, the diagonal of `gram` for v = weights; shapes as in `correlate`."""
-        return self._correlate(features, v, squared=True)
-
-    def correlate_pair(self, features, v):
-        """`correlate` of cosines with v (n_rows,), and of the same a quarter later, cos(t - pi/2) for cos(t): (2, .)."""
-        outputs, totals = np.asarray(v, np.float64)[None], [np.zeros((2, 1, 0))]
-
-        for block in features.blocks:
-
-            def part(rows, block=block):
-                return _block.sums_of_pair(block, self._inputs(block, rows), outputs[:, rows])
-
-            totals.append(sum(self.each_block(part, len(block)))[:, :, : len(block)])
-        total = np.concatenate(totals, axis=2)[:, 0]
-        _check_no_overflow(total)
-        return features.from_blocks(total)
-
-    def _correlate(self, features, v, squared):
-        if len(features) == 0 or self.n_rows == 0:
-            return np.zeros((*np.shape(v)[:-1], len(features)))
-        outputs = np.ascontiguousarray(np.atleast_2d(np.asarray(v, np.float64)))
-        moments, totals = self.prepare(features, squared), []
-
-        def part(rows):
-            asked = zip(features.blocks, moments, strict=True)
-            return [_block.sums(b, self._inputs(b, rows), outputs[:, rows], squared, m, self.scratch) for b, m in asked]
-
-        work = sum(_block.work(block, self.X) for block in features.blocks)
-        at_least = max(_block.fewest_rows(block, self.X) for block in features.blocks)
-        with single_threaded_blas() if any(moments) else nullcontext(), np.errstate(over="ignore", invalid="ignore"):
-            for sums in self.each_block(part, work, at_least):
-                totals = [total + more for total, more in zip(totals, sums, strict=True)] if totals else sums
-        answers = zip(features.blocks, totals, moments, strict=True)
-        total = [_block.correlations(block, sums, squared, m) for block, sums, m in answers]
-        total = total[0] if len(total) == 1 else np.hstack(total)
-        _check_no_overflow(total)
-        return features.from_blocks(total).reshape(*np.shape(v)[:-1], len(features))
-
-    def apply(self, features, coef):
-        """Phi c: float64 of shape (n_rows,) for coef of shape (len(features),), or (n_outputs, .) for (n_outputs, .)."""
-        outputs = features.to_blocks(np.atleast_2d(np.asarray(coef, np.float64)))
-        f, moments = np.zeros((len(outputs), self.n_rows)), self.prepare(features)
-
-        def part(rows):
-            for (block, c), by_moments in zip(features.by_block(outputs), moments, strict=True):
-                _block.apply(block, self._inputs(block, rows), c, f[:, rows], by_moments)
-
-        work = sum(len(block) if _block.is_quadratic(block) else _block.work(block, self.X) for block in features.blocks)
-        with single_threaded_blas() if any(moments) and self.X.size > FEW_NUMBERS else nullcontext():
-            for _ in self.each_block(part, work):
-                pass
-        _check_no_overflow(f)
-        return f.reshape(*np.shape(coef)[:-1], self.n_rows)
-
-    def normal(self, features, h, coef, shift):
-        """f = Phi c - shift, and Phi' diag(h) f, for h (n_outputs, n_rows), c (n_outputs, .) and shift (n_outputs,).
-
-        Of the inputs themselves in one pass.
-        """
-        f, total = np.repeat(-shift[:, None], self.n_rows, axis=1), np.zeros(coef.shape)
-        if not self.are_inputs(features):
-            f += self.apply(features, coef)
-            return f, self.correlate(features, h * f)
-
-        def part(rows):
-            return _block.normal(self.X, rows, h[:, rows], coef, f[:, rows])
-
-        with single_threaded_blas():
-            for sums in self.each_block(part, *_block.normal_work(self.X)):
-                total += sums
-        _check_no_overflow(total)
-        return f, total
-
-    def gram(self, left, right, weights, dtype=None):
-        """Phi_left' diag(weights) Phi_right, float64 of shape (len(left), len(right)); weights >= 0.
-
-        Of float32 rows, products and their sums over a slice are in float32, unless dtype says otherwise.
-        """
-        total = _products.gram(self, left, right, weights, dtype)
-        _check_no_overflow(total)
-        return total
+    map_and_sum = map
 
     def kernel(self, features, weights):
         """Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0."""
-        return _products.kernel(self, features, weights)
+        self.n_passes += 1
+        return self._block.kernel(features, weights)
 
-    def transform(self, features):
-        """Phi itself, in the dtype of X."""
-        phi = np.empty((self.n_rows, len(features)), self.dtype)
+    def beside(self, X):
+        """Rows of another matrix, on the same threads, for as long as this is entered or not."""
+        return Memory(X, self._block)
 
-        self.prepare(features)
+    def take(self, index):
+        return self.beside(self.array(index))
 
-        def part(rows):
-            if features.order is None:
-                self._fill(features, rows, phi[rows])
-            else:
-                phi[rows] = features.from_blocks(self._fill(features, rows, self.scratch(phi[rows].shape, self.dtype)))
-
-        for _ in self.each_block(part, max(len(features), _block.PANEL)):
-            pass
-        return phi
-
-    def project(self, projection):
-        """X R / sqrt(m) of a random projection, in the dtype of X: (n_rows, n_projections)."""
-        out = np.empty((self.n_rows, projection.n_projections), self.dtype)
-        work = projection.cost(self.X) / _block.PRODUCT_SPEED
-        with single_threaded_blas(), nullcontext() if self.is_entered else self:
-            for columns, project in projection.parts(self.dtype):
-
-                def part(rows):
-                    project(_block.in_order(_block.some_rows(self.X, rows)), out[rows, columns])
-
-                for _ in self.each_block(part, work, PROJECTED_ROWS):
-                    pass
-        _check_no_overflow(out)
-        return out
-
-    def are_inputs(self, features):
-        return len(features.blocks) == 1 and features.blocks[0].is_inputs_themselves(self.n_features_in)
-
-    def phi(self, features, rows, name):
-        """Phi of some rows, to read only: the rows themselves, or in the scratch of that name."""
-        if self.are_inputs(features) and not is_sparse(self.X):
-            return _block.in_order(self.X[rows])
-        n_rows = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
-        return self._fill(features, rows, self.scratch((n_rows, len(features)), self.dtype, name))
-
-    def _fill(self, features, rows, out):
-        """Phi of some rows, a slice or indices, in the order of the blocks, into out."""
-        for block, values in features.by_block(out):
-            _block.transform(block, self._inputs(block, rows), values)
-        return out
-
-    def prepare(self, features, squared=False):
-        """Keep the inputs of monomials for the questions to come, where there are any; returns which blocks moments answer."""
-        for block in features.blocks if self._kept is not None else ():
-            kind, fits = (block.gamma, block.order), (len(self._kept) + 1) * self.X.size <= MOST_KEPT
-            if block.is_product and kind not in self._kept and fits:
-                self._kept[kind] = _block.inputs(block, self.X)
-        return [_block.by_moments(block, self.X, squared) for block in features.blocks]
-
-    def _inputs(self, block, rows):
-        """Some rows, a slice or indices, as a block sees them."""
-        kept = self._kept.get((block.gamma, block.order)) if self._kept and block.is_product else None
-        X = self.X if kept is None else kept
-        if not (isinstance(rows, slice) and rows.stop - rows.start == self.n_rows):
-            X = _block.some_rows(X, rows)
-        return _block.inputs(block, X) if kept is None else X
+    def array(self, index=None):
+        return self._block.X if index is None else some_rows(self._block.X, index)
 
     def __enter__(self):
-        self.workers.__enter__()
-        self._kept = {}
+        self._block.__enter__()
         return self
 
     def __exit__(self, *error):
-        self._kept = None
-        self.workers.__exit__(*error)
-
-    def each_block(self, function, n_features, at_least=0):
-        """Yield function(rows) for slices of rows, in order."""
-        blocks = self.n_rows * max(n_features / BLOCK_ELEMENTS, self.row_size / BLOCK_NUMBERS)
-        blocks = 1 if blocks < 2 else -(-blocks // BLOCKS_MULTIPLE) * BLOCKS_MULTIPLE
-        size = max(64, at_least, int(-(-self.n_rows // blocks) // -64 * -64))
-        return self.workers.map(function, _products.slices(self.n_rows, size))
-
-
-def _check_no_overflow(sums):
-    if not np.isfinite(sums).all():
-        raise ValueError("X must be of moderate size, got values whose features overflow: scale its columns")
+        self._block.__exit__(*error)

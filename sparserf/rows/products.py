@@ -62,7 +62,7 @@ def _by_slices(rows, left, right, shared, weights, dtype, total):
         psi = phi[:, shared] if shared is not None else rows.phi(right, kept, "right").astype(dtype, copy=False)
         return phi.T @ np.multiply(psi, h.astype(dtype), out=rows.scratch(psi.shape, psi.dtype, "right"))
 
-    for more in rows.each_block(product, len(left) + len(right), 4 * min(len(right), PANEL)):
+    for more in rows.each_slice(product, len(left) + len(right), 4 * min(len(right), PANEL)):
         total += more
 
 

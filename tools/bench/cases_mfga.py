@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 
 import sparserf as srf
 from sparserf.baselines import eerf, lkrf
+from sparserf.rows import as_rows
 
 # --- against orthogonal matching pursuit on columns that are built -----------------------------------------------
 
@@ -108,7 +109,7 @@ def standardised_adult():
     X, y, n = data_set("adult")
     sd = X[:n].std(axis=0)
     X = (X - X[:n].mean(axis=0)) / np.where(sd > 0, sd, 1)
-    gamma = srf.Fourier("gaussian", "knn").resolve(X[:n], np.random.default_rng(0)).gamma
+    gamma = srf.Fourier("gaussian", "knn").resolve(as_rows(X[:n]), np.random.default_rng(0)).gamma
     return X[:n], y[:n], gamma, X[n:], y[n:]
 
 

@@ -24,6 +24,7 @@ from mfga_report import draw, report
 
 import sparserf as srf
 from sparserf.baselines import eerf, kernel_ridge, kernel_svm, lkrf, rks
+from sparserf.rows import as_rows
 
 DOCS = Path(__file__).parents[2] / "docs/tables"
 # name: (loss, M, M_0 of EERF and LKRF, degree of the Taylor features, rows to train on or None for the official split)
@@ -185,7 +186,7 @@ def year():
 
 
 def neighbour_gamma(X):
-    return srf.Fourier("gaussian", "knn").resolve(X, np.random.default_rng(0)).gamma
+    return srf.Fourier("gaussian", "knn").resolve(as_rows(X), np.random.default_rng(0)).gamma
 
 
 def candidates(name, X):

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import sparserf as srf
+from sparserf.rows import as_rows
 
 DOCS = Path(__file__).parents[2] / "docs/tables"
 KERNELS = ("gaussian", "laplacian", "perceptron")
@@ -87,9 +88,9 @@ def alphas_of(name, kernel):
 def scaled(kernel, width, X):
     """The map with `width` times its default gamma or radius."""
     if kernel == "perceptron":
-        default = srf.Perceptron().resolve(X, None)
+        default = srf.Perceptron().resolve(as_rows(X), None)
         return srf.Perceptron(radius=default.radius * width, center=default.center)
-    default = srf.Fourier(kernel).resolve(X, np.random.default_rng(0))
+    default = srf.Fourier(kernel).resolve(as_rows(X), np.random.default_rng(0))
     return srf.Fourier(kernel, gamma=width * default.gamma)
 
 

@@ -21,6 +21,7 @@ from sparse_rf import KERNELS, errors, scaled, split
 
 import sparserf as srf
 from sparserf.baselines import boosting, kernel_ridge, kernel_svm, rks
+from sparserf.rows import as_rows
 
 DOCS = Path(__file__).parents[2] / "docs/tables"
 # RF and Kernel of the paper: RMSE, or share of wrong labels.
@@ -82,7 +83,7 @@ def kernel_fit(kernel, map_, X, y, alpha):
     if kernel != "perceptron":
         return machine(X, y, kernel=kernel, gamma=map_.gamma, alpha=alpha, workers=-1)
     # With an intercept, the kernel 1 - c |x - z| / radius of another radius is a multiple of the default one.
-    return machine(X, y, kernel=kernel, alpha=alpha * map_.radius / srf.Perceptron().resolve(X, None).radius, workers=-1)
+    return machine(X, y, kernel=kernel, alpha=alpha * map_.radius / srf.Perceptron().resolve(as_rows(X), None).radius, workers=-1)
 
 
 # --- Figure 1 ----------------------------------------------------------------------------------------------------

@@ -1,0 +1,242 @@
+"""Rows that do not fit in memory: read in blocks, one ahead of the one that is worked on."""
+
+import mmap
+from functools import reduce
+
+import numpy as np
+
+from .._checks import check_indices, check_integer, check_X, is_sparse
+from .._threads import Workers
+from .block import Block, Scratch
+from .home import Rows
+from .memory import Memory
+
+# Numbers in a block by default; and in rows that are taken into memory, where no more are asked for.
+BLOCK_NUMBERS, TAKEN_NUMBERS = 2**24, 2**26
+
+
+class BlockError(ValueError):
+    """A block of rows could not be read, or is not what it should be.
+
+    Attributes
+    ----------
+    start, stop : int
+        The rows of the block.
+    model : SparseModel or None
+        What was fitted before, where there was anything.
+    """
+
+    def __init__(self, start, stop, what):
+        super().__init__(f"X[{start}:{stop}]: {what}")
+        self.start, self.stop, self.model = start, stop, None
+
+
+class Chunks:
+    """Rows that are read a block at a time, from disk or from anywhere else; any function takes it in place of X.
+
+    Every pass over the rows reads all blocks in turn, the next one while the last is worked on. What is in memory is some
+    blocks, and vectors with a number a row: y, weights and what a fit keeps, 8 bytes each.
+
+    Parameters
+    ----------
+    source : array, or callable
+        Anything with a shape that answers source[start:stop] with rows: np.memmap, arrays of zarr and h5py. Or a function
+        read(start, stop) that returns these rows, an ndarray or a sparse matrix. It is called from another thread, one call at
+        a time, and must return the same each time.
+    shape : (n_samples, n_features) or None
+        Of the whole; None: source.shape.
+    block_rows : int or None, default None
+        Rows of a block. None: 2**24 numbers, or the whole chunks of a source that has `chunks`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        A shape that is none, or missing.
+    BlockError
+        Later, when a block cannot be read, has another shape, kind or dtype than it should, or holds NaN or infinity: a
+        ValueError that names its rows. Its `model` is what was fitted until then.
+
+    Notes
+    -----
+    float32 stays float32; all else becomes float64. Pages of an np.memmap are given back after each block.
+    A seed gives the same bits for the same block_rows and any number of workers; other blocks add up in another order.
+    Kernel machines of `baselines` and `plot` need all rows at once, and read them into memory.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "X.npy"
+    >>> np.save(path, np.random.default_rng(0).uniform(-3, 3, (10_000, 4)).astype(np.float32))
+    >>> X = np.load(path, mmap_mode="r")
+    >>> y = np.sin(X[:, 0]) * X[:, 1]
+    >>> chunks = srf.Chunks(X, block_rows=1000)
+    >>> model = srf.sparse_rf(chunks, y, features="gaussian", gamma=0.1, alpha=0.01, n_components=500, rng=0)
+    >>> model.predict(chunks).shape
+    (10000,)
+    """
+
+    def __init__(self, source, shape=None, *, block_rows=None):
+        if shape is None and not hasattr(source, "shape"):
+            raise ValueError("shape must be given where source is a function, got None")
+        shape = tuple(source.shape if shape is None else shape)
+        if len(shape) != 2:
+            raise ValueError(f"shape must be (n_samples, n_features), got {shape}")
+        self.shape = tuple(check_integer("shape", int(size), 1) for size in shape)
+        if not (callable(source) or hasattr(source, "__getitem__")):
+            raise TypeError(f"source must be an array or a function, got {type(source).__name__}")
+        self._source = source
+        self._block_rows = self._default_rows() if block_rows is None else check_integer("block_rows", block_rows, 1)
+
+    def __repr__(self):
+        return f"Chunks({self.shape[0]} × {self.shape[1]}, {self._block_rows} rows a block)"
+
+    def __len__(self):
+        return self.shape[0]
+
+    @property
+    def starts(self):
+        """The first row of each block."""
+        return range(0, self.shape[0], self._block_rows)
+
+    def read(self, start):
+        """The block that starts there, checked: float32 or float64, dense or CSR."""
+        stop = min(start + self._block_rows, self.shape[0])
+        try:
+            X = self._source(start, stop) if callable(self._source) else self._source[start:stop]
+        except Exception as error:
+            raise BlockError(start, stop, f"could not be read: {type(error).__name__}: {error}") from error
+        try:
+            X = check_X(self._in_memory(X))
+        except (TypeError, ValueError) as error:
+            raise BlockError(start, stop, error) from error
+        if X.shape != (stop - start, self.shape[1]):
+            raise BlockError(start, stop, f"must have shape {(stop - start, self.shape[1])}, got {X.shape}")
+        return X
+
+    def _in_memory(self, X):
+        """A copy of mapped pages, which are then given back: they would count as this process's memory."""
+        if not isinstance(X, np.memmap) or X._mmap is None:
+            return X
+        copy = np.array(X)
+        if X.mode in ("r", "r+") and hasattr(mmap, "MADV_DONTNEED"):  # of mode "c" they may hold what is nowhere else
+            X._mmap.madvise(mmap.MADV_DONTNEED)
+        return copy
+
+    def _default_rows(self):
+        rows = max(1, BLOCK_NUMBERS // self.shape[1])
+        chunks = getattr(self._source, "chunks", None)
+        whole = chunks[0] if isinstance(chunks, tuple) and chunks and isinstance(chunks[0], int) else 1
+        return max(1, rows // whole) * whole
+
+
+class InChunks(Rows):
+    """The rows of `Chunks`, or some of them. Threads stay for as long as it is entered."""
+
+    keeps_values = False
+
+    def __init__(self, source, workers, index=None):
+        """index: of the rows that are there, ascending; None: all."""
+        self._source, self._index, self._n_workers = source, index, workers
+        self._workers, self._scratch = Workers(workers), Scratch()
+        self.n_features_in, self.n_rows = source.shape[1], source.shape[0] if index is None else len(index)
+        first = source.read(0)
+        self.dtype, self.is_sparse = first.dtype, is_sparse(first)
+
+    def sum(self, answer, *vectors, add=np.add):
+        parts = (part for _, part in self._answers(answer, vectors))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return reduce(lambda total, part: _added(add, total, part), parts)
+
+    def map(self, answer, *vectors, axis=-1):
+        out = None
+        for some, part in self._answers(answer, vectors):
+            out = self._laid(out, some, part, axis)
+        return out
+
+    def map_and_sum(self, answer, *vectors):
+        out, total = None, 0.0
+        for some, (part, more) in self._answers(answer, vectors):
+            out, total = self._laid(out, some, part, -1), total + more
+        return out, total
+
+    def _laid(self, out, some, part, axis):
+        if out is None:
+            shape = list(part.shape)
+            shape[axis] = self.n_rows
+            out = np.empty(shape, part.dtype)
+        out[some if axis == 0 else (..., some)] = part
+        return out
+
+    def _answers(self, answer, vectors):
+        """(a slice of the rows, what its block answers) of each block in turn."""
+        self.n_passes += 1
+        for some, X in self._blocks():
+            yield some, answer(Block(X, self._workers, self._scratch), *(v[..., some] for v in vectors))
+
+    def _blocks(self):
+        """(a slice of the rows, X of them) of each block in turn; the next is read meanwhile."""
+        from concurrent.futures import ThreadPoolExecutor  # slow to import
+
+        asked = [(start, some) for start, some in zip(self._source.starts, self._slices(), strict=True) if some.stop > some.start]
+        with ThreadPoolExecutor(1) as reader:
+            ahead = reader.submit(self._read, *asked[0])
+            for k, (_, some) in enumerate(asked):
+                X = ahead.result()
+                if k + 1 < len(asked):
+                    ahead = reader.submit(self._read, *asked[k + 1])
+                yield some, X
+
+    def _slices(self):
+        """Which of these rows are in each block of the source."""
+        edges = [*self._source.starts, self._source.shape[0]]
+        edges = edges if self._index is None else np.searchsorted(self._index, edges).tolist()
+        return [slice(start, stop) for start, stop in zip(edges[:-1], edges[1:], strict=True)]
+
+    def _read(self, start, some):
+        X = self._source.read(start)
+        if X.dtype != self.dtype or is_sparse(X) != self.is_sparse:
+            kinds = [f"{'CSR' if sparse else 'dense'} {dtype}" for sparse, dtype in
+                     ((self.is_sparse, self.dtype), (is_sparse(X), X.dtype))]  # fmt: skip
+            raise BlockError(start, start + X.shape[0], f"must be {kinds[0]} like the first block, got {kinds[1]}")
+        return X if self._index is None else X[self._index[some] - start]
+
+    def kernel(self, features, weights):
+        """Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0."""
+        return Memory(self.array(), self._n_workers).kernel(features, weights)
+
+    def beside(self, X):
+        """Rows of another matrix, which is in memory."""
+        return Memory(X, self._n_workers)
+
+    def take(self, index):
+        if len(index) * self.n_features_in <= TAKEN_NUMBERS:
+            return Memory(self.array(index), self._n_workers)
+        return InChunks(self._source, self._n_workers, index if self._index is None else self._index[index])
+
+    def array(self, index=None):
+        """The numbers of some rows, in memory."""
+        index = np.arange(self.n_rows) if index is None else check_indices("index", index, self.n_rows)
+        wanted, place = np.unique(index, return_inverse=True)
+        some = InChunks(self._source, 1, wanted if self._index is None else self._index[wanted])
+        parts = [X for _, X in some._blocks()]
+        if self.is_sparse:
+            from scipy.sparse import vstack
+
+            whole = vstack(parts, format="csr")
+        else:
+            whole = np.concatenate(parts)
+        return whole if np.array_equal(place, np.arange(len(place))) else whole[place]
+
+    def __enter__(self):
+        self._workers.__enter__()
+        return self
+
+    def __exit__(self, *error):
+        self._workers.__exit__(*error)
+
+
+def _added(add, total, part):
+    """Of two answers, which may be tuples."""
+    if isinstance(part, tuple):
+        return tuple(add(one, other) for one, other in zip(total, part, strict=True))
+    return add(total, part)

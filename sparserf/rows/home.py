@@ -1,0 +1,105 @@
+"""Rows wherever they live: two verbs, which a home answers block by block, and every question asked through them."""
+
+from functools import cached_property
+
+import numpy as np
+
+from . import columns
+
+
+class Rows:
+    """X in blocks, and what is asked of all its rows.
+
+    A home answers the verbs, each of which calls answer(block, *parts) for each `Block`, the parts being those of row vectors:
+    arrays whose last axis is the rows.
+
+    sum(answer, *vectors, add) : the answers, arrays or tuples of arrays, added up in the order of the blocks
+    map(answer, *vectors, axis) : the answers laid side by side: a row vector, or, of axis 0, a matrix of the rows
+    map_and_sum(answer, *vectors) : (a row vector, a sum), of answers that are such pairs
+
+    And take(index), `Rows` of some of these, in memory where they are few; array(index), the numbers of few. n_passes counts
+    how often all blocks were asked.
+    """
+
+    n_passes = 0
+
+    def correlate(self, features, v):
+        """Phi' v: float64 of shape (len(features),) for v of shape (n_rows,), or (n_outputs, .) for (n_outputs, n_rows)."""
+        return finite(self.sum(lambda block, v: block.correlate(features, v), v))
+
+    def correlate_squares(self, features, v):
+        """(Phi * Phi)' v, the diagonal of `gram` for v = weights; shapes as in `correlate`."""
+        return finite(self.sum(lambda block, v: block.correlate_squares(features, v), v))
+
+    def correlate_pair(self, features, v):
+        """`correlate` of cosines with v (n_rows,), and of the same a quarter later, cos(t - pi/2) for cos(t): (2, .)."""
+        return finite(self.sum(lambda block, v: block.correlate_pair(features, v), v))
+
+    def apply(self, features, coef):
+        """Phi c: float64 of shape (n_rows,) for coef of shape (len(features),), or (n_outputs, .) for (n_outputs, .)."""
+        return finite(self.map(lambda block: block.apply(features, coef)))
+
+    def normal(self, features, h, coef, shift):
+        """f = Phi c - shift, and Phi' diag(h) f, for h (n_outputs, n_rows), c (n_outputs, .) and shift (n_outputs,)."""
+        f, total = self.map_and_sum(lambda block, h: block.normal(features, h, coef, shift), h)
+        return f, finite(total)
+
+    def gram(self, left, right, weights, dtype=None):
+        """Phi_left' diag(weights) Phi_right, float64 of shape (len(left), len(right)); weights >= 0.
+
+        right: features, or the places of some in left. Of float32 rows, products and their sums over a slice are in float32,
+        unless dtype says otherwise.
+        """
+        return finite(self.sum(lambda block, weights: block.gram(left, right, weights, dtype), weights))
+
+    def moments(self, left, right, weights, dtype=None):
+        """`gram`, and Phi_right' weights, in one pass."""
+        chosen = left.take(right) if isinstance(right, np.ndarray) else right
+
+        def answer(block, weights):
+            return block.gram(left, right, weights, dtype), block.correlate(chosen, weights)
+
+        gram, sums = self.sum(answer, weights)
+        return finite(gram), finite(sums)
+
+    def transform(self, features):
+        """Phi itself, in the dtype of X."""
+        return self.map(lambda block: block.transform(features), axis=0)
+
+    def project(self, projection):
+        """X R / sqrt(m) of a random projection, in the dtype of X: (n_rows, n_projections)."""
+        return finite(self.map(lambda block: block.project(projection), axis=0))
+
+    def mean(self, share):
+        """The mean of each column, of rows that count by their share; the shares add up to one."""
+        return self.sum(columns.weighted_sum, share)
+
+    def farthest(self, center):
+        """The largest square of a row's distance to a point."""
+        return float(self.sum(lambda block: columns.largest_square_distance(block.X, center), add=np.maximum))
+
+    def spreads(self, weight):
+        """(standard deviation, half the range) of each column, of rows of positive weights of mean 1."""
+        low, high = self.sum(columns.extremes, add=columns.wider)
+        return columns.deviations(self, weight, np.maximum(-low, high)), high / 2 - low / 2
+
+    @cached_property
+    def row_size(self):
+        """Numbers that a row holds, on average where they are sparse."""
+        if not self.is_sparse:
+            return self.n_features_in
+        return max(1, int(self.sum(lambda block: block.X.nnz)) // max(1, self.n_rows))
+
+    @cached_property
+    def longest_row(self):
+        """Numbers in the longest row, 1 at least."""
+        if not self.is_sparse:
+            return self.n_features_in
+        return int(self.sum(lambda block: np.diff(block.X.indptr).max(initial=1), add=np.maximum))
+
+
+def finite(sums):
+    """The sums; a ValueError where they overflowed."""
+    if not np.isfinite(sums).all():
+        raise ValueError("X must be of moderate size, got values whose features overflow: scale its columns")
+    return sums
