@@ -31,7 +31,7 @@ class Columns:
         """(rows, features) that answer for these: where their values are kept, those are the rows, and their columns."""
         longest = max((block.order for block in self.features.blocks), default=0)
         n_kept, n = self._values.shape[1], len(self)
-        if not self._rows.keeps_values or longest < LONG or n > KEPT * self._rows.row_size:
+        if not self._rows.in_memory or longest < LONG or n > KEPT * self._rows.row_size:
             self._values = self._values[:, :0]
             return self._rows, self.features
         if n > n_kept:

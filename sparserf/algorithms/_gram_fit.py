@@ -71,9 +71,10 @@ class GramFit(GreedyFit):
             objective = self._problem.objective(self._z, self.w, self._problem.alpha)
         self._objective = min(self._objective, objective)
 
-    def info(self):
+    def info(self, certified=True):
+        self._is_refined |= not certified
         self._refine()
-        return super().info()
+        return super().info(certified)
 
     def solution(self):
         self._refine()

@@ -148,9 +148,8 @@ class L0Fit:
         """Return to the best point."""
         self.point = self._best or self.point
 
-    def info(self):
-        squares = np.maximum(-self.gradient(), 0) ** 2 if self._positive else self.gradient() ** 2
-        gap = self.point.objective - self._problem.lower_bound(self.point.f + self.point.b, squares, self._s)
+    def info(self, certified=True):
+        gap = self._gap() if certified else np.inf
         return FitInfo(
             n_iter=len(self._objectives),
             converged=bool(self.at_rest or self.fits_well),
@@ -160,6 +159,10 @@ class L0Fit:
             n_nonzero=int(np.count_nonzero(self.point.w)),
             alpha=self._problem.alpha,
         )
+
+    def _gap(self):
+        squares = np.maximum(-self.gradient(), 0) ** 2 if self._positive else self.gradient() ** 2
+        return self.point.objective - self._problem.lower_bound(self.point.f + self.point.b, squares, self._s)
 
     def solution(self):
         """(index, features, w, b) of the terms, by ascending index, in the units of y."""

@@ -61,8 +61,8 @@ class L1Fit:
         self._answering = Answering(lambda: callback is not None and callback(self.info()))
         self.A = WorkingSet(rows, self._problem, Effort(_most_effort(rows, dictionary) if max_iter is None else np.inf))
         self.A.b = self._problem.best_intercept(self.A.f, 0.0)
-        self._drawn = np.zeros(dictionary.n_batches, bool)
         self._most_kept = int(np.diff(dictionary.starts).max())  # as many draws as a batch holds
+        self.restart(np.inf)
 
     def restart(self, alpha, rested=False):
         """Begin a fit with this penalty, from where the last one ended; rested: its work does not add to that of the last."""
@@ -212,7 +212,7 @@ class L1Fit:
     def count_drawn(self):
         return int(np.diff(self.dictionary.starts)[self._drawn].sum())
 
-    def info(self):
+    def info(self, certified=True):
         return FitInfo(
             n_iter=self._n_iter,
             converged=bool(self._reached),

@@ -203,7 +203,7 @@ class Recovery:
         last = self._objectives[-2:]
         return len(last) < 2 or last[1] < last[0] - NEGLIGIBLE * abs(last[0])
 
-    def info(self):
+    def info(self, certified=True):
         return FitInfo(
             n_iter=len(self._objectives),
             converged=self.converged,

@@ -25,7 +25,7 @@ class Sample:
         if np.count_nonzero(weight) > MOST_ROWS:
             weight = thinned(groups, weight, MOST_ROWS, rng)
         some = np.flatnonzero(weight)
-        if len(some) < rows.n_rows:
+        if len(some) < rows.n_rows or not rows.in_memory:
             rows, targets, weight, groups = rows.take(some), [y[some] for y in targets], weight[some], groups[some]
         fitted, held = hold_out(groups, weight, validation, rng)
         return cls(rows, targets, fitted, held, min(1.0, effective(fitted) / n))

@@ -12,7 +12,7 @@ from ..model import SparseModel
 from ._l1_fit import N_COMPONENTS, options_of, warn
 from ._proposed import dictionary_of, fits_of, learns
 from ._sample import Sample
-from ._targets import model_of, power_of_two, read
+from ._targets import keeping, model_of, power_of_two, read
 from .prune import pruned
 
 # Features of a dictionary that learns, by default, for each penalty that is tried.
@@ -125,11 +125,12 @@ def fit_again(fits, choice, tol, tells, loss, classes):
 
     alpha was chosen for a share of the rows. Noise, and alpha with it, falls with the root of how many they are.
     """
-    for fit, state in zip(fits, choice.states, strict=True):
-        fit.restart(choice.alpha * np.sqrt(choice.share))
-        fit.adopt(state)
-        fit.polish(max(tol, fit.near), CHOSEN_ROUNDS)
-        fit.record(tells)
+    with keeping(fits, loss, classes):
+        for fit, state in zip(fits, choice.states, strict=True):
+            fit.restart(choice.alpha * np.sqrt(choice.share))
+            fit.adopt(state)
+            fit.polish(max(tol, fit.near), CHOSEN_ROUNDS)
+            fit.record(tells)
     return model_of(fits, loss, classes), any(fit.ended_by_callback for fit in fits)
 
 

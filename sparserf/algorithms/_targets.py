@@ -1,11 +1,13 @@
 """From what the user gives to rows and to the -1/+1 or real targets that are fitted, and from fits to one SparseModel."""
 
+from contextlib import contextmanager
+
 import numpy as np
 
 from .._checks import check_choice, check_labels, check_sample_weight, check_target
 from ..losses import LOSSES
 from ..model import FitInfo, SparseModel
-from ..rows import as_rows
+from ..rows import BlockError, as_rows
 
 # The losses of the methods that select features: coordinates need a curvature.
 SELECTING = ("squared", "squared_hinge", "logistic")
@@ -46,9 +48,24 @@ def _encode(y, loss, there, n_rows, several_outputs):
     return classes, [np.where(label == k, 1.0, -1.0) for k in range(len(classes))]
 
 
-def model_of(fits, loss, classes):
-    """One model of the fit of each target: their terms together, a coefficient for each."""
-    solutions, infos = [fit.solution() for fit in fits], [fit.info() for fit in fits]
+@contextmanager
+def keeping(fits, loss, classes):
+    """Where a block of rows cannot be read, the error takes along the model of what was fitted until then."""
+    try:
+        yield
+    except BlockError as error:
+        if error.model is None:
+            error.model = model_of(fits, loss, classes, certified=False)
+        raise
+
+
+def model_of(fits, loss, classes, certified=True):
+    """One model of the fit of each target: their terms together, a coefficient for each.
+
+    certified: with all that a pass over the rows would tell of it.
+    """
+    infos = [fit.info(certified) for fit in fits]
+    solutions = [fit.solution() for fit in fits]
     if len(solutions) == 1:
         index, features, w, b = solutions[0]
         return SparseModel(w, b if np.ndim(b) else float(b), index, features, loss.name, classes, infos[0])

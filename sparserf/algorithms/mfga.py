@@ -10,7 +10,7 @@ from ..features import FeatureSet, Linear, Taylor, draw_all
 from ..model import warn_unconverged
 from ._gram_fit import MOST, GramFit
 from ._greedy_fit import GreedyFit
-from ._targets import model_of, read
+from ._targets import keeping, model_of, read
 
 # Inputs up to which all products of two of them are candidates by default.
 MOST_INPUTS = 2000
@@ -227,11 +227,11 @@ def _begin(X, y, n_nonzero_coefs, features, nu, gamma, n_components, loss, alpha
         else:
             make = GreedyFit
         fits = [make(rows, everything, r, loss, target, weight, fit_intercept, **options) for target in targets]
-    return fits, _rounds(rows, fits, n_nonzero_coefs, n_select), loss, classes
+    return fits, _rounds(rows, fits, n_nonzero_coefs, n_select, loss, classes), loss, classes
 
 
-def _rounds(rows, fits, n_nonzero_coefs, n_select):
-    with single_threaded_blas(), rows:
+def _rounds(rows, fits, n_nonzero_coefs, n_select, loss, classes):
+    with single_threaded_blas(), rows, keeping(fits, loss, classes):
         yield from algorithm_1(fits, n_nonzero_coefs, n_select)
 
 

@@ -278,8 +278,8 @@ class RidgeFit(L0Fit):
         info = super().info()
         self.at_rest = info.dual_gap <= TOLERANCE * info.objective[-1]
 
-    def info(self):
-        return replace(super().info(), n_drawn=self._n_drawn)
+    def info(self, certified=True):
+        return replace(super().info(certified), n_drawn=self._n_drawn)
 
     def solution(self):
         index, *rest = super().solution()

@@ -132,7 +132,7 @@ class Chunks:
 class InChunks(Rows):
     """The rows of `Chunks`, or some of them. Threads stay for as long as it is entered."""
 
-    keeps_values = False
+    in_memory = False
 
     def __init__(self, source, workers, index=None):
         """index: of the rows that are there, ascending; None: all."""

@@ -17,8 +17,8 @@ class Rows:
     map(answer, *vectors, axis) : the answers laid side by side: a row vector, or, of axis 0, a matrix of the rows
     map_and_sum(answer, *vectors) : (a row vector, a sum), of answers that are such pairs
 
-    And take(index), `Rows` of some of these, in memory where they are few; array(index), the numbers of few. n_passes counts
-    how often all blocks were asked.
+    And take(index), `Rows` of some of these, in memory where they are few; array(index), the numbers of few; and in_memory,
+    whether they are there themselves. n_passes counts how often all blocks were asked.
     """
 
     n_passes = 0

@@ -10,7 +10,7 @@ from .tiles import some_rows
 class Memory(Rows):
     """An ndarray of any strides, or a CSR matrix. Threads, and what the block keeps, stay for as long as it is entered."""
 
-    keeps_values = True  # of features, beside X
+    in_memory = True
 
     def __init__(self, X, workers=1):
         """workers: a number of threads, or the block that this one is beside."""

@@ -1,0 +1,234 @@
+"""The same fit wherever the rows are: in memory, or read in chunks; and what happens when a block cannot be read."""
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import sparserf as srf
+from sparserf import baselines
+from sparserf.rows import as_rows
+
+N, D = 1200, 6
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-2, 2, (N, D))
+Y = np.sin(2 * X[:, 0]) * X[:, 1] + 0.5 * X[:, 2] + 0.1 * RNG.standard_normal(N)
+LABELS = np.digitize(Y, [-0.6, 0.6])
+WEIGHT = np.where(RNG.random(N) < 0.2, 0.0, RNG.random(N) + 0.5)
+SPARSE = sp.csr_array(np.where(RNG.random((N, D)) < 0.4, 0.0, X))
+NAMED = {"features": "gaussian", "gamma": 0.1, "n_components": 600, "batch_size": 200, "rng": 0}
+SHORT = {"n_components": 300, "batch_size": 100, "rng": 0}
+
+FITS = {
+    "sparse_rf auto, chosen": lambda X: srf.sparse_rf(X, Y, n_models=2, n_components=2000, rng=0),
+    "sparse_rf auto": lambda X: srf.sparse_rf(X, Y, alpha=0.02, **SHORT),
+    "sparse_rf weighted": lambda X: srf.sparse_rf(X, LABELS, alpha=0.01, loss="logistic", sample_weight=WEIGHT, **NAMED),
+    "sparse_rf exact": lambda X: srf.sparse_rf(X, Y, alpha=0.005, exact=True, **NAMED),
+    "sparse_rf perceptron": lambda X: srf.sparse_rf(X, Y, alpha=0.02, features="perceptron", **SHORT),
+    "sparse_rf_path": lambda X: srf.sparse_rf_path(X, Y > 0, n_alphas=4, alpha_min_ratio=0.05, loss="squared_hinge", **NAMED),
+    "harfe": lambda X: srf.harfe(X, Y, n_components=500, n_nonzero_coefs=20, rng=0),
+    "harfe order 2": lambda X: srf.harfe(X, Y > 0, n_components=500, n_nonzero_coefs=12, order=2, loss="logistic", rng=0),
+    "harfe_path": lambda X: srf.harfe_path(X, Y, n_components=300, n_nonzero_coefs=[4, 9], rng=0),
+    "mfga": lambda X: srf.mfga(X, Y, n_nonzero_coefs=10, rng=0),
+    "mfga_path": lambda X: srf.mfga_path(X, LABELS, n_nonzero_coefs=6, n_select=2, loss="logistic", rng=0),
+    "mfga best phase": lambda X: srf.mfga(X, Y, n_nonzero_coefs=5, features="gaussian", n_components=200, best_phase=True, rng=0),
+    "drp": lambda X: srf.drp(X, Y, alpha=0.01, rng=0),
+    "drp weighted": lambda X: srf.drp(X, LABELS, alpha=0.01, loss="logistic", sample_weight=WEIGHT, rng=0),
+    "drp sketched": lambda X: srf.drp(X, Y, alpha=0.01, n_projections=4, rng=0),
+    "drp_path": lambda X: srf.drp_path(X, Y > 0, alphas=[0.1, 0.01], loss="squared_hinge", rng=0),
+    "ridge": lambda X: baselines.rks(X, Y, alpha=0.01, n_components=40, rng=0),
+}
+SOURCES = {"dense": X, "float32": X.astype(np.float32), "csr": SPARSE}
+# Of what ends within a tolerance, not at a point.
+TOLERANCES = {"sparse_rf_path": 1e-6, "drp": 1e-6, "drp weighted": 1e-6, "drp sketched": 1e-6, "drp_path": 1e-6}
+
+
+def in_chunks(X, block_rows=250):
+    """As whoever reads them from elsewhere sees them: rows by a function."""
+    return srf.Chunks(lambda start, stop: X[start:stop], X.shape, block_rows=block_rows)
+
+
+def each(models):
+    return models if isinstance(models, list) else [models]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("name", FITS)
+def test_the_same_fit_in_every_home(name, source):
+    """The sums of blocks round otherwise than those of all rows. In float32, and where draws follow what was accepted before,
+    other terms may come of that, which predict as well."""
+    X = SOURCES[source]
+    expected, models = each(FITS[name](X)), each(FITS[name](in_chunks(X)))
+    for model, of_memory in zip(models, expected, strict=True):
+        if source == "float32" or "auto" in name:
+            f, of_these = of_memory.decision_function(X), model.decision_function(X)
+            if "auto" in name:
+                assert np.mean((of_these - Y) ** 2) < 1.5 * np.mean((f - Y) ** 2)
+            else:
+                assert np.mean((of_these - f) ** 2) <= 0.01 * np.var(f)
+            continue
+        tol, scale = TOLERANCES.get(name, 1e-8), np.abs(of_memory.coef).max(initial=0.0)
+        np.testing.assert_array_equal(model.support, of_memory.support)
+        np.testing.assert_allclose(model.coef, of_memory.coef, atol=tol * scale)
+        np.testing.assert_allclose(model.intercept, of_memory.intercept, atol=tol * max(scale, 1))
+
+
+@pytest.mark.parametrize("block_rows", [1, 7, 64, 1199, 1200, 5000])
+def test_any_size_of_blocks(block_rows):
+    rows, whole = as_rows(in_chunks(X, block_rows)), as_rows(X)
+    features, rng = srf.Fourier(gamma=0.3).draw(70, D, rng=0).concat(srf.Taylor(2, 0.1).draw(None, D)), np.random.default_rng(1)
+    v, h, c = rng.standard_normal((2, N)), rng.random(N), rng.standard_normal((2, len(features)))
+    for ask in (
+        lambda rows: rows.correlate(features, v),
+        lambda rows: rows.correlate_squares(features, v[0]),
+        lambda rows: rows.apply(features, c),
+        lambda rows: rows.gram(features, features, h),
+        lambda rows: rows.gram(features, np.array([3, 1]), h),
+        lambda rows: rows.moments(features, features, h)[1],
+        lambda rows: rows.transform(features),
+        lambda rows: np.vstack(rows.spreads(h / h.mean())),
+        lambda rows: rows.mean(h),
+        lambda rows: rows.farthest(np.ones(D)),
+        lambda rows: rows.take(np.array([5, 700, 6])).apply(features, c),
+    ):
+        np.testing.assert_allclose(ask(rows), ask(whole), atol=1e-10 * N)
+
+
+@pytest.mark.parametrize("kind", ["memmap", "csr", "int"])
+def test_models_predict_in_chunks(kind, tmp_path):
+    np.save(tmp_path / "X.npy", np.round(X) if kind == "int" else X)
+    dense = np.load(tmp_path / "X.npy", mmap_mode="r") if kind != "int" else np.round(X).astype(np.int16)
+    source = SPARSE if kind == "csr" else dense
+    model = srf.sparse_rf(X, Y, alpha=0.02, features="gaussian", n_components=200, rng=0)
+    np.testing.assert_array_equal(model.predict(srf.Chunks(source, block_rows=100)), model.predict(source))
+    np.testing.assert_array_equal(model.features.transform(in_chunks(source)), model.features.transform(source))
+    small, of_memory = srf.prune(model, in_chunks(source), max_terms=5), srf.prune(model, source, max_terms=5)
+    np.testing.assert_array_equal(small.support, of_memory.support)
+
+
+def test_workers_do_not_matter():
+    models = [srf.sparse_rf(in_chunks(X), Y, alpha=0.01, workers=workers, **NAMED) for workers in (1, 3)]
+    np.testing.assert_array_equal(models[0].coef, models[1].coef)
+
+
+class Failing:
+    """Rows of which the block from row `first` on is not what it should be, from the `after`-th reading of it on."""
+
+    def __init__(self, how, after, first=500):
+        self.how, self.after, self.first = how, after, first
+
+    def __call__(self, start, stop):
+        rows = X[start:stop]
+        if start != self.first:
+            return rows
+        self.after -= 1
+        return self.how(rows) if self.after < 0 else rows
+
+
+def refuse(rows):
+    raise OSError("disk on fire")
+
+
+BROKEN = {
+    "raises": (refuse, "OSError: disk on fire"),
+    "shorter": (lambda rows: rows[:-1], "shape"),
+    "narrower": (lambda rows: rows[:, :-1], "shape"),
+    "NaN": (lambda rows: np.where(rows > 1, np.nan, rows), "finite"),
+    "strings": (lambda rows: rows.astype(str), "real numbers"),
+    "float32": (lambda rows: rows.astype(np.float32), "float32"),
+    "sparse": (sp.csr_array, "CSR"),
+    "nothing": (lambda rows: None, "real numbers"),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_broken_block_is_named(what):
+    how, words = BROKEN[what]
+    chunks = srf.Chunks(Failing(how, 0), X.shape, block_rows=250)
+    with pytest.raises(srf.BlockError, match=rf"X\[500:750\].*{words}") as caught:
+        srf.sparse_rf(chunks, Y, alpha=0.01, **NAMED)
+    assert (caught.value.start, caught.value.stop) == (500, 750)
+
+
+@pytest.mark.parametrize("name", ["sparse_rf", "harfe", "mfga", "mfga logistic", "drp"])
+def test_what_was_fitted_is_in_the_error(name):
+    fit = {
+        "sparse_rf": lambda X: srf.sparse_rf(X, Y, alpha=0.005, exact=True, **NAMED),
+        "harfe": lambda X: srf.harfe(X, Y, n_components=500, n_nonzero_coefs=60, rng=0),
+        "mfga": lambda X: srf.mfga(X, Y, n_nonzero_coefs=30, rng=0),
+        "mfga logistic": lambda X: srf.mfga(X, LABELS, n_nonzero_coefs=6, loss="logistic", rng=0),
+        "drp": lambda X: srf.drp(X, LABELS, alpha=1e-3, loss="logistic", rng=0),
+    }[name]
+    with pytest.raises(srf.BlockError) as caught:
+        fit(srf.Chunks(Failing(refuse, 20), X.shape, block_rows=250))
+    model = caught.value.model
+    target = Y if model.classes is None else LABELS
+    assert len(model.features) > 0
+    assert np.isfinite(model.predict(X)).all()
+    better = np.mean((model.predict(X) - target) ** 2) < np.var(Y) if model.classes is None else True
+    assert better
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ((lambda a, b: X[a:b],), ValueError, "shape must be given"),
+        ((X[:, 0],), ValueError, "shape must be"),
+        ((lambda a, b: X[a:b], (N, 0)), ValueError, "shape"),
+        ((lambda a, b: X[a:b], (N, D, 1)), ValueError, "shape"),
+        ((object(), (N, D)), TypeError, "source"),
+    ],
+)
+def test_sources_that_are_none(arguments, error, words):
+    with pytest.raises(error, match=words):
+        srf.Chunks(*arguments)
+
+
+def test_bad_sizes():
+    with pytest.raises(ValueError, match="block_rows must be at least 1"):
+        srf.Chunks(X, block_rows=0)
+    model = srf.sparse_rf(X, Y, alpha=0.1, **NAMED)
+    with pytest.raises(ValueError, match="6 columns, got 5"):
+        model.predict(srf.Chunks(X[:, :5]))
+    with pytest.raises(ValueError, match=r"y must have shape \(1200,\)"):
+        srf.sparse_rf(srf.Chunks(X), Y[:-1], alpha=0.1, **NAMED)
+
+
+def test_blocks_follow_the_chunks_of_the_source():
+    class Stored:
+        shape, chunks = (10**6, 2000), (1500, 2000)
+
+        def __getitem__(self, some):
+            raise AssertionError
+
+    assert list(srf.Chunks(Stored()).starts)[1] == 2**24 // 2000 // 1500 * 1500
+
+
+def test_no_more_than_some_blocks_are_in_memory(tmp_path):
+    """Of 64 MB in blocks of 1 MB: what is read, the one ahead and what a block's answer takes."""
+    import tracemalloc
+
+    n, d = 2**16, 128
+    big = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", np.float64, (n, d))
+    big[:] = RNG.standard_normal((n, d))
+    big.flush()
+    y = np.array(big[:, 0])
+    source = srf.Chunks(np.load(tmp_path / "X.npy", mmap_mode="r"), block_rows=1024)
+    tracemalloc.start()
+    model = srf.sparse_rf(source, y, features=srf.Linear(), alpha=0.01)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert model.support.tolist() == [0]
+    assert most < 20e6
+
+
+def test_nothing_outside_of_rows_looks_at_x():
+    """X leaves its home only as an answer: no attribute X is read anywhere else in the package."""
+    package = Path(srf.__file__).parent
+    for path in package.rglob("*.py"):
+        if path.parent.name == "rows":
+            continue
+        found = [node.lineno for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute) and node.attr == "X"]
+        assert not found, f"{path.name}: {found}"
