@@ -8,6 +8,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
+from ._arrays import is_foreign, to_host
 from ._csr import canonical_csr
 
 
@@ -33,8 +34,24 @@ def check_training_X(X):
     return X
 
 
+def check_device_X(X, xp, n_features):
+    """As check_X, of an array that stays on its device."""
+    if X.ndim != 2 or (n_features is None and 0 in X.shape):
+        raise ValueError(f"X must be two-dimensional, with at least one row and one column, got shape {tuple(X.shape)}")
+    if n_features is not None and X.shape[1] != n_features:
+        raise ValueError(f"X must have {n_features} columns, got {X.shape[1]}")
+    if not xp.isdtype(X.dtype, ("bool", "integral", "real floating")):
+        raise TypeError(f"X must hold real numbers, got dtype {X.dtype}")
+    X = X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float64)
+    if not bool(xp.all(xp.isfinite(X))):
+        raise ValueError("X must be finite, got NaN or infinity")
+    return X
+
+
 def _as_array(name, values):
     """An ndarray without masked entries."""
+    if is_foreign(values):
+        return to_host(values)
     if np.ma.isMaskedArray(values) and np.ma.count_masked(values):
         raise ValueError(f"{name} must not have masked entries, got {np.ma.count_masked(values)}")
     try:

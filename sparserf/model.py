@@ -82,10 +82,11 @@ class Predictor:
 
     def predict(self, X, workers=1):
         """Regression values, or class labels. Parameters as in `decision_function`."""
-        f = self.decision_function(X, workers)
+        rows, f = self._decide(X, workers)
         if self.classes is None:
-            return f
-        return self.classes[(f > 0).astype(np.intp) if f.ndim == 1 else f.argmax(axis=1)]
+            return rows.give(f)
+        labels = self.classes[(f > 0).astype(np.intp) if f.ndim == 1 else f.argmax(axis=1)]
+        return rows.give(labels) if labels.dtype.kind in "fiub" else labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,11 +138,16 @@ class SparseModel(Predictor):
         ndarray
             float32 for float32 X, float64 for all else.
         """
+        rows, f = self._decide(X, workers)
+        return rows.give(f)
+
+    def _decide(self, X, workers):
+        """(the rows of X, f of each)."""
         rows = as_rows(X, workers, n_features=self.n_features_in)
         f = rows.apply(self.features, self.coef)
         with np.errstate(over="ignore"):  # infinite beyond the largest float, of float32 X beyond that of float32
             f += self.intercept if self.coef.ndim == 1 else self.intercept[:, None]
-            return f.T.astype(rows.dtype, copy=False)
+            return rows, f.T.astype(rows.dtype, copy=False)
 
     def predict_proba(self, X, workers=1):
         """Probability of each class, shape (n_samples, n_classes); with the logistic loss only.
@@ -150,11 +156,12 @@ class SparseModel(Predictor):
         """
         if self.loss != "logistic":
             raise ValueError(f"predict_proba needs loss='logistic', this model has loss={self.loss!r}")
-        p = sigmoid(self.decision_function(X, workers))
+        rows, f = self._decide(X, workers)
+        p = sigmoid(f)
         if p.ndim == 1:
-            return np.column_stack([1 - p, p])
+            return rows.give(np.column_stack([1 - p, p]))
         total = p.sum(axis=1, keepdims=True)
-        return np.where(total > 0, p / np.where(total > 0, total, 1), 1 / len(self.classes))
+        return rows.give(np.where(total > 0, p / np.where(total > 0, total, 1), 1 / len(self.classes)))
 
     def input_usage(self):
         """Share of the selected features that use each input, shape (n_features_in,)."""

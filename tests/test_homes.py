@@ -3,12 +3,16 @@
 import ast
 from pathlib import Path
 
+import array_api_strict as strict
+import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from dask import delayed
 
 import sparserf as srf
-from sparserf import baselines
+from sparserf import _arrays, baselines
+from sparserf import rows as rows_of
 from sparserf.rows import as_rows
 
 N, D = 1200, 6
@@ -50,18 +54,49 @@ def in_chunks(X, block_rows=250):
     return srf.Chunks(lambda start, stop: X[start:stop], X.shape, block_rows=block_rows)
 
 
+class Elsewhere:
+    """Arrays on a device that is not the host's: operations with host arrays, and np.asarray, are errors."""
+
+    device = strict.Device("device1")
+
+    def __call__(self, X):
+        return strict.asarray(X, device=self.device)
+
+    @staticmethod
+    def patch(monkeypatch):
+        """array_api_strict's devices are of no kind of their own to DLPack."""
+        for module in (_arrays, rows_of):
+            monkeypatch.setattr(module, "is_on_host", lambda X: getattr(X, "device", None) != Elsewhere.device)
+        monkeypatch.setattr(_arrays, "_brought", lambda X: np.from_dlpack(X))
+
+
 def each(models):
     return models if isinstance(models, list) else [models]
 
 
+def in_partitions(X):
+    """As a dask array of unequal partitions, one of them empty."""
+    if sp.issparse(X):
+        parts = [da.from_delayed(delayed(X[a:b]), (b - a, D), X.dtype, meta=X[:0]) for a, b in ((0, 400), (400, 1200))]
+        return da.concatenate(parts)
+    return da.from_array(X, chunks=((500, 0, 300, 399, 1), D))
+
+
+HOMES = {"dask": in_partitions, "chunks": in_chunks, "device": Elsewhere(), "array API": strict.asarray}
+
+
 @pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("home", HOMES)
 @pytest.mark.parametrize("name", FITS)
-def test_the_same_fit_in_every_home(name, source):
+def test_the_same_fit_in_every_home(name, home, source, monkeypatch):
     """The sums of blocks round otherwise than those of all rows. In float32, and where draws follow what was accepted before,
     other terms may come of that, which predict as well."""
     X = SOURCES[source]
-    expected, models = each(FITS[name](X)), each(FITS[name](in_chunks(X)))
-    for model, of_memory in zip(models, expected, strict=True):
+    if source == "csr" and home not in ("chunks", "dask"):
+        pytest.skip("these arrays are dense")
+    expected = each(FITS[name](X))
+    Elsewhere.patch(monkeypatch)
+    for model, of_memory in zip(each(FITS[name](HOMES[home](X))), expected, strict=True):
         if source == "float32" or "auto" in name:
             f, of_these = of_memory.decision_function(X), model.decision_function(X)
             if "auto" in name:

@@ -3,7 +3,6 @@
 import numpy as np
 
 from ..features.projections import folded
-from ..rows import Memory
 from ._inputs import Inputs
 from ._newton_steps import InputSteps, SketchSteps
 from ._recovery import Point, Recovery, newton
@@ -19,14 +18,14 @@ GROWTH, ROUNDING = 10.0, 1e-9
 class ProjectedFit(Recovery):
     """Keeps X_hat = X R / sqrt(m) beside the rows."""
 
-    def __init__(self, inputs, problem, projection, workers, **options):
+    def __init__(self, inputs, problem, projection, **options):
         super().__init__(inputs, problem, **options)
         self._projection, self.n_projections = folded(projection), projection.n_projections
-        self._hat = Inputs(Memory(inputs.project(self._projection), workers))
+        self._hat = Inputs(inputs.rows.beside(inputs.project(self._projection)))
         if self._hat.n_features < inputs.n_rows:
             self._small_steps = InputSteps(self._hat, problem.fit_intercept)
         else:  # more projections than rows: X_hat X_hat' is smaller, and draws nothing
-            exact = Sketch(self._hat, self._hat.n_features, None, problem.fit_intercept, None, workers)
+            exact = Sketch(self._hat, self._hat.n_features, None, problem.fit_intercept, None)
             self._small_steps = SketchSteps(self._hat, problem.fit_intercept, exact)
 
     def solve_projected(self):

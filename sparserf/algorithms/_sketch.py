@@ -3,7 +3,6 @@
 import numpy as np
 
 from ..features import make_projection
-from ..rows import Memory
 from ..solvers.krylov import Shrunk, root
 from ._inputs import Inputs
 
@@ -21,9 +20,9 @@ class Sketch:
     place, which is a sketch without error.
     """
 
-    def __init__(self, inputs, m, projection, fit_intercept, rng, workers):
+    def __init__(self, inputs, m, projection, fit_intercept, rng):
         self._inputs, self._projection, self._centred = inputs, projection, fit_intercept
-        self._rng, self._workers = rng, workers
+        self._rng = rng
         size = inputs.rows.row_size
         self._most = m or max(1, int(min(MOST, inputs.n_features, size, SPEED * size**0.5)))
         self._hat, self.is_exact = np.empty((inputs.n_rows, 0), inputs.rows.dtype), False
@@ -57,7 +56,7 @@ class Sketch:
         self._become(root(self._inputs.kernel(), np.finfo(self._inputs.rows.dtype).eps))
 
     def _become(self, hat):
-        self._hat, self._small = hat, Inputs(Memory(hat, self._workers))
+        self._hat, self._small = hat, Inputs(self._inputs.rows.beside(hat))
 
     def correlate(self, v):
         """X_hat' v, a row each."""

@@ -4,6 +4,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from .._arrays import check_same_device
 from .._checks import check_choice, check_labels, check_sample_weight, check_target
 from ..losses import LOSSES
 from ..model import FitInfo, SparseModel
@@ -23,6 +24,8 @@ def read(X, y, loss, sample_weight, workers, *, several_outputs=False, losses=SE
 
 def read_some(X, y, loss, sample_weight, workers, several_outputs=False, losses=SELECTING):
     """(the indices of the rows whose weight is not zero, what `read` returns)."""
+    for name, values in (("y", y), ("sample_weight", sample_weight)):
+        check_same_device(name, values, X)
     rows = as_rows(X, workers)
     loss = LOSSES[check_choice("loss", loss, tuple(losses))]
     there, some, weight = weighted(rows, sample_weight)

@@ -237,12 +237,12 @@ def _begin(X, y, alphas, n_projections, accelerate, projection, loss, fit_interc
     inputs, problem, scale, classes = read_linear(X, y, loss, fit_intercept, sample_weight, workers, alphas)
     if not accelerate:
         R = make_projection(kind, inputs.n_features, m, rng)
-        return ProjectedFit(inputs, problem, R, workers, scale=scale, callback=callback), algorithm_2, classes
-    steps = _steps(inputs, problem.fit_intercept, m, kind, rng, workers)
+        return ProjectedFit(inputs, problem, R, scale=scale, callback=callback), algorithm_2, classes
+    steps = _steps(inputs, problem.fit_intercept, m, kind, rng)
     return Recovery(inputs, problem, scale, callback=callback), partial(descend, steps=steps), classes
 
 
-def _steps(inputs, fit_intercept, m, kind, rng, workers):
+def _steps(inputs, fit_intercept, m, kind, rng):
     """How Newton's steps are made: from few inputs' second moments, on a sketch of m columns, or plainly while quick."""
     d, n, about = inputs.n_features, inputs.n_rows, (inputs, fit_intercept)
     if d <= min(n, max(FEW, min(FEW_DENSE, inputs.rows.row_size / DENSE)), d if m is None else m):
@@ -250,7 +250,7 @@ def _steps(inputs, fit_intercept, m, kind, rng, workers):
         return steps if m or steps.n_passes <= FEW_PASSES else AdaptiveSteps(PlainSteps(*about), lambda: steps, steps.n_passes)
 
     def sketched():
-        return SketchSteps(*about, Sketch(inputs, m, kind, fit_intercept, rng, workers))
+        return SketchSteps(*about, Sketch(inputs, m, kind, fit_intercept, rng))
 
     return sketched() if m else AdaptiveSteps(PlainSteps(*about), sketched)
 

@@ -61,10 +61,16 @@ class KernelModel(Predictor):
             float32 for float32 X, float64 for all else. Time O(n_samples * n_support * n_features); memory O(n_support)
             and blocks of some megabytes a worker.
         """
-        X = as_rows(X, workers, n_features=self.rows.shape[1]).array()
+        rows, f = self._decide(X, workers)
+        return rows.give(f)
+
+    def _decide(self, X, workers):
+        """(the rows of X, f of each)."""
+        rows = as_rows(X, workers, n_features=self.rows.shape[1])
+        X = rows.array()
         f = np.zeros((X.shape[0], *self.coef.shape[:-1]))
         with single_threaded_blas():
             for part, product in self.kernel.blocks(X, self.rows, check_workers(workers), lambda K: K @ self.coef.T):
                 f[part] = product
         with np.errstate(over="ignore"):  # infinite beyond the largest float, of float32 X beyond that of float32
-            return (f + self.intercept).astype(X.dtype, copy=False)
+            return rows, (f + self.intercept).astype(X.dtype, copy=False)

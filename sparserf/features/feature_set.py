@@ -161,7 +161,8 @@ class FeatureSet:
         """
         from ..rows import as_rows
 
-        return as_rows(X, workers, n_features=self._n_features_in).transform(self)
+        rows = as_rows(X, workers, n_features=self._n_features_in)
+        return rows.give(rows.transform(self))
 
     def names(self, inputs=None):
         """What each feature is, in words: "x3", "gaussian*x0*x1" (a monomial of `Taylor`), "sin(x0, x4)", "cos(21 inputs)".

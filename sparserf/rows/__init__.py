@@ -1,8 +1,11 @@
 """Where the rows live. Every home answers `sum` and `map` over its blocks; only `as_rows` looks at what X is."""
 
-from .._checks import check_training_X, check_X
+from .._arrays import from_host, is_foreign, is_on_host, namespace_of, to_host
+from .._checks import check_device_X, check_training_X, check_X
 from .._threads import check_workers
+from .array_block import ArrayBlock
 from .chunks import BlockError, Chunks, InChunks
+from .cluster import InDask, is_dask, partitions_of
 from .memory import Memory
 
 
@@ -10,7 +13,32 @@ def as_rows(X, workers=1, *, n_features=None):
     """The rows of X: any that have n_features columns, or at least one row and column to train on."""
     workers = check_workers(workers)
     if isinstance(X, Chunks):
-        if n_features is not None and X.shape[1] != n_features:
-            raise ValueError(f"X must have {n_features} columns, got {X.shape[1]}")
-        return InChunks(X, workers)
-    return Memory(check_training_X(X) if n_features is None else check_X(X, n_features), workers)
+        return _of_shape(InChunks(X, workers), n_features)
+    if is_dask(X):
+        return _of_shape(InDask(partitions_of(X), workers), n_features)
+    if is_foreign(X):
+        return _of_another_namespace(X, workers, n_features)
+    return Memory.of(_checked(X, n_features), workers)
+
+
+def _of_shape(rows, n_features):
+    if n_features is not None and rows.n_features_in != n_features:
+        raise ValueError(f"X must have {n_features} columns, got {rows.n_features_in}")
+    if n_features is None and not rows.n_rows * rows.n_features_in:
+        raise ValueError(f"X must have at least one row and one column, got shape {(rows.n_rows, rows.n_features_in)}")
+    return rows
+
+
+def _checked(X, n_features):
+    return check_training_X(X) if n_features is None else check_X(X, n_features)
+
+
+def _of_another_namespace(X, workers, n_features):
+    """In the memory of this process shared, not copied; elsewhere where they are. Answers go back to where X is."""
+    xp, device = namespace_of(X)
+    if is_on_host(X):
+        rows = Memory.of(_checked(to_host(X), n_features), workers)
+    else:
+        rows = Memory(ArrayBlock(check_device_X(X, xp, n_features), xp, device, workers))
+    rows.give = lambda answer: from_host(answer, xp, device)
+    return rows

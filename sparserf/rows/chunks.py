@@ -1,18 +1,18 @@
 """Rows that do not fit in memory: read in blocks, one ahead of the one that is worked on."""
 
 import mmap
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 
 from .._checks import check_indices, check_integer, check_X, is_sparse
 from .._threads import Workers
 from .block import Block, Scratch
-from .home import Rows
+from .home import TAKEN_NUMBERS, Rows, added, stacked
 from .memory import Memory
 
-# Numbers in a block by default; and in rows that are taken into memory, where no more are asked for.
-BLOCK_NUMBERS, TAKEN_NUMBERS = 2**24, 2**26
+# Numbers in a block by default.
+BLOCK_NUMBERS = 2**24
 
 
 class BlockError(ValueError):
@@ -144,8 +144,7 @@ class InChunks(Rows):
 
     def sum(self, answer, *vectors, add=np.add):
         parts = (part for _, part in self._answers(answer, vectors))
-        with np.errstate(over="ignore", invalid="ignore"):
-            return reduce(lambda total, part: _added(add, total, part), parts)
+        return reduce(partial(added, add), parts)
 
     def map(self, answer, *vectors, axis=-1):
         out = None
@@ -202,15 +201,15 @@ class InChunks(Rows):
 
     def kernel(self, features, weights):
         """Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0."""
-        return Memory(self.array(), self._n_workers).kernel(features, weights)
+        return Memory.of(self.array(), self._n_workers).kernel(features, weights)
 
     def beside(self, X):
         """Rows of another matrix, which is in memory."""
-        return Memory(X, self._n_workers)
+        return Memory(Block(X, self._workers))
 
     def take(self, index):
         if len(index) * self.n_features_in <= TAKEN_NUMBERS:
-            return Memory(self.array(index), self._n_workers)
+            return self.beside(self.array(index))
         return InChunks(self._source, self._n_workers, index if self._index is None else self._index[index])
 
     def array(self, index=None):
@@ -218,14 +217,7 @@ class InChunks(Rows):
         index = np.arange(self.n_rows) if index is None else check_indices("index", index, self.n_rows)
         wanted, place = np.unique(index, return_inverse=True)
         some = InChunks(self._source, 1, wanted if self._index is None else self._index[wanted])
-        parts = [X for _, X in some._blocks()]
-        if self.is_sparse:
-            from scipy.sparse import vstack
-
-            whole = vstack(parts, format="csr")
-        else:
-            whole = np.concatenate(parts)
-        return whole if np.array_equal(place, np.arange(len(place))) else whole[place]
+        return stacked([X for _, X in some._blocks()], place)
 
     def __enter__(self):
         self._workers.__enter__()
@@ -233,10 +225,3 @@ class InChunks(Rows):
 
     def __exit__(self, *error):
         self._workers.__exit__(*error)
-
-
-def _added(add, total, part):
-    """Of two answers, which may be tuples."""
-    if isinstance(part, tuple):
-        return tuple(add(one, other) for one, other in zip(total, part, strict=True))
-    return add(total, part)

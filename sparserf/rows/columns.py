@@ -1,4 +1,4 @@
-"""What columns look like: sums over the rows themselves, of one block and of all."""
+"""What the columns of a block look like: extremes and sums over the rows themselves."""
 
 import numpy as np
 
@@ -9,9 +9,9 @@ from .._threads import single_threaded_blas
 SOME = 4096
 
 
-def extremes(block):
+def extremes(X):
     """(the least, the largest) of each column: float64 (2, n_columns)."""
-    both = block.X.min(axis=0), block.X.max(axis=0)
+    both = X.min(axis=0), X.max(axis=0)
     return np.stack([(x.toarray() if is_sparse(x) else np.asarray(x)).astype(np.float64).ravel() for x in both])
 
 
@@ -20,37 +20,25 @@ def wider(one, other):
     return np.stack([np.minimum(one[0], other[0]), np.maximum(one[1], other[1])])
 
 
-def deviations(rows, weight, largest):
-    """The standard deviation of each column, of entries up to `largest` in size; 0 where rounding is all that varies."""
-    unit = np.where(largest > 0, largest, 1.0)  # no sum or square overflows
-    if rows.is_sparse:
-        first, second = rows.sum(lambda block, weight: _sparse_moments(block.X, weight, unit), weight) / rows.n_rows
-        variance = second - first**2
-    else:
-        mean = rows.sum(lambda block, weight: _sum(block.X, weight, unit, lambda x: x), weight) / rows.n_rows
-        total = rows.sum(lambda block, weight: _sum(block.X, weight, unit, lambda x: (x - mean) ** 2), weight)
-        variance = total / rows.n_rows
-    return np.where(variance > 1e-14, np.sqrt(np.maximum(variance, 0)), 0.0) * unit
-
-
-def _sparse_moments(X, weight, unit):
-    """The sums of X / unit and of its squares."""
+def moments(X, weight, unit):
+    """The sums of weight x / unit, and of the squares: (2, n_columns). Of CSR rows."""
     data, weight = X.data / unit[X.indices], np.repeat(weight, np.diff(X.indptr))
     return np.stack([np.bincount(X.indices, weight * power, X.shape[1]) for power in (data, data * data)])
 
 
-def _sum(X, weight, unit, of):
-    """The sum of of(X / unit) over the rows, some at a time."""
+def scaled_sum(X, weight, unit, mean=None):
+    """The sum of weight x / unit; or, around a mean of that, of the squares. Of dense rows."""
     total = np.zeros(X.shape[1])
     for some in _parts(X):
-        total += (weight[some, None] * of(X[some] / unit)).sum(axis=0)
+        x = X[some] / unit
+        total += (weight[some, None] * (x if mean is None else (x - mean) ** 2)).sum(axis=0)
     return total
 
 
-def weighted_sum(block, weight):
+def weighted_sum(X, weight):
     """weight' X; infinite or NaN where it overflows."""
     with np.errstate(over="ignore", invalid="ignore"), single_threaded_blas():
-        return sum(weight[some] @ block.X[some].astype(np.float64) for some in _parts(block.X))
+        return sum(weight[some] @ X[some].astype(np.float64) for some in _parts(X))
 
 
 def largest_square_distance(X, center):

@@ -4,7 +4,12 @@ from functools import cached_property
 
 import numpy as np
 
-from . import columns
+from .._checks import is_sparse
+from .columns import wider
+
+
+# Numbers in rows that are taken into memory, where no more are asked for.
+TAKEN_NUMBERS = 2**26
 
 
 class Rows:
@@ -22,6 +27,10 @@ class Rows:
     """
 
     n_passes = 0
+
+    def give(self, answer):
+        """An array with an entry or a line for each row, as whoever brought X expects it."""
+        return answer
 
     def correlate(self, features, v):
         """Phi' v: float64 of shape (len(features),) for v of shape (n_rows,), or (n_outputs, .) for (n_outputs, n_rows)."""
@@ -72,30 +81,60 @@ class Rows:
 
     def mean(self, share):
         """The mean of each column, of rows that count by their share; the shares add up to one."""
-        return self.sum(columns.weighted_sum, share)
+        return self.sum(lambda block, share: block.weighted_sum(share), share)
 
     def farthest(self, center):
         """The largest square of a row's distance to a point."""
-        return float(self.sum(lambda block: columns.largest_square_distance(block.X, center), add=np.maximum))
+        return float(self.sum(lambda block: block.largest_square_distance(center), add=np.maximum))
 
     def spreads(self, weight):
         """(standard deviation, half the range) of each column, of rows of positive weights of mean 1."""
-        low, high = self.sum(columns.extremes, add=columns.wider)
-        return columns.deviations(self, weight, np.maximum(-low, high)), high / 2 - low / 2
+        low, high = self.sum(lambda block: block.extremes(), add=wider)
+        return self._deviations(weight, np.maximum(-low, high)), high / 2 - low / 2
+
+    def _deviations(self, weight, largest):
+        """The standard deviation of each column, of entries up to `largest` in size; 0 where rounding is all that varies."""
+        unit = np.where(largest > 0, largest, 1.0)  # no sum or square overflows
+        if self.is_sparse:
+            first, second = self.sum(lambda block, weight: block.moments(weight, unit), weight) / self.n_rows
+            variance = second - first**2
+        else:
+            mean = self.sum(lambda block, weight: block.scaled_sum(weight, unit), weight) / self.n_rows
+            variance = self.sum(lambda block, weight: block.scaled_sum(weight, unit, mean), weight) / self.n_rows
+        return np.where(variance > 1e-14, np.sqrt(np.maximum(variance, 0)), 0.0) * unit
 
     @cached_property
     def row_size(self):
         """Numbers that a row holds, on average where they are sparse."""
         if not self.is_sparse:
             return self.n_features_in
-        return max(1, int(self.sum(lambda block: block.X.nnz)) // max(1, self.n_rows))
+        return max(1, int(self.sum(lambda block: block.n_entries)) // max(1, self.n_rows))
 
     @cached_property
     def longest_row(self):
         """Numbers in the longest row, 1 at least."""
         if not self.is_sparse:
             return self.n_features_in
-        return int(self.sum(lambda block: np.diff(block.X.indptr).max(initial=1), add=np.maximum))
+        return int(self.sum(lambda block: block.longest_row, add=np.maximum))
+
+
+def added(add, total, part):
+    """Two answers, which may be tuples, added up."""
+    if isinstance(part, tuple):
+        return tuple(add(one, other) for one, other in zip(total, part, strict=True))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return add(total, part)
+
+
+def stacked(parts, place):
+    """Rows of several blocks as one ndarray or CSR matrix, in these places."""
+    if is_sparse(parts[0]):
+        from scipy.sparse import vstack
+
+        whole = vstack(parts, format="csr")
+    else:
+        whole = np.concatenate(parts)
+    return whole if np.array_equal(place, np.arange(len(place))) else whole[place]
 
 
 def finite(sums):

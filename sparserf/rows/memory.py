@@ -1,21 +1,22 @@
-"""Rows in memory: one block."""
+"""Rows in the memory of this process, or of a device: one block."""
 
 from .._checks import is_sparse
-from .._threads import Workers
 from .block import Block
 from .home import Rows
-from .tiles import some_rows
 
 
 class Memory(Rows):
-    """An ndarray of any strides, or a CSR matrix. Threads, and what the block keeps, stay for as long as it is entered."""
+    """One block. Its threads, and what it keeps, stay for as long as it is entered."""
 
-    in_memory = True
+    def __init__(self, block):
+        self._block = block
+        self.n_rows, self.n_features_in, self.dtype = block.n_rows, block.n_features_in, block.dtype
+        self.in_memory, self.is_sparse = isinstance(block, Block), is_sparse(block.X)
 
-    def __init__(self, X, workers=1):
-        """workers: a number of threads, or the block that this one is beside."""
-        self._block = workers.beside(X) if isinstance(workers, Block) else Block(X, Workers(workers))
-        (self.n_rows, self.n_features_in), self.dtype, self.is_sparse = X.shape, X.dtype, is_sparse(X)
+    @classmethod
+    def of(cls, X, workers):
+        """An ndarray of any strides, or a CSR matrix, on so many threads."""
+        return cls(Block.of(X, workers))
 
     def sum(self, answer, *vectors, add=None):
         self.n_passes += 1
@@ -33,14 +34,14 @@ class Memory(Rows):
         return self._block.kernel(features, weights)
 
     def beside(self, X):
-        """Rows of another matrix, on the same threads, for as long as this is entered or not."""
-        return Memory(X, self._block)
+        """Rows of another matrix, in the memory of this process, on the same threads for as long as this is entered or not."""
+        return Memory(self._block.beside(X))
 
     def take(self, index):
         return self.beside(self.array(index))
 
     def array(self, index=None):
-        return self._block.X if index is None else some_rows(self._block.X, index)
+        return self._block.array(index)
 
     def __enter__(self):
         self._block.__enter__()

@@ -1,0 +1,55 @@
+"""Arrays of other namespaces: how they come here, and how answers go back."""
+
+import numpy as np
+
+
+def is_foreign(X):
+    """Whether X is an array of a namespace that is not NumPy's: of PyTorch, JAX, CuPy and others that exchange by DLPack."""
+    return not isinstance(X, np.ndarray) and hasattr(X, "__dlpack_device__")
+
+
+def namespace_of(X):
+    """(its namespace, its device)."""
+    try:
+        from array_api_compat import array_namespace, device
+    except ImportError:
+        raise ImportError(f"X is an array of {type(X).__module__}: install sparserf[array-api]") from None
+    return array_namespace(X), device(X)
+
+
+def is_on_host(X):
+    """Whether its numbers are in the memory of this process."""
+    return X.__dlpack_device__()[0] == 1
+
+
+def to_host(X):
+    """An ndarray of the numbers of X; without a copy where they are in the memory of this process."""
+    if isinstance(X, np.ndarray):
+        return X
+    try:
+        return np.from_dlpack(X) if is_on_host(X) else _brought(X)
+    except (BufferError, TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(f"an array of {type(X).__module__} could not be read: {error}") from None
+
+
+def _brought(X):
+    """An ndarray of an array on an accelerator."""
+    from array_api_compat import is_jax_array, to_device
+
+    return np.asarray(X if is_jax_array(X) else to_device(X, "cpu"))
+
+
+def from_host(values, xp, device, dtype=None):
+    """An array of numbers of this process, on that device."""
+    values = np.ascontiguousarray(values)
+    return xp.asarray(values, device=device) if dtype is None else xp.astype(xp.asarray(values, device=device), dtype)
+
+
+def check_same_device(name, values, X):
+    """An array of another namespace than NumPy's must be where X is."""
+    if not is_foreign(values):
+        return
+    here, there = (array.__dlpack_device__() if is_foreign(array) else (1, 0) for array in (X, values))
+    if here != there:
+        of_x, of_values = (namespace_of(array)[1] if is_foreign(array) else "cpu" for array in (X, values))
+        raise ValueError(f"{name} must be on the device of X, {of_x}, got one on {of_values}")
