@@ -221,6 +221,15 @@ def test_sources_that_are_none(arguments, error, words):
         srf.Chunks(*arguments)
 
 
+def test_blocks_of_any_sizes():
+    sizes = [100, 0, 1000, 1, 99]
+    chunks = srf.Chunks(lambda start, stop: X[start:stop], X.shape, block_rows=sizes)
+    assert chunks.edges == [0, 100, 1100, 1101, 1200]
+    np.testing.assert_allclose(as_rows(chunks).mean(np.full(N, 1 / N)), X.mean(axis=0), atol=1e-14)
+    with pytest.raises(ValueError, match="add up to the 1200 rows of X, got 1199"):
+        srf.Chunks(X, block_rows=[100, 1099])
+
+
 def test_bad_sizes():
     with pytest.raises(ValueError, match="block_rows must be at least 1"):
         srf.Chunks(X, block_rows=0)
@@ -238,7 +247,7 @@ def test_blocks_follow_the_chunks_of_the_source():
         def __getitem__(self, some):
             raise AssertionError
 
-    assert list(srf.Chunks(Stored()).starts)[1] == 2**24 // 2000 // 1500 * 1500
+    assert srf.Chunks(Stored()).edges[1] == 2**24 // 2000 // 1500 * 1500
 
 
 def test_no_more_than_some_blocks_are_in_memory(tmp_path):
@@ -267,3 +276,109 @@ def test_nothing_outside_of_rows_looks_at_x():
             continue
         found = [node.lineno for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute) and node.attr == "X"]
         assert not found, f"{path.name}: {found}"
+
+
+# ------------------------------------------------------------------------------------------------- arrays of other namespaces
+
+
+@pytest.mark.parametrize("home", ["array API", "device", "dask"])
+def test_answers_come_back_in_the_callers_namespace(home, monkeypatch):
+    Elsewhere.patch(monkeypatch)
+    there = HOMES[home](X)
+    regression = srf.sparse_rf(X, Y, alpha=0.05, **NAMED)
+    classifier = srf.sparse_rf(X, LABELS, alpha=0.02, loss="logistic", **NAMED)
+    named = srf.sparse_rf(X, np.array(["low", "middle", "high"])[LABELS], alpha=0.02, loss="logistic", **NAMED)
+    for ask in (
+        regression.predict, regression.decision_function, classifier.predict, classifier.decision_function,
+        classifier.predict_proba, regression.features.transform,
+    ):  # fmt: skip
+        answer, expected = ask(there), ask(X)
+        assert type(answer) is type(there)
+        if home != "dask":
+            assert answer.device == there.device
+            answer = np.from_dlpack(answer)
+        np.testing.assert_allclose(np.asarray(answer), expected, atol=1e-12)
+    assert isinstance(named.predict(there), np.ndarray) or home == "dask"
+
+
+def test_an_array_in_this_memory_is_shared(monkeypatch):
+    there = strict.asarray(X)
+    assert np.shares_memory(as_rows(there).array(), np.from_dlpack(there))
+
+
+def test_mixed_devices_are_named(monkeypatch):
+    kinds = {Elsewhere.device: (2, 0)}
+    monkeypatch.setattr(type(strict.asarray(X)), "__dlpack_device__", lambda self: kinds.get(self.device, (1, 0)))
+    here, there = strict.asarray(Y), strict.asarray(Y, device=Elsewhere.device)
+    for bad_y, bad_weight, of_x in ((here, None, Elsewhere()(X)), (there, None, X), (there, None, strict.asarray(X))):
+        with pytest.raises(ValueError, match=r"y must be on the device of X, .*, got one on"):
+            srf.sparse_rf(of_x, bad_y, alpha=0.1, sample_weight=bad_weight)
+    with pytest.raises(ValueError, match=r"sample_weight must be on the device of X, .*device1"):
+        srf.mfga(X, Y, n_nonzero_coefs=2, sample_weight=there)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda xp: xp.asarray([[1.0, float("nan")]]), ValueError, "finite"),
+        (lambda xp: xp.asarray([1.0, 2.0]), ValueError, "two-dimensional"),
+        (lambda xp: xp.zeros((0, 3)), ValueError, "at least one row"),
+        (lambda xp: xp.zeros((3, 2), dtype=xp.complex64), TypeError, "real"),
+    ],
+)
+@pytest.mark.parametrize("device", [None, Elsewhere.device])
+def test_bad_arrays_of_other_namespaces(make, error, words, device, monkeypatch):
+    Elsewhere.patch(monkeypatch)
+    values = make(strict)
+    values = values if device is None else strict.asarray(np.from_dlpack(values), device=device)
+    with pytest.raises(error, match=words):
+        srf.sparse_rf(values, np.zeros(values.shape[0]), alpha=0.1)
+
+
+# ------------------------------------------------------------------------------------------------- dask
+
+
+def test_dataframes_and_targets_of_dask():
+    import dask.dataframe as dd
+    import pandas as pd
+
+    frame = dd.from_pandas(pd.DataFrame(X, columns=list("abcdef")), npartitions=3)
+    target = dd.from_pandas(pd.Series(Y), npartitions=3)
+    model = srf.sparse_rf(frame, target, alpha=0.02, **NAMED)
+    np.testing.assert_array_equal(model.support, srf.sparse_rf(X, Y, alpha=0.02, **NAMED).support)
+    assert model.predict(frame).chunks == ((400, 400, 400),)
+
+
+def test_bad_partitions_are_named():
+    holed = X.copy()
+    holed[777, 2] = np.inf
+    with pytest.raises(srf.BlockError, match=r"partition 1: X must be finite, got inf"):
+        srf.sparse_rf(da.from_array(holed, chunks=(600, D)), Y, alpha=0.1)
+    with pytest.raises(ValueError, match="two-dimensional"):
+        srf.sparse_rf(da.from_array(Y, chunks=100), Y, alpha=0.1)
+    with pytest.raises(ValueError, match="at least one row"):
+        srf.sparse_rf(da.from_array(X[:0], chunks=(1, D)), Y[:0], alpha=0.1)
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_changes_nothing():
+    """A cluster of two processes, of which one is killed in the middle of a fit."""
+    import os
+    import signal
+
+    from distributed import Client, LocalCluster
+
+    there, killed = da.from_array(X, chunks=(200, D)), []
+
+    def kill(info):
+        if info.n_iter == 1 and not killed:
+            killed.append(client.submit(os.getpid, pure=False).result())
+            os.kill(killed[0], signal.SIGKILL)
+        return False
+
+    expected = srf.sparse_rf(there, Y, alpha=0.01, **NAMED)
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster, Client(cluster) as client:
+        model = srf.sparse_rf(there, Y, alpha=0.01, callback=kill, **NAMED)
+    assert killed
+    np.testing.assert_array_equal(model.coef, expected.coef)
+    np.testing.assert_array_equal(model.support, expected.support)

@@ -45,8 +45,9 @@ class Chunks:
         a time, and must return the same each time.
     shape : (n_samples, n_features) or None
         Of the whole; None: source.shape.
-    block_rows : int or None, default None
-        Rows of a block. None: 2**24 numbers, or the whole chunks of a source that has `chunks`.
+    block_rows : int, sequence of int or None, default None
+        Rows of a block, or of each block, as of the row groups of a file. None: 2**24 numbers, in whole chunks of a source that
+        has `chunks`.
 
     Raises
     ------
@@ -85,22 +86,17 @@ class Chunks:
         if not (callable(source) or hasattr(source, "__getitem__")):
             raise TypeError(f"source must be an array or a function, got {type(source).__name__}")
         self._source = source
-        self._block_rows = self._default_rows() if block_rows is None else check_integer("block_rows", block_rows, 1)
+        self.edges = self._edges(self._default_rows() if block_rows is None else block_rows)
 
     def __repr__(self):
-        return f"Chunks({self.shape[0]} × {self.shape[1]}, {self._block_rows} rows a block)"
+        return f"Chunks({self.shape[0]} × {self.shape[1]}, in {len(self.edges) - 1} blocks)"
 
     def __len__(self):
         return self.shape[0]
 
-    @property
-    def starts(self):
-        """The first row of each block."""
-        return range(0, self.shape[0], self._block_rows)
-
-    def read(self, start):
-        """The block that starts there, checked: float32 or float64, dense or CSR."""
-        stop = min(start + self._block_rows, self.shape[0])
+    def read(self, k):
+        """The block numbered k, checked: float32 or float64, dense or CSR."""
+        start, stop = self.edges[k : k + 2]
         try:
             X = self._source(start, stop) if callable(self._source) else self._source[start:stop]
         except Exception as error:
@@ -121,6 +117,16 @@ class Chunks:
         if X.mode in ("r", "r+") and hasattr(mmap, "MADV_DONTNEED"):  # of mode "c" they may hold what is nowhere else
             X._mmap.madvise(mmap.MADV_DONTNEED)
         return copy
+
+    def _edges(self, block_rows):
+        """The first row of each block, and the end."""
+        n = self.shape[0]
+        if not hasattr(block_rows, "__iter__"):
+            return [*range(0, n, check_integer("block_rows", block_rows, 1)), n]
+        sizes = [check_integer("block_rows", int(size), 0) for size in block_rows]
+        if sum(sizes) != n:
+            raise ValueError(f"block_rows must add up to the {n} rows of X, got {sum(sizes)}")
+        return np.cumsum([0, *(size for size in sizes if size)]).tolist()
 
     def _default_rows(self):
         rows = max(1, BLOCK_NUMBERS // self.shape[1])
@@ -176,28 +182,28 @@ class InChunks(Rows):
         """(a slice of the rows, X of them) of each block in turn; the next is read meanwhile."""
         from concurrent.futures import ThreadPoolExecutor  # slow to import
 
-        asked = [(start, some) for start, some in zip(self._source.starts, self._slices(), strict=True) if some.stop > some.start]
+        asked = [(k, some) for k, some in enumerate(self._slices()) if some.stop > some.start]
         with ThreadPoolExecutor(1) as reader:
             ahead = reader.submit(self._read, *asked[0])
-            for k, (_, some) in enumerate(asked):
+            for i, (_, some) in enumerate(asked):
                 X = ahead.result()
-                if k + 1 < len(asked):
-                    ahead = reader.submit(self._read, *asked[k + 1])
+                if i + 1 < len(asked):
+                    ahead = reader.submit(self._read, *asked[i + 1])
                 yield some, X
 
     def _slices(self):
         """Which of these rows are in each block of the source."""
-        edges = [*self._source.starts, self._source.shape[0]]
+        edges = self._source.edges
         edges = edges if self._index is None else np.searchsorted(self._index, edges).tolist()
         return [slice(start, stop) for start, stop in zip(edges[:-1], edges[1:], strict=True)]
 
-    def _read(self, start, some):
-        X = self._source.read(start)
+    def _read(self, k, some):
+        X = self._source.read(k)
         if X.dtype != self.dtype or is_sparse(X) != self.is_sparse:
             kinds = [f"{'CSR' if sparse else 'dense'} {dtype}" for sparse, dtype in
                      ((self.is_sparse, self.dtype), (is_sparse(X), X.dtype))]  # fmt: skip
-            raise BlockError(start, start + X.shape[0], f"must be {kinds[0]} like the first block, got {kinds[1]}")
-        return X if self._index is None else X[self._index[some] - start]
+            raise BlockError(*self._source.edges[k : k + 2], f"must be {kinds[0]} like the first block, got {kinds[1]}")
+        return X if self._index is None else X[self._index[some] - self._source.edges[k]]
 
     def kernel(self, features, weights):
         """Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0."""
