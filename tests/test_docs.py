@@ -3,9 +3,12 @@
 import doctest
 import importlib
 import pkgutil
+import re
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import sparserf as srf
@@ -19,11 +22,23 @@ def test_docstring_examples_run(name):
     assert failed == 0
 
 
+def test_the_examples_of_where_rows_may_live_run(tmp_path, monkeypatch):
+    """In the order of the page, each after the others."""
+    page = Path(__file__).parents[1] / "docs" / "rows.md"
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+        exec(compile(code, page.name, "exec"), names)
+        model = names["model"]
+        assert np.mean((model.predict(names["X"]) - names["y"]) ** 2) < 0.05 * np.var(names["y"])
+
+
 def test_every_public_name_has_a_docstring_with_an_example():
     for name in srf.__all__:
         thing = getattr(srf, name)
         assert thing.__doc__, name
         if name not in (
+            "BlockError",
             "ConvergenceWarning",
             "FitInfo",
             "SparseModel",
@@ -35,8 +50,8 @@ def test_every_public_name_has_a_docstring_with_an_example():
 
 def test_the_public_names():
     assert sorted(srf.__all__) == [
-        "ConvergenceWarning", "FeatureSet", "FitInfo", "Fourier", "Linear", "Perceptron", "RandomNeurons", "SparseModel",
-        "Taylor", "baselines", "drp", "drp_path", "harfe", "harfe_path", "load", "mfga", "mfga_path", "plot", "prune",
+        "BlockError", "Chunks", "ConvergenceWarning", "FeatureSet", "FitInfo", "Fourier", "Linear", "Perceptron", "RandomNeurons",
+        "SparseModel", "Taylor", "baselines", "drp", "drp_path", "harfe", "harfe_path", "load", "mfga", "mfga_path", "plot", "prune",
         "sparse_rf", "sparse_rf_path",
     ]  # fmt: skip
 

@@ -18,7 +18,7 @@ SAYS = {
     "plot": "plot\npictures of models",
     "algorithms": "algorithms\nwhat the papers say",
     "model": "model\nSparseModel: predict, save, load",
-    "rows": "rows\ncorrelate · gram · apply\nover X, in tiles, on threads",
+    "rows": "rows\nsum and map over blocks: memory,\ndevice, disk, dask",
     "solvers": "solvers\nl1 and ridge on small matrices;\nthey never see X",
     "features": "features\nmaps to draw from, and FeatureSet",
     "losses": "losses\nvalue, derivative,\ncurvature, conjugate",

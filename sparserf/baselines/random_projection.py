@@ -62,7 +62,7 @@ def random_projection(
     with single_threaded_blas():
         inputs, problem, scale, classes = read_linear(X, y, loss, fit_intercept, sample_weight, workers, [alpha])
         with inputs.rows:
-            fit = ProjectedFit(inputs, problem, make_projection(kind, inputs.n_features, m, rng), workers, scale=scale)
+            fit = ProjectedFit(inputs, problem, make_projection(kind, inputs.n_features, m, rng), scale=scale)
             fit.begin(alpha, np.inf)
             fit.solve_projected()
             fit.expand()
