@@ -37,7 +37,9 @@ FITS = {
     "harfe_path": lambda X: srf.harfe_path(X, Y, n_components=300, n_nonzero_coefs=[4, 9], rng=0),
     "mfga": lambda X: srf.mfga(X, Y, n_nonzero_coefs=10, rng=0),
     "mfga_path": lambda X: srf.mfga_path(X, LABELS, n_nonzero_coefs=6, n_select=2, loss="logistic", rng=0),
-    "mfga best phase": lambda X: srf.mfga(X, Y, n_nonzero_coefs=5, features="gaussian", n_components=200, best_phase=True, rng=0),
+    "mfga best phase": lambda X: srf.mfga(
+        X, Y, n_nonzero_coefs=5, features="gaussian", n_components=200, best_phase=True, rng=0
+    ),
     "drp": lambda X: srf.drp(X, Y, alpha=0.01, rng=0),
     "drp weighted": lambda X: srf.drp(X, LABELS, alpha=0.01, loss="logistic", sample_weight=WEIGHT, rng=0),
     "drp sketched": lambda X: srf.drp(X, Y, alpha=0.01, n_projections=4, rng=0),
@@ -274,7 +276,8 @@ def test_nothing_outside_of_rows_looks_at_x():
     for path in package.rglob("*.py"):
         if path.parent.name == "rows":
             continue
-        found = [node.lineno for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute) and node.attr == "X"]
+        nodes = ast.walk(ast.parse(path.read_text()))
+        found = [node.lineno for node in nodes if isinstance(node, ast.Attribute) and node.attr == "X"]
         assert not found, f"{path.name}: {found}"
 
 
@@ -377,7 +380,8 @@ def test_a_worker_that_dies_changes_nothing():
         return False
 
     expected = srf.sparse_rf(there, Y, alpha=0.01, **NAMED)
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster, Client(cluster) as client:
+    how = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with LocalCluster(**how) as cluster, Client(cluster) as client:
         model = srf.sparse_rf(there, Y, alpha=0.01, callback=kill, **NAMED)
     assert killed
     np.testing.assert_array_equal(model.coef, expected.coef)

@@ -20,7 +20,8 @@ each_loss = pytest.mark.parametrize("loss", VALUE)
 
 
 def learning(X, n_components, batch_size, seed):
-    return make_learning_dictionary(as_rows(X), np.ones(len(X)), n_components=n_components, batch_size=batch_size, gamma=None, rng=seed)
+    how = {"n_components": n_components, "batch_size": batch_size, "gamma": None, "rng": seed}
+    return make_learning_dictionary(as_rows(X), np.ones(len(X)), **how)
 
 
 # The base mixture

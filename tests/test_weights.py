@@ -131,7 +131,8 @@ def test_units_count_rows_by_their_weights(counted, layout):
     ones = np.ones(len(copies))
     np.testing.assert_allclose(as_rows(layout(X)).spreads(weight), as_rows(layout(copies)).spreads(ones), rtol=1e-9)
     np.testing.assert_allclose(as_rows(layout(X)).spreads(weight)[0], copies.std(axis=0), rtol=1e-9)
-    np.testing.assert_allclose(inverse_deviations(as_rows(layout(X)), weight), inverse_deviations(as_rows(layout(copies)), ones), rtol=1e-9)
+    units, expected = inverse_deviations(as_rows(layout(X)), weight), inverse_deviations(as_rows(layout(copies)), ones)
+    np.testing.assert_allclose(units, expected, rtol=1e-9)
     assert np.abs(as_rows(X).spreads(np.ones(120))[0] / copies.std(axis=0) - 1).max() > 0.05  # alike they are not the same
     of_copies = Mixture.of(as_rows(layout(copies)), ones, np.random.default_rng(0)).units
     np.testing.assert_allclose(Mixture.of(as_rows(layout(X)), weight, np.random.default_rng(1)).units, of_copies, rtol=1e-9)

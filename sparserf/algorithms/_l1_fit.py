@@ -17,8 +17,8 @@ from ._working_set import WorkingSet
 
 # Features to draw by default.
 N_COMPONENTS = 10_000
-# The most work of a fit, in multiplications: of up to FEW_ROWS rows, for each row more, and passes over the dictionary beside it.
-# And those that take as long as a feature value does, beside one for each input.
+# The most work of a fit, in multiplications: of up to FEW_ROWS rows, for each row more, and passes over the dictionary beside
+# it. And those that take as long as a feature value does, beside one for each input.
 EFFORT, FEW_ROWS, A_ROW, PASSES, VALUE = 1.2e11, 5_000, 4e7, 5, 20
 # Rounds in a row that neither lower the gap, nor the objective by that share of it, before rounding is taken to be in the way.
 PATIENCE, CREEP = 5, 1e-3

@@ -4,7 +4,8 @@ from .._arrays import from_host, is_foreign, is_on_host, namespace_of, to_host
 from .._checks import check_device_X, check_training_X, check_X
 from .._threads import check_workers
 from .array_block import ArrayBlock
-from .chunks import BlockError, Chunks, InChunks
+from .chunks import BlockError as BlockError
+from .chunks import Chunks, InChunks
 from .cluster import InDask, is_dask, partitions_of
 from .memory import Memory
 

@@ -2,6 +2,7 @@
 
 import mmap
 from functools import partial, reduce
+from itertools import pairwise
 
 import numpy as np
 
@@ -195,7 +196,7 @@ class InChunks(Rows):
         """Which of these rows are in each block of the source."""
         edges = self._source.edges
         edges = edges if self._index is None else np.searchsorted(self._index, edges).tolist()
-        return [slice(start, stop) for start, stop in zip(edges[:-1], edges[1:], strict=True)]
+        return [slice(*pair) for pair in pairwise(edges)]
 
     def _read(self, k, some):
         X = self._source.read(k)

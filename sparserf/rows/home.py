@@ -7,7 +7,6 @@ import numpy as np
 from .._checks import is_sparse
 from .columns import wider
 
-
 # Numbers in rows that are taken into memory, where no more are asked for.
 TAKEN_NUMBERS = 2**26
 

@@ -21,6 +21,7 @@ import cases_classification  # noqa: F401
 import cases_drp  # noqa: F401
 import cases_harfe  # noqa: F401
 import cases_mfga  # noqa: F401
+import cases_rows  # noqa: F401
 import cases_sparse_rf  # noqa: F401
 from case import CASES
 from memory import peak_mb, reset_peak_mb

@@ -83,7 +83,8 @@ def kernel_fit(kernel, map_, X, y, alpha):
     if kernel != "perceptron":
         return machine(X, y, kernel=kernel, gamma=map_.gamma, alpha=alpha, workers=-1)
     # With an intercept, the kernel 1 - c |x - z| / radius of another radius is a multiple of the default one.
-    return machine(X, y, kernel=kernel, alpha=alpha * map_.radius / srf.Perceptron().resolve(as_rows(X), None).radius, workers=-1)
+    default = srf.Perceptron().resolve(as_rows(X), None)
+    return machine(X, y, kernel=kernel, alpha=alpha * map_.radius / default.radius, workers=-1)
 
 
 # --- Figure 1 ----------------------------------------------------------------------------------------------------
