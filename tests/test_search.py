@@ -408,7 +408,7 @@ def test_each_search_looks_at_some_rows_and_all_are_fitted(rng, samples, feature
         return VALUE[loss](model.decision_function(layout(X[2000:])), y[2000:]).mean()
 
     some = error(2000, 3)
-    assert len(samples) == 3 and len({sample.rows.X[:50].sum() for sample in samples}) == 3
+    assert len(samples) == 3 and len({sample.rows.array()[:50].sum() for sample in samples}) == 3
     for sample in samples:
         assert sample.rows.n_rows == pytest.approx(300, abs=2) and sample.share == pytest.approx(0.135, rel=0.02)
         assert np.count_nonzero(sample.held) == pytest.approx(30, abs=1)
@@ -425,7 +425,7 @@ def test_a_sample_of_rows_in_groups_and_of_weights(rng):
     X = np.column_stack([groups, np.arange(50_103)])
     rows, targets = read(X, groups, "squared", None, 1)[0], [groups.astype(float), weight]
     sample = _sample.Sample.of(rows, targets, weight, groups, 0.1, rng)
-    group, row = sample.rows.X.T.astype(int)
+    group, row = sample.rows.array().T.astype(int)
     assert len(np.unique(row)) == len(row)  # none twice
     np.testing.assert_array_equal(sample.targets, [group, weight[row]])
     sizes = [np.count_nonzero(group == k) for k in range(4)]
