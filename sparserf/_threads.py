@@ -22,7 +22,7 @@ def check_workers(workers):
 
 
 class Workers:
-    """A number of threads that answers `map`. Threads live while it is entered, or for one map; none outlives the call.
+    """A number of threads that answers `map`. Threads live while it is entered, however often, or for one map; none outlives the call.
 
     >>> with Workers(2) as workers:
     ...     list(workers.map(abs, [-2, -1]))
@@ -30,17 +30,19 @@ class Workers:
     """
 
     def __init__(self, n):
-        self._n, self._pool = n, None
+        self._n, self._pool, self._entered = n, None, 0
 
     def __enter__(self):
-        if self._n > 1:
+        self._entered += 1
+        if self._n > 1 and self._pool is None:
             from concurrent.futures import ThreadPoolExecutor  # slow to import
 
             self._pool = ThreadPoolExecutor(self._n)
         return self
 
     def __exit__(self, *error):
-        if self._pool is not None:
+        self._entered -= 1
+        if self._pool is not None and not self._entered:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
 

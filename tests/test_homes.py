@@ -355,7 +355,7 @@ def test_dataframes_and_targets_of_dask():
 def test_bad_partitions_are_named():
     holed = X.copy()
     holed[777, 2] = np.inf
-    with pytest.raises(srf.BlockError, match=r"partition 1: X must be finite, got inf"):
+    with pytest.raises(srf.BlockError, match=r"X\[600:1200\]: partition 1: X must be finite, got inf"):
         srf.sparse_rf(da.from_array(holed, chunks=(600, D)), Y, alpha=0.1)
     with pytest.raises(ValueError, match="two-dimensional"):
         srf.sparse_rf(da.from_array(Y, chunks=100), Y, alpha=0.1)
@@ -386,3 +386,86 @@ def test_a_worker_that_dies_changes_nothing():
     assert killed
     np.testing.assert_array_equal(model.coef, expected.coef)
     np.testing.assert_array_equal(model.support, expected.support)
+
+
+# ------------------------------------------------------------------------------------------------- what once went wrong
+
+
+def test_a_reader_may_use_its_memory_again():
+    buffer = np.empty((250, D))
+
+    def read(start, stop):
+        buffer[: stop - start] = X[start:stop]
+        return buffer[: stop - start]
+
+    model = srf.sparse_rf(srf.Chunks(read, X.shape, block_rows=250), Y, alpha=0.02, **NAMED)
+    np.testing.assert_array_equal(model.coef, srf.sparse_rf(in_chunks(X), Y, alpha=0.02, **NAMED).coef)
+
+
+EVERY = {
+    "sparse_rf of classes": lambda X: srf.sparse_rf(X, LABELS, alpha=0.05, loss="logistic", **SHORT | {"features": "gaussian"}),
+    "sparse_rf chosen": lambda X: srf.sparse_rf(X, Y, n_models=1, features="gaussian", n_components=200, rng=0),
+    "harfe of classes": lambda X: srf.harfe(X, LABELS, n_components=100, n_nonzero_coefs=5, loss="logistic", rng=0),
+    "mfga": lambda X: srf.mfga(X, Y, n_nonzero_coefs=4, rng=0),
+    "mfga of classes": lambda X: srf.mfga(X, LABELS, n_nonzero_coefs=4, loss="logistic", rng=0),
+    "mfga_path": lambda X: srf.mfga_path(X, Y > 0, n_nonzero_coefs=4, loss="squared_hinge", rng=0),
+    "drp": lambda X: srf.drp(X, LABELS, alpha=1e-3, loss="logistic", rng=0),
+    "drp, the paper's": lambda X: srf.drp(X, Y, alpha=0.1, n_projections=5, accelerate=False, n_iter=3, rng=0),
+    "srfe": lambda X: baselines.srfe(X, Y, n_components=100, eta=0.8, rng=0),
+}
+
+
+@pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
+@pytest.mark.parametrize("name", EVERY)
+def test_it_may_fail_at_any_reading(name):
+    """The error is the block's, whenever it comes; and late in a fit it has a model that predicts."""
+    whole = Failing(lambda rows: rows, 0)
+    EVERY[name](srf.Chunks(whole, X.shape, block_rows=250))
+    n_readings = -whole.after
+    for after in sorted({*range(0, n_readings, max(1, n_readings // 12)), n_readings - 2, n_readings - 1} - {-1}):
+        with pytest.raises(srf.BlockError, match="disk on fire") as caught:
+            EVERY[name](srf.Chunks(Failing(refuse, after), X.shape, block_rows=250))
+        assert (caught.value.start, caught.value.stop) == (500, 750)
+    if name != "srfe":
+        model = caught.value.model
+        assert np.isfinite(model.decision_function(X)).all()
+        assert len(model.features) > 0
+
+
+def test_block_errors_travel():
+    import copy
+    import pickle
+
+    error = srf.BlockError(1, 2, "broken")
+    for other in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert (other.start, other.stop, other.model, str(other)) == (1, 2, None, "X[1:2]: broken")
+
+
+def test_threads_are_those_of_the_fit():
+    with as_rows(in_chunks(X), 2) as rows:
+        pool = rows._workers._pool
+        features = srf.Fourier(gamma=0.3).draw(1100, D, rng=0)
+        rows.gram(features, features, np.ones(N))
+        assert rows._workers._pool is pool is not None
+    assert rows._workers._pool is None
+
+
+def test_labels_that_the_namespace_does_not_have():
+    y = np.where(Y > 0, 2**40, 2**40 + 1)
+    model = srf.sparse_rf(X, y, alpha=0.05, loss="logistic", **NAMED)
+    labels = model.predict(strict.asarray(X))
+    np.testing.assert_array_equal(np.asarray(labels), model.predict(X))
+    half = srf.sparse_rf(X, (Y > 0).astype(np.float16), alpha=0.05, loss="logistic", **NAMED)
+    np.testing.assert_array_equal(np.asarray(half.predict(strict.asarray(X))), half.predict(X))
+
+
+def test_partitions_that_cannot_be_made():
+    def broken():
+        raise OSError("no such bucket")
+
+    parts = [da.from_array(X[:600], chunks=(600, D)), da.from_delayed(delayed(broken)(), (600, D), float)]
+    with pytest.raises(srf.BlockError, match="could not be made: OSError: no such bucket"):
+        srf.sparse_rf(da.concatenate(parts), Y, alpha=0.1)
+    bad = da.concatenate([da.from_array(X[:700], chunks=(700, D)), da.from_array(np.full((500, D), np.nan), chunks=(500, D))])
+    with pytest.raises(srf.BlockError, match=r"X\[700:1200\]: partition 1: X must be finite"):
+        srf.sparse_rf(bad, Y, alpha=0.1)

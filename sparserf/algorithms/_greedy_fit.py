@@ -157,10 +157,10 @@ class GreedyFit:
         return FitInfo(
             n_iter=len(self._objectives),
             converged=self.converged,
-            objective=tuple(self._objectives),
+            objective=tuple(self._objectives) or (in_units(self._objective, self._scale),),
             dual_gap=in_units(max(0.0, gap), self._scale),
             n_drawn=len(self._everything),
-            n_nonzero=len(self),
+            n_nonzero=self.w.shape[1],
             alpha=self._problem.alpha,
         )
 
@@ -171,6 +171,6 @@ class GreedyFit:
 
     def solution(self):
         """(index, features, w, b) of the terms, by ascending index, in the units of y."""
-        order = np.argsort(self.A.index)
+        order = np.argsort(self.A.index[: self.w.shape[1]])  # of what has just come in none has a coefficient yet
         w, b = coefficients(self._scale, self.w[:, order], self.b)
         return self.A.index[order], self.A.features.take(order), *((w[0], b[0]) if self._one_output else (w, b))

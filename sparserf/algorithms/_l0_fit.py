@@ -153,7 +153,7 @@ class L0Fit:
         return FitInfo(
             n_iter=len(self._objectives),
             converged=bool(self.at_rest or self.fits_well),
-            objective=tuple(self._objectives),
+            objective=tuple(self._objectives) or (in_units(self.point.objective, self._scale),),
             dual_gap=in_units(max(0.0, gap), self._scale),
             n_drawn=len(self._everything),
             n_nonzero=int(np.count_nonzero(self.point.w)),

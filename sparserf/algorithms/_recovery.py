@@ -71,7 +71,8 @@ class Recovery:
     def __init__(self, inputs, problem, scale=1.0, offset=0.0, callback=None):
         self.inputs, self.problem, self._offset = inputs, problem, offset
         self._scale, self._callback, self.ended_by_callback = scale, callback, False
-        self.has_diverged = self.is_on_the_way = False
+        self.has_diverged = self.is_on_the_way = self.converged = False
+        self.gap, self.bound = np.inf, np.array([np.inf])
         self.n_projections = self.n_conjugate = self._unasked = 0
         self.move_to(Point.at_zero(*problem.y.shape, inputs.n_features))
 

@@ -12,7 +12,7 @@ from ..model import SparseModel
 from ._l1_fit import N_COMPONENTS, options_of, warn
 from ._proposed import dictionary_of, fits_of, learns
 from ._sample import Sample
-from ._targets import keeping, model_of, power_of_two, read
+from ._targets import keeping, keeping_fits, model_of, power_of_two, read
 from .prune import pruned
 
 # Features of a dictionary that learns, by default, for each penalty that is tried.
@@ -105,7 +105,8 @@ def search(kinds, descend, whole, split, n_models, max_terms, loss, classes, tol
     model, least = one_function(mean_of(models)), _mean([choice.loss for choice in choices[best]])
     worth = min(least, max(0.0, _mean(without) - least))
     cost = 2 * PRUNED * worth / loss.smoothness  # L(z + e) <= L(z) + L'(z) e + smoothness e^2 / 2
-    model = pruned(whole.rows, model, whole.weight, max_terms, cost=cost)
+    with keeping(lambda: model):
+        model = pruned(whole.rows, model, whole.weight, max_terms, cost=cost)
     return replace(model, info=replace(model.info, n_drawn=n_drawn, validation_loss=least)), ended
 
 
@@ -125,7 +126,7 @@ def fit_again(fits, choice, tol, tells, loss, classes):
 
     alpha was chosen for a share of the rows. Noise, and alpha with it, falls with the root of how many they are.
     """
-    with keeping(fits, loss, classes):
+    with keeping_fits(fits, loss, classes):
         for fit, state in zip(fits, choice.states, strict=True):
             fit.restart(choice.alpha * np.sqrt(choice.share))
             fit.adopt(state)

@@ -1,6 +1,6 @@
 """From what the user gives to rows and to the -1/+1 or real targets that are fitted, and from fits to one SparseModel."""
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import numpy as np
 
@@ -52,14 +52,20 @@ def _encode(y, loss, there, n_rows, several_outputs):
 
 
 @contextmanager
-def keeping(fits, loss, classes):
-    """Where a block of rows cannot be read, the error takes along the model of what was fitted until then."""
+def keeping(model_so_far):
+    """Where a block of rows cannot be read, the error takes along model_so_far(), what was fitted until then."""
     try:
         yield
     except BlockError as error:
         if error.model is None:
-            error.model = model_of(fits, loss, classes, certified=False)
+            with suppress(ValueError):  # coefficients that overflow
+                error.model = model_so_far()
         raise
+
+
+def keeping_fits(fits, loss, classes):
+    """`keeping` the model of these fits as they are."""
+    return keeping(lambda: model_of(fits, loss, classes, certified=False))
 
 
 def model_of(fits, loss, classes, certified=True):

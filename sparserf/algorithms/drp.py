@@ -20,7 +20,7 @@ from ._newton_steps import AdaptiveSteps, InputSteps, PlainSteps, SketchSteps
 from ._projected import ProjectedFit
 from ._recovery import Recovery, descend, read_linear
 from ._sketch import Sketch
-from ._targets import keeping, model_of
+from ._targets import keeping_fits, model_of
 
 # Inputs up to which their own second moments take the place of a sketch: in any rows, and in dense ones.
 FEW, FEW_DENSE, DENSE = 256, 2048, 0.25
@@ -207,7 +207,7 @@ def _models(X, y, alphas, n_projections, n_iter, accelerate, projection, loss, f
         fit, minimise, classes = _begin(
             X, y, alphas, n_projections, accelerate, projection, loss, fit_intercept, sample_weight, rng, workers, callback
         )
-        with fit.inputs.rows, keeping([fit], fit.problem.loss, classes):
+        with fit.inputs.rows, keeping_fits([fit], fit.problem.loss, classes):
             models = [_fit(fit, minimise, alpha, tol, n_iter, classes) for alpha in alphas]
     for model, what in models:
         if what:

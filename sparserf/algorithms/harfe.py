@@ -14,7 +14,7 @@ from .._threads import single_threaded_blas
 from ..features import RandomNeurons, draw_all
 from ..model import warn_unconverged
 from ._l0_fit import GROWTH_STEPS, L0Fit, feature_scales
-from ._targets import keeping, model_of, read
+from ._targets import keeping_fits, model_of, read
 
 
 def algorithm_1(fit, s, max_iter):
@@ -227,7 +227,7 @@ def _path(X, y, n_nonzero_coefs, n_models, n_components, order, alpha, activatio
     with single_threaded_blas(), rows:
         r = feature_scales(rows, everything, weight, normalize)
         fits = [L0Fit(rows, everything, r, loss, target, weight, fit_intercept, **options) for target in targets]
-        with keeping(fits, loss, classes):
+        with keeping_fits(fits, loss, classes):
             models = [_fit_all(fits, s, max_iter, greedy, loss, classes) for s in sizes]
     for model, asked in models:
         if not (model.info.converged or asked):

@@ -10,7 +10,7 @@ from ..features import FeatureSet, Linear, Taylor, draw_all
 from ..model import warn_unconverged
 from ._gram_fit import MOST, GramFit
 from ._greedy_fit import GreedyFit
-from ._targets import keeping, model_of, read
+from ._targets import keeping_fits, model_of, read
 
 # Inputs up to which all products of two of them are candidates by default.
 MOST_INPUTS = 2000
@@ -231,7 +231,7 @@ def _begin(X, y, n_nonzero_coefs, features, nu, gamma, n_components, loss, alpha
 
 
 def _rounds(rows, fits, n_nonzero_coefs, n_select, loss, classes):
-    with single_threaded_blas(), rows, keeping(fits, loss, classes):
+    with single_threaded_blas(), rows, keeping_fits(fits, loss, classes):
         yield from algorithm_1(fits, n_nonzero_coefs, n_select)
 
 
@@ -263,7 +263,8 @@ def _norms(rows, everything, weight, fit_intercept):
 
 
 def _model(fits, loss, classes):
-    model = model_of(fits, loss, classes)
+    with keeping_fits(fits, loss, classes):
+        model = model_of(fits, loss, classes)
     if not model.info.converged:
         warn_unconverged(
             f"{model.info.n_nonzero} terms: Newton's method ended before the minimum over their coefficients, where a step "

@@ -7,7 +7,7 @@ from .._threads import single_threaded_blas
 from ._l1_fit import N_COMPONENTS, options_of, warn
 from ._proposed import dictionary_of, fits_of
 from ._search import chosen
-from ._targets import keeping, model_of, read
+from ._targets import keeping_fits, model_of, read
 
 
 def algorithm_1(fit, dictionary):
@@ -253,7 +253,7 @@ def sparse_rf_path(
         if alphas is None:
             largest = max(fit.largest_gradient() for fit in fits) or 1.0
             alphas = np.maximum(largest * np.geomspace(1.0, alpha_min_ratio, n_alphas), np.finfo(np.float64).tiny)
-        with keeping(fits, loss, classes):
+        with keeping_fits(fits, loss, classes):
             models = [_fit_all(fits, dictionary, alpha, exact, loss, classes) for alpha in alphas]
     for model, asked in models:
         if not asked:

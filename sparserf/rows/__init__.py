@@ -1,5 +1,7 @@
 """Where the rows live. Every home answers `sum` and `map` over its blocks; only `as_rows` looks at what X is."""
 
+import numpy as np
+
 from .._arrays import from_host, is_foreign, is_on_host, namespace_of, to_host
 from .._checks import check_device_X, check_training_X, check_X
 from .._threads import check_workers
@@ -41,5 +43,14 @@ def _of_another_namespace(X, workers, n_features):
         rows = Memory.of(_checked(to_host(X), n_features), workers)
     else:
         rows = Memory(ArrayBlock(check_device_X(X, xp, n_features), xp, device, workers))
-    rows.give = lambda answer: from_host(answer, xp, device)
+    rows.give = lambda answer: _given(answer, xp, device)
     return rows
+
+
+def _given(answer, xp, device):
+    """The answer there; or as it is, where that namespace has no numbers like these, as of labels it may not."""
+    try:
+        there = from_host(answer, xp, device)
+    except (TypeError, ValueError):
+        return answer
+    return there if answer.dtype.kind == "f" or np.array_equal(to_host(there), answer) else answer

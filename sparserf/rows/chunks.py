@@ -21,15 +21,18 @@ class BlockError(ValueError):
 
     Attributes
     ----------
-    start, stop : int
+    start, stop : int, or None where a partition of dask could not be made
         The rows of the block.
     model : SparseModel or None
         What was fitted before, where there was anything.
     """
 
     def __init__(self, start, stop, what):
-        super().__init__(f"X[{start}:{stop}]: {what}")
-        self.start, self.stop, self.model = start, stop, None
+        super().__init__(f"X: {what}" if start is None else f"X[{start}:{stop}]: {what}")
+        self.start, self.stop, self.what, self.model = start, stop, what, None
+
+    def __reduce__(self):
+        return type(self), (self.start, self.stop, self.what), {"model": self.model}
 
 
 class Chunks:
@@ -42,8 +45,8 @@ class Chunks:
     ----------
     source : array, or callable
         Anything with a shape that answers source[start:stop] with rows: np.memmap, arrays of zarr and h5py. Or a function
-        read(start, stop) that returns these rows, an ndarray or a sparse matrix. It is called from another thread, one call at
-        a time, and must return the same each time.
+        read(start, stop) that returns these rows, an ndarray or a sparse matrix. It is called one call at a time, but from
+        several threads, and must return the same each time.
     shape : (n_samples, n_features) or None
         Of the whole; None: source.shape.
     block_rows : int, sequence of int or None, default None
@@ -83,7 +86,7 @@ class Chunks:
         shape = tuple(source.shape if shape is None else shape)
         if len(shape) != 2:
             raise ValueError(f"shape must be (n_samples, n_features), got {shape}")
-        self.shape = tuple(check_integer("shape", int(size), 1) for size in shape)
+        self.shape = tuple(check_integer("shape", size, 1) for size in shape)
         if not (callable(source) or hasattr(source, "__getitem__")):
             raise TypeError(f"source must be an array or a function, got {type(source).__name__}")
         self._source = source
@@ -99,13 +102,15 @@ class Chunks:
         """The block numbered k, checked: float32 or float64, dense or CSR."""
         start, stop = self.edges[k : k + 2]
         try:
-            X = self._source(start, stop) if callable(self._source) else self._source[start:stop]
+            given = self._source(start, stop) if callable(self._source) else self._source[start:stop]
         except Exception as error:
             raise BlockError(start, stop, f"could not be read: {type(error).__name__}: {error}") from error
         try:
-            X = check_X(self._in_memory(X))
+            X = check_X(self._in_memory(given))
         except (TypeError, ValueError) as error:
-            raise BlockError(start, stop, error) from error
+            raise BlockError(start, stop, str(error)) from error
+        if callable(self._source):  # which may use its memory again for the next block
+            X = _of_its_own(X, given)
         if X.shape != (stop - start, self.shape[1]):
             raise BlockError(start, stop, f"must have shape {(stop - start, self.shape[1])}, got {X.shape}")
         return X
@@ -124,7 +129,7 @@ class Chunks:
         n = self.shape[0]
         if not hasattr(block_rows, "__iter__"):
             return [*range(0, n, check_integer("block_rows", block_rows, 1)), n]
-        sizes = [check_integer("block_rows", int(size), 0) for size in block_rows]
+        sizes = [check_integer("block_rows", size, 0) for size in block_rows]
         if sum(sizes) != n:
             raise ValueError(f"block_rows must add up to the {n} rows of X, got {sum(sizes)}")
         return np.cumsum([0, *(size for size in sizes if size)]).tolist()
@@ -134,6 +139,13 @@ class Chunks:
         chunks = getattr(self._source, "chunks", None)
         whole = chunks[0] if isinstance(chunks, tuple) and chunks and isinstance(chunks[0], int) else 1
         return max(1, rows // whole) * whole
+
+
+def _of_its_own(X, given):
+    """X, copied where it shares memory with what it was made of."""
+    if is_sparse(X):
+        return X.copy()
+    return X.copy() if isinstance(given, np.ndarray) and np.may_share_memory(X, given) else X
 
 
 class InChunks(Rows):
@@ -162,7 +174,7 @@ class InChunks(Rows):
     def map_and_sum(self, answer, *vectors):
         out, total = None, 0.0
         for some, (part, more) in self._answers(answer, vectors):
-            out, total = self._laid(out, some, part, -1), total + more
+            out, total = self._laid(out, some, part, -1), added(np.add, total, more)
         return out, total
 
     def _laid(self, out, some, part, axis):

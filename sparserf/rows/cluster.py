@@ -13,7 +13,7 @@ from .memory import Memory
 
 
 def is_dask(X):
-    return hasattr(X, "__dask_graph__") and hasattr(X, "shape")
+    return hasattr(X, "__dask_graph__") and hasattr(X, "to_delayed")
 
 
 def partitions_of(X):
@@ -25,7 +25,11 @@ def partitions_of(X):
 
 
 class PartitionError(Exception):
-    """(number of the partition, what is wrong with it); travels from a worker."""
+    """What is wrong with a partition; travels from a worker."""
+
+    def __init__(self, k, what):
+        super().__init__(k, what)
+        self.k, self.what = k, what
 
 
 class InDask(Rows):
@@ -41,10 +45,13 @@ class InDask(Rows):
         self._partitions, self._workers = partitions, workers
         kinds = self._compute([self._task(_kind, k) for k in range(len(partitions))])
         self._starts = np.cumsum([0, *(shape[0] for shape, *_ in kinds)]).tolist()
+        for k, kind in enumerate(kinds):
+            if isinstance(kind[-1], str):
+                raise BlockError(*self._starts[k : k + 2], f"partition {k}: {kind[-1]}")
         self._there = [k for k, (shape, *_) in enumerate(kinds) if shape[0]] or [0]  # those that hold rows
         for k, (shape, *kind) in enumerate(kinds):
             if [shape[1], *kind] != [kinds[0][0][1], *kinds[0][1:]]:
-                raise BlockError(*self._rows_of(k), f"must be like the first partition, {kinds[0]}, got {kinds[k]}")
+                raise BlockError(*self._starts[k : k + 2], f"must be like the first partition, {kinds[0]}, got {kinds[k]}")
         (_, self.n_features_in), dtype, self.is_sparse = kinds[0]
         self.dtype, self.n_rows = np.dtype(dtype), self._starts[-1]
 
@@ -70,7 +77,7 @@ class InDask(Rows):
 
         self.n_passes += 1
         shared = delayed(answer, pure=False, traverse=False)  # sent to a worker once, not with each task
-        slices = [slice(*self._rows_of(k)) for k in self._there]
+        slices = [slice(*self._starts[k : k + 2]) for k in self._there]
         parts = [[np.ascontiguousarray(v[..., some]) for v in vectors] for some in slices]
         return [self._task(_ask, k, shared, *those) for k, those in zip(self._there, parts, strict=True)]
 
@@ -85,12 +92,9 @@ class InDask(Rows):
         try:
             return list(dask.compute(*tasks))
         except PartitionError as error:
-            k, what = error.args
-            raise BlockError(*self._rows_of(k), f"partition {k}: {what}") from error
-
-    def _rows_of(self, k):
-        """(start, stop) of a partition; (None, None) before that is known."""
-        return self._starts[k : k + 2] if hasattr(self, "_starts") else (None, None)
+            raise BlockError(*self._starts[error.k : error.k + 2], f"partition {error.k}: {error.what}") from error
+        except Exception as error:
+            raise BlockError(None, None, f"a partition could not be made: {type(error).__name__}: {error}") from error
 
     @cached_property
     def _pool(self):
@@ -139,7 +143,11 @@ class InDask(Rows):
 
 
 def _kind(k, partition):
-    X = _checked(k, partition)
+    """(shape, dtype, whether it is sparse), or (shape, what is wrong with it)."""
+    try:
+        X = check_X(partition)
+    except (TypeError, ValueError) as error:
+        return partition.shape, str(error)
     return X.shape, X.dtype.name, is_sparse(X)
 
 
