@@ -22,7 +22,7 @@ def check_workers(workers):
 
 
 class Workers:
-    """A number of threads that answers `map`. Threads live while it is entered, however often, or for one map; none outlives the call.
+    """A number of threads that answers `map`. They live while it is entered, however often, or for one map.
 
     >>> with Workers(2) as workers:
     ...     list(workers.map(abs, [-2, -1]))

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 import numpy as np
 
 from .._checks import is_sparse
-from .._threads import Workers, single_threaded_blas
+from .._threads import single_threaded_blas
 from . import columns, products, tiles
 
 # Elements of the feature matrix in a slice: half a millisecond of work, against some 20 microseconds to hand it
@@ -49,11 +49,6 @@ class Block:
         self.scratch = Scratch() if scratch is None else scratch
         self.dtype = X.dtype
         self.n_rows, self.n_features_in = X.shape
-
-    @classmethod
-    def of(cls, X, workers):
-        """On threads of its own."""
-        return cls(X, Workers(workers))
 
     def beside(self, X):
         """A block of another matrix, on the same threads, for as long as this is entered or not."""

@@ -1,6 +1,7 @@
 """Rows in the memory of this process, or of a device: one block."""
 
 from .._checks import is_sparse
+from .._threads import Workers
 from .block import Block
 from .home import Rows
 
@@ -11,12 +12,19 @@ class Memory(Rows):
     def __init__(self, block):
         self._block = block
         self.n_rows, self.n_features_in, self.dtype = block.n_rows, block.n_features_in, block.dtype
-        self.in_memory, self.is_sparse = isinstance(block, Block), is_sparse(block.X)
 
     @classmethod
     def of(cls, X, workers):
         """An ndarray of any strides, or a CSR matrix, on so many threads."""
-        return cls(Block.of(X, workers))
+        return cls(Block(X, Workers(workers)))
+
+    @property
+    def in_memory(self):
+        return isinstance(self._block, Block)
+
+    @property
+    def is_sparse(self):
+        return is_sparse(self._block.X)
 
     def sum(self, answer, *vectors, add=None):
         self.n_passes += 1
