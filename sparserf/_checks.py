@@ -18,9 +18,11 @@ def is_sparse(X):
     return sparse is not None and sparse.issparse(X)
 
 
-def check_X(X, n_features=None):
+def check_X(X, n_features=None, known_finite=False):
     """A float32 or float64 ndarray of shape (n_samples, n_features), any strides, or a canonical CSR matrix; finite."""
-    X = _check_csr(X) if is_sparse(X) else _check_dense(X)
+    X = canonical_csr(X) if is_sparse(X) else _check_dense(X)
+    if not known_finite:
+        _check_finite("X", X.data if is_sparse(X) else X)
     if n_features is not None and X.shape[1] != n_features:
         raise ValueError(f"X must have {n_features} columns, got {X.shape[1]}")
     return X
@@ -84,13 +86,6 @@ def _check_dense(X):
     if X.ndim != 2:
         hint = "; use X.reshape(-1, 1) for a single input" if X.ndim == 1 else ""
         raise ValueError(f"X must be two-dimensional, got shape {X.shape}{hint}")
-    _check_finite("X", X)
-    return X
-
-
-def _check_csr(X):
-    X = canonical_csr(X)
-    _check_finite("X", X.data)
     return X
 
 

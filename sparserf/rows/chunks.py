@@ -58,8 +58,8 @@ class Chunks:
     ValueError, TypeError
         A shape that is none, or missing.
     BlockError
-        Later, when a block cannot be read, has another shape, kind or dtype than it should, or holds NaN or infinity: a
-        ValueError that names its rows. Its `model` is what was fitted until then.
+        Later, when a block cannot be read, has another shape, kind or dtype than it should, or, at its first reading,
+        holds NaN or infinity: a ValueError that names its rows. Its `model` is what was fitted until then.
 
     Notes
     -----
@@ -91,6 +91,7 @@ class Chunks:
             raise TypeError(f"source must be an array or a function, got {type(source).__name__}")
         self._source = source
         self.edges = self._edges(self._default_rows() if block_rows is None else block_rows)
+        self._known_finite = [False] * (len(self.edges) - 1)
 
     def __repr__(self):
         return f"Chunks({self.shape[0]} × {self.shape[1]}, in {len(self.edges) - 1} blocks)"
@@ -106,9 +107,10 @@ class Chunks:
         except Exception as error:
             raise BlockError(start, stop, f"could not be read: {type(error).__name__}: {error}") from error
         try:
-            X = check_X(self._in_memory(given))
+            X = check_X(self._in_memory(given), known_finite=self._known_finite[k])
         except (TypeError, ValueError) as error:
             raise BlockError(start, stop, str(error)) from error
+        self._known_finite[k] = True
         if callable(self._source):  # which may use its memory again for the next block
             X = _of_its_own(X, given)
         if X.shape != (stop - start, self.shape[1]):
