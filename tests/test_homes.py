@@ -13,7 +13,7 @@ from dask import delayed
 import sparserf as srf
 from sparserf import _arrays, baselines
 from sparserf import rows as rows_of
-from sparserf.rows import as_rows
+from sparserf.rows import InChunks, as_rows
 
 N, D = 1200, 6
 RNG = np.random.default_rng(0)
@@ -469,3 +469,24 @@ def test_partitions_that_cannot_be_made():
     bad = da.concatenate([da.from_array(X[:700], chunks=(700, D)), da.from_array(np.full((500, D), np.nan), chunks=(500, D))])
     with pytest.raises(srf.BlockError, match=r"X\[700:1200\]: partition 1: X must be finite"):
         srf.sparse_rf(bad, Y, alpha=0.1)
+
+
+# ------------------------------------------------------------------------------------------------- passes
+
+PASSES = {
+    "sparse_rf": (60, lambda X: srf.sparse_rf(X, Y, alpha=0.01, **NAMED)),
+    "sparse_rf exact": (52, lambda X: srf.sparse_rf(X, Y, alpha=0.01, exact=True, **NAMED)),
+    "harfe": (50, lambda X: srf.harfe(X, Y, n_components=500, n_nonzero_coefs=20, rng=0)),
+    "mfga": (30, lambda X: srf.mfga(X, Y, n_nonzero_coefs=10, rng=0)),
+    "drp": (10, lambda X: srf.drp(X, Y, alpha=0.01, rng=0)),
+}
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_passes_over_all_rows(name, monkeypatch):
+    """No more than so many; from disk each reads everything."""
+    most, fit = PASSES[name]
+    n_passes, blocks = [0], InChunks._blocks
+    monkeypatch.setattr(InChunks, "_blocks", lambda rows: n_passes.__setitem__(0, n_passes[0] + 1) or blocks(rows))
+    fit(in_chunks(X))
+    assert n_passes[0] <= most
