@@ -1,15 +1,19 @@
-"""Some features of the dictionary, and the three questions asked of them."""
+"""Some features of the dictionary, and the three questions asked of them: the working set of the l1 problem, and the support
+of a hard-thresholded model."""
 
 import numpy as np
 
 from ..features import FeatureSet, Linear
 from ..solvers.effort import UNBOUNDED
+from ..solvers.lasso import ModelWeights
 
 # Inputs that features see from which on their values are kept, being longer to make than to read; as long as these are not
 # more numbers than so many times those in X.
 LONG, KEPT = 64, 2
 # Of the rows that have a weight, the share whose weight may change before all is made again.
 MOST_CHANGED = 0.3
+# Of the columns of a kernel matrix, the share that may change before all of it is made again.
+MOST_REPLACED = 0.4
 
 
 class Columns:
@@ -112,6 +116,62 @@ class Columns:
         self._gram, self._sums = self._gram[np.ix_(known, known)], self._sums[known]
         self._values = self._values[:, kept[kept < self._values.shape[1]]]
         self.features, self.index = self.features.take(kept), self.index[kept]
+
+
+class WorkingSet(Columns):
+    """Features A with coefficients w and gradients g, intercept b and f = Phi_A w, one entry a row."""
+
+    def __init__(self, rows, problem, effort):
+        super().__init__(rows, effort)
+        self.weights = ModelWeights(problem)
+        self.w, self.g, self.b, self.f = np.zeros(0), np.zeros(0), 0.0, np.zeros(rows.n_rows)
+
+    @property
+    def largest_gradient(self):
+        return np.abs(self.g).max(initial=0.0)
+
+    def add(self, features, index, g):
+        """Put features with coefficient zero and gradient g at the end."""
+        self.append(features, index)
+        self.w, self.g = np.concatenate([self.w, np.zeros(len(index))]), np.concatenate([self.g, g])
+
+    def prune(self, but=False):
+        """Drop the features whose coefficient is exactly zero, but those where `but` holds."""
+        kept = np.flatnonzero((self.w != 0) | but)
+        self.keep(kept)
+        self.w, self.g = self.w[kept], self.g[kept]
+
+
+class Support(Columns):
+    """Features of a dictionary that is drawn whole, each with a scale r; what a step does not change is not made again."""
+
+    def __init__(self, rows, everything, r):
+        super().__init__(rows)
+        self._everything, self._r = everything, r
+        self._kernel, self._kernel_of = None, self.index  # Phi diag(1 / r^2) Phi' of these indices
+
+    def replace(self, index):
+        """Become the features of these indices: first those that stay, in their order, then the new ones, ascending."""
+        wanted = np.zeros(len(self._everything), bool)
+        wanted[index] = True
+        self.keep(np.flatnonzero(wanted[self.index]))
+        wanted[self.index] = False
+        new = np.flatnonzero(wanted)
+        self.append(self._everything.take(new), new)
+
+    def kernel(self):
+        """Phi diag(1 / r^2) Phi', rows x rows."""
+        new = np.setdiff1d(self.index, self._kernel_of)
+        old = np.setdiff1d(self._kernel_of, self.index)
+        if self._kernel is None or len(new) + len(old) > MOST_REPLACED * len(self):
+            self._kernel = self._kernel_over(self.index)
+        else:
+            self._kernel = self._kernel + self._kernel_over(new) - self._kernel_over(old)
+        self._kernel_of = self.index
+        return self._kernel
+
+    def _kernel_over(self, index):
+        return self._rows.kernel(self._everything.take(index), 1 / self._r[index] ** 2)
 
 
 def bordered(inner, columns):

@@ -7,7 +7,7 @@ import numpy as np
 from .._core.threshold import hard_threshold
 from ..model import FitInfo
 from ..solvers import ridge
-from ._support import Support
+from ._columns import Support
 from ._targets import coefficients, in_units, power_of_two
 
 # A smaller relative fall of the objective is rounding.

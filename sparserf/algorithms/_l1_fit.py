@@ -11,9 +11,9 @@ from .._core.search import top_k
 from ..model import FitInfo, warn_unconverged
 from ..solvers.effort import Effort
 from ..solvers.lasso import ROUNDING, L1Problem, solve
+from ._columns import WorkingSet
 from ._draws import draws_of
 from ._targets import coefficients, in_units, power_of_two
-from ._working_set import WorkingSet
 
 # Features to draw by default.
 N_COMPONENTS = 10_000

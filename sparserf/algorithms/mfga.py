@@ -8,8 +8,7 @@ from .._checks import check_callable, check_flag, check_integer, check_real, che
 from .._threads import single_threaded_blas
 from ..features import FeatureSet, Linear, Taylor, draw_all
 from ..model import warn_unconverged
-from ._gram_fit import MOST, GramFit
-from ._greedy_fit import GreedyFit
+from ._greedy_fit import MOST, GramFit, GreedyFit
 from ._targets import keeping_fits, model_of, read
 
 # Inputs up to which all products of two of them are candidates by default.

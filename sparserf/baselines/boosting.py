@@ -6,9 +6,9 @@ import numpy as np
 
 from .._checks import check_callable, check_choice, check_flag, check_integer, check_real
 from .._threads import single_threaded_blas
+from ..algorithms._columns import Support
 from ..algorithms._l0_fit import feature_scales
 from ..algorithms._l1_fit import L1Fit
-from ..algorithms._support import Support
 from ..algorithms._targets import model_of, read
 from ..features import FeatureBlock, FeatureSet, Linear
 from ..losses import LOSSES
