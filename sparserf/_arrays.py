@@ -27,10 +27,11 @@ def to_host(X):
     if isinstance(X, np.ndarray):
         return X
     try:
-        return np.from_dlpack(X) if is_on_host(X) else _brought(X)
-    except (BufferError, TypeError, ValueError, RuntimeError) as error:
-        if hasattr(X, "__array__"):  # of a kind that DLPack does not have
+        try:
+            return np.from_dlpack(X) if is_on_host(X) else _brought(X)
+        except (BufferError, TypeError, ValueError, RuntimeError):  # of a kind that DLPack does not have
             return np.asarray(X)
+    except (BufferError, TypeError, ValueError, RuntimeError) as error:
         raise TypeError(f"an array of {type(X).__module__} could not be read: {error}") from None
 
 

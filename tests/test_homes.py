@@ -490,3 +490,33 @@ def test_passes_over_all_rows(name, monkeypatch):
     monkeypatch.setattr(InChunks, "_blocks", lambda rows: n_passes.__setitem__(0, n_passes[0] + 1) or blocks(rows))
     fit(in_chunks(X))
     assert n_passes[0] <= most
+
+
+def test_labels_that_dlpack_does_not_have():
+    import pyarrow as pa
+
+    names = np.array(["low", "middle", "high"])[LABELS]
+    expected = srf.sparse_rf(X, names, alpha=0.05, loss="logistic", **NAMED)
+    model = srf.sparse_rf(X, pa.array(names.tolist()), alpha=0.05, loss="logistic", **NAMED)
+    np.testing.assert_array_equal(model.coef, expected.coef)
+    np.testing.assert_array_equal(model.classes, expected.classes)
+
+
+class Unreadable:
+    """As a tensor that is part of a graph."""
+
+    shape, ndim = (N,), 1
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def __dlpack__(self, **how):
+        raise BufferError("requires grad")
+
+    def __array__(self, *how, **more):
+        raise RuntimeError("detach it first")
+
+
+def test_arrays_that_cannot_be_read():
+    with pytest.raises(TypeError, match="could not be read: detach it first"):
+        srf.sparse_rf(X, Unreadable(), alpha=0.1)
