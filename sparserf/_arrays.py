@@ -27,10 +27,12 @@ def to_host(X):
     if isinstance(X, np.ndarray):
         return X
     try:
+        if not is_on_host(X):
+            return _brought(X)
         try:
-            return np.from_dlpack(X) if is_on_host(X) else _brought(X)
-        except (BufferError, TypeError, ValueError, RuntimeError):  # of a kind that DLPack does not have
-            return np.asarray(X)
+            return np.from_dlpack(X) if not hasattr(X, "__array__") else np.asarray(X)
+        except (TypeError, ValueError, RuntimeError):
+            return np.from_dlpack(X)
     except (BufferError, TypeError, ValueError, RuntimeError) as error:
         raise TypeError(f"an array of {type(X).__module__} could not be read: {error}") from None
 

@@ -518,5 +518,5 @@ class Unreadable:
 
 
 def test_arrays_that_cannot_be_read():
-    with pytest.raises(TypeError, match="could not be read: detach it first"):
+    with pytest.raises(TypeError, match="could not be read: requires grad"):
         srf.sparse_rf(X, Unreadable(), alpha=0.1)
