@@ -76,7 +76,7 @@ def _as_real(name, values):
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
     if array.dtype in (np.float32, np.float64) and array.dtype.isnative:
-        return array
+        return array if array.flags.aligned else array.copy()  # C knows no number that begins in the middle of a word
     with np.errstate(over="ignore"):  # a long double may be too large: it becomes infinite, and is refused as that
         return array.astype(np.float64)
 

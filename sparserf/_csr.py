@@ -19,6 +19,7 @@ def _with_own_structure(X):
     mine = copy(X)
     if X.format in ("csr", "csc", "bsr"):
         mine.indices, mine.indptr = np.array(X.indices), np.array(X.indptr)
+        mine.data = np.require(X.data, requirements="A")  # C knows no number that begins in the middle of a word
     elif X.format == "coo":
         mine.coords = tuple(map(np.array, X.coords))
     return mine
