@@ -36,12 +36,10 @@ def check_training_X(X):
     return X
 
 
-def check_device_X(X, xp, n_features):
+def check_device_X(X, xp):
     """As check_X, of an array that stays on its device."""
-    if X.ndim != 2 or (n_features is None and 0 in X.shape):
-        raise ValueError(f"X must be two-dimensional, with at least one row and one column, got shape {tuple(X.shape)}")
-    if n_features is not None and X.shape[1] != n_features:
-        raise ValueError(f"X must have {n_features} columns, got {X.shape[1]}")
+    if X.ndim != 2:
+        raise ValueError(f"X must be two-dimensional, got shape {tuple(X.shape)}")
     if not xp.isdtype(X.dtype, ("bool", "integral", "real floating")):
         raise TypeError(f"X must hold real numbers, got dtype {X.dtype}")
     X = X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float64)

@@ -44,7 +44,7 @@ def _of_another_namespace(X, workers, n_features):
     if is_on_host(X):
         rows = Memory.of(_checked(to_host(X), n_features), workers)
     else:
-        rows = Memory(ArrayBlock(check_device_X(X, xp, n_features), xp, device, workers))
+        rows = _of_shape(Memory(ArrayBlock(check_device_X(X, xp), xp, device, workers)), n_features)
     rows.give = lambda answer: _given(answer, xp, device)
     return rows
 

@@ -8,6 +8,7 @@ import numpy as np
 from .._arrays import from_host, to_host
 from .._threads import Workers
 from .block import Block
+from .products import slices
 
 # Numbers of a tile of the feature matrix: 128 MB in float32.
 TILE = 2**25
@@ -71,8 +72,7 @@ class ArrayBlock:
         n_rows = max(1, TILE // max(1, len(left) + len(right)))
         unit = float(weights.max(initial=0.0)) or 1.0
         h, total = self._put(weights / unit, self.X.dtype), self._zeros((len(left), len(right)))
-        for start in range(0, self.n_rows, n_rows):
-            some = slice(start, min(start + n_rows, self.n_rows))
+        for some in slices(self.n_rows, n_rows):
             phi = self._product_dtype(self._phi(left, some), (left, right), dtype)
             psi = phi if right is left else self._product_dtype(self._phi(right, some), (left, right), dtype)
             weighted = psi * self._xp.astype(h[some], psi.dtype)[:, None]
@@ -87,8 +87,7 @@ class ArrayBlock:
     def transform(self, features):
         phi = np.empty((self.n_rows, len(features)), self.dtype)
         n_rows = max(1, TILE // max(1, len(features)))
-        for start in range(0, self.n_rows, n_rows):
-            some = slice(start, min(start + n_rows, self.n_rows))
+        for some in slices(self.n_rows, n_rows):
             phi[some] = to_host(self._phi(features, some))
         return phi
 
@@ -130,8 +129,7 @@ class ArrayBlock:
     def _exact_rows(self):
         """(a slice, these rows in float64)."""
         n_rows = max(1, TILE // self.n_features_in)
-        for start in range(0, self.n_rows, n_rows):
-            some = slice(start, min(start + n_rows, self.n_rows))
+        for some in slices(self.n_rows, n_rows):
             yield some, self._exact(self.X[some, :])
 
     def array(self, index=None):
@@ -154,8 +152,7 @@ class ArrayBlock:
         """(a slice of the rows, Phi of these) of features of one kind."""
         n_rows = max(1, TILE // max(1, len(block), self.n_features_in))
         there = self._there(block)
-        for start in range(0, self.n_rows, n_rows):
-            some = slice(start, min(start + n_rows, self.n_rows))
+        for some in slices(self.n_rows, n_rows):
             yield some, self._values(block, there, self._as_seen_by(block, self.X[some, :]))
 
     def _phi(self, features, some):
@@ -232,5 +229,5 @@ class ArrayBlock:
 def _parts(features):
     """(a block of features, the places in it of TILE_FEATURES at most)."""
     for block in features.blocks:
-        for start in range(0, len(block), TILE_FEATURES):
-            yield block, np.arange(start, min(start + TILE_FEATURES, len(block)))
+        for some in slices(len(block), TILE_FEATURES):
+            yield block, np.arange(some.start, some.stop)

@@ -4,6 +4,7 @@ import numpy as np
 
 from .._checks import is_sparse
 from .._threads import single_threaded_blas
+from .products import slices
 
 # Rows that are copied at a time.
 SOME = 4096
@@ -29,7 +30,7 @@ def moments(X, weight, unit):
 def scaled_sum(X, weight, unit, mean=None):
     """The sum of weight x / unit; or, around a mean of that, of the squares. Of dense rows."""
     total = np.zeros(X.shape[1])
-    for some in _parts(X):
+    for some in slices(X.shape[0], SOME):
         x = X[some] / unit
         total += (weight[some, None] * (x if mean is None else (x - mean) ** 2)).sum(axis=0)
     return total
@@ -38,12 +39,12 @@ def scaled_sum(X, weight, unit, mean=None):
 def weighted_sum(X, weight):
     """weight' X; infinite or NaN where it overflows."""
     with np.errstate(over="ignore", invalid="ignore"), single_threaded_blas():
-        return sum(weight[some] @ X[some].astype(np.float64) for some in _parts(X))
+        return sum(weight[some] @ X[some].astype(np.float64) for some in slices(X.shape[0], SOME))
 
 
 def largest_square_distance(X, center):
     """Of the rows to a point."""
-    return max(_square_distances(X[some], center).max() for some in _parts(X))
+    return max(_square_distances(X[some], center).max() for some in slices(X.shape[0], SOME))
 
 
 def _square_distances(rows, center):
@@ -53,7 +54,3 @@ def _square_distances(rows, center):
             return ((rows - center) ** 2).sum(axis=1)
         norms = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
         return np.maximum(norms - 2 * (rows @ center) + center @ center, 0.0)
-
-
-def _parts(X):
-    return [slice(start, start + SOME) for start in range(0, X.shape[0], SOME)]
