@@ -220,10 +220,6 @@ class InChunks(Rows):
             raise BlockError(*self._source.edges[k : k + 2], f"must be {kinds[0]} like the first block, got {kinds[1]}")
         return X if self._index is None else X[self._index[some] - self._source.edges[k]]
 
-    def kernel(self, features, weights):
-        """Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0."""
-        return Memory.of(self.array(), self._n_workers).kernel(features, weights)
-
     def beside(self, X):
         """Rows of another matrix, which is in memory."""
         return Memory(Block(X, self._workers))

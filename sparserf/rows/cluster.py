@@ -100,10 +100,6 @@ class InDask(Rows):
     def _pool(self):
         return Workers(self._workers)
 
-    def kernel(self, features, weights):
-        """Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0."""
-        return self.beside(self.array()).kernel(features, weights)
-
     def beside(self, X):
         """Rows of another matrix, which is in the memory of this process."""
         return Memory(Block(X, self._pool))

@@ -78,6 +78,10 @@ class Rows:
         """X R / sqrt(m) of a random projection, in the dtype of X: (n_rows, n_projections)."""
         return finite(self.map(lambda block: block.project(projection), axis=0))
 
+    def kernel(self, features, weights):
+        """Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0."""
+        return self.beside(self.array()).kernel(features, weights)
+
     def mean(self, share):
         """The mean of each column, of rows that count by their share; the shares add up to one."""
         return self.sum(lambda block, share: block.weighted_sum(share), share)

@@ -37,7 +37,6 @@ class Memory(Rows):
     map_and_sum = map
 
     def kernel(self, features, weights):
-        """Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0."""
         self.n_passes += 1
         return self._block.kernel(features, weights)
 
