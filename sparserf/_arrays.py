@@ -58,3 +58,26 @@ def check_same_device(name, values, X):
     if here != there:
         of_x, of_values = (namespace_of(array)[1] if is_foreign(array) else "cpu" for array in (X, values))
         raise ValueError(f"{name} must be on the device of X, {of_x}, got one on {of_values}")
+
+
+def namespace(x):
+    """The namespace whose functions compute on an array."""
+    return np if isinstance(x, (np.ndarray, np.generic)) else namespace_of(x)[0]
+
+
+def as_like(values, x):
+    """Numbers of this process, in the namespace and on the device of x."""
+    return values if isinstance(x, np.ndarray) else from_host(values, *namespace_of(x))
+
+
+def outputs_like(t, x):
+    """A number for each output as a column beside x, (n_outputs, n_rows); a single number as it is."""
+    return t if np.ndim(t) == 0 else as_like(t, x)[:, None]
+
+
+def finite(sums):
+    """The sums; a ValueError where they overflowed."""
+    xp = namespace(sums)
+    if not xp.all(xp.isfinite(sums)):
+        raise ValueError("X must be of moderate size, got values whose features overflow: scale its columns")
+    return sums

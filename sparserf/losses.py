@@ -1,10 +1,10 @@
 """The losses L(z, y): value, derivative and curvature in z, and convex conjugate. Elementwise over rows.
 
 y is the target for `squared`, -1 or +1 for the others. `smoothness` bounds the curvature (beta in the papers), which is the
-same everywhere where the loss `is_quadratic`.
+same everywhere where the loss `is_quadratic`. z and y may be arrays of any namespace.
 """
 
-import numpy as np
+from ._arrays import namespace
 
 
 class Squared:
@@ -19,7 +19,7 @@ class Squared:
         return z - y
 
     def curvature(self, z, y):
-        return np.ones_like(z)
+        return namespace(z).ones_like(z)
 
     def conjugate(self, u, y):
         return 0.5 * u**2 + u * y
@@ -31,13 +31,13 @@ class SquaredHinge:
     name, smoothness, is_classifier, is_quadratic = "squared_hinge", 2.0, True, False
 
     def value(self, z, y):
-        return np.maximum(0.0, 1.0 - y * z) ** 2
+        return _positive(1.0 - y * z) ** 2
 
     def derivative(self, z, y):
-        return -2.0 * y * np.maximum(0.0, 1.0 - y * z)
+        return -2.0 * y * _positive(1.0 - y * z)
 
     def curvature(self, z, y):
-        return np.where(y * z < 1.0, 2.0, 0.0)
+        return _where(y * z < 1.0, 2.0, z)
 
     def conjugate(self, u, y):
         a = -y * u  # >= 0 in the domain
@@ -50,18 +50,18 @@ class SmoothedHinge:
     name, smoothness, is_classifier, is_quadratic = "smoothed_hinge", 1.0, True, False
 
     def value(self, z, y):
-        short = np.maximum(0.0, 1.0 - y * z)
-        return np.where(short < 1.0, 0.5 * np.minimum(short, 1.0) ** 2, short - 0.5)
+        short = _positive(1.0 - y * z)
+        return namespace(z).where(short < 1.0, 0.5 * _share(short) ** 2, short - 0.5)
 
     def derivative(self, z, y):
-        return -y * np.clip(1.0 - y * z, 0.0, 1.0)
+        return -y * _share(1.0 - y * z)
 
     def curvature(self, z, y):
         margin = y * z
-        return np.where((margin >= 0.0) & (margin < 1.0), 1.0, 0.0)
+        return _where((margin >= 0.0) & (margin < 1.0), 1.0, z)
 
     def conjugate(self, u, y):
-        a = np.clip(-y * u, 0.0, 1.0)  # in [0, 1] in the domain
+        a = _share(-y * u)
         return a**2 / 2 - a
 
 
@@ -71,8 +71,8 @@ class Logistic:
     name, smoothness, is_classifier, is_quadratic = "logistic", 0.25, True, False
 
     def value(self, z, y):
-        margin = y * z
-        return np.log1p(np.exp(-np.abs(margin))) + np.maximum(-margin, 0.0)
+        margin, xp = y * z, namespace(z)
+        return xp.log1p(xp.exp(-xp.abs(margin))) + _positive(-margin)
 
     def derivative(self, z, y):
         return -y * sigmoid(-y * z)
@@ -82,18 +82,35 @@ class Logistic:
         return p * (1.0 - p)
 
     def conjugate(self, u, y):
-        a = np.clip(-y * u, 0.0, 1.0)  # in [0, 1] in the domain
+        a = _share(-y * u)
         return _xlogx(a) + _xlogx(1.0 - a)
 
 
 def sigmoid(z):
     """1 / (1 + exp(-z)), without overflow."""
-    e = np.exp(-np.abs(z))
-    return np.where(z >= 0, 1.0, e) / (1.0 + e)
+    xp = namespace(z)
+    e = xp.exp(-xp.abs(z))
+    return xp.where(z >= 0, xp.ones_like(e), e) / (1.0 + e)
+
+
+def _positive(a):
+    """max(a, 0)."""
+    return namespace(a).clip(a, 0.0, None)
+
+
+def _share(a):
+    """a, in [0, 1]; what a conjugate is asked for is in its domain but for rounding."""
+    return namespace(a).clip(a, 0.0, 1.0)
+
+
+def _where(condition, value, like):
+    """The value where the condition holds, 0 elsewhere."""
+    return namespace(like).astype(condition, like.dtype) * value
 
 
 def _xlogx(a):
-    return a * np.log(np.where(a > 0, a, 1.0))
+    xp = namespace(a)
+    return a * xp.log(xp.where(a > 0, a, xp.ones_like(a)))
 
 
 LOSSES = {loss.name: loss for loss in (Squared(), SquaredHinge(), SmoothedHinge(), Logistic())}

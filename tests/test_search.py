@@ -1,5 +1,6 @@
 """alpha=None: the penalty from held-out rows, a linear model where it does as well, and the mean of several, pruned."""
 
+import dataclasses
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from sparserf import sparse_rf, sparse_rf_path
 from sparserf.algorithms import _sample, _search
 from sparserf.algorithms._l1_fit import L1Fit, options_of
 from sparserf.algorithms._proposed import LinearFit, fits_of
-from sparserf.algorithms._targets import model_of, read
+from sparserf.algorithms.task import Task, model_of
 from sparserf.features import LinearFunctions, linear_functions
 from sparserf.model import FitInfo
 from sparserf.rows import block
@@ -220,16 +221,16 @@ def test_the_penalty_over_linear_functions_is_the_length_of_their_sum(rng, loss,
     X = rng.standard_normal((200, 8)) * (rng.random((200, 8)) < 0.6)
     y = signs(X @ rng.standard_normal(8) + rng.standard_normal(200), loss)
     units, alpha = rng.uniform(0.5, 2, 8), 0.05
-    rows, kind, weight, _, targets = read(layout(X), y, loss, None, 1)
-    with rows:
-        (fit,) = fits_of(rows, LinearFunctions(units), kind, targets, weight, options_of(True, 1e-9, None, None))
+    task = Task.of(layout(X), y, loss, None, 1)
+    with task.rows:
+        (fit,) = fits_of(task, LinearFunctions(units), options_of(True, 1e-9, None, None))
         middle = fit.solution()[3]  # the intercept alone
         np.testing.assert_allclose(fit.largest_gradient(), np.linalg.norm(units * gradient(X, y, loss, middle)), rtol=1e-9)
         fit.restart(alpha)
         fit.improve_over(fit.draw(0))
         fit.polish(1e-9, 200)
         assert fit.info().converged
-        model = _search.one_function(model_of([fit], kind, None if loss == "squared" else np.array([-1, 1])))
+        model = _search.one_function(model_of([fit], task))
     w = model.coef[0] * model.features.blocks[0].weights[0] / units
     g = units * gradient(X, y, loss, X @ (units * w) + model.intercept)
     np.testing.assert_allclose(g, -alpha * w / np.linalg.norm(w), atol=1e-4 * alpha)
@@ -408,11 +409,11 @@ def test_each_search_looks_at_some_rows_and_all_are_fitted(rng, samples, feature
         return VALUE[loss](model.decision_function(layout(X[2000:])), y[2000:]).mean()
 
     some = error(2000, 3)
-    assert len(samples) == 3 and len({sample.rows.array()[:50].sum() for sample in samples}) == 3
+    assert len(samples) == 3 and len({sample.task.rows.array()[:50].sum() for sample in samples}) == 3
     for sample in samples:
-        assert sample.rows.n_rows == pytest.approx(300, abs=2) and sample.share == pytest.approx(0.135, rel=0.02)
+        assert sample.task.rows.n_rows == pytest.approx(300, abs=2) and sample.share == pytest.approx(0.135, rel=0.02)
         assert np.count_nonzero(sample.held) == pytest.approx(30, abs=1)
-        assert sample.targets[0].shape == sample.weight.shape == sample.held.shape == (sample.rows.n_rows,)
+        assert sample.task.targets[0].shape == sample.task.weight.shape == sample.held.shape == (sample.task.rows.n_rows,)
     few = error(300, 3)
     _sample.MOST_ROWS = 2000
     assert some < 0.97 * few and some < 1.4 * error(2000, 3)  # by luck; other processors round otherwise
@@ -423,21 +424,22 @@ def test_a_sample_of_rows_in_groups_and_of_weights(rng):
     groups, weight = np.repeat([0, 1, 2, 3], [40_000, 10_000, 100, 3]), rng.uniform(0.5, 1.5, 50_103)
     weight[:20_000] = 0
     X = np.column_stack([groups, np.arange(50_103)])
-    rows, targets = read(X, groups, "squared", None, 1)[0], [groups.astype(float), weight]
-    sample = _sample.Sample.of(rows, targets, weight, groups, 0.1, rng)
-    group, row = sample.rows.array().T.astype(int)
+    targets = [groups.astype(float), weight]
+    task = dataclasses.replace(Task.of(X, groups, "squared", None, 1), targets=targets, weight=weight)
+    sample = _sample.Sample.of(task, groups, 0.1, rng)
+    group, row = sample.task.rows.array().T.astype(int)
     assert len(np.unique(row)) == len(row)  # none twice
-    np.testing.assert_array_equal(sample.targets, [group, weight[row]])
+    np.testing.assert_array_equal(sample.task.targets, [group, weight[row]])
     sizes = [np.count_nonzero(group == k) for k in range(4)]
     assert sum(sizes) == pytest.approx(_sample.MOST_ROWS, abs=4) and sizes[3] == 2
     shares = [weight[groups == k].sum() / weight.sum() for k in range(3)]
     np.testing.assert_allclose(sizes[:3], _sample.MOST_ROWS * np.array(shares), rtol=0.02)
     assert [np.count_nonzero(group[sample.held > 0] == k) for k in range(4)] == [round(0.1 * n) for n in sizes[:3]] + [1]
-    assert (weight[row] > 0).all() and not (sample.held * sample.weight).any()
-    both = sample.held / sample.held.sum() * 0.1 + sample.weight / sample.weight.sum() * 0.9
+    assert (weight[row] > 0).all() and not (sample.held * sample.task.weight).any()
+    both = sample.held / sample.held.sum() * 0.1 + sample.task.weight / sample.task.weight.sum() * 0.9
     for k in range(4):
         assert both[group == k].sum() == pytest.approx(weight[groups == k].sum() / weight.sum(), rel=0.05)
-    in_group = sample.weight[(sample.weight > 0) & (group == 0)]
+    in_group = sample.task.weight[(sample.task.weight > 0) & (group == 0)]
     np.testing.assert_allclose(in_group, in_group[0])  # taken by their weight, and then alike
     assert sample.share == pytest.approx(0.9 * _sample.MOST_ROWS / _sample.effective(weight), rel=0.03)
 
@@ -445,10 +447,10 @@ def test_a_sample_of_rows_in_groups_and_of_weights(rng):
 @pytest.mark.parametrize("layout", [np.asarray, csr_array])
 def test_a_sample_leaves_out_rows_of_weight_zero(rng, layout):
     X, weight = rng.standard_normal((100, 2)), np.arange(100) % 3.0
-    rows, *_ = read(layout(X), X[:, 0], "squared", None, 1)
-    sample = _sample.Sample.of(rows, [X[:, 0]], weight, np.zeros(100), 0.1, rng)
-    np.testing.assert_array_equal(sample.rows.transform(srf.Linear().draw(None, 2)), X[weight > 0])
-    assert _sample.Sample.of(rows, [X[:, 0]], np.ones(100), np.zeros(100), 0.1, rng).rows is rows
+    task = Task.of(layout(X), X[:, 0], "squared", None, 1)
+    sample = _sample.Sample.of(dataclasses.replace(task, weight=weight), np.zeros(100), 0.1, rng)
+    np.testing.assert_array_equal(sample.task.rows.transform(srf.Linear().draw(None, 2)), X[weight > 0])
+    assert _sample.Sample.of(task, np.zeros(100), 0.1, rng).task.rows is task.rows
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 50, 99, 100, 101])

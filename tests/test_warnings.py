@@ -9,7 +9,7 @@ import pytest
 
 import sparserf as srf
 from sparserf import baselines
-from sparserf.algorithms import _targets as targets
+from sparserf.algorithms import task
 
 from .battery import LABELS, NAMED, SMALL, X, Y
 
@@ -44,7 +44,7 @@ def unfinished(monkeypatch):
     """mfga's models say that they have not converged: in so few terms they always do."""
 
     def model_of(*given):
-        model = targets.model_of(*given)
+        model = task.model_of(*given)
         return dataclasses.replace(model, info=dataclasses.replace(model.info, converged=False))
 
     monkeypatch.setattr(sys.modules["sparserf.algorithms.mfga"], "model_of", model_of)

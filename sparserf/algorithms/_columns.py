@@ -68,7 +68,7 @@ class Columns:
         if 0 < k == p:
             return self._gram, self._sums
         rows, features = self._asked()
-        self.effort.add(np.count_nonzero(h) * (p * p - k * k) / 2)
+        self.effort.add(self._rows.vectors.count(h) * (p * p - k * k) / 2)
         if k == 0:
             self._gram, self._sums = rows.moments(features, features, h, self._dtype)
         else:
@@ -83,17 +83,25 @@ class Columns:
 
         A callback may end the work in the middle of a product: nothing is kept before all is there.
         """
-        k, before = len(self._sums), np.zeros_like(h) if self._h is None else self._h
-        changed = np.flatnonzero(h != before)
-        if len(changed) > MOST_CHANGED * np.count_nonzero(h):
-            self._forget()
-        elif k and len(changed):
-            rows, features = self._asked()
-            self.effort.add(len(changed) * k * k / 2)
-            features, change = features.take(np.arange(k)), h - before
-            gained, lost = (rows.gram(features, features, np.maximum(part, 0.0), self._dtype) for part in (change, -change))
-            self._gram, self._sums = self._gram + (gained - lost), self._sums + rows.correlate(features, change)
+        k, vectors = len(self._sums), self._rows.vectors
+        if k and h is not self._h:
+            change = vectors.along(h, -1.0, self._h)
+            n_changed = vectors.count(change)
+            if n_changed > MOST_CHANGED * vectors.count(h):
+                self._forget()
+            elif n_changed:
+                self._change(change, n_changed)
         self._h = h
+
+    def _change(self, change, n_changed):
+        """Add what a change of the weights of so many rows means."""
+        k, vectors = len(self._sums), self._rows.vectors
+        rows, features = self._asked()
+        self.effort.add(n_changed * k * k / 2)
+        features = features.take(np.arange(k))
+        parts = (vectors.positive(vectors.scaled(change, sign)) for sign in (1.0, -1.0))
+        (gained, more), (lost, less) = (rows.moments(features, features, part, self._dtype) for part in parts)
+        self._gram, self._sums = self._gram + (gained - lost), self._sums + (more - less)
 
     @property
     def _dtype(self):
@@ -124,7 +132,7 @@ class WorkingSet(Columns):
     def __init__(self, rows, problem, effort):
         super().__init__(rows, effort)
         self.weights = ModelWeights(problem)
-        self.w, self.g, self.b, self.f = np.zeros(0), np.zeros(0), 0.0, np.zeros(rows.n_rows)
+        self.w, self.g, self.b, self.f = np.zeros(0), np.zeros(0), 0.0, rows.vectors.zeros()
 
     @property
     def largest_gradient(self):

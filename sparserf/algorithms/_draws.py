@@ -25,7 +25,7 @@ class Draws:
         self._rows, self._batches = rows, batches
         self._ends = np.cumsum([0, *(len(index) for index, _ in batches)])
         self.index = np.concatenate([index for index, _ in batches])
-        self._v, self._g = 0.0, np.full(len(self.index), np.inf)
+        self._v, self._g = None, np.full(len(self.index), np.inf)
         self._largest = np.zeros(len(self.index))  # max |phi_h(x)|, known once a batch has been drawn
 
     def gradient(self, v, alpha=0.0):
@@ -34,8 +34,8 @@ class Draws:
         Since v was last seen it moved by at most max |phi_h(x)| times the change of v in sum: draws whose gradient
         cannot have come to alpha are not looked at.
         """
-        moved, self._v = np.abs(v - self._v).sum(), v
-        if moved > 0:
+        moved, self._v = np.inf if self._v is None else self._rows.vectors.distance(v, self._v), v
+        if 0 < moved < np.inf:
             self._g += np.copysign(self._largest * moved, self._g)
         unknown = (np.abs(self._g) > alpha) & ((moved > 0) | np.isinf(self._g))
         for features, some in self._parts(np.flatnonzero(unknown)):
@@ -68,7 +68,7 @@ class Draws:
 class KeptDraws(Draws):
     """Draws that are in memory, with their gradient at some v where it is known."""
 
-    def __init__(self, rows, features, index, v=0.0, gradient=np.inf):
+    def __init__(self, rows, features, index, v=None, gradient=np.inf):
         super().__init__(rows, [(index, lambda: self._features)])
         self._features, self._v = features, v
         self._g[:], self._largest[:] = gradient, features.largest_value

@@ -3,11 +3,10 @@
 import numpy as np
 
 from .._core.search import top_k
-from ..model import FitInfo
 from ..solvers.greedy import Cholesky
 from ..solvers.ridge import RidgeProblem, line_search
 from ._columns import Columns
-from ._targets import coefficients, in_units, power_of_two
+from .task import Progress
 
 # Gradients below this share of the largest at the start are rounding.
 ROUNDING = 1e-14
@@ -30,28 +29,29 @@ class GreedyFit:
     y is (n_rows,), or (n_outputs, n_rows) for outputs that share a support; w, b and f have an entry an output.
     """
 
-    def __init__(self, rows, everything, r, loss, y, weight, fit_intercept, *, alpha, best_phase, tol, callback):
+    def __init__(self, task, y, everything, r, *, fit_intercept, alpha, best_phase, tol, callback):
+        rows = task.rows
         self._rows, self._everything, self._r = rows, everything, r
-        self._tol, self._callback, self._one_output = tol, callback, y.ndim == 1
+        self._tol, self._one_output = tol, y.ndim == 1
+        self.progress = Progress(callback, task.scale(y))
         self._quarter = everything.turned(np.full(len(everything), -np.pi / 2)) if best_phase else None
-        self._scale = 1.0 if loss.is_classifier else power_of_two(y)
-        self._problem = RidgeProblem(loss, np.atleast_2d(y) / self._scale, weight, alpha, fit_intercept)
-        n_outputs = len(self._problem.y)
+        self._problem = task.problem(RidgeProblem, np.atleast_2d(y), alpha, fit_intercept)
+        n_outputs = np.atleast_2d(y).shape[0]
         self.A, self._factor = Columns(rows), Cholesky()
-        self.w, self.f = np.zeros((n_outputs, 0)), np.zeros((n_outputs, rows.n_rows))
+        self.w, self.f = np.zeros((n_outputs, 0)), rows.vectors.zeros(n_outputs)
         self.b = self._problem.best_intercepts(self.f, np.zeros(n_outputs))
         self._h = self._problem.curvature(self._z)[0]
         self._free, self._first, self._g = np.ones(len(everything), bool), None, None
-        self._objective, self._objectives = self._problem.objective(self._z, self.w, alpha), []
+        self._objective = self._problem.objective(self._z, self.w, alpha)
         self._last, self._negligible = self._objective, NEGLIGIBLE**2 * self._objective
-        self.converged, self.at_rest, self.ended_by_callback, self.promise = True, False, False, 0.0
+        self.converged, self.at_rest, self.promise = True, False, 0.0
 
     def __len__(self):
         return len(self.A)
 
     @property
     def _z(self):
-        return self.f + self.b[:, None]
+        return self._problem.margins(self.f, self.b)
 
     def gradients(self):
         """Of the mean loss, in the coefficient of each feature of the dictionary; and its norm over the outputs.
@@ -114,7 +114,7 @@ class GreedyFit:
         before, is_fresh = np.inf, False
         for _ in range(MAX_STEPS):
             (w, b, f), promise = self._newton_step()
-            objective = self._problem.objective(f + b[:, None], w, self._problem.alpha)
+            objective = self._problem.objective(self._problem.margins(f, b), w, self._problem.alpha)
             falls = objective < self._objective
             if falls:
                 self.w, self.b, self.f, self._objective, self._g = w, b, f, objective, None
@@ -137,11 +137,11 @@ class GreedyFit:
         problem, v, m = self._problem, self._problem.dual_point(self._z), self._sums()
         known = self._g is not None and self._quarter is None
         g = self._g[0][:, self.A.index] if known else self.A.correlate(v)
-        g, g_b = g + problem.alpha * self.w, v.sum(axis=1)
+        g, g_b = g + problem.alpha * self.w, problem.vectors.total(v)
         shift, slope = problem.following(self._h, g_b), problem.following(self._h, m)
         d = -self._factor.solve((g + np.outer(shift, m)).T).T
         e = shift + d @ slope
-        end = self.w + d, self.b + e, self.f + self.A.apply(d)
+        end = self.w + d, self.b + e, problem.vectors.along(self.f, 1, self.A.apply(d))
         if problem.loss.name != "squared":
             end = line_search(problem, problem.alpha, (self.w, self.b, self.f), end) or (self.w, self.b, self.f)
         return end, -0.5 * float((g * d).sum() + (g_b * e).sum())
@@ -153,22 +153,15 @@ class GreedyFit:
     def record(self):
         """End a round: note the objective, tell the callback; returns whether to stop."""
         fall, self._last = self._last - self._objective, self._objective
-        self._objectives.append(in_units(self._objective, self._scale))
-        self.ended_by_callback = self._callback is not None and bool(self._callback(self.info()))
+        self.progress.note(self._objective)
         slow = self._tol is not None and fall < self._tol * self._objective
-        return slow or self.at_rest or self.ended_by_callback
+        return self.progress.ask(self.info) or slow or self.at_rest
 
     def info(self, certified=True):
-        gap = self._gap() if certified else np.inf
-        return FitInfo(
-            n_iter=len(self._objectives),
-            converged=self.converged,
-            objective=tuple(self._objectives) or (in_units(self._objective, self._scale),),
-            dual_gap=in_units(max(0.0, gap), self._scale),
-            n_drawn=len(self._everything),
-            n_nonzero=self.w.shape[1],
-            alpha=self._problem.alpha,
-        )
+        return self.progress.info(
+            lambda: self._objective, self._gap() if certified else np.inf, converged=self.converged,
+            n_drawn=len(self._everything), n_nonzero=self.w.shape[1], alpha=self._problem.alpha,
+        )  # fmt: skip
 
     def _gap(self):
         with np.errstate(over="ignore"):  # infinite where the bound says nothing
@@ -178,7 +171,7 @@ class GreedyFit:
     def solution(self):
         """(index, features, w, b) of the terms, by ascending index, in the units of y."""
         order = np.argsort(self.A.index[: self.w.shape[1]])  # of what has just come in none has a coefficient yet
-        w, b = coefficients(self._scale, self.w[:, order], self.b)
+        w, b = self.progress.in_units_of_y(self.w[:, order], self.b)
         return self.A.index[order], self.A.features.take(order), *((w[0], b[0]) if self._one_output else (w, b))
 
 
@@ -191,12 +184,12 @@ class GramFit(GreedyFit):
     is an intercept. What it ends with is refined on the rows; where inner products are too coarse, so is every round.
     """
 
-    def __init__(self, rows, everything, *args, most_terms, **options):
-        super().__init__(rows, everything, *args, **options)
+    def __init__(self, task, y, everything, *args, most_terms, **options):
+        super().__init__(task, y, everything, *args, **options)
         self._mean = self.b.copy()
         self._y = self._around_mean(self._problem.y - self._mean[:, None])
         self._C = np.empty((most_terms, len(everything)))
-        self._q = rows.correlate(everything, self._h * self._y)
+        self._q = task.rows.correlate(everything, self._h * self._y)
         self._m, self._start = np.zeros(0), self._objective
         self._is_refined, self._on_rows = True, False
 

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._core.threshold import hard_threshold
-from ..model import FitInfo
 from ..solvers import ridge
 from ._columns import Support
-from ._targets import coefficients, in_units, power_of_two
+from .task import Progress
 
 # A smaller relative fall of the objective is rounding.
 ROUNDING = 1e-12
@@ -37,32 +36,40 @@ class Point:
 class L0Fit:
     """State and progress of one fit over a dictionary that is drawn whole; c = r w are the coefficients of the paper."""
 
-    def __init__(self, rows, everything, r, loss, y, weight, fit_intercept, *, alpha, selection, step_size, backtracking,
-                 tol, callback):  # fmt: skip
+    def __init__(self, task, y, everything, r, *, fit_intercept, alpha, selection, step_size, backtracking, tol, callback):
+        rows = task.rows
         self._rows, self._everything, self._r = rows, everything, r
         self._p = np.minimum(alpha * r * r, 1e300)
-        self._scale = 1.0 if loss.is_classifier else power_of_two(y)
-        self._problem = ridge.RidgeProblem(loss, y / self._scale, weight, alpha, fit_intercept)
+        self.progress = Progress(callback, task.scale(y))
+        self._problem = task.problem(ridge.RidgeProblem, y, alpha, fit_intercept)
         self._support = Support(rows, everything, r)
         self._positive = selection == "positive"
         self._step_size = self._mu = step_size
-        self._backtracking, self._tol, self._callback = backtracking, tol, callback
-        f = np.zeros(rows.n_rows)
+        self._backtracking, self._tol = backtracking, tol
+        f = rows.vectors.zeros()
         b = self._problem.best_intercept(f, 0.0)
-        self._loss_of_constant = self._problem.mean_loss(f + b)
+        self._loss_of_constant = self._problem.mean_loss(self._problem.margins(f, b))
         self.point = Point(np.zeros(0, np.int64), np.zeros(0), b, f, self._loss_of_constant)
         self._gradient_at = None
         self.restart()
 
     def restart(self):
         """Begin the iterations for a size, from where the last ones ended."""
-        self._best, self._seen, self._objectives = None, set(), []
-        self.at_rest = self.fits_well = self.ended_by_callback = False
+        self.progress.restart()
+        self._best, self._seen = None, set()
+        self.at_rest = self.fits_well = False
+
+    @property
+    def ended_by_callback(self):
+        return self.progress.ended_by_callback
+
+    def margins(self, point):
+        return self._problem.margins(point.f, point.b)
 
     def gradient(self):
         """Of the mean loss at the point, in c: one pass over the dictionary, kept while the point is the same."""
         if self._gradient_at is not self.point:
-            v = self._problem.dual_point(self.point.f + self.point.b)
+            v = self._problem.dual_point(self.margins(self.point))
             self._g = self._rows.correlate(self._everything, v) / self._r
             self._gradient_at = self.point
         return self._g
@@ -96,7 +103,7 @@ class L0Fit:
     def _ridge(self, S):
         A, problem = self._support, self._problem
         A.replace(S)
-        w, f = np.zeros(len(A)), np.zeros(self._rows.n_rows)
+        w, f = np.zeros(len(A)), self._rows.vectors.zeros()
         if problem.loss.is_classifier:  # Newton's method, from where it was
             _, new, old = np.intersect1d(A.index, self.point.index, return_indices=True)
             w[new] = self.point.w[old]
@@ -107,7 +114,7 @@ class L0Fit:
             b = problem.best_intercept(f, b)
         order = np.argsort(A.index)
         feasible = not self._positive or bool((w >= 0).all())
-        return Point(A.index[order], w[order], b, f, problem.objective(f + b, w, p), feasible)
+        return Point(A.index[order], w[order], b, f, problem.objective(problem.margins(f, b), w, p), feasible)
 
     def step(self, s):
         """To a better point of s terms, halving mu until it is one; or, plainly, to whatever point mu leads to."""
@@ -129,6 +136,12 @@ class L0Fit:
         self._mu = mu
         self.go_to(point)
 
+    def minimise_on(self, S):
+        """The one iteration where the support is known."""
+        self._s = len(S)
+        self.go_to(self.solve_on(S))
+        self.record()
+
     def go_to(self, point):
         self.point = point
         self._seen.add(point.index.tobytes())
@@ -138,37 +151,31 @@ class L0Fit:
     def record(self):
         """End an iteration: note the objective, tell the callback; returns whether to stop."""
         best = self._best or self.point
-        self._objectives.append(in_units(best.objective, self._scale))
-        self.fits_well = self._problem.mean_loss(best.f + best.b) <= self._tol**2 * self._loss_of_constant
-        if self._callback is not None and self._callback(self.info()):
-            self.ended_by_callback = True
-        return self.at_rest or self.fits_well or self.ended_by_callback
+        self.progress.note(best.objective)
+        self.fits_well = self._problem.mean_loss(self.margins(best)) <= self._tol**2 * self._loss_of_constant
+        ended = self.progress.ask(self.info)
+        return self.at_rest or self.fits_well or ended
 
     def finish(self):
         """Return to the best point."""
         self.point = self._best or self.point
 
     def info(self, certified=True):
-        gap = self._gap() if certified else np.inf
-        return FitInfo(
-            n_iter=len(self._objectives),
-            converged=bool(self.at_rest or self.fits_well),
-            objective=tuple(self._objectives) or (in_units(self.point.objective, self._scale),),
-            dual_gap=in_units(max(0.0, gap), self._scale),
-            n_drawn=len(self._everything),
-            n_nonzero=int(np.count_nonzero(self.point.w)),
-            alpha=self._problem.alpha,
-        )
+        return self.progress.info(
+            lambda: self.point.objective, self._gap() if certified else np.inf,
+            converged=bool(self.at_rest or self.fits_well), n_drawn=len(self._everything),
+            n_nonzero=int(np.count_nonzero(self.point.w)), alpha=self._problem.alpha,
+        )  # fmt: skip
 
     def _gap(self):
         squares = np.maximum(-self.gradient(), 0) ** 2 if self._positive else self.gradient() ** 2
-        return self.point.objective - self._problem.lower_bound(self.point.f + self.point.b, squares, self._s)
+        return self.point.objective - self._problem.lower_bound(self.margins(self.point), squares, self._s)
 
     def solution(self):
         """(index, features, w, b) of the terms, by ascending index, in the units of y."""
         used = self.point.w != 0
         index = self.point.index[used]
-        w, b = coefficients(self._scale, self.point.w[used], self.point.b)
+        w, b = self.progress.in_units_of_y(self.point.w[used], self.point.b)
         return index, self._everything.take(index), w, b
 
 

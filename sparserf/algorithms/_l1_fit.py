@@ -8,12 +8,12 @@ import numpy as np
 from .._asking import Answering, Ended
 from .._checks import check_callable, check_flag, check_integer, check_real
 from .._core.search import top_k
-from ..model import FitInfo, warn_unconverged
+from ..model import warn_unconverged
 from ..solvers.effort import Effort
 from ..solvers.lasso import ROUNDING, L1Problem, solve
 from ._columns import WorkingSet
 from ._draws import draws_of
-from ._targets import coefficients, in_units, power_of_two
+from .task import Progress
 
 # Features to draw by default.
 N_COMPONENTS = 10_000
@@ -33,7 +33,7 @@ def may_be_ended(method):
             with self._answering:
                 return method(self, *args)
         except Ended:
-            self.stopped = self.ended_by_callback = True
+            self.stopped = self.progress.ended_by_callback = True
             return True
 
     return asked
@@ -53,11 +53,12 @@ class L1Fit:
     # The gap that is near enough where the penalty itself is a choice, of the objective.
     near = 0.5
 
-    def __init__(self, rows, dictionary, loss, y, weight, fit_intercept, *, tol, max_iter, callback):
+    def __init__(self, task, y, dictionary, *, fit_intercept, tol, max_iter, callback):
+        rows = task.rows
         self._rows, self.dictionary = rows, dictionary
-        self._tol, self._max_iter, self._callback = tol, np.inf if max_iter is None else max_iter, callback
-        self._scale = power_of_two(y) if not loss.is_classifier else 1.0  # exact, and no square over- or underflows
-        self._problem = L1Problem(loss, y / self._scale, weight, 0.0, fit_intercept)
+        self._tol, self._max_iter = tol, np.inf if max_iter is None else max_iter
+        self.progress = Progress(callback, task.scale(y))
+        self._problem = task.problem(L1Problem, y, 0.0, fit_intercept)
         self._answering = Answering(lambda: callback is not None and callback(self.info()))
         self.A = WorkingSet(rows, self._problem, Effort(_most_effort(rows, dictionary) if max_iter is None else np.inf))
         self.A.b = self._problem.best_intercept(self.A.f, 0.0)
@@ -71,11 +72,14 @@ class L1Fit:
         self._answering.has_told()
         self._alpha = float(alpha)
         self._problem = replace(self._problem, alpha=min(self._alpha / self._scale, 1e300))
-        self._n_iter = self._n_rounds = 0
-        self._draws = None
-        self._objectives, self._drawn = [], np.zeros(self.dictionary.n_batches, bool)
-        self._gap, self._reached = np.inf, True
-        self.stopped = self.ended_by_callback = False
+        self.progress.restart()
+        self._n_rounds, self._draws = 0, None
+        self._drawn = np.zeros(self.dictionary.n_batches, bool)
+        self._gap, self._reached, self.stopped = np.inf, True, False
+
+    @property
+    def _scale(self):
+        return self.progress.scale
 
     def state(self):
         """What `adopt` takes, in the units of y."""
@@ -89,12 +93,12 @@ class L1Fit:
         self.A.w = w / self._scale
         self.A.f = self.A.apply(self.A.w)
         self.A.b = self._problem.best_intercept(self.A.f, b / self._scale)
-        self.A.g = self.A.correlate(self._problem.dual_point(self.A.f + self.A.b))
+        self.A.g = self.A.correlate(self.dual_point())
 
     def losses(self):
         """The loss of each row."""
         with np.errstate(over="ignore"):
-            losses = self._problem.loss.value(self.A.f + self.A.b, self._problem.y) * self._scale * self._scale
+            losses = self._problem.vectors.fetch(self._problem.losses(self._margins())) * self._scale * self._scale
         return np.minimum(losses, np.finfo(np.float64).max / (4 * len(losses)))
 
     def draw(self, *batches):
@@ -103,20 +107,19 @@ class L1Fit:
 
     def largest_gradient(self):
         """max_h |g_h| over the whole dictionary: at w = 0, the smallest alpha that keeps w there."""
-        v = self._problem.dual_point(self.A.f + self.A.b)
         batches = range(self.dictionary.n_batches)
-        return self._scale * float(np.abs(draws_of(self._rows, self.dictionary, batches).gradient(v)).max())
+        return self._scale * float(np.abs(draws_of(self._rows, self.dictionary, batches).gradient(self.dual_point())).max())
 
     def residual(self):
         """The root of the mean loss: for the squared loss, of half the mean square of the residual."""
-        return self._scale * np.sqrt(self._problem.mean_loss(self.A.f + self.A.b))
+        return self._scale * np.sqrt(self._problem.mean_loss(self._margins()))
 
     @may_be_ended
     def polish(self, tol, max_rounds):
         """Solve the problem over A alone, to a gap of tol, in one step at least."""
         A, problem = self.A, self._problem
         for k in range(max_rounds + 1):
-            z = A.f + A.b
+            z = self._margins()
             objective = problem.objective(z, A.w)
             self._gap = problem.dual_gap(z, A.w, A.largest_gradient)
             self._reached = self._gap <= max(tol, ROUNDING) * objective
@@ -162,7 +165,7 @@ class L1Fit:
         """(|g| of the draws, the duality gap over these and A, the objective, the gap that is within tolerance)."""
         A, problem = self.A, self._problem
         A.effort.add(self._rows.n_rows * len(draws.index) * (VALUE + self._rows.row_size))
-        z = A.f + A.b
+        z = self._margins()
         violation = np.abs(draws.gradient(problem.dual_point(z), problem.alpha))
         gap = problem.dual_gap(z, A.w, max(violation.max(initial=0.0), A.largest_gradient))
         objective = problem.objective(z, A.w)
@@ -199,35 +202,39 @@ class L1Fit:
 
     def record(self, tells=True):
         """End an iteration: note the objective, tell the callback; returns whether to stop."""
-        self._n_iter += 1
-        self._objectives.append(min(self._objective(), *self._objectives[-1:], np.inf))  # rounding may raise it
-        if tells and self._callback is not None and not self.ended_by_callback and self._callback(self.info()):
-            self.stopped = self.ended_by_callback = True
+        self.progress.note(self._objective())
+        if tells and self.progress.ask(self.info):
+            self.stopped = True
         self._answering.has_told()
         return self.stopped
 
+    @property
+    def ended_by_callback(self):
+        return self.progress.ended_by_callback
+
     def _objective(self):
-        return in_units(self._problem.objective(self.A.f + self.A.b, self.A.w), self._scale)
+        return self._problem.objective(self._margins(), self.A.w)
+
+    def _margins(self):
+        return self._problem.margins(self.A.f, self.A.b)
+
+    def dual_point(self):
+        return self._problem.dual_point(self._margins())
 
     def count_drawn(self):
         return int(np.diff(self.dictionary.starts)[self._drawn].sum())
 
     def info(self, certified=True):
-        return FitInfo(
-            n_iter=self._n_iter,
-            converged=bool(self._reached),
-            objective=tuple(self._objectives or [self._objective()]),
-            dual_gap=in_units(self._gap, self._scale),
-            n_drawn=self.count_drawn(),
-            n_nonzero=int(np.count_nonzero(self.A.w)),
-            alpha=self._alpha,
-        )
+        return self.progress.info(
+            self._objective, self._gap, converged=bool(self._reached), n_drawn=self.count_drawn(),
+            n_nonzero=int(np.count_nonzero(self.A.w)), alpha=self._alpha,
+        )  # fmt: skip
 
     def solution(self):
         """(index, features, w, b) of the terms, by ascending index, in the units of y."""
         self.A.prune()
         order = np.argsort(self.A.index)
-        w, b = coefficients(self._scale, self.A.w[order], self.A.b)
+        w, b = self.progress.in_units_of_y(self.A.w[order], self.A.b)
         return self.A.index[order], self.A.features.take(order), w, b
 
 
@@ -247,7 +254,7 @@ def _most_effort(rows, dictionary):
 
 
 def options_of(fit_intercept, tol, max_iter, callback):
-    """Of an L1Fit, checked."""
+    """The options of an `L1Fit`, checked."""
     return {
         "fit_intercept": check_flag("fit_intercept", fit_intercept),
         "tol": check_real("tol", tol, 0, strict=True),

@@ -21,7 +21,7 @@ def dictionary_of(features, rows, weight, exact, n_components, batch_size, gamma
     return make_learning_dictionary(rows, weight, **how)
 
 
-def fits_of(rows, dictionary, loss, targets, weight, options, settles=True, search=0):
+def fits_of(task, dictionary, options, settles=True, search=0):
     """The fit of each target, in that search of several; settles: to the tolerance."""
     if isinstance(dictionary, LearningDictionary):
         Fit, options = LearningFit, {"settles": settles, **options}
@@ -29,9 +29,9 @@ def fits_of(rows, dictionary, loss, targets, weight, options, settles=True, sear
         Fit = LinearFit
     else:
         Fit = L1Fit if settles else SearchingFit
-        return [Fit(rows, dictionary, loss, y, weight, **options) for y in targets]
-    first = search * len(targets)
-    return [Fit(rows, dictionary, loss, y, weight, target=k, **options) for k, y in enumerate(targets, first)]
+        return [Fit(task, y, dictionary, **options) for y in task.targets]
+    first = search * len(task.targets)
+    return [Fit(task, y, dictionary, target=k, **options) for k, y in enumerate(task.targets, first)]
 
 
 class ProposedFit(L1Fit):
@@ -39,8 +39,7 @@ class ProposedFit(L1Fit):
 
     def largest_gradient(self):
         """Of the draws of a batch."""
-        v = self._problem.dual_point(self.A.f + self.A.b)
-        return self._scale * float(np.abs(self.draw(0).gradient(v)).max())
+        return self._scale * float(np.abs(self.draw(0).gradient(self.dual_point())).max())
 
 
 class LearningFit(ProposedFit):
@@ -49,8 +48,8 @@ class LearningFit(ProposedFit):
 
     enter_a_term, fewest_enter, left_over = 1, 200, 0.1
 
-    def __init__(self, rows, dictionary, *args, target, settles, **options):
-        super().__init__(rows, dictionary, *args, **options)
+    def __init__(self, task, y, dictionary, *, target, settles, **options):
+        super().__init__(task, y, dictionary, **options)
         self._proposer, self._settles = dictionary.proposer(target), settles
 
     def draw(self, t):
@@ -58,7 +57,7 @@ class LearningFit(ProposedFit):
         n = np.diff(self.dictionary.starts)[t]
         start, features = self._proposer.batch(n, self.A.features, self.A.w, self.A.index)
         draws = KeptDraws(self._rows, features, start + np.arange(n))
-        draws.turn(self._problem.dual_point(self.A.f + self.A.b))
+        draws.turn(self.dual_point())
         return draws
 
     def minimise_over(self, draws):
@@ -72,13 +71,14 @@ class LinearFit(ProposedFit):
 
     left_over, near = 0.0, 0.1
 
-    def __init__(self, rows, dictionary, *args, target, **options):
-        super().__init__(rows, dictionary, *args, **options)
-        self._inputs, self._first = inputs_times(np.ones(rows.n_features_in)), rows.n_features_in + (target << 20)
+    def __init__(self, task, y, dictionary, *, target, **options):
+        super().__init__(task, y, dictionary, **options)
+        d = task.rows.n_features_in
+        self._inputs, self._first = inputs_times(np.ones(d)), d + (target << 20)
 
     def draw(self, t):
         self._drawn[t], new = True, self.A.index.max(initial=self._first - 1) + 1
-        v = self._problem.dual_point(self.A.f + self.A.b)
+        v = self.dual_point()
         function, g = self.dictionary.steepest(self._rows.correlate(self._inputs, v))
         return KeptDraws(self._rows, function, np.array([new]), v, np.array([g]))
 

@@ -6,12 +6,11 @@ import numpy as np
 
 from .._checks import check_flag
 from ..losses import LOSSES
-from ..model import FitInfo
 from ..solvers.krylov import dots, norms
 from ..solvers.ridge import RidgeProblem
 from . import _rounding
 from ._inputs import Inputs
-from ._targets import in_units, power_of_two, read
+from .task import Progress, Task
 
 # A Newton step's system is solved to this share at first; and to SAFETY times what the tolerance asks for at last.
 FIRST, SAFETY = 0.3, 0.5
@@ -57,12 +56,11 @@ class Point:
 
 
 def read_linear(X, y, loss, fit_intercept, sample_weight, workers, alphas):
-    """(all inputs, the problem over all outputs in units of scale, scale, classes), all checked."""
-    rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers, several_outputs=True, losses=LOSSES)
-    targets, fit_intercept = np.vstack(targets), check_flag("fit_intercept", fit_intercept)
-    scale = power_of_two(targets) if loss.name == "squared" else 1.0
-    problem = RidgeProblem(loss, targets / scale, weight, 1.0, fit_intercept)
-    return Inputs.of(rows, weight, fit_intercept, alphas), problem, scale, classes
+    """(the task, all inputs, the problem over all outputs in units of scale, scale), all checked."""
+    task = Task.of(X, y, loss, sample_weight, workers, several_outputs=True, losses=LOSSES)
+    targets, fit_intercept = np.vstack(task.targets), check_flag("fit_intercept", fit_intercept)
+    problem = task.problem(RidgeProblem, targets, 1.0, fit_intercept)
+    return task, Inputs.of(task.rows, task.weight, fit_intercept, alphas), problem, task.scale(targets)
 
 
 class Recovery:
@@ -70,7 +68,7 @@ class Recovery:
 
     def __init__(self, inputs, problem, scale=1.0, offset=0.0, callback=None):
         self.inputs, self.problem, self._offset = inputs, problem, offset
-        self._scale, self._callback, self.ended_by_callback = scale, callback, False
+        self.progress = Progress(callback, scale)
         self.has_diverged = self.is_on_the_way = self.converged = False
         self.gap, self.bound = np.inf, np.array([np.inf])
         self.n_projections = self.n_conjugate = self._unasked = 0
@@ -78,7 +76,7 @@ class Recovery:
 
     def begin(self, alpha, tol):
         """From where it stands, the problem of another penalty."""
-        self.alpha, self.tol, self._objectives = alpha, tol, []
+        self.alpha, self.tol, self.progress.objectives = alpha, tol, []
         self.problem = replace(self.problem, alpha=alpha / self.inputs.unit**2)
         self.look()
 
@@ -176,21 +174,22 @@ class Recovery:
 
     def values(self, point):
         """The objective of each output."""
-        loss = np.mean(self.problem.weight * self.problem.loss.value(self.margins(point), self.problem.y), axis=1)
-        return loss + 0.5 * norms(np.sqrt(self.problem.alpha) * point.w) ** 2
+        return self.problem.mean_losses(self.margins(point)) + 0.5 * norms(np.sqrt(self.problem.alpha) * point.w) ** 2
 
     def record(self):
         """End an iteration: note the objective, tell the callback; returns whether to stop."""
-        objective = in_units(self.values(self.at).sum(), self._scale)
-        self._objectives.append(min([objective, *self._objectives[-1:]]))  # rounding may raise it
+        self.progress.note(self.values(self.at).sum())
         if not self.is_on_the_way:
             self._ask()
         return self.converged or self.ended_by_callback
 
     def _ask(self):
         self._unasked = 0
-        if self._callback is not None and not self.ended_by_callback:
-            self.ended_by_callback = bool(self._callback(self.info()))
+        self.progress.ask(self.info)
+
+    @property
+    def ended_by_callback(self):
+        return self.progress.ended_by_callback
 
     def is_told_to_stop(self):
         """After a pass over the rows within an iteration: the callback is asked each OFTEN numbers that are read."""
@@ -201,15 +200,14 @@ class Recovery:
 
     def has_fallen(self):
         """Whether the last iteration lowered the objective."""
-        last = self._objectives[-2:]
+        last = self.progress.objectives[-2:]
         return len(last) < 2 or last[1] < last[0] - NEGLIGIBLE * abs(last[0])
 
     def info(self, certified=True):
-        return FitInfo(
-            n_iter=len(self._objectives),
+        return self.progress.info(
+            lambda: self.values(self.at).sum(),
+            self.gap,
             converged=self.converged,
-            objective=tuple(self._objectives) or (in_units(self.values(self.at).sum(), self._scale),),
-            dual_gap=in_units(self.gap, self._scale),
             n_drawn=self.inputs.n_features,
             n_nonzero=int(np.count_nonzero(self.at.w.any(axis=0))),
             alpha=self.alpha,
@@ -219,11 +217,12 @@ class Recovery:
         )
 
     def solution(self):
-        exponent = np.frexp(self._scale)[1] - np.frexp(self.inputs.unit)[1]  # both are powers of two: their ratio may overflow
+        # Both are powers of two, whose ratio may overflow.
+        exponent = np.frexp(self.progress.scale)[1] - np.frexp(self.inputs.unit)[1]
         most = np.finfo(np.float64).max
         with np.errstate(over="ignore", under="ignore"):
             w = np.clip(np.ldexp(self.at.w, exponent), -most, most)
-            b = np.clip(self._scale * self.at.b - w @ self.inputs.centre, -most, most)
+            b = np.clip(self.progress.scale * self.at.b - w @ self.inputs.centre, -most, most)
         return np.arange(w.shape[1]), self.inputs.features, *((w[0], b[0]) if len(b) == 1 else (w, b))
 
 

@@ -1,8 +1,10 @@
 """The rows that a search looks at, of which some are held out."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+
+from .task import Task
 
 # Rows that a search looks at, about, where there are more.
 MOST_ROWS = 16_000
@@ -10,17 +12,17 @@ MOST_ROWS = 16_000
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows, and the weights of those to fit and of those held out, 0 for the others; share: of all, how many are fitted."""
+    """A task, in whose weights those of the rows held out are 0; their weights, 0 for the others; share: of all, how many
+    rows are fitted."""
 
-    rows: object
-    targets: list
-    weight: np.ndarray
+    task: Task
     held: np.ndarray | None = None
     share: float = 1.0
 
     @classmethod
-    def of(cls, rows, targets, weight, groups, validation, rng):
+    def of(cls, task, groups, validation, rng):
         """The rows that have a weight, or about MOST_ROWS of them; of each group that share of `validation` held out."""
+        rows, targets, weight = task.rows, task.targets, task.weight
         n = effective(weight)
         if np.count_nonzero(weight) > MOST_ROWS:
             weight = thinned(groups, weight, MOST_ROWS, rng)
@@ -28,7 +30,8 @@ class Sample:
         if len(some) < rows.n_rows or not rows.in_memory:
             rows, targets, weight, groups = rows.take(some), [y[some] for y in targets], weight[some], groups[some]
         fitted, held = hold_out(groups, weight, validation, rng)
-        return cls(rows, targets, fitted, held, min(1.0, effective(fitted) / n))
+        sampled = replace(task, rows=rows, targets=targets, weight=fitted)
+        return cls(sampled, held, min(1.0, effective(fitted) / n))
 
 
 def effective(weight):

@@ -12,8 +12,8 @@ from ..model import SparseModel
 from ._l1_fit import N_COMPONENTS, options_of, warn
 from ._proposed import dictionary_of, fits_of, learns
 from ._sample import Sample
-from ._targets import keeping, keeping_fits, model_of, power_of_two, read
 from .prune import pruned
+from .task import Task, keeping, keeping_fits, model_of, power_of_two
 
 # Features of a dictionary that learns, by default, for each penalty that is tried.
 A_PENALTY = 1_000
@@ -63,7 +63,7 @@ def choose(fits, descend, sample):
     """(what predicts the held-out rows of the sample best, features drawn, their loss without a term)."""
     alpha = max(fit.largest_gradient() for fit in fits) or 1.0
     nothing = best = Choice.of(fits, alpha, sample)
-    most = min(MOST_TERMS, MOST_A_ROW * np.count_nonzero(sample.weight))
+    most = min(MOST_TERMS, MOST_A_ROW * np.count_nonzero(sample.task.weight))
     alpha, n_drawn, waited = HIGHEST * alpha, 0, 0
     for _ in range(MOST_ALPHAS):
         for fit in fits:
@@ -81,11 +81,11 @@ def choose(fits, descend, sample):
     return best, n_drawn, nothing.loss
 
 
-def search(kinds, descend, whole, split, n_models, max_terms, loss, classes, tol):
+def search(kinds, descend, task, split, n_models, max_terms, tol):
     """The mean of n_models (at least, at most), each chosen with other rows held out, in the terms that it needs.
 
-    kinds: functions of a Sample and the number of the search, which give the fits of a kind of model, simplest first. All
-    models are of the first kind that none beats by more than chance. whole: all rows; split: draws the Sample of a search.
+    kinds: functions of a task and the number of the search, which give the fits of a kind of model, simplest first. All
+    models are of the first kind that none beats by more than chance. task: of all rows; split: draws the Sample of a search.
     """
     choices, without, n_drawn = [[] for _ in kinds], [], 0
     kept, n_searches, ended = list(range(len(kinds))), 0, False
@@ -99,14 +99,14 @@ def search(kinds, descend, whole, split, n_models, max_terms, loss, classes, tol
         kept = in_question({kind: choices[kind] for kind in found})
     models, best = [], kept[0]
     for k, choice in enumerate(choices[best]):
-        model, stops = fit_again(kinds[best](whole, k), choice, tol, not ended, loss, classes)
+        model, stops = fit_again(kinds[best](task, k), task, choice, tol, not ended)
         models.append(model)
         ended |= stops
     model, least = one_function(mean_of(models)), _mean([choice.loss for choice in choices[best]])
     worth = min(least, max(0.0, _mean(without) - least))
-    cost = 2 * PRUNED * worth / loss.smoothness  # L(z + e) <= L(z) + L'(z) e + smoothness e^2 / 2
+    cost = 2 * PRUNED * worth / task.loss.smoothness  # L(z + e) <= L(z) + L'(z) e + smoothness e^2 / 2
     with keeping(lambda: model):
-        model = pruned(whole.rows, model, whole.weight, max_terms, cost=cost)
+        model = pruned(task.rows, model, task.weight, max_terms, cost=cost)
     return replace(model, info=replace(model.info, n_drawn=n_drawn, validation_loss=least)), ended
 
 
@@ -114,25 +114,25 @@ def search_once(kinds, descend, sample, k):
     """({kind: what `choose` found}, whether a callback ended it, perhaps before the last kind), of the search numbered k."""
     found = {}
     for kind, fits_of_it in kinds.items():
-        fits = fits_of_it(sample, k)
+        fits = fits_of_it(sample.task, k)
         found[kind] = choose(fits, descend, sample)
         if any(fit.ended_by_callback for fit in fits):
             return found, True
     return found, False
 
 
-def fit_again(fits, choice, tol, tells, loss, classes):
-    """(the model of its terms, fitted to all rows, whether a callback ended it).
+def fit_again(fits, task, choice, tol, tells):
+    """(the model of the chosen terms, fitted to all rows, whether a callback ended it).
 
     alpha was chosen for a share of the rows. Noise, and alpha with it, falls with the root of how many they are.
     """
-    with keeping_fits(fits, loss, classes):
+    with keeping_fits(fits, task):
         for fit, state in zip(fits, choice.states, strict=True):
             fit.restart(choice.alpha * np.sqrt(choice.share))
             fit.adopt(state)
             fit.polish(max(tol, fit.near), CHOSEN_ROUNDS)
             fit.record(tells)
-    return model_of(fits, loss, classes), any(fit.ended_by_callback for fit in fits)
+    return model_of(fits, task), any(fit.ended_by_callback for fit in fits)
 
 
 def in_question(choices):
@@ -205,28 +205,26 @@ def chosen(X, y, share, n_models, max_terms, descend, features, gamma, loss, n_c
             sample_weight, tol, max_iter, rng, workers, callback):  # fmt: skip
     """`sparse_rf` with alpha=None."""
     max_terms = MOST_TERMS if max_terms is None else check_integer("max_terms", max_terms, 1)
-    rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers)
+    task = Task.of(X, y, loss, sample_weight, workers)
+    rows, weight = task.rows, task.weight
     default = OF_FEW if rows.n_rows <= FEW_ROWS else OF_MORE
     n_models = default if n_models is None else (check_integer("n_models", n_models, 1),) * 2
     options, exact, rng = options_of(fit_intercept, tol, max_iter, callback), check_flag("exact", exact), check_rng(rng)
-    groups = np.argmax([np.zeros(rows.n_rows), *(targets if classes is not None else ())], axis=0)  # a number a class
+    groups = np.argmax([np.zeros(rows.n_rows), *(task.targets if task.loss.is_classifier else ())], axis=0)  # a number a class
     if n_components is None:
         n_components = A_PENALTY if learns(features) else N_COMPONENTS
 
     def kind_of(dictionary, settles=False):
-        return lambda some, search: fits_of(
-            some.rows, dictionary, loss, some.targets, some.weight, options, settles=settles, search=search
-        )
+        return lambda task, search: fits_of(task, dictionary, options, settles, search)
 
     kinds = [kind_of(dictionary_of(features, rows, weight, exact, n_components, batch_size, gamma, rng), settles=exact)]
     if learns(features):
         units = inverse_deviations(rows, weight)
         inputs = dictionary_of(inputs_times(units), rows, weight, exact, n_components, len(units), None, rng)
         kinds = [kind_of(inputs, settles=True), kind_of(LinearFunctions(units)), *kinds]
-    whole = Sample(rows, targets, weight)
-    split = partial(Sample.of, rows, targets, weight, groups, share, rng)
+    split = partial(Sample.of, task, groups, share, rng)
     with single_threaded_blas(), rows:
-        model, ended = search(kinds, descend, whole, split, n_models, max_terms, loss, classes, tol)
+        model, ended = search(kinds, descend, task, split, n_models, max_terms, tol)
     if not ended:
         warn(model.info, options["tol"])
     return model

@@ -20,7 +20,7 @@ from ._newton_steps import AdaptiveSteps, InputSteps, PlainSteps, SketchSteps
 from ._projected import ProjectedFit
 from ._recovery import Recovery, descend, read_linear
 from ._sketch import Sketch
-from ._targets import keeping_fits, model_of
+from .task import keeping_fits, model_of
 
 # Inputs up to which their own second moments take the place of a sketch: in any rows, and in dense ones.
 FEW, FEW_DENSE, DENSE = 256, 2048, 0.25
@@ -204,11 +204,11 @@ def _models(X, y, alphas, n_projections, n_iter, accelerate, projection, loss, f
     tol = check_real("tol", tol, 0, strict=True)
     n_iter = MOST_ITER if n_iter is None else check_integer("n_iter", n_iter, 1)
     with single_threaded_blas():
-        fit, minimise, classes = _begin(
+        fit, minimise, task = _begin(
             X, y, alphas, n_projections, accelerate, projection, loss, fit_intercept, sample_weight, rng, workers, callback
         )
-        with fit.inputs.rows, keeping_fits([fit], fit.problem.loss, classes):
-            models = [_fit(fit, minimise, alpha, tol, n_iter, classes) for alpha in alphas]
+        with fit.inputs.rows, keeping_fits([fit], task):
+            models = [_fit(fit, task, minimise, alpha, tol, n_iter) for alpha in alphas]
     for model, what in models:
         if what:
             warn_unconverged(f"alpha={model.info.alpha:.3g}: {what}")
@@ -216,16 +216,16 @@ def _models(X, y, alphas, n_projections, n_iter, accelerate, projection, loss, f
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _fit(fit, minimise, alpha, tol, n_iter, classes):
+def _fit(fit, task, minimise, alpha, tol, n_iter):
     """(the model, what is wrong with it)."""
-    fit.ended_by_callback = False
+    fit.progress.restart()
     fit.begin(alpha, tol)
     minimise(fit, max_iter=n_iter)
-    return model_of([fit], fit.problem.loss, classes), _complaint(fit)
+    return model_of([fit], task), _complaint(fit)
 
 
 def _begin(X, y, alphas, n_projections, accelerate, projection, loss, fit_intercept, sample_weight, rng, workers, callback):
-    """(the fit, minimise(fit, max_iter), classes)."""
+    """(the fit, minimise(fit, max_iter), the task)."""
     m = None if n_projections is None else check_integer("n_projections", n_projections, 1)
     accelerate = check_flag("accelerate", accelerate)
     kind = check_choice("projection", projection, ("auto", *PROJECTIONS))
@@ -234,12 +234,12 @@ def _begin(X, y, alphas, n_projections, accelerate, projection, loss, fit_interc
         raise ValueError("n_projections must be given where accelerate=False, got None: some 20 times the rank of X")
     rng, workers = check_rng(rng), check_workers(workers)
     callback = check_callable("callback", callback)
-    inputs, problem, scale, classes = read_linear(X, y, loss, fit_intercept, sample_weight, workers, alphas)
+    task, inputs, problem, scale = read_linear(X, y, loss, fit_intercept, sample_weight, workers, alphas)
     if not accelerate:
         R = make_projection(kind, inputs.n_features, m, rng)
-        return ProjectedFit(inputs, problem, R, scale=scale, callback=callback), algorithm_2, classes
+        return ProjectedFit(inputs, problem, R, scale=scale, callback=callback), algorithm_2, task
     steps = _steps(inputs, problem.fit_intercept, m, kind, rng)
-    return Recovery(inputs, problem, scale, callback=callback), partial(descend, steps=steps), classes
+    return Recovery(inputs, problem, scale, callback=callback), partial(descend, steps=steps), task
 
 
 def _steps(inputs, fit_intercept, m, kind, rng):

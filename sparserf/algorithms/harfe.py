@@ -14,7 +14,7 @@ from .._threads import single_threaded_blas
 from ..features import RandomNeurons, draw_all
 from ..model import warn_unconverged
 from ._l0_fit import GROWTH_STEPS, L0Fit, feature_scales
-from ._targets import keeping_fits, model_of, read
+from .task import Task, keeping_fits, model_of
 
 
 def algorithm_1(fit, s, max_iter):
@@ -210,8 +210,10 @@ def harfe_path(
 def _path(X, y, n_nonzero_coefs, n_models, n_components, order, alpha, activation, features, loss, selection, normalize,
           step_size, backtracking, start, max_iter, tol, fit_intercept, sample_weight, rng, workers, callback):  # fmt: skip
     """What `harfe_path` returns; called by the functions of the user, to whose line warnings point."""
-    rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers)
+    task = Task.of(X, y, loss, sample_weight, workers)
+    rows, weight = task.rows, task.weight
     options = {
+        "fit_intercept": check_flag("fit_intercept", fit_intercept),
         "alpha": check_real("alpha", alpha, 0, strict=True),
         "selection": check_choice("selection", selection, ("magnitude", "positive")),
         "step_size": check_real("step_size", step_size, 0, strict=True),
@@ -219,16 +221,16 @@ def _path(X, y, n_nonzero_coefs, n_models, n_components, order, alpha, activatio
         "tol": check_real("tol", tol, 0),
         "callback": check_callable("callback", callback),
     }
-    fit_intercept, normalize = check_flag("fit_intercept", fit_intercept), check_flag("normalize", normalize)
+    normalize = check_flag("normalize", normalize)
     greedy = check_choice("start", start, ("greedy", "zero")) == "greedy"
     max_iter, n_models = check_integer("max_iter", max_iter, 1), check_integer("n_models", n_models, 1)
     everything = draw(features, rows, weight, n_components, activation, order, rng)
     sizes = _sizes(n_nonzero_coefs, n_models, rows.n_rows, len(everything))
     with single_threaded_blas(), rows:
         r = feature_scales(rows, everything, weight, normalize)
-        fits = [L0Fit(rows, everything, r, loss, target, weight, fit_intercept, **options) for target in targets]
-        with keeping_fits(fits, loss, classes):
-            models = [_fit_all(fits, s, max_iter, greedy, loss, classes) for s in sizes]
+        fits = [L0Fit(task, y, everything, r, **options) for y in task.targets]
+        with keeping_fits(fits, task):
+            models = [_fit_all(fits, task, s, max_iter, greedy) for s in sizes]
     for model, asked in models:
         if not (model.info.converged or asked):
             _warn(model.info, max_iter, options["tol"])
@@ -251,14 +253,14 @@ def _sizes(n_nonzero_coefs, n_models, n_rows, n_features):
     return check_sizes("n_nonzero_coefs", n_nonzero_coefs, n_features)
 
 
-def _fit_all(fits, s, max_iter, greedy, loss, classes):
+def _fit_all(fits, task, s, max_iter, greedy):
     """(model of all targets, whether a callback ended its fit)."""
     for fit in fits:
         fit.restart()
         if greedy:
             grow(fit, s)
         algorithm_1(fit, s, max_iter)
-    return model_of(fits, loss, classes), any(fit.ended_by_callback for fit in fits)
+    return model_of(fits, task), any(fit.ended_by_callback for fit in fits)
 
 
 def _warn(info, max_iter, tol):

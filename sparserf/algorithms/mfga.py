@@ -9,7 +9,7 @@ from .._threads import single_threaded_blas
 from ..features import FeatureSet, Linear, Taylor, draw_all
 from ..model import warn_unconverged
 from ._greedy_fit import MOST, GramFit, GreedyFit
-from ._targets import keeping_fits, model_of, read
+from .task import Task, keeping_fits, model_of
 
 # Inputs up to which all products of two of them are candidates by default.
 MOST_INPUTS = 2000
@@ -135,12 +135,12 @@ def mfga(
     >>> len(model.features), bool(np.mean((model.predict(X) - y) ** 2) < 0.2 * y.var())
     (20, True)
     """
-    fits, rounds, loss, classes = _begin(
+    fits, rounds, task = _begin(
         X, y, n_nonzero_coefs, features, nu, gamma, n_components, loss, alpha, n_select, normalize, best_phase, fit_intercept,
         sample_weight, tol, rng, workers, callback)  # fmt: skip
     for _ in rounds:
         pass
-    return _model(fits, loss, classes)
+    return _model(fits, task)
 
 
 def mfga_path(
@@ -191,23 +191,25 @@ def mfga_path(
     >>> len(models), bool(len(best.features) > 1)
     (15, True)
     """
-    fits, rounds, loss, classes = _begin(
+    fits, rounds, task = _begin(
         X, y, n_nonzero_coefs, features, nu, gamma, n_components, loss, alpha, n_select, normalize, best_phase, fit_intercept,
         sample_weight, tol, rng, workers, callback)  # fmt: skip
-    return [_model(fits, loss, classes) for _ in rounds]
+    return [_model(fits, task) for _ in rounds]
 
 
 def _begin(X, y, n_nonzero_coefs, features, nu, gamma, n_components, loss, alpha, n_select, normalize, best_phase,
            fit_intercept, sample_weight, tol, rng, workers, callback):  # fmt: skip
-    """(a fit of each target, their rounds still to come, loss, classes)."""
-    rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers, several_outputs=True)
+    """(a fit of each target, their rounds still to come, the task)."""
+    task = Task.of(X, y, loss, sample_weight, workers, several_outputs=True)
+    rows, weight = task.rows, task.weight
     options = {
+        "fit_intercept": check_flag("fit_intercept", fit_intercept),
         "alpha": check_real("alpha", alpha, 0),
         "best_phase": check_flag("best_phase", best_phase),
         "tol": None if tol is None else check_real("tol", tol, 0),
         "callback": check_callable("callback", callback),
     }
-    normalize, fit_intercept = check_flag("normalize", normalize), check_flag("fit_intercept", fit_intercept)
+    normalize = check_flag("normalize", normalize)
     if normalize and best_phase:
         raise ValueError("normalize must be False where best_phase is True: the norm of a feature changes with its phase")
     n_nonzero_coefs, n_select = (
@@ -221,16 +223,16 @@ def _begin(X, y, n_nonzero_coefs, features, nu, gamma, n_components, loss, alpha
         )
     with single_threaded_blas(), rows:
         r = _norms(rows, everything, weight, fit_intercept) if normalize else np.ones(len(everything))
-        if n_select == 1 and loss.name == "squared" and not best_phase and n_nonzero_coefs * len(everything) <= MOST:
+        if n_select == 1 and task.loss.name == "squared" and not best_phase and n_nonzero_coefs * len(everything) <= MOST:
             make = partial(GramFit, most_terms=n_nonzero_coefs)
         else:
             make = GreedyFit
-        fits = [make(rows, everything, r, loss, target, weight, fit_intercept, **options) for target in targets]
-    return fits, _rounds(rows, fits, n_nonzero_coefs, n_select, loss, classes), loss, classes
+        fits = [make(task, y, everything, r, **options) for y in task.targets]
+    return fits, _rounds(task, fits, n_nonzero_coefs, n_select), task
 
 
-def _rounds(rows, fits, n_nonzero_coefs, n_select, loss, classes):
-    with single_threaded_blas(), rows, keeping_fits(fits, loss, classes):
+def _rounds(task, fits, n_nonzero_coefs, n_select):
+    with single_threaded_blas(), task.rows, keeping_fits(fits, task):
         yield from algorithm_1(fits, n_nonzero_coefs, n_select)
 
 
@@ -261,9 +263,9 @@ def _norms(rows, everything, weight, fit_intercept):
     return np.sqrt(np.where(variance > CONSTANT * square, variance, np.inf))
 
 
-def _model(fits, loss, classes):
-    with keeping_fits(fits, loss, classes):
-        model = model_of(fits, loss, classes)
+def _model(fits, task):
+    with keeping_fits(fits, task):
+        model = model_of(fits, task)
     if not model.info.converged:
         warn_unconverged(
             f"{model.info.n_nonzero} terms: Newton's method ended before the minimum over their coefficients, where a step "

@@ -7,7 +7,7 @@ from .._threads import single_threaded_blas
 from ._l1_fit import N_COMPONENTS, options_of, warn
 from ._proposed import dictionary_of, fits_of
 from ._search import chosen
-from ._targets import keeping_fits, model_of, read
+from .task import Task, keeping_fits, model_of
 
 
 def algorithm_1(fit, dictionary):
@@ -243,27 +243,27 @@ def sparse_rf_path(
     if alpha_min_ratio > 1:
         raise ValueError(f"alpha_min_ratio must be at most 1, got {alpha_min_ratio}")
     alphas = None if alphas is None else check_alphas(alphas)
-    rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers)
+    task = Task.of(X, y, loss, sample_weight, workers)
     options = options_of(fit_intercept, tol, max_iter, callback)
     exact = check_flag("exact", exact)
     n_components = N_COMPONENTS if n_components is None else n_components
-    dictionary = dictionary_of(features, rows, weight, exact, n_components, batch_size, gamma, rng)
-    with single_threaded_blas(), rows:
-        fits = fits_of(rows, dictionary, loss, targets, weight, options)
+    dictionary = dictionary_of(features, task.rows, task.weight, exact, n_components, batch_size, gamma, rng)
+    with single_threaded_blas(), task.rows:
+        fits = fits_of(task, dictionary, options)
         if alphas is None:
             largest = max(fit.largest_gradient() for fit in fits) or 1.0
             alphas = np.maximum(largest * np.geomspace(1.0, alpha_min_ratio, n_alphas), np.finfo(np.float64).tiny)
-        with keeping_fits(fits, loss, classes):
-            models = [_fit_all(fits, dictionary, alpha, exact, loss, classes) for alpha in alphas]
+        with keeping_fits(fits, task):
+            models = [_fit_all(fits, task, dictionary, alpha, exact) for alpha in alphas]
     for model, asked in models:
         if not asked:
             warn(model.info, options["tol"])
     return [model for model, _ in models]
 
 
-def _fit_all(fits, dictionary, alpha, exact, loss, classes):
+def _fit_all(fits, task, dictionary, alpha, exact):
     """(model of all targets, whether a callback ended its fit)."""
     for fit in fits:
         fit.restart(alpha)
         (exact_descent if exact else algorithm_1)(fit, dictionary)
-    return model_of(fits, loss, classes), any(fit.ended_by_callback for fit in fits)
+    return model_of(fits, task), any(fit.ended_by_callback for fit in fits)

@@ -9,7 +9,7 @@ from .._threads import single_threaded_blas
 from ..algorithms._columns import Support
 from ..algorithms._l0_fit import feature_scales
 from ..algorithms._l1_fit import L1Fit
-from ..algorithms._targets import model_of, read
+from ..algorithms.task import Task, model_of
 from ..features import FeatureBlock, FeatureSet, Linear
 from ..losses import LOSSES
 from ..solvers import ridge
@@ -97,7 +97,7 @@ def boosting(
     >>> bool(np.mean(model.predict(X) == y) > 0.9)
     True
     """
-    rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers)
+    task = Task.of(X, y, loss, sample_weight, workers)
     alpha, n_terms = check_real("alpha", alpha, 0, strict=True), check_integer("n_terms", n_terms, 1)
     exact = check_choice("offset", offset, ("surrogate", "exact")) == "exact"
     options = {
@@ -105,13 +105,13 @@ def boosting(
         "tol": check_real("tol", tol, 0, strict=True),
         "callback": check_callable("callback", callback),
     }
-    with single_threaded_blas(), rows:
-        learner = WeakLearner(rows, exact)
-        fits = [BoostedFit(learner, k * n_terms, rows, loss, y_k, weight, **options) for k, y_k in enumerate(targets)]
+    with single_threaded_blas(), task.rows:
+        learner = WeakLearner(task.rows, exact)
+        fits = [BoostedFit(learner, k * n_terms, task, y_k, **options) for k, y_k in enumerate(task.targets)]
         for fit in fits:
             fit.restart(alpha)
             greedy_descent(fit, n_terms)
-        return model_of(fits, loss, classes)
+        return model_of(fits, task)
 
 
 @dataclass
@@ -135,13 +135,13 @@ class Added:
 class BoostedFit(L1Fit):
     """An L1Fit whose dictionary is what it has added; in the model the support counts from `first`."""
 
-    def __init__(self, learner, first, rows, loss, y, weight, fit_intercept, tol, callback):
-        self._learner, self._first, self._added = learner, first, Added(FeatureSet((), rows.n_features_in))
-        super().__init__(rows, self._added, loss, y, weight, fit_intercept, tol=tol, max_iter=None, callback=callback)
+    def __init__(self, learner, first, task, y, **options):
+        self._learner, self._first, self._added = learner, first, Added(FeatureSet((), task.rows.n_features_in))
+        super().__init__(task, y, self._added, max_iter=None, **options)
 
     def add_learner(self):
         """Add the weak learner's feature, unless it violates no more than the penalty and the tolerance allow."""
-        v = self._problem.dual_point(self.A.f + self.A.b)
+        v = self.dual_point()
         feature = self._learner.fit(v)
         found = np.abs(self._rows.correlate(feature, v)).max() > max(self._problem.alpha, self.A.largest_gradient)
         if found:
@@ -161,22 +161,23 @@ class WeakLearner:
         self._inputs = Linear().draw(None, rows.n_features_in)
 
     def fit(self, v):
+        v = self._rows.vectors.fetch(v)
         t, f, b = self._hyperplane(v)
         c = best_threshold(f, v) if self._exact else -b
         return FeatureSet([FeatureBlock("sign", 1.0, t[None], np.array([-c]))], len(t))
 
     def _hyperplane(self, v):
-        """(t, Xt, b) with t of length 1."""
-        u, d = np.abs(v), len(self._inputs)
+        """(t, Xt, b) with t of length 1; v and Xt ndarrays."""
+        u, d, vectors = np.abs(v), len(self._inputs), self._rows.vectors
         u = u / (u.mean() or 1.0)
         r = feature_scales(self._rows, self._inputs, u, normalize=True)
         phi = Support(self._rows, self._inputs, r)
         phi.replace(np.arange(d))
-        problem = ridge.RidgeProblem(LOSSES["logistic"], np.where(v > 0, -1.0, 1.0), u, RIDGE, True)
-        f = np.zeros(len(v))
+        problem = ridge.RidgeProblem.of(vectors, LOSSES["logistic"], np.where(v > 0, -1.0, 1.0), u, RIDGE, True)
+        f = vectors.zeros()
         t, b, f = ridge.solve(problem, phi, RIDGE * r * r, np.zeros(d), problem.best_intercept(f, 0.0), f)
         length = float(np.linalg.norm(t)) or 1.0
-        return t / length, f / length, b / length
+        return t / length, vectors.fetch(f) / length, b / length
 
 
 def best_threshold(f, v):

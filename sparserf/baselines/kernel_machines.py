@@ -4,8 +4,9 @@ import numpy as np
 
 from .._checks import check_flag, check_integer, check_real
 from .._threads import check_workers, single_threaded_blas
-from ..algorithms._targets import in_units, power_of_two, read_some
+from ..algorithms.task import Task, in_units
 from ..model import warn_unconverged
+from ..rows.vectors import HostVectors
 from ..solvers import ridge
 from .kernel_model import KernelModel
 from .kernels import Kernel
@@ -155,7 +156,8 @@ def _warn(model, alpha, tol, advice):
 
 def _fit(X, y, loss, kernel, gamma, alpha, fit_intercept, sample_weight, max_rows, workers, tol, max_iter):
     """(model, the largest duality gap of a target as a share of its objective)."""
-    there, rows, loss, weight, classes, targets = read_some(X, y, loss, sample_weight, workers)
+    task = Task.of(X, y, loss, sample_weight, workers)
+    rows = task.rows
     alpha, fit_intercept = check_real("alpha", alpha, 0, strict=True), check_flag("fit_intercept", fit_intercept)
     n, max_rows = rows.n_rows, check_integer("max_rows", max_rows, 1)
     if n > max_rows:
@@ -163,21 +165,23 @@ def _fit(X, y, loss, kernel, gamma, alpha, fit_intercept, sample_weight, max_row
             f"X must have at most max_rows={max_rows} rows, got {n}: their kernel matrix takes {8 * n * n / 2**30:.3g} "
             f"GiB, the fit up to {8 * MATRICES * n * n / 2**30:.3g} GiB"
         )
-    kernel = Kernel.resolve(kernel, gamma, rows, weight)
+    kernel = Kernel.resolve(kernel, gamma, rows, task.weight)
     with single_threaded_blas():
         X = rows.array()
         K = kernel.matrix(X, check_workers(workers))
-        fits = [KernelFit(K, loss, target, weight, alpha, fit_intercept) for target in targets]
+        fits = [KernelFit(K, task, y, alpha, fit_intercept) for y in task.targets]
         shares = [fit.descend(tol, max_iter) for fit in fits]
-        return _model(fits, kernel, X, there, loss, classes), max(shares)
+        return _model(fits, kernel, X, task), max(shares)
 
 
 class KernelFit:
     """One target: f = K a + b. Newton's method in f, in which the loss is quadratic but for which rows count."""
 
-    def __init__(self, K, loss, y, weight, alpha, fit_intercept):
-        self._K, self._scale = K, 1.0 if loss.is_classifier else power_of_two(y)
-        self._problem = ridge.RidgeProblem(loss, y / self._scale, weight, alpha, fit_intercept)
+    def __init__(self, K, task, y, alpha, fit_intercept):
+        self._K, self._scale = K, task.scale(y)
+        self._problem = ridge.RidgeProblem.of(
+            HostVectors(len(y)), task.loss, y / self._scale, task.weight, alpha, fit_intercept
+        )
         f = np.zeros(len(y))
         self._point = f, self._problem.best_intercept(f, 0.0), f  # a, b, K a
 
@@ -215,7 +219,7 @@ class KernelFit:
         """P - D: the most that f can gain of the dual point v is sqrt(v'Kv) times its norm."""
         _, b, f = self._point
         v = self._problem.dual_point(f + b)
-        u = self._problem.loss.derivative(f + b, self._problem.y)
+        u = self._problem.derivative(f + b)
         bound = self._problem.dual_value(u, max(0.0, float(v @ self._K @ v)))
         return max(0.0, self._objective(*self._point) - bound)
 
@@ -226,7 +230,7 @@ class KernelFit:
         return a * scale, b * scale, scale * float(np.sqrt(max(0.0, a @ f))), *values
 
 
-def _model(fits, kernel, X, there, loss, classes):
+def _model(fits, kernel, X, task):
     with np.errstate(over="ignore"):
         a, b, norm, objective, gap = zip(*(fit.solution() for fit in fits), strict=True)
     if not (np.isfinite(a).all() and np.isfinite([b, norm]).all()):
@@ -235,4 +239,5 @@ def _model(fits, kernel, X, there, loss, classes):
     coef, b, norm = np.array(a)[:, support], np.array(b), np.array(norm)
     if len(fits) == 1:
         coef, b, norm = coef[0], float(b[0]), float(norm[0])
-    return KernelModel(kernel, X[support], there[support], coef, b, loss.name, classes, norm, sum(objective), sum(gap))
+    about = task.loss.name, task.classes, norm, sum(objective), sum(gap)
+    return KernelModel(kernel, X[support], task.index[support], coef, b, *about)

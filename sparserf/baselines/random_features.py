@@ -7,7 +7,7 @@ import numpy as np
 from .._checks import check_choice, check_flag, check_integer, check_real, check_rng, check_sizes
 from .._threads import single_threaded_blas
 from ..algorithms._l0_fit import L0Fit
-from ..algorithms._targets import model_of, power_of_two, read
+from ..algorithms.task import Task, model_of, power_of_two
 from ..features import make_dictionary
 from ..model import warn_unconverged
 from .alignment import aligned
@@ -225,7 +225,8 @@ def _marked(index, n):
 def _fit(
     X, y, n_terms, choose, features, n_components, gamma, loss, alpha, fit_intercept, sample_weight, rng, workers
 ):  # fmt: skip
-    rows, loss, weight, classes, targets = read(X, y, loss, sample_weight, workers)
+    task = Task.of(X, y, loss, sample_weight, workers)
+    rows, weight, targets = task.rows, task.weight, task.targets
     alpha, fit_intercept = check_real("alpha", alpha, 0, strict=True), check_flag("fit_intercept", fit_intercept)
     rng = check_rng(rng)
     dictionary = make_dictionary(
@@ -239,13 +240,10 @@ def _fit(
     with single_threaded_blas(), rows:
         copies = [np.ones(len(everything), np.intp)] * len(targets)
         if choose is not None:
-            scores = _scores(rows, everything, targets, weight, fit_intercept and not loss.is_classifier)
+            scores = _scores(rows, everything, targets, weight, fit_intercept and not task.loss.is_classifier)
             copies = [choose(score, n_terms, rng) for score in scores]
-        fits = [
-            RidgeFit(rows, everything, m, loss, target, weight, fit_intercept, alpha)
-            for m, target in zip(copies, targets, strict=True)
-        ]
-        model = model_of(fits, loss, classes)
+        fits = [RidgeFit(task, y, everything, m, fit_intercept, alpha) for m, y in zip(copies, targets, strict=True)]
+        model = model_of(fits, task)
     if not model.info.converged:
         warn_unconverged(
             f"alpha={alpha:.3g}: Newton's method stopped with a duality gap of {model.info.dual_gap:.3g} at an objective of "
@@ -262,25 +260,22 @@ def _scores(rows, everything, targets, weight, centred):
     return np.abs(rows.correlate(everything, weight * y / rows.n_rows))
 
 
-class RidgeFit(L0Fit):
+class RidgeFit:
     """The ridge problem on the features that have copies; theta of D features is r w with r = sqrt(D / copies)."""
 
-    def __init__(self, rows, everything, copies, loss, y, weight, fit_intercept, alpha):
+    def __init__(self, task, y, everything, copies, fit_intercept, alpha):
         self._chosen, self._n_drawn = np.flatnonzero(copies), len(everything)
         r = np.sqrt(copies.sum() / copies[self._chosen])
-        super().__init__(
-            rows, everything.take(self._chosen), r, loss, y, weight, fit_intercept, alpha=alpha, selection="magnitude",
+        self._fit = L0Fit(
+            task, y, everything.take(self._chosen), r, fit_intercept=fit_intercept, alpha=alpha, selection="magnitude",
             step_size=1.0, backtracking=True, tol=0.0, callback=None,
         )  # fmt: skip
-        self._s = len(self._chosen)
-        self.go_to(self.solve_on(np.arange(self._s)))
-        self.record()
-        info = super().info()
-        self.at_rest = info.dual_gap <= TOLERANCE * info.objective[-1]
+        self._fit.minimise_on(np.arange(len(r)))
 
     def info(self, certified=True):
-        return replace(super().info(certified), n_drawn=self._n_drawn)
+        info = self._fit.info(certified)
+        return replace(info, n_drawn=self._n_drawn, converged=info.dual_gap <= TOLERANCE * info.objective[-1])
 
     def solution(self):
-        index, *rest = super().solution()
+        index, *rest = self._fit.solution()
         return self._chosen[index], *rest

@@ -6,7 +6,7 @@ from .._checks import check_choice, check_integer, check_real, check_rng
 from .._threads import check_workers, single_threaded_blas
 from ..algorithms._projected import ProjectedFit
 from ..algorithms._recovery import read_linear
-from ..algorithms._targets import model_of
+from ..algorithms.task import model_of
 from ..features import PROJECTIONS, make_projection
 
 
@@ -60,10 +60,10 @@ def random_projection(
     alpha, m = check_real("alpha", alpha, 0, strict=True), check_integer("n_projections", n_projections, 1)
     kind, workers, rng = check_choice("projection", projection, PROJECTIONS), check_workers(workers), check_rng(rng)
     with single_threaded_blas():
-        inputs, problem, scale, classes = read_linear(X, y, loss, fit_intercept, sample_weight, workers, [alpha])
+        task, inputs, problem, scale = read_linear(X, y, loss, fit_intercept, sample_weight, workers, [alpha])
         with inputs.rows:
             fit = ProjectedFit(inputs, problem, make_projection(kind, inputs.n_features, m, rng), scale=scale)
             fit.begin(alpha, np.inf)
             fit.solve_projected()
             fit.expand()
-    return model_of([fit], problem.loss, classes)
+    return model_of([fit], task)

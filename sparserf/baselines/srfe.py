@@ -5,9 +5,9 @@ import numpy as np
 from .._checks import check_flag, check_integer, check_real
 from .._threads import single_threaded_blas
 from ..algorithms._l1_fit import L1Fit
-from ..algorithms._targets import model_of, read
 from ..algorithms.harfe import draw
 from ..algorithms.sparse_rf import exact_descent
+from ..algorithms.task import Task, model_of
 from ..features import make_dictionary
 from ..model import warn_unconverged
 
@@ -71,15 +71,16 @@ def srfe(
     >>> bool(np.std(model.predict(X) - y) <= 0.0506 * np.std(y))
     True
     """
-    rows, loss, weight, classes, (target,) = read(X, y, "squared", sample_weight, workers)
+    task = Task.of(X, y, "squared", sample_weight, workers)
+    rows, weight = task.rows, task.weight
     eta, tol = check_real("eta", eta, 0, strict=True), check_real("tol", tol, 0, strict=True)
     max_iter, fit_intercept = check_integer("max_iter", max_iter, 1), check_flag("fit_intercept", fit_intercept)
     everything = draw(features, rows, weight, n_components, activation, order, rng)
     dictionary = make_dictionary(everything, rows, n_components=None, batch_size=None, gamma=None, rng=None)
-    fit = L1Fit(rows, dictionary, loss, target, weight, fit_intercept, tol=tol, max_iter=None, callback=None)
+    fit = L1Fit(task, task.targets[0], dictionary, fit_intercept=fit_intercept, tol=tol, max_iter=None, callback=None)
     with single_threaded_blas(), rows:
         _to_residual(fit, dictionary, eta, max_iter)
-    return model_of([fit], loss, classes)
+    return model_of([fit], task)
 
 
 def _to_residual(fit, dictionary, eta, max_iter):

@@ -4,8 +4,10 @@ from functools import cached_property
 
 import numpy as np
 
+from .._arrays import finite
 from .._checks import is_sparse
 from .columns import wider
+from .vectors import HostVectors
 
 # Numbers in rows that are taken into memory, where no more are asked for.
 TAKEN_NUMBERS = 2**26
@@ -27,6 +29,11 @@ class Rows:
 
     n_passes = 0
 
+    @cached_property
+    def vectors(self):
+        """The `RowVectors` of these rows."""
+        return HostVectors(self.n_rows)
+
     def give(self, answer):
         """An array with an entry or a line for each row, as whoever brought X expects it."""
         return answer
@@ -45,7 +52,7 @@ class Rows:
 
     def apply(self, features, coef):
         """Phi c: float64 of shape (n_rows,) for coef of shape (len(features),), or (n_outputs, .) for (n_outputs, .)."""
-        return finite(self.map(lambda block: block.apply(features, coef)))
+        return self.map(lambda block: finite(block.apply(features, coef)))
 
     def normal(self, features, h, coef, shift):
         """f = Phi c - shift, and Phi' diag(h) f, for h (n_outputs, n_rows), c (n_outputs, .) and shift (n_outputs,)."""
@@ -76,7 +83,7 @@ class Rows:
 
     def project(self, projection):
         """X R / sqrt(m) of a random projection, in the dtype of X: (n_rows, n_projections)."""
-        return finite(self.map(lambda block: block.project(projection), axis=0))
+        return self.map(lambda block: finite(block.project(projection)), axis=0)
 
     def kernel(self, features, weights):
         """Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0."""
@@ -139,9 +146,3 @@ def stacked(parts, place):
         whole = np.concatenate(parts)
     return whole if np.array_equal(place, np.arange(len(place))) else whole[place]
 
-
-def finite(sums):
-    """The sums; a ValueError where they overflowed."""
-    if not np.isfinite(sums).all():
-        raise ValueError("X must be of moderate size, got values whose features overflow: scale its columns")
-    return sums

@@ -53,24 +53,37 @@ class ModelWeights:
 
     def __init__(self, problem):
         self._problem, self._h, self._rows_a_term, self._aim = problem, None, ROWS_A_TERM, None
+        self._uniform = None  # a random number a row
         self.is_best, self.is_rough = False, not problem.loss.is_quadratic
 
     def at(self, z, n_terms):
         """Those that there are, or new ones at z; is_best: of all rows, at z alone, and not for single precision."""
-        problem = self._problem
         is_new = self._h is None
         if is_new:
-            everywhere = problem.curvature(z)
-            if not everywhere.any():  # every row is well beyond its margin: the most that there can be
-                everywhere = problem.weight * problem.loss.smoothness / len(z)
-            if self._aim is not None:
-                everywhere = np.maximum(everywhere, problem.curvature(self._aim))
-            self._h = everywhere if problem.loss.is_quadratic else sampled(everywhere, self._rows_a_term * n_terms)
+            everywhere = self._everywhere(z)
+            self._h = everywhere if self._problem.loss.is_quadratic else self._sampled(everywhere, self._rows_a_term * n_terms)
             self._is_whole = self._h is everywhere
         is_new_and_whole = is_new and self._is_whole and not self.is_rough
-        self.is_best = problem.loss.is_quadratic or (is_new_and_whole and self._aim is None)
+        self.is_best = self._problem.loss.is_quadratic or (is_new_and_whole and self._aim is None)
         self._is_new = is_new
         return self._h
+
+    def _everywhere(self, z):
+        """At z, or where it is larger at the aim, there."""
+        problem, vectors = self._problem, self._problem.vectors
+        h = problem.curvature(z)
+        if not vectors.count(h):  # every row is well beyond its margin: the most that there can be
+            h = vectors.scaled(problem.weight, problem.loss.smoothness / problem.n_rows)
+        return h if self._aim is None else vectors.larger(h, problem.curvature(self._aim))
+
+    def _sampled(self, h, n):
+        """About n of these weights, as `RowVectors.sampled`; or all, if there are few more."""
+        vectors = self._problem.vectors
+        if vectors.count(h) <= 2 * n:
+            return h
+        if self._uniform is None:
+            self._uniform = vectors.put(np.random.default_rng(0).random(vectors.n_rows))
+        return vectors.sampled(h, n, self._uniform)
 
     def improve(self, aim, grow, settle):
         """Let the next be new; where the last step fell short, for the way to its margins `aim`.
@@ -85,15 +98,6 @@ class ModelWeights:
         self._h, self._aim = None, aim
 
 
-def sampled(h, n):
-    """About n of these weights, each taken with a probability in proportion to it and divided by that; or all, if few more."""
-    if np.count_nonzero(h) <= 2 * n:
-        return h
-    p = np.minimum(1.0, n * (h / h.sum()))
-    taken = np.random.default_rng(0).random(len(h)) < p
-    return np.divide(h, p, out=np.zeros_like(h), where=taken)
-
-
 def solve(problem, phi, w, b, f, g, tol, max_iter=100, share=0.0):
     """Prox-Newton from (w, b, f = Phi w) until the duality gap over phi is at most tol.
 
@@ -101,13 +105,13 @@ def solve(problem, phi, w, b, f, g, tol, max_iter=100, share=0.0):
     the h of the model; g is the gradient of the mean loss in w. Returns w, b, f, g of the end. The objective never rises; the
     end is above tol where no step lowers it by what counts. share: of the largest violation, what a step may leave.
     """
-    gap = problem.dual_gap(f + b, w, np.abs(g).max(initial=0.0))
+    gap = problem.dual_gap(problem.margins(f, b), w, np.abs(g).max(initial=0.0))
     trust, damping = 0.0 if problem.loss.is_quadratic else TRUST, LEAST
     for _ in range(max_iter):
         if gap <= tol or phi.effort.is_spent:
             break
         phi.effort.add(LEAST_STEP)
-        H, slope_b = _quadratic_model(problem, phi, phi.weights.at(f + b, len(w)), damping)
+        H, slope_b = _quadratic_model(problem, phi, phi.weights.at(problem.margins(f, b), len(w)), damping)
         # The gap shrinks with the violation.
         accuracy = max(0.3 * tol / gap, share, trust) * largest_violation(w, g, problem.alpha)
         with np.errstate(over="ignore", invalid="ignore"):  # if rounding left H no minimum, d may be of any size
@@ -117,12 +121,12 @@ def solve(problem, phi, w, b, f, g, tol, max_iter=100, share=0.0):
             break
         trust = trust * TRUST if aim is None else min(HARDLY, trust / TRUST)
         damping = max(LEAST, damping / DAMPED) if aim is None else min(1.0, damping * DAMPED)
-        before, start = gap, problem.objective(f + b, w)
+        before, start = gap, problem.objective(problem.margins(f, b), w)
         if point is not None:
             w, b, f = point
-            g = phi.correlate(problem.dual_point(f + b))
-            gap = problem.dual_gap(f + b, w, np.abs(g).max(initial=0.0))
-        fell = start - problem.objective(f + b, w)
+            g = phi.correlate(problem.dual_point(problem.margins(f, b)))
+            gap = problem.dual_gap(problem.margins(f, b), w, np.abs(g).max(initial=0.0))
+        fell = start - problem.objective(problem.margins(f, b), w)
         if phi.weights.is_best and aim is None and gap > IDLE * before and fell <= CREEP * before:
             break
         if gap > max(SLOW, TIMES * share) * before:
@@ -152,10 +156,11 @@ def _line_search(problem, phi, point, d, d_b, g):
     if not np.abs(d).max(initial=0.0) < LARGEST:
         return None, None
     d_f = phi.apply(d)
-    start, aim = problem.objective(f + b, w), f + d_f + (b + d_b)
+    along = problem.vectors.along
+    start, aim = problem.objective(problem.margins(f, b), w), problem.margins(along(f, 1, d_f), b + d_b)
     promise = min(0.0, g @ d + problem.alpha * (np.abs(w + d).sum() - np.abs(w).sum()))  # above 0 it is rounding
     for t in 0.5 ** np.arange(34):
-        new_w, new_f = w + t * d, f + t * d_f
-        if problem.objective(new_f + (b + t * d_b), new_w) <= start + 1e-4 * t * promise + 0.1 * ROUNDING * start:
+        new_w, new_f = w + t * d, along(f, t, d_f)
+        if problem.objective(problem.margins(new_f, b + t * d_b), new_w) <= start + 1e-4 * t * promise + 0.1 * ROUNDING * start:
             return (new_w, problem.best_intercept(new_f, b + t * d_b), new_f), aim if t < 1 else None
     return None, aim

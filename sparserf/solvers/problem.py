@@ -4,6 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .._arrays import finite, namespace, outputs_like
+
 # exp(-FAR) is 0: at its best the intercept is no farther than this from all -f and y.
 FAR = 746.0
 
@@ -12,40 +14,101 @@ FAR = 746.0
 class Problem:
     """Loss, target, weights of mean 1, the penalty's factor, and whether there is an intercept. z = Phi w + b.
 
-    Of several outputs, the first axis of y and z, losses are added up.
+    y, weight, and the f, z, v and h below are row vectors, which `vectors` computes on. Of several outputs, the first axis of y
+    and z, losses are added up.
     """
 
+    vectors: object
     loss: object
-    y: np.ndarray
-    weight: np.ndarray
+    y: object
+    weight: object
     alpha: float
     fit_intercept: bool
 
+    @classmethod
+    def of(cls, vectors, loss, y, weight, alpha, fit_intercept):
+        """Of ndarrays y and weight."""
+        return cls(vectors, loss, vectors.put(y), vectors.put(weight), alpha, fit_intercept)
+
+    @property
+    def n_rows(self):
+        return self.vectors.n_rows
+
+    def margins(self, f, b):
+        """z = f + b, b a number, or one for each output."""
+        return self.vectors.map(lambda f: f + outputs_like(b, f), f)
+
+    def losses(self, z):
+        """L of each row."""
+        return self.vectors.map(self.loss.value, z, self.y)
+
+    def mean_losses(self, z):
+        """(1/n) sum s_i L(z_i), of each output."""
+        return self._mean(lambda z, y, s: s * self.loss.value(z, y), z, self.y, self.weight)
+
     def mean_loss(self, z):
-        return float(np.mean(self.weight * self.loss.value(z, self.y), axis=-1).sum())
+        return float(self.mean_losses(z).sum())
 
     def mean_pair(self, z, c):
         """(1/n) sum s_i (L(z_i) + L*(c L'(z_i))): the losses' part of a duality gap at c times the dual point."""
-        u = c * self.loss.derivative(z, self.y)
-        return float(np.mean(self.weight * (self.loss.value(z, self.y) + self.loss.conjugate(u, self.y)), axis=-1).sum())
+        loss = self.loss
+
+        def pair(z, y, s):
+            return s * (loss.value(z, y) + loss.conjugate(c * loss.derivative(z, y), y))
+
+        return float(self._mean(pair, z, self.y, self.weight).sum())
+
+    def mean_conjugate(self, u, c):
+        """(1/n) sum s_i L*(c u_i)."""
+        return float(self._mean(lambda u, y, s: s * self.loss.conjugate(c * u, y), u, self.y, self.weight).sum())
+
+    def _mean(self, answer, *vectors):
+        sums = self.vectors.sum(lambda *parts: namespace(parts[0]).sum(answer(*parts), axis=-1), *vectors)
+        return np.asarray(sums / self.n_rows)
+
+    def derivative(self, z):
+        """L'(z)."""
+        return self.vectors.map(self.loss.derivative, z, self.y)
 
     def dual_point(self, z):
         """-theta = s L'(z) / n: its correlation with a feature is the gradient of the mean loss in that coefficient."""
-        return self.weight * self.loss.derivative(z, self.y) / z.shape[-1]
+        return self.vectors.map(self.at_margins, z, self.y, self.weight)
+
+    def at_margins(self, z, y, s):
+        """`dual_point` of some rows, with their y and s."""
+        return s * self.loss.derivative(z, y) / self.n_rows
+
+    def look(self, rows, features, change, f, b, asked):
+        """(f + Phi c, the mean loss there with intercept b, Phi_asked' v for the dual point v there), in one pass."""
+
+        def answer(block, f, y, s):
+            f = f + block.apply(features, change)
+            z = f + outputs_like(b, f)
+            losses = namespace(f).sum(s * self.loss.value(z, y), axis=-1)
+            return f, (losses, block.correlate(asked, self.at_margins(z, y, s)))
+
+        f, (losses, g) = rows.map_and_sum(answer, f, self.y, self.weight)
+        return f, float(np.sum(losses / self.n_rows)), finite(g)
 
     def curvature(self, z):
         """h = s L''(z) / n: the Hessian of the mean loss in w is Phi' diag(h) Phi."""
-        return self.weight * self.loss.curvature(z, self.y) / z.shape[-1]
+        return self.vectors.map(lambda z, y, s: s * self.loss.curvature(z, y) / self.n_rows, z, self.y, self.weight)
 
     def following(self, h, x):
         """-x / sum h: by how much the intercept follows a step of w for x = Phi' h, or its own slope x; 0 without one."""
-        total = h.sum()
-        return -x / total if self.fit_intercept and total > 0 else np.zeros_like(x)
+        total = np.sum(self.vectors.total(h)) if self.fit_intercept else 0.0
+        return -x / total if total > 0 else np.zeros_like(x)
 
     def best_intercepts(self, f, b):
         """`best_intercept` of each output."""
-        outputs = (replace(self, y=y) for y in self.y)
-        return np.array([one.best_intercept(f_k, b_k) for one, f_k, b_k in zip(outputs, f, b, strict=True)])
+        return np.array([self.output(k).best_intercept(self._part(f, k), b_k) for k, b_k in enumerate(b)])
+
+    def output(self, k):
+        """The problem of one output."""
+        return replace(self, y=self._part(self.y, k))
+
+    def _part(self, vector, k):
+        return self.vectors.map(lambda x: x[k, ...], vector)
 
     def best_intercept(self, f, b):
         """argmin over b at fixed f = Phi w; 0 without an intercept.
@@ -56,14 +119,12 @@ class Problem:
         if not self.fit_intercept:
             return 0.0
         low, high, previous = -np.inf, np.inf, np.inf
-        farthest = np.abs(f).max() + np.abs(self.y).max() + FAR
+        farthest = self.vectors.largest(f) + self.vectors.largest(self.y) + FAR
         for _ in range(200):
-            z = f + b
-            slope = float(np.mean(self.weight * self.loss.derivative(z, self.y)))
+            slope, curvature = self._slope_and_curvature(f, b)
             if slope == 0:
                 break
             low, high = (low, b) if slope > 0 else (b, high)
-            curvature = float(np.mean(self.weight * self.loss.curvature(z, self.y)))
             new = min(max(b - slope / max(curvature, 1e-300), -farthest), farthest)
             if not low < new < high or abs(slope) > 0.5 * previous:
                 new = (low + high) / 2 if np.isfinite(low + high) else b - np.sign(slope) * (1 + abs(b))
@@ -71,3 +132,13 @@ class Problem:
             if abs(b - last) <= 1e-15 * (1 + abs(b)):
                 break
         return b
+
+    def _slope_and_curvature(self, f, b):
+        """Of the mean loss in the intercept."""
+        loss = self.loss
+
+        def both(f, y, s):
+            xp, z = namespace(f), f + b
+            return xp.sum(s * loss.derivative(z, y), axis=-1), xp.sum(s * loss.curvature(z, y), axis=-1)
+
+        return (float(total / self.n_rows) for total in self.vectors.sum(both, f, self.y, self.weight))

@@ -24,14 +24,14 @@ class RidgeProblem(Problem):
     def dual_value(self, u, largest_squares, c=1.0):
         """D <= P at c times the dual point, u = L'(z), where a w can use at most `largest_squares` = sum of g_j^2 / r_j^2."""
         most = min(float(largest_squares) / (2 * max(self.alpha, 1e-300)), 1e300)  # float: infinity without a warning
-        return -float(np.mean(self.weight * self.loss.conjugate(c * u, self.y), axis=-1).sum()) - c * c * most
+        return -self.mean_conjugate(u, c) - c * c * most
 
     def lower_bound(self, z, squares, s):
         """On the objective of any s features: sum of the s largest g_j^2 is all that a dual point can lose to w.
 
         Along c times the dual point the dual is concave in c; golden-section search.
         """
-        largest, u = np.sort(squares)[max(0, len(squares) - s) :].sum(), self.loss.derivative(z, self.y)
+        largest, u = np.sort(squares)[max(0, len(squares) - s) :].sum(), self.derivative(z)
         golden = (5**0.5 - 1) / 2
         low, high, a, b = 0.0, 1.0, 1 - golden, golden
         at_a, at_b, best = (self.dual_value(u, largest, c) for c in (a, b, 0.0))
@@ -55,8 +55,9 @@ def solve(problem, phi, p, w, b, f):
     the last where there are fewer rows than terms.
     """
     for _ in range(MAX_STEPS):
-        v, h = problem.dual_point(f + b), problem.curvature(f + b)
-        step = _primal_step if len(w) <= len(f) else _dual_step
+        z = problem.margins(f, b)
+        v, h = problem.dual_point(z), problem.curvature(z)
+        step = _primal_step if len(w) <= problem.n_rows else _dual_step
         new = step(problem, phi, p, v, h, w, b, f)
         if problem.loss.name == "squared" and new is not None:
             return new
@@ -71,20 +72,21 @@ def _primal_step(problem, phi, p, v, h, w, b, f):
     """[H + P, m; m', sum h] [d; e] = -[g; sum v], with e eliminated. None where no number solves it."""
     H, m = phi.curvature(h)
     g = phi.correlate(v) + p * w
-    slope, shift = problem.following(h, m), problem.following(h, v.sum())
+    slope, shift = problem.following(h, m), problem.following(h, problem.vectors.total(v))
     H = H + np.outer(m, slope) if problem.fit_intercept else H.copy()
     H.flat[:: len(m) + 1] += p
     d = solve_positive(H, -(g + m * shift))
-    return None if d is None else (w + d, b + shift + slope @ d, f + phi.apply(d))
+    return None if d is None else (w + d, b + shift + slope @ d, problem.vectors.along(f, 1, phi.apply(d)))
 
 
 def _dual_step(problem, phi, p, v, h, w, b, f):
-    K = phi.kernel()
-    solved = solve_dual(problem, K, v, h, f)
+    """Of fewer rows than terms, whose vectors come here."""
+    K, vectors = phi.kernel(), problem.vectors
+    solved = solve_dual(problem, K, *map(vectors.fetch, (v, h, f)))
     if solved is None:
         return None
     u, e = solved
-    return phi.correlate(u) / (p / problem.alpha), b + e, K @ u
+    return phi.correlate(vectors.put(u)) / (p / problem.alpha), b + e, vectors.put(K @ u)
 
 
 def solve_dual(problem, K, v, h, f):
@@ -110,9 +112,9 @@ def solve_dual(problem, K, v, h, f):
 def line_search(problem, p, start, end):
     """The first of 1, 1/2, 1/4, ... of the step that lowers the objective; None where none does by what counts."""
     (w, b, f), (w_1, b_1, f_1) = start, end
-    before = problem.objective(f + b, w, p)
+    before = problem.objective(problem.margins(f, b), w, p)
     for t in 0.5 ** np.arange(30):
-        w_t, b_t, f_t = w + t * (w_1 - w), b + t * (b_1 - b), f + t * (f_1 - f)
-        if problem.objective(f_t + b_t, w_t, p) < before - NEGLIGIBLE * abs(before):
+        w_t, b_t, f_t = w + t * (w_1 - w), b + t * (b_1 - b), problem.vectors.between(f, t, f_1)
+        if problem.objective(problem.margins(f_t, b_t), w_t, p) < before - NEGLIGIBLE * abs(before):
             return w_t, b_t, f_t
     return None

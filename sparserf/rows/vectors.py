@@ -1,0 +1,100 @@
+"""Row vectors: arrays whose last axis is the rows, kept where the rows are. Algorithms pass them along; what is computed on
+them is an answer given to the two verbs, as what is asked of the rows is."""
+
+import numpy as np
+
+from .._arrays import namespace, outputs_like
+
+
+class RowVectors:
+    """The row vectors of a home.
+
+    A home answers the verbs, each of which calls answer(*parts) for the parts that lie together:
+
+    map(answer, *vectors) : a row vector, or a tuple of such
+    sum(answer, *vectors, add) : the answers, arrays or tuples of arrays, added up in the order of the parts, on the host
+
+    And put(values), the row vector of an ndarray; fetch(vector), the ndarray of a row vector. n_rows is their length.
+    """
+
+    def zeros(self, *outputs):
+        return self.put(np.zeros((*outputs, self.n_rows)))
+
+    def along(self, x, t, d):
+        """x + t d, for a number t, or one for each output."""
+        return self.map(lambda x, d: x + outputs_like(t, d) * d, x, d)
+
+    def between(self, x, t, end):
+        """x + t (end - x)."""
+        return self.map(lambda x, end: x + t * (end - x), x, end)
+
+    def minus(self, x, shift):
+        """x - shift, for a number, or one for each output."""
+        return self.map(lambda x: x - outputs_like(shift, x), x)
+
+    def scaled(self, x, t):
+        """t x, for a number, or one for each output."""
+        return self.map(lambda x: x * outputs_like(t, x), x)
+
+    def times(self, h, x):
+        return self.map(lambda h, x: h * x, h, x)
+
+    def larger(self, a, b):
+        return self.map(lambda a, b: namespace(a).maximum(a, b), a, b)
+
+    def positive(self, x):
+        """max(x, 0)."""
+        return self.map(lambda x: namespace(x).clip(x, 0.0, None), x)
+
+    def sampled(self, h, n, uniform):
+        """About n of the positive weights h, each taken with a probability p in proportion to it, and divided by p."""
+        total = self.total(h)
+
+        def taken(h, uniform):
+            xp = namespace(h)
+            p = xp.clip(n * (h / total), None, 1.0)
+            return xp.where(uniform < p, h / xp.where(p > 0, p, xp.ones_like(p)), xp.zeros_like(h))
+
+        return self.map(taken, h, uniform)
+
+    def total(self, x):
+        """Of each output, the sum over the rows."""
+        return self.sum(lambda x: namespace(x).sum(x, axis=-1), x)
+
+    def dots(self, a, b):
+        """Of each output, a'b."""
+        return self.sum(lambda a, b: namespace(a).vecdot(a, b), a, b)
+
+    def distance(self, a, b):
+        """|a - b|_1."""
+        return float(self.sum(lambda a, b: namespace(a).sum(namespace(a).abs(a - b)), a, b))
+
+    def largest(self, x):
+        """max |x|."""
+        return float(self.sum(lambda x: namespace(x).max(namespace(x).abs(x)), x, add=np.maximum))
+
+    def count(self, x):
+        """How many entries are not zero."""
+        return int(self.sum(lambda x: namespace(x).sum(namespace(x).astype(x != 0, namespace(x).int64)), x))
+
+
+class HostVectors(RowVectors):
+    """ndarrays in the memory of this process."""
+
+    def __init__(self, n_rows):
+        self.n_rows = n_rows
+
+    def put(self, values):
+        return values
+
+    def fetch(self, vector):
+        return vector
+
+    def map(self, answer, *vectors):
+        return answer(*vectors)
+
+    def sum(self, answer, *vectors, add=None):
+        return answer(*vectors)
+
+    def count(self, x):
+        return int(np.count_nonzero(x))
