@@ -72,7 +72,7 @@ def as_like(values, x):
 
 def outputs_like(t, x):
     """A number for each output as a column beside x, (n_outputs, n_rows); a single number as it is."""
-    return t if np.ndim(t) == 0 else as_like(t, x)[:, None]
+    return float(t) if np.ndim(t) == 0 else as_like(t, x)[:, None]
 
 
 def finite(sums):

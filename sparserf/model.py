@@ -3,14 +3,16 @@
 import sys
 import warnings
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 
 import numpy as np
 
 from . import _npz
+from ._arrays import namespace, namespace_of, outputs_like, to_host
 from ._core.features import ACTIVATIONS
 from .features import FeatureBlock, FeatureSet
 from .losses import LOSSES, sigmoid
-from .rows import as_rows
+from .rows import as_rows, given
 
 # Inputs that a file may claim beyond the numbers that it holds: `input_usage` makes an array of so many, a gigabyte.
 MOST_INPUTS = 2**27
@@ -83,10 +85,17 @@ class Predictor:
     def predict(self, X, workers=1):
         """Regression values, or class labels. Parameters as in `decision_function`."""
         rows, f = self._decide(X, workers)
-        if self.classes is None:
-            return rows.give(f)
-        labels = self.classes[(f > 0).astype(np.intp) if f.ndim == 1 else f.argmax(axis=1)]
-        return rows.give(labels) if labels.dtype.kind in "fiub" else labels
+        return rows.give(f if self.classes is None else rows.vectors.map(partial(labels, self.classes), f, axis=0))
+
+
+def labels(classes, f):
+    """Of each row of decision values the label, in their namespace where that has such labels."""
+    xp, several = namespace(f), f.ndim == 2
+    index = xp.argmax(f, axis=1) if several else xp.astype(f > 0, xp.int64)
+    if xp is np:
+        return classes[index]
+    there = given(classes, *namespace_of(f))
+    return classes[to_host(index)] if there is classes else xp.take(there, index)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,12 +151,10 @@ class SparseModel(Predictor):
         return rows.give(f)
 
     def _decide(self, X, workers):
-        """(the rows of X, f of each)."""
+        """(the rows of X, f of each, of an axis for the outputs last)."""
         rows = as_rows(X, workers, n_features=self.n_features_in)
         f = rows.apply(self.features, self.coef)
-        with np.errstate(over="ignore"):  # infinite beyond the largest float, of float32 X beyond that of float32
-            f += self.intercept if self.coef.ndim == 1 else self.intercept[:, None]
-            return rows, f.T.astype(rows.dtype, copy=False)
+        return rows, rows.vectors.map(partial(decision, self.intercept, rows.dtype.name), f, axis=0)
 
     def predict_proba(self, X, workers=1):
         """Probability of each class, shape (n_samples, n_classes); with the logistic loss only.
@@ -157,11 +164,7 @@ class SparseModel(Predictor):
         if self.loss != "logistic":
             raise ValueError(f"predict_proba needs loss='logistic', this model has loss={self.loss!r}")
         rows, f = self._decide(X, workers)
-        p = sigmoid(f)
-        if p.ndim == 1:
-            return rows.give(np.column_stack([1 - p, p]))
-        total = p.sum(axis=1, keepdims=True)
-        return rows.give(np.where(total > 0, p / np.where(total > 0, total, 1), 1 / len(self.classes)))
+        return rows.give(rows.vectors.map(probabilities, f, axis=0))
 
     def input_usage(self):
         """Share of the selected features that use each input, shape (n_features_in,)."""
@@ -187,6 +190,24 @@ class SparseModel(Predictor):
         _check_inputs(self.n_features_in, arrays)
         meta = {"loss": self.loss, "n_features_in": self.n_features_in, "blocks": blocks, "info": info}
         _npz.write(path, meta, arrays)
+
+
+def decision(intercept, dtype, f):
+    """Phi c + b, in the dtype of X, rows first."""
+    xp = namespace(f)
+    with np.errstate(over="ignore"):  # infinite beyond the largest float, of float32 X beyond that of float32
+        f = f + outputs_like(intercept, f)
+        return xp.astype(f if f.ndim == 1 else f.T, getattr(xp, dtype), copy=False)
+
+
+def probabilities(f):
+    """Of each class, of decision values with the logistic loss."""
+    xp, p = namespace(f), sigmoid(f)
+    if p.ndim == 1:
+        return xp.stack([1 - p, p], axis=1)
+    total = xp.sum(p, axis=1, keepdims=True)
+    shares = p / xp.where(total > 0, total, xp.ones_like(total))
+    return xp.where(total > 0, shares, xp.full_like(p, 1 / p.shape[1]))
 
 
 def load(path):

@@ -111,11 +111,11 @@ def pruned(rows, model, weight, most, *, tol=0.0, cost=0.0):
     large, size = _in_units(coef[:, is_large] * r)
     c, variance, f_mean = large @ G, float((large @ G * large).sum()), large @ m
     if not is_large.all():
-        f = rows.apply(model.features.take(np.flatnonzero(~is_large)), coef[:, ~is_large] / size)
-        f_mean = f_mean + f @ h
-        f -= (f @ h)[:, None]
-        more = rows.correlate(features, h * f) / r
-        c, variance = c + more, variance + float((2 * more * large).sum() + (f * f @ h).sum())
+        f, mean = _around_mean(rows, rows.apply(model.features.take(np.flatnonzero(~is_large)), coef[:, ~is_large] / size), h)
+        weighted_f = rows.vectors.times(h, f)
+        more = rows.correlate(features, weighted_f) / r
+        f_mean, c = f_mean + mean, c + more
+        variance += float((2 * more * large).sum() + rows.vectors.dots(weighted_f, f).sum())
     rounding = ROUNDING * float(np.finfo(rows.dtype).eps)
     largest = max(tol * variance + float(cost) / unit / size / unit / size, rounding * variance)
     least = np.maximum(max(DEPENDENT, rounding) * G.diagonal(), max(CONSTANT, rounding) * (G.diagonal() + m * m))
@@ -132,6 +132,12 @@ def pruned(rows, model, weight, most, *, tol=0.0, cost=0.0):
         model, coef=w.reshape(*model.coef.shape[:-1], len(S)), intercept=b if np.ndim(b) else float(b),
         support=model.support[is_large][S], features=features.take(S), info=replace(model.info, n_nonzero=len(S)),
     )  # fmt: skip
+
+
+def _around_mean(rows, f, h):
+    """(f around its mean, the mean) of each output."""
+    mean = rows.vectors.dots(f, h)
+    return rows.vectors.minus(f, mean), mean
 
 
 def _in_units(coef):

@@ -73,4 +73,5 @@ class KernelModel(Predictor):
             for part, product in self.kernel.blocks(X, self.rows, check_workers(workers), lambda K: K @ self.coef.T):
                 f[part] = product
         with np.errstate(over="ignore"):  # infinite beyond the largest float, of float32 X beyond that of float32
-            return rows, (f + self.intercept).astype(X.dtype, copy=False)
+            f = (f + self.intercept).astype(X.dtype, copy=False)
+        return rows, rows.vectors.map(lambda f: f.T, rows.vectors.put(f.T), axis=0)

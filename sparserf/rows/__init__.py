@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from .._arrays import from_host, is_foreign, is_on_host, namespace_of, to_host
+from .._arrays import is_foreign, is_on_host, namespace_of, to_host
 from .._checks import check_device_X, check_training_X, check_X
 from .._threads import check_workers
-from .array_block import ArrayBlock
 from .chunks import BlockError as BlockError
 from .chunks import Chunks, InChunks
 from .cluster import InDask, is_dask, partitions_of
+from .device import OnDevice
+from .device import given as given
 from .memory import Memory
 
 
@@ -41,18 +42,8 @@ def _checked(X, n_features):
 def _of_another_namespace(X, workers, n_features):
     """In the memory of this process shared, not copied; elsewhere where they are. Answers go back to where X is."""
     xp, device = namespace_of(X)
-    if is_on_host(X):
-        rows = Memory.of(_checked(to_host(X), n_features), workers)
-    else:
-        rows = _of_shape(Memory(ArrayBlock(check_device_X(X, xp), xp, device, workers)), n_features)
-    rows.give = lambda answer: _given(answer, xp, device)
+    if not is_on_host(X):
+        return _of_shape(OnDevice(check_device_X(X, xp), xp, device, workers), n_features)
+    rows = Memory.of(_checked(to_host(X), n_features), workers)
+    rows.give = lambda answer: given(answer, xp, device)
     return rows
-
-
-def _given(answer, xp, device):
-    """The answer there; or as it is, where that namespace has no numbers like these, as of labels it may not."""
-    try:
-        there = from_host(answer, xp, device)
-    except (TypeError, ValueError):
-        return answer
-    return there if answer.dtype.kind == "f" or np.array_equal(to_host(there), answer) else answer

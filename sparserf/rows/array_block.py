@@ -1,13 +1,11 @@
 """A block of rows in an array of another namespace, on its device: features, products and sums are made there.
 
-What goes there are features, coefficients and vectors of a number a row; what comes back are such vectors, and sums.
+What goes there are features and coefficients; what comes back are sums. Answers with an entry a row are arrays there.
 """
 
 import numpy as np
 
 from .._arrays import from_host, to_host
-from .._threads import Workers
-from .block import Block
 from .products import slices
 
 # Numbers of a tile of the feature matrix: 128 MB in float32.
@@ -22,9 +20,8 @@ class ArrayBlock:
     Products of features with a bound are made in the dtype of X, of others in float64; all are added up over tiles in float64.
     """
 
-    def __init__(self, X, xp, device, workers):
-        """workers: of what is asked of rows that have come to this process."""
-        self.X, self._xp, self._device, self._workers = X, xp, device, Workers(workers)
+    def __init__(self, X, xp, device):
+        self.X, self._xp, self._device = X, xp, device
         self.n_rows, self.n_features_in = X.shape
         self.dtype = np.dtype("float32" if X.dtype == xp.float32 else "float64")
 
@@ -39,39 +36,37 @@ class ArrayBlock:
         return np.stack([self.correlate(features, v), self.correlate(quarter, v)])
 
     def _correlate(self, features, v, of):
-        shape, v = (*np.shape(v)[:-1], len(features)), np.atleast_2d(np.asarray(v, np.float64))
-        totals = [np.zeros((len(v), 0))]
-        unit = np.abs(v).max(axis=1, initial=0.0, keepdims=True)  # v may be no float32
-        unit = np.where(unit > 0, unit, 1.0)
-        there = self._put(v / unit)
+        xp, shape = self._xp, (*v.shape[:-1], len(features))
+        v = xp.reshape(v, (-1, self.n_rows))
+        unit = xp.max(xp.abs(v), axis=1, keepdims=True)  # v may be no float32
+        unit = xp.where(unit > 0, unit, xp.ones_like(unit))
+        there, totals = v / unit, [np.zeros((v.shape[0], 0))]
         for block, some in _parts(features):
-            total = self._zeros((len(v), len(some)))
+            total = self._zeros((v.shape[0], len(some)))
             for rows, phi in self._tiles(block.take(some)):
-                total = total + self._exact(self._xp.astype(there[:, rows], phi.dtype) @ of(phi))
-            totals.append(to_host(total) * unit)
+                total = total + self._exact(xp.astype(there[:, rows], phi.dtype) @ of(phi))
+            totals.append(to_host(total * unit))
         return features.from_blocks(np.hstack(totals)).reshape(shape)
 
     def apply(self, features, coef):
         outputs = features.to_blocks(np.atleast_2d(np.asarray(coef, np.float64)))
-        f = np.zeros((len(outputs), self.n_rows))
-        start = 0
+        f, start = self._zeros((len(outputs), self.n_rows)), 0
         for block, some in _parts(features):
             c = self._put(outputs[:, start : start + len(some)])
             start += len(some)
-            for rows, phi in self._tiles(block.take(some)):
-                f[:, rows] += to_host(c @ self._exact(phi.T))
-        return f.reshape(*np.shape(coef)[:-1], self.n_rows)
+            f = f + self._xp.concat([c @ self._exact(phi.T) for _, phi in self._tiles(block.take(some))], axis=1)
+        return self._xp.reshape(f, (*np.shape(coef)[:-1], self.n_rows))
 
     def normal(self, features, h, coef, shift):
-        f = self.apply(features, coef) - shift[:, None]
+        f = self.apply(features, coef) - self._put(shift)[:, None]
         return f, self.correlate(features, h * f)
 
     def gram(self, left, right, weights, dtype=None):
         if isinstance(right, np.ndarray):
             right = left.take(right)
         n_rows = max(1, TILE // max(1, len(left) + len(right)))
-        unit = float(weights.max(initial=0.0)) or 1.0
-        h, total = self._put(weights / unit, self.X.dtype), self._zeros((len(left), len(right)))
+        unit = float(self._xp.max(weights)) or 1.0
+        h, total = self._xp.astype(weights / unit, self.X.dtype), self._zeros((len(left), len(right)))
         for some in slices(self.n_rows, n_rows):
             phi = self._product_dtype(self._phi(left, some), (left, right), dtype)
             psi = phi if right is left else self._product_dtype(self._phi(right, some), (left, right), dtype)
@@ -85,11 +80,9 @@ class ArrayBlock:
         return self._exact(phi) if double else phi
 
     def transform(self, features):
-        phi = np.empty((self.n_rows, len(features)), self.dtype)
         n_rows = max(1, TILE // max(1, len(features)))
-        for some in slices(self.n_rows, n_rows):
-            phi[some] = to_host(self._phi(features, some))
-        return phi
+        tiles = [self._xp.astype(self._phi(features, some), self.X.dtype) for some in slices(self.n_rows, n_rows)]
+        return self._xp.concat(tiles, axis=0)
 
     def project(self, projection):
         """X R / sqrt(m), R made whole: of the unit vectors, some at a time."""
@@ -98,10 +91,7 @@ class ArrayBlock:
         for columns, project in projection.parts(R.dtype):
             for start in range(0, d, SOME):
                 project(np.eye(min(SOME, d - start), d, start), R[start : start + SOME, columns])
-        return to_host(self.X @ self._put(R, self.X.dtype))
-
-    def kernel(self, features, weights):
-        return self.beside(self.array()).kernel(features, weights)
+        return self.X @ self._put(R, self.X.dtype)
 
     def extremes(self):
         xp = self._xp
@@ -119,10 +109,9 @@ class ArrayBlock:
 
     def largest_square_distance(self, center):
         center, xp = self._put(center), self._xp
-        return max(float(xp.max(xp.sum((x - center) ** 2, axis=1))) for _, x in self._exact_rows())
+        return xp.max(xp.stack([xp.max(xp.sum((x - center) ** 2, axis=1)) for _, x in self._exact_rows()]))
 
     def _sum(self, part, weight):
-        weight = self._put(weight)
         with np.errstate(over="ignore", invalid="ignore"):
             return to_host(sum(part(x, weight[some]) for some, x in self._exact_rows()))
 
@@ -132,21 +121,13 @@ class ArrayBlock:
         for some in slices(self.n_rows, n_rows):
             yield some, self._exact(self.X[some, :])
 
-    def array(self, index=None):
-        """The numbers of some rows, or of all, in the memory of this process."""
-        X = self.X if index is None else self._xp.take(self.X, self._put(np.asarray(index, np.int64)), axis=0)
-        return to_host(X)
+    def taken(self, index):
+        """Some rows, an array there."""
+        return self._xp.take(self.X, self._put(np.asarray(index, np.int64)), axis=0)
 
-    def beside(self, X):
-        """A block of a matrix that is in the memory of this process."""
-        return Block(X, self._workers)
-
-    def __enter__(self):
-        self._workers.__enter__()
-        return self
-
-    def __exit__(self, *error):
-        self._workers.__exit__(*error)
+    @property
+    def place(self):
+        return self._xp, self._device
 
     def _tiles(self, block):
         """(a slice of the rows, Phi of these) of features of one kind."""

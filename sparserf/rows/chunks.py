@@ -7,10 +7,9 @@ from itertools import pairwise
 import numpy as np
 
 from .._checks import check_indices, check_integer, check_X, is_sparse
-from .._threads import Workers
 from .block import Block, Scratch
-from .home import TAKEN_NUMBERS, Rows, added, stacked
-from .memory import Memory
+from .elsewhere import Elsewhere
+from .home import added, stacked
 
 # Numbers in a block by default.
 BLOCK_NUMBERS = 2**24
@@ -150,15 +149,13 @@ def _of_its_own(X, given):
     return X.copy() if isinstance(given, np.ndarray) and np.may_share_memory(X, given) else X
 
 
-class InChunks(Rows):
-    """The rows of `Chunks`, or some of them. Threads stay for as long as it is entered."""
-
-    in_memory = False
+class InChunks(Elsewhere):
+    """The rows of `Chunks`, or some of them."""
 
     def __init__(self, source, workers, index=None):
         """index: of the rows that are there, ascending; None: all."""
-        self._source, self._index, self._n_workers = source, index, workers
-        self._workers, self._scratch = Workers(workers), Scratch()
+        super().__init__(workers)
+        self._source, self._index, self._scratch = source, index, Scratch()
         self.n_features_in, self.n_rows = source.shape[1], source.shape[0] if index is None else len(index)
         first = source.read(0)
         self.dtype, self.is_sparse = first.dtype, is_sparse(first)
@@ -220,13 +217,7 @@ class InChunks(Rows):
             raise BlockError(*self._source.edges[k : k + 2], f"must be {kinds[0]} like the first block, got {kinds[1]}")
         return X if self._index is None else X[self._index[some] - self._source.edges[k]]
 
-    def beside(self, X):
-        """Rows of another matrix, which is in memory."""
-        return Memory(Block(X, self._workers))
-
-    def take(self, index):
-        if len(index) * self.n_features_in <= TAKEN_NUMBERS:
-            return self.beside(self.array(index))
+    def some(self, index):
         return InChunks(self._source, self._n_workers, index if self._index is None else self._index[index])
 
     def array(self, index=None):
@@ -235,10 +226,3 @@ class InChunks(Rows):
         wanted, place = np.unique(index, return_inverse=True)
         some = InChunks(self._source, 1, wanted if self._index is None else self._index[wanted])
         return stacked([X for _, X in some._blocks()], place)
-
-    def __enter__(self):
-        self._workers.__enter__()
-        return self
-
-    def __exit__(self, *error):
-        self._workers.__exit__(*error)

@@ -1,6 +1,8 @@
 """Rows in the partitions of a dask collection: each pass is a task a partition, and a tree of sums in a fixed order."""
 
-from functools import cached_property
+from contextlib import contextmanager
+from itertools import pairwise
+from operator import itemgetter
 
 import numpy as np
 
@@ -8,8 +10,9 @@ from .._checks import check_indices, check_X, is_sparse
 from .._threads import Workers
 from .block import Block
 from .chunks import BlockError
-from .home import TAKEN_NUMBERS, Rows, added, stacked
-from .memory import Memory
+from .elsewhere import Elsewhere
+from .home import added, stacked
+from .vectors import RowVectors
 
 
 def is_dask(X):
@@ -32,89 +35,120 @@ class PartitionError(Exception):
         self.k, self.what = k, what
 
 
-class InDask(Rows):
-    """Partitions of rows, on the scheduler that dask uses when a pass begins.
+class Partitioned:
+    """A row vector, or of axis 0 a matrix of the rows, in parts that the scheduler keeps where they were made."""
 
-    All that a task needs is in its graph: a partition that is lost with its worker is made, and asked, again.
-    """
+    def __init__(self, parts, axis):
+        """parts: delayed arrays, one of each partition that holds rows."""
+        self.parts, self.axis = parts, axis
 
-    in_memory = False
 
-    def __init__(self, partitions, workers):
-        """partitions: delayed arrays. workers: those of what is asked of rows that have come to this process."""
-        self._partitions, self._workers = partitions, workers
-        kinds = self._compute([self._task(_kind, k) for k in range(len(partitions))])
-        self._starts = np.cumsum([0, *(shape[0] for shape, *_ in kinds)]).tolist()
-        for k, kind in enumerate(kinds):
-            if isinstance(kind[-1], str):
-                raise BlockError(*self._starts[k : k + 2], f"partition {k}: {kind[-1]}")
-        self._there = [k for k, (shape, *_) in enumerate(kinds) if shape[0]] or [0]  # those that hold rows
-        for k, (shape, *kind) in enumerate(kinds):
-            if [shape[1], *kind] != [kinds[0][0][1], *kinds[0][1:]]:
-                raise BlockError(*self._starts[k : k + 2], f"must be like the first partition, {kinds[0]}, got {kinds[k]}")
-        (_, self.n_features_in), dtype, self.is_sparse = kinds[0]
-        self.dtype, self.n_rows = np.dtype(dtype), self._starts[-1]
+class PartitionedVectors(RowVectors):
+    """Each part is made by a task where the others of its rows are; one that is lost with its worker is made again."""
 
-    def sum(self, answer, *vectors, add=np.add):
-        from dask import delayed
+    def __init__(self, starts):
+        """starts: of each partition the first row, and the end."""
+        self._starts, self.n_rows = starts, starts[-1]
+        self.there = [k for k, (start, stop) in enumerate(pairwise(starts)) if stop > start] or [0]
 
-        parts, join = self._answers(answer, vectors), delayed(added, pure=False)
-        while len(parts) > 1:
-            pairs = [join(add, *parts[k : k + 2]) for k in range(0, len(parts) - 1, 2)]
-            parts = pairs + parts[2 * len(pairs) :]
-        return self._compute(parts)[0]
+    def parts(self, values):
+        """What tasks take of a row vector, or of an ndarray, a part each."""
+        if isinstance(values, Partitioned):
+            return values.parts
+        return [np.ascontiguousarray(values[..., slice(*self._starts[k : k + 2])]) for k in self.there]
+
+    def put(self, values):
+        return self.kept([task(_itself, part) for part in self.parts(values)])
+
+    def fetch(self, vector):
+        return np.concatenate(self.computed(vector.parts), axis=vector.axis)
 
     def map(self, answer, *vectors, axis=-1):
-        return np.concatenate(self._compute(self._answers(answer, vectors)), axis=axis)
+        return self.kept(self._answers(answer, vectors), axis)
 
-    def map_and_sum(self, answer, *vectors):
-        parts, sums = zip(*self._compute(self._answers(answer, vectors)), strict=True)
-        return np.concatenate(parts, axis=-1), sum(sums)
+    def sum(self, answer, *vectors, add=np.add):
+        return self.computed([tree_sum(self._answers(answer, vectors), add)])[0]
 
     def _answers(self, answer, vectors):
-        """What each partition that holds rows will answer."""
-        from dask import delayed
+        shared = sent_once(answer)
+        return [task(_answer, shared, *parts) for parts in zip(*map(self.parts, vectors), strict=True)]
 
-        self.n_passes += 1
-        shared = delayed(answer, pure=False, traverse=False)  # sent to a worker once, not with each task
-        slices = [slice(*self._starts[k : k + 2]) for k in self._there]
-        parts = [[np.ascontiguousarray(v[..., some]) for v in vectors] for some in slices]
-        return [self._task(_ask, k, shared, *those) for k, those in zip(self._there, parts, strict=True)]
-
-    def _task(self, function, k, *arguments):
-        from dask import delayed
-
-        return delayed(function, pure=False, traverse=False)(k, self._partitions[k], *arguments)
-
-    def _compute(self, tasks):
+    def kept(self, tasks, axis=-1):
+        """What the tasks make, which stays where it is made."""
         import dask
 
-        try:
+        with self._errors_named():
+            return Partitioned(dask.persist(*tasks), axis)
+
+    def computed(self, tasks):
+        """What the tasks make, in this process."""
+        import dask
+
+        with self._errors_named():
             return list(dask.compute(*tasks))
+
+    @contextmanager
+    def _errors_named(self):
+        try:
+            yield
         except PartitionError as error:
             raise BlockError(*self._starts[error.k : error.k + 2], f"partition {error.k}: {error.what}") from error
         except Exception as error:
             raise BlockError(None, None, f"a partition could not be made: {type(error).__name__}: {error}") from error
 
-    @cached_property
-    def _pool(self):
-        return Workers(self._workers)
 
-    def beside(self, X):
-        """Rows of another matrix, which is in the memory of this process."""
-        return Memory(Block(X, self._pool))
+class InDask(Elsewhere):
+    """Partitions of rows, on the scheduler that dask uses when a pass begins.
 
-    def take(self, index):
-        if len(index) * self.n_features_in <= TAKEN_NUMBERS:
-            return self.beside(self.array(index))
-        return InDask([self._task(_some_rows, k, some) for k, some in self._by_partition(index)], self._workers)
+    All that a task needs is in its graph: a partition that is lost with its worker is made, and asked, again.
+    """
+
+    def __init__(self, partitions, workers):
+        """partitions: delayed arrays. workers: those of what is asked of rows that have come to this process."""
+        super().__init__(workers)
+        self._partitions = partitions
+        kinds = PartitionedVectors([0] * 2).computed([self._task(_kind, k) for k in range(len(partitions))])
+        self._starts = np.cumsum([0, *(shape[0] for shape, *_ in kinds)]).tolist()
+        for k, kind in enumerate(kinds):
+            if isinstance(kind[-1], str):
+                raise BlockError(*self._starts[k : k + 2], f"partition {k}: {kind[-1]}")
+            if [kind[0][1], *kind[1:]] != [kinds[0][0][1], *kinds[0][1:]]:
+                raise BlockError(*self._starts[k : k + 2], f"must be like the first partition, {kinds[0]}, got {kind}")
+        (_, self.n_features_in), dtype, self.is_sparse = kinds[0]
+        self.dtype, self.n_rows, self.vectors = np.dtype(dtype), self._starts[-1], PartitionedVectors(self._starts)
+
+    def sum(self, answer, *vectors, add=np.add):
+        return self.vectors.computed([tree_sum(self._answers(answer, vectors), add)])[0]
+
+    def map(self, answer, *vectors, axis=-1):
+        return self.vectors.kept(self._answers(answer, vectors), axis)
+
+    def map_and_sum(self, answer, *vectors):
+        """The row vector is kept with what is added up: no partition is asked twice."""
+        answers = self._answers(answer, vectors)
+        parts, sums = ([task(itemgetter(k), each) for each in answers] for k in (0, 1))
+        kept = self.vectors.kept([*parts, tree_sum(sums, np.add)]).parts
+        return Partitioned(kept[:-1], -1), self.vectors.computed(kept[-1:])[0]
+
+    def _answers(self, answer, vectors):
+        """What each partition that holds rows will answer."""
+        self.n_passes += 1
+        shared, there = sent_once(answer), self.vectors.there
+        parts = zip(*map(self.vectors.parts, vectors), strict=True) if vectors else [()] * len(there)
+        return [self._task(_ask, k, shared, *those) for k, those in zip(there, parts, strict=True)]
+
+    def _task(self, function, k, *arguments):
+        return task(function, k, self._partitions[k], *arguments)
+
+    def some(self, index):
+        return InDask([self._task(_some_rows, k, some) for k, some in self._by_partition(index)], self._n_workers)
 
     def array(self, index=None):
         """The numbers of some rows, or of all, in the memory of this process."""
         index = np.arange(self.n_rows) if index is None else check_indices("index", index, self.n_rows)
         wanted, place = np.unique(index, return_inverse=True)
         asked = [(k, some) for k, some in self._by_partition(wanted) if len(some)]
-        return stacked(self._compute([self._task(_some_rows, k, some) for k, some in asked]), place)
+        return stacked(self.vectors.computed([self._task(_some_rows, k, some) for k, some in asked]), place)
 
     def _by_partition(self, index):
         """(k, which of its rows) of each partition, of an ascending index."""
@@ -123,19 +157,36 @@ class InDask(Rows):
 
     def give(self, answer):
         """A dask array, in the partitions of X."""
-        from dask.array import from_array
+        from dask.array import concatenate, from_delayed
 
-        return from_array(answer, chunks=(tuple(np.diff(self._starts).tolist()), *answer.shape[1:]))
-
-    def __enter__(self):
-        self._pool.__enter__()
-        return self
-
-    def __exit__(self, *error):
-        self._pool.__exit__(*error)
+        first = self.vectors.computed([task(_meta, answer.parts[0])])[0]
+        sizes = [self._starts[k + 1] - self._starts[k] for k in self.vectors.there]
+        parts = [from_delayed(part, (n, *first.shape[1:]), meta=first) for n, part in zip(sizes, answer.parts, strict=True)]
+        return concatenate(parts)
 
 
-# What tasks do, of the partition numbered k.
+def task(function, *arguments):
+    from dask import delayed
+
+    return delayed(function, pure=False, traverse=False)(*arguments)
+
+
+def sent_once(answer):
+    """A function that goes to each worker once, not with each task."""
+    from dask import delayed
+
+    return delayed(answer, pure=False, traverse=False)
+
+
+def tree_sum(parts, add):
+    """A task: the parts added up, in pairs, and these in pairs."""
+    while len(parts) > 1:
+        pairs = [task(added, add, *parts[k : k + 2]) for k in range(0, len(parts) - 1, 2)]
+        parts = pairs + parts[2 * len(pairs) :]
+    return parts[0]
+
+
+# What tasks do.
 
 
 def _kind(k, partition):
@@ -145,6 +196,18 @@ def _kind(k, partition):
     except (TypeError, ValueError) as error:
         return partition.shape, str(error)
     return X.shape, X.dtype.name, is_sparse(X)
+
+
+def _itself(part):
+    return part
+
+
+def _answer(answer, *parts):
+    return answer(*parts)
+
+
+def _meta(part):
+    return part[:0]
 
 
 def _ask(k, partition, answer, *parts):

@@ -17,14 +17,14 @@ class Rows:
     """X in blocks, and what is asked of all its rows.
 
     A home answers the verbs, each of which calls answer(block, *parts) for each `Block`, the parts being those of row vectors:
-    arrays whose last axis is the rows.
+    of the home, or ndarrays whose last axis is the rows.
 
     sum(answer, *vectors, add) : the answers, arrays or tuples of arrays, added up in the order of the blocks
     map(answer, *vectors, axis) : the answers laid side by side: a row vector, or, of axis 0, a matrix of the rows
     map_and_sum(answer, *vectors) : (a row vector, a sum), of answers that are such pairs
 
-    And take(index), `Rows` of some of these, in memory where they are few; array(index), the numbers of few; and in_memory,
-    whether they are there themselves. n_passes counts how often all blocks were asked.
+    And take(index), `Rows` of some of these, in memory where they are few; array(index), the numbers of few; in_memory,
+    whether they are there themselves; and vectors, the `RowVectors`. n_passes counts how often all blocks were asked.
     """
 
     n_passes = 0
@@ -85,10 +85,6 @@ class Rows:
         """X R / sqrt(m) of a random projection, in the dtype of X: (n_rows, n_projections)."""
         return self.map(lambda block: finite(block.project(projection)), axis=0)
 
-    def kernel(self, features, weights):
-        """Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0."""
-        return self.beside(self.array()).kernel(features, weights)
-
     def mean(self, share):
         """The mean of each column, of rows that count by their share; the shares add up to one."""
         return self.sum(lambda block, share: block.weighted_sum(share), share)
@@ -126,6 +122,11 @@ class Rows:
         if not self.is_sparse:
             return self.n_features_in
         return int(self.sum(lambda block: block.longest_row, add=np.maximum))
+
+
+def each_part(function, answer):
+    """The function of an answer, or of each part of one that is a tuple."""
+    return tuple(map(function, answer)) if isinstance(answer, tuple) else function(answer)
 
 
 def added(add, total, part):

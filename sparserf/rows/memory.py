@@ -1,4 +1,4 @@
-"""Rows in the memory of this process, or of a device: one block."""
+"""Rows in the memory of this process: one block."""
 
 from .._checks import is_sparse
 from .._threads import Workers
@@ -18,9 +18,7 @@ class Memory(Rows):
         """An ndarray of any strides, or a CSR matrix, on so many threads."""
         return cls(Block(X, Workers(workers)))
 
-    @property
-    def in_memory(self):
-        return isinstance(self._block, Block)
+    in_memory = True
 
     @property
     def is_sparse(self):
@@ -37,6 +35,7 @@ class Memory(Rows):
     map_and_sum = map
 
     def kernel(self, features, weights):
+        """Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0."""
         self.n_passes += 1
         return self._block.kernel(features, weights)
 

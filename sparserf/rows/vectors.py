@@ -11,10 +11,11 @@ class RowVectors:
 
     A home answers the verbs, each of which calls answer(*parts) for the parts that lie together:
 
-    map(answer, *vectors) : a row vector, or a tuple of such
+    map(answer, *vectors, axis) : a row vector, or, of axis 0, a matrix of the rows
     sum(answer, *vectors, add) : the answers, arrays or tuples of arrays, added up in the order of the parts, on the host
 
-    And put(values), the row vector of an ndarray; fetch(vector), the ndarray of a row vector. n_rows is their length.
+    And put(values), the row vector of an ndarray; fetch(vector), the ndarray of a row vector, or of a matrix of the rows.
+    n_rows is their length.
     """
 
     def zeros(self, *outputs):
@@ -26,6 +27,7 @@ class RowVectors:
 
     def between(self, x, t, end):
         """x + t (end - x)."""
+        t = float(t)
         return self.map(lambda x, end: x + t * (end - x), x, end)
 
     def minus(self, x, shift):
@@ -48,7 +50,7 @@ class RowVectors:
 
     def sampled(self, h, n, uniform):
         """About n of the positive weights h, each taken with a probability p in proportion to it, and divided by p."""
-        total = self.total(h)
+        n, total = float(n), float(self.total(h))
 
         def taken(h, uniform):
             xp = namespace(h)
@@ -90,7 +92,7 @@ class HostVectors(RowVectors):
     def fetch(self, vector):
         return vector
 
-    def map(self, answer, *vectors):
+    def map(self, answer, *vectors, axis=-1):
         return answer(*vectors)
 
     def sum(self, answer, *vectors, add=None):

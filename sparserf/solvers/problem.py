@@ -44,14 +44,15 @@ class Problem:
 
     def mean_losses(self, z):
         """(1/n) sum s_i L(z_i), of each output."""
-        return self._mean(lambda z, y, s: s * self.loss.value(z, y), z, self.y, self.weight)
+        loss = self.loss
+        return self._mean(lambda z, y, s: s * loss.value(z, y), z, self.y, self.weight)
 
     def mean_loss(self, z):
         return float(self.mean_losses(z).sum())
 
     def mean_pair(self, z, c):
         """(1/n) sum s_i (L(z_i) + L*(c L'(z_i))): the losses' part of a duality gap at c times the dual point."""
-        loss = self.loss
+        loss, c = self.loss, float(c)
 
         def pair(z, y, s):
             return s * (loss.value(z, y) + loss.conjugate(c * loss.derivative(z, y), y))
@@ -60,7 +61,8 @@ class Problem:
 
     def mean_conjugate(self, u, c):
         """(1/n) sum s_i L*(c u_i)."""
-        return float(self._mean(lambda u, y, s: s * self.loss.conjugate(c * u, y), u, self.y, self.weight).sum())
+        loss, c = self.loss, float(c)
+        return float(self._mean(lambda u, y, s: s * loss.conjugate(c * u, y), u, self.y, self.weight).sum())
 
     def _mean(self, answer, *vectors):
         sums = self.vectors.sum(lambda *parts: namespace(parts[0]).sum(answer(*parts), axis=-1), *vectors)
@@ -72,27 +74,27 @@ class Problem:
 
     def dual_point(self, z):
         """-theta = s L'(z) / n: its correlation with a feature is the gradient of the mean loss in that coefficient."""
-        return self.vectors.map(self.at_margins, z, self.y, self.weight)
-
-    def at_margins(self, z, y, s):
-        """`dual_point` of some rows, with their y and s."""
-        return s * self.loss.derivative(z, y) / self.n_rows
+        loss, n = self.loss, self.n_rows
+        return self.vectors.map(lambda z, y, s: s * loss.derivative(z, y) / n, z, self.y, self.weight)
 
     def look(self, rows, features, change, f, b, asked):
         """(f + Phi c, the mean loss there with intercept b, Phi_asked' v for the dual point v there), in one pass."""
 
+        loss, n = self.loss, self.n_rows  # all that travels with the answer
+
         def answer(block, f, y, s):
             f = f + block.apply(features, change)
             z = f + outputs_like(b, f)
-            losses = namespace(f).sum(s * self.loss.value(z, y), axis=-1)
-            return f, (losses, block.correlate(asked, self.at_margins(z, y, s)))
+            losses = namespace(f).sum(s * loss.value(z, y), axis=-1)
+            return f, (losses, block.correlate(asked, s * loss.derivative(z, y) / n))
 
         f, (losses, g) = rows.map_and_sum(answer, f, self.y, self.weight)
         return f, float(np.sum(losses / self.n_rows)), finite(g)
 
     def curvature(self, z):
         """h = s L''(z) / n: the Hessian of the mean loss in w is Phi' diag(h) Phi."""
-        return self.vectors.map(lambda z, y, s: s * self.loss.curvature(z, y) / self.n_rows, z, self.y, self.weight)
+        loss, n = self.loss, self.n_rows
+        return self.vectors.map(lambda z, y, s: s * loss.curvature(z, y) / n, z, self.y, self.weight)
 
     def following(self, h, x):
         """-x / sum h: by how much the intercept follows a step of w for x = Phi' h, or its own slope x; 0 without one."""
@@ -135,7 +137,7 @@ class Problem:
 
     def _slope_and_curvature(self, f, b):
         """Of the mean loss in the intercept."""
-        loss = self.loss
+        loss, b = self.loss, float(b)
 
         def both(f, y, s):
             xp, z = namespace(f), f + b

@@ -1,0 +1,76 @@
+"""Rows in an array of another namespace, on its device: one block, and row vectors that stay beside it."""
+
+import numpy as np
+
+from .._arrays import from_host, to_host
+from .array_block import ArrayBlock
+from .elsewhere import Elsewhere
+from .home import each_part
+from .vectors import RowVectors
+
+
+class DeviceVectors(RowVectors):
+    """Arrays of that namespace, of float64 where the device has it."""
+
+    def __init__(self, n_rows, xp, device):
+        self.n_rows, self._xp, self._device = n_rows, xp, device
+
+    def put(self, values):
+        return from_host(values, self._xp, self._device) if isinstance(values, np.ndarray) else values
+
+    def fetch(self, vector):
+        return to_host(vector)
+
+    def map(self, answer, *vectors, axis=-1):
+        return answer(*map(self.put, vectors))
+
+    def sum(self, answer, *vectors, add=None):
+        return each_part(to_host, answer(*map(self.put, vectors)))
+
+
+class OnDevice(Elsewhere):
+    """Its answers, too, are arrays there, but for sums, which come to this process."""
+
+    is_sparse = False
+
+    def __init__(self, X, xp, device, workers):
+        super().__init__(workers)
+        self._block = ArrayBlock(X, xp, device)
+        self.n_rows, self.n_features_in, self.dtype = self._block.n_rows, self._block.n_features_in, self._block.dtype
+        self.vectors = DeviceVectors(self.n_rows, xp, device)
+
+    def sum(self, answer, *vectors, add=None):
+        return each_part(to_host, self._asked(answer, vectors))
+
+    def map(self, answer, *vectors, axis=-1):
+        return self._asked(answer, vectors)
+
+    def map_and_sum(self, answer, *vectors):
+        f, total = self._asked(answer, vectors)
+        return f, each_part(to_host, total)
+
+    def _asked(self, answer, vectors):
+        self.n_passes += 1
+        return answer(self._block, *map(self.vectors.put, vectors))
+
+    def some(self, index):
+        return OnDevice(self._block.taken(index), *self._block.place, self._n_workers)
+
+    def array(self, index=None):
+        return to_host(self._block.X if index is None else self._block.taken(index))
+
+    def give(self, answer):
+        """As it is, an array there; or numbers of this process, there where that namespace has such numbers."""
+        return given(answer, *self._block.place) if isinstance(answer, np.ndarray) else answer
+
+
+def given(answer, xp, device):
+    """An answer of this process in another namespace; or as it is, where that has no numbers like these, as of labels it may
+    not."""
+    try:
+        there = from_host(answer, xp, device)
+    except (TypeError, ValueError):
+        return answer
+    return there if answer.dtype.kind == "f" or np.array_equal(to_host(there), answer) else answer
+
+
