@@ -62,7 +62,7 @@ SETTINGS = [
 @pytest.mark.parametrize(("solver", "options"), SETTINGS, ids=str)
 @ignore_convergence
 def test_hostile_fits_end(data, loss, solver, options, monkeypatch):
-    monkeypatch.setattr("sparserf.algorithms._l1_fit.EFFORT", 1e9)  # or hopeless l1 fits take 120 times as long
+    monkeypatch.setattr("sparserf.solvers.effort.EFFORT", 1e9)  # or hopeless l1 fits take 120 times as long
     Z, y = DATA[data]
     y = y if loss == "squared" else y > 0
     for alpha in (0.0 if solver is mfga else 1e-8, 1e-3, 1.0):
@@ -103,8 +103,8 @@ def test_a_callback_ends_a_long_iteration(loss, options, monkeypatch):
 @pytest.mark.parametrize("features", ["auto", "gaussian"])
 def test_work_is_bounded_the_same_for_any_workers(features, monkeypatch):
     """A warning tells the gap; max_iter lifts the bound."""
-    monkeypatch.setattr("sparserf.algorithms._l1_fit.EFFORT", 5e6)
-    monkeypatch.setattr("sparserf.algorithms._l1_fit.PASSES", 0)
+    monkeypatch.setattr("sparserf.solvers.effort.EFFORT", 5e6)
+    monkeypatch.setattr("sparserf.solvers.effort.PASSES", 0)
     options = {"alpha": 1e-4, "features": features, "n_components": 1000, "rng": 0}
     with pytest.warns(srf.ConvergenceWarning, match="with a duality gap of"):
         model, again = (srf.sparse_rf(X, SMOOTH, workers=workers, **options) for workers in (1, 2))

@@ -475,7 +475,7 @@ def test_extreme_maps(features):
 @pytest.mark.parametrize("alpha", [1e-100, 1e-12, 1e-8, 1e-6, 1e3, 1e150, 1.7e308])
 def test_extreme_alpha(loss, alpha, monkeypatch):
     """It ends, no worse than without terms, with a bound that bounds."""
-    monkeypatch.setattr("sparserf.algorithms._l1_fit.EFFORT", 1.5e9)  # or what does not converge takes 100 times as long
+    monkeypatch.setattr("sparserf.solvers.effort.EFFORT", 1.5e9)  # or what does not converge takes 100 times as long
     with ignore_convergence():
         model = fit(y=Y if loss == "squared" else LABELS, loss=loss, alpha=alpha, exact=True)
     check_finite(model, X)

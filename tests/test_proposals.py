@@ -1,18 +1,21 @@
 """features="auto": the base mixture, the moves, and the fit that follows what it has accepted."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
 import sparserf as srf
 from sparserf import sparse_rf, sparse_rf_path
-from sparserf.algorithms import _search
-from sparserf.algorithms._draws import KeptDraws
-from sparserf.algorithms._proposed import LearningFit
-from sparserf.features import Mixture, make_learning_dictionary
+from sparserf.algorithms import sparse_rf_search as _search
+from sparserf.algorithms.sparse_rf_fit import L1Fit
+from sparserf.algorithms.sparse_rf_sources import LearningDraws
+from sparserf.features import FeatureSet, Mixture, make_learning_dictionary
 from sparserf.features import proposals as moves
 from sparserf.losses import LOSSES
 from sparserf.rows import as_rows
+from sparserf.task import Task
 
 from .conftest import SLOPE, VALUE, friedman, phi_oracle, signs
 
@@ -129,15 +132,15 @@ def test_a_batch_has_its_share_from_the_base_and_the_moves_that_succeed_get_more
 
 def test_the_phase_is_the_best(rng):
     X, v = rng.standard_normal((60, 3)), rng.standard_normal(60)
-    base = Mixture.of(as_rows(X), np.ones(len(X)), rng)
-    rows, features = as_rows(X), base.draw(25, 3, rng=1)
-    draws = KeptDraws(rows, features, np.arange(7, 32))
-    draws.turn(v)
+    rows, dictionary = as_rows(X), learning(X, 50, 25, 1)
+    features = dictionary.proposer(0).batch(25, FeatureSet((), 3), np.zeros(0), np.zeros(0, int))[1]
+    A = SimpleNamespace(features=FeatureSet((), 3), w=np.zeros(0), index=np.zeros(0, int), v=v)
+    draws = LearningDraws(rows, dictionary, 0).draw((0,), A)
     angles = np.linspace(0, 2 * np.pi, 721)
     every = np.abs([rows.correlate(features.turned(np.full(25, angle)), v) for angle in angles]).max(axis=0)
     g = np.abs(draws.gradient(v))
     assert (g >= every * (1 - 1e-12)).all() and (g <= every * (1 + 1e-4)).all()
-    assert draws.index.tolist() == list(range(7, 32))
+    assert draws.index.tolist() == list(range(1 << 40, (1 << 40) + 25))
 
 
 # The fit
@@ -150,10 +153,9 @@ def test_each_round_descends_by_what_its_worst_violator_promises(loss, seed):
     rng = np.random.default_rng(seed)
     X, y = friedman(rng)
     y, alpha, beta = signs(y, loss), 0.01, LOSSES[loss].smoothness
-    rows = as_rows(X)
-    dictionary = learning(X, 1200, 100, seed)
-    options = {"fit_intercept": True, "tol": 1e-6, "max_iter": None, "callback": None, "target": 0, "settles": False}
-    fit = LearningFit(rows, dictionary, LOSSES[loss], y, np.ones(len(y)), **options)
+    dictionary, task = learning(X, 1200, 100, seed), Task.of(X, y, loss, None, 1)
+    options = {"fit_intercept": True, "tol": 1e-6, "max_iter": None, "callback": None}
+    fit = L1Fit(task, y, dictionary, False, **options)
     fit.restart(alpha)
 
     def objective():

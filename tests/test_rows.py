@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
+from sparserf.algorithms._columns import Columns
 
 from sparserf import FeatureSet, Fourier, Linear, RandomNeurons, Taylor
-from sparserf.algorithms._columns import Columns
 from sparserf.features import FeatureBlock, linear_functions
 from sparserf.rows import as_rows, block, products
 from sparserf.rows import tiles as of_slices

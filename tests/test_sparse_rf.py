@@ -20,7 +20,7 @@ from sparserf import (
     sparse_rf,
     sparse_rf_path,
 )
-from sparserf.algorithms._draws import draws_of
+from sparserf.algorithms.sparse_rf_sources import RandomDraws
 from sparserf.features import make_dictionary
 from sparserf.rows import as_rows
 
@@ -453,10 +453,10 @@ def test_draws_are_looked_at_where_they_may_violate():
     rows = as_rows(X, 1)
     dictionary = make_dictionary([Fourier(gamma=0.3), RandomNeurons("tanh"), RandomNeurons("relu"), Linear()], as_rows(X),
                                  n_components=90, batch_size=40, gamma=None, rng=0)  # fmt: skip
-    draws = draws_of(rows, dictionary, range(dictionary.n_batches))
+    draws = RandomDraws(rows, dictionary, 0).draw(tuple(range(dictionary.n_batches)), None)
     phi = np.hstack([dictionary.batch(k).transform(X) for k in range(dictionary.n_batches)])
     looked = []
-    correlate, rows.correlate = rows.correlate, lambda batch, v: looked.append(len(batch)) or correlate(batch, v)
+    learn, draws._learn = draws._learn, lambda some, g: looked.append(len(some)) or learn(some, g)
     v = np.zeros(N)
     for step in (1, 1e-5, 0.1, 1e-6, 1e-6, 0.0, 1e-5):
         v = v + step * rng.standard_normal(N) / N

@@ -3,10 +3,10 @@
 import numpy as np
 
 from .._core.search import top_k
+from ..solvers.columns import Columns
 from ..solvers.greedy import Cholesky
 from ..solvers.ridge import RidgeProblem, line_search
-from ._columns import Columns
-from .task import Progress
+from ..task import Progress
 
 # Gradients below this share of the largest at the start are rounding.
 ROUNDING = 1e-14

@@ -6,8 +6,8 @@ import numpy as np
 
 from .._core.threshold import hard_threshold
 from ..solvers import ridge
-from ._columns import Support
-from .task import Progress
+from ..solvers.columns import Support
+from ..task import Progress
 
 # A smaller relative fall of the objective is rounding.
 ROUNDING = 1e-12

@@ -8,9 +8,9 @@ from .._checks import check_flag
 from ..losses import LOSSES
 from ..solvers.krylov import dots, norms
 from ..solvers.ridge import RidgeProblem
+from ..task import Progress, Task
 from . import _rounding
 from ._inputs import Inputs
-from .task import Progress, Task
 
 # A Newton step's system is solved to this share at first; and to SAFETY times what the tolerance asks for at last.
 FIRST, SAFETY = 0.3, 0.5

@@ -16,11 +16,11 @@ from .._checks import (
 from .._threads import check_workers, single_threaded_blas
 from ..features import PROJECTIONS, make_projection
 from ..model import warn_unconverged
+from ..task import keeping_fits, model_of
 from ._newton_steps import AdaptiveSteps, InputSteps, PlainSteps, SketchSteps
 from ._projected import ProjectedFit
 from ._recovery import Recovery, descend, read_linear
 from ._sketch import Sketch
-from .task import keeping_fits, model_of
 
 # Inputs up to which their own second moments take the place of a sketch: in any rows, and in dense ones.
 FEW, FEW_DENSE, DENSE = 256, 2048, 0.25

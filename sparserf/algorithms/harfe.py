@@ -13,8 +13,8 @@ from .._checks import (
 from .._threads import single_threaded_blas
 from ..features import RandomNeurons, draw_all
 from ..model import warn_unconverged
+from ..task import Task, keeping_fits, model_of
 from ._l0_fit import GROWTH_STEPS, L0Fit, feature_scales
-from .task import Task, keeping_fits, model_of
 
 
 def algorithm_1(fit, s, max_iter):

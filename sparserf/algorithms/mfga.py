@@ -8,8 +8,8 @@ from .._checks import check_callable, check_flag, check_integer, check_real, che
 from .._threads import single_threaded_blas
 from ..features import FeatureSet, Linear, Taylor, draw_all
 from ..model import warn_unconverged
+from ..task import Task, keeping_fits, model_of
 from ._greedy_fit import MOST, GramFit, GreedyFit
-from .task import Task, keeping_fits, model_of
 
 # Inputs up to which all products of two of them are candidates by default.
 MOST_INPUTS = 2000

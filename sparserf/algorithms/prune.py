@@ -8,7 +8,7 @@ from .._checks import check_integer, check_real
 from .._threads import single_threaded_blas
 from ..model import SparseModel
 from ..rows import as_rows
-from .task import power_of_two, weighted
+from ..task import power_of_two, weighted
 
 # Terms that may stay, of more the largest. Rows that are looked at, in evenly spaced places: for each of these, and at least.
 MOST_LOOKED_AT, ROWS_A_TERM, FEWEST_ROWS = 3_000, 8, 10_000

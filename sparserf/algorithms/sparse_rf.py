@@ -4,10 +4,10 @@ import numpy as np
 
 from .._checks import check_alphas, check_flag, check_integer, check_real
 from .._threads import single_threaded_blas
-from ._l1_fit import N_COMPONENTS, options_of, warn
-from ._proposed import dictionary_of, fits_of
-from ._search import chosen
-from .task import Task, keeping_fits, model_of
+from ..task import Task, keeping_fits, model_of
+from .sparse_rf_fit import N_COMPONENTS, fits_of, options_of, warn
+from .sparse_rf_search import chosen
+from .sparse_rf_sources import dictionary_of
 
 
 def algorithm_1(fit, dictionary):

@@ -6,22 +6,22 @@ import numpy as np
 
 from .._checks import check_callable, check_choice, check_flag, check_integer, check_real
 from .._threads import single_threaded_blas
-from ..algorithms._columns import Support
 from ..algorithms._l0_fit import feature_scales
-from ..algorithms._l1_fit import L1Fit
-from ..algorithms.task import Task, model_of
+from ..algorithms.sparse_rf_fit import L1Fit
 from ..features import FeatureBlock, FeatureSet, Linear
 from ..losses import LOSSES
 from ..solvers import ridge
+from ..solvers.columns import Support
+from ..task import Task, model_of
 
 # Penalty of the weak learner on inputs of mean square 1: enough for labels that a hyperplane separates.
 RIDGE = 1e-4
 
 
-def greedy_descent(fit, n_terms):
+def greedy_descent(fit, learner, n_terms):
     """Boosting as Section 3.3 of the paper has it."""
     for _ in range(n_terms):
-        found = fit.add_learner()  #         h = argmin over perceptrons of (1/n) sum L'_i h(x_i), approximately (24)
+        found = add_learner(fit, learner)  #   h = argmin over perceptrons of (1/n) sum L'_i h(x_i), approximately (24)
         fit.minimise_over(fit.draw(0))  #    minimise (8) over all that were added
         if fit.record() or not found:
             break
@@ -104,53 +104,41 @@ def boosting(
         "fit_intercept": check_flag("fit_intercept", fit_intercept),
         "tol": check_real("tol", tol, 0, strict=True),
         "callback": check_callable("callback", callback),
+        "max_iter": None,
     }
     with single_threaded_blas(), task.rows:
         learner = WeakLearner(task.rows, exact)
-        fits = [BoostedFit(learner, k * n_terms, task, y_k, **options) for k, y_k in enumerate(task.targets)]
+        nothing = FeatureSet((), task.rows.n_features_in)
+        fits = [L1Fit(task, y_k, Added(k * n_terms, nothing), **options) for k, y_k in enumerate(task.targets)]
         for fit in fits:
             fit.restart(alpha)
-            greedy_descent(fit, n_terms)
+            greedy_descent(fit, learner, n_terms)
         return model_of(fits, task)
 
 
 @dataclass
 class Added:
-    """The dictionary of one fit: one batch, which grows."""
+    """The dictionary of one fit: one batch, which grows; in the model the support counts from `first`."""
 
+    first: int
     features: FeatureSet
     n_batches = 1
 
-    def __len__(self):
-        return len(self.features)
-
     @property
     def starts(self):
-        return np.array([0, len(self)])
+        return np.array([self.first, self.first + len(self.features)])
 
     def batch(self, k):
         return self.features
 
 
-class BoostedFit(L1Fit):
-    """An L1Fit whose dictionary is what it has added; in the model the support counts from `first`."""
-
-    def __init__(self, learner, first, task, y, **options):
-        self._learner, self._first, self._added = learner, first, Added(FeatureSet((), task.rows.n_features_in))
-        super().__init__(task, y, self._added, max_iter=None, **options)
-
-    def add_learner(self):
-        """Add the weak learner's feature, unless it violates no more than the penalty and the tolerance allow."""
-        v = self.dual_point()
-        feature = self._learner.fit(v)
-        found = np.abs(self._rows.correlate(feature, v)).max() > max(self._problem.alpha, self.A.largest_gradient)
-        if found:
-            self._added.features = self._added.features.concat(feature)
-        return bool(found)
-
-    def solution(self):
-        index, *rest = super().solution()
-        return index + self._first, *rest
+def add_learner(fit, learner):
+    """Add the weak learner's feature, unless it violates no more than the penalty and the tolerance allow."""
+    feature = learner.fit(fit.A.v)
+    found = fit.violates(feature)
+    if found:
+        fit.dictionary.features = fit.dictionary.features.concat(feature)
+    return found
 
 
 class WeakLearner:

@@ -4,10 +4,10 @@ import numpy as np
 
 from .._checks import check_flag, check_integer, check_real
 from .._threads import check_workers, single_threaded_blas
-from ..algorithms.task import Task, in_units
 from ..model import warn_unconverged
 from ..rows.vectors import HostVectors
 from ..solvers import ridge
+from ..task import Task, in_units
 from .kernel_model import KernelModel
 from .kernels import Kernel
 

@@ -7,9 +7,9 @@ import numpy as np
 from .._checks import check_choice, check_flag, check_integer, check_real, check_rng, check_sizes
 from .._threads import single_threaded_blas
 from ..algorithms._l0_fit import L0Fit
-from ..algorithms.task import Task, model_of, power_of_two
 from ..features import make_dictionary
 from ..model import warn_unconverged
+from ..task import Task, model_of, power_of_two
 from .alignment import aligned
 
 # Largest duality gap of a ridge problem, relative to its objective, that is no reason to warn.

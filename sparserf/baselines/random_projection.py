@@ -6,8 +6,8 @@ from .._checks import check_choice, check_integer, check_real, check_rng
 from .._threads import check_workers, single_threaded_blas
 from ..algorithms._projected import ProjectedFit
 from ..algorithms._recovery import read_linear
-from ..algorithms.task import model_of
 from ..features import PROJECTIONS, make_projection
+from ..task import model_of
 
 
 def random_projection(

@@ -4,12 +4,12 @@ import numpy as np
 
 from .._checks import check_flag, check_integer, check_real
 from .._threads import single_threaded_blas
-from ..algorithms._l1_fit import L1Fit
 from ..algorithms.harfe import draw
 from ..algorithms.sparse_rf import exact_descent
-from ..algorithms.task import Task, model_of
+from ..algorithms.sparse_rf_fit import L1Fit
 from ..features import make_dictionary
 from ..model import warn_unconverged
+from ..task import Task, model_of
 
 # A halved penalty that lowers the residual by less than this share of what is missing, so many times in a row, is in vain.
 HARDLY, PATIENCE = 0.01, 5

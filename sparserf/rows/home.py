@@ -4,7 +4,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .._arrays import finite
+from .._arrays import finite, namespace
 from .._checks import is_sparse
 from .columns import wider
 from .vectors import HostVectors
@@ -42,6 +42,10 @@ class Rows:
         """Phi' v: float64 of shape (len(features),) for v of shape (n_rows,), or (n_outputs, .) for (n_outputs, n_rows)."""
         return finite(self.sum(lambda block, v: block.correlate(features, v), v))
 
+    def ask(self, v, questions):
+        """The answers of questions (block, v), each added up over the blocks, in one pass."""
+        return [finite(answer) for answer in self.sum(lambda block, v: tuple(ask(block, v) for ask in questions), v)]
+
     def correlate_squares(self, features, v):
         """(Phi * Phi)' v, the diagonal of `gram` for v = weights; shapes as in `correlate`."""
         return finite(self.sum(lambda block, v: block.correlate_squares(features, v), v))
@@ -75,6 +79,18 @@ class Rows:
             return block.gram(left, right, weights, dtype), block.correlate(chosen, weights)
 
         gram, sums = self.sum(answer, weights)
+        return finite(gram), finite(sums)
+
+    def signed_moments(self, features, change, dtype=None):
+        """(Phi' diag(change) Phi, Phi' change), of weights of any sign, in one pass."""
+
+        def answer(block, change):
+            xp = namespace(change)
+            gained, lost = (xp.clip(part, 0.0, None) for part in (change, -change))
+            gram = block.gram(features, features, gained, dtype) - block.gram(features, features, lost, dtype)
+            return gram, block.correlate(features, change)
+
+        gram, sums = self.sum(answer, change)
         return finite(gram), finite(sums)
 
     def transform(self, features):
@@ -122,6 +138,16 @@ class Rows:
         if not self.is_sparse:
             return self.n_features_in
         return int(self.sum(lambda block: block.longest_row, add=np.maximum))
+
+
+def correlation(features, block, v):
+    """A question for `Rows.ask`: Phi' v."""
+    return block.correlate(features, v)
+
+
+def correlation_pair(features, block, v):
+    """A question for `Rows.ask`, as `Rows.correlate_pair`."""
+    return block.correlate_pair(features, v)
 
 
 def each_part(function, answer):

@@ -1,11 +1,20 @@
 """The work that a fit may take: counted from shapes alone, so that it ends at the same place on any machine."""
 
+# The most work of an l1 fit, in multiplications: of up to FEW_ROWS rows, for each row more, and passes over the dictionary
+# beside it. And those that take as long as a feature value does, beside one for each input.
+EFFORT, FEW_ROWS, A_ROW, PASSES, VALUE = 1.2e11, 5_000, 4e7, 5, 20
+
 
 class Effort:
     """Multiplications so far, and the most that there may be."""
 
     def __init__(self, most):
         self._most, self._spent = most, 0.0
+
+    @classmethod
+    def of_a_fit(cls, rows, n_features):
+        """What an l1 fit may take that looks at so many features."""
+        return cls(EFFORT + A_ROW * max(0, rows.n_rows - FEW_ROWS) + PASSES * of_a_pass(rows, n_features))
 
     def add(self, multiplications):
         self._spent += multiplications
@@ -20,6 +29,11 @@ class Effort:
     @property
     def is_spent(self):
         return self._spent >= self._most
+
+
+def of_a_pass(rows, n_features):
+    """The multiplications that take as long as the correlations of so many features."""
+    return rows.n_rows * n_features * (VALUE + rows.row_size)
 
 
 UNBOUNDED = Effort(float("inf"))

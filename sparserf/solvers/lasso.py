@@ -36,7 +36,10 @@ class L1Problem(Problem):
 
     def objective(self, z, w):
         """P at margins z = Phi w + b."""
-        return self.mean_loss(z) + self.alpha * np.abs(w).sum()
+        return self.mean_loss(z) + self.penalty(w)
+
+    def penalty(self, w):
+        return self.alpha * np.abs(w).sum()
 
     def dual_gap(self, z, w, largest):
         """P - D >= 0 where `largest` is the largest correlation of the dual point with any feature of the problem.
@@ -98,48 +101,47 @@ class ModelWeights:
         self._h, self._aim = None, aim
 
 
-def solve(problem, phi, w, b, f, g, tol, max_iter=100, share=0.0):
-    """Prox-Newton from (w, b, f = Phi w) until the duality gap over phi is at most tol.
+def solve(problem, A, tol, max_iter=100, share=0.0, ask_with=lambda w: []):
+    """Prox-Newton from where the working set A is until the duality gap over it is at most tol.
 
-    phi answers correlate(v), apply(c), curvature(h, is_rough) = (Phi' diag(h) Phi, Phi' h), and keeps `effort` and `weights`,
-    the h of the model; g is the gradient of the mean loss in w. Returns w, b, f, g of the end. The objective never rises; the
-    end is above tol where no step lowers it by what counts. share: of the largest violation, what a step may leave.
+    A answers look, ask, apply(c) and curvature(h, is_rough) = (Phi' diag(h) Phi, Phi' h), and keeps w, b, its row vectors, the
+    gradient g of the mean loss in w, `effort`, and `weights`, the h of the model. The objective never rises; the end is above
+    tol where no step lowers it by what counts. share: of the largest violation, what a step may leave. ask_with(w): questions
+    to the rows, and what takes their answers, that are asked with the last step, to w, if that is known to be the last.
     """
-    gap = problem.dual_gap(problem.margins(f, b), w, np.abs(g).max(initial=0.0))
-    trust, damping = 0.0 if problem.loss.is_quadratic else TRUST, LEAST
+    gap = problem.dual_gap(A.z, A.w, A.largest_gradient)
+    is_exact = problem.loss.is_quadratic
+    trust, damping = 0.0 if is_exact else TRUST, LEAST
     for _ in range(max_iter):
-        if gap <= tol or phi.effort.is_spent:
+        if gap <= tol or A.effort.is_spent:
             break
-        phi.effort.add(LEAST_STEP)
-        H, slope_b = _quadratic_model(problem, phi, phi.weights.at(problem.margins(f, b), len(w)), damping)
+        A.effort.add(LEAST_STEP)
+        H, slope_b = _quadratic_model(problem, A, A.weights.at(A.z, len(A)), damping)
         # The gap shrinks with the violation.
-        accuracy = max(0.3 * tol / gap, share, trust) * largest_violation(w, g, problem.alpha)
+        accuracy = max(0.3 * tol / gap, share, trust) * largest_violation(A.w, A.g, problem.alpha)
+        before, start = gap, problem.objective(A.z, A.w)
         with np.errstate(over="ignore", invalid="ignore"):  # if rounding left H no minimum, d may be of any size
-            d = minimize(H, g, w, problem.alpha, accuracy, phi.effort) - w
-            point, aim = _line_search(problem, phi, (w, b, f), d, slope_b @ d, g)
-        if point is None and phi.weights.is_best:
+            d = minimize(H, A.g, A.w, problem.alpha, accuracy, A.effort) - A.w
+            questions = ask_with(A.w + d) if is_exact or max_iter == 1 else []
+            moved, aim = _step(problem, A, d, slope_b @ d, start, questions)
+        if not moved and A.weights.is_best:
             break
         trust = trust * TRUST if aim is None else min(HARDLY, trust / TRUST)
         damping = max(LEAST, damping / DAMPED) if aim is None else min(1.0, damping * DAMPED)
-        before, start = gap, problem.objective(problem.margins(f, b), w)
-        if point is not None:
-            w, b, f = point
-            g = phi.correlate(problem.dual_point(problem.margins(f, b)))
-            gap = problem.dual_gap(problem.margins(f, b), w, np.abs(g).max(initial=0.0))
-        fell = start - problem.objective(problem.margins(f, b), w)
-        if phi.weights.is_best and aim is None and gap > IDLE * before and fell <= CREEP * before:
+        gap = problem.dual_gap(A.z, A.w, A.largest_gradient) if moved else gap
+        fell = start - problem.objective(A.z, A.w)
+        if A.weights.is_best and aim is None and gap > IDLE * before and fell <= CREEP * before:
             break
         if gap > max(SLOW, TIMES * share) * before:
-            phi.weights.improve(aim, share == 0.0 or gap > POOR * before, share == 0.0)
-    return w, b, f, g
+            A.weights.improve(aim, share == 0.0 or gap > POOR * before, share == 0.0)
 
 
-def _quadratic_model(problem, phi, h, damping):
+def _quadratic_model(problem, A, h, damping):
     """(H, slope): the Hessian in w with the intercept eliminated, and the intercept's step per step in w.
 
     H is damped by that share of its largest entry, at least by what rounding may have taken from its smallest eigenvalue.
     """
-    H, m = phi.curvature(h, phi.weights.is_rough)
+    H, m = A.curvature(h, A.weights.is_rough)
     damping = damping * H.diagonal().max(initial=0.0)
     slope = problem.following(h, m)
     H = H + np.outer(m, slope)
@@ -147,20 +149,39 @@ def _quadratic_model(problem, phi, h, damping):
     return H, slope
 
 
-def _line_search(problem, phi, point, d, d_b, g):
-    """(point, aim): halve the step until the objective falls by a share of what the model promises; None if it never does.
+def _step(problem, A, d, d_b, start, questions):
+    """Move A by the step, or by the half, a quarter, ... that lowers the objective by a share of what the model promises.
 
-    aim: the margins at the whole step, None where that was taken.
+    Returns (whether one does, aim): the margins at the whole step, None where that was taken. Where the model is exact the
+    whole step is expected to do, and its f, objective and gradient come from one pass.
     """
-    w, b, f = point
     if not np.abs(d).max(initial=0.0) < LARGEST:
-        return None, None
-    d_f = phi.apply(d)
-    along = problem.vectors.along
-    start, aim = problem.objective(problem.margins(f, b), w), problem.margins(along(f, 1, d_f), b + d_b)
-    promise = min(0.0, g @ d + problem.alpha * (np.abs(w + d).sum() - np.abs(w).sum()))  # above 0 it is rounding
+        return False, None
+    promise = min(0.0, A.g @ d + problem.alpha * (np.abs(A.w + d).sum() - np.abs(A.w).sum()))  # above 0 it is rounding
+
+    def is_lower(objective, t):
+        return objective <= start + 1e-4 * t * promise + 0.1 * ROUNDING * start
+
+    f_1 = None
+    if problem.loss.is_quadratic:
+        b = problem.best_intercept(A.f, A.b) + d_b  # without what rounding has left in A.b
+        f_1, loss, g, answers = A.look(problem, d, A.f, b, [ask for ask, _ in questions])
+        if is_lower(loss + problem.penalty(A.w + d), 1.0):
+            A.move(problem, A.w + d, b, f_1)
+            A.settle(g, questions, answers)
+            return True, None
+    return _line_search(problem, A, d, d_b, f_1, is_lower, questions)
+
+
+def _line_search(problem, A, d, d_b, f_1, is_lower, questions):
+    """`_step` where f_1, f at the whole step, may be known."""
+    vectors = problem.vectors
+    d_f = A.apply(d) if f_1 is None else vectors.along(f_1, -1.0, A.f)
+    aim = problem.margins(vectors.along(A.f, 1.0, d_f), A.b + d_b)
     for t in 0.5 ** np.arange(34):
-        new_w, new_f = w + t * d, along(f, t, d_f)
-        if problem.objective(problem.margins(new_f, b + t * d_b), new_w) <= start + 1e-4 * t * promise + 0.1 * ROUNDING * start:
-            return (new_w, problem.best_intercept(new_f, b + t * d_b), new_f), aim if t < 1 else None
-    return None, aim
+        w, f = A.w + t * d, vectors.along(A.f, t, d_f)
+        if is_lower(problem.objective(problem.margins(f, A.b + t * d_b), w), t):
+            A.move(problem, w, problem.best_intercept(f, A.b + t * d_b), f)
+            A.learn(questions)
+            return True, aim if t < 1 else None
+    return False, aim

@@ -77,19 +77,19 @@ class Problem:
         loss, n = self.loss, self.n_rows
         return self.vectors.map(lambda z, y, s: s * loss.derivative(z, y) / n, z, self.y, self.weight)
 
-    def look(self, rows, features, change, f, b, asked):
-        """(f + Phi c, the mean loss there with intercept b, Phi_asked' v for the dual point v there), in one pass."""
-
+    def look(self, rows, features, change, f, b, questions):
+        """(f + Phi c, the mean loss there with intercept b, answers as of `Rows.ask` at the dual point there), in one pass."""
         loss, n = self.loss, self.n_rows  # all that travels with the answer
 
         def answer(block, f, y, s):
             f = f + block.apply(features, change)
             z = f + outputs_like(b, f)
             losses = namespace(f).sum(s * loss.value(z, y), axis=-1)
-            return f, (losses, block.correlate(asked, s * loss.derivative(z, y) / n))
+            v = s * loss.derivative(z, y) / n
+            return f, (losses, *(ask(block, v) for ask in questions))
 
-        f, (losses, g) = rows.map_and_sum(answer, f, self.y, self.weight)
-        return f, float(np.sum(losses / self.n_rows)), finite(g)
+        f, (losses, *answers) = rows.map_and_sum(answer, f, self.y, self.weight)
+        return f, float(np.sum(losses / self.n_rows)), [finite(answer) for answer in answers]
 
     def curvature(self, z):
         """h = s L''(z) / n: the Hessian of the mean loss in w is Phi' diag(h) Phi."""

@@ -35,8 +35,8 @@ import matplotlib.pyplot as plt
 WORDS = ("pcmac", "basehock", "reuters", "farm_ads")
 STUDIED = tuple(name for name in reversed(SETS) if name not in WORDS)
 AS_IT_IS, WHAT = "as it is", ("error", "terms", "seconds")
-PROPOSALS, MIXTURE, SEARCH = "features.proposals", "features.mixture", "algorithms._search"
-FIT, DRAWS = "algorithms._proposed.LearningFit", "algorithms._proposed.Proposals"
+PROPOSALS, MIXTURE, SEARCH = "features.proposals", "features.mixture", "algorithms.sparse_rf_search"
+DRAWS = "algorithms.sparse_rf_sources"
 
 
 def to(value):
@@ -78,16 +78,16 @@ VARIANTS = {
     "bandwidths 1/2 to 2": {f"{MIXTURE}.NARROWEST": to(0.5), f"{MIXTURE}.WIDEST": to(2.0)},
     "batches of 250": {f"{PROPOSALS}.BATCH": to(250)},
     "batches of 1,000": {f"{PROPOSALS}.BATCH": to(1000)},
-    "50 enter": {f"{FIT}.fewest_enter": to(50)},
-    "1,000 enter": {f"{FIT}.fewest_enter": to(1000)},
-    "no best phase": {f"{DRAWS}.turn": to(lambda self, v: None)},
+    "50 enter": {f"{DRAWS}.LEARNING": lambda schedule: replace(schedule, fewest_enter=50)},
+    "1,000 enter": {f"{DRAWS}.LEARNING": lambda schedule: replace(schedule, fewest_enter=1000)},
+    "no best phase": {f"{DRAWS}.best_phase": to(lambda C, S: np.zeros(len(C)))},
     "deviations only": {f"{MIXTURE}.Mixture.of": one_unit(0)},
     "ranges only": {f"{MIXTURE}.Mixture.of": one_unit(1)},
     "not pruned": {f"{SEARCH}.PRUNED": to(0.0)},
     "mean of 3": {},
     "mean of 3, not pruned": {f"{SEARCH}.PRUNED": to(0.0)},
     "mean of 3, 100 terms": {},
-    "mean of 3, each of 1,000 rows": {"algorithms._sample.MOST_ROWS": to(1000)},
+    "mean of 3, each of 1,000 rows": {f"{SEARCH}.MOST_ROWS": to(1000)},
     "mean of 5": {},
     "100 terms": {},
     "penalties fall by .5": {f"{SEARCH}.FALL": to(0.5)},

@@ -1,11 +1,14 @@
 """Some features of the dictionary, and the three questions asked of them: the working set of the l1 problem, and the support
 of a hard-thresholded model."""
 
+from functools import partial
+
 import numpy as np
 
 from ..features import FeatureSet, Linear
-from ..solvers.effort import UNBOUNDED
-from ..solvers.lasso import ModelWeights
+from ..rows.home import correlation
+from .effort import UNBOUNDED
+from .lasso import ModelWeights
 
 # Inputs that features see from which on their values are kept, being longer to make than to read; as long as these are not
 # more numbers than so many times those in X.
@@ -55,6 +58,29 @@ class Columns:
             features, c = features.take(used), c[..., used]
         return rows.apply(features, c)
 
+    def look(self, problem, c, f, b, questions):
+        """(f + Phi c, the mean loss there with intercept b, Phi' v for the dual point v there, the questions' answers at v).
+
+        In one pass over the rows; in two where the values of these features are kept.
+        """
+        rows, features = self._asked()
+        own = partial(correlation, features)
+        used = np.flatnonzero(np.atleast_2d(c).any(axis=0))
+        questions_here = [own, *questions] if rows is self._rows else [own]
+        f, loss, (g, *answers) = problem.look(rows, features.take(used), c[..., used], f, b, questions_here)
+        if questions and rows is not self._rows:
+            answers = self._rows.ask(problem.dual_point(problem.margins(f, b)), questions)
+        return f, loss, g, answers
+
+    def ask(self, v, questions):
+        """(Phi' v, the answers of the questions), in one pass where one will do."""
+        rows, features = self._asked()
+        own = partial(correlation, features)
+        if rows is self._rows:
+            g, *answers = rows.ask(v, [own, *questions])
+            return g, answers
+        return rows.ask(v, [own])[0], self._rows.ask(v, questions) if questions else []
+
     def curvature(self, h, is_rough=False):
         """(Phi' diag(h) Phi, Phi' h) for row weights h >= 0: only what is new or has changed since the last is made.
 
@@ -95,13 +121,11 @@ class Columns:
 
     def _change(self, change, n_changed):
         """Add what a change of the weights of so many rows means."""
-        k, vectors = len(self._sums), self._rows.vectors
+        k = len(self._sums)
         rows, features = self._asked()
         self.effort.add(n_changed * k * k / 2)
-        features = features.take(np.arange(k))
-        parts = (vectors.positive(vectors.scaled(change, sign)) for sign in (1.0, -1.0))
-        (gained, more), (lost, less) = (rows.moments(features, features, part, self._dtype) for part in parts)
-        self._gram, self._sums = self._gram + (gained - lost), self._sums + (more - less)
+        gram, sums = rows.signed_moments(features.take(np.arange(k)), change, self._dtype)
+        self._gram, self._sums = self._gram + gram, self._sums + sums
 
     @property
     def _dtype(self):
@@ -127,12 +151,31 @@ class Columns:
 
 
 class WorkingSet(Columns):
-    """Features A with coefficients w and gradients g, intercept b and f = Phi_A w, one entry a row."""
+    """Features A with coefficients w and gradients g, intercept b, and row vectors: f = Phi_A w, margins z, dual point v."""
 
     def __init__(self, rows, problem, effort):
         super().__init__(rows, effort)
         self.weights = ModelWeights(problem)
-        self.w, self.g, self.b, self.f = np.zeros(0), np.zeros(0), 0.0, rows.vectors.zeros()
+        self.w, self.g = np.zeros(0), np.zeros(0)
+        f = rows.vectors.zeros()
+        self.move(problem, self.w, problem.best_intercept(f, 0.0), f)
+
+    def move(self, problem, w, b, f):
+        """To other coefficients, where g is not known yet."""
+        self.w, self.b, self.f = w, b, f
+        self.z = problem.margins(f, b)
+        self.v = problem.dual_point(self.z)
+
+    def settle(self, g, questions, answers):
+        """g, and answers that came with it, are those at v."""
+        self.g = g
+        for (_, take), answer in zip(questions, answers, strict=True):
+            take(self.v, answer)
+
+    def learn(self, questions):
+        """Ask for g, and the questions with it."""
+        g, answers = self.ask(self.v, [ask for ask, _ in questions])
+        self.settle(g, questions, answers)
 
     @property
     def largest_gradient(self):

@@ -7,14 +7,14 @@ import numpy as np
 
 from .._checks import check_flag, check_integer, check_rng
 from .._threads import single_threaded_blas
-from ..features import LinearFunctions, inputs_times, inverse_deviations, linear_functions
-from ..model import SparseModel
-from ._l1_fit import N_COMPONENTS, options_of, warn
-from ._proposed import dictionary_of, fits_of, learns
-from ._sample import Sample
+from ..features import LinearFunctions, inputs_times, inverse_deviations
+from ..task import Task, keeping, keeping_fits, mean_of, mean_value, model_of, one_function
 from .prune import pruned
-from .task import Task, keeping, keeping_fits, model_of, power_of_two
+from .sparse_rf_fit import N_COMPONENTS, fits_of, options_of, warn
+from .sparse_rf_sources import dictionary_of, learns
 
+# Rows that a search looks at, about, where there are more.
+MOST_ROWS = 16_000
 # Features of a dictionary that learns, by default, for each penalty that is tried.
 A_PENALTY = 1_000
 # Searches by default of up to FEW_ROWS rows, and of more: at least, and at most, where the best kind of model is in question.
@@ -28,6 +28,81 @@ PATIENCE, NEGLIGIBLE, MOST_TERMS, MOST_A_ROW = 4, 1e-4, 2000, 0.5
 CHOSEN_ROUNDS = 50
 # Share of the held-out loss, or of what it is below that without a term, that dropping terms may cost.
 PRUNED = 0.01
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A task, in whose weights those of the rows held out are 0; their weights, 0 for the others; share: of all, how many
+    rows are fitted."""
+
+    task: Task
+    held: np.ndarray | None = None
+    share: float = 1.0
+
+    @classmethod
+    def of(cls, task, groups, validation, rng):
+        """The rows that have a weight, or about MOST_ROWS of them; of each group that share of `validation` held out."""
+        rows, targets, weight = task.rows, task.targets, task.weight
+        n = effective(weight)
+        if np.count_nonzero(weight) > MOST_ROWS:
+            weight = thinned(groups, weight, MOST_ROWS, rng)
+        some = np.flatnonzero(weight)
+        if len(some) < rows.n_rows or not rows.in_memory:
+            rows, targets, weight, groups = rows.take(some), [y[some] for y in targets], weight[some], groups[some]
+        fitted, held = hold_out(groups, weight, validation, rng)
+        sampled = replace(task, rows=rows, targets=targets, weight=fitted)
+        return cls(sampled, held, min(1.0, effective(fitted) / n))
+
+
+def effective(weight):
+    """The number of rows of equal weight whose mean varies as much as the mean of these."""
+    return weight.sum() ** 2 / (weight @ weight)
+
+
+def each_group(groups, weight, rng):
+    """The rows of each group that have a weight, shuffled."""
+    for group in np.unique(groups):
+        yield rng.permutation(np.flatnonzero((weight > 0) & (groups == group)))
+
+
+def thinned(groups, weight, n, rng):
+    """Weights of about n of the rows, 0 for the others; the same sums to expect. Of each group its share, at least two.
+
+    A row is taken with a probability p in proportion to its weight, at most 1; its weight is then divided by p.
+    """
+    thin, total = np.zeros(len(weight)), weight.sum()
+    for members in each_group(groups, weight, rng):
+        of_these = weight[members]
+        p = probabilities(of_these, max(2, round(n * float(of_these.sum() / total))))
+        taken = np.diff(np.floor(np.cumsum(np.concatenate([[rng.random()], p])))) > 0
+        thin[members[taken]] = of_these[taken] / p[taken]
+    return thin
+
+
+def probabilities(weight, n):
+    """In proportion to the weights, at most 1, of sum n; all 1 where there are no more than n."""
+    if len(weight) <= n:
+        return np.ones(len(weight))
+    p, certain = n * (weight / weight.sum()), np.zeros(len(weight), bool)
+    while p.max() > 1:
+        certain |= p > 1
+        p = np.where(certain, 1.0, (n - np.count_nonzero(certain)) * (weight / weight[~certain].sum()))
+    return p
+
+
+def hold_out(groups, weight, share, rng):
+    """(weights of the rows to fit, of those held out), 0 for the others; each of mean 1. The same share of each group.
+
+    A row of weight k is held out whole or not at all, though k copies of it would be parted: those held out would be
+    predicted from their twins. In the mean over many splits, the same weight is held out.
+    """
+    held = np.zeros(len(weight), bool)
+    for members in each_group(groups, weight, rng):
+        n = min(max(1, round(share * len(members))), len(members) - 1)
+        held[members[: max(n, 0)]] = True
+    if not held.any():
+        raise ValueError(f"X must have rows to hold out, two of a class, got {len(weight)}; give alpha")
+    return tuple(len(weight) * part / part.sum() for part in (weight * ~held, weight * held))
 
 
 @dataclass(frozen=True)
@@ -102,8 +177,8 @@ def search(kinds, descend, task, split, n_models, max_terms, tol):
         model, stops = fit_again(kinds[best](task, k), task, choice, tol, not ended)
         models.append(model)
         ended |= stops
-    model, least = one_function(mean_of(models)), _mean([choice.loss for choice in choices[best]])
-    worth = min(least, max(0.0, _mean(without) - least))
+    model, least = one_function(mean_of(models)), mean_value([choice.loss for choice in choices[best]])
+    worth = min(least, max(0.0, mean_value(without) - least))
     cost = 2 * PRUNED * worth / task.loss.smoothness  # L(z + e) <= L(z) + L'(z) e + smoothness e^2 / 2
     with keeping(lambda: model):
         model = pruned(task.rows, model, task.weight, max_terms, cost=cost)
@@ -141,7 +216,7 @@ def in_question(choices):
     choices: of each kind the Choice of each search so far, as many as there are of all.
     """
     n = min(map(len, choices.values()))
-    best = min(choices, key=lambda kind: _mean([choice.loss for choice in choices[kind][:n]]))
+    best = min(choices, key=lambda kind: mean_value([choice.loss for choice in choices[kind][:n]]))
     kept = []
     for kind in choices:
         pairs = zip(choices[best], choices[kind][:n], strict=False)
@@ -150,55 +225,6 @@ def in_question(choices):
             kept.append(kind)
         if kind == best:
             return kept
-
-
-def one_function(model):
-    """The model with its linear functions of all inputs added up, one for each output."""
-    if [block.is_matrix for block in model.features.blocks] != [True]:
-        return model
-    (block,) = model.features.blocks
-    coef = np.atleast_2d(model.features.to_blocks(model.coef)) * block.scale
-    unit = power_of_two(coef)
-    weights = coef / unit @ block.weights
-    features = linear_functions(weights)
-    return replace(
-        model, coef=unit * np.eye(len(coef)).reshape(*model.coef.shape[:-1], -1), features=features,
-        support=np.arange(len(coef)) + model.n_features_in, info=replace(model.info, n_nonzero=len(coef)),
-    )  # fmt: skip
-
-
-def mean_of(models):
-    """The model whose prediction is the mean of theirs."""
-    if len(models) == 1:
-        return models[0]
-    every = np.concatenate([model.support for model in models])
-    support, first, place = np.unique(every, return_index=True, return_inverse=True)
-    coef = np.zeros((*models[0].coef.shape[:-1], len(support)))
-    features, start = models[0].features, 0
-    for k, model in enumerate(models):
-        coef[..., place[start : start + len(model.support)]] += model.coef / len(models)
-        features, start = model.features if k == 0 else features.concat(model.features), start + len(model.support)
-    b = sum(model.intercept / len(models) for model in models)
-    info = _mean_info([model.info for model in models], len(support))
-    return SparseModel(coef, b, support, features.take(first), models[0].loss, models[0].classes, info)
-
-
-def _mean(values):
-    """Whose sum may overflow."""
-    return float(sum(value / len(values) for value in values))
-
-
-def _mean_info(infos, n_terms):
-    """Means of what the searches ended with; the rest at its worst."""
-    return replace(
-        infos[0],
-        n_iter=max(info.n_iter for info in infos),
-        converged=all(info.converged for info in infos),
-        objective=(_mean([info.objective[-1] for info in infos]),),
-        dual_gap=_mean([info.dual_gap for info in infos]),
-        n_nonzero=n_terms,
-        alpha=float(np.exp(_mean([np.log(info.alpha) for info in infos]))),
-    )
 
 
 def chosen(X, y, share, n_models, max_terms, descend, features, gamma, loss, n_components, batch_size, exact, fit_intercept,

@@ -1,0 +1,145 @@
+"""Draws of a dictionary, and which of them violate the optimality condition of the l1 problem, |phi_h' v| <= alpha."""
+
+from functools import cached_property, partial, reduce
+
+import numpy as np
+
+from .._core.search import top_k
+from ..features import FeatureSet
+
+# Numbers in the weights of the batches that are drawn again for one pass: 128 MB.
+TOGETHER = 2**24
+
+
+class Batch:
+    """Some draws of a batch. Where they are not at hand they are made again, and travel as what makes them."""
+
+    def __init__(self, make, some=None):
+        """make: a function that draws the batch; some: the places of those that are meant, None: all."""
+        self._make, self._some = make, some
+
+    @cached_property
+    def features(self):
+        features = self._make()
+        return features if self._some is None else features.take(self._some)
+
+    def __reduce__(self):
+        return Batch, (self._make, self._some)
+
+
+def correlations(batches, block, v):
+    """The correlations of some batches with v."""
+    return np.concatenate([block.correlate(batch.features, v) for batch in batches])
+
+
+class Draws:
+    """Draws in batches that are made when needed, and what is known of their gradients.
+
+    Since the dual point v was last seen it moved by at most max |phi_h(x)| times the change of v in sum: draws whose gradient
+    cannot have come to alpha are not looked at.
+    """
+
+    def __init__(self, rows, batches):
+        """batches: pairs (index of some draws in the dictionary, a function that makes them)."""
+        self._rows, self._batches = rows, batches
+        self._ends = np.cumsum([0, *(len(index) for index, _ in batches)])
+        self.index = np.concatenate([index for index, _ in batches])
+        n = len(self.index)
+        self._v, self._moved = None, np.inf
+        self._g, self._is_exact = np.full(n, np.inf), np.zeros(n, bool)
+        self._largest = np.zeros(n)  # max |phi_h(x)|, known once a batch has been drawn
+
+    def gradient(self, v, alpha=0.0):
+        """phi_h' v of each draw; or, where that lies within -alpha and alpha, perhaps a bound on it that does."""
+        self._move_to(v)
+        for some, batches in self._passes(np.flatnonzero((np.abs(self._g) > alpha) & ~self._is_exact)):
+            self._learn(some, self._rows.ask(v, [partial(correlations, batches)])[0])
+        return self._g
+
+    def question(self, alpha):
+        """(what to ask of the rows at the next v, what takes v and the answer), of the draws that may violate there.
+
+        Those are asked about whose gradient may come to alpha if v moves no more than the last time.
+        """
+        with np.errstate(invalid="ignore"):
+            some = np.flatnonzero(~(np.abs(self._g) + self._largest * self._moved <= alpha))
+        batches = [batch for _, batch in self._parts(some)]
+
+        def take(v, answer):
+            self._move_to(v)
+            self._learn(some, answer)
+
+        return partial(correlations, batches), take
+
+    def expecting_any_move(self):
+        """Of v: the steps so far were not made for these draws."""
+        self._moved = np.inf
+        return self
+
+    def _move_to(self, v):
+        if v is self._v:
+            return
+        if self._v is not None:
+            self._moved = self._rows.vectors.distance(v, self._v)
+            self._is_exact &= self._moved == 0
+            self._g += np.copysign(np.where(self._is_exact, 0.0, self._largest * self._moved), self._g)
+        self._v = v
+
+    def _learn(self, some, g):
+        self._g[some], self._is_exact[some] = g, True
+
+    def enter(self, A, positions):
+        """Add the draws at these positions (ascending) to the working set."""
+        for some, batch in self._parts(positions):
+            A.add(batch.features, self.index[some], self._g[some])
+
+    def violators(self, alpha, most):
+        """Of those whose gradient was above alpha when last asked for the largest, at most so many, kept."""
+        largest = np.empty(min(most, len(self.index)), np.intp)
+        largest = np.sort(largest[: top_k(np.abs(self._g), alpha, largest)])
+        nothing = FeatureSet((), self._rows.n_features_in)
+        features = reduce(FeatureSet.concat, (batch.features for _, batch in self._parts(largest)), nothing)
+        return KeptDraws(self._rows, features, self.index[largest], self._v, self._g[largest])
+
+    def _parts(self, positions):
+        """(their positions, the `Batch` of them) batch by batch, of these positions, ascending."""
+        for (index, make), start, end in zip(self._batches, self._ends[:-1], self._ends[1:], strict=True):
+            some = positions[(positions >= start) & (positions < end)]
+            if len(some):
+                batch = Batch(make, None if len(some) == len(index) else some - start)
+                if np.isinf(self._g[some]).any():
+                    self._largest[some] = batch.features.largest_value
+                yield some, batch
+
+    def _passes(self, positions):
+        """(positions, batches) that are asked together, of these positions."""
+        together, size = [], 0
+        for part in self._parts(positions):
+            more = len(part[0]) * self._rows.n_features_in
+            if together and size + more > TOGETHER:
+                yield _joined(together)
+                together, size = [], 0
+            together.append(part)
+            size += more
+        if together:
+            yield _joined(together)
+
+
+def _joined(parts):
+    some, batches = zip(*parts, strict=True)
+    return np.concatenate(some), batches
+
+
+class KeptDraws(Draws):
+    """Draws that are in memory, with their gradient at some v where it is known."""
+
+    def __init__(self, rows, features, index, v=None, gradient=None):
+        super().__init__(rows, [(index, None)])
+        self._features, self._v, self._largest[:] = features, v, features.largest_value
+        if gradient is not None:
+            self._learn(slice(None), gradient)
+
+    def _parts(self, positions):
+        if len(positions):
+            features = self._features if len(positions) == len(self.index) else self._features.take(positions)
+            yield positions, Batch(lambda: features)

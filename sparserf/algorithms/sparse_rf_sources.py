@@ -1,0 +1,176 @@
+"""The dictionaries of Sparse-RF as sources of draws, and how far a fit goes with what each draws.
+
+A source is of one target. It answers
+
+draw(batches, A) : the draws of these batches, for the working set A
+ahead(t, A, w) : questions and what takes their answers, as `Draws.question` gives them, which draw((t,), A) will need when A
+    has the coefficients w: they are asked with the step to w
+forget() : what was asked ahead will not be drawn
+schedule(settles) : the `Schedule` of a fit that is, or is not, to reach the tolerance
+
+and has looked_at, the batches whose largest gradient tells where a path of penalties begins, and is_without_end, whether the
+draws of a batch are the best of all that there are.
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from ..features import LearningDictionary, LinearFunctions, inputs_times, make_dictionary, make_learning_dictionary
+from ..rows.home import correlation, correlation_pair
+from .sparse_rf_draws import Draws, KeptDraws
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How far a fit goes with what it draws.
+
+    settles : which batches are solved to the tolerance, "each", the "last", or "none"; the others take one round
+    enter_a_term, fewest_enter : how many violators enter the working set at once, for each term that it has, but at least these
+    left_over : of the largest violation, what the step after may leave: it is one of many
+    most_steps : of the solver in a round in which none enters
+    near : the gap, as a share of the objective, that is near enough where the penalty itself is a choice
+    """
+
+    settles: str = "each"
+    enter_a_term: float = 1 / 4
+    fewest_enter: int = 100
+    left_over: float = 0.1
+    most_steps: int = 100
+    near: float = 0.5
+
+
+TO_TOLERANCE = Schedule()
+# Of many penalties one is chosen, and its terms are fitted again.
+SEARCHING = Schedule(settles="none", enter_a_term=1, most_steps=1)
+# Better draws are worth more than the optimum over these.
+LEARNING = Schedule(settles="none", enter_a_term=1, fewest_enter=200)
+LEARNING_AND_SETTLING = replace(LEARNING, settles="last")
+# Functions of several rounds and penalties add up to one; of them a few are as good as all.
+LINEAR = Schedule(settles="none", left_over=0.0, near=0.1)
+
+
+def learns(features):
+    return isinstance(features, str) and features == "auto"
+
+
+def dictionary_of(features, rows, weight, exact, n_components, batch_size, gamma, rng):
+    """The dictionary of a `features` argument, "auto" among them."""
+    how = {"n_components": n_components, "batch_size": batch_size, "gamma": gamma, "rng": rng}
+    if not learns(features):
+        return make_dictionary(features, rows, weight=weight, **how)
+    if exact:
+        raise ValueError("exact must be False where features is 'auto', whose draws cannot be made again; got True")
+    return make_learning_dictionary(rows, weight, **how)
+
+
+def source_of(rows, dictionary, target):
+    """Of a dictionary; target: a number of its own for each fit."""
+    if isinstance(dictionary, LearningDictionary):
+        return LearningDraws(rows, dictionary, target)
+    return (LinearDraws if isinstance(dictionary, LinearFunctions) else RandomDraws)(rows, dictionary, target)
+
+
+class RandomDraws:
+    """Draws that can be made again. One batch is kept while in use; of several, each is drawn again when needed."""
+
+    is_without_end = False
+    schedule = staticmethod(lambda settles: TO_TOLERANCE if settles else SEARCHING)
+
+    def __init__(self, rows, dictionary, _):
+        self._rows, self._dictionary = rows, dictionary
+        self.forget()
+
+    @property
+    def looked_at(self):
+        return tuple(range(self._dictionary.n_batches))
+
+    def forget(self):
+        self._ahead = None, None
+
+    def draw(self, batches, A):
+        if batches == (self._ahead[0],):
+            return self._ahead[1].expecting_any_move()
+        starts = self._dictionary.starts
+        each = [(np.arange(*starts[k : k + 2]), partial(self._dictionary.batch, k)) for k in batches]
+        if len(each) > 1:
+            return Draws(self._rows, each)
+        ((index, make),) = each
+        return KeptDraws(self._rows, make(), index)
+
+    def ahead(self, t, A, w):
+        self._ahead = t, self.draw((t,), A)
+        return [self._ahead[1].question(0.0)]
+
+
+class LearningDraws:
+    """Draws that follow the working set, each cosine turned to the phase at which |sum_i v_i cos(w'x_i + b)| is largest."""
+
+    is_without_end, looked_at = False, (0,)
+    schedule = staticmethod(lambda settles: LEARNING_AND_SETTLING if settles else LEARNING)
+
+    def __init__(self, rows, dictionary, target):
+        self._rows, self._sizes, self._proposer = rows, np.diff(dictionary.starts), dictionary.proposer(target)
+        self.forget()
+
+    def forget(self):
+        self._t, self._v, self._proposed, self._pair = None, None, None, None
+
+    def draw(self, batches, A):
+        (t,) = batches
+        if t != self._t:
+            self._propose(t, A.features, A.w, A.index)
+        if self._v is not A.v:
+            self._pair = self._rows.correlate_pair(self._proposed[1], A.v)
+        (start, features), (C, S) = self._proposed, self._pair
+        self.forget()
+        features = features.turned(best_phase(C, S))
+        return KeptDraws(self._rows, features, start + np.arange(len(features)), A.v, np.hypot(C, S))
+
+    def ahead(self, t, A, w):
+        there = np.flatnonzero(w)
+        self._propose(t, A.features.take(there), w[there], A.index[there])
+
+        def take(v, pair):
+            self._v, self._pair = v, pair
+
+        return [(partial(correlation_pair, self._proposed[1]), take)]
+
+    def _propose(self, t, features, w, index):
+        self._t, self._proposed = t, self._proposer.batch(self._sizes[t], features, w, index)
+
+
+def best_phase(C, S):
+    """The angle that turns cosines of correlation C, and sines of S, to cosines of the largest, (C^2 + S^2)^1/2."""
+    return np.arctan2(-S, C)
+
+
+class LinearDraws:
+    """The best of all linear functions of the inputs, which is their gradient."""
+
+    is_without_end, looked_at = True, (0,)
+    schedule = staticmethod(lambda settles: LINEAR)
+
+    def __init__(self, rows, dictionary, target):
+        d = rows.n_features_in
+        self._rows, self._dictionary = rows, dictionary
+        self._inputs, self._first = inputs_times(np.ones(d)), d + (target << 20)
+        self.forget()
+
+    def forget(self):
+        self._v = self._slope = None
+
+    def draw(self, batches, A):
+        if self._v is not A.v:
+            self._slope = self._rows.correlate(self._inputs, A.v)
+        function, g = self._dictionary.steepest(self._slope)
+        self.forget()
+        new = A.index.max(initial=self._first - 1) + 1
+        return KeptDraws(self._rows, function, np.array([new]), A.v, np.array([g]))
+
+    def ahead(self, t, A, w):
+        def take(v, slope):
+            self._v, self._slope = v, slope
+
+        return [(partial(correlation, self._inputs), take)]
