@@ -24,7 +24,7 @@ each_loss = pytest.mark.parametrize("loss", VALUE)
 
 def learning(X, n_components, batch_size, seed):
     how = {"n_components": n_components, "batch_size": batch_size, "gamma": None, "rng": seed}
-    return make_learning_dictionary(as_rows(X), np.ones(len(X)), **how)
+    return make_learning_dictionary(as_rows(X), weight=np.ones(len(X)), **how)
 
 
 # The base mixture

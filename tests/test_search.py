@@ -12,7 +12,7 @@ import sparserf as srf
 from sparserf import sparse_rf, sparse_rf_path
 from sparserf.algorithms import sparse_rf_search as _search
 from sparserf.algorithms import sparse_rf_sources
-from sparserf.algorithms.sparse_rf_fit import L1Fit, fits_of, options_of
+from sparserf.algorithms.sparse_rf_fit import L1Fit, fits_of
 from sparserf.features import LinearFunctions, linear_functions
 from sparserf.model import FitInfo
 from sparserf.rows import block
@@ -223,7 +223,7 @@ def test_the_penalty_over_linear_functions_is_the_length_of_their_sum(rng, loss,
     units, alpha = rng.uniform(0.5, 2, 8), 0.05
     task = Task.of(layout(X), y, loss, None, 1)
     with task.rows:
-        (fit,) = fits_of(task, LinearFunctions(units), options_of(True, 1e-9, None, None))
+        (fit,) = fits_of(task, LinearFunctions(units), {"fit_intercept": True, "tol": 1e-9, "max_iter": None, "callback": None})
         middle = fit.solution()[3]  # the intercept alone
         np.testing.assert_allclose(fit.largest_gradient(), np.linalg.norm(units * gradient(X, y, loss, middle)), rtol=1e-9)
         fit.restart(alpha)

@@ -471,3 +471,23 @@ def test_largest_value(activation):
     features = RandomNeurons(activation, scale=3.0).draw(20, 3, rng=0).concat(Linear().draw(None, 3))
     assert np.all(np.abs(features.transform(10 * X)).max(axis=0) <= features.largest_value * (1 + 1e-15))
     assert np.isinf(features.largest_value).sum() == (23 if activation == "relu" else 3)
+
+
+@pytest.mark.parametrize("n_batches", [1, 3])
+def test_draws_travel_as_their_seed(n_batches):
+    """What is asked of rows elsewhere holds a seed and places, not weights; a fixed dictionary has none."""
+    import cloudpickle
+
+    wide = as_rows(np.random.default_rng(0).standard_normal((30, 200)))
+    v = wide.vectors.put(np.random.default_rng(1).standard_normal(30))
+    about = {"n_components": 500 * n_batches, "batch_size": 500, "gamma": None, "rng": 0}
+    drawn = make_dictionary([Fourier(gamma=0.1)], wide, **about)
+    fixed = make_dictionary(drawn.batch(0), wide, **(about | {"n_components": None, "rng": None}))
+    for dictionary in (drawn, fixed):
+        draws = RandomDraws(wide, dictionary, 0).draw(tuple(range(dictionary.n_batches)), None)
+        draws.gradient(v)
+        ask, _ = draws.question(0.0)
+        sent = cloudpickle.dumps(ask)
+        assert (len(sent) < 50_000) == (dictionary is drawn)  # 500 x 200 weights are 800,000 bytes
+        (answer,) = wide.ask(v, [cloudpickle.loads(sent)])
+        np.testing.assert_array_equal(answer, draws.gradient(v))

@@ -12,14 +12,15 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 ROOT = Path(__file__).parents[1] / "sparserf"
-FLOORS = [["baselines", "plot"], ["algorithms"], ["model"], ["rows", "solvers"], ["features", "losses"], ["_core"]]
+FLOORS = [["baselines", "plot"], ["algorithms"], ["task"], ["model", "solvers"], ["features"], ["rows", "losses"], ["_core"]]
 SAYS = {
     "baselines": "baselines\nwhat the papers compare with",
     "plot": "plot\npictures of models",
     "algorithms": "algorithms\nwhat the papers say",
+    "task": "task\nwhat is to be fitted, how far a fit has come,\nand the model that fits become",
     "model": "model\nSparseModel: predict, save, load",
     "rows": "rows\nsum and map over blocks: memory,\ndevice, disk, dask",
-    "solvers": "solvers\nl1 and ridge on small matrices;\nthey never see X",
+    "solvers": "solvers\nworking sets; l1 and ridge on\nsmall matrices; they never see X",
     "features": "features\nmaps to draw from, and FeatureSet",
     "losses": "losses\nvalue, derivative,\ncurvature, conjugate",
     "_core": "_core (Cython and C)\ntiles of cos(Xw + b) in cache · top-k · coordinate descent · hard thresholding",

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from .._checks import check_alphas, check_flag, check_integer, check_real
+from .._checks import check_alphas, check_integer, check_real
 from .._threads import single_threaded_blas
-from ..task import Task, keeping_fits, model_of
-from .sparse_rf_fit import N_COMPONENTS, fits_of, options_of, warn
+from ..task import keeping_fits, model_of
+from .sparse_rf_fit import N_COMPONENTS, fits_of, warn
 from .sparse_rf_search import chosen
-from .sparse_rf_sources import dictionary_of
+from .sparse_rf_sources import Setting
 
 
 def algorithm_1(fit, dictionary):
@@ -179,11 +179,13 @@ def sparse_rf(
     if share >= 1:
         raise ValueError(f"validation must be below 1, got {share}")
     if alpha is None:
-        return chosen(X, y, share, n_models, max_terms, exact_descent if exact else algorithm_1, **how)
+        setting = Setting.of(X, y, **how)
+        return chosen(setting, exact_descent if setting.exact else algorithm_1, share, n_models, max_terms)
     for name, value in (("max_terms", max_terms), ("n_models", n_models)):
         if value is not None:
             raise ValueError(f"{name} needs alpha=None, got {value!r} with alpha={alpha!r}")
-    return sparse_rf_path(X, y, alphas=[check_real("alpha", alpha, 0, strict=True)], **how)[0]
+    alphas = [check_real("alpha", alpha, 0, strict=True)]
+    return _path(Setting.of(X, y, **how), lambda largest: alphas)[0]
 
 
 def sparse_rf_path(
@@ -243,21 +245,29 @@ def sparse_rf_path(
     if alpha_min_ratio > 1:
         raise ValueError(f"alpha_min_ratio must be at most 1, got {alpha_min_ratio}")
     alphas = None if alphas is None else check_alphas(alphas)
-    task = Task.of(X, y, loss, sample_weight, workers)
-    options = options_of(fit_intercept, tol, max_iter, callback)
-    exact = check_flag("exact", exact)
-    n_components = N_COMPONENTS if n_components is None else n_components
-    dictionary = dictionary_of(features, task.rows, task.weight, exact, n_components, batch_size, gamma, rng)
+    setting = Setting.of(
+        X, y, features=features, gamma=gamma, loss=loss, n_components=n_components, batch_size=batch_size, exact=exact,
+        fit_intercept=fit_intercept, sample_weight=sample_weight, tol=tol, max_iter=max_iter, rng=rng, workers=workers,
+        callback=callback,
+    )  # fmt: skip
+
+    def from_largest(largest):
+        return np.maximum(largest() * np.geomspace(1.0, alpha_min_ratio, n_alphas), np.finfo(np.float64).tiny)
+
+    return _path(setting, from_largest if alphas is None else lambda largest: alphas)
+
+
+def _path(setting, alphas_of):
+    """The models of the penalties alphas_of(largest), largest() the least that leaves no term."""
+    task, dictionary = setting.task, setting.dictionary(N_COMPONENTS)
     with single_threaded_blas(), task.rows:
-        fits = fits_of(task, dictionary, options)
-        if alphas is None:
-            largest = max(fit.largest_gradient() for fit in fits) or 1.0
-            alphas = np.maximum(largest * np.geomspace(1.0, alpha_min_ratio, n_alphas), np.finfo(np.float64).tiny)
+        fits = fits_of(task, dictionary, setting.options)
+        alphas = alphas_of(lambda: max(fit.largest_gradient() for fit in fits) or 1.0)
         with keeping_fits(fits, task):
-            models = [_fit_all(fits, task, dictionary, alpha, exact) for alpha in alphas]
+            models = [_fit_all(fits, task, dictionary, alpha, setting.exact) for alpha in alphas]
     for model, asked in models:
         if not asked:
-            warn(model.info, options["tol"])
+            warn(model.info, setting.options["tol"])
     return [model for model, _ in models]
 
 

@@ -12,11 +12,14 @@ TOGETHER = 2**24
 
 
 class Batch:
-    """Some draws of a batch. Where they are not at hand they are made again, and travel as what makes them."""
+    """Some draws of a batch. Where they are not at hand they are made again, and they travel as what makes them: a seed."""
 
-    def __init__(self, make, some=None):
-        """make: a function that draws the batch; some: the places of those that are meant, None: all."""
+    def __init__(self, make, some=None, features=None):
+        """make: a function that draws the batch; some: the places of those that are meant, None: all; features: these, if they
+        are at hand."""
         self._make, self._some = make, some
+        if features is not None:
+            self.features = features
 
     @cached_property
     def features(self):
@@ -81,8 +84,9 @@ class Draws:
             return
         if self._v is not None:
             self._moved = self._rows.vectors.distance(v, self._v)
-            self._is_exact &= self._moved == 0
-            self._g += np.copysign(np.where(self._is_exact, 0.0, self._largest * self._moved), self._g)
+            if self._moved > 0:
+                self._is_exact[:] = False
+                self._g += np.copysign(self._largest * self._moved, self._g)
         self._v = v
 
     def _learn(self, some, g):
@@ -133,13 +137,15 @@ def _joined(parts):
 class KeptDraws(Draws):
     """Draws that are in memory, with their gradient at some v where it is known."""
 
-    def __init__(self, rows, features, index, v=None, gradient=None):
-        super().__init__(rows, [(index, None)])
-        self._features, self._v, self._largest[:] = features, v, features.largest_value
+    def __init__(self, rows, features, index, v=None, gradient=None, make=None):
+        """make: what would draw them again, if that is less than they are."""
+        super().__init__(rows, [(index, make)])
+        self._features, self._make, self._v, self._largest[:] = features, make, v, features.largest_value
         if gradient is not None:
             self._learn(slice(None), gradient)
 
     def _parts(self, positions):
         if len(positions):
-            features = self._features if len(positions) == len(self.index) else self._features.take(positions)
-            yield positions, Batch(lambda: features)
+            some = None if len(positions) == len(self.index) else positions
+            features = self._features if some is None else self._features.take(some)
+            yield positions, Batch(self._make, some, features) if self._make else Batch(lambda: features)

@@ -6,7 +6,6 @@ from functools import partial, wraps
 import numpy as np
 
 from .._asking import Answering, Ended
-from .._checks import check_callable, check_flag, check_integer, check_real
 from .._core.search import top_k
 from ..model import warn_unconverged
 from ..solvers.columns import WorkingSet
@@ -261,16 +260,6 @@ def fits_of(task, dictionary, options, settles=True, search=0):
     """The fit of each target, in that search of several; settles: to the tolerance."""
     first = search * len(task.targets)
     return [L1Fit(task, y, dictionary, settles, k, **options) for k, y in enumerate(task.targets, first)]
-
-
-def options_of(fit_intercept, tol, max_iter, callback):
-    """The options of an `L1Fit`, checked."""
-    return {
-        "fit_intercept": check_flag("fit_intercept", fit_intercept),
-        "tol": check_real("tol", tol, 0, strict=True),
-        "max_iter": None if max_iter is None else check_integer("max_iter", max_iter, 1),
-        "callback": check_callable("callback", callback),
-    }
 
 
 def warn(info, tol):

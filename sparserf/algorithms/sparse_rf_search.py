@@ -5,13 +5,12 @@ from functools import partial
 
 import numpy as np
 
-from .._checks import check_flag, check_integer, check_rng
+from .._checks import check_integer
 from .._threads import single_threaded_blas
-from ..features import LinearFunctions, inputs_times, inverse_deviations
+from ..features import LinearFunctions, inverse_deviations
 from ..task import Task, keeping, keeping_fits, mean_of, mean_value, model_of, one_function
 from .prune import pruned
-from .sparse_rf_fit import N_COMPONENTS, fits_of, options_of, warn
-from .sparse_rf_sources import dictionary_of, learns
+from .sparse_rf_fit import N_COMPONENTS, fits_of, warn
 
 # Rows that a search looks at, about, where there are more.
 MOST_ROWS = 16_000
@@ -227,30 +226,26 @@ def in_question(choices):
             return kept
 
 
-def chosen(X, y, share, n_models, max_terms, descend, features, gamma, loss, n_components, batch_size, exact, fit_intercept,
-            sample_weight, tol, max_iter, rng, workers, callback):  # fmt: skip
-    """`sparse_rf` with alpha=None."""
+def chosen(setting, descend, share, n_models, max_terms):
+    """`sparse_rf` with alpha=None; descend: how a fit goes through its dictionary."""
+    task, options, settles = setting.task, setting.options, setting.exact
     max_terms = MOST_TERMS if max_terms is None else check_integer("max_terms", max_terms, 1)
-    task = Task.of(X, y, loss, sample_weight, workers)
-    rows, weight = task.rows, task.weight
-    default = OF_FEW if rows.n_rows <= FEW_ROWS else OF_MORE
+    default = OF_FEW if task.rows.n_rows <= FEW_ROWS else OF_MORE
     n_models = default if n_models is None else (check_integer("n_models", n_models, 1),) * 2
-    options, exact, rng = options_of(fit_intercept, tol, max_iter, callback), check_flag("exact", exact), check_rng(rng)
-    groups = np.argmax([np.zeros(rows.n_rows), *(task.targets if task.loss.is_classifier else ())], axis=0)  # a number a class
-    if n_components is None:
-        n_components = A_PENALTY if learns(features) else N_COMPONENTS
+    classes = task.targets if task.loss.is_classifier else ()
+    groups = np.argmax([np.zeros(task.rows.n_rows), *classes], axis=0)  # a number a class
 
     def kind_of(dictionary, settles=False):
         return lambda task, search: fits_of(task, dictionary, options, settles, search)
 
-    kinds = [kind_of(dictionary_of(features, rows, weight, exact, n_components, batch_size, gamma, rng), settles=exact)]
-    if learns(features):
-        units = inverse_deviations(rows, weight)
-        inputs = dictionary_of(inputs_times(units), rows, weight, exact, n_components, len(units), None, rng)
+    kinds = [kind_of(setting.dictionary(A_PENALTY if setting.learns else N_COMPONENTS), settles)]
+    if setting.learns:
+        units = inverse_deviations(task.rows, task.weight)
+        inputs = setting.dictionary_of_inputs(units)
         kinds = [kind_of(inputs, settles=True), kind_of(LinearFunctions(units)), *kinds]
-    split = partial(Sample.of, task, groups, share, rng)
-    with single_threaded_blas(), rows:
-        model, ended = search(kinds, descend, task, split, n_models, max_terms, tol)
+    split = partial(Sample.of, task, groups, share, setting.rng)
+    with single_threaded_blas(), task.rows:
+        model, ended = search(kinds, descend, task, split, n_models, max_terms, options["tol"])
     if not ended:
         warn(model.info, options["tol"])
     return model

@@ -17,8 +17,10 @@ from functools import partial
 
 import numpy as np
 
+from .._checks import check_callable, check_flag, check_integer, check_real, check_rng
 from ..features import LearningDictionary, LinearFunctions, inputs_times, make_dictionary, make_learning_dictionary
 from ..rows.home import correlation, correlation_pair
+from ..task import Task
 from .sparse_rf_draws import Draws, KeptDraws
 
 
@@ -51,25 +53,48 @@ LEARNING_AND_SETTLING = replace(LEARNING, settles="last")
 LINEAR = Schedule(settles="none", left_over=0.0, near=0.1)
 
 
-def learns(features):
-    return isinstance(features, str) and features == "auto"
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What the user asks for but for the penalty, checked; options: those of an `L1Fit`."""
 
+    task: Task
+    options: dict
+    exact: bool
+    features: object
+    rng: object
+    how: dict
 
-def dictionary_of(features, rows, weight, exact, n_components, batch_size, gamma, rng):
-    """The dictionary of a `features` argument, "auto" among them."""
-    how = {"n_components": n_components, "batch_size": batch_size, "gamma": gamma, "rng": rng}
-    if not learns(features):
-        return make_dictionary(features, rows, weight=weight, **how)
-    if exact:
-        raise ValueError("exact must be False where features is 'auto', whose draws cannot be made again; got True")
-    return make_learning_dictionary(rows, weight, **how)
+    @classmethod
+    def of(cls, X, y, *, features, gamma, loss, n_components, batch_size, exact, fit_intercept, sample_weight, tol, max_iter,
+           rng, workers, callback):  # fmt: skip
+        task = Task.of(X, y, loss, sample_weight, workers)
+        options = {
+            "fit_intercept": check_flag("fit_intercept", fit_intercept),
+            "tol": check_real("tol", tol, 0, strict=True),
+            "max_iter": None if max_iter is None else check_integer("max_iter", max_iter, 1),
+            "callback": check_callable("callback", callback),
+        }
+        how = {"gamma": gamma, "n_components": n_components, "batch_size": batch_size}
+        return cls(task, options, check_flag("exact", exact), features, check_rng(rng), how)
 
+    @property
+    def learns(self):
+        return isinstance(self.features, str) and self.features == "auto"
 
-def source_of(rows, dictionary, target):
-    """Of a dictionary; target: a number of its own for each fit."""
-    if isinstance(dictionary, LearningDictionary):
-        return LearningDraws(rows, dictionary, target)
-    return (LinearDraws if isinstance(dictionary, LinearFunctions) else RandomDraws)(rows, dictionary, target)
+    def dictionary(self, default):
+        """Of `features`, of so many where n_components does not say."""
+        about = {"rng": self.rng, "weight": self.task.weight, **self.how}
+        about["n_components"] = default if about["n_components"] is None else about["n_components"]
+        if not self.learns:
+            return make_dictionary(self.features, self.task.rows, **about)
+        if self.exact:
+            raise ValueError("exact must be False where features is 'auto', whose draws cannot be made again; got True")
+        return make_learning_dictionary(self.task.rows, **about)
+
+    def dictionary_of_inputs(self, units):
+        """Of the inputs, each times its unit."""
+        about = {"n_components": None, "batch_size": len(units), "gamma": None, "rng": self.rng, "weight": self.task.weight}
+        return make_dictionary(inputs_times(units), self.task.rows, **about)
 
 
 class RandomDraws:
@@ -97,7 +122,7 @@ class RandomDraws:
         if len(each) > 1:
             return Draws(self._rows, each)
         ((index, make),) = each
-        return KeptDraws(self._rows, make(), index)
+        return KeptDraws(self._rows, make(), index, make=make if self._dictionary.is_random else None)
 
     def ahead(self, t, A, w):
         self._ahead = t, self.draw((t,), A)
@@ -174,3 +199,11 @@ class LinearDraws:
             self._v, self._slope = v, slope
 
         return [(partial(correlation, self._inputs), take)]
+
+
+SOURCES = {LearningDictionary: LearningDraws, LinearFunctions: LinearDraws}
+
+
+def source_of(rows, dictionary, target):
+    """Of a dictionary; target: a number of its own for each fit."""
+    return SOURCES.get(type(dictionary), RandomDraws)(rows, dictionary, target)

@@ -122,7 +122,7 @@ class Added:
 
     first: int
     features: FeatureSet
-    n_batches = 1
+    n_batches, is_random = 1, False
 
     @property
     def starts(self):

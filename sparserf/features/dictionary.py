@@ -33,6 +33,7 @@ class RandomDictionary:
     batch_size: int
     n_features_in: int
     seed: "np.random.SeedSequence"  # by name: numpy.random is slow to import
+    is_random = True
 
     def __len__(self):
         return self.n_components + len(self._finite)
@@ -74,6 +75,7 @@ class FixedDictionary:
 
     features: FeatureSet
     batch_size: int
+    is_random = False
 
     def __len__(self):
         return len(self.features)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from .._checks import check_indices, check_names
+from ..rows import as_rows
 from .block import FeatureBlock
 
 
@@ -159,8 +160,6 @@ class FeatureSet:
         ndarray of shape (n_samples, len(self))
             C-contiguous. Time O(n_samples * len(self) * n_features_in), or * order for sparse weights.
         """
-        from ..rows import as_rows
-
         rows = as_rows(X, workers, n_features=self._n_features_in)
         return rows.give(rows.transform(self))
 

@@ -82,7 +82,7 @@ class LearningDictionary:
         return Proposer(self, target)
 
 
-def make_learning_dictionary(rows, weight, *, n_components, batch_size, gamma, rng):
+def make_learning_dictionary(rows, *, weight, n_components, batch_size, gamma, rng):
     """The dictionary of features="auto"."""
     if gamma is not None:
         raise ValueError(f"gamma must be None where features is 'auto', which tries many, got {gamma!r}")
