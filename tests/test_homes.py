@@ -1,7 +1,7 @@
 """The same fit wherever the rows are: in memory, or read in chunks; and what happens when a block cannot be read."""
 
 import ast
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import array_api_strict as strict
@@ -14,9 +14,12 @@ from dask import delayed
 import sparserf as srf
 from sparserf import _arrays, baselines
 from sparserf import rows as rows_of
+from sparserf.losses import LOSSES
 from sparserf.rows import InChunks, as_rows
+from sparserf.rows.home import correlation
 from sparserf.rows.memory import Memory
 from sparserf.rows.vectors import HostVectors
+from sparserf.solvers.problem import Problem
 
 N, D = 1200, 6
 RNG = np.random.default_rng(0)
@@ -590,3 +593,67 @@ class Unreadable:
 def test_arrays_that_cannot_be_read():
     with pytest.raises(TypeError, match="could not be read: requires grad"):
         srf.sparse_rf(X, Unreadable(), alpha=0.1)
+
+
+@pytest.mark.parametrize("home", HOMES)
+def test_row_vectors_of_every_home(home, monkeypatch):
+    """What is computed on them where they are is what NumPy computes."""
+    Elsewhere.patch(monkeypatch)
+    rng = np.random.default_rng(0)
+    vectors = as_rows(HOMES[home](X)).vectors
+    a, b = rng.standard_normal((2, 2, N))
+    h, uniform = rng.random(N) * (rng.random(N) < 0.5), rng.random(N)
+    A, B, H = map(vectors.put, (a, b, h))
+    t = np.array([0.5, -2.0])
+    p = np.minimum(1, 200 * h / h.sum())
+    for answer, expected in (
+        (vectors.along(A, t, B), a + t[:, None] * b),
+        (vectors.along(A, 0.3, B), a + 0.3 * b),
+        (vectors.between(A, 0.25, B), a + 0.25 * (b - a)),
+        (vectors.minus(A, t), a - t[:, None]),
+        (vectors.scaled(A, t), t[:, None] * a),
+        (vectors.times(H, A), h * a),
+        (vectors.larger(A, B), np.maximum(a, b)),
+        (vectors.positive(A), np.maximum(a, 0)),
+        (vectors.sampled(H, 200, vectors.put(uniform)), np.where(uniform < p, h / np.where(p > 0, p, 1), 0)),
+        (vectors.zeros(2), np.zeros((2, N))),
+    ):
+        np.testing.assert_allclose(vectors.fetch(answer), expected, rtol=1e-12)
+    for answer, expected in (
+        (vectors.total(A), a.sum(axis=1)),
+        (vectors.dots(A, B), (a * b).sum(axis=1)),
+        (vectors.distance(A, B), np.abs(a - b).sum()),
+        (vectors.largest(A), np.abs(a).max()),
+        (vectors.count(H), np.count_nonzero(h)),
+    ):
+        np.testing.assert_allclose(answer, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("loss", ["squared", "squared_hinge", "smoothed_hinge", "logistic"])
+@pytest.mark.parametrize("home", HOMES)
+def test_problems_of_every_home(home, loss, monkeypatch):
+    """Losses, dual points, curvatures and intercepts of vectors where they are, and a look at the rows that makes them."""
+    Elsewhere.patch(monkeypatch)
+    y = Y if loss == "squared" else np.where(Y > 0, 1.0, -1.0)
+    weight = WEIGHT / WEIGHT.mean()
+    rows, here = as_rows(HOMES[home](X)), as_rows(X)
+    there, plain = (Problem.of(each.vectors, LOSSES[loss], y, weight, 0.1, True) for each in (rows, here))
+    features, rng = srf.Fourier(gamma=0.3).draw(20, D, rng=0), np.random.default_rng(1)
+    f, c = rng.standard_normal(N), rng.standard_normal(20)
+    F = rows.vectors.put(f)
+    for ask in (
+        lambda problem, z: problem.mean_loss(z),
+        lambda problem, z: problem.mean_pair(z, 0.7),
+        lambda problem, z: problem.mean_conjugate(problem.derivative(z), 0.7),
+        lambda problem, z: problem.vectors.fetch(problem.dual_point(z)),
+        lambda problem, z: problem.vectors.fetch(problem.curvature(z)),
+        lambda problem, z: problem.best_intercept(z, 0.0),
+        lambda problem, z: problem.following(problem.curvature(z), 3.0),
+    ):
+        np.testing.assert_allclose(ask(there, there.margins(F, 0.3)), ask(plain, f + 0.3), rtol=1e-9, atol=1e-12)
+    z, mean_loss, (g,) = there.look(rows, features, c, F, 0.2, [partial(correlation, features)])
+    expected = f + here.apply(features, c)
+    np.testing.assert_allclose(rows.vectors.fetch(z), expected, atol=1e-12)
+    assert mean_loss == pytest.approx(plain.mean_loss(expected + 0.2))
+    np.testing.assert_allclose(g, here.correlate(features, plain.dual_point(expected + 0.2)), atol=1e-12)
+    assert rows.n_passes == 1

@@ -171,9 +171,10 @@ class InChunks(Elsewhere):
         return out
 
     def map_and_sum(self, answer, *vectors):
-        out, total = None, 0.0
+        out = total = None
         for some, (part, more) in self._answers(answer, vectors):
-            out, total = self._laid(out, some, part, -1), added(np.add, total, more)
+            out = self._laid(out, some, part, -1)
+            total = more if total is None else added(np.add, total, more)
         return out, total
 
     def _laid(self, out, some, part, axis):
