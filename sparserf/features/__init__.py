@@ -1,7 +1,7 @@
 """What phi is: maps that can be drawn from, and the FeatureSet that was drawn."""
 
 from .block import FeatureBlock
-from .dictionary import draw_all, make_dictionary
+from .dictionary import default_batch_size, draw_all, make_dictionary
 from .feature_set import FeatureSet
 from .fourier import Fourier
 from .linear import Linear, LinearFunctions, inputs_times, linear_functions
@@ -25,6 +25,7 @@ __all__ = [
     "Perceptron",
     "RandomNeurons",
     "Taylor",
+    "default_batch_size",
     "draw_all",
     "inputs_times",
     "inverse_deviations",

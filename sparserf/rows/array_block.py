@@ -66,7 +66,7 @@ class ArrayBlock:
         f = self.apply(features, coef) - shift[:, None]
         return f, self.correlate(features, h * f)
 
-    def gram(self, left, right, weights, dtype=None):
+    def gram(self, left, right, weights, dtype=None, center=None):
         if isinstance(right, np.ndarray):
             right = left.take(right)
         n_rows = max(1, TILE // max(1, len(left) + len(right)))
@@ -74,6 +74,7 @@ class ArrayBlock:
         h, total = self._put(weights / unit, self.X.dtype), self._zeros((len(left), len(right)))
         for some in slices(self.n_rows, n_rows):
             phi = self._product_dtype(self._phi(left, some), (left, right), dtype)
+            phi = phi if center is None else phi - self._put(center, phi.dtype)
             psi = phi if right is left else self._product_dtype(self._phi(right, some), (left, right), dtype)
             weighted = psi * self._xp.astype(h[some], psi.dtype)[:, None]
             total = total + self._exact(phi.T @ weighted)
