@@ -44,7 +44,7 @@ class Moments:
         return cls(weight, mean, covariance, np.maximum(noise, least))
 
     def rows(self):
-        """At most a row for each column, and one, of equal weight, with this mean and covariance: (m, n_columns).
+        """The mean, and rows around it of equal weight that have this covariance: at most one more than columns.
 
         With R'R the covariance and H the reflection of the first unit vector to 1 / sqrt(m), the rows of
         sqrt(m) H [mean; R] have its moments, since H'H = 1, and the mean in all of them, since H takes it there.
@@ -56,8 +56,7 @@ class Moments:
         root = np.sqrt(len(R) + 1)
         total = R.sum(axis=0)
         around = np.vstack([total, root * R - total / (root - 1 or 1)])
-        mean = np.where(~varies & (self.mean**2 <= self.noise), 0.0, self.mean)
-        return mean + around
+        return np.where(~varies & (self.mean**2 <= self.noise), 0.0, self.mean), around
 
 
 def read(X, y, features, folds, sample_weight, workers):

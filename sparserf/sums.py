@@ -218,8 +218,12 @@ class Sums:
         Time O(D^3), a third of a multiplication each, for these rows, once; and that of the function. Memory O(D^2).
 
         """
-        models = method(*self._rows, **self._arguments(method, options))
-        return [self._of_features(model) for model in models] if isinstance(models, list) else self._of_features(models)
+        given = self._arguments(method, options)
+        mean, rows = self._mean_and_rows
+        shift = np.zeros_like(mean) if self._depends_on_means(method, options) else mean
+        Phi, y = np.hsplit(rows + (mean - shift), [len(self.features)])
+        models = method(np.ascontiguousarray(Phi), y[:, 0] if self._one_output else y, **given)
+        return [self._moved(model, shift) for model in models] if isinstance(models, list) else self._moved(models, shift)
 
     def _arguments(self, method, options):
         """What the function is given beside the rows, checked."""
@@ -242,16 +246,22 @@ class Sums:
             default["batch_size"] = default_batch_size(self.features.n_features_in)
         return options | default
 
-    @cached_property
-    def _rows(self):
-        """(Phi, y) of few rows with these moments."""
-        rows = self._moments.rows()
-        Phi, y = np.hsplit(rows, [len(self.features)])
-        return np.ascontiguousarray(Phi), y[:, 0].copy() if self._one_output else y
+    @staticmethod
+    def _depends_on_means(method, options):
+        """Whether more than the intercept does. Where not, rows around the means are known in more digits."""
+        by_size = method in (harfe, harfe_path) and options.get("normalize", True)
+        return by_size or not options.get("fit_intercept", True)
 
-    def _of_features(self, model):
-        """A model of the columns of Phi, of what they are."""
-        return replace(model, features=self.features.take(model.support))
+    @cached_property
+    def _mean_and_rows(self):
+        return self._moments.rows()
+
+    def _moved(self, model, shift):
+        """A model of columns less a shift, of the features that they are."""
+        of_features, of_targets = np.split(shift, [len(self.features)])
+        intercept = model.intercept + (of_targets - (np.atleast_2d(model.coef) @ of_features[model.support]))
+        intercept = float(intercept[0]) if self._one_output else intercept
+        return replace(model, features=self.features.take(model.support), intercept=intercept)
 
     def mean_loss(self, model):
         """The mean loss of a model on these rows: (1 / weight) sum_i s_i (f(x_i) - y_i)^2 / 2, added up over the outputs.
