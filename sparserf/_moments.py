@@ -106,13 +106,12 @@ def _of(block, share, y, features):
     share = share / weight
     y_mean = y @ share
     y = y - y_mean[:, None]
-    left = y @ share  # the rounding of the mean
     sums = block.correlate(features, np.vstack([share, share * y]))
     mean, cross = sums[0], sums[1:]
-    cross = cross - np.outer(left, mean)
+    cross = cross - np.outer(y @ share, mean)  # the rounding of the mean of y
     gram = block.gram(features, features, share, np.float64, mean)
-    covariance = np.block([[gram, cross.T], [cross, (share * y) @ y.T - np.outer(left, left)]])
-    return Moments.of(weight, np.concatenate([mean, y_mean + left]), covariance)
+    covariance = np.block([[gram, cross.T], [cross, (share * y) @ y.T]])
+    return Moments.of(weight, np.concatenate([mean, y_mean]), covariance)
 
 
 def each_merged(parts, more):

@@ -292,7 +292,7 @@ class Sums:
         D, support = len(self.features), model.support
         outputs = np.arange(D, len(self.mean))
         if model.loss != "squared" or np.size(model.intercept) != len(outputs):
-            raise ValueError(f"model must be a regression of {len(outputs)} targets, got {model!r}")
+            raise ValueError(f"model must be a regression with outputs: {len(outputs)}, got {model!r}")
         known = self.features.take(support[support < D])
         _check_same(known, model.features, "model must be of the features of these sums")
         columns = np.concatenate([support, outputs])

@@ -104,6 +104,11 @@ def test_the_same_fit_as_from_the_rows(name, weight, fit_intercept):
             np.testing.assert_allclose(sums.mean_loss(either), plain_loss(either, X, Y, weight), rtol=1e-10)
 
 
+def test_batches_are_those_of_the_inputs(monkeypatch):
+    monkeypatch.setattr("sparserf.features.dictionary.BATCH_WEIGHTS", 100 * D)  # all in one; of 100 inputs 64
+    assert_same(SUMS.fit(srf.sparse_rf, alpha=0.01), srf.sparse_rf(X, Y, features=FEATURES, alpha=0.01))
+
+
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_several_outputs(fit_intercept):
     sums, options = Sums.of(X, TWO, FEATURES), {"n_nonzero_coefs": 10, "fit_intercept": fit_intercept}
@@ -168,14 +173,16 @@ def test_validation_says_what_fitting_again_would(name):
         np.testing.assert_allclose([fold.mean_loss(model) for model in models], losses, rtol=1e-8)
 
 
-def test_features_that_do_not_vary_in_what_is_left():
+@pytest.mark.parametrize("k", range(5))
+def test_features_that_do_not_vary_in_what_is_left(k):
     """Rounding of what was taken away is no feature."""
-    some, rng = FOLD == 2, np.random.default_rng(3)
+    some, rng = FOLD == k, np.random.default_rng(k)
     Z = 100 * rng.standard_normal((N, D))
     Z[~some, 3], Z[~some, 2] = 0, 0.25
     y = 0.01 * (Z[:, 0] + Z[:, 3]) + 1e-3 * rng.standard_normal(N)
     folds = Sums.of_folds(Z, y, INPUTS, FOLD)
-    left = sum(folds) - folds[2]
+    left = sum(folds) - folds[k]
+    assert not left.fit(srf.mfga, n_nonzero_coefs=6, normalize=True, alpha=0.0).features.input_usage()[2:4].any()
     for method, options in FITS.values():
         options = {**options, "n_nonzero_coefs": 4} if options.get("n_nonzero_coefs") else options
         options = {**options, "n_nonzero_coefs": [2, 4]} if method is srf.harfe_path else options
@@ -208,7 +215,9 @@ def test_sparse_rows_and_single_precision():
     single = X.astype(np.float32)
     sums = Sums.of(single, Y, FEATURES)
     columns = np.column_stack([FEATURES.transform(single), Y])  # float32, products float64
-    np.testing.assert_allclose(sums.covariance, np.cov(columns.T, bias=True), atol=2e-7)
+    expected = np.cov(columns.T, bias=True)
+    np.testing.assert_allclose(sums.covariance[:-1, :-1], expected[:-1, :-1], atol=1e-12)
+    np.testing.assert_allclose(sums.covariance, expected, atol=2e-7)  # correlations of monomials are made in float32
     np.testing.assert_allclose(
         sums.fit(srf.harfe, n_nonzero_coefs=10).predict(X),
         srf.harfe(X, Y, features=FEATURES, n_nonzero_coefs=10).predict(X), atol=1e-4,
@@ -313,6 +322,20 @@ def test_degenerate_rows(name, y, fit_intercept):
             np.testing.assert_allclose(model.predict(Z), of_rows.predict(Z), atol=1e-6 * scale)
 
 
+def test_rounding_of_a_large_mean_is_no_feature():
+    for value in 1e6 + np.random.default_rng(0).random(20):
+        Z = np.column_stack([X[:, :2], np.full(N, value)])
+        sums = sum(Sums.of_folds(Z, Y, srf.Linear().draw(None, 3), FOLD))
+        assert sums.fit(srf.mfga, n_nonzero_coefs=3, normalize=True, alpha=0.0).support.tolist() == [0, 1]
+
+
+def test_no_loss_is_negative():
+    for seed in range(20):
+        y = X @ np.random.default_rng(seed).standard_normal(D)
+        sums = Sums.of(X, y, INPUTS)
+        assert 0 <= sums.mean_loss(sums.fit(srf.mfga, n_nonzero_coefs=D, alpha=0.0)) < 1e-14
+
+
 def test_a_residual_that_squares_still_know():
     """Down to 1e-7 of the target: what the class promises."""
     noise = RNG.standard_normal(N)
@@ -366,9 +389,9 @@ REFUSED = {
     "an option": (ValueError, "alpha must be finite", lambda: SUMS.fit(srf.mfga, n_nonzero_coefs=3, alpha=-1)),
     "a flag": (TypeError, "fit_intercept must be True", lambda: SUMS.fit(srf.mfga, n_nonzero_coefs=3, fit_intercept="no")),
     "no model": (TypeError, "model must be a SparseModel", lambda: SUMS.mean_loss(3)),
-    "a classifier": (ValueError, "regression of 1 targets", lambda: SUMS.mean_loss(
+    "a classifier": (ValueError, "outputs: 1, got", lambda: SUMS.mean_loss(
         srf.mfga(X, Y > 3, features=FEATURES, n_nonzero_coefs=3, loss="logistic"))),
-    "outputs": (ValueError, "regression of 1 targets", lambda: SUMS.mean_loss(
+    "outputs": (ValueError, "outputs: 1, got", lambda: SUMS.mean_loss(
         srf.mfga(X, TWO, features=FEATURES, n_nonzero_coefs=3))),
     "a model of others": (ValueError, "the features of these sums", lambda: SUMS.mean_loss(
         srf.mfga(X, Y, features=FEATURES.take(np.arange(100)[::-1]), n_nonzero_coefs=3))),
