@@ -12,6 +12,8 @@ from .rows import as_rows
 
 # Rounding: of a variance, as a share of the variances that it was added up from; and of a mean.
 OF_VARIANCE, OF_MEAN = 1e-13, 1e-14
+# Times rounding, what is none. And of a weight, what is.
+FAR, NOTHING = 1e7, 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,14 +31,23 @@ class Moments:
             return replace(self, weight=float(np.float64(unit) * self.weight))
 
     @np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused in the end
-    def merged(self, other, sign=1.0):
-        """Of the rows of both, or without those of other: the update of Chan, Golub & LeVeque (1979)."""
-        weight = self.weight + sign * other.weight
-        share, step = sign * other.weight / weight, other.mean - self.mean
+    def merged(self, other):
+        """Of the rows of both: the update of Chan, Golub & LeVeque (1979)."""
+        weight = self.weight + other.weight
+        share, step = other.weight / weight, other.mean - self.mean
         covariance = (1 - share) * self.covariance + share * other.covariance
         covariance += share * (1 - share) * np.outer(step, step)
         noise = abs(1 - share) * self.noise + abs(share) * other.noise
         return Moments.of(weight, self.mean + share * step, covariance, noise)
+
+    def without(self, other):
+        """Of the rows that are not in other: its weight is taken away."""
+        if not other.weight < (1 - NOTHING) * self.weight:
+            raise ValueError(f"other must weigh less than the whole, {self.weight:g}, got {other.weight:g}: no row is left")
+        left = self.merged(replace(other, weight=-other.weight))
+        if (left.covariance.diagonal() < -FAR * left.noise).any():
+            raise ValueError("other must be of some of the same rows, got others: without them a variance is negative")
+        return left
 
     @classmethod
     def of(cls, weight, mean, covariance, noise=0.0):

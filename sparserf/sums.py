@@ -6,12 +6,12 @@ from inspect import signature
 
 import numpy as np
 
-from ._moments import read
+from ._moments import Moments, read
 from .algorithms.drp import drp, drp_path
 from .algorithms.harfe import harfe, harfe_path
 from .algorithms.mfga import mfga, mfga_path
 from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
-from .features import FeatureSet, Linear, default_batch_size
+from .features import FeatureSet, Linear, are_same, default_batch_size
 from .model import SparseModel
 
 METHODS = sparse_rf, sparse_rf_path, harfe, harfe_path, mfga, mfga_path, drp, drp_path
@@ -20,8 +20,6 @@ OF_ROWS = "X", "y", "sample_weight"
 OF_FEATURES = "features", "gamma", "n_components", "nu", "activation", "order", "best_phase", "rng"
 # Those whose default looks at the rows themselves.
 NEEDED = {"alpha": (sparse_rf,), "n_nonzero_coefs": (harfe, harfe_path)}
-# Of the weight, what is none.
-NOTHING = 1e-12
 
 
 class Sums:
@@ -158,29 +156,26 @@ class Sums:
 
     def __add__(self, other):
         """Of all the rows of both."""
-        if not isinstance(other, Sums):
-            return self if isinstance(other, int) and other == 0 else NotImplemented  # 0 is where sum() starts
-        return self._with(other, 1.0)
+        if isinstance(other, Sums):
+            return self._with(other, Moments.merged)
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # 0 is where sum() starts
 
     __radd__ = __add__
 
     def __sub__(self, other):
         """Of the rows that are not in other, whose rows are all in these.
 
-        Rounding is relative to what was there: of a few rows left of many add them up.
+        Rounding is relative to all that was there: where few rows of many are left, rather add these up.
         """
-        if not isinstance(other, Sums):
-            return NotImplemented
-        if not other.weight < (1 - NOTHING) * self.weight:
-            raise ValueError(f"other must weigh less than the whole, {self.weight:g}, got {other.weight:g}: no row is left")
-        return self._with(other, -1.0)
+        return self._with(other, Moments.without) if isinstance(other, Sums) else NotImplemented
 
-    def _with(self, other, sign):
-        _check_same(self.features, other.features, "both sums must be of the same features")
+    def _with(self, other, combined):
+        if not are_same(self.features, other.features):
+            raise ValueError(f"both sums must be of the same features, got {self.features!r} and {other.features!r}")
         if len(self.mean) != len(other.mean):
             outputs = (len(each.mean) - len(self.features) for each in (self, other))
             raise ValueError("both sums must have as many targets, got {} and {}".format(*outputs))
-        return Sums(self.features, self._moments.merged(other._moments, sign), self._one_output and other._one_output)
+        return Sums(self.features, combined(self._moments, other._moments), self._one_output and other._one_output)
 
     def fit(self, method, **options):
         """What a function of this library returns for the rows, from their sums.
@@ -213,10 +208,9 @@ class Sums:
 
         Notes
         -----
-        The function is called with at most D + 1 + n_outputs rows, and no more than there were, that have these means and
-        second moments, so that all it says of the squared loss, and of the sizes of features, is said of the real rows.
-        Time O(D^3), a third of a multiplication each, for these rows, once; and that of the function. Memory O(D^2).
-
+        The function is called with at most D + 1 + n_outputs rows that have these means and second moments, so that all it says
+        of the squared loss, and of the sizes of features, is said of the real rows. D^3 / 3 multiplications make them, once;
+        then it takes the time of the function with so few rows. Memory O(D^2).
         """
         given = self._arguments(method, options)
         mean, rows = self._mean_and_rows
@@ -259,15 +253,14 @@ class Sums:
     def _moved(self, model, shift):
         """A model of columns less a shift, of the features that they are."""
         of_features, of_targets = np.split(shift, [len(self.features)])
-        intercept = model.intercept + (of_targets - (np.atleast_2d(model.coef) @ of_features[model.support]))
-        intercept = float(intercept[0]) if self._one_output else intercept
+        moved = of_targets - np.atleast_2d(model.coef) @ of_features[model.support]
+        intercept = model.intercept + moved if np.ndim(model.intercept) else model.intercept + float(moved[0])
         return replace(model, features=self.features.take(model.support), intercept=intercept)
 
     def mean_loss(self, model):
         """The mean loss of a model on these rows: (1 / weight) sum_i s_i (f(x_i) - y_i)^2 / 2, added up over the outputs.
 
-        Of a fold that a model was not fitted to it is what a validation says. Up to rounding, of 1e-15 of the square of y and
-        of the terms of f.
+        Of a fold that a model was not fitted to it is what a validation says. Up to rounding of the squares of y and f.
 
         Parameters
         ----------
@@ -293,26 +286,10 @@ class Sums:
         outputs = np.arange(D, len(self.mean))
         if model.loss != "squared" or np.size(model.intercept) != len(outputs):
             raise ValueError(f"model must be a regression with outputs: {len(outputs)}, got {model!r}")
-        known = self.features.take(support[support < D])
-        _check_same(known, model.features, "model must be of the features of these sums")
+        if not are_same(self.features.take(support[support < D]), model.features):
+            raise ValueError(f"model must be of the features of these sums, got {model.features!r}")
         columns = np.concatenate([support, outputs])
         error = np.hstack([np.atleast_2d(model.coef), -np.eye(len(outputs))])  # f - y = error (phi, y) + b
         mean = error @ self.mean[columns] + model.intercept
         variance = (error @ self.covariance[np.ix_(columns, columns)] * error).sum()
         return float(mean @ mean + max(variance, 0.0)) / 2
-
-
-def _check_same(one, other, what):
-    """Two sets of features."""
-    if one is not other and _written_out(one) != _written_out(other):
-        raise ValueError(f"{what}, {one!r}, got {other!r}")
-
-
-def _written_out(features):
-    """All that decides the values of features, comparable: of each kind, whose order does not matter, which they are."""
-    written = {None: features.n_features_in}
-    for block, place in features.by_block(features.to_blocks(np.arange(len(features)))):
-        of_kind = block.take(np.argsort(place))
-        arrays = np.sort(place), of_kind.weights, of_kind.offset, of_kind.inputs
-        written[block.kind] = [None if array is None else array.tobytes() for array in arrays]
-    return written

@@ -127,6 +127,8 @@ def test_drp_takes_all_features(options):
     np.testing.assert_allclose(model.predict(X), expected.predict(Phi), atol=1e-8)
     models = Sums.of(X, Y, FEATURES).fit(srf.drp_path, alphas=[0.1, 0.01])
     assert [model.info.alpha for model in models] == [0.1, 0.01]
+    as_column = Sums.of(X, Y[:, None], FEATURES)
+    np.testing.assert_allclose(as_column.mean_loss(as_column.fit(srf.drp, alpha=0.01)), plain_loss(models[1], X, Y), rtol=1e-6)
 
 
 # Sums add up
@@ -218,6 +220,9 @@ def test_sparse_rows_and_single_precision():
     expected = np.cov(columns.T, bias=True)
     np.testing.assert_allclose(sums.covariance[:-1, :-1], expected[:-1, :-1], atol=1e-12)
     np.testing.assert_allclose(sums.covariance, expected, atol=2e-7)  # correlations of monomials are made in float32
+    bounded = srf.Fourier(gamma=0.3).draw(60, D, rng=0)
+    columns = np.column_stack([bounded.transform(single), Y])
+    np.testing.assert_allclose(Sums.of(single, Y, bounded).covariance, np.cov(columns.T, bias=True), atol=1e-12)
     np.testing.assert_allclose(
         sums.fit(srf.harfe, n_nonzero_coefs=10).predict(X),
         srf.harfe(X, Y, features=FEATURES, n_nonzero_coefs=10).predict(X), atol=1e-4,
@@ -379,6 +384,7 @@ REFUSED = {
     "a number": (TypeError, "unsupported operand", lambda: SUMS + 1),
     "minus a number": (TypeError, "unsupported operand", lambda: SUMS - 1),
     "nothing left": (ValueError, "no row is left", lambda: SUMS - SUMS),
+    "rows that were not there": (ValueError, "some of the same rows", lambda: SUMS - Sums.of(9 * X[:300], Y[:300], FEATURES)),
     "prune": (ValueError, "method must be one of sparse_rf, ", lambda: SUMS.fit(srf.prune)),
     "a loss": (ValueError, "loss must be 'squared'", lambda: SUMS.fit(srf.mfga, n_nonzero_coefs=3, loss="logistic")),
     "alpha": (ValueError, "alpha must be given to sparse_rf", lambda: SUMS.fit(srf.sparse_rf)),
