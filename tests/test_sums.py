@@ -354,6 +354,16 @@ def test_a_residual_that_squares_still_know():
 # What is refused, and what travels
 
 
+def test_a_warning_points_at_the_caller():
+    with pytest.warns(srf.ConvergenceWarning) as caught:
+        SUMS.fit(srf.harfe, n_nonzero_coefs=20, max_iter=1, tol=0.0, start="zero")
+    assert caught[0].filename == __file__
+
+
+def test_a_callback_ends_the_fit():
+    assert SUMS.fit(srf.mfga, n_nonzero_coefs=20, callback=lambda info: info.n_nonzero == 7).support.size == 7
+
+
 def test_sums_can_be_pickled():
     sums = Sums.of(X, Y, FEATURES)
     sums.fit(srf.mfga, n_nonzero_coefs=2)

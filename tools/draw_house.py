@@ -12,9 +12,10 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 ROOT = Path(__file__).parents[1] / "sparserf"
-FLOORS = [["baselines", "plot"], ["algorithms"], ["model"], ["rows", "solvers"], ["features", "losses"], ["_core"]]
+FLOORS = [["sums", "baselines", "plot"], ["algorithms"], ["model"], ["rows", "solvers"], ["features", "losses"], ["_core"]]
 SAYS = {
     "baselines": "baselines\nwhat the papers compare with",
+    "sums": "sums\none pass, many fits",
     "plot": "plot\npictures of models",
     "algorithms": "algorithms\nwhat the papers say",
     "model": "model\nSparseModel: predict, save, load",
