@@ -150,6 +150,9 @@ class Sums:
         parts, one_output = read(X, y, features, folds, sample_weight, workers)
         return [cls(features, part, one_output) for part in parts]
 
+    def __getstate__(self):  # without what can be made again
+        return {name: value for name, value in self.__dict__.items() if name != "_mean_and_rows"}
+
     def __repr__(self):
         outputs = len(self.mean) - len(self.features)
         return f"Sums({len(self.features)} features, {outputs} target{'s'[: outputs > 1]}, weight={self.weight:g})"
@@ -210,7 +213,7 @@ class Sums:
         -----
         The function is called with at most D + 1 + n_outputs rows that have these means and second moments, so that all it says
         of the squared loss, and of the sizes of features, is said of the real rows. D^3 / 3 multiplications make them, once;
-        then it takes the time of the function with so few rows. Memory O(D^2).
+        then it takes the time of the function with so few rows, which max_iter=None bounds as for these. Memory O(D^2).
         """
         given = self._arguments(method, options)
         mean, rows = self._mean_and_rows

@@ -368,6 +368,7 @@ def test_sums_can_be_pickled():
     sums = Sums.of(X, Y, FEATURES)
     sums.fit(srf.mfga, n_nonzero_coefs=2)
     again = pickle.loads(pickle.dumps(sums))
+    assert len(pickle.dumps(sums)) < 3 * sums.covariance.nbytes / 2
     both = again + sums
     np.testing.assert_allclose(both.covariance, sums.covariance)
     assert both.weight == 2 * N
