@@ -8,6 +8,7 @@ from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
 from .features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
 from .model import ConvergenceWarning, FitInfo, SparseModel, load
 from .rows import BlockError, Chunks
+from .sums import Sums
 
 __version__ = "0.1.0"
 
@@ -22,6 +23,7 @@ __all__ = [
     "Perceptron",
     "RandomNeurons",
     "SparseModel",
+    "Sums",
     "Taylor",
     "baselines",
     "drp",

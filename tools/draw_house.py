@@ -12,9 +12,12 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 ROOT = Path(__file__).parents[1] / "sparserf"
-FLOORS = [["baselines", "plot"], ["algorithms"], ["task"], ["model", "solvers"], ["features"], ["rows", "losses"], ["_core"]]
+FLOORS = [
+    ["sums", "baselines", "plot"], ["algorithms"], ["task"], ["model", "solvers"], ["features"], ["rows", "losses"], ["_core"],
+]  # fmt: skip
 SAYS = {
     "baselines": "baselines\nwhat the papers compare with",
+    "sums": "sums\none pass, many fits",
     "plot": "plot\npictures of models",
     "algorithms": "algorithms\nwhat the papers say",
     "task": "task\nwhat is to be fitted, how far a fit has come,\nand the model that fits become",

@@ -1,8 +1,8 @@
 """What phi is: maps that can be drawn from, and the FeatureSet that was drawn."""
 
 from .block import FeatureBlock
-from .dictionary import draw_all, make_dictionary
-from .feature_set import FeatureSet
+from .dictionary import default_batch_size, draw_all, make_dictionary
+from .feature_set import FeatureSet, are_same
 from .fourier import Fourier
 from .linear import Linear, LinearFunctions, inputs_times, linear_functions
 from .mixture import Mixture
@@ -25,6 +25,8 @@ __all__ = [
     "Perceptron",
     "RandomNeurons",
     "Taylor",
+    "are_same",
+    "default_batch_size",
     "draw_all",
     "inputs_times",
     "inverse_deviations",

@@ -98,9 +98,7 @@ def make_dictionary(features, rows, *, n_components, batch_size, gamma, rng, sca
     scales(n_maps) are the factors of the maps; None: 1. weight: of the rows, None: all alike.
     """
     n_features_in = rows.n_features_in
-    if batch_size is None:
-        batch_size = max(64, min(2500, BATCH_WEIGHTS // n_features_in))
-    batch_size = check_integer("batch_size", batch_size, 1)
+    batch_size = default_batch_size(n_features_in) if batch_size is None else check_integer("batch_size", batch_size, 1)
     if isinstance(features, FeatureSet):
         _check_fixed(features, n_features_in, gamma)
         return FixedDictionary(features, batch_size)
@@ -113,6 +111,11 @@ def make_dictionary(features, rows, *, n_components, batch_size, gamma, rng, sca
     seed = seed_of(rng)
     scales = (1.0,) * len(maps) if scales is None else scales(len(maps))
     return RandomDictionary(maps, scales, n_components, batch_size, n_features_in, seed)
+
+
+def default_batch_size(n_features_in):
+    """R where it is not given."""
+    return max(64, min(2500, BATCH_WEIGHTS // n_features_in))
 
 
 def draw_all(features, rows, *, n_components, gamma=None, rng=None, scales=None, weight=None):

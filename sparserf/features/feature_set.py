@@ -200,3 +200,18 @@ def _one_a_kind(blocks, order):
     if order is not None and np.array_equal(order, np.arange(len(order))):
         order = None
     return tuple(blocks), order
+
+
+def are_same(one, other):
+    """Whether two sets are of the same features, in the same order."""
+    return one is other or _written_out(one) == _written_out(other)
+
+
+def _written_out(features):
+    """All that decides the values of features, comparable: of each kind, whose order does not matter, which they are."""
+    written = {None: features.n_features_in}
+    for block, place in features.by_block(features.to_blocks(np.arange(len(features)))):
+        of_kind = block.take(np.argsort(place))
+        arrays = np.sort(place), of_kind.weights, of_kind.offset, of_kind.inputs
+        written[block.kind] = [None if array is None else array.tobytes() for array in arrays]
+    return written

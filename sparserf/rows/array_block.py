@@ -37,7 +37,7 @@ class ArrayBlock:
 
     def _correlate(self, features, v, of):
         xp, shape = self._xp, (*v.shape[:-1], len(features))
-        v = xp.reshape(v, (-1, self.n_rows))
+        v = xp.reshape(self._put(v), (-1, self.n_rows))
         unit = xp.max(xp.abs(v), axis=1, keepdims=True)  # v may be no float32
         unit = xp.where(unit > 0, unit, xp.ones_like(unit))
         there, totals = v / unit, [np.zeros((v.shape[0], 0))]
@@ -61,14 +61,16 @@ class ArrayBlock:
         f = self.apply(features, coef) - self._put(shift)[:, None]
         return f, self.correlate(features, h * f)
 
-    def gram(self, left, right, weights, dtype=None):
+    def gram(self, left, right, weights, dtype=None, center=None):
         if isinstance(right, np.ndarray):
             right = left.take(right)
         n_rows = max(1, TILE // max(1, len(left) + len(right)))
+        weights = self._put(weights)
         unit = float(self._xp.max(weights)) or 1.0
         h, total = self._xp.astype(weights / unit, self.X.dtype), self._zeros((len(left), len(right)))
         for some in slices(self.n_rows, n_rows):
             phi = self._product_dtype(self._phi(left, some), (left, right), dtype)
+            phi = phi if center is None else phi - self._put(center, phi.dtype)
             psi = phi if right is left else self._product_dtype(self._phi(right, some), (left, right), dtype)
             weighted = psi * self._xp.astype(h[some], psi.dtype)[:, None]
             total = total + self._exact(phi.T @ weighted)
@@ -197,8 +199,8 @@ class ArrayBlock:
         return xp.where(finite, value, xp.zeros_like(z))
 
     def _put(self, values, dtype=None):
-        """Numbers of this process, on the device: float64, integers, or of that dtype."""
-        return from_host(values, self._xp, self._device, dtype)
+        """Numbers of this process, on the device: float64, integers, or of that dtype; an array there as it is."""
+        return from_host(values, self._xp, self._device, dtype) if isinstance(values, np.ndarray) else values
 
     def _zeros(self, shape):
         return self._xp.zeros(shape, dtype=self._xp.float64, device=self._device)

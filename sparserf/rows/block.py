@@ -139,12 +139,13 @@ class Block:
                 total += sums
         return f, total
 
-    def gram(self, left, right, weights, dtype=None):
+    def gram(self, left, right, weights, dtype=None, center=None):
         """Phi_left' diag(weights) Phi_right, float64 of shape (len(left), len(right)); weights >= 0.
 
-        Of float32 rows, products and their sums over a slice are in float32, unless dtype says otherwise.
+        Of float32 rows, products and their sums over a slice are in float32, unless dtype says otherwise. center: where right
+        is left, (Phi - center)' diag(weights) (Phi - center).
         """
-        return products.gram(self, left, right, weights, dtype)
+        return products.gram(self, left, right, weights, dtype, center)
 
     def kernel(self, features, weights):
         """Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0."""

@@ -2,11 +2,16 @@
 
 import numpy as np
 
-from .._arrays import from_host, to_host
+from .._arrays import from_host, is_foreign, to_host
 from .array_block import ArrayBlock
 from .elsewhere import Elsewhere
 from .home import each_part
 from .vectors import RowVectors
+
+
+def brought(answer):
+    """What blocks answer, in this process."""
+    return to_host(answer) if is_foreign(answer) else answer
 
 
 class DeviceVectors(RowVectors):
@@ -25,7 +30,7 @@ class DeviceVectors(RowVectors):
         return answer(*map(self.put, vectors))
 
     def sum(self, answer, *vectors, add=None):
-        return each_part(to_host, answer(*map(self.put, vectors)))
+        return each_part(brought, answer(*map(self.put, vectors)))
 
 
 class OnDevice(Elsewhere):
@@ -40,14 +45,14 @@ class OnDevice(Elsewhere):
         self.vectors = DeviceVectors(self.n_rows, xp, device)
 
     def sum(self, answer, *vectors, add=None):
-        return each_part(to_host, self._asked(answer, vectors))
+        return each_part(brought, self._asked(answer, vectors))
 
     def map(self, answer, *vectors, axis=-1):
         return self._asked(answer, vectors)
 
     def map_and_sum(self, answer, *vectors):
         f, total = self._asked(answer, vectors)
-        return f, each_part(to_host, total)
+        return f, each_part(brought, total)
 
     def _asked(self, answer, vectors):
         self.n_passes += 1

@@ -14,11 +14,11 @@ PANEL, PANEL_ROWS, PART_ROWS = 1024, 2048, 128
 KERNEL_ROWS = 256
 
 
-def gram(rows, left, right, weights, dtype=None):
+def gram(rows, left, right, weights, dtype=None, center=None):
     """Phi_left' diag(weights) Phi_right; rows of weight zero cost nothing.
 
     right: features, or the places of some in left, which are not made again. Products are in dtype, float64 for features
-    without a bound.
+    without a bound. center: where right is left, what is taken from each feature before it is multiplied.
 
     Memory: a block of at most max(2**19, 4 * PANEL**2) elements a worker, or PANEL_ROWS rows of all features.
     """
@@ -34,15 +34,16 @@ def gram(rows, left, right, weights, dtype=None):
     # Features without a bound may have means far above their spread, which a product in float32 would lose.
     bounded = all(block.is_bounded for block in (*left.blocks, *right.blocks))
     dtype = np.dtype(dtype or rows.dtype) if bounded else np.dtype(np.float64)
+    center = None if center is None else left.to_blocks(center)
     with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
         if right is left and len(left) > PANEL:
-            _by_panels(rows, left, weights, dtype, total)
+            _by_panels(rows, left, weights, dtype, center, total)
         else:
-            _by_slices(rows, left, right, shared, weights, dtype, total)
+            _by_slices(rows, left, right, shared, weights, dtype, center, total)
     return right.from_blocks(left.from_blocks(total.T).T)
 
 
-def _by_slices(rows, left, right, shared, weights, dtype, total):
+def _by_slices(rows, left, right, shared, weights, dtype, center, total):
     """A product for each slice of the rows."""
     if shared is not None:
         shared = right.to_blocks(left.places[shared])
@@ -54,6 +55,8 @@ def _by_slices(rows, left, right, shared, weights, dtype, total):
         if len(kept) == part.stop - part.start:
             kept = part
         phi = rows.phi(left, kept, "left").astype(dtype, copy=False)
+        if center is not None:
+            phi = np.subtract(phi, center, out=rows.scratch(phi.shape, phi.dtype))
         if right is left and len(h) and (h == h[0]).all() and rows.are_inputs(left):  # nothing to write
             return h[0] * (phi.T @ phi)
         if right is left:
@@ -66,7 +69,7 @@ def _by_slices(rows, left, right, shared, weights, dtype, total):
         total += more
 
 
-def _by_panels(rows, features, weights, dtype, total):
+def _by_panels(rows, features, weights, dtype, center, total):
     """A product for each pair of panels of the features, which no slice is worth: total is larger than what is multiplied."""
     panels, there = slices(len(features), PANEL), np.flatnonzero(weights)
     pairs = [(one, other) for i, one in enumerate(panels) for other in panels[: i + 1]]
@@ -75,7 +78,10 @@ def _by_panels(rows, features, weights, dtype, total):
     @np.errstate(over="ignore", invalid="ignore")
     def fill(part):
         h = weights[kept[part], None]
-        np.multiply(rows.phi(features, kept[part], "left"), np.sqrt(h).astype(dtype), out=phi[part])
+        values = rows.phi(features, kept[part], "left")
+        if center is not None:
+            values = np.subtract(values, center, out=phi[part])
+        np.multiply(values, np.sqrt(h).astype(dtype), out=phi[part])
 
     @np.errstate(over="ignore", invalid="ignore")
     def add(pair):
