@@ -5,30 +5,50 @@ squared loss the model is exact and one step is the solution. For the others the
 for as long as the steps made with it do, and made of a sample of the rows, and in single precision, where these do.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from .._core.descent import largest_violation
 from .problem import Problem
 from .quadratic import minimize
 
-# To which share of the violation a model that is not exact is minimised at first; then less, while whole steps succeed, or
-# more, at most HARDLY.
-TRUST, HARDLY = 0.1, 0.5
-# Its damping, from LEAST on, which rises by a factor where a step falls short, and falls by it where not.
-LEAST, DAMPED = 1e-14, 100
 # A fall of the objective below this share of it is rounding.
 ROUNDING = 1e-14
-# Multiplications in the time of a step on next to nothing.
-LEAST_STEP = 1e7
-# A step of this size or more, or NaN, is that of a model without a minimum.
-LARGEST = 1e250
-# Rows in the sample for each term at first, and by how much it grows. A step that leaves more than SLOW of the gap asks for
-# a better model; a whole one of the best model that leaves more than IDLE, and lowers the objective by less than CREEP of the
-# gap, is rounding.
-# Where a step may leave a share of the violation, it may leave TIMES that share of the gap before a better model is asked for,
-# and POOR of the gap before one of more rows is.
-ROWS_A_TERM, GROWTH, SLOW, IDLE, CREEP = 8, 2, 0.05, 0.9, 1e-3
-TIMES, POOR = 5, 0.7
+
+
+@dataclass(frozen=True)
+class Rules:
+    """When Prox-Newton trusts its model, asks for a better one, or ends.
+
+    trust, most_trust : to which share of the violation a model that is not exact is minimised at first; less by that factor
+        after a whole step, more after one that fell short, up to most_trust
+    damping, damped : the least share of the largest diagonal entry that damps the model, and by which factor it rises and falls
+    slow : a step that leaves more of the gap asks for a better model; or `times` the share of the violation that it may leave
+    poor : a step that may leave a share of the violation, and leaves more of the gap, asks for one of more rows
+    idle, creep : a whole step of the best model that leaves more than `idle` of the gap, and lowers the objective by less than
+        `creep` of it, is rounding
+    rows_a_term, growth : rows in the sample that the model is made of, for each term at first, and by how much they grow
+    effort : multiplications in the time of a step on next to nothing
+    largest : a step of this size or more, or NaN, is that of a model without a minimum
+    """
+
+    trust: float = 0.1
+    most_trust: float = 0.5
+    damping: float = 1e-14
+    damped: float = 100
+    slow: float = 0.05
+    times: float = 5
+    poor: float = 0.7
+    idle: float = 0.9
+    creep: float = 1e-3
+    rows_a_term: float = 8
+    growth: float = 2
+    effort: float = 1e7
+    largest: float = 1e250
+
+
+RULES = Rules()
 
 
 class L1Problem(Problem):
@@ -55,7 +75,7 @@ class ModelWeights:
     """The row weights h of the quadratic model, Phi' diag(h) Phi its Hessian: s L''(z) / n at some z, of some of the rows."""
 
     def __init__(self, problem):
-        self._problem, self._h, self._rows_a_term, self._aim = problem, None, ROWS_A_TERM, None
+        self._problem, self._h, self._rows_a_term, self._aim = problem, None, RULES.rows_a_term, None
         self._uniform = None  # a random number a row
         self.is_best, self.is_rough = False, not problem.loss.is_quadratic
 
@@ -97,7 +117,7 @@ class ModelWeights:
             return
         self.is_rough = not (settle and self._is_new and self._is_whole)
         if grow and self._is_new and not self._is_whole:
-            self._rows_a_term *= GROWTH
+            self._rows_a_term *= RULES.growth
         self._h, self._aim = None, aim
 
 
@@ -111,11 +131,11 @@ def solve(problem, A, tol, max_iter=100, share=0.0, ask_with=lambda w: []):
     """
     gap = problem.dual_gap(A.z, A.w, A.largest_gradient)
     is_exact = problem.loss.is_quadratic
-    trust, damping = 0.0 if is_exact else TRUST, LEAST
+    trust, damping = 0.0 if is_exact else RULES.trust, RULES.damping
     for _ in range(max_iter):
         if gap <= tol or A.effort.is_spent:
             break
-        A.effort.add(LEAST_STEP)
+        A.effort.add(RULES.effort)
         H, slope_b = _quadratic_model(problem, A, A.weights.at(A.z, len(A)), damping)
         # The gap shrinks with the violation.
         accuracy = max(0.3 * tol / gap, share, trust) * largest_violation(A.w, A.g, problem.alpha)
@@ -126,14 +146,14 @@ def solve(problem, A, tol, max_iter=100, share=0.0, ask_with=lambda w: []):
             moved, aim = _step(problem, A, d, slope_b @ d, start, questions)
         if not moved and A.weights.is_best:
             break
-        trust = trust * TRUST if aim is None else min(HARDLY, trust / TRUST)
-        damping = max(LEAST, damping / DAMPED) if aim is None else min(1.0, damping * DAMPED)
+        trust = trust * RULES.trust if aim is None else min(RULES.most_trust, trust / RULES.trust)
+        damping = max(RULES.damping, damping / RULES.damped) if aim is None else min(1.0, damping * RULES.damped)
         gap = problem.dual_gap(A.z, A.w, A.largest_gradient) if moved else gap
         fell = start - problem.objective(A.z, A.w)
-        if A.weights.is_best and aim is None and gap > IDLE * before and fell <= CREEP * before:
+        if A.weights.is_best and aim is None and gap > RULES.idle * before and fell <= RULES.creep * before:
             break
-        if gap > max(SLOW, TIMES * share) * before:
-            A.weights.improve(aim, share == 0.0 or gap > POOR * before, share == 0.0)
+        if gap > max(RULES.slow, RULES.times * share) * before:
+            A.weights.improve(aim, share == 0.0 or gap > RULES.poor * before, share == 0.0)
 
 
 def _quadratic_model(problem, A, h, damping):
@@ -155,7 +175,7 @@ def _step(problem, A, d, d_b, start, questions):
     Returns (whether one does, aim): the margins at the whole step, None where that was taken. Where the model is exact the
     whole step is expected to do, and its f, objective and gradient come from one pass.
     """
-    if not np.abs(d).max(initial=0.0) < LARGEST:
+    if not np.abs(d).max(initial=0.0) < RULES.largest:
         return False, None
     promise = min(0.0, A.g @ d + problem.alpha * (np.abs(A.w + d).sum() - np.abs(A.w).sum()))  # above 0 it is rounding
 
