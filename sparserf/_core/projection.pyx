@@ -9,6 +9,8 @@ from libc.stdint cimport int8_t, int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
+from sparserf._core.rows cimport RowSlice
+
 cdef enum:
     LANES = 8  # rows side by side: an entry of S adds a vector to the sums of a column
     INPUTS = 64  # inputs of so many rows that are put side by side at a time
@@ -70,20 +72,21 @@ cdef inline void add(double *sum, const double *x, double sign) noexcept nogil:
         sum[i] = more[i]
 
 
-def sparse_sign_csr(const floating[::1] data not None, const int32_t[::1] indices not None,
-                    const int64_t[::1] indptr not None, const int32_t[:, ::1] columns not None,
-                    const int8_t[:, ::1] signs not None, double scale, floating[:, ::1] out not None):
-    """out = scale X S for the CSR rows X. Scratch: n_projections numbers."""
+def sparse_sign_csr(RowSlice X not None, const int32_t[:, ::1] columns not None, const int8_t[:, ::1] signs not None,
+                    double scale, floating[:, ::1] out not None):
+    """out = scale X S for CSR rows X in the type of out. Scratch: n_projections numbers."""
     cdef ptrdiff_t i, k, m = out.shape[1]
     cdef int64_t j
     cdef double x
+    cdef const int32_t *indices = X.rows.indices
+    cdef const floating *data = <const floating *>X.values(sizeof(floating) == sizeof(float))
     cdef double *sums = <double *>malloc((m + 1) * sizeof(double))
     if sums == NULL:
         raise MemoryError
     with nogil:
-        for i in range(indptr.shape[0] - 1):
+        for i in range(X.rows.n_rows):
             memset(sums, 0, m * sizeof(double))
-            for j in range(indptr[i], indptr[i + 1]):
+            for j in range(X.rows.indptr[i], X.rows.indptr[i + 1]):
                 x = data[j]
                 for k in range(columns.shape[1]):
                     sums[columns[indices[j], k]] += signs[indices[j], k] * x

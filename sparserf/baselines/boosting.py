@@ -10,7 +10,7 @@ from ..algorithms._columns import Support
 from ..algorithms._l0_fit import feature_scales
 from ..algorithms._l1_fit import L1Fit
 from ..algorithms._targets import model_of, read
-from ..features import FeatureBlock, FeatureSet, Linear
+from ..features import FeatureSet, Linear, NeuronBlock
 from ..losses import LOSSES
 from ..solvers import ridge
 
@@ -163,7 +163,7 @@ class WeakLearner:
     def fit(self, v):
         t, f, b = self._hyperplane(v)
         c = best_threshold(f, v) if self._exact else -b
-        return FeatureSet([FeatureBlock("sign", 1.0, t[None], np.array([-c]))], len(t))
+        return FeatureSet([NeuronBlock("sign", 1.0, t[None], np.array([-c]))], len(t))
 
     def _hyperplane(self, v):
         """(t, Xt, b) with t of length 1."""
