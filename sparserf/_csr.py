@@ -14,6 +14,12 @@ def canonical_csr(X):
     return X if _is_canonical(X) else _made_canonical(X)
 
 
+def csr_arrays(X, some=None):
+    """What kernels take of CSR rows, or of a slice of them: data, indices and where each row begins."""
+    indptr = X.indptr if some is None else X.indptr[some.start : some.stop + 1]
+    return np.ascontiguousarray(X.data), np.ascontiguousarray(X.indices, np.int32), np.ascontiguousarray(indptr, np.int64)
+
+
 def _with_own_structure(X):
     """X with a copy of where its entries are, to be checked and trusted: nobody else can change it. The values are shared."""
     mine = copy(X)

@@ -45,6 +45,18 @@ def read(path):
     return meta, arrays
 
 
+def require(condition, what):
+    if not condition:
+        raise ValueError(f"{what} is missing or inconsistent")
+
+
+def floats(arrays, name):
+    """The array of that name, of finite float64."""
+    array = arrays[name]
+    require(array.dtype == np.float64 and bool(np.isfinite(array).all()), name)
+    return array
+
+
 def _no_constant(name):
     raise ValueError(f"{name} in the metadata")
 

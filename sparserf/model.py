@@ -9,8 +9,8 @@ import numpy as np
 
 from . import _npz
 from ._arrays import namespace, namespace_of, outputs_like, to_host
-from ._core.features import ACTIVATIONS
-from .features import FeatureBlock, FeatureSet
+from ._npz import floats, require
+from .features import FeatureSet, saved
 from .losses import LOSSES, sigmoid
 from .rows import as_rows, given
 
@@ -178,13 +178,13 @@ class SparseModel(Predictor):
         arrays = {"coef": self.coef, "intercept": np.asarray(self.intercept, np.float64), "support": self.support}
         if self.classes is not None:
             arrays["classes"] = self.classes
+        blocks = []
         for i, block in enumerate(self.features.blocks):
-            arrays |= {f"weights_{i}": block.weights, f"offset_{i}": block.offset}
-            if block.inputs is not None:
-                arrays[f"inputs_{i}"] = block.inputs
+            meta, values = saved.written(block, i)
+            blocks.append(meta)
+            arrays |= values
         if self.features.order is not None:
             arrays["order"] = self.features.order.astype(np.int64)
-        blocks = [{name: getattr(block, name) for name in ("activation", "scale", "gamma")} for block in self.features.blocks]
         info = asdict(self.info)
         arrays["objective"] = np.array(info.pop("objective"), np.float64)
         _check_inputs(self.n_features_in, arrays)
@@ -241,30 +241,28 @@ def load(path):
 
 
 def _model(meta, arrays):
-    _require(set(meta) == {"format", "loss", "n_features_in", "blocks", "info"}, "metadata")
-    _require(type(meta["blocks"]) is list and type(meta["info"]) is dict, "metadata")
-    d, n_blocks = meta["n_features_in"], len(meta["blocks"])
-    _require(type(d) is int and d > 0, "n_features_in")
+    require(set(meta) == {"format", "loss", "n_features_in", "blocks", "info"}, "metadata")
+    require(type(meta["blocks"]) is list and type(meta["info"]) is dict, "metadata")
+    d = meta["n_features_in"]
+    require(type(d) is int and d > 0, "n_features_in")
     _check_inputs(d, arrays)
-    _require(type(meta["loss"]) is str and meta["loss"] in LOSSES, "loss")
-    blocks = [_block(meta["blocks"][i], arrays, i, d) for i in range(n_blocks)]
+    require(type(meta["loss"]) is str and meta["loss"] in LOSSES, "loss")
+    blocks = [saved.read(block, arrays, i, d) for i, block in enumerate(meta["blocks"])]
     features = FeatureSet(blocks, d, _order(arrays, sum(map(len, blocks))))
-    classes, coef, intercept = arrays.get("classes"), _floats(arrays, "coef"), _floats(arrays, "intercept")
+    classes, coef, intercept = arrays.get("classes"), floats(arrays, "coef"), floats(arrays, "intercept")
     outputs = intercept.shape if classes is None else () if len(classes) == 2 else (len(classes),)
-    _require(len(outputs) < 2 and outputs != (0,), "intercept")
-    _require((classes is not None) == LOSSES[meta["loss"]].is_classifier, "classes")
+    require(len(outputs) < 2 and outputs != (0,), "intercept")
+    require((classes is not None) == LOSSES[meta["loss"]].is_classifier, "classes")
     if classes is not None:
-        _require(classes.ndim == 1 and len(classes) >= 2 and bool(np.all(classes[:-1] < classes[1:])), "classes")
-    _require(coef.shape == (*outputs, len(features)) and intercept.shape == outputs, "coef and intercept")
+        require(classes.ndim == 1 and len(classes) >= 2 and bool(np.all(classes[:-1] < classes[1:])), "classes")
+    require(coef.shape == (*outputs, len(features)) and intercept.shape == outputs, "coef and intercept")
     support = arrays["support"]
-    _require(support.shape == (len(features),) and support.dtype == np.int64, "support")
-    _require(bool(np.all(np.diff(support) > 0)) and (len(support) == 0 or support[0] >= 0), "support")
-    known = {"coef", "intercept", "support", "classes", "objective", "order"} | {
-        f"{a}_{i}" for a in _PARTS for i in range(n_blocks)
-    }
-    _require(set(arrays) <= known, "members")
+    require(support.shape == (len(features),) and support.dtype == np.int64, "support")
+    require(bool(np.all(np.diff(support) > 0)) and (len(support) == 0 or support[0] >= 0), "support")
+    known = {"coef", "intercept", "support", "classes", "objective", "order"}
+    require(set(arrays) <= known | {f"{name}_{i}" for name in saved.ARRAYS for i in range(len(blocks))}, "members")
     return SparseModel(coef, intercept if outputs else float(intercept), support, features, meta["loss"], classes,
-                       _info(meta["info"], _floats(arrays, "objective")))  # fmt: skip
+                       _info(meta["info"], floats(arrays, "objective")))  # fmt: skip
 
 
 def _check_inputs(d, arrays):
@@ -272,52 +270,18 @@ def _check_inputs(d, arrays):
         raise ValueError(f"n_features_in must be at most {MOST_INPUTS}, or the numbers in the file, got {d}")
 
 
-_PARTS = ("weights", "offset", "inputs")
-
-
-def _block(meta, arrays, i, d):
-    weights, offset, inputs = _floats(arrays, f"weights_{i}"), _floats(arrays, f"offset_{i}"), arrays.get(f"inputs_{i}")
-    _require(type(meta) is dict and set(meta) == {"activation", "scale", "gamma"}, "blocks")
-    _require(type(meta["activation"]) is str and meta["activation"] in ACTIVATIONS, "activation")
-    is_product = meta["activation"] == "product"
-    _require(type(meta["scale"]) is float and np.isfinite(meta["scale"]), "scale")
-    _require(offset.ndim == 1 and len(offset) > 0 and not (is_product and offset.any()), "offset")
-    if is_product:
-        _require(type(meta["gamma"]) is float and 0 < meta["gamma"] <= 1e300 and inputs is not None, "gamma")
-    else:
-        _require(meta["gamma"] is None, "gamma")
-    if inputs is None:
-        _require(weights.shape == (len(offset), d), "weights")
-    else:
-        _require(inputs.dtype == np.int32 and inputs.ndim == 2 and len(inputs) == len(offset), "inputs")
-        _require(weights.shape == ((len(offset), 1) if is_product else inputs.shape), "weights")
-        _require(inputs.size > 0 and inputs.min() >= 0 and inputs.max() < d + is_product, "inputs")
-    return FeatureBlock(meta["activation"], meta["scale"], weights, offset, inputs, meta["gamma"])
-
-
 def _order(arrays, n):
     order = arrays.get("order")
     if order is not None:
-        _require(order.dtype == np.int64 and np.array_equal(np.sort(order), np.arange(n)), "order")
+        require(order.dtype == np.int64 and np.array_equal(np.sort(order), np.arange(n)), "order")
     return order
 
 
-def _floats(arrays, name):
-    array = arrays[name]
-    _require(array.dtype == np.float64 and bool(np.isfinite(array).all()), name)
-    return array
-
-
 def _info(meta, objective):
-    _require(set(meta) == {field.name for field in fields(FitInfo)} - {"objective"}, "info")
-    _require(all(type(meta[n]) is int for n in ("n_iter", "n_drawn", "n_nonzero")), "info")
-    _require(objective.ndim == 1 and len(objective) > 0 and type(meta["converged"]) is bool, "info")
-    _require(all(type(meta[n]) in (int, float) and np.isfinite(float(meta[n])) for n in ("dual_gap", "alpha")), "info")
-    _require(all(meta[n] is None or type(meta[n]) is int for n in ("n_projections", "n_conjugate")), "info")
-    _require(all(meta[n] is None or type(meta[n]) is float for n in ("error_bound", "validation_loss")), "info")
+    require(set(meta) == {field.name for field in fields(FitInfo)} - {"objective"}, "info")
+    require(all(type(meta[n]) is int for n in ("n_iter", "n_drawn", "n_nonzero")), "info")
+    require(objective.ndim == 1 and len(objective) > 0 and type(meta["converged"]) is bool, "info")
+    require(all(type(meta[n]) in (int, float) and np.isfinite(float(meta[n])) for n in ("dual_gap", "alpha")), "info")
+    require(all(meta[n] is None or type(meta[n]) is int for n in ("n_projections", "n_conjugate")), "info")
+    require(all(meta[n] is None or type(meta[n]) is float for n in ("error_bound", "validation_loss")), "info")
     return FitInfo(**meta, objective=tuple(objective.tolist()))
-
-
-def _require(condition, what):
-    if not condition:
-        raise ValueError(f"{what} is missing or inconsistent")

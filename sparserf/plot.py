@@ -93,7 +93,7 @@ def _groups(model):
         raise ValueError(f"model must have one output, got {len(model.coef)}")
     groups, position = {}, iter(model.features.to_blocks(np.arange(len(model.features))))
     for block in model.features.blocks:
-        if block.is_product and model.n_features_in > 2:
+        if block.envelope is not None and model.n_features_in > 2:
             raise ValueError(f"model must have features of at most 2 inputs, got one of {model.n_features_in}")
         for k in range(len(block)):
             inputs, term = block.inputs_seen(k, model.n_features_in), next(position)

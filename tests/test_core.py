@@ -3,7 +3,7 @@
 features: correlate, apply and transform at every instruction set, for both types, every activation and every kind of
           rows and weights, at sizes around the edges of a tile; the bytes around the output; how exact cos, sin and
           tanh are, and what they do with phases that are huge or overflow.
-normal:   X'v, X p and X'diag(h) X p of rows, dense and CSR.
+rows:     X'v, X p and X'diag(h) X p of rows, dense and CSR; what they are refused with.
 search:   top_k against sorting; threshold: hard_threshold too.
 csr:      is_canonical against its definition, with faults anywhere.
 descent:  descend and largest_violation against their definitions and scikit-learn; solvers.lasso.minimize on top.
@@ -20,17 +20,18 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.linear_model import Lasso
 
-from sparserf._core import csr, descent, moments, normal, search, threshold
-from sparserf._core import features as core
-from sparserf.features import FeatureBlock, FeatureSet
+from sparserf._core import csr, descent, moments, search, threshold
+from sparserf._core.features import ACTIVATIONS, PANEL, Panels
+from sparserf._core.rows import LEVEL, LEVELS, RowSlice
+from sparserf.features import FeatureSet, MonomialBlock, NeuronBlock
 from sparserf.solvers.lasso import minimize
 
 from .conftest import SIZES, phi_oracle
 
 WIDE = 10**9  # rows said to be so wide that sparse weights stay sparse
-each_level = pytest.mark.parametrize("level", range(len(core.LEVELS)), ids=core.LEVELS)
+each_level = pytest.mark.parametrize("level", range(len(LEVELS)), ids=LEVELS)
 each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
-each_activation = pytest.mark.parametrize("activation", [name for name in core.ACTIVATIONS if name != "product"])
+each_activation = pytest.mark.parametrize("activation", [name for name in ACTIVATIONS if name != "product"])
 each_kind = pytest.mark.parametrize("kind", ["dense", "q-sparse", "csr"])
 
 
@@ -56,19 +57,16 @@ class Case:
         subsets = rng.permuted(np.tile(np.arange(d, dtype=np.int32), (p, 1)), axis=1)[:, :order]
         inputs = subsets if kind == "q-sparse" else None
         self.shape, self.dtype, eps = shape, dtype, np.finfo(dtype).eps
-        self.block = FeatureBlock(activation, 0.7, weights, offset, inputs)
-        self.phi = phi_oracle(FeatureSet([self.block], d), X)
-        size = phi_oracle(FeatureSet([FeatureBlock("identity", 0.7, abs(weights), abs(offset), inputs)], d), abs(X))
+        block = NeuronBlock(activation, 0.7, weights, offset, inputs)
+        self.panels = block.packed(np.dtype(dtype), WIDE if kind == "q-sparse" else d)
+        self.phi = phi_oracle(FeatureSet([block], d), X)
+        size = phi_oracle(FeatureSet([NeuronBlock("identity", 0.7, abs(weights), abs(offset), inputs)], d), abs(X))
         self.error = 4 * (order + 2) * eps * size + 8 * eps
-        self.rows = rows_arguments(X, kind)
-
-    @property
-    def arguments(self):
-        return *self.block.packed(np.dtype(self.dtype), WIDE), *self.rows
+        self.rows = lambda level: rows_of(X, kind, level)
 
     @property
     def width(self):
-        return -(-self.shape[2] // core.PANEL) * core.PANEL
+        return -(-self.shape[2] // PANEL) * PANEL
 
 
 class ProductCase(Case):
@@ -80,17 +78,17 @@ class ProductCase(Case):
         X, weights = rng.standard_normal((n, d)).astype(dtype), rng.standard_normal((p, 1)).astype(dtype).astype(np.float64)
         inputs = rng.integers(0, d, (p, order)).astype(np.int32)
         self.shape, self.dtype = shape, dtype
-        self.block = FeatureBlock("product", 0.7, weights, np.zeros(p), inputs, 1.0)
+        self.panels = MonomialBlock(0.7, weights, inputs, 1.0).packed(np.dtype(dtype), d)
         self.phi = 0.7 * (weights * X.astype(np.float64)[:, inputs]).prod(axis=2)
         self.error = 8 * (order + 2) * np.finfo(dtype).eps * abs(self.phi)
-        self.rows = rows_arguments(X, "dense")
+        self.rows = lambda level: RowSlice(X, level=level)
 
 
-def rows_arguments(X, kind):
+def rows_of(X, kind, level=-1):
     if kind != "csr":
-        return X, None, None, None
+        return RowSlice(X, level=level)
     S = csr_array(X)
-    return None, S.data, S.indices.astype(np.int32), S.indptr.astype(np.int64)
+    return RowSlice(S.data, S.indices.astype(np.int32), S.indptr.astype(np.int64), level)
 
 
 class Framed:
@@ -116,7 +114,7 @@ def check_correlate(case, level, rng, n_outputs):
     size = abs(case.phi) + case.error
     for squared, phi, error in ((False, case.phi, case.error), (True, case.phi**2, 2 * size * case.error)):
         out = Framed(start)
-        core.correlate(*case.arguments, Framed(v).view, out.view, squared, level)
+        case.panels.correlate(case.rows(level), Framed(v).view, out.view, squared)
         rounding = 4 * (n + 2) * np.finfo(np.float64).eps * (abs(v) @ abs(phi) + abs(start[:, :p]))
         assert (abs(out.take()[:, :p] - start[:, :p] - v @ phi) <= abs(v) @ error + rounding).all()
 
@@ -126,7 +124,7 @@ def check_apply(case, level, rng, n_outputs):
     coef, start = np.zeros((n_outputs, case.width)), rng.standard_normal((n_outputs, n))
     coef[:, :p] = rng.standard_normal((n_outputs, p))
     out = Framed(start)
-    core.apply(*case.arguments, Framed(coef).view, out.view, level)
+    case.panels.apply(case.rows(level), Framed(coef).view, out.view)
     coef = coef[:, :p]
     rounding = 4 * (p + 2) * np.finfo(np.float64).eps * (abs(coef) @ abs(case.phi).T + abs(start))
     assert (abs(out.take() - start - coef @ case.phi.T) <= abs(coef) @ case.error.T + rounding).all()
@@ -134,7 +132,7 @@ def check_apply(case, level, rng, n_outputs):
 
 def transform(case, level=-1):
     out = Framed(np.zeros((case.shape[0], case.shape[2]), case.dtype))
-    core.transform(*case.arguments, out.view, level)
+    case.panels.transform(case.rows(level), out.view)
     return out.take()
 
 
@@ -197,8 +195,8 @@ def test_correlate_pair(shape, kind, dtype, level, rng):
     cos, sin = Case(shape, dtype, "cos", kind), Case(shape, dtype, "sin", kind)
     v, start = rng.standard_normal((2, shape[0])), rng.standard_normal((2, cos.width))
     alone, out, quarter = start.copy(), Framed(start), Framed(start)
-    core.correlate(*cos.arguments, v, alone, False, level)
-    core.correlate(*cos.arguments, Framed(v).view, out.view, False, level, quarter.view)
+    cos.panels.correlate(cos.rows(level), v, alone)
+    cos.panels.correlate(cos.rows(level), Framed(v).view, out.view, sine=quarter.view)
     np.testing.assert_array_equal(out.take(), alone)
     rounding = 4 * (shape[0] + 2) * np.finfo(np.float64).eps * (abs(v) @ abs(sin.phi) + abs(start[:, : shape[2]]))
     found = (quarter.take() - start)[:, : shape[2]]
@@ -217,11 +215,11 @@ def test_kernels_agree_with_numpy_on_a_large_case(level, dtype, kind):
 @each_kind
 def test_levels_agree_to_rounding_and_one_of_them_is_the_default(dtype, activation, kind):
     case = Case((65, 33, 65), dtype, activation, kind)
-    by_level = [transform(case, level) for level in range(len(core.LEVELS))]
+    by_level = [transform(case, level) for level in range(len(LEVELS))]
     for phi in by_level:
         assert (abs(phi.astype(np.float64) - by_level[0]) <= 2 * case.error).all()
-    for level in (-1, len(core.LEVELS), 99):  # one that this processor lacks is never run
-        np.testing.assert_array_equal(transform(case, level), by_level[core.LEVEL])
+    for level in (-1, len(LEVELS), 99):  # one that this processor lacks is never run
+        np.testing.assert_array_equal(transform(case, level), by_level[LEVEL])
 
 
 def read_only(X):
@@ -240,23 +238,25 @@ def test_products_of_rows_agree_with_numpy(level, dtype, squared, shape, rng):
     v, p = read_only(rng.standard_normal((k, n + 5)))[:, 3 : n + 3], read_only(rng.standard_normal((k, d)))
     before, start = rng.standard_normal((k, d)), rng.standard_normal((k, n + 5))
     out, f, wide = before.copy(), start.copy(), X.astype(np.float64)
-    normal.correlate(X, v, out, squared, level)
-    normal.apply(X, p, f[:, 3 : n + 3], level)
+    rows = RowSlice(X, level=level)
+    rows.correlate(v, out, squared)
+    rows.apply(p, f[:, 3 : n + 3])
     np.testing.assert_allclose(out, before + v @ (wide**2 if squared else wide), rtol=0, atol=1e-11)
     np.testing.assert_allclose(f[:, 3 : n + 3], start[:, 3 : n + 3] + p @ wide.T, rtol=0, atol=1e-11)
     np.testing.assert_array_equal(np.delete(f, slice(3, n + 3), axis=1), np.delete(start, slice(3, n + 3), axis=1))
 
 
-@pytest.mark.parametrize("level", [level for level, name in enumerate(core.LEVELS) if name != "baseline"] or [0])
+@pytest.mark.parametrize("level", [level for level, name in enumerate(LEVELS) if name != "baseline"] or [0])
 @each_dtype
 @pytest.mark.parametrize("d", SIZES)
 def test_products_of_rows_are_those_of_the_normal_equations(level, dtype, d, rng):
     """Bit for bit: f = X p, then X'(h f)."""
     X, p, h = rng.standard_normal((65, d)).astype(dtype), rng.standard_normal((2, d)), rng.standard_normal((2, 65))
     f, out, f_then, out_then = np.zeros((2, 65)), np.zeros((2, d)), np.zeros((2, 65)), np.zeros((2, d))
-    normal.normal(X, p, h, f, out, level)
-    normal.apply(X, p, f_then, level)
-    normal.correlate(X, h * f_then, out_then, level=level)
+    rows = RowSlice(X, level=level)
+    rows.normal(p, h, f, out)
+    rows.apply(p, f_then)
+    rows.correlate(h * f_then, out_then)
     np.testing.assert_array_equal(f, f_then)
     np.testing.assert_array_equal(out, out_then)
 
@@ -270,7 +270,7 @@ def test_normal_agrees_with_numpy(level, dtype, shape, rng):
     X, p, h = rng.standard_normal((n, d)).astype(dtype), rng.standard_normal((k, d)), rng.standard_normal((k, n))
     before, start = rng.standard_normal((k, d)), rng.standard_normal((k, n))
     out, f = before.copy(), start.copy()
-    normal.normal(X, p, h, f, out, level)
+    RowSlice(X, level=level).normal(p, h, f, out)
     wide = X.astype(np.float64)
     np.testing.assert_allclose(f, start + p @ wide.T, rtol=0, atol=1e-12)
     np.testing.assert_allclose(out, before + (h * (start + p @ wide.T)) @ wide, rtol=0, atol=1e-9)
@@ -284,10 +284,47 @@ def test_normal_of_sparse_rows(dtype, shape, rng):
     X = csr_array((rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.3)).astype(dtype))
     p, h, start, out = rng.standard_normal((k, d)), rng.standard_normal((k, n)), rng.standard_normal((k, n)), np.zeros((k, d))
     f = start.copy()
-    normal.normal_csr(X.data, X.indices.astype(np.int32), X.indptr.astype(np.int64), p, h, f, out)
+    RowSlice(X.data, X.indices.astype(np.int32), X.indptr.astype(np.int64)).normal(p, h, f, out)
     wide = X.toarray().astype(np.float64)
     np.testing.assert_allclose(f, start + p @ wide.T, rtol=0, atol=1e-12)
     np.testing.assert_allclose(out, (h * (start + p @ wide.T)) @ wide, rtol=0, atol=1e-9)
+
+
+def refused_rows():
+    X, i, p = np.zeros((3, 2)), np.zeros(2, np.int32), np.array([0, 1, 2], np.int64)
+    yield "a type", lambda: RowSlice(X.astype(np.float16))
+    yield "integers", lambda: RowSlice(X.astype(np.int64))
+    yield "not contiguous", lambda: RowSlice(X[:, ::2])
+    yield "no array", lambda: RowSlice(None)
+    yield "other indices", lambda: RowSlice(np.zeros(2), i.astype(np.int64), p)
+    yield "indices alone", lambda: RowSlice(np.zeros(2), i)
+    yield "sums of CSR", lambda: RowSlice(np.zeros(2), i, p).correlate(np.zeros((1, 2)), np.zeros((1, 2)))
+    yield "products of CSR", lambda: RowSlice(np.zeros(2), i, p).apply(np.zeros((1, 2)), np.zeros((1, 2)))
+
+
+@pytest.mark.parametrize("ask", [pytest.param(ask, id=name) for name, ask in refused_rows()])
+def test_rows_that_kernels_cannot_read_are_refused(ask):
+    with pytest.raises((TypeError, ValueError)):
+        ask()
+
+
+@each_kind
+def test_rows_of_another_type_or_width_than_the_features_are_refused(kind):
+    """They would be read past their end."""
+    case = Case((5, 4, 3), np.float64, "cos", kind)
+    v, out, phi = np.zeros((1, 5)), np.zeros((1, case.width)), np.zeros((5, 3))
+    single = rows_of(np.zeros((5, 4), np.float32), kind)
+    for X in (single, RowSlice(np.zeros((5, 7)))) if kind == "dense" else (single,):
+        for ask in (lambda X: case.panels.correlate(X, v, out), lambda X: case.panels.apply(X, out, v),
+                    lambda X: case.panels.transform(X, phi)):  # fmt: skip
+            with pytest.raises((TypeError, ValueError), match=r"of one type|must have 4 inputs, got 7"):
+                ask(X)
+    with pytest.raises(TypeError, match="of the type of the rows"):
+        case.panels.transform(case.rows(-1), phi.astype(np.float32))
+    with pytest.raises(ValueError, match="mismatch"):
+        Panels("cos", 1.0, np.zeros((1, 4, PANEL)), np.zeros((1, PANEL), np.float32))
+    with pytest.raises(ValueError, match="not in tuple"):
+        Panels("cosine", 1.0, np.zeros((1, 4, PANEL)), np.zeros((1, PANEL)))
 
 
 def is_canonical_oracle(indptr, indices, n_columns):
@@ -318,9 +355,9 @@ def test_is_canonical_counts_rows():
 
 def activate(activation, x, level):
     """The activation alone: one feature of weight 1 and offset 0."""
-    block = FeatureBlock(activation, 1.0, np.ones((1, 1)), np.zeros(1))
+    panels = NeuronBlock(activation, 1.0, np.ones((1, 1)), np.zeros(1)).packed(x.dtype, 1)
     out = np.empty((len(x), 1), x.dtype)
-    core.transform(*block.packed(x.dtype, 1), x[:, None], None, None, None, out, level)
+    panels.transform(RowSlice(x[:, None], level=level), out)
     return out[:, 0]
 
 
@@ -373,9 +410,10 @@ def test_a_phase_that_overflows_is_zero_or_saturates(activation, dtype, level, k
     huge = np.finfo(dtype).max / 4
     signs = np.array([[1, 1], [1, -1], [-1, -1], [0, 0]], dtype)
     inputs = np.tile(np.arange(2, dtype=np.int32), (4, 1)) if kind == "q-sparse" else None
-    block = FeatureBlock(activation, 1.0, huge * signs.astype(np.float64), np.full(4, 0.25), inputs)
+    block = NeuronBlock(activation, 1.0, huge * signs.astype(np.float64), np.full(4, 0.25), inputs)
     out = np.full((1, 4), np.nan, dtype)
-    core.transform(*block.packed(np.dtype(dtype), WIDE), *rows_arguments(np.full((1, 2), huge, dtype), kind), out, level)
+    panels = block.packed(np.dtype(dtype), WIDE if kind == "q-sparse" else 2)
+    panels.transform(rows_of(np.full((1, 2), huge, dtype), kind, level), out)
     assert np.isclose(out[0, 3], getattr(math, activation)(0.25), rtol=4 * np.finfo(dtype).eps)
     if activation == "tanh":
         assert (out[0, 0], out[0, 2]) == (1, -1)

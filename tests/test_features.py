@@ -486,7 +486,7 @@ def columns_of(origin, X, change=lambda part: part):
 def quarter_turned(part):
     """Sines for cosines and cosines for sines."""
     other = {"cos": "sin", "sin": "cos"}
-    blocks = [dataclasses.replace(b, activation=other.get(b.activation, b.activation)) for b in part.blocks]
+    blocks = [dataclasses.replace(b, activation=other[b.activation]) if b.is_periodic else b for b in part.blocks]
     return FeatureSet(blocks, part.n_features_in)
 
 

@@ -11,13 +11,13 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from sparserf._core import features as core
-from sparserf._core import normal
-from sparserf.features import FeatureBlock
+from sparserf._core.features import ACTIVATIONS, PANEL
+from sparserf._core.rows import LEVELS, RowSlice
+from sparserf.features import NeuronBlock
 
 each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 # Levels whose products are fused with the sums that they go into. The baseline of x86-64 has no such instruction.
-FUSED = [level for level, name in enumerate(core.LEVELS) if name != "baseline" or platform.machine() == "aarch64"]
+FUSED = [level for level, name in enumerate(LEVELS) if name != "baseline" or platform.machine() == "aarch64"]
 
 
 def python(code, **env):
@@ -28,44 +28,45 @@ def python(code, **env):
 # The bits of a tile and of the normal equations at every level, those of the default level last.
 BITS = """
 import numpy as np
-from sparserf._core import features as core, normal
-from sparserf.features import FeatureBlock
+from sparserf._core.rows import LEVELS, RowSlice
+from sparserf.features import NeuronBlock
 rng = np.random.default_rng(0)
 X, p, h = rng.standard_normal((64, 37)), rng.standard_normal((1, 37)), rng.standard_normal((1, 64))
-block = FeatureBlock("cos", 1.0, rng.standard_normal((32, 37)), np.zeros(32)).packed(np.dtype(float), 37)
-for level in (*range(len(core.LEVELS)), -1):
+panels = NeuronBlock("cos", 1.0, rng.standard_normal((32, 37)), np.zeros(32)).packed(np.dtype(float), 37)
+for level in (*range(len(LEVELS)), -1):
     phi, f, out = np.empty((64, 32)), np.zeros((1, 64)), np.zeros((1, 37))
-    core.transform(*block, X, None, None, None, phi, level)
-    normal.normal(X, p, h, f, out, level)
+    rows = RowSlice(X, level=level)
+    panels.transform(rows, phi)
+    rows.normal(p, h, f, out)
     print(hash(phi.tobytes()), hash(f.tobytes() + out.tobytes()))
 """
 
 
-@pytest.mark.parametrize("name", core.LEVELS)
+@pytest.mark.parametrize("name", LEVELS)
 def test_level_is_forced_in_all_kernels(name):
     done = python(BITS, SPARSERF_LEVEL=name, PYTHONHASHSEED="0")
     *each, default = done.stdout.splitlines()
-    assert done.stderr == "" and default == each[core.LEVELS.index(name)]
+    assert done.stderr == "" and default == each[LEVELS.index(name)]
 
 
 def test_the_best_level_is_the_default():
-    code = "from sparserf._core import features as core; print(core.LEVEL)"
+    code = "from sparserf._core.rows import LEVEL; print(LEVEL)"
     for env in ({}, {"SPARSERF_LEVEL": ""}):
-        assert python(code, **env).stdout == f"{len(core.LEVELS) - 1}\n"
+        assert python(code, **env).stdout == f"{len(LEVELS) - 1}\n"
 
 
 def test_level_that_is_not_there():
     done = python("import sparserf", SPARSERF_LEVEL="x86-64-v9")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
-        f"ValueError: SPARSERF_LEVEL must be one of {core.LEVELS} on this processor, got 'x86-64-v9'"
+        f"ValueError: SPARSERF_LEVEL must be one of {LEVELS} on this processor, got 'x86-64-v9'"
     )
 
 
 def answers(level, dtype, activation, n_inputs, n_features, order):
     """Everything that the kernels say of one case."""
     rng = np.random.default_rng([n_inputs, n_features])
-    n, width = 133, -(-n_features // core.PANEL) * core.PANEL
+    n, width = 133, -(-n_features // PANEL) * PANEL
 
     def numbers(*shape):  # exact ones, the same from every NumPy
         return rng.integers(-(2**20), 2**20, shape) / 2**19
@@ -74,18 +75,19 @@ def answers(level, dtype, activation, n_inputs, n_features, order):
     weights, offset = numbers(n_features, order or n_inputs), numbers(n_features)
     coef, p = numbers(2, width), numbers(2, n_inputs)
     inputs = rng.integers(0, n_inputs, weights.shape).astype(np.int32) if order else None
-    block = FeatureBlock(activation, 0.7, weights, offset, inputs).packed(np.dtype(dtype), 10**9)
+    panels = NeuronBlock(activation, 0.7, weights, offset, inputs).packed(np.dtype(dtype), 10**9 if order else n_inputs)
     phi, sums, sine, squares = np.empty((n, n_features), dtype), *np.zeros((3, 2, width))
     f, g, out = np.zeros((2, n)), np.zeros((2, n)), np.zeros((2, n_inputs))
-    core.transform(*block, X, None, None, None, phi, level)
-    core.correlate(*block, X, None, None, None, v, sums, False, level, sine if activation == "cos" else None)
-    core.correlate(*block, X, None, None, None, v, squares, True, level)
-    core.apply(*block, X, None, None, None, coef, f, level)
-    normal.normal(X, p, h, g, out, level)
+    rows = RowSlice(X, level=level)
+    panels.transform(rows, phi)
+    panels.correlate(rows, v, sums, sine=sine if activation == "cos" else None)
+    panels.correlate(rows, v, squares, True)
+    panels.apply(rows, coef, f)
+    rows.normal(p, h, g, out)
     z, products, product_squares = np.zeros((2, n)), *np.zeros((2, 2, n_inputs))
-    normal.apply(X, p, z, level)
-    normal.correlate(X, v, products, False, level)
-    normal.correlate(X, v, product_squares, True, level)
+    rows.apply(p, z)
+    rows.correlate(v, products)
+    rows.correlate(v, product_squares, True)
     return phi, sums, sine, squares, f, g, out, z, products, product_squares
 
 
@@ -95,11 +97,11 @@ def test_fused_levels_give_the_same_bits_on_every_processor():
     for level in FUSED:
         digest = sha256()
         for shape in ((1, 1), (7, 65), (8, 32), (21, 100), (150, 40)):
-            for activation in (name for name in core.ACTIVATIONS if name != "product"):
+            for activation in (name for name in ACTIVATIONS if name != "product"):
                 for dtype, order in product((np.float32, np.float64), (None, 3)):
                     for answer in answers(level, dtype, activation, *shape, order):
                         digest.update(answer.tobytes())
-        assert digest.hexdigest()[:16] == "7fbfb46d96a1a032", core.LEVELS[level]
+        assert digest.hexdigest()[:16] == "7fbfb46d96a1a032", LEVELS[level]
 
 
 def seconds_of_each(runs, repetitions=15):
@@ -113,18 +115,18 @@ def seconds_of_each(runs, repetitions=15):
     return best
 
 
-@pytest.mark.skipif(len(core.LEVELS) < 2, reason="this processor has one level")
+@pytest.mark.skipif(len(LEVELS) < 2, reason="this processor has one level")
 @each_dtype
 @pytest.mark.parametrize("activation", ["cos", "tanh"])
 def test_no_level_is_slower_than_the_one_below(dtype, activation):
     """A compiler that drops an instruction set makes a level three times slower than the one below, not faster."""
     rng = np.random.default_rng(0)
     X, out = rng.standard_normal((64, 21)).astype(dtype), np.zeros((1, 128))
-    block = FeatureBlock(activation, 1.0, rng.standard_normal((128, 21)), np.zeros(128)).packed(np.dtype(dtype), 21)
-    rows, v = (X, None, None, None), rng.standard_normal((1, 64))
-    runs = [lambda level=level: core.correlate(*block, *rows, v, out, False, level) for level in range(len(core.LEVELS))]
+    panels = NeuronBlock(activation, 1.0, rng.standard_normal((128, 21)), np.zeros(128)).packed(np.dtype(dtype), 21)
+    each, v = [RowSlice(X, level=level) for level in range(len(LEVELS))], rng.standard_normal((1, 64))
+    runs = [lambda rows=rows: panels.correlate(rows, v, out) for rows in each]
     for _ in range(5):  # all of one level's turns may be disturbed, but hardly five times
         seconds = seconds_of_each(runs)
         if all(better <= 1.5 * below for below, better in pairwise(seconds)):
             return
-    pytest.fail(f"seconds of {core.LEVELS}: {seconds}")
+    pytest.fail(f"seconds of {LEVELS}: {seconds}")

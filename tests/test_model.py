@@ -20,6 +20,8 @@ import scipy.sparse as sp
 
 import sparserf as srf
 
+from .conftest import phi_oracle
+
 N, D = 80, 4
 X = np.random.default_rng(0).uniform(-2, 2, (N, D))
 Y = np.sin(2 * X[:, 0]) * X[:, 1] + 0.1 * np.random.default_rng(1).standard_normal(N)
@@ -740,6 +742,18 @@ def test_wrong_arrays_of_products(kind, tmp_path):
         refused(archive(members(kind, **{f"weights_{i}": wrong})), tmp_path)
     for size in (1.7e308, -1.7e308, 5e-324, 0.0):
         use(load(archive(members(kind, **{f"weights_{i}": np.full_like(weights, size)})), tmp_path))
+
+
+@pytest.mark.parametrize("kind", ["linear", "fourier"])
+def test_linear_functions_with_an_offset(kind, tmp_path):
+    """No algorithm makes them, but the format has them."""
+    meta, every = contents(kind)
+    changed(meta, "blocks.0.activation", "identity")
+    offset = np.random.default_rng(0).standard_normal(len(every["offset_0"]))
+    m = load(archive(members(kind, meta=meta, offset_0=offset)), tmp_path)
+    np.testing.assert_allclose(m.predict(X), phi_oracle(m.features, X) @ m.coef + m.intercept, rtol=1e-12, atol=1e-12)
+    m.save(tmp_path / "again")
+    check_same(m, srf.load(tmp_path / "again"), X)
 
 
 @pytest.mark.parametrize("wrong", [

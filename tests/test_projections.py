@@ -13,6 +13,7 @@ from scipy.linalg import hadamard
 from scipy.sparse import csr_array, random_array
 
 from sparserf._core import projection as core
+from sparserf._core.rows import RowSlice
 from sparserf.features import make_projection, projections
 from sparserf.rows import as_rows
 
@@ -86,7 +87,7 @@ def test_sparse_sign_is_the_product(shape, dtype, rng):
     )
     C, from_csr = csr_array(X), np.full((n, m), np.nan, dtype)
     arrays = C.data, C.indices.astype(np.int32), C.indptr.astype(np.int64)
-    core.sparse_sign_csr(*arrays, columns, signs, 0.5, from_csr)
+    core.sparse_sign_csr(RowSlice(*arrays), columns, signs, 0.5, from_csr)
     np.testing.assert_array_equal(from_csr, frame[1:-1])  # the same sums in the same order
 
 

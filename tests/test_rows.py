@@ -12,12 +12,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
-from sparserf.algorithms._columns import Columns
 
 from sparserf import FeatureSet, Fourier, Linear, RandomNeurons, Taylor
-from sparserf.features import FeatureBlock, linear_functions
+from sparserf.features import NeuronBlock, linear_functions
 from sparserf.rows import as_rows, block, products
 from sparserf.rows import tiles as of_slices
+from sparserf.solvers.columns import Columns
 
 from .conftest import SIZES, phi_oracle
 
@@ -495,7 +495,7 @@ def test_sparse_weights_give_the_same_bits_packed_dense(rng, order, dtype):
         X, block = random_X(rng, 200, dtype, width), RandomNeurons("cos", order).draw(70, width, rng=0).blocks[0]
         weights = np.zeros((70, width))
         np.put_along_axis(weights, block.inputs, block.weights, axis=1)
-        dense = FeatureBlock("cos", 1.0, weights, block.offset)
+        dense = NeuronBlock("cos", 1.0, weights, block.offset)
         answers = [as_rows(X).transform(FeatureSet([b], width)) for b in (block, dense)]
         np.testing.assert_array_equal(*answers)
 

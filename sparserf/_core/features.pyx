@@ -1,36 +1,16 @@
-"""The three questions over one block of rows, made tile by tile; the feature matrix itself is never stored.
+"""The three questions over rows, of features made tile by tile; the feature matrix itself is never stored.
 
-Every function takes the same two groups of arguments:
-
-features: weights (n_panels, n_inputs or order, 32; of products 1), inputs (n_panels, order, 32) int32 or None,
-          offset (n_panels, 32), activation (a number of ACTIVATIONS), scale;
-rows:     X (n_rows, n_inputs) C-contiguous, None, None, None; or None, data, indices int32, indptr int64 for CSR.
-
-float32 and float64 tiles; sums are always float64. `level` is the place of an instruction set in LEVELS; any other number is
-the default.
+float32 and float64 tiles; sums are always float64.
 """
-import os
-
 from cython cimport floating
 from libc.stddef cimport ptrdiff_t
-from libc.stdint cimport int32_t, int64_t, uintptr_t
-from libc.string cimport memcpy, memset
+from libc.stdint cimport int32_t, uintptr_t
+from libc.string cimport memcpy
+
+from sparserf._core.rows cimport BUFFER, TILE_COLUMNS, TILE_ROWS, RowSlice, tile_features
 
 ACTIVATIONS = ("cos", "sin", "tanh", "relu", "sign", "identity", "product")
 PANEL = TILE_COLUMNS
-# The instruction sets that this processor has, and the number of the one that all kernels use: the best, or SPARSERF_LEVEL.
-LEVELS = ("baseline", "x86-64-v3", "x86-64-v4")[:tile_best_level() + 1]
-LEVEL = len(LEVELS) - 1
-if os.environ.get("SPARSERF_LEVEL"):
-    if os.environ["SPARSERF_LEVEL"] not in LEVELS:
-        raise ValueError(f"SPARSERF_LEVEL must be one of {LEVELS} on this processor, got {os.environ['SPARSERF_LEVEL']!r}")
-    LEVEL = LEVELS.index(os.environ["SPARSERF_LEVEL"])
-cdef int default_level = LEVEL
-
-
-cdef const tile_kernels *kernels_of(bint single, int level) noexcept nogil:
-    """The kernels for float (single) or double, of a level that this processor has, else of LEVEL."""
-    return tile_select(single, level, default_level)
 
 
 cdef inline double *aligned(double *p) noexcept nogil:
@@ -38,110 +18,119 @@ cdef inline double *aligned(double *p) noexcept nogil:
     return <double *>((<uintptr_t>p + 63) & ~<uintptr_t>63)
 
 
-cdef struct Tiles:
-    tile_features features
-    tile_rows rows
-    const tile_kernels *kernels
-    ptrdiff_t n_rows
+cdef inline ptrdiff_t n_tiles(RowSlice X) noexcept nogil:
+    return (X.rows.n_rows + TILE_ROWS - 1) // TILE_ROWS
 
 
-cdef Tiles tiles_of(const floating[:, :, ::1] weights, const int32_t[:, :, ::1] inputs, const floating[:, ::1] offset,
-                    int activation, double scale, const floating[:, ::1] X, const floating[::1] data,
-                    const int32_t[::1] indices, const int64_t[::1] indptr, int level) noexcept:
-    cdef Tiles t
-    memset(&t, 0, sizeof(Tiles))
-    t.features.activation, t.features.scale = activation, scale
-    t.features.order = weights.shape[1] if inputs is None else inputs.shape[1]
-    if weights.shape[0] > 0:
-        t.features.offset = &offset[0, 0]
-        if weights.shape[1] > 0:
-            t.features.weights = &weights[0, 0, 0]
-            if inputs is not None:
-                t.features.inputs = &inputs[0, 0, 0]
-    if X is not None:
-        t.n_rows, t.rows.n_inputs = X.shape[0], X.shape[1]
-        # A block of no inputs still needs an address, to be told from CSR; it is never read.
-        t.rows.x = <const void *>&X[0, 0] if X.shape[0] > 0 and X.shape[1] > 0 else <const void *>&t
-    else:
-        t.n_rows, t.rows.n_inputs, t.rows.indptr = indptr.shape[0] - 1, weights.shape[1], &indptr[0]
-        if data.shape[0] > 0:
-            t.rows.data, t.rows.indices = &data[0], &indices[0]
-    t.kernels = kernels_of(floating is float, level)
-    return t
+cdef class Panels:
+    """Features of one kind, in panels of PANEL that are padded with zeros.
 
-
-def correlate(const floating[:, :, ::1] weights not None, const int32_t[:, :, ::1] inputs,
-              const floating[:, ::1] offset not None, int activation, double scale,
-              const floating[:, ::1] X, const floating[::1] data, const int32_t[::1] indices, const int64_t[::1] indptr,
-              const double[:, :] v not None, double[:, :] out not None, bint squared=False, int level=-1,
-              double[:, :] sine=None):
-    """out[k, j] += sum_i v[k, i] phi_j(x_i), or phi_j(x_i)^2 where squared; last axes contiguous.
-
-    v (n_outputs, n_rows), out (n_outputs, 32 * n_panels). sine, of cosines: += the same a quarter later, cos(t - pi/2) for
-    cos(t), over one projection.
+    activation : one of ACTIVATIONS
+    weights : (n_panels, n_inputs or order, PANEL), or of products (n_panels, 1, PANEL); float32 or float64, as the rows
+    offset : (n_panels, PANEL), in the same
+    inputs : None, or int32 (n_panels, order, PANEL): what each weight multiplies, or the factors of a product
     """
-    cdef Tiles t = tiles_of(weights, inputs, offset, activation, scale, X, data, indices, indptr, level)
-    cdef ptrdiff_t row_tile, row, panel, k
-    cdef int n_rows
-    cdef bint paired = sine is not None
-    cdef double[BUFFER] buffer
-    cdef double[BUFFER] another
-    cdef double *tile = aligned(&buffer[0])
-    cdef double *quarter = aligned(&another[0])
-    with nogil:
-        for row_tile in range((t.n_rows + TILE_ROWS - 1) // TILE_ROWS):
-            row = row_tile * TILE_ROWS
-            n_rows = <int>min(<ptrdiff_t>TILE_ROWS, t.n_rows - row)
-            for panel in range(weights.shape[0]):
-                if paired:
-                    t.kernels.make_pair(&t.rows, &t.features, row, n_rows, panel, tile, quarter)
-                else:
-                    t.kernels.make(&t.rows, &t.features, row, n_rows, panel, tile)
-                for k in range(v.shape[0]):
-                    if squared:
-                        t.kernels.correlate_squares(tile, n_rows, &v[k, row], &out[k, panel * TILE_COLUMNS])
-                    else:
-                        t.kernels.correlate(tile, n_rows, &v[k, row], &out[k, panel * TILE_COLUMNS])
+
+    cdef tile_features features
+    cdef ptrdiff_t n_panels
+    cdef bint single
+    cdef object _arrays
+
+    def __cinit__(self, activation, double scale, weights not None, offset not None, const int32_t[:, :, ::1] inputs=None):
+        self._arrays = weights, offset, inputs
+        self.single = weights.itemsize == sizeof(float)
+        self.features.activation, self.features.scale = ACTIVATIONS.index(activation), scale
+        if self.single:
+            read_weights[float](self, weights, offset)
+        else:
+            read_weights[double](self, weights, offset)
+        if inputs is not None:
+            self.features.order = inputs.shape[1]
+            if inputs.shape[0] > 0 and inputs.shape[1] > 0:
+                self.features.inputs = &inputs[0, 0, 0]
+
+    def correlate(self, RowSlice X not None, const double[:, :] v not None, double[:, :] out not None, bint squared=False,
+                  double[:, :] sine=None):
+        """out[k, j] += sum_i v[k, i] phi_j(x_i), or phi_j(x_i)^2 where squared; last axes contiguous.
+
+        v (n_outputs, n_rows), out (n_outputs, PANEL * n_panels). sine, of cosines: += the same a quarter later, cos(t - pi/2)
+        for cos(t), over one projection.
+        """
+        cdef ptrdiff_t i_tile, row, panel, k
+        cdef int n_rows
+        cdef bint paired = sine is not None
+        cdef double[BUFFER] buffer
+        cdef double[BUFFER] another
+        cdef double *tile = aligned(&buffer[0])
+        cdef double *quarter = aligned(&another[0])
+        self.check(X)
+        with nogil:
+            for i_tile in range(n_tiles(X)):
+                row = TILE_ROWS * i_tile
+                n_rows = <int>min(<ptrdiff_t>TILE_ROWS, X.rows.n_rows - row)
+                for panel in range(self.n_panels):
                     if paired:
-                        t.kernels.correlate(quarter, n_rows, &v[k, row], &sine[k, panel * TILE_COLUMNS])
+                        X.kernels.make_pair(&X.rows, &self.features, row, n_rows, panel, tile, quarter)
+                    else:
+                        X.kernels.make(&X.rows, &self.features, row, n_rows, panel, tile)
+                    for k in range(v.shape[0]):
+                        if squared:
+                            X.kernels.correlate_squares(tile, n_rows, &v[k, row], &out[k, panel * TILE_COLUMNS])
+                        else:
+                            X.kernels.correlate(tile, n_rows, &v[k, row], &out[k, panel * TILE_COLUMNS])
+                        if paired:
+                            X.kernels.correlate(quarter, n_rows, &v[k, row], &sine[k, panel * TILE_COLUMNS])
+
+    def apply(self, RowSlice X not None, const double[:, :] coef not None, double[:, :] out not None):
+        """out[k, i] += sum_j phi_j(x_i) coef[k, j]; last axes contiguous.
+
+        coef (n_outputs, PANEL * n_panels), out (n_outputs, n_rows).
+        """
+        cdef ptrdiff_t i_tile, row, panel, k
+        cdef int n_rows
+        cdef double[BUFFER] buffer
+        cdef double *tile = aligned(&buffer[0])
+        self.check(X)
+        with nogil:
+            for i_tile in range(n_tiles(X)):
+                row = TILE_ROWS * i_tile
+                n_rows = <int>min(<ptrdiff_t>TILE_ROWS, X.rows.n_rows - row)
+                for panel in range(self.n_panels):
+                    X.kernels.make(&X.rows, &self.features, row, n_rows, panel, tile)
+                    for k in range(coef.shape[0]):
+                        X.kernels.apply(tile, n_rows, &coef[k, panel * TILE_COLUMNS], &out[k, row])
+
+    def transform(self, RowSlice X not None, floating[:, :] out not None):
+        """out[i, j] = phi_j(x_i); out (n_rows, n_features), its last axis contiguous, in the type of the rows."""
+        cdef ptrdiff_t i_tile, row, panel, i, width
+        cdef int n_rows
+        cdef double[BUFFER] buffer
+        cdef floating *z = <floating *>aligned(&buffer[0])
+        self.check(X)
+        if X.single != (sizeof(floating) == sizeof(float)):
+            raise TypeError("out must be of the type of the rows")
+        with nogil:
+            for i_tile in range(n_tiles(X)):
+                row = TILE_ROWS * i_tile
+                n_rows = <int>min(<ptrdiff_t>TILE_ROWS, X.rows.n_rows - row)
+                for panel in range(self.n_panels):
+                    X.kernels.make(&X.rows, &self.features, row, n_rows, panel, z)
+                    width = min(<ptrdiff_t>TILE_COLUMNS, out.shape[1] - panel * TILE_COLUMNS)
+                    for i in range(n_rows):
+                        memcpy(&out[row + i, panel * TILE_COLUMNS], z + i * TILE_COLUMNS, width * sizeof(floating))
+
+    cdef int check(self, RowSlice X) except -1:
+        """Weights of another type or width than the rows would be read past their end."""
+        if self.single != X.single:
+            raise TypeError("features and rows must be of one type")
+        if self.n_panels > 0 and X.rows.x != NULL and self.features.inputs == NULL and self.features.order != X.rows.n_inputs:
+            raise ValueError(f"rows must have {self.features.order} inputs, got {X.rows.n_inputs}")
+        return 0
 
 
-def apply(const floating[:, :, ::1] weights not None, const int32_t[:, :, ::1] inputs,
-          const floating[:, ::1] offset not None, int activation, double scale,
-          const floating[:, ::1] X, const floating[::1] data, const int32_t[::1] indices, const int64_t[::1] indptr,
-          const double[:, :] coef not None, double[:, :] out not None, int level=-1):
-    """out[k, i] += sum_j phi_j(x_i) coef[k, j]; coef (n_outputs, 32 * n_panels), out (n_outputs, n_rows); last axes contiguous."""
-    cdef Tiles t = tiles_of(weights, inputs, offset, activation, scale, X, data, indices, indptr, level)
-    cdef ptrdiff_t row_tile, row, panel, k
-    cdef int n_rows
-    cdef double[BUFFER] buffer
-    cdef double *tile = aligned(&buffer[0])
-    with nogil:
-        for row_tile in range((t.n_rows + TILE_ROWS - 1) // TILE_ROWS):
-            row = row_tile * TILE_ROWS
-            n_rows = <int>min(<ptrdiff_t>TILE_ROWS, t.n_rows - row)
-            for panel in range(weights.shape[0]):
-                t.kernels.make(&t.rows, &t.features, row, n_rows, panel, tile)
-                for k in range(coef.shape[0]):
-                    t.kernels.apply(tile, n_rows, &coef[k, panel * TILE_COLUMNS], &out[k, row])
-
-
-def transform(const floating[:, :, ::1] weights not None, const int32_t[:, :, ::1] inputs,
-              const floating[:, ::1] offset not None, int activation, double scale,
-              const floating[:, ::1] X, const floating[::1] data, const int32_t[::1] indices, const int64_t[::1] indptr,
-              floating[:, :] out not None, int level=-1):
-    """out[i, j] = phi_j(x_i); out (n_rows, n_features), its last axis contiguous."""
-    cdef Tiles t = tiles_of(weights, inputs, offset, activation, scale, X, data, indices, indptr, level)
-    cdef ptrdiff_t row_tile, row, panel, i, width
-    cdef int n_rows
-    cdef double[BUFFER] buffer
-    cdef floating *z = <floating *>aligned(&buffer[0])
-    with nogil:
-        for row_tile in range((t.n_rows + TILE_ROWS - 1) // TILE_ROWS):
-            row = row_tile * TILE_ROWS
-            n_rows = <int>min(<ptrdiff_t>TILE_ROWS, t.n_rows - row)
-            for panel in range(weights.shape[0]):
-                t.kernels.make(&t.rows, &t.features, row, n_rows, panel, z)
-                width = min(<ptrdiff_t>TILE_COLUMNS, out.shape[1] - panel * TILE_COLUMNS)
-                for i in range(n_rows):
-                    memcpy(&out[row + i, panel * TILE_COLUMNS], z + i * TILE_COLUMNS, width * sizeof(floating))
+cdef void read_weights(Panels self, const floating[:, :, ::1] weights, const floating[:, ::1] offset) noexcept:
+    self.n_panels, self.features.order = weights.shape[0], weights.shape[1]
+    if weights.shape[0] > 0:
+        self.features.offset = &offset[0, 0]
+        if weights.shape[1] > 0:
+            self.features.weights = &weights[0, 0, 0]

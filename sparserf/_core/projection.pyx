@@ -9,19 +9,19 @@ from libc.stdint cimport int8_t, int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-cdef extern from "projection.h" nogil:
-    enum: LANES, INPUTS
-    enum: BUFFER "LANES * INPUTS"
-    void scatter(const double *, ptrdiff_t, const int32_t *, const int8_t *, ptrdiff_t, double *)
-    void hadamard_float(float *, ptrdiff_t)
-    void hadamard_double(double *, ptrdiff_t)
+from sparserf._core.rows cimport RowSlice
+
+cdef enum:
+    LANES = 8  # rows side by side: an entry of S adds a vector to the sums of a column
+    INPUTS = 64  # inputs of so many rows that are put side by side at a time
+    CACHED = 2048  # numbers that stay in the first-level cache during all stages of a transform
 
 
 def sparse_sign(const floating[:, :] X not None, const int32_t[:, ::1] columns not None, const int8_t[:, ::1] signs not None,
                 double scale, floating[:, ::1] out not None):
     """out = scale X S; X of any strides. Scratch: 8 * n_projections numbers."""
     cdef ptrdiff_t tile, chunk, i, j, k, r, n_rows, d = X.shape[1], m = out.shape[1]
-    cdef double[BUFFER] x
+    cdef double[LANES * INPUTS] x
     cdef double *sums = <double *>malloc(LANES * (m + 1) * sizeof(double))
     if sums == NULL:
         raise MemoryError
@@ -53,20 +53,40 @@ cdef inline void side_by_side(const floating *X, const Py_ssize_t *strides, ptrd
             x[LANES * j + i] = (<const floating *>(row + j * strides[1]))[0]
 
 
-def sparse_sign_csr(const floating[::1] data not None, const int32_t[::1] indices not None,
-                    const int64_t[::1] indptr not None, const int32_t[:, ::1] columns not None,
-                    const int8_t[:, ::1] signs not None, double scale, floating[:, ::1] out not None):
-    """out = scale X S for the CSR rows X. Scratch: n_projections numbers."""
+cdef inline void scatter(const double *x, ptrdiff_t n, const int32_t *columns, const int8_t *signs, ptrdiff_t zeta,
+                         double *sums) noexcept nogil:
+    """sums[columns[k, l]] += signs[k, l] x[k] for n inputs with zeta columns each, LANES rows side by side."""
+    cdef ptrdiff_t k, l
+    for k in range(n):
+        for l in range(zeta * k, zeta * (k + 1)):
+            add(sums + LANES * <ptrdiff_t>columns[l], x + LANES * k, signs[l])
+
+
+cdef inline void add(double *sum, const double *x, double sign) noexcept nogil:
+    """sum += sign x, read before any is written: whether they overlap is not for the compiler to find out."""
+    cdef ptrdiff_t i
+    cdef double[LANES] more
+    for i in range(LANES):
+        more[i] = sum[i] + x[i] * sign
+    for i in range(LANES):
+        sum[i] = more[i]
+
+
+def sparse_sign_csr(RowSlice X not None, const int32_t[:, ::1] columns not None, const int8_t[:, ::1] signs not None,
+                    double scale, floating[:, ::1] out not None):
+    """out = scale X S for CSR rows X in the type of out. Scratch: n_projections numbers."""
     cdef ptrdiff_t i, k, m = out.shape[1]
     cdef int64_t j
     cdef double x
+    cdef const int32_t *indices = X.rows.indices
+    cdef const floating *data = <const floating *>X.values(sizeof(floating) == sizeof(float))
     cdef double *sums = <double *>malloc((m + 1) * sizeof(double))
     if sums == NULL:
         raise MemoryError
     with nogil:
-        for i in range(indptr.shape[0] - 1):
+        for i in range(X.rows.n_rows):
             memset(sums, 0, m * sizeof(double))
-            for j in range(indptr[i], indptr[i + 1]):
+            for j in range(X.rows.indptr[i], X.rows.indptr[i + 1]):
                 x = data[j]
                 for k in range(columns.shape[1]):
                     sums[columns[indices[j], k]] += signs[indices[j], k] * x
@@ -76,11 +96,60 @@ def sparse_sign_csr(const floating[::1] data not None, const int32_t[::1] indice
 
 
 def hadamard(floating[:, ::1] rows not None):
-    """rows = rows H in place, H the matrix of +-1, not normalised; the length of a row is a power of two."""
+    """rows = rows H in place, H[i, j] = (-1)^popcount(i & j), not normalised; the length of a row is a power of two."""
     cdef ptrdiff_t i
     with nogil:
         for i in range(rows.shape[0]):
-            if floating is float:
-                hadamard_float(&rows[i, 0], rows.shape[1])
-            else:
-                hadamard_double(&rows[i, 0], rows.shape[1])
+            transform(&rows[i, 0], rows.shape[1])
+
+
+cdef void transform(floating *x, ptrdiff_t n) noexcept nogil:
+    """log2(n) stages of sums and differences of what lies h = 1, 2, 4, ... apart, three or two of them in one pass over x.
+
+    The quarters of a long x come first, each through all its stages while it is in cache.
+    """
+    cdef ptrdiff_t i, h = 1
+    if n > CACHED:
+        for i in range(4):
+            transform(x + i * (n // 4), n // 4)
+        two_stages(x, n // 4)
+        return
+    if n >= 8:
+        for i in range(n // 8):
+            three_stages(x + 8 * i)
+        h = 8
+    while 4 * h <= n:
+        for i in range(n // (4 * h)):
+            two_stages(x + 4 * h * i, h)
+        h *= 4
+    if h < n:
+        one_stage(x, h)
+
+
+cdef inline void one_stage(floating *x, ptrdiff_t h) noexcept nogil:
+    cdef ptrdiff_t k
+    cdef floating *restrict a = x
+    cdef floating *restrict b = x + h
+    for k in range(h):
+        a[k], b[k] = a[k] + b[k], a[k] - b[k]
+
+
+cdef inline void two_stages(floating *x, ptrdiff_t h) noexcept nogil:
+    cdef ptrdiff_t k
+    cdef floating p, q, r, s
+    cdef floating *restrict a = x
+    cdef floating *restrict b = x + h
+    cdef floating *restrict c = x + 2 * h
+    cdef floating *restrict d = x + 3 * h
+    for k in range(h):
+        p, q, r, s = a[k] + b[k], a[k] - b[k], c[k] + d[k], c[k] - d[k]
+        a[k], b[k], c[k], d[k] = p + r, q + s, p - r, q - s
+
+
+cdef inline void three_stages(floating *x) noexcept nogil:
+    """The stages h = 1, 2 and 4, within eight numbers."""
+    cdef floating a = x[0] + x[1], b = x[0] - x[1], c = x[2] + x[3], d = x[2] - x[3]
+    cdef floating e = x[4] + x[5], f = x[4] - x[5], g = x[6] + x[7], h = x[6] - x[7]
+    cdef floating p = a + c, q = b + d, r = a - c, s = b - d, t = e + g, u = f + h, v = e - g, w = f - h
+    x[0], x[1], x[2], x[3] = p + t, q + u, r + v, s + w
+    x[4], x[5], x[6], x[7] = p - t, q - u, r - v, s - w

@@ -19,7 +19,7 @@ typedef struct {
     const void *data;       /* CSR: the values, */
     const int32_t *indices; /* their columns, */
     const int64_t *indptr;  /* and where each row begins */
-    ptrdiff_t n_inputs;
+    ptrdiff_t n_rows, n_inputs;
 } tile_rows;
 
 typedef struct {
@@ -44,14 +44,13 @@ typedef struct {
     void (*correlate_squares)(const void *tile, int n_rows, const double *v, double *sums);
     /* out[i] += sum_j tile[i, j] coef[j] */
     void (*apply)(const void *tile, int n_rows, const double *coef, double *out);
-    /* Of n dense rows x themselves, and n_outputs vectors: those over rows v_step, h_step and f_step apart, those over inputs
+    /* Of all dense rows x themselves, and n_outputs vectors: those over rows v_step, h_step and f_step apart, those over inputs
      * contiguous. sums[k] += sum_i v[k, i] x_i, or of the squares */
-    void (*correlate_rows)(const tile_rows *, ptrdiff_t n, int n_outputs, const double *v, ptrdiff_t v_step, double *sums,
-                           int squared);
+    void (*correlate_rows)(const tile_rows *, int n_outputs, const double *v, ptrdiff_t v_step, double *sums, int squared);
     /* f[k, i] += x_i'p[k] */
-    void (*apply_rows)(const tile_rows *, ptrdiff_t n, int n_outputs, const double *p, double *f, ptrdiff_t f_step);
+    void (*apply_rows)(const tile_rows *, int n_outputs, const double *p, double *f, ptrdiff_t f_step);
     /* f[k, i] += x_i'p[k], then sums[k] += sum_i h[k, i] f[k, i] x_i */
-    void (*normal)(const tile_rows *, ptrdiff_t n, int n_outputs, const double *p, const double *h, ptrdiff_t h_step, double *f,
+    void (*normal)(const tile_rows *, int n_outputs, const double *p, const double *h, ptrdiff_t h_step, double *f,
                    ptrdiff_t f_step, double *sums);
 } tile_kernels;
 

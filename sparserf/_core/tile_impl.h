@@ -187,8 +187,8 @@ TARGET_EXTERN void NAME(apply)(const void *tile, int n_rows, const double *coef,
 
 /* The three questions of dense rows themselves, not of a tile, a few rows at a time: p and sums are read once for all of these.
  * Past the end: the last row again, of no weight. Returns how many there are. */
-TARGET int NAME(few_rows)(const tile_rows *rows, ptrdiff_t first, ptrdiff_t n, const T **row) {
-    int n_rows = n - first < FEW_ROWS ? (int)(n - first) : FEW_ROWS;
+TARGET int NAME(few_rows)(const tile_rows *rows, ptrdiff_t first, const T **row) {
+    int n_rows = rows->n_rows - first < FEW_ROWS ? (int)(rows->n_rows - first) : FEW_ROWS;
     for (int r = 0; r < FEW_ROWS; r++) row[r] = (const T *)rows->x + (first + (r < n_rows ? r : n_rows - 1)) * rows->n_inputs;
     return n_rows;
 }
@@ -239,11 +239,11 @@ TARGET void NAME(add_few)(const T *const *row, ptrdiff_t d, const double *v, dou
         }
 }
 
-TARGET_EXTERN void NAME(correlate_rows)(const tile_rows *rows, ptrdiff_t n, int n_outputs, const double *v, ptrdiff_t v_step,
-                                        double *sums, int squared) {
-    for (ptrdiff_t i = 0, d = rows->n_inputs; i < n; i += FEW_ROWS) {
+TARGET_EXTERN void NAME(correlate_rows)(const tile_rows *rows, int n_outputs, const double *v, ptrdiff_t v_step, double *sums,
+                                        int squared) {
+    for (ptrdiff_t i = 0, d = rows->n_inputs; i < rows->n_rows; i += FEW_ROWS) {
         const T *row[FEW_ROWS];
-        int n_rows = NAME(few_rows)(rows, i, n, row);
+        int n_rows = NAME(few_rows)(rows, i, row);
         for (int k = 0; k < n_outputs; k++) {
             double weight[FEW_ROWS];
             UNROLL for (int r = 0; r < FEW_ROWS; r++) weight[r] = r < n_rows ? v[k * v_step + i + r] : 0;
@@ -255,11 +255,10 @@ TARGET_EXTERN void NAME(correlate_rows)(const tile_rows *rows, ptrdiff_t n, int 
     }
 }
 
-TARGET_EXTERN void NAME(apply_rows)(const tile_rows *rows, ptrdiff_t n, int n_outputs, const double *p, double *f,
-                                    ptrdiff_t f_step) {
-    for (ptrdiff_t i = 0, d = rows->n_inputs; i < n; i += FEW_ROWS) {
+TARGET_EXTERN void NAME(apply_rows)(const tile_rows *rows, int n_outputs, const double *p, double *f, ptrdiff_t f_step) {
+    for (ptrdiff_t i = 0, d = rows->n_inputs; i < rows->n_rows; i += FEW_ROWS) {
         const T *row[FEW_ROWS];
-        int n_rows = NAME(few_rows)(rows, i, n, row);
+        int n_rows = NAME(few_rows)(rows, i, row);
         for (int k = 0; k < n_outputs; k++) {
             double product[FEW_ROWS];
             NAME(dot_few)(row, d, p + k * d, product, k == 0);
@@ -268,11 +267,11 @@ TARGET_EXTERN void NAME(apply_rows)(const tile_rows *rows, ptrdiff_t n, int n_ou
     }
 }
 
-TARGET_EXTERN void NAME(normal)(const tile_rows *rows, ptrdiff_t n, int n_outputs, const double *p, const double *h,
-                                ptrdiff_t h_step, double *f, ptrdiff_t f_step, double *sums) {
-    for (ptrdiff_t i = 0, d = rows->n_inputs; i < n; i += FEW_ROWS) {
+TARGET_EXTERN void NAME(normal)(const tile_rows *rows, int n_outputs, const double *p, const double *h, ptrdiff_t h_step, double *f,
+                                ptrdiff_t f_step, double *sums) {
+    for (ptrdiff_t i = 0, d = rows->n_inputs; i < rows->n_rows; i += FEW_ROWS) {
         const T *row[FEW_ROWS];
-        int n_rows = NAME(few_rows)(rows, i, n, row);
+        int n_rows = NAME(few_rows)(rows, i, row);
         for (int k = 0; k < n_outputs; k++) {
             double v[FEW_ROWS], *f_k = f + k * f_step + i;
             NAME(dot_few)(row, d, p + k * d, v, 0);

@@ -5,7 +5,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from .._checks import is_sparse
-from ..features import FeatureBlock, FeatureSet, Linear
+from ..features import FeatureSet, Linear, NeuronBlock
 
 EPS = np.finfo(np.float64).eps
 # Powers of two between the unit and sqrt(alpha) at most, so that neither alpha / unit^2 nor its inverse overflows.
@@ -69,8 +69,10 @@ class Inputs:
 
     @cached_property
     def _values(self):
-        block = self.features.blocks[0]
-        return FeatureSet([FeatureBlock("identity", 1.0, block.weights, -self.centre, block.inputs)], self.n_features)
+        if not self.centre.any():
+            return self.features
+        (block,) = self.features.blocks
+        return FeatureSet([NeuronBlock("identity", 1.0, block.weights, -self.centre, block.inputs)], self.n_features)
 
     @cached_property
     def _squares(self):

@@ -8,7 +8,7 @@ from .._checks import check_callable, check_choice, check_flag, check_integer, c
 from .._threads import single_threaded_blas
 from ..algorithms._l0_fit import feature_scales
 from ..algorithms.sparse_rf_fit import L1Fit
-from ..features import FeatureBlock, FeatureSet, Linear
+from ..features import FeatureSet, Linear, NeuronBlock
 from ..losses import LOSSES
 from ..solvers import ridge
 from ..solvers.columns import Support
@@ -152,7 +152,7 @@ class WeakLearner:
         v = self._rows.vectors.fetch(v)
         t, f, b = self._hyperplane(v)
         c = best_threshold(f, v) if self._exact else -b
-        return FeatureSet([FeatureBlock("sign", 1.0, t[None], np.array([-c]))], len(t))
+        return FeatureSet([NeuronBlock("sign", 1.0, t[None], np.array([-c]))], len(t))
 
     def _hyperplane(self, v):
         """(t, Xt, b) with t of length 1; v and Xt ndarrays."""

@@ -1,11 +1,13 @@
 """What phi is: maps that can be drawn from, and the FeatureSet that was drawn."""
 
-from .block import FeatureBlock
 from .dictionary import default_batch_size, draw_all, make_dictionary
 from .feature_set import FeatureSet, are_same
 from .fourier import Fourier
 from .linear import Linear, LinearFunctions, inputs_times, linear_functions
+from .linear_block import LinearBlock
 from .mixture import Mixture
+from .monomial_block import MonomialBlock
+from .neuron_block import NeuronBlock
 from .neurons import RandomNeurons
 from .perceptron import Perceptron
 from .projections import PROJECTIONS, make_projection
@@ -15,13 +17,15 @@ from .units import inverse_deviations
 
 __all__ = [
     "PROJECTIONS",
-    "FeatureBlock",
     "FeatureSet",
     "Fourier",
     "LearningDictionary",
     "Linear",
+    "LinearBlock",
     "LinearFunctions",
     "Mixture",
+    "MonomialBlock",
+    "NeuronBlock",
     "Perceptron",
     "RandomNeurons",
     "Taylor",

@@ -1,7 +1,5 @@
 """FeatureSet: features that have been drawn. Immutable."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from .._checks import check_indices, check_names
@@ -128,21 +126,17 @@ class FeatureSet:
 
     def scaled(self, factor):
         """These features times a number."""
-        blocks = [replace(block, scale=float(factor) * block.scale) for block in self._blocks]
-        return FeatureSet(blocks, self._n_features_in, self._order)
+        return FeatureSet([block.scaled(factor) for block in self._blocks], self._n_features_in, self._order)
 
     @property
     def is_periodic(self):
         """Whether each feature is a cosine or sine, a mask."""
-        periodic = [np.full(len(block), block.activation in ("cos", "sin")) for block in self._blocks]
+        periodic = [np.full(len(block), block.is_periodic) for block in self._blocks]
         return self.from_blocks(np.concatenate([np.zeros(0, bool), *periodic]))
 
     def turned(self, angles):
         """These features with an angle added to the phase of each that is a cosine or sine."""
-        blocks = [
-            replace(block, offset=block.offset + angle) if block.activation in ("cos", "sin") else block
-            for block, angle in self.by_block(self.to_blocks(angles))
-        ]
+        blocks = [block.turned(angle) for block, angle in self.by_block(self.to_blocks(angles))]
         return FeatureSet(blocks, self._n_features_in, self._order)
 
     def transform(self, X, workers=1):

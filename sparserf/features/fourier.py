@@ -6,8 +6,8 @@ import numpy as np
 
 from .._checks import check_choice, check_integer, check_rng
 from .bandwidth import check_gamma, resolve_gamma
-from .block import FeatureBlock
 from .feature_set import FeatureSet
+from .neuron_block import NeuronBlock
 
 MATERN = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
 KERNELS = ("gaussian", "laplacian", "cauchy", *MATERN)
@@ -87,7 +87,7 @@ class Fourier:
         rng = check_rng(rng)
         w = self._frequencies(rng, shape)
         offset = rng.uniform(0.0, 2 * np.pi, n_components)
-        return FeatureSet([FeatureBlock("cos", float(np.sqrt(2)), w, offset)], n_features)
+        return FeatureSet([NeuronBlock("cos", float(np.sqrt(2)), w, offset)], n_features)
 
     def _frequencies(self, rng, shape):
         if self.kernel == "laplacian":

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .._checks import check_integer
-from .block import FeatureBlock
 from .feature_set import FeatureSet
+from .linear_block import LinearBlock
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ def inputs_times(weights):
     """A FeatureSet: each input times its weight."""
     d = len(weights)
     inputs = np.arange(d, dtype=np.int32)[:, None]
-    return FeatureSet([FeatureBlock("identity", 1.0, weights[:, None], np.zeros(d), inputs)], d)
+    return FeatureSet([LinearBlock(1.0, weights[:, None], inputs)], d)
 
 
 def linear_functions(weights):
     """A FeatureSet: w'x for each row w of the weights."""
-    return FeatureSet([FeatureBlock("identity", 1.0, weights, np.zeros(len(weights)))], weights.shape[1])
+    return FeatureSet([LinearBlock(1.0, weights)], weights.shape[1])
 
 
 @dataclass(frozen=True, eq=False)

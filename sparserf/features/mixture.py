@@ -6,8 +6,8 @@ import numpy as np
 
 from .._checks import check_integer, check_rng, is_sparse
 from .bandwidth import distance_scale, some_rows
-from .block import FeatureBlock
 from .feature_set import FeatureSet
+from .neuron_block import NeuronBlock
 from .units import SMALLEST
 
 # Bandwidths, beside that of the data.
@@ -64,12 +64,12 @@ class Mixture:
         """The features of weights over the inputs, with phases uniform on [0, 2 pi]."""
         offset = rng.uniform(0.0, 2 * np.pi, len(weights))
         if len(self.inputs) == n_features:
-            block = FeatureBlock("cos", float(np.sqrt(2)), weights, offset)
+            block = NeuronBlock("cos", float(np.sqrt(2)), weights, offset)
         elif n_features <= MOST_INPUTS:
-            block = FeatureBlock("cos", float(np.sqrt(2)), self._spread(weights, n_features), offset)
+            block = NeuronBlock("cos", float(np.sqrt(2)), self._spread(weights, n_features), offset)
         else:
             inputs = np.tile(self.inputs.astype(np.int32), (len(weights), 1))
-            block = FeatureBlock("cos", float(np.sqrt(2)), weights, offset, inputs)
+            block = NeuronBlock("cos", float(np.sqrt(2)), weights, offset, inputs)
         return FeatureSet([block], n_features)
 
     def weights_of(self, features):

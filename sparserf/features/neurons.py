@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._checks import check_choice, check_integer, check_rng, check_scale
-from .block import FeatureBlock
 from .feature_set import FeatureSet
+from .neuron_block import NeuronBlock
 
 ACTIVATIONS = ("sin", "cos", "tanh", "relu", "sign")
 WEIGHTS = ("normal", "uniform", "cauchy")
@@ -82,7 +82,7 @@ class RandomNeurons:
             offset = rng.uniform(0.0, 2 * np.pi, n_components)
         else:
             offset = self._law(rng, n_components)
-        return FeatureSet([FeatureBlock(self.activation, 1.0, w, offset, inputs)], n_features)
+        return FeatureSet([NeuronBlock(self.activation, 1.0, w, offset, inputs)], n_features)
 
     def _law(self, rng, shape):
         if self.weights == "uniform":

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._checks import check_integer, check_rng, check_scale, check_vector
-from .block import FeatureBlock
 from .feature_set import FeatureSet
+from .neuron_block import NeuronBlock
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ class Perceptron:
         a = rng.uniform(-self.radius, self.radius, n_components)
         with np.errstate(over="ignore", invalid="ignore"):
             offset = np.nan_to_num(-(t @ center) - a)
-        return FeatureSet([FeatureBlock("sign", 1.0, t, offset)], n_features)
+        return FeatureSet([NeuronBlock("sign", 1.0, t, offset)], n_features)
 
 
 def _check_length(center, n_features):

@@ -11,6 +11,8 @@ import numpy as np
 
 from .._checks import check_choice, check_integer, check_rng, is_sparse
 from .._core import projection as _core
+from .._core.rows import RowSlice
+from .._csr import csr_arrays
 from .streams import seed_of, stream
 
 PROJECTIONS = ("gaussian", "sparse_sign", "srht")
@@ -121,8 +123,7 @@ class SparseSign(Projection):
         if not is_sparse(X):
             _core.sparse_sign(X, self.columns, self.signs, self._scale, out)
             return
-        indices, indptr = np.ascontiguousarray(X.indices, np.int32), np.ascontiguousarray(X.indptr, np.int64)
-        _core.sparse_sign_csr(np.ascontiguousarray(X.data), indices, indptr, self.columns, self.signs, self._scale, out)
+        _core.sparse_sign_csr(RowSlice(*csr_arrays(X)), self.columns, self.signs, self._scale, out)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,8 @@ import numpy as np
 
 from .._checks import check_flag, check_integer
 from .bandwidth import check_gamma, resolve_gamma
-from .block import FeatureBlock, runs
 from .feature_set import FeatureSet
+from .monomial_block import MonomialBlock, runs
 
 # Most features that are listed, and most factors in them; more of both inputs and degree than BITS make more than MOST.
 MOST, MOST_FACTORS, BITS = 2**24, 2**27, 24
@@ -93,7 +93,7 @@ class Taylor:
         # Factors of all inputs in turn: the product of those that come first is about a power of the value, and no more out
         # of a float's range than it.
         inputs = np.ascontiguousarray(inputs[:, np.argsort(np.arange(degree) * GOLDEN % 1)])
-        return FeatureSet([FeatureBlock("product", 1.0, weights, np.zeros(size), inputs, self.gamma)], n_features)
+        return FeatureSet([MonomialBlock(1.0, weights, inputs, self.gamma)], n_features)
 
     def count(self, n_features):
         """Number of features of so many inputs."""

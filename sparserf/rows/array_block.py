@@ -154,30 +154,29 @@ class ArrayBlock:
     def _there(self, block):
         """What the features are made of, on the device: (matrix of weights, offset, inputs)."""
         dtype = self.X.dtype if block.is_bounded else self._xp.float64
-        if block.is_product:
+        if block.envelope is not None:
             inputs = [self._put(column.astype(np.int64)) for column in block.inputs.T]
             return self._put(block.weights[:, 0], self.X.dtype), None, inputs
         weights, inputs = block.weights, None
         if block.inputs is not None:
             used, place = block.used_inputs
-            weights = np.zeros((len(block), len(used)))
-            np.add.at(weights, (np.arange(len(block))[:, None], place), block.weights)
+            weights = block.spread(place, len(used))
             inputs = None if len(used) == self.n_features_in else self._put(used.astype(np.int64))
         return self._put(weights.T, dtype), self._put(block.offset, dtype), inputs
 
     def _values(self, block, there, X):
         weights, offset, inputs = there
-        if block.is_product:
+        if block.envelope is not None:
             return self._products(block, weights, inputs, X)
         z = (X if inputs is None else self._xp.take(X, inputs, axis=1)) @ weights + offset[None, :]
         return self._activation(block.activation, z) * float(block.scale)
 
     def _products(self, block, weights, inputs, X):
         """The product of w_j u over its factors, u = exp(-gamma |x|^2 / order) (1, sqrt(2 gamma) x)."""
-        xp = self._xp
-        envelope = xp.exp(xp.sum(self._exact(X) ** 2, axis=1) * (-block.gamma / block.order))[:, None]
+        xp, (gamma, order) = self._xp, block.envelope
+        envelope = xp.exp(xp.sum(self._exact(X) ** 2, axis=1) * (-gamma / order))[:, None]
         ones = xp.ones((X.shape[0], 1), dtype=envelope.dtype, device=self._device)
-        u = xp.concat([ones, self._exact(X) * float(np.sqrt(2 * block.gamma))], axis=1) * envelope
+        u = xp.concat([ones, self._exact(X) * float(np.sqrt(2 * gamma))], axis=1) * envelope
         u, phi = xp.astype(u, X.dtype), 1.0
         for factor in inputs:
             phi = phi * (xp.take(u, factor, axis=1) * weights[None, :])

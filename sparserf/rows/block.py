@@ -115,7 +115,7 @@ class Block:
             for (block, c), by_moments in zip(features.by_block(outputs), moments, strict=True):
                 tiles.apply(block, self._inputs(block, rows), c, f[:, rows], by_moments)
 
-        work = sum(len(block) if tiles.is_quadratic(block) else tiles.work(block, self.X) for block in features.blocks)
+        work = sum(len(block) if block.moment_order == 2 else tiles.work(block, self.X) for block in features.blocks)
         with single_threaded_blas() if any(moments) and self.X.size > FEW_NUMBERS else nullcontext():
             for _ in self.each_slice(part, work):
                 pass
@@ -200,14 +200,14 @@ class Block:
     def prepare(self, features, squared=False):
         """Keep the inputs of monomials for the questions to come, where there are any; returns which blocks moments answer."""
         for block in features.blocks if self._kept is not None else ():
-            kind, fits = (block.gamma, block.order), (len(self._kept) + 1) * self.X.size <= MOST_KEPT
-            if block.is_product and kind not in self._kept and fits:
-                self._kept[kind] = tiles.inputs(block, self.X)
+            fits = (len(self._kept) + 1) * self.X.size <= MOST_KEPT
+            if block.envelope is not None and block.envelope not in self._kept and fits:
+                self._kept[block.envelope] = tiles.inputs(block, self.X)
         return [tiles.by_moments(block, self.X, squared) for block in features.blocks]
 
     def _inputs(self, block, rows):
         """Some rows, a slice or indices, as a block sees them."""
-        kept = self._kept.get((block.gamma, block.order)) if self._kept and block.is_product else None
+        kept = self._kept.get(block.envelope) if self._kept else None
         X = self.X if kept is None else kept
         if not (isinstance(rows, slice) and rows.stop - rows.start == self.n_rows):
             X = tiles.some_rows(X, rows)

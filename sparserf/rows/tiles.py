@@ -7,11 +7,11 @@ features, U'v and U'diag(v)U hold the correlations of all of them, and U c their
 import numpy as np
 
 from .._checks import is_sparse
-from .._core import features as _core
-from .._core import normal as _rows
+from .._core.features import PANEL
 from .._core.moments import by_sign, enveloped, second_moments
+from .._core.rows import RowSlice
+from .._csr import csr_arrays
 
-PANEL = _core.PANEL
 # Multiplications of a matrix product that take as long as one feature value in a tile.
 PRODUCT_SPEED = 16
 # Inputs that are read and multiplied in the time of one feature value.
@@ -28,21 +28,22 @@ SPARSE_NORMAL = 5
 
 
 def inputs(block, X):
-    """The rows that a block sees: X itself, or of products u = exp(-gamma |x|^2 / order) (1, sqrt(2 gamma) x)."""
-    if not block.is_product:
+    """The rows that a block sees: X itself, or under an envelope u = exp(-gamma |x|^2 / order) (1, sqrt(2 gamma) x)."""
+    if block.envelope is None:
         return in_order(X)
+    gamma, order = block.envelope
     if not is_sparse(X):
         U = np.empty((X.shape[0], X.shape[1] + 1), X.dtype)
         size = max(1, len(X) if X.flags.c_contiguous else COPIED // X.shape[1])
         for start in range(0, len(X), size):
             some = slice(start, start + size)
-            enveloped(np.ascontiguousarray(X[some]), block.gamma, block.order, U[some])
+            enveloped(np.ascontiguousarray(X[some]), gamma, order, U[some])
         return U
     row, first = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indptr[:-1]  # where each row begins
     data = X.data.astype(np.float64)
     with np.errstate(over="ignore", under="ignore"):
-        envelope = np.exp(np.bincount(row, data * block.gamma * data, X.shape[0]) / -block.order)
-        data = np.insert((data * (np.sqrt(2 * block.gamma) * envelope)[row]).astype(X.dtype), first, envelope)
+        envelope = np.exp(np.bincount(row, data * gamma * data, X.shape[0]) / -order)
+        data = np.insert((data * (np.sqrt(2 * gamma) * envelope)[row]).astype(X.dtype), first, envelope)
     indices = np.insert(X.indices + 1, first, 0)
     return type(X)((data, indices, X.indptr + np.arange(X.shape[0] + 1)), shape=(X.shape[0], X.shape[1] + 1))
 
@@ -69,64 +70,53 @@ def sums(block, U, v, squared, moments, scratch):
     """What adds up over slices of rows to the correlations with v (n_outputs, n_rows): float64 (n_outputs, .)."""
     if not moments:
         out = padded(len(v), len(block))
-        _core.correlate(*_arguments(block, U), v, out, squared)
+        panels, rows = _packed(block, U)
+        panels.correlate(rows, v, out, squared)
         return out
-    if not is_quadratic(block) and _is_read_once(U, len(v)):
+    if block.moment_order == 1 and _is_read_once(U, len(v)):
         total = np.zeros((len(v), U.shape[1]))
-        _rows.correlate(U, v, total, squared)
+        RowSlice(U).correlate(v, total, squared)
         return total
     if squared:  # those of a float32 need not be one
         U = U.astype(np.float64, copy=False)
         U = U.power(2) if is_sparse(U) else np.multiply(U, U, out=scratch(U.shape, U.dtype, "squares"))
-    return np.array([_second_moments(U, each, scratch).ravel() for each in v]) if is_quadratic(block) else (U.T @ v.T).T
+    if block.moment_order == 1:
+        return (U.T @ v.T).T
+    return np.array([_second_moments(U, each, scratch).ravel() for each in v])
 
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
 def sums_of_pair(block, U, v):
     """`sums` of a block of cosines, and of the same a quarter later: float64 (2, n_outputs, .)."""
     out = np.stack([padded(len(v), len(block))] * 2)
-    _core.correlate(*_arguments(block, U), v, out[0], sine=out[1])
+    panels, rows = _packed(block, U)
+    panels.correlate(rows, v, out[0], sine=out[1])
     return out
 
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
 def correlations(block, total, squared, moments):
     """(Phi' v')', or (Phi * Phi)' v' where squared, of the `sums` of all rows: (n_outputs, len(block))."""
-    if not moments:
-        return total[:, : len(block)]
-    if block.is_inputs_themselves(total.shape[1]):
-        return total
-    if block.is_matrix:
-        return total @ block.matrix.T
-    place = block.inputs[:, 0].astype(np.intp)
-    if is_quadratic(block):
-        place = place * round(total.shape[1] ** 0.5) + block.inputs[:, 1]
-    return _coefficients(block, squared) * total[:, place]
+    return block.of_moments(total, squared) if moments else total[:, : len(block)]
 
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
 def apply(block, U, c, out, moments):
     """out += (Phi c')' for c (n_outputs, len(block)) and out (n_outputs, n_rows)."""
-    if moments and not is_quadratic(block):
+    if moments and block.moment_order == 1:
         if block.is_matrix and len(block) <= len(c):
             out += c @ (U @ block.matrix.T).T
             return
-        if block.is_matrix:
-            c = c @ block.matrix
-        elif not block.is_inputs_themselves(U.shape[1]):
-            terms, c = c * _coefficients(block, False), np.zeros((len(c), U.shape[1]))
-            if block.inputs_differ:
-                c[:, block.inputs[:, 0]] = terms
-            else:
-                np.add.at(c.T, block.inputs[:, 0], terms.T)
+        c = block.on_inputs(c, U.shape[1])
         if _is_read_once(U, len(c)):
-            _rows.apply(U, np.ascontiguousarray(c), out)
+            RowSlice(U).apply(np.ascontiguousarray(c), out)
         else:
             out += (U @ c.T).T
         return
     coef = padded(len(c), len(block))
     coef[:, : len(block)] = c
-    _core.apply(*_arguments(block, U), coef, out)
+    panels, rows = _packed(block, U)
+    panels.apply(rows, coef, out)
 
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
@@ -134,13 +124,11 @@ def normal(X, rows, h, c, f):
     """f += X c, f (n_outputs, .), of a slice of rows; then X' diag(h) f, (n_outputs, n_inputs)."""
     total = np.zeros(c.shape)
     if is_sparse(X):
-        data, indices, indptr = X.data, X.indices, X.indptr[rows.start : rows.stop + 1]
-        data, indices = np.ascontiguousarray(data), np.ascontiguousarray(indices, np.int32)
-        _rows.normal_csr(data, indices, np.ascontiguousarray(indptr, np.int64), c, h, f, total)
+        RowSlice(*csr_arrays(X, rows)).normal(c, h, f, total)
         return total
     X = in_order(X[rows])
     if X.flags.c_contiguous:
-        _rows.normal(X, c, h, f, total)
+        RowSlice(X).normal(c, h, f, total)
     else:
         f += (X @ c.T).T
         total += (X.T @ (h * f).T).T
@@ -153,7 +141,8 @@ def transform(block, U, out):
     if block.is_matrix:
         out[:] = U @ block.matrix.T
     else:
-        _core.transform(*_arguments(block, U), out)
+        panels, rows = _packed(block, U)
+        panels.transform(rows, out)
 
 
 def work(block, X):
@@ -161,7 +150,7 @@ def work(block, X):
     if not by_moments(block, X):
         return len(block)
     width = X.nnz // max(1, X.shape[0]) + 1 if is_sparse(X) else X.shape[1] + 1
-    return width + width * width // PRODUCT_SPEED if is_quadratic(block) else -(-width // INPUTS_SPEED)
+    return width + width * width // PRODUCT_SPEED if block.moment_order == 2 else -(-width // INPUTS_SPEED)
 
 
 def normal_work(X):
@@ -175,7 +164,7 @@ def normal_work(X):
 def fewest_rows(block, X):
     """Rows of a slice that are worth the sum of a matrix of second moments."""
     width = X.shape[1] + 1
-    return max(width, min(64 * width, SLICE // width)) if is_quadratic(block) and by_moments(block, X) else 0
+    return max(width, min(64 * width, SLICE // width)) if block.moment_order == 2 and by_moments(block, X) else 0
 
 
 def padded(n_outputs, n_features):
@@ -187,30 +176,15 @@ def _is_read_once(U, n_outputs):
     return not is_sparse(U) and U.flags.c_contiguous and n_outputs <= FEW_OUTPUTS
 
 
-def is_quadratic(block):
-    return block.is_product and block.order == 2
-
-
-def _is_linear(block):
-    return (
-        block.inputs is not None and block.order == 1 and block.activation in ("identity", "product") and not block.offset.any()
-    )
-
-
 def by_moments(block, X, squared=False):
     """Whether products of the inputs, in BLAS where they are dense, cost less than the features."""
     if block.is_matrix:
         return not squared
     if block.is_inputs_themselves(X.shape[1]):
         return True
-    if not (_is_linear(block) or is_quadratic(block)):
+    if not block.moment_order:
         return False
     return (is_sparse(X) and block.order == 1) or len(block) * PRODUCT_SPEED >= (X.shape[1] + 1) ** block.order
-
-
-def _coefficients(block, squared):
-    c = block.coefficients
-    return c * c if squared else c
 
 
 def _second_moments(U, v, scratch):
@@ -222,19 +196,15 @@ def _second_moments(U, v, scratch):
         plus, minus = scaled[:middle], scaled[middle:end]  # BLAS takes half the time for A'A
         return size * (plus.T @ plus - minus.T @ minus).astype(np.float64, copy=False)
     total = np.zeros((U.shape[1], U.shape[1]))
-    second_moments(*_csr(U), np.ascontiguousarray(v), total)
+    second_moments(*csr_arrays(U), np.ascontiguousarray(v), total)
     return total + np.triu(total, 1).T
 
 
-def _arguments(block, X):
-    """What the kernels take: the features of a block, and the rows."""
+def _packed(block, X):
+    """(the features of a block, the rows) as the kernels take them."""
     if not is_sparse(X):
-        return *block.packed(X.dtype, X.shape[1]), np.ascontiguousarray(X), None, None, None
+        return block.packed(X.dtype, X.shape[1]), RowSlice(np.ascontiguousarray(X))
     if block.inputs is not None:  # gather from the inputs that occur in the weights, dense for this slice of rows
         used = X[:, block.used_inputs[0]].toarray()
-        return *block.packed(X.dtype, used.shape[1], among_used=True), used, None, None, None
-    return *block.packed(X.dtype, X.shape[1]), None, *_csr(X)
-
-
-def _csr(X):
-    return (np.ascontiguousarray(a, t) for a, t in ((X.data, X.dtype), (X.indices, np.int32), (X.indptr, np.int64)))
+        return block.packed(X.dtype, used.shape[1], among_used=True), RowSlice(used)
+    return block.packed(X.dtype, X.shape[1]), RowSlice(*csr_arrays(X))

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 import sparserf as srf
-from sparserf.features import FeatureBlock
+from sparserf.features import NeuronBlock
 
 WORKERS = 2
 
@@ -30,7 +30,7 @@ def sampler(d, n_components, gamma, seed=0):
     from sklearn.kernel_approximation import RBFSampler
 
     theirs = RBFSampler(gamma=gamma, n_components=n_components, random_state=seed).fit(np.zeros((1, d)))
-    block = FeatureBlock("cos", float(np.sqrt(2)), theirs.random_weights_.T.copy(), theirs.random_offset_.copy())
+    block = NeuronBlock("cos", float(np.sqrt(2)), theirs.random_weights_.T.copy(), theirs.random_offset_.copy())
     return theirs, srf.FeatureSet([block], d)
 
 

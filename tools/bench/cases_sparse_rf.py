@@ -9,8 +9,8 @@ from case import CASES, WORKERS, Case, data_set, sampler
 from threadpoolctl import threadpool_limits
 
 import sparserf as srf
-from sparserf._core import features as core
-from sparserf.features import FeatureBlock
+from sparserf._core.rows import RowSlice
+from sparserf.features import NeuronBlock
 from sparserf.rows import as_rows
 
 # --- kernels -----------------------------------------------------------------------------------------------------
@@ -36,9 +36,9 @@ def rates():
     rng = np.random.default_rng(0)
 
     def correlation(activation, d):
-        block = FeatureBlock(activation, 1.0, rng.standard_normal((SIDE, d)), np.zeros(SIDE)).packed(np.dtype(np.float64), d)
+        panels = NeuronBlock(activation, 1.0, rng.standard_normal((SIDE, d)), np.zeros(SIDE)).packed(np.dtype(np.float64), d)
         X, v, out = rng.standard_normal((SIDE, d)), rng.standard_normal((1, SIDE)), np.zeros((1, SIDE))
-        return lambda: core.correlate(*block, X, None, None, None, v, out)
+        return lambda: panels.correlate(RowSlice(X), v, out)
 
     A, B = rng.standard_normal((2, SIDE, SIDE))
     runs = [correlation("cos", 1), correlation("identity", 64), correlation("identity", 128), lambda: A @ B]

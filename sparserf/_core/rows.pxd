@@ -1,4 +1,4 @@
-"""The kernels of tile.c, which this module alone is linked with."""
+"""A slice of the rows, and the kernels of tile.c, which its module alone is linked with."""
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t
 
@@ -10,6 +10,7 @@ cdef extern from "tile.h" nogil:
         const void *data
         const int32_t *indices
         const int64_t *indptr
+        ptrdiff_t n_rows
         ptrdiff_t n_inputs
     ctypedef struct tile_features:
         const void *weights
@@ -24,11 +25,19 @@ cdef extern from "tile.h" nogil:
         void (*correlate)(const void *, int, const double *, double *) noexcept nogil
         void (*correlate_squares)(const void *, int, const double *, double *) noexcept nogil
         void (*apply)(const void *, int, const double *, double *) noexcept nogil
-        void (*correlate_rows)(const tile_rows *, ptrdiff_t, int, const double *, ptrdiff_t, double *, int) noexcept nogil
-        void (*apply_rows)(const tile_rows *, ptrdiff_t, int, const double *, double *, ptrdiff_t) noexcept nogil
-        void (*normal)(const tile_rows *, ptrdiff_t, int, const double *, const double *, ptrdiff_t, double *, ptrdiff_t,
+        void (*correlate_rows)(const tile_rows *, int, const double *, ptrdiff_t, double *, int) noexcept nogil
+        void (*apply_rows)(const tile_rows *, int, const double *, double *, ptrdiff_t) noexcept nogil
+        void (*normal)(const tile_rows *, int, const double *, const double *, ptrdiff_t, double *, ptrdiff_t,
                        double *) noexcept nogil
     int tile_best_level()
     const tile_kernels *tile_select(int, int, int)
 
-cdef const tile_kernels *kernels_of(bint single, int level) noexcept nogil
+
+cdef class RowSlice:
+    cdef tile_rows rows
+    cdef const tile_kernels *kernels
+    cdef bint single
+    cdef object _arrays
+
+    cdef bint has_numbers(self) except -1
+    cdef const void *values(self, bint single) except? NULL

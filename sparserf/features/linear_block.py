@@ -1,0 +1,64 @@
+"""LinearBlock: a linear map of the inputs; the inputs themselves are one."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .block import FeatureBlock, no_offset
+
+
+@dataclass(frozen=True, eq=False)
+class LinearBlock(FeatureBlock):
+    """phi_j(x) = scale * w_j'x, the weights w all dense, or all sparse where `inputs` is given."""
+
+    scale: float
+    weights: np.ndarray
+    inputs: np.ndarray | None = None
+
+    activation = "identity"
+    offset = cached_property(no_offset)
+    gamma = None
+
+    @property
+    def is_matrix(self):
+        return self.inputs is None
+
+    @cached_property
+    def matrix(self):
+        return self.scale * self.weights
+
+    @property
+    def moment_order(self):
+        return int(self.is_matrix or self.order == 1)
+
+    def is_inputs_themselves(self, n_inputs):
+        return len(self) == n_inputs and self._is_each_input
+
+    @cached_property
+    def _is_each_input(self):
+        if self.is_matrix or self.order > 1:
+            return False
+        return np.array_equal(self.inputs[:, 0], np.arange(len(self))) and bool((self._coefficients == 1).all())
+
+    @cached_property
+    def _coefficients(self):
+        """Of features of one input each."""
+        return self.scale * self.weights[:, 0]
+
+    def of_moments(self, total, squared):
+        if self.is_inputs_themselves(total.shape[1]):
+            return total
+        if self.is_matrix:
+            return total @ self.matrix.T
+        c = self._coefficients
+        return (c * c if squared else c) * total[:, self.inputs[:, 0]]
+
+    def on_inputs(self, coef, n_inputs):
+        if self.is_matrix:
+            return coef @ self.matrix
+        return coef if self.is_inputs_themselves(n_inputs) else self.at_inputs(coef * self._coefficients, n_inputs)
+
+    def name(self, k, inputs):
+        used = self.inputs_seen(k, len(inputs))
+        return inputs[used[0]] if len(used) == 1 else super().name(k, inputs)
