@@ -44,7 +44,7 @@ def test_alpha_is_chosen_about_as_well_as_by_the_test_rows(rng, features, loss):
         return VALUE[loss](model.decision_function(X_test), y_test).mean()
 
     model = sparse_rf(X, y, **how)
-    assert model.info.converged and model.info.dual_gap <= L1Fit.near * model.info.objective[-1]
+    assert model.info.converged and model.info.dual_gap <= sparse_rf_sources.Schedule().near * model.info.objective[-1]
     best = min(error(m) for m in sparse_rf_path(X, y, alphas=model.info.alpha * 2.0 ** np.arange(4, -5, -1), **how))
     assert error(model) < 1.2 * best
 
@@ -73,7 +73,7 @@ def test_the_chosen_terms_are_fitted_to_all_rows(rng, monkeypatch):
     model = sparse_rf(X, y, features="auto", sample_weight=weight, n_models=1, rng=0)
     again = sparse_rf(X, y, alpha=model.info.alpha, features=model.features, sample_weight=weight, tol=1e-8)
     above = model.info.objective[-1] - again.info.objective[-1]
-    assert -1e-8 <= above <= model.info.dual_gap <= L1Fit.near * model.info.objective[-1]
+    assert -1e-8 <= above <= model.info.dual_gap <= sparse_rf_sources.Schedule().near * model.info.objective[-1]
 
 
 @pytest.mark.parametrize("n_models", [1, 2])
@@ -522,8 +522,9 @@ def test_a_linear_function_of_many_rows(rng, samples, monkeypatch):
     seen, fit_again = [], _search.fit_again
     monkeypatch.setattr(sparse_rf_sources, "LINEAR", dataclasses.replace(sparse_rf_sources.LINEAR, near=1e-3))
     monkeypatch.setattr(
-        _search, "fit_again", lambda fits, choice, *args: seen.append((choice, fit_again(fits, choice, *args))) or seen[-1][1]
-    )
+        _search, "fit_again", lambda fits, task, choice, *args: seen.append((choice, fit_again(fits, task, choice, *args)))
+        or seen[-1][1],
+    )  # fmt: skip
     X = (rng.random((3000, 400)) < 0.1).astype(float)
     beta = rng.standard_normal(400)
     y = X @ beta + 3 * rng.standard_normal(3000)
