@@ -46,7 +46,7 @@ def _brought(X):
 
 def from_host(values, xp, device, dtype=None):
     """An array of numbers of this process, on that device."""
-    values = np.ascontiguousarray(values)
+    values = np.require(values, requirements=["C", "W"])  # PyTorch shares none that it may not write to
     return xp.asarray(values, device=device) if dtype is None else xp.astype(xp.asarray(values, device=device), dtype)
 
 
