@@ -174,9 +174,9 @@ class InChunks(Rows):
         return out
 
     def map_and_sum(self, answer, *vectors):
-        out, total = None, 0.0
+        out, total = None, None
         for some, (part, more) in self._answers(answer, vectors):
-            out, total = self._laid(out, some, part, -1), added(np.add, total, more)
+            out, total = self._laid(out, some, part, -1), more if total is None else added(np.add, total, more)
         return out, total
 
     def _laid(self, out, some, part, axis):

@@ -1,6 +1,6 @@
 """Rows in the partitions of a dask collection: each pass is a task a partition, and a tree of sums in a fixed order."""
 
-from functools import cached_property
+from functools import cached_property, partial, reduce
 
 import numpy as np
 
@@ -69,7 +69,7 @@ class InDask(Rows):
 
     def map_and_sum(self, answer, *vectors):
         parts, sums = zip(*self._compute(self._answers(answer, vectors)), strict=True)
-        return np.concatenate(parts, axis=-1), sum(sums)
+        return np.concatenate(parts, axis=-1), reduce(partial(added, np.add), sums)
 
     def _answers(self, answer, vectors):
         """What each partition that holds rows will answer."""

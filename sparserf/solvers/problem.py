@@ -92,12 +92,15 @@ class Problem:
 
     def curvature(self, z):
         """h = s L''(z) / n: the Hessian of the mean loss in w is Phi' diag(h) Phi."""
-        return self.vectors.map(lambda z, y, s: s * self.loss.curvature(z, y) / self.n_rows, z, self.y, self.weight)
+        return self.vectors.map(self.curvature_at, z, self.y, self.weight)
 
     def following(self, h, x):
+        """`followed` of row weights h."""
+        return self.followed(float(np.sum(self.vectors.total(h))) if self.fit_intercept else 0.0, x)
+
+    def followed(self, total, x):
         """-x / sum h: by how much the intercept follows a step of w for x = Phi' h, or its own slope x; 0 without one."""
-        total = np.sum(self.vectors.total(h)) if self.fit_intercept else 0.0
-        return -x / total if total > 0 else np.zeros_like(x)
+        return -x / total if self.fit_intercept and total > 0 else np.zeros_like(x)
 
     def best_intercepts(self, f, b):
         """`best_intercept` of each output."""
@@ -142,3 +145,7 @@ class Problem:
             return xp.sum(s * loss.derivative(z, y), axis=-1), xp.sum(s * loss.curvature(z, y), axis=-1)
 
         return (float(total / self.n_rows) for total in self.vectors.sum(both, f, self.y, self.weight))
+
+    def curvature_at(self, z, y, s):
+        """`curvature` of some rows, with their y and s."""
+        return s * self.loss.curvature(z, y) / self.n_rows
