@@ -546,8 +546,8 @@ def test_partitions_that_cannot_be_made():
 PASSES = {
     "sparse_rf": (60, lambda X: srf.sparse_rf(X, Y, alpha=0.01, **NAMED)),
     "sparse_rf exact": (52, lambda X: srf.sparse_rf(X, Y, alpha=0.01, exact=True, **NAMED)),
-    "harfe": (50, lambda X: srf.harfe(X, Y, n_components=500, n_nonzero_coefs=20, rng=0)),
-    "mfga": (30, lambda X: srf.mfga(X, Y, n_nonzero_coefs=10, rng=0)),
+    "harfe": (25, lambda X: srf.harfe(X, Y, n_components=500, n_nonzero_coefs=20, rng=0)),
+    "mfga": (13, lambda X: srf.mfga(X, Y, n_nonzero_coefs=10, rng=0)),
     "drp": (10, lambda X: srf.drp(X, Y, alpha=0.01, rng=0)),
 }
 

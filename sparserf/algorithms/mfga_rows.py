@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from ..solvers.greedy import Cholesky
-from ..solvers.ridge import Point, advance
+from ..solvers.ridge import advance, best_constant, step
 from ._columns import Columns
 
 # Newton steps in a round; they end where one promises less than a share of the objective, and the curvature is taken
@@ -25,15 +25,11 @@ class OnRows:
 
     def __init__(self, rows, problem, everything, n_outputs, best_phase=False):
         self._rows, self._problem, self._everything = rows, problem, everything
-        vectors = problem.vectors
-        self.A, self._factor = Columns(rows), Cholesky()
-        w, f = np.zeros((n_outputs, 0)), vectors.zeros(n_outputs)
-        b = problem.best_intercepts(f, np.zeros(n_outputs))
-        self.point = Point(w, b, f, problem.objective(problem.margins(f, b), w, problem.alpha))
+        self.A, self.point = Columns(rows), best_constant(problem, n_outputs)
         self._phases = Phases(everything) if best_phase else None
         self._asked = self._phases.features if best_phase else everything
         self._angles = np.zeros(0)
-        self._take_curvature(problem.row_curvature(f, b))
+        self._take_curvature()
         self._seen = self._slopes = None
         self._negligible = NEGLIGIBLE**2 * self.point.objective
         self.converged, self.promise = True, 0.0
@@ -81,8 +77,9 @@ class OnRows:
         H.flat[:: len(H) + 1] = np.maximum(H.diagonal(), least) + self._problem.alpha
         return H
 
-    def _take_curvature(self, h):
-        self._h, self._total, self._factor = h, float(self._problem.vectors.total(h)), Cholesky()
+    def _take_curvature(self):
+        self._h = self._problem.row_curvature(self.point.f, self.point.b)
+        self._total, self._factor = float(self._problem.vectors.total(self._h)), Cholesky()
         if len(self.A):
             H = self._hessian()
             self._factor.append(H[:0], H, all_of_them=True)
@@ -100,19 +97,15 @@ class OnRows:
                 return
             is_fresh = is_slow or not falls
             if is_fresh:
-                self._take_curvature(self._problem.row_curvature(self.point.f, self.point.b))
+                self._take_curvature()
             before = promise
         self.converged, self.promise = False, promise
 
     def _newton_step(self):
         """(d, e, what the quadratic model promises): the steps of w and b."""
-        problem, m = self._problem, self.A.curvature(self._h)[1]
         g, g_b = self._slopes_of_terms()
-        g = g + problem.alpha * self.point.w
-        shift, slope = problem.followed(self._total, g_b), problem.followed(self._total, m)
-        d = -self._factor.solve((g + np.outer(shift, m)).T).T
-        e = shift + d @ slope
-        return d, e, -0.5 * float((g * d).sum() + (g_b * e).sum())
+        g, m = g + self._problem.alpha * self.point.w, self.A.curvature(self._h)[1]
+        return step(self._problem, self._factor.solve, g, g_b, m, self._total)
 
     def _slopes_of_terms(self):
         """Of the mean loss, in w and b."""

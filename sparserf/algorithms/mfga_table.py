@@ -6,7 +6,7 @@ import numpy as np
 
 from .._arrays import finite, namespace, outputs_like
 from ..solvers.greedy import Cholesky
-from ..solvers.ridge import Point
+from ..solvers.ridge import best_constant, step
 from ._columns import Columns
 
 # Largest table: half a gigabyte.
@@ -31,18 +31,13 @@ class OnTable:
 
     def __init__(self, rows, problem, everything, n_outputs, most_terms):
         self._rows, self._problem, self._everything = rows, problem, everything
-        vectors = problem.vectors
         self.A, self._factor = Columns(rows), Cholesky()
-        w, f = np.zeros((n_outputs, 0)), vectors.zeros(n_outputs)
-        self._mean = problem.best_intercepts(f, np.zeros(n_outputs))
-        z = problem.margins(f, self._mean)
-        self.point = Point(w, self._mean, f, problem.objective(z, w, problem.alpha))
-        self._h = problem.row_curvature(f, self._mean)
-        self._total = float(vectors.total(self._h))
-        self._q, self._means = self._first_products(problem.dual_point(z))
+        self.point = self._constant = constant = best_constant(problem, n_outputs)
+        self._h = problem.row_curvature(constant.f, constant.b)
+        self._total = float(problem.vectors.total(self._h))
+        self._q, self._means = self._first_products(problem.dual_point(problem.margins(constant.f, constant.b)))
         self._C, self._m = np.empty((most_terms, len(everything))), np.zeros(0)
-        self._start, self._g = self.point.objective, None
-        self._is_refined, self._on_rows = True, False
+        self._g, self._is_refined, self._on_rows = None, True, False
 
     def _first_products(self, v):
         """(q, the means of all features; 0 without an intercept), for v = -h y. Rounding of the mean of y is taken off."""
@@ -97,11 +92,11 @@ class OnTable:
     def refit(self):
         """w = (C_S + alpha I)^-1 q; the objective falls by half of w'q."""
         q = self._q[:, self.A.index]
-        w = self._factor.solve(q.T).T
-        b = self._mean + w @ self._problem.followed(self._total, self._m)
-        objective = self._start - 0.5 * float((q * w).sum())
+        w, start = self._factor.solve(q), self._constant.objective
+        b = self._constant.b + w @ self._problem.followed(self._total, self._m)
+        objective = start - 0.5 * float((q * w).sum())
         self.point, self._g, self._is_refined = replace(self.point, w=w, b=b), None, False
-        self._on_rows = self._on_rows or not (objective > FINE * self._start and self._factor.weakest > FINE)
+        self._on_rows = self._on_rows or not (objective > FINE * start and self._factor.weakest > FINE)
         if self._on_rows:
             objective = self._refined_on_rows()
         self.point = replace(self.point, objective=min(self.point.objective, objective))
@@ -122,11 +117,10 @@ class OnTable:
 
     def _refine(self):
         """A step d of Newton's method from the residual itself. f stays where that was: d is rounding."""
-        problem, point, vectors = self._problem, self.point, self._problem.vectors
-        view = self.A.look(problem, point.w, vectors.zeros(len(point.w)), point.b)
-        g, m = view.g + problem.alpha * point.w, self._m
-        shift, slope = problem.followed(self._total, view.g_b), problem.followed(self._total, m)
-        d = -self._factor.solve((g + np.outer(shift, m)).T).T
-        self.point = replace(point, w=point.w + d, b=point.b + shift + d @ slope, f=view.f)
+        problem, point = self._problem, self.point
+        view = self.A.look(problem, point.w, self._constant.f, point.b)
+        g = view.g + problem.alpha * point.w
+        d, e, _ = step(problem, self._factor.solve, g, view.g_b, self._m, self._total)
+        self.point = replace(point, w=point.w + d, b=point.b + e, f=view.f)
         self._is_refined = True
         return d

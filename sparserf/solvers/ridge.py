@@ -57,7 +57,11 @@ class RidgeProblem(Problem):
 
     def row_curvature(self, f, b):
         """`curvature` as a row weight, (n_rows,): outputs that share a support share it."""
-        return self.vectors.map(lambda h: h.reshape(-1, h.shape[-1])[0, ...], self.curvature(self.margins(f, b)))
+
+        def first(h):
+            return namespace(h).reshape(h, (-1, h.shape[-1]))[0, ...]
+
+        return self.vectors.map(first, self.curvature(self.margins(f, b)))
 
     def view(self, rows, features, change, f, b, asked, curved=False):
         """The `View` of f + Phi change and intercept b, with the slopes of the features `asked`; change None: of f.
@@ -111,6 +115,13 @@ class RidgeProblem(Problem):
         return max(best, at_a, at_b)
 
 
+def best_constant(problem, n_outputs):
+    """The `Point` of no terms."""
+    w, f = np.zeros((n_outputs, 0)), problem.vectors.zeros(n_outputs)
+    b = problem.best_intercepts(f, np.zeros(n_outputs))
+    return Point(w, b, f, problem.objective(problem.margins(f, b), w, problem.alpha))
+
+
 def solve(problem, phi, p, w, b, f, change=None):
     """The `Point` of least objective, from (w, b), where Phi w is f, or f + Phi change.
 
@@ -146,20 +157,24 @@ def _by_gram(problem, phi, p, w, b, f, change):
 
 
 def newton_step(problem, p, w, view):
-    """(d, e, what the quadratic model promises):  [H + P, m; m', sum h] [d; e] = -[g; sum v], with e eliminated.
-
-    A promise of 0 where no number solves it.
-    """
+    """`step` where the view holds the Hessian."""
     H, m, total = view.hessian
-    g = view.g + p * w
-    slope, shift = problem.followed(total, m), problem.followed(total, view.g_b)
-    H = H + np.outer(m, slope) if problem.fit_intercept else H.copy()
+    H = H + np.outer(m, problem.followed(total, m))
     H.flat[:: len(m) + 1] += p
-    d = solve_positive(H, -(g + m * shift))
+    return step(problem, partial(solve_positive, H), view.g + p * w, view.g_b, m, total)
+
+
+def step(problem, solve, g, g_b, m, total):
+    """(d, e, what the quadratic model promises) of Newton's method, for the slopes g of the objective in w and g_b in b:
+
+    [H + P, m; m', sum h] [d; e] = -[g; g_b], with e eliminated by `solve`. A promise of 0 where no number solves it.
+    """
+    slope, shift = problem.followed(total, m), problem.followed(total, g_b)
+    d = solve(-(g + np.multiply.outer(shift, m)))
     if d is None:
-        return np.zeros_like(w), 0.0, 0.0
-    e = shift + slope @ d
-    return d, e, -0.5 * float(g @ d + view.g_b * e)
+        return np.zeros_like(g), np.zeros_like(shift), 0.0
+    e = shift + d @ slope
+    return d, e, -0.5 * float(np.sum(g * d) + np.sum(g_b * e))
 
 
 def advance(problem, p, start, d, e, look, is_last):
