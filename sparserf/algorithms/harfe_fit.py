@@ -48,19 +48,19 @@ class L0Fit:
     def __init__(self, task, y, everything, *, fit_intercept, alpha, selection, step_size, backtracking, tol, callback):
         self._rows, self._everything = task.rows, everything
         self.progress = Progress(callback, task.scale(y))
-        self._problem = task.problem(ridge.RidgeProblem, y, alpha, fit_intercept)
+        self.problem = task.problem(ridge.RidgeProblem, y, alpha, fit_intercept)
         self._positive = selection == "positive"
         self._step_size = self._mu = step_size
         self._backtracking, self._tol = backtracking, tol
         f = task.rows.vectors.zeros()
-        b = self._problem.best_intercept(f, 0.0)
-        self._loss_of_constant = self._problem.mean_loss(self._problem.margins(f, b))
+        b = self.problem.best_intercept(f, 0.0)
+        self._loss_of_constant = self.problem.mean_loss(self.problem.margins(f, b))
         self.point = self._constant = Iterate(np.zeros(0, np.int64), np.zeros(0), b, f, self._loss_of_constant)
 
     def begin(self, r, g=None):
         """With scales r of the features, and the gradient in w of the best constant, where it is known."""
         self._r, self._constant.g = r, g
-        self._p = np.minimum(self._problem.alpha * r * r, 1e300)
+        self._p = np.minimum(self.problem.alpha * r * r, 1e300)
         self._support = Support(self._rows, self._everything, r)
         self.restart()
 
@@ -74,15 +74,11 @@ class L0Fit:
     def ended_by_callback(self):
         return self.progress.ended_by_callback
 
-    @property
-    def problem(self):
-        return self._problem
-
     def _margins(self, point):
-        return self._problem.margins(point.f, point.b)
+        return self.problem.margins(point.f, point.b)
 
     def dual_point(self, point=None):
-        return self._problem.dual_point(self._margins(point or self.point))
+        return self.problem.dual_point(self._margins(point or self.point))
 
     def _slopes(self, point):
         """The gradient of the mean loss in w: one pass over the dictionary, unless it is known."""
@@ -121,7 +117,7 @@ class L0Fit:
             S = point.index[~negative]
 
     def _ridge(self, S):
-        A, problem = self._support, self._problem
+        A, problem = self._support, self.problem
         A.replace(S)
         p = self._p[A.index]
         if len(S) == 0:
@@ -143,20 +139,20 @@ class L0Fit:
         """Of the squared loss: a step of Newton's method from the constant, by inner products alone."""
         A, constant, (h, total) = self._support, self._constant, self._curvature
         seen = ridge.View(None, constant.objective, self._slopes(constant)[A.index], 0.0, (*A.curvature(h), total))
-        d, e, promise = ridge.newton_step(self._problem, p, np.zeros(len(A)), seen)
+        d, e, promise = ridge.newton_step(self.problem, p, np.zeros(len(A)), seen)
         return self._iterate(d, constant.b + e, None, constant.objective - promise)
 
     @cached_property
     def _curvature(self):
         """(h, sum h) of the squared loss, the same everywhere."""
-        h = self._problem.row_curvature(self._constant.f, self._constant.b)
-        return h, float(self._problem.vectors.total(h))
+        h = self.problem.row_curvature(self._constant.f, self._constant.b)
+        return h, float(self.problem.vectors.total(h))
 
     def _start(self):
         """(w, b, f, change): where a solution on the support begins, Phi w being f, or f + Phi change."""
         A, old = self._support, self.point
         w, zeros = np.zeros(len(A)), self._rows.vectors.zeros()
-        if self._problem.loss.is_quadratic:  # one step is the solution, from anywhere
+        if self.problem.loss.is_quadratic:  # one step is the solution, from anywhere
             return w, self._constant.b, zeros, None
         _, new, kept = np.intersect1d(A.index, old.index, return_indices=True)
         w[new] = old.w[kept]
@@ -170,8 +166,8 @@ class L0Fit:
             return point
         A = self._support
         w = point.w[np.searchsorted(point.index, A.index)]
-        view = A.look(self._problem, w, self._rows.vectors.zeros(), point.b, everything=self._everything)
-        return self._iterate(w, point.b, view.f, self._problem.penalised(view.loss, w, self._p[A.index]), view.g)
+        view = A.look(self.problem, w, self._rows.vectors.zeros(), point.b, everything=self._everything)
+        return self._iterate(w, point.b, view.f, self.problem.penalised(view.loss, w, self._p[A.index]), view.g)
 
     def _may_be_better(self, point):
         """Whether the rows need be asked."""
@@ -216,7 +212,7 @@ class L0Fit:
         """End an iteration: note the objective, tell the callback; returns whether to stop."""
         best = self._best or self.point
         self.progress.note(best.objective)
-        self.fits_well = self._problem.mean_loss(self._margins(best)) <= self._tol**2 * self._loss_of_constant
+        self.fits_well = self.problem.mean_loss(self._margins(best)) <= self._tol**2 * self._loss_of_constant
         ended = self.progress.ask(self.info)
         return self.at_rest or self.fits_well or ended
 
@@ -228,12 +224,12 @@ class L0Fit:
         return self.progress.info(
             lambda: self.point.objective, self._gap() if certified else np.inf,
             converged=bool(self.at_rest or self.fits_well), n_drawn=len(self._everything),
-            n_nonzero=int(np.count_nonzero(self.point.w)), alpha=self._problem.alpha,
+            n_nonzero=int(np.count_nonzero(self.point.w)), alpha=self.problem.alpha,
         )  # fmt: skip
 
     def _gap(self):
         squares = np.maximum(-self.gradient(), 0) ** 2 if self._positive else self.gradient() ** 2
-        return self.point.objective - self._problem.lower_bound(self._margins(self.point), squares, self._s)
+        return self.point.objective - self.problem.lower_bound(self._margins(self.point), squares, self._s)
 
     def solution(self):
         """(index, features, w, b) of the terms, by ascending index, in the units of y."""
