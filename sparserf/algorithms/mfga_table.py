@@ -13,7 +13,7 @@ from ._columns import Columns
 MOST = 2**26
 # Where the objective is below this share of its start, or a pivot of its diagonal, inner products are too coarse.
 FINE = 1e-6
-# A feature whose values spread around their mean by this share of their size is constant, but for rounding.
+# A feature whose values spread around their mean by this share of it is constant, but for rounding.
 CONSTANT = 4 * np.finfo(np.float64).eps
 
 
@@ -58,8 +58,8 @@ class OnTable:
 
     def append(self, J):
         k, features = len(self.A), self._everything.take(J)
-        columns, m, square = self._products(features, J)
-        if not columns[0, J[0]] > CONSTANT**2 * square:
+        columns, m, spread = self._products(features, J)
+        if not spread > CONSTANT * np.abs(self._means[J]):  # a round is of one feature
             return False
         H = columns[:, np.concatenate([self.A.index, J])]
         H[np.arange(len(J)), k + np.arange(len(J))] += self._problem.alpha
@@ -69,7 +69,7 @@ class OnTable:
         return True
 
     def _products(self, features, J):
-        """(Phi_J' diag(h) Phi of Phi_J around its mean, Phi_J' h, the weighted sum of its squares), in one pass.
+        """(Phi_J' diag(h) Phi of Phi_J around its mean, Phi_J' h, its root mean square), in one pass.
 
         The mean is known but for rounding; what that adds to the products is taken off. As they are, products of large
         means would cancel.
@@ -79,15 +79,17 @@ class OnTable:
         def answer(block, h):
             phi = finite(block.apply(features, one))
             xp, varying = namespace(phi), phi - outputs_like(mean, phi)
-            with np.errstate(over="ignore"):  # products that are not finite are refused
-                sums = xp.sum(h * varying, axis=-1), xp.sum(h * phi * phi, axis=-1)
-            return block.correlate(self._everything, h * varying), *sums
+            v = h * varying
+            with np.errstate(over="ignore"):
+                sums = xp.sum(v, axis=-1), xp.vecdot(v, varying)
+            return block.correlate(self._everything, v), *sums
 
-        columns, off, square = self._rows.sum(answer, self._h)
-        if self._problem.fit_intercept:
-            with np.errstate(over="ignore", invalid="ignore"):
-                columns = columns - np.outer(off, self._means)
-        return finite(columns), self._total * mean + off, square
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
+            columns, off, squares = self._rows.sum(answer, self._h)
+            columns = finite(columns - np.outer(off, self._means))
+            left = off / self._total if self._problem.fit_intercept else 0.0
+            spread = np.sqrt(np.maximum(squares - left * off, 0.0) / self._total)
+        return columns, self._total * mean + off, spread
 
     def refit(self):
         """w = (C_S + alpha I)^-1 q; the objective falls by half of w'q."""
