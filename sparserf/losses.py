@@ -1,7 +1,8 @@
 """The losses L(z, y): value, derivative and curvature in z, and convex conjugate. Elementwise over rows.
 
 y is the target for `squared`, -1 or +1 for the others. `smoothness` bounds the curvature (beta in the papers), which is the
-same everywhere where the loss `is_quadratic`. z and y may be arrays of any namespace.
+same everywhere where the loss `is_quadratic`, and one of two numbers where it `is_piecewise_quadratic`. z and y may be arrays
+of any namespace.
 """
 
 from ._arrays import namespace
@@ -10,7 +11,8 @@ from ._arrays import namespace
 class Squared:
     """(z - y)^2 / 2."""
 
-    name, smoothness, is_classifier, is_quadratic = "squared", 1.0, False, True
+    name, smoothness, is_classifier = "squared", 1.0, False
+    is_quadratic = is_piecewise_quadratic = True
 
     def value(self, z, y):
         return 0.5 * (z - y) ** 2
@@ -28,7 +30,8 @@ class Squared:
 class SquaredHinge:
     """max(0, 1 - y z)^2."""
 
-    name, smoothness, is_classifier, is_quadratic = "squared_hinge", 2.0, True, False
+    name, smoothness, is_classifier = "squared_hinge", 2.0, True
+    is_quadratic, is_piecewise_quadratic = False, True
 
     def value(self, z, y):
         return _positive(1.0 - y * z) ** 2
@@ -47,7 +50,8 @@ class SquaredHinge:
 class SmoothedHinge:
     """1/2 - y z for y z <= 0, (1 - y z)^2 / 2 up to y z = 1, and 0 from there."""
 
-    name, smoothness, is_classifier, is_quadratic = "smoothed_hinge", 1.0, True, False
+    name, smoothness, is_classifier = "smoothed_hinge", 1.0, True
+    is_quadratic, is_piecewise_quadratic = False, True
 
     def value(self, z, y):
         short = _positive(1.0 - y * z)
@@ -68,7 +72,8 @@ class SmoothedHinge:
 class Logistic:
     """log(1 + exp(-y z))."""
 
-    name, smoothness, is_classifier, is_quadratic = "logistic", 0.25, True, False
+    name, smoothness, is_classifier = "logistic", 0.25, True
+    is_quadratic = is_piecewise_quadratic = False
 
     def value(self, z, y):
         margin, xp = y * z, namespace(z)

@@ -14,7 +14,7 @@ from .._threads import single_threaded_blas
 from ..features import RandomNeurons, draw_all
 from ..model import warn_unconverged
 from ..task import Task, keeping_fits, model_of
-from ._l0_fit import GROWTH_STEPS, L0Fit, feature_scales
+from .harfe_fit import GROWTH_STEPS, L0Fit, begin_all
 
 
 def algorithm_1(fit, s, max_iter):
@@ -227,8 +227,8 @@ def _path(X, y, n_nonzero_coefs, n_models, n_components, order, alpha, activatio
     everything = draw(features, rows, weight, n_components, activation, order, rng)
     sizes = _sizes(n_nonzero_coefs, n_models, rows.n_rows, len(everything))
     with single_threaded_blas(), rows:
-        r = feature_scales(rows, everything, weight, normalize)
-        fits = [L0Fit(task, y, everything, r, **options) for y in task.targets]
+        fits = [L0Fit(task, y, everything, **options) for y in task.targets]
+        begin_all(fits, task, everything, normalize)
         with keeping_fits(fits, task):
             models = [_fit_all(fits, task, s, max_iter, greedy) for s in sizes]
     for model, asked in models:

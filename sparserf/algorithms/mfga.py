@@ -8,8 +8,10 @@ from .._checks import check_callable, check_flag, check_integer, check_real, che
 from .._threads import single_threaded_blas
 from ..features import FeatureSet, Linear, Taylor, draw_all
 from ..model import warn_unconverged
+from ..solvers.greedy_rows import OnRows
+from ..solvers.greedy_table import MOST, OnTable
 from ..task import Task, keeping_fits, model_of
-from ._greedy_fit import MOST, GramFit, GreedyFit
+from .mfga_fit import GreedyFit
 
 # Inputs up to which all products of two of them are candidates by default.
 MOST_INPUTS = 2000
@@ -205,11 +207,10 @@ def _begin(X, y, n_nonzero_coefs, features, nu, gamma, n_components, loss, alpha
     options = {
         "fit_intercept": check_flag("fit_intercept", fit_intercept),
         "alpha": check_real("alpha", alpha, 0),
-        "best_phase": check_flag("best_phase", best_phase),
         "tol": None if tol is None else check_real("tol", tol, 0),
         "callback": check_callable("callback", callback),
     }
-    normalize = check_flag("normalize", normalize)
+    normalize, best_phase = check_flag("normalize", normalize), check_flag("best_phase", best_phase)
     if normalize and best_phase:
         raise ValueError("normalize must be False where best_phase is True: the norm of a feature changes with its phase")
     n_nonzero_coefs, n_select = (
@@ -224,10 +225,10 @@ def _begin(X, y, n_nonzero_coefs, features, nu, gamma, n_components, loss, alpha
     with single_threaded_blas(), rows:
         r = _norms(rows, everything, weight, fit_intercept) if normalize else np.ones(len(everything))
         if n_select == 1 and task.loss.name == "squared" and not best_phase and n_nonzero_coefs * len(everything) <= MOST:
-            make = partial(GramFit, most_terms=n_nonzero_coefs)
+            make = partial(OnTable, most_terms=n_nonzero_coefs)
         else:
-            make = GreedyFit
-        fits = [make(task, y, everything, r, **options) for y in task.targets]
+            make = partial(OnRows, best_phase=best_phase)
+        fits = [GreedyFit(task, y, everything, r, make, **options) for y in task.targets]
     return fits, _rounds(task, fits, n_nonzero_coefs, n_select), task
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from .._checks import check_callable, check_choice, check_flag, check_integer, check_real
 from .._threads import single_threaded_blas
-from ..algorithms._l0_fit import feature_scales
+from ..algorithms.harfe_fit import scales_of
 from ..algorithms.sparse_rf_fit import L1Fit
 from ..features import FeatureSet, Linear, NeuronBlock
 from ..losses import LOSSES
@@ -158,14 +158,14 @@ class WeakLearner:
         """(t, Xt, b) with t of length 1; v and Xt ndarrays."""
         u, d, vectors = np.abs(v), len(self._inputs), self._rows.vectors
         u = u / (u.mean() or 1.0)
-        r = feature_scales(self._rows, self._inputs, u, normalize=True)
+        r = scales_of(self._rows.correlate_squares(self._inputs, u / len(v)))
         phi = Support(self._rows, self._inputs, r)
         phi.replace(np.arange(d))
         problem = ridge.RidgeProblem.of(vectors, LOSSES["logistic"], np.where(v > 0, -1.0, 1.0), u, RIDGE, True)
         f = vectors.zeros()
-        t, b, f = ridge.solve(problem, phi, RIDGE * r * r, np.zeros(d), problem.best_intercept(f, 0.0), f)
-        length = float(np.linalg.norm(t)) or 1.0
-        return t / length, vectors.fetch(f) / length, b / length
+        point = ridge.solve(problem, phi, RIDGE * r * r, np.zeros(d), problem.best_intercept(f, 0.0), f)
+        length = float(np.linalg.norm(point.w)) or 1.0
+        return point.w / length, vectors.fetch(point.f) / length, point.b / length
 
 
 def best_threshold(f, v):

@@ -6,7 +6,7 @@ import numpy as np
 
 from .._checks import check_choice, check_flag, check_integer, check_real, check_rng, check_sizes
 from .._threads import single_threaded_blas
-from ..algorithms._l0_fit import L0Fit
+from ..algorithms.harfe_fit import L0Fit
 from ..features import make_dictionary
 from ..model import warn_unconverged
 from ..task import Task, model_of, power_of_two
@@ -267,9 +267,10 @@ class RidgeFit:
         self._chosen, self._n_drawn = np.flatnonzero(copies), len(everything)
         r = np.sqrt(copies.sum() / copies[self._chosen])
         self._fit = L0Fit(
-            task, y, everything.take(self._chosen), r, fit_intercept=fit_intercept, alpha=alpha, selection="magnitude",
+            task, y, everything.take(self._chosen), fit_intercept=fit_intercept, alpha=alpha, selection="magnitude",
             step_size=1.0, backtracking=True, tol=0.0, callback=None,
         )  # fmt: skip
+        self._fit.begin(r)
         self._fit.minimise_on(np.arange(len(r)))
 
     def info(self, certified=True):

@@ -1,6 +1,7 @@
 """Some features of the dictionary, and the three questions asked of them: the working set of the l1 problem, and the support
 of a hard-thresholded model."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -148,6 +149,24 @@ class Columns:
         self._gram, self._sums = self._gram[np.ix_(known, known)], self._sums[known]
         self._values = self._values[:, kept[kept < self._values.shape[1]]]
         self.features, self.index = self.features.take(kept), self.index[kept]
+
+    def view(self, problem, change, f, b, curved=False, everything=None):
+        """The `View` of f + Phi change and intercept b: its slopes in these features, or in everything.
+
+        One pass over the rows, but for a Hessian of which little changes: that of a piecewise quadratic loss.
+        """
+        rows, features = self._asked()
+        if everything is not None and rows is not self._rows:
+            f, change = f if change is None else self._rows.vectors.along(f, 1, self.apply(change)), None
+            rows = self._rows
+        at_once = curved and not problem.loss.is_piecewise_quadratic
+        view = problem.view(rows, features, change, f, b, features if everything is None else everything, at_once)
+        if at_once:
+            self._h, (self._gram, self._sums, _) = problem.row_curvature(view.f, b), view.hessian
+        elif curved:
+            h = problem.row_curvature(view.f, b)
+            view = replace(view, hessian=(*self.curvature(h), float(self._rows.vectors.total(h))))
+        return view
 
 
 class WorkingSet(Columns):

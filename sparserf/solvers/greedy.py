@@ -33,10 +33,10 @@ class Cholesky:
         return added
 
     def solve(self, b):
-        """H^-1 b for b of shape (k,) or (k, n)."""
+        """H^-1 b for b of shape (k,), or for each line of (n, k)."""
         from scipy.linalg import cho_solve
 
-        return cho_solve((self._L, True), b, check_finite=False)
+        return cho_solve((self._L, True), b.T, check_finite=False).T
 
 
 def _factor(S, diagonal, all_of_them):

@@ -74,18 +74,22 @@ class Problem:
 
     def dual_point(self, z):
         """-theta = s L'(z) / n: its correlation with a feature is the gradient of the mean loss in that coefficient."""
+        return self.vectors.map(self.dual_at(), z, self.y, self.weight)
+
+    def dual_at(self):
+        """The function of (z, y, s) that makes `dual_point`: all that travels to the rows."""
         loss, n = self.loss, self.n_rows
-        return self.vectors.map(lambda z, y, s: s * loss.derivative(z, y) / n, z, self.y, self.weight)
+        return lambda z, y, s: s * loss.derivative(z, y) / n
 
     def look(self, rows, features, change, f, b, questions):
         """(f + Phi c, the mean loss there with intercept b, answers as of `Rows.ask` at the dual point there), in one pass."""
-        loss, n = self.loss, self.n_rows  # all that travels with the answer
+        loss, dual = self.loss, self.dual_at()  # the problem itself must not travel with the answer
 
         def answer(block, f, y, s):
             f = f + block.apply(features, change)
             z = f + outputs_like(b, f)
             losses = namespace(f).sum(s * loss.value(z, y), axis=-1)
-            v = s * loss.derivative(z, y) / n
+            v = dual(z, y, s)
             return f, (losses, *(ask(block, v) for ask in questions))
 
         f, (losses, *answers) = rows.map_and_sum(answer, f, self.y, self.weight)
@@ -93,13 +97,20 @@ class Problem:
 
     def curvature(self, z):
         """h = s L''(z) / n: the Hessian of the mean loss in w is Phi' diag(h) Phi."""
+        return self.vectors.map(self.curvature_at(), z, self.y, self.weight)
+
+    def curvature_at(self):
+        """The function of (z, y, s) that makes `curvature`."""
         loss, n = self.loss, self.n_rows
-        return self.vectors.map(lambda z, y, s: s * loss.curvature(z, y) / n, z, self.y, self.weight)
+        return lambda z, y, s: s * loss.curvature(z, y) / n
 
     def following(self, h, x):
+        """`followed` of row weights h."""
+        return self.followed(float(np.sum(self.vectors.total(h))) if self.fit_intercept else 0.0, x)
+
+    def followed(self, total, x):
         """-x / sum h: by how much the intercept follows a step of w for x = Phi' h, or its own slope x; 0 without one."""
-        total = np.sum(self.vectors.total(h)) if self.fit_intercept else 0.0
-        return -x / total if total > 0 else np.zeros_like(x)
+        return -x / total if self.fit_intercept and total > 0 else np.zeros_like(x)
 
     def best_intercepts(self, f, b):
         """`best_intercept` of each output."""

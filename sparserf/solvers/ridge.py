@@ -4,8 +4,12 @@ Newton's method, each step in the primal (Gram matrix, terms x terms) or in the 
 whichever is smaller. With the squared loss one step is the solution. p > 0.
 """
 
+from dataclasses import dataclass
+from functools import partial
+
 import numpy as np
 
+from .._arrays import finite, namespace, outputs_like
 from .definite import solve_positive
 from .problem import Problem
 
@@ -14,12 +18,77 @@ MAX_STEPS = 50
 NEGLIGIBLE = 1e-12
 
 
+@dataclass(frozen=True, eq=False)
+class Point:
+    """Coefficients, intercept, f = Phi w, a row vector, and the objective there. Of several outputs w is (n_outputs, .)."""
+
+    w: np.ndarray
+    b: float | np.ndarray
+    f: object
+    objective: float
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What one pass over the rows tells of a point: f, the mean loss and, for its dual point v, the slopes of that.
+
+    g : Phi' v of the features that were asked about; g_b : sum v
+    hessian : None, or for the curvature h there (Phi' diag(h) Phi, Phi' h, sum h)
+    """
+
+    f: object
+    loss: float
+    g: np.ndarray
+    g_b: float | np.ndarray
+    hessian: tuple | None = None
+
+
 class RidgeProblem(Problem):
     """The penalty is 1/2 sum_j p_j w_j^2, p = alpha r^2 for the scales r of the features."""
 
     def objective(self, z, w, p):
         with np.errstate(over="ignore"):  # infinitely bad
-            return self.mean_loss(z) + 0.5 * float(np.sum((np.sqrt(p) * w) ** 2))
+            return self.penalised(self.mean_loss(z), w, p)
+
+    def penalised(self, loss, w, p):
+        """The objective of coefficients w with that mean loss."""
+        with np.errstate(over="ignore"):
+            return loss + 0.5 * float(np.sum((np.sqrt(p) * w) ** 2))
+
+    def row_curvature(self, f, b):
+        """`curvature` as a row weight, (n_rows,): outputs that share a support share it."""
+
+        def first(h):
+            return namespace(h).reshape(h, (-1, h.shape[-1]))[0, ...]
+
+        return self.vectors.map(first, self.curvature(self.margins(f, b)))
+
+    def view(self, rows, features, change, f, b, asked, curved=False):
+        """The `View` of f + Phi change and intercept b, with the slopes of the features `asked`; change None: of f.
+
+        curved: with the Hessian of the features, which are those asked.
+        """
+
+        loss, dual, curvature = self.loss, self.dual_at(), self.curvature_at()
+
+        def answer(block, f, y, s):
+            xp, f = namespace(f), f if change is None else f + finite(block.apply(features, change))
+            with np.errstate(over="ignore"):  # infinitely bad
+                z = f + outputs_like(b, f)
+                losses = xp.sum(s * loss.value(z, y), axis=-1)
+            v = dual(z, y, s)
+            slopes = losses, xp.sum(v, axis=-1)
+            if not curved:
+                return f, (*slopes, block.correlate(asked, v))
+            h = xp.reshape(curvature(z, y, s), (1, -1))
+            both = block.correlate(asked, xp.concat([xp.reshape(v, (-1, h.shape[-1])), h]))
+            return f, (*slopes, both, block.gram(features, features, h[0, ...]), xp.sum(h))
+
+        f, (losses, g_b, g, *hessian) = rows.map_and_sum(answer, f, self.y, self.weight)
+        if curved:
+            g, m = finite(g)[:-1].reshape(*np.shape(g_b), -1), g[-1]
+            hessian = finite(hessian[0]), m, float(hessian[1])
+        return View(f, float(np.sum(losses / self.n_rows)), finite(g), g_b, hessian if curved else None)
 
     def dual_value(self, u, largest_squares, c=1.0):
         """D <= P at c times the dual point, u = L'(z), where a w can use at most `largest_squares` = sum of g_j^2 / r_j^2."""
@@ -48,45 +117,118 @@ class RidgeProblem(Problem):
         return max(best, at_a, at_b)
 
 
-def solve(problem, phi, p, w, b, f):
-    """argmin from (w, b, f = Phi w): returns w, b, f.
+def best_constant(problem, n_outputs):
+    """The `Point` of no terms."""
+    w, f = np.zeros((n_outputs, 0)), problem.vectors.zeros(n_outputs)
+    b = problem.best_intercepts(f, np.zeros(n_outputs))
+    return Point(w, b, f, problem.objective(problem.margins(f, b), w, problem.alpha))
 
-    phi answers correlate(v), apply(c), curvature(h) = (Phi' diag(h) Phi, Phi' h), and kernel() = Phi diag(alpha / p) Phi',
-    the last where there are fewer rows than terms.
+
+def solve(problem, phi, p, w, b, f, change=None):
+    """The `Point` of least objective, from (w, b), where Phi w is f, or f + Phi change.
+
+    phi answers view(problem, change, f, b, curved), a `View`; and, where there are fewer rows than terms, correlate(v),
+    apply(c) and kernel() = Phi diag(alpha / p) Phi'.
     """
+    by = _by_gram if len(w) <= problem.n_rows else _by_kernel
+    return by(problem, phi, p, w, b, f, change)
+
+
+def _by_gram(problem, phi, p, w, b, f, change):
+    """One pass over the rows a step.
+
+    Promises fall quadratically in the end, as q, c q^2, c (c q^2)^2: where the next will be negligible, none is asked for.
+    """
+    view = phi.view(problem, change, f, b, curved=True)
+    point, before = Point(w, b, view.f, problem.penalised(view.loss, w, p)), 0.0
     for _ in range(MAX_STEPS):
-        z = problem.margins(f, b)
-        v, h = problem.dual_point(z), problem.curvature(z)
-        step = _primal_step if len(w) <= problem.n_rows else _dual_step
-        new = step(problem, phi, p, v, h, w, b, f)
-        if problem.loss.name == "squared" and new is not None:
-            return new
-        point = None if new is None else line_search(problem, p, (w, b, f), new)
-        if point is None:
+        if view is None:
+            view = phi.view(problem, None, point.f, point.b, curved=True)
+        d, e, promise = newton_step(problem, p, point.w, view)
+        enough = NEGLIGIBLE * abs(point.objective)
+        if not promise > enough:
             break
-        w, b, f = point
-    return w, b, f
+        is_last = promise**3 <= enough * before**2
+        end, view = advance(problem, p, point, d, e, partial(phi.view, problem, curved=not is_last), is_last)
+        if end is None:
+            break
+        point, before = end, promise
+        if is_last and view is not None:
+            break
+    return point
 
 
-def _primal_step(problem, phi, p, v, h, w, b, f):
-    """[H + P, m; m', sum h] [d; e] = -[g; sum v], with e eliminated. None where no number solves it."""
-    H, m = phi.curvature(h)
-    g = phi.correlate(v) + p * w
-    slope, shift = problem.following(h, m), problem.following(h, problem.vectors.total(v))
-    H = H + np.outer(m, slope) if problem.fit_intercept else H.copy()
+def newton_step(problem, p, w, view):
+    """`step` where the view holds the Hessian."""
+    H, m, total = view.hessian
+    H = H + np.outer(m, problem.followed(total, m))
     H.flat[:: len(m) + 1] += p
-    d = solve_positive(H, -(g + m * shift))
-    return None if d is None else (w + d, b + shift + slope @ d, problem.vectors.along(f, 1, phi.apply(d)))
+    return step(problem, partial(solve_positive, H), view.g + p * w, view.g_b, m, total)
 
 
-def _dual_step(problem, phi, p, v, h, w, b, f):
+def step(problem, solve, g, g_b, m, total):
+    """(d, e, what the quadratic model promises) of Newton's method, for the slopes g of the objective in w and g_b in b:
+
+    [H + P, m; m', sum h] [d; e] = -[g; g_b], with e eliminated by `solve`. A promise of 0 where no number solves it.
+    """
+    slope, shift = problem.followed(total, m), problem.followed(total, g_b)
+    d = solve(-(g + np.multiply.outer(shift, m)))
+    if d is None:
+        return np.zeros_like(g), np.zeros_like(shift), 0.0
+    e = shift + d @ slope
+    return d, e, -0.5 * float(np.sum(g * d) + np.sum(g_b * e))
+
+
+def advance(problem, p, start, d, e, view_at, is_last):
+    """(the point a step on, what `view` has seen there); where that is no lower, (one between, None), or (None, None)."""
+    view = view_at(d, start.f, start.b + e)
+    end = Point(start.w + d, start.b + e, view.f, problem.penalised(view.loss, start.w + d, p))
+    point = lower(problem, p, start, end, is_last)
+    return point, view if point is end else None
+
+
+def lower(problem, p, start, end, is_last=False):
+    """The end where it is lower than the start; or the first lower of 1/2, 1/4, ... of the way; None where none counts.
+
+    is_last: the end, too, where it is the same but for rounding. Of the squared loss it is the lowest on the way.
+    """
+    rounding = NEGLIGIBLE * abs(start.objective)
+    enough = start.objective - rounding
+    if end.objective < enough or (is_last and end.objective <= start.objective + rounding):
+        return end
+    if problem.loss.is_quadratic:
+        return None
+    for t in 0.5 ** np.arange(1, 30):
+        w, b, f = start.w + t * (end.w - start.w), start.b + t * (end.b - start.b), problem.vectors.between(start.f, t, end.f)
+        objective = problem.objective(problem.margins(f, b), w, p)
+        if objective < enough:
+            return Point(w, b, f, objective)
+    return None
+
+
+def _by_kernel(problem, phi, p, w, b, f, change):
     """Of fewer rows than terms, whose vectors come here."""
-    K, vectors = phi.kernel(), problem.vectors
-    solved = solve_dual(problem, K, *map(vectors.fetch, (v, h, f)))
+    f = f if change is None else problem.vectors.along(f, 1, phi.apply(change))
+    point = Point(w, b, f, problem.objective(problem.margins(f, b), w, p))
+    for _ in range(MAX_STEPS):
+        end = _dual_step(problem, phi, p, point)
+        if end is None or problem.loss.is_quadratic:
+            return end or point
+        end = lower(problem, p, point, end)
+        if end is None:
+            break
+        point = end
+    return point
+
+
+def _dual_step(problem, phi, p, point):
+    K, vectors, z = phi.kernel(), problem.vectors, problem.margins(point.f, point.b)
+    solved = solve_dual(problem, K, *map(vectors.fetch, (problem.dual_point(z), problem.curvature(z), point.f)))
     if solved is None:
         return None
     u, e = solved
-    return phi.correlate(vectors.put(u)) / (p / problem.alpha), b + e, vectors.put(K @ u)
+    w, f = phi.correlate(vectors.put(u)) / (p / problem.alpha), vectors.put(K @ u)
+    return Point(w, point.b + e, f, problem.objective(problem.margins(f, point.b + e), w, p))
 
 
 def solve_dual(problem, K, v, h, f):
@@ -107,14 +249,3 @@ def solve_dual(problem, K, v, h, f):
     q, q_1 = solved.T
     e = (root @ q) / (root @ q_1) if problem.fit_intercept and root @ q_1 > 0 else 0.0
     return root * (q - e * q_1), e
-
-
-def line_search(problem, p, start, end):
-    """The first of 1, 1/2, 1/4, ... of the step that lowers the objective; None where none does by what counts."""
-    (w, b, f), (w_1, b_1, f_1) = start, end
-    before = problem.objective(problem.margins(f, b), w, p)
-    for t in 0.5 ** np.arange(30):
-        w_t, b_t, f_t = w + t * (w_1 - w), b + t * (b_1 - b), problem.vectors.between(f, t, f_1)
-        if problem.objective(problem.margins(f_t, b_t), w_t, p) < before - NEGLIGIBLE * abs(before):
-            return w_t, b_t, f_t
-    return None
