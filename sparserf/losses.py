@@ -1,8 +1,10 @@
 """The losses L(z, y): value, derivative and curvature in z, and convex conjugate. Elementwise over rows.
 
 y is the target for `squared`, -1 or +1 for the others. `smoothness` bounds the curvature (beta in the papers), which is the
-same everywhere where the loss `is_quadratic`. z and y may be arrays of any namespace.
+same everywhere where the loss `is_quadratic`; `steepest` bounds |L'|. z and y may be arrays of any namespace.
 """
+
+import numpy as np
 
 from ._arrays import namespace
 
@@ -11,6 +13,7 @@ class Squared:
     """(z - y)^2 / 2."""
 
     name, smoothness, is_classifier, is_quadratic = "squared", 1.0, False, True
+    steepest = np.inf
 
     def value(self, z, y):
         return 0.5 * (z - y) ** 2
@@ -29,6 +32,7 @@ class SquaredHinge:
     """max(0, 1 - y z)^2."""
 
     name, smoothness, is_classifier, is_quadratic = "squared_hinge", 2.0, True, False
+    steepest = np.inf
 
     def value(self, z, y):
         return _positive(1.0 - y * z) ** 2
@@ -48,6 +52,7 @@ class SmoothedHinge:
     """1/2 - y z for y z <= 0, (1 - y z)^2 / 2 up to y z = 1, and 0 from there."""
 
     name, smoothness, is_classifier, is_quadratic = "smoothed_hinge", 1.0, True, False
+    steepest = 1.0
 
     def value(self, z, y):
         short = _positive(1.0 - y * z)
@@ -69,6 +74,7 @@ class Logistic:
     """log(1 + exp(-y z))."""
 
     name, smoothness, is_classifier, is_quadratic = "logistic", 0.25, True, False
+    steepest = 1.0
 
     def value(self, z, y):
         margin, xp = y * z, namespace(z)

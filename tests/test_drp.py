@@ -16,9 +16,10 @@ from sklearn.svm import LinearSVC
 
 import sparserf as srf
 from sparserf import drp, drp_path
-from sparserf.algorithms import _newton_steps
 from sparserf.features import make_projection
-from sparserf.rows import Memory
+from sparserf.newton import steps
+from sparserf.newton.steps import Sampling
+from sparserf.rows.block import Block
 
 from . import conftest
 
@@ -448,7 +449,7 @@ def few_and_rare(n, d, rng):
 @pytest.mark.parametrize("kind", ["ordinary", "rare"])
 def test_many_rows_from_the_moments_of_a_sample(loss, fit_intercept, kind, monkeypatch):
     """n >= 80 d: as from the moments of all rows."""
-    monkeypatch.setattr(_newton_steps, "MANY", 50)
+    monkeypatch.setattr(steps, "SAMPLING", Sampling(fewest_inputs=50))
     rng = np.random.default_rng(0)
     n, d = 5000, 60
     X = rng.standard_normal((n, d)) if kind == "ordinary" else few_and_rare(n, d, rng)
@@ -456,7 +457,7 @@ def test_many_rows_from_the_moments_of_a_sample(loss, fit_intercept, kind, monke
     y = y if loss == "squared" else np.sign(y)
     model = drp(X, y, alpha=1e-3, loss=loss, fit_intercept=fit_intercept, tol=1e-8, rng=0)
     assert model.info.converged
-    monkeypatch.setattr(_newton_steps, "MANY", d + 1)
+    monkeypatch.setattr(steps, "SAMPLING", Sampling(fewest_inputs=d + 1))
     again = drp(X, y, alpha=1e-3, loss=loss, fit_intercept=fit_intercept, tol=1e-8, rng=0)
     assert again.info.n_conjugate < model.info.n_conjugate
     assert norm(model.coef - again.coef) <= 3e-8 * norm(again.coef)
@@ -484,14 +485,14 @@ def counted(monkeypatch, *names):
     asked = dict.fromkeys(names, 0)
 
     def counting(name, ask):
-        def count(rows, *args):
+        def count(block, *args):
             asked[name] += 1
-            return ask(rows, *args)
+            return ask(block, *args)
 
         return count
 
     for name in names:
-        monkeypatch.setattr(Memory, name, counting(name, getattr(Memory, name)))
+        monkeypatch.setattr(Block, name, counting(name, getattr(Block, name)))
     return asked
 
 
