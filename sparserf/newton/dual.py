@@ -41,7 +41,7 @@ class SketchSteps:
         """(the step from fit.at, a Point, steps of conjugate gradients)."""
         fit.n_projections = self._sketch.m
         problem, vectors, inputs = fit.problem, fit.problem.vectors, fit.inputs
-        roots = Roots(problem, problem.curved(fit.certificate.h))
+        roots = Roots(problem, problem.curved(fit.certificate.look.h))
         u, b = _known(fit, roots)
         slopes = inputs.apply(fit.certificate.g)
 
@@ -81,17 +81,17 @@ class SketchSteps:
         """Whether, at the fit's penalty, the sketch is fine enough; it grows for it where it may."""
         alpha = fit.problem.alpha
         if alpha not in self._pays:
-            self._pays[alpha] = self._sketch.suffice(fit.problem.most_curved(fit.certificate.h), alpha) <= PAYS * alpha
+            self._pays[alpha] = self._sketch.suffice(fit.problem.most_curved(fit.certificate.look.h), alpha) <= PAYS * alpha
         return self._pays[alpha]
 
 
 def _known(fit, roots):
     """(the part of the step in u that is known, the right-hand side of the system for q)."""
-    problem, vectors, here = fit.problem, fit.problem.vectors, fit.certificate
-    u = problem.u_of_flat(fit.at.u, here.v, roots.h)
+    problem, vectors, v = fit.problem, fit.problem.vectors, fit.certificate.look.v
+    u = problem.u_of_flat(fit.at.u, v, roots.h)
     slope, size = problem.sums_and_sizes(u)
     u = vectors.along(u, problem.follow(roots.total, slope), roots.h)
-    b = roots.balanced(problem.over_roots(here.v, fit.at.u, u, roots.s))
+    b = roots.balanced(problem.over_roots(v, fit.at.u, u, roots.s))
     if size.any():
         b = vectors.along(b, 1.0, _seen(fit.inputs, roots, u))
     return u, vectors.scaled(b, -1.0)

@@ -25,10 +25,11 @@ class LinearFit:
         self.move_to(at or Point.at_zero(problem.vectors, problem.n_outputs, inputs.n_features))
 
     def begin(self, alpha, tol):
-        """From where it stands, the problem of another penalty."""
+        """From where it stands, the problem of another penalty; one pass where it has not looked at the rows from there."""
+        seen = self.certificate and self.certificate.look
         self.alpha, self.tol, self.certificate = alpha, tol, None
         self.problem = replace(self.problem, alpha=alpha / self.inputs.unit**2)
-        self.look()
+        self.look(seen)
 
     def move_to(self, point):
         """To its w, at the best intercepts."""
@@ -38,9 +39,9 @@ class LinearFit:
     def move_along(self, t, step):
         self.move_to(self.at.along(self.problem.vectors, t, step))
 
-    def look(self):
-        """One pass."""
-        self.certificate = Certificate(self.inputs, self.problem, self.at, self.tol)
+    def look(self, seen=None):
+        """One pass; seen: a `Look` from the same point, and none."""
+        self.certificate = Certificate(self.inputs, self.problem, self.at, self.tol, seen)
 
     @property
     def converged(self):

@@ -63,7 +63,7 @@ class Projected:
     def recover(self):
         """w = -X'a / alpha from the dual variables a of the small problem; back to the best where the steps grow."""
         fit, before = self._fit, self._fit.at.w
-        u = self._beside.give_back(self._small.problem.u_of(self._small.certificate.v))
+        u = self._beside.give_back(self._small.problem.u_of(self._small.certificate.look.v))
         self._move_to(fit.inputs.correlate(u), u)
         step, size = np.linalg.norm(fit.at.w - before), np.linalg.norm(fit.at.w)
         fit.has_diverged = not step <= max(GROWTH * self._least_step, ROUNDING * size)

@@ -56,7 +56,7 @@ class Hessian:
     """H at the point where a fit stands, in one pass."""
 
     def __init__(self, fit):
-        self._inputs, self._problem, self._here = fit.inputs, fit.problem, fit.certificate
+        self._inputs, self._problem, self._look = fit.inputs, fit.problem, fit.certificate.look
 
     def times(self, p):
         return self._times(p)[0]
@@ -65,14 +65,14 @@ class Hessian:
         """H of both parts of p = (w, u), w = Z'u."""
         (w, u), vectors = p, self._problem.vectors
         in_w, f, shift = self._times(w)
-        in_u = vectors.times(self._here.h, vectors.minus(f, -shift))
+        in_u = vectors.times(self._look.h, vectors.minus(f, -shift))
         return in_w, vectors.along(in_u, self._problem.alpha, u)
 
     def _times(self, w):
-        here, problem = self._here, self._problem
-        f, product, weighed = self._inputs.normal(here.h, w)
-        shift = problem.follow(here.total, weighed)
-        return problem.alpha * w + (product + shift[:, None] * here.means), f, shift
+        look, problem = self._look, self._problem
+        f, product, weighed = self._inputs.normal(look.h, w)
+        shift = problem.follow(look.total, weighed)
+        return problem.alpha * w + (product + shift[:, None] * look.means), f, shift
 
 
 class Pairs:
@@ -92,12 +92,12 @@ def plain_step(fit, shares, max_steps=MAX_STEPS):
     """(the step from fit.at, steps of conjugate gradients) without a preconditioner: one pass over the rows each."""
     here, problem, vectors = fit.certificate, fit.problem, fit.problem.vectors
     most = shares**2 * dots(here.g, here.g)
-    b = -here.g, vectors.scaled(vectors.along(here.v, problem.alpha, fit.at.u), -1.0)
+    b = -here.g, vectors.scaled(vectors.along(here.look.v, problem.alpha, fit.at.u), -1.0)
     zero = np.zeros_like(here.g), vectors.zeros(len(here.g))
     (w, u), n_iter = solve(
         fit, Hessian(fit).times_pair, lambda r: r, b, zero, lambda x, r, rho: rho <= most, max_steps, Pairs(vectors)
     )
-    return step_to(fit, w, u, here.h, here.total), n_iter
+    return step_to(fit, w, u, here.look.h, here.look.total), n_iter
 
 
 class Kept:
@@ -143,21 +143,26 @@ class InputSteps:
 
     def __call__(self, fit, shares):
         """(the step from fit.at, a Point without u; steps of conjugate gradients)."""
-        here = fit.certificate
-        _, inverses = self._kept.update(fit.problem, here.h, lambda h: self._inverse(fit.problem, h))
+        g, look = fit.certificate.g, fit.certificate.look
+        h_then, parts = self._kept.update(fit.problem, look.h, lambda h: self._shrunk(fit.problem, h))
 
         def precondition(r):
-            return np.array([inverse @ r_k for inverse, r_k in zip(inverses, r, strict=True)])
+            return np.array([part.inverse @ r_k for part, r_k in zip(parts, r, strict=True)])
 
-        most = shares**2 * dots(here.g, precondition(here.g))
-        max_steps, zero = MAX_STEPS if self._sample is None else SLOW, np.zeros_like(here.g)
-        w, n_iter = solve(
-            fit, Hessian(fit).times, precondition, -here.g, zero, lambda w, r, rho: rho <= most, max_steps, Lines
-        )
+        is_exact = self._sample is None and h_then is look.h and all(part.nu == fit.problem.alpha for part in parts)
+        w, n_iter = (precondition(-g), 0) if is_exact else self._corrected(fit, precondition, shares)
+        return step_to(fit, w, None, look.h, look.total), n_iter
+
+    def _corrected(self, fit, precondition, shares):
+        """(w, steps of conjugate gradients)."""
+        g = fit.certificate.g
+        most = shares**2 * dots(g, precondition(g))
+        max_steps, zero = MAX_STEPS if self._sample is None else SLOW, np.zeros_like(g)
+        w, n_iter = solve(fit, Hessian(fit).times, precondition, -g, zero, lambda w, r, rho: rho <= most, max_steps, Lines)
         if n_iter == max_steps:  # few rows may hold what the others do not
             self._sample, self._n_sampled = None, self._inputs.n_rows
             self._kept.forget()
-        return step_to(fit, w, None, here.h, here.total), n_iter
+        return w, n_iter
 
     @property
     def n_passes(self):
@@ -167,14 +172,14 @@ class InputSteps:
     def pay(self, fit):
         return True
 
-    def _inverse(self, problem, h):
+    def _shrunk(self, problem, h):
         if self._sample is not None:
             vectors = problem.vectors
             some = vectors.times(h, self._sample)
             total, of_some = vectors.totals(h, some)
             h = vectors.scaled(some, float(total / max(of_some, 1e-300)))
         H, _ = self._inputs.curvature(h, problem.fit_intercept)
-        return Shrunk(H, problem.alpha, is_exact=True).inverse
+        return Shrunk(H, problem.alpha, is_exact=True)
 
 
 class AdaptiveSteps:
