@@ -12,12 +12,13 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 ROOT = Path(__file__).parents[1] / "sparserf"
-FLOORS = [["baselines", "plot"], ["algorithms"], ["model"], ["rows", "solvers"], ["features", "losses"], ["_core"]]
+FLOORS = [["baselines", "plot"], ["algorithms"], ["model", "newton"], ["rows", "solvers"], ["features", "losses"], ["_core"]]
 SAYS = {
     "baselines": "baselines\nwhat the papers compare with",
     "plot": "plot\npictures of models",
     "algorithms": "algorithms\nwhat the papers say",
     "model": "model\nSparseModel: predict, save, load",
+    "newton": "newton\nlinear models of the inputs:\nsteps, bounds, sketches",
     "rows": "rows\nsum and map over blocks: memory,\ndevice, disk, dask",
     "solvers": "solvers\nl1 and ridge on small matrices;\nthey never see X",
     "features": "features\nmaps to draw from, and FeatureSet",
