@@ -101,7 +101,7 @@ class Problem:
 
     def best_intercepts(self, f, b):
         """`best_intercept` of each output."""
-        return np.array([self.output(k).best_intercept(self._part(f, k), b_k) for k, b_k in enumerate(b)])
+        return np.array([self.output(k).best_intercept(self._part(f, k), float(b_k)) for k, b_k in enumerate(b)])
 
     def output(self, k):
         """The problem of one output."""
