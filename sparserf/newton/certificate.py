@@ -106,5 +106,5 @@ class Certificate:
 
     @property
     def is_rounding(self):
-        """Of each output, whether what is left is hardly more than rounding."""
+        """Whether what is left is hardly more than rounding, for each output."""
         return self.distance <= HARDLY * self.rounding

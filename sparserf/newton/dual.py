@@ -14,7 +14,7 @@ PAYS = 16
 
 
 class Roots:
-    """Row weights h, their roots s, and what an intercept takes away."""
+    """The roots s of row weights h, and the projection on what is orthogonal to s, where there is an intercept."""
 
     def __init__(self, problem, h):
         self._problem, self._vectors, self.h = problem, problem.vectors, h
@@ -32,7 +32,7 @@ class Roots:
 
 
 class SketchSteps:
-    """Conjugate gradients in q; rows without curvature are out of the system: there u = -v / alpha."""
+    """Steps by conjugate gradients in q, with a sketch; rows without curvature are out of the system: there u = -v / alpha."""
 
     def __init__(self, sketch):
         self._sketch, self._kept, self._pays = sketch, Kept(), {}

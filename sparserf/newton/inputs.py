@@ -14,8 +14,8 @@ FARTHEST = 400
 
 
 class Inputs:
-    """The questions that Newton's method asks of the rows: asked of X, and the answer made that of Z by a correction of rank
-    one. The penalty alpha |w|^2 of X becomes alpha / unit^2 |w|^2.
+    """The questions that Newton's method asks of the rows: they are asked of X, and the answers are made those of Z by
+    corrections of rank one. The penalty alpha |w|^2 of X becomes alpha / unit^2 |w|^2.
 
     Row vectors v and h have a line for each output, (n_outputs, n_rows), as w does, (n_outputs, n_features).
     """
@@ -57,24 +57,27 @@ class Inputs:
 
     def apply(self, w):
         """Z w."""
+        return self.rows.map(self._applied(w))
+
+    def apply_and_weigh(self, w, h):
+        """(Z w, and h'Z w of each output), in one pass."""
+        applied = self._applied(w)
+
+        def answer(block, h):
+            f = applied(block)
+            return f, to_host(namespace(f).vecdot(h, f))
+
+        return self.rows.map_and_sum(answer, h)
+
+    def _applied(self, w):
+        """What a block answers to be asked for Z w."""
         features, unit, shift = self.features, self.unit, w @ self._c
 
         def answer(block):
             f = finite(block.apply(features, w / unit))
             return f - outputs_like(shift, f)
 
-        return self.rows.map(answer)
-
-    def apply_and_weigh(self, w, h):
-        """(Z w, and h'Z w of each output), in one pass."""
-        features, unit, shift = self.features, self.unit, w @ self._c
-
-        def answer(block, h):
-            f = finite(block.apply(features, w / unit))
-            f = f - outputs_like(shift, f)
-            return f, to_host(namespace(f).vecdot(h, f))
-
-        return self.rows.map_and_sum(answer, h)
+        return answer
 
     def normal(self, h, w):
         """(Z w, Z' diag(h) Z w, and h'Z w of each output), in one pass."""

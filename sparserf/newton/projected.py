@@ -38,15 +38,16 @@ class Within:
 
 
 class Projected:
-    """The problem of X_hat = X R / sqrt(m) beside that of a fit, which it moves."""
+    """The problem of the projected rows X_hat = X R / sqrt(m), in the memory of this process, and the fit that it moves."""
 
     def __init__(self, fit, projection):
         self._fit, self._projection, fit.n_projections = fit, folded(projection), projection.n_projections
         self._beside = Beside(fit.inputs.rows, fit.inputs.project(self._projection))
         self._hat, self._steps = self._beside.inputs, _steps(self._beside.inputs, fit.problem.fit_intercept)
+        self._problem = fit.problem.in_home(self._beside.bring, self._hat.rows.vectors)
 
     def begin(self):
-        """From where the fit stands."""
+        """Start to watch for divergence, from where the fit stands."""
         fit = self._fit
         fit.has_diverged, self._least_step, self._best = False, np.inf, (fit.certificate.distance.max(), fit.at)
 
@@ -55,9 +56,8 @@ class Projected:
         fit, bring = self._fit, self._beside.bring
         u = bring(fit.at.u)
         start = Point.at_w(self._hat.correlate(u), bring(fit.at.f), fit.at.b, u)  # R'w / sqrt(m), w = Z'u
-        problem = fit.problem.in_home(bring, self._hat.rows.vectors)
-        self._small = LinearFit(self._hat, problem, Within(fit), start)
-        self._small.begin(problem.alpha, SMALL_TOL)
+        self._small = LinearFit(self._hat, self._problem, Within(fit), start)
+        self._small.begin(fit.problem.alpha, SMALL_TOL)
         newton(self._small, self._steps, SMALL_STEPS)
 
     def recover(self):

@@ -53,7 +53,7 @@ def step_to(fit, w, u, h, total):
 
 
 class Hessian:
-    """H at the point where a fit stands, in one pass."""
+    """Products with H at the point where a fit stands, in one pass each."""
 
     def __init__(self, fit):
         self._inputs, self._problem, self._look = fit.inputs, fit.problem, fit.certificate.look
@@ -62,7 +62,7 @@ class Hessian:
         return self._times(p)[0]
 
     def times_pair(self, p):
-        """H of both parts of p = (w, u), w = Z'u."""
+        """The same for p = (w, u) with w = Z'u: H w, and what it is Z' of."""
         (w, u), vectors = p, self._problem.vectors
         in_w, f, shift = self._times(w)
         in_u = vectors.times(self._look.h, vectors.minus(f, -shift))
@@ -101,7 +101,7 @@ def plain_step(fit, shares, max_steps=MAX_STEPS):
 
 
 class Kept:
-    """Of each output what make(h) has made of its row weights h, kept while they and alpha change little."""
+    """What make(h) has made of the row weights h of each output, kept while alpha stays and h changes little."""
 
     def __init__(self):
         self.forget()
@@ -110,7 +110,7 @@ class Kept:
         self._h = self._alpha = self._made = None
 
     def update(self, problem, h, make):
-        """(the h that it was made of, what was made), of each output; made again where h or alpha is not what it was."""
+        """(the h that each output's was made of, a list of what was made); made again where h or alpha is not what it was."""
         is_stale = self._is_stale(problem, h)
         if is_stale.all():
             self._h, self._alpha, self._made = h, problem.alpha, [None] * len(is_stale)
@@ -129,8 +129,8 @@ class Kept:
 
 
 class InputSteps:
-    """Few inputs: H itself is made and factored, of a sample of the rows where they are many, and conjugate gradients correct
-    what is not in the sample and what h has changed since."""
+    """Steps where the inputs are few: H itself is made and inverted, of a sample of the rows where they are many. Conjugate
+    gradients correct what is not in the sample, and what h has changed since."""
 
     def __init__(self, inputs, rng=None):
         """rng: for the sample; None: none."""
@@ -154,7 +154,7 @@ class InputSteps:
         return step_to(fit, w, None, look.h, look.total), n_iter
 
     def _corrected(self, fit, precondition, shares):
-        """(w, steps of conjugate gradients)."""
+        """(w, steps of conjugate gradients), of an inverse that is not that of H."""
         g = fit.certificate.g
         most = shares**2 * dots(g, precondition(g))
         max_steps, zero = MAX_STEPS if self._sample is None else SLOW, np.zeros_like(g)
@@ -166,7 +166,7 @@ class InputSteps:
 
     @property
     def n_passes(self):
-        """Over the rows, that take as long as the second moments do."""
+        """How many passes over the rows take as long as the second moments do."""
         return self._inputs.n_features * self._n_sampled // (A_PASS * self._inputs.n_rows)
 
     def pay(self, fit):
