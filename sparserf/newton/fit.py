@@ -25,7 +25,7 @@ class LinearFit:
         self.move_to(at or Point.at_zero(problem.vectors, problem.n_outputs, inputs.n_features))
 
     def begin(self, alpha, tol):
-        """From where it stands, the problem of another penalty; one pass where it has not looked at the rows from there."""
+        """Turn to another penalty, from where it stands; one pass if it has not looked at the rows from there."""
         seen = self.certificate and self.certificate.look
         self.alpha, self.tol, self.certificate = alpha, tol, None
         self.problem = replace(self.problem, alpha=alpha / self.inputs.unit**2)
@@ -40,7 +40,7 @@ class LinearFit:
         self.move_to(self.at.along(self.problem.vectors, t, step))
 
     def look(self, seen=None):
-        """One pass; seen: a `Look` from the same point, and none."""
+        """Make the certificate, in one pass; seen: a `Look` from the same point, with which none is needed."""
         self.certificate = Certificate(self.inputs, self.problem, self.at, self.tol, seen)
 
     @property
