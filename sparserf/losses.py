@@ -1,9 +1,11 @@
 """The losses L(z, y): value, derivative and curvature in z, and convex conjugate. Elementwise over rows.
 
 y is the target for `squared`, -1 or +1 for the others. `smoothness` bounds the curvature (beta in the papers), which is the
-same everywhere where the loss `is_quadratic`, and one of two numbers where it `is_piecewise_quadratic`. z and y may be arrays
-of any namespace.
+same everywhere where the loss `is_quadratic`, and one of two numbers where it `is_piecewise_quadratic`; `steepest` bounds
+|L'|. z and y may be arrays of any namespace.
 """
+
+import numpy as np
 
 from ._arrays import namespace
 
@@ -13,6 +15,7 @@ class Squared:
 
     name, smoothness, is_classifier = "squared", 1.0, False
     is_quadratic = is_piecewise_quadratic = True
+    steepest = np.inf
 
     def value(self, z, y):
         return 0.5 * (z - y) ** 2
@@ -32,6 +35,7 @@ class SquaredHinge:
 
     name, smoothness, is_classifier = "squared_hinge", 2.0, True
     is_quadratic, is_piecewise_quadratic = False, True
+    steepest = np.inf
 
     def value(self, z, y):
         return _positive(1.0 - y * z) ** 2
@@ -52,6 +56,7 @@ class SmoothedHinge:
 
     name, smoothness, is_classifier = "smoothed_hinge", 1.0, True
     is_quadratic, is_piecewise_quadratic = False, True
+    steepest = 1.0
 
     def value(self, z, y):
         short = _positive(1.0 - y * z)
@@ -74,6 +79,7 @@ class Logistic:
 
     name, smoothness, is_classifier = "logistic", 0.25, True
     is_quadratic = is_piecewise_quadratic = False
+    steepest = 1.0
 
     def value(self, z, y):
         margin, xp = y * z, namespace(z)

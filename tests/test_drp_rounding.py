@@ -295,12 +295,12 @@ def test_hostile_fits_end(kind, loss, how):
 
 @pytest.mark.parametrize("how", HOW)
 def test_a_callback_is_asked_within_long_iterations(how, monkeypatch):
-    from sparserf.algorithms import _recovery
+    from sparserf.newton import fit
 
     X, y = hostile("wide")
     told = []
     whole = quietly(X, np.sign(y), alpha=1e-8, loss="logistic", rng=0, callback=told.append, **how)
-    monkeypatch.setattr(_recovery, "OFTEN", X.size)
+    monkeypatch.setattr(fit, "OFTEN", X.size)
     often = []
     again = quietly(X, np.sign(y), alpha=1e-8, loss="logistic", rng=0, callback=often.append, **how)
     assert np.array_equal(again.coef, whole.coef) and len(often) > len(told)

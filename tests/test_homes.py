@@ -50,12 +50,13 @@ FITS = {
     "drp": lambda X: srf.drp(X, Y, alpha=0.01, rng=0),
     "drp weighted": lambda X: srf.drp(X, LABELS, alpha=0.01, loss="logistic", sample_weight=WEIGHT, rng=0),
     "drp sketched": lambda X: srf.drp(X, Y, alpha=0.01, n_projections=4, rng=0),
+    "drp of the paper": lambda X: srf.drp(X, Y, alpha=0.5, n_projections=60, accelerate=False, rng=0),
     "drp_path": lambda X: srf.drp_path(X, Y > 0, alphas=[0.1, 0.01], loss="squared_hinge", rng=0),
     "ridge": lambda X: baselines.rks(X, Y, alpha=0.01, n_components=40, rng=0),
 }
 SOURCES = {"dense": X, "float32": X.astype(np.float32), "csr": SPARSE}
 # Of what ends within a tolerance, not at a point.
-TOLERANCES = {"sparse_rf_path": 1e-6, "drp": 1e-6, "drp weighted": 1e-6, "drp sketched": 1e-6, "drp_path": 1e-6}
+TOLERANCES = dict.fromkeys(("sparse_rf_path", "drp", "drp weighted", "drp sketched", "drp of the paper", "drp_path"), 1e-6)
 
 
 def in_chunks(X, block_rows=250):
@@ -560,7 +561,8 @@ PASSES = {
     "sparse_rf exact": (52, lambda X: srf.sparse_rf(X, Y, alpha=0.01, exact=True, **NAMED)),
     "harfe": (25, lambda X: srf.harfe(X, Y, n_components=500, n_nonzero_coefs=20, rng=0)),
     "mfga": (13, lambda X: srf.mfga(X, Y, n_nonzero_coefs=10, rng=0)),
-    "drp": (10, lambda X: srf.drp(X, Y, alpha=0.01, rng=0)),
+    "drp": (5, lambda X: srf.drp(X, Y, alpha=0.01, rng=0)),
+    "drp logistic": (18, lambda X: srf.drp(X, Y > 0, alpha=0.01, loss="logistic", rng=0)),
 }
 
 

@@ -13,7 +13,8 @@ import matplotlib.pyplot as plt
 
 ROOT = Path(__file__).parents[1] / "sparserf"
 FLOORS = [
-    ["sums", "baselines", "plot"], ["algorithms"], ["task"], ["model", "solvers"], ["features"], ["rows", "losses"], ["_core"],
+    ["sums", "baselines", "plot"], ["algorithms"], ["task"], ["model", "newton"], ["solvers"], ["features"],
+    ["rows", "losses"], ["_core"],
 ]  # fmt: skip
 SAYS = {
     "baselines": "baselines\nwhat the papers compare with",
@@ -22,6 +23,7 @@ SAYS = {
     "algorithms": "algorithms\nwhat the papers say",
     "task": "task\nwhat is to be fitted, how far a fit has come,\nand the model that fits become",
     "model": "model\nSparseModel: predict, save, load",
+    "newton": "newton\nlinear models of the inputs:\nsteps, bounds, sketches",
     "rows": "rows\nsum and map over blocks: memory,\ndevice, disk, dask",
     "solvers": "solvers\nworking sets; l1 and ridge on\nsmall matrices; they never see X",
     "features": "features\nmaps to draw from, and FeatureSet",

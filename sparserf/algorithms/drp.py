@@ -15,12 +15,17 @@ from .._checks import (
 )
 from .._threads import check_workers, single_threaded_blas
 from ..features import PROJECTIONS, make_projection
+from ..losses import LOSSES
 from ..model import warn_unconverged
-from ..task import keeping_fits, model_of
-from ._newton_steps import AdaptiveSteps, InputSteps, PlainSteps, SketchSteps
-from ._projected import ProjectedFit
-from ._recovery import Recovery, descend, read_linear
-from ._sketch import Sketch
+from ..newton.descent import descend
+from ..newton.dual import SketchSteps
+from ..newton.fit import LinearFit
+from ..newton.inputs import Inputs
+from ..newton.problem import LinearProblem
+from ..newton.projected import Projected
+from ..newton.sketch import Sketch
+from ..newton.steps import AdaptiveSteps, InputSteps
+from ..task import Progress, Task, keeping_fits, model_of
 
 # Inputs up to which their own second moments take the place of a sketch: in any rows, and in dense ones.
 FEW, FEW_DENSE, DENSE = 256, 2048, 0.25
@@ -30,11 +35,12 @@ FEW_PASSES = 10
 MOST_ITER = 100
 
 
-def algorithm_2(fit, max_iter):
+def algorithm_2(fit, projected, max_iter):
     """Algorithm 2 of the paper; Algorithm 1 where T, max_iter, is 1. X_hat = X R / sqrt(m)."""
+    projected.begin()
     for _ in range(max_iter):  #   for t = 1, ..., T
-        fit.solve_projected()  #   z = argmin alpha/2 |z + R'w / sqrt(m)|^2 + (1/n) sum_i L(z'x_hat_i + w'x_i, y_i)
-        fit.recover()  #           a_i = L'(z'x_hat_i + w'x_i, y_i) / n;  w = -X'a / alpha
+        projected.solve()  #         z = argmin alpha/2 |z + R'w / sqrt(m)|^2 + (1/n) sum_i L(z'x_hat_i + w'x_i, y_i)
+        projected.recover()  #       a_i = L'(z'x_hat_i + w'x_i, y_i) / n;  w = -X'a / alpha
         if fit.record() or fit.has_diverged:
             return
 
@@ -233,26 +239,33 @@ def _begin(X, y, alphas, n_projections, accelerate, projection, loss, fit_interc
     if not accelerate and m is None:
         raise ValueError("n_projections must be given where accelerate=False, got None: some 20 times the rank of X")
     rng, workers = check_rng(rng), check_workers(workers)
-    callback = check_callable("callback", callback)
-    task, inputs, problem, scale = read_linear(X, y, loss, fit_intercept, sample_weight, workers, alphas)
-    if not accelerate:
-        R = make_projection(kind, inputs.n_features, m, rng)
-        return ProjectedFit(inputs, problem, R, scale=scale, callback=callback), algorithm_2, task
-    steps = _steps(inputs, problem.fit_intercept, m, kind, rng)
-    return Recovery(inputs, problem, scale, callback=callback), partial(descend, steps=steps), task
+    fit, task = linear_fit(X, y, alphas, loss, fit_intercept, sample_weight, workers, check_callable("callback", callback))
+    if accelerate:
+        return fit, partial(descend, steps=_steps(fit.inputs, fit.problem.fit_intercept, m, kind, rng)), task
+    projected = Projected(fit, make_projection(kind, fit.inputs.n_features, m, rng))
+    return fit, partial(algorithm_2, projected=projected), task
+
+
+def linear_fit(X, y, alphas, loss, fit_intercept, sample_weight, workers, callback=None):
+    """(a `LinearFit` at zero, to begin at one of the penalties; the task), all checked."""
+    task = Task.of(X, y, loss, sample_weight, workers, several_outputs=True, losses=LOSSES)
+    targets, fit_intercept = np.vstack(task.targets), check_flag("fit_intercept", fit_intercept)
+    problem = task.problem(LinearProblem, targets, 1.0, fit_intercept)
+    inputs = Inputs.of(task.rows, problem.weight, fit_intercept, alphas)
+    return LinearFit(inputs, problem, Progress(callback, task.scale(targets))), task
 
 
 def _steps(inputs, fit_intercept, m, kind, rng):
     """How Newton's steps are made: from few inputs' second moments, on a sketch of m columns, or plainly while quick."""
-    d, n, about = inputs.n_features, inputs.n_rows, (inputs, fit_intercept)
+    d, n = inputs.n_features, inputs.n_rows
     if d <= min(n, max(FEW, min(FEW_DENSE, inputs.rows.row_size / DENSE)), d if m is None else m):
-        steps = InputSteps(*about, rng)
-        return steps if m or steps.n_passes <= FEW_PASSES else AdaptiveSteps(PlainSteps(*about), lambda: steps, steps.n_passes)
+        steps = InputSteps(inputs, rng)
+        return steps if m or steps.n_passes <= FEW_PASSES else AdaptiveSteps(lambda: steps, steps.n_passes)
 
     def sketched():
-        return SketchSteps(*about, Sketch(inputs, m, kind, fit_intercept, rng))
+        return SketchSteps(Sketch(inputs, m, kind, fit_intercept, rng))
 
-    return sketched() if m else AdaptiveSteps(PlainSteps(*about), sketched)
+    return sketched() if m else AdaptiveSteps(sketched)
 
 
 def _complaint(fit):
@@ -260,8 +273,8 @@ def _complaint(fit):
         return None
     if fit.has_diverged:
         return f"the iteration diverges: n_projections={fit.n_projections} is too small; raise it, or accelerate"
-    info = fit.info()
-    why = "what is left of it may be rounding; raise tol or alpha" if fit.is_rounding.all() else "raise n_iter, tol or alpha"
+    info, is_rounding = fit.info(), fit.certificate.is_rounding.all()
+    why = "what is left of it may be rounding; raise tol or alpha" if is_rounding else "raise n_iter, tol or alpha"
     return (
         f"stopped after {info.n_iter} iterations with a bound on the error of {info.error_bound:.2g} of ||w||, above "
         f"tol={fit.tol:.2g}; {why}"

@@ -4,9 +4,9 @@ import numpy as np
 
 from .._checks import check_choice, check_integer, check_real, check_rng
 from .._threads import check_workers, single_threaded_blas
-from ..algorithms._projected import ProjectedFit
-from ..algorithms._recovery import read_linear
+from ..algorithms.drp import linear_fit
 from ..features import PROJECTIONS, make_projection
+from ..newton.projected import Projected
 from ..task import model_of
 
 
@@ -60,10 +60,10 @@ def random_projection(
     alpha, m = check_real("alpha", alpha, 0, strict=True), check_integer("n_projections", n_projections, 1)
     kind, workers, rng = check_choice("projection", projection, PROJECTIONS), check_workers(workers), check_rng(rng)
     with single_threaded_blas():
-        task, inputs, problem, scale = read_linear(X, y, loss, fit_intercept, sample_weight, workers, [alpha])
-        with inputs.rows:
-            fit = ProjectedFit(inputs, problem, make_projection(kind, inputs.n_features, m, rng), scale=scale)
+        fit, task = linear_fit(X, y, [alpha], loss, fit_intercept, sample_weight, workers)
+        with fit.inputs.rows:
+            projected = Projected(fit, make_projection(kind, fit.inputs.n_features, m, rng))
             fit.begin(alpha, np.inf)
-            fit.solve_projected()
-            fit.expand()
+            projected.solve()
+            projected.expand()
     return model_of([fit], task)

@@ -79,6 +79,21 @@ class RowVectors:
         """How many entries are not zero."""
         return int(self.sum(lambda x: namespace(x).sum(namespace(x).astype(x != 0, namespace(x).int64)), x))
 
+    def output(self, x, k):
+        """The row vector of output k."""
+        return self.map(lambda x: x[k, ...], x)
+
+    def chosen(self, which, a, b):
+        """The outputs of a that are chosen, and of b the others."""
+        return self.map(lambda a, b: namespace(a).where(outputs_like(which, a), a, b), a, b)
+
+    def root(self, x):
+        return self.map(lambda x: namespace(x).sqrt(x), x)
+
+    def totals(self, *vectors):
+        """`total` of each, in one answer."""
+        return self.sum(lambda *vectors: tuple(namespace(x).sum(x, axis=-1) for x in vectors), *vectors)
+
 
 class HostVectors(RowVectors):
     """ndarrays in the memory of this process."""

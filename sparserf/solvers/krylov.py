@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from .._arrays import namespace
+
 # Projections for each effective dimension: at a level nu that affords them, B B' + nu I is within small factors of what it
 # stands for. Below that level a sketch is noise, and worse than none.
 PER_DIMENSION = 2
@@ -15,33 +17,44 @@ def dots(a, b):
 
 
 def norms(a):
-    """Lengths of the rows of a; no square over- or underflows."""
-    largest = np.abs(a).max(axis=1, keepdims=True)
-    unit = a / np.where(largest > 0, largest, 1.0)
-    return largest[:, 0] * np.sqrt(dots(unit, unit))
+    """Lengths of the rows of a, an array of any namespace; no square over- or underflows."""
+    xp = namespace(a)
+    largest = xp.max(xp.abs(a), axis=1, keepdims=True)
+    unit = a / xp.where(largest > 0, largest, xp.ones_like(largest))
+    return largest[:, 0] * xp.sqrt(xp.vecdot(unit, unit))
 
 
-def conjugate_gradients(A, precondition, b, enough, max_iter, dots=dots):
-    """x with A x = b, a row each of several systems, from 0 until enough(x, r, <r, P r>) says so of each; and the steps.
+class Lines:
+    """The vectors of several systems as the rows of an ndarray; `RowVectors` are another such space."""
 
-    A and the preconditioner are symmetric in the inner product dots.
+    dots = staticmethod(dots)
+
+    @staticmethod
+    def along(x, t, d):
+        """x + t d, for a number t of each system."""
+        return x + t[:, None] * d
+
+
+def conjugate_gradients(A, precondition, b, zero, enough, max_iter, space):
+    """x with A x = b for each of several systems, from zero until enough(x, r, <r, P r>) says so of each; and the steps.
+
+    A and the preconditioner are symmetric in the inner product of the space, which answers dots(a, b) and along(x, t, d).
     """
-    x, r = np.zeros_like(b), b
+    x, r = zero, b
     p = z = precondition(r)
-    rho = dots(r, z)
+    rho = space.dots(r, z)
     for n_iter in range(max_iter):
         going = ~enough(x, r, rho) & (rho > 0)
         if not going.any():
             return x, n_iter
         Ap = A(p)
-        energy = dots(p, Ap)
+        energy = space.dots(p, Ap)
         going &= energy > 0
-        step = np.divide(rho, energy, out=np.zeros_like(rho), where=going)[:, None]
-        x += step * p
-        r = r - step * Ap
+        step = np.divide(rho, energy, out=np.zeros_like(rho), where=going)
+        x, r = space.along(x, step, p), space.along(r, -step, Ap)
         z = precondition(r)
-        new = dots(r, z)
-        p = z + np.divide(new, rho, out=np.zeros_like(rho), where=going)[:, None] * p
+        new = space.dots(r, z)
+        p = space.along(z, np.divide(new, rho, out=np.zeros_like(rho), where=going), p)
         rho = np.where(going, new, 0.0)
     return x, max_iter
 

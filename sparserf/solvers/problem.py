@@ -114,14 +114,12 @@ class Problem:
 
     def best_intercepts(self, f, b):
         """`best_intercept` of each output."""
-        return np.array([self.output(k).best_intercept(self._part(f, k), b_k) for k, b_k in enumerate(b)])
+        output = self.vectors.output
+        return np.array([self.output(k).best_intercept(output(f, k), float(b_k)) for k, b_k in enumerate(b)])
 
     def output(self, k):
         """The problem of one output."""
-        return replace(self, y=self._part(self.y, k))
-
-    def _part(self, vector, k):
-        return self.vectors.map(lambda x: x[k, ...], vector)
+        return replace(self, y=self.vectors.output(self.y, k))
 
     def best_intercept(self, f, b):
         """argmin over b at fixed f = Phi w; 0 without an intercept.
