@@ -122,7 +122,7 @@ class SealedVectors(HostVectors):
         return Sealed(values)
 
     def fetch(self, vector):
-        return vector.values
+        return opened([vector])[0]
 
     def map(self, answer, *vectors):
         return sealed(travelled(answer)(*opened(vectors)))

@@ -116,7 +116,7 @@ class Inputs:
 
     def project(self, projection):
         """Z R / sqrt(m) in the dtype of X, around its own mean where the inputs are around theirs: an ndarray."""
-        hat = self.rows.project(InUnits(projection, self.unit))
+        hat = np.require(self.rows.vectors.fetch(self.rows.project(InUnits(projection, self.unit))), requirements="W")
         if self._c.any():
             hat -= hat.mean(axis=0, dtype=np.float64).astype(hat.dtype)
         return hat
