@@ -104,29 +104,28 @@ class RandomDraws:
     schedule = staticmethod(lambda settles: TO_TOLERANCE if settles else SEARCHING)
 
     def __init__(self, rows, dictionary, _):
-        self._rows, self._dictionary = rows, dictionary
-        self.forget()
+        self._rows, self._dictionary, self._kept = rows, dictionary, (None, None)
 
     @property
     def looked_at(self):
         return tuple(range(self._dictionary.n_batches))
 
     def forget(self):
-        self._ahead = None, None
+        """What is known of draws at a dual point stays true."""
 
     def draw(self, batches, A):
-        if batches == (self._ahead[0],):
-            return self._ahead[1].expecting_any_move()
         starts = self._dictionary.starts
         each = [(np.arange(*starts[k : k + 2]), partial(self._dictionary.batch, k)) for k in batches]
         if len(each) > 1:
             return Draws(self._rows, each)
         ((index, make),) = each
-        return KeptDraws(self._rows, make(), index, make=make if self._dictionary.is_random else None)
+        which = index[:1].tolist(), len(index)  # a dictionary may grow
+        if which != self._kept[0]:
+            self._kept = which, KeptDraws(self._rows, make(), index, make=make if self._dictionary.is_random else None)
+        return self._kept[1].expecting_any_move()
 
     def ahead(self, t, A, w):
-        self._ahead = t, self.draw((t,), A)
-        return [self._ahead[1].question(0.0)]
+        return [self.draw((t,), A).question(0.0)]
 
 
 class LearningDraws:
@@ -181,16 +180,15 @@ class LinearDraws:
         d = rows.n_features_in
         self._rows, self._dictionary = rows, dictionary
         self._inputs, self._first = inputs_times(np.ones(d)), d + (target << 20)
-        self.forget()
+        self._v = self._slope = None
 
     def forget(self):
-        self._v = self._slope = None
+        """The slope at a dual point stays true."""
 
     def draw(self, batches, A):
         if self._v is not A.v:
-            self._slope = self._rows.correlate(self._inputs, A.v)
+            self._v, self._slope = A.v, self._rows.correlate(self._inputs, A.v)
         function, g = self._dictionary.steepest(self._slope)
-        self.forget()
         new = A.index.max(initial=self._first - 1) + 1
         return KeptDraws(self._rows, function, np.array([new]), A.v, np.array([g]))
 
