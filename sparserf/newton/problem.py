@@ -32,13 +32,8 @@ class LinearProblem(Problem):
 
     def look_at(self, f, b):
         """(v, h): the dual point s L'(z) / n and the curvature s L''(z) / n at margins z = f + b."""
-        loss, n = self.loss, self.n_rows
-
-        def answer(f, y, s):
-            z = f + outputs_like(b, f)
-            return s * loss.derivative(z, y) / n, s * loss.curvature(z, y) / n
-
-        return self.vectors.map(answer, f, self.y, self.weight)
+        z = self.margins(f, b)
+        return self.dual_point(z), self.curvature(z)
 
     def look_along(self, point, step, t):
         """(the mean loss, its slope in t) of each output at point + t step."""
