@@ -17,6 +17,7 @@ from sparserf import _arrays, baselines
 from sparserf import rows as rows_of
 from sparserf.losses import LOSSES
 from sparserf.rows import InChunks, as_rows
+from sparserf.rows.cluster import tree_sum
 from sparserf.rows.home import correlation
 from sparserf.rows.memory import Memory
 from sparserf.rows.vectors import HostVectors
@@ -513,6 +514,29 @@ def test_it_may_fail_at_any_reading(name):
         model = caught.value.model
         assert np.isfinite(model.decision_function(X)).all()
         assert len(model.features) > 0
+
+
+@pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
+def test_a_model_of_classes_of_which_some_were_not_fitted():
+    """Those of later classes are their constants."""
+    fit, whole = EVERY["sparse_rf of classes"], Failing(lambda rows: rows, 0)
+    fit(srf.Chunks(whole, X.shape, block_rows=250))
+    for share in (0.2, 0.4, 0.6, 0.8):
+        with pytest.raises(srf.BlockError) as caught:
+            fit(srf.Chunks(Failing(refuse, int(-whole.after * share)), X.shape, block_rows=250))
+        model = caught.value.model
+        assert len(model.info.objective) >= model.info.n_iter
+        assert np.isfinite(model.decision_function(X)).all()
+
+
+def test_sums_of_partitions_are_added_in_pairs():
+    """In rounds: of neighbours, and of what is left when their number is odd."""
+    values = np.random.default_rng(0).standard_normal(45)
+    for n in (1, 2, 7, 8, 9, 17, 45):
+        pairs = list(values[:n])
+        while len(pairs) > 1:
+            pairs = [a + b for a, b in zip(pairs[::2], pairs[1::2], strict=False)] + pairs[len(pairs) // 2 * 2 :]
+        assert tree_sum([delayed(value) for value in values[:n]], np.add).compute() == pairs[0]
 
 
 def test_block_errors_travel():

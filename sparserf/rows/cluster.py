@@ -179,10 +179,9 @@ def sent_once(answer):
 
 
 def tree_sum(parts, add):
-    """A task: the parts added up, in pairs, and these in pairs."""
+    """A task: the parts added up, in pairs, and these in pairs; a task for eight parts, which is three rounds of pairs."""
     while len(parts) > 1:
-        pairs = [task(added, add, *parts[k : k + 2]) for k in range(0, len(parts) - 1, 2)]
-        parts = pairs + parts[2 * len(pairs) :]
+        parts = [task(_in_pairs, add, *parts[k : k + 8]) for k in range(0, len(parts), 8)]
     return parts[0]
 
 
@@ -212,6 +211,13 @@ def _meta(part):
 
 def _ask(k, partition, answer, *parts):
     return answer(Block(_checked(k, partition), Workers(1)), *parts)
+
+
+def _in_pairs(add, *parts):
+    while len(parts) > 1:
+        pairs = tuple(added(add, *parts[k : k + 2]) for k in range(0, len(parts) - 1, 2))
+        parts = pairs + parts[2 * len(pairs) :]
+    return parts[0]
 
 
 def _some_rows(k, partition, some):
