@@ -58,7 +58,15 @@ class PartitionedVectors(RowVectors):
         return [np.ascontiguousarray(values[..., slice(*self._starts[k : k + 2])]) for k in self.there]
 
     def put(self, values):
-        return self.kept([task(_itself, part) for part in self.parts(values)])
+        """In the graph, for what is lost with a worker to be made again; once: no reason to warn of its size."""
+        import dask
+
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PB"}):
+            return self.kept([task(_itself, part) for part in self.parts(values)])
+
+    def zeros(self, *outputs):
+        sizes = [self._starts[k + 1] - self._starts[k] for k in self.there]
+        return self.kept([task(np.zeros, (*outputs, size)) for size in sizes])
 
     def fetch(self, vector):
         return np.concatenate(self.computed(vector.parts), axis=vector.axis)
