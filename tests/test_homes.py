@@ -1,6 +1,7 @@
 """The same fit wherever the rows are: in memory, or read in chunks; and what happens when a block cannot be read."""
 
 import ast
+import warnings
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -388,6 +389,25 @@ def test_answers_come_back_in_the_callers_namespace(home, monkeypatch):
     assert isinstance(named.predict(there), np.ndarray) or home == "dask"
 
 
+@pytest.mark.parametrize("features", ["gaussian", "perceptron"])
+def test_a_device_of_no_wider_numbers_than_float32(features, monkeypatch):
+    """As JAX is where it has not been told of wider ones: it warns where it is asked for them."""
+    jnp = pytest.importorskip("jax.numpy")
+    if jnp.asarray(Y).dtype != jnp.float32:
+        pytest.skip("it has been told of float64")
+    for module in (_arrays, rows_of):
+        monkeypatch.setattr(module, "is_on_host", lambda X: False)
+    there, y = jnp.asarray(X[:300].astype(np.float32)), Y[:300] > 0
+    options = {"features": features, "alpha": 0.1, "loss": "squared_hinge", "n_components": 40, "gamma": 0.1, "rng": 0}
+    if features == "perceptron":
+        options.pop("gamma")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = srf.sparse_rf(there, y, **options)
+    f = srf.sparse_rf(X[:300], y, **options).decision_function(X)
+    assert np.abs(model.decision_function(X) - f).max() <= 1e-3 * np.abs(f).max()
+
+
 def test_an_array_in_this_memory_is_shared(monkeypatch):
     there = strict.asarray(X)
     assert np.shares_memory(as_rows(there).array(), np.from_dlpack(there))
@@ -470,6 +490,22 @@ def test_a_worker_that_dies_changes_nothing():
     assert killed
     np.testing.assert_array_equal(model.coef, expected.coef)
     np.testing.assert_array_equal(model.support, expected.support)
+
+
+@pytest.mark.slow
+def test_row_vectors_travel_once():
+    """distributed warns where a graph is large; but for y and the weights none of a fit has the size of a row vector."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    big, y = np.tile(X, (20, 1)), np.tile(Y, 20)
+    how = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with LocalCluster(**how) as cluster, Client(cluster), warnings.catch_warnings():
+        warnings.filterwarnings("error", "Sending large graph")
+        there = da.from_array(big, chunks=(6000, D)).persist()
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "48 kB"}):
+            srf.drp(there, y, alpha=0.01, rng=0)
+            srf.mfga(there, y, n_nonzero_coefs=2, n_components=50, rng=0)
 
 
 # ------------------------------------------------------------------------------------------------- what once went wrong
@@ -658,7 +694,7 @@ def test_row_vectors_of_every_home(home, monkeypatch):
         (vectors.total(A), a.sum(axis=1)),
         (vectors.dots(A, B), (a * b).sum(axis=1)),
         (vectors.distance(A, B), np.abs(a - b).sum()),
-        (vectors.largest(A), np.abs(a).max()),
+        (vectors.largest(A, H), (np.abs(a).max(), h.max())),
         (vectors.count(H), np.count_nonzero(h)),
     ):
         np.testing.assert_allclose(answer, expected, rtol=1e-10)
