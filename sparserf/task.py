@@ -161,9 +161,10 @@ def model_of(fits, task, certified=True):
 
 
 def _together(infos, n_terms):
-    """Sums of the objectives and gaps, an ended fit counting with its last; the rest at its worst."""
+    """Sums of the objectives and gaps, a fit that ended, or has not begun, counting with its last; the rest at its worst."""
     n_iter = max(info.n_iter for info in infos)
-    padded = [info.objective + info.objective[-1:] * (n_iter - info.n_iter) for info in infos]
+    longest = max(len(info.objective) for info in infos)
+    padded = [info.objective + info.objective[-1:] * (longest - len(info.objective)) for info in infos]
     return FitInfo(
         n_iter=n_iter,
         converged=all(info.converged for info in infos),

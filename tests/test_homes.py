@@ -1,6 +1,7 @@
 """The same fit wherever the rows are: in memory, or read in chunks; and what happens when a block cannot be read."""
 
 import ast
+import warnings
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from sparserf import _arrays, baselines
 from sparserf import rows as rows_of
 from sparserf.losses import LOSSES
 from sparserf.rows import InChunks, as_rows
+from sparserf.rows.cluster import tree_sum
 from sparserf.rows.home import correlation
 from sparserf.rows.memory import Memory
 from sparserf.rows.vectors import HostVectors
@@ -387,6 +389,25 @@ def test_answers_come_back_in_the_callers_namespace(home, monkeypatch):
     assert isinstance(named.predict(there), np.ndarray) or home == "dask"
 
 
+@pytest.mark.parametrize("features", ["gaussian", "perceptron"])
+def test_a_device_of_no_wider_numbers_than_float32(features, monkeypatch):
+    """As JAX is where it has not been told of wider ones: it warns where it is asked for them."""
+    jnp = pytest.importorskip("jax.numpy")
+    if jnp.asarray(Y).dtype != jnp.float32:
+        pytest.skip("it has been told of float64")
+    for module in (_arrays, rows_of):
+        monkeypatch.setattr(module, "is_on_host", lambda X: False)
+    there, y = jnp.asarray(X[:300].astype(np.float32)), Y[:300] > 0
+    options = {"features": features, "alpha": 0.1, "loss": "squared_hinge", "n_components": 40, "gamma": 0.1, "rng": 0}
+    if features == "perceptron":
+        options.pop("gamma")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = srf.sparse_rf(there, y, **options)
+    f = srf.sparse_rf(X[:300], y, **options).decision_function(X)
+    assert np.abs(model.decision_function(X) - f).max() <= 1e-3 * np.abs(f).max()
+
+
 def test_an_array_in_this_memory_is_shared(monkeypatch):
     there = strict.asarray(X)
     assert np.shares_memory(as_rows(there).array(), np.from_dlpack(there))
@@ -471,6 +492,22 @@ def test_a_worker_that_dies_changes_nothing():
     np.testing.assert_array_equal(model.support, expected.support)
 
 
+@pytest.mark.slow
+def test_row_vectors_travel_once():
+    """distributed warns where a graph is large; but for y and the weights none of a fit has the size of a row vector."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    big, y = np.tile(X, (20, 1)), np.tile(Y, 20)
+    how = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with LocalCluster(**how) as cluster, Client(cluster), warnings.catch_warnings():
+        warnings.filterwarnings("error", "Sending large graph")
+        there = da.from_array(big, chunks=(6000, D)).persist()
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "48 kB"}):
+            srf.drp(there, y, alpha=0.01, rng=0)
+            srf.mfga(there, y, n_nonzero_coefs=2, n_components=50, rng=0)
+
+
 # ------------------------------------------------------------------------------------------------- what once went wrong
 
 
@@ -513,6 +550,29 @@ def test_it_may_fail_at_any_reading(name):
         model = caught.value.model
         assert np.isfinite(model.decision_function(X)).all()
         assert len(model.features) > 0
+
+
+@pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
+def test_a_model_of_classes_of_which_some_were_not_fitted():
+    """Those of later classes are their constants."""
+    fit, whole = EVERY["sparse_rf of classes"], Failing(lambda rows: rows, 0)
+    fit(srf.Chunks(whole, X.shape, block_rows=250))
+    for share in (0.2, 0.4, 0.6, 0.8):
+        with pytest.raises(srf.BlockError) as caught:
+            fit(srf.Chunks(Failing(refuse, int(-whole.after * share)), X.shape, block_rows=250))
+        model = caught.value.model
+        assert len(model.info.objective) >= model.info.n_iter
+        assert np.isfinite(model.decision_function(X)).all()
+
+
+def test_sums_of_partitions_are_added_in_pairs():
+    """In rounds: of neighbours, and of what is left when their number is odd."""
+    values = np.random.default_rng(0).standard_normal(45)
+    for n in (1, 2, 7, 8, 9, 17, 45):
+        pairs = list(values[:n])
+        while len(pairs) > 1:
+            pairs = [a + b for a, b in zip(pairs[::2], pairs[1::2], strict=False)] + pairs[len(pairs) // 2 * 2 :]
+        assert tree_sum([delayed(value) for value in values[:n]], np.add).compute() == pairs[0]
 
 
 def test_block_errors_travel():
@@ -634,7 +694,7 @@ def test_row_vectors_of_every_home(home, monkeypatch):
         (vectors.total(A), a.sum(axis=1)),
         (vectors.dots(A, B), (a * b).sum(axis=1)),
         (vectors.distance(A, B), np.abs(a - b).sum()),
-        (vectors.largest(A), np.abs(a).max()),
+        (vectors.largest(A, H), (np.abs(a).max(), h.max())),
         (vectors.count(H), np.count_nonzero(h)),
     ):
         np.testing.assert_allclose(answer, expected, rtol=1e-10)

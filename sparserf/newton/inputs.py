@@ -116,10 +116,8 @@ class Inputs:
 
     def project(self, projection):
         """Z R / sqrt(m) in the dtype of X, around its own mean where the inputs are around theirs: an ndarray."""
-        hat = np.require(self.rows.vectors.fetch(self.rows.project(InUnits(projection, self.unit))), requirements="W")
-        if self._c.any():
-            hat -= hat.mean(axis=0, dtype=np.float64).astype(hat.dtype)
-        return hat
+        hat = self.rows.vectors.fetch(self.rows.project(InUnits(projection, self.unit)))
+        return hat - hat.mean(axis=0, dtype=np.float64).astype(hat.dtype) if self._c.any() else hat
 
     @cached_property
     def _values(self):

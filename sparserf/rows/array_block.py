@@ -24,6 +24,7 @@ class ArrayBlock:
         self.X, self._xp, self._device = X, xp, device
         self.n_rows, self.n_features_in = X.shape
         self.dtype = np.dtype("float32" if X.dtype == xp.float32 else "float64")
+        self._widest = self._put(np.zeros(1)).dtype  # float64, or float32 where JAX has been told of no wider numbers
 
     def correlate(self, features, v):
         return self._correlate(features, v, lambda phi: phi)
@@ -144,7 +145,7 @@ class ArrayBlock:
         parts = [self._values(block, self._there(block), self._as_seen_by(block, X)) for block in features.blocks]
         if not parts:
             return xp.zeros((X.shape[0], 0), dtype=X.dtype, device=self._device)
-        exact = any(part.dtype == xp.float64 for part in parts)
+        exact = any(part.dtype != X.dtype for part in parts)
         phi = parts[0] if len(parts) == 1 else xp.concat([self._exact(part) if exact else part for part in parts], axis=1)
         return phi if features.order is None else xp.take(phi, self._put(features.order.astype(np.int64)), axis=1)
 
@@ -153,7 +154,7 @@ class ArrayBlock:
 
     def _there(self, block):
         """What the features are made of, on the device: (matrix of weights, offset, inputs)."""
-        dtype = self.X.dtype if block.is_bounded else self._xp.float64
+        dtype = self.X.dtype if block.is_bounded else self._widest
         if block.envelope is not None:
             inputs = [self._put(column.astype(np.int64)) for column in block.inputs.T]
             return self._put(block.weights[:, 0], self.X.dtype), None, inputs
@@ -202,10 +203,10 @@ class ArrayBlock:
         return from_host(values, self._xp, self._device, dtype) if isinstance(values, np.ndarray) else values
 
     def _zeros(self, shape):
-        return self._xp.zeros(shape, dtype=self._xp.float64, device=self._device)
+        return self._xp.zeros(shape, dtype=self._widest, device=self._device)
 
     def _exact(self, values):
-        return self._xp.astype(values, self._xp.float64, copy=False)
+        return self._xp.astype(values, self._widest, copy=False)
 
 
 def _parts(features):

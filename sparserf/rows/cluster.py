@@ -58,7 +58,15 @@ class PartitionedVectors(RowVectors):
         return [np.ascontiguousarray(values[..., slice(*self._starts[k : k + 2])]) for k in self.there]
 
     def put(self, values):
-        return self.kept([task(_itself, part) for part in self.parts(values)])
+        """In the graph, for what is lost with a worker to be made again; once: no reason to warn of its size."""
+        import dask
+
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PB"}):
+            return self.kept([task(_itself, part) for part in self.parts(values)])
+
+    def zeros(self, *outputs):
+        sizes = [self._starts[k + 1] - self._starts[k] for k in self.there]
+        return self.kept([task(np.zeros, (*outputs, size)) for size in sizes])
 
     def fetch(self, vector):
         return np.concatenate(self.computed(vector.parts), axis=vector.axis)
@@ -179,10 +187,9 @@ def sent_once(answer):
 
 
 def tree_sum(parts, add):
-    """A task: the parts added up, in pairs, and these in pairs."""
+    """A task: the parts added up, in pairs, and these in pairs; a task for eight parts, which is three rounds of pairs."""
     while len(parts) > 1:
-        pairs = [task(added, add, *parts[k : k + 2]) for k in range(0, len(parts) - 1, 2)]
-        parts = pairs + parts[2 * len(pairs) :]
+        parts = [task(_in_pairs, add, *parts[k : k + 8]) for k in range(0, len(parts), 8)]
     return parts[0]
 
 
@@ -212,6 +219,13 @@ def _meta(part):
 
 def _ask(k, partition, answer, *parts):
     return answer(Block(_checked(k, partition), Workers(1)), *parts)
+
+
+def _in_pairs(add, *parts):
+    while len(parts) > 1:
+        pairs = tuple(added(add, *parts[k : k + 2]) for k in range(0, len(parts) - 1, 2))
+        parts = pairs + parts[2 * len(pairs) :]
+    return parts[0]
 
 
 def _some_rows(k, partition, some):

@@ -71,13 +71,13 @@ class RowVectors:
         """|a - b|_1."""
         return float(self.sum(lambda a, b: namespace(a).sum(namespace(a).abs(a - b)), a, b))
 
-    def largest(self, x):
-        """max |x|."""
-        return float(self.sum(lambda x: namespace(x).max(namespace(x).abs(x)), x, add=np.maximum))
+    def largest(self, *vectors):
+        """max |x| of each, in one answer."""
+        return tuple(map(float, self.sum(_largest_sizes, *vectors, add=np.maximum)))
 
     def count(self, x):
         """How many entries are not zero."""
-        return int(self.sum(lambda x: namespace(x).sum(namespace(x).astype(x != 0, namespace(x).int64)), x))
+        return int(self.sum(lambda x: namespace(x).count_nonzero(x), x))
 
     def output(self, x, k):
         """The row vector of output k."""
@@ -115,3 +115,7 @@ class HostVectors(RowVectors):
 
     def count(self, x):
         return int(np.count_nonzero(x))
+
+
+def _largest_sizes(*vectors):
+    return tuple(namespace(x).max(namespace(x).abs(x)) for x in vectors)

@@ -130,7 +130,7 @@ class Problem:
         if not self.fit_intercept:
             return 0.0
         low, high, previous = -np.inf, np.inf, np.inf
-        farthest = self.vectors.largest(f) + self.vectors.largest(self.y) + FAR
+        farthest = sum(self.vectors.largest(f, self.y)) + FAR
         for _ in range(200):
             slope, curvature = self._slope_and_curvature(f, b)
             if slope == 0:
