@@ -143,6 +143,22 @@ def test_the_phase_is_the_best(rng):
     assert draws.index.tolist() == list(range(1 << 40, (1 << 40) + 25))
 
 
+def test_a_batch_that_is_asked_about_twice_is_proposed_once(rng):
+    """And what is known of its gradients is of these proposals, where the second step did not come about."""
+    X, v = rng.standard_normal((60, 3)), rng.standard_normal(60)
+    rows, dictionary = as_rows(X), learning(X, 50, 25, 1)
+    A = SimpleNamespace(features=FeatureSet((), 3), w=np.zeros(0), index=np.zeros(0, int), v=v)
+    source = LearningDraws(rows, dictionary, 0)
+    ((ask, take),) = source.ahead(0, A, A.w)
+    take(v, rows.ask(v, [ask])[0])
+    source.ahead(0, A, A.w)
+    draws, entered = source.draw((0,), A), []
+    draws.enter(SimpleNamespace(add=lambda features, index, g: entered.append((features, g))), np.arange(25))
+    ((features, g),) = entered
+    np.testing.assert_allclose(rows.correlate(features, v), g, rtol=1e-10)
+    assert draws.index[0] == 1 << 40
+
+
 # The fit
 
 
@@ -159,11 +175,11 @@ def test_each_round_descends_by_what_its_worst_violator_promises(loss, seed):
     fit.restart(alpha)
 
     def objective():
-        return VALUE[loss](fit.A.f + fit.A.b, y / fit._scale).mean() + alpha / fit._scale * np.abs(fit.A.w).sum()
+        return VALUE[loss](fit.A.f + fit.A.b, y / fit._scale - fit._center).mean() + alpha / fit._scale * np.abs(fit.A.w).sum()
 
     for t in range(dictionary.n_batches):
         h = fit.draw(t)
-        v = SLOPE[loss](fit.A.f + fit.A.b, y / fit._scale) / len(y)
+        v = SLOPE[loss](fit.A.f + fit.A.b, y / fit._scale - fit._center) / len(y)
         phi = h._features.transform(X)
         least = (np.maximum(np.abs(v @ phi) - alpha / fit._scale, 0) ** 2 / (2 * beta * (phi**2).mean(axis=0))).max()
         before = objective()

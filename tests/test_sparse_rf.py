@@ -1,5 +1,6 @@
 """sparse_rf and sparse_rf_path: the answer of scikit-learn, of plain NumPy, and of the same fit asked another way."""
 
+import contextlib
 import time
 
 import numpy as np
@@ -20,6 +21,7 @@ from sparserf import (
     sparse_rf,
     sparse_rf_path,
 )
+from sparserf.algorithms.sparse_rf_draws import KeptDraws
 from sparserf.algorithms.sparse_rf_sources import RandomDraws
 from sparserf.features import make_dictionary
 from sparserf.rows import as_rows
@@ -201,6 +203,35 @@ def test_ill_conditioned(gamma, alpha):
     model = fit(n_components=500, gamma=gamma, alpha=alpha, rng=0, tol=1e-4)
     assert model.info.converged and np.isfinite(model.predict(X)).all()
     assert time.process_time() - start < 15
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e6, 1e9])
+def test_the_gap_holds_far_from_zero(offset):
+    """Beside a target's mean that is large, rounding in the sum of the dual point must not hide the gap."""
+    y = Y + offset
+    model = fit(y=y, features=MANY, batch_size=100, tol=1e-6)
+    phi, u = MANY.transform(X), model.predict(X) - y
+    u, y = u - u.mean(), y - y.mean()
+    penalty = 0.01 * np.abs(model.coef).sum()
+    c = min(1.0, 0.01 * N / np.abs(phi.T @ u).max())
+    gap = np.mean(u**2 / 2 + (c * u) ** 2 / 2 + c * u * y) + penalty
+    assert gap <= 2e-6 * (np.mean(u**2 / 2) + penalty)
+
+
+@pytest.mark.parametrize("value", [0.1, 1e6 / 3])
+def test_a_constant_target_needs_no_term(value):
+    model = sparse_rf_path(X, np.full(N, value), features=MANY, n_alphas=2, sample_weight=WEIGHT)[-1]
+    assert len(model.coef) == 0 and model.intercept == pytest.approx(value, rel=1e-15)
+
+
+def test_inputs_far_from_zero_end():
+    """Where rounding lets no gap be certified and no draw violates, the fit ends with a warning at most."""
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((200, 30))
+    y = Z[:, :5].sum(axis=1) + 0.1 * rng.standard_normal(200)
+    for offset in (1e4, 1e5, 1e6):
+        with contextlib.suppress(ConvergenceWarning):
+            fit(X=Z + offset, y=y, features=Linear(), tol=1e-8)
 
 
 # The same problem, put in another way.
@@ -491,3 +522,15 @@ def test_draws_travel_as_their_seed(n_batches):
         assert (len(sent) < 50_000) == (dictionary is drawn)  # 500 x 200 weights are 800,000 bytes
         (answer,) = wide.ask(v, [cloudpickle.loads(sent)])
         np.testing.assert_array_equal(answer, draws.gradient(v))
+
+
+def test_a_question_about_no_draw_is_answered():
+    """No draw can come to violate: there is nothing to ask."""
+    rows, v = as_rows(X, 1), RNG.standard_normal(N)
+    draws = KeptDraws(rows, ATOMS, np.arange(len(ATOMS)))
+    for t in (1.0, 0.9):
+        g = draws.gradient(t * v, 1e3)
+    ask, take = draws.question(1e3)
+    (answer,) = rows.ask(0.8 * v, [ask])
+    take(v, answer)
+    assert answer.shape == (0,) and np.all(np.abs(g) <= 1e3)

@@ -31,8 +31,8 @@ class Batch:
 
 
 def correlations(batches, block, v):
-    """The correlations of some batches with v."""
-    return np.concatenate([block.correlate(batch.features, v) for batch in batches])
+    """The correlations of some batches with v; of none, an empty array."""
+    return np.concatenate([np.zeros(0), *(block.correlate(batch.features, v) for batch in batches)])
 
 
 class Draws:

@@ -51,7 +51,7 @@ class L1Fit:
         self._schedule = self._source.schedule(settles)
         self._tol, self._max_iter = tol, np.inf if max_iter is None else max_iter
         self.progress = Progress(callback, task.scale(y))
-        self._problem = task.problem(L1Problem, y, 0.0, fit_intercept)
+        self._problem, self._center = centered(task, y, task.problem(L1Problem, y, 0.0, fit_intercept))
         self._answering = Answering(lambda: callback is not None and callback(self.info()))
         effort = Effort.of_a_fit(task.rows, dictionary.starts[-1]) if max_iter is None else Effort(np.inf)
         self.A = WorkingSet(task.rows, self._problem, effort)
@@ -86,14 +86,15 @@ class L1Fit:
     def state(self):
         """What `adopt` takes, in the units of y."""
         self.A.prune()
-        return self.A.features, self.A.index, self.A.w * self._scale, self.A.b * self._scale
+        return self.A.features, self.A.index, self.A.w * self._scale, (self.A.b + self._center) * self._scale
 
     def adopt(self, state):
         """Begin from where a fit to other rows ended."""
         features, index, w, b = state
         self.A.add(features, index, np.zeros(len(w)))
         f = self.A.apply(w / self._scale)
-        self.A.move(self._problem, w / self._scale, self._problem.best_intercept(f, b / self._scale), f)
+        b = self._problem.best_intercept(f, b / self._scale - self._center)
+        self.A.move(self._problem, w / self._scale, b, f)
         self.A.learn([])
 
     def losses(self):
@@ -252,8 +253,22 @@ class L1Fit:
         """(index, features, w, b) of the terms, by ascending index, in the units of y."""
         self.A.prune()
         order = np.argsort(self.A.index)
-        w, b = self.progress.in_units_of_y(self.A.w[order], self.A.b)
+        w, b = self.progress.in_units_of_y(self.A.w[order], self.A.b + self._center)
         return self.A.index[order], self.A.features.take(order), w, b
+
+
+def centered(task, y, problem):
+    """(the problem with the mean taken from its target, that mean), where the intercept can give it back.
+
+    The duality gap is a bound where the dual point sums up to zero. Rounding leaves a little of that sum, times which the mean
+    of y would come into the gap.
+    """
+    if not (problem.loss.is_quadratic and problem.fit_intercept):
+        return problem, 0.0
+    y = y / task.scale(y)
+    there = y[task.weight > 0]
+    mean = float(np.clip(task.weight @ y / len(y), there.min(), there.max()))  # of a constant target, that constant
+    return replace(problem, y=problem.vectors.minus(problem.y, mean)), mean
 
 
 def fits_of(task, dictionary, options, settles=True, search=0):

@@ -153,8 +153,9 @@ class LearningDraws:
         return KeptDraws(self._rows, features, start + np.arange(len(features)), A.v, np.hypot(C, S))
 
     def ahead(self, t, A, w):
-        there = np.flatnonzero(w)
-        self._propose(t, A.features.take(there), w[there], A.index[there])
+        if t != self._t:  # a batch is proposed once, however often a round asks about it: proposing counts as a try
+            there = np.flatnonzero(w)
+            self._propose(t, A.features.take(there), w[there], A.index[there])
 
         def take(v, pair):
             self._v, self._pair = v, pair

@@ -127,7 +127,7 @@ def solve(problem, A, tol, max_iter=100, share=0.0, ask_with=lambda w: []):
     A answers look, ask, apply(c) and curvature(h, is_rough) = (Phi' diag(h) Phi, Phi' h), and keeps w, b, its row vectors, the
     gradient g of the mean loss in w, `effort`, and `weights`, the h of the model. The objective never rises; the end is above
     tol where no step lowers it by what counts. share: of the largest violation, what a step may leave. ask_with(w): questions
-    to the rows, and what takes their answers, that are asked with the last step, to w, if that is known to be the last.
+    to the rows, and what takes their answers, that are asked with a step to w which is expected to be the last.
     """
     gap = problem.dual_gap(A.z, A.w, A.largest_gradient)
     is_exact = problem.loss.is_quadratic
