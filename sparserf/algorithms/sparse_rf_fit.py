@@ -18,6 +18,8 @@ from .sparse_rf_sources import source_of
 N_COMPONENTS = 10_000
 # Rounds in a row that neither lower the gap, nor the objective by that share of it, before rounding is taken to be in the way.
 PATIENCE, CREEP = 5, 1e-3
+# Of the gap over all draws, what rounds over those that violate may leave, and the most of these.
+SHARE_OF_GAP, MOST_ROUNDS = 0.3, 20
 # After rounds in which so few violators enter, the next batch's turn is likely.
 FEW = 5
 
@@ -35,10 +37,6 @@ def may_be_ended(method):
             return True
 
     return asked
-
-
-# Of the gap over all draws, what rounds over those that violate may leave, and the most of these.
-SHARE_OF_GAP, MOST_ROUNDS = 0.3, 20
 
 
 class L1Fit:
@@ -137,7 +135,7 @@ class L1Fit:
         """In one step at least."""
         A, problem = self.A, self._problem
         for k in range(max_rounds + 1):
-            objective = problem.objective(A.z, A.w)
+            objective = A.objective(problem)
             self._gap = problem.dual_gap(A.z, A.w, A.largest_gradient)
             self._reached = self._gap <= max(tol, ROUNDING) * objective
             if (self._reached and k > 0) or k == max_rounds:
@@ -189,7 +187,7 @@ class L1Fit:
         A.effort.add(of_a_pass(self._rows, len(draws.index)))
         violation = np.abs(draws.gradient(A.v, problem.alpha))
         gap = problem.dual_gap(A.z, A.w, max(violation.max(initial=0.0), A.largest_gradient))
-        objective = problem.objective(A.z, A.w)
+        objective = A.objective(problem)
         return violation, gap, objective, max(self._tol, ROUNDING) * objective
 
     def _let_in(self, draws, violation, target, again):
@@ -238,7 +236,7 @@ class L1Fit:
         return self.stopped
 
     def _objective(self):
-        return self._problem.objective(self.A.z, self.A.w)
+        return self.A.objective(self._problem)
 
     def count_drawn(self):
         return int(np.diff(self.dictionary.starts)[self._drawn].sum())

@@ -179,11 +179,17 @@ class WorkingSet(Columns):
         f = rows.vectors.zeros()
         self.move(problem, self.w, problem.best_intercept(f, 0.0), f)
 
-    def move(self, problem, w, b, f):
-        """To other coefficients, where g is not known yet."""
-        self.w, self.b, self.f = w, b, f
+    def move(self, problem, w, b, f, loss=None):
+        """To other coefficients, where g is not known yet; loss: the mean loss there, if it is known."""
+        self.w, self.b, self.f, self._loss = w, b, f, loss
         self.z = problem.margins(f, b)
         self.v = problem.dual_point(self.z)
+
+    def objective(self, problem):
+        """Where it stands."""
+        if self._loss is None:
+            self._loss = problem.mean_loss(self.z)
+        return self._loss + problem.penalty(self.w)
 
     def settle(self, g, questions, answers):
         """g, and answers that came with it, are those at v."""

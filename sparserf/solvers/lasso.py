@@ -86,6 +86,7 @@ class ModelWeights:
             everywhere = self._everywhere(z)
             self._h = everywhere if self._problem.loss.is_quadratic else self._sampled(everywhere, self._rows_a_term * n_terms)
             self._is_whole = self._h is everywhere
+            self.total = float(self._problem.vectors.total(self._h)) if self._problem.fit_intercept else 0.0
         is_new_and_whole = is_new and self._is_whole and not self.is_rough
         self.is_best = self._problem.loss.is_quadratic or (is_new_and_whole and self._aim is None)
         self._is_new = is_new
@@ -132,24 +133,24 @@ def solve(problem, A, tol, max_iter=100, share=0.0, ask_with=lambda w: []):
     gap = problem.dual_gap(A.z, A.w, A.largest_gradient)
     is_exact = problem.loss.is_quadratic
     trust, damping = 0.0 if is_exact else RULES.trust, RULES.damping
-    for _ in range(max_iter):
+    for k in range(max_iter):
         if gap <= tol or A.effort.is_spent:
             break
         A.effort.add(RULES.effort)
         H, slope_b = _quadratic_model(problem, A, A.weights.at(A.z, len(A)), damping)
         # The gap shrinks with the violation.
         accuracy = max(0.3 * tol / gap, share, trust) * largest_violation(A.w, A.g, problem.alpha)
-        before, start = gap, problem.objective(A.z, A.w)
+        before, start = gap, A.objective(problem)
         with np.errstate(over="ignore", invalid="ignore"):  # if rounding left H no minimum, d may be of any size
             d = minimize(H, A.g, A.w, problem.alpha, accuracy, A.effort) - A.w
             questions = ask_with(A.w + d) if is_exact or max_iter == 1 else []
             moved, aim = _step(problem, A, d, slope_b @ d, start, questions)
-        if not moved and A.weights.is_best:
+        if (not moved and A.weights.is_best) or (is_exact and k == max_iter - 1):
             break
         trust = trust * RULES.trust if aim is None else min(RULES.most_trust, trust / RULES.trust)
         damping = max(RULES.damping, damping / RULES.damped) if aim is None else min(1.0, damping * RULES.damped)
         gap = problem.dual_gap(A.z, A.w, A.largest_gradient) if moved else gap
-        fell = start - problem.objective(A.z, A.w)
+        fell = start - A.objective(problem)
         if A.weights.is_best and aim is None and gap > RULES.idle * before and fell <= RULES.creep * before:
             break
         if gap > max(RULES.slow, RULES.times * share) * before:
@@ -163,7 +164,7 @@ def _quadratic_model(problem, A, h, damping):
     """
     H, m = A.curvature(h, A.weights.is_rough)
     damping = damping * H.diagonal().max(initial=0.0)
-    slope = problem.following(h, m)
+    slope = problem.followed(A.weights.total, m)
     H = H + np.outer(m, slope)
     H.flat[:: len(m) + 1] += damping
     return H, slope
@@ -184,17 +185,17 @@ def _step(problem, A, d, d_b, start, questions):
 
     f_1 = None
     if problem.loss.is_quadratic:
-        b = problem.best_intercept(A.f, A.b) + d_b  # without what rounding has left in A.b
+        b = problem.nearer_intercept(A.f, A.b) + d_b  # without what rounding has left in A.b
         f_1, loss, g, answers = A.look(problem, d, A.f, b, [ask for ask, _ in questions])
         if is_lower(loss + problem.penalty(A.w + d), 1.0):
-            A.move(problem, A.w + d, b, f_1)
+            A.move(problem, A.w + d, b, f_1, loss)
             A.settle(g, questions, answers)
             return True, None
     return _line_search(problem, A, d, d_b, f_1, is_lower, questions)
 
 
 def _line_search(problem, A, d, d_b, f_1, is_lower, questions):
-    """`_step` where f_1, f at the whole step, may be known."""
+    """Halve the step until the objective falls enough; f_1 is f at the whole step, or None where it has not been computed."""
     vectors = problem.vectors
     d_f = A.apply(d) if f_1 is None else vectors.along(f_1, -1.0, A.f)
     aim = problem.margins(vectors.along(A.f, 1.0, d_f), A.b + d_b)

@@ -144,6 +144,11 @@ class Problem:
                 break
         return b
 
+    def nearer_intercept(self, f, b):
+        """A step of Newton's method from b towards `best_intercept`: of the squared loss, to it."""
+        slope, curvature = self._slope_and_curvature(f, b) if self.fit_intercept else (0.0, 1.0)
+        return b - slope / max(curvature, 1e-300)
+
     def _slope_and_curvature(self, f, b):
         """Of the mean loss in the intercept."""
         loss, b = self.loss, float(b)
