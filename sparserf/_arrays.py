@@ -72,12 +72,13 @@ def as_like(values, x):
 
 def outputs_like(t, x):
     """A number for each output as a column beside x, (n_outputs, n_rows); a single number as it is."""
+    if type(t) is float:  # first: a row is predicted in the time of some such questions
+        return t
     return float(t) if np.ndim(t) == 0 else as_like(t, x)[:, None]
 
 
 def finite(sums):
     """The sums; a ValueError where they overflowed."""
-    xp = namespace(sums)
-    if not xp.all(xp.isfinite(sums)):
+    if not (np.isfinite(sums).all() if isinstance(sums, np.ndarray) else namespace(sums).all(namespace(sums).isfinite(sums))):
         raise ValueError("X must be of moderate size, got values whose features overflow: scale its columns")
     return sums

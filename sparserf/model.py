@@ -154,7 +154,7 @@ class SparseModel(Predictor):
         """(the rows of X, f of each, of an axis for the outputs last)."""
         rows = as_rows(X, workers, n_features=self.n_features_in)
         f = rows.apply(self.features, self.coef)
-        return rows, rows.vectors.map(partial(decision, self.intercept, rows.dtype.name), f, axis=0)
+        return rows, rows.vectors.map(partial(decision, self.intercept, rows.dtype), f, axis=0)
 
     def predict_proba(self, X, workers=1):
         """Probability of each class, shape (n_samples, n_classes); with the logistic loss only.
@@ -194,10 +194,12 @@ class SparseModel(Predictor):
 
 def decision(intercept, dtype, f):
     """Phi c + b, in the dtype of X, rows first."""
-    xp = namespace(f)
     with np.errstate(over="ignore"):  # infinite beyond the largest float, of float32 X beyond that of float32
         f = f + outputs_like(intercept, f)
-        return xp.astype(f if f.ndim == 1 else f.T, getattr(xp, dtype), copy=False)
+        if isinstance(f, np.ndarray):
+            return f.T.astype(dtype, copy=False)
+        xp = namespace(f)
+        return xp.astype(f if f.ndim == 1 else f.T, getattr(xp, dtype.name), copy=False)
 
 
 def probabilities(f):
