@@ -98,7 +98,7 @@ class Draws:
             A.add(batch.features, self.index[some], self._g[some])
 
     def violators(self, alpha, most):
-        """Of those whose gradient was above alpha when last asked for the largest, at most so many, kept."""
+        """The draws whose gradient, when last computed, was above alpha in size: the largest, at most so many, in memory."""
         largest = np.empty(min(most, len(self.index)), np.intp)
         largest = np.sort(largest[: top_k(np.abs(self._g), alpha, largest)])
         nothing = FeatureSet((), self._rows.n_features_in)

@@ -25,7 +25,7 @@ FEW = 5
 
 
 def may_be_ended(method):
-    """A method of a fit whose callback is told of what is there, now and then, and may end it: there is no more to do then."""
+    """A method of a fit during which the callback may be called; where that ends the fit, the method returns True."""
 
     @wraps(method)
     def asked(self, *args):

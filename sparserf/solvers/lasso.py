@@ -24,7 +24,8 @@ class Rules:
     trust, most_trust : to which share of the violation a model that is not exact is minimised at first; less by that factor
         after a whole step, more after one that fell short, up to most_trust
     damping, damped : the least share of the largest diagonal entry that damps the model, and by which factor it rises and falls
-    slow : a step that leaves more of the gap asks for a better model; or `times` the share of the violation that it may leave
+    slow, times : a better model is asked for after a step that leaves more than this share of the gap, or more than `times` the
+        share of the violation that it was allowed to leave
     poor : a step that may leave a share of the violation, and leaves more of the gap, asks for one of more rows
     idle, creep : a whole step of the best model that leaves more than `idle` of the gap, and lowers the objective by less than
         `creep` of it, is rounding
