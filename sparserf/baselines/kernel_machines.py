@@ -7,6 +7,7 @@ from .._threads import check_workers, single_threaded_blas
 from ..model import warn_unconverged
 from ..rows.vectors import HostVectors
 from ..solvers import ridge
+from ..solvers.backtracking import backtrack
 from ..task import Task, in_units
 from .kernel_model import KernelModel
 from .kernels import Kernel
@@ -204,13 +205,14 @@ class KernelFit:
         end, start = np.zeros(len(a)), self._objective(a, b, f)
         end[inside], e = solved
         end_f = self._K @ end
-        for t in 0.5 ** np.arange(30):
+
+        def point_at(t):
             new_f = f + t * (end_f - f)
-            point = a + t * (end - a), problem.best_intercept(new_f, b + t * e), new_f
-            if self._objective(*point) < start:
-                self._point = point
-                return True
-        return False
+            return a + t * (end - a), problem.best_intercept(new_f, b + t * e), new_f
+
+        _, point = backtrack(point_at, lambda point, t: self._objective(*point) < start)
+        self._point = self._point if point is None else point
+        return point is not None
 
     def _objective(self, a, b, f):
         return self._problem.mean_loss(f + b) + 0.5 * self._problem.alpha * max(0.0, float(a @ f))

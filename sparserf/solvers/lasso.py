@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._core.descent import largest_violation
+from .backtracking import backtrack
 from .problem import Problem
 from .quadratic import minimize
 
@@ -200,10 +201,14 @@ def _line_search(problem, A, d, d_b, f_1, is_lower, questions):
     vectors = problem.vectors
     d_f = A.apply(d) if f_1 is None else vectors.along(f_1, -1.0, A.f)
     aim = problem.margins(vectors.along(A.f, 1.0, d_f), A.b + d_b)
-    for t in 0.5 ** np.arange(34):
-        w, f = A.w + t * d, vectors.along(A.f, t, d_f)
-        if is_lower(problem.objective(problem.margins(f, A.b + t * d_b), w), t):
-            A.move(problem, w, problem.best_intercept(f, A.b + t * d_b), f)
-            A.learn(questions)
-            return True, aim if t < 1 else None
-    return False, aim
+
+    def objective_at(t):
+        return problem.objective(problem.margins(vectors.along(A.f, t, d_f), A.b + t * d_b), A.w + t * d)
+
+    t, objective = backtrack(objective_at, is_lower)
+    if objective is None:
+        return False, aim
+    f = vectors.along(A.f, t, d_f)
+    A.move(problem, A.w + t * d, problem.best_intercept(f, A.b + t * d_b), f)
+    A.learn(questions)
+    return True, aim if t < 1 else None

@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 
 from .._arrays import finite, namespace, outputs_like
+from .backtracking import backtrack
 from .definite import solve_positive
 from .problem import Problem
 
@@ -198,12 +199,12 @@ def lower(problem, p, start, end, is_last=False):
         return end
     if problem.loss.is_quadratic:
         return None
-    for t in 0.5 ** np.arange(1, 30):
+
+    def point_at(t):
         w, b, f = start.w + t * (end.w - start.w), start.b + t * (end.b - start.b), problem.vectors.between(start.f, t, end.f)
-        objective = problem.objective(problem.margins(f, b), w, p)
-        if objective < enough:
-            return Point(w, b, f, objective)
-    return None
+        return Point(w, b, f, problem.objective(problem.margins(f, b), w, p))
+
+    return backtrack(point_at, lambda point, t: point.objective < enough, t=0.5)[1]
 
 
 def _by_kernel(problem, phi, p, w, b, f, change):
