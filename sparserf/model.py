@@ -12,7 +12,9 @@ from ._arrays import namespace, namespace_of, outputs_like, to_host
 from ._npz import floats, require
 from .features import FeatureSet, saved
 from .losses import LOSSES, sigmoid
-from .rows import as_rows, given
+from .rows import given
+from .stage import ARRAYS as STAGE_ARRAYS
+from .stage import ColumnStage
 
 # Inputs that a file may claim beyond the numbers that it holds: `input_usage` makes an array of so many, a gigabyte.
 MOST_INPUTS = 2**27
@@ -152,7 +154,7 @@ class SparseModel(Predictor):
 
     def _decide(self, X, workers):
         """(the rows of X, f of each, of an axis for the outputs last)."""
-        rows = as_rows(X, workers, n_features=self.n_features_in)
+        rows = self.features.rows_of(X, workers)
         f = rows.apply(self.features, self.coef)
         return rows, rows.vectors.map(partial(decision, self.intercept, rows.dtype), f, axis=0)
 
@@ -185,6 +187,8 @@ class SparseModel(Predictor):
             arrays |= values
         if self.features.order is not None:
             arrays["order"] = self.features.order.astype(np.int64)
+        if self.features.stage is not None:
+            arrays |= self.features.stage.written()
         info = asdict(self.info)
         arrays["objective"] = np.array(info.pop("objective"), np.float64)
         _check_inputs(self.n_features_in, arrays)
@@ -250,7 +254,7 @@ def _model(meta, arrays):
     _check_inputs(d, arrays)
     require(type(meta["loss"]) is str and meta["loss"] in LOSSES, "loss")
     blocks = [saved.read(block, arrays, i, d) for i, block in enumerate(meta["blocks"])]
-    features = FeatureSet(blocks, d, _order(arrays, sum(map(len, blocks))))
+    features = FeatureSet(blocks, d, _order(arrays, sum(map(len, blocks))), ColumnStage.read(arrays, d))
     classes, coef, intercept = arrays.get("classes"), floats(arrays, "coef"), floats(arrays, "intercept")
     outputs = intercept.shape if classes is None else () if len(classes) == 2 else (len(classes),)
     require(len(outputs) < 2 and outputs != (0,), "intercept")
@@ -261,7 +265,7 @@ def _model(meta, arrays):
     support = arrays["support"]
     require(support.shape == (len(features),) and support.dtype == np.int64, "support")
     require(bool(np.all(np.diff(support) > 0)) and (len(support) == 0 or support[0] >= 0), "support")
-    known = {"coef", "intercept", "support", "classes", "objective", "order"}
+    known = {"coef", "intercept", "support", "classes", "objective", "order", *STAGE_ARRAYS}
     require(set(arrays) <= known | {f"{name}_{i}" for name in saved.ARRAYS for i in range(len(blocks))}, "members")
     return SparseModel(coef, intercept if outputs else float(intercept), support, features, meta["loss"], classes,
                        _info(meta["info"], floats(arrays, "objective")))  # fmt: skip

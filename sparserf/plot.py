@@ -109,7 +109,7 @@ def _parts(model, groups, grids):
     parts = {(j,): np.zeros(len(grid)) for j, grid in grids.items()}
     for inputs, terms in groups.items():
         points = np.array(list(product(*(grids[j] for j in inputs))))
-        rows = as_rows(_at(model.n_features_in, inputs, points))
+        rows = model.features.rows_of(_at(model.n_features_in, inputs, points))
         values = rows.apply(model.features.take(terms), model.coef[terms])
         if len(inputs) == 1:
             parts[inputs] += values

@@ -7,10 +7,11 @@ import numpy as np
 
 from ._arrays import check_same_device
 from ._checks import check_choice, check_labels, check_sample_weight, check_target
-from .features import linear_functions
+from .features import FeatureSet, linear_functions
 from .losses import LOSSES
 from .model import FitInfo, SparseModel
-from .rows import BlockError, as_rows
+from .rows import BlockError, as_rows, shown_once
+from .stage import ColumnStage
 
 # The losses of the methods that select features: coordinates need a curvature.
 SELECTING = ("squared", "squared_hinge", "logistic")
@@ -25,6 +26,7 @@ class Task:
     classes : None, or ndarray of the labels of a classifier
     index : ndarray
         The places of these rows in X.
+    stage : None, or the `ColumnStage` that shows these rows
     """
 
     rows: object
@@ -33,6 +35,7 @@ class Task:
     classes: np.ndarray | None
     targets: list
     index: np.ndarray
+    stage: ColumnStage | None = None
 
     @classmethod
     def of(cls, X, y, loss, sample_weight, workers, *, several_outputs=False, losses=SELECTING):
@@ -43,6 +46,20 @@ class Task:
         loss = LOSSES[check_choice("loss", loss, tuple(losses))]
         there, some, weight = weighted(rows, sample_weight)
         return cls(some, loss, weight, *_encode(y, loss, there, rows.n_rows, several_outputs), there)
+
+    def seen_by(self, features, scale, rng):
+        """(this task with its columns in the units that these features ask for, the features of such columns).
+
+        A FeatureSet has its own; "auto" asks for robust ones where features are a name, or None. CSR rows are as they are.
+        """
+        if scale is not None:
+            check_choice("scale", scale, ("auto", "robust"))
+        is_named, stage = features is None or isinstance(features, str), None
+        if isinstance(features, FeatureSet):
+            stage, features = features.stage, features.staged(None)
+        elif (scale == "robust" or (scale == "auto" and is_named)) and not self.rows.is_sparse:
+            stage = ColumnStage.of(self.rows, self.weight, rng)
+        return replace(self, rows=shown_once(self.rows, stage), stage=stage), features
 
     def scale(self, y):
         """The power of two by which a target is divided: exactly, and its squares then neither over- nor underflow."""
@@ -147,6 +164,7 @@ def model_of(fits, task, certified=True):
     solutions = [fit.solution() for fit in fits]
     if len(solutions) == 1:
         index, features, w, b = solutions[0]
+        features = features.staged(task.stage)
         return SparseModel(w, b if np.ndim(b) else float(b), index, features, task.loss.name, task.classes, infos[0])
     every = np.concatenate([index for index, *_ in solutions])
     support, first = np.unique(every, return_index=True)
@@ -156,8 +174,8 @@ def model_of(fits, task, certified=True):
     coef = np.zeros((len(solutions), len(support)))
     for row, (index, _, w, _) in zip(coef, solutions, strict=True):
         row[np.searchsorted(support, index)] = w
-    b = np.array([b for *_, b in solutions])
-    return SparseModel(coef, b, support, features.take(first), task.loss.name, task.classes, _together(infos, len(support)))
+    b, features = np.array([b for *_, b in solutions]), features.take(first).staged(task.stage)
+    return SparseModel(coef, b, support, features, task.loss.name, task.classes, _together(infos, len(support)))
 
 
 def _together(infos, n_terms):
@@ -184,7 +202,7 @@ def one_function(model):
     coef = np.atleast_2d(model.features.to_blocks(model.coef)) * block.scale
     unit = power_of_two(coef)
     weights = coef / unit @ block.weights
-    features = linear_functions(weights)
+    features = linear_functions(weights).staged(model.features.stage)
     return replace(
         model, coef=unit * np.eye(len(coef)).reshape(*model.coef.shape[:-1], -1), features=features,
         support=np.arange(len(coef)) + model.n_features_in, info=replace(model.info, n_nonzero=len(coef)),

@@ -30,6 +30,9 @@ def phi_oracle(features, X):
         "sign": lambda z: np.where(z >= 0, 1.0, -1.0), "identity": lambda z: z,
     }  # fmt: skip
     X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, np.float64)
+    if features.stage is not None:
+        unit = features.stage.unit
+        X = np.divide(X - features.stage.center, unit, out=np.zeros_like(X), where=unit > 0)
     columns = [np.empty((len(X), 0))]
     for block in features.blocks:
         if block.activation == "product":

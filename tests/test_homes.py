@@ -620,7 +620,7 @@ PASSES = {
     "sparse_rf": (60, lambda X: srf.sparse_rf(X, Y, alpha=0.01, **NAMED)),
     "sparse_rf exact": (52, lambda X: srf.sparse_rf(X, Y, alpha=0.01, exact=True, **NAMED)),
     "harfe": (25, lambda X: srf.harfe(X, Y, n_components=500, n_nonzero_coefs=20, rng=0)),
-    "mfga": (13, lambda X: srf.mfga(X, Y, n_nonzero_coefs=10, rng=0)),
+    "mfga": (14, lambda X: srf.mfga(X, Y, n_nonzero_coefs=10, rng=0)),
     "drp": (5, lambda X: srf.drp(X, Y, alpha=0.01, rng=0)),
     "drp logistic": (18, lambda X: srf.drp(X, Y > 0, alpha=0.01, loss="logistic", rng=0)),
 }

@@ -57,7 +57,7 @@ class Problem:
 
     def fit(self, alpha, **options):
         """sparse_rf on this problem."""
-        options = {"features": "gaussian", "tol": 1e-7, "fit_intercept": self.fit_intercept, **options}
+        options = {"features": "gaussian", "scale": None, "tol": 1e-7, "fit_intercept": self.fit_intercept, **options}
         return sparse_rf(self.X, self.y, alpha=alpha, loss=self.loss, sample_weight=self.weight, **options)
 
     def empirical(self, z):

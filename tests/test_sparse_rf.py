@@ -172,7 +172,7 @@ def test_a_tight_tolerance_does_not_cut_the_pass_short(loss):
 @each_loss
 def test_one_pass_comes_close(loss):
     """Algorithm 1 ends within a few per cent of the optimum over the same draws, and looks at all of them."""
-    options = {"n_components": 2000, "batch_size": 200, "gamma": 0.3, "rng": 0, "loss": loss, "tol": 1e-5}
+    options = {"n_components": 2000, "batch_size": 200, "gamma": 0.3, "scale": None, "rng": 0, "loss": loss, "tol": 1e-5}
     once, exact = fit(exact=False, **options), fit(**options)
     assert exact.info.objective[-1] * (1 - 1e-5) <= once.info.objective[-1] <= 1.05 * exact.info.objective[-1]
     assert once.info.n_drawn == 2000 and once.info.n_iter == 10 and len(once.info.objective) == 10

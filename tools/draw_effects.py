@@ -20,10 +20,8 @@ def main():
     names = file.read_text().splitlines()[0].split(",")
     data = np.loadtxt(file, delimiter=",", skiprows=1)
     X, y = data[:, :-1], data[:, -1]
-    mean, sd = X.mean(axis=0), X.std(axis=0)
-    model = srf.harfe((X - mean) / sd, y, order=2, n_components=5_000, n_nonzero_coefs=80, alpha=1e-2, rng=0, workers=-1)
-    labels = [f"{name} (standardised)" for name in names[:-1]]
-    srf.plot.effects(model, (X - mean) / sd, names=labels, n_panels=8).savefig(ROOT / "docs/pictures/ccpp_effects.png", dpi=100)
+    model = srf.harfe(X, y, order=2, n_components=5_000, n_nonzero_coefs=80, alpha=1e-2, rng=0, workers=-1)
+    srf.plot.effects(model, X, names=names[:-1], n_panels=8).savefig(ROOT / "docs/pictures/ccpp_effects.png", dpi=100)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 ROOT = Path(__file__).parents[1] / "sparserf"
 FLOORS = [
     ["sums", "baselines", "plot"], ["algorithms"], ["task"], ["model", "newton"], ["solvers"], ["features"],
-    ["rows", "losses"], ["_core"],
+    ["rows", "losses"], ["stage"], ["_core"],
 ]  # fmt: skip
 SAYS = {
     "baselines": "baselines\nwhat the papers compare with",
@@ -25,6 +25,7 @@ SAYS = {
     "model": "model\nSparseModel: predict, save, load",
     "newton": "newton\nlinear models of the inputs:\nsteps, bounds, sketches",
     "rows": "rows\nsum and map over blocks: memory,\ndevice, disk, dask",
+    "stage": "stage\nunits of the columns of X",
     "solvers": "solvers\nworking sets; l1 and ridge on\nsmall matrices; they never see X",
     "features": "features\nmaps to draw from, and FeatureSet",
     "losses": "losses\nvalue, derivative,\ncurvature, conjugate",

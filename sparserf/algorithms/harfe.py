@@ -8,6 +8,7 @@ from .._checks import (
     check_flag,
     check_integer,
     check_real,
+    check_rng,
     check_sizes,
 )
 from .._threads import single_threaded_blas
@@ -38,8 +39,8 @@ def grow(fit, s):
 
 def harfe(
     X, y, *, n_components=10_000, n_nonzero_coefs=None, order=None, alpha=1e-4, activation="sin", features=None,
-    loss="squared", selection="magnitude", normalize=True, step_size=0.1, backtracking=True, start="greedy", max_iter=50,
-    tol=5e-3, fit_intercept=True, sample_weight=None, rng=None, workers=1, callback=None,
+    scale="auto", loss="squared", selection="magnitude", normalize=True, step_size=0.1, backtracking=True, start="greedy",
+    max_iter=50, tol=5e-3, fit_intercept=True, sample_weight=None, rng=None, workers=1, callback=None,
 ):  # fmt: skip
     r"""Hard-Ridge Random Feature Expansion: the best s of many random features, by hard thresholding and ridge regression.
 
@@ -54,7 +55,8 @@ def harfe(
     Parameters
     ----------
     X : array or CSR matrix of shape (n_samples, n_features)
-        float32 stays float32; all else becomes float64. Never modified. Scale its columns first.
+        float32 stays float32; all else becomes float64. Never modified; copied, in other units, where it holds at most
+        2**23 numbers.
     y : array of shape (n_samples,)
         The target; with a classification loss the labels, any two, or more for one-vs-rest over one dictionary.
     n_components : int, default 10_000
@@ -72,6 +74,11 @@ def harfe(
         Of the features, with standard normal weights: ``RandomNeurons(activation, order)``.
     features : map, sequence of maps, str, FeatureSet or None, default None
         A dictionary in place of the one that activation and order describe, as in `sparse_rf`.
+    scale : {"auto", "robust"} or None, default "auto"
+        Units of the columns. "robust": each less its mean, over its standard deviation, numbers far from its median counted as
+        less far: neither shifts and sizes of columns nor a few wild cells decide. They are kept in the model, which takes X as
+        it is. None: columns as they are. "auto": "robust" for features that are named, or left out; None for maps. Those of
+        CSR X, and what a FeatureSet was drawn for, are always as they are.
     loss : {"squared", "squared_hinge", "logistic"}, default "squared"
     selection : {"magnitude", "positive"}, default "magnitude"
         "magnitude": the s largest |c|, Algorithm 1 as printed. "positive": a model with coefficients > 0. With
@@ -149,20 +156,20 @@ def harfe(
     """
     sizes = None if n_nonzero_coefs is None else [check_integer("n_nonzero_coefs", n_nonzero_coefs, 1)]
     return _path(
-        X, y, sizes, 1, n_components, order, alpha, activation, features, loss, selection, normalize, step_size, backtracking,
-        start, max_iter, tol, fit_intercept, sample_weight, rng, workers, callback)[0]  # fmt: skip
+        X, y, sizes, 1, n_components, order, alpha, activation, features, scale, loss, selection, normalize, step_size,
+        backtracking, start, max_iter, tol, fit_intercept, sample_weight, rng, workers, callback)[0]  # fmt: skip
 
 
 def harfe_path(
     X, y, *, n_nonzero_coefs=None, n_models=10, n_components=10_000, order=None, alpha=1e-4, activation="sin",
-    features=None, loss="squared", selection="magnitude", normalize=True, step_size=0.1, backtracking=True,
+    features=None, scale="auto", loss="squared", selection="magnitude", normalize=True, step_size=0.1, backtracking=True,
     start="greedy", max_iter=50, tol=5e-3, fit_intercept=True, sample_weight=None, rng=None, workers=1, callback=None,
 ):  # fmt: skip
     """Models of `harfe` for growing numbers of terms, each from the one before: graded thresholding over one dictionary.
 
     Parameters
     ----------
-    X, y, n_components, order, alpha, activation, features, loss, selection, normalize, step_size, backtracking, start
+    X, y, n_components, order, alpha, activation, features, scale, loss, selection, normalize, step_size, backtracking, start
         As in `harfe`.
     n_nonzero_coefs : sequence of int or None, default None
         Numbers of terms; used in ascending order. None: n_models of them, in geometric steps up to the default of
@@ -203,14 +210,15 @@ def harfe_path(
     [2, 5, 10]
     """
     return _path(
-        X, y, n_nonzero_coefs, n_models, n_components, order, alpha, activation, features, loss, selection, normalize,
+        X, y, n_nonzero_coefs, n_models, n_components, order, alpha, activation, features, scale, loss, selection, normalize,
         step_size, backtracking, start, max_iter, tol, fit_intercept, sample_weight, rng, workers, callback)  # fmt: skip
 
 
-def _path(X, y, n_nonzero_coefs, n_models, n_components, order, alpha, activation, features, loss, selection, normalize,
+def _path(X, y, n_nonzero_coefs, n_models, n_components, order, alpha, activation, features, scale, loss, selection, normalize,
           step_size, backtracking, start, max_iter, tol, fit_intercept, sample_weight, rng, workers, callback):  # fmt: skip
     """What `harfe_path` returns; called by the functions of the user, to whose line warnings point."""
-    task = Task.of(X, y, loss, sample_weight, workers)
+    rng = check_rng(rng)
+    task, features = Task.of(X, y, loss, sample_weight, workers).seen_by(features, scale, rng)
     rows, weight = task.rows, task.weight
     options = {
         "fit_intercept": check_flag("fit_intercept", fit_intercept),

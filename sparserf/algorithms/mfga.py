@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from .._checks import check_callable, check_flag, check_integer, check_real, check_vector
+from .._checks import check_callable, check_flag, check_integer, check_real, check_rng, check_vector
 from .._threads import single_threaded_blas
 from ..features import FeatureSet, Linear, Taylor, draw_all
 from ..model import warn_unconverged
@@ -31,9 +31,9 @@ def algorithm_1(fits, n_nonzero_coefs, n_select):
 
 
 def mfga(
-    X, y, *, n_nonzero_coefs, features=None, nu=None, gamma=None, n_components=10_000, loss="squared", alpha=1e-3,
-    n_select=1, normalize=False, best_phase=False, fit_intercept=True, sample_weight=None, tol=None, rng=None, workers=1,
-    callback=None,
+    X, y, *, n_nonzero_coefs, features=None, nu=None, gamma=None, scale="auto", n_components=10_000, loss="squared",
+    alpha=1e-3, n_select=1, normalize=False, best_phase=False, fit_intercept=True, sample_weight=None, tol=None, rng=None,
+    workers=1, callback=None,
 ):  # fmt: skip
     r"""Multi Feature Greedy Approximation: the best few of the features of one or several kernels, one after the other.
 
@@ -47,7 +47,8 @@ def mfga(
     Parameters
     ----------
     X : array or CSR matrix of shape (n_samples, n_features)
-        float32 stays float32; all else becomes float64. Never modified. Scale its columns first.
+        float32 stays float32; all else becomes float64. Never modified; copied, in other units, where it holds at most
+        2**23 numbers.
     y : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets with one shared support
         With a classification loss the labels, any two, or more for one-vs-rest: n_nonzero_coefs terms for each class.
     n_nonzero_coefs : int
@@ -61,6 +62,11 @@ def mfga(
     gamma : float, "knn" or None, default None
         Inverse width of the default features, or of the kernel that `features` names. None: by the rule "knn" of
         `Fourier`, the paper's, for the default features.
+    scale : {"auto", "robust"} or None, default "auto"
+        Units of the columns. "robust": each less its mean, over its standard deviation, numbers far from its median counted as
+        less far: neither shifts and sizes of columns nor a few wild cells decide. They are kept in the model, which takes X as
+        it is. None: columns as they are. "auto": "robust" for features that are named, or left out; None for maps. Those of
+        CSR X, and what a FeatureSet was drawn for, are always as they are.
     n_components : int, default 10_000
         Features to draw from the maps that are random, in equal shares.
     loss : {"squared", "squared_hinge", "logistic"}, default "squared"
@@ -138,23 +144,23 @@ def mfga(
     (20, True)
     """
     fits, rounds, task = _begin(
-        X, y, n_nonzero_coefs, features, nu, gamma, n_components, loss, alpha, n_select, normalize, best_phase, fit_intercept,
-        sample_weight, tol, rng, workers, callback)  # fmt: skip
+        X, y, n_nonzero_coefs, features, nu, gamma, scale, n_components, loss, alpha, n_select, normalize, best_phase,
+        fit_intercept, sample_weight, tol, rng, workers, callback)  # fmt: skip
     for _ in rounds:
         pass
     return _model(fits, task)
 
 
 def mfga_path(
-    X, y, *, n_nonzero_coefs, features=None, nu=None, gamma=None, n_components=10_000, loss="squared", alpha=1e-3,
-    n_select=1, normalize=False, best_phase=False, fit_intercept=True, sample_weight=None, tol=None, rng=None, workers=1,
-    callback=None,
+    X, y, *, n_nonzero_coefs, features=None, nu=None, gamma=None, scale="auto", n_components=10_000, loss="squared",
+    alpha=1e-3, n_select=1, normalize=False, best_phase=False, fit_intercept=True, sample_weight=None, tol=None, rng=None,
+    workers=1, callback=None,
 ):  # fmt: skip
     """Models of `mfga` after every round, from one run: n_select, 2 n_select, ... terms.
 
     Parameters
     ----------
-    X, y, n_nonzero_coefs, features, nu, gamma, n_components, loss, alpha, n_select, normalize, best_phase
+    X, y, n_nonzero_coefs, features, nu, gamma, scale, n_components, loss, alpha, n_select, normalize, best_phase
         As in `mfga`.
     fit_intercept, sample_weight, tol, rng, workers, callback
         As in `mfga`.
@@ -194,15 +200,16 @@ def mfga_path(
     (15, True)
     """
     fits, rounds, task = _begin(
-        X, y, n_nonzero_coefs, features, nu, gamma, n_components, loss, alpha, n_select, normalize, best_phase, fit_intercept,
-        sample_weight, tol, rng, workers, callback)  # fmt: skip
+        X, y, n_nonzero_coefs, features, nu, gamma, scale, n_components, loss, alpha, n_select, normalize, best_phase,
+        fit_intercept, sample_weight, tol, rng, workers, callback)  # fmt: skip
     return [_model(fits, task) for _ in rounds]
 
 
-def _begin(X, y, n_nonzero_coefs, features, nu, gamma, n_components, loss, alpha, n_select, normalize, best_phase,
+def _begin(X, y, n_nonzero_coefs, features, nu, gamma, scale, n_components, loss, alpha, n_select, normalize, best_phase,
            fit_intercept, sample_weight, tol, rng, workers, callback):  # fmt: skip
     """(a fit of each target, their rounds still to come, the task)."""
-    task = Task.of(X, y, loss, sample_weight, workers, several_outputs=True)
+    rng = check_rng(rng)
+    task, features = Task.of(X, y, loss, sample_weight, workers, several_outputs=True).seen_by(features, scale, rng)
     rows, weight = task.rows, task.weight
     options = {
         "fit_intercept": check_flag("fit_intercept", fit_intercept),

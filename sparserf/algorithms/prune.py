@@ -7,7 +7,6 @@ import numpy as np
 from .._checks import check_integer, check_real
 from .._threads import single_threaded_blas
 from ..model import SparseModel
-from ..rows import as_rows
 from ..task import power_of_two, weighted
 
 # Terms that may stay, of more the largest. Rows that are looked at, in evenly spaced places: for each of these, and at least.
@@ -89,7 +88,7 @@ def prune(model, X, *, max_terms=None, tol=None, sample_weight=None, workers=1):
     """
     if not isinstance(model, SparseModel):
         raise TypeError(f"model must be a SparseModel, got {type(model).__name__}")
-    rows = as_rows(X, workers, n_features=model.n_features_in)
+    rows = model.features.rows_of(X, workers)
     if rows.n_rows == 0:
         raise ValueError(f"X must have at least one row, got shape (0, {rows.n_features_in})")
     _, rows, weight = weighted(rows, sample_weight)
@@ -99,9 +98,9 @@ def prune(model, X, *, max_terms=None, tol=None, sample_weight=None, workers=1):
         return pruned(rows, model, weight, most, tol=tol)
 
 
-def pruned(rows, model, weight, most, *, tol=0.0, cost=0.0):
-    """`prune` where the largest change is tol times the variance of the predictions, and cost; both in mean square."""
-    if len(model.support) <= most and tol == cost == 0:
+def pruned(rows, model, weight, most, *, tol=0.0, change=0.0):
+    """`prune` where the largest change, in mean square, is tol times the variance of the predictions, or change^2."""
+    if len(model.support) <= most and tol == change == 0:
         return model
     coef, unit = _in_units(np.atleast_2d(model.coef))
     rows, h = _look(rows, weight, ROWS_A_TERM * min(len(model.support), MOST_LOOKED_AT))
@@ -117,7 +116,7 @@ def pruned(rows, model, weight, most, *, tol=0.0, cost=0.0):
         f_mean, c = f_mean + mean, c + more
         variance += float((2 * more * large).sum() + rows.vectors.dots(weighted_f, f).sum())
     rounding = ROUNDING * float(np.finfo(rows.dtype).eps)
-    largest = max(tol * variance + float(cost) / unit / size / unit / size, rounding * variance)
+    largest = max(tol * variance + (float(change) / unit / size) ** 2, rounding * variance)
     least = np.maximum(max(DEPENDENT, rounding) * G.diagonal(), max(CONSTANT, rounding) * (G.diagonal() + m * m))
     S, w = orthogonal_least_squares(G, c, variance, most, largest, least)
     if len(S) == len(coef[0]):

@@ -37,9 +37,9 @@ def exact_descent(fit, dictionary):
 
 
 def sparse_rf(
-    X, y, *, alpha=None, features="auto", gamma=None, loss="squared", n_components=None, batch_size=None,
-    exact=False, validation=0.1, n_models=None, max_terms=None, fit_intercept=True, sample_weight=None, tol=1e-4,
-    max_iter=None, rng=None, workers=1, callback=None,
+    X, y, *, alpha=None, features="auto", gamma=None, scale="auto", loss="squared", n_components=None,
+    batch_size=None, exact=False, validation=0.1, n_models=None, max_terms=None, fit_intercept=True, sample_weight=None,
+    tol=1e-4, max_iter=None, rng=None, workers=1, callback=None,
 ):  # fmt: skip
     r"""Sparse Random Features: a kernel model in few terms, by l1 selection among random features.
 
@@ -54,8 +54,8 @@ def sparse_rf(
     Parameters
     ----------
     X : array or CSR matrix of shape (n_samples, n_features)
-        float32 stays float32; all else becomes float64. Never modified, densified or copied whole. Scale its columns
-        first: the kernels measure distances.
+        float32 stays float32; all else becomes float64. Never modified or densified; copied, in other units, where it holds
+        at most 2**23 numbers.
     y : array of shape (n_samples,)
         The target; with a classification loss the labels, any two, or more for one-vs-rest over one dictionary.
     alpha : float or None, default None
@@ -64,13 +64,18 @@ def sparse_rf(
     features : str, map, sequence of maps, or FeatureSet, default "auto"
         "auto": a dictionary that learns, of cosines of any bandwidth and order. Three quarters of each batch are variations
         of the features that are in the model (jittered, added, with an input's weight drawn anew, mixed, rescaled), each
-        kind in the share that it succeeds in; all come with the phase that descends most. Scaling a column of dense X changes
-        nothing but rounding. Of X with more than 1,024 columns it sees those of the largest variance. Or the paper's: the
-        kernel, "gaussian", "laplacian", "cauchy", "matern12", "matern32", "matern52", "perceptron"; or a map (`Fourier`,
-        `Perceptron`, `RandomNeurons`, `Linear`); or several, as one dictionary with equal shares; or a fixed dictionary, of
-        which n_components and rng then draw nothing.
+        kind in the share that it succeeds in; all come with the phase that descends most. Of X with
+        more than 1,024 columns it sees those of the largest variance. Or the paper's: the kernel, "gaussian", "laplacian",
+        "cauchy", "matern12", "matern32", "matern52", "perceptron"; or a map (`Fourier`, `Perceptron`, `RandomNeurons`,
+        `Linear`); or several, as one dictionary with equal shares; or a fixed dictionary, of which n_components and rng then
+        draw nothing.
     gamma : float, None or "knn", default None
-        Inverse width of a kernel that is given by name; see `Fourier`.
+        Inverse width of a kernel that is given by name, for columns in units of `scale`; see `Fourier`.
+    scale : {"auto", "robust"} or None, default "auto"
+        Units of the columns. "robust": each less its mean, over its standard deviation, numbers far from its median counted as
+        less far: neither shifts and sizes of columns nor a few wild cells decide. They are kept in the model, which takes X as
+        it is. None: columns as they are. "auto": "robust" for features that are named, or left out; None for maps. Those of
+        CSR X, and what a FeatureSet was drawn for, are always as they are.
     loss : {"squared", "squared_hinge", "logistic"}, default "squared"
     n_components : int or None, default None
         D, features to draw and search; those of `Linear` come on top. None: 10,000; with "auto" and alpha=None, 1,000 for
@@ -171,9 +176,9 @@ def sparse_rf(
     (True, True)
     """
     how = {
-        "features": features, "gamma": gamma, "loss": loss, "n_components": n_components, "batch_size": batch_size,
-        "exact": exact, "fit_intercept": fit_intercept, "sample_weight": sample_weight, "tol": tol, "max_iter": max_iter,
-        "rng": rng, "workers": workers, "callback": callback,
+        "features": features, "gamma": gamma, "scale": scale, "loss": loss, "n_components": n_components,
+        "batch_size": batch_size, "exact": exact, "fit_intercept": fit_intercept, "sample_weight": sample_weight, "tol": tol,
+        "max_iter": max_iter, "rng": rng, "workers": workers, "callback": callback,
     }  # fmt: skip
     share = check_real("validation", validation, 0, strict=True)
     if share >= 1:
@@ -189,15 +194,17 @@ def sparse_rf(
 
 
 def sparse_rf_path(
-    X, y, *, alphas=None, n_alphas=20, alpha_min_ratio=1e-3, features="auto", gamma=None, loss="squared",
-    n_components=None, batch_size=None, exact=False, fit_intercept=True, sample_weight=None, tol=1e-4, max_iter=None,
-    rng=None, workers=1, callback=None,
+    X, y, *, alphas=None, n_alphas=20, alpha_min_ratio=1e-3, features="auto", gamma=None, scale="auto",
+    loss="squared", n_components=None, batch_size=None, exact=False, fit_intercept=True, sample_weight=None, tol=1e-4,
+    max_iter=None, rng=None, workers=1, callback=None,
 ):  # fmt: skip
     """Models of `sparse_rf` for many penalties, largest first, each started from the one before, over one dictionary.
 
     Parameters
     ----------
-    X, y, features, gamma, loss, n_components, batch_size, exact, fit_intercept, sample_weight, tol, rng, workers, callback
+    X, y, features, gamma, scale, loss, n_components, batch_size, exact, fit_intercept, sample_weight, tol, rng
+        As in `sparse_rf`.
+    workers, callback
         As in `sparse_rf`.
     alphas : sequence of float or None, default None
         Penalties, > 0; used in descending order. None: n_alphas of them, in geometric steps from the smallest that
@@ -246,9 +253,9 @@ def sparse_rf_path(
         raise ValueError(f"alpha_min_ratio must be at most 1, got {alpha_min_ratio}")
     alphas = None if alphas is None else check_alphas(alphas)
     setting = Setting.of(
-        X, y, features=features, gamma=gamma, loss=loss, n_components=n_components, batch_size=batch_size, exact=exact,
-        fit_intercept=fit_intercept, sample_weight=sample_weight, tol=tol, max_iter=max_iter, rng=rng, workers=workers,
-        callback=callback,
+        X, y, features=features, gamma=gamma, scale=scale, loss=loss, n_components=n_components, batch_size=batch_size,
+        exact=exact, fit_intercept=fit_intercept, sample_weight=sample_weight, tol=tol, max_iter=max_iter, rng=rng,
+        workers=workers, callback=callback,
     )  # fmt: skip
 
     def from_largest(largest):

@@ -95,11 +95,9 @@ class L1Fit:
         self.A.move(self._problem, w / self._scale, b, f)
         self.A.learn([])
 
-    def losses(self):
-        """The loss of each row."""
-        with np.errstate(over="ignore"):
-            losses = self._problem.vectors.fetch(self._problem.losses(self.A.z)) * self._scale * self._scale
-        return np.minimum(losses, np.finfo(np.float64).max / (4 * len(losses)))
+    def losses(self, unit):
+        """The loss of each row, of y in these units."""
+        return self._problem.vectors.fetch(self._problem.losses(self.A.z)) * (self._scale / unit) ** 2
 
     def draw(self, *batches):
         self._drawn[list(batches)] = True

@@ -8,7 +8,7 @@ import numpy as np
 from .._checks import check_integer
 from .._threads import single_threaded_blas
 from ..features import LinearFunctions, inverse_deviations
-from ..task import Task, keeping, keeping_fits, mean_of, mean_value, model_of, one_function
+from ..task import Task, in_units, keeping, keeping_fits, mean_of, mean_value, model_of, one_function
 from .prune import pruned
 from .sparse_rf_fit import N_COMPONENTS, fits_of, warn
 
@@ -32,11 +32,12 @@ PRUNED = 0.01
 @dataclass(frozen=True)
 class Sample:
     """A task, in whose weights those of the rows held out are 0; their weights, 0 for the others; share: of all, how many
-    rows are fitted."""
+    rows are fitted; unit: of y, in which losses are compared."""
 
     task: Task
-    held: np.ndarray | None = None
-    share: float = 1.0
+    held: np.ndarray
+    share: float
+    unit: float
 
     @classmethod
     def of(cls, task, groups, validation, rng):
@@ -50,7 +51,7 @@ class Sample:
             rows, targets, weight, groups = rows.take(some), [y[some] for y in targets], weight[some], groups[some]
         fitted, held = hold_out(groups, weight, validation, rng)
         sampled = replace(task, rows=rows, targets=targets, weight=fitted)
-        return cls(sampled, held, min(1.0, effective(fitted) / n))
+        return cls(sampled, held, min(1.0, effective(fitted) / n), task.scale(task.targets[0]))
 
 
 def effective(weight):
@@ -106,7 +107,8 @@ def hold_out(groups, weight, share, rng):
 
 @dataclass(frozen=True)
 class Choice:
-    """A point of a path: the penalty, the loss of each row, of the held-out ones in the mean, the state of each fit.
+    """A point of a path: the penalty, the loss of each row and of the held-out ones in the mean, both of y in the unit of the
+    sample, the state of each fit.
 
     held: the weights of the rows held out; share: of all rows, how many were fitted.
     """
@@ -120,7 +122,7 @@ class Choice:
 
     @classmethod
     def of(cls, fits, alpha, sample):
-        losses, states = sum(fit.losses() for fit in fits), [fit.state() for fit in fits]
+        losses, states = sum(fit.losses(sample.unit) for fit in fits), [fit.state() for fit in fits]
         return cls(alpha, losses, float(np.mean(sample.held * losses)), states, sample.held, sample.share)
 
     def gain_over(self, other):
@@ -134,7 +136,7 @@ class Choice:
 
 
 def choose(fits, descend, sample):
-    """(what predicts the held-out rows of the sample best, features drawn, their loss without a term)."""
+    """(what predicts the held-out rows of the sample best, features drawn, the mean loss of these without a term)."""
     alpha = max(fit.largest_gradient() for fit in fits) or 1.0
     nothing = best = Choice.of(fits, alpha, sample)
     most = min(MOST_TERMS, MOST_A_ROW * np.count_nonzero(sample.task.weight))
@@ -178,10 +180,12 @@ def search(kinds, descend, task, split, n_models, max_terms, tol):
         ended |= stops
     model, least = one_function(mean_of(models)), mean_value([choice.loss for choice in choices[best]])
     worth = min(least, max(0.0, mean_value(without) - least))
-    cost = 2 * PRUNED * worth / task.loss.smoothness  # L(z + e) <= L(z) + L'(z) e + smoothness e^2 / 2
+    unit = task.scale(task.targets[0])
+    change = unit * np.sqrt(2 * PRUNED * worth / task.loss.smoothness)  # L(z + e) <= L(z) + L'(z) e + smoothness e^2 / 2
     with keeping(lambda: model):
-        model = pruned(task.rows, model, task.weight, max_terms, cost=cost)
-    return replace(model, info=replace(model.info, n_drawn=n_drawn, validation_loss=least)), ended
+        model = pruned(task.rows, model, task.weight, max_terms, change=change)
+    info = replace(model.info, n_drawn=n_drawn, validation_loss=in_units(least, unit))
+    return replace(model, info=info), ended
 
 
 def search_once(kinds, descend, sample, k):
@@ -240,7 +244,7 @@ def chosen(setting, descend, share, n_models, max_terms):
 
     kinds = [kind_of(setting.dictionary(A_PENALTY if setting.learns else N_COMPONENTS), settles)]
     if setting.learns:
-        units = inverse_deviations(task.rows, task.weight)
+        units = np.ones(len(task.stage)) if task.stage else inverse_deviations(task.rows, task.weight)
         inputs = setting.dictionary_of_inputs(units)
         kinds = [kind_of(inputs, settles=True), kind_of(LinearFunctions(units)), *kinds]
     split = partial(Sample.of, task, groups, share, setting.rng)

@@ -65,9 +65,10 @@ class Setting:
     how: dict
 
     @classmethod
-    def of(cls, X, y, *, features, gamma, loss, n_components, batch_size, exact, fit_intercept, sample_weight, tol, max_iter,
-           rng, workers, callback):  # fmt: skip
-        task = Task.of(X, y, loss, sample_weight, workers)
+    def of(cls, X, y, *, features, gamma, scale, loss, n_components, batch_size, exact, fit_intercept, sample_weight, tol,
+           max_iter, rng, workers, callback):  # fmt: skip
+        rng = check_rng(rng)
+        task, features = Task.of(X, y, loss, sample_weight, workers).seen_by(features, scale, rng)
         options = {
             "fit_intercept": check_flag("fit_intercept", fit_intercept),
             "tol": check_real("tol", tol, 0, strict=True),
@@ -75,7 +76,7 @@ class Setting:
             "callback": check_callable("callback", callback),
         }
         how = {"gamma": gamma, "n_components": n_components, "batch_size": batch_size}
-        return cls(task, options, check_flag("exact", exact), features, check_rng(rng), how)
+        return cls(task, options, check_flag("exact", exact), features, rng, how)
 
     @property
     def learns(self):
@@ -89,7 +90,7 @@ class Setting:
             return make_dictionary(self.features, self.task.rows, **about)
         if self.exact:
             raise ValueError("exact must be False where features is 'auto', whose draws cannot be made again; got True")
-        return make_learning_dictionary(self.task.rows, **about)
+        return make_learning_dictionary(self.task.rows, stage=self.task.stage, **about)
 
     def dictionary_of_inputs(self, units):
         """Of the inputs, each times its unit."""

@@ -225,7 +225,7 @@ def _marked(index, n):
 def _fit(
     X, y, n_terms, choose, features, n_components, gamma, loss, alpha, fit_intercept, sample_weight, rng, workers
 ):  # fmt: skip
-    task = Task.of(X, y, loss, sample_weight, workers)
+    task, features = Task.of(X, y, loss, sample_weight, workers).seen_by(features, None, None)
     rows, weight, targets = task.rows, task.weight, task.targets
     alpha, fit_intercept = check_real("alpha", alpha, 0, strict=True), check_flag("fit_intercept", fit_intercept)
     rng = check_rng(rng)

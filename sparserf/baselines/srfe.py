@@ -71,7 +71,7 @@ def srfe(
     >>> bool(np.std(model.predict(X) - y) <= 0.0506 * np.std(y))
     True
     """
-    task = Task.of(X, y, "squared", sample_weight, workers)
+    task, features = Task.of(X, y, "squared", sample_weight, workers).seen_by(features, None, None)
     rows, weight = task.rows, task.weight
     eta, tol = check_real("eta", eta, 0, strict=True), check_real("tol", tol, 0, strict=True)
     max_iter, fit_intercept = check_integer("max_iter", max_iter, 1), check_flag("fit_intercept", fit_intercept)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from .._checks import check_indices, check_names
-from ..rows import as_rows
+from ..rows import as_rows, staged
 from .block import FeatureBlock
 
 
@@ -37,7 +37,8 @@ class FeatureSet:
     ['cos(age, height, weight)', 'age']
     """
 
-    def __init__(self, blocks, n_features_in, order=None):
+    def __init__(self, blocks, n_features_in, order=None, stage=None):
+        self._stage = stage
         self._blocks, self._order = _one_a_kind([block for block in blocks if len(block)], order)
         self._n_features_in = int(n_features_in)
         self._freeze()
@@ -59,6 +60,19 @@ class FeatureSet:
     def order(self):
         """None where the features are those of the blocks laid end to end; else the place there of each."""
         return self._order
+
+    @property
+    def stage(self):
+        """None, or the `ColumnStage` through which they see the columns of X."""
+        return self._stage
+
+    def staged(self, stage):
+        """These features of columns that a stage shows."""
+        return FeatureSet(self._blocks, self._n_features_in, self._order, stage)
+
+    def rows_of(self, X, workers=1):
+        """The rows of X as these features see them."""
+        return staged(as_rows(X, workers, n_features=self._n_features_in), self._stage)
 
     @property
     def places(self):
@@ -111,7 +125,7 @@ class FeatureSet:
             blocks.append(block.take(place[inside] - start))
             order[inside] = np.arange(n, n + len(inside))
             start, n = start + len(block), n + len(inside)
-        return FeatureSet(blocks, self._n_features_in, order)
+        return FeatureSet(blocks, self._n_features_in, order, self._stage)
 
     def concat(self, other):
         """These features followed by those of `other`, which must have the same inputs."""
@@ -119,14 +133,16 @@ class FeatureSet:
             raise TypeError(f"other must be a FeatureSet, got {type(other).__name__}")
         if other.n_features_in != self._n_features_in:
             raise ValueError(f"both sets must have the same inputs, got {self._n_features_in} and {other.n_features_in}")
+        if self._stage is not other.stage and not (self._stage and self._stage.is_same(other.stage)):
+            raise ValueError("both sets must see the columns of X in the same units")
         order = None
         if self._order is not None or other._order is not None:
             order = np.concatenate([self.places, len(self) + other.places])
-        return FeatureSet(self._blocks + other.blocks, self._n_features_in, order)
+        return FeatureSet(self._blocks + other.blocks, self._n_features_in, order, self._stage)
 
     def scaled(self, factor):
         """These features times a number."""
-        return FeatureSet([block.scaled(factor) for block in self._blocks], self._n_features_in, self._order)
+        return FeatureSet([block.scaled(factor) for block in self._blocks], self._n_features_in, self._order, self._stage)
 
     @property
     def is_periodic(self):
@@ -137,7 +153,7 @@ class FeatureSet:
     def turned(self, angles):
         """These features with an angle added to the phase of each that is a cosine or sine."""
         blocks = [block.turned(angle) for block, angle in self.by_block(self.to_blocks(angles))]
-        return FeatureSet(blocks, self._n_features_in, self._order)
+        return FeatureSet(blocks, self._n_features_in, self._order, self._stage)
 
     def transform(self, X, workers=1):
         """The feature matrix, the only place that materialises it.
@@ -154,7 +170,7 @@ class FeatureSet:
         ndarray of shape (n_samples, len(self))
             C-contiguous. Time O(n_samples * len(self) * n_features_in), or * order for sparse weights.
         """
-        rows = as_rows(X, workers, n_features=self._n_features_in)
+        rows = self.rows_of(X, workers)
         return rows.give(rows.transform(self))
 
     def names(self, inputs=None):
@@ -204,6 +220,8 @@ def are_same(one, other):
 def _written_out(features):
     """All that decides the values of features, comparable: of each kind, whose order does not matter, which they are."""
     written = {None: features.n_features_in}
+    if features.stage is not None:
+        written |= {name: array.tobytes() for name, array in features.stage.written().items()}
     for block, place in features.by_block(features.to_blocks(np.arange(len(features)))):
         of_kind = block.take(np.argsort(place))
         arrays = np.sort(place), of_kind.weights, of_kind.offset, of_kind.inputs

@@ -34,10 +34,11 @@ class Mixture:
     is_finite = False
 
     @classmethod
-    def of(cls, rows, weight, rng):
-        """As the rows ask for, which count by their weights, positive and of mean 1."""
-        scale = np.stack(rows.spreads(weight))
-        inputs = np.sort(np.argsort(-scale[0], kind="stable")[:MOST_INPUTS])
+    def of(cls, rows, weight, rng, stage=None):
+        """As the rows ask for, which count by their weights, positive and of mean 1; stage: what shows them."""
+        scale = np.stack([stage.half_range > 0, stage.half_range] if stage else rows.spreads(weight))
+        deviation = stage.unit if stage else scale[0]
+        inputs = np.sort(np.argsort(-deviation, kind="stable")[:MOST_INPUTS])
         inputs = inputs[scale[0, inputs] > SMALLEST[rows.dtype.name]]
         if not len(inputs):
             return cls(np.zeros(1, np.intp), np.zeros((2, 1)))

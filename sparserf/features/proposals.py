@@ -82,14 +82,14 @@ class LearningDictionary:
         return Proposer(self, target)
 
 
-def make_learning_dictionary(rows, *, weight, n_components, batch_size, gamma, rng):
+def make_learning_dictionary(rows, *, weight, n_components, batch_size, gamma, rng, stage=None):
     """The dictionary of features="auto"."""
     if gamma is not None:
         raise ValueError(f"gamma must be None where features is 'auto', which tries many, got {gamma!r}")
     n_components = check_integer("n_components", n_components, 1)
     batch_size = BATCH if batch_size is None else check_integer("batch_size", batch_size, 1)
     rng = check_rng(rng)
-    return LearningDictionary(Mixture.of(rows, weight, rng), n_components, batch_size, rows.n_features_in, seed_of(rng))
+    return LearningDictionary(Mixture.of(rows, weight, rng, stage), n_components, batch_size, rows.n_features_in, seed_of(rng))
 
 
 class Proposer:

@@ -6,6 +6,7 @@ What goes there are features and coefficients; what comes back are sums. Answers
 import numpy as np
 
 from .._arrays import from_host, to_host
+from ..stage import Staged
 from .products import slices
 
 # Numbers of a tile of the feature matrix: 128 MB in float32.
@@ -25,6 +26,10 @@ class ArrayBlock:
         self.n_rows, self.n_features_in = X.shape
         self.dtype = np.dtype("float32" if X.dtype == xp.float32 else "float64")
         self._widest = self._put(np.zeros(1)).dtype  # float64, or float32 where JAX has been told of no wider numbers
+
+    def staged(self, stage):
+        """This block as a column stage shows it."""
+        return ArrayBlock(Staged(self.X, stage), self._xp, self._device)
 
     def correlate(self, features, v):
         return self._correlate(features, v, lambda phi: phi)
@@ -98,7 +103,9 @@ class ArrayBlock:
 
     def extremes(self):
         xp = self._xp
-        return np.stack([to_host(each(self.X, axis=0)).astype(np.float64) for each in (xp.min, xp.max)])
+        each = ((xp.min(x, axis=0), xp.max(x, axis=0)) for _, x in self._exact_rows())
+        low, high = zip(*each, strict=True)
+        return np.stack([to_host(xp.min(xp.stack(low), axis=0)), to_host(xp.max(xp.stack(high), axis=0))])
 
     def scaled_sum(self, weight, unit, mean=None):
         def part(x, weight):

@@ -7,7 +7,8 @@ import numpy as np
 
 from .._checks import is_sparse
 from .._threads import single_threaded_blas
-from . import columns, products, tiles
+from ..stage import Staged
+from . import products, statistics, tiles
 
 # Elements of the feature matrix in a slice: half a millisecond of work, against some 20 microseconds to hand it
 # out. Fewer than two slices' worth stay on the calling thread; the number of slices divides evenly among few workers.
@@ -45,10 +46,19 @@ class Block:
 
     def __init__(self, X, workers, scratch=None):
         """workers: `Workers`, which blocks may share, as they may their scratch where one is asked after the other."""
-        self.X, self.workers, self._kept = X, workers, None
+        self.X, self.workers, self._kept, self._staged = X, workers, None, None
         self.scratch = Scratch() if scratch is None else scratch
         self.dtype = X.dtype
         self.n_rows, self.n_features_in = X.shape
+
+    def staged(self, stage):
+        """This block as a column stage shows it, the same one for as long as this is entered."""
+        if self._staged is not None and self._staged[0] is stage:
+            return self._staged[1]
+        shown = self.beside(Staged(self.X, stage))
+        if self.is_entered:
+            self._staged = stage, shown
+        return shown
 
     def beside(self, X):
         """A block of another matrix, on the same threads, for as long as this is entered or not."""
@@ -209,7 +219,7 @@ class Block:
         """Some rows, a slice or indices, as a block sees them."""
         kept = self._kept.get(block.envelope) if self._kept else None
         X = self.X if kept is None else kept
-        if not (isinstance(rows, slice) and rows.stop - rows.start == self.n_rows):
+        if isinstance(X, Staged) or not (isinstance(rows, slice) and rows.stop - rows.start == self.n_rows):
             X = tiles.some_rows(X, rows)
         return tiles.inputs(block, X) if kept is None else X
 
@@ -219,32 +229,34 @@ class Block:
         return self
 
     def __exit__(self, *error):
-        self._kept = None
+        self._kept = self._staged = None
         self.workers.__exit__(*error)
 
     def extremes(self):
         """(the least, the largest) of each column."""
-        return columns.extremes(self.X)
+        return statistics.extremes(self.X)
 
     def moments(self, weight, unit):
         """Of CSR rows the sums of weight x / unit, and of the squares."""
-        return columns.moments(self.X, weight, unit)
+        return statistics.moments(self.X, weight, unit)
 
     def scaled_sum(self, weight, unit, mean=None):
         """Of dense rows the sum of weight x / unit; or, around a mean of that, of the squares."""
-        return columns.scaled_sum(self.X, weight, unit, mean)
+        return statistics.scaled_sum(self.X, weight, unit, mean)
 
     def weighted_sum(self, weight):
         """weight' X."""
-        return columns.weighted_sum(self.X, weight)
+        return statistics.weighted_sum(self.X, weight)
 
     def largest_square_distance(self, center):
         """Of the rows to a point."""
-        return columns.largest_square_distance(self.X, center)
+        return statistics.largest_square_distance(self.X, center)
 
     def array(self, index=None):
         """The numbers of some rows, or of all."""
-        return self.X if index is None else tiles.some_rows(self.X, index)
+        if index is None:
+            return self.X[:] if isinstance(self.X, Staged) else self.X
+        return tiles.some_rows(self.X, index)
 
     @property
     def n_entries(self):

@@ -6,7 +6,7 @@ import numpy as np
 
 from .._arrays import finite, namespace
 from .._checks import is_sparse
-from .columns import wider
+from .statistics import wider
 from .vectors import HostVectors
 
 # Numbers in rows that are taken into memory, where no more are asked for.
@@ -172,4 +172,3 @@ def stacked(parts, place):
     else:
         whole = np.concatenate(parts)
     return whole if np.array_equal(place, np.arange(len(place))) else whole[place]
-

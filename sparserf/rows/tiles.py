@@ -34,8 +34,9 @@ def inputs(block, X):
     gamma, order = block.envelope
     if not is_sparse(X):
         U = np.empty((X.shape[0], X.shape[1] + 1), X.dtype)
-        size = max(1, len(X) if X.flags.c_contiguous else COPIED // X.shape[1])
-        for start in range(0, len(X), size):
+        whole = isinstance(X, np.ndarray) and X.flags.c_contiguous
+        size = max(1, X.shape[0] if whole else COPIED // X.shape[1])
+        for start in range(0, X.shape[0], size):
             some = slice(start, start + size)
             enveloped(np.ascontiguousarray(X[some]), gamma, order, U[some])
         return U

@@ -69,7 +69,7 @@ class L1Problem(Problem):
         The dual point is scaled by c = min(1, alpha / largest) to be feasible, D = -(1/n) sum s_i L*(c L'(z_i)).
         It also needs sum(theta) = 0, which is the optimality of the intercept.
         """
-        c = min(1.0, self.alpha / largest) if largest > 0 else 1.0
+        c = self.alpha / largest if largest > self.alpha else 1.0
         return max(0.0, self.mean_pair(z, c) + float(self.alpha * np.abs(w).sum()))
 
 

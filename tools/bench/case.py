@@ -20,6 +20,7 @@ class Case:
     contenders: dict
     describe: callable = lambda data, result: {}
     repeat: int = 3
+    longest: int = 400  # seconds of a contender, its data and all its runs included
 
 
 CASES = {}

@@ -27,8 +27,6 @@ from case import CASES
 from memory import peak_mb, reset_peak_mb
 
 DOCS = Path(__file__).parents[2] / "docs"
-# Seconds that a contender may take, its data and all its runs included.
-LONGEST = 400
 
 
 def main():
@@ -55,9 +53,9 @@ def run_case(name):
     for contender in CASES[name].contenders:
         one = [sys.executable, __file__, "--one", name, contender]
         try:
-            done = subprocess.run(one, capture_output=True, text=True, timeout=LONGEST)
+            done = subprocess.run(one, capture_output=True, text=True, timeout=CASES[name].longest)
         except subprocess.TimeoutExpired:
-            rows.append({"contender": contender, "skipped": f"not done in {LONGEST} s, data and repetitions included"})
+            rows.append({"contender": contender, "skipped": f"not done in {CASES[name].longest} s, data and repetitions included"})
             print(name, rows[-1], flush=True)
             continue
         if done.returncode:

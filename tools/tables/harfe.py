@@ -258,7 +258,8 @@ def figure45(folder):
             X, y = 2 * X - 1, (y - y.mean()) / y.std()
         else:
             X, y, *_ = real_split(folder, name, 0)
-        model = srf.harfe(X, y, order=2, alpha=0.01, n_components=10_000, n_nonzero_coefs=len(y) // 4, rng=0, workers=-1)
+        model = srf.harfe(X, y, order=2, alpha=0.01, n_components=10_000, n_nonzero_coefs=len(y) // 4, scale=None, rng=0,
+                          workers=-1)  # fmt: skip
         srf.plot.input_usage(model, ax=ax)
         ax.set_title(name)
         usage[name] = model.input_usage().round(4).tolist()

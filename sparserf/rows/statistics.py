@@ -1,5 +1,7 @@
 """What the columns of a block look like: extremes and sums over the rows themselves."""
 
+from functools import reduce
+
 import numpy as np
 
 from .._checks import is_sparse
@@ -12,8 +14,10 @@ SOME = 4096
 
 def extremes(X):
     """(the least, the largest) of each column: float64 (2, n_columns)."""
-    both = X.min(axis=0), X.max(axis=0)
-    return np.stack([(x.toarray() if is_sparse(x) else np.asarray(x)).astype(np.float64).ravel() for x in both])
+    if is_sparse(X):
+        return np.stack([x.toarray().astype(np.float64).ravel() for x in (X.min(axis=0), X.max(axis=0))])
+    parts = (X[some] for some in slices(X.shape[0], SOME))
+    return reduce(wider, (np.stack([x.min(axis=0), x.max(axis=0)]).astype(np.float64) for x in parts))
 
 
 def wider(one, other):
