@@ -10,7 +10,7 @@ from ._checks import check_choice, check_labels, check_sample_weight, check_targ
 from .features import FeatureSet, linear_functions
 from .losses import LOSSES
 from .model import FitInfo, SparseModel
-from .rows import BlockError, as_rows, shown_once
+from .rows import BlockError, as_rows, staged
 from .stage import ColumnStage
 
 # The losses of the methods that select features: coordinates need a curvature.
@@ -59,7 +59,7 @@ class Task:
             stage, features = features.stage, features.staged(None)
         elif (scale == "robust" or (scale == "auto" and is_named)) and not self.rows.is_sparse:
             stage = ColumnStage.of(self.rows, self.weight, rng)
-        return replace(self, rows=shown_once(self.rows, stage), stage=stage), features
+        return replace(self, rows=staged(self.rows, stage, is_asked_often=True), stage=stage), features
 
     def scale(self, y):
         """The power of two by which a target is divided: exactly, and its squares then neither over- nor underflow."""

@@ -11,7 +11,6 @@ from .cluster import InDask, is_dask, partitions_of
 from .device import OnDevice
 from .device import given as given
 from .memory import Memory
-from .staged_rows import shown_once as shown_once
 from .staged_rows import staged as staged
 
 

@@ -7,19 +7,20 @@ import numpy as np
 from .home import Rows
 from .memory import Memory
 
-# Numbers up to which rows in memory are shown once, not for each question.
-SHOWN_ONCE = 2**23
+# Numbers in rows that are shown at once, where they are asked one question; and where there will be many, during a fit.
+FEW, DURING_A_FIT = 2**12, 2**23
 
 
-def staged(rows, stage):
-    """These rows as the stage shows them, block by block; as they are where it is None."""
-    return rows if stage is None else StagedRows(rows, stage)
-
-
-def shown_once(rows, stage):
-    """`staged`, but few numbers in memory not for each question, of which there will be many."""
-    few = isinstance(rows, Memory) and not rows.is_sparse and rows.n_rows * rows.n_features_in <= SHOWN_ONCE
-    return rows.beside(stage.show(rows.array())) if stage is not None and few else staged(rows, stage)
+def staged(rows, stage, is_asked_often=False):
+    """These rows as the stage shows them: few numbers in memory at once, others block by block; as they are without one."""
+    if stage is None:
+        return rows
+    few = DURING_A_FIT if is_asked_often else FEW
+    if isinstance(rows, Memory) and rows.n_rows * rows.n_features_in <= few and not rows.is_sparse:
+        shown = rows.beside(stage.show(rows.array()))
+        shown.give = rows.give
+        return shown
+    return StagedRows(rows, stage)
 
 
 class StagedRows(Rows):
@@ -48,7 +49,7 @@ class StagedRows(Rows):
         return self.beside(self.array()).kernel(features, weights)
 
     def take(self, index):
-        return shown_once(self._rows.take(index), self._stage)
+        return staged(self._rows.take(index), self._stage, is_asked_often=True)
 
     def array(self, index=None):
         return self._stage.show(self._rows.array(index))

@@ -55,7 +55,8 @@ def run_case(name):
         try:
             done = subprocess.run(one, capture_output=True, text=True, timeout=CASES[name].longest)
         except subprocess.TimeoutExpired:
-            rows.append({"contender": contender, "skipped": f"not done in {CASES[name].longest} s, data and repetitions included"})
+            why = f"not done in {CASES[name].longest} s, data and repetitions included"
+            rows.append({"contender": contender, "skipped": why})
             print(name, rows[-1], flush=True)
             continue
         if done.returncode:
