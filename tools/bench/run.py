@@ -14,6 +14,7 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -53,7 +54,9 @@ def run_case(name):
     for contender in CASES[name].contenders:
         one = [sys.executable, __file__, "--one", name, contender]
         try:
-            done = subprocess.run(one, capture_output=True, text=True, timeout=CASES[name].longest)
+            with tempfile.TemporaryDirectory() as scratch:  # whose files go, too, where the contender is stopped
+                here = os.environ | {"TMPDIR": scratch}
+                done = subprocess.run(one, capture_output=True, text=True, timeout=CASES[name].longest, env=here)
         except subprocess.TimeoutExpired:
             why = f"not done in {CASES[name].longest} s, data and repetitions included"
             rows.append({"contender": contender, "skipped": why})
