@@ -54,8 +54,13 @@ class ColumnStage:
 
     @classmethod
     def of(cls, rows, weight, rng):
-        """As dense rows of positive weights tell, or a sample of them."""
-        return cls(*robust(*_sample(rows, weight, rng)))
+        """As dense rows of positive weights tell, or a sample of them; all rows, where a column is constant in the sample."""
+        X, of_sample = _sample(rows, weight, rng)
+        columns = robust(X, of_sample)
+        rare = (columns[1] == 0) & (len(X) < rows.n_rows)
+        if rare.any():
+            _add_rare(columns, rare, *rows.spreads(weight))
+        return cls(*columns)
 
     def __len__(self):
         return len(self.unit)
@@ -137,6 +142,13 @@ def robust(X, weight):
         some = slice(start, start + size)
         answers[:, some] = _robust(X[:, some], weight)
     return answers
+
+
+def _add_rare(columns, rare, deviation, half_range):
+    """Columns of which a sample knows one number only: around that, in units of their deviation over all rows."""
+    some = np.flatnonzero(rare & (deviation > 0))
+    in_units = half_range[some] / deviation[some]
+    columns[1:, some] = deviation[some], 2 * in_units, in_units
 
 
 def _robust(X, weight):

@@ -256,6 +256,19 @@ def test_a_sample_of_many_rows_tells():
         assert np.allclose(stage.center, center, atol=0.1) and np.allclose(stage.unit, unit, rtol=0.03)
 
 
+def test_columns_that_a_sample_takes_for_constant():
+    """One row in 40,000 tells: all rows are asked where it is not in the sample."""
+    Z = np.zeros((40_000, 3))
+    Z[7, 1], Z[:, 2] = 5.0, np.arange(40_000) % 7
+    stages = [ColumnStage.of(as_rows(Z), np.ones(40_000), np.random.default_rng(seed)) for seed in range(6)]
+    units = np.array([stage.unit for stage in stages])
+    assert (units[:, 0] == 0).all() and (units[:, 1] > 0).all()
+    not_seen = np.isclose(units[:, 1], Z[:, 1].std(), rtol=1e-12)
+    assert 0 < not_seen.sum() < 6
+    for stage in stages:
+        assert (stage.reach[1:] > stage.half_range[1:]).all() and np.ptp(stage.show(Z)[:, 1]) > 100
+
+
 def test_staged_rows_answer_as_rows_in_those_units(monkeypatch):
     """Every question that Rows knows, shown block by block."""
     stage, Z = stage_of(50 + 3 * X), 50 + 3 * X
