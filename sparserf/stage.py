@@ -7,7 +7,7 @@ import numpy as np
 
 from ._arrays import from_host, namespace_of
 from ._checks import is_sparse
-from ._core import stage as _core
+from ._core.moments import shown
 from ._npz import floats, require
 
 # Rows, and numbers in them, that centres and units are read off, where there are more.
@@ -87,7 +87,7 @@ class ColumnStage:
             X = X.toarray()
         if isinstance(X, np.ndarray):
             out = np.empty(X.shape, X.dtype)
-            _core.show(X, *self._arithmetic, out)
+            shown(X, *self._arithmetic, out)
             return out
         xp, device = namespace_of(X)
         power, center, factor, reach = (from_host(part, xp, device) for part in self._arithmetic)

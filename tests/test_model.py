@@ -54,7 +54,7 @@ KINDS = {
     "strings": {"y": np.where(TWO, "ja", "nein \U0001f600"), "loss": "squared_hinge"},
     "three": {"y": THREE, "loss": "logistic"},
     "three mixed": {"y": THREE, "loss": "squared_hinge", "features": MIXED},
-    "zero terms": {"alpha": 10.0},
+    "zero terms": {"alpha": 10.0, "scale": None},
     "zero terms of two": {"y": TWO, "alpha": 10.0, "loss": "logistic"},
     "zero terms of three": {"y": THREE, "alpha": 10.0, "loss": "logistic"},
     "csr": {"X": sp.csr_array(X)},

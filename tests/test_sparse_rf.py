@@ -364,9 +364,10 @@ def test_named_kernels(name):
 
 
 def test_map_in_place_of_a_name():
-    """A name with gamma is the Fourier map with it."""
-    by_name = fit(features="cauchy", gamma=0.5, n_components=200, rng=0, tol=1e-4)
-    assert same_bits(by_name, fit(features=Fourier("cauchy", 0.5), n_components=200, rng=0, tol=1e-4))
+    """A name with gamma is the Fourier map with it, in the units of a name."""
+    for scale, of_map in (("auto", "robust"), ("robust", "robust"), (None, "auto"), (None, None)):
+        by_name = fit(features="cauchy", gamma=0.5, scale=scale, n_components=200, rng=0, tol=1e-4)
+        assert same_bits(by_name, fit(features=Fourier("cauchy", 0.5), scale=of_map, n_components=200, rng=0, tol=1e-4))
 
 
 @pytest.mark.parametrize("exact", [False, True])

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import sparserf as srf
-from sparserf._core.stage import show
+from sparserf._core.moments import shown as shown_by_kernel
 from sparserf.rows import as_rows, staged, staged_rows
 from sparserf.stage import ColumnStage, robust, weighted_quantile
 
@@ -58,7 +58,7 @@ def test_kernel(n, dtype):
     reach = 0.5 + rng.random(7)
     for X in (np.ascontiguousarray(wide[:n, :7]), np.asfortranarray(wide[:n, :7]), wide[::2, ::2]):
         out = np.empty((n, 7), dtype)
-        show(X, power, center, factor, reach, out)
+        shown_by_kernel(X, power, center, factor, reach, out)
         u = (X.astype(float) * power - center) * factor
         u = np.where(np.abs(u) > reach, np.sign(u) * reach * (2 - reach / np.abs(u)), u)
         assert np.allclose(out, u, rtol=1e-6 if dtype == np.float32 else 1e-14)
