@@ -156,13 +156,13 @@ def _robust(X, weight):
     X = np.array(X, np.float64, order="C")  # sums in another order have other bits
     down = np.where(np.frexp(np.abs(X).max(axis=0))[1] > 1000, 2.0**-30, 1.0)  # no difference overflows
     X *= down
-    median = weighted_quantile(X, weight[:, None], 0.5)
+    median = weighted_quantile(X, weight, 0.5)
     X -= median
     distance = np.abs(X)
-    near = weighted_quantile(distance, weight[:, None] * (distance > 0), 0.5)
+    near = weighted_quantile(distance, weight, 0.5, first=(distance == 0).sum(axis=0))
     varies = near > 0
     unit = np.where(varies, near, 1.0)
-    end = np.maximum(FAR * near, weighted_quantile(distance, weight[:, None], 1 - max(WILD, FEWEST_WILD / len(X)))) / unit
+    end = np.maximum(FAR * near, weighted_quantile(distance, weight, 1 - max(WILD, FEWEST_WILD / len(X)))) / unit
     with np.errstate(over="ignore"):
         X /= unit
     share, less = weight / weight.sum(), np.clip(X, -FAR, FAR)
@@ -175,10 +175,12 @@ def _robust(X, weight):
     return (median + near * mean) / down, near * deviation / down * varies, (end + np.abs(mean)) * per_deviation, half_range
 
 
-def weighted_quantile(X, weight, share):
-    """Of each column the least entry that this share of the weight lies at or below; 0 where there is no weight."""
+def weighted_quantile(X, weight, share, first=0):
+    """Of each column the least entry that this share of the weight lies at or below, without the `first` least entries."""
+    if weight.min() == weight.max():
+        place = first + np.ceil((len(X) - first) * share * (1 - 1e-12)).astype(np.intp) - 1
+        return np.take_along_axis(np.sort(X, axis=0), np.broadcast_to(np.maximum(place, 0), X.shape[1:])[None], axis=0)[0]
     order = np.argsort(X, axis=0, kind="stable")
-    total = np.cumsum(np.take_along_axis(np.broadcast_to(weight, X.shape), order, axis=0), axis=0)
+    total = np.where(np.arange(len(X))[:, None] < first, 0.0, weight[order]).cumsum(axis=0)
     place = (total < total[-1] * share * (1 - 1e-12)).sum(axis=0)[None]
-    value = np.take_along_axis(X, np.take_along_axis(order, place, axis=0), axis=0)[0]
-    return np.where(total[-1] > 0, value, 0.0)
+    return np.take_along_axis(X, np.take_along_axis(order, place, axis=0), axis=0)[0]

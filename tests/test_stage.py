@@ -77,7 +77,14 @@ def test_weighted_quantile_counts_copies(n, share):
     rng = np.random.default_rng(n)
     x, copies = rng.integers(0, 5, (n, 3)).astype(float), rng.integers(1, 4, n)
     expected = np.sort(np.repeat(x, copies, axis=0), axis=0)[int(np.ceil(copies.sum() * share)) - 1]
-    assert np.array_equal(weighted_quantile(x, copies[:, None].astype(float), share), expected)
+    assert np.array_equal(weighted_quantile(x, copies.astype(float), share), expected)
+    alike, nearly = np.ones(n), 1 + 1e-14 * np.arange(n)
+    for first in (0, (x == 0).sum(axis=0)):
+        quantiles = [weighted_quantile(x, weight, share, first) for weight in (alike, nearly)]
+        assert np.array_equal(*quantiles)
+    positive = [np.sort(column[column > 0]) for column in x.T]
+    kept = [column[int(np.ceil(len(column) * share)) - 1] if len(column) else 0.0 for column in positive]
+    assert np.array_equal(quantiles[0], kept)
 
 
 def test_units_of_a_clean_column_are_its_mean_and_deviation():
