@@ -116,7 +116,8 @@ def pruned(rows, model, weight, most, *, tol=0.0, change=0.0):
         f_mean, c = f_mean + mean, c + more
         variance += float((2 * more * large).sum() + rows.vectors.dots(weighted_f, f).sum())
     rounding = ROUNDING * float(np.finfo(rows.dtype).eps)
-    largest = max(tol * variance + (float(change) / unit / size) ** 2, rounding * variance)
+    change = float(change) / unit / size
+    largest = max(tol * variance + change * change, rounding * variance)  # ** would raise where the square is infinite
     least = np.maximum(max(DEPENDENT, rounding) * G.diagonal(), max(CONSTANT, rounding) * (G.diagonal() + m * m))
     S, w = orthogonal_least_squares(G, c, variance, most, largest, least)
     if len(S) == len(coef[0]):
