@@ -124,14 +124,25 @@ class Staged:
 
 
 def _sample(rows, weight, rng):
-    """(some rows, their weights): all, or as many draws, as likely as their weights."""
+    """(some rows, their weights): all, or as many as a stage is read off."""
     n = min(MOST_ROWS, max(2, MOST_NUMBERS // rows.n_features_in))
     if rows.n_rows <= n:
         return rows.array(), weight
-    if weight.min() == weight.max():
-        return rows.array(np.sort(rng.choice(len(weight), n, replace=False))), np.ones(n)
-    index, often = np.unique(rng.choice(len(weight), n, p=weight / weight.sum()), return_counts=True)
-    return rows.array(index), often.astype(np.float64)
+    index, weight = some_rows(weight, n, rng)
+    return rows.array(index), weight.astype(np.float64)
+
+
+def some_rows(weight, n, rng):
+    """(the indices of at most n rows, how much each counts): all rows, or as many draws, as likely as their weights."""
+    n = min(n, len(weight))
+    if n == len(weight) or are_equal(weight):
+        sample = np.sort(rng.choice(len(weight), n, replace=False))
+        return sample, weight[sample]
+    return np.unique(rng.choice(len(weight), n, p=weight / weight.sum()), return_counts=True)
+
+
+def are_equal(weight):
+    return weight.min() == weight.max()
 
 
 def robust(X, weight):
@@ -177,7 +188,7 @@ def _robust(X, weight):
 
 def weighted_quantile(X, weight, share, first=0):
     """Of each column the least entry that this share of the weight lies at or below, without the `first` least entries."""
-    if weight.min() == weight.max():
+    if are_equal(weight):
         place = first + np.ceil((len(X) - first) * share * (1 - 1e-12)).astype(np.intp) - 1
         return np.take_along_axis(np.sort(X, axis=0), np.broadcast_to(np.maximum(place, 0), X.shape[1:])[None], axis=0)[0]
     order = np.argsort(X, axis=0, kind="stable")

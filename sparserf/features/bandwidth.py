@@ -3,6 +3,7 @@
 import numpy as np
 
 from .._checks import check_scale, is_sparse
+from ..stage import are_equal, some_rows
 
 SAMPLE = 2000
 NEIGHBOURS = 50
@@ -30,7 +31,7 @@ def distance_scale(take, weight, rule, metric, rng):
     A row of twice the weight counts as two. Distances between rows that are equal do not count. 1.0 where no two differ.
     take(index): some rows, an ndarray or CSR.
     """
-    sample, weight = some_rows(weight, rng)
+    sample, weight = some_rows(weight, SAMPLE, rng)
     rows = take(sample)
     # Scaled to the largest entry, so that no square overflows.
     largest = float(np.abs(rows.data if is_sparse(rows) else rows).max(initial=0.0))
@@ -48,20 +49,11 @@ def distance_scale(take, weight, rule, metric, rng):
     return _mean_to_neighbour(distance, weight) if rule == "knn" else _median(distance, weight)
 
 
-def some_rows(weight, rng):
-    """(the indices of at most SAMPLE rows, how much each counts): all rows, or as many draws, as likely as their weights."""
-    n = min(SAMPLE, len(weight))
-    if n == len(weight) or _are_equal(weight):
-        sample = np.sort(rng.choice(len(weight), n, replace=False))
-        return sample, weight[sample]
-    return np.unique(rng.choice(len(weight), n, p=weight / weight.sum()), return_counts=True)
-
-
 def _median(distance, weight):
     """Of the distances between two rows that differ, each as often as the product of their weights says."""
     pair = np.triu_indices(len(weight), 1)
     each = distance[pair]
-    if _are_equal(weight):
+    if are_equal(weight):
         return float(np.median(each[each > 0]))
     often = (weight[pair[0]] * weight[pair[1]])[each > 0]
     each = each[each > 0]
@@ -74,7 +66,7 @@ def _median(distance, weight):
 
 def _mean_to_neighbour(distance, weight):
     """To where NEIGHBOURS rows of mean weight, and the row itself, are nearer; in the mean over rows of which it is not 0."""
-    if _are_equal(weight):
+    if are_equal(weight):
         neighbour = min(NEIGHBOURS, len(weight) - 1)
         each = np.partition(distance, neighbour, axis=1)[:, neighbour]  # the 0th is the row itself
     else:
@@ -83,10 +75,6 @@ def _mean_to_neighbour(distance, weight):
         neighbour = np.minimum((nearer <= NEIGHBOURS * weight.mean()).sum(axis=1), len(weight) - 1)
         each = distance[np.arange(len(weight)), order[np.arange(len(weight)), neighbour]]
     return float(np.average(each[each > 0], weights=weight[each > 0])) if each.any() else 1.0
-
-
-def _are_equal(weight):
-    return weight.min() == weight.max()
 
 
 def distances(rows, others, metric):

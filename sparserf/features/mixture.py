@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .._checks import check_integer, check_rng, is_sparse
-from .bandwidth import distance_scale, some_rows
+from ..stage import some_rows
+from .bandwidth import SAMPLE, distance_scale
 from .feature_set import FeatureSet
 from .neuron_block import NeuronBlock
 from .units import SMALLEST
@@ -42,7 +43,7 @@ class Mixture:
         inputs = inputs[scale[0, inputs] > SMALLEST[rows.dtype.name]]
         if not len(inputs):
             return cls(np.zeros(1, np.intp), np.zeros((2, 1)))
-        sample, weight = some_rows(weight, rng)
+        sample, weight = some_rows(weight, SAMPLE, rng)
         X = rows.array(sample)[:, inputs]
         X = (X.toarray() if is_sparse(X) else X).astype(np.float64)
         units = 1 / scale[:, inputs]
