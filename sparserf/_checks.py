@@ -1,6 +1,6 @@
 """What the user passed, turned into what the library works on, or an error that names the argument and the value.
 
-Only this file, _csr.py and rows/ look at types.
+Only this file, _csr.py, _cells.py and rows/ look at types.
 """
 
 import sys
@@ -18,33 +18,36 @@ def is_sparse(X):
     return sparse is not None and sparse.issparse(X)
 
 
-def check_X(X, n_features=None, known_finite=False):
-    """A float32 or float64 ndarray of shape (n_samples, n_features), any strides, or a canonical CSR matrix; finite."""
+def check_X(X, n_features=None, known_finite=False, may_miss=False):
+    """A float32 or float64 ndarray of shape (n_samples, n_features), any strides, or a canonical CSR matrix; finite.
+
+    may_miss : whether NaN may be in a dense one
+    """
     X = canonical_csr(X) if is_sparse(X) else _check_dense(X)
     if not known_finite:
-        _check_finite("X", X.data if is_sparse(X) else X)
+        _check_finite("X", X.data if is_sparse(X) else X, may_miss and not is_sparse(X))
     if n_features is not None and X.shape[1] != n_features:
         raise ValueError(f"X must have {n_features} columns, got {X.shape[1]}")
     return X
 
 
-def check_training_X(X):
+def check_training_X(X, may_miss=False):
     """As check_X, with at least one row and one column."""
-    X = check_X(X)
+    X = check_X(X, may_miss=may_miss)
     if 0 in X.shape:
         raise ValueError(f"X must have at least one row and one column, got shape {X.shape}")
     return X
 
 
-def check_device_X(X, xp):
+def check_device_X(X, xp, may_miss=False):
     """As check_X, of an array that stays on its device."""
     if X.ndim != 2:
         raise ValueError(f"X must be two-dimensional, got shape {tuple(X.shape)}")
     if not xp.isdtype(X.dtype, ("bool", "integral", "real floating")):
         raise TypeError(f"X must hold real numbers, got dtype {X.dtype}")
     X = X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float64)
-    if not bool(xp.all(xp.isfinite(X))):
-        raise ValueError("X must be finite, got NaN or infinity")
+    if not bool(xp.all(xp.isfinite(X) | xp.isnan(X) if may_miss else xp.isfinite(X))):
+        raise ValueError(f"X must be finite, got {'infinity' if may_miss else 'NaN or infinity'}")
     return X
 
 
@@ -52,12 +55,16 @@ def _as_array(name, values):
     """An ndarray without masked entries."""
     if is_foreign(values):
         return to_host(values)
-    if np.ma.isMaskedArray(values) and np.ma.count_masked(values):
-        raise ValueError(f"{name} must not have masked entries, got {np.ma.count_masked(values)}")
+    check_unmasked(name, values)
     try:
         return np.asarray(values)
     except ValueError as error:
         raise ValueError(f"{name} must be a rectangular array: {error}") from None
+
+
+def check_unmasked(name, values):
+    if np.ma.isMaskedArray(values) and np.ma.count_masked(values):
+        raise ValueError(f"{name} must not have masked entries, got {np.ma.count_masked(values)}")
 
 
 def _as_real(name, values):
@@ -87,12 +94,12 @@ def _check_dense(X):
     return X
 
 
-def _check_finite(name, array):
+def _check_finite(name, array, may_miss=False):
     with np.errstate(over="ignore", invalid="ignore"):
         total = array.sum(dtype=np.float64)  # NaN and inf show in a sum: one pass, no copy
     if np.isfinite(total):
         return
-    bad = np.argwhere(~np.isfinite(array))
+    bad = np.argwhere(np.isinf(array) if may_miss else ~np.isfinite(array))
     if len(bad):
         place = tuple(int(i) for i in bad[0])
         raise ValueError(f"{name} must be finite, got {array[place]} at {list(place)} and {len(bad) - 1} more places")

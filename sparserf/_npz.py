@@ -57,6 +57,13 @@ def floats(arrays, name):
     return array
 
 
+def integers(arrays, name):
+    """The array of that name, one-dimensional, of int64."""
+    array = arrays[name]
+    require(array.dtype == np.int64 and array.ndim == 1, name)
+    return array
+
+
 def _no_constant(name):
     raise ValueError(f"{name} in the metadata")
 

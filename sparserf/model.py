@@ -135,6 +135,11 @@ class SparseModel(Predictor):
     def n_features_in(self):
         return self.features.n_features_in
 
+    @property
+    def feature_names_in_(self):
+        """The names of the columns of the data frame that it was fitted to, as strings; None for an array."""
+        return self.features.feature_names_in_
+
     def decision_function(self, X, workers=1):
         """f(x): shape (n_samples,), or (n_samples, n_outputs) for several outputs or more than two classes.
 
@@ -187,8 +192,9 @@ class SparseModel(Predictor):
             arrays |= values
         if self.features.order is not None:
             arrays["order"] = self.features.order.astype(np.int64)
-        if self.features.stage is not None:
-            arrays |= self.features.stage.written()
+        stage = self.features.stage
+        if stage is not None:
+            arrays |= stage.written()
         info = asdict(self.info)
         arrays["objective"] = np.array(info.pop("objective"), np.float64)
         _check_inputs(self.n_features_in, arrays)
@@ -253,8 +259,10 @@ def _model(meta, arrays):
     require(type(d) is int and d > 0, "n_features_in")
     _check_inputs(d, arrays)
     require(type(meta["loss"]) is str and meta["loss"] in LOSSES, "loss")
-    blocks = [saved.read(block, arrays, i, d) for i, block in enumerate(meta["blocks"])]
-    features = FeatureSet(blocks, d, _order(arrays, sum(map(len, blocks))), ColumnStage.read(arrays, d))
+    stage = ColumnStage.restored(arrays, d)
+    n_inputs = d if stage is None else len(stage)
+    blocks = [saved.read(block, arrays, i, n_inputs) for i, block in enumerate(meta["blocks"])]
+    features = FeatureSet(blocks, n_inputs, _order(arrays, sum(map(len, blocks))), stage)
     classes, coef, intercept = arrays.get("classes"), floats(arrays, "coef"), floats(arrays, "intercept")
     outputs = intercept.shape if classes is None else () if len(classes) == 2 else (len(classes),)
     require(len(outputs) < 2 and outputs != (0,), "intercept")

@@ -7,7 +7,7 @@ import numpy as np
 from ._checks import check_integer, check_names
 from .features.feature_set import DefaultNames
 from .model import SparseModel
-from .rows import as_rows
+from .rows import as_rows, staged
 
 
 def input_usage(model, *, names=None, ax=None):
@@ -25,7 +25,7 @@ def input_usage(model, *, names=None, ax=None):
     matplotlib Axes
     """
     _check_model(model)
-    names = None if names is None else check_names("names", names, model.n_features_in)
+    names = model.feature_names_in_ if names is None else check_names("names", names, model.n_features_in)
     if ax is None:
         import matplotlib.pyplot as plt
 
@@ -70,11 +70,13 @@ def effects(model, X, *, names=None, n_panels=12, n_points=40):
 
     _check_model(model)
     groups = _groups(model)
-    d = model.n_features_in
+    d, stage = model.n_features_in, model.features.stage
+    names = model.feature_names_in_ if names is None else names
     names = DefaultNames(d) if names is None else check_names("names", names, d)
     n_panels, n_points = check_integer("n_panels", n_panels, 1), check_integer("n_points", n_points, 2)
-    X = as_rows(X, n_features=d).array()
-    grids = {j: _grid(_column(X, j), n_points) for j in sorted(set().union(*groups))}
+    X = as_rows(X if stage is None else stage.read(X), n_features=d, may_miss=stage is not None and stage.may_miss).array()
+    levels = [None] * d if stage is None or stage.table is None else stage.table.levels
+    grids = {j: _grid(_column(X, j), n_points, levels[j]) for j in sorted(set().union(*groups))}
     parts = sorted(_parts(model, groups, grids).items(), key=lambda part: -part[1].std())[:n_panels]
     columns = min(4, max(len(parts), 1))
     height = -(-max(len(parts), 1) // columns)
@@ -84,6 +86,7 @@ def effects(model, X, *, names=None, n_panels=12, n_points=40):
     largest = {k: max((np.abs(v).max() for i, v in parts if len(i) == k), default=1.0) or 1.0 for k in (1, 2)}
     for ax, (inputs, values) in zip(axes.flat, parts, strict=False):
         _draw_part(fig, ax, [grids[j] for j in inputs], values, [names[j] for j in inputs], largest[len(inputs)])
+        _name_levels(ax, [levels[j] for j in inputs])
     return fig
 
 
@@ -91,12 +94,13 @@ def _groups(model):
     """The terms by the inputs that they see: {(j,) or (j, k): positions}."""
     if model.coef.ndim > 1:
         raise ValueError(f"model must have one output, got {len(model.coef)}")
+    column = np.arange(model.n_features_in) if model.features.stage is None else model.features.stage.column
     groups, position = {}, iter(model.features.to_blocks(np.arange(len(model.features))))
     for block in model.features.blocks:
         if block.envelope is not None and model.n_features_in > 2:
             raise ValueError(f"model must have features of at most 2 inputs, got one of {model.n_features_in}")
         for k in range(len(block)):
-            inputs, term = block.inputs_seen(k, model.n_features_in), next(position)
+            inputs, term = np.unique(column[block.inputs_seen(k, len(column))]), next(position)
             if len(inputs) > 2:
                 raise ValueError(f"model must have features of at most 2 inputs, got one of {len(inputs)}")
             if len(inputs):
@@ -109,7 +113,7 @@ def _parts(model, groups, grids):
     parts = {(j,): np.zeros(len(grid)) for j, grid in grids.items()}
     for inputs, terms in groups.items():
         points = np.array(list(product(*(grids[j] for j in inputs))))
-        rows = model.features.rows_of(_at(model.n_features_in, inputs, points))
+        rows = staged(as_rows(_at(model.n_features_in, inputs, points)), model.features.stage)
         values = rows.apply(model.features.take(terms), model.coef[terms])
         if len(inputs) == 1:
             parts[inputs] += values
@@ -123,10 +127,13 @@ def _parts(model, groups, grids):
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _grid(values, n_points):
-    """Points from the 1st percentile to the 99th."""
+def _grid(values, n_points, levels=None):
+    """Points from the 1st percentile to the 99th of the numbers that are there; or the levels of a category."""
     if len(values) == 0:
         raise ValueError("X must have at least one row, got none")
+    if levels is not None:
+        return np.arange(max(len(levels), 1), dtype=np.float64)
+    values = values[~np.isnan(values)] if np.isnan(values).any() and not np.isnan(values).all() else np.nan_to_num(values)
     grid = np.linspace(*np.percentile(values.astype(np.float64), [1, 99]), n_points)
     if not np.isfinite(grid).all():
         raise ValueError("X must be of moderate size, got values whose range overflows: scale its columns")
@@ -153,6 +160,12 @@ def _draw_part(fig, ax, grids, values, names, largest):
     mesh = ax.pcolormesh(grids[0], grids[1], values.T, cmap="RdBu_r", vmin=-largest, vmax=largest, shading="gouraud")
     ax.set(xlabel=names[0], ylabel=names[1])
     fig.colorbar(mesh, ax=ax)
+
+
+def _name_levels(ax, levels):
+    for axis, of_column in zip((ax.xaxis, ax.yaxis), levels, strict=False):
+        if of_column is not None:
+            axis.set_ticks(np.arange(len(of_column)), [str(level) for level in of_column])
 
 
 def _check_model(model):

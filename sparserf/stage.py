@@ -1,48 +1,70 @@
-"""The column stage: what stands between the columns of X, in units of any size, and the features, which measure distances."""
+"""The column stage: what stands between the columns of a table, of any kind and size, and features, which measure distances."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from ._arrays import from_host, namespace_of
 from ._checks import is_sparse
-from ._core.moments import shown
-from ._npz import floats, require
+from ._core.moments import KINDS, Views
+from ._npz import floats, integers, require
+from .table import ARRAYS as OF_TABLE
+from .table import Table, is_frame
 
-# Rows, and numbers in them, that centres and units are read off, where there are more.
-MOST_ROWS, MOST_NUMBERS = 2**14, 2**20
-# For its unit a number counts as no farther from the median than so many times the median distance to it of those that differ
-# from it. Of a normal distribution that is 6.7 standard deviations.
-FAR = 10.0
-# Share of the rows, and how many, whose numbers may be drawn in: where they are farther than that, too.
-WILD, FEWEST_WILD = 1e-3, 1.5
-# A column is constant whose deviation is less than this many times the rounding of its numbers.
-ROUNDINGS = 16.0
-# The arrays of a file.
-ARRAYS = "stage_center", "stage_unit", "stage_reach", "stage_half_range"
+# The arrays of a file: those with an entry a view, and those of the knots.
+OF_VIEWS = "column", "kind", "level", "center", "unit", "reach", "half_range", "fill"
+OF_KNOTS = "first_knot", "knots", "scores"
+OF_STAGE = tuple(f"stage_{name}" for name in (*OF_VIEWS, *OF_KNOTS, "may_miss"))
+ARRAYS = OF_STAGE + OF_TABLE
+# u of a clipped view is u / (1 + (u / CLIP)^2)^1/2, less than CLIP in size.
+CLIP = 3.0
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnStage:
-    """u_j = (x_j - center_j) / unit_j of each column; 0 where it is constant. Frozen: part of a model.
+    """Views of the columns: what features see of a row of X, and what `FeatureSet` calls its inputs. Frozen: part of a model.
 
-    Where r = reach_j < |u_j|, it is r (2 - r / |u_j|) with the sign of u_j: a few wild cells are no farther out than distances
-    and linear functions can bear.
+    A view tells one column, of which r is, by its kind,
 
+    - "number", "clipped": the number; where the view has knots (quantiles, or levels) what its scores say between them
+    - "level": 1 where the column is that level, or else 0
+    - "missing": 1 where it is NaN, or else 0
+    - "present": 1 where it is not 0, or else 0
+
+    and the view is u = (r - center) / unit, 0 where unit is 0; where reach < |u| it is reach (2 - reach / |u|) with the sign
+    of u: a few wild cells are no farther out than distances and linear functions can bear. "clipped" is then
+    u / (1 + (u / 3)^2)^1/2.
+
+    n_columns : of X
+    column, kind, level : of each view, the kind by its place in `KINDS`
     center, unit : the weighted mean and standard deviation of the training rows, numbers far from the median counted as less
-        far; unit is 0 for a constant column
+        far; unit is 0 for a constant
     reach : in these units, where training rows end but for a thousandth, or are that far from the median
-    half_range : half of what the training rows span within it, in these units
+    half_range : half of what the training rows span, in these units
+    fill : the view of a number that is missing, which is the centre of its column
+    first_knot : of each view in knots and scores, and the end
+    table : None, or the `Table` that tells names and levels of the columns
+    may_miss : whether NaN may be in rows
     """
 
+    n_columns: int
+    column: np.ndarray
+    kind: np.ndarray
+    level: np.ndarray
     center: np.ndarray
     unit: np.ndarray
     reach: np.ndarray
     half_range: np.ndarray
+    fill: np.ndarray
+    first_knot: np.ndarray
+    knots: np.ndarray
+    scores: np.ndarray
+    table: Table | None = None
+    may_miss: bool = True
 
     def __post_init__(self):
-        for array in self._arrays:
+        for array in self._arrays.values():
             array.flags.writeable = False
 
     def __setstate__(self, state):  # unpickled arrays are writable
@@ -52,146 +74,201 @@ class ColumnStage:
     def __getstate__(self):  # without what can be made again
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
 
-    @classmethod
-    def of(cls, rows, weight, rng):
-        """As dense rows of positive weights tell, or a sample of them; all rows, where a column is constant in the sample."""
-        X, of_sample = _sample(rows, weight, rng)
-        columns = robust(X, of_sample)
-        rare = (columns[1] == 0) & (len(X) < rows.n_rows)
-        if rare.any():
-            _add_rare(columns, rare, *rows.spreads(weight))
-        return cls(*columns)
-
     def __len__(self):
-        return len(self.unit)
+        return len(self.column)
 
     @property
     def _arrays(self):
-        return self.center, self.unit, self.reach, self.half_range
+        return {name: getattr(self, name) for name in (*OF_VIEWS, *OF_KNOTS)}
 
     def is_same(self, other):
         """Whether another stage, or None, shows the same."""
-        return other is self or (other is not None and all(map(np.array_equal, self._arrays, other._arrays)))
+        if other is self or other is None:
+            return other is self
+        tables = (self.table is None) == (other.table is None) and (self.table is None or self.table.is_same(other.table))
+        return tables and all(map(np.array_equal, self._arrays.values(), other._arrays.values()))
+
+    @cached_property
+    def is_column_by_column(self):
+        """Whether there is one view of each column, in their order."""
+        return np.array_equal(self.column, np.arange(self.n_columns))
+
+    @cached_property
+    def keeps_zeros(self):
+        """Whether what is 0 has views that are 0: of CSR rows."""
+        may = np.isin(self.kind, [KINDS.index(kind) for kind in ("number", "clipped", "present")]).all()
+        return bool(may and ((self.center == 0) & (self.unit > 0) & np.isinf(self.reach)).all()) and not len(self.knots)
+
+    @property
+    def is_raw(self):
+        """Whether numbers are as they are."""
+        return bool(np.isinf(self.reach).all())
+
+    @cached_property
+    def is_identity(self):
+        """Whether views are the columns as they are, all of whose numbers are there."""
+        as_they_are = self.is_column_by_column and not (self.kind.any() or len(self.knots) or self.may_miss)
+        return as_they_are and bool(((self.center == 0) & (self.unit == 1) & np.isinf(self.reach)).all())
+
+    def take(self, views):
+        """The stage of some of the views."""
+        sizes = np.diff(self.first_knot)[views]
+        knots = [np.arange(self.first_knot[v], self.first_knot[v + 1]) for v in views[sizes > 0]]
+        knots = np.concatenate([np.zeros(0, np.intp), *knots])
+        some = {name: getattr(self, name)[views] for name in OF_VIEWS}
+        first = np.concatenate([[0], np.cumsum(sizes)])
+        return replace(self, **some, first_knot=first, knots=self.knots[knots], scores=self.scores[knots])
+
+    def read(self, X):
+        """X as the rows take it: a table as an array of numbers. Where all columns are numbers, X may live anywhere."""
+        return X if self.table is None or (self.table.is_plain and not is_frame(X)) else self.table.read(X)
 
     @cached_property
     def _arithmetic(self):
-        """(power, center, factor, reach), u = (power x - center) factor: a power of two first, so that nothing overflows."""
+        """(power, center, factor, reach), u = (power r - center) factor: a power of two first, so that nothing overflows."""
         exponent = np.where(self.unit > 0, np.clip(np.frexp(self.unit)[1], -1000, 1000), 0)
         power = np.ldexp(1.0, -exponent)
         factor = np.divide(1.0, self.unit * power, out=np.zeros(len(self)), where=self.unit > 0)
         return power, np.where(factor > 0, self.center * power, 0.0), factor, np.where(factor > 0, self.reach, 1.0)
 
+    @cached_property
+    def _views(self):
+        whole = (np.ascontiguousarray(array, np.int32) for array in (self.column, self.kind, self.first_knot))
+        return Views(*whole, self.level, np.stack([*self._arithmetic, self.fill]), np.stack([self.knots, self.scores]))
+
     def show(self, X):
-        """The rows of X in these units, in its dtype: a new array, in its namespace, on its device; dense, of CSR rows too."""
+        """The views of rows of X, a new array in its dtype, namespace and device; of CSR rows CSR, where zeros are 0."""
         if is_sparse(X):
+            if self.keeps_zeros:
+                return self._show_sparse(X)
             X = X.toarray()
-        if isinstance(X, np.ndarray):
-            out = np.empty(X.shape, X.dtype)
-            shown(X, *self._arithmetic, out)
-            return out
-        xp, device = namespace_of(X)
-        power, center, factor, reach = (from_host(part, xp, device) for part in self._arithmetic)
+        if not isinstance(X, np.ndarray):
+            return self._show_elsewhere(X)
+        out = np.empty((len(X), len(self)), X.dtype)
+        self._views.show(X, out)
+        return out
+
+    def _show_sparse(self, X):
+        """Entries of columns that have a view of this kind, kind by kind."""
+        row, parts = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), []
+        for kind in np.unique(self.kind):
+            view = np.full(self.n_columns, -1)
+            view[self.column[self.kind == kind]] = np.flatnonzero(self.kind == kind)
+            column = view[X.indices]
+            there = column >= 0
+            parts.append((self._entries(kind, X.data[there], column[there]), row[there], column[there]))
+        data, row, column = (np.concatenate(part) for part in zip(*parts, strict=True))
+        order = np.lexsort((column, row))
+        indptr = np.searchsorted(row[order], np.arange(X.shape[0] + 1))
+        return type(X)((data[order].astype(X.dtype), column[order].astype(np.int32), indptr), shape=(X.shape[0], len(self)))
+
+    def _entries(self, kind, x, view):
+        """Views of numbers that are not zero, of one kind that keeps zeros."""
+        if kind == KINDS.index("present"):
+            return (x != 0) / self.unit[view]
         with np.errstate(over="ignore"):
-            u = (xp.astype(X, power.dtype) * power - center) * factor
-        drawn_in = reach * (2 - reach / xp.maximum(xp.abs(u), reach))
-        return xp.astype(xp.where(xp.abs(u) > reach, xp.sign(u) * drawn_in, u), X.dtype)
+            u = x / self.unit[view]
+        return clipped(u) if kind == KINDS.index("clipped") else u
+
+    def _show_elsewhere(self, X):
+        xp, device = namespace_of(X)
+        power, center, factor, reach, level, fill = (
+            from_host(array, xp, device) for array in (*self._arithmetic, self.level, self.fill)
+        )
+        kind, column = (from_host(a.astype(np.int64), xp, device) for a in (self.kind, self.column))
+        x = xp.astype(xp.take(X, column, axis=1), power.dtype)
+        is_missing = xp.isnan(x)
+        is_it = xp.where(kind == KINDS.index("missing"), is_missing, (level <= x) & (x < level + 1))
+        is_it = xp.where(kind == KINDS.index("present"), x != 0, is_it)
+        number = self._between_knots(xp.where(is_missing, xp.zeros_like(x), x), xp, device)
+        is_number = kind <= KINDS.index("clipped")
+        r = xp.where(is_number, number, xp.astype(is_it, x.dtype))
+        with np.errstate(over="ignore", invalid="ignore"):
+            u = (r * power - center) * factor
+            size = xp.abs(u)
+            u = xp.where(size > reach, xp.sign(u) * reach * (2 - reach / xp.maximum(size, reach)), u)
+            u = xp.where(kind == KINDS.index("clipped"), clipped(u, xp), u)
+        return xp.astype(xp.where(is_number & is_missing, fill, u), X.dtype)
+
+    def _between_knots(self, x, xp, device):
+        """x of the views, those that have knots replaced by their scores."""
+        columns = [x[:, v] for v in range(len(self))] if len(self.knots) else []
+        for v in np.flatnonzero(np.diff(self.first_knot)):
+            some = slice(self.first_knot[v], self.first_knot[v + 1])
+            last = int(some.stop - some.start) - 1
+            knots, scores = (from_host(a[some].copy(), xp, device) for a in (self.knots, self.scores))
+            at = xp.clip(xp.searchsorted(knots, columns[v]), 1, max(1, last))
+            left, right = xp.take(knots, at - 1), xp.take(knots, xp.clip(at, 0, last))
+            share = xp.clip((columns[v] - left) / xp.where(right > left, right - left, xp.ones_like(left)), 0.0, 1.0)
+            low, high = xp.take(scores, at - 1), xp.take(scores, xp.clip(at, 0, last))
+            columns[v] = low + share * (high - low)
+        return xp.stack(columns, axis=1) if columns else x
+
+    def names(self, columns):
+        """Of each view, of the names of the columns."""
+        return [self._name(v, columns[int(self.column[v])]) for v in range(len(self))]
+
+    def _name(self, v, column):
+        kind = KINDS[self.kind[v]]
+        if kind == "level":
+            return f"{column}={self.table.levels[self.column[v]][int(self.level[v])]}"
+        if kind == "missing":
+            return f"{column} is missing"
+        return column
 
     def written(self):
         """The arrays of a file."""
-        return dict(zip(ARRAYS, self._arrays, strict=True))
+        finite = {"reach": np.where(np.isinf(self.reach), -1.0, self.reach), "may_miss": np.array([int(self.may_miss)])}
+        arrays = {f"stage_{name}": array for name, array in (self._arrays | finite).items()}
+        return arrays if self.table is None else arrays | self.table.written()
 
     @classmethod
-    def read(cls, arrays, n_columns):
+    def restored(cls, arrays, n_columns):
         """What `written` gave, of a file that is not trusted; None where it holds no stage."""
         if not any(name in arrays for name in ARRAYS):
             return None
-        stage = cls(*(floats(arrays, name) for name in ARRAYS))
-        require(all(array.shape == (n_columns,) for array in stage._arrays), "stage")
-        require(bool((stage.unit >= 0).all() and ((stage.reach > 0) | (stage.unit == 0)).all()), "stage")
+        whole = {name: integers(arrays, f"stage_{name}") for name in ("column", "kind", "first_knot", "may_miss")}
+        numbers = {name: floats(arrays, f"stage_{name}") for name in (*OF_VIEWS, *OF_KNOTS) if name not in whole}
+        may_miss = whole.pop("may_miss")
+        require(len(may_miss) == 1 and may_miss[0] in (0, 1), "stage_may_miss")
+        numbers["reach"] = np.where(numbers["reach"] == -1, np.inf, numbers["reach"])
+        stage = cls(n_columns, **whole, **numbers, table=Table.restored(arrays), may_miss=bool(may_miss[0]))
+        stage._require()
         return stage
+
+    def _require(self):
+        n, first = len(self), self.first_knot
+        require(all(getattr(self, name).shape == (n,) for name in OF_VIEWS) and first.shape == (n + 1,), "stage")
+        require(bool(((self.column >= 0) & (self.column < self.n_columns)).all()), "stage_column")
+        require(bool(((self.kind >= 0) & (self.kind < len(KINDS))).all()), "stage_kind")
+        require(bool((self.unit >= 0).all() and ((self.reach > 0) | (self.unit == 0)).all()), "stage")
+        require(self.knots.shape == self.scores.shape == (first[-1],) and first[0] == 0, "stage_knots")
+        require(bool((np.diff(first) >= 0).all()), "stage_first_knot")
+        same = np.delete(np.diff(self.knots) > 0, first[1:-1][(first[1:-1] > 0) & (first[1:-1] < first[-1])] - 1)
+        require(bool(same.all()), "stage_knots")
+        self._require_levels()
+
+    def _require_levels(self):
+        levels = None if self.table is None else self.table.levels
+        require(levels is None or len(levels) == self.n_columns, "table")
+        for v in np.flatnonzero(self.kind == KINDS.index("level")):
+            of_column = None if levels is None else levels[self.column[v]]
+            require(of_column is not None and self.level[v] in range(len(of_column)), "stage_level")
+
+
+def clipped(u, xp=np):
+    """u / (1 + (u / CLIP)^2)^1/2, without the overflow of a square."""
+    u = xp.clip(u, -1e100, 1e100)
+    return u / xp.sqrt(1 + (u / CLIP) ** 2)
 
 
 class Staged:
-    """A matrix that is made where it is sliced: the stage's view of these rows of X."""
+    """A matrix that is made where it is sliced: the stage's views of these rows of X."""
 
     def __init__(self, X, stage):
         self._X, self._stage = X, stage
-        self.shape, self.dtype = X.shape, X.dtype
+        self.shape, self.dtype = (X.shape[0], len(stage)), X.dtype
         self.size = self.shape[0] * self.shape[1]
 
     def __getitem__(self, rows):
         return self._stage.show(self._X[rows])
-
-
-def _sample(rows, weight, rng):
-    """(some rows, their weights): all, or as many as a stage is read off."""
-    n = min(MOST_ROWS, max(2, MOST_NUMBERS // rows.n_features_in))
-    if rows.n_rows <= n:
-        return rows.array(), weight
-    index, weight = some_rows(weight, n, rng)
-    return rows.array(index), weight.astype(np.float64)
-
-
-def some_rows(weight, n, rng):
-    """(the indices of at most n rows, how much each counts): all rows, or as many draws, as likely as their weights."""
-    n = min(n, len(weight))
-    if n == len(weight) or are_equal(weight):
-        sample = np.sort(rng.choice(len(weight), n, replace=False))
-        return sample, weight[sample]
-    return np.unique(rng.choice(len(weight), n, p=weight / weight.sum()), return_counts=True)
-
-
-def are_equal(weight):
-    return weight.min() == weight.max()
-
-
-def robust(X, weight):
-    """(center, unit, reach, half range) of each column of an ndarray, as a `ColumnStage` has them: (4, n_columns)."""
-    answers = np.zeros((4, X.shape[1]))
-    size = max(1, 2**17 // max(1, len(X)))
-    for start in range(0, X.shape[1], size):
-        some = slice(start, start + size)
-        answers[:, some] = _robust(X[:, some], weight)
-    return answers
-
-
-def _add_rare(columns, rare, deviation, half_range):
-    """Columns of which a sample knows one number only: around that, in units of their deviation over all rows."""
-    some = np.flatnonzero(rare & (deviation > 0))
-    in_units = half_range[some] / deviation[some]
-    columns[1:, some] = deviation[some], 2 * in_units, in_units
-
-
-def _robust(X, weight):
-    rounding = ROUNDINGS * np.finfo(X.dtype).eps
-    X = np.array(X, np.float64, order="C")  # sums in another order have other bits
-    down = np.where(np.frexp(np.abs(X).max(axis=0))[1] > 1000, 2.0**-30, 1.0)  # no difference overflows
-    X *= down
-    median = weighted_quantile(X, weight, 0.5)
-    X -= median
-    distance = np.abs(X)
-    near = weighted_quantile(distance, weight, 0.5, first=(distance == 0).sum(axis=0))
-    varies = near > 0
-    unit = np.where(varies, near, 1.0)
-    end = np.maximum(FAR * near, weighted_quantile(distance, weight, 1 - max(WILD, FEWEST_WILD / len(X)))) / unit
-    with np.errstate(over="ignore"):
-        X /= unit
-    share, less = weight / weight.sum(), np.clip(X, -FAR, FAR)
-    mean = share @ less
-    deviation = np.sqrt(share @ (less - mean) ** 2)
-    varies &= deviation > rounding * (np.abs(median) / unit + FAR)
-    inside = np.clip(X, -end, end)
-    per_deviation = np.divide(1.0, deviation, out=np.zeros_like(mean), where=varies)
-    half_range = (inside.max(axis=0) - inside.min(axis=0)) / 2 * per_deviation
-    return (median + near * mean) / down, near * deviation / down * varies, (end + np.abs(mean)) * per_deviation, half_range
-
-
-def weighted_quantile(X, weight, share, first=0):
-    """Of each column the least entry that this share of the weight lies at or below, without the `first` least entries."""
-    if are_equal(weight):
-        place = first + np.ceil((len(X) - first) * share * (1 - 1e-12)).astype(np.intp) - 1
-        return np.take_along_axis(np.sort(X, axis=0), np.broadcast_to(np.maximum(place, 0), X.shape[1:])[None], axis=0)[0]
-    order = np.argsort(X, axis=0, kind="stable")
-    total = np.where(np.arange(len(X))[:, None] < first, 0.0, weight[order]).cumsum(axis=0)
-    place = (total < total[-1] * share * (1 - 1e-12)).sum(axis=0)[None]
-    return np.take_along_axis(X, np.take_along_axis(order, place, axis=0), axis=0)[0]

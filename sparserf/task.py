@@ -2,64 +2,117 @@
 
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
 
 from ._arrays import check_same_device
 from ._checks import check_choice, check_labels, check_sample_weight, check_target
-from .features import FeatureSet, linear_functions
+from .features import FeatureSet
+from .levels import with_means
 from .losses import LOSSES
 from .model import FitInfo, SparseModel
 from .rows import BlockError, as_rows, staged
 from .stage import ColumnStage
+from .table import Table, is_frame
+from .views import stage_of, stage_of_counts
 
 # The losses of the methods that select features: coordinates need a curvature.
 SELECTING = ("squared", "squared_hinge", "logistic")
+
+
+# How the paper's functions see columns.
+AS_THEY_ARE = {"scale": None, "missing": "raise", "categorical": None}
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
     """What is to be fitted: the rows whose weight is not zero, their weights, of mean 1, and their targets, all checked.
 
+    raw : Rows
+        Those whose weight is not zero, as numbers.
     targets : list of ndarray
         The real target, (n_rows,) or (n_outputs, n_rows); or -1/+1, one for two classes and one a class for more.
     classes : None, or ndarray of the labels of a classifier
     index : ndarray
         The places of these rows in X.
+    table : None, or the `Table` that X is
     stage : None, or the `ColumnStage` that shows these rows
+    curves : lists of views, each of all columns, as they are, clipped, or in ranks
     """
 
-    rows: object
+    raw: object
     loss: object
     weight: np.ndarray
     classes: np.ndarray | None
     targets: list
     index: np.ndarray
+    table: Table | None = None
     stage: ColumnStage | None = None
+    curves: tuple = ()
 
     @classmethod
-    def of(cls, X, y, loss, sample_weight, workers, *, several_outputs=False, losses=SELECTING):
-        """Where several_outputs, a real target may have several."""
+    def of(cls, X, y, loss, sample_weight, workers, *, several_outputs=False, losses=SELECTING, may_miss=False, table=None):
+        """Where several_outputs, a real target may have several; where may_miss, dense X may have NaN."""
         for name, values in (("y", y), ("sample_weight", sample_weight)):
             check_same_device(name, values, X)
-        rows = as_rows(X, workers)
+        rows = as_rows(X, workers, may_miss=may_miss)
         loss = LOSSES[check_choice("loss", loss, tuple(losses))]
         there, some, weight = weighted(rows, sample_weight)
-        return cls(some, loss, weight, *_encode(y, loss, there, rows.n_rows, several_outputs), there)
+        return cls(some, loss, weight, *_encode(y, loss, there, rows.n_rows, several_outputs), there, table)
 
-    def seen_by(self, features, scale, rng):
-        """(this task with its columns in the units that these features ask for, the features of such columns).
+    @classmethod
+    def seen_by(cls, features, X, y, loss, sample_weight, workers, rng, columns, *, is_curved=False, **how):
+        """(the task of X as these features see it, the features of such views).
 
-        A FeatureSet has its own; "auto" asks for robust ones where features are a name, or None. CSR rows are as they are.
+        columns : {"scale", "missing", "categorical"} as the user gave them. A FeatureSet has its own stage; scale "auto" asks
+            for robust units where features are a name, or None. CSR rows are as they are
+        is_curved : whether numbers are to be seen in more than one view
+        how : as in `of`
         """
+        scale, missing, categorical = (columns[name] for name in ("scale", "missing", "categorical"))
+        may_miss = check_choice("missing", missing, ("learn", "raise")) == "learn"
         if scale is not None:
             check_choice("scale", scale, ("auto", "robust"))
-        is_named, stage = features is None or isinstance(features, str), None
+        (X, table), of_task = read(X, features, categorical), partial(cls.of, y=y, loss=loss, sample_weight=sample_weight)
+        of_task = partial(of_task, X, workers=workers, table=table, **how)
         if isinstance(features, FeatureSet):
-            stage, features = features.stage, features.staged(None)
-        elif (scale == "robust" or (scale == "auto" and is_named)) and not self.rows.is_sparse:
-            stage = ColumnStage.of(self.rows, self.weight, rng)
-        return replace(self, rows=staged(self.rows, stage, is_asked_often=True), stage=stage), features
+            stage = features.stage
+            task = of_task(may_miss=may_miss and stage is not None and stage.may_miss)
+            return replace(task, stage=stage), features.staged(None)
+        is_scaled = scale == "robust" or (scale == "auto" and (features is None or isinstance(features, str)))
+        task = of_task(may_miss=may_miss)._staged(rng, is_scaled, is_curved, may_miss)
+        if task.stage is None and not task.raw.in_memory:  # where they are not looked through, none may be missing
+            task = of_task(may_miss=False)
+        return task, features
+
+    def _staged(self, rng, is_scaled, is_curved, may_miss):
+        """This task with views of its columns, where they need any."""
+        raw, table, means = self.raw, self.table, None
+        if raw.is_sparse and is_scaled and is_curved:
+            stage, curves = stage_of_counts(raw, self.weight, rng)
+            return replace(self, stage=stage, curves=tuple(curves))
+        if raw.is_sparse or not (is_scaled or table is not None or self._lacks_numbers):
+            return self
+        if table is not None and not table.is_plain:
+            X, table = table.of_rows(raw.array())
+            X, means = with_means(X, table, self.targets, self.weight, rng)
+            raw = raw.beside(X)
+        stage, curves = stage_of(raw, self.weight, rng, table=table, means=means, is_scaled=is_scaled, is_curved=is_curved)
+        return replace(self, raw=raw, table=table, stage=replace(stage, may_miss=may_miss), curves=tuple(curves))
+
+    @property
+    def _lacks_numbers(self):
+        return self.raw.in_memory and bool(np.isnan(self.raw.array()).any())
+
+    @cached_property
+    def rows(self):
+        """The rows as the stage shows them."""
+        return staged(self.raw, self.stage, is_asked_often=True)
+
+    def curved(self, views):
+        """This task of some of its views."""
+        return replace(self, stage=None if self.stage is None else self.stage.take(views))
 
     def scale(self, y):
         """The power of two by which a target is divided: exactly, and its squares then neither over- nor underflow."""
@@ -68,6 +121,15 @@ class Task:
     def problem(self, Kind, y, alpha, fit_intercept):
         """The problem of one target in units of its scale, a `Kind` of Problem."""
         return Kind.of(self.rows.vectors, self.loss, y / self.scale(y), self.weight, alpha, fit_intercept)
+
+
+def read(X, features, categorical):
+    """(X as an array, if it is a table; None, or its `Table`), as these features see columns."""
+    if isinstance(features, FeatureSet) and features.stage is not None:
+        if categorical is not None:
+            raise ValueError("categorical must be None where features is a FeatureSet, which knows its columns")
+        return features.stage.read(X), features.stage.table
+    return Table.of(X, categorical) if categorical is not None or is_frame(X) else (X, None)
 
 
 def weighted(rows, sample_weight):
@@ -192,52 +254,3 @@ def _together(infos, n_terms):
         n_nonzero=n_terms,
         alpha=infos[0].alpha,
     )
-
-
-def one_function(model):
-    """The model with its linear functions of all inputs added up, one for each output."""
-    if [block.is_matrix for block in model.features.blocks] != [True]:
-        return model
-    (block,) = model.features.blocks
-    coef = np.atleast_2d(model.features.to_blocks(model.coef)) * block.scale
-    unit = power_of_two(coef)
-    weights = coef / unit @ block.weights
-    features = linear_functions(weights).staged(model.features.stage)
-    return replace(
-        model, coef=unit * np.eye(len(coef)).reshape(*model.coef.shape[:-1], -1), features=features,
-        support=np.arange(len(coef)) + model.n_features_in, info=replace(model.info, n_nonzero=len(coef)),
-    )  # fmt: skip
-
-
-def mean_of(models):
-    """The model whose prediction is the mean of theirs."""
-    if len(models) == 1:
-        return models[0]
-    every = np.concatenate([model.support for model in models])
-    support, first, place = np.unique(every, return_index=True, return_inverse=True)
-    coef = np.zeros((*models[0].coef.shape[:-1], len(support)))
-    features, start = models[0].features, 0
-    for k, model in enumerate(models):
-        coef[..., place[start : start + len(model.support)]] += model.coef / len(models)
-        features, start = model.features if k == 0 else features.concat(model.features), start + len(model.support)
-    b = sum(model.intercept / len(models) for model in models)
-    info = _mean_info([model.info for model in models], len(support))
-    return SparseModel(coef, b, support, features.take(first), models[0].loss, models[0].classes, info)
-
-
-def _mean_info(infos, n_terms):
-    """Means of what the searches ended with; the rest at its worst."""
-    return replace(
-        infos[0],
-        n_iter=max(info.n_iter for info in infos),
-        converged=all(info.converged for info in infos),
-        objective=(mean_value([info.objective[-1] for info in infos]),),
-        dual_gap=mean_value([info.dual_gap for info in infos]),
-        n_nonzero=n_terms,
-        alpha=float(np.exp(mean_value([np.log(info.alpha) for info in infos]))),
-    )
-
-
-def mean_value(values):
-    """The mean of numbers whose sum may overflow."""
-    return float(sum(value / len(values) for value in values))

@@ -153,14 +153,17 @@ def unsorted_csr(copies=1, zeros=False, index=np.int32):
 
 # ---------------------------------------------------------------------------- X that is wrong: refused, with X named
 
-BAD_X = {
+# Of dense numbers: wrong where missing="raise", and what does not learn from such.
+MISSING = {
     "nan": put(X, (7, 1), np.nan),
+    "float32 nan": put(X, (7, 1), np.nan).astype(np.float32),
+    "object nan": put(X.astype(object), (3, 2), float("nan")),
+}
+BAD_X = {
     "inf": put(X, (0, 0), np.inf),
     "minus inf": put(X, (N - 1, D - 1), -np.inf),
     "inf - inf": put(put(X, (0, 0), np.inf), (1, 0), -np.inf),
-    "float32 nan": put(X, (7, 1), np.nan).astype(np.float32),
     "float16 inf": put(X, (7, 1), np.inf).astype(np.float16),
-    "object nan": put(X.astype(object), (3, 2), float("nan")),
     "object None": put(X.astype(object), (3, 2), None),
     "object text": put(X.astype(object), (3, 2), "one"),
     "object digits": X.astype(str).astype(object),
@@ -429,6 +432,9 @@ FLAGS = [0, 1, None, "True", [True], 1.0, np.ones(1, bool)]
 OTHER_SET = srf.Fourier(gamma=1.0).draw(10, D + 1, rng=0)
 BAD_OPTIONS = {
     "alpha": [bad for bad in POSITIVE if bad is not None],
+    "scale": ["standard", "", True, 1.0, ["auto"]],
+    "missing": ["drop", "", None, True, 1, np.nan, ["learn"]],
+    "categorical": [3, "ab", b"x", True, [D], [-1], [0, 10**20], ["x0"], [1.5], [None], [[0]], [True] * (D + 1), [True, 1]],
     "alphas": [[], [[0.1]], [0.1, 0], [0.1, -1], [0.1, np.nan], [np.inf], "0.1", ["a"], [0.1, None], [1j], [True, True],
                True, {0.1}, 0, -1, [10**400], [[0.1], [0.1, 0.2]]],
     "n_alphas": [*COUNT, None],

@@ -23,6 +23,16 @@ SLOPE = {
 }
 
 
+def stage_oracle(stage, v, x):
+    """View v of the numbers of its column, none of them missing."""
+    knots = slice(*stage.first_knot[v : v + 2])
+    r = np.interp(x, stage.knots[knots], stage.scores[knots]) if knots.stop > knots.start else x
+    u = (r - stage.center[v]) / stage.unit[v] if stage.unit[v] > 0 else np.zeros_like(x)
+    r = stage.reach[v]
+    u = np.where(np.abs(u) > r, np.sign(u) * r * (2 - r / np.maximum(np.abs(u), r)), u)
+    return u / np.sqrt(1 + u**2 / 9) if stage.kind[v] == 1 else u
+
+
 def phi_oracle(features, X):
     """The feature matrix, written plainly in float64: what every kernel must agree with."""
     activation = {
@@ -31,8 +41,8 @@ def phi_oracle(features, X):
     }  # fmt: skip
     X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, np.float64)
     if features.stage is not None:
-        unit = features.stage.unit
-        X = np.divide(X - features.stage.center, unit, out=np.zeros_like(X), where=unit > 0)
+        stage = features.stage
+        X = np.stack([stage_oracle(stage, v, X[:, stage.column[v]]) for v in range(len(stage))], axis=1)
     columns = [np.empty((len(X), 0))]
     for block in features.blocks:
         if block.activation == "product":

@@ -26,6 +26,7 @@ from .battery import (
     LABELS,
     LEGAL_X,
     LEGAL_ZEROS,
+    MISSING,
     NO_ROWS,
     REGRESSORS,
     SEEDS,
@@ -93,6 +94,13 @@ def calls(function, bad, *given, **options):
 @pytest.mark.parametrize("name", FITS)
 def test_x_that_is_wrong(name):
     assert not leaks("X", calls(FITS[name], WRONG_X | NO_ROWS, None, target_of(name)))
+    raises = {"missing": "raise"} if "missing" in parameters(name) else {}
+    assert not leaks("X", calls(FITS[name], MISSING, None, target_of(name), **raises))
+
+
+@each([name for name in FITS if "missing" in parameters(name)], MISSING)
+def test_what_is_missing(name, kind):
+    check_finite(FITS[name](MISSING[kind], target_of(name)), MISSING[kind])
 
 
 PLAIN = {}
@@ -188,10 +196,10 @@ def test_option_that_is_wrong(name, option):
 
 
 @cache
-def asked():
-    """Questions to models, and whether rows may be none."""
-    logistic, kernel, product = FITS["sparse_rf"](X, LABELS, loss="logistic"), FITS["kernel_svm"](X, LABELS), FITS["mfga"](X, Y)
-    drawn = additive()
+def asked(missing="learn"):
+    """Questions to models."""
+    logistic = FITS["sparse_rf"](X, LABELS, loss="logistic", missing=missing)
+    kernel, product, drawn = FITS["kernel_svm"](X, LABELS), FITS["mfga"](X, Y, missing=missing), additive(missing)
     return {
         "predict": logistic.predict, "decision_function": logistic.decision_function, "predict_proba": logistic.predict_proba,
         "predict by products": product.predict, "predict by kernel": kernel.predict,
@@ -208,6 +216,15 @@ COLUMNS = {f"{kind.__name__} of {d} columns": kind(np.ones((5, d))) for kind in 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_question_about_x_that_is_wrong(name):
     assert not leaks("X", calls(asked()[name], WRONG_X | COLUMNS, None))
+    assert not leaks("X", calls(asked("raise")[name], MISSING, None))
+
+
+@each([name for name in QUESTIONS if "kernel" not in name], MISSING)
+def test_question_about_what_is_missing(name, kind):
+    answer = asked()[name](MISSING[kind])
+    if isinstance(answer, np.ndarray) and answer.dtype.kind == "f":
+        assert np.isfinite(answer).all()
+    plt.close("all")
 
 
 @each(QUESTIONS[:-2], LEGAL_X)
@@ -262,8 +279,8 @@ def test_take_with_wrong_indices(bad):
     refused("indices", SET.take, bad)
 
 
-def additive():
-    return srf.harfe(X, Y, order=2, n_nonzero_coefs=4, **SMALL)
+def additive(missing="learn"):
+    return srf.harfe(X, Y, order=2, n_nonzero_coefs=4, missing=missing, **SMALL)
 
 
 @pytest.mark.parametrize("bad", [["a"], "abc", [], 3], ids=repr)

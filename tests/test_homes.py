@@ -258,6 +258,7 @@ BROKEN = {
     "shorter": (lambda rows: rows[:-1], "shape"),
     "narrower": (lambda rows: rows[:, :-1], "shape"),
     "NaN": (lambda rows: np.where(rows > 1, np.nan, rows), "finite"),
+    "infinite": (lambda rows: np.where(rows > 1, np.inf, rows), "finite"),
     "strings": (lambda rows: rows.astype(str), "real numbers"),
     "float32": (lambda rows: rows.astype(np.float32), "float32"),
     "sparse": (sp.csr_array, "CSR"),
@@ -270,8 +271,21 @@ def test_a_broken_block_is_named(what):
     how, words = BROKEN[what]
     chunks = srf.Chunks(Failing(how, 0), X.shape, block_rows=250)
     with pytest.raises(srf.BlockError, match=rf"X\[500:750\].*{words}") as caught:
-        srf.sparse_rf(chunks, Y, alpha=0.01, **NAMED)
+        srf.sparse_rf(chunks, Y, alpha=0.01, missing="raise", **NAMED)
     assert (caught.value.start, caught.value.stop) == (500, 750)
+
+
+@pytest.mark.parametrize("home", ["chunks", "dask"])
+def test_a_block_in_which_all_is_missing(home):
+    """Is learnt from, and told of where it must not be, whichever was asked first."""
+    holes = X.copy()
+    holes[500:750] = np.nan
+    Z = in_chunks(holes) if home == "chunks" else da.from_array(holes, chunks=(250, D))
+    models = [srf.sparse_rf(of, Y, alpha=0.01, **NAMED) for of in (Z, holes)]
+    assert len(models[0].support) == len(models[1].support) > 3
+    np.testing.assert_allclose(np.asarray(models[0].predict(Z)), models[1].predict(holes), rtol=1e-6, atol=1e-6)
+    with pytest.raises(srf.BlockError, match=r"X\[500:750\].*finite"):
+        srf.sparse_rf(Z, Y, alpha=0.01, missing="raise", **NAMED)
 
 
 @pytest.mark.parametrize("name", ["sparse_rf", "harfe", "mfga", "mfga logistic", "drp"])
@@ -428,6 +442,7 @@ def test_mixed_devices_are_named(monkeypatch):
     ("make", "error", "words"),
     [
         (lambda xp: xp.asarray([[1.0, float("nan")]]), ValueError, "finite"),
+        (lambda xp: xp.asarray([[1.0, float("inf")]]), ValueError, "finite"),
         (lambda xp: xp.asarray([1.0, 2.0]), ValueError, "two-dimensional"),
         (lambda xp: xp.zeros((0, 3)), ValueError, "at least one row"),
         (lambda xp: xp.zeros((3, 2), dtype=xp.complex64), TypeError, "real"),
@@ -439,7 +454,7 @@ def test_bad_arrays_of_other_namespaces(make, error, words, device, monkeypatch)
     values = make(strict)
     values = values if device is None else strict.asarray(np.from_dlpack(values), device=device)
     with pytest.raises(error, match=words):
-        srf.sparse_rf(values, np.zeros(values.shape[0]), alpha=0.1)
+        srf.sparse_rf(values, np.zeros(values.shape[0]), alpha=0.1, missing="raise")
 
 
 # ------------------------------------------------------------------------------------------------- dask
@@ -611,7 +626,7 @@ def test_partitions_that_cannot_be_made():
         srf.sparse_rf(da.concatenate(parts), Y, alpha=0.1)
     bad = da.concatenate([da.from_array(X[:700], chunks=(700, D)), da.from_array(np.full((500, D), np.nan), chunks=(500, D))])
     with pytest.raises(srf.BlockError, match=r"X\[700:1200\]: partition 1: X must be finite"):
-        srf.sparse_rf(bad, Y, alpha=0.1)
+        srf.sparse_rf(bad, Y, alpha=0.1, missing="raise")
 
 
 # ------------------------------------------------------------------------------------------------- passes

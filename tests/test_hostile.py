@@ -571,12 +571,12 @@ def test_targets_of_any_size(size, features):
 
 
 def test_more_columns_than_it_sees():
-    """CSR and dense; the columns of large variance are those that matter."""
+    """CSR and dense; the columns of large variance are those that matter. Of few rows a linear model may predict as well."""
     rng = np.random.default_rng(42)
-    X = np.where(rng.random((400, 1500)) < 0.02, rng.standard_normal((400, 1500)), 0.0)
-    X[:, 700:703] = 3 * rng.uniform(-1, 1, (400, 3))
-    y = X[:, 700] * X[:, 701] + 2 * np.sin(X[:, 702])
+    X = np.where(rng.random((1000, 1500)) < 0.02, rng.standard_normal((1000, 1500)), 0.0)
+    X[:, 700:703] = 3 * rng.uniform(-1, 1, (1000, 3))
+    y = X[:, 700] * X[:, 701] + 3 * np.cos(X[:, 702])
     for layout in (sp.csr_array, np.asarray):
         model = search(layout(X), y, n_models=1, n_components=500)
-        assert model.n_features_in == 1500 and np.corrcoef(model.predict(layout(X)), y)[0, 1] > 0.7
+        assert model.n_features_in == 1500 and np.corrcoef(model.predict(layout(X)), y)[0, 1] > 0.9
         assert model.input_usage()[700:703].sum() > 0

@@ -15,6 +15,7 @@ import warnings
 import zipfile
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -69,10 +70,18 @@ KINDS = {
     "products of csr": {"X": sp.csr_array(X.astype(np.float32)), **PRODUCTS},
 }
 
+HOLES = np.where(np.random.default_rng(2).random((N, 2)) < 0.2, np.nan, X[:, :2])
+FRAME = pd.DataFrame({"größe": HOLES[:, 0], "b": HOLES[:, 1], "city": THREE, "is_open": TWO}).astype({"city": str})
+# These answer frames alone.
+OF_FRAMES = {
+    "frame": {"X": FRAME, "features": MIXED, "alpha": 0.003},
+    "codes": {"X": FRAME[["b", "city", "is_open"]], "categorical": ["is_open"]},
+}
+
 
 @functools.cache
 def model(kind):
-    return fit(**KINDS[kind])
+    return fit(**(KINDS | OF_FRAMES)[kind])
 
 
 def rows(kind):
@@ -391,6 +400,10 @@ def little_memory(data):
 
 def use(m):
     """A model out of a broken file: any answer will do."""
+    if m.features.stage is not None and m.features.stage.table is not None:
+        with contextlib.suppress(ValueError, TypeError), np.errstate(all="ignore"):  # columns that lack, or are of other kinds
+            m.predict(FRAME[[name for name in m.feature_names_in_ if name in FRAME]])
+        return
     with np.errstate(all="ignore"):
         if m.n_features_in < 1000:
             for dtype in (np.float64, np.float32):
@@ -413,7 +426,7 @@ def load_and_use(data, tmp_path):
         use(m)
 
 
-FUZZED = ["mixed", "three", "strings", "interleaved"]
+FUZZED = ["mixed", "three", "strings", "interleaved", *OF_FRAMES]
 
 
 @pytest.mark.parametrize("kind", FUZZED)
@@ -899,6 +912,51 @@ def test_a_large_file_takes_twice_its_size(tmp_path):
     assert len(data) > 8e6
     with little_memory(data):
         assert load(data, tmp_path).n_features_in == 5000
+
+
+@pytest.mark.parametrize("kind", OF_FRAMES)
+def test_a_table_goes_through_a_file(kind, tmp_path):
+    m, X = model(kind), OF_FRAMES[kind]["X"]
+    back = through_file(m, tmp_path / "m")
+    assert back.feature_names_in_ == m.feature_names_in_ == tuple(X) and back.features.stage.is_same(m.features.stage)
+    assert np.array_equal(back.predict(X), m.predict(X)) and back.features.names() == m.features.names()
+
+
+def test_a_hundred_thousand_levels(tmp_path):
+    n = 100_000
+    X = pd.DataFrame({"id": [f"level {k}" for k in np.random.default_rng(0).permutation(n)], "x": np.linspace(0, 1, n)})
+    X["name of a column " * 50] = np.arange(n) % 2
+    m = srf.drp(X, X["x"], alpha=0.1, rng=0)
+    m.save(tmp_path / "m")
+    back = srf.load(tmp_path / "m")
+    assert back.feature_names_in_ == tuple(X) and len(back.features.stage.table.levels[0]) == n
+    assert np.array_equal(back.predict(X[:1000]), m.predict(X[:1000]))
+
+
+TABLE_ARRAYS = ["table_kind", "table_size", "table_text", "table_end"]
+
+
+@pytest.mark.parametrize("name", TABLE_ARRAYS)
+@pytest.mark.parametrize("kind", OF_FRAMES)
+def test_tables_that_are_not_whole(kind, name, tmp_path):
+    array = unpacked(kind)[1][name]
+    # The bytes of text may be any, and the kind of a column without levels is not asked.
+    changes = [None, array[:-1], np.append(array, array[-1:]), array[None], array.astype(np.float64), array.astype("U")]
+    changes += [np.full_like(array, 255)] if name == "table_text" else [-1 - array, array[:0]]
+    for change in changes:
+        with pytest.raises(ValueError, match=r"hostile\.npz is not a whole model"):
+            load(archive(members(kind, **{name: change})), tmp_path)
+
+
+@pytest.mark.parametrize("kind", OF_FRAMES)
+def test_other_numbers_in_a_table(kind, tmp_path):
+    rng = np.random.default_rng(4)
+    for _ in range(200):
+        name = str(rng.choice(TABLE_ARRAYS))
+        broken = unpacked(kind)[1][name].copy()
+        values = [0, 1, 255] if broken.dtype == np.uint8 else [0, -1, 1, 2, 3, 5, 100, 2**31, 2**62, -(2**63)]
+        broken[rng.integers(len(broken), size=rng.integers(1, 3))] = rng.choice(values)
+        load_and_use(archive(members(kind, **{name: broken})), tmp_path)
 
 
 def test_blocks_that_do_not_match(tmp_path):

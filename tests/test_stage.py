@@ -10,9 +10,11 @@ import pytest
 import scipy.sparse as sp
 
 import sparserf as srf
-from sparserf._core.moments import shown as shown_by_kernel
+from sparserf._core.moments import KINDS, Views
+from sparserf.robust import robust, weighted_quantile
 from sparserf.rows import as_rows, staged, staged_rows
-from sparserf.stage import ColumnStage, robust, weighted_quantile
+from sparserf.stage import ColumnStage
+from sparserf.views import stage_of as stage_and_curves
 
 from .conftest import SIZES, phi_oracle
 
@@ -37,7 +39,7 @@ each_fit = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
 
 def stage_of(X, weight=None):
     weight = np.ones(len(X)) if weight is None else weight
-    return ColumnStage.of(as_rows(X), weight / weight.mean(), np.random.default_rng(0))
+    return stage_and_curves(as_rows(X), weight / weight.mean(), np.random.default_rng(0))[0]
 
 
 def bits(model, X):
@@ -48,25 +50,57 @@ def r2(model, X):
     return 1 - np.mean((model.predict(X) - Y) ** 2) / Y.var()
 
 
+def view_oracle(X, kind, column, level, arithmetic, knots):
+    """One view, written plainly."""
+    power, center, factor, reach, fill = arithmetic
+    x = X[:, column].astype(float)
+    if kind == "missing":
+        r = np.isnan(x).astype(float)
+    elif kind == "present":
+        r = (x != 0).astype(float)
+    elif kind == "level":
+        r = ((x >= level) & (x < level + 1)).astype(float)
+    else:
+        r = np.interp(x, *knots) if knots.size else x
+    u = (r * power - center) * factor
+    u = np.where(np.abs(u) > reach, np.sign(u) * reach * (2 - reach / np.maximum(np.abs(u), reach)), u)
+    u = u / np.sqrt(1 + u**2 / 9) if kind == "clipped" else u
+    return np.where(np.isnan(x) & (kind in ("number", "clipped")), fill, u)
+
+
 @pytest.mark.parametrize("n", [*SIZES, 1000])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_kernel(n, dtype):
     rng = np.random.default_rng(n)
     wide = rng.standard_normal((2 * n, 14)).astype(dtype)
+    wide[rng.random(wide.shape) < 0.1] = np.nan
+    wide[:, ::3] = np.floor(wide[:, ::3])
     wide.flags.writeable = False
-    power, center, factor = rng.random((3, 7))
-    reach = 0.5 + rng.random(7)
+    kinds = [*KINDS, *KINDS, "number"]
+    kind = np.array([KINDS.index(each) for each in kinds], np.int32)
+    column, level = np.array([6, 1, 0, 2, 6, 6, 6, 3, 5, 6, 4], np.int32), rng.integers(-1, 2, 11).astype(float)
+    arithmetic = np.vstack([rng.random((3, 11)), 0.5 + rng.random((1, 11)), rng.random((1, 11))])
+    sizes = [0, 0, 0, 0, 0, 5, 1, 0, 0, 0, 64]
+    first = np.cumsum([0, *sizes]).astype(np.int32)
+    knots = np.stack([np.concatenate([np.sort(rng.standard_normal(size)) for size in sizes]), rng.standard_normal(first[-1])])
     for X in (np.ascontiguousarray(wide[:n, :7]), np.asfortranarray(wide[:n, :7]), wide[::2, ::2]):
-        out = np.empty((n, 7), dtype)
-        shown_by_kernel(X, power, center, factor, reach, out)
-        u = (X.astype(float) * power - center) * factor
-        u = np.where(np.abs(u) > reach, np.sign(u) * reach * (2 - reach / np.abs(u)), u)
-        assert np.allclose(out, u, rtol=1e-6 if dtype == np.float32 else 1e-14)
+        out = np.empty((n, 11), dtype)
+        Views(column, kind, first, level, arithmetic, knots).show(X, out)
+        for v in range(11):
+            expected = view_oracle(X, kinds[v], column[v], level[v], arithmetic[:, v], knots[:, first[v] : first[v + 1]])
+            assert np.allclose(out[:, v], expected, *((1e-5, 1e-6) if dtype == np.float32 else (1e-12, 1e-13)))
+
+
+def numbers_stage(unit, reach):
+    n = len(unit)
+    none = np.zeros(n)
+    return ColumnStage(n, np.arange(n), np.zeros(n, np.int64), none, none.copy(), np.array(unit), np.full(n, reach), np.ones(n),
+                       none, np.zeros(n + 1, np.int64), np.zeros(0), np.zeros(0))  # fmt: skip
 
 
 @pytest.mark.parametrize("namespace", [np, strict])
 def test_nothing_is_infinite(namespace):
-    stage = ColumnStage(np.zeros(4), np.array([1e-200, 1e-200, 1.0, 0.0]), np.full(4, 3.0), np.ones(4))
+    stage = numbers_stage([1e-200, 1e-200, 1.0, 0.0], 3.0)
     shown = np.asarray(stage.show(namespace.asarray([[1.7e308, -1.7e308, 2.0, 1.7e308]])))
     assert np.allclose(shown, [[6.0, -6.0, 2.0, 0.0]])
 
@@ -267,7 +301,7 @@ def test_columns_that_a_sample_takes_for_constant():
     """One row in 40,000 tells: all rows are asked where it is not in the sample."""
     Z = np.zeros((40_000, 3))
     Z[7, 1], Z[:, 2] = 5.0, np.arange(40_000) % 7
-    stages = [ColumnStage.of(as_rows(Z), np.ones(40_000), np.random.default_rng(seed)) for seed in range(6)]
+    stages = [stage_and_curves(as_rows(Z), np.ones(40_000), np.random.default_rng(seed))[0] for seed in range(6)]
     units = np.array([stage.unit for stage in stages])
     assert (units[:, 0] == 0).all() and (units[:, 1] > 0).all()
     not_seen = np.isclose(units[:, 1], Z[:, 1].std(), rtol=1e-12)

@@ -13,8 +13,8 @@ import matplotlib.pyplot as plt
 
 ROOT = Path(__file__).parents[1] / "sparserf"
 FLOORS = [
-    ["sums", "baselines", "plot"], ["algorithms"], ["task"], ["model", "newton"], ["solvers"], ["features"],
-    ["rows", "losses"], ["stage"], ["_core"],
+    ["sums", "baselines", "plot"], ["algorithms"], ["task"], ["views", "model", "newton"], ["solvers"], ["features"],
+    ["rows", "losses"], ["table", "stage"], ["_core"],
 ]  # fmt: skip
 SAYS = {
     "baselines": "baselines\nwhat the papers compare with",
@@ -25,7 +25,9 @@ SAYS = {
     "model": "model\nSparseModel: predict, save, load",
     "newton": "newton\nlinear models of the inputs:\nsteps, bounds, sketches",
     "rows": "rows\nsum and map over blocks: memory,\ndevice, disk, dask",
-    "stage": "stage\nunits of the columns of X",
+    "stage": "stage, robust\nviews of the columns of X, in units",
+    "table": "table\ndata frames and categories,\nas numbers",
+    "views": "views, levels\nwhich views columns get,\nas the rows tell",
     "solvers": "solvers\nworking sets; l1 and ridge on\nsmall matrices; they never see X",
     "features": "features\nmaps to draw from, and FeatureSet",
     "losses": "losses\nvalue, derivative,\ncurvature, conjugate",
@@ -33,9 +35,14 @@ SAYS = {
 }
 
 
+# Files that are drawn as one with another.
+WITH = {"robust": "stage", "levels": "views", "_cells": "table"}
+
+
 def room(path):
     """The top-level folder or file that a module belongs to."""
-    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+    name = path.relative_to(ROOT).parts[0].removesuffix(".py")
+    return WITH.get(name, name)
 
 
 def imports(path):

@@ -1,28 +1,83 @@
 """The inputs of features: what a column stage shows of rows, and of monomials under a Gaussian envelope; and what second moments
 need beside BLAS."""
 from cython cimport floating
-from libc.math cimport exp, fabs, sqrt
+from libc.math cimport exp, fabs, fmax, fmin, sqrt
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t
 
 
-def shown(const floating[:, :] X not None, const double[::1] power not None, const double[::1] center not None,
-          const double[::1] factor not None, const double[::1] reach not None, floating[:, ::1] out not None):
-    """out_ij = (power_j x_ij - center_j) factor_j, in double precision; 0 where factor_j is 0.
+KINDS = ("number", "clipped", "level", "missing", "present")
+cdef enum:
+    NUMBER, CLIPPED, LEVEL, MISSING, PRESENT
 
-    What is larger than r = reach_j in size is r (2 - r / size), with its sign.
+
+cdef class Views:
+    """The views of a `ColumnStage`, (power r - center) factor and so on, in double precision.
+
+    column, kind : of each view, what it sees, and how, by its place in KINDS
+    first_knot : of each view, and the end
+    level : of each view
+    arithmetic : (5, n_views), power, center, factor, reach, and the view of a number that is missing
+    knots : (2, n_knots), the knots, ascending, and their scores
     """
-    cdef ptrdiff_t i, j, d = X.shape[1]
-    cdef double value, size
-    with nogil:
-        for i in range(X.shape[0]):
-            for j in range(d):
-                value = (power[j] * X[i, j] - center[j]) * factor[j]
-                size = fabs(value)
-                if size > reach[j]:
-                    size = reach[j] * (2 - reach[j] / size)
-                    value = size if value > 0 else -size
-                out[i, j] = <floating>value
+
+    cdef const int32_t[::1] column, kind, first_knot
+    cdef const double[::1] level
+    cdef const double[:, ::1] arithmetic, knots
+
+    def __cinit__(self, const int32_t[::1] column not None, const int32_t[::1] kind not None,
+                  const int32_t[::1] first_knot not None, const double[::1] level not None,
+                  const double[:, ::1] arithmetic not None, const double[:, ::1] knots not None):
+        self.column, self.kind, self.first_knot, self.level = column, kind, first_knot, level
+        self.arithmetic, self.knots = arithmetic, knots
+
+    def show(self, const floating[:, :] X not None, floating[:, ::1] out not None):
+        """out_iv = the view v of row i."""
+        cdef ptrdiff_t i, v
+        with nogil:
+            for i in range(X.shape[0]):
+                for v in range(self.column.shape[0]):
+                    out[i, v] = <floating>self.seen(v, X[i, self.column[v]])
+
+    cdef inline double seen(self, ptrdiff_t v, double x) noexcept nogil:
+        cdef double value, size, reach = self.arithmetic[3, v]
+        cdef int32_t kind = self.kind[v]
+        if kind == MISSING:
+            value = x != x
+        elif kind == LEVEL:
+            value = self.level[v] <= x < self.level[v] + 1
+        elif kind == PRESENT:
+            value = x != 0
+        elif x != x:
+            return self.arithmetic[4, v]
+        else:
+            value = self.between_knots(v, x) if self.first_knot[v] < self.first_knot[v + 1] else x
+        value = (self.arithmetic[0, v] * value - self.arithmetic[1, v]) * self.arithmetic[2, v]
+        size = fabs(value)
+        if size > reach:
+            size = reach * (2 - reach / size)
+            value = size if value > 0 else -size
+        if kind != CLIPPED:
+            return value
+        value = fmin(fmax(value, -1e100), 1e100)  # no square overflows
+        return value / sqrt(1 + value * value / 9)
+
+    cdef inline double between_knots(self, ptrdiff_t v, double x) noexcept nogil:
+        """The score at x: linear between two knots, constant beyond the ends."""
+        cdef ptrdiff_t low = self.first_knot[v], high = self.first_knot[v + 1] - 1, middle
+        cdef double share
+        if x <= self.knots[0, low]:
+            return self.knots[1, low]
+        if x >= self.knots[0, high]:
+            return self.knots[1, high]
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.knots[0, middle] <= x:
+                low = middle
+            else:
+                high = middle
+        share = (x - self.knots[0, low]) / (self.knots[0, high] - self.knots[0, low])
+        return self.knots[1, low] + share * (self.knots[1, high] - self.knots[1, low])
 
 
 cdef inline double weighted_square(const floating *x, ptrdiff_t d, double gamma) noexcept nogil:

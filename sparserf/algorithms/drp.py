@@ -14,7 +14,7 @@ from .._checks import (
     check_rng,
 )
 from .._threads import check_workers, single_threaded_blas
-from ..features import PROJECTIONS, make_projection
+from ..features import PROJECTIONS, Linear, make_projection
 from ..losses import LOSSES
 from ..model import warn_unconverged
 from ..newton.descent import descend
@@ -46,8 +46,8 @@ def algorithm_2(fit, projected, max_iter):
 
 
 def drp(
-    X, y, *, alpha, n_projections=None, n_iter=None, accelerate=True, projection="auto", loss="squared", fit_intercept=True,
-    sample_weight=None, tol=1e-6, rng=None, workers=1, callback=None,
+    X, y, *, alpha, n_projections=None, n_iter=None, accelerate=True, projection="auto", missing="learn", categorical=None,
+    loss="squared", fit_intercept=True, sample_weight=None, tol=1e-6, rng=None, workers=1, callback=None,
 ):  # fmt: skip
     r"""Dual Random Projection: the optimal linear model of many inputs, by way of a few random projections of them.
 
@@ -84,6 +84,11 @@ def drp(
     projection : {"auto", "gaussian", "sparse_sign", "srht"}, default "auto"
         R: normal entries, as in the paper; eight random signs an input; or a subsampled randomised Hadamard transform, which
         takes m up to the next power of two from n_features. "auto": "sparse_sign"; "gaussian" where not accelerate.
+    missing : {"learn", "raise"}, default "learn"
+        NaN in dense X in host memory. "learn": the mean of the column stands for a missing number, beside an input that says
+        that it is missing; "raise": a ValueError.
+    categorical : sequence of names, of indices, or a mask; or None, default None
+        As in `sparse_rf`: columns that become inputs of zeros and ones, beside those of strings in a data frame.
     loss : {"squared", "squared_hinge", "smoothed_hinge", "logistic"}, default "squared"
         (z - y)^2 / 2, max(0, 1 - y z)^2, log(1 + exp(-y z)), or the smoothed hinge: 1/2 - y z for y z < 0, then
         (1 - y z)^2 / 2 up to y z = 1, then 0.
@@ -145,22 +150,24 @@ def drp(
     >>> model.coef.shape, model.info.error_bound < 1e-6
     ((5000,), True)
     """
-    alphas = [check_real("alpha", alpha, 0, strict=True)]
+    alphas, columns = [check_real("alpha", alpha, 0, strict=True)], {"missing": missing, "categorical": categorical}
     return _models(
-        X, y, alphas, n_projections, n_iter, accelerate, projection, loss, fit_intercept, sample_weight, tol, rng, workers,
-        callback,
+        X, y, alphas, n_projections, n_iter, accelerate, projection, columns, loss, fit_intercept, sample_weight, tol, rng,
+        workers, callback,
     )[0]  # fmt: skip
 
 
 def drp_path(
-    X, y, *, alphas, n_projections=None, n_iter=None, accelerate=True, projection="auto", loss="squared", fit_intercept=True,
-    sample_weight=None, tol=1e-6, rng=None, workers=1, callback=None,
+    X, y, *, alphas, n_projections=None, n_iter=None, accelerate=True, projection="auto", missing="learn", categorical=None,
+    loss="squared", fit_intercept=True, sample_weight=None, tol=1e-6, rng=None, workers=1, callback=None,
 ):  # fmt: skip
     """Models of `drp` for many penalties, largest first, each started from the one before, from one sketch.
 
     Parameters
     ----------
-    X, y, n_projections, n_iter, accelerate, projection, loss, fit_intercept, sample_weight, tol, rng, workers, callback
+    X, y, n_projections, n_iter, accelerate, projection, missing, categorical, loss, fit_intercept, sample_weight, tol, rng
+        As in `drp`.
+    workers, callback
         As in `drp`. Where m is left to the data, the sketch grows by what a smaller penalty needs beyond it.
     alphas : sequence of float
         Penalties, > 0; used in descending order.
@@ -198,21 +205,23 @@ def drp_path(
     >>> [model.info.alpha for model in models], all(model.info.converged for model in models)
     ([1.0, 0.1, 0.01], True)
     """
+    columns = {"missing": missing, "categorical": categorical}
     return _models(
-        X, y, check_alphas(alphas).tolist(), n_projections, n_iter, accelerate, projection, loss, fit_intercept, sample_weight,
-        tol, rng, workers, callback,
+        X, y, check_alphas(alphas).tolist(), n_projections, n_iter, accelerate, projection, columns, loss, fit_intercept,
+        sample_weight, tol, rng, workers, callback,
     )  # fmt: skip
 
 
-def _models(X, y, alphas, n_projections, n_iter, accelerate, projection, loss, fit_intercept, sample_weight, tol, rng, workers,
-            callback):  # fmt: skip
+def _models(X, y, alphas, n_projections, n_iter, accelerate, projection, columns, loss, fit_intercept, sample_weight, tol, rng,
+            workers, callback):  # fmt: skip
     """A model of each penalty; what is wrong with it is a warning at the line that calls the caller."""
     tol = check_real("tol", tol, 0, strict=True)
     n_iter = MOST_ITER if n_iter is None else check_integer("n_iter", n_iter, 1)
     with single_threaded_blas():
         fit, minimise, task = _begin(
-            X, y, alphas, n_projections, accelerate, projection, loss, fit_intercept, sample_weight, rng, workers, callback
-        )
+            X, y, alphas, n_projections, accelerate, projection, columns, loss, fit_intercept, sample_weight, rng, workers,
+            callback,
+        )  # fmt: skip
         with fit.inputs.rows, keeping_fits([fit], task):
             models = [_fit(fit, task, minimise, alpha, tol, n_iter) for alpha in alphas]
     for model, what in models:
@@ -230,7 +239,8 @@ def _fit(fit, task, minimise, alpha, tol, n_iter):
     return model_of([fit], task), _complaint(fit)
 
 
-def _begin(X, y, alphas, n_projections, accelerate, projection, loss, fit_intercept, sample_weight, rng, workers, callback):
+def _begin(X, y, alphas, n_projections, accelerate, projection, columns, loss, fit_intercept, sample_weight, rng, workers,
+           callback):  # fmt: skip
     """(the fit, minimise(fit, max_iter), the task)."""
     m = None if n_projections is None else check_integer("n_projections", n_projections, 1)
     accelerate = check_flag("accelerate", accelerate)
@@ -239,16 +249,18 @@ def _begin(X, y, alphas, n_projections, accelerate, projection, loss, fit_interc
     if not accelerate and m is None:
         raise ValueError("n_projections must be given where accelerate=False, got None: some 20 times the rank of X")
     rng, workers = check_rng(rng), check_workers(workers)
-    fit, task = linear_fit(X, y, alphas, loss, fit_intercept, sample_weight, workers, check_callable("callback", callback))
+    callback = check_callable("callback", callback)
+    fit, task = linear_fit(X, y, alphas, loss, fit_intercept, sample_weight, workers, rng, columns, callback)
     if accelerate:
         return fit, partial(descend, steps=_steps(fit.inputs, fit.problem.fit_intercept, m, kind, rng)), task
     projected = Projected(fit, make_projection(kind, fit.inputs.n_features, m, rng))
     return fit, partial(algorithm_2, projected=projected), task
 
 
-def linear_fit(X, y, alphas, loss, fit_intercept, sample_weight, workers, callback=None):
+def linear_fit(X, y, alphas, loss, fit_intercept, sample_weight, workers, rng, columns, callback=None):
     """(a `LinearFit` at zero, to begin at one of the penalties; the task), all checked."""
-    task = Task.of(X, y, loss, sample_weight, workers, several_outputs=True, losses=LOSSES)
+    columns = {"scale": None, **columns}
+    task, _ = Task.seen_by(Linear(), X, y, loss, sample_weight, workers, rng, columns, several_outputs=True, losses=LOSSES)
     targets, fit_intercept = np.vstack(task.targets), check_flag("fit_intercept", fit_intercept)
     problem = task.problem(LinearProblem, targets, 1.0, fit_intercept)
     inputs = Inputs.of(task.rows, problem.weight, fit_intercept, alphas)

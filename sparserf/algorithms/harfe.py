@@ -39,8 +39,9 @@ def grow(fit, s):
 
 def harfe(
     X, y, *, n_components=10_000, n_nonzero_coefs=None, order=None, alpha=1e-4, activation="sin", features=None,
-    scale="auto", loss="squared", selection="magnitude", normalize=True, step_size=0.1, backtracking=True, start="greedy",
-    max_iter=50, tol=5e-3, fit_intercept=True, sample_weight=None, rng=None, workers=1, callback=None,
+    scale="auto", missing="learn", categorical=None, loss="squared", selection="magnitude", normalize=True, step_size=0.1,
+    backtracking=True, start="greedy", max_iter=50, tol=5e-3, fit_intercept=True, sample_weight=None, rng=None, workers=1,
+    callback=None,
 ):  # fmt: skip
     r"""Hard-Ridge Random Feature Expansion: the best s of many random features, by hard thresholding and ridge regression.
 
@@ -79,6 +80,14 @@ def harfe(
         less far: neither shifts and sizes of columns nor a few wild cells decide. They are kept in the model, which takes X as
         it is. None: columns as they are. "auto": "robust" for features that are named, or left out; None for maps. Those of
         CSR X, and what a FeatureSet was drawn for, are always as they are.
+    missing : {"learn", "raise"}, default "learn"
+        NaN in dense X. "learn": a missing number is at the centre of its column, beside an input that says that it is missing,
+        where a sample of the training rows has such; "raise": a ValueError. CSR X must have none.
+    categorical : sequence of names, of indices, or a mask; or None, default None
+        Columns that are categories, beside those of strings and categoricals of a data frame. Frequent levels are inputs that
+        are zero or one; where some are rarer than a hundredth, or beyond 24, the mean of y over the rows of the level is an
+        input, of training rows over those of other folds. A level that is not known is none of them, and has the mean of all
+        rows. X must be in host memory.
     loss : {"squared", "squared_hinge", "logistic"}, default "squared"
     selection : {"magnitude", "positive"}, default "magnitude"
         "magnitude": the s largest |c|, Algorithm 1 as printed. "positive": a model with coefficients > 0. With
@@ -155,21 +164,23 @@ def harfe(
     (60, True)
     """
     sizes = None if n_nonzero_coefs is None else [check_integer("n_nonzero_coefs", n_nonzero_coefs, 1)]
+    columns = {"scale": scale, "missing": missing, "categorical": categorical}
     return _path(
-        X, y, sizes, 1, n_components, order, alpha, activation, features, scale, loss, selection, normalize, step_size,
+        X, y, sizes, 1, n_components, order, alpha, activation, features, columns, loss, selection, normalize, step_size,
         backtracking, start, max_iter, tol, fit_intercept, sample_weight, rng, workers, callback)[0]  # fmt: skip
 
 
 def harfe_path(
     X, y, *, n_nonzero_coefs=None, n_models=10, n_components=10_000, order=None, alpha=1e-4, activation="sin",
-    features=None, scale="auto", loss="squared", selection="magnitude", normalize=True, step_size=0.1, backtracking=True,
-    start="greedy", max_iter=50, tol=5e-3, fit_intercept=True, sample_weight=None, rng=None, workers=1, callback=None,
+    features=None, scale="auto", missing="learn", categorical=None, loss="squared", selection="magnitude", normalize=True,
+    step_size=0.1, backtracking=True, start="greedy", max_iter=50, tol=5e-3, fit_intercept=True, sample_weight=None, rng=None,
+    workers=1, callback=None,
 ):  # fmt: skip
     """Models of `harfe` for growing numbers of terms, each from the one before: graded thresholding over one dictionary.
 
     Parameters
     ----------
-    X, y, n_components, order, alpha, activation, features, scale, loss, selection, normalize, step_size, backtracking, start
+    X, y, n_components, order, alpha, activation, features, scale, missing, categorical, loss, selection, normalize
         As in `harfe`.
     n_nonzero_coefs : sequence of int or None, default None
         Numbers of terms; used in ascending order. None: n_models of them, in geometric steps up to the default of
@@ -209,16 +220,18 @@ def harfe_path(
     >>> [len(model.features) for model in models]
     [2, 5, 10]
     """
+    columns = {"scale": scale, "missing": missing, "categorical": categorical}
     return _path(
-        X, y, n_nonzero_coefs, n_models, n_components, order, alpha, activation, features, scale, loss, selection, normalize,
+        X, y, n_nonzero_coefs, n_models, n_components, order, alpha, activation, features, columns, loss, selection, normalize,
         step_size, backtracking, start, max_iter, tol, fit_intercept, sample_weight, rng, workers, callback)  # fmt: skip
 
 
-def _path(X, y, n_nonzero_coefs, n_models, n_components, order, alpha, activation, features, scale, loss, selection, normalize,
-          step_size, backtracking, start, max_iter, tol, fit_intercept, sample_weight, rng, workers, callback):  # fmt: skip
+def _path(X, y, n_nonzero_coefs, n_models, n_components, order, alpha, activation, features, columns, loss, selection,
+          normalize, step_size, backtracking, start, max_iter, tol, fit_intercept, sample_weight, rng, workers,
+          callback):  # fmt: skip
     """What `harfe_path` returns; called by the functions of the user, to whose line warnings point."""
     rng = check_rng(rng)
-    task, features = Task.of(X, y, loss, sample_weight, workers).seen_by(features, scale, rng)
+    task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns)
     rows, weight = task.rows, task.weight
     options = {
         "fit_intercept": check_flag("fit_intercept", fit_intercept),

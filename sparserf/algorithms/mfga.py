@@ -31,9 +31,9 @@ def algorithm_1(fits, n_nonzero_coefs, n_select):
 
 
 def mfga(
-    X, y, *, n_nonzero_coefs, features=None, nu=None, gamma=None, scale="auto", n_components=10_000, loss="squared",
-    alpha=1e-3, n_select=1, normalize=False, best_phase=False, fit_intercept=True, sample_weight=None, tol=None, rng=None,
-    workers=1, callback=None,
+    X, y, *, n_nonzero_coefs, features=None, nu=None, gamma=None, scale="auto", missing="learn", categorical=None,
+    n_components=10_000, loss="squared", alpha=1e-3, n_select=1, normalize=False, best_phase=False, fit_intercept=True,
+    sample_weight=None, tol=None, rng=None, workers=1, callback=None,
 ):  # fmt: skip
     r"""Multi Feature Greedy Approximation: the best few of the features of one or several kernels, one after the other.
 
@@ -67,6 +67,14 @@ def mfga(
         less far: neither shifts and sizes of columns nor a few wild cells decide. They are kept in the model, which takes X as
         it is. None: columns as they are. "auto": "robust" for features that are named, or left out; None for maps. Those of
         CSR X, and what a FeatureSet was drawn for, are always as they are.
+    missing : {"learn", "raise"}, default "learn"
+        NaN in dense X. "learn": a missing number is at the centre of its column, beside an input that says that it is missing,
+        where a sample of the training rows has such; "raise": a ValueError. CSR X must have none.
+    categorical : sequence of names, of indices, or a mask; or None, default None
+        Columns that are categories, beside those of strings and categoricals of a data frame. Frequent levels are inputs that
+        are zero or one; where some are rarer than a hundredth, or beyond 24, the mean of y over the rows of the level is an
+        input, of training rows over those of other folds. A level that is not known is none of them, and has the mean of all
+        rows. X must be in host memory.
     n_components : int, default 10_000
         Features to draw from the maps that are random, in equal shares.
     loss : {"squared", "squared_hinge", "logistic"}, default "squared"
@@ -143,8 +151,9 @@ def mfga(
     >>> len(model.features), bool(np.mean((model.predict(X) - y) ** 2) < 0.2 * y.var())
     (20, True)
     """
+    columns = {"scale": scale, "missing": missing, "categorical": categorical}
     fits, rounds, task = _begin(
-        X, y, n_nonzero_coefs, features, nu, gamma, scale, n_components, loss, alpha, n_select, normalize, best_phase,
+        X, y, n_nonzero_coefs, features, nu, gamma, columns, n_components, loss, alpha, n_select, normalize, best_phase,
         fit_intercept, sample_weight, tol, rng, workers, callback)  # fmt: skip
     for _ in rounds:
         pass
@@ -152,15 +161,15 @@ def mfga(
 
 
 def mfga_path(
-    X, y, *, n_nonzero_coefs, features=None, nu=None, gamma=None, scale="auto", n_components=10_000, loss="squared",
-    alpha=1e-3, n_select=1, normalize=False, best_phase=False, fit_intercept=True, sample_weight=None, tol=None, rng=None,
-    workers=1, callback=None,
+    X, y, *, n_nonzero_coefs, features=None, nu=None, gamma=None, scale="auto", missing="learn", categorical=None,
+    n_components=10_000, loss="squared", alpha=1e-3, n_select=1, normalize=False, best_phase=False, fit_intercept=True,
+    sample_weight=None, tol=None, rng=None, workers=1, callback=None,
 ):  # fmt: skip
     """Models of `mfga` after every round, from one run: n_select, 2 n_select, ... terms.
 
     Parameters
     ----------
-    X, y, n_nonzero_coefs, features, nu, gamma, scale, n_components, loss, alpha, n_select, normalize, best_phase
+    X, y, n_nonzero_coefs, features, nu, gamma, scale, missing, categorical, n_components, loss, alpha, n_select
         As in `mfga`.
     fit_intercept, sample_weight, tol, rng, workers, callback
         As in `mfga`.
@@ -199,17 +208,18 @@ def mfga_path(
     >>> len(models), bool(len(best.features) > 1)
     (15, True)
     """
+    columns = {"scale": scale, "missing": missing, "categorical": categorical}
     fits, rounds, task = _begin(
-        X, y, n_nonzero_coefs, features, nu, gamma, scale, n_components, loss, alpha, n_select, normalize, best_phase,
+        X, y, n_nonzero_coefs, features, nu, gamma, columns, n_components, loss, alpha, n_select, normalize, best_phase,
         fit_intercept, sample_weight, tol, rng, workers, callback)  # fmt: skip
     return [_model(fits, task) for _ in rounds]
 
 
-def _begin(X, y, n_nonzero_coefs, features, nu, gamma, scale, n_components, loss, alpha, n_select, normalize, best_phase,
+def _begin(X, y, n_nonzero_coefs, features, nu, gamma, columns, n_components, loss, alpha, n_select, normalize, best_phase,
            fit_intercept, sample_weight, tol, rng, workers, callback):  # fmt: skip
     """(a fit of each target, their rounds still to come, the task)."""
     rng = check_rng(rng)
-    task, features = Task.of(X, y, loss, sample_weight, workers, several_outputs=True).seen_by(features, scale, rng)
+    task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns, several_outputs=True)
     rows, weight = task.rows, task.weight
     options = {
         "fit_intercept": check_flag("fit_intercept", fit_intercept),

@@ -98,13 +98,16 @@ def prune(model, X, *, max_terms=None, tol=None, sample_weight=None, workers=1):
         return pruned(rows, model, weight, most, tol=tol)
 
 
-def pruned(rows, model, weight, most, *, tol=0.0, change=0.0):
-    """`prune` where the largest change, in mean square, is tol times the variance of the predictions, or change^2."""
+def pruned(rows, model, weight, most, *, tol=0.0, change=0.0, looked_at=MOST_LOOKED_AT):
+    """`prune` where the largest change, in mean square, is tol times the variance of the predictions, or change^2.
+
+    looked_at : of more terms the largest
+    """
     if len(model.support) <= most and tol == change == 0:
         return model
     coef, unit = _in_units(np.atleast_2d(model.coef))
-    rows, h = _look(rows, weight, ROWS_A_TERM * min(len(model.support), MOST_LOOKED_AT))
-    is_large = _largest(rows, model.features, coef, h, MOST_LOOKED_AT)
+    rows, h = _look(rows, weight, ROWS_A_TERM * min(len(model.support), looked_at))
+    is_large = _largest(rows, model.features, coef, h, looked_at)
     features = model.features.take(np.flatnonzero(is_large))
     m, G, r = _moments(rows, features, h)
     large, size = _in_units(coef[:, is_large] * r)

@@ -37,9 +37,9 @@ def exact_descent(fit, dictionary):
 
 
 def sparse_rf(
-    X, y, *, alpha=None, features="auto", gamma=None, scale="auto", loss="squared", n_components=None,
-    batch_size=None, exact=False, validation=0.1, n_models=None, max_terms=None, fit_intercept=True, sample_weight=None,
-    tol=1e-4, max_iter=None, rng=None, workers=1, callback=None,
+    X, y, *, alpha=None, features="auto", gamma=None, scale="auto", missing="learn", categorical=None,
+    loss="squared", n_components=None, batch_size=None, exact=False, validation=0.1, n_models=None, max_terms=None,
+    effort=1.0, fit_intercept=True, sample_weight=None, tol=1e-4, max_iter=None, rng=None, workers=1, callback=None,
 ):  # fmt: skip
     r"""Sparse Random Features: a kernel model in few terms, by l1 selection among random features.
 
@@ -76,6 +76,14 @@ def sparse_rf(
         less far: neither shifts and sizes of columns nor a few wild cells decide. They are kept in the model, which takes X as
         it is. None: columns as they are. "auto": "robust" for features that are named, or left out; None for maps. Those of
         CSR X, and what a FeatureSet was drawn for, are always as they are.
+    missing : {"learn", "raise"}, default "learn"
+        NaN in dense X. "learn": a missing number is at the centre of its column, beside an input that says that it is missing,
+        where a sample of the training rows has such; "raise": a ValueError. CSR X must have none.
+    categorical : sequence of names, of indices, or a mask; or None, default None
+        Columns that are categories, beside those of strings and categoricals of a data frame. Frequent levels are inputs that
+        are zero or one; where some are rarer than a hundredth, or beyond 24, the mean of y over the rows of the level is an
+        input, of training rows over those of other folds. A level that is not known is none of them, and has the mean of all
+        rows. X must be in host memory.
     loss : {"squared", "squared_hinge", "logistic"}, default "squared"
     n_components : int or None, default None
         D, features to draw and search; those of `Linear` come on top. None: 10,000; with "auto" and alpha=None, 1,000 for
@@ -89,11 +97,16 @@ def sparse_rf(
     validation : float, default 0.1
         Share of the rows of a search, of each class, that alpha=None holds out, in (0, 1).
     n_models : int or None, default None
-        Searches of alpha=None, each with rows of its own held out and, of "auto", draws of its own; the result is the mean
-        of their models. None: 5 for up to 5,000 rows, where one is the more a matter of luck; for more 3, or 5 where these
-        leave open which kind of model is the best.
+        Rounds of searches of alpha=None, each with rows of its own held out and, of "auto", draws of its own; the result is the
+        mean of their models. None: two, or four for up to 5,000 rows, where one is the more a matter of luck; or until there
+        are four or six models, where fewer views of the columns predict best (see Notes); and one more where it is open which
+        kind of model is the best.
     max_terms : int or None, default None
-        Most terms of alpha=None, each class's counted once where they share it.
+        Most terms of alpha=None, each class's counted once where they share it. None: 2,000.
+    effort : float, default 1.0
+        Time for accuracy, > 0, of alpha=None. Of 10 a search looks at 10^(1/2) times as many rows, where there are more than
+        16,000, a model has up to 10^(1/4) times 2,000 terms, and so many more models are in the mean that it takes some ten
+        times as long.
     fit_intercept : bool, default True
         The intercept is not penalised.
     sample_weight : array of shape (n_samples,) or None, default None
@@ -104,8 +117,8 @@ def sparse_rf(
     max_iter : int or None, default None
         Most rounds of search and solution, over all batches. None: until the tolerance is reached, or the work of the fit,
         over all penalties of a path, has come to 1.2e11 multiplications, 4e7 more for each row beyond 5,000, and five passes
-        over the dictionary: 7 to 20 s with 5,000 rows on two cores. It is counted from shapes, and ends at the same place
-        anywhere.
+        over the dictionary: 7 to 20 s with 5,000 rows on two cores, and a quarter of the multiplications of "auto" with an
+        alpha. It is counted from shapes, and ends at the same place anywhere.
     rng : None, int or numpy.random.Generator, default None
         Seed of the draws.
     workers : int, default 1
@@ -176,35 +189,36 @@ def sparse_rf(
     (True, True)
     """
     how = {
-        "features": features, "gamma": gamma, "scale": scale, "loss": loss, "n_components": n_components,
-        "batch_size": batch_size, "exact": exact, "fit_intercept": fit_intercept, "sample_weight": sample_weight, "tol": tol,
+        "features": features, "gamma": gamma, "scale": scale, "missing": missing, "categorical": categorical,
+        "loss": loss, "n_components": n_components, "batch_size": batch_size, "exact": exact,
+        "fit_intercept": fit_intercept, "sample_weight": sample_weight, "tol": tol,
         "max_iter": max_iter, "rng": rng, "workers": workers, "callback": callback,
     }  # fmt: skip
     share = check_real("validation", validation, 0, strict=True)
     if share >= 1:
         raise ValueError(f"validation must be below 1, got {share}")
     if alpha is None:
-        setting = Setting.of(X, y, **how)
-        return chosen(setting, exact_descent if setting.exact else algorithm_1, share, n_models, max_terms)
-    for name, value in (("max_terms", max_terms), ("n_models", n_models)):
-        if value is not None:
+        setting = Setting.of(X, y, **how, is_curved=True)
+        return chosen(setting, exact_descent if setting.exact else algorithm_1, share, n_models, max_terms, effort)
+    for name, value, default in (("max_terms", max_terms, None), ("n_models", n_models, None), ("effort", effort, 1.0)):
+        if value != default:
             raise ValueError(f"{name} needs alpha=None, got {value!r} with alpha={alpha!r}")
     alphas = [check_real("alpha", alpha, 0, strict=True)]
     return _path(Setting.of(X, y, **how), lambda largest: alphas)[0]
 
 
 def sparse_rf_path(
-    X, y, *, alphas=None, n_alphas=20, alpha_min_ratio=1e-3, features="auto", gamma=None, scale="auto",
-    loss="squared", n_components=None, batch_size=None, exact=False, fit_intercept=True, sample_weight=None, tol=1e-4,
-    max_iter=None, rng=None, workers=1, callback=None,
+    X, y, *, alphas=None, n_alphas=20, alpha_min_ratio=1e-3, features="auto", gamma=None, scale="auto", missing="learn",
+    categorical=None, loss="squared", n_components=None, batch_size=None, exact=False, fit_intercept=True, sample_weight=None,
+    tol=1e-4, max_iter=None, rng=None, workers=1, callback=None,
 ):  # fmt: skip
     """Models of `sparse_rf` for many penalties, largest first, each started from the one before, over one dictionary.
 
     Parameters
     ----------
-    X, y, features, gamma, scale, loss, n_components, batch_size, exact, fit_intercept, sample_weight, tol, rng
+    X, y, features, gamma, scale, missing, categorical, loss, n_components, batch_size, exact, fit_intercept, sample_weight
         As in `sparse_rf`.
-    workers, callback
+    tol, rng, workers, callback
         As in `sparse_rf`.
     alphas : sequence of float or None, default None
         Penalties, > 0; used in descending order. None: n_alphas of them, in geometric steps from the smallest that
@@ -253,8 +267,9 @@ def sparse_rf_path(
         raise ValueError(f"alpha_min_ratio must be at most 1, got {alpha_min_ratio}")
     alphas = None if alphas is None else check_alphas(alphas)
     setting = Setting.of(
-        X, y, features=features, gamma=gamma, scale=scale, loss=loss, n_components=n_components, batch_size=batch_size,
-        exact=exact, fit_intercept=fit_intercept, sample_weight=sample_weight, tol=tol, max_iter=max_iter, rng=rng,
+        X, y, features=features, gamma=gamma, scale=scale, missing=missing, categorical=categorical,
+        loss=loss, n_components=n_components, batch_size=batch_size, exact=exact,
+        fit_intercept=fit_intercept, sample_weight=sample_weight, tol=tol, max_iter=max_iter, rng=rng,
         workers=workers, callback=callback,
     )  # fmt: skip
 

@@ -51,7 +51,9 @@ class L1Fit:
         self.progress = Progress(callback, task.scale(y))
         self._problem, self._center = centered(task, y, task.problem(L1Problem, y, 0.0, fit_intercept))
         self._answering = Answering(lambda: callback is not None and callback(self.info()))
-        effort = Effort.of_a_fit(task.rows, dictionary.starts[-1]) if max_iter is None else Effort(np.inf)
+        effort = Effort(np.inf)
+        if max_iter is None:
+            effort = Effort.of_a_fit(task.rows, dictionary.starts[-1], self._schedule.effort)
         self.A = WorkingSet(task.rows, self._problem, effort)
         self._most_kept = int(np.diff(dictionary.starts).max())  # as many draws as a batch holds
         self.restart(np.inf)
@@ -95,9 +97,13 @@ class L1Fit:
         self.A.move(self._problem, w / self._scale, b, f)
         self.A.learn([])
 
-    def losses(self, unit):
-        """The loss of each row, of y in these units."""
-        return self._problem.vectors.fetch(self._problem.losses(self.A.z)) * (self._scale / unit) ** 2
+    def margins(self):
+        """f + b of each row, of the `target`."""
+        return self._problem.vectors.fetch(self.A.z)
+
+    def target(self):
+        """y / scale, less its mean where the intercept gives that back."""
+        return self._problem.vectors.fetch(self._problem.y)
 
     def draw(self, *batches):
         self._drawn[list(batches)] = True

@@ -18,7 +18,14 @@ from functools import partial
 import numpy as np
 
 from .._checks import check_callable, check_flag, check_integer, check_real, check_rng
-from ..features import LearningDictionary, LinearFunctions, inputs_times, make_dictionary, make_learning_dictionary
+from ..features import (
+    LearningDictionary,
+    LinearFunctions,
+    inputs_times,
+    inverse_deviations,
+    make_dictionary,
+    make_learning_dictionary,
+)
 from ..rows.home import correlation, correlation_pair
 from ..task import Task
 from .sparse_rf_draws import Draws, KeptDraws
@@ -33,6 +40,7 @@ class Schedule:
     left_over : of the largest violation, what the step after may leave: it is one of many
     most_steps : of the solver in a round in which none enters
     near : the gap, as a share of the objective, that is near enough where the penalty itself is a choice
+    effort : the share of the work of a fit at most
     """
 
     settles: str = "each"
@@ -41,6 +49,7 @@ class Schedule:
     left_over: float = 0.1
     most_steps: int = 100
     near: float = 0.5
+    effort: float = 1.0
 
 
 TO_TOLERANCE = Schedule()
@@ -48,7 +57,8 @@ TO_TOLERANCE = Schedule()
 SEARCHING = Schedule(settles="none", enter_a_term=1, most_steps=1)
 # Better draws are worth more than the optimum over these.
 LEARNING = Schedule(settles="none", enter_a_term=1, fewest_enter=200)
-LEARNING_AND_SETTLING = replace(LEARNING, settles="last")
+# Of a penalty that keeps as many terms as there are rows the optimum over the last batch is not worth the time.
+LEARNING_AND_SETTLING = replace(LEARNING, settles="last", effort=0.25)
 # Functions of several rounds and penalties add up to one; of them a few are as good as all.
 LINEAR = Schedule(settles="none", left_over=0.0, near=0.1)
 
@@ -65,10 +75,11 @@ class Setting:
     how: dict
 
     @classmethod
-    def of(cls, X, y, *, features, gamma, scale, loss, n_components, batch_size, exact, fit_intercept, sample_weight, tol,
-           max_iter, rng, workers, callback):  # fmt: skip
-        rng = check_rng(rng)
-        task, features = Task.of(X, y, loss, sample_weight, workers).seen_by(features, scale, rng)
+    def of(cls, X, y, *, features, gamma, scale, missing, categorical, loss, n_components, batch_size, exact, fit_intercept,
+           sample_weight, tol, max_iter, rng, workers, callback, is_curved=False):  # fmt: skip
+        rng, columns = check_rng(rng), {"scale": scale, "missing": missing, "categorical": categorical}
+        is_curved = is_curved and isinstance(features, str) and features == "auto"
+        task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns, is_curved=is_curved)
         options = {
             "fit_intercept": check_flag("fit_intercept", fit_intercept),
             "tol": check_real("tol", tol, 0, strict=True),
@@ -82,20 +93,27 @@ class Setting:
     def learns(self):
         return isinstance(self.features, str) and self.features == "auto"
 
-    def dictionary(self, default):
-        """Of `features`, of so many where n_components does not say."""
-        about = {"rng": self.rng, "weight": self.task.weight, **self.how}
+    def dictionary(self, default, task=None):
+        """Of `features`, of so many where n_components does not say; task: whose rows, None: of all views."""
+        about, task = {"rng": self.rng, "weight": self.task.weight, **self.how}, task or self.task
         about["n_components"] = default if about["n_components"] is None else about["n_components"]
         if not self.learns:
-            return make_dictionary(self.features, self.task.rows, **about)
+            return make_dictionary(self.features, task.rows, **about)
         if self.exact:
             raise ValueError("exact must be False where features is 'auto', whose draws cannot be made again; got True")
-        return make_learning_dictionary(self.task.rows, stage=self.task.stage, **about)
+        return make_learning_dictionary(task.rows, stage=task.stage, **about)
 
-    def dictionary_of_inputs(self, units):
-        """Of the inputs, each times its unit."""
-        about = {"n_components": None, "batch_size": len(units), "gamma": None, "rng": self.rng, "weight": self.task.weight}
-        return make_dictionary(inputs_times(units), self.task.rows, **about)
+    def dictionary_of_inputs(self, task):
+        """Of the inputs of a task, each times its unit."""
+        units = units_of(task)
+        about = {"n_components": None, "batch_size": len(units), "gamma": None, "rng": self.rng, "weight": task.weight}
+        return make_dictionary(inputs_times(units), task.rows, **about)
+
+
+def units_of(task):
+    """Of the inputs of a task, for linear functions."""
+    is_scaled = task.stage is not None and not task.stage.is_raw
+    return np.ones(len(task.stage)) if is_scaled else inverse_deviations(task.rows, task.weight)
 
 
 class RandomDraws:

@@ -9,7 +9,7 @@ from .._threads import single_threaded_blas
 from ..algorithms.harfe_fit import L0Fit
 from ..features import make_dictionary
 from ..model import warn_unconverged
-from ..task import Task, model_of, power_of_two
+from ..task import AS_THEY_ARE, Task, model_of, power_of_two
 from .alignment import aligned
 
 # Largest duality gap of a ridge problem, relative to its objective, that is no reason to warn.
@@ -225,7 +225,7 @@ def _marked(index, n):
 def _fit(
     X, y, n_terms, choose, features, n_components, gamma, loss, alpha, fit_intercept, sample_weight, rng, workers
 ):  # fmt: skip
-    task, features = Task.of(X, y, loss, sample_weight, workers).seen_by(features, None, None)
+    task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, None, AS_THEY_ARE)
     rows, weight, targets = task.rows, task.weight, task.targets
     alpha, fit_intercept = check_real("alpha", alpha, 0, strict=True), check_flag("fit_intercept", fit_intercept)
     rng = check_rng(rng)

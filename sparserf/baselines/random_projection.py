@@ -7,7 +7,7 @@ from .._threads import check_workers, single_threaded_blas
 from ..algorithms.drp import linear_fit
 from ..features import PROJECTIONS, make_projection
 from ..newton.projected import Projected
-from ..task import model_of
+from ..task import AS_THEY_ARE, model_of
 
 
 def random_projection(
@@ -60,7 +60,7 @@ def random_projection(
     alpha, m = check_real("alpha", alpha, 0, strict=True), check_integer("n_projections", n_projections, 1)
     kind, workers, rng = check_choice("projection", projection, PROJECTIONS), check_workers(workers), check_rng(rng)
     with single_threaded_blas():
-        fit, task = linear_fit(X, y, [alpha], loss, fit_intercept, sample_weight, workers)
+        fit, task = linear_fit(X, y, [alpha], loss, fit_intercept, sample_weight, workers, None, AS_THEY_ARE)
         with fit.inputs.rows:
             projected = Projected(fit, make_projection(kind, fit.inputs.n_features, m, rng))
             fit.begin(alpha, np.inf)

@@ -9,7 +9,7 @@ from ..algorithms.sparse_rf import exact_descent
 from ..algorithms.sparse_rf_fit import L1Fit
 from ..features import make_dictionary
 from ..model import warn_unconverged
-from ..task import Task, model_of
+from ..task import AS_THEY_ARE, Task, model_of
 
 # A halved penalty that lowers the residual by less than this share of what is missing, so many times in a row, is in vain.
 HARDLY, PATIENCE = 0.01, 5
@@ -71,7 +71,7 @@ def srfe(
     >>> bool(np.std(model.predict(X) - y) <= 0.0506 * np.std(y))
     True
     """
-    task, features = Task.of(X, y, "squared", sample_weight, workers).seen_by(features, None, None)
+    task, features = Task.seen_by(features, X, y, "squared", sample_weight, workers, None, AS_THEY_ARE)
     rows, weight = task.rows, task.weight
     eta, tol = check_real("eta", eta, 0, strict=True), check_real("tol", tol, 0, strict=True)
     max_iter, fit_intercept = check_integer("max_iter", max_iter, 1), check_flag("fit_intercept", fit_intercept)

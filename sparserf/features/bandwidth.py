@@ -3,7 +3,7 @@
 import numpy as np
 
 from .._checks import check_scale, is_sparse
-from ..stage import are_equal, some_rows
+from ..robust import are_equal, some_rows
 
 SAMPLE = 2000
 NEIGHBOURS = 50

@@ -72,6 +72,14 @@ class FeatureBlock:
         names = first._arrays
         return replace(first, **{name: np.concatenate([getattr(block, name) for block in blocks]) for name in names})
 
+    def seeing(self, views, n_inputs):
+        """These features of rows whose inputs are views, as indices, of n_inputs."""
+        if self.inputs is not None:
+            return replace(self, inputs=views[self.inputs].astype(np.int32))
+        weights = np.zeros((len(self), n_inputs))
+        weights[:, views] = self.weights
+        return replace(self, weights=weights)
+
     def scaled(self, factor):
         return replace(self, scale=float(factor) * self.scale)
 
@@ -83,13 +91,16 @@ class FeatureBlock:
         """sup over x of |phi_j(x)|, an entry a feature; infinite where it has no bound."""
         return np.full(len(self), abs(self.scale) if self.is_bounded else np.inf)
 
-    def count_inputs(self, n_features_in):
-        """Number of the features that use each input."""
-        if self.inputs is None:
-            return np.count_nonzero(self.weights, axis=0)
-        return count_entries(np.where(self.weights != 0, self.inputs, -1), n_features_in)
+    def count_inputs(self, n_columns, column=None):
+        """Number of the features that use each column; column: of each input, None: it is the input."""
+        used = self.weights != 0
+        if self.inputs is None and column is None:
+            return np.count_nonzero(used, axis=0)
+        inputs = np.arange(self.order)[None] if self.inputs is None else self.inputs
+        inputs = inputs if column is None else column[inputs]
+        return count_entries(np.where(used, inputs, -1), n_columns)
 
-    def inputs_seen(self, k, n_features_in):
+    def inputs_seen(self, k, n_inputs):
         """The inputs that feature k depends on, ascending."""
         used = self.weights[k] != 0
         return np.flatnonzero(used) if self.inputs is None else np.unique(self.inputs[k][used])

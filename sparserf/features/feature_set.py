@@ -37,10 +37,10 @@ class FeatureSet:
     ['cos(age, height, weight)', 'age']
     """
 
-    def __init__(self, blocks, n_features_in, order=None, stage=None):
+    def __init__(self, blocks, n_inputs, order=None, stage=None):
         self._stage = stage
         self._blocks, self._order = _one_a_kind([block for block in blocks if len(block)], order)
-        self._n_features_in = int(n_features_in)
+        self._n_inputs = int(n_inputs)
         self._freeze()
 
     def _freeze(self):
@@ -63,16 +63,25 @@ class FeatureSet:
 
     @property
     def stage(self):
-        """None, or the `ColumnStage` through which they see the columns of X."""
+        """None, or the `ColumnStage` whose views of the columns of X are their inputs."""
         return self._stage
 
     def staged(self, stage):
-        """These features of columns that a stage shows."""
-        return FeatureSet(self._blocks, self._n_features_in, self._order, stage)
+        """These features of what a stage shows."""
+        return FeatureSet(self._blocks, self._n_inputs, self._order, stage)
+
+    def seeing(self, views, n_inputs):
+        """These features of rows whose inputs are views, as indices, of n_inputs."""
+        if np.array_equal(views, np.arange(n_inputs)):
+            return self
+        return FeatureSet([block.seeing(views, n_inputs) for block in self._blocks], n_inputs, self._order, self._stage)
 
     def rows_of(self, X, workers=1):
         """The rows of X as these features see them."""
-        return staged(as_rows(X, workers, n_features=self._n_features_in), self._stage)
+        if self._stage is None:
+            return as_rows(X, workers, n_features=self._n_inputs)
+        rows = as_rows(self._stage.read(X), workers, n_features=self._stage.n_columns, may_miss=self._stage.may_miss)
+        return staged(rows, self._stage)
 
     @property
     def places(self):
@@ -81,15 +90,25 @@ class FeatureSet:
 
     @property
     def n_features_in(self):
-        """Number of inputs (columns of X)."""
-        return self._n_features_in
+        """Number of columns of X."""
+        return self._n_inputs if self._stage is None else self._stage.n_columns
+
+    @property
+    def feature_names_in_(self):
+        """The names of the columns of a data frame that was fitted to; None for an array."""
+        return None if self._stage is None or self._stage.table is None else self._stage.table.names
+
+    @property
+    def n_inputs(self):
+        """Number of inputs: the columns of X, or views of them."""
+        return self._n_inputs
 
     def __len__(self):
         return sum(map(len, self._blocks))
 
     def __repr__(self):
         kinds = ", ".join(f"{len(b)} {b.activation}" for b in self._blocks)
-        return f"FeatureSet({kinds or 'empty'}; n_features_in={self._n_features_in})"
+        return f"FeatureSet({kinds or 'empty'}; n_features_in={self.n_features_in})"
 
     def to_blocks(self, values):
         """Values of the features, along the last axis, in the order of the blocks."""
@@ -125,24 +144,24 @@ class FeatureSet:
             blocks.append(block.take(place[inside] - start))
             order[inside] = np.arange(n, n + len(inside))
             start, n = start + len(block), n + len(inside)
-        return FeatureSet(blocks, self._n_features_in, order, self._stage)
+        return FeatureSet(blocks, self._n_inputs, order, self._stage)
 
     def concat(self, other):
         """These features followed by those of `other`, which must have the same inputs."""
         if not isinstance(other, FeatureSet):
             raise TypeError(f"other must be a FeatureSet, got {type(other).__name__}")
-        if other.n_features_in != self._n_features_in:
-            raise ValueError(f"both sets must have the same inputs, got {self._n_features_in} and {other.n_features_in}")
+        if other.n_inputs != self._n_inputs:
+            raise ValueError(f"both sets must have the same inputs, got {self._n_inputs} and {other.n_inputs}")
         if self._stage is not other.stage and not (self._stage and self._stage.is_same(other.stage)):
             raise ValueError("both sets must see the columns of X in the same units")
         order = None
         if self._order is not None or other._order is not None:
             order = np.concatenate([self.places, len(self) + other.places])
-        return FeatureSet(self._blocks + other.blocks, self._n_features_in, order, self._stage)
+        return FeatureSet(self._blocks + other.blocks, self._n_inputs, order, self._stage)
 
     def scaled(self, factor):
         """These features times a number."""
-        return FeatureSet([block.scaled(factor) for block in self._blocks], self._n_features_in, self._order, self._stage)
+        return FeatureSet([block.scaled(factor) for block in self._blocks], self._n_inputs, self._order, self._stage)
 
     @property
     def is_periodic(self):
@@ -153,7 +172,7 @@ class FeatureSet:
     def turned(self, angles):
         """These features with an angle added to the phase of each that is a cosine or sine."""
         blocks = [block.turned(angle) for block, angle in self.by_block(self.to_blocks(angles))]
-        return FeatureSet(blocks, self._n_features_in, self._order, self._stage)
+        return FeatureSet(blocks, self._n_inputs, self._order, self._stage)
 
     def transform(self, X, workers=1):
         """The feature matrix, the only place that materialises it.
@@ -179,19 +198,22 @@ class FeatureSet:
         inputs : sequence of str or None
             A name for each column of X; None: x0, x1, ...
         """
-        d = self._n_features_in
+        d, stage = self.n_features_in, self._stage
+        inputs = self.feature_names_in_ if inputs is None else inputs
         inputs = DefaultNames(d) if inputs is None else check_names("inputs", inputs, d)
+        inputs = inputs if stage is None else stage.names(inputs)
         names = [block.name(k, inputs) for block in self._blocks for k in range(len(block))]
         return [str(name) for name in self.from_blocks(np.array(names, dtype=object))]
 
     def input_usage(self):
-        """Share of the features that use each input (weight not zero), of shape (n_features_in,).
+        """Share of the features that use each column of X (weight not zero), of shape (n_features_in,).
 
         A monomial of `Taylor` uses its factors; that its envelope falls with every input does not count.
         """
-        count = np.zeros(self._n_features_in)
+        d, count = self.n_features_in, np.zeros(self.n_features_in)
+        column = None if self._stage is None or self._stage.is_column_by_column else self._stage.column
         for block in self._blocks:
-            count += block.count_inputs(self._n_features_in)
+            count += block.count_inputs(d, column)
         return count / max(len(self), 1)
 
 
@@ -219,7 +241,7 @@ def are_same(one, other):
 
 def _written_out(features):
     """All that decides the values of features, comparable: of each kind, whose order does not matter, which they are."""
-    written = {None: features.n_features_in}
+    written = {None: features.n_inputs}
     if features.stage is not None:
         written |= {name: array.tobytes() for name, array in features.stage.written().items()}
     for block, place in features.by_block(features.to_blocks(np.arange(len(features)))):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .._checks import check_integer, check_rng, is_sparse
-from ..stage import some_rows
+from ..robust import some_rows
 from .bandwidth import SAMPLE, distance_scale
 from .feature_set import FeatureSet
 from .neuron_block import NeuronBlock
@@ -37,8 +37,9 @@ class Mixture:
     @classmethod
     def of(cls, rows, weight, rng, stage=None):
         """As the rows ask for, which count by their weights, positive and of mean 1; stage: what shows them."""
-        scale = np.stack([stage.half_range > 0, stage.half_range] if stage else rows.spreads(weight))
-        deviation = stage.unit if stage else scale[0]
+        in_units = stage is not None and not stage.is_raw
+        scale = np.stack([stage.half_range > 0, stage.half_range] if in_units else rows.spreads(weight))
+        deviation = stage.unit if in_units else scale[0]
         inputs = np.sort(np.argsort(-deviation, kind="stable")[:MOST_INPUTS])
         inputs = inputs[scale[0, inputs] > SMALLEST[rows.dtype.name]]
         if not len(inputs):

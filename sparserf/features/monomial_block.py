@@ -51,13 +51,14 @@ class MonomialBlock(FeatureBlock):
         peak = sum((entry > 0) * _rise(run) for entry, run in zip(inputs.T, runs(inputs), strict=True))
         return abs(self.scale) * (np.abs(self.weights[:, 0]) * np.exp(peak / self.order)) ** self.order
 
-    def count_inputs(self, n_features_in):
+    def count_inputs(self, n_columns, column=None):
         """Of the factors; that the envelope falls with every input does not count."""
-        return count_entries(np.where(self.weights != 0, self.inputs - 1, -1), n_features_in)
+        factors = self.inputs - 1 if column is None else np.append(column, -1)[self.inputs - 1]
+        return count_entries(np.where(self.weights != 0, factors, -1), n_columns)
 
-    def inputs_seen(self, k, n_features_in):
+    def inputs_seen(self, k, n_inputs):
         """All of them, by the envelope."""
-        return np.arange(n_features_in if self.weights[k, 0] != 0 else 0)
+        return np.arange(n_inputs if self.weights[k, 0] != 0 else 0)
 
     def name(self, k, inputs):
         powers = np.bincount(self.inputs[k], minlength=1)

@@ -14,18 +14,21 @@ from .memory import Memory
 from .staged_rows import staged as staged
 
 
-def as_rows(X, workers=1, *, n_features=None):
-    """The rows of X: any that have n_features columns, or at least one row and column to train on."""
+def as_rows(X, workers=1, *, n_features=None, may_miss=False):
+    """The rows of X: any that have n_features columns, or at least one row and column to train on.
+
+    may_miss : whether NaN may be in dense ones
+    """
     workers = check_workers(workers)
     if type(X) is np.ndarray:  # first: a row is predicted in the time of some such questions
-        return Memory.of(_checked(X, n_features), workers)
+        return Memory.of(_checked(X, n_features, may_miss), workers)
     if isinstance(X, Chunks):
-        return _of_shape(InChunks(X, workers), n_features)
+        return _of_shape(InChunks(X, workers, may_miss=may_miss), n_features)
     if is_dask(X):
-        return _of_shape(InDask(partitions_of(X), workers), n_features)
+        return _of_shape(InDask(partitions_of(X), workers, may_miss), n_features)
     if is_foreign(X):
-        return _of_another_namespace(X, workers, n_features)
-    return Memory.of(_checked(X, n_features), workers)
+        return _of_another_namespace(X, workers, n_features, may_miss)
+    return Memory.of(_checked(X, n_features, may_miss), workers)
 
 
 def _of_shape(rows, n_features):
@@ -36,15 +39,15 @@ def _of_shape(rows, n_features):
     return rows
 
 
-def _checked(X, n_features):
-    return check_training_X(X) if n_features is None else check_X(X, n_features)
+def _checked(X, n_features, may_miss):
+    return check_training_X(X, may_miss) if n_features is None else check_X(X, n_features, may_miss=may_miss)
 
 
-def _of_another_namespace(X, workers, n_features):
+def _of_another_namespace(X, workers, n_features, may_miss):
     """In the memory of this process shared, not copied; elsewhere where they are. Answers go back to where X is."""
     xp, device = namespace_of(X)
     if not is_on_host(X):
-        return _of_shape(OnDevice(check_device_X(X, xp), xp, device, workers), n_features)
-    rows = Memory.of(_checked(to_host(X), n_features), workers)
+        return _of_shape(OnDevice(check_device_X(X, xp, may_miss), xp, device, workers), n_features)
+    rows = Memory.of(_checked(to_host(X), n_features, may_miss), workers)
     rows.give = lambda answer: given(answer, xp, device)
     return rows

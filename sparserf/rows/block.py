@@ -55,7 +55,7 @@ class Block:
         """This block as a column stage shows it, the same one for as long as this is entered."""
         if self._staged is not None and self._staged[0] is stage:
             return self._staged[1]
-        shown = self.beside(Staged(self.X, stage))
+        shown = self.beside(stage.show(self.X) if is_sparse(self.X) else Staged(self.X, stage))
         if self.is_entered:
             self._staged = stage, shown
         return shown

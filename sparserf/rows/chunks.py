@@ -90,7 +90,7 @@ class Chunks:
             raise TypeError(f"source must be an array or a function, got {type(source).__name__}")
         self._source = source
         self.edges = self._edges(self._default_rows() if block_rows is None else block_rows)
-        self._known_finite = [False] * (len(self.edges) - 1)
+        self._known = [set() for _ in self.edges[1:]]  # of each block whether it was found finite, NaN allowed (True) or not
 
     def __repr__(self):
         return f"Chunks({self.shape[0]} × {self.shape[1]}, in {len(self.edges) - 1} blocks)"
@@ -98,18 +98,19 @@ class Chunks:
     def __len__(self):
         return self.shape[0]
 
-    def read(self, k):
-        """The block numbered k, checked: float32 or float64, dense or CSR."""
+    def read(self, k, may_miss=False):
+        """The block numbered k, checked: float32 or float64, dense, which may have NaN where may_miss, or CSR."""
         start, stop = self.edges[k : k + 2]
         try:
             given = self._source(start, stop) if callable(self._source) else self._source[start:stop]
         except Exception as error:
             raise BlockError(start, stop, f"could not be read: {type(error).__name__}: {error}") from error
         try:
-            X = check_X(self._in_memory(given), known_finite=self._known_finite[k])
+            is_known = not self._known[k].isdisjoint({False, may_miss})
+            X = check_X(self._in_memory(given), known_finite=is_known, may_miss=may_miss)
         except (TypeError, ValueError) as error:
             raise BlockError(start, stop, str(error)) from error
-        self._known_finite[k] = True
+        self._known[k].add(may_miss)
         if callable(self._source):  # which may use its memory again for the next block
             X = _of_its_own(X, given)
         if X.shape != (stop - start, self.shape[1]):
@@ -152,12 +153,12 @@ def _of_its_own(X, given):
 class InChunks(Elsewhere):
     """The rows of `Chunks`, or some of them."""
 
-    def __init__(self, source, workers, index=None):
-        """index: of the rows that are there, ascending; None: all."""
+    def __init__(self, source, workers, index=None, may_miss=False):
+        """index: of the rows that are there, ascending; None: all. may_miss: whether they may have NaN."""
         super().__init__(workers)
-        self._source, self._index, self._scratch = source, index, Scratch()
+        self._source, self._index, self._scratch, self._may_miss = source, index, Scratch(), may_miss
         self.n_features_in, self.n_rows = source.shape[1], source.shape[0] if index is None else len(index)
-        first = source.read(0)
+        first = source.read(0, may_miss)
         self.dtype, self.is_sparse = first.dtype, is_sparse(first)
 
     def sum(self, answer, *vectors, add=np.add):
@@ -211,7 +212,7 @@ class InChunks(Elsewhere):
         return [slice(*pair) for pair in pairwise(edges)]
 
     def _read(self, k, some):
-        X = self._source.read(k)
+        X = self._source.read(k, self._may_miss)
         if X.dtype != self.dtype or is_sparse(X) != self.is_sparse:
             kinds = [f"{'CSR' if sparse else 'dense'} {dtype}" for sparse, dtype in
                      ((self.is_sparse, self.dtype), (is_sparse(X), X.dtype))]  # fmt: skip
@@ -219,11 +220,11 @@ class InChunks(Elsewhere):
         return X if self._index is None else X[self._index[some] - self._source.edges[k]]
 
     def some(self, index):
-        return InChunks(self._source, self._n_workers, index if self._index is None else self._index[index])
+        return InChunks(self._source, self._n_workers, index if self._index is None else self._index[index], self._may_miss)
 
     def array(self, index=None):
         """The numbers of some rows, in memory."""
         index = np.arange(self.n_rows) if index is None else check_indices("index", index, self.n_rows)
         wanted, place = np.unique(index, return_inverse=True)
-        some = InChunks(self._source, 1, wanted if self._index is None else self._index[wanted])
+        some = InChunks(self._source, 1, wanted if self._index is None else self._index[wanted], self._may_miss)
         return stacked([X for _, X in some._blocks()], place)

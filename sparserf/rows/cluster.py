@@ -111,10 +111,13 @@ class InDask(Elsewhere):
     All that a task needs is in its graph: a partition that is lost with its worker is made, and asked, again.
     """
 
-    def __init__(self, partitions, workers):
-        """partitions: delayed arrays. workers: those of what is asked of rows that have come to this process."""
+    def __init__(self, partitions, workers, may_miss=False):
+        """partitions: delayed arrays, which may have NaN where may_miss.
+
+        workers: those of what is asked of rows that have come to this process.
+        """
         super().__init__(workers)
-        self._partitions = partitions
+        self._partitions, self._may_miss = partitions, may_miss
         kinds = PartitionedVectors([0] * 2).computed([self._task(_kind, k) for k in range(len(partitions))])
         self._starts = np.cumsum([0, *(shape[0] for shape, *_ in kinds)]).tolist()
         for k, kind in enumerate(kinds):
@@ -146,10 +149,11 @@ class InDask(Elsewhere):
         return [self._task(_ask, k, shared, *those) for k, those in zip(there, parts, strict=True)]
 
     def _task(self, function, k, *arguments):
-        return task(function, k, self._partitions[k], *arguments)
+        return task(function, (k, self._may_miss), self._partitions[k], *arguments)
 
     def some(self, index):
-        return InDask([self._task(_some_rows, k, some) for k, some in self._by_partition(index)], self._n_workers)
+        return InDask([self._task(_some_rows, k, some) for k, some in self._by_partition(index)], self._n_workers,
+                      self._may_miss)  # fmt: skip
 
     def array(self, index=None):
         """The numbers of some rows, or of all, in the memory of this process."""
@@ -196,10 +200,10 @@ def tree_sum(parts, add):
 # What tasks do.
 
 
-def _kind(k, partition):
+def _kind(which, partition):
     """(shape, dtype, whether it is sparse), or (shape, what is wrong with it)."""
     try:
-        X = check_X(partition)
+        X = check_X(partition, may_miss=which[1])
     except (TypeError, ValueError) as error:
         return partition.shape, str(error)
     return X.shape, X.dtype.name, is_sparse(X)
@@ -217,8 +221,8 @@ def _meta(part):
     return part[:0]
 
 
-def _ask(k, partition, answer, *parts):
-    return answer(Block(_checked(k, partition), Workers(1)), *parts)
+def _ask(which, partition, answer, *parts):
+    return answer(Block(_checked(which, partition), Workers(1)), *parts)
 
 
 def _in_pairs(add, *parts):
@@ -228,12 +232,14 @@ def _in_pairs(add, *parts):
     return parts[0]
 
 
-def _some_rows(k, partition, some):
-    return _checked(k, partition)[some]
+def _some_rows(which, partition, some):
+    return _checked(which, partition)[some]
 
 
-def _checked(k, partition):
+def _checked(which, partition):
+    """which: the number of the partition, and whether it may have NaN."""
+    k, may_miss = which
     try:
-        return check_X(partition)
+        return check_X(partition, may_miss=may_miss)
     except (TypeError, ValueError) as error:
         raise PartitionError(k, str(error)) from None

@@ -13,10 +13,10 @@ FEW, DURING_A_FIT = 2**12, 2**23
 
 def staged(rows, stage, is_asked_often=False):
     """These rows as the stage shows them: few numbers in memory at once, others block by block; as they are without one."""
-    if stage is None:
+    if stage is None or stage.is_identity:
         return rows
     few = DURING_A_FIT if is_asked_often else FEW
-    if isinstance(rows, Memory) and rows.n_rows * rows.n_features_in <= few and not rows.is_sparse:
+    if isinstance(rows, Memory) and rows.n_rows * len(stage) <= few and not rows.is_sparse:
         shown = rows.beside(stage.show(rows.array()))
         shown.give = rows.give
         return shown
@@ -28,8 +28,9 @@ class StagedRows(Rows):
 
     def __init__(self, rows, stage):
         self._rows, self._stage = rows, stage
-        self.n_rows, self.n_features_in, self.dtype = rows.n_rows, rows.n_features_in, rows.dtype
-        self.in_memory, self.is_sparse, self.vectors = rows.in_memory, False, rows.vectors
+        self.n_rows, self.n_features_in, self.dtype = rows.n_rows, len(stage), rows.dtype
+        self.in_memory, self.vectors = rows.in_memory, rows.vectors
+        self.is_sparse = rows.is_sparse and stage.keeps_zeros
         self.give, self.beside = rows.give, rows.beside
 
     @property

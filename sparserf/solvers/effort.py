@@ -12,9 +12,10 @@ class Effort:
         self._most, self._spent = most, 0.0
 
     @classmethod
-    def of_a_fit(cls, rows, n_features):
-        """What an l1 fit may take that looks at so many features."""
-        return cls(EFFORT + A_ROW * max(0, rows.n_rows - FEW_ROWS) + PASSES * of_a_pass(rows, n_features))
+    def of_a_fit(cls, rows, n_features, share=1.0):
+        """What an l1 fit may take that looks at so many features, or a share of that beside the passes."""
+        most = EFFORT + A_ROW * max(0, rows.n_rows - FEW_ROWS)
+        return cls(share * most + PASSES * of_a_pass(rows, n_features))
 
     def add(self, multiplications):
         self._spent += multiplications

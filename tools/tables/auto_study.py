@@ -36,7 +36,7 @@ WORDS = ("pcmac", "basehock", "reuters", "farm_ads")
 STUDIED = tuple(name for name in reversed(SETS) if name not in WORDS)
 AS_IT_IS, WHAT = "as it is", ("error", "terms", "seconds")
 PROPOSALS, MIXTURE, SEARCH = "features.proposals", "features.mixture", "algorithms.sparse_rf_search"
-DRAWS = "algorithms.sparse_rf_sources"
+DRAWS, SAMPLES, VIEWS = "algorithms.sparse_rf_sources", "algorithms.sparse_rf_samples", "views"
 
 
 def to(value):
@@ -57,8 +57,8 @@ def one_unit(k):
     """Mixture.of whose inputs are all in units of their deviations (0) or ranges (1)."""
 
     def change(old):
-        def of(cls, X, weight, rng):
-            mixture = old.__func__(cls, X, weight, rng)
+        def of(cls, *given, **how):
+            mixture = old.__func__(cls, *given, **how)
             return replace(mixture, units=mixture.units[[k, k]])
 
         return classmethod(of)
@@ -83,11 +83,12 @@ VARIANTS = {
     "no best phase": {f"{DRAWS}.best_phase": to(lambda C, S: np.zeros(len(C)))},
     "deviations only": {f"{MIXTURE}.Mixture.of": one_unit(0)},
     "ranges only": {f"{MIXTURE}.Mixture.of": one_unit(1)},
+    "columns as they are alone": {f"{VIEWS}.MOST_CURVED": to(0)},
     "not pruned": {f"{SEARCH}.PRUNED": to(0.0)},
     "mean of 3": {},
     "mean of 3, not pruned": {f"{SEARCH}.PRUNED": to(0.0)},
     "mean of 3, 100 terms": {},
-    "mean of 3, each of 1,000 rows": {f"{SEARCH}.MOST_ROWS": to(1000)},
+    "mean of 3, each of 1,000 rows": {f"{SAMPLES}.MOST_ROWS": to(1000)},
     "mean of 5": {},
     "100 terms": {},
     "penalties fall by .5": {f"{SEARCH}.FALL": to(0.5)},

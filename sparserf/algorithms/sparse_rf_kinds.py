@@ -1,0 +1,111 @@
+"""The kinds of models that a search tries, and which of them predict held-out rows best: one, or the mean of several."""
+
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+
+from .sparse_rf_mean import mean_value
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """Fits of one kind of model, of a task of these views: fits(task, number of the search)."""
+
+    views: np.ndarray | None
+    fits: object
+
+    def task(self, task):
+        """Of these views."""
+        return task if self.views is None else task.curved(self.views)
+
+
+class HeldOut:
+    """What has losses, of each row, and held, the weights of the rows held out."""
+
+    @property
+    def loss(self):
+        """Of the held-out rows, in the mean."""
+        return float(np.mean(self.held * self.losses))
+
+    def gain_over(self, other):
+        """(by how much it predicts the held-out rows better, the standard error of that), in the same unit."""
+        inside = self.held > 0
+        gain, share = (other.losses - self.losses)[inside], self.held[inside] / self.held.sum()
+        unit = np.abs(gain).max() or 1.0  # no square over- or underflows
+        gain = gain / unit
+        mean = share @ gain
+        return unit * mean, unit * np.sqrt(share**2 @ (gain - mean) ** 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Choice(HeldOut):
+    """What one member found in one search: the point of its path that predicts the held-out rows best.
+
+    alpha : the penalty
+    margins : of each target, at each row, less the mean of the target where that was taken from it
+    losses_of : a function of such margins, the loss of each row, of y in the unit of the sample; losses : of these
+    states : of each fit, from where to go on
+    held : weights of the rows held out; share : of all rows, how many were fitted
+    """
+
+    alpha: float
+    margins: np.ndarray
+    losses_of: object
+    losses: np.ndarray
+    states: list
+    held: np.ndarray
+    share: float
+
+    @classmethod
+    def of(cls, fits, alpha, sample):
+        margins, states = np.stack([fit.margins() for fit in fits]), [fit.state() for fit in fits]
+        losses_of = partial(losses_at, sample.task.loss, np.stack([fit.target() for fit in fits]), sample.factor)
+        return cls(alpha, margins, losses_of, losses_of(margins), states, sample.held, sample.share)
+
+
+def losses_at(loss, targets, factor, margins):
+    return sum(loss.value(z, y) for z, y in zip(margins, targets, strict=True)) * factor
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture(HeldOut):
+    """What some members of a kind predict in one search, in the mean: the losses of the rows."""
+
+    losses: np.ndarray
+    held: np.ndarray
+
+    @classmethod
+    def of(cls, choices):
+        margins = sum(choice.margins / len(choices) for choice in choices)
+        return cls(choices[0].losses_of(margins), choices[0].held)
+
+
+def best_mean(searches):
+    """(the members whose mean predicts the held-out rows best, the `Mixture` of each search).
+
+    searches : of each, {member: its Choice}
+    """
+    members = sorted(set.intersection(*map(set, searches)))
+    subsets = [some for n in range(1, len(members) + 1) for some in combinations(members, n)]
+    mixtures = [[Mixture.of([choices[member] for member in some]) for choices in searches] for some in subsets]
+    best = int(np.argmin([mean_value([mixture.loss for mixture in of_searches]) for of_searches in mixtures]))
+    return subsets[best], mixtures[best]
+
+
+def in_question(mixtures):
+    """Of some kinds, the best and those simpler, which come before it, that are worse by at most a standard error.
+
+    mixtures: of each kind the Mixture of each search so far, as many as there are of all.
+    """
+    n = min(map(len, mixtures.values()))
+    best = min(mixtures, key=lambda kind: mean_value([mixture.loss for mixture in mixtures[kind][:n]]))
+    kept = []
+    for kind in mixtures:
+        pairs = zip(mixtures[best], mixtures[kind][:n], strict=False)
+        gains = np.array([mixture.gain_over(other) for mixture, other in pairs])
+        if kind == best or gains[:, 0].sum() <= np.hypot.reduce(gains[:, 1]):
+            kept.append(kind)
+        if kind == best:
+            return kept

@@ -1,0 +1,126 @@
+"""What the searches of a fit may cost; the rows that one looks at, and which of them it holds out."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .._checks import check_integer
+from ..task import Task
+
+# Of effort 1: rows that a search looks at, about, where there are more; and terms at which it ends.
+MOST_ROWS, MOST_TERMS = 16_000, 2_000
+# Models of which the mean is taken, of up to FEW_ROWS rows, and of more; and rounds of searches, at least. What is held out of
+# few rows tells little of which kind of model is the best.
+FEW_ROWS, OF_FEW, OF_MORE = 5_000, (6, 4), (4, 2)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What `effort` allows: rows of a search, terms of a model, models of which the mean is taken, rounds of searches.
+
+    A search takes a time in proportion to rows and terms. These grow first, and the number of models by what is left: in all
+    the time grows about as the effort. Where `rounds` is given, that is how many there are.
+    """
+
+    rows: int
+    terms: int
+    n_models: float
+    fewest_rounds: float
+    rounds: int | None
+
+    @classmethod
+    def of(cls, effort, n_rows, rounds):
+        rounds = None if rounds is None else check_integer("n_models", rounds, 1)
+        rows, terms = round(MOST_ROWS * effort**0.5), round(MOST_TERMS * effort**0.25)
+        left = effort**0.75 * min(n_rows, MOST_ROWS) / min(n_rows, rows)
+        n_models, fewest = OF_FEW if n_rows <= FEW_ROWS else OF_MORE
+        return cls(max(2, rows), max(1, terms), n_models * left, fewest * min(1.0, left), rounds)
+
+    @property
+    def looked_at(self):
+        """Terms of the mean of models, of which the model in fewer is found."""
+        return 3 * self.terms // 2
+
+    def n_rounds(self, kept):
+        """Of the kinds that are kept, {kind: its members}: one more while the best kind is in question."""
+        if self.rounds is not None:
+            return self.rounds
+        n_members = max(len(members) for members in kept.values())
+        return max(1, round(max(self.fewest_rounds, self.n_models / n_members))) + (len(kept) > 1)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A task, in whose weights those of the rows held out are 0; their weights, 0 for the others; share: of all, how many
+    rows are fitted; factor: by which losses of a target in its scale become those of y in one unit for all searches."""
+
+    task: Task
+    held: np.ndarray
+    share: float
+    factor: float
+
+    @classmethod
+    def of(cls, task, groups, validation, most_rows, rng):
+        """The rows that have a weight, or about so many of them; of each group that share of `validation` held out."""
+        rows, targets, weight = task.raw, task.targets, task.weight
+        n = effective(weight)
+        if np.count_nonzero(weight) > most_rows:
+            weight = thinned(groups, weight, most_rows, rng)
+        some = np.flatnonzero(weight)
+        if len(some) < rows.n_rows or not rows.in_memory:
+            rows, targets, weight, groups = rows.take(some), [y[some] for y in targets], weight[some], groups[some]
+        fitted, held = hold_out(groups, weight, validation, rng)
+        sampled = replace(task, raw=rows, targets=targets, weight=fitted)
+        factor = (sampled.scale(sampled.targets[0]) / task.scale(task.targets[0])) ** 2
+        return cls(sampled, held, min(1.0, effective(fitted) / n), factor)
+
+
+def effective(weight):
+    """The number of rows of equal weight whose mean varies as much as the mean of these."""
+    return weight.sum() ** 2 / (weight @ weight)
+
+
+def each_group(groups, weight, rng):
+    """The rows of each group that have a weight, shuffled."""
+    for group in np.unique(groups):
+        yield rng.permutation(np.flatnonzero((weight > 0) & (groups == group)))
+
+
+def thinned(groups, weight, n, rng):
+    """Weights of about n of the rows, 0 for the others; the same sums to expect. Of each group its share, at least two.
+
+    A row is taken with a probability p in proportion to its weight, at most 1; its weight is then divided by p.
+    """
+    thin, total = np.zeros(len(weight)), weight.sum()
+    for members in each_group(groups, weight, rng):
+        of_these = weight[members]
+        p = probabilities(of_these, max(2, round(n * float(of_these.sum() / total))))
+        taken = np.diff(np.floor(np.cumsum(np.concatenate([[rng.random()], p])))) > 0
+        thin[members[taken]] = of_these[taken] / p[taken]
+    return thin
+
+
+def probabilities(weight, n):
+    """In proportion to the weights, at most 1, of sum n; all 1 where there are no more than n."""
+    if len(weight) <= n:
+        return np.ones(len(weight))
+    p, certain = n * (weight / weight.sum()), np.zeros(len(weight), bool)
+    while p.max() > 1:
+        certain |= p > 1
+        p = np.where(certain, 1.0, (n - np.count_nonzero(certain)) * (weight / weight[~certain].sum()))
+    return p
+
+
+def hold_out(groups, weight, share, rng):
+    """(weights of the rows to fit, of those held out), 0 for the others; each of mean 1. The same share of each group.
+
+    A row of weight k is held out whole or not at all, though k copies of it would be parted: those held out would be
+    predicted from their twins. In the mean over many splits, the same weight is held out.
+    """
+    held = np.zeros(len(weight), bool)
+    for members in each_group(groups, weight, rng):
+        n = min(max(1, round(share * len(members))), len(members) - 1)
+        held[members[: max(n, 0)]] = True
+    if not held.any():
+        raise ValueError(f"X must have rows to hold out, two of a class, got {len(weight)}; give alpha")
+    return tuple(len(weight) * part / part.sum() for part in (weight * ~held, weight * held))
