@@ -4,7 +4,8 @@
 
 adult (its zeros and ones put back together as the categories that they were made of) and news (its channel and weekday as
 categories, its numbers raw), a tenth of the cells missing at random. LightGBM takes categories and NaN natively; its number of
-trees, leaves, rate and penalties are those of the best of 20 points on a tenth of the training rows. Writes docs/tables/mixed.md.
+trees, leaves, rate and penalties are those of the best of 20 points on a tenth of the training rows.
+Writes docs/tables/mixed.md.
 """
 
 import argparse
@@ -56,7 +57,8 @@ def lightgbm(frame, y, seed):
     """The best of POINTS draws of its parameters, then all training rows."""
     import lightgbm
 
-    levels = {name: pd.CategoricalDtype(sorted(frame[name].dropna().unique())) for name in frame if frame[name].dtype.kind not in "fi"}
+    named = [name for name in frame if frame[name].dtype.kind not in "fi"]
+    levels = {name: pd.CategoricalDtype(sorted(frame[name].dropna().unique())) for name in named}
     X, rng = frame.astype(levels), np.random.default_rng(seed)
     fitted, held = held_out(len(X), seed)
     best = (np.inf, None, None)
@@ -95,8 +97,8 @@ def main():
     if not args.data:
         raise SystemExit("needs the data sets: give their folder by --data or SPARSERF_DATA")
     lines = ["# Raw tables with categories and missing cells", "",
-             f"`python tools/tables/mixed.py --rows {args.rows} --seeds {args.seeds}`: log loss on test rows, in brackets terms or",
-             "leaves at most, and seconds of the whole fit; means over seeds. A tenth of the cells is missing.", "",
+             f"`python tools/tables/mixed.py --rows {args.rows} --seeds {args.seeds}`: log loss on test rows, in brackets terms",
+             "or leaves at most, and seconds of the whole fit; means over seeds. A tenth of the cells is missing.", "",
              "| | auto | LightGBM tuned |", "| --- | --- | --- |"]  # fmt: skip
     for name in ("adult", "news"):
         runs = [measure(Path(args.data), name, args.rows, seed) for seed in range(args.seeds)]
