@@ -97,8 +97,8 @@ def main():
     if not args.data:
         raise SystemExit("needs the data sets: give their folder by --data or SPARSERF_DATA")
     lines = ["# Raw tables with categories and missing cells", "",
-             f"`python tools/tables/mixed.py --rows {args.rows} --seeds {args.seeds}`: log loss on test rows, in brackets terms",
-             "or leaves at most, and seconds of the whole fit; means over seeds. A tenth of the cells is missing.", "",
+             f"`python tools/tables/mixed.py --rows {args.rows} --seeds {args.seeds}`: log loss on test rows; in brackets",
+             "terms, or leaves at most, and seconds of the whole fit; means over seeds. A tenth of the cells is missing.", "",
              "| | auto | LightGBM tuned |", "| --- | --- | --- |"]  # fmt: skip
     for name in ("adult", "news"):
         runs = [measure(Path(args.data), name, args.rows, seed) for seed in range(args.seeds)]
