@@ -78,7 +78,7 @@ def test_kernel(n, dtype):
     wide.flags.writeable = False
     kinds = [*KINDS, *KINDS, "number"]
     kind = np.array([KINDS.index(each) for each in kinds], np.int32)
-    column, level = np.array([6, 1, 0, 2, 6, 6, 6, 3, 5, 6, 4], np.int32), rng.integers(-1, 2, 11).astype(float)
+    column, level = np.array([6, 1, 0, 2, 3, 6, 6, 3, 5, 0, 4], np.int32), rng.integers(-1, 2, 11).astype(float)
     arithmetic = np.vstack([rng.random((3, 11)), 0.5 + rng.random((1, 11)), rng.random((1, 11))])
     sizes = [0, 0, 0, 0, 0, 5, 1, 0, 0, 0, 64]
     first = np.cumsum([0, *sizes]).astype(np.int32)
