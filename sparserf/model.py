@@ -225,8 +225,7 @@ def probabilities(f):
 def load(path):
     """Read a model that `SparseModel.save` wrote.
 
-    The file is not trusted: no pickle, no code, no array larger than the file, no more than 2**27 inputs that it does not
-    hold numbers for.
+    The file is not trusted: no pickle, no code, no array larger than the file, no more than 2**27 inputs without numbers.
 
     Raises
     ------

@@ -53,29 +53,28 @@ def sparse_rf(
 
     Parameters
     ----------
-    X : array or CSR matrix of shape (n_samples, n_features)
+    X : data frame, array or CSR matrix of shape (n_samples, n_features)
         float32 stays float32; all else becomes float64. Never modified or densified; copied, in other units, where it holds
-        at most 2**23 numbers.
+        at most 2**23 numbers. Of a frame the names of columns are kept, and strings and categoricals are categories.
     y : array of shape (n_samples,)
         The target; with a classification loss the labels, any two, or more for one-vs-rest over one dictionary.
     alpha : float or None, default None
-        Penalty, > 0. The paper's lambda, scikit-learn's Lasso alpha, 1/(n C) in liblinear. None: chosen on held-out rows;
-        see Notes, and `sparse_rf_path`.
+        Penalty, > 0. The paper's lambda, scikit-learn's Lasso alpha, 1/(n C) in liblinear. None: chosen on held-out rows; see
+        Notes, and `sparse_rf_path`.
     features : str, map, sequence of maps, or FeatureSet, default "auto"
-        "auto": a dictionary that learns, of cosines of any bandwidth and order. Three quarters of each batch are variations
-        of the features that are in the model (jittered, added, with an input's weight drawn anew, mixed, rescaled), each
-        kind in the share that it succeeds in; all come with the phase that descends most. Of X with
-        more than 1,024 columns it sees those of the largest variance. Or the paper's: the kernel, "gaussian", "laplacian",
-        "cauchy", "matern12", "matern32", "matern52", "perceptron"; or a map (`Fourier`, `Perceptron`, `RandomNeurons`,
-        `Linear`); or several, as one dictionary with equal shares; or a fixed dictionary, of which n_components and rng then
-        draw nothing.
+        "auto": a dictionary that learns, of cosines of any bandwidth and order. Three quarters of each batch are variations of
+        the features that are in the model (jittered, added, with an input's weight drawn anew, mixed, rescaled), each kind in
+        the share that it succeeds in; all come with the phase that descends most. Of more than 1,024 inputs it sees those of
+        the largest variance. Or the paper's: the kernel, "gaussian", "laplacian", "cauchy", "matern12", "matern32",
+        "matern52", "perceptron"; or a map (`Fourier`, `Perceptron`, `RandomNeurons`, `Linear`); or several, as one dictionary
+        with equal shares; or a fixed dictionary, of which n_components and rng then draw nothing.
     gamma : float, None or "knn", default None
         Inverse width of a kernel that is given by name, for columns in units of `scale`; see `Fourier`.
     scale : {"auto", "robust"} or None, default "auto"
         Units of the columns. "robust": each less its mean, over its standard deviation, numbers far from its median counted as
         less far: neither shifts and sizes of columns nor a few wild cells decide. They are kept in the model, which takes X as
         it is. None: columns as they are. "auto": "robust" for features that are named, or left out; None for maps. Those of
-        CSR X, and what a FeatureSet was drawn for, are always as they are.
+        CSR X, but for alpha=None, and what a FeatureSet was drawn for, are always as they are.
     missing : {"learn", "raise"}, default "learn"
         NaN in dense X. "learn": a missing number is at the centre of its column, beside an input that says that it is missing,
         where a sample of the training rows has such; "raise": a ValueError. CSR X must have none.
@@ -130,12 +129,13 @@ def sparse_rf(
     Returns
     -------
     SparseModel
-        `support` indexes the dictionary. Of "auto" it counts the draws, those of class k of m in search j from
-        (j m + k + 1) 2^40 on; where the model is linear, below are columns of X, or from their number on functions of all
-        of them, one a class. `info.dual_gap` bounds the distance to the optimum over all D features where exact, and over
-        the last batch and the features kept before it where not. Where alpha was chosen, objective, gap and alpha are of
-        the models before their mean and pruning, over their own terms. Of float32 X the gap is of features rounded to float32:
-        over the same in float64, 1e-6 of the objective more was found at alpha = 0.01, and up to 1e-2 at 1e-4, for y of size 1.
+        `support` indexes the dictionary. Of "auto" it counts the draws, those of class k of m in search j, of each kind and
+        view one, from (j m + k + 1) 2^40 on; where the model is linear, below are views of columns, or from their number on
+        functions of all of them, one a class. `info.dual_gap` bounds the distance to the optimum over all D features where
+        exact, and over the last batch and the features kept before it where not. Where alpha was chosen, objective, gap and
+        alpha are of the models before their mean and pruning, over their own terms. Of float32 X the gap is of features
+        rounded to float32: over the same in float64, 1e-6 of the objective more was found at alpha = 0.01, and up to 1e-2 at
+        1e-4, for y of size 1.
 
     Raises
     ------
@@ -156,19 +156,19 @@ def sparse_rf(
 
     Notes
     -----
-    alpha=None goes down a path of penalties until four in a row predict the held-out rows no better, or there are 2,000
-    terms, or half as many as rows. A search looks at 16,000 rows, where there are more. Of "auto" there are three paths: over
-    the inputs themselves; over the linear functions of all of them, u'x with |u| = 1, which is ridge regression and ends in
-    one term; and over the dictionary that learns. Other features have one path, of a round of coordinate descent a batch, or,
-    where exact, to the optimum. All searches take the first that none beats by more than the standard error
-    of the difference. The terms of the best models are then fitted to all rows, with alpha times the root of the share of them
-    that it was chosen for, the mean is taken, and terms are dropped, by `prune`, that cost at most one hundredth of the
-    held-out loss together, or of what it is below that of no term; or are not among the 3,000 largest.
+    alpha=None goes down a path of penalties until four in a row predict the held-out rows no better, or one worse by two
+    standard errors, or there are 2,000 terms, or half as many as rows. A search looks at 16,000 rows, where there are more.
+    Of "auto" there are paths of three kinds: over the inputs themselves; over the linear functions of all of them, u'x with
+    |u| = 1, which is ridge regression and ends in one term; and over the dictionary that learns, of the columns as they are,
+    clipped, and in ranks. Other features have one path, of a round of coordinate descent a batch, or, where exact, to the
+    optimum. All searches take the first kind that none beats by more than the standard error of the difference, and of its
+    views those whose mean predicts best. The terms of the best models are then fitted to all rows, with alpha times the root
+    of the share of them that it was chosen for, the mean is taken, and terms are dropped, by `prune`, that cost at most one
+    hundredth of the held-out loss together, or of what it is below that of no term; or are not among the 3,000 largest.
 
-    Time O(n D d) a pass over the dictionary, several passes; O(n a^2) for a terms in the working set. Memory, beyond
-    X: O(n + R d + a^2), blocks of some megabytes a worker, of features of 64 inputs and more up to twice that of X (a class),
-    and a copy of the rows that a search looks at, where these are not all.
-    The paper's lambda_N is n alpha.
+    Time O(n D d) a pass over the dictionary, several passes; O(n a^2) for a terms in the working set. Memory, beyond X: O(n +
+    R d + a^2), blocks of some megabytes a worker, of features of 64 inputs and more up to twice that of X (a class), and a
+    copy of the rows that a search looks at, where these are not all. The paper's lambda_N is n alpha.
 
     References
     ----------
@@ -189,10 +189,9 @@ def sparse_rf(
     (True, True)
     """
     how = {
-        "features": features, "gamma": gamma, "scale": scale, "missing": missing, "categorical": categorical,
-        "loss": loss, "n_components": n_components, "batch_size": batch_size, "exact": exact,
-        "fit_intercept": fit_intercept, "sample_weight": sample_weight, "tol": tol,
-        "max_iter": max_iter, "rng": rng, "workers": workers, "callback": callback,
+        "features": features, "gamma": gamma, "scale": scale, "missing": missing, "categorical": categorical, "loss": loss,
+        "n_components": n_components, "batch_size": batch_size, "exact": exact, "fit_intercept": fit_intercept,
+        "sample_weight": sample_weight, "tol": tol, "max_iter": max_iter, "rng": rng, "workers": workers, "callback": callback,
     }  # fmt: skip
     share = check_real("validation", validation, 0, strict=True)
     if share >= 1:
