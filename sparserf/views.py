@@ -41,23 +41,23 @@ def stage_of_counts(rows, weight, rng):
     """(None, no curves) of CSR rows whose entries are all alike; else (the stage, curves) of a view as they are, in which
     entries are clipped at some three times the median entry of the column, and in which all are one."""
     X, _ = sample_of(rows, weight, rng)
-    if X.nnz == 0 or X.data.min() == X.data.max():
+    there = X.data != 0
+    size, column = np.abs(X.data[there].astype(np.float64)), X.indices[there]
+    if not there.any() or X.data[there].min() == X.data[there].max():
         return None, ()
     d, kinds = rows.n_features_in, (NUMBER, CLIPPED, PRESENT)
     bare = _bare([(j, kind, 0, None) for kind in kinds for j in range(d)], d, None)
-    unit = np.concatenate([np.ones(d), median_entries(X), np.ones(d)])
+    unit = np.concatenate([np.ones(d), lower_medians(size, column, d), np.ones(d)])
     return replace(bare, unit=unit, may_miss=False), np.arange(3 * d).reshape(3, d)
 
 
-def median_entries(X):
-    """Of each column of CSR rows the lower median of the sizes of its entries; 1 where there are none."""
-    size = np.abs(X.data.astype(np.float64))
-    order = np.lexsort((size, X.indices))
-    count = np.bincount(X.indices, minlength=X.shape[1])
+def lower_medians(values, column, n_columns):
+    """Of the values in each column the lower median; 1 where there are none."""
+    order, count = np.lexsort((values, column)), np.bincount(column, minlength=n_columns)
     middle = np.cumsum(count) - count + np.maximum(count - 1, 0) // 2
-    median = np.ones(X.shape[1])
-    median[count > 0] = size[order][middle[count > 0]]
-    return np.where(median > 0, median, 1.0)
+    median = np.ones(n_columns)
+    median[count > 0] = values[order][middle[count > 0]]
+    return median
 
 
 def _plain(X, weight, table, means):
