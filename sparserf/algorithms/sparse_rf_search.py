@@ -156,7 +156,10 @@ def chosen(setting, descend, share, n_models, max_terms, effort):
 
 
 def kinds_of(setting):
-    """The kinds of models: of a dictionary that is given one; else the inputs, linear functions, and one that learns."""
+    """The kinds of models: of a dictionary that is given one; else the inputs, linear functions, and one that learns.
+
+    Where X is CSR linear functions come first: of many inputs each mostly tells a little, and in the end they are one term.
+    """
 
     def member(views, dictionary_of, settles=False):
         alone = Member(views, None)
@@ -165,10 +168,9 @@ def kinds_of(setting):
 
     if not setting.learns:
         return [[member(None, partial(setting.dictionary, N_COMPONENTS), setting.exact)]]
-    curves = setting.task.curves or (None,)
-    linear = curves if setting.task.raw.is_sparse else curves[:1]
-    return [
-        [member(views, setting.dictionary_of_inputs, settles=True) for views in linear],
-        [member(views, lambda task: LinearFunctions(units_of(task))) for views in linear],
-        [member(views, partial(setting.dictionary, A_PENALTY)) for views in curves],
-    ]
+    curves, is_sparse = setting.task.curves or (None,), setting.task.raw.is_sparse
+    linear = curves if is_sparse else curves[:1]
+    inputs = [member(views, setting.dictionary_of_inputs, settles=True) for views in linear]
+    functions = [member(views, lambda task: LinearFunctions(units_of(task))) for views in linear]
+    learned = [member(views, partial(setting.dictionary, A_PENALTY)) for views in curves]
+    return [functions, inputs, learned] if is_sparse else [inputs, functions, learned]
