@@ -51,6 +51,51 @@ def test_alpha_is_chosen_about_as_well_as_by_the_test_rows(rng, features, loss):
     assert error(model) < 1.2 * best
 
 
+class Following:
+    """A fit whose margins of four rows are those of a list, one entry a penalty, of a target that is 0."""
+
+    dictionary, ended_by_callback = None, False
+
+    def __init__(self, margins):
+        self.all, self.n, self.A = margins, -1, self
+        self.index = np.zeros(0, np.int64)
+
+    def restart(self, alpha, rested):
+        pass
+
+    def margins(self):
+        self.n += 1
+        return self.all[self.n]
+
+    def target(self):
+        return np.zeros(4)
+
+    def largest_gradient(self):
+        return 1.0
+
+    def count_drawn(self):
+        return 0
+
+    def state(self):
+        return self.n
+
+
+@pytest.mark.parametrize(
+    ("worse", "last"),
+    [
+        (np.array([0.1, 0.1, 0.1, 0.11]), 2),  # by many standard errors
+        (np.array([0.9, -0.3, -0.4, 0.5]), 5),  # by half of one
+    ],
+)
+def test_a_path_ends_where_a_penalty_is_decidedly_worse_than_the_best_or_four_are_no_better(worse, last):
+    losses = [np.full(4, 2.0), np.ones(4)] + [np.ones(4) + worse] * 40
+    fit = Following([np.sqrt(2 * each) for each in losses])
+    task = Task.of(np.zeros((4, 1)), np.zeros(4), "squared", None, 1)
+    task = dataclasses.replace(task, weight=np.ones(40))  # so that terms do not end it
+    best, *_ = _search.choose([fit], lambda *args: None, _samples.Sample(task, np.ones(4), 1.0, 1.0), 2000)
+    assert best.states == [1] and fit.n == last
+
+
 @each_loss
 def test_a_path_over_a_kernel_takes_a_round_a_batch(rng, loss, monkeypatch):
     """Where exact, more, to the tolerance."""
