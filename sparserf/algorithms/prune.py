@@ -98,11 +98,12 @@ def prune(model, X, *, max_terms=None, tol=None, sample_weight=None, workers=1):
         return pruned(rows, model, weight, most, tol=tol)
 
 
-def pruned(rows, model, weight, most, *, tol=0.0, change=0.0, looked_at=MOST_LOOKED_AT):
+def pruned(rows, model, weight, most, *, tol=0.0, change=0.0, looked_at=None):
     """`prune` where the largest change, in mean square, is tol times the variance of the predictions, or change^2.
 
-    looked_at : of more terms the largest
+    looked_at : of more terms the largest; None: MOST_LOOKED_AT
     """
+    looked_at = MOST_LOOKED_AT if looked_at is None else looked_at
     if len(model.support) <= most and tol == change == 0:
         return model
     coef, unit = _in_units(np.atleast_2d(model.coef))
