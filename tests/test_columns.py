@@ -285,7 +285,7 @@ def test_dates_and_objects_are_named():
 def test_imports():
     """No library of data frames comes with the package."""
     code = "import sys, sparserf; assert not {'pandas', 'polars', 'pyarrow', 'narwhals', 'sklearn'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-P", "-c", code], check=True)
 
 
 @pytest.mark.parametrize("name", ["auto", "gaussian"])

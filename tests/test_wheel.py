@@ -17,8 +17,8 @@ def test_no_sources_and_no_tests():
 
 
 def test_it_is_small():
-    """Every kernel for three instruction sets takes 1.5 MB: nothing else may come in."""
-    assert sum(path.stat().st_size for path in INSTALLED) < 1.5e6
+    """Every kernel for three instruction sets takes 1.5 MB with what is written in Python: nothing else may come in."""
+    assert sum(path.stat().st_size for path in INSTALLED) < 1.6e6
 
 
 def test_stable_abi():
