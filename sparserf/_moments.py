@@ -8,7 +8,7 @@ import numpy as np
 from ._arrays import check_same_device, to_host
 from ._checks import check_indices, check_sample_weight, check_target, check_vector
 from ._threads import single_threaded_blas
-from .rows import as_rows, staged
+from .rows import rows_read, staged
 
 # Rounding: of a variance, as a share of the variances that it was added up from; and of a mean.
 OF_VARIANCE, OF_MEAN = 1e-13, 1e-14
@@ -74,13 +74,12 @@ def read(X, y, features, folds, sample_weight, workers):
     """(`Moments` of features and then y over the rows of each fold, whether y is one target), in one pass; all checked."""
     for name, values in (("y", y), ("sample_weight", sample_weight)):
         check_same_device(name, values, X)
-    stage = features.stage
-    rows = as_rows(X if stage is None else stage.read(X), workers, may_miss=stage is not None and stage.may_miss)
+    rows = rows_read(X, features.stage, workers)
     if features.n_features_in != rows.n_features_in:
         raise ValueError(f"features must have the {rows.n_features_in} inputs of X, got {features.n_features_in}")
     if len(features) == 0:
         raise ValueError("features must hold at least one feature, got an empty FeatureSet")
-    rows = staged(rows, stage)
+    rows = staged(rows, features.stage)
     target, fold = check_target(y, rows.n_rows, several_outputs=True), _check_folds(folds, rows.n_rows)
     weight = check_sample_weight(sample_weight, rows.n_rows)
     unit = 1.0 if sample_weight is None else float(check_vector("sample_weight", sample_weight).max())

@@ -7,7 +7,7 @@ import numpy as np
 from ._checks import check_integer, check_names
 from .features.feature_set import DefaultNames
 from .model import SparseModel
-from .rows import as_rows, staged
+from .rows import as_rows, rows_read, staged
 
 
 def input_usage(model, *, names=None, ax=None):
@@ -74,7 +74,7 @@ def effects(model, X, *, names=None, n_panels=12, n_points=40):
     names = model.feature_names_in_ if names is None else names
     names = DefaultNames(d) if names is None else check_names("names", names, d)
     n_panels, n_points = check_integer("n_panels", n_panels, 1), check_integer("n_points", n_points, 2)
-    X = as_rows(X if stage is None else stage.read(X), n_features=d, may_miss=stage is not None and stage.may_miss).array()
+    X = rows_read(X, stage, n_features=d).array()
     levels = [None] * d if stage is None or stage.table is None else stage.table.levels
     grids = {j: _grid(_column(X, j), n_points, levels[j]) for j in sorted(set().union(*groups))}
     parts = sorted(_parts(model, groups, grids).items(), key=lambda part: -part[1].std())[:n_panels]

@@ -111,8 +111,8 @@ class Task:
         return staged(self.raw, self.stage, is_asked_often=True)
 
     def curved(self, views):
-        """This task of some of its views."""
-        return replace(self, stage=None if self.stage is None else self.stage.take(views))
+        """This task of some of its views; None: of all."""
+        return self if views is None else replace(self, stage=self.stage.take(views))
 
     def scale(self, y):
         """The power of two by which a target is divided: exactly, and its squares then neither over- nor underflow."""

@@ -1,7 +1,7 @@
 """Which views of its columns a table gets, and their centres and units, as a sample of its rows tells."""
 
 from dataclasses import replace
-from statistics import NormalDist
+from functools import cache
 
 import numpy as np
 
@@ -94,8 +94,15 @@ def _ranks(x, weight):
     total = weight[there][order].cumsum()
     place = np.minimum(np.searchsorted(total, total[-1] * SHARES * (1 - 1e-12)), len(order) - 1)
     knots, same = np.unique(x[there][order][place].astype(np.float64), return_inverse=True)
-    normal = np.array([NormalDist().inv_cdf(share) for share in SHARES])
-    return knots, np.bincount(same, normal) / np.bincount(same)
+    return knots, np.bincount(same, normal_scores()) / np.bincount(same)
+
+
+@cache
+def normal_scores():
+    """Where a normal distribution has the quantiles of these shares."""
+    from statistics import NormalDist  # slow to import
+
+    return np.array([NormalDist().inv_cdf(share) for share in SHARES])
 
 
 def _bare(views, n_columns, table):
@@ -141,10 +148,11 @@ def _raw(bare, units):
 
 
 def _curves(plain, curved):
-    """Of each curve its view of each plain one."""
-    of_column = {j: i for i, j in enumerate(curved)}
-    moves = [of_column.get(j) if kind == NUMBER and knots is None else None for j, kind, _, knots in plain]
-    curves = range(len(("clipped", "ranks")) if curved else 0)
-    start = [len(plain) + k * len(curved) for k in curves]
-    as_it_is = np.arange(len(plain))
-    return [as_it_is, *(np.array([i if m is None else first + m for i, m in enumerate(moves)]) for first in start)]
+    """Of each curve its view of each plain one: as it is; and clipped, and in ranks, which come after all plain ones."""
+    as_they_are = np.arange(len(plain))
+    if not curved:
+        return [as_they_are]
+    column = np.array([j for j, *_ in plain])
+    is_number = np.array([kind == NUMBER and knots is None for _, kind, _, knots in plain]) & np.isin(column, curved)
+    place = len(plain) + np.searchsorted(curved, column)
+    return [as_they_are, *(np.where(is_number, place + k * len(curved), as_they_are) for k in range(2))]

@@ -168,7 +168,7 @@ def test_a_constant_has_no_terms(rng):
 
 
 def test_little_is_learned_of_noise():
-    """Of variance 1. In few terms mostly: in one of eight fits, noise that is held out happens to look like a model of many."""
+    """Of variance 1. In tens of terms: noise that is held out happens to look like what one of several views finds."""
     n_terms, learned = [], []
     for seed in range(5):
         rng = np.random.default_rng(seed)

@@ -236,7 +236,7 @@ def test_one_pass_and_no_more(monkeypatch):
         asked.append(start)
         return X[start:stop]
 
-    monkeypatch.setattr(_moments, "as_rows", lambda *args, **how: seen.append(as_rows(*args, **how)) or seen[-1])
+    monkeypatch.setattr(_moments, "rows_read", lambda *args, **how: seen.append(rows_read(*args, **how)) or seen[-1])
     folds = Sums.of_folds(srf.Chunks(read, X.shape, block_rows=200), Y, FEATURES, FOLD)
     assert seen[0].n_passes == 1
     assert sorted(asked) == [0, 0, 200, 400, 600, 800]  # the first block tells what kind they are

@@ -68,13 +68,8 @@ def mfga(
         it is. None: columns as they are. "auto": "robust" for features that are named, or left out; None for maps. Those of
         CSR X, and what a FeatureSet was drawn for, are always as they are.
     missing : {"learn", "raise"}, default "learn"
-        NaN in dense X. "learn": a missing number is at the centre of its column, beside an input that says that it is missing,
-        where a sample of the training rows has such; "raise": a ValueError. CSR X must have none.
     categorical : sequence of names, of indices, or a mask; or None, default None
-        Columns that are categories, beside those of strings and categoricals of a data frame. Frequent levels are inputs that
-        are zero or one; where some are rarer than a hundredth, or beyond 24, the mean of y over the rows of the level is an
-        input, of training rows over those of other folds. A level that is not known is none of them, and has the mean of all
-        rows. X must be in host memory.
+        NaN in dense X, and columns that are categories, as in `sparse_rf`.
     n_components : int, default 10_000
         Features to draw from the maps that are random, in equal shares.
     loss : {"squared", "squared_hinge", "logistic"}, default "squared"

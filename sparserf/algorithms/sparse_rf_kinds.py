@@ -16,10 +16,6 @@ class Member:
     views: np.ndarray | None
     fits: object
 
-    def task(self, task):
-        """Of these views."""
-        return task if self.views is None else task.curved(self.views)
-
 
 class HeldOut:
     """What has losses, of each row, and held, the weights of the rows held out."""

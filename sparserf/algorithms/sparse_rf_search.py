@@ -98,7 +98,7 @@ def search_once(members, descend, sample, first, most_terms):
     member), of the searches numbered from `first` on."""
     choices, n_drawn, without = {}, 0, []
     for k, (name, member) in enumerate(members.items(), first):
-        fits = member.fits(member.task(sample.task), k)
+        fits = member.fits(sample.task.curved(member.views), k)
         choices[name], drawn, nothing = choose(fits, descend, sample, most_terms)
         n_drawn += drawn
         without.append(nothing)
@@ -112,7 +112,7 @@ def together(members, found, task, tol, ended):
     views = None if members[0].views is None else np.unique(np.concatenate([member.views for member in members]))
     models = []
     for m, member in enumerate(members):
-        of_member = member.task(task)
+        of_member = task.curved(member.views)
         for k, choices in enumerate(found):
             model, stops = fit_again(member.fits(of_member, k), of_member, choices[m], tol, not ended)
             models.append(model if views is None else seeing(model, member.views, views, task.stage))
@@ -162,8 +162,7 @@ def kinds_of(setting):
     """
 
     def member(views, dictionary_of, settles=False):
-        alone = Member(views, None)
-        dictionary = dictionary_of(alone.task(setting.task))
+        dictionary = dictionary_of(setting.task.curved(views))
         return Member(views, lambda task, search: fits_of(task, dictionary, setting.options, settles, search))
 
     if not setting.learns:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from .._checks import check_indices, check_names
-from ..rows import as_rows, staged
+from ..rows import rows_read, staged
 from .block import FeatureBlock
 
 
@@ -78,10 +78,7 @@ class FeatureSet:
 
     def rows_of(self, X, workers=1):
         """The rows of X as these features see them."""
-        if self._stage is None:
-            return as_rows(X, workers, n_features=self._n_inputs)
-        rows = as_rows(self._stage.read(X), workers, n_features=self._stage.n_columns, may_miss=self._stage.may_miss)
-        return staged(rows, self._stage)
+        return staged(rows_read(X, self._stage, workers, n_features=self.n_features_in), self._stage)
 
     @property
     def places(self):

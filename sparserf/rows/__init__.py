@@ -31,6 +31,13 @@ def as_rows(X, workers=1, *, n_features=None, may_miss=False):
     return Memory.of(_checked(X, n_features, may_miss), workers)
 
 
+def rows_read(X, stage, workers=1, *, n_features=None):
+    """The rows of X, which a stage is to show, as numbers: a table is read as the stage knows it. None: as they are."""
+    if stage is None:
+        return as_rows(X, workers, n_features=n_features)
+    return as_rows(stage.read(X), workers, n_features=n_features, may_miss=stage.may_miss)
+
+
 def _of_shape(rows, n_features):
     if n_features is not None and rows.n_features_in != n_features:
         raise ValueError(f"X must have {n_features} columns, got {rows.n_features_in}")
