@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 import sparserf as srf
 from sparserf import Sums, _moments
-from sparserf.rows import as_rows, products
+from sparserf.rows import as_rows, products, rows_read
 
 from .conftest import phi_oracle
 from .test_homes import HOMES, Elsewhere, in_chunks
