@@ -7,7 +7,7 @@ import numpy as np
 
 from .._checks import check_integer, check_real
 from .._threads import single_threaded_blas
-from ..features import LinearFunctions
+from ..features import LinearFunctions, Steps
 from ..rows import staged
 from ..task import in_units, keeping, keeping_fits, model_of
 from .prune import pruned
@@ -22,13 +22,13 @@ A_PENALTY = 1_000
 # Each penalty is FALL times the last, from HIGHEST times the least that leaves no term; at most MOST_ALPHAS of them.
 HIGHEST, FALL, MOST_ALPHAS = 0.9, 0.72, 40
 # Penalties without a gain of more than NEGLIGIBLE before the search ends; and terms for each row at which it ends.
-PATIENCE, NEGLIGIBLE, MOST_A_ROW = 4, 1e-4, 0.5
+PATIENCE, NEGLIGIBLE, MOST_A_ROW = 2, 1e-4, 0.5
 # Or a penalty that is worse than the best by so many standard errors of the difference.
 ERRORS = 2.0
 # Most steps in which the terms of a chosen penalty are fitted to all rows.
 CHOSEN_ROUNDS = 50
 # Share of the held-out loss, or of what it is below that without a term, that dropping terms may cost.
-PRUNED = 0.01
+PRUNED = 0.003
 
 
 def choose(fits, descend, sample, most_terms):
@@ -159,6 +159,7 @@ def kinds_of(setting):
     """The kinds of models: of a dictionary that is given one; else the inputs, linear functions, and one that learns.
 
     Where X is CSR linear functions come first: of many inputs each mostly tells a little, and in the end they are one term.
+    There steps of words are left out, which predicted no better.
     """
 
     def member(views, dictionary_of, settles=False):
@@ -172,4 +173,7 @@ def kinds_of(setting):
     inputs = [member(views, setting.dictionary_of_inputs, settles=True) for views in linear]
     functions = [member(views, lambda task: LinearFunctions(units_of(task))) for views in linear]
     learned = [member(views, partial(setting.dictionary, A_PENALTY)) for views in curves]
-    return [functions, inputs, learned] if is_sparse else [inputs, functions, learned]
+    if is_sparse:
+        return [functions, inputs, learned]
+    steps = member(curves[0], partial(setting.dictionary, A_PENALTY, base=Steps))
+    return [inputs, functions, [*learned, steps]]

@@ -21,6 +21,7 @@ from .._checks import check_callable, check_flag, check_integer, check_real, che
 from ..features import (
     LearningDictionary,
     LinearFunctions,
+    Mixture,
     inputs_times,
     inverse_deviations,
     make_dictionary,
@@ -93,15 +94,16 @@ class Setting:
     def learns(self):
         return isinstance(self.features, str) and self.features == "auto"
 
-    def dictionary(self, default, task=None):
-        """Of `features`, of so many where n_components does not say; task: whose rows, None: of all views."""
+    def dictionary(self, default, task=None, base=Mixture):
+        """Of `features`, of so many where n_components does not say; task: whose rows, None: of all views; base: from which
+        distribution one that learns starts."""
         about, task = {"rng": self.rng, "weight": self.task.weight, **self.how}, task or self.task
         about["n_components"] = default if about["n_components"] is None else about["n_components"]
         if not self.learns:
             return make_dictionary(self.features, task.rows, **about)
         if self.exact:
             raise ValueError("exact must be False where features is 'auto', whose draws cannot be made again; got True")
-        return make_learning_dictionary(task.rows, stage=task.stage, **about)
+        return make_learning_dictionary(task.rows, stage=task.stage, base=base, **about)
 
     def dictionary_of_inputs(self, task):
         """Of the inputs of a task, each times its unit."""
@@ -155,31 +157,35 @@ class LearningDraws:
 
     def __init__(self, rows, dictionary, target):
         self._rows, self._sizes, self._proposer = rows, np.diff(dictionary.starts), dictionary.proposer(target)
+        self._turns = dictionary.base.is_periodic
+        self._question = correlation_pair if self._turns else correlation
         self.forget()
 
     def forget(self):
-        self._t, self._v, self._proposed, self._pair = None, None, None, None
+        self._t, self._v, self._proposed, self._answer = None, None, None, None
 
     def draw(self, batches, A):
         (t,) = batches
         if t != self._t:
             self._propose(t, A.features, A.w, A.index)
         if self._v is not A.v:
-            self._pair = self._rows.correlate_pair(self._proposed[1], A.v)
-        (start, features), (C, S) = self._proposed, self._pair
+            (self._answer,) = self._rows.ask(A.v, [partial(self._question, self._proposed[1])])
+        (start, features), g = self._proposed, self._answer
         self.forget()
-        features = features.turned(best_phase(C, S))
-        return KeptDraws(self._rows, features, start + np.arange(len(features)), A.v, np.hypot(C, S))
+        if self._turns:
+            C, S = g
+            features, g = features.turned(best_phase(C, S)), np.hypot(C, S)
+        return KeptDraws(self._rows, features, start + np.arange(len(features)), A.v, g)
 
     def ahead(self, t, A, w):
         if t != self._t:  # a batch is proposed once, however often a round asks about it: proposing counts as a try
             there = np.flatnonzero(w)
             self._propose(t, A.features.take(there), w[there], A.index[there])
 
-        def take(v, pair):
-            self._v, self._pair = v, pair
+        def take(v, answer):
+            self._v, self._answer = v, answer
 
-        return [(partial(correlation_pair, self._proposed[1]), take)]
+        return [(partial(self._question, self._proposed[1]), take)]
 
     def _propose(self, t, features, w, index):
         self._t, self._proposed = t, self._proposer.batch(self._sizes[t], features, w, index)

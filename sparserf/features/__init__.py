@@ -12,6 +12,7 @@ from .neurons import RandomNeurons
 from .perceptron import Perceptron
 from .projections import PROJECTIONS, make_projection
 from .proposals import LearningDictionary, make_learning_dictionary
+from .steps import Steps
 from .taylor import Taylor
 from .units import inverse_deviations
 
@@ -28,6 +29,7 @@ __all__ = [
     "NeuronBlock",
     "Perceptron",
     "RandomNeurons",
+    "Steps",
     "Taylor",
     "are_same",
     "default_batch_size",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._checks import check_integer, check_rng
+from .base import Base
 from .mixture import Mixture
 from .streams import seed_of, stream
 
@@ -38,8 +39,7 @@ def swap(W, pick, base, rng):
     """One input's weight drawn anew, whether w saw it or not."""
     w = W[pick()].copy()
     row, j = np.arange(len(w)), rng.integers(0, w.shape[1], len(w))
-    unit = base.units[rng.integers(0, 2, len(w)), j]
-    w[row, j] = rng.standard_normal(len(w)) * base.sizes(np.count_nonzero(w, axis=1), rng) * unit
+    w[row, j] = base.entries(j, np.count_nonzero(w, axis=1), rng)
     return w
 
 
@@ -50,7 +50,7 @@ def mix(W, pick, base, rng):
 
 
 def rescale(W, pick, base, rng):
-    """An accepted w, longer or shorter."""
+    """An accepted w, longer or shorter; of a step, another threshold along it."""
     w = W[pick()]
     return w * np.exp(RESCALE * rng.standard_normal((len(w), 1)))
 
@@ -62,7 +62,7 @@ MOVES = jitter, add, swap, mix, rescale
 class LearningDictionary:
     """Batches of draws, of which each but the first is made when the features accepted from those before are known."""
 
-    base: Mixture
+    base: Base
     n_components: int
     batch_size: int
     n_features_in: int
@@ -82,14 +82,14 @@ class LearningDictionary:
         return Proposer(self, target)
 
 
-def make_learning_dictionary(rows, *, weight, n_components, batch_size, gamma, rng, stage=None):
-    """The dictionary of features="auto"."""
+def make_learning_dictionary(rows, *, weight, n_components, batch_size, gamma, rng, stage=None, base=Mixture):
+    """The dictionary of features="auto"; base: the kind of distribution from which it starts."""
     if gamma is not None:
         raise ValueError(f"gamma must be None where features is 'auto', which tries many, got {gamma!r}")
     n_components = check_integer("n_components", n_components, 1)
     batch_size = BATCH if batch_size is None else check_integer("batch_size", batch_size, 1)
     rng = check_rng(rng)
-    return LearningDictionary(Mixture.of(rows, weight, rng, stage), n_components, batch_size, rows.n_features_in, seed_of(rng))
+    return LearningDictionary(base.of(rows, weight, rng, stage), n_components, batch_size, rows.n_features_in, seed_of(rng))
 
 
 class Proposer:

@@ -1,0 +1,81 @@
+"""What the distributions have in common from which dictionaries that learn start: neurons of random weights over some inputs."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .._checks import check_integer, check_rng, is_sparse
+from ..robust import some_rows
+from .bandwidth import SAMPLE
+from .feature_set import FeatureSet
+from .neuron_block import NeuronBlock
+from .units import SMALLEST
+
+# Inputs that features may see, those of the largest variance: weights are dense over them.
+MOST_INPUTS = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Base:
+    """phi = scale * activation(w'x + b). A distribution has those two, and is_periodic, as fields of the class, and answers
+
+    of(rows, weight, rng, stage) : as the rows ask for, which count by their weights, positive and of mean 1; stage: what shows them
+    weights(n, rng) : n draws of w over the inputs, (n, len(inputs))
+    entries(j, order, rng) : entries for the inputs j of weights that see so many inputs
+    offsets(weights, rng) : b for each w
+
+    inputs : the inputs that are not constant, at most MOST_INPUTS
+    units : the size that entries of w have in proportion, of each input
+    """
+
+    inputs: np.ndarray = field(repr=False)
+    units: np.ndarray = field(repr=False)
+
+    is_finite = False
+
+    def features(self, weights, n_features, rng):
+        """The features of weights over the inputs, with random offsets."""
+        offset = self.offsets(weights, rng)
+        if len(self.inputs) == n_features:
+            block = NeuronBlock(self.activation, self.scale, weights, offset)
+        elif n_features <= MOST_INPUTS:
+            block = NeuronBlock(self.activation, self.scale, self._spread(weights, n_features), offset)
+        else:
+            inputs = np.tile(self.inputs.astype(np.int32), (len(weights), 1))
+            block = NeuronBlock(self.activation, self.scale, weights, offset, inputs)
+        return FeatureSet([block], n_features)
+
+    def weights_of(self, features):
+        """The weights that `features`, made here, was given."""
+        if not len(features):
+            return np.zeros((0, len(self.inputs)))
+        (block,) = features.blocks
+        weights = block.weights if block.inputs is not None else block.weights[:, self.inputs]
+        return weights if features.order is None else weights[features.order]
+
+    def draw(self, n_components, n_features, rng=None):
+        """A FeatureSet of n_components features of n_features inputs; `rng` is a seed or a Generator."""
+        rng = check_rng(rng)
+        return self.features(self.weights(check_integer("n_components", n_components, 0), rng), n_features, rng)
+
+    def _spread(self, weights, n_features):
+        everywhere = np.zeros((len(weights), n_features))
+        everywhere[:, self.inputs] = weights
+        return everywhere
+
+
+def inputs_that_vary(rows, weight, stage):
+    """(at most MOST_INPUTS of the inputs that are not constant, their standard deviations, half their ranges)."""
+    in_units = stage is not None and not stage.is_raw
+    scale = np.stack([stage.half_range > 0, stage.half_range] if in_units else rows.spreads(weight))
+    deviation = stage.unit if in_units else scale[0]
+    inputs = np.sort(np.argsort(-deviation, kind="stable")[:MOST_INPUTS])
+    inputs = inputs[scale[0, inputs] > SMALLEST[rows.dtype.name]]
+    return inputs, scale[:, inputs]
+
+
+def sample_of(rows, inputs, weight, rng):
+    """(some rows, float64 (n, len(inputs)), how much each counts)."""
+    sample, weight = some_rows(weight, SAMPLE, rng)
+    X = rows.array(sample)[:, inputs]
+    return (X.toarray() if is_sparse(X) else X).astype(np.float64), weight
