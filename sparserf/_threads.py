@@ -11,7 +11,7 @@ from ._asking import ask
 
 def check_workers(workers):
     """Number of threads: a positive integer, or -1 for all cores that this process may use."""
-    if isinstance(workers, bool) or not isinstance(workers, Integral):
+    if isinstance(workers, bool) or not isinstance(workers, (int, Integral)):
         raise TypeError(f"workers must be an integer, got {workers!r}")
     workers = int(workers)
     if workers == -1:
@@ -47,10 +47,17 @@ class Workers:
             self._pool = None
 
     def map(self, function, items):
-        """Yield function(item) in the order of items, a few ahead of the reader.
+        """function(item) in the order of items, to iterate over once, made a few ahead of the reader.
 
         The order is what makes sums over blocks the same bits for any number of workers.
         """
+        if len(items) == 1:  # at once: a row is predicted in the time of a few such generators
+            result = function(items[0])
+            ask()
+            return [result]
+        return self._asking(function, items)
+
+    def _asking(self, function, items):
         for result in self._results(function, items):
             ask()
             yield result
