@@ -101,7 +101,8 @@ def sigmoid(z):
     """1 / (1 + exp(-z)), without overflow."""
     xp = namespace(z)
     e = xp.exp(-xp.abs(z))
-    return xp.where(z >= 0, xp.ones_like(e), e) / (1.0 + e)
+    total = 1.0 + e
+    return xp.where(z >= 0, 1.0 / total, e / total)
 
 
 def _positive(a):
