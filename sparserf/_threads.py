@@ -47,17 +47,10 @@ class Workers:
             self._pool = None
 
     def map(self, function, items):
-        """function(item) in the order of items, to iterate over once, made a few ahead of the reader.
+        """Yield function(item) in the order of items, a few ahead of the reader.
 
         The order is what makes sums over blocks the same bits for any number of workers.
         """
-        if len(items) == 1:  # at once: a row is predicted in the time of a few such generators
-            result = function(items[0])
-            ask()
-            return [result]
-        return self._asking(function, items)
-
-    def _asking(self, function, items):
         for result in self._results(function, items):
             ask()
             yield result

@@ -126,6 +126,7 @@ class Block:
     def apply(self, features, coef):
         """Phi c: float64 of shape (n_rows,) for coef of shape (len(features),), or (n_outputs, .) for (n_outputs, .)."""
         coef = np.ascontiguousarray(coef, np.float64)
+        shape = *coef.shape[:-1], self.n_rows
         outputs = features.to_blocks(coef if coef.ndim == 2 else coef[None])
         f, moments = np.zeros((len(outputs), self.n_rows)), self.prepare(features)
 
@@ -133,11 +134,14 @@ class Block:
             for (block, c), by_moments in zip(features.by_block(outputs), moments, strict=True):
                 tiles.apply(block, self._inputs(block, rows), c, f[:, rows], by_moments)
 
+        if 0 < self.n_rows <= FEWEST_ROWS and self.X.size <= FEW_NUMBERS:  # one slice: to plan more takes longer than a row
+            part(slice(0, self.n_rows))
+            return f.reshape(shape)
         work = sum(len(block) if block.moment_order == 2 else tiles.work(block, self.X) for block in features.blocks)
         with single_threaded_blas() if any(moments) and self.X.size > FEW_NUMBERS else nullcontext():
             for _ in self.each_slice(part, work):
                 pass
-        return f if coef.ndim == 2 else f[0]
+        return f.reshape(shape)
 
     def normal(self, features, h, coef, shift):
         """f = Phi c - shift, and Phi' diag(h) f, for h (n_outputs, n_rows), c (n_outputs, .) and shift (n_outputs,).
@@ -275,9 +279,7 @@ class Block:
         return np.diff(self.X.indptr).max(initial=1)
 
     def each_slice(self, function, n_features, at_least=0):
-        """function(rows) for slices of rows, in order, to iterate over once."""
-        if 0 < self.n_rows <= FEWEST_ROWS:
-            return self.workers.map(function, [slice(0, self.n_rows)])
+        """Yield function(rows) for slices of rows, in order."""
         n_slices = self.n_rows * max(n_features / SLICE_ELEMENTS, self.row_size / SLICE_NUMBERS)
         n_slices = 1 if n_slices < 2 else -(-n_slices // SLICES_MULTIPLE) * SLICES_MULTIPLE
         size = max(FEWEST_ROWS, at_least, int(-(-self.n_rows // n_slices) // -64 * -64))
