@@ -10,8 +10,11 @@ from .rows import given
 
 
 class Predictor:
-    """A model with `classes`, None or an array of labels, and _answers(X, workers, finish): of the rows of X, whose f is
-    (n_rows,), or (n_rows, n_outputs), finish(f), where and in what kind of array whoever brought X expects it."""
+    """What a model has beside its own: `classes`, None or an array of labels, and
+
+    _answers(X, workers, finish) : finish(f), of decision values f (n_rows,), or (n_rows, n_outputs), as whoever brought X
+        expects arrays; an answer of blocks of rows: finish(f) has an entry or a line for each of the rows that f is of
+    """
 
     def __post_init__(self):
         for value in vars(self).values():
