@@ -101,8 +101,7 @@ def sigmoid(z):
     """1 / (1 + exp(-z)), without overflow."""
     xp = namespace(z)
     e = xp.exp(-xp.abs(z))
-    total = 1.0 + e
-    return xp.where(z >= 0, 1.0 / total, e / total)
+    return xp.maximum(e, xp.sign(z)) / (1.0 + e)  # e <= 1: the larger is 1 where z >= 0, or else e
 
 
 def _positive(a):
