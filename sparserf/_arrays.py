@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from ._core.checks import are_finite
+
 
 def is_foreign(X):
     """Whether X is an array of a namespace that is not NumPy's: of PyTorch, JAX, CuPy and others that exchange by DLPack."""
@@ -79,6 +81,6 @@ def outputs_like(t, x):
 
 def finite(sums):
     """The sums; a ValueError where they overflowed."""
-    if not (np.isfinite(sums).all() if isinstance(sums, np.ndarray) else namespace(sums).all(namespace(sums).isfinite(sums))):
+    if not (are_finite(sums) if isinstance(sums, np.ndarray) else namespace(sums).all(namespace(sums).isfinite(sums))):
         raise ValueError("X must be of moderate size, got values whose features overflow: scale its columns")
     return sums

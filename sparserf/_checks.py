@@ -9,11 +9,14 @@ from numbers import Integral, Real
 import numpy as np
 
 from ._arrays import is_foreign, to_host
+from ._core.checks import are_finite
 from ._csr import canonical_csr
 
 
 def is_sparse(X):
     """Whether X is a scipy sparse matrix or array, without importing scipy.sparse: it is loaded if X exists."""
+    if type(X) is np.ndarray:  # first: a row is predicted in the time of some such questions
+        return False
     sparse = sys.modules.get("scipy.sparse")
     return sparse is not None and sparse.issparse(X)
 
@@ -23,9 +26,13 @@ def check_X(X, n_features=None, known_finite=False, may_miss=False):
 
     may_miss : whether NaN may be in a dense one
     """
-    X = canonical_csr(X) if is_sparse(X) else _check_dense(X)
+    if is_sparse(X):
+        X, may_miss = canonical_csr(X), False
+        numbers = X.data
+    else:
+        numbers = X = _check_dense(X)
     if not known_finite:
-        _check_finite("X", X.data if is_sparse(X) else X, may_miss and not is_sparse(X))
+        _check_finite("X", numbers, may_miss)
     if n_features is not None and X.shape[1] != n_features:
         raise ValueError(f"X must have {n_features} columns, got {X.shape[1]}")
     return X
@@ -67,8 +74,15 @@ def check_unmasked(name, values):
         raise ValueError(f"{name} must not have masked entries, got {np.ma.count_masked(values)}")
 
 
+def _is_native(array):
+    """Whether its numbers are those that C knows: float32 or float64 in the processor's order, none in the middle of a word."""
+    return array.dtype.char in "fd" and array.dtype.isnative and array.flags.aligned
+
+
 def _as_real(name, values):
     """A real ndarray: float32 kept, other numbers and booleans as float64; nothing else."""
+    if type(values) is np.ndarray and _is_native(values):
+        return values
     array = _as_array(name, values)
     if array.dtype.kind == "O":  # a table of mixed columns: its numbers pass, all else does not
         strangers = [value for value in array.flat if not isinstance(value, Real)]
@@ -80,8 +94,8 @@ def _as_real(name, values):
             raise ValueError(f"{name} must hold finite numbers: {error}") from None
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
-    if array.dtype in (np.float32, np.float64) and array.dtype.isnative:
-        return array if array.flags.aligned else array.copy()  # C knows no number that begins in the middle of a word
+    if array.dtype.char in "fd" and array.dtype.isnative:
+        return array if array.flags.aligned else array.copy()
     with np.errstate(over="ignore"):  # a long double may be too large: it becomes infinite, and is refused as that
         return array.astype(np.float64)
 
@@ -95,9 +109,7 @@ def _check_dense(X):
 
 
 def _check_finite(name, array, may_miss=False):
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = array.sum(dtype=np.float64)  # NaN and inf show in a sum: one pass, no copy
-    if np.isfinite(total):
+    if _is_native(array) and are_finite(array, may_miss):
         return
     bad = np.argwhere(np.isinf(array) if may_miss else ~np.isfinite(array))
     if len(bad):

@@ -5,7 +5,7 @@ from copy import copy
 
 import numpy as np
 
-from ._core.csr import is_canonical
+from ._core.checks import is_canonical
 
 
 def canonical_csr(X):

@@ -11,7 +11,7 @@ from ._asking import ask
 
 def check_workers(workers):
     """Number of threads: a positive integer, or -1 for all cores that this process may use."""
-    if isinstance(workers, bool) or not isinstance(workers, Integral):
+    if isinstance(workers, bool) or not isinstance(workers, (int, Integral)):
         raise TypeError(f"workers must be an integer, got {workers!r}")
     workers = int(workers)
     if workers == -1:

@@ -101,7 +101,7 @@ def sigmoid(z):
     """1 / (1 + exp(-z)), without overflow."""
     xp = namespace(z)
     e = xp.exp(-xp.abs(z))
-    return xp.where(z >= 0, xp.ones_like(e), e) / (1.0 + e)
+    return xp.maximum(e, xp.sign(z)) / (1.0 + e)  # e <= 1: the larger is 1 where z >= 0, or else e
 
 
 def _positive(a):

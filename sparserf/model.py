@@ -8,11 +8,11 @@ from functools import partial
 import numpy as np
 
 from . import _npz
-from ._arrays import namespace, namespace_of, outputs_like, to_host
+from ._arrays import finite, namespace, outputs_like
 from ._npz import floats, require
 from .features import FeatureSet, saved
-from .losses import LOSSES, sigmoid
-from .rows import given
+from .losses import LOSSES
+from .predictor import Predictor, itself, probabilities
 from .stage import ARRAYS as STAGE_ARRAYS
 from .stage import ColumnStage
 
@@ -72,34 +72,6 @@ class FitInfo:
     error_bound: float | None = None
 
 
-class Predictor:
-    """What models share: arrays that cannot be written to, and a prediction from the decision function."""
-
-    def __post_init__(self):
-        for value in vars(self).values():
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
-
-    def __setstate__(self, state):  # unpickled arrays are writable
-        self.__dict__.update(state)
-        self.__post_init__()
-
-    def predict(self, X, workers=1):
-        """Regression values, or class labels. Parameters as in `decision_function`."""
-        rows, f = self._decide(X, workers)
-        return rows.give(f if self.classes is None else rows.vectors.map(partial(labels, self.classes), f, axis=0))
-
-
-def labels(classes, f):
-    """Of each row of decision values the label, in their namespace where that has such labels."""
-    xp, several = namespace(f), f.ndim == 2
-    index = xp.argmax(f, axis=1) if several else xp.astype(f > 0, xp.int64)
-    if xp is np:
-        return classes[index]
-    there = given(classes, *namespace_of(f))
-    return classes[to_host(index)] if there is classes else xp.take(there, index)
-
-
 @dataclass(frozen=True, eq=False)
 class SparseModel(Predictor):
     """A sparse expansion in selected features. Made by the algorithms and by `load`; immutable, picklable.
@@ -154,14 +126,11 @@ class SparseModel(Predictor):
         ndarray
             float32 for float32 X, float64 for all else.
         """
-        rows, f = self._decide(X, workers)
-        return rows.give(f)
+        return self._answers(X, workers, itself)
 
-    def _decide(self, X, workers):
-        """(the rows of X, f of each, of an axis for the outputs last)."""
+    def _answers(self, X, workers, finish):
         rows = self.features.rows_of(X, workers)
-        f = rows.apply(self.features, self.coef)
-        return rows, rows.vectors.map(partial(decision, self.intercept, rows.dtype), f, axis=0)
+        return rows.give(rows.map(partial(decided, self.features, self.coef, self.intercept, rows.dtype, finish), axis=0))
 
     def predict_proba(self, X, workers=1):
         """Probability of each class, shape (n_samples, n_classes); with the logistic loss only.
@@ -170,8 +139,7 @@ class SparseModel(Predictor):
         """
         if self.loss != "logistic":
             raise ValueError(f"predict_proba needs loss='logistic', this model has loss={self.loss!r}")
-        rows, f = self._decide(X, workers)
-        return rows.give(rows.vectors.map(probabilities, f, axis=0))
+        return self._answers(X, workers, probabilities)
 
     def input_usage(self):
         """Share of the selected features that use each input, shape (n_features_in,)."""
@@ -202,24 +170,15 @@ class SparseModel(Predictor):
         _npz.write(path, meta, arrays)
 
 
-def decision(intercept, dtype, f):
-    """Phi c + b, in the dtype of X, rows first."""
-    with np.errstate(over="ignore"):  # infinite beyond the largest float, of float32 X beyond that of float32
-        f = f + outputs_like(intercept, f)
-        if isinstance(f, np.ndarray):
-            return f.T.astype(dtype, copy=False)
-        xp = namespace(f)
-        return xp.astype(f if f.ndim == 1 else f.T, getattr(xp, dtype.name), copy=False)
-
-
-def probabilities(f):
-    """Of each class, of decision values with the logistic loss."""
-    xp, p = namespace(f), sigmoid(f)
-    if p.ndim == 1:
-        return xp.stack([1 - p, p], axis=1)
-    total = xp.sum(p, axis=1, keepdims=True)
-    shares = p / xp.where(total > 0, total, xp.ones_like(total))
-    return xp.where(total > 0, shares, xp.full_like(p, 1 / p.shape[1]))
+@np.errstate(over="ignore")  # infinite beyond the largest float, of float32 X beyond that of float32
+def decided(features, coef, intercept, dtype, finish, block):
+    """What finish makes of Phi c + b, in the dtype of X, rows first."""
+    f = finite(block.apply(features, coef))
+    f = f + outputs_like(intercept, f)
+    if isinstance(f, np.ndarray):
+        return finish(f.T.astype(dtype, copy=False))
+    xp = namespace(f)
+    return finish(xp.astype(f if f.ndim == 1 else f.T, getattr(xp, dtype.name), copy=False))
 
 
 def load(path):

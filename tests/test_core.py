@@ -5,7 +5,7 @@ features: correlate, apply and transform at every instruction set, for both type
           tanh are, and what they do with phases that are huge or overflow.
 rows:     X'v, X p and X'diag(h) X p of rows, dense and CSR; what they are refused with.
 search:   top_k against sorting; threshold: hard_threshold too.
-csr:      is_canonical against its definition, with faults anywhere.
+checks:   are_finite and is_canonical against their definitions, with faults anywhere.
 descent:  descend and largest_violation against their definitions and scikit-learn; solvers.lasso.minimize on top.
 """
 
@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.linear_model import Lasso
 
-from sparserf._core import csr, descent, moments, search, threshold
+from sparserf._core import checks, descent, moments, search, threshold
 from sparserf._core.features import ACTIVATIONS, PANEL, Panels
 from sparserf._core.rows import LEVEL, LEVELS, RowSlice
 from sparserf.features import FeatureSet, MonomialBlock, NeuronBlock
@@ -121,11 +121,9 @@ def check_correlate(case, level, rng, n_outputs):
 
 def check_apply(case, level, rng, n_outputs):
     n, _, p = case.shape
-    coef, start = np.zeros((n_outputs, case.width)), rng.standard_normal((n_outputs, n))
-    coef[:, :p] = rng.standard_normal((n_outputs, p))
+    coef, start = rng.standard_normal((n_outputs, p)), rng.standard_normal((n_outputs, n))
     out = Framed(start)
     case.panels.apply(case.rows(level), Framed(coef).view, out.view)
-    coef = coef[:, :p]
     rounding = 4 * (p + 2) * np.finfo(np.float64).eps * (abs(coef) @ abs(case.phi).T + abs(start))
     assert (abs(out.take() - start - coef @ case.phi.T) <= abs(coef) @ case.error.T + rounding).all()
 
@@ -327,6 +325,33 @@ def test_rows_of_another_type_or_width_than_the_features_are_refused(kind):
         Panels("cosine", 1.0, np.zeros((1, 4, PANEL)), np.zeros((1, PANEL)))
 
 
+@each_dtype
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (1, 20), (20, 1), (3, 7), (5, 8), (4, 17)], ids=str)
+def test_are_finite_sees_every_number(rng, dtype, shape):
+    n, d = shape
+    wide = np.full((64, 64), np.inf, dtype)
+    layouts = wide[:n, :d], wide[: 2 * n : 2, : 3 * d : 3], wide[:n, :d][::-1, ::-1], wide[:d, :n].T
+    for X in (*layouts, *(np.empty((n, d), dtype, order) for order in "CF")):
+        X[...] = rng.standard_normal(shape).astype(dtype)
+        assert checks.are_finite(X) and checks.are_finite(X, True) and checks.are_finite(X[:, :1].ravel())
+        for place in np.ndindex(shape):
+            before = X[place]
+            for number in (np.nan, np.inf, -np.inf, np.finfo(dtype).max, np.finfo(dtype).tiny / 8):
+                X[place] = number
+                assert checks.are_finite(X) == np.isfinite(X).all()
+                assert checks.are_finite(X, True) == (not np.isinf(X).any())
+                assert checks.are_finite(np.stack([X, X])) == np.isfinite(X).all()
+            X[place] = before
+        X[...] = np.inf
+
+
+def test_are_finite_sees_infinity_amid_nan():
+    X = np.full((2, 40), np.nan)
+    assert checks.are_finite(X, True)
+    X[1, 39] = np.inf
+    assert not checks.are_finite(X, True)
+
+
 def is_canonical_oracle(indptr, indices, n_columns):
     if indptr[0] != 0 or indptr[-1] != len(indices) or np.any(np.diff(indptr.astype(np.int64)) < 0):
         return False
@@ -343,14 +368,14 @@ def test_is_canonical_sees_every_fault(n, d, n_faults, seed):
     for _ in range(n_faults):
         array = indptr if rng.random() < 0.5 or not len(indices) else indices
         array[rng.integers(len(array))] = rng.choice([-(2**31), -1, 0, 1, 2, d - 1, d, len(indices), 2**31 - 1])
-    assert csr.is_canonical(indptr, indices, n, d) == is_canonical_oracle(indptr, indices, d)
+    assert checks.is_canonical(indptr, indices, n, d) == is_canonical_oracle(indptr, indices, d)
 
 
 def test_is_canonical_counts_rows():
     indptr, indices = np.array([0, 1, 2], np.int32), np.zeros(2, np.int32)
-    assert [csr.is_canonical(indptr, indices, n, 1) for n in (0, 1, 2, 3)] == [False, False, True, False]
-    assert not csr.is_canonical(np.zeros(0, np.int32), indices, 0, 1)
-    assert csr.is_canonical(np.zeros(1, np.int32), np.zeros(0, np.int32), 0, 1)
+    assert [checks.is_canonical(indptr, indices, n, 1) for n in (0, 1, 2, 3)] == [False, False, True, False]
+    assert not checks.is_canonical(np.zeros(0, np.int32), indices, 0, 1)
+    assert checks.is_canonical(np.zeros(1, np.int32), np.zeros(0, np.int32), 0, 1)
 
 
 def activate(activation, x, level):

@@ -128,11 +128,37 @@ def test_shapes_and_dtypes(kind, dtype, n, layout):
         assert np.all((p >= 0) & (p <= 1))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_one_row_at_a_time(kind):
-    m, Z = model(kind), rows(kind)
-    single = np.concatenate([m.decision_function(Z[[i]]) for i in range(9)])
-    np.testing.assert_allclose(single, m.decision_function(Z[:9]), rtol=1e-5, atol=1e-6)
+NORMAL = np.random.default_rng(3).standard_normal((300, D))
+WILD = np.where(np.random.default_rng(4).random(NORMAL.shape) < 0.1, np.nan, NORMAL**5)
+F = np.sin(2 * NORMAL[:, 0]) + NORMAL[:, 1] * np.tanh(NORMAL[:, 2])
+NINE = np.digitize(F, np.quantile(F, np.arange(1, 9) / 9))
+DEFAULT = {"y": F, "features": "auto", "alpha": None, "n_models": 1, "n_components": 300}
+# The default's features see views: of ranks, of what is missing.
+OF_VIEWS = {
+    "default": DEFAULT,
+    "default of two": {**DEFAULT, "y": F > 0, "loss": "logistic"},
+    "default of nine": {**DEFAULT, "y": NINE, "loss": "logistic"},
+    "default of numbers": {**DEFAULT, "X": NORMAL},
+    "default of a frame": {**DEFAULT, "X": pd.DataFrame(WILD, columns=list("abcd"))},
+}
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *OF_VIEWS, "harfe"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_bits_of_a_row_do_not_depend_on_the_others(kind, dtype):
+    if kind in OF_VIEWS:
+        how = {"X": WILD, **OF_VIEWS[kind]}
+        m, Z = fit(**how), np.asarray(how["X"])
+        assert m.features.stage is not None
+    else:
+        m = srf.harfe(X, Y, n_components=200, n_nonzero_coefs=20, rng=0) if kind == "harfe" else model(kind)
+        Z = X if kind == "harfe" else rows(kind)
+    Z = Z.astype(dtype)
+    for ask in (m.predict, m.decision_function, *([m.predict_proba] if m.loss == "logistic" else [])):
+        whole = ask(Z)
+        for n in (1, 3):
+            some = np.concatenate([ask(Z[i : i + n]) for i in range(0, 60, n)])
+            assert some.dtype == whole.dtype and some.tobytes() == whole[:60].tobytes()
 
 
 @pytest.mark.parametrize("kind", KINDS)

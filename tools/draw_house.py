@@ -36,7 +36,7 @@ SAYS = {
 
 
 # Files that are drawn as one with another.
-WITH = {"robust": "stage", "levels": "views", "_cells": "table"}
+WITH = {"robust": "stage", "levels": "views", "_cells": "table", "predictor": "model"}
 
 
 def room(path):

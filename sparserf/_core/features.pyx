@@ -5,7 +5,7 @@ float32 and float64 tiles; sums are always float64.
 from cython cimport floating
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, uintptr_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from sparserf._core.rows cimport BUFFER, TILE_COLUMNS, TILE_ROWS, RowSlice, tile_features
 
@@ -20,6 +20,17 @@ cdef inline double *aligned(double *p) noexcept nogil:
 
 cdef inline ptrdiff_t n_tiles(RowSlice X) noexcept nogil:
     return (X.rows.n_rows + TILE_ROWS - 1) // TILE_ROWS
+
+
+cdef inline const double *of_panel(const double[:] coef, ptrdiff_t panel, double *last) noexcept nogil:
+    """The coefficients of a panel, where they end within it copied to `last`, with zeros behind them."""
+    cdef ptrdiff_t start = panel * TILE_COLUMNS, n = coef.shape[0] - start
+    if n >= TILE_COLUMNS:
+        return &coef[start]
+    memset(last, 0, TILE_COLUMNS * sizeof(double))
+    if n > 0:
+        memcpy(last, &coef[start], n * sizeof(double))
+    return last
 
 
 cdef class Panels:
@@ -84,11 +95,12 @@ cdef class Panels:
     def apply(self, RowSlice X not None, const double[:, :] coef not None, double[:, :] out not None):
         """out[k, i] += sum_j phi_j(x_i) coef[k, j]; last axes contiguous.
 
-        coef (n_outputs, PANEL * n_panels), out (n_outputs, n_rows).
+        coef (n_outputs, n_features), out (n_outputs, n_rows).
         """
         cdef ptrdiff_t i_tile, row, panel, k
         cdef int n_rows
         cdef double[BUFFER] buffer
+        cdef double[TILE_COLUMNS] last
         cdef double *tile = aligned(&buffer[0])
         self.check(X)
         with nogil:
@@ -98,7 +110,7 @@ cdef class Panels:
                 for panel in range(self.n_panels):
                     X.kernels.make(&X.rows, &self.features, row, n_rows, panel, tile)
                     for k in range(coef.shape[0]):
-                        X.kernels.apply(tile, n_rows, &coef[k, panel * TILE_COLUMNS], &out[k, row])
+                        X.kernels.apply(tile, n_rows, of_panel(coef[k], panel, last), &out[k, row])
 
     def transform(self, RowSlice X not None, floating[:, :] out not None):
         """out[i, j] = phi_j(x_i); out (n_rows, n_features), its last axis contiguous, in the type of the rows."""

@@ -31,13 +31,12 @@ cdef class Views:
         self.column, self.kind, self.first_knot, self.level = column, kind, first_knot, level
         self.arithmetic, self.knots = arithmetic, knots
 
-    def show(self, const floating[:, :] X not None, floating[:, ::1] out not None):
-        """out_iv = the view v of row i."""
-        cdef ptrdiff_t i, v
-        with nogil:
-            for i in range(X.shape[0]):
-                for v in range(self.column.shape[0]):
-                    out[i, v] = <floating>self.seen(v, X[i, self.column[v]])
+    def show(self, X not None, out not None):
+        """out_iv = the view v of row i; X of any strides, out C-contiguous, both of float32 or of float64."""
+        if X.itemsize == sizeof(float):
+            show_rows[float](self, X, out)
+        else:
+            show_rows[double](self, X, out)
 
     cdef inline double seen(self, ptrdiff_t v, double x) noexcept nogil:
         cdef double value, size, reach = self.arithmetic[3, v]
@@ -78,6 +77,15 @@ cdef class Views:
                 high = middle
         share = (x - self.knots[0, low]) / (self.knots[0, high] - self.knots[0, low])
         return self.knots[1, low] + share * (self.knots[1, high] - self.knots[1, low])
+
+
+cdef int show_rows(Views self, const floating[:, :] X, floating[:, ::1] out) except -1:
+    cdef ptrdiff_t i, v
+    with nogil:
+        for i in range(X.shape[0]):
+            for v in range(self.column.shape[0]):
+                out[i, v] = <floating>self.seen(v, X[i, self.column[v]])
+    return 0
 
 
 cdef inline double weighted_square(const floating *x, ptrdiff_t d, double gamma) noexcept nogil:

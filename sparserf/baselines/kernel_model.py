@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._threads import check_workers, single_threaded_blas
-from ..model import Predictor
+from ..predictor import Predictor, itself
 from ..rows import as_rows
 from .kernels import Kernel
 
@@ -61,11 +61,9 @@ class KernelModel(Predictor):
             float32 for float32 X, float64 for all else. Time O(n_samples * n_support * n_features); memory O(n_support)
             and blocks of some megabytes a worker.
         """
-        rows, f = self._decide(X, workers)
-        return rows.give(f)
+        return self._answers(X, workers, itself)
 
-    def _decide(self, X, workers):
-        """(the rows of X, f of each)."""
+    def _answers(self, X, workers, finish):
         rows = as_rows(X, workers, n_features=self.rows.shape[1])
         X = rows.array()
         f = np.zeros((X.shape[0], *self.coef.shape[:-1]))
@@ -74,4 +72,4 @@ class KernelModel(Predictor):
                 f[part] = product
         with np.errstate(over="ignore"):  # infinite beyond the largest float, of float32 X beyond that of float32
             f = (f + self.intercept).astype(X.dtype, copy=False)
-        return rows, rows.vectors.map(lambda f: f.T, rows.vectors.put(f.T), axis=0)
+        return rows.give(rows.vectors.map(lambda f: finish(f.T), rows.vectors.put(f.T), axis=0))

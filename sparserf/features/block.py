@@ -156,6 +156,7 @@ class FeatureBlock:
     def _packed(self):
         return {}
 
+    @np.errstate(over="ignore", under="ignore")  # a weight too large for float32: its phase is infinite, as kernels expect
     def _pack(self, dtype, n_inputs, inputs):
         weights = self.weights
         if inputs is not None and self.envelope is None and n_inputs <= DENSE_BELOW * self.order:
@@ -196,8 +197,7 @@ def _in_panels(array, dtype):
     start = -memory.ctypes.data % 64 // memory.itemsize
     panels = memory[start : start + size].reshape(n_panels, d, PANEL)
     full = n // PANEL
-    with np.errstate(over="ignore"):  # a weight too large for float32: its phase is infinite, which the kernels expect
-        panels[:full] = array[: full * PANEL].reshape(full, PANEL, d).swapaxes(1, 2)
-        if full < n_panels:
-            panels[full, :, : n - full * PANEL] = array[full * PANEL :].T
+    panels[:full] = array[: full * PANEL].reshape(full, PANEL, d).swapaxes(1, 2)
+    if full < n_panels:
+        panels[full, :, : n - full * PANEL] = array[full * PANEL :].T
     return panels

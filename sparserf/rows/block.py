@@ -2,6 +2,7 @@
 
 import threading
 from contextlib import nullcontext
+from functools import cached_property
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from . import products, statistics, tiles
 # out. Fewer than two slices' worth stay on the calling thread; the number of slices divides evenly among few workers.
 SLICE_ELEMENTS = 2**19
 SLICES_MULTIPLE = 4
+# Rows of a slice, at least: those of a tile.
+FEWEST_ROWS = 64
 # Numbers of X in a slice, of which a thread makes a copy where they are not contiguous.
 SLICE_NUMBERS = 2**20
 # Numbers in X up to which BLAS takes one thread by itself: to ask it to takes longer than to predict a row.
@@ -24,14 +27,18 @@ MOST_KEPT = 2**27
 PROJECTED_ROWS = 128
 
 
-class Scratch(threading.local):
+class Scratch:
     """Arrays of each thread, overwritten at the next call: fresh memory can cost as much as what is done in it."""
 
+    @cached_property
+    def _here(self):
+        return threading.local()
+
     def __call__(self, shape, dtype, name="left"):
-        size = shape[0] * shape[1] * dtype.itemsize
-        memory = self.__dict__.get(name)
+        size, arrays = shape[0] * shape[1] * dtype.itemsize, self._here.__dict__
+        memory = arrays.get(name)
         if memory is None or len(memory) < size:
-            memory = self.__dict__[name] = np.empty(size, np.uint8)
+            memory = arrays[name] = np.empty(size, np.uint8)
         return memory[:size].view(dtype).reshape(shape)
 
 
@@ -118,18 +125,23 @@ class Block:
 
     def apply(self, features, coef):
         """Phi c: float64 of shape (n_rows,) for coef of shape (len(features),), or (n_outputs, .) for (n_outputs, .)."""
-        outputs = features.to_blocks(np.atleast_2d(np.asarray(coef, np.float64)))
+        coef = np.ascontiguousarray(coef, np.float64)
+        shape = *coef.shape[:-1], self.n_rows
+        outputs = features.to_blocks(coef if coef.ndim == 2 else coef[None])
         f, moments = np.zeros((len(outputs), self.n_rows)), self.prepare(features)
 
         def part(rows):
             for (block, c), by_moments in zip(features.by_block(outputs), moments, strict=True):
                 tiles.apply(block, self._inputs(block, rows), c, f[:, rows], by_moments)
 
+        if 0 < self.n_rows <= FEWEST_ROWS and self.X.size <= FEW_NUMBERS:  # one slice: to plan more takes longer than a row
+            part(slice(0, self.n_rows))
+            return f.reshape(shape)
         work = sum(len(block) if block.moment_order == 2 else tiles.work(block, self.X) for block in features.blocks)
         with single_threaded_blas() if any(moments) and self.X.size > FEW_NUMBERS else nullcontext():
             for _ in self.each_slice(part, work):
                 pass
-        return f.reshape(*np.shape(coef)[:-1], self.n_rows)
+        return f.reshape(shape)
 
     def normal(self, features, h, coef, shift):
         """f = Phi c - shift, and Phi' diag(h) f, for h (n_outputs, n_rows), c (n_outputs, .) and shift (n_outputs,).
@@ -270,5 +282,5 @@ class Block:
         """Yield function(rows) for slices of rows, in order."""
         n_slices = self.n_rows * max(n_features / SLICE_ELEMENTS, self.row_size / SLICE_NUMBERS)
         n_slices = 1 if n_slices < 2 else -(-n_slices // SLICES_MULTIPLE) * SLICES_MULTIPLE
-        size = max(64, at_least, int(-(-self.n_rows // n_slices) // -64 * -64))
+        size = max(FEWEST_ROWS, at_least, int(-(-self.n_rows // n_slices) // -64 * -64))
         return self.workers.map(function, products.slices(self.n_rows, size))

@@ -101,23 +101,25 @@ def correlations(block, total, squared, moments):
     return block.of_moments(total, squared) if moments else total[:, : len(block)]
 
 
-@np.errstate(over="ignore", under="ignore", invalid="ignore")
 def apply(block, U, c, out, moments):
     """out += (Phi c')' for c (n_outputs, len(block)) and out (n_outputs, n_rows)."""
     if moments and block.moment_order == 1:
-        if block.is_matrix and len(block) <= len(c):
-            out += c @ (U @ block.matrix.T).T
-            return
-        c = block.on_inputs(c, U.shape[1])
-        if _is_read_once(U, len(c)):
-            RowSlice(U).apply(np.ascontiguousarray(c), out)
-        else:
-            out += (U @ c.T).T
+        _apply_to_inputs(block, U, c, out)
         return
-    coef = padded(len(c), len(block))
-    coef[:, : len(block)] = c
     panels, rows = _packed(block, U)
-    panels.apply(rows, coef, out)
+    panels.apply(rows, c, out)
+
+
+@np.errstate(over="ignore", under="ignore", invalid="ignore")
+def _apply_to_inputs(block, U, c, out):
+    if block.is_matrix and len(block) <= len(c):
+        out += c @ (U @ block.matrix.T).T
+        return
+    c = block.on_inputs(c, U.shape[1])
+    if _is_read_once(U, len(c)):
+        RowSlice(U).apply(np.ascontiguousarray(c), out)
+    else:
+        out += (U @ c.T).T
 
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
@@ -179,12 +181,12 @@ def _is_read_once(U, n_outputs):
 
 def by_moments(block, X, squared=False):
     """Whether products of the inputs, in BLAS where they are dense, cost less than the features."""
+    if not block.moment_order:
+        return False
     if block.is_matrix:
         return not squared
     if block.is_inputs_themselves(X.shape[1]):
         return True
-    if not block.moment_order:
-        return False
     return (is_sparse(X) and block.order == 1) or len(block) * PRODUCT_SPEED >= (X.shape[1] + 1) ** block.order
 
 
