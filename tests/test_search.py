@@ -84,10 +84,10 @@ class Following:
     ("worse", "last"),
     [
         (np.array([0.1, 0.1, 0.1, 0.11]), 2),  # by many standard errors
-        (np.array([0.9, -0.3, -0.4, 0.5]), 5),  # by half of one
+        (np.array([0.9, -0.3, -0.4, 0.5]), 3),  # by half of one
     ],
 )
-def test_a_path_ends_where_a_penalty_is_decidedly_worse_than_the_best_or_four_are_no_better(worse, last):
+def test_a_path_ends_where_a_penalty_is_decidedly_worse_than_the_best_or_two_are_no_better(worse, last):
     losses = [np.full(4, 2.0), np.ones(4)] + [np.ones(4) + worse] * 40
     fit = Following([np.sqrt(2 * each) for each in losses])
     task = Task.of(np.zeros((4, 1)), np.zeros(4), "squared", None, 1)
@@ -117,6 +117,8 @@ def test_the_chosen_terms_are_fitted_to_all_rows(rng, monkeypatch):
     X, y = friedman(rng, 500)
     weight = rng.random(500)
     monkeypatch.setattr(_search, "pruned", lambda rows, model, *args, **options: model)
+    kinds_of = _search.kinds_of
+    monkeypatch.setattr(_search, "kinds_of", lambda setting: [kinds_of(setting)[-1][:1]])  # not the mean of several views
     model = sparse_rf(X, y, features="auto", sample_weight=weight, n_models=1, rng=0)
     again = sparse_rf(X, y, alpha=model.info.alpha, features=model.features, sample_weight=weight, tol=1e-8)
     above = model.info.objective[-1] - again.info.objective[-1]
@@ -229,7 +231,7 @@ def test_a_linear_target_gets_a_linear_model(rng, n, d, layout):
     f = X @ beta + 5
     y = f + 0.5 * rng.standard_normal(len(f))
     model = sparse_rf(layout(X[:n]), y[:n], rng=0, n_components=300)
-    assert 6 <= len(model.coef) < 40 and (model.support < d).all()
+    assert 6 <= len(model.coef) < 60 and (model.support < d).all()
     assert np.isin(np.arange(6), model.support).all()
     np.testing.assert_array_equal(model.input_usage() > 0, np.isin(np.arange(d), model.support))
     assert np.mean((model.predict(X[n:]) - f[n:]) ** 2) < 0.05

@@ -64,10 +64,11 @@ def sparse_rf(
     features : str, map, sequence of maps, or FeatureSet, default "auto"
         "auto": a dictionary that learns, of cosines of any bandwidth and order. Three quarters of each batch are variations of
         the features that are in the model (jittered, added, with an input's weight drawn anew, mixed, rescaled), each kind in
-        the share that it succeeds in; all come with the phase that descends most. Of more than 1,024 inputs it sees those of
-        the largest variance. Or the paper's: the kernel, "gaussian", "laplacian", "cauchy", "matern12", "matern32",
-        "matern52", "perceptron"; or a map (`Fourier`, `Perceptron`, `RandomNeurons`, `Linear`); or several, as one dictionary
-        with equal shares; or a fixed dictionary, of which n_components and rng then draw nothing.
+        the share that it succeeds in; all come with the phase that descends most. With alpha=None also one of steps, signs of
+        sums of few inputs, where X is dense. Of more than 1,024 inputs it sees those of the largest variance. Or the paper's:
+        the kernel, "gaussian", "laplacian", "cauchy", "matern12", "matern32", "matern52", "perceptron"; or a map (`Fourier`,
+        `Perceptron`, `RandomNeurons`, `Linear`); or several, as one dictionary with equal shares; or a fixed dictionary, of
+        which n_components and rng then draw nothing.
     gamma : float, None or "knn", default None
         Inverse width of a kernel that is given by name, for columns in units of `scale`; see `Fourier`.
     scale : {"auto", "robust"} or None, default "auto"
@@ -97,9 +98,8 @@ def sparse_rf(
         Share of the rows of a search, of each class, that alpha=None holds out, in (0, 1).
     n_models : int or None, default None
         Rounds of searches of alpha=None, each with rows of its own held out and, of "auto", draws of its own; the result is the
-        mean of their models. None: two, or four for up to 5,000 rows, where one is the more a matter of luck; or until there
-        are four or six models, where fewer views of the columns predict best (see Notes); and one more where it is open which
-        kind of model is the best.
+        mean of their models. None: two, or four for up to 5,000 rows; or until there are four or six models, where fewer of a
+        search predict best (see Notes); and one more where it is open which kind of model is the best.
     max_terms : int or None, default None
         Most terms of alpha=None, each class's counted once where they share it. None: 2,000.
     effort : float, default 1.0
@@ -156,15 +156,15 @@ def sparse_rf(
 
     Notes
     -----
-    alpha=None goes down a path of penalties until four in a row predict the held-out rows no better, or one worse by two
-    standard errors, or there are 2,000 terms, or half as many as rows. A search looks at 16,000 rows, where there are more.
-    Of "auto" there are paths of three kinds: over the inputs themselves; over the linear functions of all of them, u'x with
-    |u| = 1, which is ridge regression and ends in one term; and over the dictionary that learns, of the columns as they are,
-    clipped, and in ranks. Other features have one path, of a round of coordinate descent a batch, or, where exact, to the
-    optimum. All searches take the first kind that none beats by more than the standard error of the difference, and of its
-    views those whose mean predicts best. The terms of the best models are then fitted to all rows, with alpha times the root
-    of the share of them that it was chosen for, the mean is taken, and terms are dropped, by `prune`, that cost at most one
-    hundredth of the held-out loss together, or of what it is below that of no term; or are not among the 3,000 largest.
+    alpha=None goes down a path of penalties until two in a row predict the held-out rows no better, or one worse by two
+    standard errors, or there are 2,000 terms, or half as many as rows. A search looks at 16,000 rows, where there are more. Of
+    "auto" there are paths of three kinds: over the inputs themselves; over the linear functions of all of them, u'x with |u| =
+    1, which is ridge regression and ends in one term; and over the dictionary that learns, of cosines of the columns as they
+    are, clipped, and in ranks, and of steps. Other features have one path, of a round of coordinate descent a batch, or, where
+    exact, to the optimum. All searches take the first kind that none beats by more than the standard error of the difference,
+    and of its dictionaries those whose mean predicts best. The terms of the best models are then fitted to all rows, with alpha
+    times the root of the share of them that it was chosen for, the mean is taken, and terms are dropped, by `prune`, that cost
+    at most .003 of the held-out loss together, or of what it is below that of no term; or are not among the 3,000 largest.
 
     Time O(n D d) a pass over the dictionary, several passes; O(n a^2) for a terms in the working set. Memory, beyond X: O(n +
     R d + a^2), blocks of some megabytes a worker, of features of 64 inputs and more up to twice that of X (a class), and a

@@ -1,4 +1,4 @@
-"""What the distributions have in common from which dictionaries that learn start: neurons of random weights over some inputs."""
+"""What distributions have in common from which dictionaries that learn start: neurons of random weights over some inputs."""
 
 from dataclasses import dataclass, field
 
@@ -19,7 +19,8 @@ MOST_INPUTS = 1024
 class Base:
     """phi = scale * activation(w'x + b). A distribution has those two, and is_periodic, as fields of the class, and answers
 
-    of(rows, weight, rng, stage) : as the rows ask for, which count by their weights, positive and of mean 1; stage: what shows them
+    of(rows, weight, rng, stage) : as the rows ask for, which count by their weights, positive and of mean 1; stage: what shows
+        them
     weights(n, rng) : n draws of w over the inputs, (n, len(inputs))
     entries(j, order, rng) : entries for the inputs j of weights that see so many inputs
     offsets(weights, rng) : b for each w
