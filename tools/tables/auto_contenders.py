@@ -124,6 +124,34 @@ def hist_gradient_boosting(X, y, loss, seed):
     return HistGradientBoostingClassifier(random_state=seed).fit(X, y).decision_function, 0
 
 
+def catboost(X, y, loss, seed):
+    from catboost import CatBoostClassifier, CatBoostRegressor
+
+    Trees = CatBoostRegressor if loss == "squared" else CatBoostClassifier
+    trees = Trees(verbose=0, thread_count=WORKERS, random_seed=seed, allow_writing_files=False).fit(X, y)
+    predict = partial(trees.predict, prediction_type="RawFormulaVal", thread_count=WORKERS)
+    return predict, int(trees.get_tree_leaf_counts().sum())
+
+
+def xrfm(X, y, loss, seed):
+    """On standardised inputs, stopped early on a tenth of the rows; its margins are scaled there, as those of an SVC."""
+    import torch
+    from xrfm import xRFM
+
+    scale, (fitted, held) = scaling(X), held_out(len(y), seed)
+    Z = scale(X).astype(np.float32)
+    target = y[:, None].astype(np.float32) if loss == "squared" else (y > 0).astype(np.int64)
+    model = xRFM(device=torch.device("cpu"), n_threads=WORKERS, random_state=seed)
+    model.fit(Z[fitted], target[fitted], Z[held], target[held])
+
+    def decide(Z):
+        values = model.predict(Z) if loss == "squared" else model.predict_proba(Z)[:, 1]
+        return np.ravel(values).astype(np.float64)
+
+    _, slope, shift = held_out_loss(decide(Z[held]), y[held], loss)
+    return lambda X: slope * decide(scale(X).astype(np.float32)) + shift, len(fitted)
+
+
 def ebm(X, y, loss, seed):
     """Each of 8 bags holds out its own tenth. In threads, so that their memory is seen."""
     import joblib
@@ -193,6 +221,8 @@ CONTENDERS = {
     "LightGBM": Contender(partial(lightgbm, points=0), ("lightgbm",)),
     "LightGBM tuned": Contender(partial(lightgbm, points=POINTS), ("lightgbm",)),
     "HistGradientBoosting": Contender(hist_gradient_boosting, ("sklearn.ensemble",), takes_csr=False),
+    "CatBoost": Contender(catboost, ("catboost",), takes_csr=False),
+    "xRFM": Contender(xrfm, ("torch", "xrfm"), takes_csr=False, most_rows={"squared": 10_000, "logistic": 10_000}),
     "EBM": Contender(ebm, ("interpret.glassbox", "joblib"), takes_csr=False, most_inputs=300),
     "kernel": Contender(
         kernel, ("sklearn.kernel_ridge", "sklearn.svm", "sklearn.metrics.pairwise"),
