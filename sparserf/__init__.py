@@ -6,7 +6,8 @@ from .algorithms.mfga import mfga, mfga_path
 from .algorithms.prune import prune
 from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
 from .features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
-from .model import ConvergenceWarning, FitInfo, SparseModel, load
+from .model import ConvergenceWarning, FitInfo, SparseModel
+from .model_file import load
 from .rows import BlockError, Chunks
 from .sums import Sums
 
