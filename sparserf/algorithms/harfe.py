@@ -16,6 +16,7 @@ from ..features import RandomNeurons, draw_all
 from ..model import warn_unconverged
 from ..task import Task, keeping_fits, model_of
 from .harfe_fit import GROWTH_STEPS, L0Fit, begin_all
+from .proposed import proposed
 
 
 def algorithm_1(fit, s, max_iter):
@@ -74,7 +75,8 @@ def harfe(
     activation : {"sin", "cos", "tanh", "relu", "sign"}, default "sin"
         Of the features, with standard normal weights: ``RandomNeurons(activation, order)``.
     features : map, sequence of maps, str, FeatureSet or None, default None
-        A dictionary in place of the one that activation and order describe, as in `sparse_rf`.
+        A dictionary in place of the one that activation and order describe, as in `sparse_rf`. "auto": the terms of
+        ``sparse_rf(X, y)``, which costs what that does; where it finds fewer than are asked for, all of them.
     scale : {"auto", "robust"} or None, default "auto"
         Units of the columns. "robust": each less its mean, over its standard deviation, numbers far from its median counted as
         less far: neither shifts and sizes of columns nor a few wild cells decide. They are kept in the model, which takes X as
@@ -226,6 +228,8 @@ def _path(X, y, n_nonzero_coefs, n_models, n_components, order, alpha, activatio
           callback):  # fmt: skip
     """What `harfe_path` returns; called by the functions of the user, to whose line warnings point."""
     rng = check_rng(rng)
+    about = {"loss": loss, "fit_intercept": fit_intercept, "sample_weight": sample_weight, "rng": rng, "workers": workers}
+    features, columns, is_found = proposed(features, X, y, columns, **about)
     task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns)
     rows, weight = task.rows, task.weight
     options = {
@@ -241,7 +245,7 @@ def _path(X, y, n_nonzero_coefs, n_models, n_components, order, alpha, activatio
     greedy = check_choice("start", start, ("greedy", "zero")) == "greedy"
     max_iter, n_models = check_integer("max_iter", max_iter, 1), check_integer("n_models", n_models, 1)
     everything = draw(features, rows, weight, n_components, activation, order, rng)
-    sizes = _sizes(n_nonzero_coefs, n_models, rows.n_rows, len(everything))
+    sizes = _sizes(n_nonzero_coefs, n_models, rows.n_rows, len(everything), is_found)
     with single_threaded_blas(), rows:
         fits = [L0Fit(task, y, everything, **options) for y in task.targets]
         begin_all(fits, task, everything, normalize)
@@ -262,11 +266,12 @@ def draw(features, rows, weight, n_components, activation, order, rng):
     return draw_all(features, rows, n_components=n_components, rng=rng, weight=weight)
 
 
-def _sizes(n_nonzero_coefs, n_models, n_rows, n_features):
+def _sizes(n_nonzero_coefs, n_models, n_rows, n_features, is_found):
     if n_nonzero_coefs is None:
         largest = max(1, min(int(0.15 * n_rows), n_features // 10))
         return np.unique(np.geomspace(largest, max(1, largest // 20), n_models).astype(int)).tolist()
-    return check_sizes("n_nonzero_coefs", n_nonzero_coefs, n_features)
+    sizes = check_sizes("n_nonzero_coefs", n_nonzero_coefs, np.inf if is_found else n_features)
+    return sorted({min(size, n_features) for size in sizes})
 
 
 def _fit_all(fits, task, s, max_iter, greedy):

@@ -12,6 +12,7 @@ from ..solvers.greedy_rows import OnRows
 from ..solvers.greedy_table import MOST, OnTable
 from ..task import Task, keeping_fits, model_of
 from .mfga_fit import GreedyFit
+from .proposed import proposed
 
 # Inputs up to which all products of two of them are candidates by default.
 MOST_INPUTS = 2000
@@ -56,7 +57,8 @@ def mfga(
     features : map, sequence of maps, str, FeatureSet or None, default None
         The candidates, as in `sparse_rf`. None: ``(Taylor(2, gamma), Linear())``; of degree 1 for more than 2,000 inputs.
         The paper's, which it counts as C(d, 2) + 2 d + 1, are ``Taylor(2)`` alone, or with `Linear` those of
-        ``include_squares=False``.
+        ``include_squares=False``. "auto": the terms of ``sparse_rf(X, y)``, which costs what that does; where it finds fewer
+        than n_nonzero_coefs, all of them.
     nu : sequence of float or None, default None
         A positive weight for each map; they are scaled to sum to 1. None: all the same.
     gamma : float, "knn" or None, default None
@@ -214,6 +216,8 @@ def _begin(X, y, n_nonzero_coefs, features, nu, gamma, columns, n_components, lo
            fit_intercept, sample_weight, tol, rng, workers, callback):  # fmt: skip
     """(a fit of each target, their rounds still to come, the task)."""
     rng = check_rng(rng)
+    about = {"loss": loss, "fit_intercept": fit_intercept, "sample_weight": sample_weight, "rng": rng, "workers": workers}
+    features, columns, is_found = proposed(features, X, y, columns, **about)
     task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns, several_outputs=True)
     rows, weight = task.rows, task.weight
     options = {
@@ -229,6 +233,8 @@ def _begin(X, y, n_nonzero_coefs, features, nu, gamma, columns, n_components, lo
         check_integer(name, value, 1) for name, value in (("n_nonzero_coefs", n_nonzero_coefs), ("n_select", n_select))
     )
     everything = _candidates(features, rows, weight, nu, gamma, n_components, rng)
+    if is_found:
+        n_nonzero_coefs = min(n_nonzero_coefs, len(everything))
     if n_nonzero_coefs > len(everything):
         raise ValueError(
             f"n_nonzero_coefs must be at most {len(everything)}, the number of features, got {n_nonzero_coefs}; "
