@@ -1,13 +1,12 @@
 """SparseModel: what every algorithm returns, f(x) = intercept + sum_j coef_j phi_j(x) over the selected features."""
 
-import sys
-import warnings
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from ._arrays import finite, namespace, outputs_like
+from ._warn import warn
 from .features import FeatureSet
 from .predictor import Predictor, itself, probabilities
 
@@ -17,11 +16,7 @@ class ConvergenceWarning(UserWarning):
 
 
 def warn_unconverged(message):
-    """A ConvergenceWarning at the line that called this package, however many of its functions are between."""
-    frame, level = sys._getframe(), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, ConvergenceWarning, stacklevel=level)
+    warn(message, ConvergenceWarning)
 
 
 @dataclass(frozen=True)

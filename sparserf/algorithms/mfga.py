@@ -214,7 +214,7 @@ def _begin(X, y, n_nonzero_coefs, features, nu, gamma, columns, n_components, lo
            fit_intercept, sample_weight, tol, rng, workers, callback):  # fmt: skip
     """(a fit of each target, their rounds still to come, the task)."""
     rng = check_rng(rng)
-    task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns, several_outputs=True)
+    task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns, several_outputs="together")
     rows, weight = task.rows, task.weight
     options = {
         "fit_intercept": check_flag("fit_intercept", fit_intercept),

@@ -80,7 +80,9 @@ class Setting:
            sample_weight, tol, max_iter, rng, workers, callback, is_curved=False):  # fmt: skip
         rng, columns = check_rng(rng), {"scale": scale, "missing": missing, "categorical": categorical}
         is_curved = is_curved and isinstance(features, str) and features == "auto"
-        task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns, is_curved=is_curved)
+        task, features = Task.seen_by(
+            features, X, y, loss, sample_weight, workers, rng, columns, is_curved=is_curved, several_outputs="apart"
+        )
         options = {
             "fit_intercept": check_flag("fit_intercept", fit_intercept),
             "tol": check_real("tol", tol, 0, strict=True),

@@ -139,6 +139,8 @@ def _check_fixed(features, n_features_in, gamma):
 
 def _maps(features, gamma):
     if isinstance(features, str):
+        if features == "auto":
+            raise ValueError("features must not be 'auto', which is of sparse_rf alone: leave it out, or give a kernel or a map")
         check_choice("features", features, (*KERNELS, "perceptron"))
         if features != "perceptron":
             return (Fourier(features, gamma),)
