@@ -87,23 +87,27 @@ def as_real(name, values):
     if array.dtype.kind == "O":  # a table of mixed columns: its numbers pass, all else does not
         strangers = [value for value in array.flat if not isinstance(value, Real)]
         if strangers:
-            raise TypeError(f"{name} must hold real numbers, got {strangers[0]!r}")
+            raise TypeError(f"{name} must hold real numbers, got {strangers[0]!r}{_for_categories(name)}")
         try:
             array = array.astype(np.float64)
         except OverflowError as error:
             raise ValueError(f"{name} must hold finite numbers: {error}") from None
     if array.dtype.kind not in "fiub":
-        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
+        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}{_for_categories(name)}")
     if array.dtype.char in "fd" and array.dtype.isnative:
         return array if array.flags.aligned else array.copy()
     with np.errstate(over="ignore"):  # a long double may be too large: it becomes infinite, and is refused as that
         return array.astype(np.float64)
 
 
+def _for_categories(name):
+    return "; for columns of categories: categorical=, or X as a data frame" if name == "X" else ""
+
+
 def _check_dense(X):
     X = as_real("X", X)
     if X.ndim != 2:
-        hint = "; use X.reshape(-1, 1) for a single input" if X.ndim == 1 else ""
+        hint = "; use X.reshape(-1, 1) for a single input, X.reshape(1, -1) for a single row" if X.ndim == 1 else ""
         raise ValueError(f"X must be two-dimensional, got shape {X.shape}{hint}")
     return X
 
@@ -114,7 +118,8 @@ def check_finite(name, array, may_miss=False):
     bad = np.argwhere(np.isinf(array) if may_miss else ~np.isfinite(array))
     if len(bad):
         place = tuple(int(i) for i in bad[0])
-        raise ValueError(f"{name} must be finite, got {array[place]} at {list(place)} and {len(bad) - 1} more places")
+        hint = "; leave out rows whose target is missing" if name == "y" else ""
+        raise ValueError(f"{name} must be finite, got {array[place]} at {list(place)} and {len(bad) - 1} more places{hint}")
 
 
 def real_rows(name, values, n_samples):
@@ -201,7 +206,7 @@ def check_alphas(alphas):
 def check_sizes(name, sizes, largest):
     """Numbers of terms, each of 1 to largest, ascending without repeats."""
     if isinstance(sizes, (str, bytes)) or not hasattr(sizes, "__iter__"):
-        raise TypeError(f"{name} must be a sequence of integers, got {sizes!r}")
+        raise TypeError(f"{name} must be a sequence of integers, such as [10, 30, 100], got {sizes!r}")
     sizes = sorted({check_integer(name, size, 1) for size in sizes})
     if not sizes or sizes[-1] > largest:
         raise ValueError(f"{name} must be at least one and at most {largest}, the number of features, got {sizes}")

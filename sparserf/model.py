@@ -125,7 +125,7 @@ class SparseModel(Predictor):
         More than two classes: the one-vs-rest probabilities, scaled to sum to 1.
         """
         if self.loss != "logistic":
-            raise ValueError(f"predict_proba needs loss='logistic', this model has loss={self.loss!r}")
+            raise ValueError(f"predict_proba needs a model that was fitted with loss='logistic', this one has loss={self.loss!r}")
         return self._answers(X, workers, probabilities)
 
     def input_usage(self):

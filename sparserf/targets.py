@@ -65,13 +65,15 @@ def warn_of_labels(target):
 def check_labels(y, n_samples, there):
     """(classes, index of the class of each row) of some rows; at least two classes."""
     y = as_labels(y)
+    if y.ndim > 1:
+        raise ValueError(f"y must be one column of labels, shape ({n_samples},), got {y.shape}: fit a model to each column")
     check_length("y", y, n_samples)
     if y.dtype.kind == "f":
         check_finite("y", y)
     y = y[there]
     classes, label = np.unique(y, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(f"y must have at least two classes in rows of positive weight, got only {classes[0]!r}")
+        raise ValueError(f"y must have at least two classes in rows of positive weight, got only {classes[0].item()!r}")
     is_whole = y.dtype.kind != "f" or bool(np.all(classes == np.round(classes)))
     if len(classes) > MANY_LABELS["i" if is_whole else "f"] and len(classes) > len(there) / 2:
         raise ValueError(f"y has {len(classes)} classes in {len(there)} rows: is it a target for loss='squared'?")

@@ -17,8 +17,9 @@ from functools import partial
 
 import numpy as np
 
-from .._checks import check_callable, check_flag, check_integer, check_real, check_rng
+from .._checks import check_callable, check_choice, check_flag, check_integer, check_real, check_rng
 from ..features import (
+    NAMES,
     LearningDictionary,
     LinearFunctions,
     Mixture,
@@ -78,6 +79,8 @@ class Setting:
     @classmethod
     def of(cls, X, y, *, features, gamma, scale, missing, categorical, loss, n_components, batch_size, exact, fit_intercept,
            sample_weight, tol, max_iter, rng, workers, callback, is_curved=False):  # fmt: skip
+        if isinstance(features, str):
+            check_choice("features", features, ("auto", *NAMES))
         rng, columns = check_rng(rng), {"scale": scale, "missing": missing, "categorical": categorical}
         is_curved = is_curved and isinstance(features, str) and features == "auto"
         task, features = Task.seen_by(
