@@ -125,12 +125,29 @@ class SparseModel(Predictor):
         More than two classes: the one-vs-rest probabilities, scaled to sum to 1.
         """
         if self.loss != "logistic":
-            raise ValueError(f"predict_proba needs a model that was fitted with loss='logistic', this one has loss={self.loss!r}")
+            raise ValueError(f"predict_proba needs a model fitted with loss='logistic', this one has loss={self.loss!r}")
         return self._answers(X, workers, probabilities)
 
     def input_usage(self):
         """Share of the selected features that use each input, shape (n_features_in,)."""
         return self.features.input_usage()
+
+    def to_estimator(self):
+        """This model as an estimator of scikit-learn that has been fitted: `predict`, `score` and all that is built on them.
+
+        Returns
+        -------
+        sparserf.sklearn.FittedRegressor or FittedClassifier
+            Fitting it, or a clone of it, changes nothing.
+
+        Raises
+        ------
+        ImportError
+            scikit-learn is not there.
+        """
+        from .sklearn import to_estimator
+
+        return to_estimator(self)
 
     def save(self, path):
         """Write the model to an uncompressed .npz file; `load` reads it back to the same predictions, bit for bit.

@@ -122,5 +122,5 @@ def hold_out(groups, weight, share, rng):
         n = min(max(1, round(share * len(members))), len(members) - 1)
         held[members[: max(n, 0)]] = True
     if not held.any():
-        raise ValueError(f"X must have rows to hold out, two of a class, got {len(weight)} in all: give more, or alpha, say 0.01")
+        raise ValueError(f"X must have rows to hold out, two of a class, got {len(weight)} in all: give more, or an alpha")
     return tuple(len(weight) * part / part.sum() for part in (weight * ~held, weight * held))
