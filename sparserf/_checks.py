@@ -32,7 +32,7 @@ def check_X(X, n_features=None, known_finite=False, may_miss=False):
     else:
         numbers = X = _check_dense(X)
     if not known_finite:
-        _check_finite("X", numbers, may_miss)
+        check_finite("X", numbers, may_miss)
     if n_features is not None and X.shape[1] != n_features:
         raise ValueError(f"X must have {n_features} columns, got {X.shape[1]}")
     return X
@@ -58,7 +58,7 @@ def check_device_X(X, xp, may_miss=False):
     return X
 
 
-def _as_array(name, values):
+def as_array(name, values):
     """An ndarray without masked entries."""
     if is_foreign(values):
         return to_host(values)
@@ -79,95 +79,62 @@ def _is_native(array):
     return array.dtype.char in "fd" and array.dtype.isnative and array.flags.aligned
 
 
-def _as_real(name, values):
+def as_real(name, values):
     """A real ndarray: float32 kept, other numbers and booleans as float64; nothing else."""
     if type(values) is np.ndarray and _is_native(values):
         return values
-    array = _as_array(name, values)
+    array = as_array(name, values)
     if array.dtype.kind == "O":  # a table of mixed columns: its numbers pass, all else does not
         strangers = [value for value in array.flat if not isinstance(value, Real)]
         if strangers:
-            raise TypeError(f"{name} must hold real numbers, got {strangers[0]!r}")
+            raise TypeError(f"{name} must hold real numbers, got {strangers[0]!r}{_for_categories(name)}")
         try:
             array = array.astype(np.float64)
         except OverflowError as error:
             raise ValueError(f"{name} must hold finite numbers: {error}") from None
     if array.dtype.kind not in "fiub":
-        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
+        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}{_for_categories(name)}")
     if array.dtype.char in "fd" and array.dtype.isnative:
         return array if array.flags.aligned else array.copy()
     with np.errstate(over="ignore"):  # a long double may be too large: it becomes infinite, and is refused as that
         return array.astype(np.float64)
 
 
+def _for_categories(name):
+    return "; for columns of categories: categorical=, or X as a data frame" if name == "X" else ""
+
+
 def _check_dense(X):
-    X = _as_real("X", X)
+    X = as_real("X", X)
     if X.ndim != 2:
-        hint = "; use X.reshape(-1, 1) for a single input" if X.ndim == 1 else ""
+        hint = "; use X.reshape(-1, 1) for a single input, X.reshape(1, -1) for a single row" if X.ndim == 1 else ""
         raise ValueError(f"X must be two-dimensional, got shape {X.shape}{hint}")
     return X
 
 
-def _check_finite(name, array, may_miss=False):
+def check_finite(name, array, may_miss=False):
     if _is_native(array) and are_finite(array, may_miss):
         return
     bad = np.argwhere(np.isinf(array) if may_miss else ~np.isfinite(array))
     if len(bad):
         place = tuple(int(i) for i in bad[0])
-        raise ValueError(f"{name} must be finite, got {array[place]} at {list(place)} and {len(bad) - 1} more places")
+        hint = "; leave out rows whose target is missing" if name == "y" else ""
+        raise ValueError(f"{name} must be finite, got {array[place]} at {list(place)} and {len(bad) - 1} more places{hint}")
 
 
-def check_target(y, n_samples, several_outputs=False):
-    """A finite float64 target of shape (n_samples,); or of (n_samples, n_outputs), transposed."""
-    y = _as_array("y", y)
-    if not several_outputs or y.ndim != 2:
-        return _real_rows("y", y, n_samples)
-    y = _as_real("y", y).astype(np.float64)
-    if len(y) != n_samples or y.shape[1] == 0:
-        raise ValueError(f"y must have shape ({n_samples},) or ({n_samples}, n_outputs), got {y.shape}")
-    _check_finite("y", y)
-    return np.ascontiguousarray(y.T)
-
-
-def _real_rows(name, values, n_samples):
+def real_rows(name, values, n_samples):
     """A finite float64 array, one entry a row."""
-    array = _as_real(name, values).astype(np.float64)
-    _check_length(name, array, n_samples)
-    _check_finite(name, array)
+    array = as_real(name, values).astype(np.float64)
+    check_length(name, array, n_samples)
+    check_finite(name, array)
     return array
-
-
-def check_labels(y, n_samples, there):
-    """(classes, index of the class of each row) of some rows; at least two classes."""
-    y = _as_labels(y)
-    _check_length("y", y, n_samples)
-    if y.dtype.kind == "f":
-        _check_finite("y", y)
-    classes, label = np.unique(y[there], return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(f"y must have at least two classes in rows of positive weight, got only {classes[0]!r}")
-    if len(classes) > 100 and len(classes) > len(there) / 2:
-        raise ValueError(f"y has {len(classes)} classes in {len(there)} rows: is it a target for loss='squared'?")
-    return classes, label
-
-
-def _as_labels(y):
-    """An array of numbers, booleans or strings; an object array only if it holds strings, or numbers, alone."""
-    y = _as_array("y", y)
-    if y.dtype.kind == "O" and not (all(isinstance(v, str) for v in y.flat) or all(isinstance(v, Real) for v in y.flat)):
-        raise TypeError("y must hold labels of one kind, numbers or strings")
-    if y.dtype.kind == "O":
-        y = np.asarray(y.tolist())
-    if y.dtype.kind not in "fiubUS":
-        raise TypeError(f"y must hold labels: numbers, booleans or strings, got dtype {y.dtype}")
-    return y
 
 
 def check_sample_weight(sample_weight, n_samples):
     """Float64 weights of shape (n_samples,), of which the largest is 1; None is all ones."""
     if sample_weight is None:
         return np.ones(n_samples)
-    weight = _real_rows("sample_weight", sample_weight, n_samples)
+    weight = real_rows("sample_weight", sample_weight, n_samples)
     if weight.min() < 0:
         raise ValueError(f"sample_weight must not be negative, got {weight.min()}")
     if weight.max() == 0:
@@ -175,7 +142,7 @@ def check_sample_weight(sample_weight, n_samples):
     return weight / weight.max()
 
 
-def _check_length(name, array, n_samples):
+def check_length(name, array, n_samples):
     if array.ndim != 1 or len(array) != n_samples:
         raise ValueError(f"{name} must have shape ({n_samples},), one entry a row of X, got {array.shape}")
 
@@ -227,7 +194,7 @@ def check_choice(name, value, choices):
 
 def check_alphas(alphas):
     """Positive penalties in descending order."""
-    values = _as_real("alphas", alphas)
+    values = as_real("alphas", alphas)
     if np.asarray(alphas).dtype.kind == "b":
         raise TypeError(f"alphas must be real numbers, got {alphas!r}")
     alphas = np.atleast_1d(values).astype(np.float64)
@@ -239,7 +206,7 @@ def check_alphas(alphas):
 def check_sizes(name, sizes, largest):
     """Numbers of terms, each of 1 to largest, ascending without repeats."""
     if isinstance(sizes, (str, bytes)) or not hasattr(sizes, "__iter__"):
-        raise TypeError(f"{name} must be a sequence of integers, got {sizes!r}")
+        raise TypeError(f"{name} must be a sequence of integers, such as [10, 30, 100], got {sizes!r}")
     sizes = sorted({check_integer(name, size, 1) for size in sizes})
     if not sizes or sizes[-1] > largest:
         raise ValueError(f"{name} must be at least one and at most {largest}, the number of features, got {sizes}")
@@ -248,7 +215,7 @@ def check_sizes(name, sizes, largest):
 
 def check_indices(name, indices, n):
     """Integers in [0, n), one-dimensional."""
-    indices = _as_array(name, indices)
+    indices = as_array(name, indices)
     if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "iu"):
         raise TypeError(f"{name} must be a one-dimensional sequence of integers, got {indices!r}")
     if indices.size and (indices.min() < 0 or indices.max() >= n):
@@ -268,10 +235,10 @@ def check_names(name, names, n):
 
 def check_vector(name, values):
     """A finite one-dimensional float64 array."""
-    vector = _as_real(name, values).astype(np.float64)
+    vector = as_real(name, values).astype(np.float64)
     if vector.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {vector.shape}")
-    _check_finite(name, vector)
+    check_finite(name, vector)
     return vector
 
 

@@ -6,9 +6,10 @@ from functools import partial
 import numpy as np
 
 from ._arrays import check_same_device, to_host
-from ._checks import check_indices, check_sample_weight, check_target, check_vector
+from ._checks import check_indices, check_sample_weight, check_vector
 from ._threads import single_threaded_blas
 from .rows import rows_read, staged
+from .targets import check_target
 
 # Rounding: of a variance, as a share of the variances that it was added up from; and of a mean.
 OF_VARIANCE, OF_MEAN = 1e-13, 1e-14

@@ -1,13 +1,12 @@
 """SparseModel: what every algorithm returns, f(x) = intercept + sum_j coef_j phi_j(x) over the selected features."""
 
-import sys
-import warnings
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from ._arrays import finite, namespace, outputs_like
+from ._warn import warn
 from .features import FeatureSet
 from .predictor import Predictor, itself, probabilities
 
@@ -17,11 +16,7 @@ class ConvergenceWarning(UserWarning):
 
 
 def warn_unconverged(message):
-    """A ConvergenceWarning at the line that called this package, however many of its functions are between."""
-    frame, level = sys._getframe(), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, ConvergenceWarning, stacklevel=level)
+    warn(message, ConvergenceWarning)
 
 
 @dataclass(frozen=True)
@@ -130,12 +125,29 @@ class SparseModel(Predictor):
         More than two classes: the one-vs-rest probabilities, scaled to sum to 1.
         """
         if self.loss != "logistic":
-            raise ValueError(f"predict_proba needs loss='logistic', this model has loss={self.loss!r}")
+            raise ValueError(f"predict_proba needs a model fitted with loss='logistic', this one has loss={self.loss!r}")
         return self._answers(X, workers, probabilities)
 
     def input_usage(self):
         """Share of the selected features that use each input, shape (n_features_in,)."""
         return self.features.input_usage()
+
+    def to_estimator(self):
+        """This model as an estimator of scikit-learn that has been fitted: `predict`, `score` and all that is built on them.
+
+        Returns
+        -------
+        sparserf.sklearn.FittedRegressor or FittedClassifier
+            Fitting it, or a clone of it, changes nothing.
+
+        Raises
+        ------
+        ImportError
+            scikit-learn is not there.
+        """
+        from .sklearn import to_estimator
+
+        return to_estimator(self)
 
     def save(self, path):
         """Write the model to an uncompressed .npz file; `load` reads it back to the same predictions, bit for bit.

@@ -7,7 +7,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from ._arrays import check_same_device
-from ._checks import check_choice, check_labels, check_sample_weight, check_target
+from ._checks import check_choice, check_sample_weight
 from .features import FeatureSet
 from .levels import with_means
 from .losses import LOSSES
@@ -15,6 +15,7 @@ from .model import FitInfo, SparseModel
 from .rows import BlockError, as_rows, staged
 from .stage import ColumnStage
 from .table import Table, is_frame
+from .targets import encoded
 from .views import stage_of, stage_of_counts
 
 # The losses of the methods that select features: coordinates need a curvature.
@@ -32,7 +33,7 @@ class Task:
     raw : Rows
         Those whose weight is not zero, as numbers.
     targets : list of ndarray
-        The real target, (n_rows,) or (n_outputs, n_rows); or -1/+1, one for two classes and one a class for more.
+        The real target, (n_rows,) or (n_outputs, n_rows), or one an output; or -1/+1, one for two classes, else one a class.
     classes : None, or ndarray of the labels of a classifier
     index : ndarray
         The places of these rows in X.
@@ -52,14 +53,14 @@ class Task:
     curves: tuple = ()
 
     @classmethod
-    def of(cls, X, y, loss, sample_weight, workers, *, several_outputs=False, losses=SELECTING, may_miss=False, table=None):
-        """Where several_outputs, a real target may have several; where may_miss, dense X may have NaN."""
+    def of(cls, X, y, loss, sample_weight, workers, *, several_outputs=None, losses=SELECTING, may_miss=False, table=None):
+        """several_outputs: as in `encoded`; where may_miss, dense X may have NaN."""
         for name, values in (("y", y), ("sample_weight", sample_weight)):
             check_same_device(name, values, X)
         rows = as_rows(X, workers, may_miss=may_miss)
         loss = LOSSES[check_choice("loss", loss, tuple(losses))]
         there, some, weight = weighted(rows, sample_weight)
-        return cls(some, loss, weight, *_encode(y, loss, there, rows.n_rows, several_outputs), there, table)
+        return cls(some, loss, weight, *encoded(y, loss, there, rows.n_rows, several_outputs), there, table)
 
     @classmethod
     def seen_by(cls, features, X, y, loss, sample_weight, workers, rng, columns, *, is_curved=False, **how):
@@ -139,16 +140,6 @@ def weighted(rows, sample_weight):
     if len(there) < rows.n_rows:
         rows, weight = rows.take(there), weight[there]
     return there, rows, weight / weight.mean()
-
-
-def _encode(y, loss, there, n_rows, several_outputs):
-    """(classes, targets) of some rows: the real target; or -1/+1, one target for two classes and one a class for more."""
-    if not loss.is_classifier:
-        return None, [np.ascontiguousarray(check_target(y, n_rows, several_outputs)[..., there])]
-    classes, label = check_labels(y, n_rows, there)
-    if len(classes) == 2:
-        return classes, [np.where(label == 1, 1.0, -1.0)]
-    return classes, [np.where(label == k, 1.0, -1.0) for k in range(len(classes))]
 
 
 def power_of_two(y):

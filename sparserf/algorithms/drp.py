@@ -260,7 +260,8 @@ def _begin(X, y, alphas, n_projections, accelerate, projection, columns, loss, f
 def linear_fit(X, y, alphas, loss, fit_intercept, sample_weight, workers, rng, columns, callback=None):
     """(a `LinearFit` at zero, to begin at one of the penalties; the task), all checked."""
     columns = {"scale": None, **columns}
-    task, _ = Task.seen_by(Linear(), X, y, loss, sample_weight, workers, rng, columns, several_outputs=True, losses=LOSSES)
+    how = {"several_outputs": "together", "losses": LOSSES}
+    task, _ = Task.seen_by(Linear(), X, y, loss, sample_weight, workers, rng, columns, **how)
     targets, fit_intercept = np.vstack(task.targets), check_flag("fit_intercept", fit_intercept)
     problem = task.problem(LinearProblem, targets, 1.0, fit_intercept)
     inputs = Inputs.of(task.rows, problem.weight, fit_intercept, alphas)

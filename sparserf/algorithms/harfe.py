@@ -59,8 +59,9 @@ def harfe(
     X : array or CSR matrix of shape (n_samples, n_features)
         float32 stays float32; all else becomes float64. Never modified; copied, in other units, where it holds at most
         2**23 numbers.
-    y : array of shape (n_samples,)
-        The target; with a classification loss the labels, any two, or more for one-vs-rest over one dictionary.
+    y : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets
+        With a classification loss the labels, any two, or more for one-vs-rest. All outputs and classes share one dictionary,
+        and each has n_nonzero_coefs terms of its own; the support of the model is all of them.
     n_components : int, default 10_000
         N, features to draw.
     n_nonzero_coefs : int or None, default None
@@ -230,7 +231,7 @@ def _path(X, y, n_nonzero_coefs, n_models, n_components, order, alpha, activatio
     rng = check_rng(rng)
     about = {"loss": loss, "fit_intercept": fit_intercept, "sample_weight": sample_weight, "rng": rng, "workers": workers}
     features, columns, is_found = proposed(features, X, y, columns, **about)
-    task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns)
+    task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns, several_outputs="apart")
     rows, weight = task.rows, task.weight
     options = {
         "fit_intercept": check_flag("fit_intercept", fit_intercept),

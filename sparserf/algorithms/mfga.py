@@ -16,6 +16,8 @@ from .proposed import proposed
 
 # Inputs up to which all products of two of them are candidates by default.
 MOST_INPUTS = 2000
+# Terms where their number is not given.
+N_TERMS = 30
 # A feature whose variance is below this share of its mean square is a constant.
 CONSTANT = 1e-13
 
@@ -32,7 +34,7 @@ def algorithm_1(fits, n_nonzero_coefs, n_select):
 
 
 def mfga(
-    X, y, *, n_nonzero_coefs, features=None, nu=None, gamma=None, scale="auto", missing="learn", categorical=None,
+    X, y, *, n_nonzero_coefs=None, features=None, nu=None, gamma=None, scale="auto", missing="learn", categorical=None,
     n_components=10_000, loss="squared", alpha=1e-3, n_select=1, normalize=False, best_phase=False, fit_intercept=True,
     sample_weight=None, tol=None, rng=None, workers=1, callback=None,
 ):  # fmt: skip
@@ -52,8 +54,9 @@ def mfga(
         2**23 numbers.
     y : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets with one shared support
         With a classification loss the labels, any two, or more for one-vs-rest: n_nonzero_coefs terms for each class.
-    n_nonzero_coefs : int
-        M, terms of the model, at most the number of features. See `mfga_path` for all numbers up to it.
+    n_nonzero_coefs : int or None, default None
+        M, terms of the model, at most the number of features. None: 30, or all features. See `mfga_path` for all numbers up
+        to it.
     features : map, sequence of maps, str, FeatureSet or None, default None
         The candidates, as in `sparse_rf`. None: ``(Taylor(2, gamma), Linear())``; of degree 1 for more than 2,000 inputs.
         The paper's, which it counts as C(d, 2) + 2 d + 1, are ``Taylor(2)`` alone, or with `Linear` those of
@@ -158,7 +161,7 @@ def mfga(
 
 
 def mfga_path(
-    X, y, *, n_nonzero_coefs, features=None, nu=None, gamma=None, scale="auto", missing="learn", categorical=None,
+    X, y, *, n_nonzero_coefs=None, features=None, nu=None, gamma=None, scale="auto", missing="learn", categorical=None,
     n_components=10_000, loss="squared", alpha=1e-3, n_select=1, normalize=False, best_phase=False, fit_intercept=True,
     sample_weight=None, tol=None, rng=None, workers=1, callback=None,
 ):  # fmt: skip
@@ -218,7 +221,7 @@ def _begin(X, y, n_nonzero_coefs, features, nu, gamma, columns, n_components, lo
     rng = check_rng(rng)
     about = {"loss": loss, "fit_intercept": fit_intercept, "sample_weight": sample_weight, "rng": rng, "workers": workers}
     features, columns, is_found = proposed(features, X, y, columns, **about)
-    task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns, several_outputs=True)
+    task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns, several_outputs="together")
     rows, weight = task.rows, task.weight
     options = {
         "fit_intercept": check_flag("fit_intercept", fit_intercept),
@@ -229,17 +232,11 @@ def _begin(X, y, n_nonzero_coefs, features, nu, gamma, columns, n_components, lo
     normalize, best_phase = check_flag("normalize", normalize), check_flag("best_phase", best_phase)
     if normalize and best_phase:
         raise ValueError("normalize must be False where best_phase is True: the norm of a feature changes with its phase")
-    n_nonzero_coefs, n_select = (
-        check_integer(name, value, 1) for name, value in (("n_nonzero_coefs", n_nonzero_coefs), ("n_select", n_select))
-    )
+    n_select = check_integer("n_select", n_select, 1)
+    if n_nonzero_coefs is not None:
+        check_integer("n_nonzero_coefs", n_nonzero_coefs, 1)
     everything = _candidates(features, rows, weight, nu, gamma, n_components, rng)
-    if is_found:
-        n_nonzero_coefs = min(n_nonzero_coefs, len(everything))
-    if n_nonzero_coefs > len(everything):
-        raise ValueError(
-            f"n_nonzero_coefs must be at most {len(everything)}, the number of features, got {n_nonzero_coefs}; "
-            f"lower it, or give other features"
-        )
+    n_nonzero_coefs = _n_terms(n_nonzero_coefs, len(everything), is_found)
     with single_threaded_blas(), rows:
         r = _norms(rows, everything, weight, fit_intercept) if normalize else np.ones(len(everything))
         if n_select == 1 and task.loss.name == "squared" and not best_phase and n_nonzero_coefs * len(everything) <= MOST:
@@ -248,6 +245,15 @@ def _begin(X, y, n_nonzero_coefs, features, nu, gamma, columns, n_components, lo
             make = partial(OnRows, best_phase=best_phase)
         fits = [GreedyFit(task, y, everything, r, make, **options) for y in task.targets]
     return fits, _rounds(task, fits, n_nonzero_coefs, n_select), task
+
+
+def _n_terms(n_nonzero_coefs, n_features, is_found):
+    if n_nonzero_coefs is None or is_found:
+        return min(n_nonzero_coefs or N_TERMS, n_features)
+    if n_nonzero_coefs > n_features:
+        most = f"{n_features}, the number of features"
+        raise ValueError(f"n_nonzero_coefs must be at most {most}, got {n_nonzero_coefs}; lower it, or give other features")
+    return int(n_nonzero_coefs)
 
 
 def _rounds(task, fits, n_nonzero_coefs, n_select):

@@ -56,8 +56,9 @@ def sparse_rf(
     X : data frame, array or CSR matrix of shape (n_samples, n_features)
         float32 stays float32; all else becomes float64. Never modified or densified; copied, in other units, where it holds
         at most 2**23 numbers. Of a frame the names of columns are kept, and strings and categoricals are categories.
-    y : array of shape (n_samples,)
-        The target; with a classification loss the labels, any two, or more for one-vs-rest over one dictionary.
+    y : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets
+        With a classification loss the labels, any two, or more for one-vs-rest. Outputs and classes share one dictionary and
+        alpha. With alpha=None each output counts in units of its standard deviation, also in `info`.
     alpha : float or None, default None
         Penalty, > 0. The paper's lambda, scikit-learn's Lasso alpha, 1/(n C) in liblinear. None: chosen on held-out rows; see
         Notes, and `sparse_rf_path`.
@@ -67,8 +68,7 @@ def sparse_rf(
         the share that it succeeds in; all come with the phase that descends most. With alpha=None also one of steps, signs of
         sums of few inputs, where X is dense. Of more than 1,024 inputs it sees those of the largest variance. Or the paper's:
         the kernel, "gaussian", "laplacian", "cauchy", "matern12", "matern32", "matern52", "perceptron"; or a map (`Fourier`,
-        `Perceptron`, `RandomNeurons`, `Linear`); or several, as one dictionary with equal shares; or a fixed dictionary, of
-        which n_components and rng then draw nothing.
+        `Perceptron`, `RandomNeurons`, `Linear`); or several, with equal shares; or a FeatureSet, of which nothing is drawn.
     gamma : float, None or "knn", default None
         Inverse width of a kernel that is given by name, for columns in units of `scale`; see `Fourier`.
     scale : {"auto", "robust"} or None, default "auto"

@@ -57,12 +57,12 @@ class Choice(HeldOut):
     @classmethod
     def of(cls, fits, alpha, sample):
         margins, states = np.stack([fit.margins() for fit in fits]), [fit.state() for fit in fits]
-        losses_of = partial(losses_at, sample.task.loss, np.stack([fit.target() for fit in fits]), sample.factor)
+        losses_of = partial(losses_at, sample.task.loss, np.stack([fit.target() for fit in fits]), sample.factors)
         return cls(alpha, margins, losses_of, losses_of(margins), states, sample.held, sample.share)
 
 
-def losses_at(loss, targets, factor, margins):
-    return sum(loss.value(z, y) for z, y in zip(margins, targets, strict=True)) * factor
+def losses_at(loss, targets, factors, margins):
+    return sum(loss.value(z, y) * factor for z, y, factor in zip(margins, targets, factors, strict=True))
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,12 +52,12 @@ class Budget:
 @dataclass(frozen=True)
 class Sample:
     """A task, in whose weights those of the rows held out are 0; their weights, 0 for the others; share: of all, how many
-    rows are fitted; factor: by which losses of a target in its scale become those of y in one unit for all searches."""
+    rows are fitted; factors: of each target, by which losses of it in its scale become those in one unit for all searches."""
 
     task: Task
     held: np.ndarray
     share: float
-    factor: float
+    factors: list
 
     @classmethod
     def of(cls, task, groups, validation, most_rows, rng):
@@ -71,8 +71,8 @@ class Sample:
             rows, targets, weight, groups = rows.take(some), [y[some] for y in targets], weight[some], groups[some]
         fitted, held = hold_out(groups, weight, validation, rng)
         sampled = replace(task, raw=rows, targets=targets, weight=fitted)
-        factor = (sampled.scale(sampled.targets[0]) / task.scale(task.targets[0])) ** 2
-        return cls(sampled, held, min(1.0, effective(fitted) / n), factor)
+        factors = [(sampled.scale(y) / task.scale(task.targets[0])) ** 2 for y in sampled.targets]
+        return cls(sampled, held, min(1.0, effective(fitted) / n), factors)
 
 
 def effective(weight):
@@ -122,5 +122,5 @@ def hold_out(groups, weight, share, rng):
         n = min(max(1, round(share * len(members))), len(members) - 1)
         held[members[: max(n, 0)]] = True
     if not held.any():
-        raise ValueError(f"X must have rows to hold out, two of a class, got {len(weight)}; give alpha")
+        raise ValueError(f"X must have rows to hold out, two of a class, got {len(weight)} in all: give more, or an alpha")
     return tuple(len(weight) * part / part.sum() for part in (weight * ~held, weight * held))

@@ -14,6 +14,7 @@ from .prune import pruned
 from .sparse_rf_fit import N_COMPONENTS, fits_of, warn
 from .sparse_rf_kinds import Choice, Member, best_mean, in_question
 from .sparse_rf_mean import mean_of, mean_value, one_function
+from .sparse_rf_outputs import in_their_units, with_equal_outputs
 from .sparse_rf_samples import Budget, Sample
 from .sparse_rf_sources import units_of
 
@@ -142,6 +143,7 @@ def fit_again(fits, task, choice, tol, tells):
 
 def chosen(setting, descend, share, n_models, max_terms, effort):
     """`sparse_rf` with alpha=None; descend: how a fit goes through its dictionary."""
+    setting, units = with_equal_outputs(setting)
     task, options = setting.task, setting.options
     budget = Budget.of(check_real("effort", effort, 0, strict=True), task.raw.n_rows, n_models)
     max_terms = budget.terms if max_terms is None else check_integer("max_terms", max_terms, 1)
@@ -152,7 +154,7 @@ def chosen(setting, descend, share, n_models, max_terms, effort):
         model, ended = search(kinds_of(setting), descend, task, split, budget, max_terms, options["tol"])
     if not ended:
         warn(model.info, options["tol"])
-    return model
+    return in_their_units(model, units)
 
 
 def kinds_of(setting):

@@ -17,8 +17,9 @@ from functools import partial
 
 import numpy as np
 
-from .._checks import check_callable, check_flag, check_integer, check_real, check_rng
+from .._checks import check_callable, check_choice, check_flag, check_integer, check_real, check_rng
 from ..features import (
+    NAMES,
     LearningDictionary,
     LinearFunctions,
     Mixture,
@@ -78,9 +79,13 @@ class Setting:
     @classmethod
     def of(cls, X, y, *, features, gamma, scale, missing, categorical, loss, n_components, batch_size, exact, fit_intercept,
            sample_weight, tol, max_iter, rng, workers, callback, is_curved=False):  # fmt: skip
+        if isinstance(features, str):
+            check_choice("features", features, ("auto", *NAMES))
         rng, columns = check_rng(rng), {"scale": scale, "missing": missing, "categorical": categorical}
         is_curved = is_curved and isinstance(features, str) and features == "auto"
-        task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns, is_curved=is_curved)
+        task, features = Task.seen_by(
+            features, X, y, loss, sample_weight, workers, rng, columns, is_curved=is_curved, several_outputs="apart"
+        )
         options = {
             "fit_intercept": check_flag("fit_intercept", fit_intercept),
             "tol": check_real("tol", tol, 0, strict=True),

@@ -1,6 +1,6 @@
 """What phi is: maps that can be drawn from, and the FeatureSet that was drawn."""
 
-from .dictionary import default_batch_size, draw_all, make_dictionary
+from .dictionary import NAMES, default_batch_size, draw_all, make_dictionary
 from .feature_set import FeatureSet, are_same
 from .fourier import Fourier
 from .linear import Linear, LinearFunctions, inputs_times, linear_functions
@@ -17,6 +17,7 @@ from .taylor import Taylor
 from .units import inverse_deviations
 
 __all__ = [
+    "NAMES",
     "PROJECTIONS",
     "FeatureSet",
     "Fourier",

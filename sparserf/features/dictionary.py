@@ -14,6 +14,7 @@ from .perceptron import Perceptron
 from .streams import seed_of, stream
 from .taylor import Taylor
 
+NAMES = *KERNELS, "perceptron"
 MAPS = Fourier, Perceptron, RandomNeurons, Taylor, Linear
 
 # Numbers in the weights of a default batch: 64 MB as float64.
@@ -139,7 +140,9 @@ def _check_fixed(features, n_features_in, gamma):
 
 def _maps(features, gamma):
     if isinstance(features, str):
-        check_choice("features", features, (*KERNELS, "perceptron"))
+        if features == "auto":
+            raise ValueError("features must not be 'auto', which only sparse_rf has: leave it out, or give a kernel or map")
+        check_choice("features", features, NAMES)
         if features != "perceptron":
             return (Fourier(features, gamma),)
         if gamma is not None:

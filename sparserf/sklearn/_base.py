@@ -1,0 +1,167 @@
+"""What the estimators share: a constructor with the parameters of a function, fit, which calls it, and predictions."""
+
+from inspect import Parameter, signature
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from .._arrays import is_foreign
+from .._checks import is_sparse
+from ..rows import Chunks
+from ..rows.cluster import is_dask
+from ..table import is_frame
+from ._compat import validate_data
+from ._docs import documented
+
+# Arguments of the functions that scikit-learn has other names and defaults for, or that are given to fit.
+RENAMED = {"rng": "random_state", "workers": "n_jobs"}
+OF_FIT = "X", "y", "sample_weight"
+
+
+class Predicting(BaseEstimator):
+    """Predictions of `model_`, a SparseModel, as scikit-learn's users expect them."""
+
+    def _seen(self, X, y="no_validation", reset=False):
+        """X, or X and y, whose columns are noted, or compared with those of the fit; what is no plain array is checked by the
+        functions alone, which know its categories."""
+        has_categories = self._has_categories and isinstance(X, np.ndarray)
+        if is_frame(X) or isinstance(X, Chunks) or is_dask(X) or is_foreign(X) or has_categories:
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return X if isinstance(y, str) else (X, y)
+        how = {} if isinstance(y, str) else {"multi_output": True, "y_numeric": self._y_is_numeric, "ensure_min_samples": 2}
+        finite = "allow-nan" if self._may_miss and not is_sparse(X) else True
+        return validate_data(
+            self, X, y, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=finite, **how
+        )
+
+    def _asked(self, what, X):
+        check_is_fitted(self)
+        return getattr(self.model_, what)(self._seen(X), workers=effective_n_jobs(self.n_jobs))
+
+    def predict(self, X):
+        """Values of the target, (n_samples,) or (n_samples, n_outputs); or labels, (n_samples,)."""
+        return self._asked("predict", X)
+
+    @property
+    def n_iter_(self):
+        """Iterations of the fit, `model_.info.n_iter`, at least 1."""
+        check_is_fitted(self)
+        return max(1, self.model_.info.n_iter)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = self._may_miss
+        tags.target_tags.multi_output = self._y_is_numeric
+        return tags
+
+    def _more_tags(self):  # of scikit-learn 1.5
+        tags = {"X_types": ["2darray", "sparse", "categorical"], "allow_nan": self._may_miss}
+        return tags | {"multioutput": self._y_is_numeric}
+
+
+class Regressor(RegressorMixin, Predicting):
+    """Of real targets, one or several."""
+
+    _y_is_numeric = True
+
+
+class Classifier(ClassifierMixin, Predicting):
+    """Of labels, with the losses of classifiers."""
+
+    _y_is_numeric = False
+
+    def decision_function(self, X):
+        """f(x): (n_samples,) of two classes, positive where the second is predicted; (n_samples, n_classes) of more."""
+        return self._asked("decision_function", X)
+
+    @available_if(lambda self: self._loss == "logistic")
+    def predict_proba(self, X):
+        """Probability of each of `classes_`, (n_samples, n_classes); with loss="logistic" alone."""
+        return self._asked("predict_proba", X)
+
+    @available_if(lambda self: self._loss == "logistic")
+    def predict_log_proba(self, X):
+        """The logarithm of `predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+
+class Fitting:
+    """fit calls the function that a class is made with, `class Name(Fitting, ..., function=sparse_rf)`, with the parameters of
+    the constructor, which are those of that function; defaults: of parameters for which it has another, or none."""
+
+    def __init_subclass__(cls, function=None, **defaults):
+        super().__init_subclass__()
+        if function is not None:
+            cls._function = staticmethod(function)
+            cls.__init__ = constructor(function, cls, defaults)
+            cls.__doc__ = documented(cls, function, RENAMED)
+
+    _has_categories = property(lambda self: self.categorical is not None)
+    _may_miss = property(lambda self: self.missing == "learn")
+    _loss = property(lambda self: self.loss)
+
+    def fit(self, X, y, sample_weight=None):
+        """Fit to rows and their targets.
+
+        Parameters
+        ----------
+        X : data frame, array or CSR matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,), or of a regressor (n_samples, n_outputs)
+        sample_weight : array of shape (n_samples,) or None, default None
+
+        Returns
+        -------
+        self
+        """
+        X, y = self._seen(X, as_target(y, self._y_is_numeric), reset=True)
+        given = {RENAMED.get(name, name): name for name in signature(self._function).parameters}
+        arguments = {given[name]: value for name, value in self.get_params(deep=False).items()}
+        arguments |= {"rng": generator(self.random_state), "workers": effective_n_jobs(self.n_jobs)}
+        self.model_ = self._function(X, y, sample_weight=sample_weight, **arguments)
+        if not self._y_is_numeric:
+            self.classes_ = self.model_.classes
+        return self
+
+
+def constructor(function, cls, defaults):
+    """An __init__ with the arguments of the function, by keyword alone; a regressor has no loss to choose."""
+    defaults = {"n_jobs": None, **defaults} if cls._y_is_numeric else {"n_jobs": None, "loss": "logistic", **defaults}
+    parameters = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)]
+    for name, parameter in signature(function).parameters.items():
+        if name not in OF_FIT and not (name == "loss" and cls._y_is_numeric):
+            name = RENAMED.get(name, name)
+            parameters.append(parameter.replace(name=name, default=defaults.get(name, parameter.default)))
+    own = signature(lambda: None).replace(parameters=parameters)
+
+    def __init__(self, **given):
+        given = own.bind(self, **given)
+        given.apply_defaults()
+        for name, value in given.arguments.items():
+            if name != "self":
+                setattr(self, name, value)
+
+    __init__.__signature__ = own
+    return __init__
+
+
+def as_target(y, is_numeric):
+    """y, a column of it as a vector, with scikit-learn's warning; labels, checked to be some."""
+    if y is None:
+        raise ValueError("y must be given: this estimator requires y to be passed, but the target y is None")
+    y = y if hasattr(y, "shape") else np.asarray(y)
+    if len(y.shape) == 2 and y.shape[1] == 1:
+        y = column_or_1d(y, warn=True)
+    if not is_numeric:
+        check_classification_targets(y)
+    return y
+
+
+def generator(random_state):
+    """What the functions take as rng: of a RandomState, a seed that it draws."""
+    return int(random_state.randint(2**31)) if isinstance(random_state, np.random.RandomState) else random_state
