@@ -233,10 +233,9 @@ def _answers(graph, model, f, n_outputs, dtype):
 
 
 def _labels(classes):
-    """As tensors have them: strings, int64, or of the dtype that they are."""
-    if classes.dtype.kind in "UO":
-        return classes.astype(object)
-    return classes.astype(np.int64) if classes.dtype.kind in "iu" and classes.dtype != np.uint64 else classes
+    """As tensors have them: strings, integers and floats of 64 bits, booleans."""
+    types = {"U": object, "S": object, "i": np.int64, "u": np.int64, "f": np.float64, "b": bool}
+    return classes if classes.dtype == np.uint64 else classes.astype(types[classes.dtype.kind])
 
 
 def _probabilities(graph, f, n_outputs):
