@@ -125,9 +125,9 @@ static void add_linear(const double *u, double sum[N_OUTPUTS][LANES]) {
 WAVES = r"""
 /* sin(x + shift pi), shift 0 or 1/2: x less k pi, a multiple for which it lies in [-pi/2, pi/2]; then a polynomial. Adding and
  * taking ROUNDER rounds to an integer. About 3 units in the last place for |x| <= FARTHEST; beyond, and where doubles are
- * computed in another precision, the C library. A phase that overflows counts as 0, the mean. */
+ * computed in another precision (FLT_EVAL_METHOD 2 or less than 0), the C library. A phase that overflows counts as 0. */
 #define ROUNDER 6755399441055744.0
-#define FARTHEST (FLT_EVAL_METHOD == 0 ? 1e6 : -1.0)
+#define FARTHEST (FLT_EVAL_METHOD >= 0 && FLT_EVAL_METHOD != 2 ? 1e6 : -1.0)
 
 static inline double near_wave(double x, double shift) {
     double turns = (x * 0.31830988618379067154 + shift + ROUNDER) - ROUNDER;
