@@ -7,13 +7,16 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from string import Template
 
+import mpmath
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 
 import sparserf as srf
+from sparserf.export import c_maths, c_text
 from sparserf.export.parts import Parts, kinds
 from sparserf.stage import ColumnStage
 
@@ -393,19 +396,44 @@ def test_c_refuses_fast_math(tmp_path):
 
 
 @needs_compiler
-@pytest.mark.parametrize("activation", ["cos", "sin"])
+@pytest.mark.parametrize("activation", ["cos", "sin", "tanh"])
 def test_phases_of_any_size(activation, tmp_path):
     """To 1e6 a polynomial, beyond the C library; one that overflows counts as its mean, 0."""
     features = srf.RandomNeurons(activation).draw(40, 1, rng=0)
     model = srf.mfga(SEEN[:, :1], Y, features=features, n_nonzero_coefs=20, rng=0, scale=None)
     library = compiled(model, tmp_path, "-O2")
-    for power in (0, 2, 4, 5, 5.9, 6.1, 8, 15):
+    for power in (-9, -1, 0, 0.5, 1, 2, 4, 5, 5.9, 6.1, 8, 15):
         rows = 10.0**power * RNG.standard_normal((200, 1))
         phase = np.abs(rows * features.blocks[0].weights.T).max()
         error = np.abs(of_rows(library, rows, 1)[:, 0] - model.predict(rows)).max()
         assert error <= (1e-15 + 3e-16 * phase * (phase > 1e6)) * 10 * size(model, rows)
     huge = np.array([[1.7e308], [-1.7e308]])
     assert np.isfinite(of_rows(library, huge, 1)).all()
+
+
+@needs_compiler
+@pytest.mark.parametrize("options", [("-O2",), ("-O3", "-march=native")], ids=" ".join)
+def test_activations_are_those_of_many_digits(options, tmp_path):
+    mpmath.mp.prec = 200
+    head = Template(c_text.HEAD).substitute(n_columns=1, n_inputs=1, n_outputs=1, lanes=32)
+    calls = "void wave(double *z, double shift) { waves(z, shift); }\nvoid tanh_of(double *z) { tanhs(z); }\n"
+    (tmp_path / "maths.c").write_text(head + c_maths.WAVES + c_maths.TANHS + calls)
+    command = [COMPILER, *options, "-fPIC", "-shared", "maths.c", "-o", "maths.so", "-lm"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    library = ctypes.CDLL(str(tmp_path / "maths.so"))
+    x = RNG.choice([-1, 1], 3200) * 10 ** RNG.uniform(-12, 6, 3200)
+    x[:100] = np.pi / 2 * RNG.integers(-600_000, 600_000, 100)
+    for exact, call in {
+        mpmath.cos: lambda z: library.wave(pointer(z), ctypes.c_double(0.5)),
+        mpmath.sin: lambda z: library.wave(pointer(z), ctypes.c_double(0)),
+        mpmath.tanh: lambda z: library.tanh_of(pointer(z)),
+    }.items():
+        z = x.copy()
+        for some in z.reshape(-1, 32):
+            call(some)
+        truth = [exact(each) for each in x]
+        error = max(abs(float(a - b)) / max(abs(float(a)), 1e-6) for a, b in zip(truth, z, strict=True))
+        assert error < 1e-15
 
 
 @needs_compiler

@@ -95,7 +95,7 @@ def main():
             times = " | ".join(f"{nanoseconds:.0f}" for nanoseconds, _ in measured)
             worst = max(error for _, error in measured)
             print(f"| {name} | {len(model.features)} | {times} | {in_python(model)[0]:.0f} | {worst:.0e} |")
-    print("\n| terms | float32, a row of many | one row | error | float64, a row of many | one row | error | predict, one row |")
+    print("\n| terms | float32, of many rows each | one row | error | float64, of many each | one row | error | predict, one |")
     print("|---" * 8 + "|")
     for name, model in models:
         cells = [f"{b:.0f} ns | {s:.0f} us | {e:.0e}" for b, s, e in (in_onnx(model, each) for each in ("float32", "float64"))]

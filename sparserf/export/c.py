@@ -7,6 +7,7 @@ from textwrap import wrap
 
 import numpy as np
 
+from . import c_maths as maths
 from . import c_text as text
 from .parts import Parts, kinds
 
@@ -14,10 +15,12 @@ from .parts import Parts, kinds
 LANES = 32
 # Characters and numbers on a line.
 WIDTH, NUMBERS = 112, 5
+# A space where no line ends.
+TIED = "\0"
 RESERVED = frozenset(
     "auto break case char const continue default do double else enum extern float for goto if inline int long main register "
     "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while".split()
-) | set(re.findall(r"\w+", re.sub(r"/\*.*?\*/|\$\{\w+\}", "", "".join(text.ALL), flags=re.DOTALL)))
+) | set(re.findall(r"\w+", re.sub(r"/\*.*?\*/|\$\{\w+\}", "", "".join(text.ALL + maths.ALL), flags=re.DOTALL)))
 
 
 def to_c(model, path=None, name="predict"):
@@ -25,14 +28,15 @@ def to_c(model, path=None, name="predict"):
     _check_name(name)
     parts = Parts.of(model)
     declared, defined = _functions(model, name)
-    has_waves = any("waves" in text.ACTIVATIONS.get(terms.activation, "") for terms in parts.terms)
+    activations = {terms.activation for terms in parts.terms}
     sizes = {"n_columns": model.n_features_in, "n_inputs": len(parts.stage), "n_outputs": len(parts.intercept), "lanes": LANES}
     blocks = [
         _about(model, parts, name),
         _filled(text.HEAD, **sizes),
         declared,
         _stage(parts),
-        text.WAVES if has_waves else "",
+        maths.WAVES if activations & {"cos", "sin"} else "",
+        maths.TANHS if "tanh" in activations else "",
         *(_terms(terms, b) for b, terms in enumerate(parts.terms)),
         _values(parts),
         defined,
@@ -65,7 +69,7 @@ def _about(model, parts, name):
         *_columns(model),
     ]
     wrapped = [piece for line in lines for piece in wrap(line, WIDTH, break_long_words=False, subsequent_indent="  ")]
-    return "/* " + "\n * ".join(wrapped) + "\n */\n"
+    return "/* " + "\n * ".join(wrapped).replace(TIED, " ") + "\n */\n"
 
 
 def _columns(model):
@@ -76,7 +80,7 @@ def _columns(model):
     for j, levels in enumerate(table.levels):
         name = "" if table.names is None else f" {_commented(table.names[j])}"
         if levels is not None:
-            listed = ", ".join(f"{k} {_commented(level)}" for k, level in enumerate(levels))
+            listed = ", ".join(f"{k} {_commented(level)}".replace(" ", TIED) for k, level in enumerate(levels))
             yield f"x[{j}]{name}, the number of its level; -1 for any other, NAN where missing: {listed}"
         elif name:
             yield f"x[{j}]{name}"
@@ -162,7 +166,7 @@ def _terms(terms, b):
         shared = {"gamma": _number(terms.gamma), "root": _number(float(np.sqrt(2 * terms.gamma)))}
         return about + arrays + _filled(text.PRODUCTS, b=b, n_groups=n_groups, order=terms.inputs.shape[1], **shared)
     order, of_term = ("N_INPUTS", "i") if terms.inputs is None else (terms.inputs.shape[1], f"inputs_{b}[g][i][k]")
-    activation = text.ACTIVATIONS[terms.activation]
+    activation = maths.ACTIVATIONS[terms.activation]
     filled = _filled(text.NEURONS, b=b, n_groups=n_groups, order=order, input=of_term, activation=activation)
     return about + arrays + filled
 

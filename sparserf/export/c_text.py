@@ -4,12 +4,19 @@ HEAD = r"""
 #include <float.h>
 #include <math.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
 #ifdef __FAST_MATH__
 #error "compile without -ffast-math: NAN and rounding must be those of C99"
 #endif
 
 enum { N_COLUMNS = ${n_columns}, N_INPUTS = ${n_inputs}, N_OUTPUTS = ${n_outputs}, LANES = ${lanes} };
+
+/* Added and taken again, it rounds a double to an integer. */
+#define ROUNDER 6755399441055744.0
+/* Whether doubles are computed as doubles; if not, the C library has the functions. */
+#define IS_DOUBLE (FLT_EVAL_METHOD >= 0 && FLT_EVAL_METHOD != 2)
 """
 
 # What other files may call: declarations, and the functions further down.
@@ -120,52 +127,6 @@ static void add_linear(const double *u, double sum[N_OUTPUTS][LANES]) {
         for (int j = 0; j < N_INPUTS; j++) sum[o][j % LANES] += linear[o][j] * u[j];
 }
 """
-
-# The formulas of `_core/simd.h`, in arithmetic that compilers turn into vectors.
-WAVES = r"""
-/* sin(x + shift pi), shift 0 or 1/2: x less k pi, a multiple for which it lies in [-pi/2, pi/2]; then a polynomial. Adding and
- * taking ROUNDER rounds to an integer. About 3 units in the last place for |x| <= FARTHEST; beyond, and where doubles are
- * computed in another precision (FLT_EVAL_METHOD 2 or less than 0), the C library. A phase that overflows counts as 0. */
-#define ROUNDER 6755399441055744.0
-#define FARTHEST (FLT_EVAL_METHOD >= 0 && FLT_EVAL_METHOD != 2 ? 1e6 : -1.0)
-
-static inline double near_wave(double x, double shift) {
-    double turns = (x * 0.31830988618379067154 + shift + ROUNDER) - ROUNDER;
-    double odd = turns - 2 * ((0.5 * turns + ROUNDER) - ROUNDER);
-    double k = turns - shift;
-    double r = ((x - k * 0x1.921fb54p+1) - k * 0x1.10b46118p-29) - k * 0x1.313198a2e0370p-60;
-    double s = r * r;
-    double p = s * 2.7313442774399189806e-15 + -7.6439622324426545328e-13;
-    p = p * s + 1.6058977059718266793e-10;
-    p = p * s + -2.5052107613095432063e-8;
-    p = p * s + 2.7557319219132584056e-6;
-    p = p * s + -1.9841269841254860234e-4;
-    p = p * s + 8.333333333333315713e-3;
-    p = p * s + -1.6666666666666666633e-1;
-    return (1 - 2 * odd * odd) * (s * r * p + r);
-}
-
-static double far_wave(double x, double shift) {
-    return !isfinite(x) ? 0 : shift ? cos(x) : sin(x);
-}
-
-static void waves(double *z, double shift) {
-    int is_far = 0;
-    for (int k = 0; k < LANES; k++) is_far |= !(fabs(z[k]) <= FARTHEST);
-    if (is_far)
-        for (int k = 0; k < LANES; k++) z[k] = far_wave(z[k], shift);
-    else
-        for (int k = 0; k < LANES; k++) z[k] = near_wave(z[k], shift);
-}
-"""
-
-ACTIVATIONS = {
-    "cos": "waves(z, 0.5);",
-    "sin": "waves(z, 0);",
-    "tanh": "for (int k = 0; k < LANES; k++) z[k] = isnan(z[k]) ? 0 : tanh(z[k]);",
-    "relu": "for (int k = 0; k < LANES; k++) z[k] = z[k] > 0 ? z[k] : 0;",
-    "sign": "for (int k = 0; k < LANES; k++) z[k] = z[k] >= 0 ? 1 : -1;",
-}
 
 # Of terms of one kind, numbered b.
 NEURONS = r"""
@@ -279,5 +240,5 @@ void ${name}_proba(const double *x, double *p) {
 """
 
 # All templates.
-ALL = (HEAD, VIEWS, SEEN, SEE_RAW, LINEAR, WAVES, *ACTIVATIONS.values(), NEURONS, PRODUCTS, VALUES, ONE_VALUE, SOME_VALUES,
-       CLASSES, PROBABILITIES, OF_CLASSES, OF_PROBABILITIES, OF_VALUE)  # fmt: skip
+ALL = (HEAD, VIEWS, SEEN, SEE_RAW, LINEAR, NEURONS, PRODUCTS, VALUES, ONE_VALUE, SOME_VALUES, CLASSES, PROBABILITIES,
+       OF_CLASSES, OF_PROBABILITIES, OF_VALUE)  # fmt: skip
