@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 import numpy as np
 
@@ -157,6 +158,45 @@ class SparseModel(Predictor):
         from .model_file import write
 
         write(self, path)
+
+    def to_onnx(self, path=None, *, dtype: Literal["float32", "float64"] = "float32"):
+        """The model as an `onnx.ModelProto` of O(n_terms n_features_in) numbers, written to path unless that is None.
+
+        Its inputs and outputs are told in docs/export.md.
+
+        Parameters
+        ----------
+        dtype : of numbers that come in and go out, and of cosines, sines and tanh; all else is in double precision
+
+        Raises
+        ------
+        ImportError
+            The package onnx is not there: `pip install sparserf[onnx]`.
+        ValueError
+            Another dtype; a column without a name, or with levels that an input cannot tell apart.
+
+        Examples
+        --------
+        >>> import numpy as np, sparserf as srf
+        >>> model = srf.mfga(np.eye(3), [1.0, 2.0, 3.0], n_nonzero_coefs=1, rng=0)
+        >>> [output.name for output in model.to_onnx().graph.output]
+        ['variable']
+        >>> "double price(const double *x);" in model.to_c(name="price")
+        True
+        """
+        from .export.onnx import to_onnx
+
+        return to_onnx(self, path, dtype)
+
+    def to_c(self, path=None, *, name: str = "predict") -> str:
+        """The model as the text of a file of C99 without dependencies, of O(n_terms n_features_in) numbers, written to path
+        unless that is None. Its functions, of which `name` is the first, are told in docs/export.md; see `to_onnx`.
+
+        ValueError for a name that C or the file uses itself, or that is none.
+        """
+        from .export.c import to_c
+
+        return to_c(self, path, name)
 
 
 @np.errstate(over="ignore")  # infinite beyond the largest float, of float32 X beyond that of float32

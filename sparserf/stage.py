@@ -124,7 +124,7 @@ class ColumnStage:
         return X if self.table is None or (self.table.is_plain and not is_frame(X)) else self.table.read(X)
 
     @cached_property
-    def _arithmetic(self):
+    def arithmetic(self):
         """(power, center, factor, reach), u = (power r - center) factor: a power of two first, so that nothing overflows."""
         exponent = np.where(self.unit > 0, np.clip(np.frexp(self.unit)[1], -1000, 1000), 0)
         power = np.ldexp(1.0, -exponent)
@@ -134,7 +134,7 @@ class ColumnStage:
     @cached_property
     def _views(self):
         whole = (np.ascontiguousarray(array, np.int32) for array in (self.column, self.kind, self.first_knot))
-        return Views(*whole, self.level, np.stack([*self._arithmetic, self.fill]), np.stack([self.knots, self.scores]))
+        return Views(*whole, self.level, np.stack([*self.arithmetic, self.fill]), np.stack([self.knots, self.scores]))
 
     def show(self, X):
         """The views of rows of X, a new array in its dtype, namespace and device; of CSR rows CSR, where zeros are 0."""
@@ -173,7 +173,7 @@ class ColumnStage:
     def _show_elsewhere(self, X):
         xp, device = namespace_of(X)
         power, center, factor, reach, level, fill = (
-            from_host(array, xp, device) for array in (*self._arithmetic, self.level, self.fill)
+            from_host(array, xp, device) for array in (*self.arithmetic, self.level, self.fill)
         )
         kind, column = (from_host(a.astype(np.int64), xp, device) for a in (self.kind, self.column))
         x = xp.astype(xp.take(X, column, axis=1), power.dtype)

@@ -1,0 +1,1 @@
+"""Models for programs without Python: as an ONNX graph, and as a file of C."""
