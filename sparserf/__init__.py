@@ -5,6 +5,8 @@ from .algorithms.harfe import harfe, harfe_path
 from .algorithms.mfga import mfga, mfga_path
 from .algorithms.prune import prune
 from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
+from .calibration import calibrated
+from .conformal import Intervals, intervals
 from .features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
 from .model import ConvergenceWarning, FitInfo, SparseModel
 from .model_file import load
@@ -20,6 +22,7 @@ __all__ = [
     "FeatureSet",
     "FitInfo",
     "Fourier",
+    "Intervals",
     "Linear",
     "Perceptron",
     "RandomNeurons",
@@ -27,10 +30,12 @@ __all__ = [
     "Sums",
     "Taylor",
     "baselines",
+    "calibrated",
     "drp",
     "drp_path",
     "harfe",
     "harfe_path",
+    "intervals",
     "load",
     "mfga",
     "mfga_path",
