@@ -12,6 +12,7 @@ from .model import ConvergenceWarning, FitInfo, SparseModel
 from .model_file import load
 from .rows import BlockError, Chunks
 from .sums import Sums
+from .validation import CrossValidation, cross_validate
 
 __version__ = "0.1.0"
 
@@ -19,6 +20,7 @@ __all__ = [
     "BlockError",
     "Chunks",
     "ConvergenceWarning",
+    "CrossValidation",
     "FeatureSet",
     "FitInfo",
     "Fourier",
@@ -31,6 +33,7 @@ __all__ = [
     "Taylor",
     "baselines",
     "calibrated",
+    "cross_validate",
     "drp",
     "drp_path",
     "harfe",

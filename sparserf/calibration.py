@@ -1,5 +1,7 @@
 """Probabilities of classes from decision values of rows that a classifier has not seen: Platt's sigmoid."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,5 +1,7 @@
 """Prediction intervals that hold as often as asked: split conformal, and cross-conformal (CV+)."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -97,7 +99,7 @@ class Expert:
     """
 
     model: SparseModel
-    scale: "Scale | None"
+    scale: Scale | None
     scores: np.ndarray
     sums: np.ndarray
 

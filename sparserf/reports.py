@@ -71,26 +71,33 @@ def _display(name):
     return display(name)
 
 
+@contextmanager
+def reporting(name, callback, verbose):
+    """The `Report` of what runs inside; None where nobody asks."""
+    check_callable("callback", callback)
+    show = _display(name) if check_flag("verbose", verbose) else None
+    report = None if callback is None and show is None else Report(callback, show)
+    outer, _here.report = getattr(_here, "report", None), report  # a callback may itself fit
+    try:
+        yield report
+    finally:
+        _here.report = outer
+        if show is not None:
+            show.close()
+
+
 def reported(algorithm):
     """A function of the user with verbose and callback: the `Report` of a call is the callback of what runs."""
 
     @wraps(algorithm)
-    def reporting(*args, callback=None, verbose=False, **how):
-        check_callable("callback", callback)
-        show = _display(algorithm.__name__) if check_flag("verbose", verbose) else None
-        report = None if callback is None and show is None else Report(callback, show)
-        outer, _here.report = getattr(_here, "report", None), report  # a callback may itself fit
-        try:
+    def told(*args, callback=None, verbose=False, **how):
+        with reporting(algorithm.__name__, callback, verbose) as report:
             fitted = algorithm(*args, callback=report, **how)
             if report is not None:
                 report.finish((fitted[-1] if isinstance(fitted, list) else fitted).info)
             return fitted
-        finally:
-            _here.report = outer
-            if show is not None:
-                show.close()
 
-    return reporting
+    return told
 
 
 @contextmanager
@@ -135,3 +142,11 @@ def predicts_held_out(loss):
     report = getattr(_here, "report", None)
     if report is not None:
         report.held_out = loss
+
+
+def tell(info):
+    """What has been fitted, of work that is many fits: the part at hand is done."""
+    report = getattr(_here, "report", None)
+    if report is not None:
+        report.iteration_ended(np.inf, 0.0)
+        report(info)
