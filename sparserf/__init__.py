@@ -5,11 +5,14 @@ from .algorithms.harfe import harfe, harfe_path
 from .algorithms.mfga import mfga, mfga_path
 from .algorithms.prune import prune
 from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
+from .calibration import calibrated
+from .conformal import Intervals, intervals
 from .features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
 from .model import ConvergenceWarning, FitInfo, SparseModel
 from .model_file import load
 from .rows import BlockError, Chunks
 from .sums import Sums
+from .validation import CrossValidation, cross_validate
 
 __version__ = "0.1.0"
 
@@ -17,9 +20,11 @@ __all__ = [
     "BlockError",
     "Chunks",
     "ConvergenceWarning",
+    "CrossValidation",
     "FeatureSet",
     "FitInfo",
     "Fourier",
+    "Intervals",
     "Linear",
     "Perceptron",
     "RandomNeurons",
@@ -27,10 +32,13 @@ __all__ = [
     "Sums",
     "Taylor",
     "baselines",
+    "calibrated",
+    "cross_validate",
     "drp",
     "drp_path",
     "harfe",
     "harfe_path",
+    "intervals",
     "load",
     "mfga",
     "mfga_path",

@@ -27,6 +27,13 @@ def is_frame(X):
     return is_into_dataframe(X)
 
 
+def rows_of_frame(X, some):
+    """The frame of these rows of a frame, by an array of their places."""
+    import narwhals as nw
+
+    return nw.from_native(X, eager_only=True)[some.tolist()].to_native()
+
+
 def opened(X):
     """(names of the columns, None for an array; these columns; how many rows).
 

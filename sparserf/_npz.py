@@ -5,25 +5,27 @@ import re
 
 import numpy as np
 
-FORMAT = 1
+FORMAT = 2
 HEADER = rb"\{'descr': '([<>|][fiubUS][0-9]{1,9})', 'fortran_order': (?:False|True), 'shape': \(([0-9, ]{0,200})\), \} *\n"
 # JSON becomes objects of some twenty times its text before it can be checked: its share of a file is small.
 META_BYTES, META_SHARE = 2**16, 32
 STORED = 0  # zipfile.ZIP_STORED
-MEMBER = r"[a-z0-9_]{1,40}\.npy"
+MEMBER, VERSION = r"[a-z0-9_]{1,40}\.npy", r"[0-9]+(\.[0-9a-z+]{1,20}){1,4}"
 
 
 def write(path, meta, arrays):
     """An uncompressed .npz of the arrays, with meta as JSON bytes."""
     import json
 
-    text = json.dumps({"format": FORMAT, **meta}, allow_nan=False).encode()
+    from . import __version__
+
+    text = json.dumps({"format": FORMAT, "version": __version__, **meta}, allow_nan=False).encode()
     with open(path, "wb") as file:
         np.savez(file, meta=np.frombuffer(text, np.uint8), **{k: np.asarray(a, order="C") for k, a in arrays.items()})
 
 
 def read(path):
-    """(meta, arrays); ValueError for anything that `write` would not have written."""
+    """(meta, arrays), of this format or an earlier one; ValueError for anything that no `write` would have written."""
     import json  # slow to import, both
     import zipfile
 
@@ -40,9 +42,20 @@ def read(path):
         raise ValueError(f"{path} is not a model file: {error}") from None
     except (ValueError, TypeError, KeyError, RuntimeError, EOFError, zipfile.BadZipFile, RecursionError, MemoryError) as error:
         raise ValueError(f"{path} is not a model file: {type(error).__name__}: {error}") from None
-    if not isinstance(meta, dict) or type(meta.get("format")) is not int or meta["format"] != FORMAT:
-        raise ValueError(f"{path} has no format number {FORMAT}; it may come from another version of sparserf")
+    if not isinstance(meta, dict) or type(meta.get("format")) is not int or meta["format"] < 1:
+        raise ValueError(f"{path} is not a model file: it has no format number")
+    if meta["format"] > FORMAT:
+        raise ValueError(f"{path} has a format after {FORMAT}: {_newer(meta.get('version'))}")
     return meta, arrays
+
+
+def _newer(version):
+    """What reads a file of a format to come."""
+    from . import __version__
+
+    known = isinstance(version, str) and len(version) < 40 and re.fullmatch(VERSION, version)
+    which = f"version {version}, which wrote it, or a later one" if known else "a later version"
+    return f"this is sparserf {__version__}; install {which}"
 
 
 def require(condition, what):

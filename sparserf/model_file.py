@@ -11,6 +11,7 @@ from .losses import LOSSES
 from .model import FitInfo, SparseModel
 from .stage import ARRAYS as STAGE_ARRAYS
 from .stage import ColumnStage
+from .upgrades import upgraded
 
 # Inputs that a file may claim beyond the numbers that it holds: `input_usage` makes an array of so many, a gigabyte.
 MOST_INPUTS = 2**27
@@ -38,14 +39,14 @@ def write(model, path):
 
 
 def load(path):
-    """Read a model that `SparseModel.save` wrote.
+    """Read a model that `SparseModel.save` wrote, of this version or an earlier one.
 
     The file is not trusted: no pickle, no code, no array larger than the file, no more than 2**27 inputs without numbers.
 
     Raises
     ------
     ValueError
-        Anything but a whole, consistent model file.
+        Anything but a whole, consistent model file; one of a later format, with the version that wrote it.
     OSError
         There is no such file, or it may not be read.
 
@@ -61,14 +62,15 @@ def load(path):
     """
     meta, arrays = _npz.read(path)
     try:
-        return _model(meta, arrays)
+        return _model(*upgraded(meta, arrays))
     except (KeyError, TypeError, AttributeError, OverflowError, ValueError) as error:
         raise ValueError(f"{path} is not a whole model: {type(error).__name__}: {error}") from None
 
 
 def _model(meta, arrays):
-    require(set(meta) == {"format", "loss", "n_features_in", "blocks", "info"}, "metadata")
+    require(set(meta) == {"format", "version", "loss", "n_features_in", "blocks", "info"}, "metadata")
     require(type(meta["blocks"]) is list and type(meta["info"]) is dict, "metadata")
+    require(type(meta["version"]) is str and len(meta["version"]) < 40, "version")
     d = meta["n_features_in"]
     require(type(d) is int and d > 0, "n_features_in")
     _check_inputs(d, arrays)
@@ -112,4 +114,5 @@ def _info(meta, objective):
     require(all(type(meta[n]) in (int, float) and np.isfinite(float(meta[n])) for n in ("dual_gap", "alpha")), "info")
     require(all(meta[n] is None or type(meta[n]) is int for n in ("n_projections", "n_conjugate")), "info")
     require(all(meta[n] is None or type(meta[n]) is float for n in ("error_bound", "validation_loss")), "info")
+    require(type(meta["progress"]) is float and 0 <= meta["progress"] <= 1, "info")
     return FitInfo(**meta, objective=tuple(objective.tolist()))

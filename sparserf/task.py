@@ -12,6 +12,7 @@ from .features import FeatureSet
 from .levels import with_means
 from .losses import LOSSES
 from .model import FitInfo, SparseModel
+from .reports import iteration_ended
 from .rows import BlockError, as_rows, staged
 from .stage import ColumnStage
 from .table import Table, is_frame
@@ -158,8 +159,12 @@ class Progress:
     def restart(self):
         self.objectives, self.ended_by_callback = [], False
 
-    def note(self, objective):
-        """End an iteration. Rounding may raise the objective: what is noted never rises."""
+    def note(self, objective, *left):
+        """End an iteration. Rounding may raise the objective: what is noted never rises.
+
+        left : the distance from the end of the fit, and that at which it ends, where these are known
+        """
+        iteration_ended(*left)
         self.objectives.append(min([in_units(objective, self.scale), *self.objectives[-1:]]))
 
     def ask(self, info):

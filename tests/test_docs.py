@@ -40,7 +40,9 @@ def test_every_public_name_has_a_docstring_with_an_example():
         if name not in (
             "BlockError",
             "ConvergenceWarning",
+            "CrossValidation",
             "FitInfo",
+            "Intervals",
             "SparseModel",
             "baselines",
             "plot",
@@ -50,9 +52,10 @@ def test_every_public_name_has_a_docstring_with_an_example():
 
 def test_the_public_names():
     assert sorted(srf.__all__) == [
-        "BlockError", "Chunks", "ConvergenceWarning", "FeatureSet", "FitInfo", "Fourier", "Linear", "Perceptron",
-        "RandomNeurons", "SparseModel", "Sums", "Taylor", "baselines", "drp", "drp_path", "harfe", "harfe_path", "load", "mfga",
-        "mfga_path", "plot", "prune", "sparse_rf", "sparse_rf_path",
+        "BlockError", "Chunks", "ConvergenceWarning", "CrossValidation", "FeatureSet", "FitInfo", "Fourier", "Intervals",
+        "Linear", "Perceptron", "RandomNeurons", "SparseModel", "Sums", "Taylor", "baselines", "calibrated", "cross_validate",
+        "drp", "drp_path", "harfe", "harfe_path", "intervals", "load", "mfga", "mfga_path", "plot", "prune", "sparse_rf",
+        "sparse_rf_path",
     ]  # fmt: skip
 
 

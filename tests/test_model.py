@@ -8,11 +8,13 @@ import io
 import json
 import pickle
 import re
+import runpy
 import struct
 import tempfile
 import tracemalloc
 import warnings
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -20,6 +22,8 @@ import pytest
 import scipy.sparse as sp
 
 import sparserf as srf
+from sparserf._npz import FORMAT
+from sparserf.upgrades import UPGRADES
 
 from .conftest import phi_oracle
 
@@ -332,13 +336,48 @@ def test_numpy_reads_the_file_without_pickle(tmp_path):
     model("mixed").save(tmp_path / "m.npz")
     with np.load(tmp_path / "m.npz", allow_pickle=False) as file:
         assert np.array_equal(file["coef"], model("mixed").coef)
-        assert json.loads(file["meta"].tobytes())["format"] == 1
+        assert json.loads(file["meta"].tobytes())["format"] == FORMAT
 
 
 def test_model_of_an_early_stop_is_saved(tmp_path):
     with pytest.warns(srf.ConvergenceWarning):
         m = fit(alpha=1e-4, max_iter=1)
     check_same(m, through_file(m, tmp_path / "m"), X)
+
+
+# --------------------------------------------------------------------------------------------- files of other formats
+
+FILES = Path(__file__).parent / "files"
+EARLIER = [path.stem for path in sorted(FILES.glob("format_*.npz"))]
+
+
+def test_there_are_files_of_every_format_so_far():
+    assert {int(name.split("_")[1]) for name in EARLIER} == set(range(1, FORMAT + 1))
+    assert sorted(UPGRADES) == list(range(1, FORMAT))
+
+
+@pytest.mark.parametrize("name", EARLIER)
+def test_a_file_of_an_earlier_format_predicts_what_its_model_did(name, tmp_path):
+    _, number, kind = name.split("_")
+    rows = runpy.run_path(str(FILES / "make.py"))
+    expected = json.loads((FILES / f"format_{number}.json").read_text())[kind]
+    old = srf.load(FILES / f"{name}.npz")
+    here = rows["FRAME" if kind == "frame" else "X"]
+    assert np.allclose(old.decision_function(here)[:5], expected, rtol=1e-12, atol=1e-12)
+    assert old.info.progress == 1.0
+    old.save(tmp_path / "again.npz")
+    assert srf.load(tmp_path / "again.npz").info == old.info
+
+
+@pytest.mark.parametrize(
+    ("version", "needed"),
+    [("7.1.0", "version 7.1.0, which wrote it"), (None, "a later version"), ("rm -rf; \n" * 9, "a later version")],
+)
+def test_a_file_of_a_later_format_says_which_version_is_needed(version, needed, tmp_path):
+    meta = {**contents("mixed")[0], "format": FORMAT + 1, "version": version}
+    (tmp_path / "m").write_bytes(archive(members("mixed", meta=meta)))
+    with pytest.raises(ValueError, match=rf"after {FORMAT}: this is sparserf {srf.__version__}; install {needed}"):
+        srf.load(tmp_path / "m")
 
 
 # -------------------------------------------------------------------------------------------------------- hostile files
@@ -813,6 +852,7 @@ def test_wrong_support(change, tmp_path):
 WRONG = [None, True, False, 0, -1, 1.5, 2**70, 10**400, "", "a", [], [1], [[]], {}, {"a": 1}]
 FIELDS = {  # what of these is not wrong; None: all of it is
     "format": lambda v: v == 1,
+    "version": lambda v: isinstance(v, str),
     "loss": None,
     "n_features_in": None,
     "blocks": None,
@@ -826,6 +866,7 @@ FIELDS = {  # what of these is not wrong; None: all of it is
     "info.n_nonzero": lambda v: type(v) is int,
     "info.converged": lambda v: isinstance(v, bool),
     "info.dual_gap": lambda v: type(v) in (int, float) and v < 2**1000,
+    "info.progress": None,
     "info.alpha": lambda v: type(v) in (int, float) and v < 2**1000,
 }
 

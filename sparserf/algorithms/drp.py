@@ -25,6 +25,7 @@ from ..newton.problem import LinearProblem
 from ..newton.projected import Projected
 from ..newton.sketch import Sketch
 from ..newton.steps import AdaptiveSteps, InputSteps
+from ..reports import parts, reported
 from ..task import Progress, Task, keeping_fits, model_of
 
 # Inputs up to which their own second moments take the place of a sketch: in any rows, and in dense ones.
@@ -45,9 +46,11 @@ def algorithm_2(fit, projected, max_iter):
             return
 
 
+@reported
 def drp(
     X, y, *, alpha, n_projections=None, n_iter=None, accelerate=True, projection="auto", missing="learn", categorical=None,
     loss="squared", fit_intercept=True, sample_weight=None, tol=1e-6, rng=None, workers=1, callback=None,
+    verbose=False,
 ):  # fmt: skip
     r"""Dual Random Projection: the optimal linear model of many inputs, by way of a few random projections of them.
 
@@ -103,6 +106,8 @@ def drp(
         Threads; -1 for all cores. The result is the same, bit for bit, for any number.
     callback : callable or None, default None
         Called with the `FitInfo` so far after each iteration, and within one that takes long; returning True ends the fit.
+    verbose : bool, default False
+        As in `sparse_rf`.
 
     Returns
     -------
@@ -157,9 +162,11 @@ def drp(
     )[0]  # fmt: skip
 
 
+@reported
 def drp_path(
     X, y, *, alphas, n_projections=None, n_iter=None, accelerate=True, projection="auto", missing="learn", categorical=None,
     loss="squared", fit_intercept=True, sample_weight=None, tol=1e-6, rng=None, workers=1, callback=None,
+    verbose=False,
 ):  # fmt: skip
     """Models of `drp` for many penalties, largest first, each started from the one before, from one sketch.
 
@@ -167,7 +174,7 @@ def drp_path(
     ----------
     X, y, n_projections, n_iter, accelerate, projection, missing, categorical, loss, fit_intercept, sample_weight, tol, rng
         As in `drp`.
-    workers, callback
+    workers, callback, verbose
         As in `drp`. Where m is left to the data, the sketch grows by what a smaller penalty needs beyond it.
     alphas : sequence of float
         Penalties, > 0; used in descending order.
@@ -223,7 +230,7 @@ def _models(X, y, alphas, n_projections, n_iter, accelerate, projection, columns
             callback,
         )  # fmt: skip
         with fit.inputs.rows, keeping_fits([fit], task):
-            models = [_fit(fit, task, minimise, alpha, tol, n_iter) for alpha in alphas]
+            models = [_fit(fit, task, minimise, alpha, tol, n_iter) for alpha in parts(alphas, is_open=True)]
     for model, what in models:
         if what:
             warn_unconverged(f"alpha={model.info.alpha:.3g}: {what}")

@@ -14,14 +14,19 @@ from .._checks import (
 from .._threads import single_threaded_blas
 from ..features import RandomNeurons, draw_all
 from ..model import warn_unconverged
+from ..reports import parts, reported
 from ..task import Task, keeping_fits, model_of
 from .harfe_fit import GROWTH_STEPS, L0Fit, begin_all
 from .proposed import proposed
 
+# Work that is expected: of each iteration, times that of the one before; and after the steps of growth, in such steps.
+FADING, AFTER_GROWTH = 0.6, 2.0
+
 
 def algorithm_1(fit, s, max_iter):
     """Algorithm 1 of the paper, from the point where the fit is: A = features, c = r w, mu = step_size."""
-    for _ in range(0 if fit.ended_by_callback else max_iter):  #  while n < max. iterations and the relative residual > eps
+    n_iter = 0 if fit.ended_by_callback else max_iter
+    for _ in parts(range(n_iter), np.maximum(FADING ** np.arange(n_iter), 1e-9)):  # while n < max. iterations, residual > eps
         fit.step(s)  #            c~ = (1 - mu m lambda) c + mu A'(y - A c);  S = s largest |c~|;  ridge regression on S
         if fit.record():
             break
@@ -31,18 +36,19 @@ def algorithm_1(fit, s, max_iter):
 def grow(fit, s):
     """A greedy start: the support grows to s, a share of it at each step, and may exchange terms on the way."""
     size = len(fit.point.index)
-    for k in range(1, GROWTH_STEPS):
+    for k in parts(range(1, GROWTH_STEPS), rest=AFTER_GROWTH):
         fit.step(size + (s - size) * k // GROWTH_STEPS)
         fit.record()
         if fit.ended_by_callback:
             break
 
 
+@reported
 def harfe(
     X, y, *, n_components=10_000, n_nonzero_coefs=None, order=None, alpha=1e-4, activation="sin", features=None,
     scale="auto", missing="learn", categorical=None, loss="squared", selection="magnitude", normalize=True, step_size=0.1,
     backtracking=True, start="greedy", max_iter=50, tol=5e-3, fit_intercept=True, sample_weight=None, rng=None, workers=1,
-    callback=None,
+    callback=None, verbose=False,
 ):  # fmt: skip
     r"""Hard-Ridge Random Feature Expansion: the best s of many random features, by hard thresholding and ridge regression.
 
@@ -119,6 +125,8 @@ def harfe(
         Threads; -1 for all cores. The result is the same, bit for bit, for any number.
     callback : callable or None, default None
         Called after each iteration with the `FitInfo` so far; returning True ends the fit.
+    verbose : bool, default False
+        As in `sparse_rf`.
 
     Returns
     -------
@@ -168,11 +176,12 @@ def harfe(
         backtracking, start, max_iter, tol, fit_intercept, sample_weight, rng, workers, callback)[0]  # fmt: skip
 
 
+@reported
 def harfe_path(
     X, y, *, n_nonzero_coefs=None, n_models=10, n_components=10_000, order=None, alpha=1e-4, activation="sin",
     features=None, scale="auto", missing="learn", categorical=None, loss="squared", selection="magnitude", normalize=True,
     step_size=0.1, backtracking=True, start="greedy", max_iter=50, tol=5e-3, fit_intercept=True, sample_weight=None, rng=None,
-    workers=1, callback=None,
+    workers=1, callback=None, verbose=False,
 ):  # fmt: skip
     """Models of `harfe` for growing numbers of terms, each from the one before: graded thresholding over one dictionary.
 
@@ -185,7 +194,7 @@ def harfe_path(
         `harfe`.
     n_models : int, default 10
         At least 1.
-    max_iter, tol, fit_intercept, sample_weight, rng, workers, callback
+    max_iter, tol, fit_intercept, sample_weight, rng, workers, callback, verbose
         As in `harfe`, for each model.
 
     Returns
@@ -251,7 +260,7 @@ def _path(X, y, n_nonzero_coefs, n_models, n_components, order, alpha, activatio
         fits = [L0Fit(task, y, everything, **options) for y in task.targets]
         begin_all(fits, task, everything, normalize)
         with keeping_fits(fits, task):
-            models = [_fit_all(fits, task, s, max_iter, greedy) for s in sizes]
+            models = [_fit_all(fits, task, s, max_iter, greedy) for s in parts(sizes)]
     for model, asked in models:
         if not (model.info.converged or asked):
             _warn(model.info, max_iter, options["tol"])
@@ -277,7 +286,7 @@ def _sizes(n_nonzero_coefs, n_models, n_rows, n_features, is_found):
 
 def _fit_all(fits, task, s, max_iter, greedy):
     """(model of all targets, whether a callback ended its fit)."""
-    for fit in fits:
+    for fit in parts(fits):
         fit.restart()
         if greedy:
             grow(fit, s)

@@ -8,6 +8,7 @@ from .._checks import check_callable, check_flag, check_integer, check_real, che
 from .._threads import single_threaded_blas
 from ..features import FeatureSet, Linear, Taylor, draw_all
 from ..model import warn_unconverged
+from ..reports import parts, reported
 from ..solvers.greedy_rows import OnRows
 from ..solvers.greedy_table import MOST, OnTable
 from ..task import Task, keeping_fits, model_of
@@ -25,18 +26,21 @@ CONSTANT = 1e-13
 def algorithm_1(fits, n_nonzero_coefs, n_select):
     """Algorithm 1 of the paper, on each target; yields after each round."""
     going = fits
-    while going:  #  for t in [M]
+    for _ in parts(range(-(-n_nonzero_coefs // n_select))):  #  for t in [M]
         for fit in going:
             fit.enter(min(n_select, n_nonzero_coefs - len(fit)))  #  J = argmax_j |grad R(theta)_j|;  I = I + {J}
             fit.refit()  #                                           theta = argmin R over supp(theta) in I
         going = [fit for fit in going if not fit.record() and len(fit) < n_nonzero_coefs]
         yield
+        if not going:
+            break
 
 
+@reported
 def mfga(
     X, y, *, n_nonzero_coefs=None, features=None, nu=None, gamma=None, scale="auto", missing="learn", categorical=None,
     n_components=10_000, loss="squared", alpha=1e-3, n_select=1, normalize=False, best_phase=False, fit_intercept=True,
-    sample_weight=None, tol=None, rng=None, workers=1, callback=None,
+    sample_weight=None, tol=None, rng=None, workers=1, callback=None, verbose=False,
 ):  # fmt: skip
     r"""Multi Feature Greedy Approximation: the best few of the features of one or several kernels, one after the other.
 
@@ -100,6 +104,8 @@ def mfga(
         Threads; -1 for all cores. The result is the same, bit for bit, for any number.
     callback : callable or None, default None
         Called after each round with the `FitInfo` so far; returning True ends the fit. One-vs-rest: for each class.
+    verbose : bool, default False
+        As in `sparse_rf`.
 
     Returns
     -------
@@ -160,10 +166,11 @@ def mfga(
     return _model(fits, task)
 
 
+@reported
 def mfga_path(
     X, y, *, n_nonzero_coefs=None, features=None, nu=None, gamma=None, scale="auto", missing="learn", categorical=None,
     n_components=10_000, loss="squared", alpha=1e-3, n_select=1, normalize=False, best_phase=False, fit_intercept=True,
-    sample_weight=None, tol=None, rng=None, workers=1, callback=None,
+    sample_weight=None, tol=None, rng=None, workers=1, callback=None, verbose=False,
 ):  # fmt: skip
     """Models of `mfga` after every round, from one run: n_select, 2 n_select, ... terms.
 
@@ -171,7 +178,7 @@ def mfga_path(
     ----------
     X, y, n_nonzero_coefs, features, nu, gamma, scale, missing, categorical, n_components, loss, alpha, n_select
         As in `mfga`.
-    fit_intercept, sample_weight, tol, rng, workers, callback
+    fit_intercept, sample_weight, tol, rng, workers, callback, verbose
         As in `mfga`.
 
     Returns

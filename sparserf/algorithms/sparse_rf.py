@@ -4,6 +4,7 @@ import numpy as np
 
 from .._checks import check_alphas, check_integer, check_real
 from .._threads import single_threaded_blas
+from ..reports import parts, reported
 from ..task import keeping_fits, model_of
 from .sparse_rf_fit import N_COMPONENTS, fits_of, warn
 from .sparse_rf_search import chosen
@@ -12,7 +13,7 @@ from .sparse_rf_sources import Setting
 
 def algorithm_1(fit, dictionary):
     """Algorithm 1 of the paper: R = batch_size, T = n_batches, A = fit.A, w = fit.A.w."""
-    for t in range(dictionary.n_batches):  # repeat
+    for t in parts(range(dictionary.n_batches)):  # repeat
         h = fit.draw(t)  #                     1. sample h_1, ..., h_R from p(h)
         fit.minimise_over(h)  #                2. add them to A; 3. obtain w by solving (9)
         fit.A.prune()  #                       4. A <- A \ {h : w(h) = 0}
@@ -25,7 +26,7 @@ def exact_descent(fit, dictionary):
 
     A round a batch comes near to it for the price of one look at the dictionary; then each round looks at all of it.
     """
-    for t in range(dictionary.n_batches):
+    for t in parts(range(dictionary.n_batches), rest=dictionary.n_batches):
         fit.improve_over(fit.draw(t))
         if fit.record():
             return
@@ -36,10 +37,12 @@ def exact_descent(fit, dictionary):
         done |= fit.record()
 
 
+@reported
 def sparse_rf(
     X, y, *, alpha=None, features="auto", gamma=None, scale="auto", missing="learn", categorical=None,
     loss="squared", n_components=None, batch_size=None, exact=False, validation=0.1, n_models=None, max_terms=None,
     effort=1.0, fit_intercept=True, sample_weight=None, tol=1e-4, max_iter=None, rng=None, workers=1, callback=None,
+    verbose=False,
 ):  # fmt: skip
     r"""Sparse Random Features: a kernel model in few terms, by l1 selection among random features.
 
@@ -92,8 +95,7 @@ def sparse_rf(
         R, features in a batch. None: 2,500, less where X has more than 3,300 columns; 500 of "auto".
     exact : bool, default False
         False: the paper's Algorithm 1, one batch after another; a feature that was dropped, or not taken, does not come
-        back. True: over all D draws again and again, until `info.dual_gap` certifies the optimum over all of them; not
-        for "auto", whose draws depend on the fit.
+        back. True: over all D draws again and again, until `info.dual_gap` certifies the optimum over them; not for "auto".
     validation : float, default 0.1
         Share of the rows of a search, of each class, that alpha=None holds out, in (0, 1).
     n_models : int or None, default None
@@ -104,8 +106,7 @@ def sparse_rf(
         Most terms of alpha=None, each class's counted once where they share it. None: 2,000.
     effort : float, default 1.0
         Time for accuracy, > 0, of alpha=None. Of 10 a search looks at 10^(1/2) times as many rows, where there are more than
-        16,000, a model has up to 10^(1/4) times 2,000 terms, and so many more models are in the mean that it takes some ten
-        times as long.
+        16,000, a model has up to 10^(1/4) times 2,000 terms, and more models are in the mean: it takes some 10 times as long.
     fit_intercept : bool, default True
         The intercept is not penalised.
     sample_weight : array of shape (n_samples,) or None, default None
@@ -116,15 +117,16 @@ def sparse_rf(
     max_iter : int or None, default None
         Most rounds of search and solution, over all batches. None: until the tolerance is reached, or the work of the fit,
         over all penalties of a path, has come to 1.2e11 multiplications, 4e7 more for each row beyond 5,000, and five passes
-        over the dictionary: 7 to 20 s with 5,000 rows on two cores, and a quarter of the multiplications of "auto" with an
-        alpha. It is counted from shapes, and ends at the same place anywhere.
+        over the dictionary: 7 to 20 s with 5,000 rows on two cores; a quarter for "auto" with an alpha. Counted from shapes.
     rng : None, int or numpy.random.Generator, default None
         Seed of the draws.
     workers : int, default 1
-        Threads; -1 for all cores. The result is the same, bit for bit, for any number.
+        Threads; -1 for all cores; of any number the same bits.
     callback : callable or None, default None
         Called with the `FitInfo` so far after each iteration, and some times a second while one lasts; returning True ends the
-        fit. One-vs-rest: for each class.
+        fit. One-vs-rest: for each class. Where the last call did not say `progress` 1, once more at the end.
+    verbose : bool, default False
+        Show what is done, held-out loss, terms, time: by tqdm, if there, in a terminal or notebook; else in log "sparserf".
 
     Returns
     -------
@@ -134,8 +136,7 @@ def sparse_rf(
         functions of all of them, one a class. `info.dual_gap` bounds the distance to the optimum over all D features where
         exact, and over the last batch and the features kept before it where not. Where alpha was chosen, objective, gap and
         alpha are of the models before their mean and pruning, over their own terms. Of float32 X the gap is of features
-        rounded to float32: over the same in float64, 1e-6 of the objective more was found at alpha = 0.01, and up to 1e-2 at
-        1e-4, for y of size 1.
+        rounded to float32: over the same in float64 1e-6 of the objective more was found at alpha = 0.01, 1e-2 at 1e-4.
 
     Raises
     ------
@@ -146,8 +147,7 @@ def sparse_rf(
     Warns
     -----
     ConvergenceWarning
-        Stopped above the tolerance, by max_iter, or the most work where it is None, or because floating point allows no further
-        descent.
+        Above the tolerance at the end: by max_iter, the most work where it is None, or since rounding allows no descent.
 
     See Also
     --------
@@ -206,10 +206,11 @@ def sparse_rf(
     return _path(Setting.of(X, y, **how), lambda largest: alphas)[0]
 
 
+@reported
 def sparse_rf_path(
     X, y, *, alphas=None, n_alphas=20, alpha_min_ratio=1e-3, features="auto", gamma=None, scale="auto", missing="learn",
     categorical=None, loss="squared", n_components=None, batch_size=None, exact=False, fit_intercept=True, sample_weight=None,
-    tol=1e-4, max_iter=None, rng=None, workers=1, callback=None,
+    tol=1e-4, max_iter=None, rng=None, workers=1, callback=None, verbose=False,
 ):  # fmt: skip
     """Models of `sparse_rf` for many penalties, largest first, each started from the one before, over one dictionary.
 
@@ -217,7 +218,7 @@ def sparse_rf_path(
     ----------
     X, y, features, gamma, scale, missing, categorical, loss, n_components, batch_size, exact, fit_intercept, sample_weight
         As in `sparse_rf`.
-    tol, rng, workers, callback
+    tol, rng, workers, callback, verbose
         As in `sparse_rf`.
     alphas : sequence of float or None, default None
         Penalties, > 0; used in descending order. None: n_alphas of them, in geometric steps from the smallest that
@@ -285,7 +286,7 @@ def _path(setting, alphas_of):
         fits = fits_of(task, dictionary, setting.options)
         alphas = alphas_of(lambda: max(fit.largest_gradient() for fit in fits) or 1.0)
         with keeping_fits(fits, task):
-            models = [_fit_all(fits, task, dictionary, alpha, setting.exact) for alpha in alphas]
+            models = [_fit_all(fits, task, dictionary, alpha, setting.exact) for alpha in parts(alphas, 1 / np.cbrt(alphas))]
     for model, asked in models:
         if not asked:
             warn(model.info, setting.options["tol"])
@@ -294,7 +295,7 @@ def _path(setting, alphas_of):
 
 def _fit_all(fits, task, dictionary, alpha, exact):
     """(model of all targets, whether a callback ended its fit)."""
-    for fit in fits:
+    for fit in parts(fits):
         fit.restart(alpha)
         (exact_descent if exact else algorithm_1)(fit, dictionary)
     return model_of(fits, task), any(fit.ended_by_callback for fit in fits)

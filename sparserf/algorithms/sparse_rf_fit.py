@@ -233,7 +233,8 @@ class L1Fit:
 
     def record(self, tells=True):
         """End an iteration: note the objective, tell the callback; returns whether to stop."""
-        self.progress.note(self._objective())
+        objective = self._objective()
+        self.progress.note(objective, self._gap, self._tol * objective)
         if tells and self.progress.ask(self.info):
             self.stopped = True
         self._answering.has_told()

@@ -11,10 +11,11 @@ from .sparse_rf_mean import mean_value
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """Fits of one kind of model, of a task of these views: fits(task, number of the search)."""
+    """Fits of one kind of model, of a task of these views: fits(task, number of the search). work: expected, as a share."""
 
     views: np.ndarray | None
     fits: object
+    work: float = 1.0
 
 
 class HeldOut:

@@ -8,6 +8,7 @@ import numpy as np
 from .._checks import check_integer, check_real
 from .._threads import single_threaded_blas
 from ..features import LinearFunctions, Steps
+from ..reports import part, parts, predicts_held_out
 from ..rows import staged
 from ..task import in_units, keeping, keeping_fits, model_of
 from .prune import pruned
@@ -28,6 +29,10 @@ PATIENCE, NEGLIGIBLE, MOST_A_ROW = 2, 1e-4, 0.5
 ERRORS = 2.0
 # Most steps in which the terms of a chosen penalty are fitted to all rows.
 CHOSEN_ROUNDS = 50
+# Work that is expected: of a penalty, from the 18th on less and less likely to be reached; of a member, one of cosines being 1;
+# of a round after the first, of whose members few are left; of the fits to all rows, beside a search; of pruning, beside these.
+WORK_OF_ALPHAS = 0.8 ** np.maximum(0.0, np.arange(MOST_ALPHAS) - 17)
+LITTLE, MUCH, FEWER, FITTING_AGAIN, PRUNING = 0.15, 1.7, 0.4, 0.15, 0.4
 # Share of the held-out loss, or of what it is below that without a term, that dropping terms may cost.
 PRUNED = 0.003
 
@@ -38,14 +43,16 @@ def choose(fits, descend, sample, most_terms):
     nothing = best = Choice.of(fits, alpha, sample)
     most = min(most_terms, MOST_A_ROW * np.count_nonzero(sample.task.weight))
     alpha, n_drawn, waited = HIGHEST * alpha, 0, 0
-    for _ in range(MOST_ALPHAS):
-        for fit in fits:
+    unit = sample.task.scale(sample.task.targets[0]) / np.sqrt(sample.factor)
+    for _ in parts(range(MOST_ALPHAS), WORK_OF_ALPHAS):
+        for fit in parts(fits):
             fit.restart(alpha, rested=True)
             descend(fit, fit.dictionary)
         n_drawn += max(fit.count_drawn() for fit in fits)
         here = Choice.of(fits, alpha, sample)
         waited = 0 if here.loss < best.loss * (1 - NEGLIGIBLE) else waited + 1
         best = min(best, here, key=lambda choice: choice.loss)
+        predicts_held_out(in_units(best.loss, unit))
         if waited == PATIENCE or is_beaten(here, best) or any(fit.ended_by_callback for fit in fits):
             break
         if len(np.unique(np.concatenate([fit.A.index for fit in fits]))) > most:
@@ -70,9 +77,10 @@ def search(kinds, descend, task, split, budget, max_terms, tol):
     kept, n_rounds, ended = {kind: range(len(members)) for kind, members in enumerate(kinds)}, 0, False
     while not ended and n_rounds < budget.n_rounds(kept):
         members = {(kind, m): kinds[kind][m] for kind, of_kind in kept.items() for m in of_kind}
-        choices, drawn, nothing, ended = search_once(
-            members, descend, split(), n_rounds * sum(map(len, kinds)), budget.terms
-        )
+        with part(share_of_round(kinds, kept, budget.n_rounds(kept) - n_rounds)):
+            choices, drawn, nothing, ended = search_once(
+                members, descend, split(), n_rounds * sum(map(len, kinds)), budget.terms
+            )
         without += nothing
         n_drawn += drawn
         n_rounds += 1
@@ -81,7 +89,8 @@ def search(kinds, descend, task, split, budget, max_terms, tol):
         best = {kind: best_mean(found[kind]) for kind in kept if found[kind]}
         kept = {kind: best[kind][0] for kind in in_question({kind: mixtures for kind, (_, mixtures) in best.items()})}
     kind, some = next(iter(kept.items()))
-    model, ended = together([kinds[kind][m] for m in some], [[of[m] for m in some] for of in found[kind]], task, tol, ended)
+    with part(1 - PRUNING):
+        model, ended = together([kinds[kind][m] for m in some], [[of[m] for m in some] for of in found[kind]], task, tol, ended)
     mixtures = best[kind][1]
     least = mean_value([mixture.loss for mixture in mixtures])
     worth = min(least, max(0.0, mean_value(without) - least))
@@ -98,7 +107,8 @@ def search_once(members, descend, sample, first, most_terms):
     """({member: its Choice}, features drawn, losses without a term, whether a callback ended it, perhaps before the last
     member), of the searches numbered from `first` on."""
     choices, n_drawn, without = {}, 0, []
-    for k, (name, member) in enumerate(members.items(), first):
+    work = [member.work for member in members.values()]
+    for k, (name, member) in parts(list(enumerate(members.items(), first)), work):
         fits = member.fits(sample.task.curved(member.views), k)
         choices[name], drawn, nothing = choose(fits, descend, sample, most_terms)
         n_drawn += drawn
@@ -108,13 +118,21 @@ def search_once(members, descend, sample, first, most_terms):
     return choices, n_drawn, without, False
 
 
+def share_of_round(kinds, kept, n_left):
+    """Of the work that is left, with so many rounds to come. After the first there are fewer members."""
+    this = sum(kinds[kind][m].work for kind, some in kept.items() for m in some)
+    is_first = all(len(some) == len(kinds[kind]) for kind, some in kept.items())
+    others = (this * FEWER if is_first else this) * (n_left - 1)
+    return this / ((this + others) * (1 + FITTING_AGAIN))
+
+
 def together(members, found, task, tol, ended):
     """(the mean of what members found in each search, fitted to all rows; whether a callback ended it)."""
     views = None if members[0].views is None else np.unique(np.concatenate([member.views for member in members]))
     models = []
-    for m, member in enumerate(members):
+    for m, member in parts(list(enumerate(members))):
         of_member = task.curved(member.views)
-        for k, choices in enumerate(found):
+        for k, choices in parts(list(enumerate(found))):
             model, stops = fit_again(member.fits(of_member, k), of_member, choices[m], tol, not ended)
             models.append(model if views is None else seeing(model, member.views, views, task.stage))
             ended |= stops
@@ -164,18 +182,18 @@ def kinds_of(setting):
     There steps of words are left out, which predicted no better.
     """
 
-    def member(views, dictionary_of, settles=False):
+    def member(views, dictionary_of, settles=False, work=1.0):
         dictionary = dictionary_of(setting.task.curved(views))
-        return Member(views, lambda task, search: fits_of(task, dictionary, setting.options, settles, search))
+        return Member(views, lambda task, search: fits_of(task, dictionary, setting.options, settles, search), work)
 
     if not setting.learns:
         return [[member(None, partial(setting.dictionary, N_COMPONENTS), setting.exact)]]
     curves, is_sparse = setting.task.curves or (None,), setting.task.raw.is_sparse
     linear = curves if is_sparse else curves[:1]
-    inputs = [member(views, setting.dictionary_of_inputs, settles=True) for views in linear]
-    functions = [member(views, lambda task: LinearFunctions(units_of(task))) for views in linear]
+    inputs = [member(views, setting.dictionary_of_inputs, True, LITTLE) for views in linear]
+    functions = [member(views, lambda task: LinearFunctions(units_of(task)), False, LITTLE) for views in linear]
     learned = [member(views, partial(setting.dictionary, A_PENALTY)) for views in curves]
     if is_sparse:
         return [functions, inputs, learned]
-    steps = member(curves[0], partial(setting.dictionary, A_PENALTY, base=Steps))
+    steps = member(curves[0], partial(setting.dictionary, A_PENALTY, base=Steps), False, MUCH)
     return [inputs, functions, [*learned, steps]]

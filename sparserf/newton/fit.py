@@ -71,7 +71,8 @@ class LinearFit:
     def record(self, objective=None):
         """End an iteration: note the objective, tell the callback; returns whether to stop."""
         if not self.is_on_the_way:
-            self.progress.note(self.objective() if objective is None else objective)
+            bound = np.inf if self.certificate is None else float(self.certificate.bound.max())
+            self.progress.note(self.objective() if objective is None else objective, bound, self.tol)
             self._ask()
         return self.converged or self.ended_by_callback
 

@@ -26,7 +26,7 @@ class Within:
 
     fit: LinearFit
 
-    def note(self, objective):
+    def note(self, objective, *left):
         pass
 
     def ask(self, info):

@@ -1,0 +1,152 @@
+"""How far long work has come: which share of it is done, told to callbacks, terminals, notebooks and logs.
+
+A fit does not know how long it will take. It divides what is left of the work at hand into parts, which may divide theirs; the
+share that is done is where the part at hand begins, or ends where its iteration has ended.
+"""
+
+import threading
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import wraps
+
+import numpy as np
+
+from ._checks import check_callable, check_flag
+
+_here = threading.local()
+
+
+class Report:
+    """The callback of a fit, which adds to what it is told the share that is done, and shows it.
+
+    share : in [0, 1], never falling
+    span : (where the part at hand begins, where it ends, whether it is open: of iterations that nobody has counted)
+    """
+
+    def __init__(self, callback, show):
+        """show: a function of the FitInfo, or None."""
+        self._callback, self._show = callback, show
+        self.share, self.held_out, self._ended, self._told = 0.0, None, False, None
+        self.begin(0.0, 1.0, True)
+
+    def begin(self, start, end, is_open):
+        self.span, self._first = (start, end, is_open), None
+        self.share = max(self.share, start)
+
+    def iteration_ended(self, distance, target):
+        start, end, is_open = self.span
+        done = 1.0
+        if is_open:
+            self._first = distance if self._first is None else self._first
+            done = nearness(self._first, distance, target)
+        self.share = max(self.share, start + done * (end - start))
+
+    def __call__(self, info):
+        info = replace(info, progress=self.share)
+        if self.held_out is not None:
+            info = replace(info, validation_loss=self.held_out)
+        self._told = self.share
+        if self._show is not None:
+            self._show(info)
+        self._ended = self._callback is not None and bool(self._callback(info))
+        return self._ended
+
+    def finish(self, info):
+        """Tell that all is done, unless that was told or the callback has ended the fit."""
+        if not self._ended and self._told != 1.0:
+            self.share, self.held_out = 1.0, info.validation_loss
+            self(info)
+
+
+def nearness(first, distance, target):
+    """How much of the way from the first distance to the target is behind, in powers of ten."""
+    if not (np.isfinite(distance) and first > target > 0):
+        return 0.0
+    return float(np.clip(np.log(first / max(distance, target)) / np.log(first / target), 0.0, 1.0)) if first < np.inf else 0.5
+
+
+def _display(name):
+    from ._display import display  # logging and tqdm, which few ask for
+
+    return display(name)
+
+
+@contextmanager
+def reporting(name, callback, verbose):
+    """The `Report` of what runs inside; None where nobody asks."""
+    check_callable("callback", callback)
+    show = _display(name) if check_flag("verbose", verbose) else None
+    report = None if callback is None and show is None else Report(callback, show)
+    outer, _here.report = getattr(_here, "report", None), report  # a callback may itself fit
+    try:
+        yield report
+    finally:
+        _here.report = outer
+        if show is not None:
+            show.close()
+
+
+def reported(algorithm):
+    """A function of the user with verbose and callback: the `Report` of a call is the callback of what runs."""
+
+    @wraps(algorithm)
+    def told(*args, callback=None, verbose=False, **how):
+        with reporting(algorithm.__name__, callback, verbose) as report:
+            fitted = algorithm(*args, callback=report, **how)
+            if report is not None:
+                report.finish((fitted[-1] if isinstance(fitted, list) else fitted).info)
+            return fitted
+
+    return told
+
+
+@contextmanager
+def part(share, is_open=False):
+    """Work that is this share of what is left of the work at hand; open: not done with the first iteration that ends."""
+    report = getattr(_here, "report", None)
+    if report is None:
+        yield
+        return
+    start, end, outer_is_open = report.span
+    middle = start + share * (end - start)
+    report.begin(start, middle, is_open)
+    try:
+        yield
+    finally:
+        report.begin(middle, end, outer_is_open)
+
+
+def parts(items, weights=None, rest=0.0, is_open=False):
+    """Go through items, each of which is a part of the work at hand of a size in proportion to its weight.
+
+    weights : None for equal ones; rest : the weight of what comes after them, which is open
+    """
+    weights = np.ones(len(items)) if weights is None else np.asarray(weights, float)
+    left = np.cumsum(np.append(rest, weights[::-1]))[:0:-1]
+    for item, share in zip(items, weights / left, strict=True):
+        with part(share, is_open):
+            yield item
+    if rest and (report := getattr(_here, "report", None)) is not None:
+        report.begin(*report.span[:2], True)
+
+
+def iteration_ended(distance=np.inf, target=0.0):
+    """An iteration of a fit has ended, at this distance from where it ends for good at the target."""
+    report = getattr(_here, "report", None)
+    if report is not None:
+        report.iteration_ended(distance, target)
+
+
+def predicts_held_out(loss):
+    """The mean loss of held-out rows of the best model so far."""
+    report = getattr(_here, "report", None)
+    if report is not None:
+        report.held_out = loss
+
+
+def tell(info):
+    """What has been fitted, of work that is many fits: the part at hand is done."""
+    report = getattr(_here, "report", None)
+    if report is not None:
+        report.iteration_ended(np.inf, 0.0)
+        report(info)

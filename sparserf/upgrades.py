@@ -1,0 +1,22 @@
+"""Files of earlier formats, read as if they were of the present one.
+
+Who changes what a file holds adds 1 to `FORMAT` in _npz.py, a line to UPGRADES, and tiny files of the new format to
+tests/files, where those of the old ones stay.
+"""
+
+from ._npz import FORMAT
+
+
+def _with_progress(meta, arrays):
+    """Format 2 knows the version that wrote the file, and `FitInfo.progress`."""
+    return {**meta, "version": "0.1.0", "info": {**meta["info"], "progress": 1.0}}, arrays
+
+
+# From each format to the next: functions of the metadata and the arrays, which are not checked yet.
+UPGRADES = {1: _with_progress}
+
+
+def upgraded(meta, arrays):
+    for number in range(meta["format"], FORMAT):
+        meta, arrays = UPGRADES[number](meta, arrays)
+    return {**meta, "format": FORMAT}, arrays

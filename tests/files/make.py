@@ -1,0 +1,43 @@
+"""Write a tiny file of each kind of model in the present format, and what the models predict: run when the format changes.
+
+    python tests/files/make.py
+
+Files of earlier formats stay as they are: tests/test_model.py loads all of them.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import sparserf as srf
+from sparserf._npz import FORMAT
+
+HERE = Path(__file__).parent
+N, D = 60, 3
+X = np.round(np.random.default_rng(0).uniform(-2, 2, (N, D)), 2)
+Y = np.sin(2 * X[:, 0]) * X[:, 1]
+FRAME = pd.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] > 1, np.nan, X[:, 1]), "city": np.where(X[:, 2] > 0, "Rom", "Oslo")})
+
+
+def models():
+    few = {"n_components": 40, "rng": 0}
+    yield "mixed", X, srf.sparse_rf(X, Y, features=(srf.Fourier(), srf.RandomNeurons("relu", order=2)), alpha=0.03, **few)
+    yield "three", X, srf.sparse_rf(X, np.digitize(Y, [-0.3, 0.3]), features="laplacian", alpha=0.03, loss="logistic", **few)
+    yield "strings", X, srf.mfga(X, np.where(Y > 0, "ja", "nein"), loss="squared_hinge", n_nonzero_coefs=4, rng=0)
+    yield "chosen", X, srf.sparse_rf(X, Y, n_models=1, n_components=40, max_terms=6, rng=0)
+    yield "frame", FRAME, srf.sparse_rf(FRAME, Y, alpha=0.03, **few)
+    yield "drp", X, srf.drp(X, Y, alpha=0.01, rng=0)
+
+
+def main():
+    answers = {}
+    for name, rows, model in models():
+        model.save(HERE / f"format_{FORMAT}_{name}.npz")
+        answers[name] = model.decision_function(rows)[:5].tolist()
+    (HERE / f"format_{FORMAT}.json").write_text(json.dumps(answers) + "\n")
+
+
+if __name__ == "__main__":
+    main()
