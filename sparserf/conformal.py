@@ -10,9 +10,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._checks import check_choice, check_flag, check_integer, check_real, check_rng, check_target
+from ._checks import check_choice, check_flag, check_integer, check_real, check_rng
 from .folds import Data, seeds
 from .model import SparseModel
+from .targets import check_target
 
 # Share of the rows that learn the scale which decide whether it is used, and the fewest rows to learn it from.
 DECIDING, FEWEST = 0.3, 100

@@ -73,7 +73,6 @@ REGRESSIONS = EXPANSIONS | {
     "mfga": lambda: srf.mfga(X, Y, n_nonzero_coefs=15, rng=0),
     "drp": lambda: srf.drp(X, Y, alpha=1e-3, rng=0),
     "outputs": lambda: srf.mfga(X, np.stack([Y, -Y**2, 3 + X[:, 0]], axis=1), n_nonzero_coefs=15, rng=0),
-    "an output": lambda: srf.mfga(X, Y[:, None], n_nonzero_coefs=5, rng=0),
     "no terms": lambda: srf.sparse_rf(X, Y, features="gaussian", alpha=1e6, n_components=50, rng=0),
     "no terms, raw": lambda: srf.sparse_rf(X, Y, features="gaussian", alpha=1e6, n_components=50, rng=0, scale=None),
     "constant": lambda: srf.mfga(np.ones((9, 2)), np.arange(9.0), n_nonzero_coefs=1, rng=0),

@@ -43,7 +43,7 @@ def choose(fits, descend, sample, most_terms):
     nothing = best = Choice.of(fits, alpha, sample)
     most = min(most_terms, MOST_A_ROW * np.count_nonzero(sample.task.weight))
     alpha, n_drawn, waited = HIGHEST * alpha, 0, 0
-    unit = sample.task.scale(sample.task.targets[0]) / np.sqrt(sample.factor)
+    unit = sample.task.scale(sample.task.targets[0]) / np.sqrt(sample.factors[0])
     for _ in parts(range(MOST_ALPHAS), WORK_OF_ALPHAS):
         for fit in parts(fits):
             fit.restart(alpha, rested=True)
