@@ -154,7 +154,8 @@ class SparseModel(Predictor):
         return to_estimator(self)
 
     def save(self, path):
-        """Write the model to an uncompressed .npz file; `load` reads it back to the same predictions, bit for bit.
+        """Write the model to an uncompressed file, of the ending .npz where the path has none; `load` reads it back to the same
+        predictions, bit for bit.
 
         Of more than 2**27 inputs, and than the file would hold numbers, a ValueError: `load` would not believe it.
         """

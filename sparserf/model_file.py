@@ -1,5 +1,6 @@
 """The file of a model: written by `SparseModel.save`, read by `load`, which does not trust it."""
 
+import os
 from dataclasses import asdict, fields
 
 import numpy as np
@@ -35,11 +36,17 @@ def write(model, path):
     arrays["objective"] = np.array(info.pop("objective"), np.float64)
     _check_inputs(model.n_features_in, arrays)
     meta = {"loss": model.loss, "n_features_in": model.n_features_in, "blocks": blocks, "info": info}
-    _npz.write(path, meta, arrays)
+    _npz.write(with_ending(path), meta, arrays)
+
+
+def with_ending(path):
+    """The path with ".npz" where it has no ending of its own."""
+    path = os.fsdecode(path)
+    return path if os.path.splitext(path)[1] else f"{path}.npz"
 
 
 def load(path):
-    """Read a model that `SparseModel.save` wrote, of this version or an earlier one.
+    """Read a model that `SparseModel.save` wrote, of this version or an earlier one; ".npz" may be left out of the path.
 
     The file is not trusted: no pickle, no code, no array larger than the file, no more than 2**27 inputs without numbers.
 
@@ -60,6 +67,7 @@ def load(path):
     >>> bool((srf.load(path).predict(X) == model.predict(X)).all())
     True
     """
+    path = path if os.path.exists(path) else with_ending(path)
     meta, arrays = _npz.read(path)
     try:
         return _model(*upgraded(meta, arrays))

@@ -112,14 +112,11 @@ SEVERAL = {
 
 
 @pytest.mark.parametrize("bad", SEVERAL)
-@pytest.mark.parametrize(("solver", "k"), [(srf.mfga, {"n_nonzero_coefs": 3}), (srf.drp, {"alpha": 0.01})])
+@pytest.mark.parametrize(("solver", "k"), [
+    (srf.mfga, {"n_nonzero_coefs": 3}), (srf.drp, {"alpha": 0.01}), (srf.harfe, {}), (srf.sparse_rf, {"alpha": 0.01}), (srf.sparse_rf, {}),
+])  # fmt: skip
 def test_bad_target_of_several_outputs(bad, solver, k):
     refused("y", lambda: solver(X, SEVERAL[bad], rng=0, **k))
-
-
-@pytest.mark.parametrize("solver", [srf.sparse_rf, srf.harfe])
-def test_two_dimensional_target_where_there_is_one_output(solver):
-    refused("y", lambda: solver(X, np.stack([Y, Y], axis=1), alpha=0.01, rng=0))
 
 
 def test_one_class_where_the_weight_is():
@@ -220,6 +217,7 @@ def test_kind_of_number(dtype, sparse):
 
 
 @pytest.mark.parametrize("dtype", ["i8", "?", "f2", ">f8", "f4", "O", "u1"])
+@pytest.mark.filterwarnings("ignore:y is 0 or 1 alone")
 def test_kind_of_target_and_weight(dtype):
     y, weight = np.abs(np.round(Y)).astype(dtype), (1 + np.arange(N) % 2).astype(dtype)
     plain = fit(y=y.astype(float), sample_weight=weight.astype(float))

@@ -1,0 +1,292 @@
+"""What y may be: labels of any kind, one output or several; what is said where something else was meant."""
+
+import numpy as np
+import pytest
+
+import sparserf as srf
+from sparserf.targets import check_labels, check_target, warn_of_labels
+
+RNG = np.random.default_rng(0)
+N = 200
+X = RNG.uniform(-2, 2, (N, 3))
+Y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.05 * RNG.standard_normal(N)
+SIGNS = np.where(Y > 0, "up", "down")
+KERNEL = {"features": "gaussian", "gamma": 0.5, "n_components": 200, "rng": 0}
+FITS = {
+    "sparse_rf": lambda y, **k: srf.sparse_rf(X, y, alpha=0.01, **KERNEL, **k),
+    "sparse_rf chosen": lambda y, **k: srf.sparse_rf(X, y, n_components=60, n_models=1, rng=0, **k),
+    "harfe": lambda y, **k: srf.harfe(X, y, n_components=200, n_nonzero_coefs=10, rng=0, **k),
+    "mfga": lambda y, **k: srf.mfga(X, y, n_nonzero_coefs=5, rng=0, **k),
+    "drp": lambda y, **k: srf.drp(X, y, alpha=0.01, rng=0, **k),
+}
+
+
+@pytest.fixture(params=FITS)
+def fit(request):
+    return FITS[request.param]
+
+
+def same(model, other):
+    return model.coef.tobytes() == other.coef.tobytes() and np.array_equal(model.support, other.support)
+
+
+# ------------------------------------------------------------------------------------------------------------ labels
+
+
+def labels_of_libraries():
+    pd, pl, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    return {
+        "list": SIGNS.tolist(), "object": SIGNS.astype(object), "variable": SIGNS.astype(np.dtypes.StringDType()),
+        "pandas": pd.Series(SIGNS), "pandas category": pd.Series(SIGNS, dtype="category"), "Categorical": pd.Categorical(SIGNS),
+        "polars": pl.Series(SIGNS), "polars Categorical": pl.Series(SIGNS).cast(pl.Categorical),
+        "polars Enum": pl.Series(SIGNS.tolist(), dtype=pl.Enum(["up", "down"])),
+        "arrow": pa.chunked_array([SIGNS.tolist()]), "arrow array": pa.array(SIGNS.tolist()),
+        "arrow dictionary": pa.array(SIGNS.tolist()).dictionary_encode(),
+    }  # fmt: skip
+
+
+def test_labels_of_any_library():
+    plain = FITS["mfga"](SIGNS, loss="logistic")
+    for name, y in labels_of_libraries().items():
+        model = FITS["mfga"](y, loss="logistic")
+        assert same(model, plain), name
+        assert model.classes.tolist() == ["down", "up"]
+        with pytest.raises(TypeError, match=r"labels: loss='logistic'"):
+            FITS["mfga"](y)
+
+
+@pytest.mark.parametrize("y", [Y > 0, (Y > 0).astype(int), (Y > 0).astype(float), (Y > 0).astype(object)])
+def test_bools_and_numbers_are_labels_where_the_loss_is_of_a_classifier(fit, y):
+    model = fit(y, loss="logistic")
+    assert model.classes.tolist() == [0, 1]
+    assert same(model, fit(SIGNS, loss="logistic"))
+    assert model.predict(X).dtype == model.classes.dtype
+
+
+def test_a_model_of_strings_is_saved(tmp_path):
+    model = FITS["mfga"](labels_of_libraries()["pandas category"], loss="logistic")
+    model.save(tmp_path / "model")
+    assert np.array_equal(srf.load(tmp_path / "model").predict(X), model.predict(X))
+
+
+def test_categories_of_integers_are_labels():
+    pd = pytest.importorskip("pandas")
+    y = pd.Series(1 + (Y > 0)).astype("category")
+    assert FITS["mfga"](y, loss="logistic").classes.tolist() == [1, 2]
+    with pytest.raises(TypeError, match=r"labels: loss='logistic'"):
+        FITS["mfga"](y)
+
+
+@pytest.mark.parametrize("y", [SIGNS, SIGNS.tolist(), [1.5, "a"] * (N // 2), SIGNS[:, None]])
+@pytest.mark.filterwarnings("ignore:y has shape")
+def test_strings_are_no_numbers(fit, y):
+    with pytest.raises(TypeError, match=r"y must hold real .* loss='squared', got '.*'\. For labels: loss='logistic'"):
+        fit(y)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, "NA"])
+def test_missing_labels(missing):
+    y = SIGNS.astype(object)
+    y[3] = pytest.importorskip("pandas").NA if missing == "NA" else missing
+    with pytest.raises(ValueError, match=r"y must not have missing labels, got .* at \[3\]: leave such rows out"):
+        FITS["mfga"](y, loss="logistic")
+
+
+def test_a_target_that_is_none_of_labels():
+    for y in (Y, np.arange(N)):
+        with pytest.raises(ValueError, match="is it a target for loss='squared'"):
+            FITS["mfga"](y, loss="logistic")
+    classes, _ = check_labels(np.arange(15) // 2 / 2, 15, np.arange(15))  # halves, but few
+    assert len(classes) == 8
+    with pytest.raises(ValueError, match=r"shape .*: fit a model to each column"):
+        FITS["mfga"](np.stack([Y > 0, Y < 0], axis=1), loss="logistic")
+    with pytest.raises(ValueError, match="got only 1"):
+        FITS["mfga"](np.ones(N, int), loss="logistic")
+
+
+# ------------------------------------------------------------------------------------------------------- what looks like labels
+
+ALARMS = {
+    "bools": Y > 0, "0 and 1": (Y > 0).astype(int), "-1 and 1": np.sign(Y), "1 and 2": 1 + (Y > 0), "far": 255.0 * (Y > 0),
+    "of several": np.stack([Y, Y > 0], axis=1), "object": (Y > 0).astype(object),
+}  # fmt: skip
+SILENT = {
+    "real": Y, "counts": np.round(np.abs(3 * Y)), "three": np.round(np.clip(Y, -1, 1)), "constant": np.ones(N),
+    "two that are not whole": np.where(Y > 0, 0.5, 1.0), "few rows": (Y > 0).astype(float)[:8],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("y", ALARMS)
+def test_two_whole_numbers_look_like_labels(y):
+    with pytest.warns(UserWarning, match=r"y is .* alone, and loss='squared' takes .*\. For labels: loss='logistic'") as caught:
+        model = FITS["mfga"](ALARMS[y])
+    assert len(caught) == 1 and caught[0].filename == __file__
+    assert model.classes is None
+
+
+def test_each_function_says_so(fit):
+    with pytest.warns(UserWarning, match="y is 0 or 1 alone"):
+        fit(Y > 0)
+
+
+@pytest.mark.parametrize("y", SILENT)
+def test_what_does_not_look_like_labels(y):
+    warn_of_labels(check_target(SILENT[y], len(SILENT[y])))
+
+
+def test_rows_of_weight_zero_do_not_count():
+    y = np.where(np.arange(N) % 2, Y, Y > 0)
+    FITS["mfga"](y)
+    with pytest.warns(UserWarning, match="y is 0 or 1 alone"):
+        FITS["mfga"](y, sample_weight=1.0 - np.arange(N) % 2)
+
+
+# -------------------------------------------------------------------------------------------------------------- shapes
+
+
+def test_a_column_is_a_vector(fit):
+    with pytest.warns(UserWarning, match=r"y has shape \(200, 1\), one column, and is taken as a vector") as caught:
+        model = fit(Y[:, None])
+    assert len(caught) == 1 and caught[0].filename == __file__
+    assert same(model, fit(Y)) and model.predict(X).shape == (N,)
+    with pytest.warns(UserWarning, match="one column"):
+        assert same(fit(SIGNS[:, None], loss="logistic"), fit(SIGNS, loss="logistic"))
+
+
+def test_a_frame_of_targets():
+    pd = pytest.importorskip("pandas")
+    both = np.stack([Y, X[:, 2]], axis=1)
+    assert same(FITS["mfga"](pd.DataFrame(both, columns=["a", "b"])), FITS["mfga"](both))
+
+
+# ------------------------------------------------------------------------------------------------------------ several outputs
+
+SEVERAL = np.stack([Y, 10 - 1000 * Y, np.cos(2 * X[:, 2])], axis=1)
+
+
+def explained(model, several=SEVERAL):
+    return 1 - ((model.predict(X) - several) ** 2).mean(axis=0) / several.var(axis=0)
+
+
+def test_several_outputs_share_a_support(fit, tmp_path):
+    model = fit(SEVERAL)
+    n_terms = len(model.features)
+    assert model.predict(X).shape == model.decision_function(X).shape == (N, 3)
+    assert model.coef.shape == (3, n_terms) and model.support.shape == (n_terms,) and model.intercept.shape == (3,)
+    assert (np.diff(model.support) > 0).all()
+    assert model.info.n_nonzero == n_terms and model.info.converged
+    model.save(tmp_path / "several.npz")
+    assert np.array_equal(srf.load(tmp_path / "several.npz").predict(X), model.predict(X))
+    assert same(model, fit(SEVERAL, workers=2))
+
+
+@pytest.mark.parametrize("name", ["sparse_rf", "harfe"])
+def test_each_output_is_as_if_it_were_alone(name):
+    """Of one dictionary and penalty: the coefficients are those of its own optimum, over the union of all supports."""
+    model, alone = FITS[name](SEVERAL), [FITS[name](y) for y in SEVERAL.T]
+    assert np.array_equal(model.support, np.unique(np.concatenate([each.support for each in alone])))
+    for coef, intercept, each in zip(model.coef, model.intercept, alone, strict=True):
+        there = np.searchsorted(model.support, each.support)
+        assert np.array_equal(coef[there], each.coef) and np.count_nonzero(coef) == np.count_nonzero(each.coef)
+        assert intercept == each.intercept
+    assert model.info.objective[-1] == pytest.approx(sum(each.info.objective[-1] for each in alone))
+    assert model.info.dual_gap == pytest.approx(sum(each.info.dual_gap for each in alone))
+
+
+def test_where_alpha_is_chosen_the_units_of_outputs_do_not_matter():
+    fit = FITS["sparse_rf chosen"]
+    assert (explained(fit(SEVERAL)) > 0.9).all()
+    units = np.array([2.0**20, 2.0**-20, 1.0])
+    plain, scaled = fit(SEVERAL), fit(SEVERAL * units)
+    assert np.array_equal(plain.support, scaled.support)
+    np.testing.assert_allclose(scaled.coef, plain.coef * units[:, None], rtol=1e-12)
+    np.testing.assert_allclose(scaled.intercept, plain.intercept * units, rtol=1e-12)
+    np.testing.assert_allclose(scaled.info.validation_loss, plain.info.validation_loss, rtol=1e-12)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")  # drp: w = 0 has no relative error
+def test_a_constant_output(fit, fit_intercept):
+    several = np.stack([Y, np.full(N, 3e6), np.zeros(N)], axis=1)
+    model = fit(several, fit_intercept=fit_intercept)
+    assert np.isfinite(model.coef).all()
+    assert (model.predict(X)[:, 2] == 0).all()
+    if fit_intercept:
+        np.testing.assert_allclose(model.predict(X)[:, 1], 3e6, rtol=1e-12)
+        assert explained(model, several[:, :1])[0] > 0.3
+
+
+def test_a_term_of_one_output_predicts_it_only():
+    y = np.stack([np.sin(2 * X[:, 0]), np.zeros(N)], axis=1)
+    model = FITS["sparse_rf"](y)
+    assert np.count_nonzero(model.coef[0]) == len(model.features) and not model.coef[1].any()
+
+
+def test_paths_of_several_outputs():
+    models = srf.sparse_rf_path(X, SEVERAL, n_alphas=3, **KERNEL)
+    assert [model.coef.shape[0] for model in models] == [3] * 3 and len(models[0].features) <= len(models[-1].features)
+    models = srf.harfe_path(X, SEVERAL, n_nonzero_coefs=[3, 6], n_components=200, rng=0)
+    assert [np.count_nonzero(model.coef, axis=1).tolist() for model in models] == [[3] * 3, [6] * 3]
+
+
+@pytest.mark.parametrize(("method", "how"), [(srf.sparse_rf, {"alpha": 0.01}), (srf.harfe, {"n_nonzero_coefs": 5})])
+def test_sums_of_several_outputs(method, how):
+    features = srf.Fourier(gamma=0.5).draw(100, 3, rng=0)
+    sums = srf.Sums.of(X, SEVERAL[:, [0, 2]], features)
+    model, plain = sums.fit(method, **how), method(X, SEVERAL[:, [0, 2]], features=features, **how)
+    tight = 1e-3 if method is srf.sparse_rf else 1e-6
+    np.testing.assert_allclose(model.predict(X), plain.predict(X), atol=30 * tight)
+
+
+def test_weights_of_several_outputs(fit):
+    """A row of weight zero is not there."""
+    weight = np.ones(N)
+    weight[::4] = 0
+    far = SEVERAL.copy()
+    far[::4] = 1e9
+    assert same(fit(SEVERAL, sample_weight=weight), fit(far, sample_weight=weight))
+
+
+def test_baselines_have_one_output():
+    with pytest.raises(ValueError, match="y must have shape"):
+        srf.baselines.rks(X, SEVERAL, alpha=0.1, n_components=10)
+
+
+# -------------------------------------------------------------------------------------------------------------- small
+
+
+def test_a_path_without_its_ending(tmp_path):
+    model = FITS["mfga"](Y)
+    model.save(tmp_path / "a")
+    model.save(str(tmp_path / "b.bin"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npz", "b.bin"]
+    for name in ("a", "a.npz", "b.bin"):
+        assert same(srf.load(tmp_path / name), model), name
+    (tmp_path / "a.npz").rename(tmp_path / "old")  # as earlier versions wrote it
+    assert same(srf.load(tmp_path / "old"), model)
+    with pytest.raises(FileNotFoundError, match=r"none\.npz"):
+        srf.load(tmp_path / "none")
+
+
+MESSAGES = {
+    "features": ("'auto', 'gaussian', .*'perceptron', got 'rbf'", lambda: srf.sparse_rf(X, Y, features="rbf")),
+    "features of others": ("only sparse_rf has", lambda: srf.harfe(X, Y, features="auto")),
+    "few rows": ("got 1 in all: give more, or an alpha", lambda: srf.sparse_rf(X[:1], Y[:1])),
+    "strings": ("categorical=, or X as a data frame", lambda: srf.sparse_rf(X.astype(str), Y)),
+    "a row": (r"X\.reshape\(1, -1\) for a single row", lambda: FITS["mfga"](Y).predict(X[0])),
+    "missing y": ("leave out rows", lambda: FITS["mfga"](np.where(Y > 0, Y, np.nan))),
+    "sizes": (r"such as \[10, 30, 100\], got 5", lambda: srf.harfe_path(X, Y, n_nonzero_coefs=5)),
+}
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_messages_say_what_to_do(name):
+    match, call = MESSAGES[name]
+    with pytest.raises((TypeError, ValueError), match=match):
+        call()
+
+
+def test_terms_of_mfga_by_default():
+    assert len(srf.mfga(X, Y, rng=0).features) == 13  # all that there are: 1, x, xx' and x
+    wide = RNG.standard_normal((N, 10))
+    assert len(srf.mfga(wide, wide[:, 0] * wide[:, 1] + wide[:, 2], rng=0).features) == 30
