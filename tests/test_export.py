@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from string import Template
 
 import mpmath
@@ -476,6 +477,15 @@ def test_c_is_written(tmp_path):
 
 
 # What both write.
+
+
+@needs_compiler
+def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
+    pytest.importorskip("onnxruntime")
+    page, names = Path(__file__).parents[1] / "docs" / "export.md", {}
+    monkeypatch.chdir(tmp_path)
+    for code in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+        exec(compile(code, page.name, "exec"), names)
 
 
 def test_only_what_is_seen_is_read():
