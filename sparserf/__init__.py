@@ -5,6 +5,7 @@ from .algorithms.harfe import harfe, harfe_path
 from .algorithms.mfga import mfga, mfga_path
 from .algorithms.prune import prune
 from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
+from . import losses
 from .features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
 from .model import ConvergenceWarning, FitInfo, SparseModel
 from .model_file import load
@@ -32,6 +33,7 @@ __all__ = [
     "harfe",
     "harfe_path",
     "load",
+    "losses",
     "mfga",
     "mfga_path",
     "plot",

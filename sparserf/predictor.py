@@ -16,6 +16,8 @@ class Predictor:
         expects arrays; an answer of blocks of rows: finish(f) has an entry or a line for each of the rows that f is of
     """
 
+    link = "identity"
+
     def __post_init__(self):
         for value in vars(self).values():
             if isinstance(value, np.ndarray):
@@ -26,12 +28,20 @@ class Predictor:
         self.__post_init__()
 
     def predict(self, X, workers=1):
-        """Regression values, or class labels. Parameters as in `decision_function`."""
-        return self._answers(X, workers, itself if self.classes is None else partial(labels, self.classes))
+        """Regression values, with the log link e^f, or class labels. Parameters as in `decision_function`."""
+        finish = MEANS[self.link] if self.classes is None else partial(labels, self.classes)
+        return self._answers(X, workers, finish)
 
 
 def itself(f):
     return f
+
+
+def exponential(f):
+    return namespace(f).exp(f)
+
+
+MEANS = {"identity": itself, "log": exponential}
 
 
 def labels(classes, f):

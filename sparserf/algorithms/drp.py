@@ -25,7 +25,7 @@ from ..newton.problem import LinearProblem
 from ..newton.projected import Projected
 from ..newton.sketch import Sketch
 from ..newton.steps import AdaptiveSteps, InputSteps
-from ..task import Progress, Task, keeping_fits, model_of
+from ..task import Task, keeping_fits, model_of
 
 # Inputs up to which their own second moments take the place of a sketch: in any rows, and in dense ones.
 FEW, FEW_DENSE, DENSE = 256, 2048, 0.25
@@ -261,10 +261,12 @@ def linear_fit(X, y, alphas, loss, fit_intercept, sample_weight, workers, rng, c
     """(a `LinearFit` at zero, to begin at one of the penalties; the task), all checked."""
     columns = {"scale": None, **columns}
     task, _ = Task.seen_by(Linear(), X, y, loss, sample_weight, workers, rng, columns, several_outputs=True, losses=LOSSES)
+    if np.isinf(task.loss.smoothness) and not task.loss.is_self_concordant:
+        raise ValueError(f"loss must have a finite smoothness, by which the bound on the error counts rounding, got {task.loss!r}")
     targets, fit_intercept = np.vstack(task.targets), check_flag("fit_intercept", fit_intercept)
     problem = task.problem(LinearProblem, targets, 1.0, fit_intercept)
     inputs = Inputs.of(task.rows, problem.weight, fit_intercept, alphas)
-    return LinearFit(inputs, problem, Progress(callback, task.scale(targets))), task
+    return LinearFit(inputs, problem, task.progress(callback, targets), unit=problem.alpha), task
 
 
 def _steps(inputs, fit_intercept, m, kind, rng):

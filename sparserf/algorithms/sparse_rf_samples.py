@@ -71,7 +71,7 @@ class Sample:
             rows, targets, weight, groups = rows.take(some), [y[some] for y in targets], weight[some], groups[some]
         fitted, held = hold_out(groups, weight, validation, rng)
         sampled = replace(task, raw=rows, targets=targets, weight=fitted)
-        factor = (sampled.scale(sampled.targets[0]) / task.scale(task.targets[0])) ** 2
+        factor = (sampled.scale(sampled.targets[0]) / task.scale(task.targets[0])) ** task.loss.degree
         return cls(sampled, held, min(1.0, effective(fitted) / n), factor)
 
 

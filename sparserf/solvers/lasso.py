@@ -16,6 +16,8 @@ from .quadratic import minimize
 
 # A fall of the objective below this share of it is rounding.
 ROUNDING = 1e-14
+# The curvature where there is none, of a loss that has no largest.
+MOST = 1.0
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class ModelWeights:
         problem, vectors = self._problem, self._problem.vectors
         h = problem.curvature(z)
         if not vectors.count(h):  # every row is well beyond its margin: the most that there can be
-            h = vectors.scaled(problem.weight, problem.loss.smoothness / problem.n_rows)
+            h = vectors.scaled(problem.weight, min(problem.loss.smoothness, MOST) / problem.n_rows)
         return h if self._aim is None else vectors.larger(h, problem.curvature(self._aim))
 
     def _sampled(self, h, n):
