@@ -1,11 +1,11 @@
 """Sparse models on random features: kernel quality in tens or hundreds of terms."""
 
+from . import losses
 from .algorithms.drp import drp, drp_path
 from .algorithms.harfe import harfe, harfe_path
 from .algorithms.mfga import mfga, mfga_path
 from .algorithms.prune import prune
 from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
-from . import losses
 from .features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
 from .model import ConvergenceWarning, FitInfo, SparseModel
 from .model_file import load

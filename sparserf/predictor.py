@@ -5,7 +5,7 @@ from functools import partial, reduce
 import numpy as np
 
 from ._arrays import namespace, namespace_of, to_host
-from .losses import sigmoid
+from .losses.classes import sigmoid
 from .rows import given
 
 

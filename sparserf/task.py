@@ -120,6 +120,10 @@ class Task:
         """The power of two by which a target is divided: exactly, and its squares then neither over- nor underflow."""
         return power_of_two(y) if self.loss.degree else 1.0
 
+    def loss_of(self, y):
+        """The loss of a target in its scale."""
+        return self.loss.scaled(self.scale(y))
+
     def slope_unit(self, y):
         """By which a gradient of the mean loss is divided, where y is by its scale."""
         return self.scale(y) ** (self.loss.degree - 1)
@@ -127,8 +131,8 @@ class Task:
     def problem(self, Kind, y, alpha, fit_intercept):
         """The problem of one target in units of its scale, a `Kind` of Problem. alpha: of a penalty on squares."""
         scale = self.scale(y)
-        loss, alpha = self.loss.scaled(scale), min(alpha * scale ** (2 - self.loss.degree), 1e300)
-        return Kind.of(self.rows.vectors, loss, y / scale, self.weight, alpha, fit_intercept)
+        alpha = min(alpha * scale ** (2 - self.loss.degree), 1e300)
+        return Kind.of(self.rows.vectors, self.loss_of(y), y / scale, self.weight, alpha, fit_intercept)
 
     def progress(self, callback, y):
         """The `Progress` of the fit of one target."""

@@ -262,7 +262,7 @@ def linear_fit(X, y, alphas, loss, fit_intercept, sample_weight, workers, rng, c
     columns = {"scale": None, **columns}
     task, _ = Task.seen_by(Linear(), X, y, loss, sample_weight, workers, rng, columns, several_outputs=True, losses=LOSSES)
     if np.isinf(task.loss.smoothness) and not task.loss.is_self_concordant:
-        raise ValueError(f"loss must have a finite smoothness, by which the bound on the error counts rounding, got {task.loss!r}")
+        raise ValueError(f"loss must have a finite smoothness, with which drp bounds the effect of rounding, got {task.loss!r}")
     targets, fit_intercept = np.vstack(task.targets), check_flag("fit_intercept", fit_intercept)
     problem = task.problem(LinearProblem, targets, 1.0, fit_intercept)
     inputs = Inputs.of(task.rows, problem.weight, fit_intercept, alphas)

@@ -104,11 +104,6 @@ class L1Fit:
         """y / scale, less its mean where the intercept gives that back."""
         return self._problem.vectors.fetch(self._problem.y)
 
-    @property
-    def loss(self):
-        """Of the `target`."""
-        return self._problem.loss
-
     def draw(self, *batches):
         self._drawn[list(batches)] = True
         self._last_drawn = batches[-1]

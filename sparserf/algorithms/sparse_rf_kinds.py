@@ -57,7 +57,7 @@ class Choice(HeldOut):
     @classmethod
     def of(cls, fits, alpha, sample):
         margins, states = np.stack([fit.margins() for fit in fits]), [fit.state() for fit in fits]
-        losses_of = partial(losses_at, fits[0].loss, np.stack([fit.target() for fit in fits]), sample.factor)
+        losses_of = partial(losses_at, sample.loss, np.stack([fit.target() for fit in fits]), sample.factor)
         return cls(alpha, margins, losses_of, losses_of(margins), states, sample.held, sample.share)
 
 

@@ -59,6 +59,11 @@ class Sample:
     share: float
     factor: float
 
+    @property
+    def loss(self):
+        """Of a target in its scale."""
+        return self.task.loss_of(self.task.targets[0])
+
     @classmethod
     def of(cls, task, groups, validation, most_rows, rng):
         """The rows that have a weight, or about so many of them; of each group that share of `validation` held out."""

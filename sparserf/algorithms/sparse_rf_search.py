@@ -99,7 +99,7 @@ def curving(task, rows, model, unit):
 
     Of a loss of any curvature, that at the model's f; of one that has corners but for its smoothing, its mean over the rows.
     """
-    loss = task.loss.scaled(unit)
+    loss = task.loss_of(task.targets[0])
     if not (np.isinf(loss.smoothness) or loss.is_smoothed):
         return task.weight, loss.smoothness
     f = rows.vectors.fetch(rows.apply(model.features.staged(None), model.coef)) + model.intercept

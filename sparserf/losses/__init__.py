@@ -15,7 +15,7 @@ logistic              log(1 + exp(-y z))                                        
 """
 
 from .base import Loss
-from .classes import Logistic, SmoothedHinge, SquaredHinge, sigmoid
+from .classes import Logistic, SmoothedHinge, SquaredHinge
 from .means import Gamma, Poisson
 from .real import Huber, Quantile, Squared
 

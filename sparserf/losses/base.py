@@ -13,10 +13,10 @@ DOUBLINGS, HALVINGS = 64, 64
 class Loss:
     r"""A convex, differentiable loss L(z, y) of the predictor z for the target y; derive from it for one of your own.
 
-    `value`, `derivative` and `curvature` are called with arrays z and y of one shape, float64, and return such: L, its first and
-    its second derivative in z (of a derivative with corners, that on either side). They compute elementwise, with functions of
-    `numpy`, or of the namespace of z where X is on a device. They must be finite for finite z, and L at least 0 where the
-    tolerance of a fit, a share of the objective, is to mean something.
+    `value`, `derivative` and `curvature` are called with arrays z and y of one shape, float64, and return such: L, at least 0,
+    and its derivatives in z (of a derivative with corners, the second on either side), all finite. They compute elementwise,
+    with functions of `numpy`, or of the namespace of z where X is on a device. `conjugate` may be left out: it is then found by
+    a search, which takes some hundred times as long. A model is saved with the name of the loss alone, and needs no more.
 
     Attributes
     ----------
@@ -27,12 +27,17 @@ class Loss:
     smoothness : float, default infinity
         A bound of the curvature. `drp` needs one.
     degree : {0, 1, 2}, default 0
-        L(c z, c y) = c^degree `scaled` (c) (z, y): the target is then divided by a power of two while it is fitted. 0: it is not.
-    is_quadratic, is_piecewise_quadratic, is_classifier, is_smoothed, is_self_concordant, is_unimodal, dual_growth, slopes
-        Of the losses of the house: whether the curvature is the same everywhere; is one of two numbers; whether y is -1 or +1;
-        whether it has a corner but for a smoothing; whether \|L'''\| <= L''; whether the curvature rises in z, then falls; the least c for which L*(a) - L*(L'(z)) - z (a -
-        L'(z)) <= c (a - L'(z))^2 / 2 L''(z) where L* is finite; and the interval of L', times y for classifiers, outside of which
-        it is not.
+        Where L(c z, c y) = c^degree `scaled(c)`(z, y), y is divided by a power of two while it is fitted; 0: it is not.
+    is_quadratic, is_piecewise_quadratic : bool
+        Whether the curvature is the same everywhere, or one of two numbers.
+    is_unimodal, is_self_concordant : bool
+        Whether the curvature rises in z, then falls; whether it bounds the third derivative.
+    is_classifier, is_smoothed : bool
+        Whether y is -1 or +1; whether there is a corner but for a smoothing.
+    dual_growth : float
+        The least c with L*(a) - L*(u) - z (a - u) <= c (a - u)^2 / 2 L''(z) for u = L'(z), wherever L*(a) is finite.
+    slopes : pair of float
+        Where it is: for a from the first to the second, times y for a classifier.
 
     Examples
     --------
@@ -75,7 +80,7 @@ class Loss:
         raise NotImplementedError(f"{type(self).__name__} must have curvature(z, y)")
 
     def conjugate(self, u, y):
-        """L*(u) = max over z of u z - L(z, y), of slopes u. Here by a search for the z with L'(z) = u: give it where you know it."""
+        """L*(u) = max over z of u z - L(z, y), of slopes u. Here by a search for the z with L'(z) = u."""
         xp = namespace(u)
         z, step = (y, xp.ones_like(u) + xp.abs(y)) if self.link == "identity" else (xp.zeros_like(u), xp.ones_like(u))
         low, high = z - step, z + step

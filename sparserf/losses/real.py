@@ -43,8 +43,8 @@ class Huber(Loss):
     ----------
     delta : float or None, default None
         In units of y, > 0, as in LightGBM (`alpha`) and skglm; not, as in scikit-learn's HuberRegressor, of the spread of the
-        residuals. None: 1.35 times the spread of y, 1.4826 times the weighted median of \|y - median\| (or the standard deviation
-        where that is 0). The model has the number in `loss_parameters`.
+        residuals. None: 1.35 times the spread of y, 1.4826 times the weighted median of \|y - median\|, or the standard
+        deviation where that is 0. The model has the number in `loss_parameters`.
 
     References
     ----------
@@ -99,8 +99,8 @@ class Huber(Loss):
 class Quantile(Loss):
     r"""The pinball loss max(level (y - z), (1 - level) (z - y)), in the mean over all shifts of z by at most `smoothing`.
 
-    Its minimum is the quantile of that level. With the smoothing it is a quadratic for \|z - y\| <= smoothing; what that adds to
-    the loss is at most smoothing / 4, and the quantile moves by some smoothing^2 only.
+    Its minimum is the quantile of that level. With the smoothing it is a quadratic for \|z - y\| <= smoothing; that adds at
+    most smoothing / 4 to the loss, and moves the quantile in proportion to smoothing^2.
 
     Parameters
     ----------

@@ -81,8 +81,8 @@ class Certificate:
     def _distance_from(self, a, z_a, curved, in_z):
         """(distance, rounding) by a dual point a that comes of u, and Z'a: of an ill-conditioned X it is nearer than v.
 
-        gap = n/2 sum (a - v)^2 / h + alpha/2 |w + Z'a / alpha|^2 where the losses are quadratic, and at most the loss's growth of
-        its conjugate, of the logistic 2, times the first. An error e in z adds sqrt(smoothness) |e| to the root of twice the first.
+        gap = n/2 sum (a - v)^2 / h + alpha/2 |w + Z'a / alpha|^2 where the losses are quadratic, and at most `dual_growth`
+        times the first. An error e in z adds sqrt(smoothness) |e| to the root of twice the first.
         """
         problem, w = self._problem, self._at.w
         alpha, loss = problem.alpha, problem.loss
