@@ -51,8 +51,8 @@ def test_every_public_name_has_a_docstring_with_an_example():
 def test_the_public_names():
     assert sorted(srf.__all__) == [
         "BlockError", "Chunks", "ConvergenceWarning", "FeatureSet", "FitInfo", "Fourier", "Linear", "Perceptron",
-        "RandomNeurons", "SparseModel", "Sums", "Taylor", "baselines", "drp", "drp_path", "harfe", "harfe_path", "load", "mfga",
-        "mfga_path", "plot", "prune", "sparse_rf", "sparse_rf_path",
+        "RandomNeurons", "SparseModel", "Sums", "Taylor", "baselines", "drp", "drp_path", "harfe", "harfe_path", "load",
+        "losses", "mfga", "mfga_path", "plot", "prune", "sparse_rf", "sparse_rf_path",
     ]  # fmt: skip
 
 

@@ -89,9 +89,9 @@ def drp(
         that it is missing; "raise": a ValueError.
     categorical : sequence of names, of indices, or a mask; or None, default None
         As in `sparse_rf`: columns that become inputs of zeros and ones, beside those of strings in a data frame.
-    loss : {"squared", "squared_hinge", "smoothed_hinge", "logistic"}, default "squared"
-        (z - y)^2 / 2, max(0, 1 - y z)^2, log(1 + exp(-y z)), or the smoothed hinge: 1/2 - y z for y z < 0, then
-        (1 - y z)^2 / 2 up to y z = 1, then 0.
+    loss : str or `sparserf.losses.Loss`, default "squared"
+        As in `sparse_rf`, and "smoothed_hinge": 1/2 - y z for y z < 0, (1 - y z)^2 / 2 up to y z = 1, then 0. Your own must
+        have a finite `smoothness`.
     fit_intercept : bool, default True
         The intercept is not penalised. The paper has none.
     sample_weight : array of shape (n_samples,) or None, default None

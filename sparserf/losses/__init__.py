@@ -12,6 +12,15 @@ squared_hinge         max(0, 1 - y z)^2                                         
 smoothed_hinge        1/2 - y z, (1 - y z)^2 / 2, 0 (`drp` alone)                 labels                      labels
 logistic              log(1 + exp(-y z))                                          labels                      labels
 ====================  ==========================================================  ==========================  ================
+
+Examples
+--------
+>>> import numpy as np, sparserf as srf
+>>> X = np.linspace(-3, 3, 400)[:, None]
+>>> counts = np.random.default_rng(0).poisson(20 * np.exp(np.sin(2 * X.ravel())))
+>>> model = srf.sparse_rf(X, counts, loss="poisson", features="gaussian", gamma=1.0, alpha=0.3, n_components=500, rng=0)
+>>> bool(model.predict(X).min() > 0), bool(abs(np.log(model.predict(X) / 20) - np.sin(2 * X.ravel())).max() < 0.3)
+(True, True)
 """
 
 from .base import Loss
