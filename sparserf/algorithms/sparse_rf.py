@@ -47,9 +47,8 @@ def sparse_rf(
 
     .. math:: \frac1n \sum_i s_i L(b + \sum_h w_h \phi_h(x_i), y_i) + \alpha \sum_h |w_h|
 
-    with L the squared loss (z - y)^2 / 2, the logistic loss log(1 + exp(-y z)), or another of `sparserf.losses`, and sample
-    weights s scaled to mean 1. The feature matrix is never built: draws are searched in tiles, and only those
-    that lower the objective enter the working set.
+    with L the squared loss (z - y)^2 / 2, or another of `sparserf.losses`, and sample weights s scaled to mean 1. The feature
+    matrix is never built: draws are searched in tiles, and only those that lower the objective enter the working set.
 
     Parameters
     ----------
@@ -85,9 +84,8 @@ def sparse_rf(
         input, of training rows over those of other folds. A level that is not known is none of them, and has the mean of all
         rows. X must be in host memory.
     loss : str or `sparserf.losses.Loss`, default "squared"
-        Of real targets "squared"; "huber", which outliers pull less; "quantile", the median; "poisson" and "gamma", of a mean
-        e^f > 0. Of labels "squared_hinge", "logistic". Or an object: `losses.Huber(delta=2.0)`, `losses.Quantile(level=0.9)`,
-        or your own.
+        Of real y "squared", "huber", "quantile", "poisson", "gamma"; of labels "squared_hinge", "logistic"; or an object, as
+        `losses.Quantile(level=0.9)`.
     n_components : int or None, default None
         D, features to draw and search; those of `Linear` come on top. None: 10,000; with "auto" and alpha=None, 1,000 for
         each penalty of the path.
