@@ -1,5 +1,6 @@
 """Sparse models on random features: kernel quality in tens or hundreds of terms."""
 
+from . import losses
 from .algorithms.drp import drp, drp_path
 from .algorithms.harfe import harfe, harfe_path
 from .algorithms.mfga import mfga, mfga_path
@@ -40,6 +41,7 @@ __all__ = [
     "harfe_path",
     "intervals",
     "load",
+    "losses",
     "mfga",
     "mfga_path",
     "plot",

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ._checks import check_integer, check_rng
 from .folds import Data, seeds
-from .losses import sigmoid
+from .losses.classes import sigmoid
 from .model import SparseModel
 
 # Newton's steps at most, and the slope of the mean loss at which they end.

@@ -1,6 +1,6 @@
 """SparseModel: what every algorithm returns, f(x) = intercept + sum_j coef_j phi_j(x) over the selected features."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
@@ -76,10 +76,15 @@ class SparseModel(Predictor):
     features : FeatureSet
         The selected features alone: predicting costs O(n_terms) a row, whatever the size of the dictionary.
     n_features_in : int
-    loss : {"squared", "squared_hinge", "smoothed_hinge", "logistic"}
+    loss : str
+        The name of the loss, one of `sparserf.losses` or of your own.
     classes : None, or ndarray of shape (n_classes,)
         Sorted labels of a classifier.
     info : FitInfo
+    loss_parameters : dict
+        Of the loss, {name: number}, those that were chosen too.
+    link : {"identity", "log"}
+        `predict` returns f, or e^f.
     """
 
     coef: np.ndarray
@@ -89,6 +94,8 @@ class SparseModel(Predictor):
     loss: str
     classes: np.ndarray | None
     info: FitInfo
+    loss_parameters: dict = field(default_factory=dict)
+    link: str = "identity"
 
     def __repr__(self):
         kind = "regression" if self.classes is None else f"{len(self.classes)} classes"

@@ -10,12 +10,14 @@ from ._npz import floats, require
 from .features import FeatureSet, saved
 from .losses import LOSSES
 from .model import FitInfo, SparseModel
+from .predictor import MEANS
 from .stage import ARRAYS as STAGE_ARRAYS
 from .stage import ColumnStage
 from .upgrades import upgraded
 
 # Inputs that a file may claim beyond the numbers that it holds: `input_usage` makes an array of so many, a gigabyte.
 MOST_INPUTS = 2**27
+LONGEST_NAME = 100
 
 
 def write(model, path):
@@ -36,6 +38,8 @@ def write(model, path):
     arrays["objective"] = np.array(info.pop("objective"), np.float64)
     _check_inputs(model.n_features_in, arrays)
     meta = {"loss": model.loss, "n_features_in": model.n_features_in, "blocks": blocks, "info": info}
+    if model.loss_parameters or model.link != "identity":  # else the file is what it always was
+        meta |= {"loss_parameters": model.loss_parameters, "link": model.link}
     _npz.write(with_ending(path), meta, arrays)
 
 
@@ -76,13 +80,15 @@ def load(path):
 
 
 def _model(meta, arrays):
-    require(set(meta) == {"format", "version", "loss", "n_features_in", "blocks", "info"}, "metadata")
+    about = {"loss_parameters", "link"} & set(meta)
+    require(set(meta) == {"format", "version", "loss", "n_features_in", "blocks", "info"} | about, "metadata")
     require(type(meta["blocks"]) is list and type(meta["info"]) is dict, "metadata")
     require(type(meta["version"]) is str and len(meta["version"]) < 40, "version")
     d = meta["n_features_in"]
     require(type(d) is int and d > 0, "n_features_in")
     _check_inputs(d, arrays)
-    require(type(meta["loss"]) is str and meta["loss"] in LOSSES, "loss")
+    loss, parameters, link = meta["loss"], meta.get("loss_parameters", {}), meta.get("link", "identity")
+    _check_loss(loss, parameters, link, arrays.get("classes"))
     stage = ColumnStage.restored(arrays, d)
     n_inputs = d if stage is None else len(stage)
     blocks = [saved.read(block, arrays, i, n_inputs) for i, block in enumerate(meta["blocks"])]
@@ -90,7 +96,6 @@ def _model(meta, arrays):
     classes, coef, intercept = arrays.get("classes"), floats(arrays, "coef"), floats(arrays, "intercept")
     outputs = intercept.shape if classes is None else () if len(classes) == 2 else (len(classes),)
     require(len(outputs) < 2 and outputs != (0,), "intercept")
-    require((classes is not None) == LOSSES[meta["loss"]].is_classifier, "classes")
     if classes is not None:
         require(classes.ndim == 1 and len(classes) >= 2 and bool(np.all(classes[:-1] < classes[1:])), "classes")
     require(coef.shape == (*outputs, len(features)) and intercept.shape == outputs, "coef and intercept")
@@ -99,8 +104,18 @@ def _model(meta, arrays):
     require(bool(np.all(np.diff(support) > 0)) and (len(support) == 0 or support[0] >= 0), "support")
     known = {"coef", "intercept", "support", "classes", "objective", "order", *STAGE_ARRAYS}
     require(set(arrays) <= known | {f"{name}_{i}" for name in saved.ARRAYS for i in range(len(blocks))}, "members")
-    return SparseModel(coef, intercept if outputs else float(intercept), support, features, meta["loss"], classes,
-                       _info(meta["info"], floats(arrays, "objective")))  # fmt: skip
+    return SparseModel(coef, intercept if outputs else float(intercept), support, features, loss, classes,
+                       _info(meta["info"], floats(arrays, "objective")), parameters, link)  # fmt: skip
+
+
+def _check_loss(name, parameters, link, classes):
+    """One of the house, or the user's own, of which the file knows the name, the parameters and the link alone."""
+    require(type(name) is str and 0 < len(name) <= LONGEST_NAME and type(parameters) is dict, "loss")
+    require(all(value is None or type(value) in (int, float, str, bool) for value in parameters.values()), "loss_parameters")
+    if name in LOSSES:
+        known = type(LOSSES[name])(**parameters)
+        require(link == known.link and (classes is not None) == known.is_classifier, "loss")
+    require(link in MEANS and (classes is None or link == "identity"), "link")
 
 
 def _check_inputs(d, arrays):

@@ -5,7 +5,7 @@ from functools import partial, reduce
 import numpy as np
 
 from ._arrays import namespace, namespace_of, to_host
-from .losses import sigmoid
+from .losses.classes import sigmoid
 from .rows import given
 
 
@@ -15,6 +15,8 @@ class Predictor:
     _answers(X, workers, finish) : finish(f), of decision values f (n_rows,), or (n_rows, n_outputs), as whoever brought X
         expects arrays; an answer of blocks of rows: finish(f) has an entry or a line for each of the rows that f is of
     """
+
+    link = "identity"
 
     def __post_init__(self):
         for value in vars(self).values():
@@ -26,12 +28,20 @@ class Predictor:
         self.__post_init__()
 
     def predict(self, X, workers=1):
-        """Regression values, or class labels. Parameters as in `decision_function`."""
-        return self._answers(X, workers, itself if self.classes is None else partial(labels, self.classes))
+        """Regression values, with the log link e^f, or class labels. Parameters as in `decision_function`."""
+        finish = MEANS[self.link] if self.classes is None else partial(labels, self.classes)
+        return self._answers(X, workers, finish)
 
 
 def itself(f):
     return f
+
+
+def exponential(f):
+    return namespace(f).exp(f)
+
+
+MEANS = {"identity": itself, "log": exponential}
 
 
 def labels(classes, f):

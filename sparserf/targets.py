@@ -21,7 +21,8 @@ def encoded(y, loss, there, n_rows, several_outputs=None):
     """
     if not loss.is_classifier:
         target = np.ascontiguousarray(check_target(y, n_rows, several_outputs is not None)[..., there])
-        warn_of_labels(target)
+        if loss.is_quadratic:
+            warn_of_labels(target)
         return None, [*target] if several_outputs == "apart" and target.ndim == 2 else [target]
     classes, label = check_labels(y, n_rows, there)
     if len(classes) == 2:
@@ -35,7 +36,7 @@ def check_target(y, n_samples, several_outputs=False):
     strings = y.dtype.kind in "UST" or (y.dtype.kind == "O" and any(isinstance(value, str) for value in y.flat))
     if strings or is_categorical:
         first = next((value for value in y.flat if isinstance(value, str)), "a categorical") if y.size else "none"
-        raise TypeError(f"y must hold real numbers where loss='squared', got {str(first)!r}. {ARE_LABELS}")
+        raise TypeError(f"y must hold real numbers, the target of a regression, got {str(first)!r}. {ARE_LABELS}")
     if not several_outputs or y.ndim != 2:
         return real_rows("y", y, n_samples)
     y = as_real("y", y).astype(np.float64)

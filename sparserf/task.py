@@ -2,7 +2,8 @@
 
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
+from operator import mul
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from ._arrays import check_same_device
 from ._checks import check_choice, check_sample_weight
 from .features import FeatureSet
 from .levels import with_means
-from .losses import LOSSES
+from .losses import loss_of
 from .model import FitInfo, SparseModel
 from .reports import iteration_ended
 from .rows import BlockError, as_rows, staged
@@ -20,7 +21,7 @@ from .targets import encoded
 from .views import stage_of, stage_of_counts
 
 # The losses of the methods that select features: coordinates need a curvature.
-SELECTING = ("squared", "squared_hinge", "logistic")
+SELECTING = ("squared", "huber", "quantile", "poisson", "gamma", "squared_hinge", "logistic")
 
 
 # How the paper's functions see columns.
@@ -59,9 +60,12 @@ class Task:
         for name, values in (("y", y), ("sample_weight", sample_weight)):
             check_same_device(name, values, X)
         rows = as_rows(X, workers, may_miss=may_miss)
-        loss = LOSSES[check_choice("loss", loss, tuple(losses))]
+        loss = loss_of(loss, losses)
         there, some, weight = weighted(rows, sample_weight)
-        return cls(some, loss, weight, *encoded(y, loss, there, rows.n_rows, several_outputs), there, table)
+        classes, targets = encoded(y, loss, there, rows.n_rows, several_outputs)
+        if classes is None and len(targets) > 1 and not loss.is_quadratic:
+            raise ValueError(f"y must be one column where loss={loss.name!r}, got {len(targets)}: only 'squared' takes several")
+        return cls(some, loss.of_target(targets[0], weight), weight, classes, targets, there, table)
 
     @classmethod
     def seen_by(cls, features, X, y, loss, sample_weight, workers, rng, columns, *, is_curved=False, **how):
@@ -118,11 +122,25 @@ class Task:
 
     def scale(self, y):
         """The power of two by which a target is divided: exactly, and its squares then neither over- nor underflow."""
-        return 1.0 if self.loss.is_classifier else power_of_two(y)
+        return power_of_two(y) if self.loss.degree else 1.0
+
+    def loss_of(self, y):
+        """The loss of a target in its scale."""
+        return self.loss.scaled(self.scale(y))
+
+    def slope_unit(self, y):
+        """By which a gradient of the mean loss is divided, where y is by its scale."""
+        return self.scale(y) ** (self.loss.degree - 1)
 
     def problem(self, Kind, y, alpha, fit_intercept):
-        """The problem of one target in units of its scale, a `Kind` of Problem."""
-        return Kind.of(self.rows.vectors, self.loss, y / self.scale(y), self.weight, alpha, fit_intercept)
+        """The problem of one target in units of its scale, a `Kind` of Problem. alpha: of a penalty on squares."""
+        scale = self.scale(y)
+        alpha = min(alpha * scale ** (2 - self.loss.degree), 1e300)
+        return Kind.of(self.rows.vectors, self.loss_of(y), y / scale, self.weight, alpha, fit_intercept)
+
+    def progress(self, callback, y):
+        """The `Progress` of the fit of one target."""
+        return Progress(callback, self.scale(y), self.loss.degree)
 
 
 def read(X, features, categorical):
@@ -150,10 +168,13 @@ def power_of_two(y):
 
 
 class Progress:
-    """The objectives of a fit so far, in units of y, and its callback. scale: of the fit's own units, a power of two."""
+    """The objectives of a fit so far, in units of y, and its callback.
 
-    def __init__(self, callback, scale):
-        self.callback, self.scale = callback, scale
+    scale: of the fit's own units, a power of two; degree: of that in the loss.
+    """
+
+    def __init__(self, callback, scale, degree=2):
+        self.callback, self.scale, self._degree = callback, scale, degree
         self.restart()
 
     def restart(self):
@@ -165,7 +186,7 @@ class Progress:
         left : the distance from the end of the fit, and that at which it ends, where these are known
         """
         iteration_ended(*left)
-        self.objectives.append(min([in_units(objective, self.scale), *self.objectives[-1:]]))
+        self.objectives.append(min([self._in_units(objective), *self.objectives[-1:]]))
 
     def ask(self, info):
         """Tell the callback of info(); returns whether it has ended the fit, now or before."""
@@ -177,10 +198,13 @@ class Progress:
         """The `FitInfo` of a fit that stands at this objective() and gap."""
         return FitInfo(
             n_iter=len(self.objectives),
-            objective=tuple(self.objectives) or (in_units(objective(), self.scale),),
-            dual_gap=in_units(max(0.0, gap), self.scale),
+            objective=tuple(self.objectives) or (self._in_units(objective()),),
+            dual_gap=self._in_units(max(0.0, gap)),
             **more,
         )
+
+    def _in_units(self, objective):
+        return in_units(objective, self.scale, self._degree)
 
     def in_units_of_y(self, *values):
         """Coefficients of y / scale in units of y."""
@@ -191,9 +215,9 @@ class Progress:
         return scaled
 
 
-def in_units(objective, scale):
-    """An objective of y / scale in units of y squared, or the largest float where it is larger than that."""
-    return min(float(objective) * scale * scale, float(np.finfo(np.float64).max))
+def in_units(objective, scale, degree=2):
+    """An objective of y / scale in units of y to that degree, or the largest float where it is larger than that."""
+    return min(reduce(mul, [scale] * degree, float(objective)), float(np.finfo(np.float64).max))
 
 
 @contextmanager
@@ -218,12 +242,12 @@ def model_of(fits, task, certified=True):
 
     certified: with all that a pass over the rows would tell of it.
     """
-    infos = [fit.info(certified) for fit in fits]
+    infos, about = [fit.info(certified) for fit in fits], (task.loss.parameters, task.loss.link)
     solutions = [fit.solution() for fit in fits]
     if len(solutions) == 1:
         index, features, w, b = solutions[0]
         features = features.staged(task.stage)
-        return SparseModel(w, b if np.ndim(b) else float(b), index, features, task.loss.name, task.classes, infos[0])
+        return SparseModel(w, b if np.ndim(b) else float(b), index, features, task.loss.name, task.classes, infos[0], *about)
     every = np.concatenate([index for index, *_ in solutions])
     support, first = np.unique(every, return_index=True)
     features = solutions[0][1]
@@ -233,7 +257,7 @@ def model_of(fits, task, certified=True):
     for row, (index, _, w, _) in zip(coef, solutions, strict=True):
         row[np.searchsorted(support, index)] = w
     b, features = np.array([b for *_, b in solutions]), features.take(first).staged(task.stage)
-    return SparseModel(coef, b, support, features, task.loss.name, task.classes, _together(infos, len(support)))
+    return SparseModel(coef, b, support, features, task.loss.name, task.classes, _together(infos, len(support)), *about)
 
 
 def _together(infos, n_terms):

@@ -18,7 +18,7 @@ from .algorithms.harfe import harfe, harfe_path
 from .algorithms.mfga import mfga, mfga_path
 from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
 from .folds import Data, seeds
-from .losses import LOSSES
+from .losses import restored
 from .model import SparseModel
 from .reports import parts, reporting, tell
 
@@ -301,12 +301,16 @@ def log_loss(model, X, y):
     return -np.log(np.maximum(of_label, LEAST))
 
 
+def own_loss(model, X, y):
+    return restored(model.loss, model.loss_parameters).value(np.asarray(model.decision_function(X), np.float64), y)
+
+
 MEASURES = {
     "squared_error": lambda model, X, y: (y - np.asarray(model.predict(X), np.float64)) ** 2,
     "absolute_error": lambda model, X, y: np.abs(y - np.asarray(model.predict(X), np.float64)),
     "error": lambda model, X, y: (model.predict(X) != y).astype(np.float64),
     "log_loss": log_loss,
-    "loss": lambda model, X, y: LOSSES[model.loss].value(np.asarray(model.decision_function(X), np.float64), y),
+    "loss": own_loss,
 }
 
 

@@ -54,8 +54,8 @@ def test_the_public_names():
     assert sorted(srf.__all__) == [
         "BlockError", "Chunks", "ConvergenceWarning", "CrossValidation", "FeatureSet", "FitInfo", "Fourier", "Intervals",
         "Linear", "Perceptron", "RandomNeurons", "SparseModel", "Sums", "Taylor", "baselines", "calibrated", "cross_validate",
-        "drp", "drp_path", "harfe", "harfe_path", "intervals", "load", "mfga", "mfga_path", "plot", "prune", "sparse_rf",
-        "sparse_rf_path",
+        "drp", "drp_path", "harfe", "harfe_path", "intervals", "load", "losses", "mfga", "mfga_path", "plot", "prune",
+        "sparse_rf", "sparse_rf_path",
     ]  # fmt: skip
 
 

@@ -26,7 +26,7 @@ from ..newton.projected import Projected
 from ..newton.sketch import Sketch
 from ..newton.steps import AdaptiveSteps, InputSteps
 from ..reports import parts, reported
-from ..task import Progress, Task, keeping_fits, model_of
+from ..task import Task, keeping_fits, model_of
 
 # Inputs up to which their own second moments take the place of a sketch: in any rows, and in dense ones.
 FEW, FEW_DENSE, DENSE = 256, 2048, 0.25
@@ -92,9 +92,9 @@ def drp(
         that it is missing; "raise": a ValueError.
     categorical : sequence of names, of indices, or a mask; or None, default None
         As in `sparse_rf`: columns that become inputs of zeros and ones, beside those of strings in a data frame.
-    loss : {"squared", "squared_hinge", "smoothed_hinge", "logistic"}, default "squared"
-        (z - y)^2 / 2, max(0, 1 - y z)^2, log(1 + exp(-y z)), or the smoothed hinge: 1/2 - y z for y z < 0, then
-        (1 - y z)^2 / 2 up to y z = 1, then 0.
+    loss : str or `sparserf.losses.Loss`, default "squared"
+        As in `sparse_rf`, and "smoothed_hinge": 1/2 - y z for y z < 0, (1 - y z)^2 / 2 up to y z = 1, then 0. Your own must
+        have a finite `smoothness`.
     fit_intercept : bool, default True
         The intercept is not penalised. The paper has none.
     sample_weight : array of shape (n_samples,) or None, default None
@@ -269,10 +269,12 @@ def linear_fit(X, y, alphas, loss, fit_intercept, sample_weight, workers, rng, c
     columns = {"scale": None, **columns}
     how = {"several_outputs": "together", "losses": LOSSES}
     task, _ = Task.seen_by(Linear(), X, y, loss, sample_weight, workers, rng, columns, **how)
+    if np.isinf(task.loss.smoothness) and not task.loss.is_self_concordant:
+        raise ValueError(f"loss must have a finite smoothness, with which drp bounds the effect of rounding, got {task.loss!r}")
     targets, fit_intercept = np.vstack(task.targets), check_flag("fit_intercept", fit_intercept)
     problem = task.problem(LinearProblem, targets, 1.0, fit_intercept)
     inputs = Inputs.of(task.rows, problem.weight, fit_intercept, alphas)
-    return LinearFit(inputs, problem, Progress(callback, task.scale(targets))), task
+    return LinearFit(inputs, problem, task.progress(callback, targets), unit=problem.alpha), task
 
 
 def _steps(inputs, fit_intercept, m, kind, rng):

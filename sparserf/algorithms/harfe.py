@@ -92,7 +92,9 @@ def harfe(
     missing : {"learn", "raise"}, default "learn"
     categorical : sequence of names, of indices, or a mask; or None, default None
         NaN in dense X, and columns that are categories, as in `sparse_rf`.
-    loss : {"squared", "squared_hinge", "logistic"}, default "squared"
+    loss : str or `sparserf.losses.Loss`, default "squared"
+        "squared", "huber", "quantile", "poisson", "gamma", of real targets; "squared_hinge", "logistic", of labels; or an
+        object of `sparserf.losses`, with parameters, or your own.
     selection : {"magnitude", "positive"}, default "magnitude"
         "magnitude": the s largest |c|, Algorithm 1 as printed. "positive": a model with coefficients > 0. With
         backtracking, the s largest c > 0. Without, those of the s largest |c| that are positive, often fewer than s,

@@ -9,7 +9,6 @@ from .._arrays import finite, namespace
 from .._core.threshold import hard_threshold
 from ..solvers import ridge
 from ..solvers.columns import Support
-from ..task import Progress
 
 # A smaller relative fall of the objective is rounding.
 ROUNDING = 1e-12
@@ -47,7 +46,7 @@ class L0Fit:
 
     def __init__(self, task, y, everything, *, fit_intercept, alpha, selection, step_size, backtracking, tol, callback):
         self._rows, self._everything = task.rows, everything
-        self.progress = Progress(callback, task.scale(y))
+        self.progress, self._alpha = task.progress(callback, y), alpha
         self.problem = task.problem(ridge.RidgeProblem, y, alpha, fit_intercept)
         self._positive = selection == "positive"
         self._step_size = self._mu = step_size
@@ -224,7 +223,7 @@ class L0Fit:
         return self.progress.info(
             lambda: self.point.objective, self._gap() if certified else np.inf,
             converged=bool(self.at_rest or self.fits_well), n_drawn=len(self._everything),
-            n_nonzero=int(np.count_nonzero(self.point.w)), alpha=self.problem.alpha,
+            n_nonzero=int(np.count_nonzero(self.point.w)), alpha=self._alpha,
         )  # fmt: skip
 
     def _gap(self):

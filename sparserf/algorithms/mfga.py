@@ -81,7 +81,9 @@ def mfga(
         NaN in dense X, and columns that are categories, as in `sparse_rf`.
     n_components : int, default 10_000
         Features to draw from the maps that are random, in equal shares.
-    loss : {"squared", "squared_hinge", "logistic"}, default "squared"
+    loss : str or `sparserf.losses.Loss`, default "squared"
+        "squared", "huber", "quantile", "poisson", "gamma", of real targets; "squared_hinge", "logistic", of labels; or an
+        object of `sparserf.losses`, with parameters, or your own.
     alpha : float, default 1e-3
         Ridge penalty, >= 0.
     n_select : int, default 1

@@ -4,7 +4,6 @@ import numpy as np
 
 from .._core.search import top_k
 from ..solvers.ridge import RidgeProblem
-from ..task import Progress
 
 # Gradients below this share of the largest at the start are rounding.
 ROUNDING = 1e-14
@@ -24,7 +23,7 @@ class GreedyFit:
     def __init__(self, task, y, everything, r, make, *, fit_intercept, alpha, tol, callback):
         """make(rows, problem, everything, n_outputs): the point. y: (n_rows,), or (n_outputs, n_rows)."""
         self._everything, self._r, self._tol = everything, r, tol
-        self.progress, self._one_output = Progress(callback, task.scale(y)), y.ndim == 1
+        self.progress, self._one_output, self._alpha = task.progress(callback, y), y.ndim == 1, alpha
         self._problem = task.problem(RidgeProblem, np.atleast_2d(y), alpha, fit_intercept)
         self._on = make(task.rows, self._problem, everything, len(np.atleast_2d(y)))
         self._free, self._first = np.ones(len(everything), bool), None
@@ -69,7 +68,7 @@ class GreedyFit:
         self._on.settle(certified)
         return self.progress.info(
             lambda: self._on.point.objective, self._gap() if certified else np.inf, converged=self._on.converged,
-            n_drawn=len(self._everything), n_nonzero=self._on.point.w.shape[1], alpha=self._problem.alpha,
+            n_drawn=len(self._everything), n_nonzero=self._on.point.w.shape[1], alpha=self._alpha,
         )  # fmt: skip
 
     def _gap(self):

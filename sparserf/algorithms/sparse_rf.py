@@ -50,9 +50,8 @@ def sparse_rf(
 
     .. math:: \frac1n \sum_i s_i L(b + \sum_h w_h \phi_h(x_i), y_i) + \alpha \sum_h |w_h|
 
-    with L the squared loss (z - y)^2 / 2, the squared hinge max(0, 1 - y z)^2 or the logistic loss log(1 + exp(-y z)),
-    and sample weights s scaled to mean 1. The feature matrix is never built: draws are searched in tiles, and only those
-    that lower the objective enter the working set.
+    with L the squared loss (z - y)^2 / 2, or another of `sparserf.losses`, and sample weights s scaled to mean 1. The feature
+    matrix is never built: draws are searched in tiles, and only those that lower the objective enter the working set.
 
     Parameters
     ----------
@@ -87,7 +86,9 @@ def sparse_rf(
         are zero or one; where some are rarer than a hundredth, or beyond 24, the mean of y over the rows of the level is an
         input, of training rows over those of other folds. A level that is not known is none of them, and has the mean of all
         rows. X must be in host memory.
-    loss : {"squared", "squared_hinge", "logistic"}, default "squared"
+    loss : str or `sparserf.losses.Loss`, default "squared"
+        Of real y "squared", "huber", "quantile", "poisson", "gamma"; of labels "squared_hinge", "logistic"; or an object, as
+        `losses.Quantile(level=0.9)`.
     n_components : int or None, default None
         D, features to draw and search; those of `Linear` come on top. None: 10,000; with "auto" and alpha=None, 1,000 for
         each penalty of the path.

@@ -11,7 +11,6 @@ from ..model import warn_unconverged
 from ..solvers.columns import WorkingSet
 from ..solvers.effort import Effort, of_a_pass
 from ..solvers.lasso import ROUNDING, L1Problem, solve
-from ..task import Progress
 from .sparse_rf_sources import source_of
 
 # Features to draw by default.
@@ -48,7 +47,7 @@ class L1Fit:
         self._source = source_of(task.rows, dictionary, target)
         self._schedule = self._source.schedule(settles)
         self._tol, self._max_iter = tol, np.inf if max_iter is None else max_iter
-        self.progress = Progress(callback, task.scale(y))
+        self.progress, self._slope_unit = task.progress(callback, y), task.slope_unit(y)
         self._problem, self._center = centered(task, y, task.problem(L1Problem, y, 0.0, fit_intercept))
         self._answering = Answering(lambda: callback is not None and callback(self.info()))
         effort = Effort(np.inf)
@@ -65,7 +64,7 @@ class L1Fit:
         self._answering.has_told()
         self._source.forget()
         self._alpha = float(alpha)
-        self._problem = replace(self._problem, alpha=min(self._alpha / self._scale, 1e300))
+        self._problem = replace(self._problem, alpha=min(self._alpha / self._slope_unit, 1e300))
         self.progress.restart()
         self._n_rounds, self._draws = 0, None
         self._drawn = np.zeros(self.dictionary.n_batches, bool)
@@ -113,7 +112,7 @@ class L1Fit:
     def largest_gradient(self):
         """max_h |g_h| over the draws of the dictionary: at w = 0, the smallest alpha that keeps w there."""
         draws = self._source.draw(self._source.looked_at, self.A)
-        return self._scale * float(np.abs(draws.gradient(self.A.v)).max())
+        return self._slope_unit * float(np.abs(draws.gradient(self.A.v)).max())
 
     def violates(self, feature):
         """Whether a feature would enter the working set."""

@@ -58,7 +58,7 @@ class Choice(HeldOut):
     @classmethod
     def of(cls, fits, alpha, sample):
         margins, states = np.stack([fit.margins() for fit in fits]), [fit.state() for fit in fits]
-        losses_of = partial(losses_at, sample.task.loss, np.stack([fit.target() for fit in fits]), sample.factors)
+        losses_of = partial(losses_at, sample.loss, np.stack([fit.target() for fit in fits]), sample.factors)
         return cls(alpha, margins, losses_of, losses_of(margins), states, sample.held, sample.share)
 
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 
 from ..features import linear_functions
-from ..model import SparseModel
 from ..task import power_of_two
 
 
@@ -37,7 +36,7 @@ def mean_of(models):
         features, start = model.features if k == 0 else features.concat(model.features), start + len(model.support)
     b = sum(model.intercept / len(models) for model in models)
     info = _mean_info([model.info for model in models], len(support))
-    return SparseModel(coef, b, support, features.take(first), models[0].loss, models[0].classes, info)
+    return replace(models[0], coef=coef, intercept=b, support=support, features=features.take(first), info=info)
 
 
 def _mean_info(infos, n_terms):

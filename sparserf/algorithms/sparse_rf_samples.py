@@ -52,12 +52,19 @@ class Budget:
 @dataclass(frozen=True)
 class Sample:
     """A task, in whose weights those of the rows held out are 0; their weights, 0 for the others; share: of all, how many
-    rows are fitted; factors: of each target, by which losses of it in its scale become those in one unit for all searches."""
+    rows are fitted; unit: of y, one for all searches; factors: of each target, by which losses in its scale are in that unit.
+    """
 
     task: Task
     held: np.ndarray
     share: float
     factors: list
+    unit: float
+
+    @property
+    def loss(self):
+        """Of a target in its scale."""
+        return self.task.loss_of(self.task.targets[0])
 
     @classmethod
     def of(cls, task, groups, validation, most_rows, rng):
@@ -71,8 +78,9 @@ class Sample:
             rows, targets, weight, groups = rows.take(some), [y[some] for y in targets], weight[some], groups[some]
         fitted, held = hold_out(groups, weight, validation, rng)
         sampled = replace(task, raw=rows, targets=targets, weight=fitted)
-        factors = [(sampled.scale(y) / task.scale(task.targets[0])) ** 2 for y in sampled.targets]
-        return cls(sampled, held, min(1.0, effective(fitted) / n), factors)
+        unit, degree = task.scale(task.targets[0]), task.loss.degree
+        factors = [(sampled.scale(y) / unit) ** degree for y in sampled.targets]
+        return cls(sampled, held, min(1.0, effective(fitted) / n), factors, unit)
 
 
 def effective(weight):

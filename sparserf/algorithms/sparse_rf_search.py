@@ -43,7 +43,6 @@ def choose(fits, descend, sample, most_terms):
     nothing = best = Choice.of(fits, alpha, sample)
     most = min(most_terms, MOST_A_ROW * np.count_nonzero(sample.task.weight))
     alpha, n_drawn, waited = HIGHEST * alpha, 0, 0
-    unit = sample.task.scale(sample.task.targets[0]) / np.sqrt(sample.factors[0])
     for _ in parts(range(MOST_ALPHAS), WORK_OF_ALPHAS):
         for fit in parts(fits):
             fit.restart(alpha, rested=True)
@@ -52,7 +51,7 @@ def choose(fits, descend, sample, most_terms):
         here = Choice.of(fits, alpha, sample)
         waited = 0 if here.loss < best.loss * (1 - NEGLIGIBLE) else waited + 1
         best = min(best, here, key=lambda choice: choice.loss)
-        predicts_held_out(in_units(best.loss, unit))
+        predicts_held_out(in_units(best.loss, sample.unit, sample.task.loss.degree))
         if waited == PATIENCE or is_beaten(here, best) or any(fit.ended_by_callback for fit in fits):
             break
         if len(np.unique(np.concatenate([fit.A.index for fit in fits]))) > most:
@@ -95,12 +94,29 @@ def search(kinds, descend, task, split, budget, max_terms, tol):
     least = mean_value([mixture.loss for mixture in mixtures])
     worth = min(least, max(0.0, mean_value(without) - least))
     unit = task.scale(task.targets[0])
-    change = unit * np.sqrt(2 * PRUNED * worth / task.loss.smoothness)  # L(z + e) <= L(z) + L'(z) e + smoothness e^2 / 2
     with keeping(lambda: model):
         rows = staged(task.raw, model.features.stage, True)
-        model = pruned(rows, model, task.weight, max_terms, change=change, looked_at=budget.looked_at)
-    info = replace(model.info, n_drawn=n_drawn, validation_loss=in_units(least, unit))
+        weight, curvature = curving(task, rows, model, unit)
+        change = unit * np.sqrt(2 * PRUNED * worth / curvature)  # L(z + e) <= L(z) + L'(z) e + curvature e^2 / 2
+        model = pruned(rows, model, weight, max_terms, change=change, looked_at=budget.looked_at)
+    info = replace(model.info, n_drawn=n_drawn, validation_loss=in_units(least, unit, task.loss.degree))
     return replace(model, info=info), ended
+
+
+def curving(task, rows, model, unit):
+    """(weights of the rows, c) with which the loss rises by c/2 times the mean square of a change of f, at most or nearly.
+
+    Of a loss of any curvature, that at the model's f; of one that has corners but for its smoothing, its mean over the rows.
+    """
+    loss = task.loss_of(task.targets[0])
+    if not (np.isinf(loss.smoothness) or loss.is_smoothed):
+        return task.weight, loss.smoothness
+    f = rows.vectors.fetch(rows.apply(model.features.staged(None), model.coef)) + model.intercept
+    h = task.weight * loss.curvature(f / unit, task.targets[0] / unit)
+    mean = float(h.mean())
+    if not 0 < mean < np.inf:
+        return task.weight, min(loss.smoothness, 1.0)
+    return task.weight if loss.is_smoothed else h / mean, mean
 
 
 def search_once(members, descend, sample, first, most_terms):

@@ -54,8 +54,9 @@ class Certificate:
         self._inputs, self._problem, self._at, self._tol = inputs, problem, at, tol
         self.look, a = look or Look(inputs, problem, at), None
         if look is None:
-            curved = problem.curved(self.look.h) if at.knows_u else None
-            a = problem.dual_of(at.u, self.look.v, curved) if at.knows_u else None
+            tells = at.knows_u and np.isfinite(problem.loss.dual_growth)
+            curved = problem.curved(self.look.h) if tells else None
+            a = problem.dual_of(at.u, self.look.v, curved) if tells else None
             z_a = self.look.correlate(a)
         self.g = problem.alpha * at.w + self.look.z_v
         in_z, in_g = self._errors()
@@ -74,19 +75,19 @@ class Certificate:
         inputs, problem, look, at = self._inputs, self._problem, self.look, self._at
         astray = np.abs(problem.follow(look.total, look.slope))
         in_z = rounding.of_margins(inputs, at.way, look.size_z, astray)
-        in_v = rounding.of_dual_point(problem.loss, in_z, look.size_v)
+        in_v = rounding.of_dual_point(problem.smoothness_at(look.h), in_z, look.size_v)
         return in_z, rounding.of_gradient(inputs, problem.alpha, at.w, in_v, look.size_v)
 
     def _distance_from(self, a, z_a, curved, in_z):
         """(distance, rounding) by a dual point a that comes of u, and Z'a: of an ill-conditioned X it is nearer than v.
 
-        gap = n/2 sum (a - v)^2 / h + alpha/2 |w + Z'a / alpha|^2 where the losses are quadratic, and at most twice the first of
-        the logistic. An error e in z adds sqrt(smoothness) |e| to the root of twice the first.
+        gap = n/2 sum (a - v)^2 / h + alpha/2 |w + Z'a / alpha|^2 where the losses are quadratic, and at most `dual_growth`
+        times the first. An error e in z adds sqrt(smoothness) |e| to the root of twice the first.
         """
         problem, w = self._problem, self._at.w
         alpha, loss = problem.alpha, problem.loss
         between, beside, size_a, is_in_domain = problem.distances_to(a, self.look.v, curved)
-        first = np.sqrt(2.0 if loss.name == "logistic" else 1.0) * between
+        first = np.sqrt(loss.dual_growth) * between
         in_first = loss.smoothness**0.5 * in_z + 4 * rounding.UNIT * beside
         rest = norms(alpha * w + z_a)
         in_rest = norms(rounding.of_correlation(self._inputs, size_a)) + 2 * rounding.UNIT * alpha * norms(w)

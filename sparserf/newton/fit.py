@@ -18,8 +18,9 @@ class LinearFit:
     progress notes objectives and asks a callback: a `Progress` of task.py, or what stands for one.
     """
 
-    def __init__(self, inputs, problem, progress, at=None):
-        self.inputs, self.problem, self.progress = inputs, problem, progress
+    def __init__(self, inputs, problem, progress, at=None, unit=1.0):
+        """unit: of alpha in the problem."""
+        self.inputs, self.problem, self.progress, self._unit = inputs, problem, progress, unit
         self.has_diverged = self.is_on_the_way = False
         self.n_projections = self.n_conjugate = self._unasked = 0
         self.move_to(at or Point.at_zero(problem.vectors, problem.n_outputs, inputs.n_features))
@@ -28,7 +29,7 @@ class LinearFit:
         """Turn to another penalty, from where it stands; one pass if it has not looked at the rows from there."""
         seen = self.certificate and self.certificate.look
         self.alpha, self.tol, self.certificate = alpha, tol, None
-        self.problem = replace(self.problem, alpha=alpha / self.inputs.unit**2)
+        self.problem = replace(self.problem, alpha=self._unit * alpha / self.inputs.unit**2)
         self.look(seen)
 
     def move_to(self, point):
@@ -52,8 +53,8 @@ class LinearFit:
         return self.progress.ended_by_callback
 
     def total_curvature(self):
-        """Trace of the Hessian of the losses where they are most curved, or more."""
-        return self.problem.loss.smoothness * float(self.inputs.sizes @ self.inputs.sizes)
+        """Trace of the Hessian of the losses where they are most curved, or more; if they may be of any curvature, here."""
+        return float(np.max(self.problem.smoothness_at(self.certificate.look.h))) * float(self.inputs.sizes @ self.inputs.sizes)
 
     def objective(self):
         z = self.problem.margins(self.at.f, self.at.b)

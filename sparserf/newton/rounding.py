@@ -30,9 +30,9 @@ def of_margins(inputs, way, size, astray):
     return of_sums(inputs.rows.longest_row + 2) * (way @ inputs.sizes_in_sums) + 2 * UNIT * size + astray
 
 
-def of_dual_point(loss, in_z, size):
+def of_dual_point(smoothness, in_z, size):
     """|v - v^| of v = s L'(z) / n of that size: |L'(z) - L'(z^)| <= smoothness |z - z^|."""
-    return loss.smoothness * in_z + 4 * UNIT * size
+    return smoothness * in_z + 4 * UNIT * size
 
 
 def of_gradient(inputs, alpha, w, in_v, size):
@@ -48,7 +48,7 @@ def of_correlation(inputs, size):
 def nearby(inputs, problem, at, g, in_g):
     """(r, e), a number an output: |w - w*| <= r + e for gradients of |g| + in_g; infinite where that is not found."""
     found = np.full((2, len(g)), np.inf)
-    for tube in TUBES:
+    for tube in TUBES if problem.loss.is_unimodal else ():
         h = problem.least_curvature(at.f, at.b, tube)
         for k in np.flatnonzero(np.isinf(found[0])):
             found[:, k] = _inside(tube, inputs, problem, problem.vectors.output(h, k), g[k], in_g[k])

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._arrays import namespace
 from .._core.descent import largest_violation
 from .backtracking import backtrack
 from .problem import Problem
@@ -16,6 +17,8 @@ from .quadratic import minimize
 
 # A fall of the objective below this share of it is rounding.
 ROUNDING = 1e-14
+# The curvature where there is none, of a loss that has no largest.
+MOST = 1.0
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class Rules:
     rows_a_term, growth : rows in the sample that the model is made of, for each term at first, and by how much they grow
     effort : multiplications in the time of a step on next to nothing
     largest : a step of this size or more, or NaN, is that of a model without a minimum
+    most_curved : times the largest row weight here, those at the end of a step that goes too far may be
     """
 
     trust: float = 0.1
@@ -48,6 +52,7 @@ class Rules:
     growth: float = 2
     effort: float = 1e7
     largest: float = 1e250
+    most_curved: float = 1e3
 
 
 RULES = Rules()
@@ -99,8 +104,16 @@ class ModelWeights:
         problem, vectors = self._problem, self._problem.vectors
         h = problem.curvature(z)
         if not vectors.count(h):  # every row is well beyond its margin: the most that there can be
-            h = vectors.scaled(problem.weight, problem.loss.smoothness / problem.n_rows)
-        return h if self._aim is None else vectors.larger(h, problem.curvature(self._aim))
+            h = vectors.scaled(problem.weight, min(problem.loss.smoothness, MOST) / problem.n_rows)
+        return h if self._aim is None else vectors.larger(h, self._at_aim(h))
+
+    def _at_aim(self, h):
+        """Those at the aim; of a loss without a largest curvature at most so many times the largest of h."""
+        at_aim, vectors = self._problem.curvature(self._aim), self._problem.vectors
+        if np.isfinite(self._problem.loss.smoothness):
+            return at_aim
+        most = RULES.most_curved * vectors.largest(h)[0]
+        return vectors.map(lambda h: namespace(h).clip(h, None, most), at_aim)
 
     def _sampled(self, h, n):
         """About n of these weights, as `RowVectors.sampled`; or all, if there are few more."""
@@ -208,6 +221,8 @@ def _line_search(problem, A, d, d_b, f_1, is_lower, questions):
     t, objective = backtrack(objective_at, is_lower)
     if objective is None:
         return False, aim
+    if np.isinf(problem.loss.smoothness):  # a whole step of a model without a bound may go anywhere
+        aim = problem.margins(vectors.along(A.f, 2 * t, d_f), A.b + 2 * t * d_b)
     f = vectors.along(A.f, t, d_f)
     A.move(problem, A.w + t * d, problem.best_intercept(f, A.b + t * d_b), f)
     A.learn(questions)

@@ -136,7 +136,7 @@ class Problem:
             if slope == 0:
                 break
             low, high = (low, b) if slope > 0 else (b, high)
-            new = min(max(b - slope / max(curvature, 1e-300), -farthest), farthest)
+            new = min(max(b + self.loss.intercept_step(slope, curvature), -farthest), farthest)
             if not low < new < high or abs(slope) > 0.5 * previous:
                 new = (low + high) / 2 if np.isfinite(low + high) else b - np.sign(slope) * (1 + abs(b))
             previous, last, b = abs(slope), b, float(new)

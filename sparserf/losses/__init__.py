@@ -1,0 +1,59 @@
+"""The losses L(z, y) of a fit: what `loss=` takes, by name or as an object, and the class of which your own is one.
+
+====================  ==========================================================  ==========================  ================
+name, class           L(z, y)                                                     y                           `predict`
+====================  ==========================================================  ==========================  ================
+squared               (z - y)^2 / 2                                               real                        z
+huber, `Huber`        the same up to \\|z - y\\| = delta, a line from there         real                        z
+quantile, `Quantile`  pinball loss of a level, smoothed                           real                        z
+poisson, `Poisson`    half the unit deviance at the mean e^z                      >= 0                        e^z
+gamma, `Gamma`        half the unit deviance at the mean e^z                      > 0                         e^z
+squared_hinge         max(0, 1 - y z)^2                                           labels                      labels
+smoothed_hinge        1/2 - y z, (1 - y z)^2 / 2, 0 (`drp` alone)                 labels                      labels
+logistic              log(1 + exp(-y z))                                          labels                      labels
+====================  ==========================================================  ==========================  ================
+
+Examples
+--------
+>>> import numpy as np, sparserf as srf
+>>> X = np.linspace(-3, 3, 400)[:, None]
+>>> counts = np.random.default_rng(0).poisson(20 * np.exp(np.sin(2 * X.ravel())))
+>>> model = srf.sparse_rf(X, counts, loss="poisson", features="gaussian", gamma=1.0, alpha=0.3, n_components=500, rng=0)
+>>> bool(model.predict(X).min() > 0), bool(abs(np.log(model.predict(X) / 20) - np.sin(2 * X.ravel())).max() < 0.3)
+(True, True)
+"""
+
+from .base import Loss
+from .classes import Logistic, SmoothedHinge, SquaredHinge
+from .means import Gamma, Poisson
+from .real import Huber, Quantile, Squared
+
+__all__ = ["Gamma", "Huber", "Logistic", "Loss", "Poisson", "Quantile", "SmoothedHinge", "Squared", "SquaredHinge"]
+
+LOSSES = {
+    loss.name: loss
+    for loss in (Squared(), SquaredHinge(), SmoothedHinge(), Logistic(), Huber(), Quantile(), Poisson(), Gamma())
+}
+
+
+def loss_of(loss, names):
+    """The loss that the user asks for, by one of these names or as an object; those of the house must be among the names."""
+    if isinstance(loss, type) and issubclass(loss, Loss):
+        raise TypeError(f"loss must be an object, got the class {loss.__name__}: write {loss.__name__}()")
+    if not isinstance(loss, (str, Loss)):
+        raise TypeError(f"loss must be a name or a sparserf.losses.Loss, got {type(loss).__name__}")
+    if isinstance(loss, Loss) and type(loss) is not type(LOSSES.get(loss.name)):
+        if loss.name in LOSSES:
+            raise ValueError(f"loss must have a name of its own, got {loss.name!r}")
+        return loss
+    name = loss if isinstance(loss, str) else loss.name
+    if name not in names:
+        raise ValueError(f"loss must be one of {', '.join(map(repr, names))}, or a loss of your own, got {name!r}")
+    return LOSSES[name] if isinstance(loss, str) else loss
+
+
+def restored(name, parameters):
+    """The loss of a model, which keeps its name and parameters; ValueError for one of the user's own."""
+    if name not in LOSSES:
+        raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got a model of {name!r}")
+    return type(LOSSES[name])(**parameters)
