@@ -113,7 +113,7 @@ SEVERAL = {
 
 @pytest.mark.parametrize("bad", SEVERAL)
 @pytest.mark.parametrize(("solver", "k"), [
-    (srf.mfga, {"n_nonzero_coefs": 3}), (srf.drp, {"alpha": 0.01}), (srf.harfe, {}), (srf.sparse_rf, {"alpha": 0.01}), (srf.sparse_rf, {}),
+    (srf.mfga, {"n_nonzero_coefs": 3}), (srf.drp, {"alpha": 0.01}), (srf.harfe, {}), (srf.sparse_rf, {"alpha": 0.01}),
 ])  # fmt: skip
 def test_bad_target_of_several_outputs(bad, solver, k):
     refused("y", lambda: solver(X, SEVERAL[bad], rng=0, **k))
