@@ -53,7 +53,7 @@ __all__ = [
 
 def __getattr__(name):
     """The modules that few programs use, imported when first asked for."""
-    if name not in ("baselines", "plot"):
+    if name not in ("baselines", "plot", "sklearn"):
         raise AttributeError(f"module 'sparserf' has no attribute {name!r}")
     from importlib import import_module
 
@@ -61,4 +61,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return [*globals(), "baselines", "plot"]
+    return [*globals(), "baselines", "plot", "sklearn"]

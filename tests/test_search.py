@@ -92,7 +92,7 @@ def test_a_path_ends_where_a_penalty_is_decidedly_worse_than_the_best_or_two_are
     fit = Following([np.sqrt(2 * each) for each in losses])
     task = Task.of(np.zeros((4, 1)), np.zeros(4), "squared", None, 1)
     task = dataclasses.replace(task, weight=np.ones(40))  # so that terms do not end it
-    best, *_ = _search.choose([fit], lambda *args: None, _samples.Sample(task, np.ones(4), 1.0, 1.0), 2000)
+    best, *_ = _search.choose([fit], lambda *args: None, _samples.Sample(task, np.ones(4), 1.0, [1.0], 1.0), 2000)
     assert best.states == [1] and fit.n == last
 
 

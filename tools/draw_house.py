@@ -13,12 +13,13 @@ import matplotlib.pyplot as plt
 
 ROOT = Path(__file__).parents[1] / "sparserf"
 FLOORS = [
-    ["sums", "baselines", "plot", "export"], ["algorithms"], ["task"], ["views", "model", "newton"], ["solvers"], ["features"],
+    ["sums", "baselines", "sklearn", "plot", "export"], ["algorithms"], ["task"], ["views", "model", "newton"], ["solvers"], ["features"],
     ["rows", "losses"], ["table", "stage"], ["_core"],
 ]  # fmt: skip
 SAYS = {
     "baselines": "baselines\nwhat the papers compare with",
     "sums": "sums\none pass, many fits",
+    "sklearn": "sklearn\nestimators of scikit-learn",
     "plot": "plot\npictures of models",
     "algorithms": "algorithms\nwhat the papers say",
     "task": "task\nwhat is to be fitted, how far a fit has come,\nand the model that fits become",
@@ -37,7 +38,7 @@ SAYS = {
 
 
 # Files that are drawn as one with another.
-WITH = {"robust": "stage", "levels": "views", "_cells": "table", "predictor": "model"}
+WITH = {"robust": "stage", "levels": "views", "_cells": "table", "predictor": "model", "targets": "task"}
 
 
 def room(path):

@@ -1,0 +1,456 @@
+"""The estimators of scikit-learn: its own checks, and what its users do with estimators."""
+
+import inspect
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import sparserf as srf
+
+sklearn = pytest.importorskip("sklearn", "1.5")
+
+from sklearn.base import clone, is_classifier, is_regressor  # noqa: E402
+from sklearn.calibration import CalibratedClassifierCV  # noqa: E402
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor  # noqa: E402
+from sklearn.exceptions import NotFittedError  # noqa: E402
+from sklearn.inspection import partial_dependence, permutation_importance  # noqa: E402
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score, cross_validate  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import OrdinalEncoder, StandardScaler  # noqa: E402
+from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
+from sklearn.utils.validation import check_is_fitted  # noqa: E402
+
+from sparserf import sklearn as srfs  # noqa: E402
+
+IS_OLD = sklearn.__version__ < "1.6"
+OF_WEIGHTS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
+EXPECTED = {  # of those alone whose reason is the method
+    srf.harfe: dict.fromkeys(OF_WEIGHTS, "n_nonzero_coefs=None is a share of the rows, however heavy they are"),
+    srf.sparse_rf: dict.fromkeys(OF_WEIGHTS, "alpha=None holds out each of the copies on its own"),
+}
+PAPER = {"alpha": 0.01, "features": "gaussian", "gamma": 1.0, "scale": None, "n_components": 300, "tol": 1e-10}
+WHOLE = [
+    srfs.SparseRFRegressor(**PAPER), srfs.SparseRFClassifier(**PAPER), srfs.MFGARegressor(), srfs.MFGAClassifier(),
+    srfs.DRPRegressor(), srfs.DRPClassifier(),
+]  # fmt: skip
+BUT_FOR_SOME = [srfs.HARFERegressor(n_components=2000), srfs.HARFEClassifier(n_components=2000)]
+SLOW = [srfs.SparseRFRegressor(), srfs.SparseRFClassifier()]
+QUIET = pytest.mark.filterwarnings("ignore")  # the checks fit to noise, and to two numbers
+
+
+def checks(estimators, expected=None):
+    """One test for each of scikit-learn's checks of each estimator; none fails or passes otherwise than expected."""
+    if IS_OLD:
+        return parametrize_with_checks(estimators)
+    return parametrize_with_checks(estimators, expected_failed_checks=expected, xfail_strict=True)
+
+
+@checks(WHOLE)
+@QUIET
+def test_all_checks_pass(estimator, check):
+    check(estimator)
+
+
+@checks(BUT_FOR_SOME, lambda estimator: EXPECTED[estimator._function])
+@QUIET
+def test_all_checks_pass_but_those(estimator, check):
+    check(estimator)
+
+
+@checks(SLOW, lambda estimator: EXPECTED[estimator._function])
+@pytest.mark.slow
+@QUIET
+def test_all_checks_pass_where_alpha_is_chosen(estimator, check):
+    check(estimator)
+
+
+# ------------------------------------------------------------------------------------------------------------ the data
+
+RNG = np.random.default_rng(0)
+N = 300
+X = RNG.uniform(-2, 2, (N, 4))
+Y = np.sin(2 * X[:, 0]) * X[:, 1] + 0.5 * X[:, 2] + 0.05 * RNG.standard_normal(N)
+LABELS = np.where(Y > 0.5, "high", np.where(Y > -0.5, "middle", "low"))
+KERNEL = {"features": "gaussian", "gamma": 0.3, "alpha": 1e-3, "n_components": 400, "random_state": 0}
+REGRESSORS = {
+    "SparseRF": srfs.SparseRFRegressor(**KERNEL),
+    "HARFE": srfs.HARFERegressor(n_components=500, n_nonzero_coefs=40, random_state=0),
+    "MFGA": srfs.MFGARegressor(random_state=0), "DRP": srfs.DRPRegressor(random_state=0),
+}  # fmt: skip
+CLASSIFIERS = {
+    "SparseRF": srfs.SparseRFClassifier(**KERNEL),
+    "HARFE": srfs.HARFEClassifier(n_components=500, n_nonzero_coefs=20, random_state=0),
+    "MFGA": srfs.MFGAClassifier(n_nonzero_coefs=10, random_state=0), "DRP": srfs.DRPClassifier(random_state=0),
+}  # fmt: skip
+FUNCTIONS = {"SparseRF": srf.sparse_rf, "HARFE": srf.harfe, "MFGA": srf.mfga, "DRP": srf.drp}
+EVERY = [*REGRESSORS.values(), *CLASSIFIERS.values()]
+
+
+def target_of(estimator):
+    return LABELS if is_classifier(estimator) else Y
+
+
+# ----------------------------------------------------------------------------------------------------- thin: the function's
+
+
+@pytest.mark.parametrize("estimator", EVERY, ids=lambda each: type(each).__name__)
+def test_fit_is_the_function(estimator):
+    names, given = {"random_state": "rng", "n_jobs": "workers"}, estimator.get_params()
+    fitted, y, weight = clone(estimator), target_of(estimator), 1.0 + np.arange(N) % 3
+    given = {names.get(name, name): value for name, value in given.items()} | {"workers": 1}
+    model = estimator._function(X, y, sample_weight=weight, **given)
+    assert fitted.fit(X, y, sample_weight=weight) is fitted
+    assert fitted.model_.coef.tobytes() == model.coef.tobytes()
+    assert np.array_equal(fitted.predict(X), model.predict(X))
+    assert fitted.n_features_in_ == 4 and not hasattr(fitted, "feature_names_in_")
+    if is_classifier(estimator):
+        assert fitted.classes_.tolist() == ["high", "low", "middle"]
+        assert np.array_equal(fitted.decision_function(X), model.decision_function(X))
+        assert np.array_equal(fitted.predict_proba(X), model.predict_proba(X))
+        np.testing.assert_allclose(np.exp(fitted.predict_log_proba(X)), model.predict_proba(X))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_parameters_are_those_of_the_function(name):
+    function = inspect.signature(FUNCTIONS[name]).parameters
+    for Kind in (type(REGRESSORS[name]), type(CLASSIFIERS[name])):
+        own = inspect.signature(Kind).parameters
+        expected = {name for name in function if name not in ("X", "y", "sample_weight", "rng", "workers")}
+        expected |= {"random_state", "n_jobs"}
+        assert set(own) == (expected if "Classifier" in Kind.__name__ else expected - {"loss"})
+        for parameter in own.values():
+            assert parameter.kind is parameter.KEYWORD_ONLY
+            theirs = function.get(parameter.name)
+            if theirs is not None and theirs.default is not theirs.empty and parameter.name != "loss":
+                assert parameter.default == theirs.default
+        documented = Kind.__doc__.split("Parameters\n", 1)[1].split("Attributes\n", 1)[0]
+        entries = [line.split(":")[0] for line in documented.split("\n") if line[4:5].strip()]
+        told = {name.strip() for entry in entries for name in entry.split(",")}
+        assert set(own) <= told, set(own) - told
+        with pytest.raises(TypeError, match="no_such"):
+            Kind(no_such=1)
+
+
+def test_errors_are_those_of_the_function():
+    with pytest.raises(ValueError, match=r"features must be one of 'auto', .* got 'rbf'"):
+        srfs.SparseRFRegressor(features="rbf").fit(X, Y)
+    with pytest.raises(ValueError, match="loss must be one of"):
+        srfs.SparseRFClassifier(loss="hinge").fit(X, LABELS)
+    with pytest.raises(NotFittedError):
+        srfs.MFGARegressor().predict(X)
+
+
+def test_a_classifier_of_another_loss_has_no_probabilities():
+    model = srfs.MFGAClassifier(loss="squared_hinge", n_nonzero_coefs=5).fit(X, LABELS)
+    assert model.decision_function(X).shape == (N, 3) and not hasattr(model, "predict_proba")
+    assert hasattr(srfs.MFGAClassifier(), "predict_proba")
+
+
+@pytest.mark.parametrize("state", [0, np.random.RandomState(0), np.random.default_rng(0), None], ids=lambda s: type(s).__name__)
+def test_random_states(state):
+    model = clone(REGRESSORS["HARFE"]).set_params(random_state=state).fit(X, Y)
+    assert model.score(X, Y) > 0.8
+    if isinstance(state, int):
+        assert np.array_equal(model.predict(X), clone(model).fit(X, Y).predict(X))
+    if isinstance(state, np.random.RandomState):
+        again = clone(model).set_params(random_state=np.random.RandomState(0)).fit(X, Y)
+        assert np.array_equal(model.model_.support, again.model_.support)
+
+
+@pytest.mark.parametrize("estimator", EVERY, ids=lambda each: type(each).__name__)
+def test_jobs_change_nothing(estimator):
+    one, two = (clone(estimator).set_params(n_jobs=n).fit(X, target_of(estimator)) for n in (None, 2))
+    assert one.model_.coef.tobytes() == two.model_.coef.tobytes()
+    assert np.array_equal(one.predict(X), two.predict(X))
+
+
+# ----------------------------------------------------------------------------------------------- what users do with estimators
+
+
+@pytest.mark.parametrize("estimator", EVERY, ids=lambda each: type(each).__name__)
+def test_pickle_and_clone(estimator):
+    fitted = clone(estimator).fit(X, target_of(estimator))
+    again = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(again.predict(X), fitted.predict(X)) and again.get_params() == fitted.get_params()
+    assert not hasattr(clone(fitted), "model_") and clone(fitted).get_params() == fitted.get_params()
+    assert repr(fitted)
+
+
+@pytest.mark.parametrize("estimator", EVERY, ids=lambda each: type(each).__name__)
+def test_pipelines_and_cross_validation(estimator):
+    y = target_of(estimator)
+    scores = cross_val_score(make_pipeline(StandardScaler(), estimator), X, y, cv=3)
+    assert (scores > (0.1 if "DRP" in type(estimator).__name__ else 0.3)).all(), scores
+    assert cross_val_predict(estimator, X, y, cv=3).shape == (N,)
+
+
+def test_grid_search_in_processes():
+    grid = {"harferegressor__n_nonzero_coefs": [5, 40], "harferegressor__order": [2, None]}
+    pipeline = make_pipeline(StandardScaler(), srfs.HARFERegressor(n_components=300, random_state=0))
+    search = GridSearchCV(pipeline, grid, cv=3, n_jobs=2).fit(X, Y)
+    alone = GridSearchCV(pipeline, grid, cv=3).fit(X, Y)
+    assert search.best_params_ == alone.best_params_ and search.best_score_ == alone.best_score_ > 0.8
+    assert search.best_params_["harferegressor__n_nonzero_coefs"] == 40
+
+
+def test_importances_and_dependence():
+    model = clone(REGRESSORS["SparseRF"]).fit(X, Y)
+    importance = permutation_importance(model, X, Y, n_repeats=3, random_state=0).importances_mean
+    assert importance[3] < 0.1 < importance[:3].min()
+    curve = partial_dependence(model, X, [2], grid_resolution=5, kind="average")
+    slope = np.diff(curve["average"][0]) / np.diff(curve["grid_values"][0])
+    np.testing.assert_allclose(slope, 0.5, atol=0.15)
+    model = clone(CLASSIFIERS["SparseRF"]).fit(X, LABELS)
+    assert partial_dependence(model, X, [0], grid_resolution=5)["average"].shape == (3, 5)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_calibration(loss):
+    model = clone(CLASSIFIERS["MFGA"]).set_params(loss=loss)
+    calibrated = CalibratedClassifierCV(model, cv=3).fit(X, LABELS)
+    assert calibrated.predict_proba(X).shape == (N, 3) and calibrated.score(X, LABELS) > 0.6
+
+
+def test_transformed_targets():
+    model = TransformedTargetRegressor(clone(REGRESSORS["MFGA"]), func=np.log1p, inverse_func=np.expm1).fit(X, np.exp(Y))
+    assert model.predict(X).min() > -1 and model.score(X, np.exp(Y)) > 0.3
+
+
+def test_weights_are_routed():
+    weight = 0.01 + RNG.random(N)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = clone(REGRESSORS["MFGA"]).set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        pipeline = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), model)
+        found = cross_validate(pipeline, X, Y, params={"sample_weight": weight}, cv=3, return_estimator=True)
+        plain = cross_validate(pipeline, X, Y, params={"sample_weight": np.ones(N)}, cv=3)
+    assert not np.allclose(found["test_score"], plain["test_score"])
+    step = found["estimator"][0]
+    part = np.arange(N) >= N // 3
+    expected = clone(REGRESSORS["MFGA"]).fit(StandardScaler().fit_transform(X[part]), Y[part], sample_weight=weight[part])
+    assert np.array_equal(step[-1].model_.coef, expected.model_.coef)
+
+
+@pytest.mark.parametrize("estimator", [REGRESSORS["MFGA"], CLASSIFIERS["DRP"]], ids=["MFGA", "DRP"])
+def test_sparse_rows_and_float32(estimator):
+    y = target_of(estimator)
+    dense = np.where(np.abs(X) > 1, X, 0)
+    plain = clone(estimator).set_params(**({"scale": None} if "scale" in estimator.get_params() else {})).fit(dense, y)
+    for make in (sp.csr_matrix, sp.csr_array, sp.csc_matrix):
+        model = clone(plain).fit(make(dense), y)
+        assert np.mean(model.predict(make(dense)) == plain.predict(dense)) > 0.99 or np.allclose(
+            model.predict(make(dense)), plain.predict(dense), atol=1e-4
+        )
+    single = clone(REGRESSORS["DRP"]).fit(X.astype(np.float32), Y)
+    assert single.predict(X.astype(np.float32)).dtype == np.float32
+
+
+def test_several_outputs():
+    several = np.stack([Y, 5 + 10 * X[:, 3]], axis=1)
+    for estimator in REGRESSORS.values():
+        model = clone(estimator).fit(X, several)
+        assert model.predict(X).shape == (N, 2) and model.score(X, several) > 0.2
+        assert (cross_val_score(estimator, X, several, cv=3) > 0).all()
+
+
+def test_a_column_of_targets():
+    with pytest.warns(sklearn.exceptions.DataConversionWarning, match="column-vector y"):
+        model = srfs.DRPRegressor().fit(X, Y[:, None])
+    assert model.predict(X).shape == (N,)
+
+
+def test_a_callback():
+    told = []
+    srfs.MFGARegressor(n_nonzero_coefs=4, callback=told.append).fit(X, Y)
+    assert len(told) == 4
+
+
+# -------------------------------------------------------------------------------------------------------------- data frames
+
+
+@pytest.fixture
+def frame():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(1)
+    town = rng.choice(["Aachen", "Bonn", "Celle"], N)
+    frame = pd.DataFrame({"a": X[:, 0], "town": town, "kind": pd.Categorical(rng.choice(["x", "y"], N)), "b": X[:, 1]})
+    frame.loc[::7, "a"] = np.nan
+    frame.loc[::11, "town"] = None
+    y = np.nan_to_num(frame["a"]) + 2 * (town == "Bonn") + (frame["kind"] == "x").to_numpy()
+    return frame, y
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_categories_and_missing_cells_of_a_frame(name, frame):
+    table, y = frame
+    for estimator, target in ((REGRESSORS[name], y), (CLASSIFIERS[name], y > 1)):
+        estimator = clone(estimator)
+        if "gamma" in estimator.get_params():
+            estimator.set_params(gamma=None)
+        fitted = estimator.fit(table, target)
+        assert fitted.score(table, target) > 0.7
+        assert fitted.feature_names_in_.tolist() == ["a", "town", "kind", "b"] and fitted.n_features_in_ == 4
+        assert np.array_equal(fitted.predict(table), fitted.model_.predict(table))
+        assert (cross_val_score(estimator, table, target, cv=3) > 0.5).all()
+        with pytest.raises(ValueError, match="feature names should match"):
+            fitted.predict(table[["b", "a", "kind", "town"]])
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_frames_of_other_libraries(library, frame):
+    table, y = frame
+    plain = clone(REGRESSORS["MFGA"]).fit(table, y)
+    pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    columns = {name: [None if cell != cell else cell for cell in table[name].astype(object)] for name in table}
+    other = pl.DataFrame(columns) if library == "polars" else pa.table(columns)
+    model = clone(plain).fit(other, y)
+    np.testing.assert_allclose(model.predict(other), plain.predict(table), rtol=1e-9, atol=1e-9)
+    assert model.n_features_in_ == 4
+    if library == "polars" or hasattr(other, "__dataframe__"):
+        assert model.feature_names_in_.tolist() == list(table)
+
+
+def test_permutation_importance_of_a_frame(frame):
+    table, y = frame
+    model = clone(REGRESSORS["MFGA"]).fit(table, y)
+    importance = permutation_importance(model, table, y, n_repeats=2, random_state=0).importances_mean
+    assert importance[3] < 0.05 < importance[:3].min()
+
+
+def test_set_output_of_what_comes_before(frame):
+    table, y = frame
+    encode = ColumnTransformer([("codes", OrdinalEncoder(), ["kind"])], remainder="passthrough").set_output(transform="pandas")
+    model = make_pipeline(encode, clone(REGRESSORS["MFGA"])).fit(table, y)
+    assert model[-1].feature_names_in_.tolist() == ["codes__kind", "remainder__a", "remainder__town", "remainder__b"]
+    assert model.score(table, y) > 0.9
+
+
+def test_arrays_with_categories(frame):
+    table, y = frame
+    cells = table.to_numpy(object)
+    model = srfs.MFGARegressor(categorical=[1, 2]).fit(cells, y)
+    assert model.score(cells, y) > 0.9 and model.n_features_in_ == 4
+    with pytest.raises(ValueError, match="is expecting 4 features"):
+        model.predict(cells[:, :3])
+    with pytest.raises((TypeError, ValueError)):
+        srfs.MFGARegressor().fit(cells, y)
+
+
+def test_tags():
+    nan = X.copy()
+    nan[::5, 0] = np.nan
+    for estimator in EVERY:
+        learns, raises = clone(estimator), clone(estimator).set_params(missing="raise")
+        learns.fit(nan, target_of(estimator))
+        with pytest.raises(ValueError, match=r"NaN|nan"):
+            raises.fit(nan, target_of(estimator))
+        if not IS_OLD:
+            tags = learns.__sklearn_tags__()
+            assert tags.input_tags.allow_nan and tags.input_tags.sparse and tags.input_tags.categorical
+            assert not raises.__sklearn_tags__().input_tags.allow_nan
+            assert tags.target_tags.multi_output == is_regressor(estimator) != is_classifier(estimator)
+
+
+def test_rows_that_are_elsewhere():
+    parts = srf.Chunks(X, block_rows=100)
+    model = clone(REGRESSORS["SparseRF"]).fit(parts, Y)
+    np.testing.assert_allclose(model.predict(parts), model.predict(X), rtol=1e-12)
+    assert model.n_features_in_ == 4
+
+
+# ------------------------------------------------------------------------------------------------------ a model as an estimator
+
+
+@pytest.fixture
+def regression():
+    return srf.mfga(X, Y, n_nonzero_coefs=15, rng=0)
+
+
+@pytest.fixture
+def classification():
+    return srf.mfga(X, LABELS, n_nonzero_coefs=15, loss="logistic", rng=0)
+
+
+def test_a_model_as_a_regressor(regression):
+    estimator = regression.to_estimator()
+    check_is_fitted(estimator)
+    assert is_regressor(estimator) and estimator.model_ is regression
+    assert np.array_equal(estimator.predict(X), regression.predict(X))
+    assert estimator.score(X, Y) == pytest.approx(1 - np.mean((regression.predict(X) - Y) ** 2) / Y.var())
+    assert estimator.n_features_in_ == 4 and not hasattr(estimator, "feature_names_in_")
+    assert not hasattr(estimator, "predict_proba") and estimator.n_iter_ == regression.info.n_iter
+    with pytest.raises(ValueError, match="is expecting 4 features"):
+        estimator.predict(X[:, :3])
+
+
+def test_a_model_as_a_classifier(classification):
+    estimator = classification.to_estimator()
+    check_is_fitted(estimator)
+    assert is_classifier(estimator) and estimator.classes_.tolist() == ["high", "low", "middle"]
+    assert np.array_equal(estimator.predict(X), classification.predict(X))
+    assert np.array_equal(estimator.predict_proba(X), classification.predict_proba(X))
+    assert np.array_equal(estimator.decision_function(X), classification.decision_function(X))
+    assert estimator.score(X, LABELS) == np.mean(classification.predict(X) == LABELS)
+    hinge = srf.mfga(X, LABELS, n_nonzero_coefs=5, loss="squared_hinge", rng=0).to_estimator()
+    assert not hasattr(hinge, "predict_proba")
+    calibrated = CalibratedClassifierCV(hinge, cv=3).fit(X, LABELS)
+    assert calibrated.predict_proba(X).shape == (N, 3)
+
+
+def test_fitting_a_model_again_changes_nothing(regression):
+    estimator = regression.to_estimator()
+    again = clone(estimator).fit(X[:10], -Y[:10], sample_weight=np.ones(10))
+    check_is_fitted(again)
+    assert np.array_equal(again.predict(X), regression.predict(X))
+    assert np.array_equal(pickle.loads(pickle.dumps(estimator)).predict(X), regression.predict(X))
+    scores = cross_val_score(estimator, X, Y, cv=3)
+    assert scores[0] == pytest.approx(estimator.score(X[:100], Y[:100]))
+    assert permutation_importance(estimator, X, Y, n_repeats=1).importances.shape == (4, 1)
+
+
+def test_a_model_of_a_frame(frame):
+    table, y = frame
+    estimator = srf.mfga(table, y, rng=0).to_estimator()
+    assert estimator.feature_names_in_.tolist() == list(table)
+    assert np.array_equal(estimator.predict(table), estimator.model.predict(table))
+    if not IS_OLD:
+        assert estimator.__sklearn_tags__().input_tags.allow_nan
+    with pytest.raises(ValueError, match="feature names should match"):
+        estimator.predict(table.rename(columns={"a": "c"}))
+
+
+def test_a_model_that_is_loaded(regression, tmp_path):
+    regression.save(tmp_path / "model")
+    assert np.array_equal(srf.load(tmp_path / "model").to_estimator().predict(X), regression.predict(X))
+
+
+# ---------------------------------------------------------------------------------------------------------------- the extra
+
+
+def test_scikit_learn_is_imported_when_asked_for_alone():
+    code = "import sys, sparserf; print('sklearn' in sys.modules); import sparserf.sklearn; print('sklearn' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
+
+
+def test_without_scikit_learn():
+    code = (
+        "import sys; sys.modules['sklearn'] = None\nimport sparserf\n"
+        "try:\n    sparserf.sklearn\nexcept ImportError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install sparserf[sklearn]" in done.stdout
+
+
+def test_the_names():
+    names = [f"{name}{kind}" for name in (*FUNCTIONS, "Fitted") for kind in ("Regressor", "Classifier")]
+    assert sorted(srfs.__all__) == sorted(names)
+    for name in names:
+        assert ">>>" in getattr(srfs, name).__doc__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert srf.sklearn is srfs
