@@ -4,6 +4,7 @@ import sys
 import warnings
 from dataclasses import dataclass
 from functools import partial
+from os import PathLike
 from typing import Literal
 
 import numpy as np
@@ -147,7 +148,7 @@ class SparseModel(Predictor):
 
         write(self, path)
 
-    def to_onnx(self, path=None, *, dtype: Literal["float32", "float64"] = "float32"):
+    def to_onnx(self, path: str | PathLike | None = None, *, dtype: Literal["float32", "float64"] = "float32"):
         """The model as an `onnx.ModelProto` of O(n_terms n_features_in) numbers, written to path unless that is None.
 
         Its inputs and outputs are told in docs/export.md.
@@ -176,7 +177,7 @@ class SparseModel(Predictor):
 
         return to_onnx(self, path, dtype)
 
-    def to_c(self, path=None, *, name: str = "predict") -> str:
+    def to_c(self, path: str | PathLike | None = None, *, name: str = "predict") -> str:
         """The model as the text of a file of C99 without dependencies, of O(n_terms n_features_in) numbers, written to path
         unless that is None. Its functions, of which `name` is the first, are told in docs/export.md; see `to_onnx`.
 
