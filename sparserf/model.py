@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import partial
+from os import PathLike
 from typing import Literal
 
 import numpy as np
@@ -170,10 +171,8 @@ class SparseModel(Predictor):
 
         write(self, path)
 
-    def to_onnx(self, path=None, *, dtype: Literal["float32", "float64"] = "float32"):
-        """The model as an `onnx.ModelProto` of O(n_terms n_features_in) numbers, written to path unless that is None.
-
-        Its inputs and outputs are told in docs/export.md.
+    def to_onnx(self, path: str | PathLike | None = None, *, dtype: Literal["float32", "float64"] = "float32"):
+        """The model as an `onnx.ModelProto` of O(n_terms n_features_in) numbers, written to path too; see docs/export.md.
 
         Parameters
         ----------
@@ -199,11 +198,17 @@ class SparseModel(Predictor):
 
         return to_onnx(self, path, dtype)
 
-    def to_c(self, path=None, *, name: str = "predict") -> str:
-        """The model as the text of a file of C99 without dependencies, of O(n_terms n_features_in) numbers, written to path
-        unless that is None. Its functions, of which `name` is the first, are told in docs/export.md; see `to_onnx`.
+    def to_c(self, path: str | PathLike | None = None, *, name: str = "predict") -> str:
+        """The model as the text of a file of C99, of as many numbers, written to path too; example in `to_onnx`.
 
-        ValueError for a name that C or the file uses itself, or that is none.
+        Parameters
+        ----------
+        name : of the function that predicts a row, with which the names of the others begin
+
+        Raises
+        ------
+        ValueError
+            A name that is none in C, or that C or the file uses itself.
         """
         from .export.c import to_c
 

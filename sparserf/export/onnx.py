@@ -10,8 +10,9 @@ from ..stage import CLIP
 from .graph import Graph, write
 from .parts import Parts, kinds
 
-# Activations whose values are computed in the precision that is asked for; the others are exact, or cheap.
-ROUNDED = {"cos": "Cos", "sin": "Sin", "tanh": "Tanh"}
+# Activations whose values are computed in the precision that is asked for; the others are exact, or cheap. A cosine is the sine
+# of a quarter more: not all runtimes have cosines in double precision.
+ROUNDED = {"cos": "Sin", "sin": "Sin", "tanh": "Tanh"}
 
 
 def to_onnx(model, path=None, dtype="float32"):
@@ -84,9 +85,10 @@ def _coded(graph, cell, table, j, dtype):
 
 
 def _place(graph, cell, levels):
-    """k where the cell is level k, -1 where it is none of them."""
-    is_level = graph.cast(graph("Equal", cell, levels[None]), np.float64)
-    return graph("Sub", graph("MatMul", is_level, np.arange(1.0, len(levels) + 1)[:, None]), 1.0)
+    """k where the cell is level k, -1 where it is none of them; counted in float32, which is exact to 2**24."""
+    is_level = graph.cast(graph("Equal", cell, levels[None]), np.float32)
+    place = graph("MatMul", is_level, np.arange(1, len(levels) + 1, dtype=np.float32)[:, None])
+    return graph("Sub", graph.cast(place, np.float64), 1.0)
 
 
 def _written(where, levels):
@@ -164,9 +166,13 @@ ASKED = {
 
 
 def _score(graph, stage, v, x):
-    """Between knots: the first score, and of each rise to the next the share that x has passed of the way."""
+    """Of a level its score. Between knots: the first score, and of each rise to the next the share that x has passed."""
     some = slice(*stage.first_knot[v : v + 2])
     knots, scores = stage.knots[some], stage.scores[some]
+    levels = None if stage.table is None else stage.table.levels[stage.column[v]]
+    if levels is not None and np.array_equal(knots, np.arange(-1, len(levels))):  # as x is, where it is not NaN
+        place = graph.cast(graph("Add", graph("Where", graph("IsNaN", x), 0.0, x), 1.0), np.int64)
+        return graph("Where", graph("IsNaN", x), x, graph("Gather", scores, place))
     if len(knots) == 1:
         knots, scores = knots[[0, 0]] + [0, 1], scores[[0, 0]]
     share = graph("Clip", graph("Div", graph("Sub", x, knots[:-1]), np.diff(knots)), 0.0, 1.0)
@@ -186,9 +192,10 @@ def _sum(graph, terms, u, dtype):
 
 
 def _phases(graph, terms, u):
+    offset = terms.offset + (np.pi / 2 if terms.activation == "cos" else 0.0)
     if terms.inputs is None:
-        return graph("Add", graph("MatMul", u, terms.weights.T), terms.offset)
-    return graph("Add", _over_inputs(graph, "Add", terms.inputs, terms.weights, u), terms.offset)
+        return graph("Add", graph("MatMul", u, terms.weights.T), offset)
+    return graph("Add", _over_inputs(graph, "Add", terms.inputs, terms.weights, u), offset)
 
 
 def _over_inputs(graph, operator, inputs, weights, u):
