@@ -33,16 +33,20 @@ def read(path):
             arrays = _members(archive, size)
         if arrays["meta"].nbytes > META_BYTES + size // META_SHARE:
             raise ValueError(f"{arrays['meta'].nbytes} bytes of metadata")
-        meta = json.loads(arrays.pop("meta").tobytes(), parse_constant=_no_constant)
+        meta = json.loads(arrays.pop("meta").tobytes(), parse_constant=no_constant)
     except OSError as error:
         if error.filename is not None:  # there is no such file, or it may not be read
             raise
         raise ValueError(f"{path} is not a model file: {error}") from None
     except (ValueError, TypeError, KeyError, RuntimeError, EOFError, zipfile.BadZipFile, RecursionError, MemoryError) as error:
         raise ValueError(f"{path} is not a model file: {type(error).__name__}: {error}") from None
-    if not isinstance(meta, dict) or type(meta.get("format")) is not int or meta["format"] != FORMAT:
-        raise ValueError(f"{path} has no format number {FORMAT}; it may come from another version of sparserf")
+    check_format(path, meta)
     return meta, arrays
+
+
+def check_format(where, meta):
+    if not isinstance(meta, dict) or type(meta.get("format")) is not int or meta["format"] != FORMAT:
+        raise ValueError(f"{where} has no format number {FORMAT}; it may come from another version of sparserf")
 
 
 def require(condition, what):
@@ -64,7 +68,7 @@ def integers(arrays, name):
     return array
 
 
-def _no_constant(name):
+def no_constant(name):
     raise ValueError(f"{name} in the metadata")
 
 

@@ -17,6 +17,11 @@ MOST_INPUTS = 2**27
 
 
 def write(model, path):
+    _npz.write(path, *content(model))
+
+
+def content(model):
+    """(meta, arrays): all that the model is."""
     arrays = {"coef": model.coef, "intercept": np.asarray(model.intercept, np.float64), "support": model.support}
     if model.classes is not None:
         arrays["classes"] = model.classes
@@ -33,8 +38,7 @@ def write(model, path):
     info = asdict(model.info)
     arrays["objective"] = np.array(info.pop("objective"), np.float64)
     _check_inputs(model.n_features_in, arrays)
-    meta = {"loss": model.loss, "n_features_in": model.n_features_in, "blocks": blocks, "info": info}
-    _npz.write(path, meta, arrays)
+    return {"loss": model.loss, "n_features_in": model.n_features_in, "blocks": blocks, "info": info}, arrays
 
 
 def load(path):
@@ -59,11 +63,15 @@ def load(path):
     >>> bool((srf.load(path).predict(X) == model.predict(X)).all())
     True
     """
-    meta, arrays = _npz.read(path)
+    return restored(path, *_npz.read(path))
+
+
+def restored(where, meta, arrays):
+    """The model of what `content` gave, of a text or file that is not trusted; where: it was found."""
     try:
         return _model(meta, arrays)
     except (KeyError, TypeError, AttributeError, OverflowError, ValueError) as error:
-        raise ValueError(f"{path} is not a whole model: {type(error).__name__}: {error}") from None
+        raise ValueError(f"{where} is not a whole model: {type(error).__name__}: {error}") from None
 
 
 def _model(meta, arrays):
