@@ -53,7 +53,8 @@ def importances(model, X, background, n_rows, n_permutations, rng):
     main = _main(model, V, rng)
     total, variance = _total(model, dense(B), np.flatnonzero(size > 0), X.shape[0], rng)
     shares = _over(share, share.sum()), _over(main, variance), _over(total, variance)
-    return Importances(tuple(names_of(model)), size, *shares)
+    names = names_of(model)
+    return Importances(tuple(names[j] for j in range(len(names))), size, *shares)
 
 
 def _over(part, whole):
