@@ -120,15 +120,15 @@ def _labels(model):
 
 
 PYTHON = {"cos": "np.cos({})", "sin": "np.sin({})", "tanh": "np.tanh({})", "relu": "np.maximum({}, 0.0)", "sign": "_sign({})",
-          "identity": "({})", "power": "{}**{}"}  # fmt: skip
+          "identity": "({})"}  # fmt: skip
 SQL = {"cos": "COS({})", "sin": "SIN({})", "tanh": "TANH({})", "relu": "(CASE WHEN {0} > 0 THEN {0} ELSE 0.0 END)",
-       "sign": "(CASE WHEN {} >= 0 THEN 1.0 ELSE -1.0 END)", "identity": "({})", "power": "POWER({}, {})"}  # fmt: skip
+       "sign": "(CASE WHEN {} >= 0 THEN 1.0 ELSE -1.0 END)", "identity": "({})"}  # fmt: skip
 
 
 def _phi(term, names, envelopes, number, language):
     """A term less its gain."""
     if term.gamma is not None:
-        factors = [names[v] if p == 1 else language["power"].format(names[v], p) for v, p in powers(term)]
+        factors = [names[v] for v, p in powers(term) for _ in range(p)]
         return " * ".join([envelopes[term.gamma], *factors])
     parts = [signed(w, f"{number(abs(w))} * {names[v]}") for v, w in zip(term.views.tolist(), term.weights, strict=True)]
     if term.offset or not parts:

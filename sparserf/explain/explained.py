@@ -152,7 +152,7 @@ class Explained:
         return from_json(text)
 
     def shapley(
-        self, X: ArrayLike, background: ArrayLike | None = None, *, n_permutations: int = 32, rng=None
+        self, X: ArrayLike, background: ArrayLike | None = None, *, n_permutations: int = 32, rng=None,
     ) -> np.ndarray:  # fmt: skip
         """Shapley values: how much each input of a row moves `decision_function` from its mean over background rows.
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .._checks import check_integer, check_rng
-from .shapley import BACKGROUND, played, values
-from .terms import decision, dense, names_of, terms_of, views_seen
+from .shapley import background_of, played, values
+from .terms import decision, dense, names_of, numbers, terms_of, views
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +42,12 @@ def importances(model, X, background, n_rows, n_permutations, rng):
     """`SparseModel.importances`."""
     n_rows, rng = check_integer("n_rows", n_rows, 2), check_rng(rng)
     n_permutations = check_integer("n_permutations", n_permutations, 2)
-    X, views = views_seen(model, X, n_rows, rng)
-    B, views_of_background = views_seen(model, *((X, BACKGROUND, rng) if background is None else (background,)))
-    for name, rows in (("X", X), ("background", B)):
-        if rows.shape[0] == 0:
-            raise ValueError(f"{name} must have at least one row, got none")
-    V = views_of_background(slice(None))
-    phi = np.atleast_3d(values(model, views, X.shape[0], V, n_permutations, rng))
+    X = numbers(model, X, n_rows, rng)
+    if X.shape[0] == 0:
+        raise ValueError("X must have at least one row, got none")
+    B = background_of(model, X, background, rng)
+    V = views(model, B)
+    phi = np.atleast_3d(values(model, X, V, n_permutations, rng))
     size, share = np.abs(phi).mean(axis=0).sum(axis=1), _covariances(phi)
     main = _main(model, V, rng)
     total, variance = _total(model, dense(B), np.flatnonzero(size > 0), X.shape[0], rng)

@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 
 from .._checks import check_integer, check_rng
-from .terms import terms_of, views_seen
+from .terms import numbers, terms_of, thinned, views
 
 # Columns of a term up to which all their sets are gone through; and numbers that are made at once.
 MOST_EXACT, AT_ONCE = 10, 2**21
@@ -23,27 +23,28 @@ BACKGROUND = 200
 def shapley(model, X, background, n_permutations, rng):
     """`SparseModel.shapley`."""
     n_permutations, rng = check_integer("n_permutations", n_permutations, 2), check_rng(rng)
-    X, views = views_seen(model, X)
-    B, views_of_background = views_seen(model, *((X, BACKGROUND, rng) if background is None else (background,)))
-    if len_of(B) == 0:
+    X = numbers(model, X)
+    return values(model, X, views(model, background_of(model, X, background, rng)), n_permutations, rng)
+
+
+def background_of(model, X, background, rng):
+    """Rows of numbers: of the background, or, where it is None, of some of X."""
+    B = thinned(X, BACKGROUND, rng) if background is None else numbers(model, background)
+    if B.shape[0] == 0:
         raise ValueError("background must have at least one row, got none")
-    return values(model, views, len_of(X), views_of_background(slice(None)), n_permutations, rng)
+    return B
 
 
-def len_of(X):
-    return X.shape[0]
-
-
-def values(model, views, n, B, n_permutations, rng):
-    """(n, n_columns), or (n, n_columns, n_outputs), of the rows of which views(slice) are the views, against those of B."""
-    coef = np.atleast_2d(model.coef)
+def values(model, X, B, n_permutations, rng):
+    """(n, n_columns), or (n, n_columns, n_outputs), of rows of numbers, against the background of views B."""
+    coef, n = np.atleast_2d(model.coef), X.shape[0]
     groups = grouped(terms_of(model.features), n_permutations, rng)
     out = np.zeros((n, model.n_features_in, len(coef)))
     width = max(1, len(B[0]), *(_width(terms[0][0]) for terms in groups))
     step = max(1, AT_ONCE // width)
     for start in range(0, n, step):
         part = slice(start, min(start + step, n))
-        U = views(part)
+        U = views(model, X[part])
         for terms in groups:
             columns = terms[0][0].columns
             out[part][:, columns] += _of_group(terms, coef, U, B).transpose(2, 1, 0)

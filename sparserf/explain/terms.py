@@ -89,20 +89,23 @@ def _entries(block, k):
     return views[weights != 0], weights[weights != 0]
 
 
-def views_seen(model, X, most=None, rng=None):
-    """(the rows of X in memory, or at most so many of them by chance; a function of a slice of these, their views)."""
-    stage = model.features.stage
-    rows = rows_read(X, stage, n_features=model.n_features_in)
-    some = None
-    if most is not None and rows.n_rows > most:
-        some = np.sort(rng.choice(rows.n_rows, most, replace=False))
-    X = rows.array(some)
+def numbers(model, X, most=None, rng=None):
+    """The rows of X as numbers in memory, or at most so many of them, by chance."""
+    rows = rows_read(X, model.features.stage, n_features=model.n_features_in)
+    if most is None or rows.n_rows <= most:
+        return rows.array()
+    return rows.array(np.sort(rng.choice(rows.n_rows, most, replace=False)))
 
-    def views(part):
-        U = X[part].astype(np.float64)
-        return dense(U if stage is None or stage.is_identity else stage.show(U))
 
-    return X, views
+def thinned(X, most, rng):
+    """Rows of numbers, or at most so many of them, by chance."""
+    return X if X.shape[0] <= most else X[np.sort(rng.choice(X.shape[0], most, replace=False))]
+
+
+def views(model, X):
+    """The views of rows of numbers, (n_rows, n_views)."""
+    X, stage = X.astype(np.float64), model.features.stage
+    return dense(X if stage is None or stage.is_identity else stage.show(X))
 
 
 def dense(X):
