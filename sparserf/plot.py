@@ -85,8 +85,8 @@ def effects(
     Notes
     -----
     The shares of a projection are of rows that it was not fitted to: it is fitted to each half of the rows, and looked at in
-    the other. It sees the up to 64 inputs of the largest terms, pairs those of the first 14 of them that some term sees together,
-    and takes O(n p^2 + p^3) for p numbers in the functions, some hundreds.
+    the other. It sees the up to 64 inputs of the largest terms, and pairs among the first 14 that some term sees together; it
+    takes O(n p^2 + p^3) for p numbers in the functions, some hundreds.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def effects(
     seen = sorted(set().union(*(term.columns.tolist() for term in terms_of(model.features))))
     grids = {j: _grid(_column(X, j), n_points, levels[j]) for j in seen}
     parts, shares = _projected(model, X, grids, n_panels) if groups is None else _whole(model, X, groups, grids)
-    drawn = sorted(parts, key=lambda part: -shares[part])[:n_panels]
+    drawn = sorted(parts, key=lambda part: -abs(shares[part]))[:n_panels]
     columns = min(4, max(len(drawn), 1))
     height = -(-max(len(drawn), 1) // columns)
     fig, axes = plt.subplots(height, columns, figsize=(3.3 * columns, 2.7 * height), squeeze=False, layout="constrained")
@@ -127,27 +127,28 @@ def effects(
 
 
 def _groups(model):
-    """The terms by the inputs that they see, linear ones with each of theirs: {(j,) or (j, k): terms}; None where one sees more
-    than two."""
+    """The terms by the inputs that they see, linear ones with each of theirs: {(j,) or (j, k): positions}; None where one sees
+    more than two."""
     groups = {}
     for term in terms_of(model.features):
         inputs = term.columns.tolist()
         if term.activation == "identity":
             for j in inputs:
-                groups.setdefault((j,), []).append(term)
+                groups.setdefault((j,), []).append(term.position)
         elif len(inputs) > 2:
             return None
         elif inputs:
-            groups.setdefault(tuple(inputs), []).append(term)
+            groups.setdefault(tuple(inputs), []).append(term.position)
     return groups
 
 
 def _parts(model, groups, grids):
     """{inputs: values on their grid}: the curves, and the surfaces without the curves that are in them."""
     parts = {(j,): np.zeros(len(grid)) for j, grid in grids.items()}
-    for inputs, terms in groups.items():
+    every = {term.position: term for term in terms_of(model.features)}
+    for inputs, positions in groups.items():
         points = np.array(list(product(*(grids[j] for j in inputs))))
-        values = _values(model, terms, _at(model.n_features_in, inputs, points), inputs)
+        values = _values(model, [every[k] for k in positions], _at(model.n_features_in, inputs, points), inputs)
         if len(inputs) == 1:
             parts[inputs] += values
             continue

@@ -37,9 +37,9 @@ def exact_descent(fit, dictionary):
 
 
 def sparse_rf(
-    X, y, *, alpha=None, features="auto", gamma=None, scale="auto", missing="learn", categorical=None,
-    loss="squared", n_components=None, batch_size=None, max_order=None, exact=False, validation=0.1, n_models=None,
-    max_terms=None, effort=1.0, fit_intercept=True, sample_weight=None, tol=1e-4, max_iter=None, rng=None, workers=1, callback=None,
+    X, y, *, alpha=None, features="auto", gamma=None, scale="auto", missing="learn", categorical=None, loss="squared",
+    n_components=None, batch_size=None, max_order=None, exact=False, validation=0.1, n_models=None, max_terms=None, effort=1.0,
+    fit_intercept=True, sample_weight=None, tol=1e-4, max_iter=None, rng=None, workers=1, callback=None,
 ):  # fmt: skip
     r"""Sparse Random Features: a kernel model in few terms, by l1 selection among random features.
 
@@ -91,8 +91,8 @@ def sparse_rf(
     batch_size : int or None, default None
         R, features in a batch. None: 2,500, less where X has more than 3,300 columns; 500 of "auto".
     max_order : int or None, default None
-        Most inputs, views of columns, that a feature of "auto" sees: with 1 the model is a sum of functions of one column, with
-        2 of pairs, and `plot.effects` shows it whole. A linear function of all inputs counts as such a sum. None: all.
+        Most inputs, views of columns, that a feature of "auto" sees; linear functions are sums of those of one. With 1 or 2
+        `plot.effects` shows the model whole. None: all.
     exact : bool, default False
         False: the paper's Algorithm 1, one batch after another; a feature that was dropped, or not taken, does not come
         back. True: over all D draws again and again, until `info.dual_gap` certifies the optimum over all of them; not
@@ -249,8 +249,8 @@ def sparse_rf_path(
 
     Notes
     -----
-    The time of a fit for each penalty, less what a near starting point saves. Memory as `sparse_rf`, and the models. Section 3.2
-    of the paper of `sparse_rf` recommends the path.
+    The time of a fit for each penalty, less what a near starting point saves. Memory as `sparse_rf`, and the models.
+    Section 3.2 of the paper of `sparse_rf` recommends the path.
 
     Examples
     --------

@@ -80,9 +80,10 @@ class Setting:
            sample_weight, tol, max_iter, rng, workers, callback, is_curved=False, max_order=None):  # fmt: skip
         rng, columns = check_rng(rng), {"scale": scale, "missing": missing, "categorical": categorical}
         is_auto = isinstance(features, str) and features == "auto"
+        is_curved &= is_auto
         if max_order is not None and not is_auto:
             raise ValueError(f"max_order needs features='auto', got {max_order!r} with other features")
-        task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns, is_curved=is_curved and is_auto)
+        task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns, is_curved=is_curved)
         options = {
             "fit_intercept": check_flag("fit_intercept", fit_intercept),
             "tol": check_real("tol", tol, 0, strict=True),

@@ -58,25 +58,22 @@ def python(pieces, digits):
     names = {v: f"u{v}" for v in pieces.views} if pieces.views is not None else {j: f"x{j}" for j in pieces.columns}
     body = [_column(pieces, j) for j in pieces.columns]
     for v, view in (pieces.views or {}).items():
-        body += [f"u{v} = {line}" for line in _view_lines(view, f"x{view.column}", f"u{v}", number, pieces.is_category(view.column))]
+        lines = _view_lines(view, f"x{view.column}", f"u{v}", number, pieces.is_category(view.column))
+        body += [f"u{v} = {line}" for line in lines]
     envelopes = {gamma: f"envelope{i}" for i, gamma in enumerate(pieces.gammas)}
     for gamma, seen in pieces.gammas.items():
         body.append(f"{envelopes[gamma]} = np.exp(-{number(gamma)} * ({' + '.join(f'{names[v]}**2' for v in seen.tolist())}))")
-    b = [number(value) for value in pieces.intercept]
+    b, n = [number(value) for value in pieces.intercept], f"len(x{pieces.columns[0]})"
     several = pieces.model.coef.ndim > 1
-    body.append(f"f = np.full(({pieces_length(pieces)}, {len(b)}), [{', '.join(b)}])" if several
-                else f"f = np.full({pieces_length(pieces)}, {b[0]})")  # fmt: skip
+    body.append(f"f = np.full(({n}, {len(b)}), [{', '.join(b)}])" if several else f"f = np.full({n}, {b[0]})")
     for term, c in zip(pieces.terms, pieces.coef.T, strict=True):
         phi = _phi(term, names, envelopes, number, PYTHON)
-        body.append(f"f += np.multiply.outer({phi}, [{', '.join(map(number, c))}])" if several else f"f += {number(c[0])} * {phi}")
-    lines = ['"""' + _says(pieces) + '"""', "", "import numpy as np", HELPERS, "", "def decision_function(X):", *("    " + line for line in body)]
-    lines += ["    return f", "", "", "def predict(X):", *_labels(pieces.model)]
+        c = [number(value) for value in c]
+        body.append(f"f += np.multiply.outer({phi}, [{', '.join(c)}])" if several else f"f += {c[0]} * {phi}")
+    lines = [f'"""{_says(pieces)}"""', "", "import numpy as np", HELPERS, "", "def decision_function(X):"]
+    lines += [*("    " + line for line in body), "    return f", "", "", "def predict(X):", *_labels(pieces.model)]
     source = "\n".join(lines) + "\n"
     return source + PROBABILITIES if pieces.model.loss == "logistic" else source
-
-
-def pieces_length(pieces):
-    return f"len(x{pieces.columns[0]})"
 
 
 def _says(pieces):
@@ -152,8 +149,8 @@ def sql(pieces, digits):
     quoted = {j: '"' + str(pieces.names[j]).replace('"', '""') + '"' for j in pieces.columns}
     names, steps = (quoted, []) if pieces.views is None else _view_steps(pieces.views, quoted, number)
     envelopes = {gamma: f"envelope{i}" for i, gamma in enumerate(pieces.gammas)}
-    steps.append([f"EXP(-{number(gamma)} * ({balanced([f'+ {names[v]} * {names[v]}' for v in seen.tolist()])})) AS {envelopes[gamma]}"
-                  for gamma, seen in pieces.gammas.items()])  # fmt: skip
+    squares = {gamma: balanced([f"+ {names[v]} * {names[v]}" for v in seen.tolist()]) for gamma, seen in pieces.gammas.items()}
+    steps.append([f"EXP(-{number(gamma)} * ({square})) AS {envelopes[gamma]}" for gamma, square in squares.items()])
     source = "data"
     for step in steps:
         source = "(\nSELECT *,\n  " + ",\n  ".join(step) + f"\nFROM {source}) AS step" if step else source
@@ -165,7 +162,8 @@ def sql(pieces, digits):
 
 
 def _output(b, c, phis, number):
-    return balanced([signed(b, number(abs(b))), *(signed(a, f"{number(abs(a))} * {phi}") for a, phi in zip(c, phis, strict=True))])
+    terms = [signed(a, f"{number(abs(a))} * {phi}") for a, phi in zip(c, phis, strict=True)]
+    return balanced([signed(b, number(abs(b))), *terms])
 
 
 def _view_steps(views, quoted, number):
@@ -211,8 +209,9 @@ def _between(x, knots, scores, number):
     """Linear between knots, constant beyond the ends."""
     cases = [f"WHEN {x} <= {number(knots[0])} THEN {number(scores[0])}"]
     for k in range(1, len(knots)):
-        slope = (scores[k] - scores[k - 1]) / (knots[k] - knots[k - 1])
-        cases.append(f"WHEN {x} < {number(knots[k])} THEN {number(scores[k - 1])} + ({x} - {number(knots[k - 1])}) * {number(slope)}")
+        slope = number((scores[k] - scores[k - 1]) / (knots[k] - knots[k - 1]))
+        low, high, score = number(knots[k - 1]), number(knots[k]), number(scores[k - 1])
+        cases.append(f"WHEN {x} < {high} THEN {score} + ({x} - {low}) * {slope}")
     return f"CASE WHEN {x} IS NULL THEN NULL {' '.join(cases)} ELSE {number(scores[-1])} END"
 
 

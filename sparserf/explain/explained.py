@@ -50,7 +50,8 @@ class Explained:
         return summary(self, X, n_terms, rng)
 
     def formula(
-        self, language: Literal["text", "latex", "python", "sql"] = "text", n_terms: int | None = None, *, digits: int | None = None
+        self, language: Literal["text", "latex", "python", "sql"] = "text", n_terms: int | None = None, *,
+        digits: int | None = None,
     ) -> str:  # fmt: skip
         """The model written out: to read, as text or LaTeX, or to run elsewhere, as Python or SQL.
 
@@ -182,8 +183,8 @@ class Explained:
         Notes
         -----
         Values add up over terms, and in that of a term only its own inputs play. For terms of up to ten inputs, and linear
-        ones of any number, the values are exact for this background. For terms of more, orders are drawn by chance, in pairs of one
-        and its reverse; of a cosine, or a product of `Taylor`, then only the part that comes of dependence among the
+        ones of any number, the values are exact for this background. For terms of more, orders are drawn by chance, in pairs of
+        one and its reverse; of a cosine, or a product of `Taylor`, then only the part that comes of dependence among the
         background's inputs is sampled, since that of independent inputs is known: an integral of a polynomial.
 
         The mean over background rows does not cost them again for each row: exp(i w'x) is a product over inputs, so one complex
@@ -241,9 +242,10 @@ class Explained:
 
         Notes
         -----
-        `main` is exact for cosines, products and linear terms, by E prod_j z_j = prod_j E z_j, and for all terms that see one input;
-        for others it is a mean over background rows whose columns are shuffled. `total`, and the variance of f for independent
-        inputs, are means over as many shuffled rows as are looked at. Time as `shapley`, and n_features_in predictions.
+        `main` is exact for cosines, products and linear terms, by E prod_j z_j = prod_j E z_j, and for all terms that see one
+        input; for others it is a mean over background rows whose columns are shuffled. `total`, and the variance of f for
+        independent inputs, are means over as many shuffled rows as are looked at. Time as `shapley`, and n_features_in
+        predictions.
 
         References
         ----------

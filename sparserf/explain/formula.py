@@ -82,7 +82,8 @@ def _label(view, name, to):
     """What a view is called."""
     if view.is_it is not None:
         kind, level = view.is_it
-        return to.bracket.format(name + to.words({"level": f" is {level}", "missing": " is missing", "present": " is not 0"}[kind]))
+        is_it = {"level": f" is {level}", "missing": " is missing", "present": " is not 0"}
+        return to.bracket.format(name + to.words(is_it[kind]))
     if _is_itself(view):
         return name
     kind = "mean" if view.table is not None else "rank" if view.knots is not None else "clip" if view.squeezed else "z"
@@ -126,4 +127,6 @@ def _phi(term, labels, to, number):
         parts.append(signed(term.offset, number(abs(term.offset))))
     if term.activation == "identity":
         return f"({joined(parts)})"
-    return to.function.format(*("max", f"0, {joined(parts)}") if term.activation == "relu" else (term.activation, joined(parts)))
+    if term.activation == "relu":
+        return to.function.format("max", f"0, {joined(parts)}")
+    return to.function.format(term.activation, joined(parts))

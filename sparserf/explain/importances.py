@@ -72,11 +72,11 @@ def _main(model, V, rng):
     effect = {}
     for term in terms_of(model.features):
         c = coef[:, term.position, None]
-        for j, values in zip(term.columns.tolist(), _effects(term, term.parts(V), rng), strict=True):
-            effect[j] = effect.get(j, 0.0) + c * values
+        for j, given in zip(term.columns.tolist(), _effects(term, term.parts(V), rng), strict=True):
+            effect[j] = effect.get(j, 0.0) + c * given
     main = np.zeros(model.n_features_in)
-    for j, values in effect.items():
-        main[j] = values.var(axis=1).sum()
+    for j, given in effect.items():
+        main[j] = given.var(axis=1).sum()
     return main
 
 

@@ -12,8 +12,9 @@ from .terms import decision, terms_of
 KNOTS, EVERY = 16, 3
 # Inputs that get a function, those that largest terms see; and those among which pairs are looked for.
 MOST_INPUTS, MOST_PAIRED = 64, 14
-# Of the mean square of hats, what is added to the diagonal; and of second differences.
-RIDGE, SMOOTH = 1e-6, 1e-4
+# A value at a knot is fitted as if so many rows more had said 0 there, of functions of one input and of two; second differences
+# are penalised by SMOOTH a row; and pairs tell at least LEAST of what the functions of one input leave.
+FEW, SMOOTH, LEAST = {1: 0.1, 2: 3.0}, 1e-5, 0.003
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +70,8 @@ class Projection:
     """f ~ mean + sum_j f_j(x_j) + sum_jk f_jk(x_j, x_k), of least squares over the rows X, (n_rows, n_columns) of numbers.
 
     axes : {column: its Axis}; pairs : those that have a function; values : of each part, at its knots, and where missing
-    shares : of the variance of f what each part tells, by its covariance with f in rows that it was not fitted to; told: their sum
+    shares : of the variance of f what each part tells, by its covariance with f in rows that it was not fitted to; told : their
+        sum
     """
 
     def __init__(self, X, f, columns, levels, candidates, n_pairs):
@@ -101,16 +103,11 @@ class Projection:
         """{part: values at knots} of least squares over these rows."""
         basis = [self._basis(part, self._X[rows][:, list(part)]) for part in parts]
         H, ends = np.hstack(basis), np.cumsum([0, *(b.shape[1] for b in basis)])
-        G = H.T @ H / len(rows)
-        unit = np.trace(G) / max(len(parts), 1) / 10
-        G[np.diag_indices(len(G))] += RIDGE * unit
+        G = H.T @ H
         for part, start, end in zip(parts, ends, ends[1:], strict=False):
-            if len(part) == 1:
-                R = self.axes[part[0]].roughness()
-                G[start:end, start:end] += SMOOTH * unit * (R.T @ R) / max(len(R), 1)
-            else:
-                G[np.arange(start, end), np.arange(start, end)] += SMOOTH * unit / (end - start)
-        values = np.linalg.solve(G, H.T @ f[rows] / len(rows))
+            R = self.axes[part[0]].roughness() if len(part) == 1 else np.zeros((0, end - start))
+            G[start:end, start:end] += FEW[len(part)] * np.eye(end - start) + SMOOTH * len(rows) * (R.T @ R)
+        values = np.linalg.solve(G, H.T @ f[rows])
         return {part: values[a:b] for part, a, b in zip(parts, ends, ends[1:], strict=False)}
 
     def _best(self, candidates, rest, n):
@@ -119,12 +116,12 @@ class Projection:
         for pair in candidates:
             H = self._basis(pair, self._X[:, list(pair)])
             c, mass = H.T @ rest, H.sum(axis=0)
-            gains[pair] = float(c @ (c / (mass + 5.0)))  # as of cells, shrunk where there are few rows
-        return [pair for pair in sorted(gains, key=lambda pair: -gains[pair])[:n] if gains[pair] > 0]
+            gains[pair] = float(c @ (c / (mass + FEW[2])))  # as if each row were in one cell
+        least = LEAST * float(rest @ rest)
+        return [pair for pair in sorted(gains, key=lambda pair: -gains[pair])[:n] if gains[pair] > least]
 
     def _pure(self, values):
-        """The same sum, in which a function of two has mean zero over each input given the other, of the rows; and a function of one
-        over them."""
+        """The same sum, in which a function of two has mean zero over the rows at each value of one input, and one of one over all."""
         for pair in self.pairs:
             H = self._basis(pair, self._X[:, list(pair)])
             shape = [len(self.axes[j].coarse) + 1 for j in pair]
@@ -168,5 +165,6 @@ def projected(model, X, n_pairs):
             worth[j] += size[term.position] / len(term.columns)
     columns = sorted(worth, key=lambda j: -worth[j])[:MOST_INPUTS]
     paired = set(columns[:MOST_PAIRED])
-    seen = {pair for t in terms if t.activation != "identity" for pair in combinations(sorted(paired & set(t.columns.tolist())), 2)}
+    together = [sorted(paired.intersection(term.columns.tolist())) for term in terms if term.activation != "identity"]
+    seen = {pair for some in together for pair in combinations(some, 2)}
     return Projection(X, decision(model, X)[0], sorted(columns), levels, sorted(seen), n_pairs)

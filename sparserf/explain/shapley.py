@@ -93,7 +93,8 @@ def shares(q):
     for the set S of the others."""
     sets = np.arange(2**q)[:, None] >> np.arange(q) & 1
     size, others = sets.sum(axis=1), np.arange(q)
-    factor = np.concatenate([[1.0], np.cumprod((others[:-1] + 1) / (q - 1 - others[:-1]))]) / q  # of s others, 1 / (q C(q-1, s))
+    ratio = (others[:-1] + 1) / (q - 1 - others[:-1])
+    factor = np.concatenate([[1.0], np.cumprod(ratio)]) / q  # of s others, 1 / (q C(q - 1, s))
     joined, left = np.append(0.0, factor), np.append(factor, 0.0)
     return np.where(sets.T == 1, joined[size], -left[size])
 

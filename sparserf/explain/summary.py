@@ -88,8 +88,9 @@ def summary(model, X, n_terms, rng):
     inputs = tuple(j for j in np.argsort(-worth, kind="stable").tolist() if seen[j])
     kinds = Counter(block.activation for block in model.features.blocks for _ in range(len(block)))
     kind = "regression" if model.classes is None else f"{len(model.classes)} classes"
-    return Summary(kind, model.loss, len(size), model.n_features_in, dict(kinds), inputs, np.atleast_1d(model.intercept), model.info,
-                   names_of(model), worth, importances, terms)  # fmt: skip
+    b = np.atleast_1d(model.intercept)
+    return Summary(kind, model.loss, len(size), model.n_features_in, dict(kinds), inputs, b, model.info, names_of(model), worth,
+                   importances, terms)  # fmt: skip
 
 
 def _worth(model, size):
