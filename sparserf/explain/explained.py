@@ -39,11 +39,18 @@ class Explained:
         --------
         >>> import numpy as np, sparserf as srf
         >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 3))
-        >>> model = srf.mfga(X, 3 * X[:, 0] + X[:, 1], features=srf.Linear(), n_nonzero_coefs=2, rng=0)
+        >>> model = srf.mfga(X, 3 * X[:, 0] + X[:, 1] + 1, features=srf.Linear(), n_nonzero_coefs=2, alpha=1e-9, rng=0)
         >>> print(model.summary(n_terms=1))
         SparseModel: regression, loss 'squared'
-        2 terms (2 identity) of 2 of 3 inputs, intercept -4.441e-16
-        fit: converged, penalty 0.001
+        2 terms (2 identity) of 2 of 3 inputs, intercept 1
+        fit: converged, penalty 1e-09
+        <BLANKLINE>
+        share of the terms' sizes by input that they see
+          x0  0.750
+          x1  0.250
+        <BLANKLINE>
+        largest terms, by |coef| sup|phi|
+                  3  x0
         """
         from .summary import summary
 
@@ -85,9 +92,9 @@ class Explained:
         --------
         >>> import numpy as np, sparserf as srf
         >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
-        >>> model = srf.mfga(X, 3 * X[:, 0] + X[:, 1], features=srf.Linear(), n_nonzero_coefs=2, alpha=1e-9, rng=0)
+        >>> model = srf.mfga(X, 3 * X[:, 0] + X[:, 1] + 1, features=srf.Linear(), n_nonzero_coefs=2, alpha=1e-9, rng=0)
         >>> print(model.formula("sql", digits=3))
-        SELECT -2.37e-11 + 3 * "x0" + 1 * "x1" AS prediction
+        SELECT 1.0 + 3.0 * "x0" + 1.0 * "x1" AS prediction
         FROM data
         """
         from .formula import formula
@@ -244,8 +251,8 @@ class Explained:
         -----
         `main` is exact for cosines, products and linear terms, by E prod_j z_j = prod_j E z_j, and for all terms that see one
         input; for others it is a mean over background rows whose columns are shuffled. `total`, and the variance of f for
-        independent inputs, are means over as many shuffled rows as are looked at. Time as `shapley`, and n_features_in
-        predictions.
+        independent inputs, are means over 4,000 shuffled rows or more. Time as `shapley`, and n_features_in predictions of
+        these.
 
         References
         ----------
@@ -257,10 +264,10 @@ class Explained:
         >>> import numpy as np, sparserf as srf
         >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 3))
         >>> model = srf.mfga(X, 2 * X[:, 0] - X[:, 1], features=srf.Linear(), n_nonzero_coefs=2, alpha=1e-9, rng=0)
-        >>> print(model.importances(X, rng=0))
+        >>> print(model.importances(X, X, rng=0))
                      share   main  total  |Shapley|
-        x0           0.791  0.822  0.828      0.989
-        x1           0.209  0.197  0.201      0.501
+        x0           0.800  0.814  0.802      1.027
+        x1           0.200  0.180  0.192      0.481
         """
         from .importances import importances
 

@@ -8,6 +8,9 @@ from .._checks import check_integer, check_rng
 from .shapley import background_of, played, values
 from .terms import decision, dense, names_of, numbers, terms_of, views
 
+# Rows of shuffled columns, at least.
+SHUFFLED = 4_000
+
 
 @dataclass(frozen=True, eq=False)
 class Importances:
@@ -50,7 +53,7 @@ def importances(model, X, background, n_rows, n_permutations, rng):
     phi = np.atleast_3d(values(model, X, V, n_permutations, rng))
     size, share = np.abs(phi).mean(axis=0).sum(axis=1), _covariances(phi)
     main = _main(model, V, rng)
-    total, variance = _total(model, dense(B), np.flatnonzero(size > 0), X.shape[0], rng)
+    total, variance = _total(model, dense(B), np.flatnonzero(size > 0), rng)
     shares = _over(share, share.sum()), _over(main, variance), _over(total, variance)
     names = names_of(model)
     return Importances(tuple(names[j] for j in range(len(names))), size, *shares)
@@ -93,10 +96,10 @@ def _effects(term, parts, rng):
                            for k, part in enumerate(parts)])  # fmt: skip
 
 
-def _total(model, B, columns, n, rng):
-    """(half the mean square of what changes in f when one column is drawn anew, the variance of f), over at least n rows of
-    which each column has the entries of B's, in an order of its own; added up over the outputs."""
-    X, other = (rng.permuted(np.tile(B, (-(-n // len(B)), 1)), axis=0) for _ in range(2))
+def _total(model, B, columns, rng):
+    """(half the mean square of what changes in f when one column is drawn anew, the variance of f), over some rows of which each
+    column has the entries of B's, in an order of its own; added up over the outputs."""
+    X, other = (rng.permuted(np.tile(B, (-(-SHUFFLED // len(B)), 1)), axis=0) for _ in range(2))
     f, total = decision(model, X), np.zeros(model.n_features_in)
     for j in columns:
         kept = X[:, j].copy()

@@ -121,7 +121,7 @@ class Projection:
         return [pair for pair in sorted(gains, key=lambda pair: -gains[pair])[:n] if gains[pair] > least]
 
     def _pure(self, values):
-        """The same sum, in which a function of two has mean zero over the rows at each value of one input, and one of one over all."""
+        """The same sum, where a function of two has mean zero over the rows at each value of one input, one of one over all."""
         for pair in self.pairs:
             H = self._basis(pair, self._X[:, list(pair)])
             shape = [len(self.axes[j].coarse) + 1 for j in pair]
