@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 
 ROOT = Path(__file__).parents[1] / "sparserf"
 FLOORS = [
-    ["sums", "baselines", "plot"], ["algorithms"], ["task"], ["views", "model", "newton"], ["solvers"], ["features"],
+    ["sums", "baselines", "plot"], ["algorithms"], ["task"], ["views", "model", "newton"], ["explain", "solvers"], ["features"],
     ["rows", "losses"], ["table", "stage"], ["_core"],
 ]  # fmt: skip
 SAYS = {
@@ -23,6 +23,7 @@ SAYS = {
     "algorithms": "algorithms\nwhat the papers say",
     "task": "task\nwhat is to be fitted, how far a fit has come,\nand the model that fits become",
     "model": "model\nSparseModel: predict, save, load",
+    "explain": "explain\nShapley values, formulas, shares of variance",
     "newton": "newton\nlinear models of the inputs:\nsteps, bounds, sketches",
     "rows": "rows\nsum and map over blocks: memory,\ndevice, disk, dask",
     "stage": "stage, robust\nviews of the columns of X, in units",
@@ -36,7 +37,8 @@ SAYS = {
 
 
 # Files that are drawn as one with another.
-WITH = {"robust": "stage", "levels": "views", "_cells": "table", "predictor": "model"}
+WITH = {"robust": "stage", "levels": "views", "_cells": "table", "predictor": "model", "model_file": "model",
+        "model_json": "model"}  # fmt: skip
 
 
 def room(path):

@@ -97,7 +97,7 @@ def _effects(term, parts, rng):
 
 
 def _total(model, B, columns, rng):
-    """(half the mean square of what changes in f when one column is drawn anew, the variance of f), over some rows of which each
+    """(half the mean square of what changes in f when one column is drawn anew, the variance of f), over rows of which each
     column has the entries of B's, in an order of its own; added up over the outputs."""
     X, other = (rng.permuted(np.tile(B, (-(-SHUFFLED // len(B)), 1)), axis=0) for _ in range(2))
     f, total = decision(model, X), np.zeros(model.n_features_in)
