@@ -120,9 +120,10 @@ def effects(
         ax.axis("off")
     _draw(fig, axes, {part: parts[part] for part in drawn}, grids, X, names, levels)
     for ax, part in zip(axes.flat, drawn, strict=False):
-        ax.set_title(f"{shares[part]:.1%}", fontsize="medium")
+        ax.set_title(_percent(shares[part]), fontsize="medium")
     kind = "a projection of" if groups is None else "parts of"
-    fig.suptitle(f"{kind} the model: {sum(shares[part] for part in drawn):.1%} of its variance", fontsize="medium")
+    told = sum(shares[part] for part in drawn)
+    fig.suptitle(f"{kind} the model: {_percent(told)} of its variance", fontsize="medium")
     return fig
 
 
@@ -164,7 +165,7 @@ def _values(model, terms, X, inputs):
     """What terms add up to at rows of numbers; of linear ones the part of their inputs."""
     linear = [term for term in terms if term.activation == "identity" and len(inputs) == 1]
     others = [term.position for term in terms if term not in linear]
-    rows = staged(as_rows(X), model.features.stage)
+    rows = staged(as_rows(X, may_miss=True), model.features.stage)
     total = rows.apply(model.features.take(others), model.coef[others])
     U = views(model, X) if linear else None
     for term in linear:
@@ -174,8 +175,24 @@ def _values(model, terms, X, inputs):
 
 def _whole(model, X, groups, grids):
     """(the parts that add up to the model, the share of variance of each)."""
-    parts, f = _parts(model, groups, grids), decision(model, X)[0]
-    return parts, {part: _share(_at_rows(X, part, grids, values), f) for part, values in parts.items()}
+    f = decision(model, X)[0]
+    return _parts(model, groups, grids), {part: _share(v, f) for part, v in _at_rows(model, X, groups, grids).items()}
+
+
+def _at_rows(model, X, groups, grids):
+    """The parts at the rows of X: those of two inputs without the curves that are in them, which lie between their points."""
+    every, parts = {term.position: term for term in terms_of(model.features)}, {(j,): 0.0 for j in grids}
+    for inputs, positions in groups.items():
+        terms = [every[k] for k in positions]
+        parts[inputs] = parts.get(inputs, 0.0) + _values(model, terms, X, inputs)
+        if len(inputs) == 2:
+            points = np.array(list(product(*(grids[j] for j in inputs))))
+            surface = _values(model, terms, _at(model.n_features_in, inputs, points), inputs)
+            for k, j in enumerate(inputs):
+                curve = surface.reshape([len(grids[i]) for i in inputs]).mean(axis=1 - k)
+                told = np.interp(np.nan_to_num(_column(X, j)), grids[j], curve)
+                parts[(j,)], parts[inputs] = parts[(j,)] + told, parts[inputs] - told
+    return parts
 
 
 def _projected(model, X, grids, n_pairs):
@@ -186,20 +203,13 @@ def _projected(model, X, grids, n_pairs):
     return parts, projection.shares
 
 
-def _at_rows(X, part, grids, values):
-    """A part at the rows of X, of its values on a grid."""
-    from scipy.interpolate import RegularGridInterpolator
-
-    grid = [np.unique(grids[j]) for j in part]
-    if any(len(each) < len(grids[j]) for each, j in zip(grid, part, strict=True)):
-        return np.zeros(X.shape[0])  # one input is the same in all rows
-    points = np.stack([np.clip(np.nan_to_num(_column(X, j)), grids[j][0], grids[j][-1]) for j in part], axis=1)
-    return RegularGridInterpolator(grid, values)(points)
+def _percent(share):
+    return f"{100 * share:.1f} %"
 
 
 def _share(part, f):
     f = f - f.mean()
-    return float(f @ (part - part.mean()) / ((f @ f) or 1.0))
+    return float(f @ (part - np.mean(part)) / ((f @ f) or 1.0))
 
 
 @np.errstate(over="ignore", invalid="ignore")

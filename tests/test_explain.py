@@ -432,3 +432,5 @@ def test_a_model_of_order_two_is_shown_whole():
         points = RNG.integers(0, 7, (50, 4))
         f = model.predict(np.stack([grids[j][points[:, j]] for j in range(4)], axis=1))
         assert np.ptp(f - sum(values[tuple(points[:, j] for j in inputs)] for inputs, values in parts.items())) < 1e-10
+        shares = plot._whole(model, X, plot._groups(model), grids)[1]
+        assert abs(sum(shares.values()) - 1) < 1e-12

@@ -107,7 +107,7 @@ def _said(view, label, name, to, number):
         return label + to.equals + to.words(f"of each level of {{{levels}}}, of others ") + number(view.table[1])
     r = name if view.knots is None else to.function.format("s", name)
     r = r if not view.center else r + " " + signed(-view.center, number(abs(view.center)))
-    said = label + to.equals + (r if view.unit == 1 else to.quotient.format(r, number(view.unit)))
+    said = label + to.equals + (r if number(view.unit) == "1" else to.quotient.format(r, number(view.unit)))
     notes = [f"s linear between the {len(view.knots[0])} knots of its quantiles"] if view.knots is not None else []
     notes += [f"softly bounded beyond {view.reach:.3g} in size"] if view.reach is not None else []
     notes += ["then u / (1 + u^2 / 9)^1/2"] if view.squeezed else []

@@ -97,7 +97,8 @@ def view_of(stage, v):
         *of_levels, other = _shown(stage, v, [*range(len(of_column)), -1.0])
         table = (dict(zip(of_column, of_levels, strict=True)), other)
     unit, reach = float(stage.unit[v]), float(stage.reach[v])
-    reach = None if np.isinf(reach) or unit == 0 else reach
+    bounded = knots is not None and unit > 0 and np.abs(knots[1] - stage.center[v]).max() <= reach * unit
+    reach = None if np.isinf(reach) or unit == 0 or bounded else reach
     return View(j, knots, float(stage.center[v]), unit, reach, kind == "clipped", fill, table=table)
 
 

@@ -147,13 +147,14 @@ def sampled(term, orders, U, B):
     Of a product only what its inputs' dependence makes is sampled: were they independent, its values would be known.
     """
     of_x, of_b = term.parts(U), term.parts(B)
-    total = np.zeros(of_x.shape)
+    total, mean = np.zeros(of_x.shape), of_b.mean(axis=1, keepdims=True)
     for order in orders:
-        worth = played(term, _along(term, of_x[order]), _along(term, of_b[order[::-1]])[::-1])
+        along, rest = _along(term, of_x[order]), _along(term, of_b[order[::-1]])[::-1]
         if term.is_product:
-            worth -= played(term, _along(term, of_x[order]), _along(term, of_b[order[::-1]].mean(axis=1)[:, None])[::-1])
+            rest = rest.mean(axis=1, keepdims=True) - _along(term, mean[order[::-1]])[::-1]
+        worth = played(term, along, rest)
         total[order] += np.diff(worth, axis=0) / len(orders)
-    return total + independent(term, of_x, of_b.mean(axis=1)) if term.is_product else total
+    return total + independent(term, of_x, mean[:, 0]) if term.is_product else total
 
 
 def _along(term, parts):
