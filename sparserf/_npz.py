@@ -35,18 +35,22 @@ def read(path):
             arrays = _members(archive, size)
         if arrays["meta"].nbytes > META_BYTES + size // META_SHARE:
             raise ValueError(f"{arrays['meta'].nbytes} bytes of metadata")
-        meta = json.loads(arrays.pop("meta").tobytes(), parse_constant=_no_constant)
+        meta = json.loads(arrays.pop("meta").tobytes(), parse_constant=no_constant)
     except OSError as error:
         if error.filename is not None:  # there is no such file, or it may not be read
             raise
         raise ValueError(f"{path} is not a model file: {error}") from None
     except (ValueError, TypeError, KeyError, RuntimeError, EOFError, zipfile.BadZipFile, RecursionError, MemoryError) as error:
         raise ValueError(f"{path} is not a model file: {type(error).__name__}: {error}") from None
-    if not isinstance(meta, dict) or type(meta.get("format")) is not int or meta["format"] < 1:
-        raise ValueError(f"{path} is not a model file: it has no format number")
-    if meta["format"] > FORMAT:
-        raise ValueError(f"{path} has a format after {FORMAT}: {_newer(meta.get('version'))}")
+    check_format(path, meta)
     return meta, arrays
+
+
+def check_format(where, meta):
+    if not isinstance(meta, dict) or type(meta.get("format")) is not int or meta["format"] < 1:
+        raise ValueError(f"{where} is not a model file: it has no format number")
+    if meta["format"] > FORMAT:
+        raise ValueError(f"{where} has a format after {FORMAT}: {_newer(meta.get('version'))}")
 
 
 def _newer(version):
@@ -77,7 +81,7 @@ def integers(arrays, name):
     return array
 
 
-def _no_constant(name):
+def no_constant(name):
     raise ValueError(f"{name} in the metadata")
 
 

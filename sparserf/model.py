@@ -9,6 +9,7 @@ import numpy as np
 
 from ._arrays import finite, namespace, outputs_like
 from ._warn import warn
+from .explain.explained import Explained
 from .features import FeatureSet
 from .predictor import Predictor, itself, probabilities
 
@@ -65,7 +66,7 @@ class FitInfo:
 
 
 @dataclass(frozen=True, eq=False)
-class SparseModel(Predictor):
+class SparseModel(Explained, Predictor):
     """A sparse expansion in selected features. Made by the algorithms and by `load`; immutable, picklable.
 
     Attributes

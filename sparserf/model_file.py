@@ -21,6 +21,11 @@ LONGEST_NAME = 100
 
 
 def write(model, path):
+    _npz.write(with_ending(path), *content(model))
+
+
+def content(model):
+    """(meta, arrays): all that the model is."""
     arrays = {"coef": model.coef, "intercept": np.asarray(model.intercept, np.float64), "support": model.support}
     if model.classes is not None:
         arrays["classes"] = model.classes
@@ -40,7 +45,7 @@ def write(model, path):
     meta = {"loss": model.loss, "n_features_in": model.n_features_in, "blocks": blocks, "info": info}
     if model.loss_parameters or model.link != "identity":  # else the file is what it always was
         meta |= {"loss_parameters": model.loss_parameters, "link": model.link}
-    _npz.write(with_ending(path), meta, arrays)
+    return meta, arrays
 
 
 def with_ending(path):
@@ -72,11 +77,15 @@ def load(path):
     True
     """
     path = path if os.path.exists(path) else with_ending(path)
-    meta, arrays = _npz.read(path)
+    return restored(path, *_npz.read(path))
+
+
+def restored(where, meta, arrays):
+    """The model of what `content` gave, of a text or file that is not trusted; where: it was found."""
     try:
         return _model(*upgraded(meta, arrays))
     except (KeyError, TypeError, AttributeError, OverflowError, ValueError) as error:
-        raise ValueError(f"{path} is not a whole model: {type(error).__name__}: {error}") from None
+        raise ValueError(f"{where} is not a whole model: {type(error).__name__}: {error}") from None
 
 
 def _model(meta, arrays):

@@ -1,13 +1,23 @@
 """Pictures of models; needs matplotlib (the extra `plot`)."""
 
+from collections.abc import Sequence
 from itertools import product
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ._checks import check_integer, check_names
-from .features.feature_set import DefaultNames
+from .explain.projection import projected
+from .explain.terms import decision, dense, names_of, numbers, terms_of, views
 from .model import SparseModel
-from .rows import as_rows, rows_read, staged
+from .rows import as_rows, staged
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Rows that effects are looked at in, and that are drawn.
+MOST_ROWS, MOST_TICKS = 5_000, 300
 
 
 def input_usage(model, *, names=None, ax=None):
@@ -38,19 +48,24 @@ def input_usage(model, *, names=None, ax=None):
     return ax
 
 
-def effects(model, X, *, names=None, n_panels=12, n_points=40):
-    """The parts of a model whose features see at most two inputs each: a curve an input, and a surface a pair.
+def effects(
+    model: SparseModel, X: ArrayLike, *, names: Sequence[str] | None = None, n_panels: int = 12, n_points: int = 40
+) -> "Figure":  # fmt: skip
+    """A model in functions of one and two inputs: a curve an input, and a surface a pair, with the share of variance of each.
 
-    f is a sum of functions of one and two inputs. Its surfaces are shown without the curves that are in them: each has
-    mean zero along both its sides. The parts of largest standard deviation over their grid come first.
+    Where all features see at most two inputs, or are linear, these functions add up to f, and each surface has mean zero along
+    both its sides. Of any other model they are its projection: the sum of such functions that is nearest to f over the rows
+    of X, the functions of an input piecewise linear, of pairs those that tell most of what is left. The parts that tell most
+    come first; above each stands the share of the variance of f that it tells, its covariance with f, and above all their sum.
 
     Parameters
     ----------
     model : SparseModel
-        Of one output, its features of order <= 2.
-    X : array or CSR matrix of shape (n_samples, n_features)
-        Where the effects are looked at: each input between its 1st and 99th percentile.
+        Of one output.
+    X : data frame, array or CSR matrix of shape (n_samples, n_features)
+        Where the effects are looked at: each input between its 1st and 99th percentile. Of more than 5,000 rows these many.
     names : sequence of str or None, default None
+        Of the columns; None: those of the data frame that the model was fitted to, or x0, x1, ...
     n_panels : int, default 12
         Most parts to draw, at least 1.
     n_points : int, default 40
@@ -59,62 +74,82 @@ def effects(model, X, *, names=None, n_panels=12, n_points=40):
     Returns
     -------
     matplotlib Figure
+        In original units, levels by their names. Curves share one scale, surfaces one of colours; ticks along the lower edge,
+        and points, are rows of X.
 
     Raises
     ------
     ValueError, TypeError
-        A feature sees more than two inputs (one of `Taylor` all of them, by its envelope), the model has several
-        outputs, or an argument is out of its range or of another kind.
+        The model has several outputs, X no rows, or an argument is out of its range or of another kind.
+
+    Notes
+    -----
+    The shares of a projection are of rows that it was not fitted to: it is fitted to each half of the rows, and looked at in
+    the other. It sees the up to 64 inputs of the largest terms, and pairs among the first 14 that some term sees together; it
+    takes O(n p^2 + p^3) for p numbers in the functions, some hundreds.
+
+    Examples
+    --------
+    >>> import matplotlib, numpy as np, sparserf as srf
+    >>> matplotlib.use("Agg")
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 3))
+    >>> model = srf.sparse_rf(X, X[:, 0] * X[:, 1] + X[:, 2] ** 2, features="gaussian", alpha=0.01, rng=0)
+    >>> figure = srf.plot.effects(model, X, n_panels=2)
+    >>> sorted(ax.get_xlabel() for ax in figure.axes if ax.get_xlabel())
+    ['x0', 'x2']
     """
     import matplotlib.pyplot as plt
 
     _check_model(model)
-    groups = _groups(model)
+    if model.coef.ndim > 1:
+        raise ValueError(f"model must have one output, got {len(model.coef)}")
     d, stage = model.n_features_in, model.features.stage
-    names = model.feature_names_in_ if names is None else names
-    names = DefaultNames(d) if names is None else check_names("names", names, d)
+    names = names_of(model) if names is None else check_names("names", names, d)
     n_panels, n_points = check_integer("n_panels", n_panels, 1), check_integer("n_points", n_points, 2)
-    X = rows_read(X, stage, n_features=d).array()
+    X = numbers(model, X, MOST_ROWS, np.random.default_rng(0))
     levels = [None] * d if stage is None or stage.table is None else stage.table.levels
-    grids = {j: _grid(_column(X, j), n_points, levels[j]) for j in sorted(set().union(*groups))}
-    parts = sorted(_parts(model, groups, grids).items(), key=lambda part: -part[1].std())[:n_panels]
-    columns = min(4, max(len(parts), 1))
-    height = -(-max(len(parts), 1) // columns)
-    fig, axes = plt.subplots(height, columns, figsize=(3.2 * columns, 2.6 * height), squeeze=False, layout="constrained")
-    for ax in axes.flat[len(parts) :]:
+    groups = _groups(model)
+    seen = sorted(set().union(*(term.columns.tolist() for term in terms_of(model.features))))
+    grids = {j: _grid(_column(X, j), n_points, levels[j]) for j in seen}
+    parts, shares = _projected(model, X, grids, n_panels) if groups is None else _whole(model, X, groups, grids)
+    drawn = sorted(parts, key=lambda part: -abs(shares[part]))[:n_panels]
+    columns = min(4, max(len(drawn), 1))
+    height = -(-max(len(drawn), 1) // columns)
+    fig, axes = plt.subplots(height, columns, figsize=(3.3 * columns, 2.7 * height), squeeze=False, layout="constrained")
+    for ax in axes.flat[len(drawn) :]:
         ax.axis("off")
-    largest = {k: max((np.abs(v).max() for i, v in parts if len(i) == k), default=1.0) or 1.0 for k in (1, 2)}
-    for ax, (inputs, values) in zip(axes.flat, parts, strict=False):
-        _draw_part(fig, ax, [grids[j] for j in inputs], values, [names[j] for j in inputs], largest[len(inputs)])
-        _name_levels(ax, [levels[j] for j in inputs])
+    _draw(fig, axes, {part: parts[part] for part in drawn}, grids, X, names, levels)
+    for ax, part in zip(axes.flat, drawn, strict=False):
+        ax.set_title(_percent(shares[part]), fontsize="medium")
+    kind = "a projection of" if groups is None else "parts of"
+    told = sum(shares[part] for part in drawn)
+    fig.suptitle(f"{kind} the model: {_percent(told)} of its variance", fontsize="medium")
     return fig
 
 
 def _groups(model):
-    """The terms by the inputs that they see: {(j,) or (j, k): positions}."""
-    if model.coef.ndim > 1:
-        raise ValueError(f"model must have one output, got {len(model.coef)}")
-    column = np.arange(model.n_features_in) if model.features.stage is None else model.features.stage.column
-    groups, position = {}, iter(model.features.to_blocks(np.arange(len(model.features))))
-    for block in model.features.blocks:
-        if block.envelope is not None and model.n_features_in > 2:
-            raise ValueError(f"model must have features of at most 2 inputs, got one of {model.n_features_in}")
-        for k in range(len(block)):
-            inputs, term = np.unique(column[block.inputs_seen(k, len(column))]), next(position)
-            if len(inputs) > 2:
-                raise ValueError(f"model must have features of at most 2 inputs, got one of {len(inputs)}")
-            if len(inputs):
-                groups.setdefault(tuple(inputs.tolist()), []).append(term)
+    """The terms by the inputs that they see, linear ones with each of theirs: {(j,) or (j, k): positions}; None where one sees
+    more than two."""
+    groups = {}
+    for term in terms_of(model.features):
+        inputs = term.columns.tolist()
+        if term.activation == "identity":
+            for j in inputs:
+                groups.setdefault((j,), []).append(term.position)
+        elif len(inputs) > 2:
+            return None
+        elif inputs:
+            groups.setdefault(tuple(inputs), []).append(term.position)
     return groups
 
 
 def _parts(model, groups, grids):
     """{inputs: values on their grid}: the curves, and the surfaces without the curves that are in them."""
     parts = {(j,): np.zeros(len(grid)) for j, grid in grids.items()}
-    for inputs, terms in groups.items():
+    every = {term.position: term for term in terms_of(model.features)}
+    for inputs, positions in groups.items():
         points = np.array(list(product(*(grids[j] for j in inputs))))
-        rows = staged(as_rows(_at(model.n_features_in, inputs, points)), model.features.stage)
-        values = rows.apply(model.features.take(terms), model.coef[terms])
+        values = _values(model, [every[k] for k in positions], _at(model.n_features_in, inputs, points), inputs)
         if len(inputs) == 1:
             parts[inputs] += values
             continue
@@ -124,6 +159,57 @@ def _parts(model, groups, grids):
             parts[(j,)] += curve
         parts[inputs] = surface - curves[0][:, None] - curves[1] + surface.mean()
     return {inputs: values - values.mean() for inputs, values in parts.items()}
+
+
+def _values(model, terms, X, inputs):
+    """What terms add up to at rows of numbers; of linear ones the part of their inputs."""
+    linear = [term for term in terms if term.activation == "identity" and len(inputs) == 1]
+    others = [term.position for term in terms if term not in linear]
+    rows = staged(as_rows(X, may_miss=True), model.features.stage)
+    total = rows.apply(model.features.take(others), model.coef[others])
+    U = views(model, X) if linear else None
+    for term in linear:
+        total = total + model.coef[term.position] * term.gain * term.parts(U)[term.columns.tolist().index(inputs[0])]
+    return total
+
+
+def _whole(model, X, groups, grids):
+    """(the parts that add up to the model, the share of variance of each)."""
+    f = decision(model, X)[0]
+    return _parts(model, groups, grids), {part: _share(v, f) for part, v in _at_rows(model, X, groups, grids).items()}
+
+
+def _at_rows(model, X, groups, grids):
+    """The parts at the rows of X: those of two inputs without the curves that are in them, which lie between their points."""
+    every, parts = {term.position: term for term in terms_of(model.features)}, {(j,): 0.0 for j in grids}
+    for inputs, positions in groups.items():
+        terms = [every[k] for k in positions]
+        parts[inputs] = parts.get(inputs, 0.0) + _values(model, terms, X, inputs)
+        if len(inputs) == 2:
+            points = np.array(list(product(*(grids[j] for j in inputs))))
+            surface = _values(model, terms, _at(model.n_features_in, inputs, points), inputs)
+            for k, j in enumerate(inputs):
+                curve = surface.reshape([len(grids[i]) for i in inputs]).mean(axis=1 - k)
+                told = np.interp(np.nan_to_num(_column(X, j)), grids[j], curve)
+                parts[(j,)], parts[inputs] = parts[(j,)] + told, parts[inputs] - told
+    return parts
+
+
+def _projected(model, X, grids, n_pairs):
+    """(the parts of a projection, the share of variance that each tells)."""
+    projection = projected(model, dense(X), n_pairs)
+    at = {part: np.array(list(product(*(grids[j] for j in part)))) for part in projection.values}
+    parts = {part: projection.at(part, points).reshape([len(grids[j]) for j in part]) for part, points in at.items()}
+    return parts, projection.shares
+
+
+def _percent(share):
+    return f"{100 * share:.1f} %"
+
+
+def _share(part, f):
+    f = f - f.mean()
+    return float(f @ (part - np.mean(part)) / ((f @ f) or 1.0))
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -152,14 +238,30 @@ def _at(width, inputs, values):
     return csr_array((values.ravel(), np.tile(inputs, n), np.arange(n + 1) * k), shape=(n, width))
 
 
-def _draw_part(fig, ax, grids, values, names, largest):
-    if len(grids) == 1:
-        ax.plot(grids[0], values)
-        ax.set(xlabel=names[0], ylim=(-1.05 * largest, 1.05 * largest))
-        return
-    mesh = ax.pcolormesh(grids[0], grids[1], values.T, cmap="RdBu_r", vmin=-largest, vmax=largest, shading="gouraud")
-    ax.set(xlabel=names[0], ylabel=names[1])
-    fig.colorbar(mesh, ax=ax)
+def _draw(fig, axes, parts, grids, X, names, levels):
+    """The parts, curves on one scale and surfaces on one of colours, with the rows' ticks and points."""
+    largest = {k: max((np.abs(v).max() for i, v in parts.items() if len(i) == k), default=1.0) or 1.0 for k in (1, 2)}
+    mesh = None
+    for ax, (inputs, values) in zip(axes.flat, parts.items(), strict=False):
+        x = [_column(X, j)[:MOST_TICKS] for j in inputs]
+        if len(inputs) == 1:
+            is_category = levels[inputs[0]] is not None
+            ax.plot(grids[inputs[0]], values, *["o"] * is_category)
+            ax.plot(x[0], np.full(len(x[0]), 0.0), "|", color="0.3", alpha=0.3, transform=ax.get_xaxis_transform())
+            ax.axhline(0, color="0.85", zorder=0)
+            ax.set(ylim=(-1.05 * largest[1], 1.05 * largest[1]))
+        else:
+            mesh = ax.pcolormesh(*(grids[j] for j in inputs), values.T, cmap="RdBu_r", vmin=-largest[2], vmax=largest[2],
+                                 shading="gouraud" if all(levels[j] is None for j in inputs) else "nearest")  # fmt: skip
+            ax.plot(*x, ".", color="0.2", alpha=0.25, markersize=1.5)
+            ax.set_ylabel(names[inputs[1]])
+        ax.set_xlabel(names[inputs[0]])
+        for axis, j in zip("xy", inputs, strict=False):
+            grid, pad = grids[j], 0.5 if levels[j] is not None else 0.0
+            getattr(ax, f"set_{axis}lim")(grid[0] - pad, (grid[-1] if grid[-1] > grid[0] else grid[0] + (pad == 0)) + pad)
+        _name_levels(ax, [levels[j] for j in inputs])
+    if mesh is not None:
+        fig.colorbar(mesh, ax=list(axes.flat), shrink=0.6, label="of two inputs")
 
 
 def _name_levels(ax, levels):

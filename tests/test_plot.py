@@ -73,18 +73,7 @@ def test_effects_of_products_of_two_inputs(order):
     assert {(ax.get_xlabel(), ax.get_ylabel()) for ax in axes} == {("a", ""), ("b", ""), ("a", "b")}
 
 
-def test_products_of_more_inputs_cannot_be_drawn():
-    """Even one of a single input: its envelope is of all of them."""
-    features = srf.Taylor(1, 0.5).draw(None, 3).take([1])
-    model = srf.mfga(X[:, :3], X[:, 0], features=features, n_nonzero_coefs=1, rng=0)
-    with pytest.raises(ValueError, match="model must have features of at most 2 inputs, got one of 3"):
-        plot.effects(model, X[:, :3])
-    np.testing.assert_array_equal([bar.get_height() for bar in plot.input_usage(model).patches], [1, 0, 0])
-
-
 def test_what_cannot_be_drawn(model):
-    with pytest.raises(ValueError, match="at most 2 inputs"):
-        plot.effects(srf.harfe(X, Y, order=3, n_components=100, n_nonzero_coefs=5, rng=0), X)
     with pytest.raises(ValueError, match="names"):
         plot.input_usage(model, names=["a"])
     with pytest.raises(TypeError, match="model"):

@@ -13,7 +13,8 @@ import matplotlib.pyplot as plt
 
 ROOT = Path(__file__).parents[1] / "sparserf"
 FLOORS = [
-    ["sums", "baselines", "sklearn", "plot", "export"], ["algorithms"], ["task"], ["views", "model", "newton"], ["solvers"], ["features"],
+    ["sums", "baselines", "sklearn", "plot", "export"], ["algorithms"], ["task"], ["views", "model", "newton"],
+    ["explain", "solvers"], ["features"],
     ["rows", "losses"], ["table", "stage"], ["_core"],
 ]  # fmt: skip
 SAYS = {
@@ -25,6 +26,7 @@ SAYS = {
     "task": "task\nwhat is to be fitted, how far a fit has come,\nand the model that fits become",
     "model": "model\nSparseModel: predict, save, load",
     "export": "export\nmodels as ONNX graphs\nand as files of C",
+    "explain": "explain\nShapley values, formulas, shares of variance",
     "newton": "newton\nlinear models of the inputs:\nsteps, bounds, sketches",
     "rows": "rows\nsum and map over blocks: memory,\ndevice, disk, dask",
     "stage": "stage, robust\nviews of the columns of X, in units",
@@ -38,7 +40,8 @@ SAYS = {
 
 
 # Files that are drawn as one with another.
-WITH = {"robust": "stage", "levels": "views", "_cells": "table", "predictor": "model", "targets": "task"}
+WITH = {"robust": "stage", "levels": "views", "_cells": "table", "predictor": "model", "targets": "task", "model_file": "model",
+        "model_json": "model"}  # fmt: skip
 
 
 def room(path):

@@ -39,10 +39,9 @@ def exact_descent(fit, dictionary):
 
 @reported
 def sparse_rf(
-    X, y, *, alpha=None, features="auto", gamma=None, scale="auto", missing="learn", categorical=None,
-    loss="squared", n_components=None, batch_size=None, exact=False, validation=0.1, n_models=None, max_terms=None,
-    effort=1.0, fit_intercept=True, sample_weight=None, tol=1e-4, max_iter=None, rng=None, workers=1, callback=None,
-    verbose=False,
+    X, y, *, alpha=None, features="auto", gamma=None, scale="auto", missing="learn", categorical=None, loss="squared",
+    n_components=None, batch_size=None, max_order=None, exact=False, validation=0.1, n_models=None, max_terms=None, effort=1.0,
+    fit_intercept=True, sample_weight=None, tol=1e-4, max_iter=None, rng=None, workers=1, callback=None, verbose=False,
 ):  # fmt: skip
     r"""Sparse Random Features: a kernel model in few terms, by l1 selection among random features.
 
@@ -94,6 +93,9 @@ def sparse_rf(
         each penalty of the path.
     batch_size : int or None, default None
         R, features in a batch. None: 2,500, less where X has more than 3,300 columns; 500 of "auto".
+    max_order : int or None, default None
+        Most inputs, views of columns, that a feature of "auto" sees; linear functions are sums of those of one. With 1 or 2
+        `plot.effects` shows the model whole. None: all.
     exact : bool, default False
         False: the paper's Algorithm 1, one batch after another; a feature that was dropped, or not taken, does not come
         back. True: over all D draws again and again, until `info.dual_gap` certifies the optimum over them; not for "auto".
@@ -198,13 +200,13 @@ def sparse_rf(
     if share >= 1:
         raise ValueError(f"validation must be below 1, got {share}")
     if alpha is None:
-        setting = Setting.of(X, y, **how, is_curved=True)
+        setting = Setting.of(X, y, **how, is_curved=True, max_order=max_order)
         return chosen(setting, exact_descent if setting.exact else algorithm_1, share, n_models, max_terms, effort)
     for name, value, default in (("max_terms", max_terms, None), ("n_models", n_models, None), ("effort", effort, 1.0)):
         if value != default:
             raise ValueError(f"{name} needs alpha=None, got {value!r} with alpha={alpha!r}")
     alphas = [check_real("alpha", alpha, 0, strict=True)]
-    return _path(Setting.of(X, y, **how), lambda largest: alphas)[0]
+    return _path(Setting.of(X, y, **how, max_order=max_order), lambda largest: alphas)[0]
 
 
 @reported
@@ -249,10 +251,7 @@ def sparse_rf_path(
     Notes
     -----
     The time of a fit for each penalty, less what a near starting point saves. Memory as `sparse_rf`, and the models.
-
-    References
-    ----------
-    As `sparse_rf`; Section 3.2 of the paper recommends the path.
+    Section 3.2 of the paper of `sparse_rf` recommends the path.
 
     Examples
     --------

@@ -78,13 +78,15 @@ class Setting:
 
     @classmethod
     def of(cls, X, y, *, features, gamma, scale, missing, categorical, loss, n_components, batch_size, exact, fit_intercept,
-           sample_weight, tol, max_iter, rng, workers, callback, is_curved=False):  # fmt: skip
+           sample_weight, tol, max_iter, rng, workers, callback, is_curved=False, max_order=None):  # fmt: skip
         if isinstance(features, str):
             check_choice("features", features, ("auto", *NAMES))
         rng, columns = check_rng(rng), {"scale": scale, "missing": missing, "categorical": categorical}
-        is_curved = is_curved and isinstance(features, str) and features == "auto"
+        is_auto = isinstance(features, str) and features == "auto"
+        if max_order is not None and not is_auto:
+            raise ValueError(f"max_order needs features='auto', got {max_order!r} with other features")
         task, features = Task.seen_by(
-            features, X, y, loss, sample_weight, workers, rng, columns, is_curved=is_curved, several_outputs="apart"
+            features, X, y, loss, sample_weight, workers, rng, columns, is_curved=is_curved and is_auto, several_outputs="apart"
         )
         options = {
             "fit_intercept": check_flag("fit_intercept", fit_intercept),
@@ -93,6 +95,8 @@ class Setting:
             "callback": check_callable("callback", callback),
         }
         how = {"gamma": gamma, "n_components": n_components, "batch_size": batch_size}
+        if max_order is not None:
+            how["max_order"] = check_integer("max_order", max_order, 1)
         return cls(task, options, check_flag("exact", exact), features, rng, how)
 
     @property

@@ -27,12 +27,26 @@ class Base:
 
     inputs : the inputs that are not constant, at most MOST_INPUTS
     units : the size that entries of w have in proportion, of each input
+    max_order : most inputs that a w sees; None: all
     """
 
     inputs: np.ndarray = field(repr=False)
     units: np.ndarray = field(repr=False)
+    max_order: int | None = field(default=None, kw_only=True)
 
     is_finite = False
+
+    @property
+    def most(self):
+        """Inputs that a feature sees at most."""
+        return len(self.inputs) if self.max_order is None else min(self.max_order, len(self.inputs))
+
+    def limited(self, weights, rng):
+        """These weights, of each that sees more inputs than it may some, by chance, 0."""
+        if self.most == len(self.inputs):
+            return weights
+        lot = np.where(weights != 0, rng.random(weights.shape), 0.0)
+        return np.where(lot.argsort(axis=1).argsort(axis=1) >= weights.shape[1] - self.most, weights, 0.0)
 
     def features(self, weights, n_features, rng):
         """The features of weights over the inputs, with random offsets."""

@@ -25,18 +25,19 @@ class Mixture(Base):
     activation, scale, is_periodic = "cos", float(np.sqrt(2)), True
 
     @classmethod
-    def of(cls, rows, weight, rng, stage=None):
+    def of(cls, rows, weight, rng, stage=None, max_order=None):
         inputs, scale = inputs_that_vary(rows, weight, stage)
         if not len(inputs):
-            return cls(np.zeros(1, np.intp), np.zeros((2, 1)))
+            return cls(np.zeros(1, np.intp), np.zeros((2, 1)), max_order=max_order)
         X, weight = sample_of(rows, inputs, weight, rng)
         units = 1 / scale
         widths = [distance_scale((X * unit).__getitem__, weight, None, "euclidean", rng) for unit in units]
-        return cls(inputs, np.stack([unit / width for unit, width in zip(units, widths, strict=True)]))
+        units = np.stack([unit / width for unit, width in zip(units, widths, strict=True)])
+        return cls(inputs, units, max_order=max_order)
 
     def weights(self, n, rng):
         k = len(self.inputs)
-        order = np.minimum(np.exp(rng.uniform(0.0, np.log(k + 1), n)).astype(np.intp), k)
+        order = np.minimum(np.exp(rng.uniform(0.0, np.log(self.most + 1), n)).astype(np.intp), self.most)
         seen = rng.random((n, k)).argsort(axis=1) < order[:, None]
         return rng.standard_normal((n, k)) * seen * self.sizes(order, rng)[:, None] * self.units[rng.integers(0, 2, n)]
 

@@ -82,14 +82,18 @@ class LearningDictionary:
         return Proposer(self, target)
 
 
-def make_learning_dictionary(rows, *, weight, n_components, batch_size, gamma, rng, stage=None, base=Mixture):
-    """The dictionary of features="auto"; base: the kind of distribution from which it starts."""
+def make_learning_dictionary(
+    rows, *, weight, n_components, batch_size, gamma, rng, stage=None, base=Mixture, max_order=None
+):  # fmt: skip
+    """The dictionary of features="auto"; base: the kind of distribution from which it starts; max_order: most inputs that a
+    feature sees, None: all."""
     if gamma is not None:
         raise ValueError(f"gamma must be None where features is 'auto', which tries many, got {gamma!r}")
     n_components = check_integer("n_components", n_components, 1)
     batch_size = BATCH if batch_size is None else check_integer("batch_size", batch_size, 1)
     rng = check_rng(rng)
-    return LearningDictionary(base.of(rows, weight, rng, stage), n_components, batch_size, rows.n_features_in, seed_of(rng))
+    base = base.of(rows, weight, rng, stage, max_order)
+    return LearningDictionary(base, n_components, batch_size, rows.n_features_in, seed_of(rng))
 
 
 class Proposer:
@@ -112,7 +116,8 @@ class Proposer:
         weights = [self._base.weights(counts[0], rng)]
         for move, k in zip(MOVES, counts[1:], strict=True):
             if k:
-                weights.append(move(W, lambda k=k: rng.choice(len(p), k, p=p), self._base, rng))
+                moved = move(W, lambda k=k: rng.choice(len(p), k, p=p), self._base, rng)
+                weights.append(self._base.limited(moved, rng))
         self._last = np.repeat(np.arange(len(counts)), counts)
         start, self._next = self._next, self._next + n
         return start, self._base.features(np.vstack(weights), self._d, rng)

@@ -29,15 +29,15 @@ class Steps(Base):
     activation, scale, is_periodic = "sign", 1.0, False
 
     @classmethod
-    def of(cls, rows, weight, rng, stage=None):
+    def of(cls, rows, weight, rng, stage=None, max_order=None):
         inputs, scale = inputs_that_vary(rows, weight, stage)
         if not len(inputs):
-            return cls(np.zeros(1, np.intp), np.zeros(1), np.zeros((1, 1)))
-        return cls(inputs, 1 / scale[1], sample_of(rows, inputs, weight, rng)[0])
+            return cls(np.zeros(1, np.intp), np.zeros(1), np.zeros((1, 1)), max_order=max_order)
+        return cls(inputs, 1 / scale[1], sample_of(rows, inputs, weight, rng)[0], max_order=max_order)
 
     def weights(self, n, rng):
         k = len(self.inputs)
-        order = np.minimum(rng.geometric(NO_MORE, n), k)
+        order = np.minimum(rng.geometric(NO_MORE, n), self.most)
         seen = rng.random((n, k)).argsort(axis=1) < order[:, None]
         return rng.choice([-1.0, 1.0], (n, k)) * seen * self.units
 

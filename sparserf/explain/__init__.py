@@ -1,0 +1,1 @@
+"""What a model says: summaries, formulas, Shapley values, and shares of variance."""

@@ -1,0 +1,274 @@
+"""What a `SparseModel` tells of itself: the methods, each of which loads what it needs when it is called."""
+
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+class Explained:
+    """Methods of a model with coef, intercept, features, loss, classes and info."""
+
+    def summary(self, X: ArrayLike | None = None, *, n_terms: int = 10, rng=None):
+        """What the model is, how well it is known to predict, and what its inputs and largest terms are worth.
+
+        Parameters
+        ----------
+        X : data frame, array or CSR matrix of shape (n_samples, n_features_in), or None, default None
+            Rows to measure by. None: terms are worth their size |coef| sup|phi|, and an input what the terms do that see it.
+        n_terms : int, default 10
+            Of the largest terms to show, at least 0.
+        rng : None, int or numpy.random.Generator, default None
+            Seed, as in `importances`; without X not used.
+
+        Returns
+        -------
+        Summary
+            Prints as a table; its fields are the numbers.
+
+        Raises
+        ------
+        ValueError, TypeError
+            X does not fit the model, or n_terms is negative.
+
+        Notes
+        -----
+        Time O(n_terms) without X, else that of `importances`.
+
+        Examples
+        --------
+        >>> import numpy as np, sparserf as srf
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 3))
+        >>> model = srf.mfga(X, 3 * X[:, 0] + X[:, 1] + 1, features=srf.Linear(), n_nonzero_coefs=2, alpha=1e-9, rng=0)
+        >>> print(model.summary(n_terms=1))
+        SparseModel: regression, loss 'squared'
+        2 terms (2 identity) of 2 of 3 inputs, intercept 1
+        fit: converged, penalty 1e-09
+        <BLANKLINE>
+        share of the terms' sizes by input that they see
+          x0  0.750
+          x1  0.250
+        <BLANKLINE>
+        largest terms, by |coef| sup|phi|
+                  3  x0
+        """
+        from .summary import summary
+
+        return summary(self, X, n_terms, rng)
+
+    def formula(
+        self, language: Literal["text", "latex", "python", "sql"] = "text", n_terms: int | None = None, *,
+        digits: int | None = None,
+    ) -> str:  # fmt: skip
+        """The model written out: to read, as text or LaTeX, or to run elsewhere, as Python or SQL.
+
+        Parameters
+        ----------
+        language : {"text", "latex", "python", "sql"}, default "text"
+            "python": source that needs NumPy alone. Its functions `decision_function`, `predict`, and with the logistic loss
+            `predict_proba`, take X as an array, or what has columns by their names, a data frame or a dictionary of arrays,
+            where the model was fitted to a data frame; they compute in float64. "sql": a SELECT from a table called data,
+            with CASE, COALESCE, ABS, SQRT, EXP, COS, SIN and TANH as the terms need; of an array the columns are x0, x1, ...
+            It gives `decision_function`, as prediction, or prediction_0, ... of several outputs; a missing number is NULL.
+        n_terms : int or None, default None
+            The largest terms alone, by |coef| sup|phi|, at least 0: what is left out is then said. None: all.
+        digits : int or None, default None
+            Significant digits. None: 4 to read, and as many as tell a float from all others to run.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        ValueError, TypeError
+            language is another, n_terms negative, or digits below 1.
+
+        Notes
+        -----
+        Where phases overflow, `predict` has a rule, and code has none. Time O(entries of the weights).
+
+        Examples
+        --------
+        >>> import numpy as np, sparserf as srf
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+        >>> model = srf.mfga(X, 3 * X[:, 0] + X[:, 1] + 1, features=srf.Linear(), n_nonzero_coefs=2, alpha=1e-9, rng=0)
+        >>> print(model.formula("sql", digits=3))
+        SELECT 1.0 + 3.0 * "x0" + 1.0 * "x1" AS prediction
+        FROM data
+        """
+        from .formula import formula
+
+        return formula(self, language, n_terms, digits)
+
+    def to_json(self) -> str:
+        """The model as JSON text, of the content of its file: `from_json` reads it back bit for bit.
+
+        Returns
+        -------
+        str
+            Metadata as in the file, and under "arrays" of each array its dtype, shape and values. Some twenty characters a
+            number, where the file has eight bytes.
+
+        Raises
+        ------
+        ValueError
+            More inputs than `save` writes.
+
+        Examples
+        --------
+        >>> import numpy as np, sparserf as srf
+        >>> X = np.linspace(-3, 3, 200)[:, None]
+        >>> model = srf.sparse_rf(X, np.sin(2 * X.ravel()), features="gaussian", alpha=0.01, n_components=500, rng=0)
+        >>> again = srf.SparseModel.from_json(model.to_json())
+        >>> bool((again.predict(X) == model.predict(X)).all())
+        True
+        """
+        from ..model_json import to_json
+
+        return to_json(self)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The model of a text that `to_json` made, which is not trusted: it is checked as `load` checks a file.
+
+        Parameters
+        ----------
+        text : str
+
+        Returns
+        -------
+        SparseModel
+
+        Raises
+        ------
+        ValueError
+            Anything but a whole, consistent model; no array is made of more than 16 bytes a character of the text, and a
+            megabyte.
+        TypeError
+            text is not a string.
+
+        Examples
+        --------
+        >>> import sparserf as srf
+        >>> srf.SparseModel.from_json("{}")
+        Traceback (most recent call last):
+        ValueError: text is not a model: ValueError: text has no format number 1; it may come from another version of sparserf
+        """
+        from ..model_json import from_json
+
+        return from_json(text)
+
+    def shapley(
+        self, X: ArrayLike, background: ArrayLike | None = None, *, n_permutations: int = 32, rng=None,
+    ) -> np.ndarray:  # fmt: skip
+        """Shapley values: how much each input of a row moves `decision_function` from its mean over background rows.
+
+        A set S of inputs is worth the mean over the background rows b of f(x_S, b_rest), x's inputs in S and b's others. The
+        value of an input is what it adds to the sets of others, in the mean over all orders in which inputs may come.
+
+        Parameters
+        ----------
+        X : data frame, array or CSR matrix of shape (n_samples, n_features_in)
+        background : as X, or None, default None
+            Rows that stand for what is usual. None: 200 rows of X, by chance, or all where there are fewer.
+        n_permutations : int, default 32
+            Orders, at least 2, that are tried for each term of more than ten inputs.
+        rng : None, int or numpy.random.Generator, default None
+            Seed of these orders, and of the rows of the background where it is None.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features_in), or (n_samples, n_features_in, n_outputs) of several outputs
+            float64. The values of a row add up to f(x) less the mean of f over the background, but for rounding.
+
+        Raises
+        ------
+        ValueError, TypeError
+            X or background does not fit the model, background has no rows, or n_permutations is below 2.
+
+        Notes
+        -----
+        Values add up over terms, and in that of a term only its own inputs play. For terms of up to ten inputs, and linear
+        ones of any number, the values are exact for this background. For terms of more, orders are drawn by chance, in pairs of
+        one and its reverse; of a cosine, or a product of `Taylor`, then only the part that comes of dependence among the
+        background's inputs is sampled, since that of independent inputs is known: an integral of a polynomial.
+
+        The mean over background rows does not cost them again for each row: exp(i w'x) is a product over inputs, so one complex
+        number a set tells all about them; steps count them in order. Time O(2^q (n + m)) a term of q <= 10 inputs, n rows and m
+        of the background, O(n_permutations q (n + m)) for more; with "tanh" n m in place of n + m. Memory O(n d) and some tens
+        of megabytes.
+
+        References
+        ----------
+        S. M. Lundberg, S.-I. Lee, A Unified Approach to Interpreting Model Predictions, NIPS 2017. E. Strumbelj, I. Kononenko,
+        Explaining Prediction Models and Individual Predictions with Feature Contributions, 2014.
+
+        Examples
+        --------
+        >>> import numpy as np, sparserf as srf
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 3))
+        >>> model = srf.sparse_rf(X, np.sin(3 * X[:, 0]) * X[:, 1], features="gaussian", alpha=0.01, rng=0)
+        >>> values = model.shapley(X[:2], X)
+        >>> np.allclose(values.sum(axis=1), model.predict(X[:2]) - model.predict(X).mean())
+        True
+        """
+        from .shapley import shapley
+
+        return shapley(self, X, background, n_permutations, rng)
+
+    def importances(
+        self, X: ArrayLike, background: ArrayLike | None = None, *, n_rows: int = 1000, n_permutations: int = 32, rng=None
+    ):  # fmt: skip
+        """What each input is worth to the model, in shares of the variance of `decision_function` and in Shapley values.
+
+        Parameters
+        ----------
+        X : data frame, array or CSR matrix of shape (n_samples, n_features_in)
+        background : as X, or None, default None
+            As in `shapley`, whose values are taken against it, and the distribution of the inputs in `main` and `total`.
+        n_rows : int, default 1000
+            Rows of X that are looked at, at least 2, by chance where there are more.
+        n_permutations, rng
+            As in `shapley`.
+
+        Returns
+        -------
+        Importances
+            Prints as a table, with arrays of shape (n_features_in,); of several outputs their sums, or shares of these:
+
+            - shapley : the mean size of an input's Shapley values
+            - share : the covariance of its Shapley values with f, of the variance of f: these add up to 1
+            - main : the variance of E[f | x_j], of that of f, if inputs were independent, each distributed as in the background
+            - total : what of the variance would be left, in that case, if all inputs but x_j were known: interactions count
+
+        Raises
+        ------
+        ValueError, TypeError
+            As `shapley`; n_rows below 2.
+
+        Notes
+        -----
+        `main` is exact for cosines, products and linear terms, by E prod_j z_j = prod_j E z_j, and for all terms that see one
+        input; for others it is a mean over background rows whose columns are shuffled. `total`, and the variance of f for
+        independent inputs, are means over 4,000 shuffled rows or more. Time as `shapley`, and n_features_in predictions of
+        these.
+
+        References
+        ----------
+        I. M. Sobol', Sensitivity Estimates for Nonlinear Mathematical Models, 1993. M. J. W. Jansen, Analysis of Variance
+        Designs for Model Output, 1999.
+
+        Examples
+        --------
+        >>> import numpy as np, sparserf as srf
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 3))
+        >>> model = srf.mfga(X, 2 * X[:, 0] - X[:, 1], features=srf.Linear(), n_nonzero_coefs=2, alpha=1e-9, rng=0)
+        >>> print(model.importances(X, X, rng=0))
+                     share   main  total  |Shapley|
+        x0           0.799  0.811  0.819      1.027
+        x1           0.201  0.181  0.178     0.4809
+        """
+        from .importances import importances
+
+        return importances(self, X, background, n_rows, n_permutations, rng)

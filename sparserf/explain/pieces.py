@@ -1,0 +1,124 @@
+"""What a model is made of, as formulas write it down: columns, their views, terms."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._core.moments import KINDS
+from .terms import Term, names_of, terms_of
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Of a column x: r = x or, where there are knots, what is between them; u = (r - center) / unit; where |u| > reach, and it
+    is not None, sign(u) reach (2 - reach / |u|); u / (1 + (u / 3)^2)^1/2 where squeezed; fill, and it is not None, where x is
+    missing. Or, where `is_it` is not None, high if x is that level, missing, or not 0, else low.
+
+    table : of a category of many levels, u of each level, and of others
+    """
+
+    column: int
+    knots: tuple | None = None
+    center: float = 0.0
+    unit: float = 1.0
+    reach: float | None = None
+    squeezed: bool = False
+    fill: float | None = None
+    is_it: tuple | None = None
+    high: float = 1.0
+    low: float = 0.0
+    table: tuple | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """A model of the terms that are written: coef (n_outputs, n_terms) times the gain of each; views: those that these see, by
+    number, None where the columns are the inputs; left_out: how many terms, of how many."""
+
+    model: object
+    names: object
+    terms: list
+    coef: np.ndarray
+    intercept: np.ndarray
+    views: dict | None
+    left_out: int
+
+    @classmethod
+    def of(cls, model, n_terms):
+        stage, coef = model.features.stage, np.atleast_2d(model.coef)
+        every = {term.position: term for term in terms_of(model.features)}
+        size = sizes(model)
+        some = [every[k] for k in np.argsort(-size, kind="stable")[:n_terms].tolist()]
+        coef = np.array([coef[:, term.position] * term.gain for term in some]).reshape(len(some), len(coef)).T
+        seen = sorted({int(v) for term in some for v in term.views})
+        views = None if stage is None or stage.is_identity else {v: view_of(stage, v) for v in seen}
+        return cls(model, names_of(model), some, coef, np.atleast_1d(model.intercept), views, len(size) - len(some))
+
+    def is_category(self, j):
+        table = None if self.model.features.stage is None else self.model.features.stage.table
+        return table is not None and table.levels[j] is not None
+
+    @property
+    def columns(self):
+        """The columns that are seen, at least one."""
+        seen = {view.column for view in self.views.values()} if self.views is not None else {
+            int(v) for term in self.terms for v in term.views}  # fmt: skip
+        return sorted(seen) or [0]
+
+    @property
+    def gammas(self):
+        """The envelopes that there are: {gamma: the views under it}."""
+        return {term.gamma: term.views for term in self.terms if term.gamma is not None}
+
+
+def sizes(model):
+    """|coef| sup|phi| of each term, the outputs' largest; of one without bound, with all views it sees at 1."""
+    largest = np.array(model.features.largest_value)
+    if np.isinf(largest).any():
+        for term in terms_of(model.features):
+            if np.isinf(largest[term.position]):
+                largest[term.position] = abs(term.gain) * np.abs(term.weights).sum()
+    return np.abs(np.atleast_2d(model.coef)).max(axis=0, initial=0.0) * largest
+
+
+def view_of(stage, v):
+    kind, j = KINDS[stage.kind[v]], int(stage.column[v])
+    if kind in ("level", "missing", "present"):
+        cells = {"level": (stage.level[v], -1.0), "missing": (np.nan, 0.0), "present": (1.0, 0.0)}[kind]
+        high, low = _shown(stage, v, cells)
+        level = stage.table.levels[j][int(stage.level[v])] if kind == "level" else None
+        return View(j, is_it=(kind, level), high=high, low=low)
+    some = slice(stage.first_knot[v], stage.first_knot[v + 1])
+    knots = (stage.knots[some], stage.scores[some]) if some.stop > some.start else None
+    fill = float(stage.fill[v]) if stage.may_miss else None
+    of_column = None if stage.table is None else stage.table.levels[j]
+    table = None
+    if of_column is not None:
+        *of_levels, other = _shown(stage, v, [*range(len(of_column)), -1.0])
+        table = (dict(zip(of_column, of_levels, strict=True)), other)
+    unit, reach = float(stage.unit[v]), float(stage.reach[v])
+    bounded = knots is not None and unit > 0 and np.abs(knots[1] - stage.center[v]).max() <= reach * unit
+    reach = None if np.isinf(reach) or unit == 0 or bounded else reach
+    return View(j, knots, float(stage.center[v]), unit, reach, kind == "clipped", fill, table=table)
+
+
+def _shown(stage, v, cells):
+    """This view of some cells of its column."""
+    X = np.zeros((len(cells), stage.n_columns))
+    X[:, stage.column[v]] = cells
+    return stage.take(np.array([v])).show(X)[:, 0].tolist()
+
+
+def joined(parts):
+    """A sum of "+ a" and "- b"."""
+    text = " ".join(parts)
+    return text.removeprefix("+ ") if text.startswith("+ ") else "-" + text.removeprefix("- ") if text else "0.0"
+
+
+def signed(value, text):
+    return ("- " if value < 0 or (value == 0 and np.signbit(value)) else "+ ") + text
+
+
+def powers(term: Term):
+    """(view, power) of the factors of a product."""
+    return [(v, int(p)) for v, p in zip(term.views.tolist(), term.weights, strict=True) if p]

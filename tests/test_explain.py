@@ -1,0 +1,436 @@
+"""What a model says: formulas that run, Shapley values, shares of variance, JSON, and terms of few inputs."""
+
+import json
+import sqlite3
+from itertools import permutations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+
+import sparserf as srf
+from sparserf import plot
+from sparserf.explain import shapley as games
+from sparserf.explain.projection import projected
+from sparserf.explain.terms import numbers, terms_of, views
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((400, 4))
+X[:, 3] += X[:, 0]
+X[:5] *= 9  # beyond the reach of the rest
+Y = np.sin(2 * X[:, 0]) * X[:, 1] + (X[:, 2] > 0) * X[:, 3]
+FEW = {"n_components": 300, "rng": 0}
+FITS = {
+    "auto": lambda: srf.sparse_rf(X, Y, n_models=1, n_components=500, rng=0),
+    "auto of an alpha": lambda: srf.sparse_rf(X, Y, alpha=0.03, **FEW),
+    "gaussian": lambda: srf.sparse_rf(X, Y, features="gaussian", alpha=0.03, **FEW),
+    "steps": lambda: srf.sparse_rf(X, Y, features="perceptron", alpha=0.03, **FEW),
+    "tanh": lambda: srf.mfga(X, Y, features=srf.RandomNeurons("tanh", 2), n_nonzero_coefs=10, **FEW),
+    "relu": lambda: srf.mfga(X, Y, features=srf.RandomNeurons("relu", 3), n_nonzero_coefs=10, **FEW),
+    "sin": lambda: srf.harfe(X, Y, n_nonzero_coefs=10, **FEW),
+    "products": lambda: srf.mfga(X, Y, n_nonzero_coefs=10, rng=0),
+    "cubes": lambda: srf.mfga(X, Y, features=srf.Taylor(3, 0.1), n_nonzero_coefs=10, rng=0),
+    "linear": lambda: srf.drp(X, Y, alpha=0.01, rng=0),
+    "two classes": lambda: srf.sparse_rf(X, np.where(Y > 0, "a", "b'"), loss="logistic", alpha=0.03, **FEW),
+    "three classes": lambda: srf.sparse_rf(X, np.digitize(Y, [-1, 1]), loss="logistic", alpha=0.03, **FEW),
+    "no term": lambda: srf.sparse_rf(X, Y, alpha=100.0, **FEW),
+}
+
+
+@pytest.fixture(scope="module")
+def models():
+    return {name: fit() for name, fit in FITS.items()}
+
+
+def frame(n=500, seed=0):
+    """Numbers with gaps and heavy tails, few levels and many, booleans; names that code must quote."""
+    rng = np.random.default_rng(seed)
+    numbers = np.exp(rng.standard_normal((n, 3)))
+    numbers[rng.random((n, 3)) < 0.1] = np.nan
+    data = pd.DataFrame(numbers, columns=["age", "he'ight", 'w"{u}%s'])
+    data["c o"] = rng.choice(["a", "b'", '{c}"'], n)
+    data.loc[3:9, "c o"] = None
+    data["many"] = rng.integers(0, 60, n)
+    data["flag"] = rng.random(n) > 0.5
+    y = 3 * np.sin(2 * np.nan_to_num(np.log(numbers[:, 0]), nan=1.0)) + (data["c o"] == "a") + 0.5 * (data["many"] > 30)
+    return data, y.to_numpy(float)
+
+
+@pytest.fixture(scope="module")
+def of_frame():
+    """A model that sees columns in ranks, as levels, as means of levels, and whether they are missing."""
+    data, y = frame()
+    model = srf.sparse_rf(data, y, n_models=1, categorical=["many"], n_components=1000, rng=0)
+    stage = model.features.stage
+    assert len(np.unique(stage.kind)) == 3 and len(stage.knots) > 200
+    return model, data
+
+
+def run(model):
+    names = {}
+    exec(model.formula("python"), names)
+    return names
+
+
+def select(model, data):
+    connection = sqlite3.connect(":memory:")
+    functions = {"SQRT": np.sqrt, "EXP": np.exp, "COS": np.cos, "SIN": np.sin, "TANH": np.tanh}
+    for name, function in functions.items():
+        connection.create_function(name, 1, lambda x, f=function: None if x is None else float(f(x)))
+    data.to_sql("data", connection, index=False)
+    return np.array(connection.execute(model.formula("sql")).fetchall(), float).squeeze()
+
+
+def assert_same(model, f, rows):
+    expected = model.decision_function(rows)
+    assert f.shape == expected.shape
+    assert np.abs(f - expected).max() <= 1e-12 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_code_computes_what_the_model_does(models, name):
+    model = models[name]
+    assert name != "auto" or 1 in model.features.stage.kind  # it sees columns clipped
+    code = run(model)
+    assert_same(model, code["decision_function"](X), X)
+    assert_same(model, select(model, pd.DataFrame(X, columns=[f"x{j}" for j in range(4)])), X)
+    if model.classes is None:
+        np.testing.assert_allclose(code["predict"](X), model.predict(X), rtol=1e-9)
+    else:
+        np.testing.assert_array_equal(code["predict"](X), model.predict(X))
+        np.testing.assert_allclose(code["predict_proba"](X), model.predict_proba(X), rtol=0, atol=1e-12)
+    assert ("predict_proba" in code) == (model.loss == "logistic")
+
+
+def test_code_of_a_data_frame(of_frame):
+    """Of rows it was not fitted to, with levels that it does not know, and as a dictionary of arrays."""
+    model, data = of_frame
+    later = frame(seed=1)[0]
+    later.loc[:20, "many"] = 1000
+    later.loc[10:30, "c o"] = "new"
+    later["age"] *= 50
+    code = run(model)["decision_function"]
+    for rows in data, later:
+        assert_same(model, code(rows), rows)
+        assert_same(model, code({name: column.to_numpy() for name, column in rows.items()}), rows)
+        assert_same(model, select(model, rows), rows)
+
+
+def test_code_of_an_array_of_categories_and_of_counts():
+    Z = np.array([[1.0, "a"], [2.0, "b"], [None, "a"], [4.0, None], [5.0, "b"]] * 40, object)
+    y = np.tile([1.0, 2.0, 0.0, 4.0, 3.0], 40)
+    model = srf.sparse_rf(Z, y, alpha=0.05, categorical=[1], n_components=200, rng=0)
+    assert_same(model, run(model)["decision_function"](Z), Z)
+    counts = np.random.default_rng(1).poisson(1.0, (300, 6)).astype(float)
+    y = np.minimum(counts[:, 0], 2) + (counts[:, 1] > 0)
+    model = srf.sparse_rf(csr_array(counts), y, n_models=1, n_components=400, rng=0)
+    assert_same(model, run(model)["decision_function"](counts), counts)
+
+
+def test_a_sum_of_many_is_not_deep():
+    """SQLite bears a depth of a thousand."""
+    wide = np.random.default_rng(0).standard_normal((100, 3000))
+    model = srf.drp(wide, wide[:, 0], alpha=0.1, rng=0)
+    code = model.formula("sql", digits=3)
+    connection = sqlite3.connect(":memory:")
+    connection.execute(f"CREATE TABLE data ({', '.join(f'x{j}' for j in range(1500))})")
+    depth = max(np.cumsum([(c == "(") - (c == ")") for c in code]))
+    assert depth < 10 and max(len(part.split(" + ")) for part in code.split("(")) <= 70
+
+
+def test_formulas_to_read(models, of_frame):
+    text = models["auto"].formula(n_terms=2)
+    left = len(models["auto"].features) - 2
+    assert text.startswith("f = ") and f"({left} smaller terms)" in text and "where" in text
+    latex = of_frame[0].formula("latex")
+    assert latex.startswith("\\begin{aligned}") and latex.endswith("\\end{aligned}")
+    bare = latex.replace("\\{", "").replace("\\}", "")
+    assert bare.count("{") == bare.count("}")
+    assert "\\%" in latex and "age" in latex and models["linear"].formula("text").count("x") >= 4
+    assert "f_2 = " in models["three classes"].formula()
+    assert models["no term"].formula("python", n_terms=3, digits=3).count("f +=") == 0
+    one = run(models["auto"])  # the largest terms alone differ
+    names = {}
+    exec(models["auto"].formula("python", n_terms=5), names)
+    assert np.ptp(one["predict"](X) - names["predict"](X)) > 0
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"language": "C"}, {"n_terms": -1}, {"digits": 0}, {"n_terms": 1.5}], ids=lambda wrong: next(iter(wrong))
+)
+def test_formula_refuses(models, wrong):
+    with pytest.raises((ValueError, TypeError), match=next(iter(wrong))):
+        models["linear"].formula(**wrong)
+
+
+def brute(f, rows, background):
+    """Shapley values by their definition: all orders, all background rows."""
+    d, worth = rows.shape[1], {}
+
+    def v(inputs):
+        if inputs not in worth:
+            mixed = np.repeat(background[None], len(rows), axis=0)
+            mixed[:, :, list(inputs)] = rows[:, None, list(inputs)]
+            worth[inputs] = f(mixed.reshape(-1, d)).reshape(len(rows), len(background), -1).mean(axis=1)
+        return worth[inputs]
+
+    orders = list(permutations(range(d)))
+    total = np.zeros((len(rows), d, v(()).shape[1]))
+    for order in orders:
+        for k, j in enumerate(order):
+            total[:, j] += v(tuple(sorted(order[: k + 1]))) - v(tuple(sorted(order[:k])))
+    return (total / len(orders)).squeeze()
+
+
+@pytest.mark.parametrize("most_exact", [10, 1])
+@pytest.mark.parametrize("name", FITS)
+def test_shapley_values(models, name, most_exact, monkeypatch):
+    """Against their definition; where orders are sampled, near it, and adding up all the same."""
+    monkeypatch.setattr(games, "MOST_EXACT", most_exact)
+    model, rows, background = models[name], X[:12], X[50:80]
+    values = model.shapley(rows, background, n_permutations=200, rng=0)
+    expected = brute(model.decision_function, rows, background)
+    size = np.abs(expected).max()
+    assert values.shape == expected.shape and np.abs(values - expected).max() <= (1e-12 if most_exact == 10 else 0.06) * size
+    f, mean = model.decision_function(rows), model.decision_function(background).mean(axis=0)
+    assert np.abs(values.sum(axis=1) - (f - mean)).max() < 1e-12 * (np.abs(f).max() + 1)
+
+
+def test_shapley_values_of_a_frame(of_frame):
+    """An input is a column, whatever views there are of it; and the background may be chosen by the seed."""
+    model, data = of_frame
+    values = model.shapley(data[:20], data[100:150])
+    f, mean = model.decision_function(data[:20]), model.decision_function(data[100:150]).mean()
+    np.testing.assert_allclose(values.sum(axis=1), f - mean, atol=1e-10)
+    same = data[100:101]
+    assert np.abs(model.shapley(same, same)).max() < 1e-12
+    first, again = (model.shapley(data, rng=3) for _ in range(2))
+    assert first.tobytes() == again.tobytes() and np.isfinite(first).all()
+
+
+def test_independent_inputs_are_exact(models):
+    """Products of many inputs: where the background's inputs are independent, there is nothing left to sample."""
+    grid = np.stack(np.meshgrid(*[[-1.0, 0.5]] * 4), axis=-1).reshape(-1, 4)
+    term = next(term for term in terms_of(models["gaussian"].features) if len(term.columns) == 4)
+    model = models["gaussian"]
+    U, B = views(model, X[:10]), views(model, grid)
+    exact = games.shares(4) @ games.exactly(term, U, B)
+    np.testing.assert_allclose(games.independent(term, term.parts(U), term.parts(B).mean(axis=1)), exact, atol=1e-13)
+    np.testing.assert_allclose(games.sampled(term, [np.arange(4)], U, B), exact, atol=1e-13)
+
+
+def sampler(f, rows, background, n_permutations, rng):
+    """The generic one: along an order, a background row becomes the row, input by input."""
+    n, d = rows.shape
+    total = np.zeros((n, d))
+    for _ in range(n_permutations):
+        mixed = background[rng.integers(0, len(background), n)].copy()
+        order, last = rng.permutation(d), f(mixed)
+        for j in order:
+            mixed[:, j] = rows[:, j]
+            last, before = f(mixed), last
+            total[:, j] += last - before
+    return total / n_permutations
+
+
+def test_the_generic_sampler_comes_to_the_same(models):
+    model = models["auto"]
+    exact = model.shapley(X[:40], X[50:250])
+    sampled = sampler(model.decision_function, X[:40], X[50:250], 600, np.random.default_rng(0))
+    assert np.sqrt(np.mean((sampled - exact) ** 2)) < 0.1 * exact.std()
+
+
+def test_importances_of_a_known_function():
+    """y = 2 a - b + c d, all uniform: of variance 1/3 (4 + 1) + 1/9."""
+    Z = np.random.default_rng(0).uniform(-1, 1, (2000, 5))
+    y, features = 2 * Z[:, 0] - Z[:, 1] + Z[:, 2] * Z[:, 3], srf.Taylor(2, 1e-3)
+    model = srf.mfga(Z, y, features=features, n_nonzero_coefs=8, alpha=1e-12, rng=0)
+    worth = model.importances(Z, Z, rng=0)
+    whole = 5 / 3 + 1 / 9
+    np.testing.assert_allclose(worth.main, [4 / 3 / whole, 1 / 3 / whole, 0, 0, 0], atol=0.03)
+    np.testing.assert_allclose(worth.total, [4 / 3 / whole, 1 / 3 / whole, 1 / 9 / whole, 1 / 9 / whole, 0], atol=0.03)
+    np.testing.assert_allclose(worth.share, [4 / 3 / whole, 1 / 3 / whole, 1 / 18 / whole, 1 / 18 / whole, 0], atol=0.05)
+    assert abs(worth.share.sum() - 1) < 1e-12 and worth.order[:2].tolist() == [0, 1]
+    assert str(worth).splitlines()[1].split()[0] == "x0" and worth.shapley[4] < 1e-3
+
+
+def test_importances_of_all_kinds(models, of_frame):
+    for name, model in models.items():
+        worth = model.importances(X, n_rows=100, rng=0)
+        assert abs(worth.share.sum() - (name != "no term")) < 1e-9, name
+        assert np.isfinite([worth.main, worth.total, worth.shapley]).all() and (worth.total >= 0).all()
+    worth = of_frame[0].importances(of_frame[1], rng=0)
+    assert worth.names[3] == "c o" and worth.share[3] > 0.05
+
+
+def test_what_shapley_values_refuse(models):
+    model = models["linear"]
+    with pytest.raises(ValueError, match="background must have at least one row"):
+        model.shapley(X, X[:0])
+    with pytest.raises(ValueError, match="n_permutations"):
+        model.shapley(X, n_permutations=1)
+    with pytest.raises(ValueError, match="4 columns"):
+        model.shapley(X, X[:, :3])
+    with pytest.raises(ValueError, match="n_rows"):
+        model.importances(X, n_rows=1)
+    assert model.shapley(X[:0], X).shape == (0, 4)
+
+
+def test_summary(models, of_frame):
+    model, data = of_frame
+    page = model.summary(data, n_terms=2, rng=0)
+    assert page.n_terms == len(model.features) and page.info is model.info and len(page.terms) == 2
+    assert page.terms[0][2] >= page.terms[1][2] and "held-out" in str(page) and "c o" in str(page)
+    assert page.worth[list(page.inputs)].tolist() == sorted(page.worth[list(page.inputs)], reverse=True)
+    for model in models.values():
+        page = model.summary()
+        assert page.importances is None and sum(page.kinds.values()) == page.n_terms and str(page)
+    with pytest.raises(ValueError, match="n_terms"):
+        model.summary(n_terms=-1)
+
+
+def assert_same_model(again, model):
+    for mine, other in ((again.coef, model.coef), (np.asarray(again.intercept), np.asarray(model.intercept))):
+        assert mine.tobytes() == other.tobytes() and mine.shape == other.shape
+    assert again.support.tobytes() == model.support.tobytes() and again.info == model.info
+    assert srf.features.are_same(again.features, model.features)
+    assert (again.classes is None) == (model.classes is None) or again.classes.tolist() == model.classes.tolist()
+
+
+def test_json_reads_back_to_the_same_bits(models, of_frame):
+    for model in [*models.values(), of_frame[0]]:
+        text = model.to_json()
+        again = srf.SparseModel.from_json(text)
+        assert_same_model(again, model)
+        assert again.to_json() == text and not again.coef.flags.writeable
+    assert again.decision_function(of_frame[1]).tobytes() == of_frame[0].decision_function(of_frame[1]).tobytes()
+
+
+def listed(name, **changes):
+    return lambda content: content["arrays"][name].update(changes)
+
+
+HOSTILE = {
+    "no arrays": lambda c: c.pop("arrays"),
+    "a format from tomorrow": lambda c: c.update(format=2),
+    "an array too many": lambda c: c["arrays"].update(more=c["arrays"]["coef"]),
+    "an array that lacks": lambda c: c["arrays"].pop("support"),
+    "objects": listed("coef", dtype="|O8"),
+    "a dtype that is none": listed("coef", dtype="<f3"),
+    "a shape of another size": listed("coef", shape=[10**9]),
+    "a negative shape": listed("coef", shape=[-1]),
+    "text for numbers": listed("coef", values=["1"]),
+    "lists for numbers": listed("coef", values=[[1.0]]),
+    "booleans for numbers": listed("support", values=[True]),
+    "a number too large": listed("support", values=[2**70], shape=[1]),
+    "a number that rounds": listed("objective", values=[2**60 + 1], shape=[1]),
+    "text that does not fit": listed("coef", dtype="<U1", values=["ab"], shape=[1]),
+    "text wider than the text": listed("coef", dtype="<U900000000", values=["a"], shape=[1]),
+    "an input that is not there": lambda c: c.update(n_features_in=1),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_json_is_not_trusted(models, name):
+    content = json.loads(models["gaussian"].to_json())
+    HOSTILE[name](content)
+    with pytest.raises(ValueError, match=r"^text "):
+        srf.SparseModel.from_json(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "null", "{", '{"format": 1, "arrays": {"a": NaN}}', "[" * 10**5, '{"format": true}']
+)
+def test_text_that_is_no_model(text):
+    with pytest.raises(ValueError, match="text"):
+        srf.SparseModel.from_json(text)
+    with pytest.raises(TypeError, match="text must be a string"):
+        srf.SparseModel.from_json(text.encode())
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("alpha", [None, 0.03])
+def test_terms_of_few_inputs(order, alpha):
+    """Also after moves that join features; but for linear functions, which are sums over inputs."""
+    y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
+    few = {} if alpha else {"n_models": 1}
+    model = srf.sparse_rf(X[5:], y[5:], alpha=alpha, max_order=order, n_components=1000, rng=0, **few)
+    orders = [len(term.columns) for term in terms_of(model.features) if term.activation != "identity"]
+    assert max(orders) == order
+    told = 1 - np.var(model.predict(X[5:]) - y[5:]) / y[5:].var()
+    assert (told > 0.8) == (order == 2)
+    groups = plot._groups(model)
+    assert max(map(len, groups)) == order
+
+
+def test_max_order_refuses():
+    for order, how in ((0, {}), (1.5, {}), (2, {"features": "gaussian"})):
+        with pytest.raises((ValueError, TypeError), match="max_order"):
+            srf.sparse_rf(X, Y, max_order=order, alpha=0.1, **how)
+
+
+def test_no_limit_of_the_order_is_the_same_as_one_of_all():
+    one, other = (srf.sparse_rf(X, Y, alpha=0.05, max_order=order, **FEW) for order in (None, 4))
+    assert one.coef.tobytes() == other.coef.tobytes()
+
+
+def test_a_projection_finds_the_sum_that_is_there():
+    """f = sin 3a + b c + noise of all four: the curve and the surface, and their shares."""
+    Z = np.random.default_rng(0).uniform(-1, 1, (3000, 4))
+    y = np.sin(3 * Z[:, 0]) + 2 * Z[:, 1] * Z[:, 2]
+    model = srf.sparse_rf(Z, y, features="gaussian", alpha=1e-3, n_components=2000, rng=0)
+    parts = projected(model, numbers(model, Z), 3)
+    assert parts.pairs[0] == (1, 2)
+    x = np.linspace(-0.9, 0.9, 20)
+    assert np.abs(parts.at((0,), x[:, None]) - np.sin(3 * x)).max() < 0.15
+    points = np.stack(np.meshgrid(x, x), axis=-1).reshape(-1, 2)
+    error = np.abs(parts.at((1, 2), points) - 2 * points.prod(axis=1))
+    assert error.mean() < 0.1 and error.max() < 0.6
+    whole = y.var()
+    assert abs(parts.shares[(0,)] - np.sin(3 * Z[:, 0]).var() / whole) < 0.03
+    assert abs(parts.shares[(1, 2)] - (2 * Z[:, 1] * Z[:, 2]).var() / whole) < 0.05
+    assert 0.93 < parts.told < 1.01
+
+
+def test_a_projection_is_not_taken_in_by_its_own_freedom():
+    """A function of all inputs together, on few rows: what a sum tells of it is little, and it says so."""
+    Z = np.random.default_rng(0).choice([-1.0, 1.0], (150, 6)) * np.random.default_rng(1).uniform(0.5, 1, (150, 6))
+    model = srf.sparse_rf(Z, np.sign(Z).prod(axis=1), features="gaussian", gamma=3.0, alpha=1e-4, n_components=4000, rng=0)
+    assert model.predict(Z).std() > 0.3
+    assert projected(model, Z, 5).told < 0.3
+
+
+def test_effects_of_any_model(of_frame, models):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    model, data = of_frame
+    figure = plot.effects(model, data, n_panels=5)
+    axes = [ax for ax in figure.axes if ax.get_xlabel()]
+    shares = [abs(float(ax.get_title().rstrip(" %"))) for ax in axes]
+    assert len(axes) <= 5 and shares == sorted(shares, reverse=True) and "projection" in figure.get_suptitle()
+    assert {ax.get_xlabel() for ax in axes} <= set(data.columns)
+    levels = next(ax for ax in axes if ax.get_xlabel() == "c o")
+    assert [label.get_text() for label in levels.get_xticklabels()] == ["a", "b'", '{c}"']
+    for name in ("auto", "steps", "cubes", "linear", "two classes", "no term"):
+        figure = plot.effects(models[name], X, n_panels=3, n_points=8)
+        assert ("parts" in figure.get_suptitle()) == (name in ("linear", "no term")), name
+    plt.close("all")
+    with pytest.raises(ValueError, match="one output"):
+        plot.effects(models["three classes"], X)
+
+
+def test_a_model_of_order_two_is_shown_whole():
+    """A linear function of all inputs beside pairs, through a stage: the parts and a constant are the model."""
+    features = srf.RandomNeurons("sin", 2).draw(40, 4, 0).concat(srf.Linear().draw(None, 4))
+    for model in srf.mfga(X, Y, features=features, n_nonzero_coefs=20, rng=0), srf.drp(X, Y, alpha=0.01, rng=0):
+        grids = {j: np.linspace(-0.9, 0.9, 7) for j in range(4)}
+        parts = plot._parts(model, plot._groups(model), grids)
+        points = RNG.integers(0, 7, (50, 4))
+        f = model.predict(np.stack([grids[j][points[:, j]] for j in range(4)], axis=1))
+        assert np.ptp(f - sum(values[tuple(points[:, j] for j in inputs)] for inputs, values in parts.items())) < 1e-10
+        shares = plot._whole(model, X, plot._groups(model), grids)[1]
+        assert abs(sum(shares.values()) - 1) < 1e-12
