@@ -48,7 +48,7 @@ def read(path):
 
 def check_format(where, meta):
     if not isinstance(meta, dict) or type(meta.get("format")) is not int or meta["format"] < 1:
-        raise ValueError(f"{where} is not a model file: it has no format number")
+        raise ValueError(f"{where} has no format number: it is not a model")
     if meta["format"] > FORMAT:
         raise ValueError(f"{where} has a format after {FORMAT}: {_newer(meta.get('version'))}")
 

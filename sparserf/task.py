@@ -63,8 +63,9 @@ class Task:
         loss = loss_of(loss, losses)
         there, some, weight = weighted(rows, sample_weight)
         classes, targets = encoded(y, loss, there, rows.n_rows, several_outputs)
-        if classes is None and len(targets) > 1 and not loss.is_quadratic:
-            raise ValueError(f"y must be one column where loss={loss.name!r}, got {len(targets)}: only 'squared' takes several")
+        n_outputs = len(np.concatenate(list(map(np.atleast_2d, targets))))
+        if classes is None and n_outputs > 1 and not loss.is_quadratic:
+            raise ValueError(f"y must be one column where loss={loss.name!r}, got {n_outputs}: 'squared' alone takes several")
         return cls(some, loss.of_target(targets[0], weight), weight, classes, targets, there, table)
 
     @classmethod

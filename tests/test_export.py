@@ -78,6 +78,7 @@ REGRESSIONS = EXPANSIONS | {
     "no terms, raw": lambda: srf.sparse_rf(X, Y, features="gaussian", alpha=1e6, n_components=50, rng=0, scale=None),
     "constant": lambda: srf.mfga(np.ones((9, 2)), np.arange(9.0), n_nonzero_coefs=1, rng=0),
     "thousands": lambda: srf.harfe(X, Y, n_components=4000, n_nonzero_coefs=3000, rng=0, max_iter=1),
+    "poisson": lambda: srf.sparse_rf(X, np.exp(Y), loss="poisson", features="gaussian", alpha=1e-2, n_components=200, rng=0),
     "one input": lambda: srf.sparse_rf(X[:, :1], Y, features="gaussian", alpha=1e-3, n_components=500, rng=0),
 }  # fmt: skip
 OF_CSR = {
@@ -129,7 +130,8 @@ def classifiers(test):
 def size(model, X):
     """Of the terms whose sum a prediction is: what a rounding error is in proportion to."""
     terms = np.abs(model.features.transform(X)) @ np.abs(np.atleast_2d(model.coef)).T
-    return (terms + np.abs(model.intercept)).max()
+    of_f = (terms + np.abs(model.intercept)).max()
+    return of_f * (model.predict(X).max() if model.link == "log" else 1.0)
 
 
 # ONNX.

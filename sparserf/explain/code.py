@@ -111,11 +111,12 @@ def _view_lines(view, x, u, number, is_category):
 
 def _labels(model):
     if model.classes is None:
-        return ["    return decision_function(X)"]
+        return [f"    return {MEANS[model.link].format('decision_function(X)')}"]
     of_row = "np.argmax(f, axis=1)" if model.coef.ndim > 1 else "(f > 0).astype(int)"
     return ["    f = decision_function(X)", f"    return np.array({model.classes.tolist()!r})[{of_row}]"]
 
 
+MEANS = {"identity": "{}", "log": "np.exp({})"}
 PYTHON = {"cos": "np.cos({})", "sin": "np.sin({})", "tanh": "np.tanh({})", "relu": "np.maximum({}, 0.0)", "sign": "_sign({})",
           "identity": "({})"}  # fmt: skip
 SQL = {"cos": "COS({})", "sin": "SIN({})", "tanh": "TANH({})", "relu": "(CASE WHEN {0} > 0 THEN {0} ELSE 0.0 END)",
@@ -157,6 +158,7 @@ def sql(pieces, digits):
     said = f"-- {_says(pieces)}\n" if pieces.left_out else ""
     phis = [_phi(term, names, envelopes, number, SQL) for term in pieces.terms]
     outputs = [_output(b, c, phis, number) for b, c in zip(pieces.intercept, pieces.coef, strict=True)]
+    outputs = [f"EXP({output})" for output in outputs] if pieces.model.link == "log" else outputs
     aliases = ["prediction"] if pieces.model.coef.ndim == 1 else [f"prediction_{k}" for k in range(len(outputs))]
     return said + "SELECT " + ",\n  ".join(map("{} AS {}".format, outputs, aliases)) + f"\nFROM {source}"
 

@@ -153,7 +153,7 @@ class Explained:
         >>> import sparserf as srf
         >>> srf.SparseModel.from_json("{}")
         Traceback (most recent call last):
-        ValueError: text is not a model: ValueError: text has no format number 1; it may come from another version of sparserf
+        ValueError: text is not a model: ValueError: text has no format number: it is not a model
         """
         from ..model_json import from_json
 

@@ -74,6 +74,7 @@ def written(pieces, to, digits):
         sums.append(to.first.format(f"_{k}" if several else "") + to.line.join([number(b), *parts]))
     said = [_said(view, labels[v], names[view.column], to, number) for v, view in (pieces.views or {}).items()]
     said = [line for line in dict.fromkeys(said) if line]
+    said += [to.words("predict gives ") + to.power.format("e", "f")] if pieces.model.link == "log" else []
     head = to.start + (to.line if to.start else "\n").join(sums)
     return head + (to.where + to.line + to.line.join(said) if said else "") + to.end
 

@@ -98,7 +98,8 @@ def _functions(model, name):
     """What other files may call: (the declarations, the functions)."""
     if model.classes is None:
         texts = (text.OF_VALUE, text.ONE_VALUE) if np.size(model.intercept) == 1 else (text.OF_VALUES, text.SOME_VALUES)
-        return [_filled(each, name=name) for each in texts]
+        what, mean = ("e to the f", "exp") if model.link == "log" else ("f", "")
+        return [_filled(each, name=name, what=what, mean=mean) for each in texts]
     ctype, labels = _labels(model.classes)
     declared = _filled(text.OF_CLASSES, name=name, n=len(labels), ctype=ctype, labels=_listed(labels))
     defined = _filled(text.CLASSES, name=name)

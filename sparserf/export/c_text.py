@@ -21,13 +21,13 @@ enum { N_COLUMNS = ${n_columns}, N_INPUTS = ${n_inputs}, N_OUTPUTS = ${n_outputs
 
 # What other files may call: declarations, and the functions further down.
 OF_VALUE = r"""
-/* f of a row, and of n_rows rows that lie one after the other. */
+/* ${what} of a row, and of n_rows rows that lie one after the other. */
 double ${name}(const double *x);
 void ${name}_rows(const double *X, size_t n_rows, double *out);
 """
 
 OF_VALUES = r"""
-/* The N_OUTPUTS numbers f of a row, and of n_rows rows that lie one after the other. */
+/* The N_OUTPUTS numbers ${what} of a row, and of n_rows rows that lie one after the other. */
 void ${name}(const double *x, double *out);
 void ${name}_rows(const double *X, size_t n_rows, double *out);
 """
@@ -179,21 +179,22 @@ ONE_VALUE = r"""
 double ${name}(const double *x) {
     double f[N_OUTPUTS];
     values(x, f);
-    return f[0];
+    return ${mean}(f[0]);
 }
 
 void ${name}_rows(const double *X, size_t n_rows, double *out) {
-    for (size_t i = 0; i < n_rows; i++) values(X + i * N_COLUMNS, out + i);
+    for (size_t i = 0; i < n_rows; i++) out[i] = ${name}(X + i * N_COLUMNS);
 }
 """
 
 SOME_VALUES = r"""
 void ${name}(const double *x, double *out) {
     values(x, out);
+    for (int o = 0; o < N_OUTPUTS; o++) out[o] = ${mean}(out[o]);
 }
 
 void ${name}_rows(const double *X, size_t n_rows, double *out) {
-    for (size_t i = 0; i < n_rows; i++) values(X + i * N_COLUMNS, out + i * N_OUTPUTS);
+    for (size_t i = 0; i < n_rows; i++) ${name}(X + i * N_COLUMNS, out + i * N_OUTPUTS);
 }
 """
 

@@ -225,7 +225,8 @@ def _products(graph, terms, u):
 def _answers(graph, model, f, n_outputs, dtype):
     """The outputs of the graph."""
     if model.classes is None:
-        graph.output("variable", graph.cast(f, dtype), dtype, n_outputs)
+        mean = graph("Exp", f) if model.link == "log" else f
+        graph.output("variable", graph.cast(mean, dtype), dtype, n_outputs)
         return
     if n_outputs == 1:
         index = graph("Squeeze", graph.cast(graph("Greater", f, 0.0), np.int64), np.array([1]))
