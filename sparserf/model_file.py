@@ -76,7 +76,7 @@ def load(path):
     >>> bool((srf.load(path).predict(X) == model.predict(X)).all())
     True
     """
-    path = path if os.path.exists(path) else with_ending(path)
+    path = path if os.path.isfile(path) else with_ending(path)
     return restored(path, *_npz.read(path))
 
 

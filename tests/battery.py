@@ -374,7 +374,6 @@ BAD_LABELS = {
     "masked": np.ma.array(Y > 0, mask=Y > 0.5),
     "one class": np.ones(N),
     "one string": np.full(N, "up"),
-    "column": SIGNS[:, None],
     "two columns": np.stack([SIGNS, SIGNS], axis=1),
 }  # fmt: skip
 TARGETS = {  # legal

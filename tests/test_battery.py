@@ -156,6 +156,7 @@ def test_labels_that_are_wrong(name):
 
 
 @each(REGRESSORS, TARGETS)
+@pytest.mark.filterwarnings("ignore:y is .* alone")
 def test_target_that_is_hard_but_legal(name, kind):
     y = value(TARGETS[kind])
     check_finite_or_refused(name, X, y)

@@ -974,8 +974,8 @@ def test_more_inputs_than_load_believes_are_not_saved(tmp_path):
 
 def test_a_large_file_takes_twice_its_size(tmp_path):
     features = srf.Fourier(gamma=1.0).draw(200, 5000, rng=0)
-    dataclasses.replace(model("fourier"), coef=np.ones(200), support=np.arange(200), features=features).save(tmp_path / "m")
-    data = (tmp_path / "m").read_bytes()
+    dataclasses.replace(model("fourier"), coef=np.ones(200), support=np.arange(200), features=features).save(tmp_path / "m.npz")
+    data = (tmp_path / "m.npz").read_bytes()
     assert len(data) > 8e6
     with little_memory(data):
         assert load(data, tmp_path).n_features_in == 5000
@@ -1070,5 +1070,6 @@ def test_file_is_closed_after_an_error(tmp_path):
 def test_saving_where_one_cannot(tmp_path):
     with pytest.raises(OSError):  # noqa: PT011
         model("fourier").save(tmp_path / "no" / "such" / "folder")
+    (tmp_path / "folder.npz").mkdir()
     with pytest.raises(OSError):  # noqa: PT011
-        model("fourier").save(tmp_path)
+        model("fourier").save(tmp_path / "folder")

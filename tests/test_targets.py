@@ -262,6 +262,8 @@ def test_a_path_without_its_ending(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npz", "b.bin"]
     for name in ("a", "a.npz", "b.bin"):
         assert same(srf.load(tmp_path / name), model), name
+    (tmp_path / "a").mkdir()  # a folder is no file
+    assert same(srf.load(tmp_path / "a"), model)
     (tmp_path / "a.npz").rename(tmp_path / "old")  # as earlier versions wrote it
     assert same(srf.load(tmp_path / "old"), model)
     with pytest.raises(FileNotFoundError, match=r"none\.npz"):
