@@ -49,8 +49,9 @@ def mfga(
     X : array or CSR matrix of shape (n_samples, n_features)
         float32 stays float32; all else becomes float64. Never modified; copied, in other units, where it holds at most
         2**23 numbers.
-    y : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets with one shared support
-        With a classification loss the labels, any two, or more for one-vs-rest: n_nonzero_coefs terms for each class.
+    y : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets with one shared support, with
+        the squared loss. With a classification loss the labels, any two, or more for one-vs-rest: n_nonzero_coefs terms for
+        each class.
     n_nonzero_coefs : int
         M, terms of the model, at most the number of features. See `mfga_path` for all numbers up to it.
     features : map, sequence of maps, str, FeatureSet or None, default None
@@ -218,6 +219,8 @@ def _begin(X, y, n_nonzero_coefs, features, nu, gamma, columns, n_components, lo
     rng = check_rng(rng)
     task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns, several_outputs=True)
     rows, weight = task.rows, task.weight
+    if not task.loss.is_quadratic and len(np.atleast_2d(task.targets[0])) > 1:
+        raise ValueError(f"y must have one output for loss={task.loss.name!r}, got {len(task.targets[0])}: fit one at a time")
     options = {
         "fit_intercept": check_flag("fit_intercept", fit_intercept),
         "alpha": check_real("alpha", alpha, 0),
