@@ -320,6 +320,15 @@ def test_drp_is_within_its_bound_of_the_oracle(name, alpha):
 
 
 @each_new
+def test_drp_of_several_outputs_is_one_after_the_other(name):
+    both = np.column_stack([Y[name], 2 * Y[name][::-1]])
+    model = srf.drp(X, both, loss=OBJECTS[name], alpha=0.1, rng=0)
+    for k, y in enumerate(both.T):
+        one = srf.drp(X, y, loss=OBJECTS[name], alpha=0.1, rng=0)
+        assert np.allclose(model.predict(X)[:, k], one.predict(X), rtol=1e-4, atol=1e-5)
+
+
+@each_new
 def test_drp_with_a_sketch_finds_the_same(name):
     wide = np.hstack([X, np.random.default_rng(1).standard_normal((N, 500))])
     plain, sketched = (srf.drp(wide, Y[name], loss=OBJECTS[name], alpha=0.3, n_projections=m, rng=0) for m in (None, 200))
@@ -439,6 +448,7 @@ def test_what_is_wrong_is_named():
         (ValueError, "y must be > 0 for loss='gamma', got -2.0", lambda: srf.sparse_rf(X, y, loss=Gamma(), **few)),
         (ValueError, "y must be > 0 for loss='gamma', got 0.0", lambda: srf.sparse_rf(X, 0 * y, loss="gamma", **few)),
         (ValueError, "y must be at most 1e.30 .* got 1e.40", lambda: srf.sparse_rf(X, y**2 * 0 + 1e40, loss="gamma", **few)),
+        (ValueError, "y must have one output for loss='huber', got 3", lambda: srf.mfga(X, X, n_nonzero_coefs=2, loss="huber")),
         (ValueError, "delta must be finite and > 0, got 0", lambda: Huber(0)),
         (ValueError, "level must be below 1, got 1", lambda: Quantile(1)),
         (ValueError, "level must be finite and > 0", lambda: Quantile(-0.1)),

@@ -80,7 +80,7 @@ def test_categories_of_integers_are_labels():
 @pytest.mark.parametrize("y", [SIGNS, SIGNS.tolist(), [1.5, "a"] * (N // 2), SIGNS[:, None]])
 @pytest.mark.filterwarnings("ignore:y has shape")
 def test_strings_are_no_numbers(fit, y):
-    with pytest.raises(TypeError, match=r"y must hold real .* loss='squared', got '.*'\. For labels: loss='logistic'"):
+    with pytest.raises(TypeError, match=r"y must hold real numbers, the target of a regression, got '.*'\. For labels: loss='logistic'"):
         fit(y)
 
 

@@ -56,8 +56,9 @@ def mfga(
     X : array or CSR matrix of shape (n_samples, n_features)
         float32 stays float32; all else becomes float64. Never modified; copied, in other units, where it holds at most
         2**23 numbers.
-    y : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets with one shared support
-        With a classification loss the labels, any two, or more for one-vs-rest: n_nonzero_coefs terms for each class.
+    y : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets with one shared support, with
+        the squared loss. With a classification loss the labels, any two, or more for one-vs-rest: n_nonzero_coefs terms for
+        each class.
     n_nonzero_coefs : int or None, default None
         M, terms of the model, at most the number of features. None: 30, or all features. See `mfga_path` for all numbers up
         to it.

@@ -86,8 +86,7 @@ def sparse_rf(
         input, of training rows over those of other folds. A level that is not known is none of them, and has the mean of all
         rows. X must be in host memory.
     loss : str or `sparserf.losses.Loss`, default "squared"
-        Of real y "squared", "huber", "quantile", "poisson", "gamma"; of labels "squared_hinge", "logistic"; or an object, as
-        `losses.Quantile(level=0.9)`.
+        Also "huber", "quantile", "poisson", "gamma"; of labels "squared_hinge", "logistic"; or `losses.Quantile(level=0.9)`.
     n_components : int or None, default None
         D, features to draw and search; those of `Linear` come on top. None: 10,000; with "auto" and alpha=None, 1,000 for
         each penalty of the path.

@@ -61,6 +61,7 @@ class Loss:
     name, link, is_classifier = "loss", "identity", False
     is_quadratic = is_piecewise_quadratic = is_smoothed = is_self_concordant = is_unimodal = False
     smoothness, dual_growth, slopes, degree = np.inf, np.inf, (-np.inf, np.inf), 0
+    least_step = 0.0  # in z, scaled: of the intercept a smaller one is rounding
 
     def __init_subclass__(cls, **how):
         super().__init_subclass__(**how)

@@ -32,7 +32,7 @@ class Poisson(Loss):
     True
     """
 
-    link, is_self_concordant, is_unimodal = "log", True, True
+    link, is_self_concordant, is_unimodal, least_step = "log", True, True, 4e-15
 
     def of_target(self, y, weight):
         _check_range(y, y.min() >= 0, ">= 0", self.name)
@@ -77,7 +77,7 @@ class Gamma(Loss):
     True
     """
 
-    link, is_self_concordant, is_unimodal = "log", True, True
+    link, is_self_concordant, is_unimodal, least_step = "log", True, True, 4e-15
 
     def of_target(self, y, weight):
         _check_range(y, y.min() > 0, "> 0", self.name)

@@ -63,7 +63,7 @@ class Huber(Loss):
 
     delta: float | None = None
 
-    smoothness, is_piecewise_quadratic, is_unimodal, dual_growth, degree = 1.0, True, True, 1.0, 2
+    smoothness, is_piecewise_quadratic, is_unimodal, dual_growth, degree, least_step = 1.0, True, True, 1.0, 2, 1e-15
 
     def __post_init__(self):
         if self.delta is not None:
@@ -128,7 +128,7 @@ class Quantile(Loss):
     level: float = 0.5
     smoothing: float | None = None
 
-    is_piecewise_quadratic, is_smoothed, is_unimodal, dual_growth, degree = True, True, True, 1.0, 1
+    is_piecewise_quadratic, is_smoothed, is_unimodal, dual_growth, degree, least_step = True, True, True, 1.0, 1, 1e-15
 
     def __post_init__(self):
         object.__setattr__(self, "level", check_real("level", self.level, 0, strict=True))

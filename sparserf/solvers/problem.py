@@ -136,7 +136,10 @@ class Problem:
             if slope == 0:
                 break
             low, high = (low, b) if slope > 0 else (b, high)
-            new = min(max(b + self.loss.intercept_step(slope, curvature), -farthest), farthest)
+            step = self.loss.intercept_step(slope, curvature)
+            if abs(step) < self.loss.least_step:
+                break
+            new = min(max(b + step, -farthest), farthest)
             if not low < new < high or abs(slope) > 0.5 * previous:
                 new = (low + high) / 2 if np.isfinite(low + high) else b - np.sign(slope) * (1 + abs(b))
             previous, last, b = abs(slope), b, float(new)
