@@ -63,9 +63,8 @@ class Task:
         loss = loss_of(loss, losses)
         there, some, weight = weighted(rows, sample_weight)
         classes, targets = encoded(y, loss, there, rows.n_rows, several_outputs)
-        n_outputs = len(np.concatenate(list(map(np.atleast_2d, targets))))
-        if classes is None and n_outputs > 1 and not loss.is_quadratic:
-            raise ValueError(f"y must be one column where loss={loss.name!r}, got {n_outputs}: 'squared' alone takes several")
+        if several_outputs == "apart" and classes is None and len(targets) > 1 and not loss.is_quadratic:
+            raise ValueError(f"y must have one output for loss={loss.name!r}, got {len(targets)}: fit one at a time")
         return cls(some, loss.of_target(targets[0], weight), weight, classes, targets, there, table)
 
     @classmethod

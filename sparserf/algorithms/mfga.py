@@ -233,6 +233,8 @@ def _begin(X, y, n_nonzero_coefs, features, nu, gamma, columns, n_components, lo
     features, columns, is_found = proposed(features, X, y, columns, **about)
     task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns, several_outputs="together")
     rows, weight = task.rows, task.weight
+    if not task.loss.is_quadratic and len(np.atleast_2d(task.targets[0])) > 1:
+        raise ValueError(f"y must have one output for loss={task.loss.name!r}, got {len(task.targets[0])}: fit one at a time")
     options = {
         "fit_intercept": check_flag("fit_intercept", fit_intercept),
         "alpha": check_real("alpha", alpha, 0),

@@ -141,7 +141,7 @@ def _check_fixed(features, n_features_in, gamma):
 def _maps(features, gamma):
     if isinstance(features, str):
         if features == "auto":
-            raise ValueError("features must not be 'auto', which only sparse_rf has: leave it out, or give a kernel or map")
+            raise ValueError("features must not be 'auto' here: leave it out, or give a kernel or map")
         check_choice("features", features, NAMES)
         if features != "perceptron":
             return (Fourier(features, gamma),)
