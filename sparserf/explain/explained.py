@@ -251,7 +251,7 @@ class Explained:
         -----
         `main` is exact for cosines, products and linear terms, by E prod_j z_j = prod_j E z_j, and for all terms that see one
         input; for others it is a mean over background rows whose columns are shuffled. `total`, and the variance of f for
-        independent inputs, are means over 4,000 shuffled rows or more. Time as `shapley`, and n_features_in predictions of
+        independent inputs, are means over some 4,000 shuffled rows. Time as `shapley`, and n_features_in predictions of
         these.
 
         References

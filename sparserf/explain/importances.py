@@ -6,10 +6,10 @@ import numpy as np
 
 from .._checks import check_integer, check_rng
 from .shapley import background_of, played, values
-from .terms import decision, dense, names_of, numbers, terms_of, views
+from .terms import decision, dense, names_of, numbers, terms_of, thinned, views
 
-# Rows of shuffled columns, at least.
-SHUFFLED = 4_000
+# Rows of shuffled columns, about; fewer where they would be more than so many numbers, but not below FEWEST.
+SHUFFLED, FEWEST, AT_ONCE = 4_000, 200, 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ def importances(model, X, background, n_rows, n_permutations, rng):
     phi = np.atleast_3d(values(model, X, V, n_permutations, rng))
     size, share = np.abs(phi).mean(axis=0).sum(axis=1), _covariances(phi)
     main = _main(model, V, rng)
-    total, variance = _total(model, dense(B), np.flatnonzero(size > 0), rng)
+    total, variance = _total(model, dense(thinned(B, most_shuffled(B), rng)), np.flatnonzero(size > 0), rng)
     shares = _over(share, share.sum()), _over(main, variance), _over(total, variance)
     names = names_of(model)
     return Importances(tuple(names[j] for j in range(len(names))), size, *shares)
@@ -96,10 +96,14 @@ def _effects(term, parts, rng):
                            for k, part in enumerate(parts)])  # fmt: skip
 
 
+def most_shuffled(B):
+    return max(FEWEST, min(SHUFFLED, AT_ONCE // B.shape[1]))
+
+
 def _total(model, B, columns, rng):
     """(half the mean square of what changes in f when one column is drawn anew, the variance of f), over rows of which each
     column has the entries of B's, in an order of its own; added up over the outputs."""
-    X, other = (rng.permuted(np.tile(B, (-(-SHUFFLED // len(B)), 1)), axis=0) for _ in range(2))
+    X, other = (rng.permuted(np.tile(B, (-(-most_shuffled(B) // len(B)), 1)), axis=0) for _ in range(2))
     f, total = decision(model, X), np.zeros(model.n_features_in)
     for j in columns:
         kept = X[:, j].copy()

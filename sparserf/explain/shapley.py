@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 
 from .._checks import check_integer, check_rng
-from .terms import numbers, terms_of, thinned, views
+from .terms import column_of, numbers, terms_of, thinned, views
 
 # Columns of a term up to which all their sets are gone through; and numbers that are made at once.
 MOST_EXACT, AT_ONCE = 10, 2**21
@@ -37,34 +37,45 @@ def background_of(model, X, background, rng):
 
 def values(model, X, B, n_permutations, rng):
     """(n, n_columns), or (n, n_columns, n_outputs), of rows of numbers, against the background of views B."""
-    coef, n = np.atleast_2d(model.coef), X.shape[0]
-    groups = grouped(terms_of(model.features), n_permutations, rng)
+    coef, n, terms = np.atleast_2d(model.coef), X.shape[0], list(terms_of(model.features))
+    groups = grouped([term for term in terms if term.activation != "identity"], n_permutations, rng)
+    column, weights = column_of(model.features), _linear(terms, coef, B.shape[1])
     out = np.zeros((n, model.n_features_in, len(coef)))
     width = max(1, len(B[0]), *(_width(terms[0][0]) for terms in groups))
     step = max(1, AT_ONCE // width)
     for start in range(0, n, step):
         part = slice(start, min(start + step, n))
         U = views(model, X[part])
+        np.add.at(out[part].transpose(1, 2, 0), column, weights[:, :, None] * (U - B.mean(axis=0)).T[:, None])
         for terms in groups:
             columns = terms[0][0].columns
             out[part][:, columns] += _of_group(terms, coef, U, B).transpose(2, 1, 0)
     return out if model.coef.ndim > 1 else out[:, :, 0]
 
 
+def _linear(terms, coef, n_views):
+    """(n_views, n_outputs), what the linear terms add up to."""
+    weights = np.zeros((n_views, len(coef)))
+    for term in terms:
+        if term.activation == "identity":
+            weights[term.views] += np.multiply.outer(term.gain * term.weights, coef[:, term.position])
+    return weights
+
+
 def grouped(terms, n_permutations, rng):
-    """Lists of (term, how its columns come in): together those that see the same few columns, or are linear."""
+    """Lists of (term, how its columns come in): together those that see the same few columns."""
     groups = {}
     for term in terms:
         if len(term.columns):
             key = term.position if len(term.columns) > MOST_EXACT else tuple(term.columns.tolist())
-            groups.setdefault((key, term.activation == "identity"), []).append((term, _orders(term, n_permutations, rng)))
+            groups.setdefault(key, []).append((term, _orders(term, n_permutations, rng)))
     return list(groups.values())
 
 
 def _orders(term, n_permutations, rng):
     """None where all sets are gone through; else orders of its columns, by chance, each followed by its reverse."""
     q = len(term.columns)
-    if q <= MOST_EXACT or term.activation == "identity":
+    if q <= MOST_EXACT:
         return None
     each = [rng.permutation(q) for _ in range(-(-n_permutations // 2))]
     return [order for one in each for order in (one, one[::-1])]
@@ -77,14 +88,10 @@ def _width(term):
 def _of_group(terms, coef, U, B):
     """(n_outputs, n_columns, n_rows) of the terms of a group together."""
     (first, orders), c = terms[0], coef[:, [term.position for term, _ in terms]]
-    if first.activation == "identity":
-        own = [term.gain * (term.parts(U) - term.parts(B).mean(axis=1)[:, None]) for term, _ in terms]
-    elif orders is None:
+    if orders is None:
         worth = sum(np.multiply.outer(c[:, k], exactly(term, U, B)) for k, (term, _) in enumerate(terms))
         return shares(len(first.columns)) @ worth
-    else:
-        own = [sampled(term, orders, U, B) for term, orders in terms]
-    return np.tensordot(c, np.stack(own), 1)
+    return np.tensordot(c, np.stack([sampled(term, orders, U, B) for term, orders in terms]), 1)
 
 
 @cache

@@ -58,10 +58,14 @@ class Term:
         return together
 
 
+def column_of(features):
+    """The column that each view is of."""
+    return np.arange(features.n_inputs) if features.stage is None else features.stage.column
+
+
 def terms_of(features):
     """The terms of a FeatureSet, those that see no column too."""
-    stage, n = features.stage, features.n_inputs
-    column = np.arange(n) if stage is None else stage.column
+    n, column = features.n_inputs, column_of(features)
     for block, positions in features.by_block(features.to_blocks(np.arange(len(features)))):
         for k, position in enumerate(positions.tolist()):
             yield _term(block, k, position, column, n)
