@@ -543,7 +543,6 @@ def test_the_default_features():
     ({"y": np.zeros((N - 1, 2))}, ValueError, "y"),
     ({"y": np.full((N, 2), np.nan)}, ValueError, "y"),
     ({"y": np.zeros((N, 2, 1))}, ValueError, "y"),
-    ({"y": SIGNS[:, None], "loss": "logistic"}, ValueError, "y"),
     ({"sample_weight": -WEIGHT}, ValueError, "sample_weight"),
     ({"X": X[:, 0]}, ValueError, "X"),
     ({"X": np.full((N, D), np.nan)}, ValueError, "X"),

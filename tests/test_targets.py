@@ -272,7 +272,7 @@ def test_a_path_without_its_ending(tmp_path):
 
 MESSAGES = {
     "features": ("'auto', 'gaussian', .*'perceptron', got 'rbf'", lambda: srf.sparse_rf(X, Y, features="rbf")),
-    "features of others": ("must not be 'auto' here", lambda: srf.baselines.random_features(X, Y, features="auto")),
+    "features of others": ("must not be 'auto' here", lambda: srf.baselines.rks(X, Y, features="auto")),
     "few rows": ("got 1 in all: give more, or an alpha", lambda: srf.sparse_rf(X[:1], Y[:1])),
     "strings": ("categorical=, or X as a data frame", lambda: srf.sparse_rf(X.astype(str), Y)),
     "a row": (r"X\.reshape\(1, -1\) for a single row", lambda: FITS["mfga"](Y).predict(X[0])),
