@@ -17,21 +17,15 @@ from .._threads import check_workers, single_threaded_blas
 from ..features import PROJECTIONS, Linear, make_projection
 from ..losses import LOSSES
 from ..model import warn_unconverged
+from ..newton.choice import steps_of
 from ..newton.descent import descend
-from ..newton.dual import SketchSteps
 from ..newton.fit import LinearFit
 from ..newton.inputs import Inputs
 from ..newton.problem import LinearProblem
 from ..newton.projected import Projected
-from ..newton.sketch import Sketch
-from ..newton.steps import AdaptiveSteps, InputSteps
 from ..reports import parts, reported
 from ..task import Task, keeping_fits, model_of
 
-# Inputs up to which their own second moments take the place of a sketch: in any rows, and in dense ones.
-FEW, FEW_DENSE, DENSE = 256, 2048, 0.25
-# Second moments that take longer than so many passes over the rows are made where conjugate gradients take as many steps.
-FEW_PASSES = 10
 # Iterations where n_iter leaves their number to the tolerance.
 MOST_ITER = 100
 
@@ -259,7 +253,7 @@ def _begin(X, y, alphas, n_projections, accelerate, projection, columns, loss, f
     callback = check_callable("callback", callback)
     fit, task = linear_fit(X, y, alphas, loss, fit_intercept, sample_weight, workers, rng, columns, callback)
     if accelerate:
-        return fit, partial(descend, steps=_steps(fit.inputs, fit.problem.fit_intercept, m, kind, rng)), task
+        return fit, partial(descend, steps=steps_of(fit.inputs, fit.problem.fit_intercept, m, kind, rng)), task
     projected = Projected(fit, make_projection(kind, fit.inputs.n_features, m, rng))
     return fit, partial(algorithm_2, projected=projected), task
 
@@ -275,19 +269,6 @@ def linear_fit(X, y, alphas, loss, fit_intercept, sample_weight, workers, rng, c
     problem = task.problem(LinearProblem, targets, 1.0, fit_intercept)
     inputs = Inputs.of(task.rows, problem.weight, fit_intercept, alphas)
     return LinearFit(inputs, problem, task.progress(callback, targets), unit=problem.alpha), task
-
-
-def _steps(inputs, fit_intercept, m, kind, rng):
-    """How Newton's steps are made: from few inputs' second moments, on a sketch of m columns, or plainly while quick."""
-    d, n = inputs.n_features, inputs.n_rows
-    if d <= min(n, max(FEW, min(FEW_DENSE, inputs.rows.row_size / DENSE)), d if m is None else m):
-        steps = InputSteps(inputs, rng)
-        return steps if m or steps.n_passes <= FEW_PASSES else AdaptiveSteps(lambda: steps, steps.n_passes)
-
-    def sketched():
-        return SketchSteps(Sketch(inputs, m, kind, fit_intercept, rng))
-
-    return sketched() if m else AdaptiveSteps(sketched)
 
 
 def _complaint(fit):

@@ -9,13 +9,12 @@ from .._checks import (
     check_integer,
     check_real,
     check_rng,
-    check_sizes,
 )
 from .._threads import single_threaded_blas
-from ..features import RandomNeurons, draw_all
 from ..model import warn_unconverged
 from ..reports import parts, reported
 from ..task import Task, keeping_fits, model_of
+from .harfe_dictionary import draw, sizes_of
 from .harfe_fit import GROWTH_STEPS, L0Fit, begin_all
 from .proposed import proposed
 
@@ -257,7 +256,7 @@ def _path(X, y, n_nonzero_coefs, n_models, n_components, order, alpha, activatio
     greedy = check_choice("start", start, ("greedy", "zero")) == "greedy"
     max_iter, n_models = check_integer("max_iter", max_iter, 1), check_integer("n_models", n_models, 1)
     everything = draw(features, rows, weight, n_components, activation, order, rng)
-    sizes = _sizes(n_nonzero_coefs, n_models, rows.n_rows, len(everything), is_found)
+    sizes = sizes_of(n_nonzero_coefs, n_models, rows.n_rows, len(everything), is_found)
     with single_threaded_blas(), rows:
         fits = [L0Fit(task, y, everything, **options) for y in task.targets]
         begin_all(fits, task, everything, normalize)
@@ -267,23 +266,6 @@ def _path(X, y, n_nonzero_coefs, n_models, n_components, order, alpha, activatio
         if not (model.info.converged or asked):
             _warn(model.info, max_iter, options["tol"])
     return [model for model, _ in models]
-
-
-def draw(features, rows, weight, n_components, activation, order, rng):
-    """The whole dictionary."""
-    if features is None:
-        features = RandomNeurons(activation, order=order)
-    elif order is not None or activation != "sin":
-        raise ValueError(f"order and activation must not be given beside features, got {order!r} and {activation!r}")
-    return draw_all(features, rows, n_components=n_components, rng=rng, weight=weight)
-
-
-def _sizes(n_nonzero_coefs, n_models, n_rows, n_features, is_found):
-    if n_nonzero_coefs is None:
-        largest = max(1, min(int(0.15 * n_rows), n_features // 10))
-        return np.unique(np.geomspace(largest, max(1, largest // 20), n_models).astype(int)).tolist()
-    sizes = check_sizes("n_nonzero_coefs", n_nonzero_coefs, np.inf if is_found else n_features)
-    return sorted({min(size, n_features) for size in sizes})
 
 
 def _fit_all(fits, task, s, max_iter, greedy):

@@ -4,23 +4,16 @@ from functools import partial
 
 import numpy as np
 
-from .._checks import check_callable, check_flag, check_integer, check_real, check_rng, check_vector
+from .._checks import check_callable, check_flag, check_integer, check_real, check_rng
 from .._threads import single_threaded_blas
-from ..features import FeatureSet, Linear, Taylor, draw_all
 from ..model import warn_unconverged
 from ..reports import parts, reported
 from ..solvers.greedy_rows import OnRows
 from ..solvers.greedy_table import MOST, OnTable
 from ..task import Task, keeping_fits, model_of
+from .mfga_candidates import candidates, n_terms, norms
 from .mfga_fit import GreedyFit
 from .proposed import proposed
-
-# Inputs up to which all products of two of them are candidates by default.
-MOST_INPUTS = 2000
-# Terms where their number is not given.
-N_TERMS = 30
-# A feature whose variance is below this share of its mean square is a constant.
-CONSTANT = 1e-13
 
 
 def algorithm_1(fits, n_nonzero_coefs, n_select):
@@ -247,10 +240,10 @@ def _begin(X, y, n_nonzero_coefs, features, nu, gamma, columns, n_components, lo
     n_select = check_integer("n_select", n_select, 1)
     if n_nonzero_coefs is not None:
         check_integer("n_nonzero_coefs", n_nonzero_coefs, 1)
-    everything = _candidates(features, rows, weight, nu, gamma, n_components, rng)
-    n_nonzero_coefs = _n_terms(n_nonzero_coefs, len(everything), is_found)
+    everything = candidates(features, rows, weight, nu, gamma, n_components, rng)
+    n_nonzero_coefs = n_terms(n_nonzero_coefs, len(everything), is_found)
     with single_threaded_blas(), rows:
-        r = _norms(rows, everything, weight, fit_intercept) if normalize else np.ones(len(everything))
+        r = norms(rows, everything, weight, fit_intercept) if normalize else np.ones(len(everything))
         if n_select == 1 and task.loss.name == "squared" and not best_phase and n_nonzero_coefs * len(everything) <= MOST:
             make = partial(OnTable, most_terms=n_nonzero_coefs)
         else:
@@ -259,45 +252,9 @@ def _begin(X, y, n_nonzero_coefs, features, nu, gamma, columns, n_components, lo
     return fits, _rounds(task, fits, n_nonzero_coefs, n_select), task
 
 
-def _n_terms(n_nonzero_coefs, n_features, is_found):
-    if n_nonzero_coefs is None or is_found:
-        return min(n_nonzero_coefs or N_TERMS, n_features)
-    if n_nonzero_coefs > n_features:
-        most = f"{n_features}, the number of features"
-        raise ValueError(f"n_nonzero_coefs must be at most {most}, got {n_nonzero_coefs}; lower it, or give other features")
-    return int(n_nonzero_coefs)
-
-
 def _rounds(task, fits, n_nonzero_coefs, n_select):
     with single_threaded_blas(), task.rows, keeping_fits(fits, task):
         yield from algorithm_1(fits, n_nonzero_coefs, n_select)
-
-
-def _candidates(features, rows, weight, nu, gamma, n_components, rng):
-    """The whole dictionary, each map times the root of its weight."""
-    if features is None:
-        degree = 2 if rows.n_features_in <= MOST_INPUTS else 1
-        features, gamma = (Taylor(degree, "knn" if gamma is None else gamma), Linear()), None
-    if isinstance(features, FeatureSet) and nu is not None:
-        raise ValueError("nu must be None where features is a FeatureSet")
-    return draw_all(
-        features, rows, n_components=n_components, gamma=gamma, rng=rng, scales=lambda n: _scales(nu, n), weight=weight
-    )
-
-
-def _scales(nu, n_maps):
-    nu = np.ones(n_maps) if nu is None else check_vector("nu", nu)
-    if len(nu) != n_maps or nu.min() <= 0:
-        raise ValueError(f"nu must hold a positive number for each of the {n_maps} maps, got {nu.tolist()}")
-    return tuple(np.sqrt(nu / nu.max() / (nu / nu.max()).sum()).tolist())
-
-
-def _norms(rows, everything, weight, fit_intercept):
-    """Root mean square of each feature, around its mean where there is an intercept; infinite for a constant."""
-    square = rows.correlate_squares(everything, weight / rows.n_rows)
-    mean = rows.correlate(everything, weight / rows.n_rows) if fit_intercept else 0.0
-    variance = square - mean * mean
-    return np.sqrt(np.where(variance > CONSTANT * square, variance, np.inf))
 
 
 def _model(fits, task):
