@@ -175,7 +175,7 @@ def interval_score(residual, width, weight, coverage):
 
 def intervals(
     function_or_model: Callable | SparseModel, X: ArrayLike, y: ArrayLike, *, coverage: float = 0.9,
-    method: Literal["cv+", "split"] = "cv+", cv: int = 5, calibration: float = 0.3, adaptive: bool = True,
+    method: Literal["split", "cv+"] = "split", cv: int = 5, calibration: float = 0.3, adaptive: bool = True,
     sample_weight: ArrayLike | None = None, rng: int | np.random.Generator | None = None,
 ) -> Intervals:  # fmt: skip
     """Prediction intervals that hold a share of new rows, whatever the distribution: conformal prediction.
@@ -190,10 +190,10 @@ def intervals(
     y : array of shape (n_samples,)
     coverage : float, default 0.9
         Share of new rows that the intervals are to hold, in (0, 1).
-    method : {"cv+", "split"}, default "cv+"
-        Of a function. "cv+": fitted without each of the folds, whose residuals are of rows that it has not seen; the interval
-        at x reaches down and up to where few f_k(x) - R_i s_k(x), and f_k(x) + R_i s_k(x), lie beyond, over all rows i, with
-        k the fold of i. "split": fitted once, and calibrated on rows that were held out.
+    method : {"split", "cv+"}, default "split"
+        Of a function. "split": fitted once, and calibrated on rows that were held out. "cv+": fitted without each of the folds,
+        so that all rows calibrate, and all but a fold fit; for few rows. The interval at x reaches down and up to where few
+        f_k(x) - R_i s_k(x), and f_k(x) + R_i s_k(x), lie beyond, over all rows i, with k the fold of i.
     cv : int, default 5
         Folds of "cv+", at least 2; n_samples of them are the jackknife+.
     calibration : float, default 0.3
@@ -235,10 +235,12 @@ def intervals(
     .. math:: 1 - 2 \\alpha - \\min\\left(\\frac{2 (1 - 1/K)}{n/K + 1}, \\frac{1 - K/n}{K + 1}\\right), \\quad
         \\alpha = 1 - coverage,
 
-    and in practice near `coverage`: only a fit that hangs on few rows comes near to the bound. Both are of all rows together,
-    not of each x; a scale changes neither, as it is learned from rows that do not calibrate.
+    and in practice `coverage` and more: where models of the folds differ by as much as they miss y, as where there is little
+    noise, it holds too many rows. Both are of all rows together, not of each x; a scale changes neither, as it is learned from
+    rows that do not calibrate.
 
-    Time: that of K fits and K small ones; a row of `predict` takes the models and O(K log n). Memory: the models and n numbers.
+    Time: that of the fit, of K of CV+, and as many small ones; a row of `predict` takes the models and O(K log n). Memory: the
+    models and n numbers.
 
     References
     ----------
@@ -255,7 +257,7 @@ def intervals(
     >>> X = rng.uniform(-2, 2, (1200, 1))
     >>> y = np.sin(2 * X[:, 0]) + 0.1 * (1 + X[:, 0] ** 2) * rng.standard_normal(1200)
     >>> fit = partial(srf.sparse_rf, features="gaussian", n_components=300, n_models=1)
-    >>> bands = srf.intervals(fit, X[:800], y[:800], coverage=0.9, rng=0)
+    >>> bands = srf.intervals(fit, X[:800], y[:800], coverage=0.9, method="cv+", rng=0)
     >>> lower, upper = bands.predict(X[800:])
     >>> bool(0.85 < np.mean((lower <= y[800:]) & (y[800:] <= upper)) < 0.95)
     True
@@ -266,7 +268,7 @@ def intervals(
     data = Data(X, y, sample_weight)
     data = data.with_target(check_target(data.y, len(data)))
     coverage, calibration = (_share(name, v) for name, v in (("coverage", coverage), ("calibration", calibration)))
-    check_choice("method", method, ("cv+", "split"))
+    check_choice("method", method, ("split", "cv+"))
     rng, cv, adaptive = check_rng(rng), check_integer("cv", cv, 2), check_flag("adaptive", adaptive)
     some = np.flatnonzero(data.there)
     experts, guarantee = [], coverage

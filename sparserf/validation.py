@@ -219,17 +219,19 @@ class Run:
         """Of each setting."""
         if self.path is None:
             return [data.fit(self.function, some, seed, **self.fixed)]
-        function, _, name, _ = self.path
-        if function is not mfga_path:
-            return data.fit(_on(self.function, function), some, seed, **self.fixed, **{name: list(self.values)})
-        models = data.fit(_on(self.function, function), some, seed, **self.fixed, **{name: self.values[-1]})
+        path, parameter, name, _ = self.path
+        function = _on(self.function, path, parameter)
+        if path is not mfga_path:
+            return data.fit(function, some, seed, **self.fixed, **{name: list(self.values)})
+        models = data.fit(function, some, seed, **self.fixed, **{name: self.values[-1]})
         step = self.fixed.get("n_select", _keywords(self.function).get("n_select", 1))
         return [models[min(value // step, len(models)) - 1] for value in self.values]
 
 
-def _on(function, path):
-    """The path's function with what the function's partial fixes."""
-    return partial(path, *getattr(function, "args", ()), **_keywords(function))
+def _on(function, path, parameter):
+    """The path's function with what the function's partial fixes, but for the parameter that the grid varies."""
+    fixed = {name: value for name, value in _keywords(function).items() if name != parameter}
+    return partial(path, *getattr(function, "args", ()), **fixed)
 
 
 def _keywords(function):

@@ -7,7 +7,6 @@ DIR holds NAME.npz with X (or a CSR matrix's data, indices, indptr, shape) and y
 """
 
 import argparse
-import time
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +17,7 @@ import sparserf as srf
 
 SETS = ["galaxy", "airfoil", "music", "telemonitor", "ccpp", "cpu_act", "house_16h", "kin40k", "protein", "kegg"]
 CLASSIFIED = ["adult", "ijcnn1", "news", "pcmac"]
-COVERAGE = 0.9
+COVERAGE, SPLITS = 0.9, 3
 
 
 def main():
@@ -27,7 +26,8 @@ def main():
     parser.add_argument("--sets", nargs="*", default=[*SETS, *CLASSIFIED])
     parser.add_argument("--rows", type=int, default=2000, help="most training rows (default 2000)")
     args = parser.parse_args()
-    print("| set | rows, tested | held | width | score | one width: held | width | score | trees: held | width | score | s |")
+    print("| set | rows, tested | split: held | width | score | one width | CV+: held | width | score", end="")
+    print(" | trees: held | width | score |")
     print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for name in (name for name in args.sets if name not in CLASSIFIED):
         print(interval_row(name, *split(args.data / f"{name}.npz", args.rows)), flush=True)
@@ -49,13 +49,18 @@ def split(path, most):
 
 
 def interval_row(name, X, y, X_test, y_test):
-    fit, start = remembering(partial(srf.sparse_rf, n_models=1)), time.perf_counter()
-    ours = srf.intervals(fit, X, y, coverage=COVERAGE, rng=0).predict(X_test)
-    seconds = time.perf_counter() - start
-    plain = srf.intervals(fit, X, y, coverage=COVERAGE, adaptive=False, rng=0).predict(X_test)
-    unit = y.std()
-    cells = [figure for ends in (ours, plain, quantile_trees(X, y, X_test)) for figure in figures(*ends, y_test, unit)]
-    return " | ".join([f"| {name}", f"{len(y)}, {len(y_test)}", *cells, f"{seconds:.0f} |"])
+    fit = remembering(partial(srf.sparse_rf, n_models=1))
+
+    def ours(seed, **how):
+        return srf.intervals(fit, X, y, coverage=COVERAGE, rng=seed, **how).predict(X_test)
+
+    def of(*several):
+        return np.mean([figures(*ends, y_test, y.std()) for ends in several], axis=0)
+
+    split = of(*(ours(seed) for seed in range(SPLITS)))
+    one_width = of(*(ours(seed, adaptive=False) for seed in range(SPLITS)))
+    cells = [*split, one_width[-1], *of(ours(0, method="cv+")), *of(quantile_trees(X, y, X_test))]
+    return " | ".join([f"| {name}", f"{len(y)}, {len(y_test)}", *(f"{cell:.3f}" for cell in cells)]) + " |"
 
 
 def remembering(function):
@@ -74,7 +79,7 @@ def figures(lower, upper, y, unit):
     """The share held, and mean width and interval score in standard deviations of y."""
     outside = np.maximum(lower - y, 0) + np.maximum(y - upper, 0)
     score = np.mean(upper - lower + 2 / (1 - COVERAGE) * outside) / unit
-    return f"{np.mean(outside == 0):.3f}", f"{np.mean(upper - lower) / unit:.3f}", f"{score:.3f}"
+    return np.mean(outside == 0), np.mean(upper - lower) / unit, score
 
 
 def quantile_trees(X, y, X_test):

@@ -1,0 +1,259 @@
+"""Cross-validation: folds that are even and share nothing, paths that are the fits they stand for, the rules."""
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+import sparserf as srf
+from sparserf import validation
+from sparserf.folds import Data, dealt
+
+N = 240
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-2, 2, (N, 3))
+Y = X[:, 0] + np.sin(2 * X[:, 1]) + 0.2 * RNG.standard_normal(N)
+LABELS = np.digitize(Y, [-0.8, 0.8])
+FIT = partial(srf.sparse_rf, features="gaussian", n_components=120)
+
+
+# ---------------------------------------------------------------------------------------------------------------- folds
+
+
+@pytest.mark.parametrize("n_folds", [2, 3, 7])
+def test_folds_are_even_and_have_the_same_shares_of_classes(n_folds):
+    fold = dealt(LABELS, n_folds, np.random.default_rng(0))
+    sizes = np.bincount(fold)
+    assert len(sizes) == n_folds and np.ptp(sizes) <= 1
+    for k in range(3):
+        assert np.ptp(np.bincount(fold[LABELS == k], minlength=n_folds)) <= 1
+
+
+def test_groups_stay_together_and_classes_are_spread():
+    groups = RNG.integers(0, 40, N)
+    fold = dealt(LABELS, 5, np.random.default_rng(0), groups)
+    assert all(len(np.unique(fold[groups == g])) == 1 for g in np.unique(groups))
+    assert np.ptp(np.bincount(fold)) < N / 10
+    shares = [np.mean(LABELS[fold == k] == 1) for k in range(5)]
+    assert np.ptp(shares) < 0.25
+
+
+def test_no_fold_is_empty_where_groups_are_classes():
+    stratum = np.repeat([0, 1, 2, 3], 10)
+    assert set(dealt(stratum, 4, np.random.default_rng(0), stratum)) == {0, 1, 2, 3}
+
+
+def test_rows_of_weight_zero_are_in_no_fold():
+    weight = (np.arange(N) % 3 > 0) * 1.0
+    fold = Data(X, Y, weight).folds(4, np.random.default_rng(0))
+    assert np.array_equal(fold < 0, weight == 0) and np.ptp(np.bincount(fold[fold >= 0])) <= 1
+
+
+# ------------------------------------------------------------------------------------------------------------ the table
+
+
+def test_the_table_is_what_fits_to_the_other_folds_make_of_each():
+    found = srf.cross_validate(FIT, X, Y, {"gamma": [0.3, 2.0], "features": ["gaussian", "laplacian"]}, cv=3, rng=0)
+    assert list(found.table) == ["gamma", "features", "mean", "standard_error", "n_terms"]
+    seeds = []
+
+    def fit(X, y, rng, **how):
+        seeds.append(rng)
+        return FIT(X, y, rng=rng, **how)
+
+    assert srf.cross_validate(fit, X, Y, {"gamma": [0.3], "features": ["gaussian"]}, cv=3, rng=0).losses.shape == (1, 3)
+    for i, (gamma, features) in enumerate(zip(found.table["gamma"], found.table["features"], strict=True)):
+        for k in range(3):
+            model = FIT(X[found.fold != k], Y[found.fold != k], gamma=gamma, features=features, rng=seeds[k])
+            held = np.mean((model.predict(X[found.fold == k]) - Y[found.fold == k]) ** 2)
+            assert np.isclose(found.losses[i, k], held, rtol=1e-12)
+    i = int(np.argmin(found.table["mean"]))
+    assert found.best_index == i and found.best == {"gamma": found.table["gamma"][i], "features": found.table["features"][i]}
+    assert np.allclose(found.losses.mean(axis=1), found.table["mean"])
+    assert np.allclose(found.losses.std(axis=1, ddof=1) / np.sqrt(3), found.table["standard_error"])
+    whole = FIT(X, Y, rng=seeds[3], **found.best)
+    assert np.array_equal(found.model.predict(X), whole.predict(X))
+    assert "<- best" in repr(found) and len(pd.DataFrame(found.table)) == 4
+
+
+PATHS = {
+    "sparse_rf": (partial(FIT, exact=True, tol=1e-7), {"alpha": [0.003, 0.1, 0.02]}, 4),
+    "harfe": (partial(srf.harfe, n_components=200), {"n_nonzero_coefs": [9, 3, 20]}, 4),
+    "mfga": (srf.mfga, {"n_nonzero_coefs": [2, 7], "alpha": [1e-3, 1e-2]}, 7),  # three folds for each alpha, and all rows
+    "mfga by two": (partial(srf.mfga, n_select=2), {"n_nonzero_coefs": [2, 8]}, 4),
+    "drp": (srf.drp, {"alpha": [1e-3, 10.0, 0.1]}, 4),
+}
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_a_path_is_one_call_a_fold_and_gives_the_models_of_its_values(name, monkeypatch):
+    function, grid, n_calls = PATHS[name]
+    base = getattr(srf, name.split()[0])
+    path, *how = validation.PATHS[base]
+    calls = []
+
+    def counted(*args, **kwargs):
+        calls.append(kwargs)
+        return path(*args, **kwargs)
+
+    monkeypatch.setattr(validation, "mfga_path", counted if base is srf.mfga else None)
+    monkeypatch.setitem(validation.PATHS, base, (counted, *how))
+    monkeypatch.setattr(validation.inspect, "signature", lambda function, real=validation.inspect.signature: real(
+        path if function is counted else function))  # fmt: skip
+    found = srf.cross_validate(function, X, Y, grid, cv=3, rng=0)
+    assert len(calls) == n_calls
+    parameter = how[0]
+    for i in range(len(found.table["mean"])):
+        setting = {name: found.table[name][i] for name in grid}
+        alone = srf.cross_validate(lambda X, y, rng, **how: function(X, y, rng=rng, **how), X, Y,
+                                   {name: [value] for name, value in setting.items()}, cv=3, rng=0)  # fmt: skip
+        assert np.allclose(alone.losses, found.losses[i], rtol=1.0 if base is srf.harfe else 1e-3), setting
+    assert found.model.info.alpha == found.best["alpha"] if parameter == "alpha" else (
+        len(found.model.features) <= found.best[parameter])  # fmt: skip
+
+
+def test_what_a_path_does_not_take_is_fitted_one_by_one():
+    one = validation.runs_of(srf.sparse_rf, {"alpha": [None, 0.1]})
+    assert [run.path for run in one] == [None, None]
+    assert [run.path for run in validation.runs_of(partial(srf.sparse_rf, effort=1.0), {"alpha": [1.0, 0.1]})] == [None, None]
+    assert [run.path for run in validation.runs_of(srf.mfga, {"n_nonzero_coefs": [3, 4], "n_select": [2]})] == [None, None]
+    assert [run.path for run in validation.runs_of(lambda X, y, rng: None, {"alpha": [1.0]})] == [None]
+    assert len(validation.runs_of(srf.drp, {"alpha": [1.0, 0.1, 1.0]})) == 1
+    assert validation.runs_of(srf.drp, {"alpha": [0.1, 1.0]})[0].values == (1.0, 0.1)
+
+
+def test_the_rule_of_one_standard_error_takes_fewer_terms():
+    grid = {"alpha": np.geomspace(0.3, 3e-4, 8).tolist()}
+    least, one = (srf.cross_validate(FIT, X, Y, grid, rule=rule, rng=0) for rule in ("min", "1se"))
+    assert np.array_equal(least.losses, one.losses)
+    line = least.best_index
+    near = np.array(one.table["mean"]) <= one.table["mean"][line] + one.table["standard_error"][line]
+    assert one.table["n_terms"][one.best_index] == np.array(one.table["n_terms"])[near].min()
+    assert one.table["n_terms"][one.best_index] <= least.table["n_terms"][line]
+
+
+def test_rules_on_plain_numbers():
+    settings = [{"alpha": 1.0}, {"alpha": 0.1}, {"alpha": 0.01}, {"alpha": 0.001}]
+    means, errors = np.array([1.3, 1.05, 1.0, np.nan]), np.full(4, 0.1)
+    assert validation.chosen("min", settings, means, errors, np.ones(4)) == 2
+    assert validation.chosen("1se", settings, means, errors, np.ones(4)) == 1
+    assert validation.chosen("1se", settings, means, errors, np.array([1, 5, 4, 1])) == 2
+    means, errors = validation.means_of(np.array([[1.0, 3.0]]), np.array([0.25, 0.75]))
+    assert means[0] == 2.5 and np.isclose(errors[0], np.sqrt(0.25 * 1.5**2 + 0.75 * 0.5**2))
+
+
+# -------------------------------------------------------------------------------------------------------------- honesty
+
+
+def test_no_fit_sees_the_rows_that_it_is_measured_on():
+    seen = []
+
+    def fit(X, y, rng, power):
+        seen.append({row.tobytes() for row in X})
+        return FIT(X, y**power, alpha=0.1, rng=rng)
+
+    measured = []
+
+    def measure(model, X, y):
+        measured.append({row.tobytes() for row in X})
+        return np.ones(len(y))
+
+    found = srf.cross_validate(fit, X, np.abs(Y), {"power": [1, 2]}, cv=4, measure=measure, rng=0)
+    assert len(seen) == 9 and len(measured) == 8 and found.measure == "measure"
+    assert all(not a & b and len(a | b) == N for a, b in zip(seen, measured, strict=False)) and len(seen[-1]) == N
+
+
+def test_a_target_that_is_noise_is_not_predicted():
+    noise = RNG.standard_normal(N)
+    found = srf.cross_validate(FIT, X, noise, {"alpha": [0.2, 0.01, 1e-3]}, rng=0)
+    assert min(found.table["mean"]) > 0.9 * noise.var() and found.table["mean"][2] > noise.var()
+
+
+def test_same_seed_same_table():
+    one, two, other = (srf.cross_validate(FIT, X, Y, {"alpha": [0.1, 0.01]}, rng=seed) for seed in (1, 1, 2))
+    assert np.array_equal(one.losses, two.losses) and not np.array_equal(one.losses, other.losses)
+    assert np.array_equal(one.fold, two.fold) and np.array_equal(one.model.coef, two.model.coef)
+
+
+def test_weights_count_rows():
+    """A row of weight zero is not there, and a loss counts by its weight."""
+    weight = np.where(np.arange(N) < 200, 1.0, 0.0)
+    y = np.where(weight > 0, Y, 1e3)
+    found = srf.cross_validate(FIT, X, y, {"alpha": [0.05]}, sample_weight=weight, rng=0)
+    plain = srf.cross_validate(FIT, X[:200], Y[:200], {"alpha": [0.05]}, rng=0)
+    assert np.allclose(found.losses, plain.losses) and np.array_equal(found.fold[:200], plain.fold)
+    weight = np.where(np.arange(N) < 200, 1.0, 3.0)
+    found = srf.cross_validate(FIT, X, Y, {"alpha": [0.05]}, sample_weight=weight, cv=2, measure=lambda model, X, y: y, rng=0)
+    assert np.isclose(found.losses[0, 1], np.average(Y[found.fold == 1], weights=weight[found.fold == 1]))
+    assert np.isclose(found.table["mean"][0], np.average(Y, weights=weight))
+
+
+# ------------------------------------------------------------------------------------------------------ rows and losses
+
+FRAME = pd.DataFrame(X, columns=["a", "b", "c"]).assign(city=np.where(X[:, 2] > 0, "Rom", "Oslo"))
+
+
+@pytest.mark.parametrize("rows", [FRAME, sp.csr_array(X), sp.csc_matrix(X), X.astype(np.float32), np.where(X > 1.8, np.nan, X)],
+                         ids=["frame", "csr", "csc", "float32", "nan"])  # fmt: skip
+def test_kinds_of_rows(rows):
+    found = srf.cross_validate(FIT, rows, Y, {"alpha": [0.5, 0.01]}, cv=3, rng=0)
+    assert found.table["mean"][1] < found.table["mean"][0] < 1.2 * Y.var()
+    assert found.model.predict(rows).shape == (N,)
+
+
+@pytest.mark.parametrize(("loss", "measure"), [("logistic", "log_loss"), ("squared_hinge", "error")])
+@pytest.mark.parametrize("labels", [LABELS, np.array(["a", "b", "c"])[LABELS], Y > 0], ids=["three", "words", "two"])
+def test_classes(loss, measure, labels):
+    found = srf.cross_validate(partial(FIT, loss=loss), X, labels, {"alpha": [0.3, 0.01]}, cv=3, rng=0)
+    assert found.measure == measure and found.table["mean"][1] < found.table["mean"][0]
+    held = found.fold == 1
+    assert abs(np.mean(labels[held] == labels[0]) - np.mean(labels == labels[0])) < 0.02
+
+
+def test_log_loss_is_the_formula_and_finite_where_a_label_is_new():
+    model = partial(FIT, loss="logistic", alpha=0.05)(X, LABELS, rng=0)
+    p = model.predict_proba(X)
+    assert np.allclose(validation.log_loss(model, X, LABELS), -np.log(p[np.arange(N), LABELS]))
+    assert np.allclose(validation.log_loss(model, X[:2], np.array([7, -1])), -np.log(1e-15))
+
+
+@pytest.mark.parametrize("measure", ["absolute_error", "squared_error"])
+def test_measures(measure):
+    found = srf.cross_validate(FIT, X, Y, {"alpha": [0.01]}, cv=2, measure=measure, rng=0)
+    assert found.measure == measure
+
+
+def test_progress_is_shown(caplog):
+    caplog.set_level("INFO", "sparserf")
+    srf.cross_validate(FIT, X, Y, {"alpha": [0.1, 0.01]}, cv=3, rng=0, verbose=True)
+    assert caplog.messages[-1].startswith("cross_validate: 100 % done")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "says"),
+    [
+        ({"grid": {}}, ValueError, "not raised"),
+        ({"grid": []}, ValueError, "grid must have a dict"),
+        ({"grid": {"alpha": 0.1}}, ValueError, "grid must hold a sequence of values"),
+        ({"grid": {"alpha": []}}, ValueError, "grid must hold a sequence of values"),
+        ({"grid": {"features": "gaussian"}}, ValueError, "grid must hold a sequence"),
+        ({"cv": 1}, ValueError, "cv"),
+        ({"cv": N + 1}, ValueError, "cv must be at most the number of rows"),
+        ({"rule": "2se"}, ValueError, "rule"),
+        ({"measure": "r2"}, ValueError, "measure must be one of"),
+        ({"measure": lambda model, X, y: 1.0}, ValueError, "measure must give the loss of each"),
+        ({"groups": np.zeros(N)}, ValueError, "cv must be at most the number of groups, 1"),
+        ({"groups": np.zeros(3)}, ValueError, "groups must have an entry"),
+        ({"grid": {"loss": ["logistic", "squared_hinge"]}, "y": LABELS}, ValueError, "measure must be given"),
+        ({"X": iter([])}, ValueError, "X must be two-dimensional"),
+    ],
+)
+def test_errors(wrong, error, says):
+    how = {"X": X, "y": Y, "grid": {"alpha": [0.1]}, **wrong}
+    if says == "not raised":  # one setting, that of the function
+        assert len(srf.cross_validate(partial(FIT, alpha=0.1), X, Y, {}, cv=2, rng=0).table["mean"]) == 1
+        return
+    with pytest.raises(error, match=says):
+        srf.cross_validate(partial(FIT, alpha=0.1), how.pop("X"), how.pop("y"), how.pop("grid"), **how)

@@ -1,0 +1,298 @@
+"""Prediction intervals that hold what was asked, their ends by a plain oracle; probabilities of every classifier."""
+
+import pickle
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+import sparserf as srf
+from sparserf import conformal
+from sparserf.calibration import sigmoid_of
+
+N = 900
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-2, 2, (N, 3))
+NOISE = 0.1 + 0.4 * (X[:, 0] > 0)
+Y = np.sin(2 * X[:, 0]) * X[:, 1] + NOISE * RNG.standard_normal(N)
+FIT = partial(srf.sparse_rf, features="gaussian", n_components=150, alpha=0.01)
+FEW, REST = slice(0, 500), slice(500, N)
+
+
+def held(ends, y):
+    lower, upper = ends
+    assert lower.shape == upper.shape == y.shape and lower.dtype == upper.dtype == np.float64
+    assert (lower <= upper).all() and np.isfinite(lower).all() and np.isfinite(upper).all()
+    return np.mean((lower <= y) & (y <= upper))
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.9])
+@pytest.mark.parametrize("method", ["cv+", "split", "model"])
+def test_the_share_that_was_asked_for_is_held(method, coverage):
+    if method == "model":
+        bands = srf.intervals(FIT(X[:300], Y[:300], rng=0), X[300:600], Y[300:600], coverage=coverage, rng=1)
+        ends, y = bands.predict(X[600:]), Y[600:]
+    else:
+        bands = srf.intervals(FIT, X[FEW], Y[FEW], coverage=coverage, method=method, rng=0)
+        ends, y = bands.predict(X[REST]), Y[REST]
+    assert abs(held(ends, y) - coverage) < 0.12  # three standard errors
+    assert len(bands.experts) == (5 if method == "cv+" else 1)
+    assert f"{coverage:g}" in repr(bands)
+
+
+def test_ends_are_the_formula_of_cv_plus():
+    """Order statistics of f_k(x) -+ R_i s_k(x), of all rows, written plainly."""
+    coverage, n = 0.9, 500
+    bands = srf.intervals(FIT, X[FEW], Y[FEW], coverage=coverage, method="cv+", rng=0)
+    lower, upper = bands.predict(X[REST])
+    down, up = [], []
+    for expert in bands.experts:
+        centre, width = expert.answers(X[REST], 1)
+        down.append(centre[:, None] - width[:, None] * expert.scores)
+        up.append(centre[:, None] + width[:, None] * expert.scores)
+    down, up = np.sort(np.hstack(down), axis=1), np.sort(np.hstack(up), axis=1)
+    assert down.shape[1] == n
+    assert np.allclose(lower, down[:, int(np.floor((1 - coverage) * (n + 1) + 1e-9)) - 1], rtol=0, atol=1e-13)
+    assert np.allclose(upper, up[:, int(np.ceil(coverage * (n + 1) - 1e-9)) - 1], rtol=0, atol=1e-13)
+
+
+def test_scores_are_those_of_rows_that_the_model_has_not_seen():
+    seen = []
+
+    def fit(X, y, rng):
+        seen.append({row.tobytes() for row in X})
+        return FIT(X, y, rng=rng)
+
+    bands = srf.intervals(fit, X[FEW], Y[FEW], adaptive=False, method="cv+", cv=4, rng=0)
+    assert len(seen) == 4 and sum(len(expert.scores) for expert in bands.experts) == 500
+    every = {row.tobytes(): y for row, y in zip(X[FEW], Y[FEW], strict=True)}
+    for of_fold, expert in zip(seen, bands.experts, strict=True):
+        others = [row for row in every if row not in of_fold]
+        f = expert.model.predict(np.array([np.frombuffer(row) for row in others]))
+        assert np.allclose(np.sort(np.abs(f - [every[row] for row in others])), expert.scores)
+
+
+def test_a_split_of_a_model_is_a_quantile():
+    model = FIT(X[:300], Y[:300], rng=0)
+    for n, coverage in ((9, 0.9), (99, 0.9), (100, 0.8)):
+        bands = srf.intervals(model, X[300 : 300 + n], Y[300 : 300 + n], coverage=coverage, adaptive=False, rng=0)
+        lower, upper = bands.predict(X[REST])
+        residual = np.sort(np.abs(Y[300 : 300 + n] - model.predict(X[300 : 300 + n])))
+        q = residual[int(np.ceil(coverage * (n + 1) - 1e-9)) - 1]
+        assert np.allclose(upper - model.predict(X[REST]), q) and np.allclose(upper - lower, 2 * q)
+        assert bands.guarantee == coverage
+
+
+def test_intervals_are_wider_where_there_is_more_noise():
+    fit, y = partial(srf.drp, alpha=1e-4), X[:, 1] + NOISE * RNG.standard_normal(N)
+    ends = {a: srf.intervals(fit, X[:700], y[:700], adaptive=a, rng=0).predict(X[700:]) for a in (True, False)}
+    loud, y = X[700:, 0] > 0, y[700:]
+    width = ends[True][1] - ends[True][0]
+    assert width[loud].mean() > 1.5 * width[~loud].mean()
+    score = {
+        a: np.mean(upper - lower + 20 * (np.maximum(lower - y, 0) + np.maximum(y - upper, 0)))
+        for a, (lower, upper) in ends.items()
+    }
+    assert score[True] < 0.9 * score[False]
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.9])
+def test_a_split_holds_what_was_asked_in_the_mean_over_splits(coverage):
+    """Between coverage and 1 / (n + 1) more, up to three standard errors of the mean."""
+    model, n = FIT(X[:300], Y[:300], rng=0), 150
+    shares = []
+    for seed in range(30):
+        calibrate, test = np.split(300 + np.random.default_rng(seed).permutation(600), [n])
+        bands = srf.intervals(model, X[calibrate], Y[calibrate], coverage=coverage, adaptive=False, rng=0)
+        shares.append(held(bands.predict(X[test]), Y[test]))
+    error = 3 * np.std(shares) / np.sqrt(len(shares))
+    assert coverage - error < np.mean(shares) < coverage + 1 / (n + 1) + error
+
+
+def test_a_scale_that_does_not_help_is_left_out(monkeypatch):
+    """Also none of few rows, nor where most residuals are 0."""
+    data, every = conformal.Data(X, Y, None), np.arange(N)
+    model = FIT(X, Y, rng=0)
+    assert conformal.Scale.learned(model, data, every[:50], 0.9, 0) is None
+    exact = data.with_target(model.predict(X))
+    assert conformal.Scale.learned(model, exact, every, 0.9, 0) is None
+    assert conformal.Scale.learned(model, data, every, 0.9, 0) is not None
+    monkeypatch.setattr(conformal, "interval_score", lambda residual, width, *_: np.ptp(width))
+    assert conformal.Scale.learned(model, data, every, 0.9, 0) is None
+
+
+def test_interval_score_is_the_formula():
+    residual, width = RNG.exponential(size=50), RNG.uniform(1, 2, 50)
+    h = np.sort(residual / width)[44] * width
+    plain = np.mean(2 * h + 2 / 0.1 * np.where(residual > h, residual - h, 0))
+    assert np.isclose(conformal.interval_score(residual, width, None, 0.9), plain)
+    assert np.isclose(conformal.interval_score(residual, width, np.full(50, 3.0), 0.9), plain)
+
+
+def test_the_guarantee_is_that_of_the_theorem():
+    assert conformal.guarantee_of_cv(0.9, 5, 500) == pytest.approx(0.8 - min(2 * 0.8 / 101, 0.99 / 6))
+    assert conformal.guarantee_of_cv(0.9, 50, 50) == pytest.approx(0.8)  # the jackknife+
+    assert conformal.guarantee_of_cv(0.3, 5, 500) == 0.0
+
+
+def test_weights_count_rows():
+    """A row of weight zero is not there; a residual of a large weight is held."""
+    model = FIT(X[:300], Y[:300], rng=0)
+    rows, y, weight = X[300:500], Y[300:500].copy(), np.ones(200)
+    weight[:100], y[:100] = 0.0, 1e6
+    ends = srf.intervals(model, rows, y, sample_weight=weight, adaptive=False, rng=0).predict(X[REST])
+    plain = srf.intervals(model, rows[100:], y[100:], adaptive=False, rng=0).predict(X[REST])
+    assert np.allclose(ends, plain)
+    y[100], weight[100] = 50.0, 20.0  # a sixth of the weight
+    lower, upper = srf.intervals(model, rows, y, sample_weight=weight, adaptive=False, rng=0).predict(X[REST])
+    assert np.allclose((upper - lower) / 2, abs(50.0 - model.predict(rows[100:101])))
+
+
+def test_same_seed_same_bits_and_copies():
+    one, two = (srf.intervals(FIT, X[FEW], Y[FEW], method="cv+", rng=3) for _ in range(2))
+    copied = pickle.loads(pickle.dumps(one))
+    ends = one.predict(X[REST])
+    for other in (two.predict(X[REST]), copied.predict(X[REST]), one.predict(X[REST], workers=2)):
+        assert all(np.array_equal(a, b) for a, b in zip(ends, other, strict=True))
+
+
+def test_a_row_does_not_depend_on_the_others():
+    bands = srf.intervals(FIT, X[FEW], Y[FEW], method="cv+", rng=3)
+    whole, one = bands.predict(X[REST]), bands.predict(X[REST][7:8])
+    assert whole[0][7] == one[0][0] and whole[1][7] == one[1][0]
+
+
+FRAME = pd.DataFrame(X, columns=["a", "b", "c"]).assign(city=np.where(X[:, 2] > 0, "Rom", "Oslo"))
+HOLES = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
+SPARSE = np.where(np.abs(X) > 1, X, 0)
+
+
+@pytest.mark.parametrize("rows", [FRAME, HOLES, sp.csr_array(SPARSE), sp.coo_matrix(SPARSE), X.astype(np.float32), X.tolist()],
+                         ids=["frame", "nan", "csr", "coo", "float32", "list"])  # fmt: skip
+def test_kinds_of_rows(rows):
+    some = slice(0, 400)
+    first, last = (rows.iloc[:400], rows.iloc[400:]) if rows is FRAME else (rows[some], rows[400:]) if not sp.issparse(
+        rows) else (rows.tocsr()[some], rows.tocsr()[400:])  # fmt: skip
+    bands = srf.intervals(FIT, first, Y[some], rng=0)
+    assert held(bands.predict(last), Y[400:]) > 0.8
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "says"),
+    [
+        ({"coverage": 1.0}, ValueError, "coverage must be below 1"),
+        ({"coverage": 0.0}, ValueError, "coverage"),
+        ({"coverage": "a"}, TypeError, "coverage"),
+        ({"coverage": 0.999}, ValueError, r"coverage must be at most n / \(n \+ 1\)"),
+        ({"method": "jackknife"}, ValueError, "method"),
+        ({"cv": 1}, ValueError, "cv"),
+        ({"method": "cv+", "cv": 501}, ValueError, "cv must be at most the number of rows, 500"),
+        ({"calibration": 1.5}, ValueError, "calibration"),
+        ({"adaptive": 3}, TypeError, "adaptive"),
+        ({"rng": "a"}, TypeError, "rng"),
+        ({"sample_weight": -np.ones(500)}, ValueError, "sample_weight"),
+        ({"y": Y[:499]}, ValueError, "y must have an entry for each of the 500 rows"),
+        ({"y": np.full(500, np.nan)}, ValueError, "y must be finite"),
+        ({"y": np.full(500, "a")}, TypeError, "y must hold real numbers"),
+        ({"y": np.zeros((500, 2))}, ValueError, "y must have one entry a row"),
+        ({"X": X[0]}, ValueError, "X must be two-dimensional"),
+        ({"X": srf.Chunks(X[FEW])}, TypeError, "X must be a data frame, a NumPy array or a sparse matrix in memory"),
+        ({"function_or_model": "sparse_rf"}, TypeError, "function_or_model"),
+        ({"function_or_model": lambda X, y, rng: None}, TypeError, "function_or_model"),
+        ({"function_or_model": partial(FIT, loss="logistic"), "y": np.sign(Y[FEW])}, ValueError, "one real target"),
+    ],
+)
+def test_errors(wrong, error, says):
+    how = {"function_or_model": FIT, "X": X[FEW], "y": Y[FEW], **wrong}
+    with pytest.raises(error, match=says):
+        srf.intervals(how.pop("function_or_model"), how.pop("X"), how.pop("y"), **how)
+
+
+# ------------------------------------------------------------------------------------------------------- probabilities
+
+P = 1 / (1 + np.exp(-3 * X[:, 0] * X[:, 1]))
+LABELS = RNG.random(N) < P
+KINDS = np.digitize(X[:, 0] * X[:, 1] + 0.5 * RNG.standard_normal(N), [-0.7, 0.7])
+
+
+def log_loss(model, rows, labels):
+    p = model.predict_proba(rows)
+    assert np.allclose(p.sum(axis=1), 1) and (p >= 0).all()
+    return -np.mean(np.log(p[np.arange(len(labels)), np.searchsorted(model.classes, labels)]))
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "smoothed_hinge", "logistic"])
+@pytest.mark.parametrize("labels", [LABELS, KINDS, np.array(["no", "yes"])[LABELS.astype(int)]], ids=["two", "three", "words"])
+def test_probabilities_of_any_loss(loss, labels, tmp_path):
+    if loss == "smoothed_hinge":
+        fit = partial(srf.drp, alpha=1e-2, loss=loss)
+        rows = X * X[:, :1]  # linear in these
+    else:
+        fit, rows = partial(FIT, loss=loss), X
+    model = srf.calibrated(fit, rows[FEW], labels[FEW], rng=0)
+    known = np.unique(labels)
+    constant = -sum(np.mean(labels[REST] == k) * np.log(np.mean(labels[FEW] == k)) for k in known)
+    assert log_loss(model, rows[REST], labels[REST]) < 0.85 * constant
+    for k, label in enumerate(known):
+        assert abs(model.predict_proba(rows[REST])[:, k].mean() - np.mean(labels[REST] == label)) < 0.06
+    assert set(np.unique(model.predict(rows[REST]))) <= set(known)
+    model.save(tmp_path / "m.npz")
+    assert np.array_equal(srf.load(tmp_path / "m.npz").predict_proba(rows), model.predict_proba(rows))
+
+
+def test_a_fitted_model_is_calibrated_by_rows_that_it_has_not_seen():
+    fitted = partial(FIT, loss="squared_hinge", alpha=1e-4)(X[:300], LABELS[:300], rng=0)
+    model = srf.calibrated(fitted, X[300:600], LABELS[300:600])
+    f = fitted.decision_function(X)
+    a, b = sigmoid_of(f[300:600], LABELS[300:600], np.ones(300))
+    assert np.allclose(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(-(a * f + b))))
+    with pytest.raises(ValueError, match="predict_proba needs"):
+        fitted.predict_proba(X)
+
+
+def test_the_sigmoid_minimises_the_logistic_loss():
+    f = RNG.standard_normal(400) * 1e3 + 5e3
+    is_class = RNG.random(400) < 1 / (1 + np.exp(-(f - 5e3) / 400))
+    weight = RNG.uniform(0.5, 2, 400)
+    a, b = sigmoid_of(f, is_class, weight)
+    n_1, n_0 = weight[is_class].sum(), weight[~is_class].sum()
+    t = np.where(is_class, (n_1 + 1) / (n_1 + 2), 1 / (n_0 + 2))
+    miss = weight * (1 / (1 + np.exp(-(a * f + b))) - t)
+    assert abs(miss.sum()) < 1e-6 and abs(miss @ (f - 5e3)) < 1e-3 and a > 0
+
+
+def test_sigmoids_at_their_ends():
+    """Separable classes, constant values, and values that say the opposite."""
+    sure = np.repeat([-1.0, 1.0], 50)
+    a, b = sigmoid_of(sure, sure > 0, np.ones(100))
+    assert np.isclose(1 / (1 + np.exp(-(a + b))), 51 / 52)
+    a, b = sigmoid_of(np.ones(100), sure > 0, np.ones(100))
+    assert np.isclose(a + b, 0, atol=1e-9)
+    a, b = sigmoid_of(-sure, sure > 0, np.ones(100))
+    assert a == 0 and np.isclose(b, 0)
+
+
+def test_weights_of_probabilities():
+    twice = np.where(LABELS[FEW], 2.0, 1.0)
+    light, heavy = (srf.calibrated(partial(FIT, loss="squared_hinge"), X[FEW], LABELS[FEW], sample_weight=w, rng=0)
+                    for w in (None, twice))  # fmt: skip
+    assert heavy.predict_proba(X[REST])[:, 1].mean() > light.predict_proba(X[REST])[:, 1].mean() + 0.05
+
+
+@pytest.mark.parametrize(
+    ("how", "error", "says"),
+    [
+        ({"cv": 1}, ValueError, "cv"),
+        ({"y": Y[FEW]}, ValueError, "y has 500 classes"),
+        ({"function_or_model": FIT, "y": Y[FEW]}, ValueError, "of a classifier"),
+        ({"function_or_model": 3}, TypeError, "function_or_model"),
+        ({"y": np.append(LABELS[:499].astype(int), 7)}, ValueError, "y must have rows of each class"),
+        ({"function_or_model": FIT(X, LABELS, loss="logistic", rng=0), "y": KINDS[FEW]}, ValueError, "that the model knows"),
+    ],
+)
+def test_errors_of_probabilities(how, error, says):
+    how = {"function_or_model": partial(FIT, loss="squared_hinge"), "X": X[FEW], "y": LABELS[FEW], **how}
+    with pytest.raises(error, match=says):
+        srf.calibrated(how.pop("function_or_model"), how.pop("X"), how.pop("y"), rng=0, **how)
