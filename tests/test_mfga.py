@@ -172,6 +172,7 @@ def test_m2_the_distance_to_any_reference_shrinks(seed, loss, n_terms, n_select)
 
 
 @each_loss
+@pytest.mark.filterwarnings("ignore:y is .* alone")
 def test_m2_is_attained(loss):
     """M2 of three orthogonal atoms of equal gradient: the first round does as little as the bound allows, or 3 % more."""
     A = hadamard(64)[:, 1:16].astype(float)
@@ -330,9 +331,6 @@ def test_several_outputs_share_a_support(fit_intercept):
         np.testing.assert_array_equal(model.support, np.sort(support))
         np.testing.assert_allclose(model.coef, ridge.coef_, rtol=1e-8, atol=1e-9)
         np.testing.assert_allclose(model.predict(X), ridge.predict(phi[:, np.sort(support)]), rtol=1e-8, atol=1e-9)
-    one = fit(y=Y[:, None], n_nonzero_coefs=8)
-    assert one.predict(X).shape == (N, 1)
-    np.testing.assert_array_equal(one.predict(X)[:, 0], fit(n_nonzero_coefs=8).predict(X))
 
 
 def test_several_outputs_are_saved(tmp_path):
@@ -521,7 +519,6 @@ def test_the_default_features():
     ({"n_nonzero_coefs": 0}, ValueError, "n_nonzero_coefs"),
     ({"n_nonzero_coefs": 27}, ValueError, "n_nonzero_coefs must be at most 26"),
     ({"n_nonzero_coefs": 2.0}, TypeError, "n_nonzero_coefs"),
-    ({"n_nonzero_coefs": None}, TypeError, "n_nonzero_coefs"),
     ({"n_select": 0}, ValueError, "n_select"),
     ({"alpha": -1e-9}, ValueError, "alpha"),
     ({"alpha": np.nan}, ValueError, "alpha"),
@@ -543,7 +540,7 @@ def test_the_default_features():
     ({"y": np.zeros((N - 1, 2))}, ValueError, "y"),
     ({"y": np.full((N, 2), np.nan)}, ValueError, "y"),
     ({"y": np.zeros((N, 2, 1))}, ValueError, "y"),
-    ({"y": SIGNS[:, None], "loss": "logistic"}, ValueError, "y"),
+    ({"y": np.stack([SIGNS, SIGNS], axis=1), "loss": "logistic"}, ValueError, "y"),
     ({"sample_weight": -WEIGHT}, ValueError, "sample_weight"),
     ({"X": X[:, 0]}, ValueError, "X"),
     ({"X": np.full((N, D), np.nan)}, ValueError, "X"),
