@@ -115,8 +115,9 @@ def test_several_outputs(fit_intercept):
     model = sums.fit(srf.mfga, **options)
     assert_same(model, srf.mfga(X, TWO, features=FEATURES, **options))
     np.testing.assert_allclose(sums.mean_loss(model), plain_loss(model, X, TWO), rtol=1e-10)
-    as_column = Sums.of(X, Y[:, None], FEATURES).fit(srf.mfga, **options)
-    assert_same(as_column, srf.mfga(X, Y[:, None], features=FEATURES, **options))
+    with pytest.warns(UserWarning, match="y has shape .*, one column"):
+        as_column = Sums.of(X, Y[:, None], FEATURES)
+    assert_same(as_column.fit(srf.mfga, **options), srf.mfga(X, Y, features=FEATURES, **options))
 
 
 @pytest.mark.parametrize("options", [{"alpha": 0.01}, {"alpha": 0.01, "n_projections": 20, "rng": 0}], ids=["", "sketched"])
@@ -127,8 +128,8 @@ def test_drp_takes_all_features(options):
     np.testing.assert_allclose(model.predict(X), expected.predict(Phi), atol=1e-8)
     models = Sums.of(X, Y, FEATURES).fit(srf.drp_path, alphas=[0.1, 0.01])
     assert [model.info.alpha for model in models] == [0.1, 0.01]
-    as_column = Sums.of(X, Y[:, None], FEATURES)
-    np.testing.assert_allclose(as_column.mean_loss(as_column.fit(srf.drp, alpha=0.01)), plain_loss(models[1], X, Y), rtol=1e-6)
+    sums = Sums.of(X, Y, FEATURES)
+    np.testing.assert_allclose(sums.mean_loss(sums.fit(srf.drp, alpha=0.01)), plain_loss(models[1], X, Y), rtol=1e-6)
 
 
 # Sums add up
