@@ -200,7 +200,8 @@ def intervals(
     Examples
     --------
     >>> import numpy as np, sparserf as srf
-    >>>     >>> rng = np.random.default_rng(0)
+    >>> from functools import partial
+    >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-2, 2, (1200, 1))
     >>> y = np.sin(2 * X[:, 0]) + 0.1 * (1 + X[:, 0] ** 2) * rng.standard_normal(1200)
     >>> fit = partial(srf.sparse_rf, features="gaussian", n_components=300, n_models=1)
