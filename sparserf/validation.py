@@ -18,9 +18,9 @@ from .algorithms.harfe import harfe, harfe_path
 from .algorithms.mfga import mfga, mfga_path
 from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
 from .folds import Data, seeds
-from .losses import restored
+from .measures import MEASURES, Scores
 from .model import SparseModel
-from .reports import parts, reporting, tell
+from .reports import parts, reporting
 
 # Of each function the one that gives the models of a path, its parameter and what that is called there, and its order: from the
 # largest down, or from the smallest up.
@@ -30,8 +30,6 @@ PATHS = {
     harfe: (harfe_path, "n_nonzero_coefs", "n_nonzero_coefs", False),
     mfga: (mfga_path, "n_nonzero_coefs", "n_nonzero_coefs", False),
 }
-# Probabilities are at least so large where their logarithm is taken.
-LEAST = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,63 +255,6 @@ def _covers(path, function, grid):
         return False
     steps = grid.get("n_select", [_keywords(function).get("n_select", 1)])
     return path[0] is not mfga_path or all(isinstance(s, int) and s > 0 and v % s == 0 for s in steps for v in grid[path[1]])
-
-
-class Scores:
-    """Measures what is held out; name: of the measure, once it is known."""
-
-    def __init__(self, measure):
-        self._measure, self.name = measure, None if measure == "auto" else getattr(measure, "__name__", str(measure))
-
-    def of_run(self, run, data, fold, fold_seeds):
-        """(mean losses (n_settings, cv), mean numbers of terms) of a run."""
-        losses, terms = np.zeros((2, len(run.settings), len(fold_seeds)))
-        for k, seed in parts(list(enumerate(fold_seeds))):
-            models = run.models(data, (fold != k) & data.there, seed)
-            X, y, weight = data.take(fold == k)
-            losses[:, k] = [np.average(self._of(model, X, y), weights=weight) for model in models]
-            terms[:, k] = [len(model.features) for model in models]
-            tell(models[-1].info)
-        return losses, terms.mean(axis=1)
-
-    def _of(self, model, X, y):
-        if callable(self._measure):
-            losses = np.asarray(self._measure(model, X, y), np.float64)
-            if losses.shape != (len(y),):
-                raise ValueError(f"measure must give the loss of each of {len(y)} rows, got shape {losses.shape}")
-            return losses
-        name = natural(model) if self._measure == "auto" else self._measure
-        self.name = self.name or name
-        if name != self.name:
-            raise ValueError(f"measure must be given where losses differ, got 'auto' for {self.name!r} and {name!r}")
-        return MEASURES[name](model, X, y)
-
-
-def natural(model):
-    """The measure of a model's own loss."""
-    if model.classes is not None:
-        return "log_loss" if model.loss == "logistic" else "error"
-    return "squared_error" if model.loss == "squared" else "loss"
-
-
-def log_loss(model, X, y):
-    p = np.asarray(model.predict_proba(X), np.float64)
-    k = np.searchsorted(model.classes, y).clip(max=len(model.classes) - 1)
-    of_label = np.where(model.classes[k] == y, p[np.arange(len(y)), k], 0.0)
-    return -np.log(np.maximum(of_label, LEAST))
-
-
-def own_loss(model, X, y):
-    return restored(model.loss, model.loss_parameters).value(np.asarray(model.decision_function(X), np.float64), y)
-
-
-MEASURES = {
-    "squared_error": lambda model, X, y: (y - np.asarray(model.predict(X), np.float64)) ** 2,
-    "absolute_error": lambda model, X, y: np.abs(y - np.asarray(model.predict(X), np.float64)),
-    "error": lambda model, X, y: (model.predict(X) != y).astype(np.float64),
-    "log_loss": log_loss,
-    "loss": own_loss,
-}
 
 
 def means_of(losses, share):

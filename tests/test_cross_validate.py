@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import sparserf as srf
-from sparserf import validation
+from sparserf import measures, validation
 from sparserf.folds import Data, dealt
 
 N = 240
@@ -215,8 +215,8 @@ def test_classes(loss, measure, labels):
 def test_log_loss_is_the_formula_and_finite_where_a_label_is_new():
     model = partial(FIT, loss="logistic", alpha=0.05)(X, LABELS, rng=0)
     p = model.predict_proba(X)
-    assert np.allclose(validation.log_loss(model, X, LABELS), -np.log(p[np.arange(N), LABELS]))
-    assert np.allclose(validation.log_loss(model, X[:2], np.array([7, -1])), -np.log(1e-15))
+    assert np.allclose(measures.log_loss(model, X, LABELS), -np.log(p[np.arange(N), LABELS]))
+    assert np.allclose(measures.log_loss(model, X[:2], np.array([7, -1])), -np.log(1e-15))
 
 
 @pytest.mark.parametrize("measure", ["absolute_error", "squared_error"])

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import sparserf as srf
-from sparserf import conformal
+from sparserf import conformal, residuals
 from sparserf.calibration import sigmoid_of
 
 N = 900
@@ -115,20 +115,20 @@ def test_a_scale_that_does_not_help_is_left_out(monkeypatch):
     """Also none of few rows, nor where most residuals are 0."""
     data, every = conformal.Data(X, Y, None), np.arange(N)
     model = FIT(X, Y, rng=0)
-    assert conformal.Scale.learned(model, data, every[:50], 0.9, 0) is None
+    assert residuals.Scale.learned(model, data, every[:50], 0.9, 0) is None
     exact = data.with_target(model.predict(X))
-    assert conformal.Scale.learned(model, exact, every, 0.9, 0) is None
-    assert conformal.Scale.learned(model, data, every, 0.9, 0) is not None
-    monkeypatch.setattr(conformal, "interval_score", lambda residual, width, *_: np.ptp(width))
-    assert conformal.Scale.learned(model, data, every, 0.9, 0) is None
+    assert residuals.Scale.learned(model, exact, every, 0.9, 0) is None
+    assert residuals.Scale.learned(model, data, every, 0.9, 0) is not None
+    monkeypatch.setattr(residuals, "interval_score", lambda residual, width, *_: np.ptp(width))
+    assert residuals.Scale.learned(model, data, every, 0.9, 0) is None
 
 
 def test_interval_score_is_the_formula():
     residual, width = RNG.exponential(size=50), RNG.uniform(1, 2, 50)
     h = np.sort(residual / width)[44] * width
     plain = np.mean(2 * h + 2 / 0.1 * np.where(residual > h, residual - h, 0))
-    assert np.isclose(conformal.interval_score(residual, width, None, 0.9), plain)
-    assert np.isclose(conformal.interval_score(residual, width, np.full(50, 3.0), 0.9), plain)
+    assert np.isclose(residuals.interval_score(residual, width, None, 0.9), plain)
+    assert np.isclose(residuals.interval_score(residual, width, np.full(50, 3.0), 0.9), plain)
 
 
 def test_the_guarantee_is_that_of_the_theorem():
