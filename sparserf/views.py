@@ -39,16 +39,18 @@ def stage_of(rows, weight, rng, *, table=None, means=None, is_scaled=True, is_cu
 
 def stage_of_counts(rows, weight, rng):
     """(None, no curves) of CSR rows whose entries are all alike; else (the stage, curves) of a view as they are, in which
-    entries are clipped at some three times the median entry of the column, and in which all are one."""
+    entries are clipped at some three times the median entry of the column, and in which those of columns with zeros are one."""
     X, _ = sample_of(rows, weight, rng)
     there = X.data != 0
     size, column = np.abs(X.data[there].astype(np.float64)), X.indices[there]
     if not there.any() or X.data[there].min() == X.data[there].max():
         return None, ()
-    d, kinds = rows.n_features_in, (NUMBER, CLIPPED, PRESENT)
-    bare = _bare([(j, kind, 0, None) for kind in kinds for j in range(d)], d, None)
-    unit = np.concatenate([np.ones(d), lower_medians(size, column, d), np.ones(d)])
-    return replace(bare, unit=unit, may_miss=False), np.arange(3 * d).reshape(3, d)
+    d, counts = rows.n_features_in, np.bincount(column, minlength=rows.n_features_in)
+    lacking = np.flatnonzero(counts < X.shape[0]).tolist()  # of the others all entries would be one, a constant
+    seen = [(j, kind, 0, None) for kind in (NUMBER, CLIPPED) for j in range(d)] + [(j, PRESENT, 0, None) for j in lacking]
+    unit = np.concatenate([np.ones(d), lower_medians(size, column, d), np.ones(len(lacking))])
+    curves = [curve for curve in np.split(np.arange(len(seen)), [d, 2 * d]) if len(curve)]
+    return replace(_bare(seen, d, None), unit=unit, may_miss=False), curves
 
 
 def lower_medians(values, column, n_columns):

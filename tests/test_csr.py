@@ -11,6 +11,7 @@ import scipy.sparse as sp
 import sparserf as srf
 from sparserf._checks import check_X
 
+pytestmark = pytest.mark.filterwarnings("ignore:y is -1 or 1 alone")
 FITS = {
     "sparse_rf": {"features": "gaussian", "gamma": 0.5, "alpha": 0.002, "n_components": 200, "batch_size": 40, "exact": True},
     "harfe": {"n_components": 200, "n_nonzero_coefs": 20, "tol": 0, "start": "zero", "step_size": 0.5, "max_iter": 5},
@@ -92,3 +93,17 @@ def test_lists_of_rows_with_a_column_that_is_not_there(column):
     X.rows[0] = [column]
     with pytest.raises(ValueError, match="X is not a valid sparse matrix: indices must lie in"):
         check_X(X)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("zeros", ["none", "of one column"])
+def test_columns_without_zeros_have_no_view_of_where_they_are(seed, zeros):
+    """Which would be a constant, and so would all features of it be: the default search divided by their variance."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, (400, 3))
+    if zeros == "of one column":
+        X[rng.random(400) < 0.3, 1] = 0.0
+    y = np.sin(2 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(400)
+    model = srf.sparse_rf(sp.csr_array(X[:300]), y[:300], n_models=1, rng=0)
+    assert np.isfinite(model.coef).all()
+    assert np.mean((model.predict(sp.csr_array(X[300:])) - y[300:]) ** 2) < 0.1 * y.var()

@@ -158,7 +158,8 @@ def solve(problem, A, tol, max_iter=100, share=0.0, ask_with=lambda w: []):
         before, start = gap, A.objective(problem)
         with np.errstate(over="ignore", invalid="ignore"):  # if rounding left H no minimum, d may be of any size
             d = minimize(H, A.g, A.w, problem.alpha, accuracy, A.effort) - A.w
-            questions = ask_with(A.w + d) if is_exact or max_iter == 1 else []
+            is_step = np.abs(d).max(initial=0.0) < RULES.largest
+            questions = ask_with(A.w + d) if is_step and (is_exact or max_iter == 1) else []
             moved, aim = _step(problem, A, d, slope_b @ d, start, questions)
         if (not moved and A.weights.is_best) or (is_exact and k == max_iter - 1):
             break
