@@ -104,7 +104,8 @@ class ModelWeights:
         problem, vectors = self._problem, self._problem.vectors
         h = problem.curvature(z)
         if not vectors.count(h):  # every row is well beyond its margin: the most that there can be
-            h = vectors.scaled(problem.weight, min(problem.loss.smoothness, MOST) / problem.n_rows)
+            most = problem.loss.smoothness if np.isfinite(problem.loss.smoothness) else MOST
+            h = vectors.scaled(problem.weight, most / problem.n_rows)
         return h if self._aim is None else vectors.larger(h, self._at_aim(h))
 
     def _at_aim(self, h):
