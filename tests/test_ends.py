@@ -59,7 +59,7 @@ SETTINGS = [
 @needs_timers
 @pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])
-@pytest.mark.parametrize(("solver", "options"), SETTINGS, ids=str)
+@pytest.mark.parametrize(("solver", "options"), SETTINGS, ids=lambda of: getattr(of, "__name__", str(of)))
 @ignore_convergence
 def test_hostile_fits_end(data, loss, solver, options, monkeypatch):
     monkeypatch.setattr("sparserf.solvers.effort.EFFORT", 1e9)  # or hopeless l1 fits take 120 times as long
