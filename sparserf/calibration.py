@@ -92,7 +92,7 @@ def calibrated(
         model, f = _cross_fitted(function_or_model, data, cv, rng)
     else:
         model = _checked(function_or_model)
-        f = _decision(model, data.X)
+        f = _decision(model, data.inputs)
     label = _labels(model, data.y)[data.there]
     weight = np.ones(len(label)) if data.weight is None else data.weight[data.there]
     if len(model.classes) == 2:

@@ -17,8 +17,8 @@ class Data:
     """
 
     def __init__(self, X, y, sample_weight, groups=None):
-        self.X = self._in_memory(X)
-        self.y, n = _column("y", y), self.X.shape[0]
+        self.inputs = self._in_memory(X)
+        self.y, n = _column("y", y), self.inputs.shape[0]
         for name, values in (("y", self.y), ("groups", groups)):
             if values is not None and len(values) != n:
                 raise ValueError(f"{name} must have an entry for each of the {n} rows of X, got {len(values)}")
@@ -45,7 +45,7 @@ class Data:
     def take(self, some):
         """(X, y, weights or None) of these rows, by their places or a mask."""
         some = np.flatnonzero(some) if np.asarray(some).dtype == bool else np.asarray(some)
-        X = rows_of_frame(self.X, some) if is_frame(self.X) else self.X[some]
+        X = rows_of_frame(self.inputs, some) if is_frame(self.inputs) else self.inputs[some]
         return X, self.y[some], None if self.weight is None else self.weight[some]
 
     def with_target(self, y):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # Rows that effects are looked at in, and that are drawn.
 MOST_ROWS, MOST_TICKS = 5_000, 300
+LARGEST = 1e100  # beyond which pictures overflow
 
 
 def input_usage(model, *, names=None, ax=None):
@@ -221,13 +222,18 @@ def _grid(values, n_points, levels=None):
         return np.arange(max(len(levels), 1), dtype=np.float64)
     values = values[~np.isnan(values)] if np.isnan(values).any() and not np.isnan(values).all() else np.nan_to_num(values)
     grid = np.linspace(*np.percentile(values.astype(np.float64), [1, 99]), n_points)
-    if not np.isfinite(grid).all():
-        raise ValueError("X must be of moderate size, got values whose range overflows: scale its columns")
+    if not np.abs(grid).max() < LARGEST:
+        raise ValueError(f"X must be below {LARGEST:g} to be drawn, got a column that is not: scale it")
     return grid
 
 
 def _column(X, j):
     return X[:, j] if isinstance(X, np.ndarray) else X[:, [j]].toarray().ravel()
+
+
+def _within(x, grid):
+    """NaN, which is not drawn, in place of what lies beyond the grid."""
+    return np.where((x >= grid[0]) & (x <= grid[-1]), x, np.nan)
 
 
 def _at(width, inputs, values):
@@ -243,7 +249,7 @@ def _draw(fig, axes, parts, grids, X, names, levels):
     largest = {k: max((np.abs(v).max() for i, v in parts.items() if len(i) == k), default=1.0) or 1.0 for k in (1, 2)}
     mesh = None
     for ax, (inputs, values) in zip(axes.flat, parts.items(), strict=False):
-        x = [_column(X, j)[:MOST_TICKS] for j in inputs]
+        x = [_within(_column(X, j)[:MOST_TICKS], grids[j]) for j in inputs]
         if len(inputs) == 1:
             is_category = levels[inputs[0]] is not None
             ax.plot(grids[inputs[0]], values, *["o"] * is_category)

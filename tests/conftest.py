@@ -1,13 +1,32 @@
 """Shared fixtures: matrices in every layout, and the plain NumPy feature matrix that is the oracle of the kernels."""
 
 import signal
+from collections import defaultdict
 from contextlib import contextmanager
 
 import numpy as np
 import pytest
 from scipy.special import expit
 
+CASES = 3  # of each test, unless all are asked for
 SIZES = (0, 1, 2, 3, 7, 31, 32, 33, 64, 65)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--whole", action="store_true", help=f"slow tests too, and all cases of each, not {CASES} alone")
+
+
+def pytest_collection_modifyitems(config, items):
+    """No slow tests, and of each of the others some cases, spread over all: unless all, or tests by name, are asked for."""
+    if config.option.whole or config.option.keyword or any("::" in name for name in config.args):
+        return
+    cases = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("slow") is None:
+            cases[item.path, item.originalname].append(item)
+    kept = {of[round(k)] for of in cases.values() for k in np.linspace(0, len(of) - 1, min(CASES, len(of)))}
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
 
 
 # The losses L(z, y) and their derivatives in z, written plainly.

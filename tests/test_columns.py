@@ -59,6 +59,7 @@ def stage_and_curves(X, **how):
 
 
 @each_fit
+@pytest.mark.slow
 def test_what_is_missing_tells(fit):
     model = fit(HOLES, Y)
     assert r2(model, HOLES, Y) > 0.9
@@ -124,6 +125,7 @@ def test_missing_in_columns_as_they_are():
 @each_fit
 @pytest.mark.parametrize("scale", ["auto", None])
 @pytest.mark.parametrize("center", [0.0, 100.0])
+@pytest.mark.slow
 def test_what_hardly_ever_misses(fit, scale, center, monkeypatch):
     """In none of the rows that columns are read off: it is at the centre, also where that is 0 and columns are as they are."""
     monkeypatch.setattr("sparserf.robust.MOST_ROWS", 100)
@@ -165,6 +167,7 @@ def test_a_table(fit, tmp_path):
 
 
 @each_fit
+@pytest.mark.slow
 def test_levels_and_codes_are_the_same(fit):
     """A table of strings, or an array of numbers that are called categories."""
     codes = np.column_stack([TABLE["age"], np.unique(CITY, return_inverse=True)[1], SHOP, TABLE["is_open"]]).astype(float)
@@ -370,6 +373,7 @@ def test_the_mean_of_members_that_predict_best():
     assert best_mean(searches)[0] == (0,)
 
 
+@pytest.mark.slow
 def test_skewed_columns_are_seen_in_another_view():
     """A target of ranks, and inputs with long tails: in views of their own the error is a fraction."""
     rng = np.random.default_rng(0)

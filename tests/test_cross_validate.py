@@ -54,6 +54,7 @@ def test_rows_of_weight_zero_are_in_no_fold():
 # ------------------------------------------------------------------------------------------------------------ the table
 
 
+@pytest.mark.slow
 def test_the_table_is_what_fits_to_the_other_folds_make_of_each():
     found = srf.cross_validate(FIT, X, Y, {"gamma": [0.3, 2.0], "features": ["gaussian", "laplacian"]}, cv=3, rng=0)
     assert list(found.table) == ["gamma", "features", "mean", "standard_error", "n_terms"]

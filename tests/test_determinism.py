@@ -204,6 +204,7 @@ def test_weight_none_is_weight_one():
 
 
 @pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.slow
 def test_calls_at_once(workers):
     jobs = ["squared", "logistic", "squared_hinge", "logistic of 3"] * 3
     plain = {target: bits(fit(target)) for target in set(jobs)}

@@ -22,6 +22,7 @@ def test_docstring_examples_run(name):
     assert failed == 0
 
 
+@pytest.mark.slow
 def test_the_examples_of_where_rows_may_live_run(tmp_path, monkeypatch):
     """In the order of the page, each after the others."""
     page = Path(__file__).parents[1] / "docs" / "rows.md"

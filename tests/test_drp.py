@@ -341,6 +341,7 @@ def test_what_is_refused(error, options):
 
 
 @each_accelerate
+@pytest.mark.slow
 def test_several_outputs_and_classes(accelerate):
     """Each output, and each class against the rest, as a fit of its own."""
     X, y = problem(10, "squared", 120)

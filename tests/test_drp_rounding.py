@@ -16,7 +16,7 @@ from sparserf.baselines import random_projection
 
 LOSSES = ("squared", "squared_hinge", "smoothed_hinge", "logistic")
 each_loss = pytest.mark.parametrize("loss", LOSSES)
-slow = pytest.mark.slow
+nightly = pytest.mark.nightly
 # The paper's iteration, which ends after as many as it is given: a few are as good as a hundred.
 A_FEW = {"accelerate": False, "n_iter": 5}
 each_layout = pytest.mark.parametrize("layout", [np.asarray, csr_array])
@@ -97,7 +97,7 @@ def hard_problem(rng, loss):
 
 
 @each_loss
-@pytest.mark.parametrize("n_seeds", [20, pytest.param(100, marks=slow)])
+@pytest.mark.parametrize("n_seeds", [20, pytest.param(100, marks=nightly)])
 def test_the_bound_holds_in_40_digits(loss, n_seeds):
     """Tolerances down to 1e-15: what is left is rounding, and belongs to the bound."""
     n_checked = n_tight = 0
@@ -126,8 +126,9 @@ def test_the_bound_holds_in_40_digits(loss, n_seeds):
 
 
 @each_loss
-@pytest.mark.parametrize("alpha", [1.0, pytest.param(1e-2, marks=slow), 1e-4])
+@pytest.mark.parametrize("alpha", [1.0, pytest.param(1e-2, marks=nightly), 1e-4])
 @pytest.mark.parametrize(("n", "d"), [(70, 15), (15, 70), (40, 40)])
+@pytest.mark.slow
 def test_converges_for_any_m_and_columns_of_any_size(loss, alpha, n, d):
     rng = np.random.default_rng(n)
     # Beyond, for the hinges: flat rows and kinks as near as rounding.
@@ -232,8 +233,8 @@ def test_penalties_below_rounding_end(loss, n, d, scale):
 
 @each_layout
 @each_loss
-@pytest.mark.parametrize("size", [1e-308, 1e-200, pytest.param(1e-30, marks=slow), 1e150])
-@pytest.mark.parametrize("alpha", [1e-8, pytest.param(1.0, marks=slow), 1e8])
+@pytest.mark.parametrize("size", [1e-308, 1e-200, pytest.param(1e-30, marks=nightly), 1e150])
+@pytest.mark.parametrize("alpha", [1e-8, pytest.param(1.0, marks=nightly), 1e8])
 def test_extreme_sizes_leak_no_warning(layout, loss, size, alpha):
     rng = np.random.default_rng(0)
     X = size * rng.uniform(-1, 1, (30, 4))
@@ -275,7 +276,7 @@ HOW = [
     {},
     {"n_projections": 3},
     {"n_projections": 50} | A_FEW,
-    pytest.param({"n_projections": 50, "accelerate": False}, marks=slow),
+    pytest.param({"n_projections": 50, "accelerate": False}, marks=nightly),
 ]
 
 
@@ -294,6 +295,7 @@ def test_hostile_fits_end(kind, loss, how):
 
 
 @pytest.mark.parametrize("how", HOW)
+@pytest.mark.slow
 def test_a_callback_is_asked_within_long_iterations(how, monkeypatch):
     from sparserf.newton import fit
 

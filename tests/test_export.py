@@ -173,6 +173,7 @@ def test_onnx_of_float64(name, make):
 
 @classifiers
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.slow
 def test_onnx_of_classes(name, make, dtype):
     model, rows = fitted(name, make), rows_for(name).astype(dtype)
     answer = asked(model, {"X": rows}, dtype=dtype)
@@ -233,6 +234,7 @@ def changed_frame():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.slow
 def test_onnx_of_a_frame(dtype):
     model, frame = fitted("frame", of_frame), changed_frame()
     frame[["size", "label", "floor"]] = frame[["size", "label", "floor"]].astype(dtype).astype(float)
@@ -284,6 +286,7 @@ def test_onnx_is_written(tmp_path):
     assert onnx.load(tmp_path / "model.onnx") == exported
 
 
+@pytest.mark.slow
 def test_onnx_says_what_to_install():
     code = """
 import sys

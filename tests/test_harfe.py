@@ -290,7 +290,7 @@ def clean_error(which, selection, seed):
     ("f1", "positive", 1.2, 2.1), ("f1", "magnitude", 2.5, 6), ("f3", "positive", 0.008, 0.013),
     ("f3", "magnitude", 0.013, 0.02),
 ])  # fmt: skip
-@pytest.mark.parametrize("n_seeds", [7, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_seeds", [7, pytest.param(40, marks=pytest.mark.nightly)])
 @ignore_convergence
 def test_h7_friedman(which, selection, low, high, n_seeds):
     """H7: the median error of each selection at the paper's settings."""

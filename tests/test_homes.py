@@ -159,6 +159,7 @@ class SealedRows(Memory):
 
 
 @pytest.mark.parametrize("name", FITS)
+@pytest.mark.slow
 def test_only_losses_and_problems_compute_on_row_vectors(name, monkeypatch):
     """An algorithm passes them along: the same bits come of a fit whose vectors are sealed."""
     expected = each(FITS[name](X))
@@ -404,6 +405,7 @@ def test_answers_come_back_in_the_callers_namespace(home, monkeypatch):
 
 
 @pytest.mark.parametrize("features", ["gaussian", "perceptron"])
+@pytest.mark.slow
 def test_a_device_of_no_wider_numbers_than_float32(features, monkeypatch):
     """As JAX is where it has not been told of wider ones: it warns where it is asked for them."""
     jnp = pytest.importorskip("jax.numpy")
@@ -482,7 +484,7 @@ def test_bad_partitions_are_named():
         srf.sparse_rf(da.from_array(X[:0], chunks=(1, D)), Y[:0], alpha=0.1)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_worker_that_dies_changes_nothing():
     """A cluster of two processes, of which one is killed in the middle of a fit."""
     import os
@@ -507,7 +509,7 @@ def test_a_worker_that_dies_changes_nothing():
     np.testing.assert_array_equal(model.support, expected.support)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_row_vectors_travel_once():
     """distributed warns where a graph is large; but for y and the weights none of a fit has the size of a row vector."""
     import dask

@@ -528,6 +528,7 @@ SINGLE = {"one": 1, "spread": [1e-41, 1e-20, 1, 1e10, 1e30, 1e37], "tiny": 1e-34
 
 
 @pytest.mark.parametrize(("layout", "loss"), [(np.asarray, "logistic"), (sp.csr_array, "squared")])
+@pytest.mark.slow
 def test_columns_of_any_scale(layout, loss):
     """And constant ones among them; what it sees is the shape, unless it is too small for a weight that makes up for it."""
     rng = np.random.default_rng(42)
@@ -569,6 +570,7 @@ def test_targets_of_any_size(size, features):
         assert model.info.validation_loss / size / size == pytest.approx(plain.info.validation_loss, rel=0.5)
 
 
+@pytest.mark.slow
 def test_more_columns_than_it_sees():
     """CSR and dense; the columns of large variance are those that matter. Of few rows a linear model may predict as well."""
     rng = np.random.default_rng(42)

@@ -150,6 +150,7 @@ def test_weights_count_rows():
     assert np.allclose((upper - lower) / 2, abs(50.0 - model.predict(rows[100:101])))
 
 
+@pytest.mark.slow
 def test_same_seed_same_bits_and_copies():
     one, two = (srf.intervals(FIT, X[FEW], Y[FEW], method="cv+", rng=3) for _ in range(2))
     copied = pickle.loads(pickle.dumps(one))
@@ -158,6 +159,7 @@ def test_same_seed_same_bits_and_copies():
         assert all(np.array_equal(a, b) for a, b in zip(ends, other, strict=True))
 
 
+@pytest.mark.slow
 def test_a_row_does_not_depend_on_the_others():
     bands = srf.intervals(FIT, X[FEW], Y[FEW], method="cv+", rng=3)
     whole, one = bands.predict(X[REST]), bands.predict(X[REST][7:8])

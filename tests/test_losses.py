@@ -363,6 +363,7 @@ def test_harfe_of_fewer_rows_than_terms(name):
 
 
 @each_new
+@pytest.mark.slow
 def test_the_default_learns(name):
     """And prunes within what it may cost; held-out losses are those of y in its own units."""
     rng = np.random.default_rng(3)

@@ -133,6 +133,7 @@ def random_problem(seed, loss, fit_intercept):
 
 @settings(max_examples=60, derandomize=True, deadline=None, database=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(LOSSES), st.booleans())
+@pytest.mark.slow
 def test_m1_each_round_descends(seed, loss, fit_intercept):
     """M1: F_{t+1} <= F_t - max_j g_j^2 / (2 beta_j), beta_j = beta mean(phi_j^2) + alpha, of the feature that entered."""
     plain, models = random_problem(seed, loss, fit_intercept)

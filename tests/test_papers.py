@@ -131,6 +131,7 @@ def soft(g, alpha):
 @each_intercept
 @examples(8)
 @given(seed=seeds, R=st.integers(1, 6), ratio=st.sampled_from([0.5, 0.1, 0.02]), weighted=st.booleans())
+@pytest.mark.slow
 def test_s1_descent_of_every_round(loss, fit_intercept, seed, R, ratio, weighted):
     """S1, Theorem 1 for every draw: F_{t+1} <= F_t - max_h (|g_h| - lambda)_+^2 / (2 gamma_h) + gap, h in batch t + 1,
     gamma_h = beta mean_n s_n phi_h^2. F never rises, and is unchanged iff no h of the batch has |g_h| > lambda."""
@@ -160,6 +161,7 @@ def test_s1_descent_of_every_round(loss, fit_intercept, seed, R, ratio, weighted
 
 @each_loss
 @each_intercept
+@pytest.mark.slow
 def test_s2_expected_descent(loss, fit_intercept):
     """S2, Theorem 1: E F_{t+1} - F_t <= -(gamma/2) E_h eta_h^2, eta_h = -soft(g_h, lambda)/gamma, gamma = beta B^2."""
     p = problem(1, loss, fit_intercept, n=40)
@@ -220,6 +222,7 @@ def check_rate(F, draws, gap, F0, gamma, references, power):
 @each_loss
 @each_intercept
 @pytest.mark.parametrize(("R", "power"), [(1, 30), (5, 250)])
+@pytest.mark.slow
 def test_s3_convergence_on_a_finite_dictionary(loss, fit_intercept, R, power):
     """S3, Theorem 2, p uniform over M atoms: E F(w^D) <= F_bar(w_ref) + 2 gamma ||w_ref||^2 / (D - c) for every w_ref,
     F_bar(w) = lambda |sqrt(p) . w|_1 + Loss(sqrt(p) . w), c = ceil(2 (F(0) - F_bar(w_ref)) / (gamma ||w_ref||^2))."""
@@ -244,6 +247,7 @@ ORTHOGONAL = hadamard(16)[:, 1:].astype(float)  # the columns beside the constan
 
 @each_intercept
 @pytest.mark.parametrize("R", [1, 4])
+@pytest.mark.slow
 def test_s3_on_an_orthogonal_dictionary(R, fit_intercept):
     """There F(w^D) = F(0) - sum over the atoms that were drawn of (|g_h| - lambda)_+^2 / (2 gamma), after each batch,
     g at w = 0; and the bound, with B = 1, is four times what it need be: of small D it says E F <= F(0) - D G / 4 M where
@@ -334,6 +338,7 @@ def test_s4_each_base_draw_of_a_batch_that_learns_is_found_to_count(loss, fit_in
 
 
 @pytest.mark.parametrize(("loss", "alpha"), [("squared", 0.1), ("squared_hinge", 0.1), ("logistic", 0.3)])
+@pytest.mark.slow
 def test_s5_convergence_with_high_probability(loss, alpha):
     """S5, Corollary 3: for D >= (2 gamma ||w*||^2 / eps) (1 + log(1/rho)) + 2 - 4/c + c, with probability 1 - rho
     F(w^D) <= F* + eps; w* the minimiser of F_bar. As a frequency: failures within the 99.9 % binomial quantile.
@@ -374,6 +379,7 @@ def test_s5_convergence_with_high_probability(loss, alpha):
 
 @examples(40)
 @each_problem
+@pytest.mark.slow
 def test_s6_the_gap_bounds_the_distance_to_the_optimum(seed, loss, fit_intercept, weighted):
     """S6: the gap P - D over the whole dictionary is >= 0, >= F - F*, and what info.dual_gap says."""
     p, atoms, phi, largest = random_problem(seed, loss, fit_intercept, weighted)

@@ -188,6 +188,7 @@ def test_each_round_descends_by_what_its_worst_violator_promises(loss, seed):
         fit.record()
 
 
+@pytest.mark.slow
 def test_it_learns_which_inputs_matter(rng):
     X, y = friedman(rng, 1500, 30)
     X_test, y_test = friedman(rng, 1500, 30)
@@ -206,6 +207,7 @@ def penalised(alpha):
 
 @each_loss
 @pytest.mark.parametrize("alpha", [0.02, None])
+@pytest.mark.slow
 def test_same_seed_same_bits_for_any_number_of_workers(rng, loss, alpha):
     X, y = friedman(rng, 900)
     how = {"features": "auto", "loss": loss, "rng": 3} | penalised(alpha)
@@ -226,6 +228,7 @@ def test_the_scale_of_a_column_changes_nothing(rng, alpha):
 
 
 @pytest.mark.parametrize("alpha", [0.02, None])
+@pytest.mark.slow
 def test_rows_of_any_kind(rng, alpha):
     X, y = friedman(rng, 300, 6)
     X[X < 0.3] = 0
@@ -243,6 +246,7 @@ def test_rows_of_any_kind(rng, alpha):
 
 
 @pytest.mark.parametrize("alpha", [0.01, None])
+@pytest.mark.slow
 def test_several_classes_have_draws_of_their_own(rng, alpha, monkeypatch):
     X = rng.standard_normal((600, 3))
     y = np.array(["a", "b", "c"])[np.argmax(np.sin(2 * X), axis=1)]

@@ -20,6 +20,7 @@ def split():
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.slow
 def test_the_terms_are_some_of_those_of_the_default_fit(method, split):
     X, y, X_test, _ = split
     found = srf.sparse_rf(X, y, rng=3).features
@@ -30,6 +31,7 @@ def test_the_terms_are_some_of_those_of_the_default_fit(method, split):
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.slow
 def test_they_predict_better_than_random_ones(method, split):
     X, y, X_test, y_test = split
     auto, random = (
@@ -39,6 +41,7 @@ def test_they_predict_better_than_random_ones(method, split):
     assert auto < 0.5 * random
 
 
+@pytest.mark.slow
 def test_of_fewer_than_are_asked_for_all_are_taken(split):
     X, *_ = split
     line = X @ [1.0, -2, 0, 0, 3, 0]  # one linear function
@@ -51,6 +54,7 @@ def test_of_fewer_than_are_asked_for_all_are_taken(split):
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.slow
 def test_classes_weights_categories_and_missing_values_go_through(method, split):
     pd = pytest.importorskip("pandas")
     X, y, *_ = split

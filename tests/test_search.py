@@ -35,6 +35,7 @@ def bits(model):
 @pytest.mark.parametrize(
     ("features", "loss"), [*(("auto", loss) for loss in VALUE), ("gaussian", "squared"), ("perceptron", "logistic")]
 )
+@pytest.mark.slow
 def test_alpha_is_chosen_about_as_well_as_by_the_test_rows(rng, features, loss):
     X, y = friedman(rng, 1000, 5)
     X_test, y_test = friedman(rng, 2000, 5)
@@ -127,6 +128,7 @@ def test_the_chosen_terms_are_fitted_to_all_rows(rng, monkeypatch):
 
 @pytest.mark.parametrize("n_models", [1, 2])
 @pytest.mark.parametrize("features", ["auto", "gaussian"])
+@pytest.mark.slow
 def test_no_more_terms_than_asked_for(rng, features, n_models):
     """As many, where more would be better; of several classes in all."""
     how = {"features": features, "n_models": n_models, "n_components": 200, "rng": 0}
@@ -169,6 +171,7 @@ def test_a_constant_has_no_terms(rng):
     assert len(constant.coef) == 0 and constant.predict(X).tolist() == [3.0] * 200
 
 
+@pytest.mark.slow
 def test_little_is_learned_of_noise():
     """Of variance 1. In tens of terms: noise that is held out happens to look like what one of several views finds."""
     n_terms, learned = [], []
@@ -239,6 +242,7 @@ def test_a_linear_target_gets_a_linear_model(rng, n, d, layout):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.slow
 def test_words_that_each_tell_little_mostly_get_one_linear_function(n_classes):
     """Of all inputs, for each class. It predicts better than the model of a few of them. Two searches may miss it."""
     assert sum(one_function_of_words_is_found(n_classes, seed) for seed in range(3)) >= 2
@@ -331,6 +335,7 @@ def test_linear_functions_add_up_to_one(rng, shape):
     assert _search.one_function(other) is other
 
 
+@pytest.mark.slow
 def test_a_linear_boundary_mostly_gets_a_linear_model(rng):
     """What is better by a standard error of 50 rows can be luck, one time in six."""
     X = rng.standard_normal((500, 20))
@@ -393,6 +398,7 @@ def test_mean_of_models(rng, n_classes):
 
 @pytest.mark.parametrize("features", ["auto", "gaussian"])
 @pytest.mark.parametrize("n_models", [1, 2, 3])
+@pytest.mark.slow
 def test_several_searches(rng, features, n_models, monkeypatch):
     """The mean of so many models, each of other rows held out; of "auto" of other draws, and of one, two or three views. The
     seed is all there is to it."""
@@ -416,6 +422,7 @@ def test_several_searches(rng, features, n_models, monkeypatch):
     assert other.coef.tobytes() != model.coef.tobytes()
 
 
+@pytest.mark.slow
 def test_how_many_searches_there_are(rng, monkeypatch):
     """As many as the mean needs models, of one member each here; one more where the best kind is in question."""
     X, y = friedman(rng, 100, 5)
@@ -446,6 +453,7 @@ def samples(monkeypatch):
 
 @pytest.mark.parametrize(("features", "layout"), [("auto", csr_array), ("gaussian", np.asarray)])
 @each_loss
+@pytest.mark.slow
 def test_each_search_looks_at_some_rows_and_all_are_fitted(rng, samples, features, layout, loss):
     """To nearly what the model of all rows is, and better than that of as many rows as a search looks at."""
     X, y = friedman(rng, 3000, 5)
@@ -520,6 +528,7 @@ def test_a_thinned_sum_is_right_in_the_mean(rng):
     assert all(_samples.thinned(groups, weight, 40, rng)[7] == 30.0 for _ in range(20))
 
 
+@pytest.mark.slow
 def test_the_chosen_terms_get_coefficients_of_all_rows(rng, samples, monkeypatch):
     """At least one step lowers the objective over all rows, however near the coefficients of the sample are."""
     X, y = friedman(rng, 1000, 5)
@@ -536,6 +545,7 @@ def test_the_chosen_terms_get_coefficients_of_all_rows(rng, samples, monkeypatch
 
 
 @pytest.mark.parametrize("layout", [np.asarray, csr_array])
+@pytest.mark.slow
 def test_of_many_rows_the_same_bits_for_any_number_of_workers(rng, samples, monkeypatch, layout):
     monkeypatch.setattr(block, "SLICE_ELEMENTS", 2**12)
     X, y = friedman(rng, 2000, 5)
@@ -555,6 +565,7 @@ def test_of_many_rows_a_callback_ends_everything(rng, samples, stop):
 
 
 @pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
+@pytest.mark.slow
 def test_a_target_of_another_size_in_a_row_that_no_search_sees(rng, samples, monkeypatch):
     """What a search found is in the units of y: it begins the fit to all rows as it ended."""
     X, y = friedman(rng, 1000, 5)
@@ -565,6 +576,7 @@ def test_a_target_of_another_size_in_a_row_that_no_search_sees(rng, samples, mon
     np.testing.assert_allclose(again.predict(X), model.predict(X), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_linear_function_of_many_rows(rng, samples, monkeypatch):
     """Ridge regression of all of them goes on from where that of some ended, with more functions; no index is given twice."""
     seen, fit_again = [], _search.fit_again
@@ -587,6 +599,7 @@ def test_a_linear_function_of_many_rows(rng, samples, monkeypatch):
 
 
 @pytest.mark.parametrize(("features", "loss"), [*(("auto", loss) for loss in VALUE), ("gaussian", "logistic")])
+@pytest.mark.slow
 def test_validation_loss_is_near_that_of_other_rows(features, loss):
     """Mostly somewhat less: it is the least on a path. That of 200 rows in all varies: the median of three."""
     ratios = []

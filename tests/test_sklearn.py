@@ -63,7 +63,7 @@ def test_all_checks_pass_but_those(estimator, check):
 
 
 @checks(SLOW, lambda estimator: EXPECTED[estimator._function])
-@pytest.mark.slow
+@pytest.mark.nightly
 @QUIET
 def test_all_checks_pass_where_alpha_is_chosen(estimator, check):
     check(estimator)
@@ -182,6 +182,7 @@ def test_pickle_and_clone(estimator):
 
 
 @pytest.mark.parametrize("estimator", EVERY, ids=lambda each: type(each).__name__)
+@pytest.mark.slow
 def test_pipelines_and_cross_validation(estimator):
     y = target_of(estimator)
     scores = cross_val_score(make_pipeline(StandardScaler(), estimator), X, y, cv=3)
@@ -189,6 +190,7 @@ def test_pipelines_and_cross_validation(estimator):
     assert cross_val_predict(estimator, X, y, cv=3).shape == (N,)
 
 
+@pytest.mark.slow
 def test_grid_search_in_processes():
     grid = {"harferegressor__n_nonzero_coefs": [5, 40], "harferegressor__order": [2, None]}
     pipeline = make_pipeline(StandardScaler(), srfs.HARFERegressor(n_components=300, random_state=0))
@@ -432,6 +434,7 @@ def test_a_model_that_is_loaded(regression, tmp_path):
 # ---------------------------------------------------------------------------------------------------------------- the extra
 
 
+@pytest.mark.slow
 def test_scikit_learn_is_imported_when_asked_for_alone():
     code = "import sys, sparserf; print('sklearn' in sys.modules); import sparserf.sklearn; print('sklearn' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -166,6 +166,7 @@ def test_powers_of_two_change_no_bit(power):
 
 @each_fit
 @pytest.mark.parametrize("power", [-30, 40])
+@pytest.mark.slow
 def test_sizes_of_columns_change_no_bit(fit, power):
     scaled = X * 2.0 ** np.array([power, 0, -power, 3])
     assert bits(fit(X), X) == bits(fit(scaled), scaled)
@@ -173,6 +174,7 @@ def test_sizes_of_columns_change_no_bit(fit, power):
 
 @each_fit
 @pytest.mark.parametrize("shift", [1e3, 1e7, 3e7])
+@pytest.mark.slow
 def test_shifts_keep_the_fit(fit, shift):
     """Of what float64 still tells apart: at 3e7 a number is known to 4e-9."""
     shifted = X + shift * np.array([1, -1, 0.5, 1])
@@ -181,6 +183,7 @@ def test_shifts_keep_the_fit(fit, shift):
 
 @each_fit
 @pytest.mark.parametrize("wild", [9999.0, -1e8])
+@pytest.mark.slow
 def test_a_wild_cell_keeps_the_fit(fit, wild):
     Z = X.copy()
     Z[7, 0] = wild
@@ -191,6 +194,7 @@ def test_a_wild_cell_keeps_the_fit(fit, wild):
 
 
 @each_fit
+@pytest.mark.slow
 def test_rows_of_weight_zero_move_nothing(fit):
     weight = np.ones(N)
     weight[7] = 0
@@ -200,6 +204,7 @@ def test_rows_of_weight_zero_move_nothing(fit):
 
 
 @each_fit
+@pytest.mark.slow
 def test_without_units(fit):
     """scale=None: columns as they are; as they are for maps and sets that were drawn, where scale does not say."""
     assert fit(X, scale=None).features.stage is None
@@ -214,6 +219,7 @@ def test_without_units(fit):
 
 @each_fit
 @pytest.mark.parametrize("home", ["slices", "chunks", "dask", "strict"])
+@pytest.mark.slow
 def test_in_every_home(fit, home, monkeypatch):
     """Shown once, or block by block: the same terms; of draws that follow rounding the same function."""
     expected, Z = fit(X), X
@@ -236,6 +242,7 @@ def test_in_every_home(fit, home, monkeypatch):
 
 
 @each_fit
+@pytest.mark.slow
 def test_features_see_columns_as_they_are(fit):
     """`features` of a model take X as the user has it: in transform, as a fixed dictionary, pruned, from a file."""
     shifted = 100 + 7 * X
@@ -253,6 +260,7 @@ def test_features_see_columns_as_they_are(fit):
 
 
 @each_fit
+@pytest.mark.slow
 def test_files(fit, tmp_path):
     model = fit(100 + 7 * X)
     model.save(tmp_path / "model.npz")
@@ -334,6 +342,7 @@ def test_staged_rows_answer_as_rows_in_those_units(monkeypatch):
         assert shown.n_passes > 0
 
 
+@pytest.mark.slow
 def test_float32():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", srf.ConvergenceWarning)

@@ -65,6 +65,7 @@ def test_of_constant_inputs_there_is_a_constant(layout, X):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.slow
 def test_the_default_finds_what_jumps(rng, dtype):
     X = rng.uniform(-1, 1, (3000, 6)).astype(dtype)
 
@@ -76,6 +77,7 @@ def test_the_default_finds_what_jumps(rng, dtype):
     assert np.mean((model.predict(X[2000:]) - f(X[2000:])) ** 2) < 0.03 * f(X).var()
 
 
+@pytest.mark.slow
 def test_a_table_of_zeros_and_ones_and_its_conjunctions(rng):
     X = rng.integers(0, 2, (4000, 30)).astype(float)
     y = 1.0 * ((X[:, 0] == 1) & (X[:, 1] == 1) & (X[:, 2] == 0)) + 0.5 * ((X[:, 3] == 1) | (X[:, 4] == 0))

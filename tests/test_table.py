@@ -614,6 +614,7 @@ def tables(draw):
 
 
 @given(tables())
+@pytest.mark.slow
 def test_what_is_written_is_restored(table):
     written = table.written()
     assert set(written) == set(ARRAYS) and all(array.dtype in (np.int64, np.uint8) for array in written.values())

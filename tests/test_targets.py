@@ -193,6 +193,7 @@ def test_each_output_is_as_if_it_were_alone(name):
     assert model.info.dual_gap == pytest.approx(sum(each.info.dual_gap for each in alone))
 
 
+@pytest.mark.slow
 def test_where_alpha_is_chosen_the_units_of_outputs_do_not_matter():
     fit = FITS["sparse_rf chosen"]
     assert (explained(fit(SEVERAL)) > 0.9).all()
