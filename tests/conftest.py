@@ -17,8 +17,9 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
-    """No slow tests, and of each of the others some cases, spread over all: unless all, or tests by name, are asked for."""
-    if config.option.whole or config.option.keyword or any("::" in name for name in config.args):
+    """No slow tests, and of each of the others some cases, spread over all: unless all are asked for, or tests by name or mark."""
+    by_name = config.option.keyword or any("::" in name for name in config.args)
+    if config.option.whole or by_name or config.option.markexpr != "not nightly":
         return
     cases = defaultdict(list)
     for item in items:
