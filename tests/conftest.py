@@ -17,7 +17,7 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
-    """No slow tests, and of each of the others some cases, spread over all: unless all are asked for, or tests by name or mark."""
+    """No slow tests, and of each of the others some cases, spread over all: unless all, or some by name, are asked for."""
     by_name = config.option.keyword or any("::" in name for name in config.args)
     if config.option.whole or by_name or config.option.markexpr != "not nightly":
         return

@@ -111,7 +111,7 @@ LONG = {
     "harfe": lambda: srf.harfe(*BIG, n_components=5_000, n_nonzero_coefs=500, rng=0, workers=2),
     "mfga": lambda: srf.mfga(*BIG, n_nonzero_coefs=2_000, features="gaussian", rng=0, workers=2),
     "drp": lambda: srf.drp(WIDE, BIG[1][:4_000], alpha=1e-9, rng=0, workers=2),
-    "cross_validate": lambda: srf.cross_validate(srf.sparse_rf, *BIG, cv=5, rng=0),
+    "cross_validate": lambda: srf.cross_validate(srf.sparse_rf, *BIG, {"alpha": [1e-3, 1e-4]}, rng=0),
 }  # fmt: skip
 
 
