@@ -1,0 +1,43 @@
+"""Words for types that many signatures share."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+if TYPE_CHECKING:
+    from .features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
+    from .losses import Loss
+    from .model import FitInfo
+
+
+class HasShape(Protocol):
+    """A data frame, a sparse matrix, a dask collection, `Chunks`, or an array of another namespace than NumPy's."""
+
+    @property
+    def shape(self) -> Any: ...
+
+
+# What users give.
+MatrixLike: TypeAlias = ArrayLike | HasShape
+Seed: TypeAlias = "int | np.integer | np.random.Generator | None"  # numpy.random is slow to import
+Kernel: TypeAlias = Literal["gaussian", "laplacian", "cauchy", "matern12", "matern32", "matern52"]
+Gamma: TypeAlias = float | Literal["knn"] | None
+FeatureMap: TypeAlias = "Fourier | Linear | Perceptron | RandomNeurons | Taylor"
+Features: TypeAlias = "Literal['auto', 'perceptron'] | Kernel | FeatureMap | Sequence[FeatureMap] | FeatureSet"
+Activation: TypeAlias = Literal["sin", "cos", "tanh", "relu", "sign"]
+ProjectionName: TypeAlias = Literal["gaussian", "sparse_sign", "srht"]
+SelectingLoss: TypeAlias = Literal["squared", "huber", "quantile", "poisson", "gamma", "squared_hinge", "logistic"]
+LossLike: TypeAlias = "SelectingLoss | Loss"
+LinearLossLike: TypeAlias = "SelectingLoss | Literal['smoothed_hinge'] | Loss"
+Units: TypeAlias = Literal["auto", "robust"] | None
+Missing: TypeAlias = Literal["learn", "raise"]
+Callback: TypeAlias = "Callable[[FitInfo], object] | None"
+
+# An array of whichever namespace, where it lies; a vector with a number for each row, which only its home knows; a dense or CSR
+# matrix in memory; and how a fit is to see columns: {"scale", "missing", "categorical"}.
+Array: TypeAlias = Any
+RowVector: TypeAlias = Any
+DenseOrCSR: TypeAlias = Any
+ColumnSetting: TypeAlias = dict[str, Any]
