@@ -37,6 +37,13 @@ class FeatureBlock:
     on_inputs(coef, n_inputs) : of order 1, the coefficients on the columns, (n_outputs, n_inputs), of coef on the features
     """
 
+    activation: str
+    scale: float
+    weights: np.ndarray
+    offset: np.ndarray
+    inputs: np.ndarray | None
+    gamma: float | None
+
     is_bounded = False  # |phi_j(x)| has a bound over all x
     is_periodic = False  # cosines or sines
     is_matrix = False  # Phi = X W' with W the `matrix`
