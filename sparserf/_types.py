@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from .features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
     from .losses import Loss
     from .model import FitInfo
+    from .newton.dual import SketchSteps
+    from .newton.steps import AdaptiveSteps, InputSteps
 
 
 class HasShape(Protocol):
@@ -41,3 +43,9 @@ Array: TypeAlias = Any
 RowVector: TypeAlias = Any
 DenseOrCSR: TypeAlias = Any
 ColumnSetting: TypeAlias = dict[str, Any]
+
+# A question to a block of rows at a dual point, and what takes its answer; (index, features, coefficients, intercept) of the
+# terms of a fit; and whatever makes the steps of Newton's method.
+Question: TypeAlias = tuple[Callable[..., np.ndarray], Callable[..., object]]
+Solution: TypeAlias = "tuple[np.ndarray, FeatureSet, np.ndarray, float | np.ndarray]"
+NewtonSteps: TypeAlias = "AdaptiveSteps | InputSteps | SketchSteps"
