@@ -21,6 +21,17 @@ class HasShape(Protocol):
     def shape(self) -> Any: ...
 
 
+class Dictionary(Protocol):
+    """Batches of draws."""
+
+    @property
+    def n_batches(self) -> int: ...
+
+    @property
+    def starts(self) -> np.ndarray:
+        """Index of the first draw of each batch, and the end."""
+
+
 # What users give.
 MatrixLike: TypeAlias = ArrayLike | HasShape
 Seed: TypeAlias = "int | np.integer | np.random.Generator | None"  # numpy.random is slow to import
@@ -35,6 +46,7 @@ LossLike: TypeAlias = "SelectingLoss | Loss"
 LinearLossLike: TypeAlias = "SelectingLoss | Literal['smoothed_hinge'] | Loss"
 Units: TypeAlias = Literal["auto", "robust"] | None
 Missing: TypeAlias = Literal["learn", "raise"]
+Categorical: TypeAlias = Sequence[str] | Sequence[int] | Sequence[bool] | np.ndarray | None
 Callback: TypeAlias = "Callable[[FitInfo], object] | None"
 
 # An array of whichever namespace, where it lies; a vector with a number for each row, which only its home knows; a dense or CSR

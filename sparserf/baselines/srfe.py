@@ -5,7 +5,7 @@ import numpy as np
 from .._checks import check_flag, check_integer, check_real
 from .._threads import single_threaded_blas
 from ..algorithms.harfe_dictionary import draw
-from ..algorithms.sparse_rf import exact_descent
+from ..algorithms.sparse_rf_descent import exact_descent
 from ..algorithms.sparse_rf_fit import L1Fit
 from ..features import make_dictionary
 from ..model import warn_unconverged
