@@ -1,7 +1,7 @@
 """Words for types that many signatures share."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .model import FitInfo
     from .newton.dual import SketchSteps
     from .newton.steps import AdaptiveSteps, InputSteps
+    from .solvers.problem import Problem
 
 
 class HasShape(Protocol):
@@ -32,10 +33,24 @@ class Dictionary(Protocol):
         """Index of the first draw of each batch, and the end."""
 
 
+class Fit(Protocol):
+    """Of one target, or of several together."""
+
+    def info(self, certified: bool = True) -> "FitInfo": ...
+
+    def solution(self) -> "Solution": ...
+
+
+T = TypeVar("T")
+P = ParamSpec("P")
+OfKind = TypeVar("OfKind", bound="Problem")
+
+
 # What users give.
 MatrixLike: TypeAlias = ArrayLike | HasShape
 Seed: TypeAlias = "int | np.integer | np.random.Generator | None"  # numpy.random is slow to import
 Kernel: TypeAlias = Literal["gaussian", "laplacian", "cauchy", "matern12", "matern32", "matern52"]
+MachineKernel: TypeAlias = Literal["gaussian", "laplacian", "perceptron", "gaussian+linear"]
 Gamma: TypeAlias = float | Literal["knn"] | None
 FeatureMap: TypeAlias = "Fourier | Linear | Perceptron | RandomNeurons | Taylor"
 Features: TypeAlias = "Literal['auto', 'perceptron'] | Kernel | FeatureMap | Sequence[FeatureMap] | FeatureSet"
@@ -47,6 +62,7 @@ LinearLossLike: TypeAlias = "SelectingLoss | Literal['smoothed_hinge'] | Loss"
 Units: TypeAlias = Literal["auto", "robust"] | None
 Missing: TypeAlias = Literal["learn", "raise"]
 Categorical: TypeAlias = Sequence[str] | Sequence[int] | Sequence[bool] | np.ndarray | None
+Measure: TypeAlias = Literal["squared_error", "absolute_error", "error", "log_loss", "loss"]
 Callback: TypeAlias = "Callable[[FitInfo], object] | None"
 
 # An array of whichever namespace, where it lies; a vector with a number for each row, which only its home knows; a dense or CSR

@@ -1,11 +1,12 @@
 """Pictures of models; needs matplotlib (the extra `plot`)."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ._checks import check_integer, check_names
 from .explain.projection import projected
@@ -14,13 +15,16 @@ from .model import SparseModel
 from .rows import as_rows, staged
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from ._types import MatrixLike
 
 # Rows that effects are looked at in, and that are drawn.
 MOST_ROWS, MOST_TICKS = 5_000, 300
 
 
-def input_usage(model, *, names=None, ax=None):
+def input_usage(model: SparseModel, *, names: Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
     """How often each input occurs in the terms of a model: HARFE's Figures 4 and 5.
 
     Parameters
@@ -49,8 +53,8 @@ def input_usage(model, *, names=None, ax=None):
 
 
 def effects(
-    model: SparseModel, X: ArrayLike, *, names: Sequence[str] | None = None, n_panels: int = 12, n_points: int = 40
-) -> "Figure":  # fmt: skip
+    model: SparseModel, X: MatrixLike, *, names: Sequence[str] | None = None, n_panels: int = 12, n_points: int = 40
+) -> Figure:
     """A model in functions of one and two inputs: a curve an input, and a surface a pair, with the share of variance of each.
 
     Where all features see at most two inputs, or are linear, these functions add up to f, and each surface has mean zero along
