@@ -24,15 +24,17 @@ class Data:
     there : bool ndarray, rows whose weight is not zero
     """
 
+    y: np.ndarray
+
     def __init__(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, groups: ArrayLike | None = None):
-        self.X = self._in_memory(X)
+        self.X: Any = self._in_memory(X)
         self.y, n = _column("y", y), self.X.shape[0]
         for name, values in (("y", self.y), ("groups", groups)):
             if values is not None and len(values) != n:
                 raise ValueError(f"{name} must have an entry for each of the {n} rows of X, got {len(values)}")
-        self.weight = None if sample_weight is None else check_sample_weight(sample_weight, n)
-        self.there = np.ones(n, bool) if self.weight is None else self.weight > 0
-        self.groups = None if groups is None else _column("groups", groups)
+        self.weight: np.ndarray | None = None if sample_weight is None else check_sample_weight(sample_weight, n)
+        self.there: np.ndarray = np.ones(n, bool) if self.weight is None else self.weight > 0
+        self.groups: np.ndarray | None = None if groups is None else _column("groups", groups)
 
     def __len__(self) -> int:
         return len(self.y)

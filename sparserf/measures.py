@@ -26,6 +26,8 @@ LEAST = 1e-15
 class Scores:
     """Measures what is held out; name: of the measure, once it is known."""
 
+    name: str | None
+
     def __init__(self, measure: str | Callable[..., ArrayLike]):
         self._measure, self.name = measure, None if measure == "auto" else getattr(measure, "__name__", str(measure))
 
@@ -71,7 +73,7 @@ def own_loss(model: SparseModel, X: MatrixLike, y: np.ndarray) -> np.ndarray:
     return restored(model.loss, model.loss_parameters).value(np.asarray(model.decision_function(X), np.float64), y)
 
 
-MEASURES = {
+MEASURES: dict[str, Callable[..., np.ndarray]] = {
     "squared_error": lambda model, X, y: (y - np.asarray(model.predict(X), np.float64)) ** 2,
     "absolute_error": lambda model, X, y: np.abs(y - np.asarray(model.predict(X), np.float64)),
     "error": lambda model, X, y: (model.predict(X) != y).astype(np.float64),

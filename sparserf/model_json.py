@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # The type of each number of an array, by the letter of its dtype; of text, the bytes of an array for each character of the JSON
 # at most, beside LEAST.
-KINDS = {"f": (float, int), "i": (int,), "u": (int,), "b": (bool,), "U": (str,), "S": (str,)}
+KINDS: dict[str, tuple[type, ...]] = {"f": (float, int), "i": (int,), "u": (int,), "b": (bool,), "U": (str,), "S": (str,)}
 MOST_A_CHARACTER, LEAST = 16, 2**20
 
 

@@ -34,6 +34,10 @@ class Report:
     span : (where the part at hand begins, where it ends, whether it is open: of iterations that nobody has counted)
     """
 
+    share: float
+    held_out: float | None
+    span: tuple[float, float, bool]
+
     def __init__(self, callback: Callback, show: Callable[[FitInfo], object] | None):
         """show: a function of the FitInfo, or None."""
         self._callback, self._show = callback, show

@@ -273,10 +273,13 @@ def clipped(u: Array, xp: Any = np) -> Array:
 class Staged:
     """A matrix that is made where it is sliced: the stage's views of these rows of X."""
 
+    shape: tuple[int, int]
+    dtype: np.dtype
+
     def __init__(self, X: Array, stage: ColumnStage):
         self._X, self._stage = X, stage
         self.shape, self.dtype = (X.shape[0], len(stage)), X.dtype
-        self.size = self.shape[0] * self.shape[1]
+        self.size: int = self.shape[0] * self.shape[1]
 
     def __getitem__(self, rows: slice | np.ndarray) -> Array:
         return self._stage.show(self._X[rows])

@@ -64,6 +64,11 @@ class Sums:
     (100, True)
     """
 
+    features: FeatureSet
+    weight: float
+    mean: np.ndarray
+    covariance: np.ndarray
+
     def __init__(self, features: FeatureSet, moments: Moments, one_output: bool):
         self.features, self._moments, self._one_output = features, moments, one_output
         self.weight, self.mean, self.covariance = moments.weight, moments.mean, moments.covariance

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 UNKNOWN = -1.0  # the number of a level that does not occur in the training rows
 EXACT = 2**24  # so far can float32 count levels
 # The kinds of levels, and of the cells that all of them can stand for.
-PLAIN = {str: str, bool: (bool, np.bool_), int: (Integral, np.bool_), float: Number}
+PLAIN: dict[type, Any] = {str: str, bool: (bool, np.bool_), int: (Integral, np.bool_), float: Number}
 # The arrays of a file: the kind of each column, a place in PLAIN or -1 for numbers; how many levels it has; names of columns,
 # if they have any, and all levels, as text; and where each of these ends in it.
 ARRAYS = "table_kind", "table_size", "table_text", "table_end"

@@ -14,7 +14,7 @@ from ._arrays import check_same_device
 from ._checks import check_choice, check_sample_weight
 from .features import FeatureSet
 from .levels import with_means
-from .losses import loss_of
+from .losses import Loss, loss_of
 from .model import FitInfo, SparseModel
 from .reports import iteration_ended
 from .rows import BlockError, as_rows, staged
@@ -30,15 +30,13 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ._types import Callback, Categorical, ColumnSetting, Fit, LinearLossLike, MatrixLike, OfKind
-    from .losses.base import Loss
     from .rows.home import Rows
 
 # The losses of the methods that select features: coordinates need a curvature.
 SELECTING = ("squared", "huber", "quantile", "poisson", "gamma", "squared_hinge", "logistic")
 
-
 # How the paper's functions see columns.
-AS_THEY_ARE = {"scale": None, "missing": "raise", "categorical": None}
+AS_THEY_ARE: ColumnSetting = {"scale": None, "missing": "raise", "categorical": None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,6 +190,11 @@ class Progress:
 
     scale: of the fit's own units, a power of two; degree: of that in the loss.
     """
+
+    callback: Callback
+    scale: float
+    objectives: list[float]
+    ended_by_callback: bool
 
     def __init__(self, callback: Callback, scale: float, degree: int = 2):
         self.callback, self.scale, self._degree = callback, scale, degree

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from ._npz import FORMAT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
 
 
@@ -20,7 +22,7 @@ def _with_progress(meta, arrays):
 
 
 # From each format to the next: functions of the metadata and the arrays, which are not checked yet.
-UPGRADES = {1: _with_progress}
+UPGRADES: dict[int, Callable[..., Any]] = {1: _with_progress}
 
 
 def upgraded(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # Of each function the one that gives the models of a path, its parameter and what that is called there, and its order: from the
 # largest down, or from the smallest up.
-PATHS = {
+PATHS: dict[Callable[..., Any], tuple[Any, ...]] = {
     sparse_rf: (sparse_rf_path, "alpha", "alphas", True),
     drp: (drp_path, "alpha", "alphas", True),
     harfe: (harfe_path, "n_nonzero_coefs", "n_nonzero_coefs", False),

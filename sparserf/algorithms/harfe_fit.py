@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from .._types import Callback, RowVector, Solution
     from ..features.feature_set import FeatureSet
     from ..model import FitInfo
-    from ..task import Task
+    from ..solvers.ridge import RidgeProblem
+    from ..task import Progress, Task
 
 # A smaller relative fall of the objective is rounding.
 ROUNDING = 1e-12
@@ -55,13 +56,18 @@ class Iterate:
 class L0Fit:
     """State and progress of one fit over a dictionary that is drawn whole; c = r w are the coefficients of the paper."""
 
+    progress: Progress
+    point: Iterate
+    at_rest: bool
+    fits_well: bool
+
     def __init__(
         self, task: Task, y: np.ndarray, everything: FeatureSet, *, fit_intercept: bool, alpha: float, selection: str,
         step_size: float, backtracking: bool, tol: float, callback: Callback,
     ):  # fmt: skip
         self._rows, self._everything = task.rows, everything
         self.progress, self._alpha = task.progress(callback, y), alpha
-        self.problem = task.problem(ridge.RidgeProblem, y, alpha, fit_intercept)
+        self.problem: RidgeProblem = task.problem(ridge.RidgeProblem, y, alpha, fit_intercept)
         self._positive = selection == "positive"
         self._step_size = self._mu = step_size
         self._backtracking, self._tol = backtracking, tol

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..model import FitInfo
     from ..solvers.greedy_rows import OnRows
     from ..solvers.greedy_table import OnTable
-    from ..task import Task
+    from ..task import Progress, Task
 
 # Gradients below this share of the largest at the start are rounding.
 ROUNDING = 1e-14
@@ -33,6 +33,9 @@ class GreedyFit:
 
     and has the features A that are in, the `Point`, `converged`, and what a step still promised where it has not.
     """
+
+    progress: Progress
+    at_rest: bool
 
     def __init__(
         self, task: Task, y: np.ndarray, everything: FeatureSet, r: np.ndarray, make: Callable[..., OnRows | OnTable], *,

@@ -58,7 +58,7 @@ class Draws:
         """batches: pairs (index of some draws in the dictionary, a function that makes them)."""
         self._rows, self._batches = rows, batches
         self._ends = np.cumsum([0, *(len(index) for index, _ in batches)])
-        self.index = np.concatenate([index for index, _ in batches])
+        self.index: np.ndarray = np.concatenate([index for index, _ in batches])
         n = len(self.index)
         self._v, self._moved = None, np.inf
         self._g, self._is_exact = np.full(n, np.inf), np.zeros(n, bool)

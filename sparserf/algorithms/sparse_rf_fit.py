@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .._types import Callback, Dictionary, Solution
     from ..features.feature_set import FeatureSet
     from ..model import FitInfo
-    from ..task import Task
+    from ..task import Progress, Task
     from .sparse_rf_draws import Draws
 
 # Features to draw by default.
@@ -52,6 +52,10 @@ def may_be_ended(method: Callable[..., bool | None]) -> Callable[..., bool]:
 class L1Fit:
     """State and progress of one fit: the working set A, the problem (9), and what `info` will say."""
 
+    dictionary: Dictionary
+    progress: Progress
+    stopped: bool
+
     def __init__(
         self, task: Task, y: np.ndarray, dictionary: Dictionary, settles: bool = True, target: int = 0, *, fit_intercept: bool,
         tol: float, max_iter: int | None, callback: Callback,
@@ -67,7 +71,7 @@ class L1Fit:
         effort = Effort(np.inf)
         if max_iter is None:
             effort = Effort.of_a_fit(task.rows, dictionary.starts[-1], self._schedule.effort)
-        self.A = WorkingSet(task.rows, self._problem, effort)
+        self.A: WorkingSet = WorkingSet(task.rows, self._problem, effort)
         self._most_kept = int(np.diff(dictionary.starts).max())  # as many draws as a batch holds
         self.restart(np.inf)
 

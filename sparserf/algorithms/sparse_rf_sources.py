@@ -36,7 +36,7 @@ from ..task import Task
 from .sparse_rf_draws import Draws, KeptDraws
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -161,7 +161,7 @@ class RandomDraws:
     """Draws that can be made again. One batch is kept while in use; of several, each is drawn again when needed."""
 
     is_without_end = False
-    schedule = staticmethod(lambda settles: TO_TOLERANCE if settles else SEARCHING)
+    schedule: Callable[[bool], Schedule] = staticmethod(lambda settles: TO_TOLERANCE if settles else SEARCHING)
 
     def __init__(self, rows: Rows, dictionary: RandomDictionary | FixedDictionary, _: int):
         self._rows, self._dictionary, self._kept = rows, dictionary, (None, None)
@@ -191,8 +191,9 @@ class RandomDraws:
 class LearningDraws:
     """Draws that follow the working set, each cosine turned to the phase at which |sum_i v_i cos(w'x_i + b)| is largest."""
 
-    is_without_end, looked_at = False, (0,)
-    schedule = staticmethod(lambda settles: LEARNING_AND_SETTLING if settles else LEARNING)
+    is_without_end: bool = False
+    looked_at: tuple[int, ...] = (0,)
+    schedule: Callable[[bool], Schedule] = staticmethod(lambda settles: LEARNING_AND_SETTLING if settles else LEARNING)
 
     def __init__(self, rows: Rows, dictionary: LearningDictionary, target: int):
         self._rows, self._sizes, self._proposer = rows, np.diff(dictionary.starts), dictionary.proposer(target)
@@ -238,8 +239,9 @@ def best_phase(C: np.ndarray, S: np.ndarray) -> np.ndarray:
 class LinearDraws:
     """The best of all linear functions of the inputs, which is their gradient."""
 
-    is_without_end, looked_at = True, (0,)
-    schedule = staticmethod(lambda settles: LINEAR)
+    is_without_end: bool = True
+    looked_at: tuple[int, ...] = (0,)
+    schedule: Callable[[bool], Schedule] = staticmethod(lambda settles: LINEAR)
 
     def __init__(self, rows: Rows, dictionary: LinearFunctions, target: int):
         d = rows.n_features_in
@@ -264,7 +266,7 @@ class LinearDraws:
         return [(partial(correlation, self._inputs), take)]
 
 
-SOURCES = {LearningDictionary: LearningDraws, LinearFunctions: LinearDraws}
+SOURCES: dict[type, Any] = {LearningDictionary: LearningDraws, LinearFunctions: LinearDraws}
 
 
 def source_of(rows: Rows, dictionary: Dictionary, target: int) -> RandomDraws | LearningDraws | LinearDraws:

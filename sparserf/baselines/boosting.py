@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -133,7 +133,8 @@ class Added:
 
     first: int
     features: FeatureSet
-    n_batches, is_random = 1, False
+    n_batches: ClassVar[int] = 1
+    is_random: ClassVar[bool] = False
 
     @property
     def starts(self) -> np.ndarray:

@@ -29,9 +29,18 @@ def formula(
 class Text:
     """Plain text."""
 
-    first, start, line, end, where = "f{} = ", "", "\n  ", "", "\nwhere"
-    function, norm, power, bracket = "{}({})", "exp(-{} |u|^2)", "{}^{}", "[{}]"
-    quotient, equals, infinity = "({}) / {}", " = ", "..."
+    first: str = "f{} = "
+    start: str = ""
+    line: str = "\n  "
+    end: str = ""
+    where: str = "\nwhere"
+    function: str = "{}({})"
+    norm: str = "exp(-{} |u|^2)"
+    power: str = "{}^{}"
+    bracket: str = "[{}]"
+    quotient: str = "({}) / {}"
+    equals: str = " = "
+    infinity: str = "..."
 
     def name(self, text: str) -> str:
         return text

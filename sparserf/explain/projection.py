@@ -86,16 +86,16 @@ class Projection:
         self, X: np.ndarray, f: np.ndarray, columns: Sequence[int], levels: Sequence[Any],
         candidates: Sequence[tuple[int, int]], n_pairs: int,
     ):  # fmt: skip
-        self.axes = {j: Axis.of(X[:, j], levels[j]) for j in columns}
+        self.axes: dict[int, Axis] = {j: Axis.of(X[:, j], levels[j]) for j in columns}
         self._X, f = X, f - f.mean()
         ones = [(j,) for j in columns]
         solution = self._fitted(ones, f, np.arange(len(X)))
         rest = f - sum(self._at_rows(part, values) for part, values in solution.items())
-        self.pairs = self._best(candidates, rest, n_pairs)
+        self.pairs: list[tuple[int, ...]] = self._best(candidates, rest, n_pairs)
         parts = ones + self.pairs
-        self.values = self._pure(self._fitted(parts, f, np.arange(len(X))))
-        self.shares = self._shares(parts, f)
-        self.told = sum(self.shares.values())
+        self.values: dict[tuple[int, ...], np.ndarray] = self._pure(self._fitted(parts, f, np.arange(len(X))))
+        self.shares: dict[tuple[int, ...], float] = self._shares(parts, f)
+        self.told: float = sum(self.shares.values())
 
     def at(self, part: tuple[int, ...], points: np.ndarray) -> np.ndarray:
         """The values of a part at points, (n, 1 or 2)."""

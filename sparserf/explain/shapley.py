@@ -18,7 +18,7 @@ from .._checks import check_integer, check_rng
 from .terms import column_of, numbers, terms_of, thinned, views
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from .._types import DenseOrCSR, MatrixLike, Seed
     from ..model import SparseModel
@@ -155,7 +155,7 @@ def _mean_tanh(s, t):
     return total / len(t)
 
 
-MEANS = {"sign": _mean_sign, "relu": _mean_relu, "tanh": _mean_tanh}
+MEANS: dict[str, Callable[..., np.ndarray]] = {"sign": _mean_sign, "relu": _mean_relu, "tanh": _mean_tanh}
 
 
 def sampled(term: Term, orders: np.ndarray, U: np.ndarray, B: np.ndarray) -> np.ndarray:

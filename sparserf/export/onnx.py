@@ -14,6 +14,7 @@ from .graph import Graph, write
 from .parts import Parts, kinds
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from os import PathLike
 
     from onnx import ModelProto
@@ -169,7 +170,7 @@ def _is_level(graph, stage, views, x):
     return graph.cast(graph("And", graph("LessOrEqual", level, x), graph("Less", x, level + 1)), np.float64)
 
 
-ASKED = {
+ASKED: dict[str, Callable[..., str]] = {
     "as it is": lambda graph, stage, views, x: x,
     "level": _is_level,
     "missing": lambda graph, stage, views, x: graph.cast(graph("IsNaN", x), np.float64),

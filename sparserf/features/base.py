@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -42,6 +42,9 @@ class Base:
     units: np.ndarray = field(repr=False)
     max_order: int | None = field(default=None, kw_only=True)
 
+    activation: ClassVar[str]
+    scale: ClassVar[float]
+    is_periodic: ClassVar[bool]
     is_finite = False
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -63,8 +63,11 @@ class LinearFunctions:
     units: np.ndarray = field(repr=False)
 
     n_batches = 5  # of one function, for each penalty
-    starts = np.arange(n_batches + 1)
-    n_features_in = property(lambda self: len(self.units))
+    starts: ClassVar[np.ndarray] = np.arange(n_batches + 1)
+
+    @property
+    def n_features_in(self) -> int:
+        return len(self.units)
 
     def steepest(self, slope: np.ndarray) -> tuple[FeatureSet, float]:
         """(the function that correlates most, as a FeatureSet; its correlation), of the correlation of each input."""

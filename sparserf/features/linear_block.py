@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -23,8 +23,11 @@ class LinearBlock(FeatureBlock):
     inputs: np.ndarray | None = None
 
     activation = "identity"
-    offset = cached_property(no_offset)
-    gamma = None
+    gamma: ClassVar[float | None] = None
+
+    @cached_property
+    def offset(self) -> np.ndarray:
+        return no_offset(self)
 
     @property
     def is_matrix(self) -> bool:

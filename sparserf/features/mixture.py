@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
@@ -29,7 +29,9 @@ class Mixture(Base):
     units : 1 / s, in both kinds, so scaled that the median distance is 1
     """
 
-    activation, scale, is_periodic = "cos", float(np.sqrt(2)), True
+    activation: ClassVar[str] = "cos"
+    scale: ClassVar[float] = float(np.sqrt(2))
+    is_periodic: ClassVar[bool] = True
 
     @classmethod
     def of(

@@ -28,8 +28,11 @@ class MonomialBlock(FeatureBlock):
     gamma: float
 
     activation = "product"
-    offset = cached_property(no_offset)
     is_bounded = True
+
+    @cached_property
+    def offset(self) -> np.ndarray:
+        return no_offset(self)
 
     @property
     def envelope(self) -> tuple[float, int]:

@@ -1,7 +1,7 @@
 """NeuronBlock: an activation of a weighted sum of the inputs."""
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -21,7 +21,7 @@ class NeuronBlock(FeatureBlock):
     offset: np.ndarray
     inputs: np.ndarray | None = None
 
-    gamma = None
+    gamma: ClassVar[float | None] = None
 
     @property
     def is_bounded(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
@@ -33,7 +33,9 @@ class Steps(Base):
 
     sample: np.ndarray = field(repr=False)
 
-    activation, scale, is_periodic = "sign", 1.0, False
+    activation: ClassVar[str] = "sign"
+    scale: ClassVar[float] = 1.0
+    is_periodic: ClassVar[bool] = False
 
     @classmethod
     def of(

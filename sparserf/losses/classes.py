@@ -17,8 +17,13 @@ if TYPE_CHECKING:
 class SquaredHinge(Loss):
     """max(0, 1 - y z)^2, for labels."""
 
-    name, smoothness, is_classifier, is_unimodal = "squared_hinge", 2.0, True, True
-    is_piecewise_quadratic, dual_growth, slopes = True, 1.0, (-np.inf, 0.0)
+    name: str = "squared_hinge"
+    smoothness: float = 2.0
+    is_classifier: bool = True
+    is_unimodal: bool = True
+    is_piecewise_quadratic: bool = True
+    dual_growth: float = 1.0
+    slopes: tuple[float, float] = (-np.inf, 0.0)
 
     def value(self, z: Array, y: Array) -> Array:
         return positive(1.0 - y * z) ** 2
@@ -37,8 +42,13 @@ class SquaredHinge(Loss):
 class SmoothedHinge(Loss):
     """For labels: 1/2 - y z for y z <= 0, (1 - y z)^2 / 2 up to y z = 1, and 0 from there."""
 
-    name, smoothness, is_classifier, is_unimodal = "smoothed_hinge", 1.0, True, True
-    is_piecewise_quadratic, dual_growth, slopes = True, 1.0, (-1.0, 0.0)
+    name: str = "smoothed_hinge"
+    smoothness: float = 1.0
+    is_classifier: bool = True
+    is_unimodal: bool = True
+    is_piecewise_quadratic: bool = True
+    dual_growth: float = 1.0
+    slopes: tuple[float, float] = (-1.0, 0.0)
 
     def value(self, z: Array, y: Array) -> Array:
         short = positive(1.0 - y * z)
@@ -59,8 +69,13 @@ class SmoothedHinge(Loss):
 class Logistic(Loss):
     """log(1 + exp(-y z)), for labels."""
 
-    name, smoothness, is_classifier, is_unimodal = "logistic", 0.25, True, True
-    is_self_concordant, dual_growth, slopes = True, 2.0, (-1.0, 0.0)
+    name: str = "logistic"
+    smoothness: float = 0.25
+    is_classifier: bool = True
+    is_unimodal: bool = True
+    is_self_concordant: bool = True
+    dual_growth: float = 2.0
+    slopes: tuple[float, float] = (-1.0, 0.0)
 
     def value(self, z: Array, y: Array) -> Array:
         margin, xp = y * z, namespace(z)

@@ -5,7 +5,7 @@ Both are functions of r = z - log y, by which the mean is off. Beyond FAR, where
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
@@ -39,7 +39,10 @@ class Poisson(Loss):
     True
     """
 
-    link, is_self_concordant, is_unimodal, least_step = "log", True, True, 4e-15
+    link: Literal["identity", "log"] = "log"
+    is_self_concordant: bool = True
+    is_unimodal: bool = True
+    least_step: float = 4e-15
 
     def of_target(self, y: np.ndarray, weight: np.ndarray) -> Self:
         _check_range(y, y.min() >= 0, ">= 0", self.name)
@@ -84,7 +87,10 @@ class Gamma(Loss):
     True
     """
 
-    link, is_self_concordant, is_unimodal, least_step = "log", True, True, 4e-15
+    link: Literal["identity", "log"] = "log"
+    is_self_concordant: bool = True
+    is_unimodal: bool = True
+    least_step: float = 4e-15
 
     def of_target(self, y: np.ndarray, weight: np.ndarray) -> Self:
         _check_range(y, y.min() > 0, "> 0", self.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -26,7 +26,12 @@ NORMAL = 1.4826
 class Squared(Loss):
     """(z - y)^2 / 2: the mean of y is predicted."""
 
-    smoothness, is_quadratic, is_piecewise_quadratic, is_unimodal, dual_growth, degree = 1.0, True, True, True, 1.0, 2
+    smoothness: float = 1.0
+    is_quadratic: bool = True
+    is_piecewise_quadratic: bool = True
+    is_unimodal: bool = True
+    dual_growth: float = 1.0
+    degree: Literal[0, 1, 2] = 2
 
     def value(self, z: Array, y: Array) -> Array:
         return 0.5 * (z - y) ** 2
@@ -69,7 +74,12 @@ class Huber(Loss):
 
     delta: float | None = None
 
-    smoothness, is_piecewise_quadratic, is_unimodal, dual_growth, degree, least_step = 1.0, True, True, 1.0, 2, 1e-15
+    smoothness: ClassVar[float] = 1.0
+    is_piecewise_quadratic: ClassVar[bool] = True
+    is_unimodal: ClassVar[bool] = True
+    dual_growth: ClassVar[float] = 1.0
+    degree: ClassVar[Literal[0, 1, 2]] = 2
+    least_step: ClassVar[float] = 1e-15
 
     def __post_init__(self) -> None:
         if self.delta is not None:
@@ -134,7 +144,12 @@ class Quantile(Loss):
     level: float = 0.5
     smoothing: float | None = None
 
-    is_piecewise_quadratic, is_smoothed, is_unimodal, dual_growth, degree, least_step = True, True, True, 1.0, 1, 1e-15
+    is_piecewise_quadratic: ClassVar[bool] = True
+    is_smoothed: ClassVar[bool] = True
+    is_unimodal: ClassVar[bool] = True
+    dual_growth: ClassVar[float] = 1.0
+    degree: ClassVar[Literal[0, 1, 2]] = 1
+    least_step: ClassVar[float] = 1e-15
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "level", check_real("level", self.level, 0, strict=True))

@@ -32,6 +32,15 @@ class Look:
         Z'v, and Z'h: by how much the intercept takes part in a Newton step.
     """
 
+    v: RowVector
+    h: RowVector
+    slope: np.ndarray
+    total: np.ndarray
+    size_z: np.ndarray
+    size_v: np.ndarray
+    z_v: np.ndarray
+    means: np.ndarray
+
     def __init__(self, inputs: Inputs, problem: LinearProblem, at: Point):
         self._inputs, self._problem = inputs, problem
         self.v, self.h = problem.look_at(at.f, at.b)
@@ -59,6 +68,12 @@ class Certificate:
         On |w - w*| / |w*|.
     """
 
+    look: Look
+    distance: np.ndarray
+    rounding: np.ndarray
+    bound: np.ndarray
+    converged: bool
+
     def __init__(self, inputs: Inputs, problem: LinearProblem, at: Point, tol: float, look: Look | None = None):
         """look: what is known of the point already, where it was looked at for another penalty; no pass is needed then."""
         self._inputs, self._problem, self._at, self._tol = inputs, problem, at, tol
@@ -68,7 +83,7 @@ class Certificate:
             curved = problem.curved(self.look.h) if tells else None
             a = problem.dual_of(at.u, self.look.v, curved) if tells else None
             z_a = self.look.correlate(a)
-        self.g = problem.alpha * at.w + self.look.z_v
+        self.g: np.ndarray = problem.alpha * at.w + self.look.z_v
         in_z, in_g = self._errors()
         # |w - w*| <= |w - w~| = sqrt(2 gap / alpha) for w~ = -Z'v / alpha, v the dual point.
         self.distance, self.rounding = norms(self.g) / problem.alpha, norms(in_g) / problem.alpha
@@ -76,7 +91,7 @@ class Certificate:
         if not self.converged and a is not None:
             self._take_if_nearer(*self._distance_from(a, z_a, curved, in_z))
         with np.errstate(over="ignore"):
-            self.gap = 0.5 * float(((np.sqrt(problem.alpha) * (self.distance + self.rounding)) ** 2).sum())
+            self.gap: float = 0.5 * float(((np.sqrt(problem.alpha) * (self.distance + self.rounding)) ** 2).sum())
         if not self.converged and inputs.n_features <= FEW and (self.distance <= self.rounding).all():
             self._take_if_nearer(*rounding.nearby(inputs, problem, at, self.g, in_g))
 

@@ -27,6 +27,10 @@ PAYS = 16
 class Roots:
     """The roots s of row weights h, and the projection on what is orthogonal to s, where there is an intercept."""
 
+    h: RowVector
+    s: RowVector
+    total: np.ndarray
+
     def __init__(self, problem: LinearProblem, h: RowVector):
         self._problem, self._vectors, self.h = problem, problem.vectors, h
         self.s, self.total = self._vectors.root(h), self._vectors.total(h)

@@ -28,6 +28,14 @@ class LinearFit:
     progress notes objectives and asks a callback: a `Progress` of task.py, or what stands for one.
     """
 
+    inputs: Inputs
+    problem: LinearProblem
+    progress: Any
+    alpha: float
+    tol: float
+    certificate: Certificate | None
+    at: Point
+
     def __init__(self, inputs: Inputs, problem: LinearProblem, progress: Any, at: Point | None = None, unit: float = 1.0):
         """unit: of alpha in the problem."""
         self.inputs, self.problem, self.progress, self._unit = inputs, problem, progress, unit

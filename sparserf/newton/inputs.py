@@ -30,11 +30,16 @@ class Inputs:
     Row vectors v and h have a line for each output, (n_outputs, n_rows), as w does, (n_outputs, n_features).
     """
 
+    rows: Rows
+    unit: float
+    n_rows: int
+    n_features: int
+
     def __init__(self, rows: Rows, centre: np.ndarray | None = None, unit: float = 1.0):
         self.rows, self.unit, self.n_rows, self.n_features = rows, unit, rows.n_rows, rows.n_features_in
-        self.features = Linear().draw(None, self.n_features)
-        self.centre = np.zeros(self.n_features) if centre is None else centre  # of X
-        self.is_around_means = centre is not None
+        self.features: FeatureSet = Linear().draw(None, self.n_features)
+        self.centre: np.ndarray = np.zeros(self.n_features) if centre is None else centre  # of X
+        self.is_around_means: bool = centre is not None
         self._c = self.centre / unit
 
     @classmethod
@@ -157,7 +162,7 @@ class Beside:
     and the one place where row vectors go from one home to the other."""
 
     def __init__(self, rows: Rows, matrix: np.ndarray):
-        self.inputs = Inputs(rows.beside(matrix))
+        self.inputs: Inputs = Inputs(rows.beside(matrix))
         self._home, self._here = rows.vectors, self.inputs.rows.vectors
 
     def bring(self, vector: RowVector) -> RowVector:
@@ -171,6 +176,9 @@ class Beside:
 
 class InUnits:
     """The projection of X / unit, whose sums neither over- nor underflow in the dtype of X."""
+
+    n_projections: int
+    cost: Callable[[DenseOrCSR], int]
 
     def __init__(self, projection: Any, unit: float):
         self._projection, self.n_projections, self.cost = projection, projection.n_projections, projection.cost

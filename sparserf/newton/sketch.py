@@ -43,6 +43,8 @@ class Sketch:
     place, which is a sketch without error. Row vectors are of the home of X.
     """
 
+    is_exact: bool
+
     def __init__(
         self, inputs: Inputs, m: int | None, projection: ProjectionName, fit_intercept: bool, rng: np.random.Generator
     ):

@@ -31,10 +31,13 @@ class ArrayBlock:
     Products of features with a bound are made in the dtype of X, of others in float64; all are added up over tiles in float64.
     """
 
+    n_rows: int
+    n_features_in: int
+
     def __init__(self, X: Array, xp: Any, device: Any):
         self.X, self._xp, self._device = X, xp, device
         self.n_rows, self.n_features_in = X.shape
-        self.dtype = np.dtype("float32" if X.dtype == xp.float32 else "float64")
+        self.dtype: np.dtype = np.dtype("float32" if X.dtype == xp.float32 else "float64")
         self._widest = self._put(np.zeros(1)).dtype  # float64, or float32 where JAX has been told of no wider numbers
 
     def staged(self, stage: ColumnStage) -> ArrayBlock:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .._types import DenseOrCSR, RowVector
+    from ..model import SparseModel
 
 # Numbers in a block by default.
 BLOCK_NUMBERS = 2**24
@@ -33,6 +34,11 @@ class BlockError(ValueError):
     model : SparseModel or None
         What was fitted before, where there was anything.
     """
+
+    start: int | None
+    stop: int | None
+    what: str
+    model: SparseModel | None
 
     def __init__(self, start: int | None, stop: int | None, what: str):
         super().__init__(f"X: {what}" if start is None else f"X[{start}:{stop}]: {what}")
@@ -93,11 +99,11 @@ class Chunks:
         shape = tuple(source.shape if shape is None else shape)
         if len(shape) != 2:
             raise ValueError(f"shape must be (n_samples, n_features), got {shape}")
-        self.shape = tuple(check_integer("shape", size, 1) for size in shape)
+        self.shape: tuple[int, ...] = tuple(check_integer("shape", size, 1) for size in shape)
         if not (callable(source) or hasattr(source, "__getitem__")):
             raise TypeError(f"source must be an array or a function, got {type(source).__name__}")
         self._source = source
-        self.edges = self._edges(self._default_rows() if block_rows is None else block_rows)
+        self.edges: list[int] = self._edges(self._default_rows() if block_rows is None else block_rows)
         self._known = [set() for _ in self.edges[1:]]  # of each block whether it was found finite, NaN allowed (True) or not
 
     def __repr__(self) -> str:

@@ -38,6 +38,9 @@ def partitions_of(X: Any) -> list[Any]:
 class PartitionError(Exception):
     """What is wrong with a partition; travels from a worker."""
 
+    k: int
+    what: str
+
     def __init__(self, k: int, what: str):
         super().__init__(k, what)
         self.k, self.what = k, what
@@ -45,6 +48,9 @@ class PartitionError(Exception):
 
 class Partitioned:
     """A row vector, or of axis 0 a matrix of the rows, in parts that the scheduler keeps where they were made."""
+
+    parts: Sequence[Any]
+    axis: int
 
     def __init__(self, parts: Sequence[Any], axis: int):
         """parts: delayed arrays, one of each partition that holds rows."""
@@ -57,7 +63,7 @@ class PartitionedVectors(RowVectors):
     def __init__(self, starts: list[int]):
         """starts: of each partition the first row, and the end."""
         self._starts, self.n_rows = starts, starts[-1]
-        self.there = [k for k, (start, stop) in enumerate(pairwise(starts)) if stop > start] or [0]
+        self.there: list[int] = [k for k, (start, stop) in enumerate(pairwise(starts)) if stop > start] or [0]
 
     def parts(self, values: np.ndarray | Partitioned) -> Sequence[Any]:
         """What tasks take of a row vector, or of an ndarray, a part each."""

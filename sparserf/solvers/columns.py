@@ -36,14 +36,16 @@ MOST_REPLACED = 0.4
 class Columns:
     """Features with their index in the dictionary; their Gram matrix is kept from one set of row weights to the next."""
 
+    effort: Effort
+
     def __init__(self, rows: Rows, effort: Effort = UNBOUNDED):
         """effort: counts the Gram matrices."""
         self._rows, self.effort = rows, effort
         self._forget()
         self._h, self._is_rough = None, False
         self._values = np.zeros((rows.n_rows, 0), rows.dtype)  # of the first features, where they are kept
-        self.features = FeatureSet((), rows.n_features_in)
-        self.index = np.zeros(0, np.int64)
+        self.features: FeatureSet = FeatureSet((), rows.n_features_in)
+        self.index: np.ndarray = np.zeros(0, np.int64)
 
     def __len__(self) -> int:
         return len(self.index)
@@ -190,9 +192,16 @@ class Columns:
 class WorkingSet(Columns):
     """Features A with coefficients w and gradients g, intercept b, and row vectors: f = Phi_A w, margins z, dual point v."""
 
+    w: np.ndarray
+    g: np.ndarray
+    b: float
+    f: RowVector
+    z: RowVector
+    v: RowVector
+
     def __init__(self, rows: Rows, problem: L1Problem, effort: Effort):
         super().__init__(rows, effort)
-        self.weights = ModelWeights(problem)
+        self.weights: ModelWeights = ModelWeights(problem)
         self.w, self.g = np.zeros(0), np.zeros(0)
         f = rows.vectors.zeros()
         self.move(problem, self.w, problem.best_intercept(f, 0.0), f)

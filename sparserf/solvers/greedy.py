@@ -11,7 +11,7 @@ class Cholesky:
 
     def __init__(self):
         self._L = np.zeros((0, 0))
-        self.weakest = 1.0  # the smallest pivot, as a share of its diagonal
+        self.weakest: float = 1.0  # the smallest pivot, as a share of its diagonal
 
     def __len__(self) -> int:
         return len(self._L)

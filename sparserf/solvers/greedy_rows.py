@@ -15,7 +15,7 @@ from .ridge import advance, best_constant, step
 if TYPE_CHECKING:
     from ..features.feature_set import FeatureSet
     from ..rows.home import Rows
-    from .ridge import RidgeProblem
+    from .ridge import Point, RidgeProblem
 
 # Newton steps in a round; they end where one promises less than a share of the objective, and the curvature is taken
 # anew where a step shrinks that promise by less than a factor.
@@ -30,6 +30,11 @@ class OnRows:
     Of several outputs, which share a support, w, b and f have an entry an output. A step takes one pass over the rows; the last
     of a round, which its promise tells, asks for the gradients of the whole dictionary in the same pass.
     """
+
+    A: Columns
+    point: Point
+    converged: bool
+    promise: float
 
     def __init__(self, rows: Rows, problem: RidgeProblem, everything: FeatureSet, n_outputs: int, best_phase: bool = False):
         self._rows, self._problem, self._everything = rows, problem, everything
@@ -155,7 +160,7 @@ class Phases:
 
     def __init__(self, everything: FeatureSet):
         self._n, self._turns = len(everything), everything.is_periodic
-        self.features = everything.concat(everything.turned(np.full(self._n, -np.pi / 2)))
+        self.features: FeatureSet = everything.concat(everything.turned(np.full(self._n, -np.pi / 2)))
 
     def _both(self, slopes):
         return slopes[:, : self._n], np.where(self._turns, slopes[:, self._n :], 0.0)

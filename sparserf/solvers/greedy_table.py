@@ -15,7 +15,7 @@ from .ridge import best_constant, step
 if TYPE_CHECKING:
     from ..features.feature_set import FeatureSet
     from ..rows.home import Rows
-    from .ridge import RidgeProblem
+    from .ridge import Point, RidgeProblem
 
 # Largest table: half a gigabyte.
 MOST = 2**26
@@ -35,7 +35,10 @@ class OnTable:
     every round.
     """
 
-    converged, promise = True, 0.0
+    A: Columns
+    point: Point
+    converged: bool = True
+    promise: float = 0.0
 
     def __init__(self, rows: Rows, problem: RidgeProblem, everything: FeatureSet, n_outputs: int, most_terms: int):
         self._rows, self._problem, self._everything = rows, problem, everything

@@ -36,7 +36,7 @@ def norms(a: Array) -> Array:
 class Lines:
     """The vectors of several systems as the rows of an ndarray; `RowVectors` are another such space."""
 
-    dots = staticmethod(dots)
+    dots: Callable[[np.ndarray, np.ndarray], np.ndarray] = staticmethod(dots)
 
     @staticmethod
     def along(x: np.ndarray, t: np.ndarray, d: np.ndarray) -> np.ndarray:
@@ -78,9 +78,9 @@ class Shrunk:
     """
 
     def __init__(self, G: np.ndarray, alpha: float, is_exact: bool = False):
-        self.nu = max(alpha, LEAST * np.trace(G))
+        self.nu: float = max(alpha, LEAST * np.trace(G))
         while True:
-            self.inverse = inverse(G, self.nu)
+            self.inverse: np.ndarray | None = inverse(G, self.nu)
             if self.inverse is not None and (is_exact or self.effective_dimension() * PER_DIMENSION <= len(G)):
                 break
             self.nu *= 2

@@ -90,6 +90,10 @@ class L1Problem(Problem):
 class ModelWeights:
     """The row weights h of the quadratic model, Phi' diag(h) Phi its Hessian: s L''(z) / n at some z, of some of the rows."""
 
+    is_best: bool
+    is_rough: bool
+    total: float
+
     def __init__(self, problem: L1Problem):
         self._problem, self._h, self._rows_a_term, self._aim = problem, None, RULES.rows_a_term, None
         self._uniform = None  # a random number a row
