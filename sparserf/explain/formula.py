@@ -55,10 +55,16 @@ class Text:
 class Latex(Text):
     """LaTeX, for mathematics of several lines."""
 
-    first, start, line, end = "f{} ={{}}& ", "\\begin{aligned}\n", " \\\\\n& ", "\n\\end{aligned}"
-    where = " \\\\\n&\\text{where}"
-    norm, power, bracket = "e^{{-{} |u|^2}}", "{}^{{{}}}", "[{}]"
-    quotient, infinity = "\\frac{{{}}}{{{}}}", "\\dots"
+    first: str = "f{} ={{}}& "
+    start: str = "\\begin{aligned}\n"
+    line: str = " \\\\\n& "
+    end: str = "\n\\end{aligned}"
+    where: str = " \\\\\n&\\text{where}"
+    norm: str = "e^{{-{} |u|^2}}"
+    power: str = "{}^{{{}}}"
+    bracket: str = "[{}]"
+    quotient: str = "\\frac{{{}}}{{{}}}"
+    infinity: str = "\\dots"
 
     @property
     def function(self) -> str:

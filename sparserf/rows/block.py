@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import nullcontext
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -13,6 +11,7 @@ from .._checks import is_sparse
 from .._threads import Workers, single_threaded_blas
 from ..stage import ColumnStage, Staged
 from . import products, statistics, tiles
+from .scratch import Scratch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,21 +36,6 @@ MOST_KEPT = 2**27
 PROJECTED_ROWS = 128
 
 
-class Scratch:
-    """Arrays of each thread, overwritten at the next call: fresh memory can cost as much as what is done in it."""
-
-    @cached_property
-    def _here(self):
-        return threading.local()
-
-    def __call__(self, shape: tuple[int, ...], dtype: np.dtype, name: str = "left") -> np.ndarray:
-        size, arrays = shape[0] * shape[1] * dtype.itemsize, self._here.__dict__
-        memory = arrays.get(name)
-        if memory is None or len(memory) < size:
-            memory = arrays[name] = np.empty(size, np.uint8)
-        return memory[:size].view(dtype).reshape(shape)
-
-
 class Block:
     """An ndarray (any strides, never copied whole) or a CSR matrix, and the threads that answer.
 
@@ -60,6 +44,13 @@ class Block:
 
     Slices depend on the shapes only, and their sums are added in order: the same bits for any `workers`.
     """
+
+    X: DenseOrCSR | Staged
+    workers: Workers
+    scratch: Scratch
+    dtype: np.dtype
+    n_rows: int
+    n_features_in: int
 
     def __init__(self, X: DenseOrCSR | Staged, workers: Workers, scratch: Scratch | None = None):
         """workers: `Workers`, which blocks may share, as they may their scratch where one is asked after the other."""

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._checks import check_indices, check_integer, check_X, is_sparse
-from .block import Block, Scratch
+from .block import Block
 from .elsewhere import Elsewhere
 from .home import added, stacked
+from .scratch import Scratch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -166,6 +167,11 @@ def _of_its_own(X, given):
 
 class InChunks(Elsewhere):
     """The rows of `Chunks`, or some of them."""
+
+    n_rows: int
+    n_features_in: int
+    dtype: np.dtype
+    is_sparse: bool
 
     def __init__(self, source: Chunks, workers: int, index: np.ndarray | None = None, may_miss: bool = False):
         """index: of the rows that are there, ascending; None: all. may_miss: whether they may have NaN."""

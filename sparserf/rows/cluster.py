@@ -60,6 +60,8 @@ class Partitioned:
 class PartitionedVectors(RowVectors):
     """Each part is made by a task where the others of its rows are; one that is lost with its worker is made again."""
 
+    n_rows: int
+
     def __init__(self, starts: list[int]):
         """starts: of each partition the first row, and the end."""
         self._starts, self.n_rows = starts, starts[-1]
@@ -124,6 +126,11 @@ class InDask(Elsewhere):
 
     All that a task needs is in its graph: a partition that is lost with its worker is made, and asked, again.
     """
+
+    n_rows: int
+    n_features_in: int
+    dtype: np.dtype
+    is_sparse: bool
 
     def __init__(self, partitions: Sequence[Any], workers: int, may_miss: bool = False):
         """partitions: delayed arrays, which may have NaN where may_miss.

@@ -26,6 +26,8 @@ def brought(answer: Array) -> np.ndarray:
 class DeviceVectors(RowVectors):
     """Arrays of that namespace, of float64 where the device has it."""
 
+    n_rows: int
+
     def __init__(self, n_rows: int, xp: Any, device: Any):
         self.n_rows, self._xp, self._device = n_rows, xp, device
 
@@ -45,6 +47,9 @@ class DeviceVectors(RowVectors):
 class OnDevice(Elsewhere):
     """Its answers, too, are arrays there, but for sums, which come to this process."""
 
+    n_rows: int
+    n_features_in: int
+    dtype: np.dtype
     is_sparse = False
 
     def __init__(self, X: Array, xp: Any, device: Any, workers: int):

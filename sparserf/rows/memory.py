@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 class Memory(Rows):
     """One block. Its threads, and what it keeps, stay for as long as it is entered."""
 
+    n_rows: int
+    n_features_in: int
+    dtype: np.dtype
+
     def __init__(self, block: Block):
         self._block = block
         self.n_rows, self.n_features_in, self.dtype = block.n_rows, block.n_features_in, block.dtype

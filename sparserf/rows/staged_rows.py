@@ -36,11 +36,16 @@ def staged(rows: Rows, stage: ColumnStage | None, is_asked_often: bool = False) 
 class StagedRows(Rows):
     """Of any home, whose blocks answer through the stage."""
 
+    n_rows: int
+    n_features_in: int
+    dtype: np.dtype
+    in_memory: bool
+
     def __init__(self, rows: Rows, stage: ColumnStage):
         self._rows, self._stage = rows, stage
         self.n_rows, self.n_features_in, self.dtype = rows.n_rows, len(stage), rows.dtype
         self.in_memory, self.vectors = rows.in_memory, rows.vectors
-        self.is_sparse = rows.is_sparse and stage.keeps_zeros
+        self.is_sparse: bool = rows.is_sparse and stage.keeps_zeros
         self.give, self.beside = rows.give, rows.beside
 
     @property
