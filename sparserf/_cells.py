@@ -40,7 +40,7 @@ def rows_of_frame(X: Any, some: np.ndarray) -> Any:
     return nw.from_native(X, eager_only=True)[some.tolist()].to_native()
 
 
-def opened(X: Any) -> tuple[list[str] | None, list[Any], int]:
+def opened(X: Any) -> tuple[tuple[str, ...] | None, list[Any], int]:
     """(names of the columns, None for an array; these columns; how many rows).
 
     A column is a Series of narwhals, or a one-dimensional ndarray.

@@ -211,7 +211,7 @@ def check_alphas(alphas: Any) -> np.ndarray:
     return np.sort([check_real("alphas", alpha, 0, strict=True) for alpha in alphas.tolist()])[::-1]
 
 
-def check_sizes(name: str, sizes: Any, largest: int) -> list[int]:
+def check_sizes(name: str, sizes: Any, largest: float) -> list[int]:
     """Numbers of terms, each of 1 to largest, ascending without repeats."""
     if isinstance(sizes, (str, bytes)) or not hasattr(sizes, "__iter__"):
         raise TypeError(f"{name} must be a sequence of integers, such as [10, 30, 100], got {sizes!r}")

@@ -31,6 +31,7 @@ class Dictionary(Protocol):
     @property
     def starts(self) -> np.ndarray:
         """Index of the first draw of each batch, and the end."""
+        ...
 
 
 class Fit(Protocol):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ._types import Array, MatrixLike
     from .rows.array_block import ArrayBlock
     from .rows.block import Block
-    from .sklearn._fitted import FittedClassifier, FittedRegressor
+    from .sklearn import FittedClassifier, FittedRegressor
 
 
 class ConvergenceWarning(UserWarning):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from .losses.classes import sigmoid
 from .rows import given
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ._types import Array, MatrixLike
 
 
@@ -22,7 +24,9 @@ class Predictor:
         expects arrays; an answer of blocks of rows: finish(f) has an entry or a line for each of the rows that f is of
     """
 
-    link = "identity"
+    classes: np.ndarray | None
+    _answers: Callable[..., Array]
+    link: Literal["identity", "log"] = "identity"
 
     def __post_init__(self) -> None:
         for value in vars(self).values():

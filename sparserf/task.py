@@ -85,7 +85,7 @@ class Task:
     @classmethod
     def seen_by(
         cls, features: Any, X: MatrixLike, y: ArrayLike, loss: LinearLossLike, sample_weight: ArrayLike | None, workers: int,
-        rng: np.random.Generator, columns: ColumnSetting, *, is_curved: bool = False, **how: Any,
+        rng: np.random.Generator | None, columns: ColumnSetting, *, is_curved: bool = False, **how: Any,
     ) -> tuple[Task, Any]:  # fmt: skip
         """(the task of X as these features see it, the features of such views).
 

@@ -267,7 +267,8 @@ def _begin(X, y, alphas, n_projections, accelerate, projection, columns, loss, f
 
 def linear_fit(
     X: MatrixLike, y: ArrayLike, alphas: Sequence[float], loss: LinearLossLike, fit_intercept: bool,
-    sample_weight: ArrayLike | None, workers: int, rng: np.random.Generator, columns: ColumnSetting, callback: Callback = None,
+    sample_weight: ArrayLike | None, workers: int, rng: np.random.Generator | None, columns: ColumnSetting,
+    callback: Callback = None,
 ) -> tuple[LinearFit, Task]:  # fmt: skip
     """(a `LinearFit` at zero, to begin at one of the penalties; the task), all checked."""
     columns = {"scale": None, **columns}

@@ -12,15 +12,14 @@ from ..features import RandomNeurons, draw_all
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .._types import Activation
+    from .._types import Activation, Seed
     from ..features.feature_set import FeatureSet
     from ..rows.home import Rows
 
 
 def draw(
-    features: Any, rows: Rows, weight: np.ndarray, n_components: int, activation: Activation, order: int | None,
-    rng: np.random.Generator,
-) -> FeatureSet:  # fmt: skip
+    features: Any, rows: Rows, weight: np.ndarray, n_components: int, activation: Activation, order: int | None, rng: Seed
+) -> FeatureSet:
     """The whole dictionary."""
     if features is None:
         features = RandomNeurons(activation, order=order)

@@ -279,7 +279,7 @@ def scales_of(squares: np.ndarray) -> np.ndarray:
     return np.where(r > 0, r, 1.0)
 
 
-def largest(c: np.ndarray, s: int) -> np.ndarray:
+def largest(c: np.ndarray, s: int | None) -> np.ndarray:
     """Indices of the s largest |c_j| > 0, ascending; of those that tie the first."""
     out = np.empty(min(s, len(c)), np.intp)
     return out[: hard_threshold(c, out)]

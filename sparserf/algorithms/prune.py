@@ -191,7 +191,7 @@ def _largest(rows, features, coef, h, n):
 
 
 def orthogonal_least_squares(
-    G: np.ndarray, c: np.ndarray, variance: np.ndarray, most: int, largest: float, least: np.ndarray
+    G: np.ndarray, c: np.ndarray, variance: float, most: int, largest: float, least: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """(S, w): terms S in the order taken, and w (n_outputs, len(S)), so that the mean square of f - Phi w' <= largest.
 

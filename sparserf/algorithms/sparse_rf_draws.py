@@ -54,7 +54,7 @@ class Draws:
     cannot have come to alpha are not looked at.
     """
 
-    def __init__(self, rows: Rows, batches: Sequence[tuple[np.ndarray, Callable[[], FeatureSet]]]):
+    def __init__(self, rows: Rows, batches: Sequence[tuple[np.ndarray, Callable[[], FeatureSet] | None]]):
         """batches: pairs (index of some draws in the dictionary, a function that makes them)."""
         self._rows, self._batches = rows, batches
         self._ends = np.cumsum([0, *(len(index) for index, _ in batches)])

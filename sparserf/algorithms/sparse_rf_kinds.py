@@ -33,6 +33,9 @@ class Member:
 class HeldOut:
     """What has losses, of each row, and held, the weights of the rows held out."""
 
+    losses: np.ndarray
+    held: np.ndarray
+
     @property
     def loss(self) -> float:
         """Of the held-out rows, in the mean."""

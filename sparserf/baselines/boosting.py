@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -133,8 +133,8 @@ class Added:
 
     first: int
     features: FeatureSet
-    n_batches: ClassVar[int] = 1
-    is_random: ClassVar[bool] = False
+    n_batches = 1
+    is_random = False
 
     @property
     def starts(self) -> np.ndarray:

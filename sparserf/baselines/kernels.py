@@ -33,7 +33,7 @@ class Kernel:
     radius: float | None = None
 
     @classmethod
-    def resolve(cls, name: str, gamma: Gamma, rows: Rows, weight: np.ndarray) -> Self:
+    def resolve(cls, name: Any, gamma: Gamma, rows: Rows, weight: np.ndarray) -> Self:
         """With the width that the random features of the same name would read off X."""
         check_choice("kernel", name, KERNELS)
         if name == "perceptron":

@@ -54,7 +54,7 @@ MOST_IN_A_ROW = 64
 LAST = "\0"  # no name holds it
 
 
-def exact(digits: int, value: float) -> str:
+def exact(digits: int | None, value: float) -> str:
     """A float literal."""
     text = repr(float(value)) if digits is None else f"{value:.{digits}g}"
     return text if any(c in text for c in ".e") else text + ".0"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from .neuron_block import NeuronBlock
 from .units import SMALLEST
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .._types import Seed
     from ..rows.home import Rows
     from ..stage import ColumnStage
@@ -45,6 +47,10 @@ class Base:
     activation: ClassVar[str]
     scale: ClassVar[float]
     is_periodic: ClassVar[bool]
+    of: ClassVar[Callable[..., Any]]
+    weights: ClassVar[Callable[..., np.ndarray]]
+    entries: ClassVar[Callable[..., np.ndarray]]
+    offsets: ClassVar[Callable[..., np.ndarray]]
     is_finite = False
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 from .._core.features import PANEL, Panels
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 # Inputs for each weight of a sparse feature below which multiplying by zeros beats gathering.
 DENSE_BELOW = 25
@@ -43,6 +43,9 @@ class FeatureBlock:
     offset: np.ndarray
     inputs: np.ndarray | None
     gamma: float | None
+    matrix: np.ndarray
+    of_moments: Callable[[np.ndarray, bool], np.ndarray]
+    on_inputs: Callable[[np.ndarray, int], np.ndarray]
 
     is_bounded = False  # |phi_j(x)| has a bound over all x
     is_periodic = False  # cosines or sines

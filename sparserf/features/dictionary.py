@@ -18,7 +18,7 @@ from .streams import seed_of, stream
 from .taylor import Taylor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from .._types import FeatureMap, Seed
     from ..rows.home import Rows
@@ -104,7 +104,7 @@ class FixedDictionary:
 
 def make_dictionary(
     features: Any, rows: Rows, *, n_components: int | None, batch_size: int | None, gamma: Any, rng: Seed,
-    scales: Callable[[int], tuple[float, ...]] | None = None, weight: np.ndarray | None = None,
+    scales: Callable[[int], Sequence[float]] | None = None, weight: np.ndarray | None = None,
 ) -> RandomDictionary | FixedDictionary:  # fmt: skip
     """The dictionary of a `features` argument: a kernel's name, a map, a sequence of maps, or a FeatureSet.
 
@@ -133,7 +133,7 @@ def default_batch_size(n_features_in: int) -> int:
 
 def draw_all(
     features: Any, rows: Rows, *, n_components: int | None, gamma: Any = None, rng: Seed = None,
-    scales: Callable[[int], tuple[float, ...]] | None = None, weight: np.ndarray | None = None,
+    scales: Callable[[int], Sequence[float]] | None = None, weight: np.ndarray | None = None,
 ) -> FeatureSet:  # fmt: skip
     """The whole dictionary of a `features` argument, as one FeatureSet."""
     if isinstance(features, FeatureSet):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from ..rows import rows_read, staged
 from .block import FeatureBlock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import ArrayLike
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from ..stage import ColumnStage
 
 
-class DefaultNames:
+class DefaultNames(Sequence[str]):
     """x0, x1, ... of n inputs, made when asked for: of very many few are."""
 
     def __init__(self, n: int):
@@ -85,7 +86,7 @@ class FeatureSet:
         """These features of what a stage shows."""
         return FeatureSet(self._blocks, self._n_inputs, self._order, stage)
 
-    def seeing(self, views: np.ndarray | None, n_inputs: int) -> FeatureSet:
+    def seeing(self, views: np.ndarray, n_inputs: int) -> FeatureSet:
         """These features of rows whose inputs are views, as indices, of n_inputs."""
         if np.array_equal(views, np.arange(n_inputs)):
             return self

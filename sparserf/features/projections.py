@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -46,6 +46,10 @@ class Projection:
 
     n_features: int
     n_projections: int
+
+    parts: ClassVar[Callable[..., Any]]
+    cost: ClassVar[Callable[..., int]]
+    expand: ClassVar[Callable[..., np.ndarray]]
 
     def project(self, X: DenseOrCSR) -> np.ndarray:
         """X R / sqrt(m) in the dtype of X, an ndarray (n_rows, d) of any strides or CSR."""

@@ -33,7 +33,7 @@ class LinearFit:
     progress: Any
     alpha: float
     tol: float
-    certificate: Certificate | None
+    certificate: Certificate
     at: Point
 
     def __init__(self, inputs: Inputs, problem: LinearProblem, progress: Any, at: Point | None = None, unit: float = 1.0):

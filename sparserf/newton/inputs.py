@@ -129,7 +129,7 @@ class Inputs:
         """Z Z'."""
         return self.rows.kernel(self._values, np.full(self.n_features, self.unit**-2.0))
 
-    def project(self, projection: Projection) -> np.ndarray:
+    def project(self, projection: Projection | InUnits) -> np.ndarray:
         """Z R / sqrt(m) in the dtype of X, around its own mean where the inputs are around theirs: an ndarray."""
         hat = self.rows.vectors.fetch(self.rows.project(InUnits(projection, self.unit)))
         return hat - hat.mean(axis=0, dtype=np.float64).astype(hat.dtype) if self._c.any() else hat

@@ -60,7 +60,7 @@ class LinearProblem(Problem):
         losses, slopes = self.vectors.sum(answer, point.f, step.f, self.y, self.weight)
         return losses / n, slopes
 
-    def least_curvature(self, f: RowVector, b: np.ndarray, tube: np.ndarray) -> RowVector:
+    def least_curvature(self, f: RowVector, b: np.ndarray, tube: float) -> RowVector:
         """The least s L''(z) / n of margins at -tube, 0 and tube from z = f + b."""
         loss, n = self.loss, self.n_rows
 

@@ -54,7 +54,7 @@ def of_correlation(inputs: Inputs, size: np.ndarray) -> np.ndarray:
     return of_sums(inputs.n_rows) * np.outer(size, inputs.sizes_in_sums)
 
 
-def nearby(inputs: Inputs, problem: LinearProblem, at: Point, g: np.ndarray, in_g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def nearby(inputs: Inputs, problem: LinearProblem, at: Point, g: np.ndarray, in_g: np.ndarray) -> np.ndarray:
     """(r, e), a number an output: |w - w*| <= r + e for gradients of |g| + in_g; infinite where that is not found."""
     found = np.full((2, len(g)), np.inf)
     for tube in TUBES if problem.loss.is_unimodal else ():

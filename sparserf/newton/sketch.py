@@ -46,8 +46,9 @@ class Sketch:
     is_exact: bool
 
     def __init__(
-        self, inputs: Inputs, m: int | None, projection: ProjectionName, fit_intercept: bool, rng: np.random.Generator
-    ):
+        self, inputs: Inputs, m: int | None, projection: ProjectionName | None, fit_intercept: bool,
+        rng: np.random.Generator | None,
+    ):  # fmt: skip
         self._inputs, self._projection, self._fit_intercept, self._rng = inputs, projection, fit_intercept, rng
         self._most = m or GROWTH.most_of(inputs)
         self._hat, self.is_exact = np.empty((inputs.n_rows, 0), inputs.rows.dtype), False

@@ -50,7 +50,7 @@ SAMPLING = Sampling()
 
 
 def solve(
-    fit: LinearFit, A: Callable[[Any], Any], precondition: Callable[[Any], Any] | None, b: Any, zero: Any,
+    fit: LinearFit, A: Callable[[Any], Any], precondition: Callable[[Any], Any], b: Any, zero: Any,
     enough: Callable[..., np.ndarray], max_steps: int, space: Any,
 ) -> tuple[Any, int]:  # fmt: skip
     """`conjugate_gradients`, until the callback says so too."""

@@ -14,6 +14,8 @@ from ..stage import Staged
 from .products import slices
 
 if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
     from .._types import Array
     from ..features.feature_set import FeatureSet
     from ..features.projections import Projection
@@ -81,7 +83,7 @@ class ArrayBlock:
         return f, self.correlate(features, h * f)
 
     def gram(
-        self, left: FeatureSet, right: FeatureSet | np.ndarray, weights: Array, dtype: np.dtype | None = None,
+        self, left: FeatureSet, right: FeatureSet | np.ndarray, weights: Array, dtype: DTypeLike | None = None,
         center: np.ndarray | None = None,
     ) -> np.ndarray:  # fmt: skip
         if isinstance(right, np.ndarray):

@@ -16,6 +16,8 @@ from .scratch import Scratch
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from numpy.typing import DTypeLike
+
     from .._types import DenseOrCSR
     from ..features.feature_set import FeatureSet
     from ..features.projections import Projection
@@ -45,14 +47,14 @@ class Block:
     Slices depend on the shapes only, and their sums are added in order: the same bits for any `workers`.
     """
 
-    X: DenseOrCSR | Staged
+    X: DenseOrCSR
     workers: Workers
     scratch: Scratch
     dtype: np.dtype
     n_rows: int
     n_features_in: int
 
-    def __init__(self, X: DenseOrCSR | Staged, workers: Workers, scratch: Scratch | None = None):
+    def __init__(self, X: DenseOrCSR, workers: Workers, scratch: Scratch | None = None):
         """workers: `Workers`, which blocks may share, as they may their scratch where one is asked after the other."""
         self.X, self.workers, self._kept, self._staged = X, workers, None, None
         self.scratch = Scratch() if scratch is None else scratch
@@ -163,7 +165,7 @@ class Block:
         return f, total
 
     def gram(
-        self, left: FeatureSet, right: FeatureSet | np.ndarray, weights: np.ndarray, dtype: np.dtype | None = None,
+        self, left: FeatureSet, right: FeatureSet | np.ndarray, weights: np.ndarray, dtype: DTypeLike | None = None,
         center: np.ndarray | None = None,
     ) -> np.ndarray:  # fmt: skip
         """Phi_left' diag(weights) Phi_right, float64 of shape (len(left), len(right)); weights >= 0.

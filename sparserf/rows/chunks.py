@@ -94,7 +94,7 @@ class Chunks:
     (10000,)
     """
 
-    def __init__(self, source: Any, shape: tuple[int, int] | None = None, *, block_rows: int | Sequence[int] | None = None):
+    def __init__(self, source: Any, shape: Sequence[int] | None = None, *, block_rows: int | Sequence[int] | None = None):
         if shape is None and not hasattr(source, "shape"):
             raise ValueError("shape must be given where source is a function, got None")
         shape = tuple(source.shape if shape is None else shape)

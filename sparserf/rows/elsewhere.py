@@ -10,6 +10,8 @@ from .home import TAKEN_NUMBERS, Rows
 from .memory import Memory
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
 
     from .._types import DenseOrCSR
@@ -21,6 +23,7 @@ class Elsewhere(Rows):
     this process, stay for as long as it is entered."""
 
     in_memory = False
+    some: Callable[[np.ndarray], Rows]
 
     def __init__(self, workers: int):
         self._n_workers, self._workers = workers, Workers(workers)

@@ -15,6 +15,8 @@ from .vectors import HostVectors
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from numpy.typing import DTypeLike
+
     from .._types import Array, DenseOrCSR, RowVector
     from ..features.feature_set import FeatureSet
     from ..features.projections import Projection
@@ -55,6 +57,8 @@ class Rows:
     array: Callable[..., DenseOrCSR]
     beside: Callable[[DenseOrCSR], Memory]
     kernel: Callable[[FeatureSet, np.ndarray], np.ndarray]
+    __enter__: Callable[[], Rows]
+    __exit__: Callable[..., None]
 
     @cached_property
     def vectors(self) -> RowVectors:
@@ -91,7 +95,7 @@ class Rows:
         return f, finite(total)
 
     def gram(
-        self, left: FeatureSet, right: FeatureSet | np.ndarray, weights: RowVector, dtype: np.dtype | None = None
+        self, left: FeatureSet, right: FeatureSet | np.ndarray, weights: RowVector, dtype: DTypeLike | None = None
     ) -> np.ndarray:
         """Phi_left' diag(weights) Phi_right, float64 of shape (len(left), len(right)); weights >= 0.
 
@@ -101,7 +105,7 @@ class Rows:
         return finite(self.sum(lambda block, weights: block.gram(left, right, weights, dtype), weights))
 
     def moments(
-        self, left: FeatureSet, right: FeatureSet | np.ndarray, weights: RowVector, dtype: np.dtype | None = None
+        self, left: FeatureSet, right: FeatureSet | np.ndarray, weights: RowVector, dtype: DTypeLike | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """`gram`, and Phi_right' weights, in one pass."""
         chosen = left.take(right) if isinstance(right, np.ndarray) else right
@@ -113,7 +117,7 @@ class Rows:
         return finite(gram), finite(sums)
 
     def signed_moments(
-        self, features: FeatureSet, change: RowVector, dtype: np.dtype | None = None
+        self, features: FeatureSet, change: RowVector, dtype: DTypeLike | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """(Phi' diag(change) Phi, Phi' change), of weights of any sign, in one pass."""
 

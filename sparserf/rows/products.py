@@ -10,6 +10,8 @@ import numpy as np
 from .._threads import single_threaded_blas
 
 if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
     from ..features.feature_set import FeatureSet
     from .block import Block
 
@@ -22,7 +24,7 @@ KERNEL_ROWS = 256
 
 
 def gram(
-    rows: Block, left: FeatureSet, right: FeatureSet | np.ndarray, weights: np.ndarray, dtype: np.dtype | None = None,
+    rows: Block, left: FeatureSet, right: FeatureSet | np.ndarray, weights: np.ndarray, dtype: DTypeLike | None = None,
     center: np.ndarray | None = None,
 ) -> np.ndarray:  # fmt: skip
     """Phi_left' diag(weights) Phi_right; rows of weight zero cost nothing.

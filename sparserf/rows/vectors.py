@@ -64,7 +64,7 @@ class RowVectors:
         """max(x, 0)."""
         return self.map(lambda x: namespace(x).clip(x, 0.0, None), x)
 
-    def sampled(self, h: RowVector, n: int, uniform: RowVector) -> RowVector:
+    def sampled(self, h: RowVector, n: float, uniform: RowVector) -> RowVector:
         """About n of the positive weights h, each taken with a probability p in proportion to it, and divided by p."""
         n, total = float(n), float(self.total(h))
 

@@ -45,7 +45,7 @@ class Lines:
 
 
 def conjugate_gradients(
-    A: Callable[[Any], Any], precondition: Callable[[Any], Any] | None, b: Any, zero: Any, enough: Callable[..., np.ndarray],
+    A: Callable[[Any], Any], precondition: Callable[[Any], Any], b: Any, zero: Any, enough: Callable[..., np.ndarray],
     max_iter: int, space: Any,
 ) -> tuple[Any, int]:  # fmt: skip
     """x with A x = b for each of several systems, from zero until enough(x, r, <r, P r>) says so of each; and the steps.

@@ -152,7 +152,7 @@ class ModelWeights:
 
 
 def solve(
-    problem: L1Problem, A: WorkingSet, tol: float, max_iter: float = 100, share: float = 0.0,
+    problem: L1Problem, A: WorkingSet, tol: float, max_iter: int = 100, share: float = 0.0,
     ask_with: Callable[[np.ndarray], list[Question]] = lambda w: [],
 ) -> None:  # fmt: skip
     """Prox-Newton from where the working set A is until the duality gap over it is at most tol.

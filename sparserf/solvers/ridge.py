@@ -51,7 +51,7 @@ class View:
     loss: float
     g: np.ndarray
     g_b: float | np.ndarray
-    hessian: tuple[np.ndarray, np.ndarray, float] | None = None
+    hessian: tuple[Any, ...] | None = None
 
 
 class RidgeProblem(Problem):
@@ -139,8 +139,9 @@ def best_constant(problem: RidgeProblem, n_outputs: int) -> Point:
 
 
 def solve(
-    problem: RidgeProblem, phi: Any, p: np.ndarray, w: np.ndarray, b: float, f: RowVector, change: np.ndarray | None = None
-) -> Point | None:
+    problem: RidgeProblem, phi: Any, p: float | np.ndarray, w: np.ndarray, b: float, f: RowVector,
+    change: np.ndarray | None = None,
+) -> Point | None:  # fmt: skip
     """The `Point` of least objective, from (w, b), where Phi w is f, or f + Phi change.
 
     phi answers view(problem, change, f, b, curved), a `View`; and, where there are fewer rows than terms, correlate(v),
@@ -175,7 +176,7 @@ def _by_gram(problem, phi, p, w, b, f, change):
 
 
 def newton_step(
-    problem: RidgeProblem, p: np.ndarray, w: np.ndarray, view: View
+    problem: RidgeProblem, p: float | np.ndarray, w: np.ndarray, view: View
 ) -> tuple[np.ndarray, float | np.ndarray, float]:
     """`step` where the view holds the Hessian."""
     H, m, total = view.hessian
@@ -201,8 +202,8 @@ def step(
 
 
 def advance(
-    problem: RidgeProblem, p: np.ndarray, start: Point, d: np.ndarray, e: float | np.ndarray, view_at: Callable[..., View],
-    is_last: bool,
+    problem: RidgeProblem, p: float | np.ndarray, start: Point, d: np.ndarray, e: float | np.ndarray,
+    view_at: Callable[..., View], is_last: bool,
 ) -> tuple[Point | None, View | None]:  # fmt: skip
     """(the point a step on, what `view` has seen there); where that is no lower, (one between, None), or (None, None)."""
     view = view_at(d, start.f, start.b + e)
@@ -211,7 +212,7 @@ def advance(
     return point, view if point is end else None
 
 
-def lower(problem: RidgeProblem, p: np.ndarray, start: Point, end: Point, is_last: bool = False) -> Point | None:
+def lower(problem: RidgeProblem, p: float | np.ndarray, start: Point, end: Point, is_last: bool = False) -> Point | None:
     """The end where it is lower than the start; or the first lower of 1/2, 1/4, ... of the way; None where none counts.
 
     is_last: the end, too, where it is the same but for rounding. Of the squared loss it is the lowest on the way.
