@@ -1,8 +1,12 @@
 """Write sparserf/sklearn/__init__.pyi: what type checkers and editors see of the estimators, whose constructors are made of the
-signatures of functions when they are imported. A test asks whether it is up to date."""
+signatures of functions when they are imported. A test asks whether it is up to date.
+
+With the argument "-" to standard output.
+"""
 
 import inspect
 import re
+import sys
 import textwrap
 from pathlib import Path
 
@@ -20,8 +24,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from .._types import (
-{types}
-)
+{types})
 from ..model import SparseModel
 
 class _Estimator(BaseEstimator):
@@ -61,7 +64,7 @@ def stub() -> str:
     classes = "".join(written(getattr(sklearn, name)) for name in sklearn.__all__ if not name.startswith("Fitted"))
     known = re.findall(r"^(\w+): TypeAlias", (PLACE.parents[1] / "_types.py").read_text(), re.MULTILINE)
     used = sorted({*re.findall(r"\w+", classes), "MatrixLike"} & set(known))
-    return HEAD.format(types=filled(used, 4)) + classes
+    return HEAD.format(types="".join(f"    {name},\n" for name in used)) + classes
 
 
 def written(cls: type) -> str:
@@ -86,4 +89,4 @@ def filled(items: list[str], indent: int) -> str:
 
 
 if __name__ == "__main__":
-    PLACE.write_text(stub())
+    print(stub(), end="") if sys.argv[1:] == ["-"] else PLACE.write_text(stub())
