@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from ._types import DenseOrCSR
     from .rows.home import Rows
 
 # Rows, and numbers in them, that columns are read off, where there are more.
@@ -22,7 +23,7 @@ FARTHEST = 1e280
 ROUNDINGS = 16.0
 
 
-def sample_of(rows: Rows, weight: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def sample_of(rows: Rows, weight: np.ndarray, rng: np.random.Generator) -> tuple[DenseOrCSR, np.ndarray]:
     """(some rows, their weights): all, or as many as columns are read off."""
     n = min(MOST_ROWS, max(2, MOST_NUMBERS // rows.n_features_in))
     if rows.n_rows <= n:

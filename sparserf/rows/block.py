@@ -284,7 +284,7 @@ class Block:
     def longest_row(self) -> int:
         return np.diff(self.X.indptr).max(initial=1)
 
-    def each_slice(self, function: Callable[[slice], Any], n_features: int, at_least: int = 0) -> Iterator[Any]:
+    def each_slice(self, function: Callable[[slice], Any], n_features: float, at_least: int = 0) -> Iterator[Any]:
         """Yield function(rows) for slices of rows, in order."""
         n_slices = self.n_rows * max(n_features / SLICE_ELEMENTS, self.row_size / SLICE_NUMBERS)
         n_slices = 1 if n_slices < 2 else -(-n_slices // SLICES_MULTIPLE) * SLICES_MULTIPLE

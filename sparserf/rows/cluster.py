@@ -127,6 +127,7 @@ class InDask(Elsewhere):
     All that a task needs is in its graph: a partition that is lost with its worker is made, and asked, again.
     """
 
+    vectors: PartitionedVectors
     n_rows: int
     n_features_in: int
     dtype: np.dtype
