@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -64,7 +64,7 @@ class FeatureBlock:
     @property
     def _arrays(self):
         """The fields with an entry a feature."""
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
 
     @property
@@ -183,7 +183,7 @@ class FeatureBlock:
         return Panels(self.activation, self.scale, _in_panels(weights, dtype), offset, inputs)
 
     def __getstate__(self) -> dict[str, Any]:  # without what can be made again
-        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
+        return {field.name: self.__dict__[field.name] for field in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:  # unpickled arrays are writable
         self.__dict__.update(state)
