@@ -63,6 +63,7 @@ LinearLossLike: TypeAlias = "SelectingLoss | Literal['smoothed_hinge'] | Loss"
 Units: TypeAlias = Literal["auto", "robust"] | None
 Missing: TypeAlias = Literal["learn", "raise"]
 Categorical: TypeAlias = Sequence[str] | Sequence[int] | Sequence[bool] | np.ndarray | None
+Values: TypeAlias = Sequence[Any] | np.ndarray
 Measure: TypeAlias = Literal["squared_error", "absolute_error", "error", "log_loss", "loss"]
 Callback: TypeAlias = "Callable[[FitInfo], object] | None"
 

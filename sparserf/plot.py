@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,8 @@ from .model import SparseModel
 from .rows import as_rows, staged
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 MOST_ROWS, MOST_TICKS = 5_000, 300
 
 
-def input_usage(model: SparseModel, *, names: Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
+def input_usage(model: SparseModel, *, names: Iterable[str] | None = None, ax: Axes | None = None) -> Axes:
     """How often each input occurs in the terms of a model: HARFE's Figures 4 and 5.
 
     Parameters
@@ -53,7 +54,7 @@ def input_usage(model: SparseModel, *, names: Sequence[str] | None = None, ax: A
 
 
 def effects(
-    model: SparseModel, X: MatrixLike, *, names: Sequence[str] | None = None, n_panels: int = 12, n_points: int = 40
+    model: SparseModel, X: MatrixLike, *, names: Iterable[str] | None = None, n_panels: int = 12, n_points: int = 40
 ) -> Figure:
     """A model in functions of one and two inputs: a curve an input, and a surface a pair, with the share of variance of each.
 

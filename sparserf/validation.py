@@ -23,7 +23,7 @@ from .model import SparseModel
 from .reports import parts, reporting
 
 if TYPE_CHECKING:
-    from ._types import MatrixLike, Measure, Seed
+    from ._types import MatrixLike, Measure, Seed, Values
 
 # Of each function the one that gives the models of a path, its parameter and what that is called there, and its order: from the
 # largest down, or from the smallest up.
@@ -81,9 +81,9 @@ def _short(cell):
 
 def cross_validate(
     function: Callable[..., SparseModel], X: MatrixLike, y: ArrayLike,
-    grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]], *, cv: int = 5,
-    rule: Literal["min", "1se"] = "min", measure: Literal["auto"] | Measure | Callable[..., ArrayLike] = "auto",
-    groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None, rng: Seed = None, verbose: bool = False,
+    grid: Mapping[str, Values] | Sequence[Mapping[str, Values]], *, cv: int = 5, rule: Literal["min", "1se"] = "min",
+    measure: Literal["auto"] | Measure | Callable[..., ArrayLike] = "auto", groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None, rng: Seed = None, verbose: bool = False,
 ) -> CrossValidation:  # fmt: skip
     """The parameters of a grid that predict held-out rows best, and the model of them and all rows.
 
@@ -240,7 +240,7 @@ def _keywords(function):
     return function.keywords if isinstance(function, partial) else {}
 
 
-def runs_of(function: Callable[..., Any], grid: Mapping[str, Sequence[Any]]) -> list[Run]:
+def runs_of(function: Callable[..., Any], grid: Mapping[str, Values]) -> list[Run]:
     """The runs of all combinations of a grid, a path's values in one of them."""
     path = PATHS.get(function.func if isinstance(function, partial) else function)
     if path is not None and not _covers(path, function, grid):

@@ -31,7 +31,7 @@ assert_type(srf.load("model"), srf.SparseModel)
 
 assert_type(srf.sparse_rf_path(X, y, alphas=[0.1, 0.01]), list[srf.SparseModel])
 assert_type(srf.harfe(X, y, order=2, selection="positive", start="zero"), srf.SparseModel)
-assert_type(srf.harfe_path(X, y, n_nonzero_coefs=[1, 2]), list[srf.SparseModel])
+assert_type(srf.harfe_path(X, y, n_nonzero_coefs=np.arange(1, 3)), list[srf.SparseModel])
 assert_type(srf.mfga(X, y, features=[srf.Taylor(2), srf.Linear()], gamma="knn"), srf.SparseModel)
 assert_type(srf.mfga_path(X, y), list[srf.SparseModel])
 assert_type(srf.drp(X, y, alpha=1.0, projection="srht", loss="smoothed_hinge"), srf.SparseModel)
@@ -41,7 +41,7 @@ assert_type(srf.calibrated(partial(srf.sparse_rf, loss="squared_hinge"), X, y), 
 lower, upper = srf.intervals(srf.sparse_rf, X, y, method="cv+").predict(X)
 assert_type(bool((lower < upper).all()), bool)
 assert_type(srf.cross_validate(srf.harfe, X, y, {"order": [1, 2]}, rule="1se").model, srf.SparseModel)
-assert_type(srf.cross_validate(srf.harfe, X, y, {"order": [1, 2]}).table, dict[str, list[Any]])
+assert_type(srf.cross_validate(srf.sparse_rf, X, y, {"alpha": np.logspace(-3, 0, 5)}).table, dict[str, list[Any]])
 assert_type(srf.baselines.kernel_ridge(X, y, kernel="gaussian+linear").dual_gap, float)
 
 sums = srf.Sums.of(X, y, srf.Fourier(kernel="matern32").draw(10, 3))

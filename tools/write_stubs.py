@@ -16,7 +16,6 @@ PLACE = Path(__file__).parents[1] / "sparserf/sklearn/__init__.pyi"
 TYPES = {"random_state": "int | np.random.RandomState | np.random.Generator | None", "n_jobs": "int | None"}
 HEAD = '''"""Written by tools/write_stubs.py."""
 
-from collections.abc import Sequence
 from typing import Literal, Self
 
 import numpy as np

@@ -16,7 +16,7 @@ from .harfe_fit import GROWTH_STEPS, L0Fit, begin_all
 from .proposed import proposed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from numpy.typing import ArrayLike
 
@@ -187,7 +187,7 @@ def harfe(
 
 @reported
 def harfe_path(
-    X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: Sequence[int] | None = None, n_models: int = 10,
+    X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: Iterable[int] | None = None, n_models: int = 10,
     n_components: int = 10_000, order: int | None = None, alpha: float = 1e-4, activation: Activation = "sin",
     features: Features | None = None, scale: Units = "auto", missing: Missing = "learn", categorical: Categorical = None,
     loss: LossLike = "squared", selection: Literal["magnitude", "positive"] = "magnitude", normalize: bool = True,

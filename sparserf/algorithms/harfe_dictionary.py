@@ -10,7 +10,7 @@ from .._checks import check_sizes
 from ..features import RandomNeurons, draw_all
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from .._types import Activation, Seed
     from ..features.feature_set import FeatureSet
@@ -28,9 +28,7 @@ def draw(
     return draw_all(features, rows, n_components=n_components, rng=rng, weight=weight)
 
 
-def sizes_of(
-    n_nonzero_coefs: int | Sequence[int] | None, n_models: int, n_rows: int, n_features: int, is_found: bool
-) -> list[int]:
+def sizes_of(n_nonzero_coefs: Iterable[int] | None, n_models: int, n_rows: int, n_features: int, is_found: bool) -> list[int]:
     """s of each model; is_found: the dictionary is what a search has found, as many as there are."""
     if n_nonzero_coefs is None:
         largest = max(1, min(int(0.15 * n_rows), n_features // 10))

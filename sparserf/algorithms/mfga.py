@@ -43,7 +43,7 @@ def algorithm_1(fits: Sequence[GreedyFit], n_nonzero_coefs: int, n_select: int) 
 @reported
 def mfga(
     X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: int | None = None, features: Features | None = None,
-    nu: Sequence[float] | None = None, gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn",
+    nu: ArrayLike | None = None, gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn",
     categorical: Categorical = None, n_components: int = 10_000, loss: LossLike = "squared", alpha: float = 1e-3,
     n_select: int = 1, normalize: bool = False, best_phase: bool = False, fit_intercept: bool = True,
     sample_weight: ArrayLike | None = None, tol: float | None = None, rng: Seed = None, workers: int = 1,
@@ -179,7 +179,7 @@ def mfga(
 @reported
 def mfga_path(
     X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: int | None = None, features: Features | None = None,
-    nu: Sequence[float] | None = None, gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn",
+    nu: ArrayLike | None = None, gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn",
     categorical: Categorical = None, n_components: int = 10_000, loss: LossLike = "squared", alpha: float = 1e-3,
     n_select: int = 1, normalize: bool = False, best_phase: bool = False, fit_intercept: bool = True,
     sample_weight: ArrayLike | None = None, tol: float | None = None, rng: Seed = None, workers: int = 1,

@@ -10,7 +10,8 @@ from .._checks import check_vector
 from ..features import FeatureSet, Linear, Taylor, draw_all
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
 
     from .._types import Gamma
     from ..rows.home import Rows
@@ -34,7 +35,7 @@ def n_terms(n_nonzero_coefs: int | None, n_features: int, is_found: bool) -> int
 
 
 def candidates(
-    features: Any, rows: Rows, weight: np.ndarray, nu: Sequence[float] | None, gamma: Gamma, n_components: int,
+    features: Any, rows: Rows, weight: np.ndarray, nu: ArrayLike | None, gamma: Gamma, n_components: int,
     rng: np.random.Generator,
 ) -> FeatureSet:  # fmt: skip
     """The whole dictionary, each map times the root of its weight."""

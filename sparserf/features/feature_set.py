@@ -205,7 +205,7 @@ class FeatureSet:
         rows = self.rows_of(X, workers)
         return rows.give(rows.transform(self))
 
-    def names(self, inputs: Sequence[str] | None = None) -> list[str]:
+    def names(self, inputs: Iterable[str] | None = None) -> list[str]:
         """What each feature is, in words: "x3", "gaussian*x0*x1" (a monomial of `Taylor`), "sin(x0, x4)", "cos(21 inputs)".
 
         inputs : sequence of str or None

@@ -16,7 +16,7 @@ from .home import added, stacked
 from .scratch import Scratch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from .._types import DenseOrCSR, RowVector
     from ..model import SparseModel
@@ -94,7 +94,7 @@ class Chunks:
     (10000,)
     """
 
-    def __init__(self, source: Any, shape: Sequence[int] | None = None, *, block_rows: int | Sequence[int] | None = None):
+    def __init__(self, source: Any, shape: Sequence[int] | None = None, *, block_rows: int | Iterable[int] | None = None):
         if shape is None and not hasattr(source, "shape"):
             raise ValueError("shape must be given where source is a function, got None")
         shape = tuple(source.shape if shape is None else shape)

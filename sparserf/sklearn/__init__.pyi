@@ -1,6 +1,5 @@
 """Written by tools/write_stubs.py."""
 
-from collections.abc import Sequence
 from typing import Literal, Self
 
 import numpy as np
@@ -165,7 +164,7 @@ class HARFERegressor(_Regressor):
 class MFGAClassifier(_Classifier):
     n_nonzero_coefs: int | None
     features: Features | None
-    nu: Sequence[float] | None
+    nu: ArrayLike | None
     gamma: Gamma
     scale: Units
     missing: Missing
@@ -183,7 +182,7 @@ class MFGAClassifier(_Classifier):
     callback: Callback
     verbose: bool
     def __init__(
-        self, *, n_nonzero_coefs: int | None = None, features: Features | None = None, nu: Sequence[float] | None = None,
+        self, *, n_nonzero_coefs: int | None = None, features: Features | None = None, nu: ArrayLike | None = None,
         gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn", categorical: Categorical = None,
         n_components: int = 10000, loss: LossLike = "logistic", alpha: float = 0.001, n_select: int = 1,
         normalize: bool = False, best_phase: bool = False, fit_intercept: bool = True, tol: float | None = None,
@@ -194,7 +193,7 @@ class MFGAClassifier(_Classifier):
 class MFGARegressor(_Regressor):
     n_nonzero_coefs: int | None
     features: Features | None
-    nu: Sequence[float] | None
+    nu: ArrayLike | None
     gamma: Gamma
     scale: Units
     missing: Missing
@@ -211,7 +210,7 @@ class MFGARegressor(_Regressor):
     callback: Callback
     verbose: bool
     def __init__(
-        self, *, n_nonzero_coefs: int | None = None, features: Features | None = None, nu: Sequence[float] | None = None,
+        self, *, n_nonzero_coefs: int | None = None, features: Features | None = None, nu: ArrayLike | None = None,
         gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn", categorical: Categorical = None,
         n_components: int = 10000, alpha: float = 0.001, n_select: int = 1, normalize: bool = False, best_phase: bool = False,
         fit_intercept: bool = True, tol: float | None = None,
