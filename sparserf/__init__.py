@@ -1,5 +1,7 @@
 """Sparse models on random features: kernel quality in tens or hundreds of terms."""
 
+from typing import TYPE_CHECKING
+
 from . import losses
 from .algorithms.drp import drp, drp_path
 from .algorithms.harfe import harfe, harfe_path
@@ -51,14 +53,19 @@ __all__ = [
 ]
 
 
-def __getattr__(name):
-    """The modules that few programs use, imported when first asked for."""
-    if name not in ("baselines", "plot", "sklearn"):
-        raise AttributeError(f"module 'sparserf' has no attribute {name!r}")
-    from importlib import import_module
+if TYPE_CHECKING:
+    from . import baselines, plot
+    from . import sklearn as sklearn
+else:
 
-    return import_module(f".{name}", __name__)
+    def __getattr__(name):
+        """The modules that few programs use, imported when first asked for."""
+        if name not in ("baselines", "plot", "sklearn"):
+            raise AttributeError(f"module 'sparserf' has no attribute {name!r}")
+        from importlib import import_module
+
+        return import_module(f".{name}", __name__)
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return [*globals(), "baselines", "plot", "sklearn"]

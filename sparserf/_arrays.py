@@ -1,16 +1,23 @@
 """Arrays of other namespaces: how they come here, and how answers go back."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from ._core.checks import are_finite
 
+if TYPE_CHECKING:
+    from ._types import Array
 
-def is_foreign(X):
+
+def is_foreign(X: object) -> bool:
     """Whether X is an array of a namespace that is not NumPy's: of PyTorch, JAX, CuPy and others that exchange by DLPack."""
     return not isinstance(X, np.ndarray) and hasattr(X, "__dlpack_device__")
 
 
-def namespace_of(X):
+def namespace_of(X: Array) -> tuple[Any, Any]:
     """(its namespace, its device)."""
     try:
         from array_api_compat import array_namespace, device
@@ -19,12 +26,12 @@ def namespace_of(X):
     return array_namespace(X), device(X)
 
 
-def is_on_host(X):
+def is_on_host(X: Array) -> bool:
     """Whether its numbers are in the memory of this process."""
     return X.__dlpack_device__()[0] == 1
 
 
-def to_host(X):
+def to_host(X: Array) -> np.ndarray:
     """An ndarray of the numbers of X; without a copy where they are in the memory of this process."""
     if isinstance(X, np.ndarray):
         return X
@@ -46,13 +53,13 @@ def _brought(X):
     return np.asarray(X if is_jax_array(X) else to_device(X, "cpu"))
 
 
-def from_host(values, xp, device, dtype=None):
+def from_host(values: np.ndarray, xp: Any, device: Any, dtype: Any = None) -> Array:
     """An array of numbers of this process, on that device."""
     values = np.require(values, requirements=["C", "W"])  # PyTorch shares none that it may not write to
     return xp.asarray(values, device=device) if dtype is None else xp.astype(xp.asarray(values, device=device), dtype)
 
 
-def check_same_device(name, values, X):
+def check_same_device(name: str, values: Any, X: Any) -> None:
     """An array of another namespace than NumPy's must be where X is."""
     if not is_foreign(values):
         return
@@ -62,24 +69,24 @@ def check_same_device(name, values, X):
         raise ValueError(f"{name} must be on the device of X, {of_x}, got one on {of_values}")
 
 
-def namespace(x):
+def namespace(x: Array) -> Any:
     """The namespace whose functions compute on an array."""
     return np if isinstance(x, (np.ndarray, np.generic)) else namespace_of(x)[0]
 
 
-def as_like(values, x):
+def as_like(values: np.ndarray, x: Array) -> Array:
     """Numbers of this process, in the namespace and on the device of x."""
     return values if isinstance(x, np.ndarray) else from_host(values, *namespace_of(x))
 
 
-def outputs_like(t, x):
+def outputs_like(t: float | np.ndarray, x: Array) -> Array:
     """A number for each output as a column beside x, (n_outputs, n_rows); a single number as it is."""
     if type(t) is float:  # first: a row is predicted in the time of some such questions
         return t
     return float(t) if np.ndim(t) == 0 else as_like(t, x)[:, None]
 
 
-def finite(sums):
+def finite(sums: Array) -> Array:
     """The sums; a ValueError where they overflowed."""
     if not (are_finite(sums) if isinstance(sums, np.ndarray) else namespace(sums).all(namespace(sums).isfinite(sums))):
         raise ValueError("X must be of moderate size, got values whose features overflow: scale its columns")

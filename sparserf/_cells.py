@@ -3,11 +3,17 @@
 Only this file knows data frames. It reads them through narwhals, which is imported when X is one.
 """
 
+from __future__ import annotations
+
 from numbers import Complex, Integral, Number, Real
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ._checks import check_unmasked
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # Kinds of the cells that are missing, of any library.
 MISSING = {"NoneType", "NAType", "NaTType"}
@@ -17,7 +23,7 @@ TIMES = {"date": DATES, "datetime": DATES, "timestamp": DATES, "datetime64": DAT
 MOST_NAMED = 10
 
 
-def is_frame(X):
+def is_frame(X: object) -> bool:
     """Whether X is a data frame whose rows are at hand, of a library that narwhals knows."""
     kind = type(X)
     if not (hasattr(kind, "columns") or hasattr(kind, "__narwhals_dataframe__")):
@@ -27,14 +33,14 @@ def is_frame(X):
     return is_into_dataframe(X)
 
 
-def rows_of_frame(X, some):
+def rows_of_frame(X: Any, some: np.ndarray) -> Any:
     """The frame of these rows of a frame, by an array of their places."""
     import narwhals as nw
 
     return nw.from_native(X, eager_only=True)[some.tolist()].to_native()
 
 
-def opened(X):
+def opened(X: Any) -> tuple[tuple[str, ...] | None, list[Any], int]:
     """(names of the columns, None for an array; these columns; how many rows).
 
     A column is a Series of narwhals, or a one-dimensional ndarray.
@@ -54,18 +60,18 @@ def opened(X):
     return None, list(np.asarray(X).T), len(X)
 
 
-def label(names, k):
+def label(names: Sequence[str] | None, k: int) -> str:
     """What errors call a column."""
     return f"X[:, {k}]" if names is None else f"X[{names[k]!r}]"
 
 
-def listing(items):
+def listing(items: Sequence[Any]) -> str:
     """Some of them, for an error."""
     more = len(items) - MOST_NAMED
     return ", ".join(map(repr, items[:MOST_NAMED])) + (f" and {more} more" if more > 0 else "")
 
 
-def cells_of(where, column, is_category):
+def cells_of(where: str, column: Any, is_category: bool) -> Any:
     """An ndarray of real numbers; or a list of numbers or of strings, None where missing.
 
     A list where these are categories, or where it takes a look at each cell to know.
@@ -84,7 +90,7 @@ def cells_of(where, column, is_category):
     return _alike(where, _listed(column))
 
 
-def is_categorical(column):
+def is_categorical(column: Any) -> bool:
     """Whether the dtype of a column says so, whatever its categories are."""
     if isinstance(column, np.ndarray):
         return False
@@ -93,7 +99,7 @@ def is_categorical(column):
     return column.dtype in (nw.Categorical, nw.Enum)
 
 
-def own_order(column):
+def own_order(column: Any) -> Any:
     """All categories of a column, of a frame that orders them; else None."""
     if isinstance(column, np.ndarray):
         return None
@@ -107,7 +113,7 @@ def own_order(column):
     return dictionary.unify_dictionaries().chunk(0).dictionary.to_pylist()
 
 
-def kind_of(cells):
+def kind_of(cells: Any) -> str | None:
     """'numbers' or 'strings'; None where nothing is present."""
     if isinstance(cells, np.ndarray):
         return "numbers"
@@ -115,7 +121,7 @@ def kind_of(cells):
     return None if first is None else "strings" if isinstance(first, str) else "numbers"
 
 
-def finite(where, cells):
+def finite(where: str, cells: Any) -> np.ndarray:
     """An ndarray of numbers, NaN where missing."""
     try:
         numbers = np.array(cells, np.float64) if isinstance(cells, list) else cells
@@ -128,7 +134,7 @@ def finite(where, cells):
     return numbers
 
 
-def keys_of(where, cells):
+def keys_of(where: str, cells: Any) -> Any:
     """Cells by which levels are found: strings, integers and booleans as they are, and numbers of other kinds as floats."""
     if all(issubclass(kind, (str, Integral, np.bool_, type(None))) for kind in set(map(type, cells))):
         return cells

@@ -3,8 +3,11 @@
 Only this file, _csr.py, _cells.py and rows/ look at types.
 """
 
+from __future__ import annotations
+
 import sys
 from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +15,13 @@ from ._arrays import is_foreign, to_host
 from ._core.checks import are_finite
 from ._csr import canonical_csr
 
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
-def is_sparse(X):
+    from ._types import Array, DenseOrCSR
+
+
+def is_sparse(X: object) -> bool:
     """Whether X is a scipy sparse matrix or array, without importing scipy.sparse: it is loaded if X exists."""
     if type(X) is np.ndarray:  # first: a row is predicted in the time of some such questions
         return False
@@ -21,7 +29,7 @@ def is_sparse(X):
     return sparse is not None and sparse.issparse(X)
 
 
-def check_X(X, n_features=None, known_finite=False, may_miss=False):
+def check_X(X: Any, n_features: int | None = None, known_finite: bool = False, may_miss: bool = False) -> DenseOrCSR:
     """A float32 or float64 ndarray of shape (n_samples, n_features), any strides, or a canonical CSR matrix; finite.
 
     may_miss : whether NaN may be in a dense one
@@ -38,7 +46,7 @@ def check_X(X, n_features=None, known_finite=False, may_miss=False):
     return X
 
 
-def check_training_X(X, may_miss=False):
+def check_training_X(X: Any, may_miss: bool = False) -> DenseOrCSR:
     """As check_X, with at least one row and one column."""
     X = check_X(X, may_miss=may_miss)
     if 0 in X.shape:
@@ -46,7 +54,7 @@ def check_training_X(X, may_miss=False):
     return X
 
 
-def check_device_X(X, xp, may_miss=False):
+def check_device_X(X: Array, xp: Any, may_miss: bool = False) -> Array:
     """As check_X, of an array that stays on its device."""
     if X.ndim != 2:
         raise ValueError(f"X must be two-dimensional, got shape {tuple(X.shape)}")
@@ -58,7 +66,7 @@ def check_device_X(X, xp, may_miss=False):
     return X
 
 
-def as_array(name, values):
+def as_array(name: str, values: Any) -> np.ndarray:
     """An ndarray without masked entries."""
     if is_foreign(values):
         return to_host(values)
@@ -69,7 +77,7 @@ def as_array(name, values):
         raise ValueError(f"{name} must be a rectangular array: {error}") from None
 
 
-def check_unmasked(name, values):
+def check_unmasked(name: str, values: Any) -> None:
     if np.ma.isMaskedArray(values) and np.ma.count_masked(values):
         raise ValueError(f"{name} must not have masked entries, got {np.ma.count_masked(values)}")
 
@@ -79,7 +87,7 @@ def _is_native(array):
     return array.dtype.char in "fd" and array.dtype.isnative and array.flags.aligned
 
 
-def as_real(name, values):
+def as_real(name: str, values: Any) -> np.ndarray:
     """A real ndarray: float32 kept, other numbers and booleans as float64; nothing else."""
     if type(values) is np.ndarray and _is_native(values):
         return values
@@ -112,7 +120,7 @@ def _check_dense(X):
     return X
 
 
-def check_finite(name, array, may_miss=False):
+def check_finite(name: str, array: np.ndarray, may_miss: bool = False) -> None:
     if _is_native(array) and are_finite(array, may_miss):
         return
     bad = np.argwhere(np.isinf(array) if may_miss else ~np.isfinite(array))
@@ -122,7 +130,7 @@ def check_finite(name, array, may_miss=False):
         raise ValueError(f"{name} must be finite, got {array[place]} at {list(place)} and {len(bad) - 1} more places{hint}")
 
 
-def real_rows(name, values, n_samples):
+def real_rows(name: str, values: Any, n_samples: int) -> np.ndarray:
     """A finite float64 array, one entry a row."""
     array = as_real(name, values).astype(np.float64)
     check_length(name, array, n_samples)
@@ -130,7 +138,7 @@ def real_rows(name, values, n_samples):
     return array
 
 
-def check_sample_weight(sample_weight, n_samples):
+def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray:
     """Float64 weights of shape (n_samples,), of which the largest is 1; None is all ones."""
     if sample_weight is None:
         return np.ones(n_samples)
@@ -142,12 +150,12 @@ def check_sample_weight(sample_weight, n_samples):
     return weight / weight.max()
 
 
-def check_length(name, array, n_samples):
+def check_length(name: str, array: np.ndarray, n_samples: int) -> None:
     if array.ndim != 1 or len(array) != n_samples:
         raise ValueError(f"{name} must have shape ({n_samples},), one entry a row of X, got {array.shape}")
 
 
-def check_rng(rng):
+def check_rng(rng: Any) -> np.random.Generator:
     """A Generator from None, a seed or a Generator."""
     try:
         return np.random.default_rng(rng)
@@ -155,7 +163,7 @@ def check_rng(rng):
         raise type(error)(f"rng must be None, a seed or a numpy.random.Generator, got {rng!r}: {error}") from None
 
 
-def check_scale(name, value):
+def check_scale(name: str, value: Any) -> float:
     """A positive float that leaves room below overflow."""
     value = check_real(name, value, 0, strict=True)
     if value > 1e300:
@@ -163,7 +171,7 @@ def check_scale(name, value):
     return value
 
 
-def check_real(name, value, minimum, *, strict=False):
+def check_real(name: str, value: Any, minimum: float, *, strict: bool = False) -> float:
     """A finite float >= minimum, or > minimum where strict."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a real number, got {value!r}")
@@ -176,7 +184,7 @@ def check_real(name, value, minimum, *, strict=False):
     return value
 
 
-def check_integer(name, value, minimum):
+def check_integer(name: str, value: Any, minimum: int) -> int:
     """An int >= minimum."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be an integer, got {value!r}")
@@ -185,14 +193,14 @@ def check_integer(name, value, minimum):
     return int(value)
 
 
-def check_choice(name, value, choices):
+def check_choice(name: str, value: Any, choices: Collection[str]) -> Any:
     """One of the named choices."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
     return value
 
 
-def check_alphas(alphas):
+def check_alphas(alphas: Any) -> np.ndarray:
     """Positive penalties in descending order."""
     values = as_real("alphas", alphas)
     if np.asarray(alphas).dtype.kind == "b":
@@ -203,7 +211,7 @@ def check_alphas(alphas):
     return np.sort([check_real("alphas", alpha, 0, strict=True) for alpha in alphas.tolist()])[::-1]
 
 
-def check_sizes(name, sizes, largest):
+def check_sizes(name: str, sizes: Any, largest: float) -> list[int]:
     """Numbers of terms, each of 1 to largest, ascending without repeats."""
     if isinstance(sizes, (str, bytes)) or not hasattr(sizes, "__iter__"):
         raise TypeError(f"{name} must be a sequence of integers, such as [10, 30, 100], got {sizes!r}")
@@ -213,7 +221,7 @@ def check_sizes(name, sizes, largest):
     return sizes
 
 
-def check_indices(name, indices, n):
+def check_indices(name: str, indices: Any, n: int) -> np.ndarray:
     """Integers in [0, n), one-dimensional."""
     indices = as_array(name, indices)
     if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "iu"):
@@ -223,7 +231,7 @@ def check_indices(name, indices, n):
     return indices.astype(np.intp)
 
 
-def check_names(name, names, n):
+def check_names(name: str, names: Any, n: int) -> list[str]:
     """n strings, one for each column of X."""
     if isinstance(names, (str, bytes)) or not hasattr(names, "__iter__"):
         raise TypeError(f"{name} must be a sequence of names, got {names!r}")
@@ -233,7 +241,7 @@ def check_names(name, names, n):
     return names
 
 
-def check_vector(name, values):
+def check_vector(name: str, values: Any) -> np.ndarray:
     """A finite one-dimensional float64 array."""
     vector = as_real(name, values).astype(np.float64)
     if vector.ndim != 1:
@@ -242,14 +250,14 @@ def check_vector(name, values):
     return vector
 
 
-def check_callable(name, value):
+def check_callable(name: str, value: Any) -> Any:
     """A callable or None."""
     if value is not None and not callable(value):
         raise TypeError(f"{name} must be callable or None, got {value!r}")
     return value
 
 
-def check_flag(name, value):
+def check_flag(name: str, value: Any) -> bool:
     """True or False."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, got {value!r}")

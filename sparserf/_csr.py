@@ -1,20 +1,26 @@
 """A scipy sparse matrix of any format, turned into CSR that kernels can trust, or an error that says what is wrong with it."""
 
+from __future__ import annotations
+
 import sys
 from copy import copy
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ._core.checks import is_canonical
 
+if TYPE_CHECKING:
+    from ._types import DenseOrCSR
 
-def canonical_csr(X):
+
+def canonical_csr(X: DenseOrCSR) -> DenseOrCSR:
     """CSR of float32 or float64, with indices of its own that are in range, sorted and none twice; values shared if X is so."""
     X = _with_own_structure(X)
     return X if _is_canonical(X) else _made_canonical(X)
 
 
-def csr_arrays(X, some=None):
+def csr_arrays(X: DenseOrCSR, some: slice | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """What kernels take of CSR rows, or of a slice of them: data, indices and where each row begins."""
     indptr = X.indptr if some is None else X.indptr[some.start : some.stop + 1]
     return np.ascontiguousarray(X.data), np.ascontiguousarray(X.indices, np.int32), np.ascontiguousarray(indptr, np.int64)

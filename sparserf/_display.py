@@ -1,14 +1,20 @@
 """Progress as it is shown: a bar of tqdm in terminals and notebooks, lines of a log elsewhere."""
 
+from __future__ import annotations
+
 import logging
 import sys
 import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .model import FitInfo
 
 # Of the log: seconds between two lines at least, and the share that is done between them unless they are FAR seconds apart.
 NEAR, STEP, FAR = 1.0, 0.05, 30.0
 
 
-def display(name):
+def display(name: str) -> Bar | Lines:
     """A function of a FitInfo, which shows it, with close()."""
     tqdm = _tqdm()
     return Lines(name) if tqdm is None else Bar(name, tqdm)
@@ -34,34 +40,34 @@ def _in_notebook():
     return hasattr(shell, "kernel")
 
 
-def said_of(info):
+def said_of(info: FitInfo) -> list[str]:
     loss = [] if info.validation_loss is None else [f"held-out loss {info.validation_loss:.4g}"]
     return [*loss, f"{info.n_nonzero} terms"]
 
 
 class Bar:
-    def __init__(self, name, tqdm):
+    def __init__(self, name: str, tqdm: Any):
         form = "{desc}: {percentage:3.0f} %|{bar}| {elapsed}, {remaining} left{postfix}"
         self._bar = tqdm(total=1.0, desc=name, bar_format=form, smoothing=0, leave=True)
 
-    def __call__(self, info):
+    def __call__(self, info: FitInfo) -> None:
         self._bar.set_postfix_str(", ".join(said_of(info)), refresh=False)
         self._bar.n = info.progress
         self._bar.refresh()
 
-    def close(self):
+    def close(self) -> None:
         self._bar.close()
 
 
 class Lines:
     """Of the logger "sparserf"; to standard error where nobody has set up logging."""
 
-    def __init__(self, name):
+    def __init__(self, name: str):
         self._name, self._logger = name, logging.getLogger("sparserf")
         self._start = time.monotonic()
         self._at, self._share = self._start, 0.0
 
-    def __call__(self, info):
+    def __call__(self, info: FitInfo) -> None:
         now = time.monotonic()
         waited, done = now - self._at, info.progress - self._share
         if info.progress < 1 and (waited < NEAR or (done < STEP and waited < FAR)):
@@ -81,5 +87,5 @@ class Lines:
         elif sys.stderr is not None:
             print(line, file=sys.stderr)
 
-    def close(self):
+    def close(self) -> None:
         """There is nothing to close."""

@@ -1,7 +1,10 @@
 """Weight, mean and covariance of columns over rows: of a block, of more rows or fewer, and a few rows that have the same."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -10,6 +13,16 @@ from ._checks import check_indices, check_sample_weight, check_vector
 from ._threads import single_threaded_blas
 from .rows import rows_read, staged
 from .targets import check_target
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+
+    from ._types import Array, MatrixLike
+    from .features.feature_set import FeatureSet
+    from .rows.array_block import ArrayBlock
+    from .rows.block import Block
 
 # Rounding: of a variance, as a share of the variances that it was added up from; and of a mean.
 OF_VARIANCE, OF_MEAN = 1e-13, 1e-14
@@ -26,13 +39,13 @@ class Moments:
     covariance: np.ndarray
     noise: np.ndarray
 
-    def times(self, unit):
+    def times(self, unit: float) -> Moments:
         """Of weights in that unit."""
         with np.errstate(over="ignore"):
             return replace(self, weight=float(np.float64(unit) * self.weight))
 
     @np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused in the end
-    def merged(self, other):
+    def merged(self, other: Moments) -> Moments:
         """Of the rows of both: the update of Chan, Golub & LeVeque (1979)."""
         weight = self.weight + other.weight
         share, step = other.weight / weight, other.mean - self.mean
@@ -41,7 +54,7 @@ class Moments:
         noise = abs(1 - share) * self.noise + abs(share) * other.noise
         return Moments.of(weight, self.mean + share * step, covariance, noise)
 
-    def without(self, other):
+    def without(self, other: Moments) -> Moments:
         """Of the rows that are not in other: its weight is taken away."""
         if not other.weight < (1 - NOTHING) * self.weight:
             raise ValueError(f"other must weigh less than the whole, {self.weight:g}, got {other.weight:g}: no row is left")
@@ -51,11 +64,11 @@ class Moments:
         return left
 
     @classmethod
-    def of(cls, weight, mean, covariance, noise=0.0):
+    def of(cls, weight: float, mean: np.ndarray, covariance: np.ndarray, noise: np.ndarray | float = 0.0) -> Self:
         least = OF_VARIANCE * np.abs(covariance.diagonal()) + (OF_MEAN * mean) ** 2
         return cls(weight, mean, covariance, np.maximum(noise, least))
 
-    def rows(self):
+    def rows(self) -> tuple[np.ndarray, np.ndarray]:
         """The mean, and rows around it of equal weight that have this covariance: at most one more than columns.
 
         With R'R the covariance and H the reflection of the first unit vector to 1 / sqrt(m), the rows of
@@ -71,7 +84,9 @@ class Moments:
         return np.where(~varies & (self.mean**2 <= self.noise), 0.0, self.mean), around
 
 
-def read(X, y, features, folds, sample_weight, workers):
+def read(
+    X: MatrixLike, y: ArrayLike, features: FeatureSet, folds: ArrayLike | None, sample_weight: ArrayLike | None, workers: int
+) -> tuple[list[Moments], bool]:
     """(`Moments` of features and then y over the rows of each fold, whether y is one target), in one pass; all checked."""
     for name, values in (("y", y), ("sample_weight", sample_weight)):
         check_same_device(name, values, X)
@@ -105,7 +120,9 @@ def _check_folds(folds, n_rows):
     return folds
 
 
-def moments_of(block, weight, y, fold, features, n_folds):
+def moments_of(
+    block: Block | ArrayBlock, weight: Array, y: Array, fold: Array, features: FeatureSet, n_folds: int
+) -> list[Moments | None]:
     """Of features and then y, in a block: `Moments` of each fold; None of one that has no row there."""
     weight, y, fold = map(to_host, (weight, y, fold))
     share = np.where(fold == np.arange(n_folds)[:, None], weight, 0.0)
@@ -128,7 +145,7 @@ def _of(block, share, y, features):
     return Moments.of(weight, np.concatenate([mean, y_mean]), covariance)
 
 
-def each_merged(parts, more):
+def each_merged(parts: Sequence[Moments | None], more: Sequence[Moments | None]) -> list[Moments | None]:
     """Of each fold, in either or both."""
     pairs = zip(parts, more, strict=True)
     return [one if other is None else other if one is None else one.merged(other) for one, other in pairs]

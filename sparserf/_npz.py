@@ -1,9 +1,15 @@
 """Reading and writing the arrays of a model. A file is never trusted: nothing runs, no array is larger than the file."""
 
+from __future__ import annotations
+
 import os
 import re
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from os import PathLike
 
 FORMAT = 2
 HEADER = rb"\{'descr': '([<>|][fiubUS][0-9]{1,9})', 'fortran_order': (?:False|True), 'shape': \(([0-9, ]{0,200})\), \} *\n"
@@ -13,7 +19,7 @@ STORED = 0  # zipfile.ZIP_STORED
 MEMBER, VERSION = r"[a-z0-9_]{1,40}\.npy", r"[0-9]+(\.[0-9a-z+]{1,20}){1,4}"
 
 
-def write(path, meta, arrays):
+def write(path: str | PathLike[str], meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """An uncompressed .npz of the arrays, with meta as JSON bytes."""
     import json
 
@@ -24,7 +30,7 @@ def write(path, meta, arrays):
         np.savez(file, meta=np.frombuffer(text, np.uint8), **{k: np.asarray(a, order="C") for k, a in arrays.items()})
 
 
-def read(path):
+def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """(meta, arrays), of this format or an earlier one; ValueError for anything that no `write` would have written."""
     import json  # slow to import, both
     import zipfile
@@ -46,7 +52,7 @@ def read(path):
     return meta, arrays
 
 
-def check_format(where, meta):
+def check_format(where: object, meta: dict[str, Any]) -> None:
     if not isinstance(meta, dict) or type(meta.get("format")) is not int or meta["format"] < 1:
         raise ValueError(f"{where} has no format number: it is not a model")
     if meta["format"] > FORMAT:
@@ -62,26 +68,26 @@ def _newer(version):
     return f"this is sparserf {__version__}; install {which}"
 
 
-def require(condition, what):
+def require(condition: object, what: str) -> None:
     if not condition:
         raise ValueError(f"{what} is missing or inconsistent")
 
 
-def floats(arrays, name):
+def floats(arrays: dict[str, np.ndarray], name: str) -> np.ndarray:
     """The array of that name, of finite float64."""
     array = arrays[name]
     require(array.dtype == np.float64 and bool(np.isfinite(array).all()), name)
     return array
 
 
-def integers(arrays, name):
+def integers(arrays: dict[str, np.ndarray], name: str) -> np.ndarray:
     """The array of that name, one-dimensional, of int64."""
     array = arrays[name]
     require(array.dtype == np.int64 and array.ndim == 1, name)
     return array
 
 
-def no_constant(name):
+def no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} in the metadata")
 
 

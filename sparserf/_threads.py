@@ -1,15 +1,23 @@
 """Workers, and the one thread that BLAS may use beside each of them."""
 
+from __future__ import annotations
+
 import os
 import threading
 from collections import deque
 from contextlib import contextmanager
 from numbers import Integral
+from typing import TYPE_CHECKING, Any, Self
 
 from ._asking import ask
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
 
-def check_workers(workers):
+    from ._types import T
+
+
+def check_workers(workers: int) -> int:
     """Number of threads: a positive integer, or -1 for all cores that this process may use."""
     if isinstance(workers, bool) or not isinstance(workers, (int, Integral)):
         raise TypeError(f"workers must be an integer, got {workers!r}")
@@ -29,10 +37,10 @@ class Workers:
     [2, 1]
     """
 
-    def __init__(self, n):
+    def __init__(self, n: int):
         self._n, self._pool, self._entered = n, None, 0
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self._entered += 1
         if self._n > 1 and self._pool is None:
             from concurrent.futures import ThreadPoolExecutor  # slow to import
@@ -40,13 +48,13 @@ class Workers:
             self._pool = ThreadPoolExecutor(self._n)
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: Any) -> None:
         self._entered -= 1
         if self._pool is not None and not self._entered:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
 
-    def map(self, function, items):
+    def map(self, function: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
         """Yield function(item) in the order of items, a few ahead of the reader.
 
         The order is what makes sums over blocks the same bits for any number of workers.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,13 +14,16 @@ from .folds import Data, seeds
 from .losses.classes import sigmoid
 from .model import SparseModel
 
+if TYPE_CHECKING:
+    from ._types import MatrixLike, Seed
+
 # Newton's steps at most, and the slope of the mean loss at which they end.
 MOST_STEPS, FLAT = 50, 1e-10
 
 
 def calibrated(
-    function_or_model: Callable | SparseModel, X: ArrayLike, y: ArrayLike, *, cv: int = 5,
-    sample_weight: ArrayLike | None = None, rng: int | np.random.Generator | None = None,
+    function_or_model: Callable[..., SparseModel] | SparseModel, X: MatrixLike, y: ArrayLike, *, cv: int = 5,
+    sample_weight: ArrayLike | None = None, rng: Seed = None,
 ) -> SparseModel:  # fmt: skip
     """A classifier of any loss with probabilities: those that held-out rows of each decision value had.
 
@@ -137,7 +141,7 @@ def _labels(model, y):
     return label
 
 
-def sigmoid_of(f, is_class, weight):
+def sigmoid_of(f: np.ndarray, is_class: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
     """(a, b) of sigmoid(a f + b), a >= 0, that minimise the mean logistic loss, by Newton's method."""
     n_1, n_0 = weight[is_class].sum(), weight[~is_class].sum()
     t = np.where(is_class, (n_1 + 1) / (n_1 + 2), 1 / (n_0 + 2))

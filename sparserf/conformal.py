@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,11 @@ from .folds import Data, seeds
 from .model import SparseModel
 from .residuals import FEWEST, Scale
 from .targets import check_target
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ._types import MatrixLike, Seed
 
 # Halvings of an interval of floats, after which its ends are neighbours.
 HALVINGS = 64
@@ -34,16 +39,16 @@ class Intervals:
         distribution, if all rows are drawn alike (exchangeable) and have equal weights.
     """
 
-    experts: tuple
+    experts: tuple[Expert, ...]
     coverage: float
     guarantee: float
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         adaptive = sum(expert.scale is not None for expert in self.experts)
         how = f"{len(self.experts)} model{'s' * (len(self.experts) > 1)}, {adaptive} with a scale"
         return f"Intervals(coverage={self.coverage:g}, guarantee={self.guarantee:.3f}, {how})"
 
-    def predict(self, X: ArrayLike, workers: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    def predict(self, X: MatrixLike, workers: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends, two float64 arrays of shape (n_samples,).
 
         Parameters
@@ -78,7 +83,7 @@ class Intervals:
         return high
 
 
-def rank_of(coverage, weights):
+def rank_of(coverage: float, weights: Sequence[np.ndarray]) -> float:
     """The weight of the scores that an interval holds: the new row counts as one more. Equal ones: coverage * (n + 1)."""
     w = np.concatenate(weights)
     total, one = w.sum(), (w @ w) / w.sum()
@@ -103,17 +108,17 @@ class Expert:
     sums: np.ndarray
 
     @classmethod
-    def of(cls, model, scale, X, y, weight):
+    def of(cls, model: SparseModel, scale: Scale | None, X: MatrixLike, y: np.ndarray, weight: np.ndarray | None) -> Self:
         centre, width = _centre_and_width(model, scale, X, 1)
         scores = np.abs(y - centre) / width
         order, weight = np.argsort(scores, kind="stable"), np.ones(len(y)) if weight is None else weight
         return cls(model, scale, scores[order], np.concatenate([[0.0], np.cumsum(weight[order])]))
 
     @property
-    def weights(self):
+    def weights(self) -> np.ndarray:
         return np.diff(self.sums)
 
-    def answers(self, X, workers):
+    def answers(self, X: MatrixLike, workers: int) -> tuple[np.ndarray, np.ndarray]:
         return _centre_and_width(self.model, self.scale, X, workers)
 
 
@@ -123,9 +128,9 @@ def _centre_and_width(model, scale, X, workers):
 
 
 def intervals(
-    function_or_model: Callable | SparseModel, X: ArrayLike, y: ArrayLike, *, coverage: float = 0.9,
+    function_or_model: Callable[..., Any] | SparseModel, X: MatrixLike, y: ArrayLike, *, coverage: float = 0.9,
     method: Literal["split", "cv+"] = "split", cv: int = 5, calibration: float = 0.3, adaptive: bool = True,
-    sample_weight: ArrayLike | None = None, rng: int | np.random.Generator | None = None,
+    sample_weight: ArrayLike | None = None, rng: Seed = None,
 ) -> Intervals:  # fmt: skip
     """Prediction intervals that hold a share of new rows, whatever the distribution: conformal prediction.
 
@@ -237,7 +242,7 @@ def intervals(
     return Intervals(tuple(experts), coverage, guarantee)
 
 
-def guarantee_of_cv(coverage, n_folds, n):
+def guarantee_of_cv(coverage: float, n_folds: int, n: int) -> float:
     less = min(2 * (1 - 1 / n_folds) / (n / n_folds + 1), (1 - n_folds / n) / (n_folds + 1))
     return max(0.0, 1 - 2 * (1 - coverage) - less)
 

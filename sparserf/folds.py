@@ -1,6 +1,9 @@
 """Rows in memory in parts: folds of equal make-up, and some of the rows of X, of whatever kind it is."""
 
+from __future__ import annotations
+
 from copy import copy
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -9,6 +12,11 @@ from ._cells import is_frame, rows_of_frame
 from ._checks import check_sample_weight, is_sparse
 from ._csr import canonical_csr
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike
+
 
 class Data:
     """X, y and sample weights whose rows can be taken: a data frame, a dense array or a sparse matrix.
@@ -16,17 +24,19 @@ class Data:
     there : bool ndarray, rows whose weight is not zero
     """
 
-    def __init__(self, X, y, sample_weight, groups=None):
-        self.inputs = self._in_memory(X)
+    y: np.ndarray
+
+    def __init__(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, groups: ArrayLike | None = None):
+        self.inputs: Any = self._in_memory(X)
         self.y, n = _column("y", y), self.inputs.shape[0]
         for name, values in (("y", self.y), ("groups", groups)):
             if values is not None and len(values) != n:
                 raise ValueError(f"{name} must have an entry for each of the {n} rows of X, got {len(values)}")
-        self.weight = None if sample_weight is None else check_sample_weight(sample_weight, n)
-        self.there = np.ones(n, bool) if self.weight is None else self.weight > 0
-        self.groups = None if groups is None else _column("groups", groups)
+        self.weight: np.ndarray | None = None if sample_weight is None else check_sample_weight(sample_weight, n)
+        self.there: np.ndarray = np.ones(n, bool) if self.weight is None else self.weight > 0
+        self.groups: np.ndarray | None = None if groups is None else _column("groups", groups)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.y)
 
     @staticmethod
@@ -42,18 +52,18 @@ class Data:
             raise ValueError(f"X must be two-dimensional, got shape {X.shape}")
         return X
 
-    def take(self, some):
+    def take(self, some: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray | None]:
         """(X, y, weights or None) of these rows, by their places or a mask."""
         some = np.flatnonzero(some) if np.asarray(some).dtype == bool else np.asarray(some)
         X = rows_of_frame(self.inputs, some) if is_frame(self.inputs) else self.inputs[some]
         return X, self.y[some], None if self.weight is None else self.weight[some]
 
-    def with_target(self, y):
+    def with_target(self, y: np.ndarray) -> Data:
         other = copy(self)
         other.y = y
         return other
 
-    def fit(self, function, some, rng, **more):
+    def fit(self, function: Callable[..., Any], some: np.ndarray, rng: int, **more: Any) -> Any:
         """function(X, y, ...) of these rows; with their weights where there are any, and the seed unless it has its own."""
         X, y, weight = self.take(some)
         if weight is not None:
@@ -62,7 +72,7 @@ class Data:
             more["rng"] = rng
         return function(X, y, **more)
 
-    def folds(self, n, rng):
+    def folds(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """The fold of each row, 0 to n - 1; -1 where its weight is zero. Folds have the same shares of classes, if y has few
         values, and a group is in one of them."""
         fold = np.full(len(self), -1)
@@ -80,13 +90,13 @@ def _column(name, values):
     return values
 
 
-def strata_of(y, n_folds):
+def strata_of(y: np.ndarray, n_folds: int) -> np.ndarray:
     """A number for each of its values, where these are so few that they may be classes; else 0."""
     values, stratum = np.unique(y, return_inverse=True)
     return stratum if len(values) * n_folds <= len(y) or y.dtype.kind in "OSUb" else np.zeros(len(y), np.intp)
 
 
-def dealt(stratum, n_folds, rng, groups=None):
+def dealt(stratum: np.ndarray, n_folds: int, rng: np.random.Generator, groups: np.ndarray | None = None) -> np.ndarray:
     """The fold of each row: shuffled, and dealt out stratum by stratum; whole groups, the largest first, where they fit."""
     if groups is not None:
         return _groups_dealt(stratum, n_folds, rng, groups)
@@ -115,6 +125,6 @@ def _groups_dealt(stratum, n_folds, rng, groups):
     return of_group[group]
 
 
-def seeds(rng, n):
+def seeds(rng: np.random.Generator, n: int) -> list[int]:
     """Seeds of so many fits."""
     return rng.integers(2**63, size=n).tolist()

@@ -1,13 +1,24 @@
 """Categories of many levels: the mean of the target of each level, of training rows that of the other rows."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .views import frequent_levels
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .table import Table
+
 N_FOLDS = 5
 
 
-def with_means(X, table, targets, weight, rng):
+def with_means(
+    X: np.ndarray, table: Table, targets: Sequence[np.ndarray], weight: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, dict[int, tuple[np.ndarray, np.ndarray]]]:
     """(X with its categories of many levels so written that views know the means, {column: (knots, scores)} of these).
 
     X : ndarray, level k of a category as k

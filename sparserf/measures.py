@@ -1,9 +1,23 @@
 """What held-out rows say of a model: the loss of each, and means over folds."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .losses import restored
 from .reports import parts, tell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import ArrayLike
+
+    from ._types import MatrixLike
+    from .folds import Data
+    from .model import SparseModel
+    from .validation import Run
 
 # Probabilities are at least so large where their logarithm is taken.
 LEAST = 1e-15
@@ -12,10 +26,12 @@ LEAST = 1e-15
 class Scores:
     """Measures what is held out; name: of the measure, once it is known."""
 
-    def __init__(self, measure):
+    name: str | None
+
+    def __init__(self, measure: str | Callable[..., ArrayLike]):
         self._measure, self.name = measure, None if measure == "auto" else getattr(measure, "__name__", str(measure))
 
-    def of_run(self, run, data, fold, fold_seeds):
+    def of_run(self, run: Run, data: Data, fold: np.ndarray, fold_seeds: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         """(mean losses (n_settings, cv), mean numbers of terms) of a run."""
         losses, terms = np.zeros((2, len(run.settings), len(fold_seeds)))
         for k, seed in parts(list(enumerate(fold_seeds))):
@@ -39,25 +55,25 @@ class Scores:
         return MEASURES[name](model, X, y)
 
 
-def natural(model):
+def natural(model: SparseModel) -> str:
     """The measure of a model's own loss."""
     if model.classes is not None:
         return "log_loss" if model.loss == "logistic" else "error"
     return "squared_error" if model.loss == "squared" else "loss"
 
 
-def log_loss(model, X, y):
+def log_loss(model: SparseModel, X: MatrixLike, y: np.ndarray) -> np.ndarray:
     p = np.asarray(model.predict_proba(X), np.float64)
     k = np.searchsorted(model.classes, y).clip(max=len(model.classes) - 1)
     of_label = np.where(model.classes[k] == y, p[np.arange(len(y)), k], 0.0)
     return -np.log(np.maximum(of_label, LEAST))
 
 
-def own_loss(model, X, y):
+def own_loss(model: SparseModel, X: MatrixLike, y: np.ndarray) -> np.ndarray:
     return restored(model.loss, model.loss_parameters).value(np.asarray(model.decision_function(X), np.float64), y)
 
 
-MEASURES = {
+MEASURES: dict[str, Callable[..., np.ndarray]] = {
     "squared_error": lambda model, X, y: (y - np.asarray(model.predict(X), np.float64)) ** 2,
     "absolute_error": lambda model, X, y: np.abs(y - np.asarray(model.predict(X), np.float64)),
     "error": lambda model, X, y: (model.predict(X) != y).astype(np.float64),

@@ -1,9 +1,11 @@
 """SparseModel: what every algorithm returns, f(x) = intercept + sum_j coef_j phi_j(x) over the selected features."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from functools import partial
 from os import PathLike
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -13,12 +15,23 @@ from .explain.explained import Explained
 from .features import FeatureSet
 from .predictor import Predictor, itself, probabilities
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+    from onnx import ModelProto
+
+    from ._types import Array, MatrixLike
+    from .rows.array_block import ArrayBlock
+    from .rows.block import Block
+    from .sklearn import FittedClassifier, FittedRegressor
+
 
 class ConvergenceWarning(UserWarning):
     """A fit stopped before it reached its tolerance; the message names the gap, the tolerance and what to change."""
 
 
-def warn_unconverged(message):
+def warn_unconverged(message: str) -> None:
     warn(message, ConvergenceWarning)
 
 
@@ -53,7 +66,7 @@ class FitInfo:
 
     n_iter: int
     converged: bool
-    objective: tuple
+    objective: tuple[float, ...]
     dual_gap: float
     n_drawn: int
     n_nonzero: int
@@ -89,30 +102,30 @@ class SparseModel(Explained, Predictor):
         `predict` returns f, or e^f.
     """
 
-    coef: np.ndarray
-    intercept: float | np.ndarray
-    support: np.ndarray
+    coef: NDArray[np.float64]
+    intercept: float | NDArray[np.float64]
+    support: NDArray[np.int64]
     features: FeatureSet
     loss: str
     classes: np.ndarray | None
     info: FitInfo
-    loss_parameters: dict = field(default_factory=dict)
-    link: str = "identity"
+    loss_parameters: dict[str, bool | int | float | str | None] = field(default_factory=dict)
+    link: Literal["identity", "log"] = "identity"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         kind = "regression" if self.classes is None else f"{len(self.classes)} classes"
         return f"SparseModel({kind}, {len(self.features)} terms, {self.n_features_in} inputs, loss={self.loss!r})"
 
     @property
-    def n_features_in(self):
+    def n_features_in(self) -> int:
         return self.features.n_features_in
 
     @property
-    def feature_names_in_(self):
+    def feature_names_in_(self) -> tuple[str, ...] | None:
         """The names of the columns of the data frame that it was fitted to, as strings; None for an array."""
         return self.features.feature_names_in_
 
-    def decision_function(self, X, workers=1):
+    def decision_function(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
         """f(x): shape (n_samples,), or (n_samples, n_outputs) for several outputs or more than two classes.
 
         Parameters
@@ -132,7 +145,7 @@ class SparseModel(Explained, Predictor):
         rows = self.features.rows_of(X, workers)
         return rows.give(rows.map(partial(decided, self.features, self.coef, self.intercept, rows.dtype, finish), axis=0))
 
-    def predict_proba(self, X, workers=1):
+    def predict_proba(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
         """Probability of each class, shape (n_samples, n_classes); with the logistic loss only.
 
         More than two classes: the one-vs-rest probabilities, scaled to sum to 1.
@@ -141,11 +154,11 @@ class SparseModel(Explained, Predictor):
             raise ValueError(f"predict_proba needs a model fitted with loss='logistic', this one has loss={self.loss!r}")
         return self._answers(X, workers, probabilities)
 
-    def input_usage(self):
+    def input_usage(self) -> np.ndarray:
         """Share of the selected features that use each input, shape (n_features_in,)."""
         return self.features.input_usage()
 
-    def to_estimator(self):
+    def to_estimator(self) -> FittedRegressor | FittedClassifier:
         """This model as an estimator of scikit-learn that has been fitted: `predict`, `score` and all that is built on them.
 
         Returns
@@ -162,7 +175,7 @@ class SparseModel(Explained, Predictor):
 
         return to_estimator(self)
 
-    def save(self, path):
+    def save(self, path: str | PathLike[str]) -> None:
         """Write the model to an uncompressed file, of the ending .npz where the path has none; `load` reads it back to the same
         predictions, bit for bit.
 
@@ -172,7 +185,9 @@ class SparseModel(Explained, Predictor):
 
         write(self, path)
 
-    def to_onnx(self, path: str | PathLike | None = None, *, dtype: Literal["float32", "float64"] = "float32"):
+    def to_onnx(
+        self, path: str | PathLike[str] | None = None, *, dtype: Literal["float32", "float64"] = "float32"
+    ) -> ModelProto:
         """The model as an `onnx.ModelProto` of O(n_terms n_features_in) numbers, written to path too; see docs/export.md.
 
         Parameters
@@ -199,7 +214,7 @@ class SparseModel(Explained, Predictor):
 
         return to_onnx(self, path, dtype)
 
-    def to_c(self, path: str | PathLike | None = None, *, name: str = "predict") -> str:
+    def to_c(self, path: str | PathLike[str] | None = None, *, name: str = "predict") -> str:
         """The model as the text of a file of C99, of as many numbers, written to path too; example in `to_onnx`.
 
         Parameters
@@ -217,7 +232,10 @@ class SparseModel(Explained, Predictor):
 
 
 @np.errstate(over="ignore")  # infinite beyond the largest float, of float32 X beyond that of float32
-def decided(features, coef, intercept, dtype, finish, block):
+def decided(
+    features: FeatureSet, coef: np.ndarray, intercept: float | np.ndarray, dtype: np.dtype, finish: Callable[[Array], Array],
+    block: Block | ArrayBlock,
+) -> Array:  # fmt: skip
     """What finish makes of Phi c + b, in the dtype of X, rows first."""
     f = finite(block.apply(features, coef))
     f = f + outputs_like(intercept, f)

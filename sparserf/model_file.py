@@ -1,7 +1,10 @@
 """The file of a model: written by `SparseModel.save`, read by `load`, which does not trust it."""
 
+from __future__ import annotations
+
 import os
 from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,16 +18,19 @@ from .stage import ARRAYS as STAGE_ARRAYS
 from .stage import ColumnStage
 from .upgrades import upgraded
 
+if TYPE_CHECKING:
+    from os import PathLike
+
 # Inputs that a file may claim beyond the numbers that it holds: `input_usage` makes an array of so many, a gigabyte.
 MOST_INPUTS = 2**27
 LONGEST_NAME = 100
 
 
-def write(model, path):
+def write(model: SparseModel, path: str | PathLike[str]) -> None:
     _npz.write(with_ending(path), *content(model))
 
 
-def content(model):
+def content(model: SparseModel) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """(meta, arrays): all that the model is."""
     arrays = {"coef": model.coef, "intercept": np.asarray(model.intercept, np.float64), "support": model.support}
     if model.classes is not None:
@@ -48,13 +54,13 @@ def content(model):
     return meta, arrays
 
 
-def with_ending(path):
+def with_ending(path: str | PathLike[str]) -> str | PathLike[str]:
     """The path with ".npz" where it has no ending of its own."""
     path = os.fsdecode(path)
     return path if os.path.splitext(path)[1] else f"{path}.npz"
 
 
-def load(path):
+def load(path: str | PathLike[str]) -> SparseModel:
     """Read a model that `SparseModel.save` wrote, of this version or an earlier one; ".npz" may be left out of the path.
 
     The file is not trusted: no pickle, no code, no array larger than the file, no more than 2**27 inputs without numbers.
@@ -80,7 +86,7 @@ def load(path):
     return restored(path, *_npz.read(path))
 
 
-def restored(where, meta, arrays):
+def restored(where: object, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> SparseModel:
     """The model of what `content` gave, of a text or file that is not trusted; where: it was found."""
     try:
         return _model(*upgraded(meta, arrays))

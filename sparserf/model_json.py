@@ -1,20 +1,26 @@
 """A model as JSON text: what its file holds, in numbers that read back to the same bits."""
 
+from __future__ import annotations
+
 import json
 import re
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ._npz import FORMAT, check_format, no_constant, require
 from .model_file import content, restored
 
+if TYPE_CHECKING:
+    from .model import SparseModel
+
 # The type of each number of an array, by the letter of its dtype; of text, the bytes of an array for each character of the JSON
 # at most, beside LEAST.
-KINDS = {"f": (float, int), "i": (int,), "u": (int,), "b": (bool,), "U": (str,), "S": (str,)}
+KINDS: dict[str, tuple[type, ...]] = {"f": (float, int), "i": (int,), "u": (int,), "b": (bool,), "U": (str,), "S": (str,)}
 MOST_A_CHARACTER, LEAST = 16, 2**20
 
 
-def to_json(model):
+def to_json(model: SparseModel) -> str:
     from . import __version__
 
     meta, arrays = content(model)
@@ -22,7 +28,7 @@ def to_json(model):
     return json.dumps(meta | {"arrays": {n: _listed(a) for n, a in arrays.items()}}, allow_nan=False)
 
 
-def from_json(text):
+def from_json(text: str) -> SparseModel:
     if not isinstance(text, str):
         raise TypeError(f"text must be a string, got {type(text).__name__}")
     try:

@@ -1,11 +1,11 @@
 """Pictures of models; needs matplotlib (the extra `plot`)."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ._checks import check_integer, check_names
 from .explain.projection import projected
@@ -14,14 +14,19 @@ from .model import SparseModel
 from .rows import as_rows, staged
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from ._types import MatrixLike
 
 # Rows that effects are looked at in, and that are drawn.
 MOST_ROWS, MOST_TICKS = 5_000, 300
 LARGEST = 1e100  # beyond which pictures overflow
 
 
-def input_usage(model, *, names=None, ax=None):
+def input_usage(model: SparseModel, *, names: Iterable[str] | None = None, ax: Axes | None = None) -> Axes:
     """How often each input occurs in the terms of a model: HARFE's Figures 4 and 5.
 
     Parameters
@@ -50,8 +55,8 @@ def input_usage(model, *, names=None, ax=None):
 
 
 def effects(
-    model: SparseModel, X: ArrayLike, *, names: Sequence[str] | None = None, n_panels: int = 12, n_points: int = 40
-) -> "Figure":  # fmt: skip
+    model: SparseModel, X: MatrixLike, *, names: Iterable[str] | None = None, n_panels: int = 12, n_points: int = 40
+) -> Figure:
     """A model in functions of one and two inputs: a curve an input, and a surface a pair, with the share of variance of each.
 
     Where all features see at most two inputs, or are linear, these functions add up to f, and each surface has mean zero along

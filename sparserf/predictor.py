@@ -1,12 +1,20 @@
 """What models share: arrays that cannot be written to, and predictions of what they make of each row."""
 
+from __future__ import annotations
+
 from functools import partial, reduce
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from ._arrays import namespace, namespace_of, to_host
 from .losses.classes import sigmoid
 from .rows import given
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ._types import Array, MatrixLike
 
 
 class Predictor:
@@ -16,35 +24,37 @@ class Predictor:
         expects arrays; an answer of blocks of rows: finish(f) has an entry or a line for each of the rows that f is of
     """
 
-    link = "identity"
+    classes: np.ndarray | None
+    _answers: Callable[..., Array]
+    link: Literal["identity", "log"] = "identity"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for value in vars(self).values():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
 
-    def __setstate__(self, state):  # unpickled arrays are writable
+    def __setstate__(self, state: dict[str, Any]) -> None:  # unpickled arrays are writable
         self.__dict__.update(state)
         self.__post_init__()
 
-    def predict(self, X, workers=1):
+    def predict(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
         """Regression values, with the log link e^f, or class labels. Parameters as in `decision_function`."""
         finish = MEANS[self.link] if self.classes is None else partial(labels, self.classes)
         return self._answers(X, workers, finish)
 
 
-def itself(f):
+def itself(f: Array) -> Array:
     return f
 
 
-def exponential(f):
+def exponential(f: Array) -> Array:
     return namespace(f).exp(f)
 
 
 MEANS = {"identity": itself, "log": exponential}
 
 
-def labels(classes, f):
+def labels(classes: np.ndarray, f: Array) -> Array:
     """Of each row of decision values the label, in their namespace where that has such labels."""
     xp, several = namespace(f), f.ndim == 2
     index = xp.argmax(f, axis=1) if several else xp.astype(f > 0, xp.int64)
@@ -54,7 +64,7 @@ def labels(classes, f):
     return classes[to_host(index)] if there is classes else xp.take(there, index)
 
 
-def probabilities(f):
+def probabilities(f: Array) -> Array:
     """Of each class, of decision values with the logistic loss."""
     xp, p = namespace(f), sigmoid(f)
     if p.ndim == 1:

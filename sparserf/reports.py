@@ -4,14 +4,25 @@ A fit does not know how long it will take. It divides what is left of the work a
 share that is done is where the part at hand begins, or ends where its iteration has ended.
 """
 
+from __future__ import annotations
+
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ._checks import check_callable, check_flag
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import ArrayLike
+
+    from ._types import Callback, P, T
+    from .model import FitInfo
 
 _here = threading.local()
 
@@ -23,17 +34,21 @@ class Report:
     span : (where the part at hand begins, where it ends, whether it is open: of iterations that nobody has counted)
     """
 
-    def __init__(self, callback, show):
+    share: float
+    held_out: float | None
+    span: tuple[float, float, bool]
+
+    def __init__(self, callback: Callback, show: Callable[[FitInfo], object] | None):
         """show: a function of the FitInfo, or None."""
         self._callback, self._show = callback, show
         self.share, self.held_out, self._ended, self._told = 0.0, None, False, None
         self.begin(0.0, 1.0, True)
 
-    def begin(self, start, end, is_open):
+    def begin(self, start: float, end: float, is_open: bool) -> None:
         self.span, self._first = (start, end, is_open), None
         self.share = max(self.share, start)
 
-    def iteration_ended(self, distance, target):
+    def iteration_ended(self, distance: float, target: float) -> None:
         start, end, is_open = self.span
         done = 1.0
         if is_open:
@@ -41,7 +56,7 @@ class Report:
             done = nearness(self._first, distance, target)
         self.share = max(self.share, start + done * (end - start))
 
-    def __call__(self, info):
+    def __call__(self, info: FitInfo) -> bool:
         info = replace(info, progress=self.share)
         if self.held_out is not None:
             info = replace(info, validation_loss=self.held_out)
@@ -51,14 +66,14 @@ class Report:
         self._ended = self._callback is not None and bool(self._callback(info))
         return self._ended
 
-    def finish(self, info):
+    def finish(self, info: FitInfo) -> None:
         """Tell that all is done, unless that was told or the callback has ended the fit."""
         if not self._ended and self._told != 1.0:
             self.share, self.held_out = 1.0, info.validation_loss
             self(info)
 
 
-def nearness(first, distance, target):
+def nearness(first: float, distance: float, target: float) -> float:
     """How much of the way from the first distance to the target is behind, in powers of ten."""
     if not (np.isfinite(distance) and first > target > 0):
         return 0.0
@@ -72,7 +87,7 @@ def _display(name):
 
 
 @contextmanager
-def reporting(name, callback, verbose):
+def reporting(name: str, callback: Callback, verbose: bool) -> Iterator[Report | None]:
     """The `Report` of what runs inside; None where nobody asks."""
     check_callable("callback", callback)
     show = _display(name) if check_flag("verbose", verbose) else None
@@ -86,13 +101,14 @@ def reporting(name, callback, verbose):
             show.close()
 
 
-def reported(algorithm):
+def reported(algorithm: Callable[P, T]) -> Callable[P, T]:
     """A function of the user with verbose and callback: the `Report` of a call is the callback of what runs."""
 
     @wraps(algorithm)
-    def told(*args, callback=None, verbose=False, **how):
-        with reporting(algorithm.__name__, callback, verbose) as report:
-            fitted = algorithm(*args, callback=report, **how)
+    def told(*args: P.args, **how: P.kwargs) -> T:
+        with reporting(algorithm.__name__, how.get("callback"), how.pop("verbose", False)) as report:
+            how["callback"] = report
+            fitted = algorithm(*args, **how)
             if report is not None:
                 report.finish((fitted[-1] if isinstance(fitted, list) else fitted).info)
             return fitted
@@ -101,7 +117,7 @@ def reported(algorithm):
 
 
 @contextmanager
-def part(share, is_open=False):
+def part(share: float, is_open: bool = False) -> Iterator[None]:
     """Work that is this share of what is left of the work at hand; open: not done with the first iteration that ends."""
     report = getattr(_here, "report", None)
     if report is None:
@@ -116,7 +132,7 @@ def part(share, is_open=False):
         report.begin(middle, end, outer_is_open)
 
 
-def parts(items, weights=None, rest=0.0, is_open=False):
+def parts(items: Sequence[T], weights: ArrayLike | None = None, rest: float = 0.0, is_open: bool = False) -> Iterator[T]:
     """Go through items, each of which is a part of the work at hand of a size in proportion to its weight.
 
     weights : None for equal ones; rest : the weight of what comes after them, which is open
@@ -130,21 +146,21 @@ def parts(items, weights=None, rest=0.0, is_open=False):
         report.begin(*report.span[:2], True)
 
 
-def iteration_ended(distance=np.inf, target=0.0):
+def iteration_ended(distance: float = np.inf, target: float = 0.0) -> None:
     """An iteration of a fit has ended, at this distance from where it ends for good at the target."""
     report = getattr(_here, "report", None)
     if report is not None:
         report.iteration_ended(distance, target)
 
 
-def predicts_held_out(loss):
+def predicts_held_out(loss: float) -> None:
     """The mean loss of held-out rows of the best model so far."""
     report = getattr(_here, "report", None)
     if report is not None:
         report.held_out = loss
 
 
-def tell(info):
+def tell(info: FitInfo) -> None:
     """What has been fitted, of work that is many fits: the part at hand is done."""
     report = getattr(_here, "report", None)
     if report is not None:

@@ -1,11 +1,18 @@
 """How large residuals are at each x: a scale for the width of intervals, used where it helps."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from .model import SparseModel
+
+if TYPE_CHECKING:
+    from ._types import MatrixLike
+    from .folds import Data
 
 # Share of the rows that learn the scale which decide whether it is used, and the fewest rows to learn it from.
 DECIDING, FEWEST = 0.3, 100
@@ -19,11 +26,11 @@ class Scale:
     low: float
     high: float
 
-    def of(self, X, workers=1):
+    def of(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
         return np.exp(np.clip(np.asarray(self.model.predict(X, workers), np.float64), self.low, self.high))
 
     @classmethod
-    def learned(cls, model, data, some, coverage, seed):
+    def learned(cls, model: SparseModel, data: Data, some: np.ndarray, coverage: float, seed: int) -> Self | None:
         """Of a model and these rows, whether it has seen them or not; None where one width for all scores better.
 
         Rows apart from those that it learns from decide, by the interval score, each with the width that holds that share.
@@ -51,7 +58,7 @@ class Scale:
         return scale if better else None
 
 
-def interval_score(residual, width, weight, coverage):
+def interval_score(residual: np.ndarray, width: np.ndarray, weight: np.ndarray | None, coverage: float) -> float:
     """The mean of 2 h + 2 max(|residual| - h, 0) / (1 - coverage), h the multiple of the width that holds that share."""
     weight, score = np.ones(len(width)) if weight is None else weight, residual / width
     order = np.argsort(score)

@@ -1,6 +1,14 @@
 """Centres and units of columns that neither a few wild cells nor rows of weight zero move; and some rows, taken by weight."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
+
+if TYPE_CHECKING:
+    from ._types import DenseOrCSR
+    from .rows.home import Rows
 
 # Rows, and numbers in them, that columns are read off, where there are more.
 MOST_ROWS, MOST_NUMBERS = 2**14, 2**20
@@ -15,7 +23,7 @@ FARTHEST = 1e280
 ROUNDINGS = 16.0
 
 
-def sample_of(rows, weight, rng):
+def sample_of(rows: Rows, weight: np.ndarray, rng: np.random.Generator) -> tuple[DenseOrCSR, np.ndarray]:
     """(some rows, their weights): all, or as many as columns are read off."""
     n = min(MOST_ROWS, max(2, MOST_NUMBERS // rows.n_features_in))
     if rows.n_rows <= n:
@@ -24,7 +32,7 @@ def sample_of(rows, weight, rng):
     return rows.array(index), weight.astype(np.float64)
 
 
-def some_rows(weight, n, rng):
+def some_rows(weight: np.ndarray, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """(the indices of at most n rows, how much each counts): all rows, or as many draws, as likely as their weights."""
     n = min(n, len(weight))
     if n == len(weight) or are_equal(weight):
@@ -33,11 +41,11 @@ def some_rows(weight, n, rng):
     return np.unique(rng.choice(len(weight), n, p=weight / weight.sum()), return_counts=True)
 
 
-def are_equal(weight):
+def are_equal(weight: np.ndarray) -> bool:
     return weight.min() == weight.max()
 
 
-def robust(X, weight):
+def robust(X: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """(center, unit, reach, half range) of each column of an ndarray, as a `ColumnStage` has them: (4, n_columns).
 
     NaN is not there.
@@ -80,7 +88,7 @@ def _robust(X, weight):
     return np.stack([center, unit, (end + np.abs(mean)) * per_deviation, half_range])
 
 
-def weighted_quantile(X, weight, share, first=0):
+def weighted_quantile(X: np.ndarray, weight: np.ndarray, share: float, first: int | np.ndarray = 0) -> np.ndarray:
     """Of each column the least entry that this share of the weight lies at or below, without the `first` least entries."""
     if are_equal(weight):
         place = first + np.ceil((len(X) - first) * share * (1 - 1e-12)).astype(np.intp) - 1

@@ -1,7 +1,10 @@
 """The column stage: what stands between the columns of a table, of any kind and size, and features, which measure distances."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +14,11 @@ from ._core.moments import KINDS, Views
 from ._npz import floats, integers, require
 from .table import ARRAYS as OF_TABLE
 from .table import Table, is_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ._types import Array
 
 # The arrays of a file: those with an entry a view, and those of the knots.
 OF_VIEWS = "column", "kind", "level", "center", "unit", "reach", "half_range", "fill"
@@ -63,25 +71,25 @@ class ColumnStage:
     table: Table | None = None
     may_miss: bool = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for array in self._arrays.values():
             array.flags.writeable = False
 
-    def __setstate__(self, state):  # unpickled arrays are writable
+    def __setstate__(self, state: dict[str, Any]) -> None:  # unpickled arrays are writable
         self.__dict__.update(state)
         self.__post_init__()
 
-    def __getstate__(self):  # without what can be made again
+    def __getstate__(self) -> dict[str, Any]:  # without what can be made again
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.column)
 
     @property
     def _arrays(self):
         return {name: getattr(self, name) for name in (*OF_VIEWS, *OF_KNOTS)}
 
-    def is_same(self, other):
+    def is_same(self, other: ColumnStage | None) -> bool:
         """Whether another stage, or None, shows the same."""
         if other is self or other is None:
             return other is self
@@ -89,28 +97,28 @@ class ColumnStage:
         return tables and all(map(np.array_equal, self._arrays.values(), other._arrays.values()))
 
     @cached_property
-    def is_column_by_column(self):
+    def is_column_by_column(self) -> bool:
         """Whether there is one view of each column, in their order."""
         return np.array_equal(self.column, np.arange(self.n_columns))
 
     @cached_property
-    def keeps_zeros(self):
+    def keeps_zeros(self) -> bool:
         """Whether what is 0 has views that are 0: of CSR rows."""
         may = np.isin(self.kind, [KINDS.index(kind) for kind in ("number", "clipped", "present")]).all()
         return bool(may and ((self.center == 0) & (self.unit > 0) & np.isinf(self.reach)).all()) and not len(self.knots)
 
     @property
-    def is_raw(self):
+    def is_raw(self) -> bool:
         """Whether numbers are as they are."""
         return bool(np.isinf(self.reach).all())
 
     @cached_property
-    def is_identity(self):
+    def is_identity(self) -> bool:
         """Whether views are the columns as they are, all of whose numbers are there."""
         as_they_are = self.is_column_by_column and not (self.kind.any() or len(self.knots) or self.may_miss)
         return as_they_are and bool(((self.center == 0) & (self.unit == 1) & np.isinf(self.reach)).all())
 
-    def take(self, views):
+    def take(self, views: np.ndarray) -> ColumnStage:
         """The stage of some of the views."""
         sizes = np.diff(self.first_knot)[views]
         knots = [np.arange(self.first_knot[v], self.first_knot[v + 1]) for v in views[sizes > 0]]
@@ -119,12 +127,12 @@ class ColumnStage:
         first = np.concatenate([[0], np.cumsum(sizes)])
         return replace(self, **some, first_knot=first, knots=self.knots[knots], scores=self.scores[knots])
 
-    def read(self, X):
+    def read(self, X: Any) -> Any:
         """X as the rows take it: a table as an array of numbers. Where all columns are numbers, X may live anywhere."""
         return X if self.table is None or (self.table.is_plain and not is_frame(X)) else self.table.read(X)
 
     @cached_property
-    def arithmetic(self):
+    def arithmetic(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """(power, center, factor, reach), u = (power r - center) factor: a power of two first, so that nothing overflows."""
         exponent = np.where(self.unit > 0, np.clip(np.frexp(self.unit)[1], -1000, 1000), 0)
         power = np.ldexp(1.0, -exponent)
@@ -136,7 +144,7 @@ class ColumnStage:
         whole = (np.ascontiguousarray(array, np.int32) for array in (self.column, self.kind, self.first_knot))
         return Views(*whole, self.level, np.stack([*self.arithmetic, self.fill]), np.stack([self.knots, self.scores]))
 
-    def show(self, X):
+    def show(self, X: Array) -> Array:
         """The views of rows of X, a new array in its dtype, namespace and device; of CSR rows CSR, where zeros are 0."""
         if is_sparse(X):
             if self.keeps_zeros:
@@ -204,7 +212,7 @@ class ColumnStage:
             columns[v] = low + share * (high - low)
         return xp.stack(columns, axis=1) if columns else x
 
-    def names(self, columns):
+    def names(self, columns: Sequence[str]) -> list[str]:
         """Of each view, of the names of the columns."""
         return [self._name(v, columns[int(self.column[v])]) for v in range(len(self))]
 
@@ -216,14 +224,14 @@ class ColumnStage:
             return f"{column} is missing"
         return column
 
-    def written(self):
+    def written(self) -> dict[str, np.ndarray]:
         """The arrays of a file."""
         finite = {"reach": np.where(np.isinf(self.reach), -1.0, self.reach), "may_miss": np.array([int(self.may_miss)])}
         arrays = {f"stage_{name}": array for name, array in (self._arrays | finite).items()}
         return arrays if self.table is None else arrays | self.table.written()
 
     @classmethod
-    def restored(cls, arrays, n_columns):
+    def restored(cls, arrays: dict[str, np.ndarray], n_columns: int) -> ColumnStage | None:
         """What `written` gave, of a file that is not trusted; None where it holds no stage."""
         if not any(name in arrays for name in ARRAYS):
             return None
@@ -256,7 +264,7 @@ class ColumnStage:
             require(of_column is not None and self.level[v] in range(len(of_column)), "stage_level")
 
 
-def clipped(u, xp=np):
+def clipped(u: Array, xp: Any = np) -> Array:
     """u / (1 + (u / CLIP)^2)^1/2, without the overflow of a square."""
     u = xp.clip(u, -1e100, 1e100)
     return u / xp.sqrt(1 + (u / CLIP) ** 2)
@@ -265,10 +273,13 @@ def clipped(u, xp=np):
 class Staged:
     """A matrix that is made where it is sliced: the stage's views of these rows of X."""
 
-    def __init__(self, X, stage):
+    shape: tuple[int, int]
+    dtype: np.dtype
+
+    def __init__(self, X: Array, stage: ColumnStage):
         self._X, self._stage = X, stage
         self.shape, self.dtype = (X.shape[0], len(stage)), X.dtype
-        self.size = self.shape[0] * self.shape[1]
+        self.size: int = self.shape[0] * self.shape[1]
 
-    def __getitem__(self, rows):
+    def __getitem__(self, rows: slice | np.ndarray) -> Array:
         return self._stage.show(self._X[rows])

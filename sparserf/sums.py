@@ -1,25 +1,24 @@
 """Sums: what one pass over the rows leaves of them for the squared loss; they add up, and every fit starts from them."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from functools import cached_property
-from inspect import signature
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from ._moments import Moments, read
-from .algorithms.drp import drp, drp_path
-from .algorithms.harfe import harfe, harfe_path
-from .algorithms.mfga import mfga, mfga_path
-from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
-from .features import FeatureSet, Linear, are_same, default_batch_size
+from ._summed import arguments, depends_on_means
+from .features import FeatureSet, are_same
 from .model import SparseModel
 
-METHODS = sparse_rf, sparse_rf_path, harfe, harfe_path, mfga, mfga_path, drp, drp_path
-# Their arguments that are about the rows, which are summed up, or about drawing or turning features, which are given.
-OF_ROWS = "X", "y", "sample_weight"
-OF_FEATURES = "features", "gamma", "n_components", "nu", "activation", "order", "best_phase", "rng"
-# Those whose default looks at the rows themselves.
-NEEDED = {"alpha": (sparse_rf,), "n_nonzero_coefs": (harfe, harfe_path)}
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike
+
+    from ._types import MatrixLike, T
 
 
 class Sums:
@@ -65,14 +64,21 @@ class Sums:
     (100, True)
     """
 
-    def __init__(self, features, moments, one_output):
+    features: FeatureSet
+    weight: float
+    mean: np.ndarray
+    covariance: np.ndarray
+
+    def __init__(self, features: FeatureSet, moments: Moments, one_output: bool):
         self.features, self._moments, self._one_output = features, moments, one_output
         self.weight, self.mean, self.covariance = moments.weight, moments.mean, moments.covariance
         if not all(np.isfinite(values).all() for values in (self.weight, self.mean, self.covariance)):
             raise ValueError("X, y and sample_weight must be of moderate size, got values whose sums overflow: scale them")
 
     @classmethod
-    def of(cls, X, y, features, *, sample_weight=None, workers=1):
+    def of(
+        cls, X: MatrixLike, y: ArrayLike, features: FeatureSet, *, sample_weight: ArrayLike | None = None, workers: int = 1
+    ) -> Self:
         """Sums over all rows of X.
 
         Parameters
@@ -114,7 +120,10 @@ class Sums:
         return cls.of_folds(X, y, features, None, sample_weight=sample_weight, workers=workers)[0]
 
     @classmethod
-    def of_folds(cls, X, y, features, folds, *, sample_weight=None, workers=1):
+    def of_folds(
+        cls, X: MatrixLike, y: ArrayLike, features: FeatureSet, folds: ArrayLike | None, *,
+        sample_weight: ArrayLike | None = None, workers: int = 1,
+    ) -> list[Self]:  # fmt: skip
         """Sums over each of some parts of the rows of X, in one pass over all.
 
         Parameters
@@ -150,14 +159,14 @@ class Sums:
         parts, one_output = read(X, y, features, folds, sample_weight, workers)
         return [cls(features, part, one_output) for part in parts]
 
-    def __getstate__(self):  # without what can be made again
+    def __getstate__(self) -> dict[str, Any]:  # without what can be made again
         return {name: value for name, value in self.__dict__.items() if name != "_mean_and_rows"}
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         outputs = len(self.mean) - len(self.features)
         return f"Sums({len(self.features)} features, {outputs} target{'s'[: outputs > 1]}, weight={self.weight:g})"
 
-    def __add__(self, other):
+    def __add__(self, other: Sums | int) -> Sums:
         """Of all the rows of both."""
         if isinstance(other, Sums):
             return self._with(other, Moments.merged)
@@ -165,7 +174,7 @@ class Sums:
 
     __radd__ = __add__
 
-    def __sub__(self, other):
+    def __sub__(self, other: Sums) -> Sums:
         """Of the rows that are not in other, whose rows are all in these.
 
         Rounding is relative to all that was there: where few rows of many are left, rather add these up.
@@ -180,7 +189,7 @@ class Sums:
             raise ValueError("both sums must have as many targets, got {} and {}".format(*outputs))
         return Sums(self.features, combined(self._moments, other._moments), self._one_output and other._one_output)
 
-    def fit(self, method, **options):
+    def fit(self, method: Callable[..., T], **options: Any) -> T:
         """What a function of this library returns for the rows, from their sums.
 
         Parameters
@@ -215,39 +224,12 @@ class Sums:
         of the squared loss, and of the sizes of features, is said of the real rows. D^3 / 3 multiplications make them, once;
         then it takes the time of the function with so few rows, which max_iter=None bounds as for these. Memory O(D^2).
         """
-        given = self._arguments(method, options)
+        given = arguments(method, options, self.features)
         mean, rows = self._mean_and_rows
-        shift = np.zeros_like(mean) if self._depends_on_means(method, options) else mean
+        shift = np.zeros_like(mean) if depends_on_means(method, options) else mean
         Phi, y = np.hsplit(rows + (mean - shift), [len(self.features)])
         models = method(np.ascontiguousarray(Phi), y[:, 0] if self._one_output else y, **given)
         return [self._moved(model, shift) for model in models] if isinstance(models, list) else self._moved(models, shift)
-
-    def _arguments(self, method, options):
-        """What the function is given beside the rows, checked."""
-        if method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(each.__name__ for each in METHODS)}, got {method!r}")
-        known, name = signature(method).parameters, method.__name__
-        refused = [*OF_ROWS, *(OF_FEATURES if "features" in known else ())]
-        for given in options:
-            if given in refused:
-                raise ValueError(f"{given} must not be given: {name} is about the rows and features that were summed up")
-        if options.get("loss", "squared") != "squared":
-            raise ValueError(f"loss must be 'squared', which alone has sums, got {options['loss']!r}")
-        for needed, by in NEEDED.items():
-            if method in by and options.get(needed) is None:
-                raise ValueError(f"{needed} must be given to {name}: by default it looks at the rows, which are summed up")
-        default = {}
-        if "features" in known:
-            default["features"] = Linear().draw(None, len(self.features))
-        if "batch_size" in known and options.get("batch_size") is None:
-            default["batch_size"] = default_batch_size(self.features.n_features_in)
-        return options | default
-
-    @staticmethod
-    def _depends_on_means(method, options):
-        """Whether more than the intercept does. Where not, rows around the means are known in more digits."""
-        by_size = method in (harfe, harfe_path) and options.get("normalize", True)
-        return by_size or not options.get("fit_intercept", True)
 
     @cached_property
     def _mean_and_rows(self):
@@ -260,7 +242,7 @@ class Sums:
         intercept = model.intercept + moved if np.ndim(model.intercept) else model.intercept + float(moved[0])
         return replace(model, features=self.features.take(model.support), intercept=intercept)
 
-    def mean_loss(self, model):
+    def mean_loss(self, model: SparseModel) -> float:
         """The mean loss of a model on these rows: (1 / weight) sum_i s_i (f(x_i) - y_i)^2 / 2, added up over the outputs.
 
         Of a fold that a model was not fitted to it is what a validation says. Up to rounding of the squares of y and f.

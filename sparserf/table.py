@@ -3,10 +3,13 @@
 A column of numbers stays one; in a column of categories each cell becomes the number of its level. Missing cells become NaN.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, repeat
 from numbers import Integral, Number
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,10 +17,13 @@ from ._cells import cells_of, finite, is_categorical, keys_of, kind_of, label, l
 from ._cells import is_frame as is_frame
 from ._npz import integers, require
 
+if TYPE_CHECKING:
+    from ._types import Categorical
+
 UNKNOWN = -1.0  # the number of a level that does not occur in the training rows
 EXACT = 2**24  # so far can float32 count levels
 # The kinds of levels, and of the cells that all of them can stand for.
-PLAIN = {str: str, bool: (bool, np.bool_), int: (Integral, np.bool_), float: Number}
+PLAIN: dict[type, Any] = {str: str, bool: (bool, np.bool_), int: (Integral, np.bool_), float: Number}
 # The arrays of a file: the kind of each column, a place in PLAIN or -1 for numbers; how many levels it has; names of columns,
 # if they have any, and all levels, as text; and where each of these ends in it.
 ARRAYS = "table_kind", "table_size", "table_text", "table_end"
@@ -32,19 +38,19 @@ class Table:
         sorted, or in their own order where the frame gives them one
     """
 
-    names: tuple | None
-    levels: tuple
+    names: tuple[str, ...] | None
+    levels: tuple[tuple[Any, ...] | None, ...]
 
     @cached_property
-    def is_plain(self):
+    def is_plain(self) -> bool:
         """Whether all columns hold numbers."""
         return all(levels is None for levels in self.levels)
 
-    def __getstate__(self):  # without what can be made again
+    def __getstate__(self) -> dict[str, Any]:  # without what can be made again
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
 
     @classmethod
-    def of(cls, X, categorical=None):
+    def of(cls, X: Any, categorical: Categorical = None) -> tuple[np.ndarray, Table]:
         """(the training rows as numbers, an ndarray of the shape of X; their Table).
 
         float32 where all columns of numbers are, float64 otherwise. O(1) a cell, and beside the answer the memory of one column
@@ -85,7 +91,7 @@ class Table:
         values, levels = zip(*learnt, strict=True)
         return _matrix(values, levels, n_rows), cls(names, levels)
 
-    def read(self, X):
+    def read(self, X: Any) -> np.ndarray:
         """Rows to predict, as `of` gives the training rows: an ndarray. A level that did not occur there is -1.
 
         The columns of a frame are found by their names, in any order; by their places where it, or the training rows, had none.
@@ -99,7 +105,7 @@ class Table:
         ]
         return _matrix(values, self.levels, n_rows)
 
-    def of_rows(self, X):
+    def of_rows(self, X: np.ndarray) -> tuple[np.ndarray, Table]:
         """(rows as `of` gave them, this table), without the levels that none of these rows has."""
         levels = list(self.levels)
         for j in (j for j, of_column in enumerate(levels) if of_column):
@@ -111,11 +117,11 @@ class Table:
                 levels[j] = tuple(level for level, is_there in zip(levels[j], there, strict=True) if is_there)
         return X, replace(self, levels=tuple(levels))
 
-    def is_same(self, other):
+    def is_same(self, other: Table | None) -> bool:
         """Whether another table, or None, reads the same."""
         return other is self or (other is not None and (self.names, self.levels) == (other.names, other.levels))
 
-    def written(self):
+    def written(self) -> dict[str, np.ndarray]:
         """The arrays of a file."""
         kind = [-1 if levels is None else list(PLAIN).index(type(levels[0]) if levels else str) for levels in self.levels]
         levels = [level for of_column in self.levels for level in of_column or ()]
@@ -125,7 +131,7 @@ class Table:
         return dict(zip(ARRAYS, (np.array(kind, np.int64), np.array(size, np.int64), text, end.astype(np.int64)), strict=True))
 
     @classmethod
-    def restored(cls, arrays):
+    def restored(cls, arrays: dict[str, np.ndarray]) -> Table | None:
         """What `written` gave, of a file that is not trusted; None where it holds no table."""
         if not any(name in arrays for name in ARRAYS):
             return None

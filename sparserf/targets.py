@@ -1,18 +1,28 @@
 """What y is: numbers, of one output or of several, or labels; or an error, or a warning, that says what was meant instead."""
 
+from __future__ import annotations
+
 from numbers import Real
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from ._checks import as_array, as_real, check_finite, check_length, real_rows
 from ._warn import warn
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from .losses.base import Loss
+
 ARE_LABELS = "For labels: loss='logistic', or a classifier of sparserf.sklearn"
 # Fewer rows than that may have two values by chance. More labels than that, and than half of the rows, are none.
 FEW_ROWS, MANY_LABELS = 10, {"f": 10, "i": 100}
 
 
-def encoded(y, loss, there, n_rows, several_outputs=None):
+def encoded(
+    y: ArrayLike, loss: Loss, there: np.ndarray, n_rows: int, several_outputs: Literal["together", "apart"] | None = None
+) -> tuple[np.ndarray | None, list[np.ndarray]]:
     """(classes, targets) of some rows: the real targets; or -1/+1, one target for two classes and one a class for more.
 
     there : indices of these rows, of n_rows
@@ -30,7 +40,7 @@ def encoded(y, loss, there, n_rows, several_outputs=None):
     return classes, [np.where(label == k, 1.0, -1.0) for k in range(len(classes))]
 
 
-def check_target(y, n_samples, several_outputs=False):
+def check_target(y: ArrayLike, n_samples: int, several_outputs: bool = False) -> np.ndarray:
     """A finite float64 target of shape (n_samples,); or of (n_samples, n_outputs), transposed."""
     is_categorical, y = _is_categorical(y), flattened(as_array("y", y))
     strings = y.dtype.kind in "UST" or (y.dtype.kind == "O" and any(isinstance(value, str) for value in y.flat))
@@ -46,7 +56,7 @@ def check_target(y, n_samples, several_outputs=False):
     return np.ascontiguousarray(y.T)
 
 
-def flattened(y):
+def flattened(y: np.ndarray) -> np.ndarray:
     """A column as a vector, with a warning."""
     if y.ndim != 2 or y.shape[1] != 1:
         return y
@@ -54,7 +64,7 @@ def flattened(y):
     return y[:, 0]
 
 
-def warn_of_labels(target):
+def warn_of_labels(target: np.ndarray) -> None:
     """Where a real target has two values alone, both whole numbers, as labels have."""
     for y in np.atleast_2d(target):
         low, high = y.min(), y.max()
@@ -63,7 +73,7 @@ def warn_of_labels(target):
             return
 
 
-def check_labels(y, n_samples, there):
+def check_labels(y: ArrayLike, n_samples: int, there: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(classes, index of the class of each row) of some rows; at least two classes."""
     y = as_labels(y)
     if y.ndim > 1:
@@ -81,7 +91,7 @@ def check_labels(y, n_samples, there):
     return classes, label
 
 
-def as_labels(y):
+def as_labels(y: ArrayLike) -> np.ndarray:
     """An array of numbers, booleans or strings; an object array only if it holds strings, or numbers, alone."""
     y = flattened(as_array("y", y))
     if y.dtype.kind in "OT":

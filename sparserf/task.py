@@ -1,9 +1,12 @@
 """The task of a fit, from what the user gives; its progress; and the one model that the fits of all targets become."""
 
+from __future__ import annotations
+
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from operator import mul
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -11,7 +14,7 @@ from ._arrays import check_same_device
 from ._checks import check_choice, check_sample_weight
 from .features import FeatureSet
 from .levels import with_means
-from .losses import loss_of
+from .losses import Loss, loss_of
 from .model import FitInfo, SparseModel
 from .reports import iteration_ended
 from .rows import BlockError, as_rows, staged
@@ -20,12 +23,20 @@ from .table import Table, is_frame
 from .targets import encoded
 from .views import stage_of, stage_of_counts
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from numpy.typing import ArrayLike
+
+    from ._types import Callback, Categorical, ColumnSetting, Fit, LinearLossLike, MatrixLike, OfKind
+    from .rows.home import Rows
+
 # The losses of the methods that select features: coordinates need a curvature.
 SELECTING = ("squared", "huber", "quantile", "poisson", "gamma", "squared_hinge", "logistic")
 
-
 # How the paper's functions see columns.
-AS_THEY_ARE = {"scale": None, "missing": "raise", "categorical": None}
+AS_THEY_ARE: ColumnSetting = {"scale": None, "missing": "raise", "categorical": None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,18 +55,22 @@ class Task:
     curves : lists of views, each of all columns, as they are, clipped, or in ranks
     """
 
-    raw: object
-    loss: object
+    raw: Rows
+    loss: Loss
     weight: np.ndarray
     classes: np.ndarray | None
-    targets: list
+    targets: list[np.ndarray]
     index: np.ndarray
     table: Table | None = None
     stage: ColumnStage | None = None
-    curves: tuple = ()
+    curves: tuple[np.ndarray, ...] = ()
 
     @classmethod
-    def of(cls, X, y, loss, sample_weight, workers, *, several_outputs=None, losses=SELECTING, may_miss=False, table=None):
+    def of(
+        cls, X: MatrixLike, y: ArrayLike, loss: LinearLossLike, sample_weight: ArrayLike | None, workers: int, *,
+        several_outputs: Literal["together", "apart"] | None = None, losses: Collection[str] = SELECTING,
+        may_miss: bool = False, table: Table | None = None,
+    ) -> Task:  # fmt: skip
         """several_outputs: as in `encoded`; where may_miss, dense X may have NaN."""
         for name, values in (("y", y), ("sample_weight", sample_weight)):
             check_same_device(name, values, X)
@@ -68,7 +83,10 @@ class Task:
         return cls(some, loss.of_target(targets[0], weight), weight, classes, targets, there, table)
 
     @classmethod
-    def seen_by(cls, features, X, y, loss, sample_weight, workers, rng, columns, *, is_curved=False, **how):
+    def seen_by(
+        cls, features: Any, X: MatrixLike, y: ArrayLike, loss: LinearLossLike, sample_weight: ArrayLike | None, workers: int,
+        rng: np.random.Generator | None, columns: ColumnSetting, *, is_curved: bool = False, **how: Any,
+    ) -> tuple[Task, Any]:  # fmt: skip
         """(the task of X as these features see it, the features of such views).
 
         columns : {"scale", "missing", "categorical"} as the user gave them. A FeatureSet has its own stage; scale "auto" asks
@@ -112,38 +130,38 @@ class Task:
         return self.raw.in_memory and bool(np.isnan(self.raw.array()).any())
 
     @cached_property
-    def rows(self):
+    def rows(self) -> Rows:
         """The rows as the stage shows them."""
         return staged(self.raw, self.stage, is_asked_often=True)
 
-    def curved(self, views):
+    def curved(self, views: np.ndarray | None) -> Task:
         """This task of some of its views; None: of all."""
         return self if views is None else replace(self, stage=self.stage.take(views))
 
-    def scale(self, y):
+    def scale(self, y: np.ndarray) -> float:
         """The power of two by which a target is divided: exactly, and its squares then neither over- nor underflow."""
         return power_of_two(y) if self.loss.degree else 1.0
 
-    def loss_of(self, y):
+    def loss_of(self, y: np.ndarray) -> Loss:
         """The loss of a target in its scale."""
         return self.loss.scaled(self.scale(y))
 
-    def slope_unit(self, y):
+    def slope_unit(self, y: np.ndarray) -> float:
         """By which a gradient of the mean loss is divided, where y is by its scale."""
         return self.scale(y) ** (self.loss.degree - 1)
 
-    def problem(self, Kind, y, alpha, fit_intercept):
+    def problem(self, Kind: type[OfKind], y: np.ndarray, alpha: float, fit_intercept: bool) -> OfKind:
         """The problem of one target in units of its scale, a `Kind` of Problem. alpha: of a penalty on squares."""
         scale = self.scale(y)
         alpha = min(alpha * scale ** (2 - self.loss.degree), 1e300)
         return Kind.of(self.rows.vectors, self.loss_of(y), y / scale, self.weight, alpha, fit_intercept)
 
-    def progress(self, callback, y):
+    def progress(self, callback: Callback, y: np.ndarray) -> Progress:
         """The `Progress` of the fit of one target."""
         return Progress(callback, self.scale(y), self.loss.degree)
 
 
-def read(X, features, categorical):
+def read(X: MatrixLike, features: Any, categorical: Categorical) -> tuple[MatrixLike, Table | None]:
     """(X as an array, if it is a table; None, or its `Table`), as these features see columns."""
     if isinstance(features, FeatureSet) and features.stage is not None:
         if categorical is not None:
@@ -152,7 +170,7 @@ def read(X, features, categorical):
     return Table.of(X, categorical) if categorical is not None or is_frame(X) else (X, None)
 
 
-def weighted(rows, sample_weight):
+def weighted(rows: Rows, sample_weight: ArrayLike | None) -> tuple[np.ndarray, Rows, np.ndarray]:
     """(the indices of the rows whose weight is not zero; these rows, copied if they are not all; their weights, of mean 1)."""
     weight = check_sample_weight(sample_weight, rows.n_rows)
     there = np.flatnonzero(weight)
@@ -161,7 +179,7 @@ def weighted(rows, sample_weight):
     return there, rows, weight / weight.mean()
 
 
-def power_of_two(y):
+def power_of_two(y: np.ndarray) -> float:
     """The power of two by which a target is divided: exactly, and its squares then neither over- nor underflow."""
     largest = float(np.abs(y).max())
     return float(2.0 ** (np.frexp(largest)[1] - 1)) if largest > 0 else 1.0
@@ -173,14 +191,19 @@ class Progress:
     scale: of the fit's own units, a power of two; degree: of that in the loss.
     """
 
-    def __init__(self, callback, scale, degree=2):
+    callback: Callback
+    scale: float
+    objectives: list[float]
+    ended_by_callback: bool
+
+    def __init__(self, callback: Callback, scale: float, degree: int = 2):
         self.callback, self.scale, self._degree = callback, scale, degree
         self.restart()
 
-    def restart(self):
+    def restart(self) -> None:
         self.objectives, self.ended_by_callback = [], False
 
-    def note(self, objective, *left):
+    def note(self, objective: float, *left: float) -> None:
         """End an iteration. Rounding may raise the objective: what is noted never rises.
 
         left : the distance from the end of the fit, and that at which it ends, where these are known
@@ -188,13 +211,13 @@ class Progress:
         iteration_ended(*left)
         self.objectives.append(min([self._in_units(objective), *self.objectives[-1:]]))
 
-    def ask(self, info):
+    def ask(self, info: Callable[[], FitInfo]) -> bool:
         """Tell the callback of info(); returns whether it has ended the fit, now or before."""
         if self.callback is not None and not self.ended_by_callback:
             self.ended_by_callback = bool(self.callback(info()))
         return self.ended_by_callback
 
-    def info(self, objective, gap, **more):
+    def info(self, objective: Callable[[], float], gap: float, **more: Any) -> FitInfo:
         """The `FitInfo` of a fit that stands at this objective() and gap."""
         return FitInfo(
             n_iter=len(self.objectives),
@@ -206,7 +229,7 @@ class Progress:
     def _in_units(self, objective):
         return in_units(objective, self.scale, self._degree)
 
-    def in_units_of_y(self, *values):
+    def in_units_of_y(self, *values: Any) -> list[Any]:
         """Coefficients of y / scale in units of y."""
         with np.errstate(over="ignore"):
             scaled = [self.scale * value for value in values]
@@ -215,13 +238,13 @@ class Progress:
         return scaled
 
 
-def in_units(objective, scale, degree=2):
+def in_units(objective: float, scale: float, degree: int = 2) -> float:
     """An objective of y / scale in units of y to that degree, or the largest float where it is larger than that."""
     return min(reduce(mul, [scale] * degree, float(objective)), float(np.finfo(np.float64).max))
 
 
 @contextmanager
-def keeping(model_so_far):
+def keeping(model_so_far: Callable[[], SparseModel]) -> Iterator[None]:
     """Where a block of rows cannot be read, the error takes along model_so_far(), what was fitted until then."""
     try:
         yield
@@ -232,12 +255,12 @@ def keeping(model_so_far):
         raise
 
 
-def keeping_fits(fits, task):
+def keeping_fits(fits: Sequence[Fit], task: Task) -> AbstractContextManager[None]:
     """`keeping` the model of these fits as they are."""
     return keeping(lambda: model_of(fits, task, certified=False))
 
 
-def model_of(fits, task, certified=True):
+def model_of(fits: Sequence[Fit], task: Task, certified: bool = True) -> SparseModel:
     """One model of the fit of each target: their terms together, a coefficient for each.
 
     certified: with all that a pass over the rows would tell of it.

@@ -4,7 +4,16 @@ Who changes what a file holds adds 1 to `FORMAT` in _npz.py, a line to UPGRADES,
 tests/files, where those of the old ones stay.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from ._npz import FORMAT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
 
 
 def _with_progress(meta, arrays):
@@ -13,10 +22,10 @@ def _with_progress(meta, arrays):
 
 
 # From each format to the next: functions of the metadata and the arrays, which are not checked yet.
-UPGRADES = {1: _with_progress}
+UPGRADES: dict[int, Callable[..., Any]] = {1: _with_progress}
 
 
-def upgraded(meta, arrays):
+def upgraded(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     for number in range(meta["format"], FORMAT):
         meta, arrays = UPGRADES[number](meta, arrays)
     return {**meta, "format": FORMAT}, arrays

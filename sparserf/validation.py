@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,9 +22,12 @@ from .measures import MEASURES, Scores
 from .model import SparseModel
 from .reports import parts, reporting
 
+if TYPE_CHECKING:
+    from ._types import MatrixLike, Measure, Seed, Values
+
 # Of each function the one that gives the models of a path, its parameter and what that is called there, and its order: from the
 # largest down, or from the smallest up.
-PATHS = {
+PATHS: dict[Callable[..., Any], tuple[Any, ...]] = {
     sparse_rf: (sparse_rf_path, "alpha", "alphas", True),
     drp: (drp_path, "alpha", "alphas", True),
     harfe: (harfe_path, "n_nonzero_coefs", "n_nonzero_coefs", False),
@@ -55,15 +58,15 @@ class CrossValidation:
         What the losses are.
     """
 
-    table: dict
+    table: dict[str, list[Any]]
     losses: np.ndarray
-    best: dict
+    best: dict[str, Any]
     best_index: int
     model: SparseModel
     fold: np.ndarray
     measure: str
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         lines = [[str(name) for name in self.table]]
         lines += [[_short(cell) for cell in line] for line in zip(*self.table.values(), strict=True)]
         sizes = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -77,9 +80,10 @@ def _short(cell):
 
 
 def cross_validate(
-    function: Callable, X: ArrayLike, y: ArrayLike, grid: Mapping[str, Sequence] | Sequence[Mapping[str, Sequence]], *,
-    cv: int = 5, rule: Literal["min", "1se"] = "min", measure: str | Callable = "auto", groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None, rng: int | np.random.Generator | None = None, verbose: bool = False,
+    function: Callable[..., SparseModel], X: MatrixLike, y: ArrayLike,
+    grid: Mapping[str, Values] | Sequence[Mapping[str, Values]], *, cv: int = 5, rule: Literal["min", "1se"] = "min",
+    measure: Literal["auto"] | Measure | Callable[..., ArrayLike] = "auto", groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None, rng: Seed = None, verbose: bool = False,
 ) -> CrossValidation:  # fmt: skip
     """The parameters of a grid that predict held-out rows best, and the model of them and all rows.
 
@@ -197,23 +201,23 @@ def _grids(grid):
 class Run:
     """One fit, or one path of fits: function(X, y, **fixed), and of a path the values of its parameter, in its order."""
 
-    function: Callable
-    fixed: dict
-    values: tuple = ()
-    path: tuple | None = None
+    function: Callable[..., Any]
+    fixed: dict[str, Any]
+    values: tuple[Any, ...] = ()
+    path: tuple[Any, ...] | None = None
 
     @property
-    def settings(self):
+    def settings(self) -> list[dict[str, Any]]:
         return [{**self.fixed, self.path[1]: value} for value in self.values] if self.path else [self.fixed]
 
     @property
-    def work(self):
+    def work(self) -> int:
         return max(1, len(self.values))
 
-    def up_to(self, k):
+    def up_to(self, k: int) -> Run:
         return Run(self.function, self.fixed, self.values[: k + 1], self.path)
 
-    def models(self, data, some, seed):
+    def models(self, data: Data, some: np.ndarray, seed: int) -> list[SparseModel]:
         """Of each setting."""
         if self.path is None:
             return [data.fit(self.function, some, seed, **self.fixed)]
@@ -236,7 +240,7 @@ def _keywords(function):
     return function.keywords if isinstance(function, partial) else {}
 
 
-def runs_of(function, grid):
+def runs_of(function: Callable[..., Any], grid: Mapping[str, Values]) -> list[Run]:
     """The runs of all combinations of a grid, a path's values in one of them."""
     path = PATHS.get(function.func if isinstance(function, partial) else function)
     if path is not None and not _covers(path, function, grid):
@@ -257,13 +261,15 @@ def _covers(path, function, grid):
     return path[0] is not mfga_path or all(isinstance(s, int) and s > 0 and v % s == 0 for s in steps for v in grid[path[1]])
 
 
-def means_of(losses, share):
+def means_of(losses: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(means over folds of these shares, their standard errors)."""
     means = losses @ share
     return means, np.sqrt((losses - means[:, None]) ** 2 @ share / (len(share) - 1))
 
 
-def chosen(rule, settings, means, errors, terms):
+def chosen(
+    rule: Literal["min", "1se"], settings: Sequence[Mapping[str, Any]], means: np.ndarray, errors: np.ndarray, terms: np.ndarray
+) -> int:
     """The index of the best setting. What is not finite is never."""
     means = np.where(np.isfinite(means), means, np.inf)
     best = int(np.argmin(means))

@@ -1,13 +1,22 @@
 """Which views of its columns a table gets, and their centres and units, as a sample of its rows tells."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ._core.moments import KINDS
 from .robust import robust, sample_of
 from .stage import CLIP, ColumnStage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .rows.home import Rows
+    from .table import Table
 
 # A category has a view of each level that at least this share of the rows has, of so many at most; where that is not all of
 # them, one of the target's mean of its level (`levels.py`).
@@ -20,7 +29,10 @@ MOST_CURVED, FEWEST_DISTINCT = 200, 3
 NUMBER, CLIPPED, LEVEL, MISSING, PRESENT = range(len(KINDS))
 
 
-def stage_of(rows, weight, rng, *, table=None, means=None, is_scaled=True, is_curved=False):
+def stage_of(
+    rows: Rows, weight: np.ndarray, rng: np.random.Generator, *, table: Table | None = None,
+    means: Mapping[int, tuple[np.ndarray, np.ndarray]] | None = None, is_scaled: bool = True, is_curved: bool = False,
+) -> tuple[ColumnStage, Sequence[np.ndarray]]:  # fmt: skip
     """(the `ColumnStage` of dense rows of positive weights, curves), as they tell, or a sample of them.
 
     means : {column: (knots, scores)} of categories of many levels
@@ -37,7 +49,9 @@ def stage_of(rows, weight, rng, *, table=None, means=None, is_scaled=True, is_cu
     return _with(bare, units) if is_scaled else _raw(bare, units), _curves(plain, curved)
 
 
-def stage_of_counts(rows, weight, rng):
+def stage_of_counts(
+    rows: Rows, weight: np.ndarray, rng: np.random.Generator
+) -> tuple[ColumnStage | None, Sequence[np.ndarray]]:
     """(None, no curves) of CSR rows whose entries are all alike; else (the stage, curves) of a view as they are, in which
     entries are clipped at some three times the median entry of the column, and in which those of columns with zeros are one."""
     X, _ = sample_of(rows, weight, rng)
@@ -53,7 +67,7 @@ def stage_of_counts(rows, weight, rng):
     return replace(_bare(seen, d, None), unit=unit, may_miss=False), curves
 
 
-def lower_medians(values, column, n_columns):
+def lower_medians(values: np.ndarray, column: np.ndarray, n_columns: int) -> np.ndarray:
     """Of the values in each column the lower median; 1 where there are none."""
     order, count = np.lexsort((values, column)), np.bincount(column, minlength=n_columns)
     middle = np.cumsum(count) - count + np.maximum(count - 1, 0) // 2
@@ -72,7 +86,7 @@ def _plain(X, weight, table, means):
     return sorted(numbers + frequent + missing, key=lambda view: view[:3])
 
 
-def frequent_levels(codes, weight):
+def frequent_levels(codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """The levels that get a view of their own: of two, one of them."""
     there = ~np.isnan(codes)
     share = np.bincount(np.floor(codes[there]).astype(np.intp), weight[there]) / weight.sum()
@@ -100,7 +114,7 @@ def _ranks(x, weight):
 
 
 @cache
-def normal_scores():
+def normal_scores() -> np.ndarray:
     """Where a normal distribution has the quantiles of these shares."""
     from statistics import NormalDist  # slow to import
 

@@ -41,7 +41,7 @@ SAYS = {
 
 # Files that are drawn as one with another.
 WITH = {"robust": "stage", "levels": "views", "_cells": "table", "predictor": "model", "targets": "task", "model_file": "model",
-        "model_json": "model"}  # fmt: skip
+        "model_json": "model", "_summed": "sums"}  # fmt: skip
 
 
 def room(path):

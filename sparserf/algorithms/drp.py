@@ -1,18 +1,13 @@
 """Dual Random Projection (Zhang et al. 2013): the optimal linear model from a problem of a few random projections."""
 
+from __future__ import annotations
+
 from functools import partial
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from .._checks import (
-    check_alphas,
-    check_callable,
-    check_choice,
-    check_flag,
-    check_integer,
-    check_real,
-    check_rng,
-)
+from .._checks import check_alphas, check_callable, check_choice, check_flag, check_integer, check_real, check_rng
 from .._threads import check_workers, single_threaded_blas
 from ..features import PROJECTIONS, Linear, make_projection
 from ..losses import LOSSES
@@ -26,11 +21,19 @@ from ..newton.projected import Projected
 from ..reports import parts, reported
 from ..task import Task, keeping_fits, model_of
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+
+    from .._types import Callback, Categorical, ColumnSetting, LinearLossLike, MatrixLike, Missing, ProjectionName, Seed
+    from ..model import SparseModel
+
 # Iterations where n_iter leaves their number to the tolerance.
 MOST_ITER = 100
 
 
-def algorithm_2(fit, projected, max_iter):
+def algorithm_2(fit: LinearFit, projected: Projected, max_iter: int) -> None:
     """Algorithm 2 of the paper; Algorithm 1 where T, max_iter, is 1. X_hat = X R / sqrt(m)."""
     projected.begin()
     for _ in range(max_iter):  #   for t = 1, ..., T
@@ -42,10 +45,12 @@ def algorithm_2(fit, projected, max_iter):
 
 @reported
 def drp(
-    X, y, *, alpha, n_projections=None, n_iter=None, accelerate=True, projection="auto", missing="learn", categorical=None,
-    loss="squared", fit_intercept=True, sample_weight=None, tol=1e-6, rng=None, workers=1, callback=None,
-    verbose=False,
-):  # fmt: skip
+    X: MatrixLike, y: ArrayLike, *, alpha: float, n_projections: int | None = None, n_iter: int | None = None,
+    accelerate: bool = True, projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn",
+    categorical: Categorical = None, loss: LinearLossLike = "squared", fit_intercept: bool = True,
+    sample_weight: ArrayLike | None = None, tol: float = 1e-6, rng: Seed = None, workers: int = 1, callback: Callback = None,
+    verbose: bool = False,
+) -> SparseModel:  # fmt: skip
     r"""Dual Random Projection: the optimal linear model of many inputs, by way of a few random projections of them.
 
     Minimises, over the coefficients w of all inputs and the intercept b,
@@ -158,10 +163,12 @@ def drp(
 
 @reported
 def drp_path(
-    X, y, *, alphas, n_projections=None, n_iter=None, accelerate=True, projection="auto", missing="learn", categorical=None,
-    loss="squared", fit_intercept=True, sample_weight=None, tol=1e-6, rng=None, workers=1, callback=None,
-    verbose=False,
-):  # fmt: skip
+    X: MatrixLike, y: ArrayLike, *, alphas: ArrayLike, n_projections: int | None = None, n_iter: int | None = None,
+    accelerate: bool = True, projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn",
+    categorical: Categorical = None, loss: LinearLossLike = "squared", fit_intercept: bool = True,
+    sample_weight: ArrayLike | None = None, tol: float = 1e-6, rng: Seed = None, workers: int = 1, callback: Callback = None,
+    verbose: bool = False,
+) -> list[SparseModel]:  # fmt: skip
     """Models of `drp` for many penalties, largest first, each started from the one before, from one sketch.
 
     Parameters
@@ -258,7 +265,11 @@ def _begin(X, y, alphas, n_projections, accelerate, projection, columns, loss, f
     return fit, partial(algorithm_2, projected=projected), task
 
 
-def linear_fit(X, y, alphas, loss, fit_intercept, sample_weight, workers, rng, columns, callback=None):
+def linear_fit(
+    X: MatrixLike, y: ArrayLike, alphas: Sequence[float], loss: LinearLossLike, fit_intercept: bool,
+    sample_weight: ArrayLike | None, workers: int, rng: np.random.Generator | None, columns: ColumnSetting,
+    callback: Callback = None,
+) -> tuple[LinearFit, Task]:  # fmt: skip
     """(a `LinearFit` at zero, to begin at one of the penalties; the task), all checked."""
     columns = {"scale": None, **columns}
     how = {"several_outputs": "together", "losses": LOSSES}

@@ -1,15 +1,12 @@
 """Hard-Ridge Random Feature Expansion (Saha, Schaeffer & Tran 2022): hard thresholding pursuit with ridge regression."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
 import numpy as np
 
-from .._checks import (
-    check_callable,
-    check_choice,
-    check_flag,
-    check_integer,
-    check_real,
-    check_rng,
-)
+from .._checks import check_callable, check_choice, check_flag, check_integer, check_real, check_rng
 from .._threads import single_threaded_blas
 from ..model import warn_unconverged
 from ..reports import parts, reported
@@ -18,11 +15,19 @@ from .harfe_dictionary import draw, sizes_of
 from .harfe_fit import GROWTH_STEPS, L0Fit, begin_all
 from .proposed import proposed
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import ArrayLike
+
+    from .._types import Activation, Callback, Categorical, Features, LossLike, MatrixLike, Missing, Seed, Units
+    from ..model import SparseModel
+
 # Work that is expected: of each iteration, times that of the one before; and after the steps of growth, in such steps.
 FADING, AFTER_GROWTH = 0.6, 2.0
 
 
-def algorithm_1(fit, s, max_iter):
+def algorithm_1(fit: L0Fit, s: int, max_iter: int) -> None:
     """Algorithm 1 of the paper, from the point where the fit is: A = features, c = r w, mu = step_size."""
     n_iter = 0 if fit.ended_by_callback else max_iter
     for _ in parts(range(n_iter), np.maximum(FADING ** np.arange(n_iter), 1e-9)):  # while n < max. iterations, residual > eps
@@ -32,7 +37,7 @@ def algorithm_1(fit, s, max_iter):
     fit.finish()
 
 
-def grow(fit, s):
+def grow(fit: L0Fit, s: int) -> None:
     """A greedy start: the support grows to s, a share of it at each step, and may exchange terms on the way."""
     size = len(fit.point.index)
     for k in parts(range(1, GROWTH_STEPS), rest=AFTER_GROWTH):
@@ -44,11 +49,14 @@ def grow(fit, s):
 
 @reported
 def harfe(
-    X, y, *, n_components=10_000, n_nonzero_coefs=None, order=None, alpha=1e-4, activation="sin", features=None,
-    scale="auto", missing="learn", categorical=None, loss="squared", selection="magnitude", normalize=True, step_size=0.1,
-    backtracking=True, start="greedy", max_iter=50, tol=5e-3, fit_intercept=True, sample_weight=None, rng=None, workers=1,
-    callback=None, verbose=False,
-):  # fmt: skip
+    X: MatrixLike, y: ArrayLike, *, n_components: int = 10_000, n_nonzero_coefs: int | None = None, order: int | None = None,
+    alpha: float = 1e-4, activation: Activation = "sin", features: Features | None = None, scale: Units = "auto",
+    missing: Missing = "learn", categorical: Categorical = None, loss: LossLike = "squared",
+    selection: Literal["magnitude", "positive"] = "magnitude", normalize: bool = True, step_size: float = 0.1,
+    backtracking: bool = True, start: Literal["greedy", "zero"] = "greedy", max_iter: int = 50, tol: float = 5e-3,
+    fit_intercept: bool = True, sample_weight: ArrayLike | None = None, rng: Seed = None, workers: int = 1,
+    callback: Callback = None, verbose: bool = False,
+) -> SparseModel:  # fmt: skip
     r"""Hard-Ridge Random Feature Expansion: the best s of many random features, by hard thresholding and ridge regression.
 
     Looks for the coefficients c, at most s of them not zero, and the intercept b that minimise
@@ -179,11 +187,14 @@ def harfe(
 
 @reported
 def harfe_path(
-    X, y, *, n_nonzero_coefs=None, n_models=10, n_components=10_000, order=None, alpha=1e-4, activation="sin",
-    features=None, scale="auto", missing="learn", categorical=None, loss="squared", selection="magnitude", normalize=True,
-    step_size=0.1, backtracking=True, start="greedy", max_iter=50, tol=5e-3, fit_intercept=True, sample_weight=None, rng=None,
-    workers=1, callback=None, verbose=False,
-):  # fmt: skip
+    X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: Iterable[int] | None = None, n_models: int = 10,
+    n_components: int = 10_000, order: int | None = None, alpha: float = 1e-4, activation: Activation = "sin",
+    features: Features | None = None, scale: Units = "auto", missing: Missing = "learn", categorical: Categorical = None,
+    loss: LossLike = "squared", selection: Literal["magnitude", "positive"] = "magnitude", normalize: bool = True,
+    step_size: float = 0.1, backtracking: bool = True, start: Literal["greedy", "zero"] = "greedy", max_iter: int = 50,
+    tol: float = 5e-3, fit_intercept: bool = True, sample_weight: ArrayLike | None = None, rng: Seed = None, workers: int = 1,
+    callback: Callback = None, verbose: bool = False,
+) -> list[SparseModel]:  # fmt: skip
     """Models of `harfe` for growing numbers of terms, each from the one before: graded thresholding over one dictionary.
 
     Parameters

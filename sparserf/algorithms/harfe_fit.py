@@ -1,7 +1,10 @@
 """The moves of HARFE on one target: a gradient step, the s largest of it, ridge regression on them; what is recorded."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,6 +12,15 @@ from .._arrays import finite, namespace
 from .._core.threshold import hard_threshold
 from ..solvers import ridge
 from ..solvers.columns import Support
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .._types import Callback, RowVector, Solution
+    from ..features.feature_set import FeatureSet
+    from ..model import FitInfo
+    from ..solvers.ridge import RidgeProblem
+    from ..task import Progress, Task
 
 # A smaller relative fall of the objective is rounding.
 ROUNDING = 1e-12
@@ -29,12 +41,12 @@ class Iterate:
     index: np.ndarray
     w: np.ndarray
     b: float
-    f: object
+    f: RowVector
     objective: float
     is_feasible: bool = True
     g: np.ndarray | None = None
 
-    def is_better_than(self, other):
+    def is_better_than(self, other: Iterate) -> bool:
         """Lower by more than rounding; whatever comes after a point that the selection does not allow is better."""
         if not other.is_feasible:
             return True
@@ -44,10 +56,18 @@ class Iterate:
 class L0Fit:
     """State and progress of one fit over a dictionary that is drawn whole; c = r w are the coefficients of the paper."""
 
-    def __init__(self, task, y, everything, *, fit_intercept, alpha, selection, step_size, backtracking, tol, callback):
+    progress: Progress
+    point: Iterate
+    at_rest: bool
+    fits_well: bool
+
+    def __init__(
+        self, task: Task, y: np.ndarray, everything: FeatureSet, *, fit_intercept: bool, alpha: float, selection: str,
+        step_size: float, backtracking: bool, tol: float, callback: Callback,
+    ):  # fmt: skip
         self._rows, self._everything = task.rows, everything
         self.progress, self._alpha = task.progress(callback, y), alpha
-        self.problem = task.problem(ridge.RidgeProblem, y, alpha, fit_intercept)
+        self.problem: RidgeProblem = task.problem(ridge.RidgeProblem, y, alpha, fit_intercept)
         self._positive = selection == "positive"
         self._step_size = self._mu = step_size
         self._backtracking, self._tol = backtracking, tol
@@ -56,27 +76,27 @@ class L0Fit:
         self._loss_of_constant = self.problem.mean_loss(self.problem.margins(f, b))
         self.point = self._constant = Iterate(np.zeros(0, np.int64), np.zeros(0), b, f, self._loss_of_constant)
 
-    def begin(self, r, g=None):
+    def begin(self, r: np.ndarray, g: np.ndarray | None = None) -> None:
         """With scales r of the features, and the gradient in w of the best constant, where it is known."""
         self._r, self._constant.g = r, g
         self._p = np.minimum(self.problem.alpha * r * r, 1e300)
         self._support = Support(self._rows, self._everything, r)
         self.restart()
 
-    def restart(self):
+    def restart(self) -> None:
         """Begin the iterations for a size, from where the last ones ended."""
         self.progress.restart()
         self._best, self._seen = None, set()
         self.at_rest = self.fits_well = False
 
     @property
-    def ended_by_callback(self):
+    def ended_by_callback(self) -> bool:
         return self.progress.ended_by_callback
 
     def _margins(self, point):
         return self.problem.margins(point.f, point.b)
 
-    def dual_point(self, point=None):
+    def dual_point(self, point: Iterate | None = None) -> RowVector:
         return self.problem.dual_point(self._margins(point or self.point))
 
     def _slopes(self, point):
@@ -85,11 +105,11 @@ class L0Fit:
             point.g = self._rows.correlate(self._everything, self.dual_point(point))
         return point.g
 
-    def gradient(self):
+    def gradient(self) -> np.ndarray:
         """Of the mean loss at the point, in c."""
         return self._slopes(self.point) / self._r
 
-    def select(self, mu, s, most_new):
+    def select(self, mu: float, s: int, most_new: int | None) -> np.ndarray:
         """S: the s largest of c~ = c - mu (g + alpha c), at most so many new; on the support g + alpha c = 0.
 
         For the positive selection, those of them that are positive, as the reference has it; with backtracking, the s
@@ -106,7 +126,7 @@ class L0Fit:
         S = largest(kept, s)
         return S[kept[S] > 0] if self._positive else S
 
-    def solve_on(self, S):
+    def solve_on(self, S: np.ndarray) -> Iterate:
         """The point of least objective on S; for the positive selection, of those of S that get a positive coefficient."""
         while True:
             point = self._ridge(S)
@@ -173,7 +193,7 @@ class L0Fit:
         certain = SURE * self._loss_of_constant if point.f is None else 0.0
         return not self.point.is_feasible or (point.is_feasible and point.objective < self.point.objective + certain)
 
-    def step(self, s):
+    def step(self, s: int) -> None:
         """To a better point of s terms, halving mu until it is one; or, plainly, to whatever point mu leads to."""
         self._s = s
         mu, most_new, tried = min(self._step_size, 2 * self._mu), s, None
@@ -195,19 +215,19 @@ class L0Fit:
         self._mu = mu
         self.go_to(point)
 
-    def minimise_on(self, S):
+    def minimise_on(self, S: np.ndarray) -> None:
         """The one iteration where the support is known."""
         self._s = len(S)
         self.go_to(self._looked_at(self.solve_on(S)))
         self.record()
 
-    def go_to(self, point):
+    def go_to(self, point: Iterate) -> None:
         self.point = point
         self._seen.add(point.index.tobytes())
         if self._best is None or point.is_better_than(self._best):
             self._best = point
 
-    def record(self):
+    def record(self) -> bool:
         """End an iteration: note the objective, tell the callback; returns whether to stop."""
         best = self._best or self.point
         self.progress.note(best.objective)
@@ -215,11 +235,11 @@ class L0Fit:
         ended = self.progress.ask(self.info)
         return self.at_rest or self.fits_well or ended
 
-    def finish(self):
+    def finish(self) -> None:
         """Return to the best point."""
         self.point = self._best or self.point
 
-    def info(self, certified=True):
+    def info(self, certified: bool = True) -> FitInfo:
         return self.progress.info(
             lambda: self.point.objective, self._gap() if certified else np.inf,
             converged=bool(self.at_rest or self.fits_well), n_drawn=len(self._everything),
@@ -230,7 +250,7 @@ class L0Fit:
         squares = np.maximum(-self.gradient(), 0) ** 2 if self._positive else self.gradient() ** 2
         return self.point.objective - self.problem.lower_bound(self._margins(self.point), squares, self._s)
 
-    def solution(self):
+    def solution(self) -> Solution:
         """(index, features, w, b) of the terms, by ascending index, in the units of y."""
         used = self.point.w != 0
         index = self.point.index[used]
@@ -238,7 +258,7 @@ class L0Fit:
         return index, self._everything.take(index), w, b
 
 
-def begin_all(fits, task, everything, normalize):
+def begin_all(fits: Sequence[L0Fit], task: Task, everything: FeatureSet, normalize: bool) -> None:
     """The scales of all features, and their gradients at the best constant of each fit, in one pass over the rows."""
 
     n = task.rows.n_rows
@@ -253,13 +273,13 @@ def begin_all(fits, task, everything, normalize):
         fit.begin(r, g_of_fit)
 
 
-def scales_of(squares):
+def scales_of(squares: np.ndarray) -> np.ndarray:
     """r_j = sqrt((1/n) sum_i s_i phi_j(x_i)^2); where a feature is zero on all rows, 1."""
     r = np.sqrt(squares)
     return np.where(r > 0, r, 1.0)
 
 
-def largest(c, s):
+def largest(c: np.ndarray, s: int | None) -> np.ndarray:
     """Indices of the s largest |c_j| > 0, ascending; of those that tie the first."""
     out = np.empty(min(s, len(c)), np.intp)
     return out[: hard_threshold(c, out)]

@@ -1,6 +1,9 @@
 """Multi Feature Greedy Approximation (Shahrampour & Tarokh 2018): features of several kernels, the largest gradient first."""
 
+from __future__ import annotations
+
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,8 +18,16 @@ from .mfga_candidates import candidates, n_terms, norms
 from .mfga_fit import GreedyFit
 from .proposed import proposed
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
-def algorithm_1(fits, n_nonzero_coefs, n_select):
+    from numpy.typing import ArrayLike
+
+    from .._types import Callback, Categorical, Features, Gamma, LossLike, MatrixLike, Missing, Seed, Units
+    from ..model import SparseModel
+
+
+def algorithm_1(fits: Sequence[GreedyFit], n_nonzero_coefs: int, n_select: int) -> Iterator[None]:
     """Algorithm 1 of the paper, on each target; yields after each round."""
     going = fits
     for _ in parts(range(-(-n_nonzero_coefs // n_select))):  #  for t in [M]
@@ -31,10 +42,13 @@ def algorithm_1(fits, n_nonzero_coefs, n_select):
 
 @reported
 def mfga(
-    X, y, *, n_nonzero_coefs=None, features=None, nu=None, gamma=None, scale="auto", missing="learn", categorical=None,
-    n_components=10_000, loss="squared", alpha=1e-3, n_select=1, normalize=False, best_phase=False, fit_intercept=True,
-    sample_weight=None, tol=None, rng=None, workers=1, callback=None, verbose=False,
-):  # fmt: skip
+    X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: int | None = None, features: Features | None = None,
+    nu: ArrayLike | None = None, gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn",
+    categorical: Categorical = None, n_components: int = 10_000, loss: LossLike = "squared", alpha: float = 1e-3,
+    n_select: int = 1, normalize: bool = False, best_phase: bool = False, fit_intercept: bool = True,
+    sample_weight: ArrayLike | None = None, tol: float | None = None, rng: Seed = None, workers: int = 1,
+    callback: Callback = None, verbose: bool = False,
+) -> SparseModel:  # fmt: skip
     r"""Multi Feature Greedy Approximation: the best few of the features of one or several kernels, one after the other.
 
     Each round adds the features in whose coefficients the objective falls fastest, and fits all coefficients again:
@@ -164,10 +178,13 @@ def mfga(
 
 @reported
 def mfga_path(
-    X, y, *, n_nonzero_coefs=None, features=None, nu=None, gamma=None, scale="auto", missing="learn", categorical=None,
-    n_components=10_000, loss="squared", alpha=1e-3, n_select=1, normalize=False, best_phase=False, fit_intercept=True,
-    sample_weight=None, tol=None, rng=None, workers=1, callback=None, verbose=False,
-):  # fmt: skip
+    X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: int | None = None, features: Features | None = None,
+    nu: ArrayLike | None = None, gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn",
+    categorical: Categorical = None, n_components: int = 10_000, loss: LossLike = "squared", alpha: float = 1e-3,
+    n_select: int = 1, normalize: bool = False, best_phase: bool = False, fit_intercept: bool = True,
+    sample_weight: ArrayLike | None = None, tol: float | None = None, rng: Seed = None, workers: int = 1,
+    callback: Callback = None, verbose: bool = False,
+) -> list[SparseModel]:  # fmt: skip
     """Models of `mfga` after every round, from one run: n_select, 2 n_select, ... terms.
 
     Parameters

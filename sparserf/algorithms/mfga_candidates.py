@@ -1,9 +1,20 @@
 """The candidates of MFGA: by default all monomials of degree 2 and the inputs; how many enter, and their norms."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from .._checks import check_vector
 from ..features import FeatureSet, Linear, Taylor, draw_all
+
+if TYPE_CHECKING:
+
+    from numpy.typing import ArrayLike
+
+    from .._types import Gamma
+    from ..rows.home import Rows
 
 # Inputs up to which all products of two of them are candidates by default.
 MOST_INPUTS = 2000
@@ -13,7 +24,7 @@ N_TERMS = 30
 CONSTANT = 1e-13
 
 
-def n_terms(n_nonzero_coefs, n_features, is_found):
+def n_terms(n_nonzero_coefs: int | None, n_features: int, is_found: bool) -> int:
     """M, where the user may not have given it; is_found: the candidates are what a search has found, as many as there are."""
     if n_nonzero_coefs is None or is_found:
         return min(n_nonzero_coefs or N_TERMS, n_features)
@@ -23,7 +34,10 @@ def n_terms(n_nonzero_coefs, n_features, is_found):
     return int(n_nonzero_coefs)
 
 
-def candidates(features, rows, weight, nu, gamma, n_components, rng):
+def candidates(
+    features: Any, rows: Rows, weight: np.ndarray, nu: ArrayLike | None, gamma: Gamma, n_components: int,
+    rng: np.random.Generator,
+) -> FeatureSet:  # fmt: skip
     """The whole dictionary, each map times the root of its weight."""
     if features is None:
         degree = 2 if rows.n_features_in <= MOST_INPUTS else 1
@@ -42,7 +56,7 @@ def _scales(nu, n_maps):
     return tuple(np.sqrt(nu / nu.max() / (nu / nu.max()).sum()).tolist())
 
 
-def norms(rows, everything, weight, fit_intercept):
+def norms(rows: Rows, everything: FeatureSet, weight: np.ndarray, fit_intercept: bool) -> np.ndarray:
     """Root mean square of each feature, around its mean where there is an intercept; infinite for a constant."""
     square = rows.correlate_squares(everything, weight / rows.n_rows)
     mean = rows.correlate(everything, weight / rows.n_rows) if fit_intercept else 0.0

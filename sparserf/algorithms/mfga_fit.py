@@ -1,9 +1,23 @@
 """The moves of MFGA on one target: look at all gradients, let the largest in, fit all coefficients again, record."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .._core.search import top_k
 from ..solvers.ridge import RidgeProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._types import Callback, Solution
+    from ..features.feature_set import FeatureSet
+    from ..model import FitInfo
+    from ..solvers.greedy_rows import OnRows
+    from ..solvers.greedy_table import OnTable
+    from ..task import Progress, Task
 
 # Gradients below this share of the largest at the start are rounding.
 ROUNDING = 1e-14
@@ -20,7 +34,13 @@ class GreedyFit:
     and has the features A that are in, the `Point`, `converged`, and what a step still promised where it has not.
     """
 
-    def __init__(self, task, y, everything, r, make, *, fit_intercept, alpha, tol, callback):
+    progress: Progress
+    at_rest: bool
+
+    def __init__(
+        self, task: Task, y: np.ndarray, everything: FeatureSet, r: np.ndarray, make: Callable[..., OnRows | OnTable], *,
+        fit_intercept: bool, alpha: float, tol: float | None, callback: Callback,
+    ):  # fmt: skip
         """make(rows, problem, everything, n_outputs): the point. y: (n_rows,), or (n_outputs, n_rows)."""
         self._everything, self._r, self._tol = everything, r, tol
         self.progress, self._one_output, self._alpha = task.progress(callback, y), y.ndim == 1, alpha
@@ -29,14 +49,14 @@ class GreedyFit:
         self._free, self._first = np.ones(len(everything), bool), None
         self._last, self.at_rest = self._on.point.objective, False
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._on.A)
 
     @property
-    def promise(self):
+    def promise(self) -> float:
         return self._on.promise
 
-    def enter(self, n_select):
+    def enter(self, n_select: int) -> None:
         """Add the n_select features of largest gradient; one that depends on the others is left out, the next one tried."""
         end = len(self) + n_select
         while len(self) < end and not self.at_rest:
@@ -53,10 +73,10 @@ class GreedyFit:
         out = np.empty(min(n, len(score)), np.intp)
         return out[: top_k(score, ROUNDING * self._first, out)]
 
-    def refit(self):
+    def refit(self) -> None:
         self._on.refit()
 
-    def record(self):
+    def record(self) -> bool:
         """End a round: note the objective, tell the callback; returns whether to stop."""
         objective = self._on.point.objective
         fall, self._last = self._last - objective, objective
@@ -64,7 +84,7 @@ class GreedyFit:
         slow = self._tol is not None and fall < self._tol * objective
         return self.progress.ask(self.info) or slow or self.at_rest
 
-    def info(self, certified=True):
+    def info(self, certified: bool = True) -> FitInfo:
         self._on.settle(certified)
         return self.progress.info(
             lambda: self._on.point.objective, self._gap() if certified else np.inf, converged=self._on.converged,
@@ -77,7 +97,7 @@ class GreedyFit:
             squares = self._on.gradients() ** 2
         return point.objective - self._problem.lower_bound(self._problem.margins(point.f, point.b), squares, len(self))
 
-    def solution(self):
+    def solution(self) -> Solution:
         """(index, features, w, b) of the terms, by ascending index, in the units of y."""
         self._on.settle(True)
         A, point = self._on.A, self._on.point

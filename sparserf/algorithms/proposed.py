@@ -1,9 +1,18 @@
 """features="auto" in `harfe` and `mfga`: they choose among the terms that `sparse_rf` finds."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from .sparse_rf import sparse_rf
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
-def proposed(features, X, y, columns, **how):
+    from .._types import ColumnSetting, MatrixLike
+
+
+def proposed(features: Any, X: MatrixLike, y: ArrayLike, columns: ColumnSetting, **how: Any) -> tuple[Any, ColumnSetting, bool]:
     """(features, columns, whether the features are found): "auto" becomes a FeatureSet, which knows its columns.
 
     how : loss, fit_intercept, sample_weight, rng and workers, as the user gave them

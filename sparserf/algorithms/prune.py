@@ -1,6 +1,9 @@
 """A model in fewer of its terms: those that give its own predictions best."""
 
+from __future__ import annotations
+
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -8,6 +11,12 @@ from .._checks import check_integer, check_real
 from .._threads import single_threaded_blas
 from ..model import SparseModel
 from ..task import power_of_two, weighted
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from .._types import MatrixLike
+    from ..rows.home import Rows
 
 # Terms that may stay, of more the largest. Rows that are looked at, in evenly spaced places: for each of these, and at least.
 MOST_LOOKED_AT, ROWS_A_TERM, FEWEST_ROWS = 3_000, 8, 10_000
@@ -18,7 +27,10 @@ DEPENDENT, CONSTANT = 1e-9, 1e-13
 ROUNDING = 100
 
 
-def prune(model, X, *, max_terms=None, tol=None, sample_weight=None, workers=1):
+def prune(
+    model: SparseModel, X: MatrixLike, *, max_terms: int | None = None, tol: float | None = None,
+    sample_weight: ArrayLike | None = None, workers: int = 1,
+) -> SparseModel:  # fmt: skip
     r"""A model in fewer of its terms, which predicts nearly the same.
 
     By orthogonal least squares: one after another, the term is taken that, with all taken before at their best
@@ -98,7 +110,10 @@ def prune(model, X, *, max_terms=None, tol=None, sample_weight=None, workers=1):
         return pruned(rows, model, weight, most, tol=tol)
 
 
-def pruned(rows, model, weight, most, *, tol=0.0, change=0.0, looked_at=None):
+def pruned(
+    rows: Rows, model: SparseModel, weight: np.ndarray, most: int, *, tol: float = 0.0, change: float = 0.0,
+    looked_at: int | None = None,
+) -> SparseModel:  # fmt: skip
     """`prune` where the largest change, in mean square, is tol times the variance of the predictions, or change^2.
 
     looked_at : of more terms the largest; None: MOST_LOOKED_AT
@@ -175,7 +190,9 @@ def _largest(rows, features, coef, h, n):
     return np.isin(np.arange(len(features)), order[:n])
 
 
-def orthogonal_least_squares(G, c, variance, most, largest, least):
+def orthogonal_least_squares(
+    G: np.ndarray, c: np.ndarray, variance: float, most: int, largest: float, least: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """(S, w): terms S in the order taken, and w (n_outputs, len(S)), so that the mean square of f - Phi w' <= largest.
 
     Terms whose d, below, is at most `least` are not taken.

@@ -1,48 +1,33 @@
 """Sparse Random Features (Yen et al. 2014): coordinate descent in the Hilbert space of a random-feature kernel."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .._checks import check_alphas, check_integer, check_real
-from .._threads import single_threaded_blas
-from ..reports import parts, reported
-from ..task import keeping_fits, model_of
-from .sparse_rf_fit import N_COMPONENTS, fits_of, warn
+from ..reports import reported
+from .sparse_rf_descent import algorithm_1, exact_descent, models_on_path
 from .sparse_rf_search import chosen
 from .sparse_rf_sources import Setting
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
-def algorithm_1(fit, dictionary):
-    """Algorithm 1 of the paper: R = batch_size, T = n_batches, A = fit.A, w = fit.A.w."""
-    for t in parts(range(dictionary.n_batches)):  # repeat
-        h = fit.draw(t)  #                     1. sample h_1, ..., h_R from p(h)
-        fit.minimise_over(h)  #                2. add them to A; 3. obtain w by solving (9)
-        fit.A.prune()  #                       4. A <- A \ {h : w(h) = 0}
-        if fit.record():  #                    5. t <- t + 1
-            break  #                         until t = T
-
-
-def exact_descent(fit, dictionary):
-    """The optimum over all draws, made again when needed, not stored.
-
-    A round a batch comes near to it for the price of one look at the dictionary; then each round looks at all of it.
-    """
-    for t in parts(range(dictionary.n_batches), rest=dictionary.n_batches):
-        fit.improve_over(fit.draw(t))
-        if fit.record():
-            return
-    everything = fit.draw(*range(dictionary.n_batches))
-    done = False
-    while not done:
-        done = fit.descend_over(everything)
-        done |= fit.record()
+    from .._types import Callback, Categorical, Features, Gamma, LossLike, MatrixLike, Missing, Seed, Units
+    from ..model import SparseModel
 
 
 @reported
 def sparse_rf(
-    X, y, *, alpha=None, features="auto", gamma=None, scale="auto", missing="learn", categorical=None, loss="squared",
-    n_components=None, batch_size=None, max_order=None, exact=False, validation=0.1, n_models=None, max_terms=None, effort=1.0,
-    fit_intercept=True, sample_weight=None, tol=1e-4, max_iter=None, rng=None, workers=1, callback=None, verbose=False,
-):  # fmt: skip
+    X: MatrixLike, y: ArrayLike, *, alpha: float | None = None, features: Features = "auto", gamma: Gamma = None,
+    scale: Units = "auto", missing: Missing = "learn", categorical: Categorical = None, loss: LossLike = "squared",
+    n_components: int | None = None, batch_size: int | None = None, max_order: int | None = None, exact: bool = False,
+    validation: float = 0.1, n_models: int | None = None, max_terms: int | None = None, effort: float = 1.0,
+    fit_intercept: bool = True, sample_weight: ArrayLike | None = None, tol: float = 1e-4, max_iter: int | None = None,
+    rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool = False,
+) -> SparseModel:  # fmt: skip
     r"""Sparse Random Features: a kernel model in few terms, by l1 selection among random features.
 
     Minimises, over the coefficients w of the drawn features phi_1, ..., phi_D and the intercept b,
@@ -205,15 +190,17 @@ def sparse_rf(
         if value != default:
             raise ValueError(f"{name} needs alpha=None, got {value!r} with alpha={alpha!r}")
     alphas = [check_real("alpha", alpha, 0, strict=True)]
-    return _path(Setting.of(X, y, **how, max_order=max_order), lambda largest: alphas)[0]
+    return models_on_path(Setting.of(X, y, **how, max_order=max_order), lambda largest: alphas)[0]
 
 
 @reported
 def sparse_rf_path(
-    X, y, *, alphas=None, n_alphas=20, alpha_min_ratio=1e-3, features="auto", gamma=None, scale="auto", missing="learn",
-    categorical=None, loss="squared", n_components=None, batch_size=None, exact=False, fit_intercept=True, sample_weight=None,
-    tol=1e-4, max_iter=None, rng=None, workers=1, callback=None, verbose=False,
-):  # fmt: skip
+    X: MatrixLike, y: ArrayLike, *, alphas: ArrayLike | None = None, n_alphas: int = 20, alpha_min_ratio: float = 1e-3,
+    features: Features = "auto", gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn",
+    categorical: Categorical = None, loss: LossLike = "squared", n_components: int | None = None, batch_size: int | None = None,
+    exact: bool = False, fit_intercept: bool = True, sample_weight: ArrayLike | None = None, tol: float = 1e-4,
+    max_iter: int | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool = False,
+) -> list[SparseModel]:  # fmt: skip
     """Models of `sparse_rf` for many penalties, largest first, each started from the one before, over one dictionary.
 
     Parameters
@@ -275,26 +262,4 @@ def sparse_rf_path(
     def from_largest(largest):
         return np.maximum(largest() * np.geomspace(1.0, alpha_min_ratio, n_alphas), np.finfo(np.float64).tiny)
 
-    return _path(setting, from_largest if alphas is None else lambda largest: alphas)
-
-
-def _path(setting, alphas_of):
-    """The models of the penalties alphas_of(largest), largest() the least that leaves no term."""
-    task, dictionary = setting.task, setting.dictionary(N_COMPONENTS)
-    with single_threaded_blas(), task.rows:
-        fits = fits_of(task, dictionary, setting.options)
-        alphas = alphas_of(lambda: max(fit.largest_gradient() for fit in fits) or 1.0)
-        with keeping_fits(fits, task):
-            models = [_fit_all(fits, task, dictionary, alpha, setting.exact) for alpha in parts(alphas, 1 / np.cbrt(alphas))]
-    for model, asked in models:
-        if not asked:
-            warn(model.info, setting.options["tol"])
-    return [model for model, _ in models]
-
-
-def _fit_all(fits, task, dictionary, alpha, exact):
-    """(model of all targets, whether a callback ended its fit)."""
-    for fit in parts(fits):
-        fit.restart(alpha)
-        (exact_descent if exact else algorithm_1)(fit, dictionary)
-    return model_of(fits, task), any(fit.ended_by_callback for fit in fits)
+    return models_on_path(setting, from_largest if alphas is None else lambda largest: alphas)

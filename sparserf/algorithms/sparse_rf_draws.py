@@ -1,11 +1,23 @@
 """Draws of a dictionary, and which of them violate the optimality condition of the l1 problem, |phi_h' v| <= alpha."""
 
+from __future__ import annotations
+
 from functools import cached_property, partial, reduce
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from .._core.search import top_k
 from ..features import FeatureSet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from .._types import Array, Question, RowVector
+    from ..rows.array_block import ArrayBlock
+    from ..rows.block import Block
+    from ..rows.home import Rows
+    from ..solvers.columns import WorkingSet
 
 # Numbers in the weights of the batches that are drawn again for one pass: 128 MB.
 TOGETHER = 2**24
@@ -14,7 +26,7 @@ TOGETHER = 2**24
 class Batch:
     """Some draws of a batch. Where they are not at hand they are made again, and they travel as what makes them: a seed."""
 
-    def __init__(self, make, some=None, features=None):
+    def __init__(self, make: Callable[[], FeatureSet], some: np.ndarray | None = None, features: FeatureSet | None = None):
         """make: a function that draws the batch; some: the places of those that are meant, None: all; features: these, if they
         are at hand."""
         self._make, self._some = make, some
@@ -22,15 +34,15 @@ class Batch:
             self.features = features
 
     @cached_property
-    def features(self):
+    def features(self) -> FeatureSet:
         features = self._make()
         return features if self._some is None else features.take(self._some)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return Batch, (self._make, self._some)
 
 
-def correlations(batches, block, v):
+def correlations(batches: Iterable[Batch], block: Block | ArrayBlock, v: Array) -> np.ndarray:
     """The correlations of some batches with v; of none, an empty array."""
     return np.concatenate([np.zeros(0), *(block.correlate(batch.features, v) for batch in batches)])
 
@@ -42,24 +54,24 @@ class Draws:
     cannot have come to alpha are not looked at.
     """
 
-    def __init__(self, rows, batches):
+    def __init__(self, rows: Rows, batches: Sequence[tuple[np.ndarray, Callable[[], FeatureSet] | None]]):
         """batches: pairs (index of some draws in the dictionary, a function that makes them)."""
         self._rows, self._batches = rows, batches
         self._ends = np.cumsum([0, *(len(index) for index, _ in batches)])
-        self.index = np.concatenate([index for index, _ in batches])
+        self.index: np.ndarray = np.concatenate([index for index, _ in batches])
         n = len(self.index)
         self._v, self._moved = None, np.inf
         self._g, self._is_exact = np.full(n, np.inf), np.zeros(n, bool)
         self._largest = np.zeros(n)  # max |phi_h(x)|, known once a batch has been drawn
 
-    def gradient(self, v, alpha=0.0):
+    def gradient(self, v: RowVector, alpha: float = 0.0) -> np.ndarray:
         """phi_h' v of each draw; or, where that lies within -alpha and alpha, perhaps a bound on it that does."""
         self._move_to(v)
         for some, batches in self._passes(np.flatnonzero((np.abs(self._g) > alpha) & ~self._is_exact)):
             self._learn(some, self._rows.ask(v, [partial(correlations, batches)])[0])
         return self._g
 
-    def question(self, alpha):
+    def question(self, alpha: float) -> Question:
         """(what to ask of the rows at the next v, what takes v and the answer), of the draws that may violate there.
 
         Those are asked about whose gradient may come to alpha if v moves no more than the last time.
@@ -74,7 +86,7 @@ class Draws:
 
         return partial(correlations, batches), take
 
-    def expecting_any_move(self):
+    def expecting_any_move(self) -> Self:
         """Of v: the steps so far were not made for these draws."""
         self._moved = np.inf
         return self
@@ -92,12 +104,12 @@ class Draws:
     def _learn(self, some, g):
         self._g[some], self._is_exact[some] = g, True
 
-    def enter(self, A, positions):
+    def enter(self, A: WorkingSet, positions: np.ndarray) -> None:
         """Add the draws at these positions (ascending) to the working set."""
         for some, batch in self._parts(positions):
             A.add(batch.features, self.index[some], self._g[some])
 
-    def violators(self, alpha, most):
+    def violators(self, alpha: float, most: int) -> KeptDraws:
         """The draws whose gradient, when last computed, was above alpha in size: the largest, at most so many, in memory."""
         largest = np.empty(min(most, len(self.index)), np.intp)
         largest = np.sort(largest[: top_k(np.abs(self._g), alpha, largest)])
@@ -137,7 +149,10 @@ def _joined(parts):
 class KeptDraws(Draws):
     """Draws that are in memory, with their gradient at some v where it is known."""
 
-    def __init__(self, rows, features, index, v=None, gradient=None, make=None):
+    def __init__(
+        self, rows: Rows, features: FeatureSet, index: np.ndarray, v: RowVector = None, gradient: np.ndarray | None = None,
+        make: Callable[[], FeatureSet] | None = None,
+    ):  # fmt: skip
         """make: what would draw them again, if that is less than they are."""
         super().__init__(rows, [(index, make)])
         self._features, self._make, self._v, self._largest[:] = features, make, v, features.largest_value

@@ -1,17 +1,28 @@
 """The moves of Sparse-RF on one target: look at draws, let the violators in, solve on the working set, record."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from functools import partial, wraps
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._asking import Answering, Ended
 from .._core.search import top_k
-from ..model import warn_unconverged
 from ..solvers.columns import WorkingSet
 from ..solvers.effort import Effort, of_a_pass
 from ..solvers.lasso import ROUNDING, L1Problem, solve
 from .sparse_rf_sources import source_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._types import Callback, Dictionary, Solution
+    from ..features.feature_set import FeatureSet
+    from ..model import FitInfo
+    from ..task import Progress, Task
+    from .sparse_rf_draws import Draws
 
 # Features to draw by default.
 N_COMPONENTS = 10_000
@@ -23,7 +34,7 @@ SHARE_OF_GAP, MOST_ROUNDS = 0.3, 20
 FEW = 5
 
 
-def may_be_ended(method):
+def may_be_ended(method: Callable[..., bool | None]) -> Callable[..., bool]:
     """A method of a fit during which the callback may be called; where that ends the fit, the method returns True."""
 
     @wraps(method)
@@ -41,7 +52,14 @@ def may_be_ended(method):
 class L1Fit:
     """State and progress of one fit: the working set A, the problem (9), and what `info` will say."""
 
-    def __init__(self, task, y, dictionary, settles=True, target=0, *, fit_intercept, tol, max_iter, callback):
+    dictionary: Dictionary
+    progress: Progress
+    stopped: bool
+
+    def __init__(
+        self, task: Task, y: np.ndarray, dictionary: Dictionary, settles: bool = True, target: int = 0, *, fit_intercept: bool,
+        tol: float, max_iter: int | None, callback: Callback,
+    ):  # fmt: skip
         """settles: to the tolerance; target: a number of its own for each fit over a dictionary."""
         self._rows, self.dictionary = task.rows, dictionary
         self._source = source_of(task.rows, dictionary, target)
@@ -53,11 +71,11 @@ class L1Fit:
         effort = Effort(np.inf)
         if max_iter is None:
             effort = Effort.of_a_fit(task.rows, dictionary.starts[-1], self._schedule.effort)
-        self.A = WorkingSet(task.rows, self._problem, effort)
+        self.A: WorkingSet = WorkingSet(task.rows, self._problem, effort)
         self._most_kept = int(np.diff(dictionary.starts).max())  # as many draws as a batch holds
         self.restart(np.inf)
 
-    def restart(self, alpha, rested=False):
+    def restart(self, alpha: float, rested: bool = False) -> None:
         """Begin a fit with this penalty, from where the last one ended; rested: its work does not add to that of the last."""
         if rested:
             self.A.effort.forget()
@@ -75,19 +93,19 @@ class L1Fit:
         return self.progress.scale
 
     @property
-    def ended_by_callback(self):
+    def ended_by_callback(self) -> bool:
         return self.progress.ended_by_callback
 
     @property
-    def near(self):
+    def near(self) -> float:
         return self._schedule.near
 
-    def state(self):
+    def state(self) -> tuple[FeatureSet, np.ndarray, np.ndarray, float]:
         """What `adopt` takes, in the units of y."""
         self.A.prune()
         return self.A.features, self.A.index, self.A.w * self._scale, (self.A.b + self._center) * self._scale
 
-    def adopt(self, state):
+    def adopt(self, state: tuple[FeatureSet, np.ndarray, np.ndarray, float]) -> None:
         """Begin from where a fit to other rows ended."""
         features, index, w, b = state
         self.A.add(features, index, np.zeros(len(w)))
@@ -96,34 +114,34 @@ class L1Fit:
         self.A.move(self._problem, w / self._scale, b, f)
         self.A.learn([])
 
-    def margins(self):
+    def margins(self) -> np.ndarray:
         """f + b of each row, of the `target`."""
         return self._problem.vectors.fetch(self.A.z)
 
-    def target(self):
+    def target(self) -> np.ndarray:
         """y / scale, less its mean where the intercept gives that back."""
         return self._problem.vectors.fetch(self._problem.y)
 
-    def draw(self, *batches):
+    def draw(self, *batches: int) -> Draws:
         self._drawn[list(batches)] = True
         self._last_drawn = batches[-1]
         return self._source.draw(batches, self.A)
 
-    def largest_gradient(self):
+    def largest_gradient(self) -> float:
         """max_h |g_h| over the draws of the dictionary: at w = 0, the smallest alpha that keeps w there."""
         draws = self._source.draw(self._source.looked_at, self.A)
         return self._slope_unit * float(np.abs(draws.gradient(self.A.v)).max())
 
-    def violates(self, feature):
+    def violates(self, feature: FeatureSet) -> bool:
         """Whether a feature would enter the working set."""
         g = np.abs(self._rows.correlate(feature, self.A.v)).max()
         return bool(g > max(self._problem.alpha, self.A.largest_gradient))
 
-    def residual(self):
+    def residual(self) -> float:
         """The root of the mean loss: for the squared loss, of half the mean square of the residual."""
         return self._scale * np.sqrt(self._problem.mean_loss(self.A.z))
 
-    def polish(self, tol, max_rounds):
+    def polish(self, tol: float, max_rounds: int) -> None:
         """Solve the problem over A alone, to a gap of tol; of all linear functions, over these."""
         self._polish(tol, max_rounds)
         if self._source.is_without_end and len(self.A):
@@ -145,7 +163,7 @@ class L1Fit:
                 return
             solve(problem, A, 0.3 * min(tol * objective, self._gap), 1)
 
-    def minimise_over(self, draws):
+    def minimise_over(self, draws: Draws) -> None:
         """Rounds over A and the draws: as many as the schedule says."""
         again = self._settles()
         while not self.improve_over(draws, again) and again and not self.stopped:
@@ -155,12 +173,12 @@ class L1Fit:
         is_last = self._last_drawn == self.dictionary.n_batches - 1
         return self._schedule.settles == "each" or (self._schedule.settles == "last" and is_last)
 
-    def descend_over(self, draws):
+    def descend_over(self, draws: Draws) -> bool:
         """A round over the draws, and more over those that violate, which cost less; returns as `improve_over`."""
         return self.improve_over(draws) or self._improve_over_violators(draws)
 
     @may_be_ended
-    def improve_over(self, draws, again=False):
+    def improve_over(self, draws: Draws, again: bool = False) -> bool:
         """One round: if the gap over A and the draws is not within tolerance yet, violators enter and A is solved for.
 
         again: whether these draws are looked at in the next round. Returns whether there is no more to do: it was within
@@ -230,7 +248,7 @@ class L1Fit:
         self._idle = 0 if fell else self._idle + 1
         return self._idle >= PATIENCE
 
-    def record(self, tells=True):
+    def record(self, tells: bool = True) -> bool:
         """End an iteration: note the objective, tell the callback; returns whether to stop."""
         objective = self._objective()
         self.progress.note(objective, self._gap, self._tol * objective)
@@ -242,16 +260,16 @@ class L1Fit:
     def _objective(self):
         return self.A.objective(self._problem)
 
-    def count_drawn(self):
+    def count_drawn(self) -> int:
         return int(np.diff(self.dictionary.starts)[self._drawn].sum())
 
-    def info(self, certified=True):
+    def info(self, certified: bool = True) -> FitInfo:
         return self.progress.info(
             self._objective, self._gap, converged=bool(self._reached), n_drawn=self.count_drawn(),
             n_nonzero=int(np.count_nonzero(self.A.w)), alpha=self._alpha,
         )  # fmt: skip
 
-    def solution(self):
+    def solution(self) -> Solution:
         """(index, features, w, b) of the terms, by ascending index, in the units of y."""
         self.A.prune()
         order = np.argsort(self.A.index)
@@ -259,7 +277,7 @@ class L1Fit:
         return self.A.index[order], self.A.features.take(order), w, b
 
 
-def centered(task, y, problem):
+def centered(task: Task, y: np.ndarray, problem: L1Problem) -> tuple[L1Problem, float]:
     """(the problem with the mean taken from its target, that mean), where the intercept can give it back.
 
     The duality gap is a bound where the dual point sums up to zero. Rounding leaves a little of that sum, times which the mean
@@ -273,19 +291,7 @@ def centered(task, y, problem):
     return replace(problem, y=problem.vectors.minus(problem.y, mean)), mean
 
 
-def fits_of(task, dictionary, options, settles=True, search=0):
+def fits_of(task: Task, dictionary: Dictionary, options: dict[str, Any], settles: bool = True, search: int = 0) -> list[L1Fit]:
     """The fit of each target, in that search of several; settles: to the tolerance."""
     first = search * len(task.targets)
     return [L1Fit(task, y, dictionary, settles, k, **options) for k, y in enumerate(task.targets, first)]
-
-
-def warn(info, tol):
-    """If the tolerance was not reached."""
-    if info.converged:
-        return
-    share = info.dual_gap / info.objective[-1] if info.objective[-1] > 0 else np.inf
-    warn_unconverged(
-        f"alpha={info.alpha:.3g}: stopped after {info.n_iter} iterations with a duality gap of {info.dual_gap:.3g}, "
-        f"{share:.2g} of the objective, above tol={tol:.2g}; "
-        f"raise max_iter (or tol, or alpha)"
-    )

@@ -1,12 +1,24 @@
 """The kinds of models that a search tries, and which of them predict held-out rows best: one, or the mean of several."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from .sparse_rf_mean import mean_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ..features.feature_set import FeatureSet
+    from ..losses.base import Loss
+    from ..task import Task
+    from .sparse_rf_fit import L1Fit
+    from .sparse_rf_samples import Sample
 
 
 @dataclass(frozen=True, eq=False)
@@ -14,19 +26,22 @@ class Member:
     """Fits of one kind of model, of a task of these views: fits(task, number of the search). work: expected, as a share."""
 
     views: np.ndarray | None
-    fits: object
+    fits: Callable[[Task, int], list[L1Fit]]
     work: float = 1.0
 
 
 class HeldOut:
     """What has losses, of each row, and held, the weights of the rows held out."""
 
+    losses: np.ndarray
+    held: np.ndarray
+
     @property
-    def loss(self):
+    def loss(self) -> float:
         """Of the held-out rows, in the mean."""
         return float(np.mean(self.held * self.losses))
 
-    def gain_over(self, other):
+    def gain_over(self, other: HeldOut) -> tuple[float, float]:
         """(by how much it predicts the held-out rows better, the standard error of that), in the same unit."""
         inside = self.held > 0
         gain, share = (other.losses - self.losses)[inside], self.held[inside] / self.held.sum()
@@ -49,20 +64,20 @@ class Choice(HeldOut):
 
     alpha: float
     margins: np.ndarray
-    losses_of: object
+    losses_of: Callable[[np.ndarray], np.ndarray]
     losses: np.ndarray
-    states: list
+    states: list[tuple[FeatureSet, np.ndarray, np.ndarray, float]]
     held: np.ndarray
     share: float
 
     @classmethod
-    def of(cls, fits, alpha, sample):
+    def of(cls, fits: Sequence[L1Fit], alpha: float, sample: Sample) -> Self:
         margins, states = np.stack([fit.margins() for fit in fits]), [fit.state() for fit in fits]
         losses_of = partial(losses_at, sample.loss, np.stack([fit.target() for fit in fits]), sample.factors)
         return cls(alpha, margins, losses_of, losses_of(margins), states, sample.held, sample.share)
 
 
-def losses_at(loss, targets, factors, margins):
+def losses_at(loss: Loss, targets: np.ndarray, factors: Sequence[float], margins: np.ndarray) -> np.ndarray:
     return sum(loss.value(z, y) * factor for z, y, factor in zip(margins, targets, factors, strict=True))
 
 
@@ -74,12 +89,12 @@ class Mixture(HeldOut):
     held: np.ndarray
 
     @classmethod
-    def of(cls, choices):
+    def of(cls, choices: Sequence[Choice]) -> Self:
         margins = sum(choice.margins / len(choices) for choice in choices)
         return cls(choices[0].losses_of(margins), choices[0].held)
 
 
-def best_mean(searches):
+def best_mean(searches: Sequence[Mapping[int, Choice]]) -> tuple[tuple[int, ...], list[Mixture]]:
     """(the members whose mean predicts the held-out rows best, the `Mixture` of each search).
 
     searches : of each, {member: its Choice}
@@ -91,7 +106,7 @@ def best_mean(searches):
     return subsets[best], mixtures[best]
 
 
-def in_question(mixtures):
+def in_question(mixtures: Mapping[int, Sequence[Mixture]]) -> list[int]:
     """Of some kinds, the best and those simpler, which come before it, that are worse by at most a standard error.
 
     mixtures: of each kind the Mixture of each search so far, as many as there are of all.

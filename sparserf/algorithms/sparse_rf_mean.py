@@ -1,14 +1,22 @@
 """The mean of models, and a model of linear functions as one of them."""
 
+from __future__ import annotations
+
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..features import linear_functions
 from ..task import power_of_two
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def one_function(model):
+    from ..model import SparseModel
+
+
+def one_function(model: SparseModel) -> SparseModel:
     """The model with its linear functions of all inputs added up, one for each output."""
     if [block.is_matrix for block in model.features.blocks] != [True]:
         return model
@@ -23,7 +31,7 @@ def one_function(model):
     )  # fmt: skip
 
 
-def mean_of(models):
+def mean_of(models: Sequence[SparseModel]) -> SparseModel:
     """The model whose prediction is the mean of theirs."""
     if len(models) == 1:
         return models[0]
@@ -52,6 +60,6 @@ def _mean_info(infos, n_terms):
     )
 
 
-def mean_value(values):
+def mean_value(values: Sequence[float]) -> float:
     """The mean of numbers whose sum may overflow."""
     return float(sum(value / len(values) for value in values))

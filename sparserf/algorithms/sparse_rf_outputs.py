@@ -1,16 +1,23 @@
 """Several real targets in one search: each counts in units of its standard deviation, whatever it was measured in."""
 
+from __future__ import annotations
+
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..task import power_of_two
 
+if TYPE_CHECKING:
+    from ..model import SparseModel
+    from .sparse_rf_sources import Setting
+
 # Below that share of its root mean square the deviation of a target is rounding.
 CONSTANT = 1e-13
 
 
-def with_equal_outputs(setting):
+def with_equal_outputs(setting: Setting) -> tuple[Setting, np.ndarray | None]:
     """(the setting of these targets, their units); one target, or classes, as they are, with None."""
     task = setting.task
     if task.loss.is_classifier or len(task.targets) == 1:
@@ -20,7 +27,7 @@ def with_equal_outputs(setting):
     return replace(setting, task=replace(task, targets=targets)), np.array(units)
 
 
-def in_their_units(model, units):
+def in_their_units(model: SparseModel, units: np.ndarray | None) -> SparseModel:
     """The model of the targets themselves."""
     if units is None:
         return model
@@ -31,7 +38,7 @@ def in_their_units(model, units):
     return replace(model, coef=coef, intercept=intercept)
 
 
-def deviation(y, weight):
+def deviation(y: np.ndarray, weight: np.ndarray) -> float:
     """The standard deviation; of a constant its size, or 1."""
     size = power_of_two(y)
     u = y / size

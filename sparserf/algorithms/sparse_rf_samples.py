@@ -1,11 +1,19 @@
 """What the searches of a fit may cost; the rows that one looks at, and which of them it holds out."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from .._checks import check_integer
 from ..task import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ..losses.base import Loss
 
 # Of effort 1: rows that a search looks at, about, where there are more; and terms at which it ends.
 MOST_ROWS, MOST_TERMS = 16_000, 2_000
@@ -29,7 +37,7 @@ class Budget:
     rounds: int | None
 
     @classmethod
-    def of(cls, effort, n_rows, rounds):
+    def of(cls, effort: float, n_rows: int, rounds: int | None) -> Self:
         rounds = None if rounds is None else check_integer("n_models", rounds, 1)
         rows, terms = round(MOST_ROWS * effort**0.5), round(MOST_TERMS * effort**0.25)
         left = effort**0.75 * min(n_rows, MOST_ROWS) / min(n_rows, rows)
@@ -37,11 +45,11 @@ class Budget:
         return cls(max(2, rows), max(1, terms), n_models * left, fewest * min(1.0, left), rounds)
 
     @property
-    def looked_at(self):
+    def looked_at(self) -> int:
         """Terms of the mean of models, of which the model in fewer is found."""
         return 3 * self.terms // 2
 
-    def n_rounds(self, kept):
+    def n_rounds(self, kept: Mapping[int, Sequence[int]]) -> int:
         """Of the kinds that are kept, {kind: its members}: one more while the best kind is in question."""
         if self.rounds is not None:
             return self.rounds
@@ -58,16 +66,16 @@ class Sample:
     task: Task
     held: np.ndarray
     share: float
-    factors: list
+    factors: list[float]
     unit: float
 
     @property
-    def loss(self):
+    def loss(self) -> Loss:
         """Of a target in its scale."""
         return self.task.loss_of(self.task.targets[0])
 
     @classmethod
-    def of(cls, task, groups, validation, most_rows, rng):
+    def of(cls, task: Task, groups: np.ndarray, validation: float, most_rows: int, rng: np.random.Generator) -> Self:
         """The rows that have a weight, or about so many of them; of each group that share of `validation` held out."""
         rows, targets, weight = task.raw, task.targets, task.weight
         n = effective(weight)
@@ -83,18 +91,18 @@ class Sample:
         return cls(sampled, held, min(1.0, effective(fitted) / n), factors, unit)
 
 
-def effective(weight):
+def effective(weight: np.ndarray) -> float:
     """The number of rows of equal weight whose mean varies as much as the mean of these."""
     return weight.sum() ** 2 / (weight @ weight)
 
 
-def each_group(groups, weight, rng):
+def each_group(groups: np.ndarray, weight: np.ndarray, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """The rows of each group that have a weight, shuffled."""
     for group in np.unique(groups):
         yield rng.permutation(np.flatnonzero((weight > 0) & (groups == group)))
 
 
-def thinned(groups, weight, n, rng):
+def thinned(groups: np.ndarray, weight: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
     """Weights of about n of the rows, 0 for the others; the same sums to expect. Of each group its share, at least two.
 
     A row is taken with a probability p in proportion to its weight, at most 1; its weight is then divided by p.
@@ -108,7 +116,7 @@ def thinned(groups, weight, n, rng):
     return thin
 
 
-def probabilities(weight, n):
+def probabilities(weight: np.ndarray, n: float) -> np.ndarray:
     """In proportion to the weights, at most 1, of sum n; all 1 where there are no more than n."""
     if len(weight) <= n:
         return np.ones(len(weight))
@@ -119,7 +127,7 @@ def probabilities(weight, n):
     return p
 
 
-def hold_out(groups, weight, share, rng):
+def hold_out(groups: np.ndarray, weight: np.ndarray, share: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """(weights of the rows to fit, of those held out), 0 for the others; each of mean 1. The same share of each group.
 
     A row of weight k is held out whole or not at all, though k copies of it would be parted: those held out would be

@@ -1,7 +1,10 @@
 """The penalty from held-out rows: down a path of penalties until what is held out is predicted no better."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,12 +15,24 @@ from ..reports import part, parts, predicts_held_out
 from ..rows import staged
 from ..task import in_units, keeping, keeping_fits, model_of
 from .prune import pruned
-from .sparse_rf_fit import N_COMPONENTS, fits_of, warn
+from .sparse_rf_descent import warn
+from .sparse_rf_fit import N_COMPONENTS, fits_of
 from .sparse_rf_kinds import Choice, Member, best_mean, in_question
 from .sparse_rf_mean import mean_of, mean_value, one_function
 from .sparse_rf_outputs import in_their_units, with_equal_outputs
 from .sparse_rf_samples import Budget, Sample
 from .sparse_rf_sources import units_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from .._types import Dictionary
+    from ..model import SparseModel
+    from ..rows.home import Rows
+    from ..stage import ColumnStage
+    from ..task import Task
+    from .sparse_rf_fit import L1Fit
+    from .sparse_rf_sources import Setting
 
 # Features of a dictionary that learns, by default, for each penalty that is tried.
 A_PENALTY = 1_000
@@ -37,7 +52,9 @@ LITTLE, MUCH, FEWER, FITTING_AGAIN, PRUNING = 0.15, 1.7, 0.4, 0.15, 0.4
 PRUNED = 0.003
 
 
-def choose(fits, descend, sample, most_terms):
+def choose(
+    fits: Sequence[L1Fit], descend: Callable[[L1Fit, Dictionary], None], sample: Sample, most_terms: int
+) -> tuple[Choice, int, float]:
     """(what predicts the held-out rows of the sample best, features drawn, the mean loss of these without a term)."""
     alpha = max(fit.largest_gradient() for fit in fits) or 1.0
     nothing = best = Choice.of(fits, alpha, sample)
@@ -60,13 +77,16 @@ def choose(fits, descend, sample, most_terms):
     return best, n_drawn, nothing.loss
 
 
-def is_beaten(here, best):
+def is_beaten(here: Choice, best: Choice) -> bool:
     """Whether the best point of a path predicts better than this one by more than chance."""
     gain, error = best.gain_over(here)
     return gain > ERRORS * error
 
 
-def search(kinds, descend, task, split, budget, max_terms, tol):
+def search(
+    kinds: Sequence[Sequence[Member]], descend: Callable[[L1Fit, Dictionary], None], task: Task, split: Callable[[], Sample],
+    budget: Budget, max_terms: int, tol: float,
+) -> tuple[SparseModel, bool]:  # fmt: skip
     """The mean of models of some rounds of searches, each with other rows held out, in the terms that it needs.
 
     kinds: lists of members, simplest first. All models are of the first kind that none beats by more than chance, of those of
@@ -103,7 +123,7 @@ def search(kinds, descend, task, split, budget, max_terms, tol):
     return replace(model, info=info), ended
 
 
-def curving(task, rows, model, unit):
+def curving(task: Task, rows: Rows, model: SparseModel, unit: float) -> tuple[np.ndarray, float]:
     """(weights of the rows, c) with which the loss rises by c/2 times the mean square of a change of f, at most or nearly.
 
     Of a loss of any curvature, that at the model's f; of one that has corners but for its smoothing, its mean over the rows.
@@ -119,7 +139,9 @@ def curving(task, rows, model, unit):
     return task.weight if loss.is_smoothed else h / mean, mean
 
 
-def search_once(members, descend, sample, first, most_terms):
+def search_once(
+    members: Mapping[Any, Member], descend: Callable[[L1Fit, Dictionary], None], sample: Sample, first: int, most_terms: int
+) -> tuple[dict[Any, Choice], int, list[float], bool]:
     """({member: its Choice}, features drawn, losses without a term, whether a callback ended it, perhaps before the last
     member), of the searches numbered from `first` on."""
     choices, n_drawn, without = {}, 0, []
@@ -134,7 +156,7 @@ def search_once(members, descend, sample, first, most_terms):
     return choices, n_drawn, without, False
 
 
-def share_of_round(kinds, kept, n_left):
+def share_of_round(kinds: Sequence[Sequence[Member]], kept: Mapping[int, Sequence[int]], n_left: int) -> float:
     """Of the work that is left, with so many rounds to come. After the first there are fewer members."""
     this = sum(kinds[kind][m].work for kind, some in kept.items() for m in some)
     is_first = all(len(some) == len(kinds[kind]) for kind, some in kept.items())
@@ -142,7 +164,9 @@ def share_of_round(kinds, kept, n_left):
     return this / ((this + others) * (1 + FITTING_AGAIN))
 
 
-def together(members, found, task, tol, ended):
+def together(
+    members: Sequence[Member], found: Sequence[Sequence[Choice]], task: Task, tol: float, ended: bool
+) -> tuple[SparseModel, bool]:
     """(the mean of what members found in each search, fitted to all rows; whether a callback ended it)."""
     views = None if members[0].views is None else np.unique(np.concatenate([member.views for member in members]))
     models = []
@@ -155,13 +179,13 @@ def together(members, found, task, tol, ended):
     return one_function(mean_of(models)), ended
 
 
-def seeing(model, of_model, views, stage):
+def seeing(model: SparseModel, of_model: np.ndarray, views: np.ndarray, stage: ColumnStage) -> SparseModel:
     """A model of some views of a stage as one of more of them."""
     features, stage = model.features.seeing(np.searchsorted(views, of_model), len(views)), stage.take(views)
     return replace(model, features=features.staged(None if stage.is_identity and stage.table is None else stage))
 
 
-def fit_again(fits, task, choice, tol, tells):
+def fit_again(fits: Sequence[L1Fit], task: Task, choice: Choice, tol: float, tells: bool) -> tuple[SparseModel, bool]:
     """(the model of the chosen terms, fitted to all rows, whether a callback ended it).
 
     alpha was chosen for a share of the rows. Noise, and alpha with it, falls with the root of how many they are.
@@ -175,7 +199,10 @@ def fit_again(fits, task, choice, tol, tells):
     return model_of(fits, task), any(fit.ended_by_callback for fit in fits)
 
 
-def chosen(setting, descend, share, n_models, max_terms, effort):
+def chosen(
+    setting: Setting, descend: Callable[[L1Fit, Dictionary], None], share: float, n_models: int | None, max_terms: int | None,
+    effort: float,
+) -> SparseModel:  # fmt: skip
     """`sparse_rf` with alpha=None; descend: how a fit goes through its dictionary."""
     setting, units = with_equal_outputs(setting)
     task, options = setting.task, setting.options
@@ -191,7 +218,7 @@ def chosen(setting, descend, share, n_models, max_terms, effort):
     return in_their_units(model, units)
 
 
-def kinds_of(setting):
+def kinds_of(setting: Setting) -> list[list[Member]]:
     """The kinds of models: of a dictionary that is given one; else the inputs, linear functions, and one that learns.
 
     Where X is CSR linear functions come first: of many inputs each mostly tells a little, and in the end they are one term.

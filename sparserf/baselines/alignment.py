@@ -3,7 +3,7 @@
 import numpy as np
 
 
-def aligned(v, rho):
+def aligned(v: np.ndarray, rho: float) -> np.ndarray:
     """argmax of q'v over the simplex and ||q - 1/N||^2 <= rho / N, for v in [0, 1].
 
     For a multiplier l of the ball it is the projection of 1/N + v/l onto the simplex; its distance falls with l.
@@ -20,7 +20,7 @@ def aligned(v, rho):
     return simplex(uniform + v / high)
 
 
-def simplex(x):
+def simplex(x: np.ndarray) -> np.ndarray:
     """The nearest point with entries >= 0 that sum to 1: max(0, x - shift)."""
     x = x - x.max()  # the same projection, exact where it matters
     down = np.sort(x)[::-1]

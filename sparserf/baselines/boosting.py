@@ -1,6 +1,9 @@
 """Boosting as Yen et al. (2014) compare with it: coordinate descent over all perceptrons, greedy as far as one can be."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -14,11 +17,18 @@ from ..solvers import ridge
 from ..solvers.columns import Support
 from ..task import Task, model_of
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from .._types import Callback, MatrixLike, RowVector
+    from ..model import SparseModel
+    from ..rows.home import Rows
+
 # Penalty of the weak learner on inputs of mean square 1: enough for labels that a hyperplane separates.
 RIDGE = 1e-4
 
 
-def greedy_descent(fit, learner, n_terms):
+def greedy_descent(fit: L1Fit, learner: WeakLearner, n_terms: int) -> None:
     """Boosting as Section 3.3 of the paper has it."""
     for _ in range(n_terms):
         found = add_learner(fit, learner)  #   h = argmin over perceptrons of (1/n) sum L'_i h(x_i), approximately (24)
@@ -28,9 +38,10 @@ def greedy_descent(fit, learner, n_terms):
 
 
 def boosting(
-    X, y, *, alpha, n_terms, loss="squared_hinge", offset="surrogate", fit_intercept=True, sample_weight=None, tol=1e-3,
-    workers=1, callback=None,
-):  # fmt: skip
+    X: MatrixLike, y: ArrayLike, *, alpha: float, n_terms: int, loss: Literal["squared_hinge", "logistic"] = "squared_hinge",
+    offset: Literal["surrogate", "exact"] = "surrogate", fit_intercept: bool = True, sample_weight: ArrayLike | None = None,
+    tol: float = 1e-3, workers: int = 1, callback: Callback = None,
+) -> SparseModel:  # fmt: skip
     r"""Boosting of perceptrons with an l1 penalty: what Sparse Random Features are compared with.
 
     Minimises over the features phi(x) = sign(t'x - c), all of them, and their coefficients
@@ -122,17 +133,18 @@ class Added:
 
     first: int
     features: FeatureSet
-    n_batches, is_random = 1, False
+    n_batches = 1
+    is_random = False
 
     @property
-    def starts(self):
+    def starts(self) -> np.ndarray:
         return np.array([self.first, self.first + len(self.features)])
 
-    def batch(self, k):
+    def batch(self, k: int) -> FeatureSet:
         return self.features
 
 
-def add_learner(fit, learner):
+def add_learner(fit: L1Fit, learner: WeakLearner) -> bool:
     """Add the weak learner's feature, unless it violates no more than the penalty and the tolerance allow."""
     feature = learner.fit(fit.A.v)
     found = fit.violates(feature)
@@ -144,11 +156,11 @@ def add_learner(fit, learner):
 class WeakLearner:
     """sign(t'x - c) for which |phi'v| is large, by logistic regression; v is the dual point."""
 
-    def __init__(self, rows, exact):
+    def __init__(self, rows: Rows, exact: bool):
         self._rows, self._exact = rows, exact
         self._inputs = Linear().draw(None, rows.n_features_in)
 
-    def fit(self, v):
+    def fit(self, v: RowVector) -> FeatureSet:
         v = self._rows.vectors.fetch(v)
         t, f, b = self._hyperplane(v)
         c = best_threshold(f, v) if self._exact else -b
@@ -168,7 +180,7 @@ class WeakLearner:
         return point.w / length, vectors.fetch(point.f) / length, point.b / length
 
 
-def best_threshold(f, v):
+def best_threshold(f: np.ndarray, v: np.ndarray) -> float:
     """The c that maximises |sum_i v_i sign(f_i - c)|, half way between two f_i that count; below all where none is better."""
     f, v = f[v != 0], v[v != 0]
     if len(f) == 0:

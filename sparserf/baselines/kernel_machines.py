@@ -1,5 +1,9 @@
 """The kernel machines that random features approximate: kernel ridge regression, and a support vector machine."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .._checks import check_flag, check_integer, check_real
@@ -12,6 +16,11 @@ from ..task import Task, in_units
 from .kernel_model import KernelModel
 from .kernels import Kernel
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from .._types import Gamma, MachineKernel, MatrixLike
+
 # Largest duality gap of kernel ridge regression, relative to its objective, that is no reason to warn.
 TOLERANCE = 1e-3
 # Arrays as large as the kernel matrix that a fit may hold at once.
@@ -19,8 +28,9 @@ MATRICES = 4
 
 
 def kernel_ridge(
-    X, y, *, kernel="gaussian", gamma=None, alpha=1e-3, fit_intercept=True, sample_weight=None, max_rows=20_000, workers=1,
-):  # fmt: skip
+    X: MatrixLike, y: ArrayLike, *, kernel: MachineKernel = "gaussian", gamma: Gamma = None, alpha: float = 1e-3,
+    fit_intercept: bool = True, sample_weight: ArrayLike | None = None, max_rows: int = 20_000, workers: int = 1,
+) -> KernelModel:  # fmt: skip
     r"""Kernel ridge regression.
 
     .. math:: \min_{f, b} \frac1n \sum_i \frac{s_i}2 (f(x_i) + b - y_i)^2 + \frac\alpha2 \|f\|_K^2
@@ -84,9 +94,10 @@ def kernel_ridge(
 
 
 def kernel_svm(
-    X, y, *, kernel="gaussian", gamma=None, alpha=1e-3, fit_intercept=True, sample_weight=None, tol=1e-8, max_iter=200,
-    max_rows=20_000, workers=1,
-):  # fmt: skip
+    X: MatrixLike, y: ArrayLike, *, kernel: MachineKernel = "gaussian", gamma: Gamma = None, alpha: float = 1e-3,
+    fit_intercept: bool = True, sample_weight: ArrayLike | None = None, tol: float = 1e-8, max_iter: int = 200,
+    max_rows: int = 20_000, workers: int = 1,
+) -> KernelModel:  # fmt: skip
     r"""Support vector machine with the squared hinge, by Newton's method on the rows inside the margin.
 
     .. math:: \min_{f, b} \frac1n \sum_i s_i \max(0, 1 - y_i (f(x_i) + b))^2 + \frac\alpha2 \|f\|_K^2
@@ -178,7 +189,7 @@ def _fit(X, y, loss, kernel, gamma, alpha, fit_intercept, sample_weight, max_row
 class KernelFit:
     """One target: f = K a + b. Newton's method in f, in which the loss is quadratic but for which rows count."""
 
-    def __init__(self, K, task, y, alpha, fit_intercept):
+    def __init__(self, K: np.ndarray, task: Task, y: np.ndarray, alpha: float, fit_intercept: bool):
         self._K, self._scale = K, task.scale(y)
         self._problem = ridge.RidgeProblem.of(
             HostVectors(len(y)), task.loss, y / self._scale, task.weight, alpha, fit_intercept
@@ -186,7 +197,7 @@ class KernelFit:
         f = np.zeros(len(y))
         self._point = f, self._problem.best_intercept(f, 0.0), f  # a, b, K a
 
-    def descend(self, tol, max_iter):
+    def descend(self, tol: float, max_iter: int) -> float:
         """Steps until the duality gap is at most tol times the objective; returns what share of it is left."""
         for _ in range(max_iter):
             if self._gap() <= tol * self._objective(*self._point) or not self._step():
@@ -225,7 +236,7 @@ class KernelFit:
         bound = self._problem.dual_value(u, max(0.0, float(v @ self._K @ v)))
         return max(0.0, self._objective(*self._point) - bound)
 
-    def solution(self):
+    def solution(self) -> tuple[np.ndarray, float, float, float, float]:
         """(a, b, norm, objective, gap) in the units of y."""
         (a, b, f), scale = self._point, self._scale
         values = (in_units(value, scale) for value in (self._objective(a, b, f), self._gap()))

@@ -1,6 +1,9 @@
 """KernelModel: what the kernel machines return, an expansion in training rows."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -8,6 +11,9 @@ from .._threads import check_workers, single_threaded_blas
 from ..predictor import Predictor, itself
 from ..rows import as_rows
 from .kernels import Kernel
+
+if TYPE_CHECKING:
+    from .._types import DenseOrCSR, MatrixLike
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +39,7 @@ class KernelModel(Predictor):
     """
 
     kernel: Kernel
-    rows: object
+    rows: DenseOrCSR
     support: np.ndarray
     coef: np.ndarray
     intercept: float | np.ndarray
@@ -43,10 +49,10 @@ class KernelModel(Predictor):
     objective: float
     dual_gap: float
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"KernelModel({self.kernel}, {len(self.support)} rows, loss={self.loss!r})"
 
-    def decision_function(self, X, workers=1):
+    def decision_function(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
         """f(x): shape (n_samples,), or (n_samples, n_classes) for more than two classes.
 
         Parameters

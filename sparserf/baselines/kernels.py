@@ -1,7 +1,10 @@
 """The kernels themselves, in blocks of rows: what the random features approximate."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -9,6 +12,12 @@ from .._checks import check_choice, is_sparse
 from .._threads import Workers
 from ..features import Fourier, Perceptron
 from ..features.bandwidth import distances
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .._types import DenseOrCSR, Gamma
+    from ..rows.home import Rows
 
 KERNELS = ("gaussian", "laplacian", "perceptron", "gaussian+linear")
 # Entries of the kernel matrix in a block: 8 MB, and a few such arrays a worker while it is made.
@@ -24,7 +33,7 @@ class Kernel:
     radius: float | None = None
 
     @classmethod
-    def resolve(cls, name, gamma, rows, weight):
+    def resolve(cls, name: Any, gamma: Gamma, rows: Rows, weight: np.ndarray) -> Self:
         """With the width that the random features of the same name would read off X."""
         check_choice("kernel", name, KERNELS)
         if name == "perceptron":
@@ -34,14 +43,16 @@ class Kernel:
         fourier = Fourier(name.removesuffix("+linear"), gamma)
         return cls(name, gamma=fourier.resolve(rows, np.random.default_rng(0), weight).gamma)
 
-    def blocks(self, A, B, workers, use=lambda K: K):
+    def blocks(
+        self, A: DenseOrCSR, B: DenseOrCSR, workers: int, use: Callable[[np.ndarray], Any] = lambda K: K
+    ) -> Iterator[tuple[slice, Any]]:
         """Yield (rows of A, use(K of these rows and B)) in order; blocks depend on the shapes alone."""
         A, B = _alike(A, B)
         size = max(1, BLOCK_ENTRIES // max(1, B.shape[0]))
         slices = [slice(i, min(i + size, A.shape[0])) for i in range(0, A.shape[0], size)]
         yield from zip(slices, Workers(workers).map(lambda rows: use(self._of(A[rows], B)), slices), strict=True)
 
-    def matrix(self, X, workers):
+    def matrix(self, X: DenseOrCSR, workers: int) -> np.ndarray:
         """K of the rows of X, float64."""
         K = np.empty((X.shape[0], X.shape[0]))
         for rows, block in self.blocks(X, X, workers):

@@ -1,6 +1,9 @@
 """Ridge regression on random features: on all that are drawn, or on those that a score or a kernel alignment chooses."""
 
+from __future__ import annotations
+
 from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -12,14 +15,22 @@ from ..model import warn_unconverged
 from ..task import AS_THEY_ARE, Task, model_of, power_of_two
 from .alignment import aligned
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from .._types import Features, Gamma, LossLike, MatrixLike, Seed, Solution
+    from ..features.feature_set import FeatureSet
+    from ..model import FitInfo, SparseModel
+
 # Largest duality gap of a ridge problem, relative to its objective, that is no reason to warn.
 TOLERANCE = 1e-3
 
 
 def rks(
-    X, y, *, n_components=1000, features="gaussian", gamma=None, loss="squared", alpha=1e-3, fit_intercept=True,
-    sample_weight=None, rng=None, workers=1,
-):  # fmt: skip
+    X: MatrixLike, y: ArrayLike, *, n_components: int = 1000, features: Features = "gaussian", gamma: Gamma = None,
+    loss: LossLike = "squared", alpha: float = 1e-3, fit_intercept: bool = True, sample_weight: ArrayLike | None = None,
+    rng: Seed = None, workers: int = 1,
+) -> SparseModel:  # fmt: skip
     r"""Random kitchen sinks: ridge regression on all features that are drawn.
 
     .. math:: \min_{\theta, b} \frac1n \sum_i s_i L(b + \frac1{\sqrt D} \sum_j \theta_j \phi_j(x_i), y_i)
@@ -83,9 +94,10 @@ def rks(
 
 
 def eerf(
-    X, y, *, n_nonzero_coefs, n_components=10_000, features="gaussian", gamma=None, loss="squared", alpha=1e-3,
-    fit_intercept=True, sample_weight=None, rng=None, workers=1,
-):  # fmt: skip
+    X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: int, n_components: int = 10_000, features: Features = "gaussian",
+    gamma: Gamma = None, loss: LossLike = "squared", alpha: float = 1e-3, fit_intercept: bool = True,
+    sample_weight: ArrayLike | None = None, rng: Seed = None, workers: int = 1,
+) -> SparseModel:  # fmt: skip
     r"""Energy-based random features: ridge regression on the features that correlate most with the target.
 
     The score of a feature is \|(1/n) sum_i s_i y_i phi_j(x_i)\|, with the squared loss and an intercept of the centred
@@ -141,9 +153,11 @@ def eerf(
 
 
 def lkrf(
-    X, y, *, n_nonzero_coefs, n_components=10_000, rho=None, selection="largest", features="gaussian", gamma=None,
-    loss="squared", alpha=1e-3, fit_intercept=True, sample_weight=None, rng=None, workers=1,
-):  # fmt: skip
+    X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: int, n_components: int = 10_000, rho: float | None = None,
+    selection: Literal["largest", "sample"] = "largest", features: Features = "gaussian", gamma: Gamma = None,
+    loss: LossLike = "squared", alpha: float = 1e-3, fit_intercept: bool = True, sample_weight: ArrayLike | None = None,
+    rng: Seed = None, workers: int = 1,
+) -> SparseModel:  # fmt: skip
     r"""Learning kernels with random features: ridge regression on features that a kernel alignment chooses.
 
     The alignment with the target reweights the N features that are drawn, within a chi-square ball:
@@ -263,7 +277,9 @@ def _scores(rows, everything, targets, weight, centred):
 class RidgeFit:
     """The ridge problem on the features that have copies; theta of D features is r w with r = sqrt(D / copies)."""
 
-    def __init__(self, task, y, everything, copies, fit_intercept, alpha):
+    def __init__(
+        self, task: Task, y: np.ndarray, everything: FeatureSet, copies: np.ndarray, fit_intercept: bool, alpha: float
+    ):
         self._chosen, self._n_drawn = np.flatnonzero(copies), len(everything)
         r = np.sqrt(copies.sum() / copies[self._chosen])
         self._fit = L0Fit(
@@ -273,10 +289,10 @@ class RidgeFit:
         self._fit.begin(r)
         self._fit.minimise_on(np.arange(len(r)))
 
-    def info(self, certified=True):
+    def info(self, certified: bool = True) -> FitInfo:
         info = self._fit.info(certified)
         return replace(info, n_drawn=self._n_drawn, converged=info.dual_gap <= TOLERANCE * info.objective[-1])
 
-    def solution(self):
+    def solution(self) -> Solution:
         index, *rest = self._fit.solution()
         return self._chosen[index], *rest

@@ -1,5 +1,9 @@
 """The naive solution of a randomly projected problem, which dual random projection recovers w* from."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .._checks import check_choice, check_integer, check_real, check_rng
@@ -9,11 +13,18 @@ from ..features import PROJECTIONS, make_projection
 from ..newton.projected import Projected
 from ..task import AS_THEY_ARE, model_of
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from .._types import LinearLossLike, MatrixLike, ProjectionName, Seed
+    from ..model import SparseModel
+
 
 def random_projection(
-    X, y, *, alpha, n_projections, projection="gaussian", loss="squared", fit_intercept=True, sample_weight=None, rng=None,
-    workers=1,
-):  # fmt: skip
+    X: MatrixLike, y: ArrayLike, *, alpha: float, n_projections: int, projection: ProjectionName = "gaussian",
+    loss: LinearLossLike = "squared", fit_intercept: bool = True, sample_weight: ArrayLike | None = None, rng: Seed = None,
+    workers: int = 1,
+) -> SparseModel:  # fmt: skip
     r"""The linear model of m random projections of the inputs, as one of the inputs: R z / sqrt(m).
 
     z solves the problem of `drp` for the projected rows R'x / sqrt(m). It predicts nearly as the optimum does where X is of

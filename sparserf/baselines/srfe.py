@@ -1,24 +1,35 @@
 """Sparse Random Feature Expansion (Hashemi et al. 2021): what HARFE compares with."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .._checks import check_flag, check_integer, check_real
 from .._threads import single_threaded_blas
 from ..algorithms.harfe_dictionary import draw
-from ..algorithms.sparse_rf import exact_descent
+from ..algorithms.sparse_rf_descent import exact_descent
 from ..algorithms.sparse_rf_fit import L1Fit
 from ..features import make_dictionary
 from ..model import warn_unconverged
 from ..task import AS_THEY_ARE, Task, model_of
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from .._types import Activation, Features, MatrixLike, Seed
+    from ..model import SparseModel
 
 # A halved penalty that lowers the residual by less than this share of what is missing, so many times in a row, is in vain.
 HARDLY, PATIENCE = 0.01, 5
 
 
 def srfe(
-    X, y, *, eta=1e-2, n_components=10_000, order=None, activation="sin", features=None, fit_intercept=True,
-    sample_weight=None, tol=1e-6, max_iter=40, rng=None, workers=1,
-):  # fmt: skip
+    X: MatrixLike, y: ArrayLike, *, eta: float = 1e-2, n_components: int = 10_000, order: int | None = None,
+    activation: Activation = "sin", features: Features | None = None, fit_intercept: bool = True,
+    sample_weight: ArrayLike | None = None, tol: float = 1e-6, max_iter: int = 40, rng: Seed = None, workers: int = 1,
+) -> SparseModel:  # fmt: skip
     r"""Sparse Random Feature Expansion: basis pursuit denoising on random features.
 
     .. math:: \min \|c\|_1 \quad\text{subject to}\quad \sqrt{\tfrac1n \sum_i s_i (f(x_i) - y_i)^2} \le \eta\, \sigma_y

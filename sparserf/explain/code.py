@@ -1,10 +1,18 @@
 """A model as code that runs elsewhere: Python on NumPy, and SQL."""
 
+from __future__ import annotations
+
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .pieces import joined, powers, signed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .pieces import Pieces
 
 HELPERS = '''
 
@@ -46,13 +54,13 @@ MOST_IN_A_ROW = 64
 LAST = "\0"  # no name holds it
 
 
-def exact(digits, value):
+def exact(digits: int | None, value: float) -> str:
     """A float literal."""
     text = repr(float(value)) if digits is None else f"{value:.{digits}g}"
     return text if any(c in text for c in ".e") else text + ".0"
 
 
-def python(pieces, digits):
+def python(pieces: Pieces, digits: int | None) -> str:
     """Source of a module."""
     number = partial(exact, digits)
     names = {v: f"u{v}" for v in pieces.views} if pieces.views is not None else {j: f"x{j}" for j in pieces.columns}
@@ -136,7 +144,7 @@ def _phi(term, names, envelopes, number, language):
     return language[term.activation].format(balanced(parts) if language is SQL else joined(parts))
 
 
-def balanced(parts):
+def balanced(parts: Sequence[str]) -> str:
     """A sum whose depth is small."""
     if len(parts) <= MOST_IN_A_ROW:
         return joined(parts)
@@ -144,7 +152,7 @@ def balanced(parts):
     return balanced([f"+ ({balanced(parts[k : k + size])})" for k in range(0, len(parts), size)])
 
 
-def sql(pieces, digits):
+def sql(pieces: Pieces, digits: int | None) -> str:
     """A SELECT, from SELECTs that make the views step by step."""
     number = partial(exact, digits)
     quoted = {j: '"' + str(pieces.names[j]).replace('"', '""') + '"' for j in pieces.columns}

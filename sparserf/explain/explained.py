@@ -1,15 +1,21 @@
 """What a `SparseModel` tells of itself: the methods, each of which loads what it needs when it is called."""
 
-from typing import Literal, Self
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+
+if TYPE_CHECKING:
+    from .._types import MatrixLike, Seed
+    from .importances import Importances
+    from .summary import Summary
 
 
 class Explained:
     """Methods of a model with coef, intercept, features, loss, classes and info."""
 
-    def summary(self, X: ArrayLike | None = None, *, n_terms: int = 10, rng=None):
+    def summary(self, X: MatrixLike | None = None, *, n_terms: int = 10, rng: Seed = None) -> Summary:
         """What the model is, how well it is known to predict, and what its inputs and largest terms are worth.
 
         Parameters
@@ -160,8 +166,8 @@ class Explained:
         return from_json(text)
 
     def shapley(
-        self, X: ArrayLike, background: ArrayLike | None = None, *, n_permutations: int = 32, rng=None,
-    ) -> np.ndarray:  # fmt: skip
+        self, X: MatrixLike, background: MatrixLike | None = None, *, n_permutations: int = 32, rng: Seed = None
+    ) -> np.ndarray:
         """Shapley values: how much each input of a row moves `decision_function` from its mean over background rows.
 
         A set S of inputs is worth the mean over the background rows b of f(x_S, b_rest), x's inputs in S and b's others. The
@@ -218,8 +224,9 @@ class Explained:
         return shapley(self, X, background, n_permutations, rng)
 
     def importances(
-        self, X: ArrayLike, background: ArrayLike | None = None, *, n_rows: int = 1000, n_permutations: int = 32, rng=None
-    ):  # fmt: skip
+        self, X: MatrixLike, background: MatrixLike | None = None, *, n_rows: int = 1000, n_permutations: int = 32,
+        rng: Seed = None,
+    ) -> Importances:  # fmt: skip
         """What each input is worth to the model, in shares of the variance of `decision_function` and in Shapley values.
 
         Parameters

@@ -1,10 +1,19 @@
 """A model as a formula: to read, as text and LaTeX; as code in `code.py`."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
 from .._checks import check_choice, check_integer
 from .pieces import Pieces, joined, powers, signed
 
+if TYPE_CHECKING:
+    from ..model import SparseModel
 
-def formula(model, language, n_terms, digits):
+
+def formula(
+    model: SparseModel, language: Literal["text", "latex", "python", "sql"], n_terms: int | None, digits: int | None
+) -> str:
     """`SparseModel.formula`."""
     check_choice("language", language, ("text", "latex", "python", "sql"))
     n_terms = None if n_terms is None else check_integer("n_terms", n_terms, 0)
@@ -20,47 +29,62 @@ def formula(model, language, n_terms, digits):
 class Text:
     """Plain text."""
 
-    first, start, line, end, where = "f{} = ", "", "\n  ", "", "\nwhere"
-    function, norm, power, bracket = "{}({})", "exp(-{} |u|^2)", "{}^{}", "[{}]"
-    quotient, equals, infinity = "({}) / {}", " = ", "..."
+    first: str = "f{} = "
+    start: str = ""
+    line: str = "\n  "
+    end: str = ""
+    where: str = "\nwhere"
+    function: str = "{}({})"
+    norm: str = "exp(-{} |u|^2)"
+    power: str = "{}^{}"
+    bracket: str = "[{}]"
+    quotient: str = "({}) / {}"
+    equals: str = " = "
+    infinity: str = "..."
 
-    def name(self, text):
+    def name(self, text: str) -> str:
         return text
 
-    def number(self, text):
+    def number(self, text: str) -> str:
         return text
 
-    def words(self, text):
+    def words(self, text: str) -> str:
         return text
 
 
 class Latex(Text):
     """LaTeX, for mathematics of several lines."""
 
-    first, start, line, end = "f{} ={{}}& ", "\\begin{aligned}\n", " \\\\\n& ", "\n\\end{aligned}"
-    where = " \\\\\n&\\text{where}"
-    norm, power, bracket = "e^{{-{} |u|^2}}", "{}^{{{}}}", "[{}]"
-    quotient, infinity = "\\frac{{{}}}{{{}}}", "\\dots"
+    first: str = "f{} ={{}}& "
+    start: str = "\\begin{aligned}\n"
+    line: str = " \\\\\n& "
+    end: str = "\n\\end{aligned}"
+    where: str = " \\\\\n&\\text{where}"
+    norm: str = "e^{{-{} |u|^2}}"
+    power: str = "{}^{{{}}}"
+    bracket: str = "[{}]"
+    quotient: str = "\\frac{{{}}}{{{}}}"
+    infinity: str = "\\dots"
 
     @property
-    def function(self):
+    def function(self) -> str:
         return "\\operatorname{{{}}}({})"
 
-    def name(self, text):
+    def name(self, text: str) -> str:
         return f"\\text{{{''.join(ESCAPED.get(c, c) for c in text)}}}"
 
-    def number(self, text):
+    def number(self, text: str) -> str:
         mantissa, _, exponent = text.partition("e")
         return f"{mantissa} \\cdot 10^{{{int(exponent)}}}" if exponent else text
 
-    def words(self, text):
+    def words(self, text: str) -> str:
         return self.name(text)
 
 
 ESCAPED = {c: "\\" + c for c in "&%$#_{}"} | {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
 
 
-def written(pieces, to, digits):
+def written(pieces: Pieces, to: Text, digits: int) -> str:
     """The formula; to: a language."""
     number = lambda value: to.number(f"{value:.{digits}g}")  # noqa: E731
     names = {j: to.name(str(pieces.names[j])) for j in pieces.columns}

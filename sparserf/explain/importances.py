@@ -1,12 +1,19 @@
 """What each input is worth to a model: Shapley values, and shares of variance."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._checks import check_integer, check_rng
 from .shapley import background_of, played, values
 from .terms import decision, dense, names_of, numbers, terms_of, thinned, views
+
+if TYPE_CHECKING:
+    from .._types import MatrixLike, Seed
+    from ..model import SparseModel
 
 # Rows of shuffled columns, about; fewer where they would be more than so many numbers, but not below FEWEST.
 SHUFFLED, FEWEST, AT_ONCE = 4_000, 200, 2**24
@@ -19,17 +26,17 @@ class Importances:
     names : of the inputs; order : the inputs, of the largest share of variance first
     """
 
-    names: tuple
+    names: tuple[str, ...]
     shapley: np.ndarray
     share: np.ndarray
     main: np.ndarray
     total: np.ndarray
     order: np.ndarray = field(init=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "order", np.argsort(-self.share, kind="stable"))
 
-    def __str__(self):
+    def __str__(self) -> str:
         shown = [j for j in self.order if self.shapley[j] > 0]
         width = max([12, *(len(self.names[j]) for j in shown)])
         lines = [f"{'':{width}} share   main  total  |Shapley|"]
@@ -41,7 +48,9 @@ class Importances:
     __repr__ = __str__
 
 
-def importances(model, X, background, n_rows, n_permutations, rng):
+def importances(
+    model: SparseModel, X: MatrixLike, background: MatrixLike | None, n_rows: int, n_permutations: int, rng: Seed
+) -> Importances:
     """`SparseModel.importances`."""
     n_rows, rng = check_integer("n_rows", n_rows, 2), check_rng(rng)
     n_permutations = check_integer("n_permutations", n_permutations, 2)
@@ -96,7 +105,7 @@ def _effects(term, parts, rng):
                            for k, part in enumerate(parts)])  # fmt: skip
 
 
-def most_shuffled(B):
+def most_shuffled(B: np.ndarray) -> int:
     return max(FEWEST, min(SHUFFLED, AT_ONCE // B.shape[1]))
 
 

@@ -1,11 +1,20 @@
 """What a model is made of, as formulas write it down: columns, their views, terms."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from .._core.moments import KINDS
 from .terms import Term, names_of, terms_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..model import SparseModel
+    from ..stage import ColumnStage
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,16 +27,16 @@ class View:
     """
 
     column: int
-    knots: tuple | None = None
+    knots: tuple[np.ndarray, np.ndarray] | None = None
     center: float = 0.0
     unit: float = 1.0
     reach: float | None = None
     squeezed: bool = False
     fill: float | None = None
-    is_it: tuple | None = None
+    is_it: tuple[str, Any] | None = None
     high: float = 1.0
     low: float = 0.0
-    table: tuple | None = None
+    table: tuple[Any, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,16 +44,16 @@ class Pieces:
     """A model of the terms that are written: coef (n_outputs, n_terms) times the gain of each; views: those that these see, by
     number, None where the columns are the inputs; left_out: how many terms, of how many."""
 
-    model: object
-    names: object
-    terms: list
+    model: SparseModel
+    names: Sequence[str]
+    terms: list[Term]
     coef: np.ndarray
     intercept: np.ndarray
-    views: dict | None
+    views: dict[int, View] | None
     left_out: int
 
     @classmethod
-    def of(cls, model, n_terms):
+    def of(cls, model: SparseModel, n_terms: int | None) -> Self:
         stage, coef = model.features.stage, np.atleast_2d(model.coef)
         every = {term.position: term for term in terms_of(model.features)}
         size = sizes(model)
@@ -54,24 +63,24 @@ class Pieces:
         views = None if stage is None or stage.is_identity else {v: view_of(stage, v) for v in seen}
         return cls(model, names_of(model), some, coef, np.atleast_1d(model.intercept), views, len(size) - len(some))
 
-    def is_category(self, j):
+    def is_category(self, j: int) -> bool:
         table = None if self.model.features.stage is None else self.model.features.stage.table
         return table is not None and table.levels[j] is not None
 
     @property
-    def columns(self):
+    def columns(self) -> list[int]:
         """The columns that are seen, at least one."""
         seen = {view.column for view in self.views.values()} if self.views is not None else {
             int(v) for term in self.terms for v in term.views}  # fmt: skip
         return sorted(seen) or [0]
 
     @property
-    def gammas(self):
+    def gammas(self) -> dict[float, np.ndarray]:
         """The envelopes that there are: {gamma: the views under it}."""
         return {term.gamma: term.views for term in self.terms if term.gamma is not None}
 
 
-def sizes(model):
+def sizes(model: SparseModel) -> np.ndarray:
     """|coef| sup|phi| of each term, the outputs' largest; of one without bound, with all views it sees at 1."""
     largest = np.array(model.features.largest_value)
     if np.isinf(largest).any():
@@ -81,7 +90,7 @@ def sizes(model):
     return np.abs(np.atleast_2d(model.coef)).max(axis=0, initial=0.0) * largest
 
 
-def view_of(stage, v):
+def view_of(stage: ColumnStage, v: int) -> View:
     kind, j = KINDS[stage.kind[v]], int(stage.column[v])
     if kind in ("level", "missing", "present"):
         cells = {"level": (stage.level[v], -1.0), "missing": (np.nan, 0.0), "present": (1.0, 0.0)}[kind]
@@ -109,16 +118,16 @@ def _shown(stage, v, cells):
     return stage.take(np.array([v])).show(X)[:, 0].tolist()
 
 
-def joined(parts):
+def joined(parts: Sequence[str]) -> str:
     """A sum of "+ a" and "- b"."""
     text = " ".join(parts)
     return text.removeprefix("+ ") if text.startswith("+ ") else "-" + text.removeprefix("- ") if text else "0.0"
 
 
-def signed(value, text):
+def signed(value: float, text: str) -> str:
     return ("- " if value < 0 or (value == 0 and np.signbit(value)) else "+ ") + text
 
 
-def powers(term: Term):
+def powers(term: Term) -> list[tuple[int, int]]:
     """(view, power) of the factors of a product."""
     return [(v, int(p)) for v, p in zip(term.views.tolist(), term.weights, strict=True) if p]

@@ -1,12 +1,20 @@
 """Any function of the inputs as a sum of functions of one and two of them, as near to it as such a sum comes over some rows."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from .pieces import sizes
 from .terms import decision, terms_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..model import SparseModel
 
 # Knots of the function of one input, and of each of two: every third of those.
 KNOTS, EVERY = 16, 3
@@ -26,7 +34,7 @@ class Axis:
     is_category: bool
 
     @classmethod
-    def of(cls, x, levels):
+    def of(cls, x: np.ndarray, levels: Sequence[Any] | None) -> Self:
         if levels is not None:
             return cls(np.arange(-1.0, max(len(levels), 1)), True)  # -1: a level that is not known
         there = x[~np.isnan(x)]
@@ -35,13 +43,13 @@ class Axis:
         return cls(np.unique(np.quantile(there, np.linspace(0, 1, KNOTS), method="nearest")), False)
 
     @property
-    def coarse(self):
+    def coarse(self) -> np.ndarray:
         """The knots in a function of two."""
         if self.is_category:
             return np.arange(len(self.knots))
         return np.unique(np.append(np.arange(0, len(self.knots), EVERY), len(self.knots) - 1))
 
-    def hats(self, x, some=slice(None)):
+    def hats(self, x: np.ndarray, some: slice | np.ndarray = slice(None)) -> np.ndarray:
         """(n, n_knots + 1): how much of the value at each of some knots is in that at x; last, where it is missing."""
         knots, is_missing = self.knots[some], np.isnan(x)
         x = np.floor(x) if self.is_category else x
@@ -55,7 +63,7 @@ class Axis:
         out[is_missing, -1] = 1.0
         return out
 
-    def roughness(self):
+    def roughness(self) -> np.ndarray:
         """Second differences of the values at knots, (n_knots - 2, n_knots + 1), at the knots' own distances."""
         m = len(self.knots)
         if self.is_category or m < 3:
@@ -74,19 +82,22 @@ class Projection:
         sum
     """
 
-    def __init__(self, X, f, columns, levels, candidates, n_pairs):
-        self.axes = {j: Axis.of(X[:, j], levels[j]) for j in columns}
+    def __init__(
+        self, X: np.ndarray, f: np.ndarray, columns: Sequence[int], levels: Sequence[Any],
+        candidates: Sequence[tuple[int, int]], n_pairs: int,
+    ):  # fmt: skip
+        self.axes: dict[int, Axis] = {j: Axis.of(X[:, j], levels[j]) for j in columns}
         self._X, f = X, f - f.mean()
         ones = [(j,) for j in columns]
         solution = self._fitted(ones, f, np.arange(len(X)))
         rest = f - sum(self._at_rows(part, values) for part, values in solution.items())
-        self.pairs = self._best(candidates, rest, n_pairs)
+        self.pairs: list[tuple[int, ...]] = self._best(candidates, rest, n_pairs)
         parts = ones + self.pairs
-        self.values = self._pure(self._fitted(parts, f, np.arange(len(X))))
-        self.shares = self._shares(parts, f)
-        self.told = sum(self.shares.values())
+        self.values: dict[tuple[int, ...], np.ndarray] = self._pure(self._fitted(parts, f, np.arange(len(X))))
+        self.shares: dict[tuple[int, ...], float] = self._shares(parts, f)
+        self.told: float = sum(self.shares.values())
 
-    def at(self, part, points):
+    def at(self, part: tuple[int, ...], points: np.ndarray) -> np.ndarray:
         """The values of a part at points, (n, 1 or 2)."""
         return self._basis(part, points) @ self.values[part]
 
@@ -154,7 +165,7 @@ class Projection:
         return shares
 
 
-def projected(model, X, n_pairs):
+def projected(model: SparseModel, X: np.ndarray, n_pairs: int) -> Projection:
     """The `Projection` of a model of one output, of rows of numbers."""
     table = None if model.features.stage is None else model.features.stage.table
     levels = [None] * X.shape[1] if table is None else table.levels

@@ -7,12 +7,22 @@ terms, and the game of a term is played by its own columns alone, a function of 
 - activation(sum_j a_j + t): the mean over sums of the rest; of a step by counting, of "relu" by adding up, those in order
 """
 
+from __future__ import annotations
+
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._checks import check_integer, check_rng
 from .terms import column_of, numbers, terms_of, thinned, views
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .._types import DenseOrCSR, MatrixLike, Seed
+    from ..model import SparseModel
+    from .terms import Term
 
 # Columns of a term up to which all their sets are gone through; and numbers that are made at once.
 MOST_EXACT, AT_ONCE = 10, 2**21
@@ -20,14 +30,14 @@ MOST_EXACT, AT_ONCE = 10, 2**21
 BACKGROUND = 200
 
 
-def shapley(model, X, background, n_permutations, rng):
+def shapley(model: SparseModel, X: MatrixLike, background: MatrixLike | None, n_permutations: int, rng: Seed) -> np.ndarray:
     """`SparseModel.shapley`."""
     n_permutations, rng = check_integer("n_permutations", n_permutations, 2), check_rng(rng)
     X = numbers(model, X)
     return values(model, X, views(model, background_of(model, X, background, rng)), n_permutations, rng)
 
 
-def background_of(model, X, background, rng):
+def background_of(model: SparseModel, X: DenseOrCSR, background: MatrixLike | None, rng: np.random.Generator) -> DenseOrCSR:
     """Rows of numbers: of the background, or, where it is None, of some of X."""
     B = thinned(X, BACKGROUND, rng) if background is None else numbers(model, background)
     if B.shape[0] == 0:
@@ -35,7 +45,7 @@ def background_of(model, X, background, rng):
     return B
 
 
-def values(model, X, B, n_permutations, rng):
+def values(model: SparseModel, X: DenseOrCSR, B: np.ndarray, n_permutations: int, rng: np.random.Generator) -> np.ndarray:
     """(n, n_columns), or (n, n_columns, n_outputs), of rows of numbers, against the background of views B."""
     coef, n, terms = np.atleast_2d(model.coef), X.shape[0], list(terms_of(model.features))
     groups = grouped([term for term in terms if term.activation != "identity"], n_permutations, rng)
@@ -62,7 +72,7 @@ def _linear(terms, coef, n_views):
     return weights
 
 
-def grouped(terms, n_permutations, rng):
+def grouped(terms: Sequence[Term], n_permutations: int, rng: np.random.Generator) -> list[list[tuple[Term, np.ndarray | None]]]:
     """Lists of (term, how its columns come in): together those that see the same few columns."""
     groups = {}
     for term in terms:
@@ -95,7 +105,7 @@ def _of_group(terms, coef, U, B):
 
 
 @cache
-def shares(q):
+def shares(q: int) -> np.ndarray:
     """(q, 2^q), how much each set is worth to each of its members, and, less than 0, to those outside: |S|! (q - 1 - |S|)! / q!
     for the set S of the others."""
     sets = np.arange(2**q)[:, None] >> np.arange(q) & 1
@@ -106,7 +116,7 @@ def shares(q):
     return np.where(sets.T == 1, joined[size], -left[size])
 
 
-def exactly(term, U, B):
+def exactly(term: Term, U: np.ndarray, B: np.ndarray) -> np.ndarray:
     """v of all sets of the term's columns, (2^q, n_rows): of that whose members are the bits of its number."""
     return played(term, _of_sets(term, term.parts(U)), _of_sets(term, term.parts(B))[::-1])
 
@@ -119,7 +129,7 @@ def _of_sets(term, parts):
     return made
 
 
-def played(term, of_x, of_rest):
+def played(term: Term, of_x: np.ndarray, of_rest: np.ndarray) -> np.ndarray:
     """v of some sets: of what their columns make of the rows, (n_sets, n_rows), and the others of the background's."""
     if term.is_product:
         return (term.constant * of_rest.mean(axis=1)[:, None] * of_x).real
@@ -145,10 +155,10 @@ def _mean_tanh(s, t):
     return total / len(t)
 
 
-MEANS = {"sign": _mean_sign, "relu": _mean_relu, "tanh": _mean_tanh}
+MEANS: dict[str, Callable[..., np.ndarray]] = {"sign": _mean_sign, "relu": _mean_relu, "tanh": _mean_tanh}
 
 
-def sampled(term, orders, U, B):
+def sampled(term: Term, orders: np.ndarray, U: np.ndarray, B: np.ndarray) -> np.ndarray:
     """(q, n_rows) of a term of many columns: what each adds to those before it, in the mean over the orders.
 
     Of a product only what its inputs' dependence makes is sampled: were they independent, its values would be known.
@@ -171,7 +181,7 @@ def _along(term, parts):
     return np.concatenate([none, combine.accumulate(parts, axis=0)])
 
 
-def independent(term, z, mean):
+def independent(term: Term, z: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """The values of a product of independent inputs, (q, n_rows), of its factors z and their means.
 
     The integral over t in [0, 1] of Re(K (z_j - mean_j) prod_{k != j} (t z_k + (1 - t) mean_k)): a polynomial, exact by Gauss.

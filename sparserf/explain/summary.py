@@ -1,7 +1,10 @@
 """What a model is, on a page."""
 
+from __future__ import annotations
+
 from collections import Counter
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,6 +12,12 @@ from .._checks import check_integer
 from .importances import Importances
 from .pieces import sizes
 from .terms import names_of, terms_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .._types import MatrixLike, Seed
+    from ..model import FitInfo, SparseModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,16 +47,16 @@ class Summary:
     loss: str
     n_terms: int
     n_inputs: int
-    kinds: dict
-    inputs: tuple
+    kinds: dict[str, int]
+    inputs: tuple[int, ...]
     intercept: np.ndarray
-    info: object
-    names: object
+    info: FitInfo
+    names: Sequence[str]
     worth: np.ndarray
     importances: Importances | None
-    terms: tuple
+    terms: tuple[tuple[str, np.ndarray, float], ...]
 
-    def __str__(self):
+    def __str__(self) -> str:
         kinds = ", ".join(f"{count} {name}" for name, count in self.kinds.items())
         b = ", ".join(f"{b:.4g}" for b in self.intercept)
         lines = [f"SparseModel: {self.kind}, loss {self.loss!r}",
@@ -75,7 +84,7 @@ def _fit(info):
     return ", ".join(said)
 
 
-def summary(model, X, n_terms, rng):
+def summary(model: SparseModel, X: MatrixLike | None, n_terms: int, rng: Seed) -> Summary:
     """`SparseModel.summary`."""
     n_terms, size = check_integer("n_terms", n_terms, 0), sizes(model)
     largest = np.argsort(-size, kind="stable")[:n_terms]

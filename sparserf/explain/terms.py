@@ -1,13 +1,23 @@
 """The terms of a model one by one, and what each makes of single columns of X."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._checks import is_sparse
 from ..features.feature_set import DefaultNames
 from ..rows import as_rows, rows_read, staged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from .._types import DenseOrCSR, MatrixLike
+    from ..features.feature_set import FeatureSet
+    from ..model import SparseModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,19 +40,19 @@ class Term:
     gamma: float | None = None
 
     @cached_property
-    def is_product(self):
+    def is_product(self) -> bool:
         """Whether it is Re(K prod_j z_j), with z_j a number that tells one column."""
         return self.activation in ("cos", "sin", "product")
 
     @property
-    def constant(self):
+    def constant(self) -> complex:
         """K of a product."""
         if self.activation == "product":
             return self.gain
         return self.gain * np.exp(1j * (self.offset - (np.pi / 2 if self.activation == "sin" else 0.0)))
 
     @np.errstate(over="ignore", under="ignore")
-    def parts(self, U):
+    def parts(self, U: np.ndarray) -> np.ndarray:
         """Of each column, in the rows whose views are U, (n_columns, n_rows): z_j of a product; else its part of w'u."""
         u, w = U[:, self.views].T, self.weights[:, None]
         if self.activation == "product":  # (u exp(-gamma u^2 / w))^w does not overflow
@@ -58,12 +68,12 @@ class Term:
         return together
 
 
-def column_of(features):
+def column_of(features: FeatureSet) -> np.ndarray:
     """The column that each view is of."""
     return np.arange(features.n_inputs) if features.stage is None else features.stage.column
 
 
-def terms_of(features):
+def terms_of(features: FeatureSet) -> Iterator[Term]:
     """The terms of a FeatureSet, those that see no column too."""
     n, column = features.n_inputs, column_of(features)
     for block, positions in features.by_block(features.to_blocks(np.arange(len(features)))):
@@ -93,7 +103,7 @@ def _entries(block, k):
     return views[weights != 0], weights[weights != 0]
 
 
-def numbers(model, X, most=None, rng=None):
+def numbers(model: SparseModel, X: MatrixLike, most: int | None = None, rng: np.random.Generator | None = None) -> DenseOrCSR:
     """The rows of X as numbers in memory, or at most so many of them, by chance."""
     rows = rows_read(X, model.features.stage, n_features=model.n_features_in)
     if most is None or rows.n_rows <= most:
@@ -101,29 +111,29 @@ def numbers(model, X, most=None, rng=None):
     return rows.array(np.sort(rng.choice(rows.n_rows, most, replace=False)))
 
 
-def thinned(X, most, rng):
+def thinned(X: DenseOrCSR, most: int, rng: np.random.Generator) -> DenseOrCSR:
     """Rows of numbers, or at most so many of them, by chance."""
     return X if X.shape[0] <= most else X[np.sort(rng.choice(X.shape[0], most, replace=False))]
 
 
-def views(model, X):
+def views(model: SparseModel, X: DenseOrCSR) -> np.ndarray:
     """The views of rows of numbers, (n_rows, n_views)."""
     X, stage = X.astype(np.float64), model.features.stage
     return dense(X if stage is None or stage.is_identity else stage.show(X))
 
 
-def dense(X):
+def dense(X: DenseOrCSR) -> np.ndarray:
     """Numbers in memory as a float64 array."""
     return (X.toarray() if is_sparse(X) else X).astype(np.float64)
 
 
-def decision(model, X):
+def decision(model: SparseModel, X: DenseOrCSR) -> np.ndarray:
     """f of rows of numbers, (n_outputs, n_rows)."""
     rows = staged(as_rows(X, may_miss=True), model.features.stage)
     f = rows.apply(model.features, np.atleast_2d(model.coef))
     return f + np.atleast_1d(model.intercept)[:, None]
 
 
-def names_of(model):
+def names_of(model: SparseModel) -> Sequence[str]:
     """Of the columns of X."""
     return model.feature_names_in_ or DefaultNames(model.n_features_in)

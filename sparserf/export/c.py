@@ -1,15 +1,23 @@
 """A model as a file of C99, which needs the C library alone and computes as `predict` does in double precision."""
 
+from __future__ import annotations
+
 import re
 from pathlib import Path
 from string import Template
 from textwrap import wrap
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from . import c_maths as maths
 from . import c_text as text
 from .parts import Parts, kinds
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from ..model import SparseModel
 
 # Terms side by side in a group: compilers turn loops of so many into vectors, those of 16 into single steps first.
 LANES = 32
@@ -23,7 +31,7 @@ RESERVED = frozenset(
 ) | set(re.findall(r"\w+", re.sub(r"/\*.*?\*/|\$\{\w+\}", "", "".join(text.ALL + maths.ALL), flags=re.DOTALL)))
 
 
-def to_c(model, path=None, name="predict"):
+def to_c(model: SparseModel, path: str | PathLike[str] | None = None, name: str = "predict") -> str:
     """See `SparseModel.to_c`."""
     _check_name(name)
     parts = Parts.of(model)

@@ -1,6 +1,14 @@
 """An ONNX graph that grows node by node, in double precision but where it says otherwise."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from os import PathLike
 
 try:
     import onnx
@@ -13,18 +21,18 @@ OPSET, IR_VERSION = 19, 9  # the first in which strings can be compared
 class Graph:
     """Nodes, constants, inputs and outputs. Names of values begin with "_", which `named` keeps apart from all others."""
 
-    def __init__(self, taken):
+    def __init__(self, taken: Iterable[str]):
         """taken : names that no value or output may have, those of the inputs"""
         self._nodes, self._constants, self._inputs, self._outputs, self._taken = [], [], [], [], set(taken)
 
-    def __call__(self, operator, *operands, **attributes):
+    def __call__(self, operator: str, *operands: Any, **attributes: Any) -> str:
         """The name of the result of an operator; operands are names, or arrays, which become constants."""
         result = self.named(f"_{operator}_{len(self._nodes)}")
         names = [operand if isinstance(operand, str) else self._constant(operand) for operand in operands]
         self._nodes.append(onnx.helper.make_node(operator, names, [result], **attributes))
         return result
 
-    def named(self, name):
+    def named(self, name: str) -> str:
         """The name, with "_" behind it as long as it is taken."""
         while name in self._taken:
             name += "_"
@@ -36,18 +44,18 @@ class Graph:
         self._constants.append(onnx.numpy_helper.from_array(np.ascontiguousarray(values).reshape(np.shape(values)), name))
         return name
 
-    def cast(self, value, dtype):
+    def cast(self, value: str, dtype: Any) -> str:
         return self("Cast", value, to=_type(dtype))
 
-    def input(self, name, dtype, n_columns):
+    def input(self, name: str, dtype: Any, n_columns: int) -> None:
         self._inputs.append(onnx.helper.make_tensor_value_info(name, _type(dtype), ["n_rows", n_columns]))
 
-    def output(self, name, value, dtype, *shape):
+    def output(self, name: str, value: str, dtype: Any, *shape: int) -> None:
         name = self.named(name)
         self._nodes.append(onnx.helper.make_node("Identity", [value], [name]))
         self._outputs.append(onnx.helper.make_tensor_value_info(name, _type(dtype), ["n_rows", *shape]))
 
-    def model(self, about):
+    def model(self, about: str) -> onnx.ModelProto:
         """The ModelProto, checked."""
         graph = onnx.helper.make_graph(self._nodes, "sparserf", self._inputs, self._outputs, self._constants, about)
         opset = [onnx.helper.make_opsetid("", OPSET)]
@@ -56,7 +64,7 @@ class Graph:
         return model
 
 
-def write(model, path):
+def write(model: onnx.ModelProto, path: str | PathLike[str]) -> None:
     onnx.save(model, path)
 
 

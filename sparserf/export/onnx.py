@@ -1,6 +1,9 @@
 """A model as an ONNX graph: of each row what `predict` says of it, and the probabilities or the decision values of classes."""
 
+from __future__ import annotations
+
 from functools import reduce
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -10,12 +13,22 @@ from ..stage import CLIP
 from .graph import Graph, write
 from .parts import Parts, kinds
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from os import PathLike
+
+    from onnx import ModelProto
+
+    from ..model import SparseModel
+
 # Activations whose values are computed in the precision that is asked for; the others are exact, or cheap. A cosine is the sine
 # of a quarter more: not all runtimes have cosines in double precision.
 ROUNDED = {"cos": "Sin", "sin": "Sin", "tanh": "Tanh"}
 
 
-def to_onnx(model, path=None, dtype="float32"):
+def to_onnx(
+    model: SparseModel, path: str | PathLike[str] | None = None, dtype: Literal["float32", "float64"] = "float32"
+) -> ModelProto:
     """See `SparseModel.to_onnx`."""
     dtype = np.dtype(check_choice("dtype", dtype, ("float32", "float64")))
     parts, table = Parts.of(model), _table(model)
@@ -157,7 +170,7 @@ def _is_level(graph, stage, views, x):
     return graph.cast(graph("And", graph("LessOrEqual", level, x), graph("Less", x, level + 1)), np.float64)
 
 
-ASKED = {
+ASKED: dict[str, Callable[..., str]] = {
     "as it is": lambda graph, stage, views, x: x,
     "level": _is_level,
     "missing": lambda graph, stage, views, x: graph.cast(graph("IsNaN", x), np.float64),

@@ -1,13 +1,19 @@
 """The parts of a model that exports write: the views of columns that its terms see, what is linear in these, and the others."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from .._core.moments import KINDS
 from ..features.block import DENSE_BELOW
 from ..stage import ColumnStage
+
+if TYPE_CHECKING:
+    from ..model import SparseModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +34,7 @@ class Terms:
     inputs: np.ndarray | None
     gamma: float | None
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.offset)
 
 
@@ -44,23 +50,23 @@ class Parts:
 
     stage: ColumnStage
     linear: np.ndarray
-    terms: tuple
+    terms: tuple[Terms, ...]
     intercept: np.ndarray
 
     @cached_property
-    def columns(self):
+    def columns(self) -> np.ndarray:
         """The columns of X that are read, ascending."""
         return np.unique(self.stage.column)
 
     @cached_property
-    def is_raw(self):
+    def is_raw(self) -> bool:
         """Whether the views are columns as they are."""
         stage = self.stage
         as_they_are = not (stage.kind.any() or len(stage.knots) or stage.may_miss) and stage.is_raw
         return as_they_are and bool(((stage.center == 0) & (stage.unit == 1)).all())
 
     @classmethod
-    def of(cls, model):
+    def of(cls, model: SparseModel) -> Self:
         features = model.features
         used = _used(features)
         place = np.cumsum(used) - 1  # of each input among those that are used
@@ -127,6 +133,6 @@ def _at_levels(stage):
     return replace(stage, first_knot=first, knots=stage.knots[kept], scores=stage.scores[kept])
 
 
-def kinds(stage):
+def kinds(stage: ColumnStage) -> np.ndarray:
     """Of each view, by name."""
     return np.array(KINDS)[stage.kind]

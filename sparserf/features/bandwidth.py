@@ -1,15 +1,25 @@
 """How wide a kernel should be, read off the data: distances between rows, on a sample of them."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
 import numpy as np
 
 from .._checks import check_scale, is_sparse
 from ..robust import are_equal, some_rows
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._types import DenseOrCSR, Gamma
+    from ..rows.home import Rows
+
 SAMPLE = 2000
 NEIGHBOURS = 50
 
 
-def check_gamma(gamma):
+def check_gamma(gamma: Any) -> Gamma:
     """None, "knn", or a positive float."""
     if gamma is None or (isinstance(gamma, str) and gamma == "knn"):
         return gamma
@@ -18,14 +28,19 @@ def check_gamma(gamma):
     return check_scale("gamma", gamma)
 
 
-def resolve_gamma(rows, rule, metric, rng, weight=None):
+def resolve_gamma(
+    rows: Rows, rule: Literal["knn"] | None, metric: str, rng: np.random.Generator, weight: np.ndarray | None = None
+) -> float:
     """The inverse width that a rule reads off the rows: 1 / (2 scale^2), or 1 / scale for the metric "cityblock"."""
     weight = np.ones(rows.n_rows) if weight is None else weight
     scale = float(np.clip(distance_scale(rows.array, weight, rule, metric, rng), 1e-150, 1e150))
     return 1.0 / scale if metric == "cityblock" else 0.5 / scale**2
 
 
-def distance_scale(take, weight, rule, metric, rng):
+def distance_scale(
+    take: Callable[[np.ndarray], DenseOrCSR], weight: np.ndarray, rule: Literal["knn"] | None, metric: str,
+    rng: np.random.Generator,
+) -> float:  # fmt: skip
     """Median distance between rows (rule None), or mean distance to the 50th nearest neighbour (rule "knn").
 
     A row of twice the weight counts as two. Distances between rows that are equal do not count. 1.0 where no two differ.
@@ -77,7 +92,7 @@ def _mean_to_neighbour(distance, weight):
     return float(np.average(each[each > 0], weights=weight[each > 0])) if each.any() else 1.0
 
 
-def distances(rows, others, metric):
+def distances(rows: DenseOrCSR, others: DenseOrCSR, metric: str) -> np.ndarray:
     """Distances of rows to others, "euclidean" or "cityblock": float64; both dense, or both CSR of float64."""
     if not is_sparse(rows):
         from scipy.spatial.distance import cdist

@@ -1,6 +1,9 @@
 """What distributions have in common from which dictionaries that learn start: neurons of random weights over some inputs."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -10,6 +13,13 @@ from .bandwidth import SAMPLE
 from .feature_set import FeatureSet
 from .neuron_block import NeuronBlock
 from .units import SMALLEST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._types import Seed
+    from ..rows.home import Rows
+    from ..stage import ColumnStage
 
 # Inputs that features may see, those of the largest variance: weights are dense over them.
 MOST_INPUTS = 1024
@@ -34,21 +44,28 @@ class Base:
     units: np.ndarray = field(repr=False)
     max_order: int | None = field(default=None, kw_only=True)
 
+    activation: ClassVar[str]
+    scale: ClassVar[float]
+    is_periodic: ClassVar[bool]
+    of: ClassVar[Callable[..., Any]]
+    weights: ClassVar[Callable[..., np.ndarray]]
+    entries: ClassVar[Callable[..., np.ndarray]]
+    offsets: ClassVar[Callable[..., np.ndarray]]
     is_finite = False
 
     @property
-    def most(self):
+    def most(self) -> int:
         """Inputs that a feature sees at most."""
         return len(self.inputs) if self.max_order is None else min(self.max_order, len(self.inputs))
 
-    def limited(self, weights, rng):
+    def limited(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """These weights, of each that sees more inputs than it may some, by chance, 0."""
         if self.most == len(self.inputs):
             return weights
         lot = np.where(weights != 0, rng.random(weights.shape), 0.0)
         return np.where(lot.argsort(axis=1).argsort(axis=1) >= weights.shape[1] - self.most, weights, 0.0)
 
-    def features(self, weights, n_features, rng):
+    def features(self, weights: np.ndarray, n_features: int, rng: np.random.Generator) -> FeatureSet:
         """The features of weights over the inputs, with random offsets."""
         offset = self.offsets(weights, rng)
         if len(self.inputs) == n_features:
@@ -60,7 +77,7 @@ class Base:
             block = NeuronBlock(self.activation, self.scale, weights, offset, inputs)
         return FeatureSet([block], n_features)
 
-    def weights_of(self, features):
+    def weights_of(self, features: FeatureSet) -> np.ndarray:
         """The weights that `features`, made here, was given."""
         if not len(features):
             return np.zeros((0, len(self.inputs)))
@@ -68,7 +85,7 @@ class Base:
         weights = block.weights if block.inputs is not None else block.weights[:, self.inputs]
         return weights if features.order is None else weights[features.order]
 
-    def draw(self, n_components, n_features, rng=None):
+    def draw(self, n_components: int, n_features: int, rng: Seed = None) -> FeatureSet:
         """A FeatureSet of n_components features of n_features inputs; `rng` is a seed or a Generator."""
         rng = check_rng(rng)
         return self.features(self.weights(check_integer("n_components", n_components, 0), rng), n_features, rng)
@@ -79,7 +96,7 @@ class Base:
         return everywhere
 
 
-def inputs_that_vary(rows, weight, stage):
+def inputs_that_vary(rows: Rows, weight: np.ndarray, stage: ColumnStage | None) -> tuple[np.ndarray, np.ndarray]:
     """(at most MOST_INPUTS of the inputs that are not constant, their standard deviations, half their ranges)."""
     in_units = stage is not None and not stage.is_raw
     scale = np.stack([stage.half_range > 0, stage.half_range] if in_units else rows.spreads(weight))
@@ -89,7 +106,7 @@ def inputs_that_vary(rows, weight, stage):
     return inputs, scale[:, inputs]
 
 
-def sample_of(rows, inputs, weight, rng):
+def sample_of(rows: Rows, inputs: np.ndarray, weight: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """(some rows, float64 (n, len(inputs)), how much each counts)."""
     sample, weight = some_rows(weight, SAMPLE, rng)
     X = rows.array(sample)[:, inputs]

@@ -1,7 +1,10 @@
 """The dictionary that an algorithm searches: batches of draws, each of which can be drawn again without the others."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +16,12 @@ from .neurons import RandomNeurons
 from .perceptron import Perceptron
 from .streams import seed_of, stream
 from .taylor import Taylor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .._types import FeatureMap, Seed
+    from ..rows.home import Rows
 
 NAMES = *KERNELS, "perceptron"
 MAPS = Fourier, Perceptron, RandomNeurons, Taylor, Linear
@@ -28,23 +37,23 @@ class RandomDictionary:
     The features of each map are multiplied by its scale.
     """
 
-    maps: tuple
-    scales: tuple
+    maps: tuple[FeatureMap, ...]
+    scales: tuple[float, ...]
     n_components: int
     batch_size: int
     n_features_in: int
-    seed: "np.random.SeedSequence"  # by name: numpy.random is slow to import
+    seed: np.random.SeedSequence
     is_random = True
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.n_components + len(self._finite)
 
     @property
-    def n_batches(self):
+    def n_batches(self) -> int:
         return max(1, -(-self.n_components // self.batch_size))
 
     @property
-    def starts(self):
+    def starts(self) -> np.ndarray:
         """Index in the dictionary of the first feature of each batch, and the end."""
         ends = np.minimum(np.arange(1, self.n_batches + 1) * self.batch_size, self.n_components) + len(self._finite)
         return np.concatenate([[0], ends])
@@ -58,7 +67,7 @@ class RandomDictionary:
                 features = features.concat(map_.draw(None, self.n_features_in).scaled(scale))
         return features
 
-    def batch(self, k):
+    def batch(self, k: int) -> FeatureSet:
         """The features of batch k, from a random stream of its own; the finite maps come with batch 0."""
         features = self._finite if k == 0 else FeatureSet((), self.n_features_in)
         random = [(map_, scale) for map_, scale in zip(self.maps, self.scales, strict=True) if not map_.is_finite]
@@ -78,22 +87,25 @@ class FixedDictionary:
     batch_size: int
     is_random = False
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.features)
 
     @property
-    def n_batches(self):
+    def n_batches(self) -> int:
         return -(-len(self) // self.batch_size)
 
     @property
-    def starts(self):
+    def starts(self) -> np.ndarray:
         return np.minimum(np.arange(self.n_batches + 1) * self.batch_size, len(self))
 
-    def batch(self, k):
+    def batch(self, k: int) -> FeatureSet:
         return self.features.take(np.arange(self.starts[k], self.starts[k + 1]))
 
 
-def make_dictionary(features, rows, *, n_components, batch_size, gamma, rng, scales=None, weight=None):
+def make_dictionary(
+    features: Any, rows: Rows, *, n_components: int | None, batch_size: int | None, gamma: Any, rng: Seed,
+    scales: Callable[[int], Sequence[float]] | None = None, weight: np.ndarray | None = None,
+) -> RandomDictionary | FixedDictionary:  # fmt: skip
     """The dictionary of a `features` argument: a kernel's name, a map, a sequence of maps, or a FeatureSet.
 
     scales(n_maps) are the factors of the maps; None: 1. weight: of the rows, None: all alike.
@@ -114,12 +126,15 @@ def make_dictionary(features, rows, *, n_components, batch_size, gamma, rng, sca
     return RandomDictionary(maps, scales, n_components, batch_size, n_features_in, seed)
 
 
-def default_batch_size(n_features_in):
+def default_batch_size(n_features_in: int) -> int:
     """R where it is not given."""
     return max(64, min(2500, BATCH_WEIGHTS // n_features_in))
 
 
-def draw_all(features, rows, *, n_components, gamma=None, rng=None, scales=None, weight=None):
+def draw_all(
+    features: Any, rows: Rows, *, n_components: int | None, gamma: Any = None, rng: Seed = None,
+    scales: Callable[[int], Sequence[float]] | None = None, weight: np.ndarray | None = None,
+) -> FeatureSet:  # fmt: skip
     """The whole dictionary of a `features` argument, as one FeatureSet."""
     if isinstance(features, FeatureSet):
         n_components = max(len(features), 1)

@@ -1,22 +1,36 @@
 """FeatureSet: features that have been drawn. Immutable."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from .._checks import check_indices, check_names
 from ..rows import rows_read, staged
 from .block import FeatureBlock
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
-class DefaultNames:
+    from numpy.typing import ArrayLike
+
+    from .._types import MatrixLike
+    from ..rows.home import Rows
+    from ..stage import ColumnStage
+
+
+class DefaultNames(Sequence[str]):
     """x0, x1, ... of n inputs, made when asked for: of very many few are."""
 
-    def __init__(self, n):
+    def __init__(self, n: int):
         self._n = n
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._n
 
-    def __getitem__(self, i):
+    def __getitem__(self, i: int) -> str:
         return f"x{i}"
 
 
@@ -37,7 +51,9 @@ class FeatureSet:
     ['cos(age, height, weight)', 'age']
     """
 
-    def __init__(self, blocks, n_inputs, order=None, stage=None):
+    def __init__(
+        self, blocks: Iterable[FeatureBlock], n_inputs: int, order: np.ndarray | None = None, stage: ColumnStage | None = None
+    ):
         self._stage = stage
         self._blocks, self._order = _one_a_kind([block for block in blocks if len(block)], order)
         self._n_inputs = int(n_inputs)
@@ -47,67 +63,67 @@ class FeatureSet:
         if self._order is not None:
             self._order.flags.writeable = False
 
-    def __setstate__(self, state):  # unpickled arrays are writable
+    def __setstate__(self, state: dict[str, Any]) -> None:  # unpickled arrays are writable
         self.__dict__.update(state)
         self._freeze()
 
     @property
-    def blocks(self):
+    def blocks(self) -> tuple[FeatureBlock, ...]:
         """The features of each kind, a block a kind."""
         return self._blocks
 
     @property
-    def order(self):
+    def order(self) -> np.ndarray | None:
         """None where the features are those of the blocks laid end to end; else the place there of each."""
         return self._order
 
     @property
-    def stage(self):
+    def stage(self) -> ColumnStage | None:
         """None, or the `ColumnStage` whose views of the columns of X are their inputs."""
         return self._stage
 
-    def staged(self, stage):
+    def staged(self, stage: ColumnStage | None) -> FeatureSet:
         """These features of what a stage shows."""
         return FeatureSet(self._blocks, self._n_inputs, self._order, stage)
 
-    def seeing(self, views, n_inputs):
+    def seeing(self, views: np.ndarray, n_inputs: int) -> FeatureSet:
         """These features of rows whose inputs are views, as indices, of n_inputs."""
         if np.array_equal(views, np.arange(n_inputs)):
             return self
         return FeatureSet([block.seeing(views, n_inputs) for block in self._blocks], n_inputs, self._order, self._stage)
 
-    def rows_of(self, X, workers=1):
+    def rows_of(self, X: MatrixLike, workers: int = 1) -> Rows:
         """The rows of X as these features see them."""
         return staged(rows_read(X, self._stage, workers, n_features=self.n_features_in), self._stage)
 
     @property
-    def places(self):
+    def places(self) -> np.ndarray:
         """Of each feature, among those of the blocks laid end to end."""
         return np.arange(len(self)) if self._order is None else self._order
 
     @property
-    def n_features_in(self):
+    def n_features_in(self) -> int:
         """Number of columns of X."""
         return self._n_inputs if self._stage is None else self._stage.n_columns
 
     @property
-    def feature_names_in_(self):
+    def feature_names_in_(self) -> tuple[str, ...] | None:
         """The names of the columns of a data frame that was fitted to; None for an array."""
         return None if self._stage is None or self._stage.table is None else self._stage.table.names
 
     @property
-    def n_inputs(self):
+    def n_inputs(self) -> int:
         """Number of inputs: the columns of X, or views of them."""
         return self._n_inputs
 
-    def __len__(self):
+    def __len__(self) -> int:
         return sum(map(len, self._blocks))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         kinds = ", ".join(f"{len(b)} {b.activation}" for b in self._blocks)
         return f"FeatureSet({kinds or 'empty'}; n_features_in={self.n_features_in})"
 
-    def to_blocks(self, values):
+    def to_blocks(self, values: np.ndarray) -> np.ndarray:
         """Values of the features, along the last axis, in the order of the blocks."""
         if self._order is None:
             return values
@@ -115,11 +131,11 @@ class FeatureSet:
         laid[..., self._order] = values
         return laid
 
-    def from_blocks(self, laid):
+    def from_blocks(self, laid: np.ndarray) -> np.ndarray:
         """Values in the order of the blocks, along the last axis, in that of the features."""
         return laid if self._order is None else laid[..., self._order]
 
-    def by_block(self, laid):
+    def by_block(self, laid: np.ndarray) -> Iterator[tuple[FeatureBlock, np.ndarray]]:
         """(block, what is its own along the last axis) for each, of values in the order of the blocks."""
         start = 0
         for block in self._blocks:
@@ -127,11 +143,11 @@ class FeatureSet:
             start += len(block)
 
     @property
-    def largest_value(self):
+    def largest_value(self) -> np.ndarray:
         """sup over x of |phi_j(x)|, an entry a feature; infinite where it has no bound."""
         return self.from_blocks(np.concatenate([np.zeros(0), *(block.largest_value() for block in self._blocks)]))
 
-    def take(self, indices):
+    def take(self, indices: ArrayLike) -> FeatureSet:
         """The features at `indices` (integers, in any order, repeats allowed), as a FeatureSet."""
         indices = check_indices("indices", indices, len(self))
         place = indices if self._order is None else self._order[indices]
@@ -143,7 +159,7 @@ class FeatureSet:
             start, n = start + len(block), n + len(inside)
         return FeatureSet(blocks, self._n_inputs, order, self._stage)
 
-    def concat(self, other):
+    def concat(self, other: FeatureSet) -> FeatureSet:
         """These features followed by those of `other`, which must have the same inputs."""
         if not isinstance(other, FeatureSet):
             raise TypeError(f"other must be a FeatureSet, got {type(other).__name__}")
@@ -156,22 +172,22 @@ class FeatureSet:
             order = np.concatenate([self.places, len(self) + other.places])
         return FeatureSet(self._blocks + other.blocks, self._n_inputs, order, self._stage)
 
-    def scaled(self, factor):
+    def scaled(self, factor: float) -> FeatureSet:
         """These features times a number."""
         return FeatureSet([block.scaled(factor) for block in self._blocks], self._n_inputs, self._order, self._stage)
 
     @property
-    def is_periodic(self):
+    def is_periodic(self) -> np.ndarray:
         """Whether each feature is a cosine or sine, a mask."""
         periodic = [np.full(len(block), block.is_periodic) for block in self._blocks]
         return self.from_blocks(np.concatenate([np.zeros(0, bool), *periodic]))
 
-    def turned(self, angles):
+    def turned(self, angles: np.ndarray) -> FeatureSet:
         """These features with an angle added to the phase of each that is a cosine or sine."""
         blocks = [block.turned(angle) for block, angle in self.by_block(self.to_blocks(angles))]
         return FeatureSet(blocks, self._n_inputs, self._order, self._stage)
 
-    def transform(self, X, workers=1):
+    def transform(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
         """The feature matrix, the only place that materialises it.
 
         Parameters
@@ -189,7 +205,7 @@ class FeatureSet:
         rows = self.rows_of(X, workers)
         return rows.give(rows.transform(self))
 
-    def names(self, inputs=None):
+    def names(self, inputs: Iterable[str] | None = None) -> list[str]:
         """What each feature is, in words: "x3", "gaussian*x0*x1" (a monomial of `Taylor`), "sin(x0, x4)", "cos(21 inputs)".
 
         inputs : sequence of str or None
@@ -202,7 +218,7 @@ class FeatureSet:
         names = [block.name(k, inputs) for block in self._blocks for k in range(len(block))]
         return [str(name) for name in self.from_blocks(np.array(names, dtype=object))]
 
-    def input_usage(self):
+    def input_usage(self) -> np.ndarray:
         """Share of the features that use each column of X (weight not zero), of shape (n_features_in,).
 
         A monomial of `Taylor` uses its factors; that its envelope falls with every input does not count.
@@ -231,7 +247,7 @@ def _one_a_kind(blocks, order):
     return tuple(blocks), order
 
 
-def are_same(one, other):
+def are_same(one: FeatureSet, other: FeatureSet) -> bool:
     """Whether two sets are of the same features, in the same order."""
     return one is other or _written_out(one) == _written_out(other)
 

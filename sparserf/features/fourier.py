@@ -1,6 +1,9 @@
 """Random Fourier features of shift-invariant kernels (Rahimi & Recht 2007)."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -8,6 +11,10 @@ from .._checks import check_choice, check_integer, check_rng
 from .bandwidth import check_gamma, resolve_gamma
 from .feature_set import FeatureSet
 from .neuron_block import NeuronBlock
+
+if TYPE_CHECKING:
+    from .._types import Gamma, Kernel, Seed
+    from ..rows.home import Rows
 
 MATERN = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
 KERNELS = ("gaussian", "laplacian", "cauchy", *MATERN)
@@ -62,23 +69,23 @@ class Fourier:
     True
     """
 
-    kernel: str = "gaussian"
-    gamma: float | str | None = None
+    kernel: Kernel = "gaussian"
+    gamma: Gamma = None
 
     is_finite = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_choice("kernel", self.kernel, KERNELS)
         object.__setattr__(self, "gamma", check_gamma(self.gamma))
 
-    def resolve(self, rows, rng, weight=None):
+    def resolve(self, rows: Rows, rng: np.random.Generator, weight: np.ndarray | None = None) -> Fourier:
         """This map with gamma read off `rows`, of these weights, where it is a rule."""
         if isinstance(self.gamma, float):
             return self
         metric = "cityblock" if self.kernel == "laplacian" else "euclidean"
         return replace(self, gamma=resolve_gamma(rows, self.gamma, metric, rng, weight))
 
-    def draw(self, n_components, n_features, rng=None):
+    def draw(self, n_components: int, n_features: int, rng: Seed = None) -> FeatureSet:
         """A FeatureSet of n_components features of n_features inputs; `rng` is a seed or a Generator."""
         if not isinstance(self.gamma, float):
             raise ValueError(f"gamma must be a number to draw without data, got {self.gamma!r}")

@@ -1,12 +1,19 @@
 """The inputs themselves as features, one by one, and all linear functions of them."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from .._checks import check_integer
 from .feature_set import FeatureSet
 from .linear_block import LinearBlock
+
+if TYPE_CHECKING:
+    from .._types import Seed
+    from ..rows.home import Rows
 
 
 @dataclass(frozen=True)
@@ -24,24 +31,24 @@ class Linear:
 
     is_finite = True
 
-    def resolve(self, rows, rng, weight=None):
+    def resolve(self, rows: Rows, rng: np.random.Generator | None, weight: np.ndarray | None = None) -> Linear:
         """This map: nothing in it depends on the data."""
         return self
 
-    def draw(self, n_components, n_features, rng=None):
+    def draw(self, n_components: int | None, n_features: int, rng: Seed = None) -> FeatureSet:
         """A FeatureSet of all n_features inputs; n_components and rng do not matter."""
         n_features = check_integer("n_features", n_features, 1)
         return inputs_times(np.ones(n_features))
 
 
-def inputs_times(weights):
+def inputs_times(weights: np.ndarray) -> FeatureSet:
     """A FeatureSet: each input times its weight."""
     d = len(weights)
     inputs = np.arange(d, dtype=np.int32)[:, None]
     return FeatureSet([LinearBlock(1.0, weights[:, None], inputs)], d)
 
 
-def linear_functions(weights):
+def linear_functions(weights: np.ndarray) -> FeatureSet:
     """A FeatureSet: w'x for each row w of the weights."""
     return FeatureSet([LinearBlock(1.0, weights)], weights.shape[1])
 
@@ -56,10 +63,13 @@ class LinearFunctions:
     units: np.ndarray = field(repr=False)
 
     n_batches = 5  # of one function, for each penalty
-    starts = np.arange(n_batches + 1)
-    n_features_in = property(lambda self: len(self.units))
+    starts: ClassVar[np.ndarray] = np.arange(n_batches + 1)
 
-    def steepest(self, slope):
+    @property
+    def n_features_in(self) -> int:
+        return len(self.units)
+
+    def steepest(self, slope: np.ndarray) -> tuple[FeatureSet, float]:
         """(the function that correlates most, as a FeatureSet; its correlation), of the correlation of each input."""
         slope = slope * self.units
         size = np.abs(slope).max() or 1.0  # no square over- or underflows

@@ -1,11 +1,18 @@
 """Cosines of any bandwidth and order: the distribution from which a dictionary starts where nothing is known."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
 from .bandwidth import distance_scale
 from .base import Base, inputs_that_vary, sample_of
+
+if TYPE_CHECKING:
+    from ..rows.home import Rows
+    from ..stage import ColumnStage
 
 # Bandwidths, beside that of the data.
 NARROWEST, WIDEST = 0.25, 4.0
@@ -22,10 +29,15 @@ class Mixture(Base):
     units : 1 / s, in both kinds, so scaled that the median distance is 1
     """
 
-    activation, scale, is_periodic = "cos", float(np.sqrt(2)), True
+    activation: ClassVar[str] = "cos"
+    scale: ClassVar[float] = float(np.sqrt(2))
+    is_periodic: ClassVar[bool] = True
 
     @classmethod
-    def of(cls, rows, weight, rng, stage=None, max_order=None):
+    def of(
+        cls, rows: Rows, weight: np.ndarray, rng: np.random.Generator, stage: ColumnStage | None = None,
+        max_order: int | None = None,
+    ) -> Self:  # fmt: skip
         inputs, scale = inputs_that_vary(rows, weight, stage)
         if not len(inputs):
             return cls(np.zeros(1, np.intp), np.zeros((2, 1)), max_order=max_order)
@@ -35,21 +47,21 @@ class Mixture(Base):
         units = np.stack([unit / width for unit, width in zip(units, widths, strict=True)])
         return cls(inputs, units, max_order=max_order)
 
-    def weights(self, n, rng):
+    def weights(self, n: int, rng: np.random.Generator) -> np.ndarray:
         k = len(self.inputs)
         order = np.minimum(np.exp(rng.uniform(0.0, np.log(self.most + 1), n)).astype(np.intp), self.most)
         seen = rng.random((n, k)).argsort(axis=1) < order[:, None]
         return rng.standard_normal((n, k)) * seen * self.sizes(order, rng)[:, None] * self.units[rng.integers(0, 2, n)]
 
-    def entries(self, j, order, rng):
+    def entries(self, j: np.ndarray, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         unit = self.units[rng.integers(0, 2, len(j)), j]
         return rng.standard_normal(len(j)) * self.sizes(order, rng) * unit
 
-    def sizes(self, order, rng):
+    def sizes(self, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The standard deviation of the u_j of some draws of that order."""
         width = np.exp(rng.uniform(np.log(NARROWEST), np.log(WIDEST), len(order)))
         return width * np.sqrt(len(self.inputs) / np.maximum(order, 1))
 
-    def offsets(self, weights, rng):
+    def offsets(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Uniform on [0, 2 pi]."""
         return rng.uniform(0.0, 2 * np.pi, len(weights))

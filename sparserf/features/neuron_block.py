@@ -1,6 +1,7 @@
 """NeuronBlock: an activation of a weighted sum of the inputs."""
 
 from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -20,15 +21,15 @@ class NeuronBlock(FeatureBlock):
     offset: np.ndarray
     inputs: np.ndarray | None = None
 
-    gamma = None
+    gamma: ClassVar[float | None] = None
 
     @property
-    def is_bounded(self):
+    def is_bounded(self) -> bool:
         return self.activation in BOUNDED
 
     @property
-    def is_periodic(self):
+    def is_periodic(self) -> bool:
         return self.activation in PERIODIC
 
-    def turned(self, angle):
+    def turned(self, angle: float | np.ndarray) -> Self:
         return replace(self, offset=self.offset + angle) if self.is_periodic else self

@@ -1,12 +1,19 @@
 """Random neurons: one hidden layer that is drawn, not trained, with dense or q-sparse weights."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from .._checks import check_choice, check_integer, check_rng, check_scale
 from .feature_set import FeatureSet
 from .neuron_block import NeuronBlock
+
+if TYPE_CHECKING:
+    from .._types import Activation, Seed
+    from ..rows.home import Rows
 
 ACTIVATIONS = ("sin", "cos", "tanh", "relu", "sign")
 WEIGHTS = ("normal", "uniform", "cauchy")
@@ -51,25 +58,25 @@ class RandomNeurons:
     (100, 2)
     """
 
-    activation: str = "sin"
+    activation: Activation = "sin"
     order: int | None = None
-    weights: str = "normal"
+    weights: Literal["normal", "uniform", "cauchy"] = "normal"
     scale: float = 1.0
 
     is_finite = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_choice("activation", self.activation, ACTIVATIONS)
         check_choice("weights", self.weights, WEIGHTS)
         check_scale("scale", self.scale)
         if self.order is not None:
             check_integer("order", self.order, 1)
 
-    def resolve(self, rows, rng, weight=None):
+    def resolve(self, rows: Rows, rng: np.random.Generator | None, weight: np.ndarray | None = None) -> RandomNeurons:
         """This map: nothing in it depends on the data."""
         return self
 
-    def draw(self, n_components, n_features, rng=None):
+    def draw(self, n_components: int, n_features: int, rng: Seed = None) -> FeatureSet:
         """A FeatureSet of n_components features of n_features inputs; `rng` is a seed or a Generator."""
         n_components = check_integer("n_components", n_components, 0)
         n_features = check_integer("n_features", n_features, 1)

@@ -1,12 +1,19 @@
 """Random perceptrons (Lin & Li 2008)."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._checks import check_integer, check_rng, check_scale, check_vector
 from .feature_set import FeatureSet
 from .neuron_block import NeuronBlock
+
+if TYPE_CHECKING:
+    from .._types import Seed
+    from ..rows.home import Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,13 +52,13 @@ class Perceptron:
 
     is_finite = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.radius is not None:
             object.__setattr__(self, "radius", check_scale("radius", self.radius))
         if self.center is not None:
             object.__setattr__(self, "center", check_vector("center", self.center))
 
-    def resolve(self, rows, rng, weight=None):
+    def resolve(self, rows: Rows, rng: np.random.Generator | None, weight: np.ndarray | None = None) -> Perceptron:
         """This map with radius and center read off `rows`, of these weights, where they are None."""
         if self.radius is not None:
             return self
@@ -64,7 +71,7 @@ class Perceptron:
         radius = float(np.sqrt(rows.farthest(center)))
         return replace(self, radius=min(radius, 1e150) if radius > 0 else 1.0, center=center)
 
-    def draw(self, n_components, n_features, rng=None):
+    def draw(self, n_components: int, n_features: int, rng: Seed = None) -> FeatureSet:
         """A FeatureSet of n_components features of n_features inputs; `rng` is a seed or a Generator."""
         if self.radius is None:
             raise ValueError("radius must be a number to draw without data, got None")

@@ -4,8 +4,11 @@ Every projection answers in parts, a slice of its columns each, so that a matrix
 for all rows, a part at a time. Nothing is written to after it is made: threads may share it.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -14,6 +17,11 @@ from .._core import projection as _core
 from .._core.rows import RowSlice
 from .._csr import csr_arrays
 from .streams import seed_of, stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .._types import DenseOrCSR, ProjectionName, Seed
 
 PROJECTIONS = ("gaussian", "sparse_sign", "srht")
 
@@ -39,7 +47,11 @@ class Projection:
     n_features: int
     n_projections: int
 
-    def project(self, X):
+    parts: ClassVar[Callable[..., Any]]
+    cost: ClassVar[Callable[..., int]]
+    expand: ClassVar[Callable[..., np.ndarray]]
+
+    def project(self, X: DenseOrCSR) -> np.ndarray:
         """X R / sqrt(m) in the dtype of X, an ndarray (n_rows, d) of any strides or CSR."""
         out = np.empty((X.shape[0], self.n_projections), X.dtype)
         for columns, project in self.parts(X.dtype):
@@ -51,16 +63,16 @@ class Projection:
 class Gaussian(Projection):
     """Independent entries N(0, 1). The columns of each part come from a random stream of their own, and are never kept."""
 
-    seed: "np.random.SeedSequence" = field(repr=False)  # by name: numpy.random is slow to import
+    seed: np.random.SeedSequence = field(repr=False)
 
-    def parts(self, dtype):
+    def parts(self, dtype: np.dtype) -> Iterator[tuple[slice, Callable[[DenseOrCSR, np.ndarray], None]]]:
         for columns, R in self._blocks():
             yield columns, partial(_multiply, R.astype(dtype, copy=False))
 
-    def cost(self, X):
+    def cost(self, X: DenseOrCSR) -> int:
         return _entries(X) * self._width * (SPARSE_COST if is_sparse(X) else 1)
 
-    def expand(self, Z):
+    def expand(self, Z: np.ndarray) -> np.ndarray:
         """Z R' / sqrt(m): float64 (..., n_features) of Z (..., n_projections)."""
         out = np.zeros((*np.shape(Z)[:-1], self.n_features))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -94,19 +106,19 @@ class SparseSign(Projection):
     signs: np.ndarray = field(repr=False)  # the same shape, int8
 
     @classmethod
-    def draw(cls, n_features, n_projections, rng):
+    def draw(cls, n_features: int, n_projections: int, rng: np.random.Generator) -> Self:
         zeta = min(ZETA, n_projections)
         edges = n_projections * np.arange(zeta + 1) // zeta
         columns = rng.integers(edges[:-1], edges[1:], (n_features, zeta), np.int32)
         return cls(n_features, n_projections, columns, _signs(rng, columns.shape))
 
-    def parts(self, dtype):
+    def parts(self, dtype: np.dtype) -> Iterator[tuple[slice, Callable[[DenseOrCSR, np.ndarray], None]]]:
         yield slice(0, self.n_projections), self._project
 
-    def cost(self, X):
+    def cost(self, X: DenseOrCSR) -> int:
         return _entries(X) * self.columns.shape[1] * (SPARSE_COST if is_sparse(X) else 2)
 
-    def expand(self, Z):
+    def expand(self, Z: np.ndarray) -> np.ndarray:
         """Z R' / sqrt(m): float64 (..., n_features) of Z (..., n_projections)."""
         out = np.zeros((*np.shape(Z)[:-1], self.n_features))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -134,7 +146,7 @@ class Hadamard(Projection):
     sample: np.ndarray = field(repr=False)  # (n_projections,)
 
     @classmethod
-    def draw(cls, n_features, n_projections, rng):
+    def draw(cls, n_features: int, n_projections: int, rng: np.random.Generator) -> Self:
         length = _power_of_two(n_features)
         if n_projections > length:
             raise ValueError(
@@ -144,15 +156,15 @@ class Hadamard(Projection):
         sample = np.sort(rng.choice(length, n_projections, replace=False))
         return cls(n_features, n_projections, _signs(rng, n_features), sample)
 
-    def parts(self, dtype):
+    def parts(self, dtype: np.dtype) -> Iterator[tuple[slice, Callable[[DenseOrCSR, np.ndarray], None]]]:
         yield slice(0, self.n_projections), self._project
 
-    def cost(self, X):
+    def cost(self, X: DenseOrCSR) -> int:
         length = _power_of_two(self.n_features)
         return 2 * length * length.bit_length()
 
     @np.errstate(over="ignore", invalid="ignore")
-    def expand(self, Z):
+    def expand(self, Z: np.ndarray) -> np.ndarray:
         """Z R' / sqrt(m): float64 (..., n_features) of Z (..., n_projections)."""
         rows = np.zeros((np.size(Z) // self.n_projections, _power_of_two(self.n_features)))
         rows[:, self.sample] = np.reshape(Z, (-1, self.n_projections))
@@ -181,18 +193,18 @@ class Matrix(Projection):
 
     scaled: np.ndarray = field(repr=False)
 
-    def parts(self, dtype):
+    def parts(self, dtype: np.dtype) -> Iterator[tuple[slice, Callable[[DenseOrCSR, np.ndarray], None]]]:
         yield slice(0, self.n_projections), partial(_multiply, self.scaled.astype(dtype, copy=False))
 
-    def cost(self, X):
+    def cost(self, X: DenseOrCSR) -> int:
         return _entries(X) * self.n_projections * (SPARSE_COST if is_sparse(X) else 1)
 
-    def expand(self, Z):
+    def expand(self, Z: np.ndarray) -> np.ndarray:
         """Z R' / sqrt(m)."""
         return Z @ self.scaled.T
 
 
-def folded(projection):
+def folded(projection: Projection) -> Projection:
     """A projection with the same R R', in no more columns than R has rows: R = L Q' with Q'Q = I."""
     if projection.n_projections <= projection.n_features:
         return projection
@@ -213,7 +225,7 @@ def _power_of_two(n):
     return 1 << (n - 1).bit_length()
 
 
-def make_projection(kind, n_features, n_projections, rng=None):
+def make_projection(kind: ProjectionName, n_features: int, n_projections: int, rng: Seed = None) -> Projection:
     """A projection of a kind, "gaussian", "sparse_sign" or "srht"; `rng` is a seed or a Generator."""
     check_choice("projection", kind, PROJECTIONS)
     n_features = check_integer("n_features", n_features, 1)

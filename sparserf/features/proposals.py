@@ -3,7 +3,10 @@
 A proposal is made of accepted weights W, rows picked with probability in proportion to |coefficient|, by one of five moves.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +14,13 @@ from .._checks import check_integer, check_rng
 from .base import Base
 from .mixture import Mixture
 from .streams import seed_of, stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..rows.home import Rows
+    from ..stage import ColumnStage
+    from .feature_set import FeatureSet
 
 # Draws in a batch by default: the sooner it is known what is accepted, the better the next.
 BATCH = 500
@@ -23,19 +33,19 @@ JITTER, RESCALE = 0.3, 0.4
 FADE, SURVIVORS, TRIES = 0.8, 1.0, 20.0
 
 
-def jitter(W, pick, base, rng):
+def jitter(W: np.ndarray, pick: Callable[[], np.ndarray], base: Base, rng: np.random.Generator) -> np.ndarray:
     """An accepted w, each entry times 1 + 0.3 e."""
     w = W[pick()]
     return w * (1 + JITTER * rng.standard_normal(w.shape))
 
 
-def add(W, pick, base, rng):
+def add(W: np.ndarray, pick: Callable[[], np.ndarray], base: Base, rng: np.random.Generator) -> np.ndarray:
     """The sum or difference of two: frequencies of the product of their cosines."""
     w = W[pick()]
     return w + rng.choice([-1.0, 1.0], (len(w), 1)) * W[pick()]
 
 
-def swap(W, pick, base, rng):
+def swap(W: np.ndarray, pick: Callable[[], np.ndarray], base: Base, rng: np.random.Generator) -> np.ndarray:
     """One input's weight drawn anew, whether w saw it or not."""
     w = W[pick()].copy()
     row, j = np.arange(len(w)), rng.integers(0, w.shape[1], len(w))
@@ -43,13 +53,13 @@ def swap(W, pick, base, rng):
     return w
 
 
-def mix(W, pick, base, rng):
+def mix(W: np.ndarray, pick: Callable[[], np.ndarray], base: Base, rng: np.random.Generator) -> np.ndarray:
     """Each entry from one of two."""
     w, other = W[pick()], W[pick()]
     return np.where(rng.random(w.shape) < 0.5, w, other)
 
 
-def rescale(W, pick, base, rng):
+def rescale(W: np.ndarray, pick: Callable[[], np.ndarray], base: Base, rng: np.random.Generator) -> np.ndarray:
     """An accepted w, longer or shorter; of a step, another threshold along it."""
     w = W[pick()]
     return w * np.exp(RESCALE * rng.standard_normal((len(w), 1)))
@@ -66,25 +76,26 @@ class LearningDictionary:
     n_components: int
     batch_size: int
     n_features_in: int
-    seed: "np.random.SeedSequence"  # by name: numpy.random is slow to import
+    seed: np.random.SeedSequence
 
     @property
-    def n_batches(self):
+    def n_batches(self) -> int:
         return max(1, -(-self.n_components // self.batch_size))
 
     @property
-    def starts(self):
+    def starts(self) -> np.ndarray:
         """How many were drawn before each batch, and in all."""
         return np.minimum(np.arange(self.n_batches + 1) * self.batch_size, self.n_components)
 
-    def proposer(self, target):
+    def proposer(self, target: int) -> Proposer:
         """Of the fit of one target."""
         return Proposer(self, target)
 
 
 def make_learning_dictionary(
-    rows, *, weight, n_components, batch_size, gamma, rng, stage=None, base=Mixture, max_order=None
-):  # fmt: skip
+    rows: Rows, *, weight: np.ndarray, n_components: int | None, batch_size: int | None, gamma: Any, rng: np.random.Generator,
+    stage: ColumnStage | None = None, base: type[Base] = Mixture, max_order: int | None = None,
+) -> LearningDictionary:  # fmt: skip
     """The dictionary of features="auto"; base: the kind of distribution from which it starts; max_order: most inputs that a
     feature sees, None: all."""
     if gamma is not None:
@@ -102,13 +113,13 @@ class Proposer:
     Draws count up from (target + 1) << 40, so that no two targets' share an index; the inputs have those below.
     """
 
-    def __init__(self, dictionary, target):
+    def __init__(self, dictionary: LearningDictionary, target: int):
         self._base, self._d = dictionary.base, dictionary.n_features_in
         self._rng = stream(dictionary.seed, target)
         self._next, self._last = (target + 1) << 40, np.zeros(0, np.intp)  # the move of each draw of the last batch
         self._survivors, self._tries = np.zeros(len(MOVES) + 1), np.zeros(len(MOVES) + 1)
 
-    def batch(self, n, features, coef, index):
+    def batch(self, n: int, features: FeatureSet, coef: np.ndarray, index: np.ndarray) -> tuple[int, FeatureSet]:
         """(the first index, features): n draws that follow these features, of these coefficients and indices."""
         self._learn(index)
         W, rng = self._base.weights_of(features), self._rng

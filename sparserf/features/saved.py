@@ -1,5 +1,9 @@
 """A block of features as the file of a model, which is not trusted, holds it: what its features share, and arrays."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from .._core.features import ACTIVATIONS
@@ -8,16 +12,19 @@ from .linear_block import LinearBlock
 from .monomial_block import MonomialBlock
 from .neuron_block import NeuronBlock
 
+if TYPE_CHECKING:
+    from .block import FeatureBlock
+
 META, ARRAYS = ("activation", "scale", "gamma"), ("weights", "offset", "inputs")
 
 
-def written(block, i):
+def written(block: FeatureBlock, i: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """(meta, arrays) of block i."""
     arrays = {f"{name}_{i}": getattr(block, name) for name in ARRAYS}
     return {name: getattr(block, name) for name in META}, {name: a for name, a in arrays.items() if a is not None}
 
 
-def read(meta, arrays, i, n_features_in):
+def read(meta: dict[str, Any], arrays: dict[str, np.ndarray], i: int, n_features_in: int) -> FeatureBlock:
     """Block i; ValueError, or KeyError where an array is missing, for what `written` would not give."""
     weights, offset, inputs = floats(arrays, f"weights_{i}"), floats(arrays, f"offset_{i}"), arrays.get(f"inputs_{i}")
     require(type(meta) is dict and set(meta) == set(META), "blocks")

@@ -1,10 +1,17 @@
 """Steps of any order: the distribution from which a dictionary starts of what jumps, as trees do."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
 from .base import Base, inputs_that_vary, sample_of
+
+if TYPE_CHECKING:
+    from ..rows.home import Rows
+    from ..stage import ColumnStage
 
 # Chance that a step which sees some inputs sees no more.
 NO_MORE = 0.4
@@ -26,25 +33,30 @@ class Steps(Base):
 
     sample: np.ndarray = field(repr=False)
 
-    activation, scale, is_periodic = "sign", 1.0, False
+    activation: ClassVar[str] = "sign"
+    scale: ClassVar[float] = 1.0
+    is_periodic: ClassVar[bool] = False
 
     @classmethod
-    def of(cls, rows, weight, rng, stage=None, max_order=None):
+    def of(
+        cls, rows: Rows, weight: np.ndarray, rng: np.random.Generator, stage: ColumnStage | None = None,
+        max_order: int | None = None,
+    ) -> Self:  # fmt: skip
         inputs, scale = inputs_that_vary(rows, weight, stage)
         if not len(inputs):
             return cls(np.zeros(1, np.intp), np.zeros(1), np.zeros((1, 1)), max_order=max_order)
         return cls(inputs, 1 / scale[1], sample_of(rows, inputs, weight, rng)[0], max_order=max_order)
 
-    def weights(self, n, rng):
+    def weights(self, n: int, rng: np.random.Generator) -> np.ndarray:
         k = len(self.inputs)
         order = np.minimum(rng.geometric(NO_MORE, n), self.most)
         seen = rng.random((n, k)).argsort(axis=1) < order[:, None]
         return rng.choice([-1.0, 1.0], (n, k)) * seen * self.units
 
-    def entries(self, j, order, rng):
+    def entries(self, j: np.ndarray, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return rng.choice([-1.0, 1.0], len(j)) * self.units[j]
 
-    def offsets(self, weights, rng):
+    def offsets(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """-t of each w: above w'x of a row of the sample, more often from the middle, by a random part of what lies between it
         and the next larger, or, where there is none, below it; of a w'x that is always the same, anywhere below."""
         Z = np.sort(self.sample @ weights.T, axis=0)

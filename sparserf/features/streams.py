@@ -1,13 +1,15 @@
 """Random streams that can be made again, each without the others."""
 
+from __future__ import annotations
+
 import numpy as np
 
 
-def seed_of(rng):
+def seed_of(rng: np.random.Generator) -> np.random.SeedSequence:
     """A seed, drawn from a Generator."""
     return np.random.SeedSequence(rng.integers(0, 2**63, 2).tolist())
 
 
-def stream(seed, k):
+def stream(seed: np.random.SeedSequence, k: int) -> np.random.Generator:
     """The Generator of stream k of a seed."""
     return np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, k)))

@@ -1,7 +1,10 @@
 """Taylor features of the Gaussian kernel (Cotter, Keshet & Srebro 2011)."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from math import comb
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,6 +12,10 @@ from .._checks import check_flag, check_integer
 from .bandwidth import check_gamma, resolve_gamma
 from .feature_set import FeatureSet
 from .monomial_block import MonomialBlock, runs
+
+if TYPE_CHECKING:
+    from .._types import Gamma, Seed
+    from ..rows.home import Rows
 
 # Most features that are listed, and most factors in them; more of both inputs and degree than BITS make more than MOST.
 MOST, MOST_FACTORS, BITS = 2**24, 2**27, 24
@@ -61,23 +68,23 @@ class Taylor:
     """
 
     degree: int = 2
-    gamma: float | str | None = None
+    gamma: Gamma = None
     include_squares: bool = True
 
     is_finite = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "degree", check_integer("degree", self.degree, 1))
         object.__setattr__(self, "gamma", check_gamma(self.gamma))
         check_flag("include_squares", self.include_squares)
 
-    def resolve(self, rows, rng, weight=None):
+    def resolve(self, rows: Rows, rng: np.random.Generator, weight: np.ndarray | None = None) -> Taylor:
         """This map with gamma read off `rows`, of these weights, where it is a rule."""
         if isinstance(self.gamma, float):
             return self
         return replace(self, gamma=resolve_gamma(rows, self.gamma, "euclidean", rng, weight))
 
-    def draw(self, n_components, n_features, rng=None):
+    def draw(self, n_components: int | None, n_features: int, rng: Seed = None) -> FeatureSet:
         """A FeatureSet of all features of n_features inputs; n_components and rng do not matter."""
         if not isinstance(self.gamma, float):
             raise ValueError(f"gamma must be a number to draw without data, got {self.gamma!r}")
@@ -95,7 +102,7 @@ class Taylor:
         inputs = np.ascontiguousarray(inputs[:, np.argsort(np.arange(degree) * GOLDEN % 1)])
         return FeatureSet([MonomialBlock(1.0, weights, inputs, self.gamma)], n_features)
 
-    def count(self, n_features):
+    def count(self, n_features: int) -> int:
         """Number of features of so many inputs."""
         if self.include_squares:
             return comb(n_features + self.degree, self.degree)

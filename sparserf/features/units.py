@@ -1,12 +1,19 @@
 """Units in which inputs are measured: the spread of each column."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
+
+if TYPE_CHECKING:
+    from ..rows.home import Rows
 
 # A column of smaller numbers is constant: weights are their inverse.
 SMALLEST = {"float32": 1e-35, "float64": 1e-290}
 
 
-def inverse_deviations(rows, weight):
+def inverse_deviations(rows: Rows, weight: np.ndarray) -> np.ndarray:
     """1 / the standard deviation of each column, 0 of a constant one. Of CSR rows in proportion to its fourth root.
 
     Which lies between the counts of words as they are and all words alike: a rare one tells more, but in fewer rows.

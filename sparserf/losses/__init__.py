@@ -23,10 +23,17 @@ Examples
 (True, True)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from .base import Loss
 from .classes import Logistic, SmoothedHinge, SquaredHinge
 from .means import Gamma, Poisson
 from .real import Huber, Quantile, Squared
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
 
 __all__ = ["Gamma", "Huber", "Logistic", "Loss", "Poisson", "Quantile", "SmoothedHinge", "Squared", "SquaredHinge"]
 
@@ -36,7 +43,7 @@ LOSSES = {
 }
 
 
-def loss_of(loss, names):
+def loss_of(loss: Any, names: Collection[str]) -> Loss:
     """The loss that the user asks for, by one of these names or as an object; those of the house must be among the names."""
     if isinstance(loss, type) and issubclass(loss, Loss):
         raise TypeError(f"loss must be an object, got the class {loss.__name__}: write {loss.__name__}()")
@@ -52,7 +59,7 @@ def loss_of(loss, names):
     return LOSSES[name] if isinstance(loss, str) else loss
 
 
-def restored(name, parameters):
+def restored(name: str, parameters: Mapping[str, Any]) -> Loss:
     """The loss of a model, which keeps its name and parameters; ValueError for one of the user's own."""
     if name not in LOSSES:
         raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got a model of {name!r}")

@@ -1,10 +1,16 @@
 """What a loss is asked for: the class that all losses, and those of the user, are of."""
 
+from __future__ import annotations
+
 from dataclasses import asdict, is_dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from .._arrays import namespace
+
+if TYPE_CHECKING:
+    from .._types import Array
 
 # The conjugate of a loss that gives none: how often the reach of the search for its z doubles, and how often it is halved.
 DOUBLINGS, HALVINGS = 64, 64
@@ -58,29 +64,38 @@ class Loss:
     ('logcosh', True, True)
     """
 
-    name, link, is_classifier = "loss", "identity", False
-    is_quadratic = is_piecewise_quadratic = is_smoothed = is_self_concordant = is_unimodal = False
-    smoothness, dual_growth, slopes, degree = np.inf, np.inf, (-np.inf, np.inf), 0
-    least_step = 0.0  # in z, scaled: of the intercept a smaller one is rounding
+    name: str = "loss"
+    link: Literal["identity", "log"] = "identity"
+    smoothness: float = np.inf
+    degree: Literal[0, 1, 2] = 0
+    is_quadratic: bool = False
+    is_piecewise_quadratic: bool = False
+    is_unimodal: bool = False
+    is_self_concordant: bool = False
+    is_classifier: bool = False
+    is_smoothed: bool = False
+    dual_growth: float = np.inf
+    slopes: tuple[float, float] = (-np.inf, np.inf)
+    least_step: float = 0.0  # in z, scaled: of the intercept a smaller one is rounding
 
-    def __init_subclass__(cls, **how):
+    def __init_subclass__(cls, **how: Any) -> None:
         super().__init_subclass__(**how)
         if "name" not in vars(cls):
             cls.name = cls.__name__.lower()
 
-    def value(self, z, y):
+    def value(self, z: Array, y: Array) -> Array:
         """L(z, y)."""
         raise NotImplementedError(f"{type(self).__name__} must have value(z, y)")
 
-    def derivative(self, z, y):
+    def derivative(self, z: Array, y: Array) -> Array:
         """Of L in z."""
         raise NotImplementedError(f"{type(self).__name__} must have derivative(z, y)")
 
-    def curvature(self, z, y):
+    def curvature(self, z: Array, y: Array) -> Array:
         """Second derivative of L in z, at least 0."""
         raise NotImplementedError(f"{type(self).__name__} must have curvature(z, y)")
 
-    def conjugate(self, u, y):
+    def conjugate(self, u: Array, y: Array) -> Array:
         """L*(u) = max over z of u z - L(z, y), of slopes u. Here by a search for the z with L'(z) = u."""
         xp = namespace(u)
         z, step = (y, xp.ones_like(u) + xp.abs(y)) if self.link == "identity" else (xp.zeros_like(u), xp.ones_like(u))
@@ -97,23 +112,23 @@ class Loss:
             low, high = xp.where(is_below, z, low), xp.where(is_below, high, z)
         return u * z - self.value(z, y)
 
-    def of_target(self, y, weight):
+    def of_target(self, y: np.ndarray, weight: np.ndarray) -> Loss:
         """This loss for a target, (n_rows,) or (n_outputs, n_rows): with parameters chosen that are None.
 
         ValueError where y is none that the loss is for.
         """
         return self
 
-    def scaled(self, unit):
+    def scaled(self, unit: float) -> Loss:
         """The loss in units of z and y."""
         return self
 
-    def intercept_step(self, slope, curvature):
+    def intercept_step(self, slope: float, curvature: float) -> float:
         """From where the mean loss has that slope and curvature in the intercept, to its best: of Newton's method."""
         return -slope / max(curvature, 1e-300)
 
     @property
-    def parameters(self):
+    def parameters(self) -> dict[str, bool | int | float | str | None]:
         """{name: value}, of a dataclass, of what a file can hold."""
         values = asdict(self) if is_dataclass(self) else {}
         return {name: value for name, value in values.items() if value is None or isinstance(value, (bool, int, float, str))}

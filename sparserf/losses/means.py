@@ -3,11 +3,18 @@
 Both are functions of r = z - log y, by which the mean is off. Beyond FAR, where e^r is no number for long, they are flat.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, Self
+
 import numpy as np
 
 from .._arrays import namespace
 from .base import Loss
 from .elementwise import xlogx
+
+if TYPE_CHECKING:
+    from .._types import Array
 
 FAR = 600.0
 # A mean of more than this, times e^FAR, is no number.
@@ -32,32 +39,35 @@ class Poisson(Loss):
     True
     """
 
-    link, is_self_concordant, is_unimodal, least_step = "log", True, True, 4e-15
+    link: Literal["identity", "log"] = "log"
+    is_self_concordant: bool = True
+    is_unimodal: bool = True
+    least_step: float = 4e-15
 
-    def of_target(self, y, weight):
+    def of_target(self, y: np.ndarray, weight: np.ndarray) -> Self:
         _check_range(y, y.min() >= 0, ">= 0", self.name)
         if not (np.atleast_2d(y).max(axis=1) > 0).all():
             raise ValueError("y must have a positive entry for loss='poisson', got all zeros")
         return self
 
-    def intercept_step(self, slope, curvature):
+    def intercept_step(self, slope: float, curvature: float) -> float:
         """To the best one: all e^z are multiplied, and curvature - slope is the mean of y."""
         with np.errstate(divide="ignore"):
             return float(np.log1p(-min(1.0, slope / max(curvature, 1e-300))))
 
-    def value(self, z, y):
+    def value(self, z: Array, y: Array) -> Array:
         xp, positive = namespace(z), y > 0
         r = _off(z, y)
         return xp.where(positive, y * (xp.expm1(r) - r), xp.exp(r))
 
-    def derivative(self, z, y):
+    def derivative(self, z: Array, y: Array) -> Array:
         xp, r = namespace(z), _off(z, y)
         return xp.where(y > 0, y * xp.expm1(r), xp.exp(r))
 
-    def curvature(self, z, y):
+    def curvature(self, z: Array, y: Array) -> Array:
         return _or_one(y) * namespace(z).exp(_off(z, y))
 
-    def conjugate(self, u, y):
+    def conjugate(self, u: Array, y: Array) -> Array:
         mean = namespace(u).clip(u + y, 0.0, None)
         return (xlogx(mean) - xlogx(y)) - (mean - y)
 
@@ -77,27 +87,30 @@ class Gamma(Loss):
     True
     """
 
-    link, is_self_concordant, is_unimodal, least_step = "log", True, True, 4e-15
+    link: Literal["identity", "log"] = "log"
+    is_self_concordant: bool = True
+    is_unimodal: bool = True
+    least_step: float = 4e-15
 
-    def of_target(self, y, weight):
+    def of_target(self, y: np.ndarray, weight: np.ndarray) -> Self:
         _check_range(y, y.min() > 0, "> 0", self.name)
         return self
 
-    def intercept_step(self, slope, curvature):
+    def intercept_step(self, slope: float, curvature: float) -> float:
         """To the best one: the curvature, the mean of y / m, becomes that of the weights."""
         return float(np.log(max(curvature, 1e-300)))
 
-    def value(self, z, y):
+    def value(self, z: Array, y: Array) -> Array:
         r = _short(z, y)
         return namespace(z).expm1(r) - r
 
-    def derivative(self, z, y):
+    def derivative(self, z: Array, y: Array) -> Array:
         return -namespace(z).expm1(_short(z, y))
 
-    def curvature(self, z, y):
+    def curvature(self, z: Array, y: Array) -> Array:
         return namespace(z).exp(_short(z, y))
 
-    def conjugate(self, u, y):
+    def conjugate(self, u: Array, y: Array) -> Array:
         xp = namespace(u)
         left = xp.clip(1.0 - u, 0.0, None)
         return xlogx(left) + u * (1.0 + xp.log(y))

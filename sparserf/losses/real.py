@@ -1,6 +1,9 @@
 """Losses of the residual z - y, for real targets."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -8,6 +11,9 @@ from .._arrays import namespace
 from .._checks import check_real
 from .base import Loss
 from .elementwise import where
+
+if TYPE_CHECKING:
+    from .._types import Array
 
 # Of the robust spread of y where the parameter is None. With normal errors of that spread, delta loses 5 % of efficiency.
 DELTA, SMOOTHING = 1.35, 0.1
@@ -20,18 +26,23 @@ NORMAL = 1.4826
 class Squared(Loss):
     """(z - y)^2 / 2: the mean of y is predicted."""
 
-    smoothness, is_quadratic, is_piecewise_quadratic, is_unimodal, dual_growth, degree = 1.0, True, True, True, 1.0, 2
+    smoothness: float = 1.0
+    is_quadratic: bool = True
+    is_piecewise_quadratic: bool = True
+    is_unimodal: bool = True
+    dual_growth: float = 1.0
+    degree: Literal[0, 1, 2] = 2
 
-    def value(self, z, y):
+    def value(self, z: Array, y: Array) -> Array:
         return 0.5 * (z - y) ** 2
 
-    def derivative(self, z, y):
+    def derivative(self, z: Array, y: Array) -> Array:
         return z - y
 
-    def curvature(self, z, y):
+    def curvature(self, z: Array, y: Array) -> Array:
         return namespace(z).ones_like(z)
 
-    def conjugate(self, u, y):
+    def conjugate(self, u: Array, y: Array) -> Array:
         return 0.5 * u**2 + u * y
 
 
@@ -63,34 +74,39 @@ class Huber(Loss):
 
     delta: float | None = None
 
-    smoothness, is_piecewise_quadratic, is_unimodal, dual_growth, degree, least_step = 1.0, True, True, 1.0, 2, 1e-15
+    smoothness: ClassVar[float] = 1.0
+    is_piecewise_quadratic: ClassVar[bool] = True
+    is_unimodal: ClassVar[bool] = True
+    dual_growth: ClassVar[float] = 1.0
+    degree: ClassVar[Literal[0, 1, 2]] = 2
+    least_step: ClassVar[float] = 1e-15
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.delta is not None:
             object.__setattr__(self, "delta", check_real("delta", self.delta, 0, strict=True))
 
     @property
-    def slopes(self):
+    def slopes(self) -> tuple[float, float]:
         return -self.delta * ABOUT, self.delta * ABOUT
 
-    def of_target(self, y, weight):
+    def of_target(self, y: np.ndarray, weight: np.ndarray) -> Huber:
         return self if self.delta is not None else replace(self, delta=DELTA * spread(y, weight))
 
-    def scaled(self, unit):
+    def scaled(self, unit: float) -> Huber:
         return replace(self, delta=self.delta / unit)
 
-    def value(self, z, y):
+    def value(self, z: Array, y: Array) -> Array:
         size = namespace(z).abs(z - y)
         near = namespace(z).clip(size, None, self.delta)
         return near * (size - 0.5 * near)
 
-    def derivative(self, z, y):
+    def derivative(self, z: Array, y: Array) -> Array:
         return namespace(z).clip(z - y, -self.delta, self.delta)
 
-    def curvature(self, z, y):
+    def curvature(self, z: Array, y: Array) -> Array:
         return where(namespace(z).abs(z - y) <= self.delta, 1.0, z)
 
-    def conjugate(self, u, y):
+    def conjugate(self, u: Array, y: Array) -> Array:
         u = namespace(u).clip(u, -self.delta, self.delta)
         return 0.5 * u**2 + u * y
 
@@ -128,9 +144,14 @@ class Quantile(Loss):
     level: float = 0.5
     smoothing: float | None = None
 
-    is_piecewise_quadratic, is_smoothed, is_unimodal, dual_growth, degree, least_step = True, True, True, 1.0, 1, 1e-15
+    is_piecewise_quadratic: ClassVar[bool] = True
+    is_smoothed: ClassVar[bool] = True
+    is_unimodal: ClassVar[bool] = True
+    dual_growth: ClassVar[float] = 1.0
+    degree: ClassVar[Literal[0, 1, 2]] = 1
+    least_step: ClassVar[float] = 1e-15
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "level", check_real("level", self.level, 0, strict=True))
         if self.level >= 1:
             raise ValueError(f"level must be below 1, got {self.level}")
@@ -138,38 +159,38 @@ class Quantile(Loss):
             object.__setattr__(self, "smoothing", check_real("smoothing", self.smoothing, 0, strict=True))
 
     @property
-    def smoothness(self):
+    def smoothness(self) -> float:
         return 0.5 / self.smoothing
 
     @property
-    def slopes(self):
+    def slopes(self) -> tuple[float, float]:
         return -self.level * ABOUT, (1.0 - self.level) * ABOUT
 
-    def of_target(self, y, weight):
+    def of_target(self, y: np.ndarray, weight: np.ndarray) -> Quantile:
         return self if self.smoothing is not None else replace(self, smoothing=SMOOTHING * spread(y, weight))
 
-    def scaled(self, unit):
+    def scaled(self, unit: float) -> Quantile:
         return replace(self, smoothing=self.smoothing / unit)
 
-    def value(self, z, y):
+    def value(self, z: Array, y: Array) -> Array:
         xp, r = namespace(z), z - y
         size = xp.abs(r)
         near = xp.clip(size, None, self.smoothing) / self.smoothing
         return 0.25 * self.smoothing * (1.0 - near) ** 2 + 0.5 * size + (0.5 - self.level) * r
 
-    def derivative(self, z, y):
+    def derivative(self, z: Array, y: Array) -> Array:
         share = namespace(z).clip((z - y) * (0.5 / self.smoothing), -0.5, 0.5)
         return share + (0.5 - self.level)
 
-    def curvature(self, z, y):
+    def curvature(self, z: Array, y: Array) -> Array:
         return where(namespace(z).abs(z - y) <= self.smoothing, self.smoothness, z)
 
-    def conjugate(self, u, y):
+    def conjugate(self, u: Array, y: Array) -> Array:
         u = namespace(u).clip(u, *self.slopes)
         return u * y - self.smoothing * (self.level + u) * (1.0 - self.level - u)
 
 
-def spread(y, weight):
+def spread(y: np.ndarray, weight: np.ndarray) -> float:
     """The robust standard deviation of a target, or of several, each around its weighted median, together; 1 of a constant."""
     y = np.atleast_2d(y)
     unit = float(np.abs(y).max()) or 1.0
@@ -181,7 +202,7 @@ def spread(y, weight):
     return float(unit * found) or 1.0
 
 
-def median(values, weight):
+def median(values: np.ndarray, weight: np.ndarray) -> float:
     """The least value that half of the weight does not exceed."""
     order = np.argsort(values, kind="stable")
     total = np.cumsum(weight[order])

@@ -1,9 +1,19 @@
 """What one pass over the rows tells of a point, and how near it is to the optimum by that."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..solvers.krylov import norms
 from . import rounding
+
+if TYPE_CHECKING:
+    from .._types import RowVector
+    from .inputs import Inputs
+    from .point import Point
+    from .problem import LinearProblem
 
 # Inputs up to which their second moments are made for a nearer bound.
 FEW = 256
@@ -22,13 +32,22 @@ class Look:
         Z'v, and Z'h: by how much the intercept takes part in a Newton step.
     """
 
-    def __init__(self, inputs, problem, at):
+    v: RowVector
+    h: RowVector
+    slope: np.ndarray
+    total: np.ndarray
+    size_z: np.ndarray
+    size_v: np.ndarray
+    z_v: np.ndarray
+    means: np.ndarray
+
+    def __init__(self, inputs: Inputs, problem: LinearProblem, at: Point):
         self._inputs, self._problem = inputs, problem
         self.v, self.h = problem.look_at(at.f, at.b)
         self.slope, self.total = problem.vectors.totals(self.v, self.h)
         self.size_z, self.size_v = problem.sizes_at(at, self.v)
 
-    def correlate(self, a):
+    def correlate(self, a: RowVector) -> np.ndarray | None:
         """Make z_v and means; returns Z'a of another dual point a, None for None. All in one pass."""
         quadratic, is_around_means = self._problem.loss.is_quadratic, self._inputs.is_around_means
         asks_means = self._problem.fit_intercept and not (quadratic and is_around_means)  # else they are 0
@@ -49,7 +68,13 @@ class Certificate:
         On |w - w*| / |w*|.
     """
 
-    def __init__(self, inputs, problem, at, tol, look=None):
+    look: Look
+    distance: np.ndarray
+    rounding: np.ndarray
+    bound: np.ndarray
+    converged: bool
+
+    def __init__(self, inputs: Inputs, problem: LinearProblem, at: Point, tol: float, look: Look | None = None):
         """look: what is known of the point already, where it was looked at for another penalty; no pass is needed then."""
         self._inputs, self._problem, self._at, self._tol = inputs, problem, at, tol
         self.look, a = look or Look(inputs, problem, at), None
@@ -58,7 +83,7 @@ class Certificate:
             curved = problem.curved(self.look.h) if tells else None
             a = problem.dual_of(at.u, self.look.v, curved) if tells else None
             z_a = self.look.correlate(a)
-        self.g = problem.alpha * at.w + self.look.z_v
+        self.g: np.ndarray = problem.alpha * at.w + self.look.z_v
         in_z, in_g = self._errors()
         # |w - w*| <= |w - w~| = sqrt(2 gap / alpha) for w~ = -Z'v / alpha, v the dual point.
         self.distance, self.rounding = norms(self.g) / problem.alpha, norms(in_g) / problem.alpha
@@ -66,7 +91,7 @@ class Certificate:
         if not self.converged and a is not None:
             self._take_if_nearer(*self._distance_from(a, z_a, curved, in_z))
         with np.errstate(over="ignore"):
-            self.gap = 0.5 * float(((np.sqrt(problem.alpha) * (self.distance + self.rounding)) ** 2).sum())
+            self.gap: float = 0.5 * float(((np.sqrt(problem.alpha) * (self.distance + self.rounding)) ** 2).sum())
         if not self.converged and inputs.n_features <= FEW and (self.distance <= self.rounding).all():
             self._take_if_nearer(*rounding.nearby(inputs, problem, at, self.g, in_g))
 
@@ -106,6 +131,6 @@ class Certificate:
         self.converged = bool(self.bound.max() <= self._tol)
 
     @property
-    def is_rounding(self):
+    def is_rounding(self) -> np.ndarray:
         """Whether what is left is hardly more than rounding, for each output."""
         return self.distance <= HARDLY * self.rounding

@@ -4,12 +4,20 @@ What makes a step is a function steps(fit, shares): (the step from fit.at, a `Po
 took), to which share of its residual each output's system is to be solved.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..solvers.krylov import norms
 from .certificate import HARDLY
+
+if TYPE_CHECKING:
+    from .._types import NewtonSteps
+    from .fit import LinearFit
+    from .point import Point
 
 # A Newton step's system is solved to this share at first; and to SAFETY times what the tolerance asks for at last.
 FIRST, SAFETY = 0.3, 0.5
@@ -28,7 +36,7 @@ class Falls:
     most: int = 14  # a smaller share of the trace is rounding
     most_steps: int = 20  # at each
 
-    def number_to(self, fit):
+    def number_to(self, fit: LinearFit) -> int:
         """How many there are; none from a w that is not 0."""
         if fit.problem.loss.is_quadratic or fit.at.w.any():
             return 0
@@ -38,7 +46,7 @@ class Falls:
 FALLS = Falls()
 
 
-def descend(fit, steps, max_iter):
+def descend(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
     """`newton` at ever smaller penalties, down to the fit's own.
 
     Far from w* a small penalty makes systems that are hard to solve, for steps that lead nowhere.
@@ -57,7 +65,7 @@ def descend(fit, steps, max_iter):
     newton(fit, steps, max_iter)
 
 
-def newton(fit, steps, max_iter):
+def newton(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
     """Newton's method until the fit's bound is below its tolerance, or rounding allows no more."""
     least, lowest, waited, before = np.inf, None, 0, None
     for _ in range(max_iter):
@@ -96,7 +104,7 @@ def _forcing(distance, before):
     return np.minimum(FIRST, np.minimum(distance / np.maximum(before, 1e-300), 1.0) ** 2)
 
 
-def line_search(fit, step):
+def line_search(fit: LinearFit, step: Point) -> np.ndarray:
     """t of each output: 1, or where that goes too far a t that about halves the slope, which never falls along the step."""
     t = np.ones(len(step.b))
     before, start = fit.along(step, 0.0 * t)

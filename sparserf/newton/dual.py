@@ -4,10 +4,21 @@ With s = sqrt(h), q = u / s and f = Z Z'u:  (alpha I + s Z Z' s) q = s f - v / s
 all of it is orthogonal to s.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..solvers.krylov import Shrunk
 from .steps import MAX_STEPS, Kept, solve, step_to
+
+if TYPE_CHECKING:
+    from .._types import RowVector
+    from .fit import LinearFit
+    from .point import Point
+    from .problem import LinearProblem
+    from .sketch import Sketch
 
 # Times alpha, up to which the level nu of a sketch saves more steps than its products with the rows cost.
 PAYS = 16
@@ -16,17 +27,21 @@ PAYS = 16
 class Roots:
     """The roots s of row weights h, and the projection on what is orthogonal to s, where there is an intercept."""
 
-    def __init__(self, problem, h):
+    h: RowVector
+    s: RowVector
+    total: np.ndarray
+
+    def __init__(self, problem: LinearProblem, h: RowVector):
         self._problem, self._vectors, self.h = problem, problem.vectors, h
         self.s, self.total = self._vectors.root(h), self._vectors.total(h)
 
-    def balanced(self, q):
+    def balanced(self, q: RowVector) -> RowVector:
         """q less its part along s."""
         if not self._problem.fit_intercept:
             return q
         return self._vectors.along(q, self._problem.follow(self.total, self._vectors.dots(self.s, q)), self.s)
 
-    def times(self, f, weighed):
+    def times(self, f: RowVector, weighed: np.ndarray) -> RowVector:
         """`balanced` s f, for weighed = h'f."""
         return self._vectors.times(self.s, self._vectors.minus(f, -self._problem.follow(self.total, weighed)))
 
@@ -34,10 +49,10 @@ class Roots:
 class SketchSteps:
     """Steps by conjugate gradients in q, with a sketch; rows without curvature are out of the system: there u = -v / alpha."""
 
-    def __init__(self, sketch):
+    def __init__(self, sketch: Sketch):
         self._sketch, self._kept, self._pays = sketch, Kept(), {}
 
-    def __call__(self, fit, shares):
+    def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Point, int]:
         """(the step from fit.at, a Point, steps of conjugate gradients)."""
         fit.n_projections = self._sketch.m
         problem, vectors, inputs = fit.problem, fit.problem.vectors, fit.inputs
@@ -77,7 +92,7 @@ class SketchSteps:
 
         return precondition
 
-    def pay(self, fit):
+    def pay(self, fit: LinearFit) -> bool:
         """Whether, at the fit's penalty, the sketch is fine enough; it grows for it where it may."""
         alpha = fit.problem.alpha
         if alpha not in self._pays:

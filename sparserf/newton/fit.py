@@ -1,12 +1,22 @@
 """w* = argmin (1/n) sum_i s_i L(x_i'w + b, y_i) + (alpha/2) |w|^2: where a fit stands, and what it tells of itself."""
 
+from __future__ import annotations
+
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..solvers.krylov import dots, norms
 from .certificate import Certificate
 from .point import Point
+
+if TYPE_CHECKING:
+    from .._types import Solution
+    from ..model import FitInfo
+    from .certificate import Look
+    from .inputs import Inputs
+    from .problem import LinearProblem
 
 # Numbers read between two questions to the callback, some tenths of a second, and as how many more a pass counts.
 OFTEN, A_CALL = 2**27, 2**14
@@ -18,49 +28,57 @@ class LinearFit:
     progress notes objectives and asks a callback: a `Progress` of task.py, or what stands for one.
     """
 
-    def __init__(self, inputs, problem, progress, at=None, unit=1.0):
+    inputs: Inputs
+    problem: LinearProblem
+    progress: Any
+    alpha: float
+    tol: float
+    certificate: Certificate
+    at: Point
+
+    def __init__(self, inputs: Inputs, problem: LinearProblem, progress: Any, at: Point | None = None, unit: float = 1.0):
         """unit: of alpha in the problem."""
         self.inputs, self.problem, self.progress, self._unit = inputs, problem, progress, unit
         self.has_diverged = self.is_on_the_way = False
         self.n_projections = self.n_conjugate = self._unasked = 0
         self.move_to(at or Point.at_zero(problem.vectors, problem.n_outputs, inputs.n_features))
 
-    def begin(self, alpha, tol):
+    def begin(self, alpha: float, tol: float) -> None:
         """Turn to another penalty, from where it stands; one pass if it has not looked at the rows from there."""
         seen = self.certificate and self.certificate.look
         self.alpha, self.tol, self.certificate = alpha, tol, None
         self.problem = replace(self.problem, alpha=self._unit * alpha / self.inputs.unit**2)
         self.look(seen)
 
-    def move_to(self, point):
+    def move_to(self, point: Point) -> None:
         """To its w, at the best intercepts."""
         point.b = self.problem.best_intercepts(point.f, point.b)
         self.at, self.certificate = point, None
 
-    def move_along(self, t, step):
+    def move_along(self, t: np.ndarray, step: Point) -> None:
         self.move_to(self.at.along(self.problem.vectors, t, step))
 
-    def look(self, seen=None):
+    def look(self, seen: Look | None = None) -> None:
         """Make the certificate, in one pass; seen: a `Look` from the same point, with which none is needed."""
         self.certificate = Certificate(self.inputs, self.problem, self.at, self.tol, seen)
 
     @property
-    def converged(self):
+    def converged(self) -> bool:
         return self.certificate is not None and self.certificate.converged
 
     @property
-    def ended_by_callback(self):
+    def ended_by_callback(self) -> bool:
         return self.progress.ended_by_callback
 
-    def total_curvature(self):
+    def total_curvature(self) -> float:
         """Trace of the Hessian of the losses where they are most curved, or more; if they may be of any curvature, here."""
         return float(np.max(self.problem.smoothness_at(self.certificate.look.h))) * float(self.inputs.sizes @ self.inputs.sizes)
 
-    def objective(self):
+    def objective(self) -> float:
         z = self.problem.margins(self.at.f, self.at.b)
         return (self.problem.mean_losses(z) + self._penalties(self.at.w)).sum()
 
-    def along(self, step, t):
+    def along(self, step: Point, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(the objective, its slope in t) of each output at t from here along the step."""
         losses, slopes = self.problem.look_along(self.at, step, t)
         w = self.at.w + t[:, None] * step.w
@@ -69,7 +87,7 @@ class LinearFit:
     def _penalties(self, w):
         return 0.5 * norms(np.sqrt(self.problem.alpha) * w) ** 2
 
-    def record(self, objective=None):
+    def record(self, objective: float | None = None) -> bool:
         """End an iteration: note the objective, tell the callback; returns whether to stop."""
         if not self.is_on_the_way:
             bound = np.inf if self.certificate is None else float(self.certificate.bound.max())
@@ -81,14 +99,14 @@ class LinearFit:
         self._unasked = 0
         self.progress.ask(self.info)
 
-    def is_told_to_stop(self):
+    def is_told_to_stop(self) -> bool:
         """After a pass over the rows within an iteration: the callback is asked each OFTEN numbers that are read."""
         self._unasked += A_CALL + self.inputs.rows.row_size * self.inputs.n_rows * self.problem.n_outputs
         if self._unasked > OFTEN:
             self._ask()
         return self.ended_by_callback
 
-    def info(self, certified=True):
+    def info(self, certified: bool = True) -> FitInfo:
         here = self.certificate
         bound = np.inf if here is None else here.bound.max()
         return self.progress.info(
@@ -103,7 +121,7 @@ class LinearFit:
             error_bound=float(min(bound, np.finfo(np.float64).max)),
         )
 
-    def solution(self):
+    def solution(self) -> Solution:
         """(index, features, w, b) of all inputs, in the units of X and y."""
         # Both are powers of two, whose ratio may overflow.
         exponent = np.frexp(self.progress.scale)[1] - np.frexp(self.inputs.unit)[1]

@@ -1,12 +1,22 @@
 """Z = (X - 1 c') / unit: all inputs around their means, in units in which the rows are of moderate length; never made."""
 
+from __future__ import annotations
+
 from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._arrays import finite, namespace, outputs_like, to_host
 from .._checks import is_sparse
 from ..features import FeatureSet, Linear, NeuronBlock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from .._types import DenseOrCSR, RowVector
+    from ..features.projections import Projection
+    from ..rows.home import Rows
 
 EPS = np.finfo(np.float64).eps
 # Powers of two between the unit and sqrt(alpha) at most, so that neither alpha / unit^2 nor its inverse overflows.
@@ -20,15 +30,20 @@ class Inputs:
     Row vectors v and h have a line for each output, (n_outputs, n_rows), as w does, (n_outputs, n_features).
     """
 
-    def __init__(self, rows, centre=None, unit=1.0):
+    rows: Rows
+    unit: float
+    n_rows: int
+    n_features: int
+
+    def __init__(self, rows: Rows, centre: np.ndarray | None = None, unit: float = 1.0):
         self.rows, self.unit, self.n_rows, self.n_features = rows, unit, rows.n_rows, rows.n_features_in
-        self.features = Linear().draw(None, self.n_features)
-        self.centre = np.zeros(self.n_features) if centre is None else centre  # of X
-        self.is_around_means = centre is not None
+        self.features: FeatureSet = Linear().draw(None, self.n_features)
+        self.centre: np.ndarray = np.zeros(self.n_features) if centre is None else centre  # of X
+        self.is_around_means: bool = centre is not None
         self._c = self.centre / unit
 
     @classmethod
-    def of(cls, rows, weight, fit_intercept, alphas):
+    def of(cls, rows: Rows, weight: np.ndarray, fit_intercept: bool, alphas: Sequence[float]) -> Inputs:
         """Around their means where there is an intercept; the unit is the power of two below the root mean square row."""
         squares, mean = _first_moments(rows, weight, fit_intercept)
         centre = np.zeros(rows.n_features_in) if mean is None else mean
@@ -39,11 +54,11 @@ class Inputs:
         inputs._squares = squares
         return inputs
 
-    def correlate(self, v):
+    def correlate(self, v: RowVector) -> np.ndarray:
         """Z'v."""
         return self.correlate_each(v)[0]
 
-    def correlate_each(self, *vectors):
+    def correlate_each(self, *vectors: RowVector) -> list[np.ndarray]:
         """Z'v of each row vector v, all in one pass."""
         features, unit = self.features, self.unit
 
@@ -55,11 +70,11 @@ class Inputs:
         sums, totals = self.rows.sum(answer, *vectors)
         return np.split(finite(sums) - totals[:, None] * self._c, len(vectors))
 
-    def apply(self, w):
+    def apply(self, w: np.ndarray) -> RowVector:
         """Z w."""
         return self.rows.map(self._applied(w))
 
-    def apply_and_weigh(self, w, h):
+    def apply_and_weigh(self, w: np.ndarray, h: RowVector) -> tuple[RowVector, np.ndarray]:
         """(Z w, and h'Z w of each output), in one pass."""
         applied = self._applied(w)
 
@@ -79,7 +94,7 @@ class Inputs:
 
         return answer
 
-    def normal(self, h, w):
+    def normal(self, h: RowVector, w: np.ndarray) -> tuple[RowVector, np.ndarray, np.ndarray]:
         """(Z w, Z' diag(h) Z w, and h'Z w of each output), in one pass."""
         features, unit, shift = self.features, self.unit, w @ self._c
 
@@ -91,7 +106,7 @@ class Inputs:
         weighed = total[:, -1]
         return f, finite(total[:, :-1]) - weighed[:, None] * self._c, weighed
 
-    def curvature(self, h, fit_intercept):
+    def curvature(self, h: RowVector, fit_intercept: bool) -> tuple[np.ndarray, np.ndarray]:
         """(Z' Pi diag(h) Pi Z, the diagonal of Z' diag(h) Z), in one pass, for row weights h of one output.
 
         Pi takes away the mean that h weights, where there is an intercept. Z is made some rows at a time here: X'diag(h)X
@@ -110,11 +125,11 @@ class Inputs:
             H -= np.outer(mean, mean / of_mean[1])
         return H, squares
 
-    def kernel(self):
+    def kernel(self) -> np.ndarray:
         """Z Z'."""
         return self.rows.kernel(self._values, np.full(self.n_features, self.unit**-2.0))
 
-    def project(self, projection):
+    def project(self, projection: Projection | InUnits) -> np.ndarray:
         """Z R / sqrt(m) in the dtype of X, around its own mean where the inputs are around theirs: an ndarray."""
         hat = self.rows.vectors.fetch(self.rows.project(InUnits(projection, self.unit)))
         return hat - hat.mean(axis=0, dtype=np.float64).astype(hat.dtype) if self._c.any() else hat
@@ -132,12 +147,12 @@ class Inputs:
         return self.rows.correlate_squares(self.features, self.rows.vectors.put(np.full(self.n_rows, 1 / self.n_rows)))
 
     @cached_property
-    def sizes(self):
+    def sizes(self) -> np.ndarray:
         """Root mean squares of the columns of Z, or a little more."""
         return np.sqrt(_of_differences(self._squares, self.centre, self.n_rows)) / self.unit
 
     @cached_property
-    def sizes_in_sums(self):
+    def sizes_in_sums(self) -> np.ndarray:
         """Root mean squares of the columns of X and the centre together, which all sums are made of, in the unit."""
         return (np.sqrt(self._squares) + np.abs(self.centre)) / self.unit
 
@@ -146,15 +161,15 @@ class Beside:
     """The `Inputs` of another matrix with the same rows, which is in the memory of this process whatever the home of X is;
     and the one place where row vectors go from one home to the other."""
 
-    def __init__(self, rows, matrix):
-        self.inputs = Inputs(rows.beside(matrix))
+    def __init__(self, rows: Rows, matrix: np.ndarray):
+        self.inputs: Inputs = Inputs(rows.beside(matrix))
         self._home, self._here = rows.vectors, self.inputs.rows.vectors
 
-    def bring(self, vector):
+    def bring(self, vector: RowVector) -> RowVector:
         """A row vector of the home of X, here."""
         return self._here.put(self._home.fetch(vector))
 
-    def give_back(self, vector):
+    def give_back(self, vector: RowVector) -> RowVector:
         """A row vector of here, in the home of X."""
         return self._home.put(self._here.fetch(vector))
 
@@ -162,11 +177,14 @@ class Beside:
 class InUnits:
     """The projection of X / unit, whose sums neither over- nor underflow in the dtype of X."""
 
-    def __init__(self, projection, unit):
+    n_projections: int
+    cost: Callable[[DenseOrCSR], int]
+
+    def __init__(self, projection: Any, unit: float):
         self._projection, self.n_projections, self.cost = projection, projection.n_projections, projection.cost
         self._exponent = 1 - np.frexp(unit)[1]
 
-    def parts(self, dtype):
+    def parts(self, dtype: np.dtype) -> Iterator[tuple[slice, Callable[[DenseOrCSR, np.ndarray], None]]]:
         for columns, project in self._projection.parts(dtype):
             yield columns, partial(self._project, project)
 

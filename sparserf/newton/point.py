@@ -1,8 +1,15 @@
 """A point of a linear fit, or a step between two."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from .._types import RowVector
+    from ..rows.vectors import RowVectors
 
 
 @dataclass
@@ -18,25 +25,25 @@ class Point:
     """
 
     w: np.ndarray
-    f: object
+    f: RowVector
     b: np.ndarray
-    u: object
+    u: RowVector
     way: np.ndarray
 
     @classmethod
-    def at_zero(cls, vectors, k, d):
+    def at_zero(cls, vectors: RowVectors, k: int, d: int) -> Point:
         return cls(np.zeros((k, d)), vectors.zeros(k), np.zeros(k), vectors.zeros(k), np.zeros((k, d)))
 
     @classmethod
-    def at_w(cls, w, f, b, u):
+    def at_w(cls, w: np.ndarray, f: RowVector, b: np.ndarray, u: RowVector) -> Point:
         return cls(w, f, b, u, np.abs(w))
 
     @property
-    def knows_u(self):
+    def knows_u(self) -> bool:
         """Whether w is not 0, and u is known."""
         return self.u is not None and bool(self.w.any())
 
-    def along(self, vectors, t, step):
+    def along(self, vectors: RowVectors, t: np.ndarray, step: Point) -> Point:
         """This + t step, for a number t of each output."""
         w, way = self.w + t[:, None] * step.w, self.way + np.abs(t)[:, None] * step.way
         u = None if self.u is None or step.u is None else vectors.along(self.u, t, step.u)

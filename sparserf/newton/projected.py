@@ -1,6 +1,9 @@
 """What Algorithms 1 and 2 of dual random projection do, and the naive solution beside them: the problem in m dimensions."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +15,12 @@ from .inputs import Beside
 from .point import Point
 from .sketch import Sketch
 from .steps import InputSteps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..features.projections import Projection
+    from ..model import FitInfo
 
 # To which error the small problem is solved, and in how many Newton steps at most.
 SMALL_TOL, SMALL_STEPS = 1e-10, 100
@@ -26,32 +35,32 @@ class Within:
 
     fit: LinearFit
 
-    def note(self, objective, *left):
+    def note(self, objective: float, *left: float) -> None:
         pass
 
-    def ask(self, info):
+    def ask(self, info: Callable[[], FitInfo]) -> bool:
         return self.fit.is_told_to_stop()
 
     @property
-    def ended_by_callback(self):
+    def ended_by_callback(self) -> bool:
         return self.fit.ended_by_callback
 
 
 class Projected:
     """The problem of the projected rows X_hat = X R / sqrt(m), in the memory of this process, and the fit that it moves."""
 
-    def __init__(self, fit, projection):
+    def __init__(self, fit: LinearFit, projection: Projection):
         self._fit, self._projection, fit.n_projections = fit, folded(projection), projection.n_projections
         self._beside = Beside(fit.inputs.rows, fit.inputs.project(self._projection))
         self._hat, self._steps = self._beside.inputs, _steps(self._beside.inputs, fit.problem.fit_intercept)
         self._problem = fit.problem.in_home(self._beside.bring, self._hat.rows.vectors)
 
-    def begin(self):
+    def begin(self) -> None:
         """Start to watch for divergence, from where the fit stands."""
         fit = self._fit
         fit.has_diverged, self._least_step, self._best = False, np.inf, (fit.certificate.distance.max(), fit.at)
 
-    def solve(self):
+    def solve(self) -> None:
         """z + R'w / sqrt(m) = argmin over c of alpha/2 |c|^2 + (1/n) sum s_i L(x_hat_i'(c - R'w / sqrt(m)) + x_i'w + b)."""
         fit, bring = self._fit, self._beside.bring
         u = bring(fit.at.u)
@@ -60,7 +69,7 @@ class Projected:
         self._small.begin(fit.problem.alpha, SMALL_TOL)
         newton(self._small, self._steps, SMALL_STEPS)
 
-    def recover(self):
+    def recover(self) -> None:
         """w = -X'a / alpha from the dual variables a of the small problem; back to the best where the steps grow."""
         fit, before = self._fit, self._fit.at.w
         u = self._beside.give_back(self._small.problem.u_of(self._small.certificate.look.v))
@@ -75,7 +84,7 @@ class Projected:
             fit.move_to(self._best[1])
             fit.look()
 
-    def expand(self):
+    def expand(self) -> None:
         """The naive solution R z / sqrt(m)."""
         self._move_to(self._projection.expand(self._small.at.w), None)
 

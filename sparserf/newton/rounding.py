@@ -8,20 +8,29 @@ The numbers of float32 rows are exact in float64, in which all is added up.
 Lengths over the rows are |e| = sqrt(n sum e_i^2 / s_i) of what is like v, and sqrt(sum s_i e_i^2 / n) of what is like z.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..solvers.krylov import norms
+
+if TYPE_CHECKING:
+    from .inputs import Inputs
+    from .point import Point
+    from .problem import LinearProblem
 
 UNIT, LIKELY = 2.0**-53, 2.0
 # Margins that move by no more keep the least curvature that they have between.
 TUBES = (1e-3, 1e-5, 1e-7)
 
 
-def of_sums(k):
+def of_sums(k: int) -> float:
     return LIKELY * k**0.5 * UNIT
 
 
-def of_margins(inputs, way, size, astray):
+def of_margins(inputs: Inputs, way: np.ndarray, size: np.ndarray, astray: np.ndarray) -> np.ndarray:
     """|z - z^| of z = f + b, of |f| + |b| of that size. f is the sum of Z w of the steps to w, whose |w| add up to way; b is
     astray from its best.
 
@@ -30,22 +39,22 @@ def of_margins(inputs, way, size, astray):
     return of_sums(inputs.rows.longest_row + 2) * (way @ inputs.sizes_in_sums) + 2 * UNIT * size + astray
 
 
-def of_dual_point(smoothness, in_z, size):
+def of_dual_point(smoothness: float | np.ndarray, in_z: np.ndarray, size: np.ndarray) -> np.ndarray:
     """|v - v^| of v = s L'(z) / n of that size: |L'(z) - L'(z^)| <= smoothness |z - z^|."""
     return smoothness * in_z + 4 * UNIT * size
 
 
-def of_gradient(inputs, alpha, w, in_v, size):
+def of_gradient(inputs: Inputs, alpha: float, w: np.ndarray, in_v: np.ndarray, size: np.ndarray) -> np.ndarray:
     """|g_j - g_j^| of g = alpha w + Z'v: |z_j'e| <= |z_j| |e| for the error e of v, and the rounding of the sums themselves."""
     return np.outer(in_v, inputs.sizes) + of_correlation(inputs, size) + 2 * UNIT * alpha * np.abs(w)
 
 
-def of_correlation(inputs, size):
+def of_correlation(inputs: Inputs, size: np.ndarray) -> np.ndarray:
     """The error of Z'v, sums over the rows, for v of that size."""
     return of_sums(inputs.n_rows) * np.outer(size, inputs.sizes_in_sums)
 
 
-def nearby(inputs, problem, at, g, in_g):
+def nearby(inputs: Inputs, problem: LinearProblem, at: Point, g: np.ndarray, in_g: np.ndarray) -> np.ndarray:
     """(r, e), a number an output: |w - w*| <= r + e for gradients of |g| + in_g; infinite where that is not found."""
     found = np.full((2, len(g)), np.inf)
     for tube in TUBES if problem.loss.is_unimodal else ():

@@ -1,12 +1,21 @@
 """X_hat = X R / sqrt(m): the rows in m projections, grown by columns as more turn out to be needed."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..features import make_projection
 from ..solvers.krylov import Shrunk, root
 from .inputs import Beside
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._types import ProjectionName, RowVector
+    from .inputs import Inputs
 
 
 @dataclass(frozen=True)
@@ -19,7 +28,7 @@ class Growth:
     most: int = 2048  # since (m, m) matrices are factored
     speed: int = 20  # m <= speed sqrt(numbers a row): n m^2 operations in BLAS then take no longer than some passes
 
-    def most_of(self, inputs):
+    def most_of(self, inputs: Inputs) -> int:
         size = inputs.rows.row_size
         return max(1, int(min(self.most, inputs.n_features, size, self.speed * size**0.5)))
 
@@ -34,17 +43,22 @@ class Sketch:
     place, which is a sketch without error. Row vectors are of the home of X.
     """
 
-    def __init__(self, inputs, m, projection, fit_intercept, rng):
+    is_exact: bool
+
+    def __init__(
+        self, inputs: Inputs, m: int | None, projection: ProjectionName | None, fit_intercept: bool,
+        rng: np.random.Generator | None,
+    ):  # fmt: skip
         self._inputs, self._projection, self._fit_intercept, self._rng = inputs, projection, fit_intercept, rng
         self._most = m or GROWTH.most_of(inputs)
         self._hat, self.is_exact = np.empty((inputs.n_rows, 0), inputs.rows.dtype), False
         self._grow(m or min(GROWTH.fewest, self._most))
 
     @property
-    def m(self):
+    def m(self) -> int:
         return self._hat.shape[1]
 
-    def suffice(self, h, alpha):
+    def suffice(self, h: RowVector, alpha: float) -> float:
         """Grow, where free to, until the projections are enough for row weights h and alpha; the level that they are for."""
         while self.m < self._most and not self.is_exact:
             if GROWTH.a_dimension * Shrunk(self.curvature(h), alpha, is_exact=True).effective_dimension() <= self.m:
@@ -70,15 +84,15 @@ class Sketch:
     def _become(self, hat):
         self._hat, self._beside = hat, Beside(self._inputs.rows, hat)
 
-    def correlate(self, v):
+    def correlate(self, v: RowVector) -> np.ndarray:
         """X_hat' v."""
         return self._beside.inputs.correlate(self._beside.bring(v))
 
-    def curvature(self, h):
+    def curvature(self, h: RowVector) -> np.ndarray:
         """X_hat' diag(h) X_hat of one output, around the mean that h weights where there is an intercept."""
         return self._beside.inputs.curvature(self._beside.bring(h), self._fit_intercept)[0]
 
-    def weighing(self, h):
+    def weighing(self, h: RowVector) -> Callable[[np.ndarray], tuple[RowVector, np.ndarray]]:
         """The function of c that answers (X_hat c, h' X_hat c)."""
         beside, h = self._beside, self._beside.bring(h)
 

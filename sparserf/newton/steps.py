@@ -3,12 +3,25 @@
 H = alpha I + Z' Pi diag(h) Pi Z, with Pi the projection that an intercept at its best means; none where there is none.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..solvers.krylov import Lines, Shrunk, conjugate_gradients, dots
 from .point import Point
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._types import RowVector
+    from ..rows.vectors import RowVectors
+    from .dual import SketchSteps
+    from .fit import LinearFit
+    from .inputs import Inputs
+    from .problem import LinearProblem
 
 # Without rounding conjugate gradients end after as many steps as X has rank; where its columns differ by 1e10 in size, after
 # some twenty times as many; more lead nowhere.
@@ -29,14 +42,17 @@ class Sampling:
     fewest_inputs: int = 200
     fewest_samples: int = 2  # that the rows have to hold
 
-    def pays(self, n, d):
+    def pays(self, n: int, d: int) -> bool:
         return d >= self.fewest_inputs and n >= self.fewest_samples * self.rows_an_input * d
 
 
 SAMPLING = Sampling()
 
 
-def solve(fit, A, precondition, b, zero, enough, max_steps, space):
+def solve(
+    fit: LinearFit, A: Callable[[Any], Any], precondition: Callable[[Any], Any], b: Any, zero: Any,
+    enough: Callable[..., np.ndarray], max_steps: int, space: Any,
+) -> tuple[Any, int]:  # fmt: skip
     """`conjugate_gradients`, until the callback says so too."""
 
     def over(x, r, rho):
@@ -46,7 +62,7 @@ def solve(fit, A, precondition, b, zero, enough, max_steps, space):
     return conjugate_gradients(A, precondition, b, zero, over, min(max_steps, most), space)
 
 
-def step_to(fit, w, u, h, total):
+def step_to(fit: LinearFit, w: np.ndarray, u: RowVector, h: RowVector, total: np.ndarray) -> Point:
     """The step w, with u and with the intercept that follows, total being the sum of the row weights h."""
     f, weighed = fit.inputs.apply_and_weigh(w, h)
     return Point.at_w(w, f, fit.problem.follow(total, weighed), u)
@@ -55,13 +71,13 @@ def step_to(fit, w, u, h, total):
 class Hessian:
     """Products with H at the point where a fit stands, in one pass each."""
 
-    def __init__(self, fit):
+    def __init__(self, fit: LinearFit):
         self._inputs, self._problem, self._look = fit.inputs, fit.problem, fit.certificate.look
 
-    def times(self, p):
+    def times(self, p: np.ndarray) -> np.ndarray:
         return self._times(p)[0]
 
-    def times_pair(self, p):
+    def times_pair(self, p: tuple[np.ndarray, RowVector]) -> tuple[np.ndarray, RowVector]:
         """The same for p = (w, u) with w = Z'u: H w, and what it is Z' of."""
         (w, u), vectors = p, self._problem.vectors
         in_w, f, shift = self._times(w)
@@ -78,17 +94,19 @@ class Hessian:
 class Pairs:
     """Vectors of conjugate gradients kept as (w, u) with w = Z'u: inner products are those of w."""
 
-    def __init__(self, vectors):
+    def __init__(self, vectors: RowVectors):
         self._vectors = vectors
 
-    def dots(self, a, b):
+    def dots(self, a: tuple[np.ndarray, RowVector], b: tuple[np.ndarray, RowVector]) -> np.ndarray:
         return dots(a[0], b[0])
 
-    def along(self, x, t, d):
+    def along(
+        self, x: tuple[np.ndarray, RowVector], t: np.ndarray, d: tuple[np.ndarray, RowVector]
+    ) -> tuple[np.ndarray, RowVector]:
         return Lines.along(x[0], t, d[0]), self._vectors.along(x[1], t, d[1])
 
 
-def plain_step(fit, shares, max_steps=MAX_STEPS):
+def plain_step(fit: LinearFit, shares: np.ndarray, max_steps: int = MAX_STEPS) -> tuple[Point, int]:
     """(the step from fit.at, steps of conjugate gradients) without a preconditioner: one pass over the rows each."""
     here, problem, vectors = fit.certificate, fit.problem, fit.problem.vectors
     most = shares**2 * dots(here.g, here.g)
@@ -106,10 +124,10 @@ class Kept:
     def __init__(self):
         self.forget()
 
-    def forget(self):
+    def forget(self) -> None:
         self._h = self._alpha = self._made = None
 
-    def update(self, problem, h, make):
+    def update(self, problem: LinearProblem, h: RowVector, make: Callable[[RowVector], Any]) -> tuple[RowVector, list[Any]]:
         """(the h that each output's was made of, a list of what was made); made again where h or alpha is not what it was."""
         is_stale = self._is_stale(problem, h)
         if is_stale.all():
@@ -132,7 +150,7 @@ class InputSteps:
     """Steps where the inputs are few: H itself is made and inverted, of a sample of the rows where they are many. Conjugate
     gradients correct what is not in the sample, and what h has changed since."""
 
-    def __init__(self, inputs, rng=None):
+    def __init__(self, inputs: Inputs, rng: np.random.Generator | None = None):
         """rng: for the sample; None: none."""
         self._inputs, self._kept, self._sample, self._n_sampled = inputs, Kept(), None, inputs.n_rows
         n, d = inputs.n_rows, inputs.n_features
@@ -141,7 +159,7 @@ class InputSteps:
             some[rng.choice(n, self._n_sampled, replace=False, shuffle=False)] = 1.0
             self._sample = inputs.rows.vectors.put(some)
 
-    def __call__(self, fit, shares):
+    def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Point, int]:
         """(the step from fit.at, a Point without u; steps of conjugate gradients)."""
         g, look = fit.certificate.g, fit.certificate.look
         h_then, parts = self._kept.update(fit.problem, look.h, lambda h: self._shrunk(fit.problem, h))
@@ -165,11 +183,11 @@ class InputSteps:
         return w, n_iter
 
     @property
-    def n_passes(self):
+    def n_passes(self) -> int:
         """How many passes over the rows take as long as the second moments do."""
         return self._inputs.n_features * self._n_sampled // (A_PASS * self._inputs.n_rows)
 
-    def pay(self, fit):
+    def pay(self, fit: LinearFit) -> bool:
         return True
 
     def _shrunk(self, problem, h):
@@ -185,10 +203,10 @@ class InputSteps:
 class AdaptiveSteps:
     """Plain steps until one is slow; from there on those that make() makes, at penalties for which they pay."""
 
-    def __init__(self, make, slow=SLOW):
+    def __init__(self, make: Callable[[], InputSteps | SketchSteps], slow: int = SLOW):
         self._make, self._other, self._slow = make, None, slow
 
-    def __call__(self, fit, shares):
+    def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Point, int]:
         """(the step from fit.at, a Point, steps of conjugate gradients)."""
         if self._other is None:
             step, n_iter = plain_step(fit, shares, self._slow)

@@ -1,5 +1,9 @@
 """Where the rows live. Every home answers `sum` and `map` over its blocks; only `as_rows` looks at what X is."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .._arrays import is_foreign, is_on_host, namespace_of, to_host
@@ -13,8 +17,13 @@ from .device import given as given
 from .memory import Memory
 from .staged_rows import staged as staged
 
+if TYPE_CHECKING:
+    from .._types import MatrixLike
+    from ..stage import ColumnStage
+    from .home import Rows
 
-def as_rows(X, workers=1, *, n_features=None, may_miss=False):
+
+def as_rows(X: MatrixLike, workers: int = 1, *, n_features: int | None = None, may_miss: bool = False) -> Rows:
     """The rows of X: any that have n_features columns, or at least one row and column to train on.
 
     may_miss : whether NaN may be in dense ones
@@ -31,7 +40,7 @@ def as_rows(X, workers=1, *, n_features=None, may_miss=False):
     return Memory.of(_checked(X, n_features, may_miss), workers)
 
 
-def rows_read(X, stage, workers=1, *, n_features=None):
+def rows_read(X: MatrixLike, stage: ColumnStage | None, workers: int = 1, *, n_features: int | None = None) -> Rows:
     """The rows of X, which a stage is to show, as numbers: a table is read as the stage knows it. None: as they are."""
     if stage is None:
         return as_rows(X, workers, n_features=n_features)

@@ -3,11 +3,23 @@
 What goes there are features and coefficients; what comes back are sums. Answers with an entry a row are arrays there.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from .._arrays import from_host, to_host
 from ..stage import Staged
 from .products import slices
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from .._types import Array
+    from ..features.feature_set import FeatureSet
+    from ..features.projections import Projection
+    from ..stage import ColumnStage
 
 # Numbers of a tile of the feature matrix: 128 MB in float32.
 TILE = 2**25
@@ -21,23 +33,26 @@ class ArrayBlock:
     Products of features with a bound are made in the dtype of X, of others in float64; all are added up over tiles in float64.
     """
 
-    def __init__(self, X, xp, device):
+    n_rows: int
+    n_features_in: int
+
+    def __init__(self, X: Array, xp: Any, device: Any):
         self.X, self._xp, self._device = X, xp, device
         self.n_rows, self.n_features_in = X.shape
-        self.dtype = np.dtype("float32" if X.dtype == xp.float32 else "float64")
+        self.dtype: np.dtype = np.dtype("float32" if X.dtype == xp.float32 else "float64")
         self._widest = self._put(np.zeros(1)).dtype  # float64, or float32 where JAX has been told of no wider numbers
 
-    def staged(self, stage):
+    def staged(self, stage: ColumnStage) -> ArrayBlock:
         """This block as a column stage shows it."""
         return ArrayBlock(Staged(self.X, stage), self._xp, self._device)
 
-    def correlate(self, features, v):
+    def correlate(self, features: FeatureSet, v: Array) -> np.ndarray:
         return self._correlate(features, v, lambda phi: phi)
 
-    def correlate_squares(self, features, v):
+    def correlate_squares(self, features: FeatureSet, v: Array) -> np.ndarray:
         return self._correlate(features, v, lambda phi: phi * phi)
 
-    def correlate_pair(self, features, v):
+    def correlate_pair(self, features: FeatureSet, v: Array) -> np.ndarray:
         quarter = features.turned(np.full(len(features), -np.pi / 2))
         return np.stack([self.correlate(features, v), self.correlate(quarter, v)])
 
@@ -54,7 +69,7 @@ class ArrayBlock:
             totals.append(to_host(total * unit))
         return features.from_blocks(np.hstack(totals)).reshape(shape)
 
-    def apply(self, features, coef):
+    def apply(self, features: FeatureSet, coef: np.ndarray) -> Array:
         outputs = features.to_blocks(np.atleast_2d(np.asarray(coef, np.float64)))
         f, start = self._zeros((len(outputs), self.n_rows)), 0
         for block, some in _parts(features):
@@ -63,11 +78,14 @@ class ArrayBlock:
             f = f + self._xp.concat([c @ self._exact(phi.T) for _, phi in self._tiles(block.take(some))], axis=1)
         return self._xp.reshape(f, (*np.shape(coef)[:-1], self.n_rows))
 
-    def normal(self, features, h, coef, shift):
+    def normal(self, features: FeatureSet, h: Array, coef: np.ndarray, shift: np.ndarray) -> tuple[Array, np.ndarray]:
         f = self.apply(features, coef) - self._put(shift)[:, None]
         return f, self.correlate(features, h * f)
 
-    def gram(self, left, right, weights, dtype=None, center=None):
+    def gram(
+        self, left: FeatureSet, right: FeatureSet | np.ndarray, weights: Array, dtype: DTypeLike | None = None,
+        center: np.ndarray | None = None,
+    ) -> np.ndarray:  # fmt: skip
         if isinstance(right, np.ndarray):
             right = left.take(right)
         n_rows = max(1, TILE // max(1, len(left) + len(right)))
@@ -87,12 +105,12 @@ class ArrayBlock:
         double = not bounded or dtype == np.float64
         return self._exact(phi) if double else phi
 
-    def transform(self, features):
+    def transform(self, features: FeatureSet) -> Array:
         n_rows = max(1, TILE // max(1, len(features)))
         tiles = [self._xp.astype(self._phi(features, some), self.X.dtype) for some in slices(self.n_rows, n_rows)]
         return self._xp.concat(tiles, axis=0)
 
-    def project(self, projection):
+    def project(self, projection: Projection) -> Array:
         """X R / sqrt(m), R made whole: of the unit vectors, some at a time."""
         d = self.n_features_in
         R = np.empty((d, projection.n_projections))
@@ -101,23 +119,23 @@ class ArrayBlock:
                 project(np.eye(min(SOME, d - start), d, start), R[start : start + SOME, columns])
         return self.X @ self._put(R, self.X.dtype)
 
-    def extremes(self):
+    def extremes(self) -> np.ndarray:
         xp = self._xp
         each = ((xp.min(x, axis=0), xp.max(x, axis=0)) for _, x in self._exact_rows())
         low, high = zip(*each, strict=True)
         return np.stack([to_host(xp.min(xp.stack(low), axis=0)), to_host(xp.max(xp.stack(high), axis=0))])
 
-    def scaled_sum(self, weight, unit, mean=None):
+    def scaled_sum(self, weight: Array, unit: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
         def part(x, weight):
             x = x / self._put(unit)
             return weight @ (x if mean is None else (x - self._put(mean)) ** 2)
 
         return self._sum(part, weight)
 
-    def weighted_sum(self, weight):
+    def weighted_sum(self, weight: Array) -> np.ndarray:
         return self._sum(lambda x, weight: weight @ x, weight)
 
-    def largest_square_distance(self, center):
+    def largest_square_distance(self, center: np.ndarray) -> Array:
         center, xp = self._put(center), self._xp
         return xp.max(xp.stack([xp.max(xp.sum((x - center) ** 2, axis=1)) for _, x in self._exact_rows()]))
 
@@ -131,12 +149,12 @@ class ArrayBlock:
         for some in slices(self.n_rows, n_rows):
             yield some, self._exact(self.X[some, :])
 
-    def taken(self, index):
+    def taken(self, index: np.ndarray) -> Array:
         """Some rows, an array there."""
         return self._xp.take(self.X, self._put(np.asarray(index, np.int64)), axis=0)
 
     @property
-    def place(self):
+    def place(self) -> tuple[Any, Any]:
         return self._xp, self._device
 
     def _tiles(self, block):

@@ -1,15 +1,26 @@
 """A block of rows at hand, dense or CSR: what it answers, in slices on threads, through _core and products of matrices."""
 
-import threading
+from __future__ import annotations
+
 from contextlib import nullcontext
-from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from .._checks import is_sparse
-from .._threads import single_threaded_blas
-from ..stage import Staged
+from .._threads import Workers, single_threaded_blas
+from ..stage import ColumnStage, Staged
 from . import products, statistics, tiles
+from .scratch import Scratch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import DTypeLike
+
+    from .._types import DenseOrCSR
+    from ..features.feature_set import FeatureSet
+    from ..features.projections import Projection
 
 # Elements of the feature matrix in a slice: half a millisecond of work, against some 20 microseconds to hand it
 # out. Fewer than two slices' worth stay on the calling thread; the number of slices divides evenly among few workers.
@@ -27,21 +38,6 @@ MOST_KEPT = 2**27
 PROJECTED_ROWS = 128
 
 
-class Scratch:
-    """Arrays of each thread, overwritten at the next call: fresh memory can cost as much as what is done in it."""
-
-    @cached_property
-    def _here(self):
-        return threading.local()
-
-    def __call__(self, shape, dtype, name="left"):
-        size, arrays = shape[0] * shape[1] * dtype.itemsize, self._here.__dict__
-        memory = arrays.get(name)
-        if memory is None or len(memory) < size:
-            memory = arrays[name] = np.empty(size, np.uint8)
-        return memory[:size].view(dtype).reshape(shape)
-
-
 class Block:
     """An ndarray (any strides, never copied whole) or a CSR matrix, and the threads that answer.
 
@@ -51,14 +47,21 @@ class Block:
     Slices depend on the shapes only, and their sums are added in order: the same bits for any `workers`.
     """
 
-    def __init__(self, X, workers, scratch=None):
+    X: DenseOrCSR
+    workers: Workers
+    scratch: Scratch
+    dtype: np.dtype
+    n_rows: int
+    n_features_in: int
+
+    def __init__(self, X: DenseOrCSR, workers: Workers, scratch: Scratch | None = None):
         """workers: `Workers`, which blocks may share, as they may their scratch where one is asked after the other."""
         self.X, self.workers, self._kept, self._staged = X, workers, None, None
         self.scratch = Scratch() if scratch is None else scratch
         self.dtype = X.dtype
         self.n_rows, self.n_features_in = X.shape
 
-    def staged(self, stage):
+    def staged(self, stage: ColumnStage) -> Block:
         """This block as a column stage shows it, the same one for as long as this is entered."""
         if self._staged is not None and self._staged[0] is stage:
             return self._staged[1]
@@ -67,30 +70,30 @@ class Block:
             self._staged = stage, shown
         return shown
 
-    def beside(self, X):
+    def beside(self, X: DenseOrCSR) -> Block:
         """A block of another matrix, on the same threads, for as long as this is entered or not."""
         other = Block(X, self.workers, self.scratch)
         other._kept = {} if self.is_entered else None
         return other
 
     @property
-    def is_entered(self):
+    def is_entered(self) -> bool:
         return self._kept is not None
 
     @property
-    def row_size(self):
+    def row_size(self) -> int:
         """Numbers that a row holds, on average where they are sparse."""
         return max(1, self.X.nnz // max(1, self.n_rows)) if is_sparse(self.X) else self.n_features_in
 
-    def correlate(self, features, v):
+    def correlate(self, features: FeatureSet, v: np.ndarray) -> np.ndarray:
         """Phi' v: float64 of shape (len(features),) for v of shape (n_rows,), or (n_outputs, .) for (n_outputs, n_rows)."""
         return self._correlate(features, v, squared=False)
 
-    def correlate_squares(self, features, v):
+    def correlate_squares(self, features: FeatureSet, v: np.ndarray) -> np.ndarray:
         """(Phi * Phi)' v, the diagonal of `gram` for v = weights; shapes as in `correlate`."""
         return self._correlate(features, v, squared=True)
 
-    def correlate_pair(self, features, v):
+    def correlate_pair(self, features: FeatureSet, v: np.ndarray) -> np.ndarray:
         """`correlate` of cosines with v (n_rows,), and of the same a quarter later, cos(t - pi/2) for cos(t): (2, .)."""
         outputs, totals = np.asarray(v, np.float64)[None], [np.zeros((2, 1, 0))]
 
@@ -123,7 +126,7 @@ class Block:
         total = total[0] if len(total) == 1 else np.hstack(total)
         return features.from_blocks(total).reshape(*np.shape(v)[:-1], len(features))
 
-    def apply(self, features, coef):
+    def apply(self, features: FeatureSet, coef: np.ndarray) -> np.ndarray:
         """Phi c: float64 of shape (n_rows,) for coef of shape (len(features),), or (n_outputs, .) for (n_outputs, .)."""
         coef = np.ascontiguousarray(coef, np.float64)
         shape = *coef.shape[:-1], self.n_rows
@@ -143,7 +146,7 @@ class Block:
                 pass
         return f.reshape(shape)
 
-    def normal(self, features, h, coef, shift):
+    def normal(self, features: FeatureSet, h: np.ndarray, coef: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """f = Phi c - shift, and Phi' diag(h) f, for h (n_outputs, n_rows), c (n_outputs, .) and shift (n_outputs,).
 
         Of the inputs themselves in one pass.
@@ -161,7 +164,10 @@ class Block:
                 total += sums
         return f, total
 
-    def gram(self, left, right, weights, dtype=None, center=None):
+    def gram(
+        self, left: FeatureSet, right: FeatureSet | np.ndarray, weights: np.ndarray, dtype: DTypeLike | None = None,
+        center: np.ndarray | None = None,
+    ) -> np.ndarray:  # fmt: skip
         """Phi_left' diag(weights) Phi_right, float64 of shape (len(left), len(right)); weights >= 0.
 
         Of float32 rows, products and their sums over a slice are in float32, unless dtype says otherwise. center: where right
@@ -169,11 +175,11 @@ class Block:
         """
         return products.gram(self, left, right, weights, dtype, center)
 
-    def kernel(self, features, weights):
+    def kernel(self, features: FeatureSet, weights: np.ndarray) -> np.ndarray:
         """Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0."""
         return products.kernel(self, features, weights)
 
-    def transform(self, features):
+    def transform(self, features: FeatureSet) -> np.ndarray:
         """Phi itself, in the dtype of X."""
         phi = np.empty((self.n_rows, len(features)), self.dtype)
 
@@ -189,7 +195,7 @@ class Block:
             pass
         return phi
 
-    def project(self, projection):
+    def project(self, projection: Projection) -> np.ndarray:
         """X R / sqrt(m) of a random projection, in the dtype of X: (n_rows, n_projections)."""
         out = np.empty((self.n_rows, projection.n_projections), self.dtype)
         work = projection.cost(self.X) / tiles.PRODUCT_SPEED
@@ -203,10 +209,10 @@ class Block:
                     pass
         return out
 
-    def are_inputs(self, features):
+    def are_inputs(self, features: FeatureSet) -> bool:
         return len(features.blocks) == 1 and features.blocks[0].is_inputs_themselves(self.n_features_in)
 
-    def phi(self, features, rows, name):
+    def phi(self, features: FeatureSet, rows: slice, name: str) -> np.ndarray:
         """Phi of some rows, to read only: the rows themselves, or in the scratch of that name."""
         if self.are_inputs(features) and not is_sparse(self.X):
             return tiles.in_order(self.X[rows])
@@ -219,7 +225,7 @@ class Block:
             tiles.transform(block, self._inputs(block, rows), values)
         return out
 
-    def prepare(self, features, squared=False):
+    def prepare(self, features: FeatureSet, squared: bool = False) -> list[bool]:
         """Keep the inputs of monomials for the questions to come, where there are any; returns which blocks moments answer."""
         for block in features.blocks if self._kept is not None else ():
             fits = (len(self._kept) + 1) * self.X.size <= MOST_KEPT
@@ -235,50 +241,50 @@ class Block:
             X = tiles.some_rows(X, rows)
         return tiles.inputs(block, X) if kept is None else X
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self.workers.__enter__()
         self._kept = {}
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: Any) -> None:
         self._kept = self._staged = None
         self.workers.__exit__(*error)
 
-    def extremes(self):
+    def extremes(self) -> np.ndarray:
         """(the least, the largest) of each column."""
         return statistics.extremes(self.X)
 
-    def moments(self, weight, unit):
+    def moments(self, weight: np.ndarray, unit: np.ndarray) -> np.ndarray:
         """Of CSR rows the sums of weight x / unit, and of the squares."""
         return statistics.moments(self.X, weight, unit)
 
-    def scaled_sum(self, weight, unit, mean=None):
+    def scaled_sum(self, weight: np.ndarray, unit: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
         """Of dense rows the sum of weight x / unit; or, around a mean of that, of the squares."""
         return statistics.scaled_sum(self.X, weight, unit, mean)
 
-    def weighted_sum(self, weight):
+    def weighted_sum(self, weight: np.ndarray) -> np.ndarray:
         """weight' X."""
         return statistics.weighted_sum(self.X, weight)
 
-    def largest_square_distance(self, center):
+    def largest_square_distance(self, center: np.ndarray) -> float:
         """Of the rows to a point."""
         return statistics.largest_square_distance(self.X, center)
 
-    def array(self, index=None):
+    def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
         """The numbers of some rows, or of all."""
         if index is None:
             return self.X[:] if isinstance(self.X, Staged) else self.X
         return tiles.some_rows(self.X, index)
 
     @property
-    def n_entries(self):
+    def n_entries(self) -> int:
         return self.X.nnz
 
     @property
-    def longest_row(self):
+    def longest_row(self) -> int:
         return np.diff(self.X.indptr).max(initial=1)
 
-    def each_slice(self, function, n_features, at_least=0):
+    def each_slice(self, function: Callable[[slice], Any], n_features: float, at_least: int = 0) -> Iterator[Any]:
         """Yield function(rows) for slices of rows, in order."""
         n_slices = self.n_rows * max(n_features / SLICE_ELEMENTS, self.row_size / SLICE_NUMBERS)
         n_slices = 1 if n_slices < 2 else -(-n_slices // SLICES_MULTIPLE) * SLICES_MULTIPLE

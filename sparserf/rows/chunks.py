@@ -1,15 +1,25 @@
 """Rows that do not fit in memory: read in blocks, one ahead of the one that is worked on."""
 
+from __future__ import annotations
+
 import mmap
 from functools import partial, reduce
 from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._checks import check_indices, check_integer, check_X, is_sparse
-from .block import Block, Scratch
+from .block import Block
 from .elsewhere import Elsewhere
 from .home import added, stacked
+from .scratch import Scratch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from .._types import DenseOrCSR, RowVector
+    from ..model import SparseModel
 
 # Numbers in a block by default.
 BLOCK_NUMBERS = 2**24
@@ -26,11 +36,16 @@ class BlockError(ValueError):
         What was fitted before, where there was anything.
     """
 
-    def __init__(self, start, stop, what):
+    start: int | None
+    stop: int | None
+    what: str
+    model: SparseModel | None
+
+    def __init__(self, start: int | None, stop: int | None, what: str):
         super().__init__(f"X: {what}" if start is None else f"X[{start}:{stop}]: {what}")
         self.start, self.stop, self.what, self.model = start, stop, what, None
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.start, self.stop, self.what), {"model": self.model}
 
 
@@ -79,26 +94,26 @@ class Chunks:
     (10000,)
     """
 
-    def __init__(self, source, shape=None, *, block_rows=None):
+    def __init__(self, source: Any, shape: Sequence[int] | None = None, *, block_rows: int | Iterable[int] | None = None):
         if shape is None and not hasattr(source, "shape"):
             raise ValueError("shape must be given where source is a function, got None")
         shape = tuple(source.shape if shape is None else shape)
         if len(shape) != 2:
             raise ValueError(f"shape must be (n_samples, n_features), got {shape}")
-        self.shape = tuple(check_integer("shape", size, 1) for size in shape)
+        self.shape: tuple[int, ...] = tuple(check_integer("shape", size, 1) for size in shape)
         if not (callable(source) or hasattr(source, "__getitem__")):
             raise TypeError(f"source must be an array or a function, got {type(source).__name__}")
         self._source = source
-        self.edges = self._edges(self._default_rows() if block_rows is None else block_rows)
+        self.edges: list[int] = self._edges(self._default_rows() if block_rows is None else block_rows)
         self._known = [set() for _ in self.edges[1:]]  # of each block whether it was found finite, NaN allowed (True) or not
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Chunks({self.shape[0]} × {self.shape[1]}, in {len(self.edges) - 1} blocks)"
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.shape[0]
 
-    def read(self, k, may_miss=False):
+    def read(self, k: int, may_miss: bool = False) -> DenseOrCSR:
         """The block numbered k, checked: float32 or float64, dense, which may have NaN where may_miss, or CSR."""
         start, stop = self.edges[k : k + 2]
         try:
@@ -153,7 +168,12 @@ def _of_its_own(X, given):
 class InChunks(Elsewhere):
     """The rows of `Chunks`, or some of them."""
 
-    def __init__(self, source, workers, index=None, may_miss=False):
+    n_rows: int
+    n_features_in: int
+    dtype: np.dtype
+    is_sparse: bool
+
+    def __init__(self, source: Chunks, workers: int, index: np.ndarray | None = None, may_miss: bool = False):
         """index: of the rows that are there, ascending; None: all. may_miss: whether they may have NaN."""
         super().__init__(workers)
         self._source, self._index, self._scratch, self._may_miss = source, index, Scratch(), may_miss
@@ -161,17 +181,17 @@ class InChunks(Elsewhere):
         first = source.read(0, may_miss)
         self.dtype, self.is_sparse = first.dtype, is_sparse(first)
 
-    def sum(self, answer, *vectors, add=np.add):
+    def sum(self, answer: Callable[..., Any], *vectors: RowVector, add: Callable[[Any, Any], Any] = np.add) -> Any:
         parts = (part for _, part in self._answers(answer, vectors))
         return reduce(partial(added, add), parts)
 
-    def map(self, answer, *vectors, axis=-1):
+    def map(self, answer: Callable[..., Any], *vectors: RowVector, axis: int = -1) -> RowVector:
         out = None
         for some, part in self._answers(answer, vectors):
             out = self._laid(out, some, part, axis)
         return out
 
-    def map_and_sum(self, answer, *vectors):
+    def map_and_sum(self, answer: Callable[..., Any], *vectors: RowVector) -> tuple[RowVector, Any]:
         out = total = None
         for some, (part, more) in self._answers(answer, vectors):
             out = self._laid(out, some, part, -1)
@@ -219,10 +239,10 @@ class InChunks(Elsewhere):
             raise BlockError(*self._source.edges[k : k + 2], f"must be {kinds[0]} like the first block, got {kinds[1]}")
         return X if self._index is None else X[self._index[some] - self._source.edges[k]]
 
-    def some(self, index):
+    def some(self, index: np.ndarray) -> InChunks:
         return InChunks(self._source, self._n_workers, index if self._index is None else self._index[index], self._may_miss)
 
-    def array(self, index=None):
+    def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
         """The numbers of some rows, in memory."""
         index = np.arange(self.n_rows) if index is None else check_indices("index", index, self.n_rows)
         wanted, place = np.unique(index, return_inverse=True)

@@ -1,8 +1,11 @@
 """Rows in the partitions of a dask collection: each pass is a task a partition, and a tree of sums in a fixed order."""
 
+from __future__ import annotations
+
 from contextlib import contextmanager
 from itertools import pairwise
 from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,12 +17,17 @@ from .elsewhere import Elsewhere
 from .home import added, stacked
 from .vectors import RowVectors
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
-def is_dask(X):
+    from .._types import Array, DenseOrCSR, RowVector
+
+
+def is_dask(X: object) -> bool:
     return hasattr(X, "__dask_graph__") and hasattr(X, "to_delayed")
 
 
-def partitions_of(X):
+def partitions_of(X: Any) -> list[Any]:
     """The partitions of the rows of a dask array, or of a dataframe of numbers, as delayed objects."""
     X = X.to_dask_array() if hasattr(X, "to_dask_array") else X
     if X.ndim != 2:
@@ -30,7 +38,10 @@ def partitions_of(X):
 class PartitionError(Exception):
     """What is wrong with a partition; travels from a worker."""
 
-    def __init__(self, k, what):
+    k: int
+    what: str
+
+    def __init__(self, k: int, what: str):
         super().__init__(k, what)
         self.k, self.what = k, what
 
@@ -38,7 +49,10 @@ class PartitionError(Exception):
 class Partitioned:
     """A row vector, or of axis 0 a matrix of the rows, in parts that the scheduler keeps where they were made."""
 
-    def __init__(self, parts, axis):
+    parts: Sequence[Any]
+    axis: int
+
+    def __init__(self, parts: Sequence[Any], axis: int):
         """parts: delayed arrays, one of each partition that holds rows."""
         self.parts, self.axis = parts, axis
 
@@ -46,49 +60,51 @@ class Partitioned:
 class PartitionedVectors(RowVectors):
     """Each part is made by a task where the others of its rows are; one that is lost with its worker is made again."""
 
-    def __init__(self, starts):
+    n_rows: int
+
+    def __init__(self, starts: list[int]):
         """starts: of each partition the first row, and the end."""
         self._starts, self.n_rows = starts, starts[-1]
-        self.there = [k for k, (start, stop) in enumerate(pairwise(starts)) if stop > start] or [0]
+        self.there: list[int] = [k for k, (start, stop) in enumerate(pairwise(starts)) if stop > start] or [0]
 
-    def parts(self, values):
+    def parts(self, values: np.ndarray | Partitioned) -> Sequence[Any]:
         """What tasks take of a row vector, or of an ndarray, a part each."""
         if isinstance(values, Partitioned):
             return values.parts
         return [np.ascontiguousarray(values[..., slice(*self._starts[k : k + 2])]) for k in self.there]
 
-    def put(self, values):
+    def put(self, values: np.ndarray | Partitioned) -> Partitioned:
         """In the graph, for what is lost with a worker to be made again; once: no reason to warn of its size."""
         import dask
 
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PB"}):
             return self.kept([task(_itself, part) for part in self.parts(values)])
 
-    def zeros(self, *outputs):
+    def zeros(self, *outputs: int) -> Partitioned:
         sizes = [self._starts[k + 1] - self._starts[k] for k in self.there]
         return self.kept([task(np.zeros, (*outputs, size)) for size in sizes])
 
-    def fetch(self, vector):
+    def fetch(self, vector: Partitioned) -> np.ndarray:
         return np.concatenate(self.computed(vector.parts), axis=vector.axis)
 
-    def map(self, answer, *vectors, axis=-1):
+    def map(self, answer: Callable[..., Array], *vectors: RowVector, axis: int = -1) -> Partitioned:
         return self.kept(self._answers(answer, vectors), axis)
 
-    def sum(self, answer, *vectors, add=np.add):
+    def sum(self, answer: Callable[..., Any], *vectors: RowVector, add: Callable[[Any, Any], Any] = np.add) -> Any:
         return self.computed([tree_sum(self._answers(answer, vectors), add)])[0]
 
     def _answers(self, answer, vectors):
         shared = sent_once(answer)
         return [task(_answer, shared, *parts) for parts in zip(*map(self.parts, vectors), strict=True)]
 
-    def kept(self, tasks, axis=-1):
+    def kept(self, tasks: Sequence[Any], axis: int = -1) -> Partitioned:
         """What the tasks make, which stays where it is made."""
         import dask
 
         with self._errors_named():
             return Partitioned(dask.persist(*tasks), axis)
 
-    def computed(self, tasks):
+    def computed(self, tasks: Sequence[Any]) -> list[Any]:
         """What the tasks make, in this process."""
         import dask
 
@@ -111,7 +127,13 @@ class InDask(Elsewhere):
     All that a task needs is in its graph: a partition that is lost with its worker is made, and asked, again.
     """
 
-    def __init__(self, partitions, workers, may_miss=False):
+    vectors: PartitionedVectors
+    n_rows: int
+    n_features_in: int
+    dtype: np.dtype
+    is_sparse: bool
+
+    def __init__(self, partitions: Sequence[Any], workers: int, may_miss: bool = False):
         """partitions: delayed arrays, which may have NaN where may_miss.
 
         workers: those of what is asked of rows that have come to this process.
@@ -128,13 +150,13 @@ class InDask(Elsewhere):
         (_, self.n_features_in), dtype, self.is_sparse = kinds[0]
         self.dtype, self.n_rows, self.vectors = np.dtype(dtype), self._starts[-1], PartitionedVectors(self._starts)
 
-    def sum(self, answer, *vectors, add=np.add):
+    def sum(self, answer: Callable[..., Any], *vectors: RowVector, add: Callable[[Any, Any], Any] = np.add) -> Any:
         return self.vectors.computed([tree_sum(self._answers(answer, vectors), add)])[0]
 
-    def map(self, answer, *vectors, axis=-1):
+    def map(self, answer: Callable[..., Any], *vectors: RowVector, axis: int = -1) -> Partitioned:
         return self.vectors.kept(self._answers(answer, vectors), axis)
 
-    def map_and_sum(self, answer, *vectors):
+    def map_and_sum(self, answer: Callable[..., Any], *vectors: RowVector) -> tuple[Partitioned, Any]:
         """The row vector is kept with what is added up: no partition is asked twice."""
         answers = self._answers(answer, vectors)
         parts, sums = ([task(itemgetter(k), each) for each in answers] for k in (0, 1))
@@ -151,11 +173,11 @@ class InDask(Elsewhere):
     def _task(self, function, k, *arguments):
         return task(function, (k, self._may_miss), self._partitions[k], *arguments)
 
-    def some(self, index):
+    def some(self, index: np.ndarray) -> InDask:
         return InDask([self._task(_some_rows, k, some) for k, some in self._by_partition(index)], self._n_workers,
                       self._may_miss)  # fmt: skip
 
-    def array(self, index=None):
+    def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
         """The numbers of some rows, or of all, in the memory of this process."""
         index = np.arange(self.n_rows) if index is None else check_indices("index", index, self.n_rows)
         wanted, place = np.unique(index, return_inverse=True)
@@ -167,7 +189,7 @@ class InDask(Elsewhere):
         edges = np.searchsorted(index, self._starts)
         return [(k, index[edges[k] : edges[k + 1]] - start) for k, start in enumerate(self._starts[:-1])]
 
-    def give(self, answer):
+    def give(self, answer: Partitioned) -> Any:
         """A dask array, in the partitions of X."""
         from dask.array import concatenate, from_delayed
 
@@ -177,20 +199,20 @@ class InDask(Elsewhere):
         return concatenate(parts)
 
 
-def task(function, *arguments):
+def task(function: Callable[..., Any], *arguments: Any) -> Any:
     from dask import delayed
 
     return delayed(function, pure=False, traverse=False)(*arguments)
 
 
-def sent_once(answer):
+def sent_once(answer: Callable[..., Any]) -> Any:
     """A function that goes to each worker once, not with each task."""
     from dask import delayed
 
     return delayed(answer, pure=False, traverse=False)
 
 
-def tree_sum(parts, add):
+def tree_sum(parts: list[Any], add: Callable[[Any, Any], Any]) -> Any:
     """A task: the parts added up, in pairs, and these in pairs; a task for eight parts, which is three rounds of pairs."""
     while len(parts) > 1:
         parts = [task(_in_pairs, add, *parts[k : k + 8]) for k in range(0, len(parts), 8)]

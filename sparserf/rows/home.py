@@ -1,6 +1,9 @@
 """Rows wherever they live: two verbs, which a home answers block by block, and every question asked through them."""
 
+from __future__ import annotations
+
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -8,6 +11,19 @@ from .._arrays import finite, namespace
 from .._checks import is_sparse
 from .statistics import wider
 from .vectors import HostVectors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import DTypeLike
+
+    from .._types import Array, DenseOrCSR, RowVector
+    from ..features.feature_set import FeatureSet
+    from ..features.projections import Projection
+    from .array_block import ArrayBlock
+    from .block import Block
+    from .memory import Memory
+    from .vectors import RowVectors
 
 # Numbers in rows that are taken into memory, where no more are asked for.
 TAKEN_NUMBERS = 2**26
@@ -27,43 +43,60 @@ class Rows:
     whether they are there themselves; and vectors, the `RowVectors`. n_passes counts how often all blocks were asked.
     """
 
-    n_passes = 0
+    n_rows: int
+    n_features_in: int
+    dtype: np.dtype
+    is_sparse: bool
+    in_memory: bool
+    n_passes: int = 0
+
+    sum: Callable[..., Any]
+    map: Callable[..., Any]
+    map_and_sum: Callable[..., Any]
+    take: Callable[[np.ndarray], Rows]
+    array: Callable[..., DenseOrCSR]
+    beside: Callable[[DenseOrCSR], Memory]
+    kernel: Callable[[FeatureSet, np.ndarray], np.ndarray]
+    __enter__: Callable[[], Rows]
+    __exit__: Callable[..., None]
 
     @cached_property
-    def vectors(self):
+    def vectors(self) -> RowVectors:
         """The `RowVectors` of these rows."""
         return HostVectors(self.n_rows)
 
-    def give(self, answer):
+    def give(self, answer: Array) -> Array:
         """An array with an entry or a line for each row, as whoever brought X expects it."""
         return answer
 
-    def correlate(self, features, v):
+    def correlate(self, features: FeatureSet, v: RowVector) -> np.ndarray:
         """Phi' v: float64 of shape (len(features),) for v of shape (n_rows,), or (n_outputs, .) for (n_outputs, n_rows)."""
         return finite(self.sum(lambda block, v: block.correlate(features, v), v))
 
-    def ask(self, v, questions):
+    def ask(self, v: RowVector, questions: Sequence[Callable[..., np.ndarray]]) -> list[np.ndarray]:
         """The answers of questions (block, v), each added up over the blocks, in one pass."""
         return [finite(answer) for answer in self.sum(lambda block, v: tuple(ask(block, v) for ask in questions), v)]
 
-    def correlate_squares(self, features, v):
+    def correlate_squares(self, features: FeatureSet, v: RowVector) -> np.ndarray:
         """(Phi * Phi)' v, the diagonal of `gram` for v = weights; shapes as in `correlate`."""
         return finite(self.sum(lambda block, v: block.correlate_squares(features, v), v))
 
-    def correlate_pair(self, features, v):
+    def correlate_pair(self, features: FeatureSet, v: RowVector) -> np.ndarray:
         """`correlate` of cosines with v (n_rows,), and of the same a quarter later, cos(t - pi/2) for cos(t): (2, .)."""
         return finite(self.sum(lambda block, v: block.correlate_pair(features, v), v))
 
-    def apply(self, features, coef):
+    def apply(self, features: FeatureSet, coef: np.ndarray) -> RowVector:
         """Phi c: float64 of shape (n_rows,) for coef of shape (len(features),), or (n_outputs, .) for (n_outputs, .)."""
         return self.map(lambda block: finite(block.apply(features, coef)))
 
-    def normal(self, features, h, coef, shift):
+    def normal(self, features: FeatureSet, h: RowVector, coef: np.ndarray, shift: np.ndarray) -> tuple[RowVector, np.ndarray]:
         """f = Phi c - shift, and Phi' diag(h) f, for h (n_outputs, n_rows), c (n_outputs, .) and shift (n_outputs,)."""
         f, total = self.map_and_sum(lambda block, h: block.normal(features, h, coef, shift), h)
         return f, finite(total)
 
-    def gram(self, left, right, weights, dtype=None):
+    def gram(
+        self, left: FeatureSet, right: FeatureSet | np.ndarray, weights: RowVector, dtype: DTypeLike | None = None
+    ) -> np.ndarray:
         """Phi_left' diag(weights) Phi_right, float64 of shape (len(left), len(right)); weights >= 0.
 
         right: features, or the places of some in left. Of float32 rows, products and their sums over a slice are in float32,
@@ -71,7 +104,9 @@ class Rows:
         """
         return finite(self.sum(lambda block, weights: block.gram(left, right, weights, dtype), weights))
 
-    def moments(self, left, right, weights, dtype=None):
+    def moments(
+        self, left: FeatureSet, right: FeatureSet | np.ndarray, weights: RowVector, dtype: DTypeLike | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """`gram`, and Phi_right' weights, in one pass."""
         chosen = left.take(right) if isinstance(right, np.ndarray) else right
 
@@ -81,7 +116,9 @@ class Rows:
         gram, sums = self.sum(answer, weights)
         return finite(gram), finite(sums)
 
-    def signed_moments(self, features, change, dtype=None):
+    def signed_moments(
+        self, features: FeatureSet, change: RowVector, dtype: DTypeLike | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """(Phi' diag(change) Phi, Phi' change), of weights of any sign, in one pass."""
 
         def answer(block, change):
@@ -93,23 +130,23 @@ class Rows:
         gram, sums = self.sum(answer, change)
         return finite(gram), finite(sums)
 
-    def transform(self, features):
+    def transform(self, features: FeatureSet) -> Array:
         """Phi itself, in the dtype of X."""
         return self.map(lambda block: block.transform(features), axis=0)
 
-    def project(self, projection):
+    def project(self, projection: Projection) -> Array:
         """X R / sqrt(m) of a random projection, in the dtype of X: (n_rows, n_projections)."""
         return self.map(lambda block: finite(block.project(projection)), axis=0)
 
-    def mean(self, share):
+    def mean(self, share: RowVector) -> np.ndarray:
         """The mean of each column, of rows that count by their share; the shares add up to one."""
         return self.sum(lambda block, share: block.weighted_sum(share), share)
 
-    def farthest(self, center):
+    def farthest(self, center: np.ndarray) -> float:
         """The largest square of a row's distance to a point."""
         return float(self.sum(lambda block: block.largest_square_distance(center), add=np.maximum))
 
-    def spreads(self, weight):
+    def spreads(self, weight: RowVector) -> tuple[np.ndarray, np.ndarray]:
         """(standard deviation, half the range) of each column, of rows of positive weights of mean 1."""
         low, high = self.sum(lambda block: block.extremes(), add=wider)
         return self._deviations(weight, np.maximum(-low, high)), high / 2 - low / 2
@@ -126,36 +163,36 @@ class Rows:
         return np.where(variance > 1e-14, np.sqrt(np.maximum(variance, 0)), 0.0) * unit
 
     @cached_property
-    def row_size(self):
+    def row_size(self) -> int:
         """Numbers that a row holds, on average where they are sparse."""
         if not self.is_sparse:
             return self.n_features_in
         return max(1, int(self.sum(lambda block: block.n_entries)) // max(1, self.n_rows))
 
     @cached_property
-    def longest_row(self):
+    def longest_row(self) -> int:
         """Numbers in the longest row, 1 at least."""
         if not self.is_sparse:
             return self.n_features_in
         return int(self.sum(lambda block: block.longest_row, add=np.maximum))
 
 
-def correlation(features, block, v):
+def correlation(features: FeatureSet, block: Block | ArrayBlock, v: Array) -> np.ndarray:
     """A question for `Rows.ask`: Phi' v."""
     return block.correlate(features, v)
 
 
-def correlation_pair(features, block, v):
+def correlation_pair(features: FeatureSet, block: Block | ArrayBlock, v: Array) -> np.ndarray:
     """A question for `Rows.ask`, as `Rows.correlate_pair`."""
     return block.correlate_pair(features, v)
 
 
-def each_part(function, answer):
+def each_part(function: Callable[[Any], Any], answer: Any) -> Any:
     """The function of an answer, or of each part of one that is a tuple."""
     return tuple(map(function, answer)) if isinstance(answer, tuple) else function(answer)
 
 
-def added(add, total, part):
+def added(add: Callable[[Any, Any], Any], total: Any, part: Any) -> Any:
     """Two answers, which may be tuples, added up."""
     if isinstance(part, tuple):
         return tuple(add(one, other) for one, other in zip(total, part, strict=True))
@@ -163,7 +200,7 @@ def added(add, total, part):
         return add(total, part)
 
 
-def stacked(parts, place):
+def stacked(parts: Sequence[DenseOrCSR], place: np.ndarray) -> DenseOrCSR:
     """Rows of several blocks as one ndarray or CSR matrix, in these places."""
     if is_sparse(parts[0]):
         from scipy.sparse import vstack

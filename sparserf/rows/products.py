@@ -1,10 +1,19 @@
 """Matrices of products: of features with features over the rows, and of rows with rows over the features."""
 
+from __future__ import annotations
+
 from contextlib import nullcontext
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._threads import single_threaded_blas
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from ..features.feature_set import FeatureSet
+    from .block import Block
 
 # Columns that are correlated with the others one by one, where more would be multiplied as a matrix.
 FEW = 4
@@ -14,7 +23,10 @@ PANEL, PANEL_ROWS, PART_ROWS = 1024, 2048, 128
 KERNEL_ROWS = 256
 
 
-def gram(rows, left, right, weights, dtype=None, center=None):
+def gram(
+    rows: Block, left: FeatureSet, right: FeatureSet | np.ndarray, weights: np.ndarray, dtype: DTypeLike | None = None,
+    center: np.ndarray | None = None,
+) -> np.ndarray:  # fmt: skip
     """Phi_left' diag(weights) Phi_right; rows of weight zero cost nothing.
 
     right: features, or the places of some in left, which are not made again. Products are in dtype, float64 for features
@@ -98,7 +110,7 @@ def _by_panels(rows, features, weights, dtype, center, total):
         total[: panel.start, panel] = total[panel, : panel.start].T
 
 
-def kernel(rows, features, weights):
+def kernel(rows: Block, features: FeatureSet, weights: np.ndarray) -> np.ndarray:
     """Phi diag(weights) Phi' of few rows. Memory: n_rows * 1,024 elements beside it."""
     total = np.zeros((rows.n_rows, rows.n_rows))
     parts = slices(rows.n_rows, KERNEL_ROWS)
@@ -117,6 +129,6 @@ def kernel(rows, features, weights):
     return total
 
 
-def slices(n, size):
+def slices(n: int, size: int) -> list[slice]:
     """Of n things, so many at a time."""
     return [slice(i, min(i + size, n)) for i in range(0, n, size)]

@@ -4,6 +4,10 @@ Most features are made tile by tile. What is a sum of monomials of degree 1 or 2
 features, U'v and U'diag(v)U hold the correlations of all of them, and U c their sum.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .._checks import is_sparse
@@ -11,6 +15,12 @@ from .._core.features import PANEL
 from .._core.moments import by_sign, enveloped, second_moments
 from .._core.rows import RowSlice
 from .._csr import csr_arrays
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._types import DenseOrCSR
+    from ..features.block import FeatureBlock
 
 # Multiplications of a matrix product that take as long as one feature value in a tile.
 PRODUCT_SPEED = 16
@@ -27,7 +37,7 @@ FEW_OUTPUTS = 8
 SPARSE_NORMAL = 5
 
 
-def inputs(block, X):
+def inputs(block: FeatureBlock, X: DenseOrCSR) -> DenseOrCSR:
     """The rows that a block sees: X itself, or under an envelope u = exp(-gamma |x|^2 / order) (1, sqrt(2 gamma) x)."""
     if block.envelope is None:
         return in_order(X)
@@ -49,12 +59,12 @@ def inputs(block, X):
     return type(X)((data, indices, X.indptr + np.arange(X.shape[0] + 1)), shape=(X.shape[0], X.shape[1] + 1))
 
 
-def in_order(X):
+def in_order(X: DenseOrCSR) -> DenseOrCSR:
     """X, contiguous where BLAS would not take it as it is: NumPy's own loops cost as much as the copy, and sum otherwise."""
     return X if is_sparse(X) or X.strides[0] == X.itemsize else np.ascontiguousarray(X)
 
 
-def some_rows(X, rows):
+def some_rows(X: DenseOrCSR, rows: slice | np.ndarray) -> DenseOrCSR:
     """X[rows]; of a slice of CSR rows a view, where scipy would copy them."""
     if not (is_sparse(X) and isinstance(rows, slice)):
         return X[rows]
@@ -67,7 +77,9 @@ def some_rows(X, rows):
 
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
-def sums(block, U, v, squared, moments, scratch):
+def sums(
+    block: FeatureBlock, U: DenseOrCSR, v: np.ndarray, squared: bool, moments: bool, scratch: Callable[..., np.ndarray]
+) -> np.ndarray:
     """What adds up over slices of rows to the correlations with v (n_outputs, n_rows): float64 (n_outputs, .)."""
     if not moments:
         out = padded(len(v), len(block))
@@ -87,7 +99,7 @@ def sums(block, U, v, squared, moments, scratch):
 
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
-def sums_of_pair(block, U, v):
+def sums_of_pair(block: FeatureBlock, U: DenseOrCSR, v: np.ndarray) -> np.ndarray:
     """`sums` of a block of cosines, and of the same a quarter later: float64 (2, n_outputs, .)."""
     out = np.stack([padded(len(v), len(block))] * 2)
     panels, rows = _packed(block, U)
@@ -96,12 +108,12 @@ def sums_of_pair(block, U, v):
 
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
-def correlations(block, total, squared, moments):
+def correlations(block: FeatureBlock, total: np.ndarray, squared: bool, moments: bool) -> np.ndarray:
     """(Phi' v')', or (Phi * Phi)' v' where squared, of the `sums` of all rows: (n_outputs, len(block))."""
     return block.of_moments(total, squared) if moments else total[:, : len(block)]
 
 
-def apply(block, U, c, out, moments):
+def apply(block: FeatureBlock, U: DenseOrCSR, c: np.ndarray, out: np.ndarray, moments: bool) -> None:
     """out += (Phi c')' for c (n_outputs, len(block)) and out (n_outputs, n_rows)."""
     if moments and block.moment_order == 1:
         _apply_to_inputs(block, U, c, out)
@@ -123,7 +135,7 @@ def _apply_to_inputs(block, U, c, out):
 
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
-def normal(X, rows, h, c, f):
+def normal(X: DenseOrCSR, rows: slice, h: np.ndarray, c: np.ndarray, f: np.ndarray) -> np.ndarray:
     """f += X c, f (n_outputs, .), of a slice of rows; then X' diag(h) f, (n_outputs, n_inputs)."""
     total = np.zeros(c.shape)
     if is_sparse(X):
@@ -139,7 +151,7 @@ def normal(X, rows, h, c, f):
 
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
-def transform(block, U, out):
+def transform(block: FeatureBlock, U: DenseOrCSR, out: np.ndarray) -> None:
     """out = Phi, out (n_rows, len(block)) with its last axis contiguous."""
     if block.is_matrix:
         out[:] = U @ block.matrix.T
@@ -148,7 +160,7 @@ def transform(block, U, out):
         panels.transform(rows, out)
 
 
-def work(block, X):
+def work(block: FeatureBlock, X: DenseOrCSR) -> int:
     """Feature values that cost as much, a row, as a question does."""
     if not by_moments(block, X):
         return len(block)
@@ -156,7 +168,7 @@ def work(block, X):
     return width + width * width // PRODUCT_SPEED if block.moment_order == 2 else -(-width // INPUTS_SPEED)
 
 
-def normal_work(X):
+def normal_work(X: DenseOrCSR) -> tuple[int, int]:
     """The same of `normal`, and the rows of a slice that are worth the sums of all inputs."""
     if not is_sparse(X):
         return -(-X.shape[1] // INPUTS_SPEED), 0
@@ -164,13 +176,13 @@ def normal_work(X):
     return SPARSE_NORMAL * a_row, 8 * X.shape[1] // a_row
 
 
-def fewest_rows(block, X):
+def fewest_rows(block: FeatureBlock, X: DenseOrCSR) -> int:
     """Rows of a slice that are worth the sum of a matrix of second moments."""
     width = X.shape[1] + 1
     return max(width, min(64 * width, SLICE // width)) if block.moment_order == 2 and by_moments(block, X) else 0
 
 
-def padded(n_outputs, n_features):
+def padded(n_outputs: int, n_features: int) -> np.ndarray:
     return np.zeros((n_outputs, -(-n_features // PANEL) * PANEL))
 
 
@@ -179,7 +191,7 @@ def _is_read_once(U, n_outputs):
     return not is_sparse(U) and U.flags.c_contiguous and n_outputs <= FEW_OUTPUTS
 
 
-def by_moments(block, X, squared=False):
+def by_moments(block: FeatureBlock, X: DenseOrCSR, squared: bool = False) -> bool:
     """Whether products of the inputs, in BLAS where they are dense, cost less than the features."""
     if not block.moment_order:
         return False

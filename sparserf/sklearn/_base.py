@@ -1,6 +1,9 @@
 """What the estimators share: a constructor with the parameters of a function, fit, which calls it, and predictions."""
 
+from __future__ import annotations
+
 from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -16,6 +19,14 @@ from ..rows.cluster import is_dask
 from ..table import is_frame
 from ._compat import validate_data
 from ._docs import documented
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike
+
+    from .._types import MatrixLike
+    from ..model import SparseModel
 
 # Arguments of the functions that scikit-learn has other names and defaults for, or that are given to fit.
 RENAMED = {"rng": "random_state", "workers": "n_jobs"}
@@ -42,17 +53,17 @@ class Predicting(BaseEstimator):
         check_is_fitted(self)
         return getattr(self.model_, what)(self._seen(X), workers=effective_n_jobs(self.n_jobs))
 
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """Values of the target, (n_samples,) or (n_samples, n_outputs); or labels, (n_samples,)."""
         return self._asked("predict", X)
 
     @property
-    def n_iter_(self):
+    def n_iter_(self) -> int:
         """Iterations of the fit, `model_.info.n_iter`, at least 1."""
         check_is_fitted(self)
         return max(1, self.model_.info.n_iter)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = tags.input_tags.categorical = True
         tags.input_tags.allow_nan = self._may_miss
@@ -75,17 +86,17 @@ class Classifier(ClassifierMixin, Predicting):
 
     _y_is_numeric = False
 
-    def decision_function(self, X):
+    def decision_function(self, X: MatrixLike) -> np.ndarray:
         """f(x): (n_samples,) of two classes, positive where the second is predicted; (n_samples, n_classes) of more."""
         return self._asked("decision_function", X)
 
     @available_if(lambda self: self._loss == "logistic")
-    def predict_proba(self, X):
+    def predict_proba(self, X: MatrixLike) -> np.ndarray:
         """Probability of each of `classes_`, (n_samples, n_classes); with loss="logistic" alone."""
         return self._asked("predict_proba", X)
 
     @available_if(lambda self: self._loss == "logistic")
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: MatrixLike) -> np.ndarray:
         """The logarithm of `predict_proba`."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
@@ -95,7 +106,7 @@ class Fitting:
     """fit calls the function that a class is made with, `class Name(Fitting, ..., function=sparse_rf)`, with the parameters of
     the constructor, which are those of that function; defaults: of parameters for which it has another, or none."""
 
-    def __init_subclass__(cls, function=None, **defaults):
+    def __init_subclass__(cls, function: Callable[..., SparseModel] | None = None, **defaults: Any) -> None:
         super().__init_subclass__()
         if function is not None:
             cls._function = staticmethod(function)
@@ -106,7 +117,7 @@ class Fitting:
     _may_miss = property(lambda self: self.missing == "learn")
     _loss = property(lambda self: self.loss)
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows and their targets.
 
         Parameters
@@ -129,7 +140,7 @@ class Fitting:
         return self
 
 
-def constructor(function, cls, defaults):
+def constructor(function: Callable[..., SparseModel], cls: type, defaults: dict[str, Any]) -> Callable[..., None]:
     """An __init__ with the arguments of the function, by keyword alone; a regressor has no loss to choose."""
     defaults = {"n_jobs": None, **defaults} if cls._y_is_numeric else {"n_jobs": None, "loss": "logistic", **defaults}
     parameters = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)]
@@ -150,7 +161,7 @@ def constructor(function, cls, defaults):
     return __init__
 
 
-def as_target(y, is_numeric):
+def as_target(y: Any, is_numeric: bool) -> Any:
     """y, a column of it as a vector, with scikit-learn's warning; labels, checked to be some."""
     if y is None:
         raise ValueError("y must be given: this estimator requires y to be passed, but the target y is None")
@@ -162,6 +173,6 @@ def as_target(y, is_numeric):
     return y
 
 
-def generator(random_state):
+def generator(random_state: Any) -> Any:
     """What the functions take as rng: of a RandomState, a seed that it draws."""
     return int(random_state.randint(2**31)) if isinstance(random_state, np.random.RandomState) else random_state

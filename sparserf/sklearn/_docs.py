@@ -1,8 +1,14 @@
 """The docstring of an estimator: what the function says of its parameters, under the names that scikit-learn has for them."""
 
+from __future__ import annotations
+
 import inspect
 import re
 import textwrap
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 OWN = {
     "random_state": "random_state : None, int, RandomState or numpy.random.Generator, default None\n    Seed of the draws.",
@@ -22,7 +28,7 @@ n_iter_ : int
 CLASSES = "classes_ : ndarray of shape (n_classes,)\n    The labels, sorted.\n"
 
 
-def documented(cls, function, renamed):
+def documented(cls: type, function: Callable[..., Any], renamed: dict[str, str]) -> str:
     """The docstring of a class with sections before its examples: the parameters of its constructor, and its attributes."""
     entries, names = entries_of(function), set(inspect.signature(cls.__init__).parameters)
     others = re.findall('"[a-z_]*hinge"', entries["loss"].split("\n")[0])
@@ -38,7 +44,7 @@ def documented(cls, function, renamed):
     return before + textwrap.indent(sections, "    ") + "\n    Examples\n" + examples
 
 
-def entries_of(function):
+def entries_of(function: Callable[..., Any]) -> dict[str, str]:
     """{name: its entry} of the section of parameters of a docstring; those that are told of together, with the first."""
     section = inspect.getdoc(function).split("Parameters\n----------\n", 1)[1].split("\n\n", 1)[0]
     starts = [line.start() for line in re.finditer(r"^\S", section, re.MULTILINE)]

@@ -1,21 +1,31 @@
 """A SparseModel as an estimator that has been fitted."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
 import numpy as np
 
 from ._base import Classifier, Regressor
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from .._types import MatrixLike
+    from ..model import SparseModel
 
 
 class Fitted:
     """What `model` says; fitting changes nothing."""
 
-    def __init__(self, model, *, n_jobs=None):
+    def __init__(self, model: SparseModel, *, n_jobs: int | None = None):
         self.model, self.n_jobs = model, n_jobs
 
-    def fit(self, X=None, y=None, sample_weight=None):
+    def fit(self, X: MatrixLike | None = None, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Nothing is fitted: the model stays as it is, also where a search or a calibration fits its clones."""
         return self
 
-    def __sklearn_is_fitted__(self):
+    def __sklearn_is_fitted__(self) -> bool:
         return True
 
     model_ = property(lambda self: self.model)
@@ -23,7 +33,7 @@ class Fitted:
     _loss = property(lambda self: self.model.loss)
 
     @property
-    def feature_names_in_(self):
+    def feature_names_in_(self) -> np.ndarray:
         """Of the columns of the data frame that it was fitted to."""
         if self.model.feature_names_in_ is None:
             raise AttributeError("this model was fitted to an array, whose columns have no names")
@@ -81,6 +91,6 @@ class FittedClassifier(Fitted, Classifier):
     classes_ = property(lambda self: self.model.classes)
 
 
-def to_estimator(model):
+def to_estimator(model: SparseModel) -> FittedRegressor | FittedClassifier:
     """The estimator of a model."""
     return (FittedRegressor if model.classes is None else FittedClassifier)(model)

@@ -1,8 +1,11 @@
 """Some features of the dictionary, and the three questions asked of them: the working set of the l1 problem, and the support
 of a hard-thresholded model."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,6 +13,16 @@ from ..features import FeatureSet, Linear
 from ..rows.home import correlation
 from .effort import UNBOUNDED
 from .lasso import ModelWeights
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .._types import Question, RowVector
+    from ..rows.home import Rows
+    from .effort import Effort
+    from .lasso import L1Problem
+    from .problem import Problem
+    from .ridge import RidgeProblem, View
 
 # Inputs that features see from which on their values are kept, being longer to make than to read; as long as these are not
 # more numbers than so many times those in X.
@@ -23,16 +36,18 @@ MOST_REPLACED = 0.4
 class Columns:
     """Features with their index in the dictionary; their Gram matrix is kept from one set of row weights to the next."""
 
-    def __init__(self, rows, effort=UNBOUNDED):
+    effort: Effort
+
+    def __init__(self, rows: Rows, effort: Effort = UNBOUNDED):
         """effort: counts the Gram matrices."""
         self._rows, self.effort = rows, effort
         self._forget()
         self._h, self._is_rough = None, False
         self._values = np.zeros((rows.n_rows, 0), rows.dtype)  # of the first features, where they are kept
-        self.features = FeatureSet((), rows.n_features_in)
-        self.index = np.zeros(0, np.int64)
+        self.features: FeatureSet = FeatureSet((), rows.n_features_in)
+        self.index: np.ndarray = np.zeros(0, np.int64)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.index)
 
     def _asked(self):
@@ -47,11 +62,11 @@ class Columns:
             self._values = np.hstack([self._values, new])
         return self._rows.beside(self._values), Linear().draw(None, n)
 
-    def correlate(self, v):
+    def correlate(self, v: RowVector) -> np.ndarray:
         rows, features = self._asked()
         return rows.correlate(features, v)
 
-    def apply(self, c):
+    def apply(self, c: np.ndarray) -> RowVector:
         """Phi c for coefficients (len(self),) or (n_outputs, len(self))."""
         rows, features = self._asked()
         if rows is self._rows:
@@ -59,7 +74,9 @@ class Columns:
             features, c = features.take(used), c[..., used]
         return rows.apply(features, c)
 
-    def look(self, problem, c, f, b, questions):
+    def look(
+        self, problem: Problem, c: np.ndarray, f: RowVector, b: float, questions: Sequence[Callable[..., np.ndarray]]
+    ) -> tuple[RowVector, float, np.ndarray, list[np.ndarray]]:
         """(f + Phi c, the mean loss there with intercept b, Phi' v for the dual point v there, the questions' answers at v).
 
         In one pass over the rows; in two where the values of these features are kept.
@@ -73,7 +90,7 @@ class Columns:
             answers = self._rows.ask(problem.dual_point(problem.margins(f, b)), questions)
         return f, loss, g, answers
 
-    def ask(self, v, questions):
+    def ask(self, v: RowVector, questions: Sequence[Callable[..., np.ndarray]]) -> tuple[np.ndarray, list[np.ndarray]]:
         """(Phi' v, the answers of the questions), in one pass where one will do."""
         rows, features = self._asked()
         own = partial(correlation, features)
@@ -82,7 +99,7 @@ class Columns:
             return g, answers
         return rows.ask(v, [own])[0], self._rows.ask(v, questions) if questions else []
 
-    def curvature(self, h, is_rough=False):
+    def curvature(self, h: RowVector, is_rough: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """(Phi' diag(h) Phi, Phi' h) for row weights h >= 0: only what is new or has changed since the last is made.
 
         is_rough: products in single precision will do.
@@ -137,11 +154,11 @@ class Columns:
         """What is kept of the Gram matrix."""
         self._gram, self._sums = np.zeros((0, 0)), np.zeros(0)
 
-    def append(self, features, index):
+    def append(self, features: FeatureSet, index: np.ndarray) -> None:
         self.features = self.features.concat(features)
         self.index = np.concatenate([self.index, index])
 
-    def keep(self, kept):
+    def keep(self, kept: np.ndarray) -> None:
         """Only the features at these positions, ascending."""
         if len(kept) == len(self):
             return
@@ -150,7 +167,10 @@ class Columns:
         self._values = self._values[:, kept[kept < self._values.shape[1]]]
         self.features, self.index = self.features.take(kept), self.index[kept]
 
-    def view(self, problem, change, f, b, curved=False, everything=None):
+    def view(
+        self, problem: RidgeProblem, change: np.ndarray | None, f: RowVector, b: float | np.ndarray, curved: bool = False,
+        everything: FeatureSet | None = None,
+    ) -> View:  # fmt: skip
         """The `View` of f + Phi change and intercept b: its slopes in these features, or in everything.
 
         One pass over the rows, but for a Hessian of which little changes: that of a piecewise quadratic loss.
@@ -172,46 +192,53 @@ class Columns:
 class WorkingSet(Columns):
     """Features A with coefficients w and gradients g, intercept b, and row vectors: f = Phi_A w, margins z, dual point v."""
 
-    def __init__(self, rows, problem, effort):
+    w: np.ndarray
+    g: np.ndarray
+    b: float
+    f: RowVector
+    z: RowVector
+    v: RowVector
+
+    def __init__(self, rows: Rows, problem: L1Problem, effort: Effort):
         super().__init__(rows, effort)
-        self.weights = ModelWeights(problem)
+        self.weights: ModelWeights = ModelWeights(problem)
         self.w, self.g = np.zeros(0), np.zeros(0)
         f = rows.vectors.zeros()
         self.move(problem, self.w, problem.best_intercept(f, 0.0), f)
 
-    def move(self, problem, w, b, f, loss=None):
+    def move(self, problem: L1Problem, w: np.ndarray, b: float, f: RowVector, loss: float | None = None) -> None:
         """To other coefficients, where g is not known yet; loss: the mean loss there, if it is known."""
         self.w, self.b, self.f, self._loss = w, b, f, loss
         self.z = problem.margins(f, b)
         self.v = problem.dual_point(self.z)
 
-    def objective(self, problem):
+    def objective(self, problem: L1Problem) -> float:
         """Where it stands."""
         if self._loss is None:
             self._loss = problem.mean_loss(self.z)
         return self._loss + problem.penalty(self.w)
 
-    def settle(self, g, questions, answers):
+    def settle(self, g: np.ndarray, questions: Sequence[Question], answers: Sequence[np.ndarray]) -> None:
         """g, and answers that came with it, are those at v."""
         self.g = g
         for (_, take), answer in zip(questions, answers, strict=True):
             take(self.v, answer)
 
-    def learn(self, questions):
+    def learn(self, questions: Sequence[Question]) -> None:
         """Ask for g, and the questions with it."""
         g, answers = self.ask(self.v, [ask for ask, _ in questions])
         self.settle(g, questions, answers)
 
     @property
-    def largest_gradient(self):
+    def largest_gradient(self) -> float:
         return np.abs(self.g).max(initial=0.0)
 
-    def add(self, features, index, g):
+    def add(self, features: FeatureSet, index: np.ndarray, g: np.ndarray) -> None:
         """Put features with coefficient zero and gradient g at the end."""
         self.append(features, index)
         self.w, self.g = np.concatenate([self.w, np.zeros(len(index))]), np.concatenate([self.g, g])
 
-    def prune(self, but=False):
+    def prune(self, but: np.ndarray | bool = False) -> None:
         """Drop the features whose coefficient is exactly zero, but those where `but` holds."""
         kept = np.flatnonzero((self.w != 0) | but)
         self.keep(kept)
@@ -221,12 +248,12 @@ class WorkingSet(Columns):
 class Support(Columns):
     """Features of a dictionary that is drawn whole, each with a scale r; what a step does not change is not made again."""
 
-    def __init__(self, rows, everything, r):
+    def __init__(self, rows: Rows, everything: FeatureSet, r: np.ndarray):
         super().__init__(rows)
         self._everything, self._r = everything, r
         self._kernel, self._kernel_of = None, self.index  # Phi diag(1 / r^2) Phi' of these indices
 
-    def replace(self, index):
+    def replace(self, index: np.ndarray) -> None:
         """Become the features of these indices: first those that stay, in their order, then the new ones, ascending."""
         wanted = np.zeros(len(self._everything), bool)
         wanted[index] = True
@@ -235,7 +262,7 @@ class Support(Columns):
         new = np.flatnonzero(wanted)
         self.append(self._everything.take(new), new)
 
-    def kernel(self):
+    def kernel(self) -> np.ndarray:
         """Phi diag(1 / r^2) Phi', rows x rows."""
         new = np.setdiff1d(self.index, self._kernel_of)
         old = np.setdiff1d(self._kernel_of, self.index)
@@ -250,7 +277,7 @@ class Support(Columns):
         return self._rows.kernel(self._everything.take(index), 1 / self._r[index] ** 2)
 
 
-def bordered(inner, columns):
+def bordered(inner: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """The symmetric matrix of which `inner` is the first part and `columns` are the last."""
     k, n = len(inner), len(columns)
     whole = np.empty((n, n))

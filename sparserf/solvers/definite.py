@@ -6,7 +6,7 @@ import numpy as np
 RIDGES = (1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-8)
 
 
-def factor_positive(H):
+def factor_positive(H: np.ndarray) -> tuple[np.ndarray, bool] | None:
     """Cholesky's factor of a positive semidefinite H with the least ridge that makes it definite; None if none does."""
     from scipy.linalg import LinAlgError, cho_factor
 
@@ -21,7 +21,7 @@ def factor_positive(H):
     return None
 
 
-def solve_positive(H, g):
+def solve_positive(H: np.ndarray, g: np.ndarray) -> np.ndarray | None:
     """H^-1 g with that ridge; None where no number solves it."""
     from scipy.linalg import cho_solve
 

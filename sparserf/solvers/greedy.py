@@ -11,12 +11,12 @@ class Cholesky:
 
     def __init__(self):
         self._L = np.zeros((0, 0))
-        self.weakest = 1.0  # the smallest pivot, as a share of its diagonal
+        self.weakest: float = 1.0  # the smallest pivot, as a share of its diagonal
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._L)
 
-    def append(self, cross, corner, all_of_them=False):
+    def append(self, cross: np.ndarray, corner: np.ndarray, all_of_them: bool = False) -> np.ndarray:
         """Add columns of H, `cross` their part beside what is there (k, p), `corner` among themselves (p, p).
 
         Those that depend on what is there, or on a new one before them, are left out; or, where `all_of_them`, get
@@ -32,7 +32,7 @@ class Cholesky:
         self._L = np.block([[self._L, zeros], [Y.T[added], C]])
         return added
 
-    def solve(self, b):
+    def solve(self, b: np.ndarray) -> np.ndarray:
         """H^-1 b for b of shape (k,), or for each line of (n, k)."""
         from scipy.linalg import cho_solve
 

@@ -1,13 +1,21 @@
 """MFGA for any loss and number of features a round: the coefficients of what is in are fitted by asking the rows."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .columns import Columns
 from .greedy import Cholesky
 from .ridge import advance, best_constant, step
+
+if TYPE_CHECKING:
+    from ..features.feature_set import FeatureSet
+    from ..rows.home import Rows
+    from .ridge import Point, RidgeProblem
 
 # Newton steps in a round; they end where one promises less than a share of the objective, and the curvature is taken
 # anew where a step shrinks that promise by less than a factor.
@@ -23,7 +31,12 @@ class OnRows:
     of a round, which its promise tells, asks for the gradients of the whole dictionary in the same pass.
     """
 
-    def __init__(self, rows, problem, everything, n_outputs, best_phase=False):
+    A: Columns
+    point: Point
+    converged: bool
+    promise: float
+
+    def __init__(self, rows: Rows, problem: RidgeProblem, everything: FeatureSet, n_outputs: int, best_phase: bool = False):
         self._rows, self._problem, self._everything = rows, problem, everything
         self.A, self.point = Columns(rows), best_constant(problem, n_outputs)
         self._phases = Phases(everything) if best_phase else None
@@ -34,7 +47,7 @@ class OnRows:
         self._negligible = NEGLIGIBLE**2 * self.point.objective
         self.converged, self.promise = True, 0.0
 
-    def gradients(self):
+    def gradients(self) -> np.ndarray:
         norm, _ = self._directions()
         return norm
 
@@ -52,7 +65,7 @@ class OnRows:
     def _dual_point(self):
         return self._problem.dual_point(self._problem.margins(self.point.f, self.point.b))
 
-    def append(self, J):
+    def append(self, J: np.ndarray) -> bool:
         features, k = self._everything.take(J), len(self.A)
         if self._phases:
             angles = self._directions()[1][J]
@@ -84,7 +97,7 @@ class OnRows:
             H = self._hessian()
             self._factor.append(H[:0], H, all_of_them=True)
 
-    def refit(self):
+    def refit(self) -> None:
         """All coefficients at their best: Newton's method, whose matrix stays the same for as long as that serves."""
         before, is_fresh = np.inf, False
         for _ in range(MAX_STEPS):
@@ -137,7 +150,7 @@ class OnRows:
             self._slopes = view.g, view.g_b
         return True
 
-    def settle(self, certified):
+    def settle(self, certified: bool) -> None:
         """Every round ends with all that there is to do."""
 
 
@@ -145,21 +158,21 @@ class Phases:
     """Of features of which each cosine cos(t) may be any cos(t + d): the gradient of that is g cos d - q sin d, for the
     gradients g of cos t and q of sin t, both of which are asked about."""
 
-    def __init__(self, everything):
+    def __init__(self, everything: FeatureSet):
         self._n, self._turns = len(everything), everything.is_periodic
-        self.features = everything.concat(everything.turned(np.full(self._n, -np.pi / 2)))
+        self.features: FeatureSet = everything.concat(everything.turned(np.full(self._n, -np.pi / 2)))
 
     def _both(self, slopes):
         return slopes[:, : self._n], np.where(self._turns, slopes[:, self._n :], 0.0)
 
-    def best(self, slopes):
+    def best(self, slopes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(the largest norm over the outputs, the angle d that has it) of each."""
         g, q = self._both(slopes)
         difference, product = ((g - q) * (g + q)).sum(axis=0), -2 * (g * q).sum(axis=0)
         norm = np.sqrt(((g * g + q * q).sum(axis=0) + np.hypot(difference, product)) / 2)
         return norm, np.arctan2(product, difference) / 2
 
-    def turned(self, slopes, index, angles):
+    def turned(self, slopes: np.ndarray, index: np.ndarray, angles: np.ndarray) -> np.ndarray:
         """The gradients of some, turned by these angles."""
         g, q = self._both(slopes)
         return g[:, index] * np.cos(angles) - q[:, index] * np.sin(angles)

@@ -1,6 +1,9 @@
 """MFGA with the squared loss and rounds of one feature: a table of inner products in place of the rows."""
 
+from __future__ import annotations
+
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -8,6 +11,11 @@ from .._arrays import finite, namespace, outputs_like
 from .columns import Columns
 from .greedy import Cholesky
 from .ridge import best_constant, step
+
+if TYPE_CHECKING:
+    from ..features.feature_set import FeatureSet
+    from ..rows.home import Rows
+    from .ridge import Point, RidgeProblem
 
 # Largest table: half a gigabyte.
 MOST = 2**26
@@ -27,9 +35,12 @@ class OnTable:
     every round.
     """
 
-    converged, promise = True, 0.0
+    A: Columns
+    point: Point
+    converged: bool = True
+    promise: float = 0.0
 
-    def __init__(self, rows, problem, everything, n_outputs, most_terms):
+    def __init__(self, rows: Rows, problem: RidgeProblem, everything: FeatureSet, n_outputs: int, most_terms: int):
         self._rows, self._problem, self._everything = rows, problem, everything
         self.A, self._factor = Columns(rows), Cholesky()
         self.point = self._constant = constant = best_constant(problem, n_outputs)
@@ -52,12 +63,12 @@ class OnTable:
         means = products[-1] / self._total
         return np.outer(self._problem.vectors.total(v), means) - products[:-1], means
 
-    def gradients(self):
+    def gradients(self) -> np.ndarray:
         if self._g is None:
             self._g = self.point.w @ self._C[: len(self.A)] - self._q
         return np.hypot.reduce(np.abs(self._g), axis=0)
 
-    def append(self, J):
+    def append(self, J: np.ndarray) -> bool:
         k, features = len(self.A), self._everything.take(J)
         columns, m, spread = self._products(features, J)
         if not spread > CONSTANT * np.abs(self._means[J]):  # a round is of one feature
@@ -92,7 +103,7 @@ class OnTable:
             spread = np.sqrt(np.maximum(squares - left * off, 0.0) / self._total)
         return columns, self._total * mean + off, spread
 
-    def refit(self):
+    def refit(self) -> None:
         """w = (C_S + alpha I)^-1 q; the objective falls by half of w'q."""
         q = self._q[:, self.A.index]
         w, start = self._factor.solve(q), self._constant.objective
@@ -104,7 +115,7 @@ class OnTable:
             objective = self._refined_on_rows()
         self.point = replace(self.point, objective=min(self.point.objective, objective))
 
-    def settle(self, certified):
+    def settle(self, certified: bool) -> None:
         self._is_refined |= not certified
         if not self._is_refined:
             self.gradients()  # the next round goes on from these, whether or not anyone asked

@@ -4,11 +4,18 @@ ill-conditioned: some tens of Cholesky factorisations.
 S. Mehrotra, On the implementation of a primal-dual interior point method, SIAM J. Optimization 2, 1992.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .._asking import ask
 from .._core.descent import largest_violation
 from .definite import factor_positive
+
+if TYPE_CHECKING:
+    from .effort import Effort
 
 MOST_STEPS = 60
 # Where the parts of x begin, in units of its size, and of the way to the boundary, how much a step goes.
@@ -17,7 +24,7 @@ START, SHORT = 0.1, 0.995
 ROUNDING = 10
 
 
-def interior_point(H, g, w, alpha, tol, effort):
+def interior_point(H: np.ndarray, g: np.ndarray, w: np.ndarray, alpha: float, tol: float, effort: Effort) -> np.ndarray:
     """x to a violation of at most tol, the largest distance of 0 to the subdifferential at an x_j, or as near as rounding lets.
 
     x = u_0 - u_1, both positive, and z = alpha +- v their slacks, v = g + H (x - w): at the optimum u z = 0 and z >= 0.

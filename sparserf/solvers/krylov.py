@@ -1,8 +1,17 @@
 """Conjugate gradients for several systems at once, and the preconditioner that a sketch makes."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from .._arrays import namespace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._types import Array
 
 # Projections for each effective dimension: at a level nu that affords them, B B' + nu I is within small factors of what it
 # stands for. Below that level a sketch is noise, and worse than none.
@@ -11,12 +20,12 @@ PER_DIMENSION = 2
 LEAST = 1e-14
 
 
-def dots(a, b):
+def dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Inner products of the rows of a and b."""
     return np.vecdot(a, b)
 
 
-def norms(a):
+def norms(a: Array) -> Array:
     """Lengths of the rows of a, an array of any namespace; no square over- or underflows."""
     xp = namespace(a)
     largest = xp.max(xp.abs(a), axis=1, keepdims=True)
@@ -27,15 +36,18 @@ def norms(a):
 class Lines:
     """The vectors of several systems as the rows of an ndarray; `RowVectors` are another such space."""
 
-    dots = staticmethod(dots)
+    dots: Callable[[np.ndarray, np.ndarray], np.ndarray] = staticmethod(dots)
 
     @staticmethod
-    def along(x, t, d):
+    def along(x: np.ndarray, t: np.ndarray, d: np.ndarray) -> np.ndarray:
         """x + t d, for a number t of each system."""
         return x + t[:, None] * d
 
 
-def conjugate_gradients(A, precondition, b, zero, enough, max_iter, space):
+def conjugate_gradients(
+    A: Callable[[Any], Any], precondition: Callable[[Any], Any], b: Any, zero: Any, enough: Callable[..., np.ndarray],
+    max_iter: int, space: Any,
+) -> tuple[Any, int]:  # fmt: skip
     """x with A x = b for each of several systems, from zero until enough(x, r, <r, P r>) says so of each; and the steps.
 
     A and the preconditioner are symmetric in the inner product of the space, which answers dots(a, b) and along(x, t, d).
@@ -65,20 +77,20 @@ class Shrunk:
     (B B' + nu I)^-1 = (I - B (G + nu I)^-1 B') / nu, Woodbury's identity.
     """
 
-    def __init__(self, G, alpha, is_exact=False):
-        self.nu = max(alpha, LEAST * np.trace(G))
+    def __init__(self, G: np.ndarray, alpha: float, is_exact: bool = False):
+        self.nu: float = max(alpha, LEAST * np.trace(G))
         while True:
-            self.inverse = inverse(G, self.nu)
+            self.inverse: np.ndarray | None = inverse(G, self.nu)
             if self.inverse is not None and (is_exact or self.effective_dimension() * PER_DIMENSION <= len(G)):
                 break
             self.nu *= 2
 
-    def effective_dimension(self):
+    def effective_dimension(self) -> float:
         """tr G (G + nu I)^-1."""
         return len(self.inverse) - self.nu * float(np.trace(self.inverse))
 
 
-def inverse(G, nu):
+def inverse(G: np.ndarray, nu: float) -> np.ndarray | None:
     """(G + nu I)^-1; None where rounding has left G too indefinite for it."""
     from scipy.linalg import lapack
 
@@ -92,7 +104,7 @@ def inverse(G, nu):
     return lower + np.tril(lower, -1).T
 
 
-def root(K, eps):
+def root(K: np.ndarray, eps: float) -> np.ndarray:
     """B of as many columns as K has rank beside eps, with B B' = K: a Cholesky factor with pivots."""
     from scipy.linalg import lapack
 

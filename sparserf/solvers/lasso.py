@@ -5,7 +5,10 @@ squared loss the model is exact and one step is the solution. For the others the
 for as long as the steps made with it do, and made of a sample of the rows, and in single precision, where these do.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +17,12 @@ from .._core.descent import largest_violation
 from .backtracking import backtrack
 from .problem import Problem
 from .quadratic import minimize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._types import Question, RowVector
+    from .columns import WorkingSet
 
 # A fall of the objective below this share of it is rounding.
 ROUNDING = 1e-14
@@ -61,14 +70,14 @@ RULES = Rules()
 class L1Problem(Problem):
     """The penalty is alpha |w|_1."""
 
-    def objective(self, z, w):
+    def objective(self, z: RowVector, w: np.ndarray) -> float:
         """P at margins z = Phi w + b."""
         return self.mean_loss(z) + self.penalty(w)
 
-    def penalty(self, w):
+    def penalty(self, w: np.ndarray) -> float:
         return self.alpha * np.abs(w).sum()
 
-    def dual_gap(self, z, w, largest):
+    def dual_gap(self, z: RowVector, w: np.ndarray, largest: float) -> float:
         """P - D >= 0 where `largest` is the largest correlation of the dual point with any feature of the problem.
 
         The dual point is scaled by c = min(1, alpha / largest) to be feasible, D = -(1/n) sum s_i L*(c L'(z_i)).
@@ -81,12 +90,16 @@ class L1Problem(Problem):
 class ModelWeights:
     """The row weights h of the quadratic model, Phi' diag(h) Phi its Hessian: s L''(z) / n at some z, of some of the rows."""
 
-    def __init__(self, problem):
+    is_best: bool
+    is_rough: bool
+    total: float
+
+    def __init__(self, problem: L1Problem):
         self._problem, self._h, self._rows_a_term, self._aim = problem, None, RULES.rows_a_term, None
         self._uniform = None  # a random number a row
         self.is_best, self.is_rough = False, not problem.loss.is_quadratic
 
-    def at(self, z, n_terms):
+    def at(self, z: RowVector, n_terms: int) -> RowVector:
         """Those that there are, or new ones at z; is_best: of all rows, at z alone, and not for single precision."""
         is_new = self._h is None
         if is_new:
@@ -125,7 +138,7 @@ class ModelWeights:
             self._uniform = vectors.put(np.random.default_rng(0).random(vectors.n_rows))
         return vectors.sampled(h, n, self._uniform)
 
-    def improve(self, aim, grow, settle):
+    def improve(self, aim: RowVector, grow: bool, settle: bool) -> None:
         """Let the next be new; where the last step fell short, for the way to its margins `aim`.
 
         grow: of more rows, if these are new; settle: where these were of all, and new, in the precision of the rows.
@@ -138,7 +151,10 @@ class ModelWeights:
         self._h, self._aim = None, aim
 
 
-def solve(problem, A, tol, max_iter=100, share=0.0, ask_with=lambda w: []):
+def solve(
+    problem: L1Problem, A: WorkingSet, tol: float, max_iter: int = 100, share: float = 0.0,
+    ask_with: Callable[[np.ndarray], list[Question]] = lambda w: [],
+) -> None:  # fmt: skip
     """Prox-Newton from where the working set A is until the duality gap over it is at most tol.
 
     A answers look, ask, apply(c) and curvature(h, is_rough) = (Phi' diag(h) Phi, Phi' h), and keeps w, b, its row vectors, the

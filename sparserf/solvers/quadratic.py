@@ -5,7 +5,10 @@ until the violation is below the tolerance. H is positive semidefinite. Where th
 an interior point comes near first.
 """
 
+from __future__ import annotations
+
 import itertools
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,13 +18,16 @@ from .definite import solve_positive
 from .effort import UNBOUNDED
 from .interior_point import interior_point
 
+if TYPE_CHECKING:
+    from .effort import Effort
+
 # Passes of coordinate descent before each Newton step; rounds of both before the interior point, and after it.
 PASSES, FEW_ROUNDS, MOST_ROUNDS = 20, 6, 30
 # Multiplications of a matrix product in the time of one of a pass, which waits for memory.
 WAIT = 10
 
 
-def minimize(H, g, w, alpha, tol, effort=UNBOUNDED):
+def minimize(H: np.ndarray, g: np.ndarray, w: np.ndarray, alpha: float, tol: float, effort: Effort = UNBOUNDED) -> np.ndarray:
     """argmin over x from x = w, to a violation of at most tol: the largest distance of 0 to the subdifferential at one x_j.
 
     Or the x at which the effort is spent.
@@ -47,7 +53,7 @@ def _alternate(H, g, w, x, alpha, tol, rounds, effort):
     return x, largest_violation(x, v, alpha)
 
 
-def newton_step(H, x, v, alpha):
+def newton_step(H: np.ndarray, x: np.ndarray, v: np.ndarray, alpha: float) -> None:
     """On the support, where the signs stay and the penalty is linear: to the minimum, or as near to it as descends.
 
     What would change its sign becomes zero; or keeps the new one, if that is lower, as where alpha is next to nothing. If

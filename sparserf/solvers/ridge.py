@@ -4,8 +4,11 @@ Newton's method, each step in the primal (Gram matrix, terms x terms) or in the 
 whichever is smaller. With the squared loss one step is the solution. p > 0.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +16,13 @@ from .._arrays import finite, namespace, outputs_like
 from .backtracking import backtrack
 from .definite import solve_positive
 from .problem import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._types import RowVector
+    from ..features.feature_set import FeatureSet
+    from ..rows.home import Rows
 
 MAX_STEPS = 50
 # A step that promises to lower the objective by less than this share of it is not worth taking.
@@ -25,7 +35,7 @@ class Point:
 
     w: np.ndarray
     b: float | np.ndarray
-    f: object
+    f: RowVector
     objective: float
 
 
@@ -37,26 +47,26 @@ class View:
     hessian : None, or for the curvature h there (Phi' diag(h) Phi, Phi' h, sum h)
     """
 
-    f: object
+    f: RowVector
     loss: float
     g: np.ndarray
     g_b: float | np.ndarray
-    hessian: tuple | None = None
+    hessian: tuple[Any, ...] | None = None
 
 
 class RidgeProblem(Problem):
     """The penalty is 1/2 sum_j p_j w_j^2, p = alpha r^2 for the scales r of the features."""
 
-    def objective(self, z, w, p):
+    def objective(self, z: RowVector, w: np.ndarray, p: float | np.ndarray) -> float:
         with np.errstate(over="ignore"):  # infinitely bad
             return self.penalised(self.mean_loss(z), w, p)
 
-    def penalised(self, loss, w, p):
+    def penalised(self, loss: float, w: np.ndarray, p: float | np.ndarray) -> float:
         """The objective of coefficients w with that mean loss."""
         with np.errstate(over="ignore"):
             return loss + 0.5 * float(np.sum((np.sqrt(p) * w) ** 2))
 
-    def row_curvature(self, f, b):
+    def row_curvature(self, f: RowVector, b: float | np.ndarray) -> RowVector:
         """`curvature` as a row weight, (n_rows,): outputs that share a support share it."""
 
         def first(h):
@@ -64,7 +74,10 @@ class RidgeProblem(Problem):
 
         return self.vectors.map(first, self.curvature(self.margins(f, b)))
 
-    def view(self, rows, features, change, f, b, asked, curved=False):
+    def view(
+        self, rows: Rows, features: FeatureSet, change: np.ndarray | None, f: RowVector, b: float | np.ndarray,
+        asked: FeatureSet, curved: bool = False,
+    ) -> View:  # fmt: skip
         """The `View` of f + Phi change and intercept b, with the slopes of the features `asked`; change None: of f.
 
         curved: with the Hessian of the features, which are those asked.
@@ -91,12 +104,12 @@ class RidgeProblem(Problem):
             hessian = finite(hessian[0]), m, float(hessian[1])
         return View(f, float(np.sum(losses / self.n_rows)), finite(g), g_b, hessian if curved else None)
 
-    def dual_value(self, u, largest_squares, c=1.0):
+    def dual_value(self, u: RowVector, largest_squares: float, c: float = 1.0) -> float:
         """D <= P at c times the dual point, u = L'(z), where a w can use at most `largest_squares` = sum of g_j^2 / r_j^2."""
         most = min(float(largest_squares) / (2 * max(self.alpha, 1e-300)), 1e300)  # float: infinity without a warning
         return -self.mean_conjugate(u, c) - c * c * most
 
-    def lower_bound(self, z, squares, s):
+    def lower_bound(self, z: RowVector, squares: np.ndarray, s: int) -> float:
         """On the objective of any s features: sum of the s largest g_j^2 is all that a dual point can lose to w.
 
         Along c times the dual point the dual is concave in c; golden-section search.
@@ -118,14 +131,17 @@ class RidgeProblem(Problem):
         return max(best, at_a, at_b)
 
 
-def best_constant(problem, n_outputs):
+def best_constant(problem: RidgeProblem, n_outputs: int) -> Point:
     """The `Point` of no terms."""
     w, f = np.zeros((n_outputs, 0)), problem.vectors.zeros(n_outputs)
     b = problem.best_intercepts(f, np.zeros(n_outputs))
     return Point(w, b, f, problem.objective(problem.margins(f, b), w, problem.alpha))
 
 
-def solve(problem, phi, p, w, b, f, change=None):
+def solve(
+    problem: RidgeProblem, phi: Any, p: float | np.ndarray, w: np.ndarray, b: float, f: RowVector,
+    change: np.ndarray | None = None,
+) -> Point | None:  # fmt: skip
     """The `Point` of least objective, from (w, b), where Phi w is f, or f + Phi change.
 
     phi answers view(problem, change, f, b, curved), a `View`; and, where there are fewer rows than terms, correlate(v),
@@ -159,7 +175,9 @@ def _by_gram(problem, phi, p, w, b, f, change):
     return point
 
 
-def newton_step(problem, p, w, view):
+def newton_step(
+    problem: RidgeProblem, p: float | np.ndarray, w: np.ndarray, view: View
+) -> tuple[np.ndarray, float | np.ndarray, float]:
     """`step` where the view holds the Hessian."""
     H, m, total = view.hessian
     H = H + np.outer(m, problem.followed(total, m))
@@ -167,7 +185,10 @@ def newton_step(problem, p, w, view):
     return step(problem, partial(solve_positive, H), view.g + p * w, view.g_b, m, total)
 
 
-def step(problem, solve, g, g_b, m, total):
+def step(
+    problem: RidgeProblem, solve: Callable[[np.ndarray], np.ndarray | None], g: np.ndarray, g_b: float | np.ndarray,
+    m: np.ndarray, total: float,
+) -> tuple[np.ndarray, float | np.ndarray, float]:  # fmt: skip
     """(d, e, what the quadratic model promises) of Newton's method, for the slopes g of the objective in w and g_b in b:
 
     [H + P, m; m', sum h] [d; e] = -[g; g_b], with e eliminated by `solve`. A promise of 0 where no number solves it.
@@ -180,7 +201,10 @@ def step(problem, solve, g, g_b, m, total):
     return d, e, -0.5 * float(np.sum(g * d) + np.sum(g_b * e))
 
 
-def advance(problem, p, start, d, e, view_at, is_last):
+def advance(
+    problem: RidgeProblem, p: float | np.ndarray, start: Point, d: np.ndarray, e: float | np.ndarray,
+    view_at: Callable[..., View], is_last: bool,
+) -> tuple[Point | None, View | None]:  # fmt: skip
     """(the point a step on, what `view` has seen there); where that is no lower, (one between, None), or (None, None)."""
     view = view_at(d, start.f, start.b + e)
     end = Point(start.w + d, start.b + e, view.f, problem.penalised(view.loss, start.w + d, p))
@@ -188,7 +212,7 @@ def advance(problem, p, start, d, e, view_at, is_last):
     return point, view if point is end else None
 
 
-def lower(problem, p, start, end, is_last=False):
+def lower(problem: RidgeProblem, p: float | np.ndarray, start: Point, end: Point, is_last: bool = False) -> Point | None:
     """The end where it is lower than the start; or the first lower of 1/2, 1/4, ... of the way; None where none counts.
 
     is_last: the end, too, where it is the same but for rounding. Of the squared loss it is the lowest on the way.
@@ -232,7 +256,9 @@ def _dual_step(problem, phi, p, point):
     return Point(w, point.b + e, f, problem.objective(problem.margins(f, point.b + e), w, p))
 
 
-def solve_dual(problem, K, v, h, f):
+def solve_dual(
+    problem: RidgeProblem, K: np.ndarray, v: np.ndarray, h: np.ndarray, f: np.ndarray
+) -> tuple[np.ndarray, float] | None:
     """w = R^-2 Phi' u with u = root q, root = sqrt(h):  (alpha I + root K root) q = root (f - e) - v / root,  sum u = 0.
 
     R^2 = P / alpha and K = Phi R^-2 Phi', so that Phi w = K u. Returns u and the step e of the intercept; None where no

@@ -1,0 +1,3 @@
+import numpy as np
+
+def top_k(score: np.ndarray, threshold: float, out: np.ndarray) -> int: ...

@@ -1,0 +1,3 @@
+import numpy as np
+
+def hard_threshold(x: np.ndarray, out: np.ndarray) -> int: ...

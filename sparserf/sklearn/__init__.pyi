@@ -1,0 +1,284 @@
+"""Written by tools/write_stubs.py."""
+
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+
+from .._types import (
+    Activation,
+    Callback,
+    Categorical,
+    Features,
+    Gamma,
+    LinearLossLike,
+    LossLike,
+    MatrixLike,
+    Missing,
+    ProjectionName,
+    Units,
+)
+from ..model import SparseModel
+
+class _Estimator(BaseEstimator):
+    model_: SparseModel
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    @property
+    def n_iter_(self) -> int: ...
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self: ...
+    def predict(self, X: MatrixLike) -> np.ndarray: ...
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float: ...
+
+class _Regressor(RegressorMixin, _Estimator): ...
+
+class _Classifier(ClassifierMixin, _Estimator):
+    classes_: np.ndarray
+    def decision_function(self, X: MatrixLike) -> np.ndarray: ...
+    def predict_proba(self, X: MatrixLike) -> np.ndarray: ...
+    def predict_log_proba(self, X: MatrixLike) -> np.ndarray: ...
+
+class FittedRegressor(_Regressor):
+    model: SparseModel
+    n_jobs: int | None
+    def __init__(self, model: SparseModel, *, n_jobs: int | None = None) -> None: ...
+
+class FittedClassifier(_Classifier):
+    model: SparseModel
+    n_jobs: int | None
+    def __init__(self, model: SparseModel, *, n_jobs: int | None = None) -> None: ...
+
+def to_estimator(model: SparseModel) -> FittedRegressor | FittedClassifier: ...
+
+class DRPClassifier(_Classifier):
+    alpha: float
+    n_projections: int | None
+    n_iter: int | None
+    accelerate: bool
+    projection: Literal["auto"] | ProjectionName
+    missing: Missing
+    categorical: Categorical
+    loss: LinearLossLike
+    fit_intercept: bool
+    tol: float
+    random_state: int | np.random.RandomState | np.random.Generator | None
+    n_jobs: int | None
+    callback: Callback
+    verbose: bool
+    def __init__(
+        self, *, alpha: float = 0.001, n_projections: int | None = None, n_iter: int | None = None, accelerate: bool = True,
+        projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn", categorical: Categorical = None,
+        loss: LinearLossLike = "logistic", fit_intercept: bool = True, tol: float = 1e-06,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
+        callback: Callback = None, verbose: bool = False,
+    ) -> None: ...
+
+class DRPRegressor(_Regressor):
+    alpha: float
+    n_projections: int | None
+    n_iter: int | None
+    accelerate: bool
+    projection: Literal["auto"] | ProjectionName
+    missing: Missing
+    categorical: Categorical
+    fit_intercept: bool
+    tol: float
+    random_state: int | np.random.RandomState | np.random.Generator | None
+    n_jobs: int | None
+    callback: Callback
+    verbose: bool
+    def __init__(
+        self, *, alpha: float = 0.001, n_projections: int | None = None, n_iter: int | None = None, accelerate: bool = True,
+        projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn", categorical: Categorical = None,
+        fit_intercept: bool = True, tol: float = 1e-06,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
+        callback: Callback = None, verbose: bool = False,
+    ) -> None: ...
+
+class HARFEClassifier(_Classifier):
+    n_components: int
+    n_nonzero_coefs: int | None
+    order: int | None
+    alpha: float
+    activation: Activation
+    features: Features | None
+    scale: Units
+    missing: Missing
+    categorical: Categorical
+    loss: LossLike
+    selection: Literal["magnitude", "positive"]
+    normalize: bool
+    step_size: float
+    backtracking: bool
+    start: Literal["greedy", "zero"]
+    max_iter: int
+    tol: float
+    fit_intercept: bool
+    random_state: int | np.random.RandomState | np.random.Generator | None
+    n_jobs: int | None
+    callback: Callback
+    verbose: bool
+    def __init__(
+        self, *, n_components: int = 10000, n_nonzero_coefs: int | None = None, order: int | None = None, alpha: float = 0.0001,
+        activation: Activation = "sin", features: Features | None = None, scale: Units = "auto", missing: Missing = "learn",
+        categorical: Categorical = None, loss: LossLike = "logistic", selection: Literal["magnitude", "positive"] = "magnitude",
+        normalize: bool = True, step_size: float = 0.1, backtracking: bool = True, start: Literal["greedy", "zero"] = "greedy",
+        max_iter: int = 50, tol: float = 0.005, fit_intercept: bool = True,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
+        callback: Callback = None, verbose: bool = False,
+    ) -> None: ...
+
+class HARFERegressor(_Regressor):
+    n_components: int
+    n_nonzero_coefs: int | None
+    order: int | None
+    alpha: float
+    activation: Activation
+    features: Features | None
+    scale: Units
+    missing: Missing
+    categorical: Categorical
+    selection: Literal["magnitude", "positive"]
+    normalize: bool
+    step_size: float
+    backtracking: bool
+    start: Literal["greedy", "zero"]
+    max_iter: int
+    tol: float
+    fit_intercept: bool
+    random_state: int | np.random.RandomState | np.random.Generator | None
+    n_jobs: int | None
+    callback: Callback
+    verbose: bool
+    def __init__(
+        self, *, n_components: int = 10000, n_nonzero_coefs: int | None = None, order: int | None = None, alpha: float = 0.0001,
+        activation: Activation = "sin", features: Features | None = None, scale: Units = "auto", missing: Missing = "learn",
+        categorical: Categorical = None, selection: Literal["magnitude", "positive"] = "magnitude", normalize: bool = True,
+        step_size: float = 0.1, backtracking: bool = True, start: Literal["greedy", "zero"] = "greedy", max_iter: int = 50,
+        tol: float = 0.005, fit_intercept: bool = True,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
+        callback: Callback = None, verbose: bool = False,
+    ) -> None: ...
+
+class MFGAClassifier(_Classifier):
+    n_nonzero_coefs: int | None
+    features: Features | None
+    nu: ArrayLike | None
+    gamma: Gamma
+    scale: Units
+    missing: Missing
+    categorical: Categorical
+    n_components: int
+    loss: LossLike
+    alpha: float
+    n_select: int
+    normalize: bool
+    best_phase: bool
+    fit_intercept: bool
+    tol: float | None
+    random_state: int | np.random.RandomState | np.random.Generator | None
+    n_jobs: int | None
+    callback: Callback
+    verbose: bool
+    def __init__(
+        self, *, n_nonzero_coefs: int | None = None, features: Features | None = None, nu: ArrayLike | None = None,
+        gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn", categorical: Categorical = None,
+        n_components: int = 10000, loss: LossLike = "logistic", alpha: float = 0.001, n_select: int = 1,
+        normalize: bool = False, best_phase: bool = False, fit_intercept: bool = True, tol: float | None = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
+        callback: Callback = None, verbose: bool = False,
+    ) -> None: ...
+
+class MFGARegressor(_Regressor):
+    n_nonzero_coefs: int | None
+    features: Features | None
+    nu: ArrayLike | None
+    gamma: Gamma
+    scale: Units
+    missing: Missing
+    categorical: Categorical
+    n_components: int
+    alpha: float
+    n_select: int
+    normalize: bool
+    best_phase: bool
+    fit_intercept: bool
+    tol: float | None
+    random_state: int | np.random.RandomState | np.random.Generator | None
+    n_jobs: int | None
+    callback: Callback
+    verbose: bool
+    def __init__(
+        self, *, n_nonzero_coefs: int | None = None, features: Features | None = None, nu: ArrayLike | None = None,
+        gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn", categorical: Categorical = None,
+        n_components: int = 10000, alpha: float = 0.001, n_select: int = 1, normalize: bool = False, best_phase: bool = False,
+        fit_intercept: bool = True, tol: float | None = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
+        callback: Callback = None, verbose: bool = False,
+    ) -> None: ...
+
+class SparseRFClassifier(_Classifier):
+    alpha: float | None
+    features: Features
+    gamma: Gamma
+    scale: Units
+    missing: Missing
+    categorical: Categorical
+    loss: LossLike
+    n_components: int | None
+    batch_size: int | None
+    max_order: int | None
+    exact: bool
+    validation: float
+    n_models: int | None
+    max_terms: int | None
+    effort: float
+    fit_intercept: bool
+    tol: float
+    max_iter: int | None
+    random_state: int | np.random.RandomState | np.random.Generator | None
+    n_jobs: int | None
+    callback: Callback
+    verbose: bool
+    def __init__(
+        self, *, alpha: float | None = None, features: Features = "auto", gamma: Gamma = None, scale: Units = "auto",
+        missing: Missing = "learn", categorical: Categorical = None, loss: LossLike = "logistic",
+        n_components: int | None = None, batch_size: int | None = None, max_order: int | None = None, exact: bool = False,
+        validation: float = 0.1, n_models: int | None = None, max_terms: int | None = None, effort: float = 1.0,
+        fit_intercept: bool = True, tol: float = 0.0001, max_iter: int | None = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
+        callback: Callback = None, verbose: bool = False,
+    ) -> None: ...
+
+class SparseRFRegressor(_Regressor):
+    alpha: float | None
+    features: Features
+    gamma: Gamma
+    scale: Units
+    missing: Missing
+    categorical: Categorical
+    n_components: int | None
+    batch_size: int | None
+    max_order: int | None
+    exact: bool
+    validation: float
+    n_models: int | None
+    max_terms: int | None
+    effort: float
+    fit_intercept: bool
+    tol: float
+    max_iter: int | None
+    random_state: int | np.random.RandomState | np.random.Generator | None
+    n_jobs: int | None
+    callback: Callback
+    verbose: bool
+    def __init__(
+        self, *, alpha: float | None = None, features: Features = "auto", gamma: Gamma = None, scale: Units = "auto",
+        missing: Missing = "learn", categorical: Categorical = None, n_components: int | None = None,
+        batch_size: int | None = None, max_order: int | None = None, exact: bool = False, validation: float = 0.1,
+        n_models: int | None = None, max_terms: int | None = None, effort: float = 1.0, fit_intercept: bool = True,
+        tol: float = 0.0001, max_iter: int | None = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
+        callback: Callback = None, verbose: bool = False,
+    ) -> None: ...
