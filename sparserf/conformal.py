@@ -148,7 +148,7 @@ def intervals(
     calibration : float, default 0.3
         Share of the rows that "split" holds out, in (0, 1).
     adaptive : bool, default True
-        Whether intervals may be wider where residuals are larger: by a `sparse_rf` of log(|residual| + half their median),
+        Whether intervals may be wider where residuals are larger: by a `sparse_rf` of ``log(|residual| + half their median)``,
         with one search, used if it lowers the interval score on other rows than it learned from. None of these calibrate: of a
         fitted model half of the rows do not.
     sample_weight : array of shape (n_samples,) or None, default None

@@ -45,7 +45,7 @@ class FitInfo:
     validation_loss : float; None but where alpha was chosen
         The mean loss of the held-out rows, before the last fit to all rows. While alpha is searched, the least so far.
     n_projections, n_conjugate, error_bound : int, int and float; None but for `drp`
-        Projections of the sketch; steps of conjugate gradients in all; a bound on ||w - w*|| / ||w*||, the largest over the
+        Projections of the sketch; steps of conjugate gradients in all; a bound on ``||w - w*|| / ||w*||``, the largest over the
         outputs.
     progress : float
         The share of the work that is done, an estimate which never falls; 1 at the end.

@@ -93,7 +93,7 @@ def drp(
         The intercept is not penalised. The paper has none.
     sample_weight : array of shape (n_samples,) or None, default None
     tol : float, default 1e-6
-        The bound on ||w - w*|| / ||w*|| at which to stop.
+        The bound on ``||w - w*|| / ||w*||`` at which to stop.
     rng : None, int or numpy.random.Generator, default None
         Seed of the projections.
     workers : int, default 1
@@ -106,7 +106,7 @@ def drp(
     Returns
     -------
     SparseModel
-        `coef` of all inputs. `info.error_bound` is certified: ||w - w*|| is at most sqrt(2 gap / alpha) for any dual point,
+        `coef` of all inputs. `info.error_bound` is certified: ``||w - w*||`` is at most sqrt(2 gap / alpha) for any dual point,
         by the strong convexity of the penalty, and less where the losses are curved in all directions; what rounding may add
         is included, its errors taken as independent. `info.n_projections`: m, 0
         where there was no need; `info.n_conjugate`: steps of conjugate gradients, of one pass over X each, or two on a sketch.
@@ -120,7 +120,7 @@ def drp(
     -----
     ConvergenceWarning
         The bound is above tol at the end: n_iter is too small, or what is left may be rounding, as where alpha is below
-        1e-12 of the mean ||x_i||^2 and there are more than 256 inputs, or where columns differ by 1e10 in size and the loss
+        1e-12 of the mean ``||x_i||^2`` and there are more than 256 inputs, or where columns differ by 1e10 in size and the loss
         is a hinge; w is then often nearer than can be told. Or the paper's iteration diverges, m being too small; the best w
         on its way is returned.
 

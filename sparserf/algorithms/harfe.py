@@ -95,8 +95,8 @@ def harfe(
         "squared", "huber", "quantile", "poisson", "gamma", of real targets; "squared_hinge", "logistic", of labels; or an
         object of `sparserf.losses`, with parameters, or your own.
     selection : {"magnitude", "positive"}, default "magnitude"
-        "magnitude": the s largest |c|, Algorithm 1 as printed. "positive": a model with coefficients > 0. With
-        backtracking, the s largest c > 0. Without, those of the s largest |c| that are positive, often fewer than s,
+        "magnitude": the s largest ``|c|``, Algorithm 1 as printed. "positive": a model with coefficients > 0. With
+        backtracking, the s largest c > 0. Without, those of the s largest ``|c|`` that are positive, often fewer than s,
         which is what the reference implementation behind the published figures does; max_iter may end that before it
         has a point without negative coefficients. Positive ones lose nothing in expressiveness (-sin(z) = sin(-z)) and
         regularise where s is near the number of rows.

@@ -134,7 +134,7 @@ def mfga(
     a gigabyte), of features of 64 inputs and more up to twice that of X, and blocks of some megabytes or of d^2 numbers a
     worker.
 
-    After t rounds the objective is within (F_0 - F(u)) exp(-t mu / (beta |u|_0)) of that of any u with |u|_0 terms, for
+    After t rounds the objective is within ``(F_0 - F(u)) exp(-t mu / (beta |u|_0))`` of that of any u with ``|u|_0`` terms, for
     an objective that is mu-strongly convex and beta-smooth in each coefficient (Theorem 3 of the paper).
 
     References

@@ -32,7 +32,7 @@ def kernel_ridge(
     X : array or CSR matrix of shape (n_samples, n_features)
     y : array of shape (n_samples,)
     kernel : {"gaussian", "laplacian", "perceptron", "gaussian+linear"}, default "gaussian"
-        exp(-gamma |x - z|_2^2); exp(-gamma |x - z|_1); 1 - c_d |x - z|_2 / radius as in `Perceptron`, of which the
+        ``exp(-gamma |x - z|_2^2)``; ``exp(-gamma |x - z|_1)``; ``1 - c_d |x - z|_2 / radius`` as in `Perceptron`, of which the
         radius is read off X; the mean of the first and x'z.
     gamma : float, None or "knn", default None
         As in `Fourier`, with the rules on a fixed sample of the rows.

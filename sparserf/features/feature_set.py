@@ -128,7 +128,7 @@ class FeatureSet:
 
     @property
     def largest_value(self):
-        """sup over x of |phi_j(x)|, an entry a feature; infinite where it has no bound."""
+        """sup over x of ``|phi_j(x)|``, an entry a feature; infinite where it has no bound."""
         return self.from_blocks(np.concatenate([np.zeros(0), *(block.largest_value() for block in self._blocks)]))
 
     def take(self, indices):
