@@ -1,0 +1,91 @@
+"""The documentation, built by `python -m sphinx -W docs docs/_build`."""
+
+import os
+from pathlib import Path
+
+from docutils.nodes import SkipNode
+from docutils.utils.math.latex2mathml import tex2mathml
+
+import sparserf
+
+ROOT = Path(__file__).parents[1]
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "2")
+
+project = "sparserf"
+author = "the authors of sparserf"
+version = release = sparserf.__version__
+extensions = [
+    "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "myst_parser", "sphinx_design", "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
+]  # fmt: skip
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "_templates", "examples"]
+source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+default_role = "py:obj"  # `name` in a docstring is a link where there is such a name
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # docstrings say more
+autosummary_generate = True
+numpydoc_show_class_members = False  # each page lists its members itself
+numpydoc_xref_param_type = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": "/",
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "show_memory": False,
+    "min_reported_time": 1e9,
+    "remove_config_comments": True,
+    "abort_on_example_error": True,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "sparserf"
+html_static_path = ["_static"]
+html_css_files = ["sparserf.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "logo": {"text": "sparserf"},
+    "show_nav_level": 2,
+    "navigation_with_keys": True,
+    "show_prev_next": True,
+    "header_links_before_dropdown": 6,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "friendly",
+    "pygments_dark_style": "monokai",
+}
+html_sidebars = {"index": []}
+project_copyright = "the authors of sparserf, BSD 3-Clause licence"
+
+# Pages that are files at the top of the repository, where there are such.
+TOP = {"changelog": "CHANGELOG.md", "contributing": "CONTRIBUTING.md"}
+
+
+def shown_from_the_top(app, docname, source):
+    if docname in TOP and (ROOT / TOP[docname]).exists():
+        source[0] = f"```{{include}} ../{TOP[docname]}\n:relative-docs: docs/\n:relative-images:\n```\n"
+
+
+def inline_formula(translator, node):
+    translator.body.append(tex2mathml(node.astext()))
+    raise SkipNode
+
+
+def formula(translator, node):
+    translator.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    raise SkipNode
+
+
+def setup(app):
+    app.connect("source-read", shown_from_the_top)
+    app.add_html_math_renderer("mathml", (inline_formula, None), (formula, None))  # read by browsers, no script to be loaded
+
+
+html_math_renderer = "mathml"
