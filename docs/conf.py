@@ -61,7 +61,7 @@ html_theme_options = {
     "pygments_light_style": "friendly",
     "pygments_dark_style": "monokai",
 }
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "quickstart": []}
 project_copyright = "the authors of sparserf, BSD 3-Clause licence"
 
 # Pages that are files at the top of the repository, where there are such.
@@ -79,7 +79,7 @@ def inline_formula(translator, node):
 
 
 def formula(translator, node):
-    translator.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    translator.body.append(f'<div class="formula">{tex2mathml(node.astext(), as_block=True)}</div>')
     raise SkipNode
 
 

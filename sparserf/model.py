@@ -15,7 +15,16 @@ from .predictor import Predictor, itself, probabilities
 
 
 class ConvergenceWarning(UserWarning):
-    """A fit stopped before it reached its tolerance; the message names the gap, the tolerance and what to change."""
+    """A fit stopped before it reached its tolerance; the message names the gap, the tolerance and what to change.
+
+    Examples
+    --------
+    >>> import warnings, numpy as np, sparserf as srf
+    >>> X = np.linspace(-3, 3, 200)[:, None]
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", srf.ConvergenceWarning)
+    ...     model = srf.harfe(X, np.sin(2 * X.ravel()), n_nonzero_coefs=5, rng=0)  # an error where it does not converge
+    """
 
 
 def warn_unconverged(message):
@@ -49,6 +58,14 @@ class FitInfo:
         outputs.
     progress : float
         The share of the work that is done, an estimate which never falls; 1 at the end.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> X = np.linspace(-3, 3, 200)[:, None]
+    >>> info = srf.sparse_rf(X, np.sin(2 * X.ravel()), features="gaussian", alpha=0.01, n_components=500, rng=0).info
+    >>> info.converged, info.n_drawn, info.alpha, bool(info.dual_gap <= 1e-4 * info.objective[-1])
+    (True, 500, 0.01, True)
     """
 
     n_iter: int
@@ -87,6 +104,15 @@ class SparseModel(Explained, Predictor):
         Of the loss, {name: number}, those that were chosen too.
     link : {"identity", "log"}
         `predict` returns f, or e^f.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> X = np.random.default_rng(0).uniform(-2, 2, (500, 2))
+    >>> model = srf.harfe(X, np.sin(3 * X[:, 0]) * X[:, 1], n_nonzero_coefs=40, rng=0)
+    >>> f = model.intercept + model.features.transform(X) @ model.coef  # all that it is
+    >>> bool(np.allclose(f, model.predict(X))), len(model.coef)
+    (True, 40)
     """
 
     coef: np.ndarray

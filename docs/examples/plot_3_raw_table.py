@@ -49,3 +49,8 @@ print(*[name for name in model.features.names() if "inputs" not in name][:6], se
 # What the inputs are worth, by their Shapley values.
 
 print(model.summary(test, n_terms=0, rng=0))
+
+# %%
+# And what they do, in functions of one and two of them.
+
+srf.plot.effects(model, train, n_panels=4)

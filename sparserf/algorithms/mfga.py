@@ -168,7 +168,7 @@ def mfga_path(
     n_components=10_000, loss="squared", alpha=1e-3, n_select=1, normalize=False, best_phase=False, fit_intercept=True,
     sample_weight=None, tol=None, rng=None, workers=1, callback=None, verbose=False,
 ):  # fmt: skip
-    """Models of `mfga` after every round, from one run: n_select, 2 n_select, ... terms.
+    """Models of `mfga` after every round, from one run: of n_select terms, of twice as many, and so on.
 
     Parameters
     ----------

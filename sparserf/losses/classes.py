@@ -8,7 +8,14 @@ from .elementwise import positive, share, where, xlogx
 
 
 class SquaredHinge(Loss):
-    """max(0, 1 - y z)^2, for labels."""
+    """max(0, 1 - y z)^2, for labels.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> srf.losses.SquaredHinge().value(np.array([1.0, 1.0]), np.array([-1.0, 1.0]))  # loss="squared_hinge"
+    array([4., 0.])
+    """
 
     name, smoothness, is_classifier, is_unimodal = "squared_hinge", 2.0, True, True
     is_piecewise_quadratic, dual_growth, slopes = True, 1.0, (-np.inf, 0.0)
@@ -28,7 +35,14 @@ class SquaredHinge(Loss):
 
 
 class SmoothedHinge(Loss):
-    """For labels: 1/2 - y z for y z <= 0, (1 - y z)^2 / 2 up to y z = 1, and 0 from there."""
+    """For labels: 1/2 - y z for y z <= 0, (1 - y z)^2 / 2 up to y z = 1, and 0 from there.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> srf.losses.SmoothedHinge().value(np.array([1.0, 1.0]), np.array([-1.0, 1.0]))  # loss="smoothed_hinge"
+    array([1.5, 0. ])
+    """
 
     name, smoothness, is_classifier, is_unimodal = "smoothed_hinge", 1.0, True, True
     is_piecewise_quadratic, dual_growth, slopes = True, 1.0, (-1.0, 0.0)
@@ -50,7 +64,14 @@ class SmoothedHinge(Loss):
 
 
 class Logistic(Loss):
-    """log(1 + exp(-y z)), for labels."""
+    """log(1 + exp(-y z)), for labels.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> srf.losses.Logistic().value(np.array([1.0, 1.0]), np.array([-1.0, 1.0]))  # loss="logistic"
+    array([1.31326169, 0.31326169])
+    """
 
     name, smoothness, is_classifier, is_unimodal = "logistic", 0.25, True, True
     is_self_concordant, dual_growth, slopes = True, 2.0, (-1.0, 0.0)

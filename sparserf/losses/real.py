@@ -18,7 +18,15 @@ NORMAL = 1.4826
 
 
 class Squared(Loss):
-    """(z - y)^2 / 2: the mean of y is predicted."""
+    """(z - y)^2 / 2: the mean of y is predicted.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> loss = srf.losses.Squared()  # loss="squared"
+    >>> loss.value(np.array([3.0]), np.array([1.0])), loss.derivative(np.array([3.0]), np.array([1.0]))
+    (array([2.]), array([2.]))
+    """
 
     smoothness, is_quadratic, is_piecewise_quadratic, is_unimodal, dual_growth, degree = 1.0, True, True, True, 1.0, 2
 
