@@ -63,7 +63,7 @@ def test_the_examples_of_where_rows_may_live_run(tmp_path, monkeypatch):
         assert np.mean((model.predict(names["X"]) - names["y"]) ** 2) < 0.05 * np.var(names["y"])
 
 
-@pytest.mark.parametrize("page", ["quickstart", "choosing"])
+@pytest.mark.parametrize("page", ["quickstart", "choosing", "methods"])
 def test_pages_that_run_as_they_stand(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run_python_of(DOCS / f"{page}.md", {})

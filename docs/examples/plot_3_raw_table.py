@@ -24,7 +24,8 @@ flats = pd.DataFrame(
     }
 )
 a_metre = flats["city"].map({"Rome": 3.1, "Oslo": 4.4, "Lima": 1.6})
-price = a_metre * flats["area"] * (1 + 0.3 * np.cos((flats["year"] - 1900) / 25)) * rng.lognormal(0, 0.05, n)
+fashion = 1 + 0.3 * np.cos((flats["year"] - 1900) / 25)
+price = a_metre * flats["area"] * fashion * rng.lognormal(0, 0.05, n)
 flats.loc[rng.random(n) < 0.1, "year"] = np.nan
 flats.loc[rng.random(n) < 0.1, "city"] = None
 flats.loc[7, "area"] = 99999.0
@@ -38,7 +39,8 @@ model = srf.sparse_rf(train, price[: n // 2], loss="gamma", n_models=1, rng=0, w
 error = abs(model.predict(test) / price[n // 2 :] - 1)
 whole = test.notna().all(axis=1)
 print(f"{len(model.features)} terms")
-print(f"typical error: {error[whole].median():.1%} where nothing is missing, {error[~whole].median():.1%} elsewhere")
+print(f"typical error where nothing is missing: {error[whole].median():.1%}")
+print(f"elsewhere: {error[~whole].median():.1%}")
 
 # %%
 # Terms name the columns that they see.

@@ -26,15 +26,16 @@ def fit(X, y, **how):
 
 bands = srf.intervals(fit, X, y, coverage=0.9, rng=0)
 lower, upper = bands.predict(grid)
-low, high = (fit(X, y, loss=srf.losses.Quantile(level=level), rng=0).predict(grid) for level in (0.05, 0.95))
+low = fit(X, y, loss=srf.losses.Quantile(level=0.05), rng=0).predict(grid)
+high = fit(X, y, loss=srf.losses.Quantile(level=0.95), rng=0).predict(grid)
 
-fig, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
-for ax, (bottom, top, title) in zip(
-    axes, [(lower, upper, "intervals that hold 0.9"), (low, high, "quantiles 0.05 and 0.95")], strict=True
-):
+fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
+left.fill_between(grid[:, 0], lower, upper, alpha=0.4)
+left.set(title="intervals that hold 0.9", xlabel="x")
+right.fill_between(grid[:, 0], low, high, alpha=0.4)
+right.set(title="quantiles 0.05 and 0.95", xlabel="x")
+for ax in (left, right):
     ax.plot(X[:, 0], y, ".", ms=2, color="gray")
-    ax.fill_between(grid[:, 0], bottom, top, alpha=0.4)
-    ax.set(title=title, xlabel="x")
 
 # %%
 # How often do they hold, on rows that neither has seen?

@@ -28,14 +28,15 @@ def rows(n):
 
 
 def error(features, n_components):
-    model = srf.sparse_rf(X, y, features=features, alpha=0.003, n_components=n_components, tol=0.01, rng=0, workers=-1)
+    how = {"alpha": 0.003, "n_components": n_components, "tol": 0.01, "rng": 0, "workers": -1}
+    model = srf.sparse_rf(X, y, features=features, **how)
     return np.mean((model.predict(X_test) - y_test) ** 2) / np.var(y_test)
 
 
 draws = [1000, 2000, 4000, 8000, 16000]
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-for features, label in [("gaussian", "fixed draws: features='gaussian'"), ("auto", "draws that learn: features='auto'")]:
-    ax.plot(draws, [error(features, n) for n in draws], "o-", label=label)
+ax.plot(draws, [error("gaussian", n) for n in draws], "o-", label="fixed draws: features='gaussian'")
+ax.plot(draws, [error("auto", n) for n in draws], "o-", label="draws that learn: features='auto'")
 ax.set(xscale="log", yscale="log", xlabel="features drawn", ylabel="error / variance, on test rows")
 ax.legend(frameon=False)
 
