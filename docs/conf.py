@@ -1,14 +1,12 @@
 """The documentation, built by `python -m sphinx -W docs docs/_build`."""
 
 import os
-from pathlib import Path
 
 from docutils.nodes import SkipNode
 from docutils.utils.math.latex2mathml import tex2mathml
 
 import sparserf
 
-ROOT = Path(__file__).parents[1]
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "2")
 
 project = "sparserf"
@@ -65,14 +63,6 @@ html_theme_options = {
 html_sidebars = {"index": [], "quickstart": []}
 project_copyright = "the authors of sparserf, BSD 3-Clause licence"
 
-# Pages that are files at the top of the repository, where there are such.
-TOP = {"changelog": "CHANGELOG.md", "contributing": "CONTRIBUTING.md"}
-
-
-def shown_from_the_top(app, docname, source):
-    if docname in TOP and (ROOT / TOP[docname]).exists():
-        source[0] = f"```{{include}} ../{TOP[docname]}\n:relative-docs: docs/\n:relative-images:\n```\n"
-
 
 def inline_formula(translator, node):
     translator.body.append(tex2mathml(node.astext()))
@@ -85,7 +75,6 @@ def formula(translator, node):
 
 
 def setup(app):
-    app.connect("source-read", shown_from_the_top)
     app.add_html_math_renderer("mathml", (inline_formula, None), (formula, None))  # read by browsers, no script to be loaded
 
 
