@@ -27,6 +27,16 @@ default_role = "py:obj"  # `name` in a docstring is a link where there is such a
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # docstrings say more
 autosummary_generate = True
+autosummary_context = {  # what a page of a class shows beside its docstring; all of SparseModel
+    "shown": {
+        "FeatureSet": "n_features_in, feature_names_in_, names, input_usage, take, concat, transform",
+        "Intervals": "predict",
+        "KernelModel": "predict, decision_function",
+        "Loss": "value, derivative, curvature, conjugate",
+        "Sums": "of, of_folds, fit, mean_loss",
+        **dict.fromkeys(["Fourier", "Linear", "Perceptron", "RandomNeurons", "Taylor"], "draw"),
+    }
+}
 numpydoc_show_class_members = False  # each page lists its members itself
 numpydoc_xref_param_type = False
 
@@ -51,14 +61,9 @@ html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
     "logo": {"text": "sparserf"},
-    "show_nav_level": 2,
-    "navigation_with_keys": True,
-    "show_prev_next": True,
     "header_links_before_dropdown": 6,
     "footer_start": ["copyright"],
     "footer_end": [],
-    "pygments_light_style": "friendly",
-    "pygments_dark_style": "monokai",
 }
 html_sidebars = {"index": [], "quickstart": []}
 project_copyright = "the authors of sparserf, BSD 3-Clause licence"

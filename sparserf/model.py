@@ -162,6 +162,17 @@ class SparseModel(Explained, Predictor):
         """Probability of each class, shape (n_samples, n_classes); with the logistic loss only.
 
         More than two classes: the one-vs-rest probabilities, scaled to sum to 1.
+
+        Parameters
+        ----------
+        X : data frame, array or CSR matrix of shape (n_samples, n_features_in)
+        workers : int, default 1
+            Threads; -1 for all cores. The result does not depend on it.
+
+        Raises
+        ------
+        ValueError
+            The model has another loss: see `calibrated`.
         """
         if self.loss != "logistic":
             raise ValueError(f"predict_proba needs a model fitted with loss='logistic', this one has loss={self.loss!r}")
@@ -192,7 +203,14 @@ class SparseModel(Explained, Predictor):
         """Write the model to an uncompressed file, of the ending .npz where the path has none; `load` reads it back to the same
         predictions, bit for bit.
 
-        Of more than 2**27 inputs, and than the file would hold numbers, a ValueError: `load` would not believe it.
+        Parameters
+        ----------
+        path : str or path
+
+        Raises
+        ------
+        ValueError
+            More than 2**27 inputs, and more than the file would hold numbers: `load` would not believe it.
         """
         from .model_file import write
 
@@ -203,7 +221,10 @@ class SparseModel(Explained, Predictor):
 
         Parameters
         ----------
-        dtype : of numbers that come in and go out, and of cosines, sines and tanh; all else is in double precision
+        path : str, path or None, default None
+            Where the file goes. None: nowhere.
+        dtype : {"float32", "float64"}, default "float32"
+            Of numbers that come in and go out, and of cosines, sines and tanh; all else is in double precision.
 
         Raises
         ------
@@ -230,7 +251,10 @@ class SparseModel(Explained, Predictor):
 
         Parameters
         ----------
-        name : of the function that predicts a row, with which the names of the others begin
+        path : str, path or None, default None
+            Where the file goes. None: nowhere.
+        name : str, default "predict"
+            Of the function that predicts a row, with which the names of the others begin.
 
         Raises
         ------

@@ -78,6 +78,7 @@ def drp(
         Algorithm 1. None: until tol, at most 100. Steps at larger penalties, from which the other losses come down to alpha
         where w starts at 0, do not count.
     accelerate : bool, default True
+        Newton's method on the problem itself, which a sketch may precondition. False: the iteration of the paper.
     projection : {"auto", "gaussian", "sparse_sign", "srht"}, default "auto"
         R: normal entries, as in the paper; eight random signs an input; or a subsampled randomised Hadamard transform, which
         takes m up to the next power of two from n_features. "auto": "sparse_sign"; "gaussian" where not accelerate.
@@ -92,6 +93,7 @@ def drp(
     fit_intercept : bool, default True
         The intercept is not penalised. The paper has none.
     sample_weight : array of shape (n_samples,) or None, default None
+        As in `sparse_rf`: nonnegative, relative to their mean.
     tol : float, default 1e-6
         The bound on ``||w - w*|| / ||w*||`` at which to stop.
     rng : None, int or numpy.random.Generator, default None

@@ -120,6 +120,7 @@ def harfe(
     fit_intercept : bool, default True
         The intercept is not penalised. The paper has none.
     sample_weight : array of shape (n_samples,) or None, default None
+        As in `sparse_rf`: nonnegative, relative to their mean.
     rng : None, int or numpy.random.Generator, default None
         Seed of the draws.
     workers : int, default 1
@@ -195,7 +196,7 @@ def harfe_path(
         `harfe`.
     n_models : int, default 10
         At least 1.
-    max_iter, tol, fit_intercept, sample_weight, rng, workers, callback, verbose
+    step_size, backtracking, start, max_iter, tol, fit_intercept, sample_weight, rng, workers, callback, verbose
         As in `harfe`, for each model.
 
     Returns

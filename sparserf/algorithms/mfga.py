@@ -91,6 +91,7 @@ def mfga(
     fit_intercept : bool, default True
         The intercept is not penalised. The paper has none.
     sample_weight : array of shape (n_samples,) or None, default None
+        As in `sparse_rf`: nonnegative, relative to their mean.
     tol : float or None, default None
         End before n_nonzero_coefs where a round lowers the objective by less than tol times its value.
     rng : None, int or numpy.random.Generator, default None
@@ -174,7 +175,7 @@ def mfga_path(
     ----------
     X, y, n_nonzero_coefs, features, nu, gamma, scale, missing, categorical, n_components, loss, alpha, n_select
         As in `mfga`.
-    fit_intercept, sample_weight, tol, rng, workers, callback, verbose
+    normalize, best_phase, fit_intercept, sample_weight, tol, rng, workers, callback, verbose
         As in `mfga`.
 
     Returns

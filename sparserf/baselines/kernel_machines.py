@@ -41,6 +41,7 @@ def kernel_ridge(
     fit_intercept : bool, default True
         The intercept is not penalised.
     sample_weight : array of shape (n_samples,) or None, default None
+        Nonnegative, relative to their mean.
     max_rows : int, default 20_000
         More rows are refused: the kernel matrix of 20,000 takes 3 GiB, and a fit up to four times that.
     workers : int, default 1

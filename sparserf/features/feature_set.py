@@ -192,8 +192,10 @@ class FeatureSet:
     def names(self, inputs=None):
         """What each feature is, in words: "x3", "gaussian*x0*x1" (a monomial of `Taylor`), "sin(x0, x4)", "cos(21 inputs)".
 
-        inputs : sequence of str or None
-            A name for each column of X; None: x0, x1, ...
+        Parameters
+        ----------
+        inputs : sequence of str or None, default None
+            A name for each column of X. None: those of the data frame, or x0, x1, ...
         """
         d, stage = self.n_features_in, self._stage
         inputs = self.feature_names_in_ if inputs is None else inputs
