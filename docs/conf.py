@@ -23,6 +23,7 @@ source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
+highlight_language = "text"  # of blocks that name none
 default_role = "py:obj"  # `name` in a docstring is a link where there is such a name
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # docstrings say more
