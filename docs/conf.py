@@ -48,9 +48,9 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
     "capture_repr": ("_repr_html_",),
-    "min_reported_time": 1e9,
-    "remove_config_comments": True,
     "abort_on_example_error": True,
 }
 

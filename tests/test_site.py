@@ -79,13 +79,15 @@ class Page(HTMLParser):
 
     def __init__(self, path):
         super().__init__()
-        self.links, self.places = [], set()
+        self.links, self.loads, self.places = [], [], set()
         self.feed(path.read_text())
 
     def handle_starttag(self, tag, attrs):
         attrs = dict(attrs)
         self.places.add(attrs.get("id"))
-        self.links += [attrs[key] for key in ("href", "src") if attrs.get(key)]
+        links = [attrs[key] for key in ("href", "src") if attrs.get(key)]
+        self.links += links
+        self.loads += links if tag in ("script", "link", "img") else []
 
 
 @pytest.mark.slow
@@ -98,6 +100,7 @@ def test_the_site_builds_without_a_warning_and_all_its_links_lead_somewhere(tmp_
     pages = {path.resolve(): Page(path) for path in site.glob("**/*.html") if "_static" not in path.parts}
     assert len(pages) > 90
     for path, page in pages.items():
+        assert not [load for load in page.loads if urlsplit(load).netloc], path.name  # from other hosts
         for link in page.links:
             parts = urlsplit(link)
             if parts.scheme or parts.netloc or link in ("#", "#pst-search-dialog"):
