@@ -70,13 +70,17 @@ html_sidebars = {"index": [], "quickstart": []}
 project_copyright = "the authors of sparserf, BSD 3-Clause licence"
 
 
+def mathml(node, **how):
+    return tex2mathml(node.astext(), **how).replace("<mo>‖", '<mo stretchy="false">‖')  # no bar of a norm longer than the other
+
+
 def inline_formula(translator, node):
-    translator.body.append(tex2mathml(node.astext()))
+    translator.body.append(mathml(node))
     raise SkipNode
 
 
 def formula(translator, node):
-    translator.body.append(f'<div class="formula">{tex2mathml(node.astext(), as_block=True)}</div>')
+    translator.body.append(f'<div class="formula">{mathml(node, as_block=True)}</div>')
     raise SkipNode
 
 
