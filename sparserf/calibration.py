@@ -43,6 +43,7 @@ def calibrated(
     cv : int, default 5
         Folds, at least 2, each with the same share of each class.
     sample_weight : array of shape (n_samples,) or None, default None
+        Nonnegative, relative to their mean, in the fits and in the sigmoid.
     rng : None, int or numpy.random.Generator, default None
         Seed of folds and fits.
 

@@ -37,6 +37,16 @@ class Intervals:
     guarantee : float
         The share of new rows, in the mean over the draws of all rows, below which it cannot be, whatever the model and the
         distribution, if all rows are drawn alike (exchangeable) and have equal weights.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> X = np.random.default_rng(0).normal(size=(500, 3))
+    >>> y = X[:, 0] + np.random.default_rng(1).uniform(-1, 1, 500)
+    >>> bands = srf.intervals(srf.drp(X[:200], y[:200], alpha=1e-3), X[200:], y[200:], coverage=0.9)
+    >>> lower, upper = bands.predict(X[:3])
+    >>> bool((upper - lower < 2.2).all()), bands.coverage
+    (True, 0.9)
     """
 
     experts: tuple[Expert, ...]
@@ -153,7 +163,7 @@ def intervals(
     calibration : float, default 0.3
         Share of the rows that "split" holds out, in (0, 1).
     adaptive : bool, default True
-        Whether intervals may be wider where residuals are larger: by a `sparse_rf` of log(|residual| + half their median),
+        Whether intervals may be wider where residuals are larger: by a `sparse_rf` of ``log(|residual| + half their median)``,
         with one search, used if it lowers the interval score on other rows than it learned from. None of these calibrate: of a
         fitted model half of the rows do not.
     sample_weight : array of shape (n_samples,) or None, default None

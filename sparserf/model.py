@@ -28,7 +28,16 @@ if TYPE_CHECKING:
 
 
 class ConvergenceWarning(UserWarning):
-    """A fit stopped before it reached its tolerance; the message names the gap, the tolerance and what to change."""
+    """A fit stopped before it reached its tolerance; the message names the gap, the tolerance and what to change.
+
+    Examples
+    --------
+    >>> import warnings, numpy as np, sparserf as srf
+    >>> X = np.linspace(-3, 3, 200)[:, None]
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", srf.ConvergenceWarning)
+    ...     model = srf.harfe(X, np.sin(2 * X.ravel()), n_nonzero_coefs=5, rng=0)  # an error where it does not converge
+    """
 
 
 def warn_unconverged(message: str) -> None:
@@ -58,10 +67,18 @@ class FitInfo:
     validation_loss : float; None but where alpha was chosen
         The mean loss of the held-out rows, before the last fit to all rows. While alpha is searched, the least so far.
     n_projections, n_conjugate, error_bound : int, int and float; None but for `drp`
-        Projections of the sketch; steps of conjugate gradients in all; a bound on ||w - w*|| / ||w*||, the largest over the
+        Projections of the sketch; steps of conjugate gradients in all; a bound on ``||w - w*|| / ||w*||``, the largest over the
         outputs.
     progress : float
         The share of the work that is done, an estimate which never falls; 1 at the end.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> X = np.linspace(-3, 3, 200)[:, None]
+    >>> info = srf.sparse_rf(X, np.sin(2 * X.ravel()), features="gaussian", alpha=0.01, n_components=500, rng=0).info
+    >>> info.converged, info.n_drawn, info.alpha, bool(info.dual_gap <= 1e-4 * info.objective[-1])
+    (True, 500, 0.01, True)
     """
 
     n_iter: int
@@ -100,6 +117,15 @@ class SparseModel(Explained, Predictor):
         Of the loss, {name: number}, those that were chosen too.
     link : {"identity", "log"}
         `predict` returns f, or e^f.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> X = np.random.default_rng(0).uniform(-2, 2, (500, 2))
+    >>> model = srf.harfe(X, np.sin(3 * X[:, 0]) * X[:, 1], n_nonzero_coefs=40, rng=0)
+    >>> f = model.intercept + model.features.transform(X) @ model.coef  # all that it is
+    >>> bool(np.allclose(f, model.predict(X))), len(model.coef)
+    (True, 40)
     """
 
     coef: NDArray[np.float64]
@@ -149,6 +175,17 @@ class SparseModel(Explained, Predictor):
         """Probability of each class, shape (n_samples, n_classes); with the logistic loss only.
 
         More than two classes: the one-vs-rest probabilities, scaled to sum to 1.
+
+        Parameters
+        ----------
+        X : data frame, array or CSR matrix of shape (n_samples, n_features_in)
+        workers : int, default 1
+            Threads; -1 for all cores. The result does not depend on it.
+
+        Raises
+        ------
+        ValueError
+            The model has another loss: see `calibrated`.
         """
         if self.loss != "logistic":
             raise ValueError(f"predict_proba needs a model fitted with loss='logistic', this one has loss={self.loss!r}")
@@ -179,7 +216,14 @@ class SparseModel(Explained, Predictor):
         """Write the model to an uncompressed file, of the ending .npz where the path has none; `load` reads it back to the same
         predictions, bit for bit.
 
-        Of more than 2**27 inputs, and than the file would hold numbers, a ValueError: `load` would not believe it.
+        Parameters
+        ----------
+        path : str or path
+
+        Raises
+        ------
+        ValueError
+            More than 2**27 inputs, and more than the file would hold numbers: `load` would not believe it.
         """
         from .model_file import write
 
@@ -192,7 +236,10 @@ class SparseModel(Explained, Predictor):
 
         Parameters
         ----------
-        dtype : of numbers that come in and go out, and of cosines, sines and tanh; all else is in double precision
+        path : str, path or None, default None
+            Where the file goes. None: nowhere.
+        dtype : {"float32", "float64"}, default "float32"
+            Of numbers that come in and go out, and of cosines, sines and tanh; all else is in double precision.
 
         Raises
         ------
@@ -219,7 +266,10 @@ class SparseModel(Explained, Predictor):
 
         Parameters
         ----------
-        name : of the function that predicts a row, with which the names of the others begin
+        path : str, path or None, default None
+            Where the file goes. None: nowhere.
+        name : str, default "predict"
+            Of the function that predicts a row, with which the names of the others begin.
 
         Raises
         ------

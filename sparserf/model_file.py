@@ -65,6 +65,16 @@ def load(path: str | PathLike[str]) -> SparseModel:
 
     The file is not trusted: no pickle, no code, no array larger than the file, no more than 2**27 inputs without numbers.
 
+    Parameters
+    ----------
+    path : str or path
+        Of a file that `SparseModel.save` wrote.
+
+    Returns
+    -------
+    SparseModel
+        With the same predictions, bit for bit.
+
     Raises
     ------
     ValueError

@@ -39,6 +39,15 @@ def input_usage(model: SparseModel, *, names: Iterable[str] | None = None, ax: A
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> import matplotlib, numpy as np, sparserf as srf
+    >>> matplotlib.use("Agg")
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 3))
+    >>> model = srf.harfe(X, X[:, 0] * X[:, 1], n_components=500, n_nonzero_coefs=10, order=2, rng=0)
+    >>> srf.plot.input_usage(model, names=["a", "b", "c"]).get_ylabel()
+    'share of terms that use it'
     """
     _check_model(model)
     names = model.feature_names_in_ if names is None else check_names("names", names, model.n_features_in)

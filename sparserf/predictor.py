@@ -38,7 +38,20 @@ class Predictor:
         self.__post_init__()
 
     def predict(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
-        """Regression values, with the log link e^f, or class labels. Parameters as in `decision_function`."""
+        """Regression values, with the log link e^f, or class labels.
+
+        Parameters
+        ----------
+        X : data frame, array or CSR matrix of shape (n_samples, n_features_in)
+        workers : int, default 1
+            Threads; -1 for all cores. The result does not depend on it.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or (n_samples, n_outputs) for several real targets
+            In the namespace, on the device or in the partitions of X. Time O(n_samples) times that of the terms, which see
+            few inputs each.
+        """
         finish = MEANS[self.link] if self.classes is None else partial(labels, self.classes)
         return self._answers(X, workers, finish)
 

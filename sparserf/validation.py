@@ -56,6 +56,14 @@ class CrossValidation:
         Which fold each row was held out with; -1 where its weight is zero.
     measure : str
         What the losses are.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> X = np.random.default_rng(0).uniform(-2, 2, (200, 3))
+    >>> found = srf.cross_validate(srf.drp, X, X[:, 0] - X[:, 1], {"alpha": [1.0, 0.01]}, cv=4, rng=0)
+    >>> found.best, found.losses.shape, sorted(found.table)
+    ({'alpha': 0.01}, (2, 4), ['alpha', 'mean', 'n_terms', 'standard_error'])
     """
 
     table: dict[str, list[Any]]

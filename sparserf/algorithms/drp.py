@@ -83,6 +83,7 @@ def drp(
         Algorithm 1. None: until tol, at most 100. Steps at larger penalties, from which the other losses come down to alpha
         where w starts at 0, do not count.
     accelerate : bool, default True
+        Newton's method on the problem itself, which a sketch may precondition. False: the iteration of the paper.
     projection : {"auto", "gaussian", "sparse_sign", "srht"}, default "auto"
         R: normal entries, as in the paper; eight random signs an input; or a subsampled randomised Hadamard transform, which
         takes m up to the next power of two from n_features. "auto": "sparse_sign"; "gaussian" where not accelerate.
@@ -97,8 +98,9 @@ def drp(
     fit_intercept : bool, default True
         The intercept is not penalised. The paper has none.
     sample_weight : array of shape (n_samples,) or None, default None
+        As in `sparse_rf`: nonnegative, relative to their mean.
     tol : float, default 1e-6
-        The bound on ||w - w*|| / ||w*|| at which to stop.
+        The bound on ``||w - w*|| / ||w*||`` at which to stop.
     rng : None, int or numpy.random.Generator, default None
         Seed of the projections.
     workers : int, default 1
@@ -111,7 +113,7 @@ def drp(
     Returns
     -------
     SparseModel
-        `coef` of all inputs. `info.error_bound` is certified: ||w - w*|| is at most sqrt(2 gap / alpha) for any dual point,
+        `coef` of all inputs. `info.error_bound` is certified: ``||w - w*||`` is at most sqrt(2 gap / alpha) for any dual point,
         by the strong convexity of the penalty, and less where the losses are curved in all directions; what rounding may add
         is included, its errors taken as independent. `info.n_projections`: m, 0
         where there was no need; `info.n_conjugate`: steps of conjugate gradients, of one pass over X each, or two on a sketch.
@@ -125,7 +127,7 @@ def drp(
     -----
     ConvergenceWarning
         The bound is above tol at the end: n_iter is too small, or what is left may be rounding, as where alpha is below
-        1e-12 of the mean ||x_i||^2 and there are more than 256 inputs, or where columns differ by 1e10 in size and the loss
+        1e-12 of the mean ``||x_i||^2`` and there are more than 256 inputs, or where columns differ by 1e10 in size and the loss
         is a hinge; w is then often nearer than can be told. Or the paper's iteration diverges, m being too small; the best w
         on its way is returned.
 

@@ -103,8 +103,8 @@ def harfe(
         "squared", "huber", "quantile", "poisson", "gamma", of real targets; "squared_hinge", "logistic", of labels; or an
         object of `sparserf.losses`, with parameters, or your own.
     selection : {"magnitude", "positive"}, default "magnitude"
-        "magnitude": the s largest |c|, Algorithm 1 as printed. "positive": a model with coefficients > 0. With
-        backtracking, the s largest c > 0. Without, those of the s largest |c| that are positive, often fewer than s,
+        "magnitude": the s largest ``|c|``, Algorithm 1 as printed. "positive": a model with coefficients > 0. With
+        backtracking, the s largest c > 0. Without, those of the s largest ``|c|`` that are positive, often fewer than s,
         which is what the reference implementation behind the published figures does; max_iter may end that before it
         has a point without negative coefficients. Positive ones lose nothing in expressiveness (-sin(z) = sin(-z)) and
         regularise where s is near the number of rows.
@@ -128,6 +128,7 @@ def harfe(
     fit_intercept : bool, default True
         The intercept is not penalised. The paper has none.
     sample_weight : array of shape (n_samples,) or None, default None
+        As in `sparse_rf`: nonnegative, relative to their mean.
     rng : None, int or numpy.random.Generator, default None
         Seed of the draws.
     workers : int, default 1
@@ -206,7 +207,7 @@ def harfe_path(
         `harfe`.
     n_models : int, default 10
         At least 1.
-    max_iter, tol, fit_intercept, sample_weight, rng, workers, callback, verbose
+    step_size, backtracking, start, max_iter, tol, fit_intercept, sample_weight, rng, workers, callback, verbose
         As in `harfe`, for each model.
 
     Returns

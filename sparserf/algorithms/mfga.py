@@ -105,6 +105,7 @@ def mfga(
     fit_intercept : bool, default True
         The intercept is not penalised. The paper has none.
     sample_weight : array of shape (n_samples,) or None, default None
+        As in `sparse_rf`: nonnegative, relative to their mean.
     tol : float or None, default None
         End before n_nonzero_coefs where a round lowers the objective by less than tol times its value.
     rng : None, int or numpy.random.Generator, default None
@@ -148,7 +149,7 @@ def mfga(
     a gigabyte), of features of 64 inputs and more up to twice that of X, and blocks of some megabytes or of d^2 numbers a
     worker.
 
-    After t rounds the objective is within (F_0 - F(u)) exp(-t mu / (beta |u|_0)) of that of any u with |u|_0 terms, for
+    After t rounds the objective is within ``(F_0 - F(u)) exp(-t mu / (beta |u|_0))`` of that of any u with ``|u|_0`` terms, for
     an objective that is mu-strongly convex and beta-smooth in each coefficient (Theorem 3 of the paper).
 
     References
@@ -185,13 +186,13 @@ def mfga_path(
     sample_weight: ArrayLike | None = None, tol: float | None = None, rng: Seed = None, workers: int = 1,
     callback: Callback = None, verbose: bool = False,
 ) -> list[SparseModel]:  # fmt: skip
-    """Models of `mfga` after every round, from one run: n_select, 2 n_select, ... terms.
+    """Models of `mfga` after every round, from one run: of n_select terms, of twice as many, and so on.
 
     Parameters
     ----------
     X, y, n_nonzero_coefs, features, nu, gamma, scale, missing, categorical, n_components, loss, alpha, n_select
         As in `mfga`.
-    fit_intercept, sample_weight, tol, rng, workers, callback, verbose
+    normalize, best_phase, fit_intercept, sample_weight, tol, rng, workers, callback, verbose
         As in `mfga`.
 
     Returns

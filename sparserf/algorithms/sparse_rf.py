@@ -145,13 +145,14 @@ def sparse_rf(
     -----
     alpha=None goes down a path of penalties until two in a row predict the held-out rows no better, or one worse by two
     standard errors, or there are 2,000 terms, or half as many as rows. A search looks at 16,000 rows, where there are more. Of
-    "auto" there are paths of three kinds: over the inputs themselves; over the linear functions of all of them, u'x with |u| =
-    1, which is ridge regression and ends in one term; and over the dictionary that learns, of cosines of the columns as they
-    are, clipped, and in ranks, and of steps. Other features have one path, of a round of coordinate descent a batch, or, where
-    exact, to the optimum. All searches take the first kind that none beats by more than the standard error of the difference,
-    and of its dictionaries those whose mean predicts best. The terms of the best models are then fitted to all rows, with alpha
-    times the root of the share of them that it was chosen for, the mean is taken, and terms are dropped, by `prune`, that cost
-    at most .003 of the held-out loss together, or of what it is below that of no term; or are not among the 3,000 largest.
+    "auto" there are paths of three kinds: over the inputs themselves; over the linear functions of all of them, u'x with
+    ``|u| = 1``, which is ridge regression and ends in one term; and over the dictionary that learns, of cosines of the
+    columns as they are, clipped, and in ranks, and of steps. Other features have one path, of a round of coordinate descent a
+    batch, or, where exact, to the optimum. All searches take the first kind that none beats by more than the standard error
+    of the difference, and of its dictionaries those whose mean predicts best. The terms of the best models are then fitted
+    to all rows, with alpha times the root of the share of them that it was chosen for, the mean is taken, and terms are
+    dropped, by `prune`, that cost at most .003 of the held-out loss together, or of what it is below that of no term; or
+    are not among the 3,000 largest.
 
     Time O(n D d) a pass over the dictionary, several passes; O(n a^2) for a terms in the working set. Memory, beyond X: O(n +
     R d + a^2), blocks of some megabytes a worker, of features of 64 inputs and more up to twice that of X (a class), and a

@@ -50,7 +50,7 @@ def boosting(
 
     by adding one feature at a time and minimising over all that were added. The feature that descends most cannot be
     found exactly; as in the paper, a convex surrogate finds one: logistic regression of the signs of the negative
-    derivatives -L'_i on x, with weights s_i |L'_i| and a small ridge.
+    derivatives -L'_i on x, with weights ``s_i |L'_i|`` and a small ridge.
 
     Parameters
     ----------

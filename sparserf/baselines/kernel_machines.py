@@ -42,7 +42,7 @@ def kernel_ridge(
     X : array or CSR matrix of shape (n_samples, n_features)
     y : array of shape (n_samples,)
     kernel : {"gaussian", "laplacian", "perceptron", "gaussian+linear"}, default "gaussian"
-        exp(-gamma |x - z|_2^2); exp(-gamma |x - z|_1); 1 - c_d |x - z|_2 / radius as in `Perceptron`, of which the
+        ``exp(-gamma |x - z|_2^2)``; ``exp(-gamma |x - z|_1)``; ``1 - c_d |x - z|_2 / radius`` as in `Perceptron`, of which the
         radius is read off X; the mean of the first and x'z.
     gamma : float, None or "knn", default None
         As in `Fourier`, with the rules on a fixed sample of the rows.
@@ -51,6 +51,7 @@ def kernel_ridge(
     fit_intercept : bool, default True
         The intercept is not penalised.
     sample_weight : array of shape (n_samples,) or None, default None
+        Nonnegative, relative to their mean.
     max_rows : int, default 20_000
         More rows are refused: the kernel matrix of 20,000 takes 3 GiB, and a fit up to four times that.
     workers : int, default 1

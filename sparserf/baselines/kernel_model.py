@@ -36,6 +36,14 @@ class KernelModel(Predictor):
         Of f - intercept in the kernel's Hilbert space, sqrt(a'Ka).
     objective, dual_gap : float
         At the end, and a bound on its distance to the optimum. One-vs-rest: sums.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> X = np.linspace(-3, 3, 100)[:, None]
+    >>> model = srf.baselines.kernel_ridge(X, np.sin(2 * X.ravel()), gamma=1.0, alpha=1e-4)
+    >>> model.coef.shape, bool(abs(model.predict(X) - np.sin(2 * X.ravel())).max() < 0.05)
+    ((100,), True)
     """
 
     kernel: Kernel

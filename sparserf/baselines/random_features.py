@@ -162,7 +162,7 @@ def lkrf(
 
     The alignment with the target reweights the N features that are drawn, within a chi-square ball:
 
-    .. math:: \max_q \sum_j q_j \Big(\sum_i s_i y_i \phi_j(x_i)\Big)^2 \quad\text{subject to}\quad
+    .. math:: \max_q \sum_j q_j \left(\sum_i s_i y_i \phi_j(x_i)\right)^2 \quad\text{subject to}\quad
               q \ge 0, \ \sum_j q_j = 1, \ \|q - 1/N\|^2 \le \rho / N
 
     with y as in `eerf`. On what q chooses, the problem of `rks`.

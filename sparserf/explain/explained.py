@@ -21,7 +21,7 @@ class Explained:
         Parameters
         ----------
         X : data frame, array or CSR matrix of shape (n_samples, n_features_in), or None, default None
-            Rows to measure by. None: terms are worth their size |coef| sup|phi|, and an input what the terms do that see it.
+            Rows to measure by. None: a term is worth its size ``|coef| sup|phi|``, and an input what the terms do that see it.
         n_terms : int, default 10
             Of the largest terms to show, at least 0.
         rng : None, int or numpy.random.Generator, default None
@@ -77,7 +77,7 @@ class Explained:
             with CASE, COALESCE, ABS, SQRT, EXP, COS, SIN and TANH as the terms need; of an array the columns are x0, x1, ...
             It gives `decision_function`, as prediction, or prediction_0, ... of several outputs; a missing number is NULL.
         n_terms : int or None, default None
-            The largest terms alone, by |coef| sup|phi|, at least 0: what is left out is then said. None: all.
+            The largest terms alone, by ``|coef| sup|phi|``, at least 0: what is left out is then said. None: all.
         digits : int or None, default None
             Significant digits. None: 4 to read, and as many as tell a float from all others to run.
 

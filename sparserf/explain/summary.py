@@ -40,7 +40,7 @@ class Summary:
     importances : Importances or None
         Of X.
     terms : tuple of (str, ndarray, float)
-        Of the largest terms what each is, its coefficients, and its size |coef| sup|phi|.
+        Of the largest terms what each is, its coefficients, and its size ``|coef| sup|phi|``.
     """
 
     kind: str

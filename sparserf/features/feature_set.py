@@ -144,7 +144,7 @@ class FeatureSet:
 
     @property
     def largest_value(self) -> np.ndarray:
-        """sup over x of |phi_j(x)|, an entry a feature; infinite where it has no bound."""
+        """sup over x of ``|phi_j(x)|``, an entry a feature; infinite where it has no bound."""
         return self.from_blocks(np.concatenate([np.zeros(0), *(block.largest_value() for block in self._blocks)]))
 
     def take(self, indices: ArrayLike) -> FeatureSet:
@@ -208,8 +208,10 @@ class FeatureSet:
     def names(self, inputs: Iterable[str] | None = None) -> list[str]:
         """What each feature is, in words: "x3", "gaussian*x0*x1" (a monomial of `Taylor`), "sin(x0, x4)", "cos(21 inputs)".
 
-        inputs : sequence of str or None
-            A name for each column of X; None: x0, x1, ...
+        Parameters
+        ----------
+        inputs : sequence of str or None, default None
+            A name for each column of X. None: those of the data frame, or x0, x1, ...
         """
         d, stage = self.n_features_in, self._stage
         inputs = self.feature_names_in_ if inputs is None else inputs

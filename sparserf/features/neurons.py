@@ -44,7 +44,7 @@ class RandomNeurons:
     -----
     b is uniform on [0, 2 pi] for sin and cos with normal or Cauchy weights, and has the law of the weights otherwise.
     With relu, normal weights and scale 1, E[phi(x) phi(z)] is half the arc-cosine kernel of order 1 of (x, 1) and
-    (z, 1): |x||z| (sin t + (pi - t) cos t) / (2 pi), t the angle between them.
+    (z, 1): ``|x||z| (sin t + (pi - t) cos t) / (2 pi)``, t the angle between them.
 
     References
     ----------

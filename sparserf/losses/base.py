@@ -33,7 +33,7 @@ class Loss:
     smoothness : float, default infinity
         A bound of the curvature. `drp` needs one.
     degree : {0, 1, 2}, default 0
-        Where L(c z, c y) = c^degree `scaled(c)`(z, y), y is divided by a power of two while it is fitted; 0: it is not.
+        Where ``L(c z, c y) = c^degree scaled(c)(z, y)``, y is divided by a power of two while it is fitted; 0: it is not.
     is_quadratic, is_piecewise_quadratic : bool
         Whether the curvature is the same everywhere, or one of two numbers.
     is_unimodal, is_self_concordant : bool

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
 
 class SquaredHinge(Loss):
-    """max(0, 1 - y z)^2, for labels."""
+    """max(0, 1 - y z)^2, for labels.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> srf.losses.SquaredHinge().value(np.array([1.0, 1.0]), np.array([-1.0, 1.0]))  # loss="squared_hinge"
+    array([4., 0.])
+    """
 
     name: str = "squared_hinge"
     smoothness: float = 2.0
@@ -40,7 +47,14 @@ class SquaredHinge(Loss):
 
 
 class SmoothedHinge(Loss):
-    """For labels: 1/2 - y z for y z <= 0, (1 - y z)^2 / 2 up to y z = 1, and 0 from there."""
+    """For labels: 1/2 - y z for y z <= 0, (1 - y z)^2 / 2 up to y z = 1, and 0 from there.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> srf.losses.SmoothedHinge().value(np.array([1.0, 1.0]), np.array([-1.0, 1.0]))  # loss="smoothed_hinge"
+    array([1.5, 0. ])
+    """
 
     name: str = "smoothed_hinge"
     smoothness: float = 1.0
@@ -67,7 +81,14 @@ class SmoothedHinge(Loss):
 
 
 class Logistic(Loss):
-    """log(1 + exp(-y z)), for labels."""
+    """log(1 + exp(-y z)), for labels.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> srf.losses.Logistic().value(np.array([1.0, 1.0]), np.array([-1.0, 1.0]))  # loss="logistic"
+    array([1.31326169, 0.31326169])
+    """
 
     name: str = "logistic"
     smoothness: float = 0.25

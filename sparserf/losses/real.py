@@ -24,7 +24,15 @@ NORMAL = 1.4826
 
 
 class Squared(Loss):
-    """(z - y)^2 / 2: the mean of y is predicted."""
+    """(z - y)^2 / 2: the mean of y is predicted.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> loss = srf.losses.Squared()  # loss="squared"
+    >>> loss.value(np.array([3.0]), np.array([1.0])), loss.derivative(np.array([3.0]), np.array([1.0]))
+    (array([2.]), array([2.]))
+    """
 
     smoothness: float = 1.0
     is_quadratic: bool = True

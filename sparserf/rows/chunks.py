@@ -34,6 +34,17 @@ class BlockError(ValueError):
         The rows of the block.
     model : SparseModel or None
         What was fitted before, where there was anything.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> X = np.ones((300, 2))
+    >>> X[150] = np.nan
+    >>> try:
+    ...     srf.drp(srf.Chunks(X, block_rows=100), np.ones(300), alpha=1.0, missing="raise")
+    ... except srf.BlockError as error:
+    ...     print(error.start, error.stop)
+    100 200
     """
 
     start: int | None

@@ -1,0 +1,91 @@
+"""The documentation, built by `python -m sphinx -W docs docs/_build`."""
+
+import os
+
+from docutils.nodes import SkipNode
+from docutils.utils.math.latex2mathml import tex2mathml
+
+import sparserf
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "2")
+
+project = "sparserf"
+author = "the authors of sparserf"
+version = release = sparserf.__version__
+extensions = [
+    "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "myst_parser", "sphinx_design", "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
+]  # fmt: skip
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "_templates", "examples"]
+source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+highlight_language = "text"  # of blocks that name none
+default_role = "py:obj"  # `name` in a docstring is a link where there is such a name
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # docstrings say more
+autosummary_generate = True
+autosummary_context = {  # what a page of a class shows beside its docstring; all of SparseModel
+    "shown": {
+        "FeatureSet": "n_features_in, feature_names_in_, names, input_usage, take, concat, transform",
+        "Intervals": "predict",
+        "KernelModel": "predict, decision_function",
+        "Loss": "value, derivative, curvature, conjugate",
+        "Sums": "of, of_folds, fit, mean_loss",
+        **dict.fromkeys(["Fourier", "Linear", "Perceptron", "RandomNeurons", "Taylor"], "draw"),
+    }
+}
+numpydoc_show_class_members = False  # each page lists its members itself
+numpydoc_xref_param_type = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": "/",
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "capture_repr": ("_repr_html_",),
+    "abort_on_example_error": True,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "sparserf"
+html_static_path = ["_static"]
+html_css_files = ["sparserf.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "logo": {"text": "sparserf"},
+    "header_links_before_dropdown": 6,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+html_sidebars = {"index": [], "quickstart": []}
+project_copyright = "the authors of sparserf, BSD 3-Clause licence"
+
+
+def mathml(node, **how):
+    return tex2mathml(node.astext(), **how).replace("<mo>‖", '<mo stretchy="false">‖')  # no bar of a norm longer than the other
+
+
+def inline_formula(translator, node):
+    translator.body.append(mathml(node))
+    raise SkipNode
+
+
+def formula(translator, node):
+    translator.body.append(f'<div class="formula">{mathml(node, as_block=True)}</div>')
+    raise SkipNode
+
+
+def setup(app):
+    app.add_html_math_renderer("mathml", (inline_formula, None), (formula, None))  # read by browsers, no script to be loaded
+
+
+html_math_renderer = "mathml"

@@ -1,0 +1,57 @@
+"""
+How few terms are enough?
+=========================
+
+A power plant's output, from temperature, vacuum, pressure and humidity. ``sparse_rf`` chooses everything, its size too;
+``prune`` then says nearly the same in fewer terms.
+"""
+
+# %%
+# The whole model
+# ---------------
+# 2,000 of the rows to fit to, 1,000 others to measure the error on.
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+import sparserf as srf
+
+table = pd.read_csv("../../tools/data/ccpp.csv")
+train, test = table[:2000], table[-1000:]
+X, y = train.drop(columns="power"), train["power"]
+X_test, y_test = test.drop(columns="power"), test["power"]
+
+
+def error(model):
+    return np.sqrt(np.mean((model.predict(X_test) - y_test) ** 2))
+
+
+model = srf.sparse_rf(X, y, n_models=1, rng=0, workers=-1)
+print(f"{len(model.features)} terms, an error of {error(model):.2f} MW")
+
+# %%
+# The same in fewer terms
+# -----------------------
+# One number says how many terms a model may have. A linear model of the four inputs is the dashed line.
+
+sizes = [2, 5, 10, 20, 50]
+smaller = [srf.prune(model, X, max_terms=size, tol=0, workers=-1) for size in sizes]
+
+linear = error(srf.drp(X, y, alpha=1e-9))
+
+fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+ax.plot(sizes, [error(one) for one in smaller], "o-", label="pruned")
+ax.plot(len(model.features), error(model), "*", ms=14, color="C3", label="the model itself")
+ax.axhline(linear, ls="--", color="gray", label="a linear model")
+ax.set(xscale="log", xlabel="terms", ylabel="error on test rows, MW")
+ax.set_xticks(sizes, sizes)
+ax.minorticks_off()
+ax.legend(frameon=False)
+
+# %%
+# What a term is
+# --------------
+# Five terms can be read.
+
+print(smaller[1].formula())
