@@ -1,5 +1,6 @@
 """Shared fixtures: matrices in every layout, and the plain NumPy feature matrix that is the oracle of the kernels."""
 
+import os
 import signal
 from collections import defaultdict
 from contextlib import contextmanager
@@ -111,7 +112,7 @@ def after(seconds, error):
 
 @pytest.fixture
 def rng():
-    return np.random.default_rng(42)
+    return np.random.default_rng(int(os.environ.get("SPARSERF_SEED", "42")))
 
 
 @pytest.fixture(autouse=True)
