@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from . import losses
+from ._version import __version__ as __version__
 from .algorithms.drp import drp, drp_path
 from .algorithms.harfe import harfe, harfe_path
 from .algorithms.mfga import mfga, mfga_path
@@ -16,8 +17,6 @@ from .model_file import load
 from .rows import BlockError, Chunks
 from .sums import Sums
 from .validation import CrossValidation, cross_validate
-
-__version__ = "0.1.0"
 
 __all__ = [
     "BlockError",

@@ -29,7 +29,7 @@ Y = np.sin(2 * SEEN[:, 0]) * SEEN[:, 1] + SEEN[:, 2] + (SEEN[:, 3] > 0) + 0.05 *
 CLASSES = np.digitize(Y, np.quantile(Y, [0.3, 0.6]))
 NAMES = np.array(["u", 'say "*/"', "ü??/"])
 WORDS = sp.csr_array(np.where(RNG.random((N, 40)) < 0.1, RNG.integers(1, 4, (N, 40)), 0).astype(float))
-OF_WORDS = WORDS[:, :5].sum(axis=1) - np.asarray(WORDS[:, 7].toarray()).ravel()
+OF_WORDS = WORDS[:, :5].sum(axis=1) - np.asarray(WORDS[:, [7]].toarray()).ravel()
 
 FRAME = pd.DataFrame({
     "size": np.where(RNG.random(N) < 0.1, np.nan, X[:, 1]),
@@ -298,7 +298,7 @@ try:
 except ImportError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'sparserf[onnx]'" in done.stdout
 
 

@@ -437,7 +437,7 @@ def test_a_model_that_is_loaded(regression, tmp_path):
 @pytest.mark.slow
 def test_scikit_learn_is_imported_when_asked_for_alone():
     code = "import sys, sparserf; print('sklearn' in sys.modules); import sparserf.sklearn; print('sklearn' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "True"]
 
 
@@ -446,7 +446,7 @@ def test_without_scikit_learn():
         "import sys; sys.modules['sklearn'] = None\nimport sparserf\n"
         "try:\n    sparserf.sklearn\nexcept ImportError as error:\n    print(error)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert "pip install sparserf[sklearn]" in done.stdout
 
 

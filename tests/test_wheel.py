@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import sysconfig
 from importlib.metadata import files
 from pathlib import Path
 
@@ -17,10 +18,12 @@ def test_no_sources_and_no_tests():
 
 
 def test_it_is_small():
-    """Every kernel for three instruction sets takes 1.5 MB with what is written in Python: nothing else may come in."""
-    assert sum(path.stat().st_size for path in INSTALLED) < 1.6e6
+    """Every kernel for three instruction sets takes 0.9 MB, what is written in Python as much: nothing else may come in."""
+    assert sum(path.stat().st_size for path in EXTENSIONS) < 1e6
+    assert sum(path.stat().st_size for path in INSTALLED) < 2e6
 
 
+@pytest.mark.skipif(bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="interpreters without the GIL have none")
 def test_stable_abi():
     assert len(EXTENSIONS) >= 5
     assert all(".abi3." in path.name or path.suffix == ".pyd" for path in EXTENSIONS)

@@ -56,7 +56,8 @@ cdef inline const floating *at(const floating *x, ptrdiff_t offset) noexcept nog
     return <const floating *>(<const char *>x + offset)
 
 
-def is_canonical(const int32_t[::1] indptr not None, const int32_t[::1] indices not None, ptrdiff_t n_rows, ptrdiff_t n_columns):
+def is_canonical(const int32_t[::1] indptr not None, const int32_t[::1] indices not None, ptrdiff_t n_rows,
+                 ptrdiff_t n_columns):
     """Whether indptr divides all indices among n_rows, and those of each row ascend, without repeats, in [0, n_columns)."""
     cdef ptrdiff_t i, j, n = indices.shape[0]
     cdef int32_t last

@@ -66,12 +66,12 @@ def descend(const double[:, ::1] H not None, double[::1] w not None, double[::1]
 
     Ends before n_epochs where the largest violation is at most tol; returns it.
     """
-    cdef int n
+    cdef int _
     cdef bint nonzeros = False
     cdef double worst
     with nogil:
         worst = worst_of(w, v, alpha)
-        for n in range(n_epochs):
+        for _ in range(n_epochs):
             if worst <= tol:
                 break
             nonzeros = not epoch(H, w, v, alpha, nonzeros) and not nonzeros

@@ -1,5 +1,5 @@
-"""The inputs of features: what a column stage shows of rows, and of monomials under a Gaussian envelope; and what second moments
-need beside BLAS."""
+"""The inputs of features: what a column stage shows of rows, and of monomials under a Gaussian envelope; and what second
+moments need beside BLAS."""
 from cython cimport floating
 from libc.math cimport exp, fabs, fmax, fmin, sqrt
 from libc.stddef cimport ptrdiff_t

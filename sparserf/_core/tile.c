@@ -17,7 +17,7 @@
 #define TARGET static inline SET __attribute__((always_inline, unused))
 #define TARGET_EXTERN static SET __attribute__((unused))
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__)
 #define HAS_X86_LEVELS 1
 #else
 #define HAS_X86_LEVELS 0

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# The tests of another build or in another environment, made in build/variants/NAME:
+#
+#     .github/scripts/variant.sh NAME [pytest arguments]
+#
+# plain           as it is, of the interpreter PYTHON (python3)
+# oldest          the lowest versions of the dependencies
+# avx2            kernels and BLAS of a processor with AVX2 and without AVX-512
+# clang           compiled with Clang (CC, where it is not called clang)
+# boundscheck     every index in the Cython kernels checked
+# sanitized       address and undefined-behaviour sanitizers of GCC
+# free-threaded   an interpreter without the GIL (PYTHON): no limited API, the GIL kept off
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+name=$1 && shift
+environment=build/variants/$name build=(--prefer-binary) packages=(--group test) settings=(PYTHONSAFEPATH=1)
+case $name in
+  plain) ;;
+  oldest) mkdir -p "$environment" && python3 .github/scripts/lowest.py >"$environment/lowest.txt"
+          packages+=(--constraint "$environment/lowest.txt") ;;
+  avx2) settings+=(SPARSERF_LEVEL=x86-64-v3 OPENBLAS_CORETYPE=Haswell) ;;
+  clang) export CC=${CC:-clang} ;;
+  boundscheck) build+=(-Csetup-args=-Dboundscheck=true) ;;
+  sanitized) build+=(-Csetup-args=-Db_sanitize=address,undefined -Csetup-args=-Db_lundef=false)
+             settings+=("LD_PRELOAD=$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1)
+             set -- --ignore tests/test_wheel.py "$@" ;;
+  free-threaded) build+=(-Csetup-args=-Dpython.allow_limited_api=false) settings+=(PYTHON_GIL=0)
+                 packages=(pytest hypothesis mpmath scikit-learn)  # the others' wheels are not all there: kernels and algorithms
+                 set -- tests/test_{core,rows,csr,determinism,drp,harfe,mfga,prune,sparse_rf,sums,wheel}.py "$@" ;;
+  *) echo "$name: no such variant" >&2; exit 2 ;;
+esac
+"${PYTHON:-python3}" -m venv "$environment"
+"$environment/bin/python" -m pip install --quiet --upgrade pip
+"$environment/bin/python" -m pip install --quiet . "${build[@]}" "${packages[@]}"
+env "${settings[@]}" "$environment/bin/python" -m pytest "$@"
