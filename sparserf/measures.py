@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .losses import restored
+from .losses import PROBABILISTIC, restored
 from .reports import parts, tell
 
 # Probabilities are at least so large where their logarithm is taken.
@@ -42,7 +42,7 @@ class Scores:
 def natural(model):
     """The measure of a model's own loss."""
     if model.classes is not None:
-        return "log_loss" if model.loss == "logistic" else "error"
+        return "log_loss" if model.loss in PROBABILISTIC else "error"
     return "squared_error" if model.loss == "squared" else "loss"
 
 

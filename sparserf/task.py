@@ -22,6 +22,8 @@ from .views import stage_of, stage_of_counts
 
 # The losses of the methods that select features: coordinates need a curvature.
 SELECTING = ("squared", "huber", "quantile", "poisson", "gamma", "squared_hinge", "logistic")
+# And of those that can fit all classes together.
+JOINTLY = (*SELECTING, "multinomial")
 
 
 # How the paper's functions see columns.
@@ -110,6 +112,11 @@ class Task:
     @property
     def _lacks_numbers(self):
         return self.raw.in_memory and bool(np.isnan(self.raw.array()).any())
+
+    @property
+    def is_joint(self):
+        """Whether the targets are classes whose margins count together."""
+        return self.loss.is_joint and len(self.targets) > 1
 
     @cached_property
     def rows(self):

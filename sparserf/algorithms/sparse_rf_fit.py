@@ -274,8 +274,12 @@ def centered(task, y, problem):
 
 
 def fits_of(task, dictionary, options, settles=True, search=0):
-    """The fit of each target, in that search of several; settles: to the tolerance."""
+    """The fit of each target, in that search of several, or one of all classes; settles: to the tolerance."""
     first = search * len(task.targets)
+    if task.is_joint:
+        from .sparse_rf_classes import ClassesFit
+
+        return [ClassesFit(task, dictionary, settles, first, **options)]
     return [L1Fit(task, y, dictionary, settles, k, **options) for k, y in enumerate(task.targets, first)]
 
 

@@ -110,7 +110,8 @@ def curving(task, rows, model, unit):
     """
     loss = task.loss_of(task.targets[0])
     if not (np.isinf(loss.smoothness) or loss.is_smoothed):
-        return task.weight, loss.smoothness
+        of_several = 2 if task.is_joint else 1  # the largest eigenvalue of the softmax's Hessian is 1/2
+        return task.weight, of_several * loss.smoothness
     f = rows.vectors.fetch(rows.apply(model.features.staged(None), model.coef)) + model.intercept
     h = task.weight * loss.curvature(f / unit, task.targets[0] / unit)
     mean = float(h.mean())

@@ -61,6 +61,8 @@ def random_projection(
     kind, workers, rng = check_choice("projection", projection, PROJECTIONS), check_workers(workers), check_rng(rng)
     with single_threaded_blas():
         fit, task = linear_fit(X, y, [alpha], loss, fit_intercept, sample_weight, workers, None, AS_THEY_ARE)
+        if task.is_joint:
+            raise ValueError(f"loss must not be {task.loss.name!r} for more than two classes: 'logistic' is one-vs-rest")
         with fit.inputs.rows:
             projected = Projected(fit, make_projection(kind, fit.inputs.n_features, m, rng))
             fit.begin(alpha, np.inf)

@@ -11,6 +11,7 @@ gamma, `Gamma`        half the unit deviance at the mean e^z                    
 squared_hinge         max(0, 1 - y z)^2                                           labels                      labels
 smoothed_hinge        1/2 - y z, (1 - y z)^2 / 2, 0 (`drp` alone)                 labels                      labels
 logistic              log(1 + exp(-y z))                                          labels                      labels
+multinomial           -log(exp(z_y) / sum_k exp(z_k)), all classes together       labels                      labels
 ====================  ==========================================================  ==========================  ================
 
 Examples
@@ -24,16 +25,33 @@ Examples
 """
 
 from .base import Loss
-from .classes import Logistic, SmoothedHinge, SquaredHinge
+from .classes import Logistic, Multinomial, SmoothedHinge, SquaredHinge
 from .means import Gamma, Poisson
 from .real import Huber, Quantile, Squared
 
-__all__ = ["Gamma", "Huber", "Logistic", "Loss", "Poisson", "Quantile", "SmoothedHinge", "Squared", "SquaredHinge"]
+__all__ = [
+    "Gamma",
+    "Huber",
+    "Logistic",
+    "Loss",
+    "Multinomial",
+    "Poisson",
+    "Quantile",
+    "SmoothedHinge",
+    "Squared",
+    "SquaredHinge",
+]
 
 LOSSES = {
     loss.name: loss
-    for loss in (Squared(), SquaredHinge(), SmoothedHinge(), Logistic(), Huber(), Quantile(), Poisson(), Gamma())
+    for loss in (
+        *(Squared(), Huber(), Quantile(), Poisson(), Gamma()),
+        *(SquaredHinge(), SmoothedHinge(), Logistic(), Multinomial()),
+    )
 }
+
+# With `predict_proba`.
+PROBABILISTIC = ("logistic", "multinomial")
 
 
 def loss_of(loss, names):

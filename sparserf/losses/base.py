@@ -23,7 +23,7 @@ class Loss:
     name : str
         What `SparseModel.loss` says; by default that of the class, in small letters.
     link : {"identity", "log"}, default "identity"
-        `predict` returns z, or e^z.
+        `predict` returns z, or e^z. "softmax", of the house's multinomial loss: probabilities are shares of e^z.
     smoothness : float, default infinity
         A bound of the curvature. `drp` needs one.
     degree : {0, 1, 2}, default 0
@@ -34,6 +34,8 @@ class Loss:
         Whether the curvature rises in z, then falls; whether it bounds the third derivative.
     is_classifier, is_smoothed : bool
         Whether y is -1 or +1; whether there is a corner but for a smoothing.
+    is_joint : bool
+        Whether the margins of all classes count together; the house's multinomial loss alone.
     dual_growth : float
         The least c with L*(a) - L*(u) - z (a - u) <= c (a - u)^2 / 2 L''(z) for u = L'(z), wherever L*(a) is finite.
     slopes : pair of float
@@ -59,7 +61,7 @@ class Loss:
     """
 
     name, link, is_classifier = "loss", "identity", False
-    is_quadratic = is_piecewise_quadratic = is_smoothed = is_self_concordant = is_unimodal = False
+    is_quadratic = is_piecewise_quadratic = is_smoothed = is_self_concordant = is_unimodal = is_joint = False
     smoothness, dual_growth, slopes, degree = np.inf, np.inf, (-np.inf, np.inf), 0
     least_step = 0.0  # in z, scaled: of the intercept a smaller one is rounding
 

@@ -1,5 +1,7 @@
 """Which steps of Newton's method are the cheapest."""
 
+from functools import cache
+
 from .dual import SketchSteps
 from .sketch import Sketch
 from .steps import AdaptiveSteps, InputSteps
@@ -10,14 +12,16 @@ FEW, FEW_DENSE, DENSE = 256, 2048, 0.25
 FEW_PASSES = 10
 
 
-def steps_of(inputs, fit_intercept, m, kind, rng):
-    """How Newton's steps are made: from few inputs' second moments, on a sketch of m columns, or plainly while quick."""
+def steps_of(inputs, fit_intercept, m, kind, rng, n_fits=1):
+    """How Newton's steps are made, of each fit: from few inputs' second moments, on a sketch of m columns, which all of them
+    share, or plainly while quick."""
     d, n = inputs.n_features, inputs.n_rows
     if d <= min(n, max(FEW, min(FEW_DENSE, inputs.rows.row_size / DENSE)), d if m is None else m):
-        steps = InputSteps(inputs, rng)
-        return steps if m or steps.n_passes <= FEW_PASSES else AdaptiveSteps(lambda: steps, steps.n_passes)
+        return [_of_inputs(inputs, m, rng) for _ in range(n_fits)]
+    sketch = cache(lambda: Sketch(inputs, m, kind, fit_intercept, rng))
+    return [SketchSteps(sketch()) if m else AdaptiveSteps(lambda: SketchSteps(sketch())) for _ in range(n_fits)]
 
-    def sketched():
-        return SketchSteps(Sketch(inputs, m, kind, fit_intercept, rng))
 
-    return sketched() if m else AdaptiveSteps(sketched)
+def _of_inputs(inputs, m, rng):
+    steps = InputSteps(inputs, rng)
+    return steps if m or steps.n_passes <= FEW_PASSES else AdaptiveSteps(lambda: steps, steps.n_passes)

@@ -81,7 +81,7 @@ class RowVectors:
 
     def output(self, x, k):
         """The row vector of output k."""
-        return self.map(lambda x: x[k, ...], x)
+        return self.map(lambda x: x[..., k, :], x)
 
     def chosen(self, which, a, b):
         """The outputs of a that are chosen, and of b the others."""

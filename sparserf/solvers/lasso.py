@@ -86,6 +86,10 @@ class ModelWeights:
         self._uniform = None  # a random number a row
         self.is_best, self.is_rough = False, not problem.loss.is_quadratic
 
+    def turn_to(self, problem):
+        """Of the same rows, with another y."""
+        self._problem = problem
+
     def at(self, z, n_terms):
         """Those that there are, or new ones at z; is_best: of all rows, at z alone, and not for single precision."""
         is_new = self._h is None
