@@ -13,6 +13,7 @@ from ._checks import check_integer, check_rng
 from .folds import Data, seeds
 from .losses.classes import sigmoid
 from .model import SparseModel
+from .reports import part, parts, reporting, tell
 
 if TYPE_CHECKING:
     from ._types import MatrixLike, Seed
@@ -23,7 +24,7 @@ MOST_STEPS, FLAT = 50, 1e-10
 
 def calibrated(
     function_or_model: Callable[..., SparseModel] | SparseModel, X: MatrixLike, y: ArrayLike, *, cv: int = 5,
-    sample_weight: ArrayLike | None = None, rng: Seed = None,
+    sample_weight: ArrayLike | None = None, rng: Seed = None, verbose: bool = False,
 ) -> SparseModel:  # fmt: skip
     """A classifier of any loss with probabilities: those that held-out rows of each decision value had.
 
@@ -46,6 +47,8 @@ def calibrated(
         Nonnegative, relative to their mean, in the fits and in the sigmoid.
     rng : None, int or numpy.random.Generator, default None
         Seed of folds and fits.
+    verbose : bool, default False
+        As in `sparse_rf`: after each fit.
 
     Returns
     -------
@@ -94,7 +97,10 @@ def calibrated(
     """
     data, rng, cv = Data(X, y, sample_weight), check_rng(rng), check_integer("cv", cv, 2)
     if callable(function_or_model):
-        model, f = _cross_fitted(function_or_model, data, cv, rng)
+        with reporting("calibrated", None, verbose) as report:
+            model, f = _cross_fitted(function_or_model, data, cv, rng)
+            if report is not None:
+                report.finish(model.info)
     else:
         model = _checked(function_or_model)
         f = _decision(model, data.inputs)
@@ -102,23 +108,27 @@ def calibrated(
     weight = np.ones(len(label)) if data.weight is None else data.weight[data.there]
     if len(model.classes) == 2:
         a, b = sigmoid_of(f[data.there], label == 1, weight)
-        return replace(model, coef=a * model.coef, intercept=float(a * model.intercept + b), loss="logistic")
+        return replace(model, coef=a * model.coef, intercept=float(a * model.intercept + b), loss="logistic", link="identity")
     a, b = np.array([sigmoid_of(f[data.there, k], label == k, weight) for k in range(len(model.classes))]).T
-    return replace(model, coef=a[:, None] * model.coef, intercept=a * model.intercept + b, loss="logistic")
+    return replace(model, coef=a[:, None] * model.coef, intercept=a * model.intercept + b, loss="logistic", link="identity")
 
 
 def _cross_fitted(function, data, cv, rng):
     """(a model of all rows, the decision values of each row of a model that has not seen it)."""
     fold, (seed, *others) = data.folds(cv, rng), seeds(rng, cv + 1)
-    model = _checked(data.fit(function, data.there, seed))
+    with part(1 / (cv + 1)):
+        model = _checked(data.fit(function, data.there, seed))
+        tell(model.info)
     f = np.zeros((len(data),) if len(model.classes) == 2 else (len(data), len(model.classes)))
-    for k, seed in enumerate(others):
+    for k, seed in parts(list(enumerate(others))):
         fitted, held = (fold != k) & data.there, fold == k
         labels = np.unique(data.y[fitted])
         if len(labels) < len(model.classes):
             missing = np.setdiff1d(model.classes, labels)[0]
             raise ValueError(f"y must have rows of each class in all folds but one, got too few of {missing!r} for cv={cv}")
-        f[held] = _decision(data.fit(function, fitted, seed), data.take(held)[0])
+        of_others = data.fit(function, fitted, seed)
+        f[held] = _decision(of_others, data.take(held)[0])
+        tell(of_others.info)
     return model, f
 
 

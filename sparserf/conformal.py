@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from ._checks import check_choice, check_flag, check_integer, check_real, check_rng
 from .folds import Data, seeds
 from .model import SparseModel
+from .reports import parts, reporting, tell
 from .residuals import FEWEST, Scale
 from .targets import check_target
 
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 
     from ._types import MatrixLike, Seed
 
-# Halvings of an interval of floats, after which its ends are neighbours.
-HALVINGS = 64
+HALVINGS = 64  # of an interval of floats, after which its ends are neighbours
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +140,7 @@ def _centre_and_width(model, scale, X, workers):
 def intervals(
     function_or_model: Callable[..., Any] | SparseModel, X: MatrixLike, y: ArrayLike, *, coverage: float = 0.9,
     method: Literal["split", "cv+"] = "split", cv: int = 5, calibration: float = 0.3, adaptive: bool = True,
-    sample_weight: ArrayLike | None = None, rng: Seed = None,
+    sample_weight: ArrayLike | None = None, rng: Seed = None, verbose: bool = False,
 ) -> Intervals:  # fmt: skip
     """Prediction intervals that hold a share of new rows, whatever the distribution: conformal prediction.
 
@@ -170,6 +170,8 @@ def intervals(
         Nonnegative. Rows of a large weight count as so many in fits and in what is held; the guarantee is for equal ones.
     rng : None, int or numpy.random.Generator, default None
         Seed of folds and fits.
+    verbose : bool, default False
+        As in `sparse_rf`: after each fit.
 
     Returns
     -------
@@ -234,22 +236,33 @@ def intervals(
     coverage, calibration = (_share(name, v) for name, v in (("coverage", coverage), ("calibration", calibration)))
     check_choice("method", method, ("split", "cv+"))
     rng, cv, adaptive = check_rng(rng), check_integer("cv", cv, 2), check_flag("adaptive", adaptive)
-    some = np.flatnonzero(data.there)
-    experts, guarantee = [], coverage
-    if not callable(function_or_model):
-        experts = [_of_model(_checked(function_or_model), data, rng.permutation(some), coverage, adaptive, rng)]
-    elif method == "split":
-        held, fitted = np.split(rng.permutation(some), [round(calibration * len(some))])
-        experts = [_of_function(function_or_model, data, fitted, held, coverage, adaptive, seeds(rng, 2))]
-    else:
-        fold = data.folds(cv, rng)
-        rank_of(coverage, [np.ones(len(some)) if data.weight is None else data.weight[some]])
-        for k, two in enumerate(zip(*[iter(seeds(rng, 2 * cv))] * 2, strict=True)):
-            fitted, held = np.flatnonzero((fold != k) & data.there), np.flatnonzero(fold == k)
-            experts.append(_of_function(function_or_model, data, fitted, held, coverage, adaptive, two))
-        guarantee = guarantee_of_cv(coverage, cv, len(some))
+    some, guarantee = np.flatnonzero(data.there), coverage
+    with reporting("intervals", None, verbose) as report:
+        if not callable(function_or_model):
+            experts = [_of_model(_checked(function_or_model), data, rng.permutation(some), coverage, adaptive, rng)]
+        elif method == "split":
+            held, fitted = np.split(rng.permutation(some), [round(calibration * len(some))])
+            experts = [_of_function(function_or_model, data, fitted, held, coverage, adaptive, seeds(rng, 2))]
+        else:
+            rank_of(coverage, [np.ones(len(some)) if data.weight is None else data.weight[some]])
+            experts = _of_folds(function_or_model, data, cv, coverage, adaptive, rng)
+            guarantee = guarantee_of_cv(coverage, cv, len(some))
+        if report is not None:
+            report.finish(experts[-1].model.info)
     rank_of(coverage, [expert.weights for expert in experts])
     return Intervals(tuple(experts), coverage, guarantee)
+
+
+def _of_folds(
+    function: Callable[..., Any], data: Data, cv: int, coverage: float, adaptive: bool, rng: np.random.Generator
+) -> list[Expert]:
+    """An expert without each of the folds."""
+    fold, experts = data.folds(cv, rng), []
+    for k, two in parts(list(enumerate(zip(*[iter(seeds(rng, 2 * cv))] * 2, strict=True)))):
+        fitted, held = np.flatnonzero((fold != k) & data.there), np.flatnonzero(fold == k)
+        experts.append(_of_function(function, data, fitted, held, coverage, adaptive, two))
+        tell(experts[-1].model.info)
+    return experts
 
 
 def guarantee_of_cv(coverage: float, n_folds: int, n: int) -> float:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .losses import restored
+from .losses import PROBABILISTIC, restored
 from .reports import parts, tell
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Scores:
 def natural(model: SparseModel) -> str:
     """The measure of a model's own loss."""
     if model.classes is not None:
-        return "log_loss" if model.loss == "logistic" else "error"
+        return "log_loss" if model.loss in PROBABILISTIC else "error"
     return "squared_error" if model.loss == "squared" else "loss"
 
 

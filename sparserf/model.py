@@ -13,6 +13,7 @@ from ._arrays import finite, namespace, outputs_like
 from ._warn import warn
 from .explain.explained import Explained
 from .features import FeatureSet
+from .losses import PROBABILISTIC
 from .predictor import Predictor, itself, probabilities
 
 if TYPE_CHECKING:
@@ -115,8 +116,8 @@ class SparseModel(Explained, Predictor):
     info : FitInfo
     loss_parameters : dict
         Of the loss, {name: number}, those that were chosen too.
-    link : {"identity", "log"}
-        `predict` returns f, or e^f.
+    link : {"identity", "log", "softmax"}
+        `predict` returns f, or e^f. "softmax": `predict_proba` are shares of e^f.
 
     Examples
     --------
@@ -136,7 +137,7 @@ class SparseModel(Explained, Predictor):
     classes: np.ndarray | None
     info: FitInfo
     loss_parameters: dict[str, bool | int | float | str | None] = field(default_factory=dict)
-    link: Literal["identity", "log"] = "identity"
+    link: Literal["identity", "log", "softmax"] = "identity"
 
     def __repr__(self) -> str:
         kind = "regression" if self.classes is None else f"{len(self.classes)} classes"
@@ -172,9 +173,10 @@ class SparseModel(Explained, Predictor):
         return rows.give(rows.map(partial(decided, self.features, self.coef, self.intercept, rows.dtype, finish), axis=0))
 
     def predict_proba(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
-        """Probability of each class, shape (n_samples, n_classes); with the logistic loss only.
+        """Probability of each class, shape (n_samples, n_classes); with the logistic or the multinomial loss only.
 
-        More than two classes: the one-vs-rest probabilities, scaled to sum to 1.
+        More than two classes: the softmax of the decision values of loss="multinomial"; of loss="logistic" the one-vs-rest
+        probabilities, scaled to sum to 1.
 
         Parameters
         ----------
@@ -187,9 +189,10 @@ class SparseModel(Explained, Predictor):
         ValueError
             The model has another loss: see `calibrated`.
         """
-        if self.loss != "logistic":
-            raise ValueError(f"predict_proba needs a model fitted with loss='logistic', this one has loss={self.loss!r}")
-        return self._answers(X, workers, probabilities)
+        if self.loss not in PROBABILISTIC:
+            names = " or ".join(f"loss={name!r}" for name in PROBABILISTIC)
+            raise ValueError(f"predict_proba needs a model fitted with {names}, this one has loss={self.loss!r}")
+        return self._answers(X, workers, partial(probabilities, self.link))
 
     def input_usage(self) -> np.ndarray:
         """Share of the selected features that use each input, shape (n_features_in,)."""

@@ -13,7 +13,7 @@ from ._npz import floats, require
 from .features import FeatureSet, saved
 from .losses import LOSSES
 from .model import FitInfo, SparseModel
-from .predictor import MEANS
+from .predictor import LINKS, MEANS
 from .stage import ARRAYS as STAGE_ARRAYS
 from .stage import ColumnStage
 from .upgrades import upgraded
@@ -140,7 +140,7 @@ def _check_loss(name, parameters, link, classes):
     if name in LOSSES:
         known = type(LOSSES[name])(**parameters)
         require(link == known.link and (classes is not None) == known.is_classifier, "loss")
-    require(link in MEANS and (classes is None or link == "identity"), "link")
+    require(link in (MEANS if classes is None else LINKS), "link")
 
 
 def _check_inputs(d, arrays):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ._arrays import namespace, namespace_of, to_host
-from .losses.classes import sigmoid
+from .losses.classes import sigmoid, softmax
 from .rows import given
 
 if TYPE_CHECKING:
@@ -65,6 +65,10 @@ def exponential(f: Array) -> Array:
 
 
 MEANS = {"identity": itself, "log": exponential}
+# Decision values of that size are as good as infinite ones, whose differences are no numbers.
+FAR = 1e30
+# Of a classifier: its link, as that of the loss.
+LINKS = ("identity", "softmax")
 
 
 def labels(classes: np.ndarray, f: Array) -> Array:
@@ -77,8 +81,10 @@ def labels(classes: np.ndarray, f: Array) -> Array:
     return classes[to_host(index)] if there is classes else xp.take(there, index)
 
 
-def probabilities(f: Array) -> Array:
-    """Of each class, of decision values with the logistic loss."""
+def probabilities(link: str, f: Array) -> Array:
+    """Of each class, of decision values with the logistic loss; with the link "softmax" the multinomial."""
+    if link == "softmax" and f.ndim == 2:
+        return softmax(namespace(f).clip(f, -FAR, FAR).T).T
     xp, p = namespace(f), sigmoid(f)
     if p.ndim == 1:
         p = p[:, None]

@@ -14,7 +14,7 @@ from ._arrays import check_same_device
 from ._checks import check_choice, check_sample_weight
 from .features import FeatureSet
 from .levels import with_means
-from .losses import Loss, loss_of
+from .losses import SELECTING, Loss, loss_of
 from .model import FitInfo, SparseModel
 from .reports import iteration_ended
 from .rows import BlockError, as_rows, staged
@@ -32,11 +32,7 @@ if TYPE_CHECKING:
     from ._types import Callback, Categorical, ColumnSetting, Fit, LinearLossLike, MatrixLike, OfKind
     from .rows.home import Rows
 
-# The losses of the methods that select features: coordinates need a curvature.
-SELECTING = ("squared", "huber", "quantile", "poisson", "gamma", "squared_hinge", "logistic")
-
-# How the paper's functions see columns.
-AS_THEY_ARE: ColumnSetting = {"scale": None, "missing": "raise", "categorical": None}
+AS_THEY_ARE: ColumnSetting = {"scale": None, "missing": "raise", "categorical": None}  # as the papers' functions see columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +124,11 @@ class Task:
     @property
     def _lacks_numbers(self):
         return self.raw.in_memory and bool(np.isnan(self.raw.array()).any())
+
+    @property
+    def is_joint(self):
+        """Whether the targets are classes whose margins count together."""
+        return self.loss.is_joint and len(self.targets) > 1
 
     @cached_property
     def rows(self) -> Rows:

@@ -34,6 +34,7 @@ FITS = {
     "cubes": lambda: srf.mfga(X, Y, features=srf.Taylor(3, 0.1), n_nonzero_coefs=10, rng=0),
     "linear": lambda: srf.drp(X, Y, alpha=0.01, rng=0),
     "two classes": lambda: srf.sparse_rf(X, np.where(Y > 0, "a", "b'"), loss="logistic", alpha=0.03, **FEW),
+    "multinomial": lambda: srf.sparse_rf(X, np.digitize(Y, [-1, 1]), loss="multinomial", alpha=0.03, **FEW),
     "three classes": lambda: srf.sparse_rf(X, np.digitize(Y, [-1, 1]), loss="logistic", alpha=0.03, **FEW),
     "counts": lambda: srf.sparse_rf(X, np.exp(Y), loss="poisson", alpha=0.03, **FEW),
     "no term": lambda: srf.sparse_rf(X, Y, alpha=100.0, **FEW),
@@ -106,7 +107,7 @@ def test_code_computes_what_the_model_does(models, name):
     else:
         np.testing.assert_array_equal(code["predict"](X), model.predict(X))
         np.testing.assert_allclose(code["predict_proba"](X), model.predict_proba(X), rtol=0, atol=1e-12)
-    assert ("predict_proba" in code) == (model.loss == "logistic")
+    assert ("predict_proba" in code) == (model.loss in ("logistic", "multinomial"))
 
 
 @pytest.mark.slow
@@ -375,6 +376,15 @@ def test_max_order_refuses():
     for order, how in ((0, {}), (1.5, {}), (2, {"features": "gaussian"})):
         with pytest.raises((ValueError, TypeError), match="max_order"):
             srf.sparse_rf(X, Y, max_order=order, alpha=0.1, **how)
+
+
+def test_max_order_of_a_path():
+    one, other = (
+        srf.sparse_rf(X, Y, alpha=0.05, max_order=1, **FEW),
+        srf.sparse_rf_path(X, Y, alphas=[0.05], max_order=1, **FEW)[0],
+    )
+    assert one.coef.tobytes() == other.coef.tobytes()
+    assert max(len(term.columns) for term in terms_of(other.features)) == 1
 
 
 def test_no_limit_of_the_order_is_the_same_as_one_of_all():

@@ -90,6 +90,8 @@ OF_CSR = {
 }  # fmt: skip
 CLASSIFIERS = {
     "logistic": lambda: srf.sparse_rf(X, Y > 0, loss="logistic", rng=0, n_models=1, n_components=300),
+    "multinomial": lambda: srf.mfga(X, NAMES[CLASSES], loss="multinomial", n_nonzero_coefs=10, rng=0),
+    "multinomial of two": lambda: srf.mfga(X, Y > 0, loss="multinomial", n_nonzero_coefs=10, rng=0),
     "logistic, names": lambda: srf.mfga(X, NAMES[CLASSES], loss="logistic", n_nonzero_coefs=10, rng=0),
     "hinge": lambda: srf.sparse_rf(X, 2 * (Y > 0) - 1, loss="squared_hinge", features="gaussian", alpha=1e-3, n_components=300,
                                    rng=0),
@@ -185,7 +187,7 @@ def test_onnx_of_classes(name, make, dtype):
     sure = margin > bound * np.abs(f).max()
     assert sure.mean() > 0.9 and np.array_equal(label[sure], expected[sure])
     assert label.dtype == (object if expected.dtype.kind == "U" else np.int64 if expected.dtype.kind == "i" else expected.dtype)
-    if model.loss == "logistic":
+    if model.loss in ("logistic", "multinomial"):
         assert list(answer) == ["label", "probabilities"]
         assert np.abs(answer["probabilities"] - model.predict_proba(rows)).max() < bound
     else:
@@ -361,7 +363,7 @@ def test_c_of_classes(name, make, tmp_path):
     assert np.array_equal(model.classes[place], model.predict(rows))
     assert library.predict(pointer(rows[3].copy())) == place[3]
     assert np.abs(one_by_one(library.predict_decision, rows, n_outputs).reshape(f.shape) - f).max() < 1e-12 * np.abs(f).max()
-    if model.loss == "logistic":
+    if model.loss in ("logistic", "multinomial"):
         assert np.abs(one_by_one(library.predict_proba, rows, len(model.classes)) - model.predict_proba(rows)).max() < 1e-12
     labels = (class_type(model.classes) * len(model.classes)).in_dll(library, "predict_classes")
     encoded = [label.encode() if isinstance(label, str) else label for label in model.classes.tolist()]

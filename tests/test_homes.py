@@ -54,11 +54,18 @@ FITS = {
     "drp sketched": lambda X: srf.drp(X, Y, alpha=0.01, n_projections=4, rng=0),
     "drp of the paper": lambda X: srf.drp(X, Y, alpha=0.5, n_projections=60, accelerate=False, rng=0),
     "drp_path": lambda X: srf.drp_path(X, Y > 0, alphas=[0.1, 0.01], loss="squared_hinge", rng=0),
+    "multinomial sparse_rf": lambda X: srf.sparse_rf(
+        X, LABELS, alpha=0.01, loss="multinomial", sample_weight=WEIGHT, exact=True, **NAMED
+    ),
+    "multinomial harfe": lambda X: srf.harfe(X, LABELS, n_components=300, n_nonzero_coefs=4, loss="multinomial", rng=0),
+    "multinomial mfga_path": lambda X: srf.mfga_path(X, LABELS, n_nonzero_coefs=6, n_select=3, loss="multinomial", rng=0),
+    "multinomial drp": lambda X: srf.drp(X, LABELS, alpha=0.01, loss="multinomial", n_projections=4, rng=0),
     "ridge": lambda X: baselines.rks(X, Y, alpha=0.01, n_components=40, rng=0),
 }
 SOURCES = {"dense": X, "float32": X.astype(np.float32), "csr": SPARSE}
 # Of what ends within a tolerance, not at a point.
 TOLERANCES = dict.fromkeys(("sparse_rf_path", "drp", "drp weighted", "drp sketched", "drp of the paper", "drp_path"), 1e-6)
+TOLERANCES |= {name: 1e-5 for name in FITS if "multinomial" in name}
 
 
 def in_chunks(X, block_rows=250):

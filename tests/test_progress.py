@@ -2,6 +2,7 @@
 
 import io
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -22,6 +23,10 @@ FITS = {
     "harfe_path": lambda **k: srf.harfe_path(X, Y, n_nonzero_coefs=[2, 5], n_components=100, rng=0, **k),
     "mfga": lambda **k: srf.mfga(X, Y, n_nonzero_coefs=5, n_select=2, rng=0, **k),
     "drp": lambda **k: srf.drp(X, LABELS, alpha=1e-3, loss="logistic", rng=0, **k),
+    "multinomial": lambda **k: srf.sparse_rf(X, LABELS, loss="multinomial", alpha=0.05, batch_size=50, **NAMED, **k),
+    "multinomial harfe": lambda **k: srf.harfe(X, LABELS, loss="multinomial", n_components=100, rng=0, **k),
+    "multinomial mfga": lambda **k: srf.mfga(X, LABELS, loss="multinomial", n_nonzero_coefs=4, rng=0, **k),
+    "multinomial drp": lambda **k: srf.drp(X, LABELS, loss="multinomial", alpha=1e-3, rng=0, **k),
     "drp_path": lambda **k: srf.drp_path(X, Y, alphas=[1, 0.1], rng=0, **k),
 }
 
@@ -68,6 +73,22 @@ def test_lines_of_the_log(caplog):
     caplog.set_level("INFO", "sparserf")
     FITS["mfga"](verbose=True)
     assert caplog.messages[-1].startswith("mfga: 100 % done, 5 terms, ")
+
+
+def test_intervals_and_calibration_are_shown(caplog):
+    caplog.set_level("INFO", "sparserf")
+    fit = partial(srf.mfga, n_nonzero_coefs=5)
+    for method in ("split", "cv+"):
+        one, other = (srf.intervals(fit, X, Y, method=method, cv=3, rng=0, verbose=verbose) for verbose in (True, False))
+        np.testing.assert_array_equal(one.predict(X), other.predict(X))
+        assert caplog.messages[-1].startswith("intervals: 100 % done, 5 terms, ")
+    one, other = (
+        srf.calibrated(partial(fit, loss="logistic"), X, LABELS, cv=3, rng=0, verbose=verbose) for verbose in (True, False)
+    )
+    np.testing.assert_array_equal(one.coef, other.coef)
+    assert caplog.messages[-1].startswith("calibrated: 100 % done, ")
+    shares = [int(message.split()[1]) for message in caplog.messages if message.startswith("calibrated")]
+    assert shares == sorted(shares)
 
 
 def test_lines_on_standard_error_where_nobody_has_set_up_logging(monkeypatch, capsys):

@@ -13,7 +13,8 @@ from sparserf import sparse_rf, sparse_rf_path
 from sparserf.algorithms import sparse_rf_samples as _samples
 from sparserf.algorithms import sparse_rf_search as _search
 from sparserf.algorithms import sparse_rf_sources
-from sparserf.algorithms.sparse_rf_fit import L1Fit, fits_of
+from sparserf.algorithms.sparse_rf_classes import fits_of
+from sparserf.algorithms.sparse_rf_fit import L1Fit
 from sparserf.algorithms.sparse_rf_kinds import Mixture, in_question
 from sparserf.features import LinearFunctions, linear_functions
 from sparserf.model import FitInfo

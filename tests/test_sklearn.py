@@ -211,7 +211,7 @@ def test_importances_and_dependence():
     assert partial_dependence(model, X, [0], grid_resolution=5)["average"].shape == (3, 5)
 
 
-@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "multinomial"])
 def test_calibration(loss):
     model = clone(CLASSIFIERS["MFGA"]).set_params(loss=loss)
     calibrated = CalibratedClassifierCV(model, cv=3).fit(X, LABELS)

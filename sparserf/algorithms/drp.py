@@ -9,24 +9,22 @@ import numpy as np
 
 from .._checks import check_alphas, check_callable, check_choice, check_flag, check_integer, check_real, check_rng
 from .._threads import check_workers, single_threaded_blas
-from ..features import PROJECTIONS, Linear, make_projection
-from ..losses import LOSSES
+from ..features import PROJECTIONS, make_projection
 from ..model import warn_unconverged
 from ..newton.choice import steps_of
+from ..newton.classes import LinearClasses
 from ..newton.descent import descend
 from ..newton.fit import LinearFit
-from ..newton.inputs import Inputs
-from ..newton.problem import LinearProblem
 from ..newton.projected import Projected
 from ..reports import parts, reported
-from ..task import Task, keeping_fits, model_of
+from ..task import keeping_fits, model_of
+from .drp_fit import linear_fit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
 
-    from .._types import Callback, Categorical, ColumnSetting, LinearLossLike, MatrixLike, Missing, ProjectionName, Seed
+    from .._types import Callback, Categorical, LinearLossLike, MatrixLike, Missing, ProjectionName, Seed
     from ..model import SparseModel
 
 # Iterations where n_iter leaves their number to the tolerance.
@@ -69,7 +67,8 @@ def drp(
         float32 stays float32; all else becomes float64. Never modified, densified or copied whole. Where there is an
         intercept a shift of a column changes what rounding changes, and no more.
     y : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets
-        With a classification loss the labels, any two, or more for one-vs-rest. All outputs share one sketch.
+        With a classification loss the labels, any two, or more for one-vs-rest. All outputs share one sketch. With
+        loss="multinomial" the classes are fitted in turns until the bound holds for all coefficients together.
     alpha : float
         Penalty, > 0: the paper's lambda / n, scikit-learn's Ridge alpha / n, 1/(n C) of LogisticRegression.
     n_projections : int or None, default None
@@ -79,9 +78,9 @@ def drp(
         these are many, take the place of a sketch, and come first where they take the time of few passes over X. Must be
         given where not accelerate.
     n_iter : int or None, default None
-        Most iterations: steps of Newton's method, of which the squared loss needs one or two; or T of Algorithm 2, 1 being
-        Algorithm 1. None: until tol, at most 100. Steps at larger penalties, from which the other losses come down to alpha
-        where w starts at 0, do not count.
+        Most iterations: steps of Newton's method, of which the squared loss needs one or two, with loss="multinomial" rounds of
+        one for each class; or T of Algorithm 2, 1 being Algorithm 1. None: until tol, at most 100. Steps at larger penalties,
+        from which the other losses come down to alpha where w starts at 0, do not count.
     accelerate : bool, default True
         Newton's method on the problem itself, which a sketch may precondition. False: the iteration of the paper.
     projection : {"auto", "gaussian", "sparse_sign", "srht"}, default "auto"
@@ -121,7 +120,7 @@ def drp(
     Raises
     ------
     ValueError, TypeError
-        As `sparse_rf`; n_projections missing where not accelerate.
+        As `sparse_rf`; where not accelerate, n_projections missing, or the loss "multinomial" of more than two classes.
 
     Warns
     -----
@@ -261,27 +260,15 @@ def _begin(X, y, alphas, n_projections, accelerate, projection, columns, loss, f
     rng, workers = check_rng(rng), check_workers(workers)
     callback = check_callable("callback", callback)
     fit, task = linear_fit(X, y, alphas, loss, fit_intercept, sample_weight, workers, rng, columns, callback)
+    if task.is_joint:
+        if not accelerate:
+            raise ValueError("accelerate must be True for loss='multinomial' and more than two classes, got False")
+        steps = steps_of(fit.inputs, fit.problem.fit_intercept, m, kind, rng, len(task.targets))
+        return fit, partial(LinearClasses.descend, steps=steps), task
     if accelerate:
-        return fit, partial(descend, steps=steps_of(fit.inputs, fit.problem.fit_intercept, m, kind, rng)), task
+        return fit, partial(descend, steps=steps_of(fit.inputs, fit.problem.fit_intercept, m, kind, rng)[0]), task
     projected = Projected(fit, make_projection(kind, fit.inputs.n_features, m, rng))
     return fit, partial(algorithm_2, projected=projected), task
-
-
-def linear_fit(
-    X: MatrixLike, y: ArrayLike, alphas: Sequence[float], loss: LinearLossLike, fit_intercept: bool,
-    sample_weight: ArrayLike | None, workers: int, rng: np.random.Generator | None, columns: ColumnSetting,
-    callback: Callback = None,
-) -> tuple[LinearFit, Task]:  # fmt: skip
-    """(a `LinearFit` at zero, to begin at one of the penalties; the task), all checked."""
-    columns = {"scale": None, **columns}
-    how = {"several_outputs": "together", "losses": LOSSES}
-    task, _ = Task.seen_by(Linear(), X, y, loss, sample_weight, workers, rng, columns, **how)
-    if np.isinf(task.loss.smoothness) and not task.loss.is_self_concordant:
-        raise ValueError(f"loss must have a finite smoothness, with which drp bounds the effect of rounding, got {task.loss!r}")
-    targets, fit_intercept = np.vstack(task.targets), check_flag("fit_intercept", fit_intercept)
-    problem = task.problem(LinearProblem, targets, 1.0, fit_intercept)
-    inputs = Inputs.of(task.rows, problem.weight, fit_intercept, alphas)
-    return LinearFit(inputs, problem, task.progress(callback, targets), unit=problem.alpha), task
 
 
 def _complaint(fit):

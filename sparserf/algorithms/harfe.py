@@ -8,11 +8,13 @@ import numpy as np
 
 from .._checks import check_callable, check_choice, check_flag, check_integer, check_real, check_rng
 from .._threads import single_threaded_blas
+from ..losses import JOINTLY
 from ..model import warn_unconverged
 from ..reports import parts, reported
 from ..task import Task, keeping_fits, model_of
+from .harfe_classes import fits_of
 from .harfe_dictionary import draw, sizes_of
-from .harfe_fit import GROWTH_STEPS, L0Fit, begin_all
+from .harfe_fit import GROWTH_STEPS, L0Fit
 from .proposed import proposed
 
 if TYPE_CHECKING:
@@ -73,8 +75,9 @@ def harfe(
         float32 stays float32; all else becomes float64. Never modified; copied, in other units, where it holds at most
         2**23 numbers.
     y : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets
-        With a classification loss the labels, any two, or more for one-vs-rest. All outputs and classes share one dictionary,
-        and each has n_nonzero_coefs terms of its own; the support of the model is all of them.
+        With a classification loss the labels, any two, or more: for one-vs-rest, or, with loss="multinomial", for all classes
+        together, one step of each after the other. All outputs and classes share one dictionary, and each has
+        n_nonzero_coefs terms of its own; the support of the model is all of them.
     n_components : int, default 10_000
         N, features to draw.
     n_nonzero_coefs : int or None, default None
@@ -100,8 +103,8 @@ def harfe(
     categorical : sequence of names, of indices, or a mask; or None, default None
         NaN in dense X, and columns that are categories, as in `sparse_rf`.
     loss : str or `sparserf.losses.Loss`, default "squared"
-        "squared", "huber", "quantile", "poisson", "gamma", of real targets; "squared_hinge", "logistic", of labels; or an
-        object of `sparserf.losses`, with parameters, or your own.
+        "squared", "huber", "quantile", "poisson", "gamma", of real targets; "squared_hinge", "logistic", "multinomial", of
+        labels; or an object of `sparserf.losses`, with parameters, or your own.
     selection : {"magnitude", "positive"}, default "magnitude"
         "magnitude": the s largest ``|c|``, Algorithm 1 as printed. "positive": a model with coefficients > 0. With
         backtracking, the s largest c > 0. Without, those of the s largest ``|c|`` that are positive, often fewer than s,
@@ -147,7 +150,8 @@ def harfe(
     Raises
     ------
     ValueError, TypeError
-        As `sparse_rf`; n_nonzero_coefs above the number of features; features beside order or activation.
+        As `sparse_rf`; n_nonzero_coefs above the number of features; features beside order or activation; "multinomial" of
+        more than two classes without backtracking.
 
     Warns
     -----
@@ -253,8 +257,8 @@ def _path(X, y, n_nonzero_coefs, n_models, n_components, order, alpha, activatio
     rng = check_rng(rng)
     about = {"loss": loss, "fit_intercept": fit_intercept, "sample_weight": sample_weight, "rng": rng, "workers": workers}
     features, columns, is_found = proposed(features, X, y, columns, **about)
-    task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns, several_outputs="apart")
-    rows, weight = task.rows, task.weight
+    how = {"several_outputs": "apart", "losses": JOINTLY}
+    task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns, **how)
     options = {
         "fit_intercept": check_flag("fit_intercept", fit_intercept),
         "alpha": check_real("alpha", alpha, 0, strict=True),
@@ -267,11 +271,10 @@ def _path(X, y, n_nonzero_coefs, n_models, n_components, order, alpha, activatio
     normalize = check_flag("normalize", normalize)
     greedy = check_choice("start", start, ("greedy", "zero")) == "greedy"
     max_iter, n_models = check_integer("max_iter", max_iter, 1), check_integer("n_models", n_models, 1)
-    everything = draw(features, rows, weight, n_components, activation, order, rng)
-    sizes = sizes_of(n_nonzero_coefs, n_models, rows.n_rows, len(everything), is_found)
-    with single_threaded_blas(), rows:
-        fits = [L0Fit(task, y, everything, **options) for y in task.targets]
-        begin_all(fits, task, everything, normalize)
+    everything = draw(features, task.rows, task.weight, n_components, activation, order, rng)
+    sizes = sizes_of(n_nonzero_coefs, n_models, task.rows.n_rows, len(everything), is_found)
+    with single_threaded_blas(), task.rows:
+        fits = fits_of(task, everything, normalize, options)
         with keeping_fits(fits, task):
             models = [_fit_all(fits, task, s, max_iter, greedy) for s in parts(sizes)]
     for model, asked in models:

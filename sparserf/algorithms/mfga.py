@@ -9,8 +9,10 @@ import numpy as np
 
 from .._checks import check_callable, check_flag, check_integer, check_real, check_rng
 from .._threads import single_threaded_blas
+from ..losses import JOINTLY
 from ..model import warn_unconverged
 from ..reports import parts, reported
+from ..solvers.greedy_classes import OnClasses
 from ..solvers.greedy_rows import OnRows
 from ..solvers.greedy_table import MOST, OnTable
 from ..task import Task, keeping_fits, model_of
@@ -64,8 +66,8 @@ def mfga(
         float32 stays float32; all else becomes float64. Never modified; copied, in other units, where it holds at most
         2**23 numbers.
     y : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets with one shared support, with
-        the squared loss. With a classification loss the labels, any two, or more for one-vs-rest: n_nonzero_coefs terms for
-        each class.
+        the squared loss. With a classification loss the labels, any two, or more: for one-vs-rest, n_nonzero_coefs terms for
+        each class, or, with loss="multinomial", all classes together in n_nonzero_coefs terms that they share.
     n_nonzero_coefs : int or None, default None
         M, terms of the model, at most the number of features. None: 30, or all features. See `mfga_path` for all numbers up
         to it.
@@ -90,8 +92,8 @@ def mfga(
     n_components : int, default 10_000
         Features to draw from the maps that are random, in equal shares.
     loss : str or `sparserf.losses.Loss`, default "squared"
-        "squared", "huber", "quantile", "poisson", "gamma", of real targets; "squared_hinge", "logistic", of labels; or an
-        object of `sparserf.losses`, with parameters, or your own.
+        "squared", "huber", "quantile", "poisson", "gamma", of real targets; "squared_hinge", "logistic", "multinomial", of
+        labels; or an object of `sparserf.losses`, with parameters, or your own.
     alpha : float, default 1e-3
         Ridge penalty, >= 0.
     n_select : int, default 1
@@ -128,7 +130,7 @@ def mfga(
     ------
     ValueError, TypeError
         As `sparse_rf`; n_nonzero_coefs above the number of features; nu that does not fit the maps, or is not positive, or
-        beside a FeatureSet; normalize beside best_phase.
+        beside a FeatureSet; normalize beside best_phase; best_phase beside the loss "multinomial" of more than two classes.
 
     Warns
     -----
@@ -242,7 +244,8 @@ def _begin(X, y, n_nonzero_coefs, features, nu, gamma, columns, n_components, lo
     rng = check_rng(rng)
     about = {"loss": loss, "fit_intercept": fit_intercept, "sample_weight": sample_weight, "rng": rng, "workers": workers}
     features, columns, is_found = proposed(features, X, y, columns, **about)
-    task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns, several_outputs="together")
+    how = {"several_outputs": "together", "losses": JOINTLY}
+    task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns, **how)
     rows, weight = task.rows, task.weight
     if not task.loss.is_quadratic and len(np.atleast_2d(task.targets[0])) > 1:
         raise ValueError(f"y must have one output for loss={task.loss.name!r}, got {len(task.targets[0])}: fit one at a time")
@@ -255,6 +258,8 @@ def _begin(X, y, n_nonzero_coefs, features, nu, gamma, columns, n_components, lo
     normalize, best_phase = check_flag("normalize", normalize), check_flag("best_phase", best_phase)
     if normalize and best_phase:
         raise ValueError("normalize must be False where best_phase is True: the norm of a feature changes with its phase")
+    if best_phase and task.is_joint:
+        raise ValueError(f"best_phase must be False for loss={task.loss.name!r} and more than two classes, got True")
     n_select = check_integer("n_select", n_select, 1)
     if n_nonzero_coefs is not None:
         check_integer("n_nonzero_coefs", n_nonzero_coefs, 1)
@@ -264,9 +269,12 @@ def _begin(X, y, n_nonzero_coefs, features, nu, gamma, columns, n_components, lo
         r = norms(rows, everything, weight, fit_intercept) if normalize else np.ones(len(everything))
         if n_select == 1 and task.loss.name == "squared" and not best_phase and n_nonzero_coefs * len(everything) <= MOST:
             make = partial(OnTable, most_terms=n_nonzero_coefs)
+        elif task.is_joint:
+            make = OnClasses
         else:
             make = partial(OnRows, best_phase=best_phase)
-        fits = [GreedyFit(task, y, everything, r, make, **options) for y in task.targets]
+        targets = [np.stack(task.targets)] if task.is_joint else task.targets
+        fits = [GreedyFit(task, y, everything, r, make, **options) for y in targets]
     return fits, _rounds(task, fits, n_nonzero_coefs, n_select), task
 
 

@@ -43,7 +43,7 @@ def sparse_rf(
         float32 stays float32; all else becomes float64. Never modified or densified; copied, in other units, where it holds
         at most 2**23 numbers. Of a frame the names of columns are kept, and strings and categoricals are categories.
     y : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets
-        With a classification loss the labels, any two, or more for one-vs-rest. Outputs and classes share one dictionary and
+        With a classification loss the labels, any two, or more: for one-vs-rest, or "multinomial". All share one dictionary and
         alpha. With alpha=None each output counts in units of its standard deviation, also in `info`.
     alpha : float or None, default None
         Penalty, > 0. The paper's lambda, scikit-learn's Lasso alpha, 1/(n C) in liblinear. None: chosen on held-out rows; see
@@ -71,7 +71,8 @@ def sparse_rf(
         input, of training rows over those of other folds. A level that is not known is none of them, and has the mean of all
         rows. X must be in host memory.
     loss : str or `sparserf.losses.Loss`, default "squared"
-        Also "huber", "quantile", "poisson", "gamma"; of labels "squared_hinge", "logistic"; or `losses.Quantile(level=0.9)`.
+        Also "huber", "quantile", "poisson", "gamma"; of labels "squared_hinge", "logistic", and "multinomial", which fits all
+        classes together; or an object, such as `losses.Quantile(level=0.9)`.
     n_components : int or None, default None
         D, features to draw and search; those of `Linear` come on top. None: 10,000; with "auto" and alpha=None, 1,000 for
         each penalty of the path.
@@ -199,8 +200,9 @@ def sparse_rf_path(
     X: MatrixLike, y: ArrayLike, *, alphas: ArrayLike | None = None, n_alphas: int = 20, alpha_min_ratio: float = 1e-3,
     features: Features = "auto", gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn",
     categorical: Categorical = None, loss: LossLike = "squared", n_components: int | None = None, batch_size: int | None = None,
-    exact: bool = False, fit_intercept: bool = True, sample_weight: ArrayLike | None = None, tol: float = 1e-4,
-    max_iter: int | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool = False,
+    max_order: int | None = None, exact: bool = False, fit_intercept: bool = True, sample_weight: ArrayLike | None = None,
+    tol: float = 1e-4, max_iter: int | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None,
+    verbose: bool = False,
 ) -> list[SparseModel]:  # fmt: skip
     """Models of `sparse_rf` for many penalties, largest first, each started from the one before, over one dictionary.
 
@@ -208,7 +210,7 @@ def sparse_rf_path(
     ----------
     X, y, features, gamma, scale, missing, categorical, loss, n_components, batch_size, exact, fit_intercept, sample_weight
         As in `sparse_rf`.
-    tol, rng, workers, callback, verbose
+    max_order, tol, rng, workers, callback, verbose
         As in `sparse_rf`.
     alphas : sequence of float or None, default None
         Penalties, > 0; used in descending order. None: n_alphas of them, in geometric steps from the smallest that
@@ -254,10 +256,9 @@ def sparse_rf_path(
         raise ValueError(f"alpha_min_ratio must be at most 1, got {alpha_min_ratio}")
     alphas = None if alphas is None else check_alphas(alphas)
     setting = Setting.of(
-        X, y, features=features, gamma=gamma, scale=scale, missing=missing, categorical=categorical,
-        loss=loss, n_components=n_components, batch_size=batch_size, exact=exact,
-        fit_intercept=fit_intercept, sample_weight=sample_weight, tol=tol, max_iter=max_iter, rng=rng,
-        workers=workers, callback=callback,
+        X, y, features=features, gamma=gamma, scale=scale, missing=missing, categorical=categorical, loss=loss, exact=exact,
+        n_components=n_components, batch_size=batch_size, max_order=max_order, fit_intercept=fit_intercept,
+        sample_weight=sample_weight, tol=tol, max_iter=max_iter, rng=rng, workers=workers, callback=callback,
     )  # fmt: skip
 
     def from_largest(largest):

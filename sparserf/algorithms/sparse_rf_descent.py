@@ -10,7 +10,8 @@ from .._threads import single_threaded_blas
 from ..model import FitInfo, SparseModel, warn_unconverged
 from ..reports import parts
 from ..task import keeping_fits, model_of
-from .sparse_rf_fit import N_COMPONENTS, fits_of
+from .sparse_rf_classes import fits_of
+from .sparse_rf_fit import N_COMPONENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

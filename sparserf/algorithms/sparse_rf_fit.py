@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -289,9 +289,3 @@ def centered(task: Task, y: np.ndarray, problem: L1Problem) -> tuple[L1Problem, 
     there = y[task.weight > 0]
     mean = float(np.clip(task.weight @ y / len(y), there.min(), there.max()))  # of a constant target, that constant
     return replace(problem, y=problem.vectors.minus(problem.y, mean)), mean
-
-
-def fits_of(task: Task, dictionary: Dictionary, options: dict[str, Any], settles: bool = True, search: int = 0) -> list[L1Fit]:
-    """The fit of each target, in that search of several; settles: to the tolerance."""
-    first = search * len(task.targets)
-    return [L1Fit(task, y, dictionary, settles, k, **options) for k, y in enumerate(task.targets, first)]

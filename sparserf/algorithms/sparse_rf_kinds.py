@@ -72,13 +72,13 @@ class Choice(HeldOut):
 
     @classmethod
     def of(cls, fits: Sequence[L1Fit], alpha: float, sample: Sample) -> Self:
-        margins, states = np.stack([fit.margins() for fit in fits]), [fit.state() for fit in fits]
-        losses_of = partial(losses_at, sample.loss, np.stack([fit.target() for fit in fits]), sample.factors)
+        margins, states = np.vstack([fit.margins() for fit in fits]), [fit.state() for fit in fits]
+        losses_of = partial(losses_at, sample.loss, np.vstack([fit.target() for fit in fits]), sample.factors)
         return cls(alpha, margins, losses_of, losses_of(margins), states, sample.held, sample.share)
 
 
 def losses_at(loss: Loss, targets: np.ndarray, factors: Sequence[float], margins: np.ndarray) -> np.ndarray:
-    return sum(loss.value(z, y) * factor for z, y, factor in zip(margins, targets, factors, strict=True))
+    return (loss.value(margins, targets) * np.array(factors)[:, None]).sum(axis=0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,9 @@ from ..reports import part, parts, predicts_held_out
 from ..rows import staged
 from ..task import in_units, keeping, keeping_fits, model_of
 from .prune import pruned
+from .sparse_rf_classes import fits_of
 from .sparse_rf_descent import warn
-from .sparse_rf_fit import N_COMPONENTS, fits_of
+from .sparse_rf_fit import N_COMPONENTS
 from .sparse_rf_kinds import Choice, Member, best_mean, in_question
 from .sparse_rf_mean import mean_of, mean_value, one_function
 from .sparse_rf_outputs import in_their_units, with_equal_outputs
@@ -130,7 +131,8 @@ def curving(task: Task, rows: Rows, model: SparseModel, unit: float) -> tuple[np
     """
     loss = task.loss_of(task.targets[0])
     if not (np.isinf(loss.smoothness) or loss.is_smoothed):
-        return task.weight, loss.smoothness
+        of_several = 2 if task.is_joint else 1  # the largest eigenvalue of the softmax's Hessian is 1/2
+        return task.weight, of_several * loss.smoothness
     f = rows.vectors.fetch(rows.apply(model.features.staged(None), model.coef)) + model.intercept
     h = task.weight * loss.curvature(f / unit, task.targets[0] / unit)
     mean = float(h.mean())

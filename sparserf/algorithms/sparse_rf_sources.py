@@ -31,6 +31,7 @@ from ..features import (
     make_dictionary,
     make_learning_dictionary,
 )
+from ..losses import JOINTLY
 from ..rows.home import correlation, correlation_pair
 from ..task import Task
 from .sparse_rf_draws import Draws, KeptDraws
@@ -115,9 +116,8 @@ class Setting:
         is_auto = isinstance(features, str) and features == "auto"
         if max_order is not None and not is_auto:
             raise ValueError(f"max_order needs features='auto', got {max_order!r} with other features")
-        task, features = Task.seen_by(
-            features, X, y, loss, sample_weight, workers, rng, columns, is_curved=is_curved and is_auto, several_outputs="apart"
-        )
+        task_how = {"is_curved": is_curved and is_auto, "several_outputs": "apart", "losses": JOINTLY}
+        task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns, **task_how)
         options = {
             "fit_intercept": check_flag("fit_intercept", fit_intercept),
             "tol": check_real("tol", tol, 0, strict=True),

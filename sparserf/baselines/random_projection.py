@@ -8,7 +8,7 @@ import numpy as np
 
 from .._checks import check_choice, check_integer, check_real, check_rng
 from .._threads import check_workers, single_threaded_blas
-from ..algorithms.drp import linear_fit
+from ..algorithms.drp_fit import linear_fit
 from ..features import PROJECTIONS, make_projection
 from ..newton.projected import Projected
 from ..task import AS_THEY_ARE, model_of
@@ -72,6 +72,8 @@ def random_projection(
     kind, workers, rng = check_choice("projection", projection, PROJECTIONS), check_workers(workers), check_rng(rng)
     with single_threaded_blas():
         fit, task = linear_fit(X, y, [alpha], loss, fit_intercept, sample_weight, workers, None, AS_THEY_ARE)
+        if task.is_joint:
+            raise ValueError(f"loss must not be {task.loss.name!r} for more than two classes: 'logistic' is one-vs-rest")
         with fit.inputs.rows:
             projected = Projected(fit, make_projection(kind, fit.inputs.n_features, m, rng))
             fit.begin(alpha, np.inf)

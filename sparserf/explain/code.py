@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..losses import PROBABILISTIC
 from .pieces import joined, powers, signed
 
 if TYPE_CHECKING:
@@ -49,6 +50,14 @@ def predict_proba(X):
     total = p.sum(axis=1, keepdims=True)
     return np.where(total > 0, p / np.where(total > 0, total, 1.0), 1 / p.shape[1])
 '''
+SOFTMAX = '''
+
+def predict_proba(X):
+    """Of each class."""
+    f = decision_function(X)
+    e = np.exp(f - f.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+'''
 # Entries of a sum that stand side by side in SQL; of more, sums of sums, since parsers bear so much depth.
 MOST_IN_A_ROW = 64
 LAST = "\0"  # no name holds it
@@ -81,7 +90,9 @@ def python(pieces: Pieces, digits: int | None) -> str:
     lines = [f'"""{_says(pieces)}"""', "", "import numpy as np", HELPERS, "", "def decision_function(X):"]
     lines += [*("    " + line for line in body), "    return f", "", "", "def predict(X):", *_labels(pieces.model)]
     source = "\n".join(lines) + "\n"
-    return source + PROBABILITIES if pieces.model.loss == "logistic" else source
+    if pieces.model.loss not in PROBABILISTIC:
+        return source
+    return source + (SOFTMAX if several and pieces.model.link == "softmax" else PROBABILITIES)
 
 
 def _says(pieces):

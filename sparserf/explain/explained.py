@@ -71,11 +71,12 @@ class Explained:
         Parameters
         ----------
         language : {"text", "latex", "python", "sql"}, default "text"
-            "python": source that needs NumPy alone. Its functions `decision_function`, `predict`, and with the logistic loss
-            `predict_proba`, take X as an array, or what has columns by their names, a data frame or a dictionary of arrays,
-            where the model was fitted to a data frame; they compute in float64. "sql": a SELECT from a table called data,
-            with CASE, COALESCE, ABS, SQRT, EXP, COS, SIN and TANH as the terms need; of an array the columns are x0, x1, ...
-            It gives `decision_function`, as prediction, or prediction_0, ... of several outputs; a missing number is NULL.
+            "python": source that needs NumPy alone. Its functions `decision_function`, `predict`, and with the logistic or
+            multinomial loss `predict_proba`, take X as an array, or what has columns by their names, a data frame or a
+            dictionary of arrays, where the model was fitted to a data frame; they compute in float64. "sql": a SELECT from a
+            table called data, with CASE, COALESCE, ABS, SQRT, EXP, COS, SIN and TANH as the terms need; of an array the columns
+            are x0, x1, ... It gives `decision_function`, as prediction, or prediction_0, ... of several outputs; a missing
+            number is NULL.
         n_terms : int or None, default None
             The largest terms alone, by ``|coef| sup|phi|``, at least 0: what is left out is then said. None: all.
         digits : int or None, default None

@@ -99,6 +99,8 @@ def written(pieces: Pieces, to: Text, digits: int) -> str:
     said = [_said(view, labels[v], names[view.column], to, number) for v, view in (pieces.views or {}).items()]
     said = [line for line in dict.fromkeys(said) if line]
     said += [to.words("predict gives ") + to.power.format("e", "f")] if pieces.model.link == "log" else []
+    is_softmax = several and pieces.model.link == "softmax"
+    said += [to.words("probabilities are shares of ") + to.power.format("e", "f_k")] if is_softmax else []
     head = to.start + (to.line if to.start else "\n").join(sums)
     return head + (to.where + to.line + to.line.join(said) if said else "") + to.end
 

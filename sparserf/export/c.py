@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..losses import PROBABILISTIC
 from . import c_maths as maths
 from . import c_text as text
 from .parts import Parts, kinds
@@ -111,9 +112,10 @@ def _functions(model, name):
     ctype, labels = _labels(model.classes)
     declared = _filled(text.OF_CLASSES, name=name, n=len(labels), ctype=ctype, labels=_listed(labels))
     defined = _filled(text.CLASSES, name=name)
-    if model.loss == "logistic":
+    if model.loss in PROBABILISTIC:
+        is_softmax = model.link == "softmax" and np.size(model.intercept) > 1
         declared += _filled(text.OF_PROBABILITIES, name=name)
-        defined += _filled(text.PROBABILITIES, name=name)
+        defined += _filled(text.SOFTMAX if is_softmax else text.PROBABILITIES, name=name)
     return declared, defined
 
 

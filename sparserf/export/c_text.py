@@ -240,6 +240,20 @@ void ${name}_proba(const double *x, double *p) {
 }
 """
 
+SOFTMAX = r"""
+void ${name}_proba(const double *x, double *p) {
+    double f[N_OUTPUTS], most, total = 0;
+    if (!values(x, f)) {
+        for (int o = 0; o < N_CLASSES; o++) p[o] = NAN;
+        return;
+    }
+    most = f[0];
+    for (int o = 1; o < N_OUTPUTS; o++) most = f[o] > most ? f[o] : most;
+    for (int o = 0; o < N_OUTPUTS; o++) total += p[o] = exp(f[o] - most);
+    for (int o = 0; o < N_OUTPUTS; o++) p[o] /= total;
+}
+"""
+
 # All templates.
-ALL = (HEAD, VIEWS, SEEN, SEE_RAW, LINEAR, NEURONS, PRODUCTS, VALUES, ONE_VALUE, SOME_VALUES, CLASSES, PROBABILITIES,
+ALL = (HEAD, VIEWS, SEEN, SEE_RAW, LINEAR, NEURONS, PRODUCTS, VALUES, ONE_VALUE, SOME_VALUES, CLASSES, PROBABILITIES, SOFTMAX,
        OF_CLASSES, OF_PROBABILITIES, OF_VALUE)  # fmt: skip

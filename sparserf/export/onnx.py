@@ -9,6 +9,7 @@ import numpy as np
 
 from .._cells import finite, label
 from .._checks import check_choice
+from ..losses import PROBABILISTIC
 from ..stage import CLIP
 from .graph import Graph, write
 from .parts import Parts, kinds
@@ -247,8 +248,9 @@ def _answers(graph, model, f, n_outputs, dtype):
         index = graph("ArgMax", f, axis=1, keepdims=0)
     classes = _labels(model.classes)
     graph.output("label", graph("Gather", classes, index), classes.dtype)
-    if model.loss == "logistic":
-        graph.output("probabilities", graph.cast(_probabilities(graph, f, n_outputs), dtype), dtype, len(classes))
+    if model.loss in PROBABILISTIC:
+        p = _probabilities(graph, f, n_outputs, model.link)
+        graph.output("probabilities", graph.cast(p, dtype), dtype, len(classes))
     else:
         graph.output("scores", graph.cast(f, dtype), dtype, n_outputs)
 
@@ -259,7 +261,9 @@ def _labels(classes):
     return classes if classes.dtype == np.uint64 else classes.astype(types[classes.dtype.kind])
 
 
-def _probabilities(graph, f, n_outputs):
+def _probabilities(graph, f, n_outputs, link):
+    if link == "softmax" and n_outputs > 1:
+        return graph("Softmax", f, axis=1)
     p = graph("Sigmoid", f)
     if n_outputs == 1:
         return graph("Concat", graph("Sub", 1.0, p), p, axis=1)

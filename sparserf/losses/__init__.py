@@ -11,6 +11,7 @@ gamma, `Gamma`        half the unit deviance at the mean e^z                    
 squared_hinge         max(0, 1 - y z)^2                                           labels                      labels
 smoothed_hinge        1/2 - y z, (1 - y z)^2 / 2, 0 (`drp` alone)                 labels                      labels
 logistic              log(1 + exp(-y z))                                          labels                      labels
+multinomial           -log(exp(z_y) / sum_k exp(z_k)), all classes together       labels                      labels
 ====================  ==========================================================  ==========================  ================
 
 Examples
@@ -28,19 +29,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .base import Loss
-from .classes import Logistic, SmoothedHinge, SquaredHinge
+from .classes import Logistic, Multinomial, SmoothedHinge, SquaredHinge
 from .means import Gamma, Poisson
 from .real import Huber, Quantile, Squared
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-__all__ = ["Gamma", "Huber", "Logistic", "Loss", "Poisson", "Quantile", "SmoothedHinge", "Squared", "SquaredHinge"]
+__all__ = [
+    "Gamma", "Huber", "Logistic", "Loss", "Multinomial", "Poisson", "Quantile", "SmoothedHinge", "Squared", "SquaredHinge",
+]  # fmt: skip
 
 LOSSES = {
     loss.name: loss
-    for loss in (Squared(), SquaredHinge(), SmoothedHinge(), Logistic(), Huber(), Quantile(), Poisson(), Gamma())
+    for loss in (
+        *(Squared(), Huber(), Quantile(), Poisson(), Gamma()),
+        *(SquaredHinge(), SmoothedHinge(), Logistic(), Multinomial()),
+    )
 }
+
+# Of the methods that select features, whose coordinates need a curvature; and of those that can fit all classes together.
+SELECTING = ("squared", "huber", "quantile", "poisson", "gamma", "squared_hinge", "logistic")
+JOINTLY = (*SELECTING, "multinomial")
+# With `predict_proba`.
+PROBABILISTIC = ("logistic", "multinomial")
 
 
 def loss_of(loss: Any, names: Collection[str]) -> Loss:

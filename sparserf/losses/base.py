@@ -29,7 +29,7 @@ class Loss:
     name : str
         What `SparseModel.loss` says; by default that of the class, in small letters.
     link : {"identity", "log"}, default "identity"
-        `predict` returns z, or e^z.
+        `predict` returns z, or e^z. "softmax", of the house's multinomial loss: probabilities are shares of e^z.
     smoothness : float, default infinity
         A bound of the curvature. `drp` needs one.
     degree : {0, 1, 2}, default 0
@@ -40,6 +40,8 @@ class Loss:
         Whether the curvature rises in z, then falls; whether it bounds the third derivative.
     is_classifier, is_smoothed : bool
         Whether y is -1 or +1; whether there is a corner but for a smoothing.
+    is_joint : bool
+        Whether the margins of all classes count together; the house's multinomial loss alone.
     dual_growth : float
         The least c with L*(a) - L*(u) - z (a - u) <= c (a - u)^2 / 2 L''(z) for u = L'(z), wherever L*(a) is finite.
     slopes : pair of float
@@ -65,7 +67,7 @@ class Loss:
     """
 
     name: str = "loss"
-    link: Literal["identity", "log"] = "identity"
+    link: Literal["identity", "log", "softmax"] = "identity"
     smoothness: float = np.inf
     degree: Literal[0, 1, 2] = 0
     is_quadratic: bool = False
@@ -74,6 +76,7 @@ class Loss:
     is_self_concordant: bool = False
     is_classifier: bool = False
     is_smoothed: bool = False
+    is_joint: bool = False
     dual_growth: float = np.inf
     slopes: tuple[float, float] = (-np.inf, np.inf)
     least_step: float = 0.0  # in z, scaled: of the intercept a smaller one is rounding

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -112,6 +113,94 @@ class Logistic(Loss):
     def conjugate(self, u: Array, y: Array) -> Array:
         a = share(-y * u)
         return xlogx(a) + xlogx(1.0 - a)
+
+
+class Multinomial(Logistic):
+    """-log of the share of e^z that the row's class has among all classes: one margin z a class, which count together.
+
+    z and y are (n_classes, n_rows), y +1 at the class of the row and -1 at all others; the loss of a row is the sum of its
+    column. Of two classes the second alone has a margin, the other's being 0: that is the logistic loss.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(600, 2))
+    >>> label = (np.stack([X[:, 0], X[:, 1], 0 * X[:, 0]]) * 3 + rng.gumbel(size=(3, 600))).argmax(axis=0)
+    >>> model = srf.drp(X, label, alpha=1e-3, loss="multinomial", rng=0)
+    >>> bool(abs(model.coef - np.array([[2, -1], [-1, 2], [-1, -1]])).max() < 0.5)  # less their mean
+    True
+    >>> bool(np.allclose(model.predict_proba(X).sum(axis=1), 1))
+    True
+    """
+
+    name, link, is_joint = "multinomial", "softmax", True
+
+    def value(self, z: Array, y: Array) -> Array:
+        if is_single(z):
+            return super().value(z, y)
+        return where(y > 0, log_sum_exp(z) - z, z)
+
+    def derivative(self, z: Array, y: Array) -> Array:
+        return super().derivative(z, y) if is_single(z) else softmax(z) - where(y > 0, 1.0, z)
+
+    def curvature(self, z: Array, y: Array) -> Array:
+        """The diagonal of the Hessian of a row."""
+        if is_single(z):
+            return super().curvature(z, y)
+        p = softmax(z)
+        return p * (1.0 - p)
+
+    def conjugate(self, u: Array, y: Array) -> Array:
+        return super().conjugate(u, y) if is_single(u) else xlogx(share(u + where(y > 0, 1.0, u)))
+
+
+class AgainstOthers(Logistic):
+    """The multinomial loss as a function of the margin z of one class: log(e^z + e^c) - t, with z itself in place of t where
+    the row is of the class.
+
+    y is (3, ...): +1 or -1, c = log of the sum of e^z over the other classes, and c - t >= 0, or 0 in rows of the class, for
+    the margin t of the row's own class.
+    """
+
+    name = "multinomial"
+    # Of the losses of all classes together the gradient moves by up to half of what the margins do.
+    smoothness, is_unimodal, dual_growth = 0.5, False, np.inf
+
+    def value(self, z: Array, y: Array) -> Array:
+        return super().value(z - y[1, ...], y[0, ...]) + y[2, ...]
+
+    def derivative(self, z: Array, y: Array) -> Array:
+        return super().derivative(z - y[1, ...], y[0, ...])
+
+    def curvature(self, z: Array, y: Array) -> Array:
+        return super().curvature(z - y[1, ...], y[0, ...])
+
+    def conjugate(self, u: Array, y: Array) -> Array:
+        return super().conjugate(u, y[0, ...]) + u * y[1, ...] - y[2, ...]
+
+
+def is_single(z: Array) -> bool:
+    """Whether there is one margin a row: of two classes."""
+    return z.ndim == 1 or z.shape[0] == 1
+
+
+def log_sum_exp(z: Array) -> Array:
+    """Over the classes, (n_rows,) of z (n_classes, n_rows)."""
+    xp, most = namespace(z), namespace(z).max(z, axis=0)
+    return most + xp.log(_total(xp.exp(z - most)))
+
+
+def softmax(z: Array) -> Array:
+    """e^z as shares of their sum over the classes."""
+    xp = namespace(z)
+    e = xp.exp(z - xp.max(z, axis=0))
+    return e / _total(e)
+
+
+def _total(e: Array) -> Array:
+    """Over the classes, in one order, however many rows there are."""
+    return reduce(namespace(e).add, (e[k, ...] for k in range(e.shape[0])))
 
 
 def sigmoid(z: Array) -> Array:

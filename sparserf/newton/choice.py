@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from .dual import SketchSteps
@@ -20,14 +21,18 @@ FEW, FEW_DENSE, DENSE = 256, 2048, 0.25
 FEW_PASSES = 10
 
 
-def steps_of(inputs: Inputs, fit_intercept: bool, m: int | None, kind: ProjectionName, rng: np.random.Generator) -> NewtonSteps:
-    """How Newton's steps are made: from few inputs' second moments, on a sketch of m columns, or plainly while quick."""
+def steps_of(
+    inputs: Inputs, fit_intercept: bool, m: int | None, kind: ProjectionName, rng: np.random.Generator, n_fits: int = 1
+) -> list[NewtonSteps]:
+    """How Newton's steps are made, of each fit: from few inputs' second moments, on a sketch of m columns, which all of them
+    share, or plainly while quick."""
     d, n = inputs.n_features, inputs.n_rows
     if d <= min(n, max(FEW, min(FEW_DENSE, inputs.rows.row_size / DENSE)), d if m is None else m):
-        steps = InputSteps(inputs, rng)
-        return steps if m or steps.n_passes <= FEW_PASSES else AdaptiveSteps(lambda: steps, steps.n_passes)
+        return [_of_inputs(inputs, m, rng) for _ in range(n_fits)]
+    sketch = cache(lambda: Sketch(inputs, m, kind, fit_intercept, rng))
+    return [SketchSteps(sketch()) if m else AdaptiveSteps(lambda: SketchSteps(sketch())) for _ in range(n_fits)]
 
-    def sketched():
-        return SketchSteps(Sketch(inputs, m, kind, fit_intercept, rng))
 
-    return sketched() if m else AdaptiveSteps(sketched)
+def _of_inputs(inputs, m, rng):
+    steps = InputSteps(inputs, rng)
+    return steps if m or steps.n_passes <= FEW_PASSES else AdaptiveSteps(lambda: steps, steps.n_passes)

@@ -97,7 +97,7 @@ class RowVectors:
 
     def output(self, x: RowVector, k: int) -> RowVector:
         """The row vector of output k."""
-        return self.map(lambda x: x[k, ...], x)
+        return self.map(lambda x: x[..., k, :], x)
 
     def chosen(self, which: np.ndarray, a: RowVector, b: RowVector) -> RowVector:
         """The outputs of a that are chosen, and of b the others."""

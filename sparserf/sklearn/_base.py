@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._arrays import is_foreign
 from .._checks import is_sparse
+from ..losses import PROBABILISTIC
 from ..rows import Chunks
 from ..rows.cluster import is_dask
 from ..table import is_frame
@@ -90,12 +91,12 @@ class Classifier(ClassifierMixin, Predicting):
         """f(x): (n_samples,) of two classes, positive where the second is predicted; (n_samples, n_classes) of more."""
         return self._asked("decision_function", X)
 
-    @available_if(lambda self: self._loss == "logistic")
+    @available_if(lambda self: self._loss in PROBABILISTIC)
     def predict_proba(self, X: MatrixLike) -> np.ndarray:
-        """Probability of each of `classes_`, (n_samples, n_classes); with loss="logistic" alone."""
+        """Probability of each of `classes_`, (n_samples, n_classes); with loss="logistic" or "multinomial" alone."""
         return self._asked("predict_proba", X)
 
-    @available_if(lambda self: self._loss == "logistic")
+    @available_if(lambda self: self._loss in PROBABILISTIC)
     def predict_log_proba(self, X: MatrixLike) -> np.ndarray:
         """The logarithm of `predict_proba`."""
         with np.errstate(divide="ignore"):

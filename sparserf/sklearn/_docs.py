@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 OWN = {
     "random_state": "random_state : None, int, RandomState or numpy.random.Generator, default None\n    Seed of the draws.",
     "n_jobs": "n_jobs : int or None, default None\n    Threads; -1 for all cores. The result does not depend on it.",
-    "loss": 'loss : {{"logistic", {others}}}, default "logistic"\n    Only "logistic" has `predict_proba`.',
+    "loss": 'loss : {{"logistic", "multinomial", {others}}}, default "logistic"\n    The first two have `predict_proba`.',
 }
 ATTRIBUTES = """
 Attributes
@@ -31,7 +31,7 @@ CLASSES = "classes_ : ndarray of shape (n_classes,)\n    The labels, sorted.\n"
 def documented(cls: type, function: Callable[..., Any], renamed: dict[str, str]) -> str:
     """The docstring of a class with sections before its examples: the parameters of its constructor, and its attributes."""
     entries, names = entries_of(function), set(inspect.signature(cls.__init__).parameters)
-    others = re.findall('"[a-z_]*hinge"', entries["loss"].split("\n")[0])
+    others = re.findall('"[a-z_]*hinge"', entries["loss"])
     own = {name: text.format(others=", ".join(others)) for name, text in OWN.items()}
     told = []
     for name, entry in entries.items():

@@ -65,14 +65,14 @@ class OnRows:
     def _dual_point(self):
         return self._problem.dual_point(self._problem.margins(self.point.f, self.point.b))
 
-    def append(self, J: np.ndarray) -> bool:
+    def append(self, J: np.ndarray, all_of_them: bool = False) -> bool:
         features, k = self._everything.take(J), len(self.A)
         if self._phases:
             angles = self._directions()[1][J]
             features, self._angles = features.turned(angles), np.concatenate([self._angles, angles])
         self.A.append(features, J)
         H = self._hessian()
-        kept = np.concatenate([np.arange(k), k + np.flatnonzero(self._factor.append(H[:k, k:], H[k:, k:]))])
+        kept = np.concatenate([np.arange(k), k + np.flatnonzero(self._factor.append(H[:k, k:], H[k:, k:], all_of_them))])
         self.A.keep(kept)
         self._angles = self._angles[kept] if self._phases else self._angles
         w = np.hstack([self.point.w, np.zeros((len(self.point.w), len(self.A) - k))])

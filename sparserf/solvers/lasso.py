@@ -99,6 +99,10 @@ class ModelWeights:
         self._uniform = None  # a random number a row
         self.is_best, self.is_rough = False, not problem.loss.is_quadratic
 
+    def turn_to(self, problem: Problem) -> None:
+        """Of the same rows, with another y."""
+        self._problem = problem
+
     def at(self, z: RowVector, n_terms: int) -> RowVector:
         """Those that there are, or new ones at z; is_best: of all rows, at z alone, and not for single precision."""
         is_new = self._h is None

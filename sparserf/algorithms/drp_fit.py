@@ -1,0 +1,42 @@
+"""Where a fit of `drp` begins: the linear model at zero, of X around its means."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .._checks import check_flag
+from ..features import Linear
+from ..losses import LOSSES
+from ..newton.classes import LinearClasses
+from ..newton.fit import LinearFit
+from ..newton.inputs import Inputs
+from ..newton.problem import LinearProblem
+from ..task import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+
+    from .._types import Callback, ColumnSetting, LinearLossLike, MatrixLike
+
+
+def linear_fit(
+    X: MatrixLike, y: ArrayLike, alphas: Sequence[float], loss: LinearLossLike, fit_intercept: bool,
+    sample_weight: ArrayLike | None, workers: int, rng: np.random.Generator | None, columns: ColumnSetting,
+    callback: Callback = None,
+) -> tuple[LinearFit | LinearClasses, Task]:  # fmt: skip
+    """(a `LinearFit` at zero, or `LinearClasses`, to begin at one of the penalties; the task), all checked."""
+    columns = {"scale": None, **columns}
+    how = {"several_outputs": "together", "losses": LOSSES}
+    task, _ = Task.seen_by(Linear(), X, y, loss, sample_weight, workers, rng, columns, **how)
+    if np.isinf(task.loss.smoothness) and not task.loss.is_self_concordant:
+        raise ValueError(f"loss must have a finite smoothness, with which drp bounds the effect of rounding, got {task.loss!r}")
+    targets, fit_intercept = np.vstack(task.targets), check_flag("fit_intercept", fit_intercept)
+    problem, progress = task.problem(LinearProblem, targets, 1.0, fit_intercept), task.progress(callback, targets)
+    inputs = Inputs.of(task.rows, problem.weight, fit_intercept, alphas)
+    if not task.is_joint:
+        return LinearFit(inputs, problem, progress, unit=problem.alpha), task
+    return LinearClasses.of(task, inputs, progress, fit_intercept), task

@@ -1,0 +1,90 @@
+"""The l1 fit of one class against the others as they are, and what it looks at in its turns."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..solvers.rivals import AGAINST
+from .sparse_rf_fit import L1Fit
+
+
+class ClassFit(L1Fit):
+    """The fit of one class against the others as they are."""
+
+    largest = np.inf  # correlation that was last seen
+
+    def against(self, y, b=None):
+        """Turn to the others' margins, at the best intercept, or at b."""
+        self._problem = replace(self._problem, loss=AGAINST, y=y)
+        A = self.A
+        A.weights.turn_to(self._problem)
+        A.move(self._problem, A.w, self._problem.best_intercept(A.f, A.b) if b is None else b, A.f)
+        A.learn([])
+
+    def shift(self, places, by, f):
+        """Add to some coefficients, and to Phi w what that does."""
+        self.A.w = self.A.w.copy()
+        self.A.w[places] += by
+        self.A.f = f
+
+    def certify(self, draws):
+        """The largest correlation with the draws, or of none, and with the terms."""
+        if draws is not None:
+            self._look_at(draws)
+        else:
+            self.largest = self.A.largest_gradient
+
+    def _look_at(self, draws):
+        violation, *more = super()._look_at(draws)
+        self.largest = max(violation.max(initial=0.0), self.A.largest_gradient)
+        return violation, *more
+
+    def _asked_with(self, draws, n_entering, w):
+        """None: what is asked now is not known any more after the turns of the others."""
+        return []
+
+    def _is_idle(self, draws, objective):
+        """What it gains the others may pay for: `ClassesFit` knows."""
+        return False
+
+    @property
+    def settles(self):
+        return self._settles()
+
+    @property
+    def gap(self):
+        return self._gap
+
+    @property
+    def alpha(self):
+        return self._problem.alpha
+
+    def tighten(self, by):
+        self._tol *= by
+
+
+class Turns:
+    """The draws of some batches, each class's made in its turn."""
+
+    def __init__(self, batches):
+        self._batches, self._made = batches, {}
+
+    def of(self, fit):
+        if fit not in self._made:
+            self._made[fit] = fit.draw(*self._batches)
+        return self._made[fit]
+
+
+class WorkingSets:
+    """Those of all classes."""
+
+    def __init__(self, fits):
+        self._fits = fits
+
+    @property
+    def index(self):
+        return np.unique(np.concatenate([fit.A.index for fit in self._fits]))
+
+    def prune(self):
+        for fit in self._fits:
+            fit.A.prune()

@@ -1,0 +1,106 @@
+"""MFGA with the multinomial loss: one support, whose coefficients the classes fit by turns."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from .greedy_rows import NEGLIGIBLE, SLOW, OnRows
+from .ridge import Point
+from .rivals import AGAINST, Rivals
+
+# Turns of each class in a round at most; they end where all together promise less than a share of the objective. A turn ends
+# where a step promises less than a share of its first, or after so many.
+MOST_SWEEPS, ENOUGH, SHARE, MOST_STEPS = 100, 1e-7, 0.1, 10
+
+
+class OnClass(OnRows):
+    """The point of one class against the others as they are."""
+
+    def against(self, y, b=None):
+        """Turn to the others' margins, at the best intercept, or at b."""
+        problem = self._problem = replace(self._problem, loss=AGAINST, y=y)
+        b = problem.best_intercepts(self.point.f, self.point.b) if b is None else b
+        objective = problem.objective(problem.margins(self.point.f, b), self.point.w, problem.alpha)
+        self.point, self._slopes = replace(self.point, b=b, objective=objective), None
+
+    def take_turn(self):
+        """Steps of Newton's method; returns what the first promised."""
+        first, before, is_fresh = None, np.inf, False
+        for _ in range(MOST_STEPS):
+            d, e, promise = self._newton_step()
+            if not promise > max(NEGLIGIBLE * self.point.objective, 0.0 if first is None else SHARE * first):
+                break
+            first, is_slow = first or promise, promise > SLOW * before
+            falls = self._advance(d, e, False, is_slow)
+            if is_fresh and not falls:
+                break
+            is_fresh = is_slow or not falls
+            if is_fresh:
+                self._take_curvature()
+            before = promise
+        return first or 0.0
+
+
+class OnClasses:
+    """The point of all classes, as `GreedyFit` asks for one."""
+
+    def __init__(self, rows, problem, everything, n_classes):
+        self._rows, self._problem, self._everything, self._seen = rows, problem, everything, None
+        self._rivals = Rivals(problem.vectors, problem.loss, problem.y, problem.weight, 0.0, problem.fit_intercept)
+        nothing = replace(problem, loss=AGAINST, y=self._rivals.against(problem.vectors.zeros(n_classes), 0, 1))
+        self._classes = [OnClass(rows, nothing, everything, 1) for _ in range(n_classes)]
+        self.converged, self.promise = True, 0.0
+        self._settle()
+
+    @property
+    def A(self):
+        return self._classes[0].A
+
+    def gradients(self):
+        """The norm over the classes."""
+        if self._seen is None:
+            v = self._problem.dual_point(self._problem.margins(self.point.f, self.point.b))
+            self._seen = self._rows.correlate(self._everything, v)
+        return np.hypot.reduce(np.abs(self._seen), axis=0)
+
+    def append(self, J):
+        """To all classes those that the first takes."""
+        k, (first, *others) = len(self.A), self._classes
+        first.append(J)
+        for each in others:
+            each.append(self.A.index[k:], all_of_them=True)
+        return True
+
+    def refit(self):
+        """Sweeps over the classes until none promises to lower the objective by what counts."""
+        for _ in range(MOST_SWEEPS):
+            self.promise = 0.0
+            for k, each in enumerate(self._classes):
+                if k:
+                    z = self._rivals.together([c._problem.margins(c.point.f, c.point.b) for c in self._classes])
+                    each.against(self._rivals.against(z, k, 1))
+                self.promise += each.take_turn()
+            self._take_out_common()
+            self._settle()
+            if self.promise <= ENOUGH * self.point.objective:
+                return
+        self.converged = False
+
+    def _take_out_common(self):
+        """The mean of all classes."""
+        points, vectors, n = [each.point for each in self._classes], self._rows.vectors, len(self._classes)
+        w, f = sum(p.w for p in points) / n, vectors.map(lambda *fs: sum(fs) / n, *(p.f for p in points))
+        for each in self._classes:
+            each.point = replace(each.point, w=each.point.w - w, f=vectors.along(each.point.f, -1.0, f))
+
+    def _settle(self):
+        """Go to the best intercepts, and turn all to each other."""
+        f = self._rivals.together([each.point.f for each in self._classes])
+        b = self._rivals.best_intercepts(f, np.concatenate([each.point.b for each in self._classes]))
+        z, w = self._problem.margins(f, b), np.vstack([each.point.w for each in self._classes])
+        for k, each in enumerate(self._classes):
+            each.against(self._rivals.against(z, k, 1), b[k : k + 1])
+        self.point, self._seen = Point(w, b, f, self._problem.objective(z, w, self._problem.alpha)), None
+
+    def settle(self, certified):
+        """Every round ends with all that there is to do."""

@@ -1,0 +1,135 @@
+"""The classes of a multinomial model, each fitted against the others as they are: block coordinate descent over the classes.
+
+The loss is smooth and convex, and penalties are of one class each, so that sweeps over the classes come to the optimum of all
+(P. Tseng, Convergence of a block coordinate descent method for nondifferentiable minimization, 2001). A function that is added
+to the margins of all classes changes no probability. Towards its best, which the penalty decides alone, sweeps would creep:
+what the classes have in common is taken out after each, and a few sweeps are extrapolated, or followed by a `joint_step`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._arrays import namespace, outputs_like
+from ..losses.classes import AgainstOthers, Multinomial, log_sum_exp, softmax
+from .problem import Problem
+
+AGAINST = AgainstOthers()
+# Sweeps that are extrapolated together.
+DEPTH = 5
+# Newton steps for the intercepts at most; a step of less than SURE is followed by none, and one of less than NEAR is good.
+MOST_STEPS, SURE, NEAR = 100, 1e-8, 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Rivals(Problem):
+    """The joint problem, but for its penalty: y is -1 or +1, (n_classes, n_rows), as margins are."""
+
+    @classmethod
+    def of_targets(cls, vectors, targets, weight, fit_intercept):
+        """targets: one a class, -1 or +1."""
+        return cls.of(vectors, Multinomial(), np.stack(targets), weight, 0.0, fit_intercept)
+
+    def together(self, zs):
+        """(n_classes, n_rows) of the margins of each class."""
+        return self.vectors.map(lambda *zs: namespace(zs[0]).stack([namespace(z).reshape(z, (-1,)) for z in zs]), *zs)
+
+    def against(self, z, k, *shape):
+        """y of the loss `AgainstOthers` of class k, for the margins z of all; shape: of what comes before the rows in its z."""
+
+        def answer(z, y):
+            xp, is_k = namespace(z), y[k, ...] > 0
+            others = log_sum_exp(xp.concat([z[:k, ...], z[k + 1 :, ...]], axis=0))
+            own = xp.sum(xp.where(y > 0, z, xp.zeros_like(z)), axis=0)
+            beyond = xp.where(is_k, xp.zeros_like(own), others - own)
+            return xp.reshape(xp.stack([y[k, ...], others, beyond]), (3, *shape, -1))
+
+        return self.vectors.map(answer, z, self.y)
+
+    def combined(self, shares, fs):
+        """The sum of row vectors, each times its share."""
+        return self.vectors.map(lambda *fs: sum(float(share) * f for share, f in zip(shares, fs, strict=True)), *fs)
+
+    def best_intercepts(self, f, b):
+        """argmin over all intercepts at fixed f, (n_classes, n_rows), from b: Newton's method. Their mean is 0.
+
+        Where its step is no good, each class's share of the rows is brought to what it is in y, which lowers the loss from
+        anywhere (J. N. Darroch, D. Ratcliff, Generalized iterative scaling for log-linear models, 1972).
+        """
+        if not self.fit_intercept:
+            return np.zeros(len(b))
+        b, (loss, slope, shares, curvature) = b - b.mean(), self._seen(f, b)
+        for _ in range(MOST_STEPS):
+            newton = -np.linalg.pinv(curvature, rcond=1e-13, hermitian=True) @ slope
+            if np.abs(slope).max() <= SURE * shares.min() and np.abs(newton).max() <= SURE:
+                return b + newton
+            scaled = np.log(np.maximum(shares - slope, 1e-300)) - np.log(np.maximum(shares, 1e-300))
+            for step in (newton, scaled - scaled.mean()):
+                seen = self._seen(f, b + step)
+                if seen[0] < loss:
+                    break
+            else:  # what is left may be rounding in the loss, but not in its slope
+                return b + newton if np.abs(newton).max() <= NEAR else b
+            b, (loss, slope, shares, curvature) = b + step, seen
+        return b
+
+    def _seen(self, f, b):
+        """(the mean loss, its slope in the intercepts, the mean share of each class, the curvature)."""
+        loss, b = self.loss, np.asarray(b)
+
+        def answer(f, y, s):
+            z = f + outputs_like(b, f)
+            xp, p = namespace(z), softmax(z)
+            weighed = p * s
+            curvature = -weighed @ p.T
+            return xp.sum(s * loss.value(z, y)), xp.sum(s * loss.derivative(z, y), axis=-1), xp.sum(weighed, axis=-1), curvature
+
+        total, slope, diagonal, curvature = self.vectors.sum(answer, f, self.y, self.weight)
+        slope, shares = np.asarray(slope) / self.n_rows, np.asarray(diagonal) / self.n_rows
+        return float(total / self.n_rows), slope, shares, np.asarray(curvature) / self.n_rows + np.diag(shares)
+
+
+def shared(indices):
+    """(features that all classes have, the places of each in those of each class)."""
+    every = indices[0]
+    for index in indices[1:]:
+        every = np.intersect1d(every, index)
+    orders = [np.argsort(index) for index in indices]
+    places = [order[np.searchsorted(index, every, sorter=order)] for index, order in zip(indices, orders, strict=True)]
+    return every, places
+
+
+def nearest_median(w):
+    """Of each column of (n_classes, n_terms), what taken away leaves the least sum of sizes: of such the one nearest to 0."""
+    w, n = np.sort(w, axis=0), len(w)
+    return np.clip(0.0, w[(n - 1) // 2], w[n // 2])
+
+
+class Extrapolation:
+    """Where a few sweeps lead: the affine combination of the points after them whose last moves cancel best.
+
+    Q. Bertrand, M. Massias, Anderson acceleration of coordinate descent, 2021.
+    """
+
+    def __init__(self):
+        self._key, self._points = None, []
+
+    def of(self, key, w, f):
+        """(shares, w, f): of which shares of the last points it is made, each DEPTH sweeps with the same key; or None.
+
+        w: the coefficients after a sweep; f: what else belongs to them.
+        """
+        self._points = self._points if key == self._key else []
+        self._key = key
+        self._points.append((w, f))
+        if len(self._points) <= DEPTH:
+            return None
+        ws, fs = zip(*self._points, strict=True)
+        self._points = []
+        moves = np.diff(np.stack(ws), axis=0)
+        products = moves @ moves.T
+        trace = np.trace(products)
+        if not 0 < trace < np.inf:
+            return None
+        c = np.linalg.solve(products / trace + 1e-12 * np.eye(DEPTH), np.ones(DEPTH))
+        return c / c.sum(), ws[1:], fs[1:]
