@@ -33,8 +33,7 @@ def main():
 
     linear = baseline(X[train], y[train], X[test], y[test], is_labels)
     start = time.perf_counter()
-    error = test_error(model, X[test], y[test])
-    micros = (time.perf_counter() - start) / len(test) * 1e6
+    error, micros = test_error(model, X[test], y[test]), (time.perf_counter() - start) / len(test) * 1e6
     sizes = [size for size in SIZES if size < len(model.features)]
     smaller = [srf.prune(model, X[train], max_terms=size, tol=0, workers=-1) for size in sizes]
     curve = [*sizes, len(model.features)], [*(test_error(one, X[test], y[test]) for one in smaller), error]
@@ -71,21 +70,17 @@ def read(path, target):
     columns = [np.array(column) for column in zip(*rows, strict=True)]
     y = columns.pop(at)
     names = header[:at] + header[at + 1 :] + [header[at]]
-    return np.column_stack([numbers(c, n) for c, n in zip(columns, names, strict=False)]), maybe_numbers(y), names
+    return np.column_stack([numbers(c, n) for c, n in zip(columns, names, strict=False)]), numbers(y), names
 
 
-def numbers(column, name):
+def numbers(column, name=None):
+    """The column as numbers; words, of the target, as they are."""
     try:
         return column.astype(np.float64)
     except ValueError:
+        if name is None:
+            return column
         raise SystemExit(f"column {name!r} holds words, not numbers; encode it first") from None
-
-
-def maybe_numbers(y):
-    try:
-        return y.astype(np.float64)
-    except ValueError:
-        return y
 
 
 def split(n, share, seed):
@@ -118,7 +113,7 @@ def draw(path, curve, model, X, y, result, names, is_labels):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    what, error, linear = result
+    (what, error, linear), f = result, model.decision_function(X)
     fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
     left.plot(*curve, "o-", ms=4, label="the same in fewer terms, on test rows")
     left.plot(len(model.features), error, "*", ms=16, color="C3", label=f"sparserf, on test rows: {error:.3g}")
@@ -126,7 +121,6 @@ def draw(path, curve, model, X, y, result, names, is_labels):
     left.set(xlabel="terms in the model", ylabel=what.replace("test ", ""), xscale="symlog", title="Error against size")
     left.set_xlim(left=0)
     left.legend(frameon=False, fontsize=8, loc="best")
-    f = model.decision_function(X)
     if is_labels and f.ndim == 1:
         for c in model.classes:
             right.hist(f[y == c], bins=40, alpha=0.6, label=str(c))
