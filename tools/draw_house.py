@@ -1,4 +1,4 @@
-"""Draw the house, floor by floor, with the imports that the code has today: docs/pictures/architecture.png, or a file that is named.
+"""Draw the house, floor by floor, with the imports that the code has today: docs/pictures/architecture.png, or another file.
 
 Stops with an error where a module imports upward. What the floors are is in house.toml.
 """
@@ -27,11 +27,8 @@ def imports(path):
     """The rooms that a module imports when it is loaded (imports inside functions are how a floor asks upward, lazily)."""
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.ImportFrom) and node.level:
-            base = path.parent
-            for _ in range(node.level - 1):
-                base = base.parent
-            parts = (node.module or "").split(".") if node.module else [alias.name for alias in node.names]
-            target = base.joinpath(parts[0])
+            first = node.module.split(".")[0] if node.module else node.names[0].name
+            target = path.parents[node.level - 1] / first
             yield room(target if target.exists() else target.with_suffix(".py"))
 
 

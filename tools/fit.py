@@ -23,12 +23,12 @@ def main():
     args = arguments()
     X, y, names = read(args.csv, args.target)
     is_labels = y.dtype.kind == "U" or len(np.unique(y)) == 2
-    loss = "logistic" if is_labels else "squared"
-    train, test = split(len(y), args.test, args.seed)
+    order, held = np.random.default_rng(args.seed).permutation(len(y)), round(len(y) * args.test)
+    train, test = order[held:], order[:held]
     print(f"{args.csv.name}: {len(train)} training rows, {len(test)} test rows, {X.shape[1]} inputs, target {names[-1]}")
 
     start = time.perf_counter()
-    model = srf.sparse_rf(X[train], y[train], loss=loss, rng=args.seed, workers=-1)
+    model = srf.sparse_rf(X[train], y[train], loss="logistic" if is_labels else "squared", rng=args.seed, workers=-1)
     seconds = time.perf_counter() - start
 
     linear = baseline(X[train], y[train], X[test], y[test], is_labels)
@@ -68,9 +68,8 @@ def read(path, target):
         raise SystemExit(f"no column {target!r} in {path}; there are {', '.join(header)}")
     at = header.index(target) if target else len(header) - 1
     columns = [np.array(column) for column in zip(*rows, strict=True)]
-    y = columns.pop(at)
-    names = header[:at] + header[at + 1 :] + [header[at]]
-    return np.column_stack([numbers(c, n) for c, n in zip(columns, names, strict=False)]), numbers(y), names
+    y, names = numbers(columns.pop(at)), header[:at] + header[at + 1 :] + [header[at]]
+    return np.column_stack([numbers(c, n) for c, n in zip(columns, names, strict=False)]), y, names
 
 
 def numbers(column, name=None):
@@ -81,13 +80,6 @@ def numbers(column, name=None):
         if name is None:
             return column
         raise SystemExit(f"column {name!r} holds words, not numbers; encode it first") from None
-
-
-def split(n, share, seed):
-    """(rest, share) of the row numbers, at random."""
-    order = np.random.default_rng(seed).permutation(n)
-    held = round(n * share)
-    return order[held:], order[:held]
 
 
 def test_error(model, X, y):
@@ -102,8 +94,7 @@ def baseline(X, y, X_test, y_test, is_labels):
         mean, sd = X.mean(axis=0), np.maximum(X.std(axis=0), 1e-300)
         model = srf.drp((X - mean) / sd, y, alpha=1e-4, loss="logistic")
         return test_error(model, (X_test - mean) / sd, y_test)
-    A = np.column_stack([np.ones(len(X)), X])
-    w = np.linalg.lstsq(A, y, rcond=None)[0]
+    w = np.linalg.lstsq(np.column_stack([np.ones(len(X)), X]), y, rcond=None)[0]
     return np.sqrt(np.mean((w[0] + X_test @ w[1:] - y_test) ** 2))
 
 

@@ -6,6 +6,7 @@ set, or the mean of a measure over seeds, {name_sd}, {name_geo}, {name_short}, .
 """
 
 from collections import defaultdict
+from pathlib import Path
 
 import matplotlib
 import numpy as np
@@ -18,7 +19,8 @@ NO_NOTES = "set contender seed seconds cpu runs mb machine versions threads comm
 
 def write(experiment, sets, records, folder):
     """The page, and its pictures beside it."""
-    page = folder / experiment.get("page", f"tables/{experiment['name']}.md")
+    page = folder / experiment.get("page", f"tables/{Path(experiment['name']).stem}.md")
+    page.parent.mkdir(parents=True, exist_ok=True)
     order = {(name, who): k for name, one in sets.items() for k, who in enumerate(one["contenders"])}
     records = [r for r in records if (r["set"], r["contender"]) in order]
     records.sort(key=lambda r: (order[r["set"], r["contender"]], r["seed"]))
@@ -26,21 +28,16 @@ def write(experiment, sets, records, folder):
     text = [f"# {experiment['title']}", f"{command}. {experiment.get('about', '').strip()}"]
     for group, of in experiment["groups"].items():
         mine = {name: one for name, one in sets.items() if one["group"] == group and any(r["set"] == name for r in records)}
-        if mine:
-            text += [f"## {of['title']}"] if "title" in of else []
-            text += [of["about"].strip()] if "about" in of else []
+        text += [form.format(of[key].strip()) for key, form in (("title", "## {}"), ("about", "{}")) if mine and key in of]
         for some in [{name: one} for name, one in mine.items()] if of.get("each") else [mine] * bool(mine):
             there = [r for r in records if r["set"] in some]
-            text += [f"## {there[0]['set']}", about(some, there)] if of.get("each") else []
+            name, one = next(iter(some.items()))
+            commits = ", ".join(dict.fromkeys(r["commit"] for r in there if "commit" in r))
+            about = one.get("about", "").format_map(one) + (f" Commit {commits}." if commits else "")
+            text += [f"## {name}", about] if of.get("each") else []
             text += part(some, there, page)
         text += [of["after"].strip()] if "after" in of and mine else []
-    page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text("\n\n".join(text + provenance(records)) + "\n")
-
-
-def about(sets, records):
-    (one,), commits = sets.values(), ", ".join(dict.fromkeys(r["commit"] for r in records if "commit" in r))
-    return one.get("about", "").format_map(one) + (f" Commit {commits}." if commits else "")
 
 
 def part(sets, records, page):
@@ -91,7 +88,7 @@ def by_contender(records):
 
 
 def spaces(table, sets, records):
-    """The names of each row: what is said of a set (for each contender, its own), measures, and costs beside those of the first."""
+    """The names of each row: what is said of a set (of each contender, its own), measures, costs beside the first's."""
     for name, one in sets.items():
         each, over = by_contender(r for r in records if r["set"] == name), f"{table.get('over', 'seconds')}_geo"
         of = {who: measures(some) for who, some in each.items()}
@@ -171,7 +168,7 @@ def changes(table, sets, records):
 
 
 def lines(picture, sets, records):
-    """Curves of one list of numbers against another; a level where a record has one number; crosses where a paper's are known."""
+    """Curves of one list of numbers against another; a level where a record has one number; crosses at a paper's."""
     sets, records = gathered(picture, sets, records) if "along" in picture else (sets, records)
     panels = [(name, y) for name in sets for y in picture["y"] if any(r["set"] == name and y in r for r in records)]
     if not panels:
@@ -232,14 +229,5 @@ def dots(picture, sets, records):
     return figure
 
 
-def bars(picture, sets, records):
-    """A list of numbers of each set."""
-    figure, axes = plt.subplots(1, len(records), figsize=(3.3 * len(records), 3), layout="constrained", squeeze=False)
-    for ax, record in zip(axes.flat, records, strict=True):
-        ax.bar(range(len(record[picture["y"]])), record[picture["y"]])
-        ax.set(title=record["set"], xlabel=picture["xlabel"])
-    return figure
-
-
 TABLES = {"plain": plain, "ratios": ratios, "changes": changes}
-PICTURES = {"lines": lines, "dots": dots, "bars": bars}
+PICTURES = {"lines": lines, "dots": dots}

@@ -31,7 +31,6 @@ from pathlib import Path
 
 DOCS, FOLDER = Path(__file__).parents[1] / "docs", Path(__file__).parent / "experiments"
 DEFAULTS = {"seeds": 1, "repeat": 1, "longest": 1800, "load": {}, "describe": {}, "tables": [], "pictures": []}
-SPENT = 60  # seconds after which a measurement is not repeated
 
 
 def main():
@@ -77,8 +76,8 @@ def arguments():
 
 
 def read(name):
-    """The experiment of a file; what it does not say is as in the one that it is `like`."""
-    path = FOLDER / f"{name}.toml"
+    """The experiment of a name or of a file; what it does not say is as in the one that it is `like`."""
+    path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
     if not path.exists():
         raise SystemExit(f"no experiment {name}; there are {', '.join(sorted(p.stem for p in FOLDER.glob('*.toml')))}")
     said = tomllib.loads(path.read_text())
@@ -103,12 +102,13 @@ class Records:
     """The records of an experiment, one a set, contender and seed."""
 
     def __init__(self, folder, name):
-        self.path = folder / f"tables/{name}.jsonl"
+        self.path = folder / f"tables/{Path(name).stem}.jsonl"
         lines = self.path.read_text().splitlines() if self.path.exists() else []
         self.found = {(one["set"], one["contender"], one["seed"]): one for one in map(json.loads, lines)}
 
     def add(self, key, record):
-        self.found[key] = dict(zip(("set", "contender", "seed"), key, strict=True)) | record
+        named = dict(zip(("set", "contender", "seed"), key, strict=True))
+        self.found[key] = named | record | named
         self.path.parent.mkdir(parents=True, exist_ok=True)
         part = self.path.with_suffix(".part")
         part.write_text("".join(json.dumps(one, ensure_ascii=False) + "\n" for one in self.found.values()))
@@ -146,9 +146,9 @@ def in_process(name, one, key, args):
     """Its record; or why there is none, which is `skipped` where that is a result, `absent` where something is to be had."""
     command = [sys.executable, __file__, "--to", args.to, "--one", name, *map(str, key)]
     with tempfile.TemporaryDirectory() as scratch:  # whose files go, too, where the contender is stopped
-        here = os.environ | {"TMPDIR": scratch}
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=one["longest"], env=here)
+            how = {"capture_output": True, "text": True, "timeout": one["longest"], "env": os.environ | {"TMPDIR": scratch}}
+            done = subprocess.run(command, **how)
         except subprocess.TimeoutExpired:
             return {"skipped": f"not done in {one['longest']} s, data and repetitions included"} | where(())
     if done.returncode == 0:
@@ -158,8 +158,9 @@ def in_process(name, one, key, args):
 
 
 def measure(one, name, contender, seed, first):
-    """In a process of its own: costs and what is told of the result. `first` is the record of seed 0, with what was chosen there."""
-    spec, context = one["contenders"][contender], {"name": name, "seed": seed, "first": first, "said": one}
+    """In a process of its own: costs, and what is told of the result. `first` is the record of seed 0, with what it chose."""
+    spec = one["contenders"][contender]
+    context = {"name": name, "seed": seed, "first": first, "said": one, "spec": spec}
     try:
         for module in (*spec.get("needs", ()), f"experiments.{spec['of'].rsplit('.', 1)[0]}"):
             importlib.import_module(module)
@@ -175,7 +176,7 @@ def measure(one, name, contender, seed, first):
     return costs | told | where(spec.get("needs", ()))
 
 
-def call(spec, *args, **context):
+def call(spec, /, *args, **context):
     """The function `of` a module of experiments/ with its options, and what it asks for of the context."""
     module, name = spec["of"].rsplit(".", 1)
     function = getattr(importlib.import_module(f"experiments.{module}"), name)
@@ -189,7 +190,7 @@ def timed(function, repeat):
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")  # the peak is counted anew, on Linux
     before, runs = peak_mb(), []
-    while len(runs) < repeat and sum(wall for wall, _ in runs) < SPENT:
+    while len(runs) < repeat and sum(wall for wall, _ in runs) < 60:
         start = time.perf_counter(), time.process_time()
         result = function()
         runs.append((time.perf_counter() - start[0], time.process_time() - start[1]))

@@ -6,7 +6,7 @@ from pkgutil import resolve_name
 from types import SimpleNamespace as Data
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array, csr_matrix, issparse
 
 import sparserf as srf
 from sparserf.features import NeuronBlock
@@ -62,7 +62,7 @@ def scaling(X, to="deviation"):
         top = abs(X).max(axis=0)
         shares = np.ravel(top.toarray() if issparse(X) else top)
         shares = 1 / np.where(shares > 0, shares, 1)
-        return lambda X: csr_array((X.data * shares[X.indices], X.indices, X.indptr), shape=X.shape) if issparse(X) else X * shares
+        return lambda X: csr_matrix(X).multiply(shares).tocsr() if issparse(X) else X * shares
     mean, sd = X.mean(axis=0), X.std(axis=0)
     return lambda X: (X - mean) / np.where(sd > 0, sd, 1)
 
@@ -108,8 +108,8 @@ def held_out(n, seed, share=0.1):
     return order[int(n * share) :], order[: int(n * share)]
 
 
-def csv(source):
+def csv(source, **more):
     """X and y of tools/data, and the names of the columns."""
+    names = (CSV / f"{source}.csv").read_text().splitlines()[0].split(",")[:-1]
     table = np.loadtxt(CSV / f"{source}.csv", delimiter=",", skiprows=1)[: few(10**9)]
-    names = (CSV / f"{source}.csv").read_text().splitlines()[0].split(",")
-    return Data(X=table[:, :-1], y=table[:, -1], names=names[:-1], loss="squared")
+    return with_more(Data(X=table[:, :-1], y=table[:, -1], loss="squared"), **more, names=names)

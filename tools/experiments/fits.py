@@ -8,12 +8,13 @@ from functools import partial
 
 import joblib
 import numpy as np
+from experiments.data import WORKERS, Unfit, few, held_out, scaling, value
 from scipy.sparse import csr_matrix, issparse
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 import sparserf as srf
-from experiments.data import WORKERS, Unfit, few, held_out, scaling, value
 
 CLOCKED, BATCH = 10.0, 10_000
 
@@ -30,16 +31,16 @@ def ours(data, call="sparse_rf", seed=0, said=None, n_alpha=None, loss=None, X=N
     function = getattr(srf, call, None) or getattr(srf.baselines, call)
     given = {"rng": seed, "workers": WORKERS, "loss": value(loss) if "." in (loss or "") else loss or data.loss}
     options |= ({} if n_alpha is None else {"alpha": n_alpha / len(data.y)}) | ({"scale": None} if unscaled else {})
-    options |= {key: value(options[key], data=data, said=said) for key in ("features", "alpha", "n_nonzero_coefs") if key in options}
-    options |= {key: few(options[key], most) for key, most in (("n_components", 400), ("n_nonzero_coefs", 20)) if key in options}
-    asked = inspect.signature(function).parameters
+    for key in {"features", "alpha", "n_nonzero_coefs"} & set(options):
+        options[key] = value(options[key], data=data, said=said)
+    for key, most in {"n_components": 400, "n_nonzero_coefs": 20}.items():
+        options |= {key: few(options[key], most)} if key in options else {}
+    given = {key: each for key, each in given.items() if key in inspect.signature(function).parameters}
     with warnings.catch_warnings(action="ignore", category=srf.ConvergenceWarning):
-        rows = value(X, data=data) if X else data.X
-        return function(rows, data.y, **{key: each for key, each in given.items() if key in asked} | options)
+        return function(value(X, data=data) if X else data.X, data.y, **given | options)
 
 
 def run(data, do):
-    """An expression of the data."""
     return value(do, data=data, WORKERS=WORKERS)
 
 
@@ -83,7 +84,8 @@ def lightgbm(data, seed, points=0, objective=None, refit=False, trees=1000, pati
     X = csr_matrix(data.X) if issparse(data.X) else data.X  # not csr_array, as of its 4.7
     rows, (fitted, held) = getattr(X, "iloc", X), held_out(len(y), seed)
     common = {"objective": objective or {"squared": "regression", "logistic": "binary"}[data.loss], "verbose": -1}
-    common |= {"num_threads": WORKERS, "seed": 0 if points else seed} | {key: value(each, data=data) for key, each in fixed.items()}
+    common |= {"num_threads": WORKERS, "seed": 0 if points else seed}
+    common |= {key: value(each, data=data) for key, each in fixed.items()}
     tried = []
     for _ in range(few(points, 1)):
         how = {
@@ -106,23 +108,21 @@ def lightgbm(data, seed, points=0, objective=None, refit=False, trees=1000, pati
 def xrfm(data, seed, limits):
     """On standardised inputs, stopped early on a tenth of the rows; its margins are scaled there, as in Platt."""
     import torch
-    from sklearn.linear_model import LogisticRegression
     from xrfm import xRFM
 
     limit(data, **limits)
     scale, (fitted, held), squared = scaling(data.X), held_out(len(data.y), seed), data.loss == "squared"
-    Z, target = scale(data.X).astype(np.float32), data.y[:, None].astype(np.float32) if squared else (data.y > 0).astype(np.int64)
+    Z, y = scale(data.X).astype(np.float32), data.y[:, None].astype(np.float32) if squared else (data.y > 0).astype(np.int64)
     model = xRFM(device=torch.device("cpu"), n_threads=WORKERS, random_state=seed)
-    model.fit(Z[fitted], target[fitted], Z[held], target[held])
+    model.fit(Z[fitted], y[fitted], Z[held], y[held])
+    decide = lambda Z: np.ravel(model.predict(Z) if squared else model.predict_proba(Z)[:, 1]).astype(np.float64)  # noqa: E731
+    line = None if squared else LogisticRegression(C=1e6).fit(decide(Z[held])[:, None], data.y[held])
 
-    def decide(X):
-        Z = scale(X).astype(np.float32)
-        return (np.ravel(model.predict(Z)) if squared else model.predict_proba(Z)[:, 1]).astype(np.float64)
+    def predict(X):
+        z = decide(scale(X).astype(np.float32))
+        return line.decision_function(z[:, None]) if line else z
 
-    if squared:
-        return Fitted(decide, len(fitted))
-    line = LogisticRegression(C=1e6).fit(decide(data.X[held])[:, None], data.y[held])
-    return Fitted(lambda X: line.decision_function(decide(X)[:, None]), len(fitted))
+    return Fitted(predict, len(fitted))
 
 
 def told(data, result, **measures):
@@ -140,24 +140,21 @@ def learned(data, result, loss=None, timed=True):
     error = loss_of(loss, np.concatenate([decide(rows[i : i + BATCH]) for i in range(0, n, BATCH)]), data.y_test)
     found = {"error": error / (data.y.var() if loss == "squared" else 1), "rows": len(data.y), "inputs": data.X.shape[1]}
     size = len(result.support) if model else result.size
-    found |= {} if size is None else {"size": size}
     if timed:
         found |= {"batch_us": clock(decide, rows[np.resize(np.arange(n), BATCH)], 5), "single_us": clock(decide, rows[:1], 100)}
-    return found
+    return found | ({} if size is None else {"size": size})
 
 
 def loss_of(loss, z, y):
     """The mean of a loss on predictions: of `quantile 0.9` the pinball loss, of `huber` the absolute error."""
     name, _, level = loss.partition(" ")
-    formulas = {
-        "squared": lambda: (z - y) ** 2,
-        "logistic": lambda: np.logaddexp(0, -y * z),
-        "poisson": lambda: z - y + y * np.log(np.where(y > 0, y, 1) / z),
-        "gamma": lambda: y / z - 1 - np.log(y / z),
-        "huber": lambda: np.abs(z - y),
-        "quantile": lambda: np.maximum(float(level) * (y - z), (1 - float(level)) * (z - y)),
-    }
-    return float(np.mean(formulas[name]()))
+    if name == "quantile":
+        return float(np.mean(np.maximum(float(level) * (y - z), (1 - float(level)) * (z - y))))
+    if name == "poisson":
+        return float(np.mean(z - y + y * np.log(np.where(y > 0, y, 1) / z)))
+    if name == "gamma":
+        return float(np.mean(y / z - 1 - np.log(y / z)))
+    return float(np.mean({"squared": (z - y) ** 2, "huber": np.abs(z - y), "logistic": np.logaddexp(0, -y * z)}[name]))
 
 
 def clock(predict, X, times):

@@ -4,7 +4,6 @@ import ctypes
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from functools import partial
 from pathlib import Path
@@ -12,13 +11,12 @@ from pkgutil import resolve_name
 from types import SimpleNamespace as Data
 
 import numpy as np
+from experiments.data import CSV, QUICK, WORKERS, few, split, value
+from experiments.fits import Fitted, clock, lightgbm, ours
 
 import sparserf as srf
-from experiments.data import CSV, WORKERS, csv, few, split, value
-from experiments.fits import Fitted, clock, lightgbm, ours
-from sparserf.rows import as_rows
 
-PICTURES = Path(__file__).parents[2] / "docs/pictures"
+PICTURES = Path(tempfile.gettempdir()) if QUICK else Path(__file__).parents[2] / "docs/pictures"
 
 
 def changed(data, seed, change, **options):
@@ -51,54 +49,6 @@ def raw(name, seed, rows, hot, missing):
     return Data(**vars(data) | {"X": frame[:n], "X_test": frame[n:]})
 
 
-def penalised(loss, share, n, f, k):
-    """Rows with k cosine features, of which phi is the matrix, a share of the largest penalty, and the least objective."""
-    rng, n = np.random.default_rng(0), few(n)
-    X = rng.standard_normal((n, 8))
-    features, y = srf.Fourier("gaussian", gamma=0.1).draw(k, 8, rng), value(f, X=X, rng=rng)
-    of, start = (srf.losses.Poisson(), np.log(y.mean())) if loss == "poisson" else (srf.losses.Huber(0.5), np.median(y))
-    phi = np.asfortranarray(as_rows(X, 1).transform(features))
-    alpha = share * np.abs(phi.T @ of.derivative(np.full(n, start), y)).max() / n
-    data = Data(X=X, y=y, loss=of, features=features, phi=phi, alpha=alpha)
-    data.objective = lambda w, b: np.mean(of.value(phi @ w + b, y)) + alpha * np.abs(w).sum()
-    data.least = data.objective(*l1(data, 1e-8))
-    return data
-
-
-def l1(data, tol):
-    model = ours(data, alpha=data.alpha, features="data.features", exact=True, tol=tol, unscaled=True, workers=1)
-    w = np.zeros(len(data.features))
-    w[model.support] = model.coef
-    return w, model.intercept
-
-
-def skglm(data, tol, rows=None):
-    from skglm import datafits, penalties, solvers
-
-    poisson = data.loss.name == "poisson"
-    fit, Solver = (datafits.Poisson(), solvers.ProxNewton) if poisson else (datafits.Huber(0.5), solvers.AndersonCD)
-    solver, phi = Solver(tol=tol, max_iter=50, fit_intercept=True), np.asfortranarray(data.phi[:rows])
-    w, *_ = solver.solve(phi, data.y[:rows], fit, penalties.L1(data.alpha))
-    return w[:-1], w[-1]
-
-
-def to_the_least(data, solver, near=1e-5):
-    """Seconds of the processor of the first run, at ever smaller tolerances, that comes near to the least objective.
-
-    skglm compiles itself in a fit before, and is given the matrix of features.
-    """
-    solve = {"ours": l1, "skglm": skglm}[solver]
-    if solver == "skglm":
-        solve(data, 0.1, 300)
-    for tol in (1e-3, 1e-4, 1e-5, 1e-6, 1e-7):
-        start = time.process_time()
-        w, b = solve(data, tol)
-        found = {"cpu": time.process_time() - start, "terms": np.count_nonzero(w), "excess": data.objective(w, b) / data.least - 1}
-        if found["excess"] <= near:
-            break
-    return found
-
-
 def intervals(data, seed, **how):
     """Conformal intervals of one search, or the 5 % and 95 % quantiles of boosted trees: what they hold, width and score."""
     if how.pop("trees", False):
@@ -121,16 +71,6 @@ def probabilities(data, seed, loss, calibrated):
     groups = np.array_split(np.argsort(p), 10)
     off = sum(len(some) * abs(p[some].mean() - label[some].mean()) for some in groups) / len(p)
     return {"error": float(-np.mean(np.log(np.clip(np.where(label, p, 1 - p), 1e-15, 1)))), "off": float(off)}
-
-
-def to_export(f, features, scale=None):
-    """200 terms of a map, or what an expression makes, of 10 normal inputs."""
-    X = np.random.default_rng(0).standard_normal((few(4000), 10))
-    data = Data(X=X, y=value(f, X=X), loss="squared")
-    data.model = ours(data, "harfe", features=features, n_components=300, n_nonzero_coefs=200, alpha=1e-6, scale=scale)
-    if features == "default":
-        data.model = ours(data, n_models=1)
-    return data
 
 
 def exported(data, to):
@@ -157,20 +97,11 @@ def exported(data, to):
     return found | {"many_ns": 1e3 * clock(predict, X, 30), "one_us": clock(predict, X[:1], 1000)}
 
 
-def explained(name, max_terms, n_rows, n_background):
-    """A model with rows to explain, background, and its Shapley values as exact as orders of inputs make them."""
-    data = csv(name)
-    model = ours(data, n_models=1, max_terms=max_terms)
-    rows = np.random.default_rng(0).permutation(len(data.X))
-    X, B = data.X[rows[: few(n_rows, 20)]], data.X[rows[-few(n_background, 20) :]]
-    return Data(X=X, B=B, model=model, reference=model.shapley(X, B, n_permutations=few(256, 4), rng=1))
-
-
 def sampler(data, n_orders):
     """Shapley values of any function: along an order, rows of the background become the rows, input by input."""
-    rng, X, total = np.random.default_rng(0), data.X, np.zeros(data.X.shape)
+    rng, X, B, total = np.random.default_rng(0), data.rows, data.background, np.zeros(data.rows.shape)
     for _ in range(n_orders):
-        mixed = data.B[rng.integers(0, len(data.B), len(X))].copy()
+        mixed = B[rng.integers(0, len(B), len(X))].copy()
         last = data.model.predict(mixed)
         for j in rng.permutation(X.shape[1]):
             mixed[:, j] = X[:, j]
@@ -179,22 +110,21 @@ def sampler(data, n_orders):
     return total / n_orders
 
 
-def drawn(data, file, call="sparse_rf", panels=None, terms=None, **options):
-    """A picture of a model's effects in docs/pictures, and the first lines of what the model says."""
+def drawn(data, file=None, call="sparse_rf", panels=12, terms=None, **options):
+    """A picture of a model's effects in docs/pictures, or what the model says in few terms."""
     model = ours(data, call, **options)
-    small = srf.prune(model, data.X, max_terms=terms, workers=WORKERS) if terms else model
-    folder = Path(tempfile.gettempdir()) if few(2, 1) == 1 else PICTURES
-    srf.plot.effects(model, data.X, names=data.names, **{"n_panels": panels} if panels else {}).savefig(folder / file, dpi=90)
-    said = small.formula(n_terms=4) if terms else model.summary(data.X, n_terms=5, rng=0)
-    return {"model": str(model), "says": str(said), "validation_loss": getattr(model.info, "validation_loss", None)}
+    if file:
+        srf.plot.effects(model, data.X, names=data.names, n_panels=panels).savefig(PICTURES / file, dpi=90)
+        says = str(model.summary(data.X, n_terms=5, rng=0))
+    else:
+        says = srf.prune(model, data.X, max_terms=terms, workers=WORKERS).formula(n_terms=4)
+    return {"model": str(model), "says": str(says), "validation_loss": getattr(model.info, "validation_loss", None)}
 
 
 def script(_, command):
     """What a script of tools/ prints."""
-    tools, to = CSV.parent, tempfile.gettempdir() if few(2, 1) == 1 else PICTURES
-    words = [word.format(pictures=to, data=CSV) for word in command.split()]
-    done = subprocess.run([sys.executable, tools / words[0], *words[1:]], capture_output=True, text=True, check=True)
-    return {"says": done.stdout}
+    name, *words = (word.format(pictures=PICTURES, data=CSV) for word in command.split())
+    return {"says": subprocess.check_output([sys.executable, CSV.parent / name, *words], text=True)}
 
 
 def reference(data):
@@ -209,7 +139,8 @@ def reference(data):
         c_tilde = c + 0.1 * (Ay - B @ c - 1e-4 * c)
         S, c = np.argsort(-np.abs(c_tilde))[:s], np.zeros(A.shape[1])
         c[S] = np.linalg.pinv(B[np.ix_(S, S)] + 1e-4 * np.eye(s), rcond=1e-15) @ Ay[S]
-    return Data(objective=((A @ c - data.y) ** 2).mean() / 2 + 1e-4 * (c @ c) / (2 * len(data.y)), terms=int(np.count_nonzero(c)))
+    objective = ((A @ c - data.y) ** 2).mean() / 2 + 1e-4 * (c @ c) / (2 * len(data.y))
+    return Data(objective=objective, terms=np.count_nonzero(c))
 
 
 def orthogonal_matching_pursuit(data, precompute, gamma, terms):

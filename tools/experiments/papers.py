@@ -6,10 +6,10 @@ from pathlib import Path
 from types import SimpleNamespace as Data
 
 import numpy as np
-
-import sparserf as srf
 from experiments.data import WORKERS, few, stored, value
 from experiments.fits import ours
+
+import sparserf as srf
 from sparserf.rows import as_rows
 
 TABLES = Path(__file__).parents[2] / "docs/tables"
@@ -23,7 +23,8 @@ def wrong(model, X, y):
 
 def scaled(kernel, width, X):
     """The map with `width` times its default gamma or radius."""
-    default = (srf.Perceptron() if kernel == "perceptron" else srf.Fourier(kernel)).resolve(as_rows(X), np.random.default_rng(0))
+    of = srf.Perceptron() if kernel == "perceptron" else srf.Fourier(kernel)
+    default = of.resolve(as_rows(X), np.random.default_rng(0))
     if kernel == "perceptron":
         return srf.Perceptron(radius=default.radius * width, center=default.center)
     return srf.Fourier(kernel, gamma=width * default.gamma)
@@ -31,8 +32,7 @@ def scaled(kernel, width, X):
 
 def sparse_rf(data, seed, first, said, kernel, widths):
     """A path over alpha, chosen with the width (on seed 0) by a fifth of at most 20,000 training rows."""
-    n, paper = len(data.y), said["paper"][kernel]
-    n_alpha = np.geomspace(*said["n_alpha"]) * (2 if kernel == "perceptron" else 1)  # perceptrons leave more terms
+    n, n_alpha = len(data.y), np.geomspace(*said["n_alpha"]) * (2 if kernel == "perceptron" else 1)  # which leaves more terms
 
     def path(width, X, y, X_test, y_test, seed):
         start, how = time.perf_counter(), {"features": scaled(kernel, width, X), "loss": data.loss, "tol": 1e-3}
@@ -48,8 +48,9 @@ def sparse_rf(data, seed, first, said, kernel, widths):
     chosen = int(np.argmin(held_out(width, seed, 20_000)))
     seconds, models, errors = path(width, data.X, data.y, data.X_test, data.y_test, seed)
     terms = [len(model.features) for model in models]
-    return {"width": width, "chosen": chosen, "terms": terms, "errors": errors, "path_seconds": seconds, "error": errors[chosen],
-            "size": terms[chosen], "reach": next((t for t, e in zip(terms, errors, strict=True) if e <= paper[0]), None)}  # fmt: skip
+    found = {"width": width, "chosen": chosen, "terms": terms, "errors": errors, "path_seconds": seconds}
+    reach = next((size for size, error in zip(terms, errors, strict=True) if error <= said["paper"][kernel][0]), None)
+    return found | {"error": errors[chosen], "size": terms[chosen], "reach": reach}
 
 
 def width_of(name, kernel):
@@ -61,10 +62,10 @@ def width_of(name, kernel):
 def rival(data, name, said, kernel, machine):
     """Ridge on random features, or the kernel machine, n alpha = 1."""
     features = scaled(kernel, width_of(name, kernel), data.X)
-    if not machine:
-        model = ours(data, "rks", n_alpha=1, features=features, n_components=said["n_components"])
-    else:
+    if machine:
         model, data = kernel_machine(kernel, features, data, 1, said["kernel_rows"])
+    else:
+        model = ours(data, "rks", n_alpha=1, features=features, n_components=said["n_components"])
     rows = len(data.y) if machine else said["n_components"]
     return {"error": wrong(model, data.X_test, data.y_test), "rows": rows, "size": len(model.support)}
 
@@ -73,11 +74,10 @@ def kernel_machine(kernel, features, data, n_alpha, rows):
     """(model, the rows it has seen); a perceptron kernel of another radius is, with an intercept, a multiple of the default."""
     some = np.random.default_rng(0).permutation(len(data.y))[:rows]
     data = Data(**vars(data) | {"X": data.X[some], "y": data.y[some]})
-    if kernel == "perceptron":
-        options = {"n_alpha": n_alpha * features.radius / srf.Perceptron().resolve(as_rows(data.X), None).radius}
-    else:
-        options = {"n_alpha": n_alpha, "gamma": features.gamma}
-    return ours(data, "kernel_ridge" if data.loss == "squared" else "kernel_svm", kernel=kernel, **options), data
+    options = {} if kernel == "perceptron" else {"gamma": features.gamma}
+    n_alpha *= features.radius / srf.Perceptron().resolve(as_rows(data.X), None).radius if kernel == "perceptron" else 1
+    machine = "kernel_ridge" if data.loss == "squared" else "kernel_svm"
+    return ours(data, machine, kernel=kernel, n_alpha=n_alpha, **options), data
 
 
 def growing(data, said, call, sizes, most=240.0, **options):
@@ -125,17 +125,15 @@ def mfga(data, seed, first, said, make, rows=10**9, figure=True):
     tried = [fit(data.X, data.y, n_alpha) for n_alpha in n_alphas]
     worth = [error(model, data.X_test, data.y_test) for model, _ in tried]
     best = int(np.argmin(worth))
-    found = {"paper": worth[best], "paper_seconds": tried[best][1], "n_alpha": n_alphas[best], "figure": worth[best], "M": M}
-    if figure:
-        found["figure"] = [error(fit(data.X, data.y, n_alphas[best], m)[0], data.X_test, data.y_test) for m in M]
-    chosen = f"× {settings['width']:g}, {settings['n_alpha']:g}"
+    curve = [error(fit(data.X, data.y, n_alphas[best], m)[0], data.X_test, data.y_test) for m in M] if figure else worth[best]
+    found = {"paper": worth[best], "paper_seconds": tried[best][1], "n_alpha": n_alphas[best], "figure": curve, "M": M}
     model, seconds = fit(data.X, data.y, **settings)
-    return found | {"validated": error(model, data.X_test, data.y_test), "validated_seconds": seconds, "settings": settings,
-                    "chosen": chosen}  # fmt: skip
+    found |= {"validated": error(model, data.X_test, data.y_test), "validated_seconds": seconds, "settings": settings}
+    return found | {"chosen": f"× {settings['width']:g}, {settings['n_alpha']:g}"}
 
 
 def harfe_rows(name, said, seed):
-    """(X, y, X_test, {what: its targets}) of a formula, clean and noisy, or of a stored set, of which seed 0 is the stored order."""
+    """(X, y, X_test, {what: its targets}) of a formula, clean and noisy; or of a stored set, at first in the stored order."""
     rng, n = np.random.default_rng(seed), said["rows"]
     if "f" in said:
         X = rng.uniform(*said["range"], (sum(n), said["d"]))
@@ -170,12 +168,13 @@ def harfe(_, name, said, best=None, centre=False, **options):
     result = {"terms": float(np.mean(sizes)), "of": repeats} | ({"chosen": chosen[2]} if best else {})
     for what, errors in found.items():
         some = errors[said.get("skip", 0) :]
-        result |= {what: float(getattr(np, said.get("mean", "mean"))(some)), f"{what}_sd": float(np.std(some)), f"{what}_first": float(errors[0])}
+        result |= {what: float(getattr(np, said.get("mean", "mean"))(some)), f"{what}_sd": float(np.std(some))}
+        result[f"{what}_first"] = float(errors[0])
     return result
 
 
 def choose(name, said, centre, orders, magnitude, positive, samples, sizes=8):
-    """(options, s / rows, their text) of least error on held-out quarters, the mean over samples (of few rows, more than once)."""
+    """(options, s / rows, their text) of least error on held-out quarters, the mean over samples."""
     X, y, *_ = harfe_rows(name, said, 0)
     if "f" in said:
         some = [harfe_rows(name, said, seed)[:2] for seed in range(few(samples, 1))]
