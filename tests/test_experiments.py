@@ -63,7 +63,7 @@ def test_what_is_missing_is_run_and_recorded_and_a_page_written(tmp_path, tools,
 
     monkeypatch.setattr(run, "in_process", here)
     monkeypatch.setattr(sys, "argv", ["run.py", "--only", str(file), "--to", str(tmp_path)])
-    with pytest.raises(SystemExit, match="failed: .*fake.toml a broken 0"):
+    with pytest.raises(SystemExit, match=r"failed: .*fake\.toml a broken 0"):
         run.main()
     assert len(calls) == 15
     records = [json.loads(line) for line in (tmp_path / "tables/fake.jsonl").read_text().splitlines()]
