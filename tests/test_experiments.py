@@ -38,12 +38,13 @@ b = {load = {n = 40}, seeds = 1, paper = [9]}
 """
 
 
-@pytest.fixture
-def tools(monkeypatch):
-    """(run, report), the modules of tools/."""
-    monkeypatch.syspath_prepend(str(TOOLS))
+@pytest.fixture(scope="module")
+def tools():
+    """(run, report), the modules of tools/, which are gone after these tests."""
+    sys.path.insert(0, str(TOOLS))
     yield importlib.import_module("run"), importlib.import_module("report")
-    for name in [name for name in sys.modules if name in ("run", "report") or name.partition(".")[0] == "experiments"]:
+    sys.path.remove(str(TOOLS))
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("run", "report", "experiments")]:
         del sys.modules[name]
 
 

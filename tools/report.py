@@ -173,8 +173,10 @@ def lines(picture, sets, records):
     panels = [(name, y) for name in sets for y in picture["y"] if any(r["set"] == name and y in r for r in records)]
     if not panels:
         return None
-    figure, axes = plt.subplots(1, len(panels), figsize=(4.2 * len(panels) + 1, 4), layout="constrained", squeeze=False)
-    for ax, (name, y) in zip(axes.flat, panels, strict=True):
+    columns = min(len(panels), 2 if len(panels) == 4 else 3)
+    shape = -(-len(panels) // columns), columns
+    figure, axes = plt.subplots(*shape, figsize=(4.2 * columns + 1, 3.8 * shape[0]), layout="constrained", squeeze=False)
+    for ax, (name, y) in zip(axes.flat, panels, strict=False):
         for k, (who, some) in enumerate(by_contender(r for r in records if r["set"] == name and r.get(y)).items()):
             curves(ax, picture, y, who, some, f"C{k}")
             if who in sets[name].get("points", {}):
@@ -199,7 +201,9 @@ def gathered(picture, sets, records):
 def curves(ax, picture, y, who, some, colour):
     """One of each seed; of those with the same x their mean, and the range."""
     x = picture["x"]
-    if not isinstance(some[0][y], list):
+    if picture.get("bars"):
+        ax.bar(some[0][x], some[0][y], color=colour, label=who)
+    elif not isinstance(some[0][y], list):
         ax.axhline(np.mean([r[y] for r in some]), color=colour, ls="--", lw=1, label=who)
     elif any(r[x] != some[0][x] for r in some):
         for k, r in enumerate(some):
@@ -225,6 +229,7 @@ def dots(picture, sets, records):
     ax.axvline(1.0, color="grey", linewidth=0.8)
     ax.set(xscale="log", xlabel=picture["xlabel"])
     ax.set_yticks(range(len(down)), down)
+    ax.invert_yaxis()
     figure.legend(*ax.get_legend_handles_labels(), fontsize=8, loc="outside right")
     return figure
 

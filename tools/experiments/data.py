@@ -16,12 +16,6 @@ WORKERS = int(os.environ.get("SPARSERF_WORKERS", 2))
 CSV = Path(__file__).parents[1] / "data"
 
 
-class Unfit(Exception):
-    """Why a contender does not run on these rows, which is recorded."""
-
-    is_a_result = True
-
-
 def few(n, most=200):
     """n; in a quick run no more than `most`."""
     return min(n, most) if QUICK else n

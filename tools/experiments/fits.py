@@ -8,7 +8,7 @@ from functools import partial
 
 import joblib
 import numpy as np
-from experiments.data import WORKERS, Unfit, few, held_out, scaling, value
+from experiments.data import WORKERS, few, held_out, scaling, value
 from scipy.sparse import csr_matrix, issparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import euclidean_distances
@@ -47,9 +47,9 @@ def run(data, do):
 def limit(data, csr=True, most_inputs=np.inf, squared=np.inf, logistic=np.inf):
     """Stops where X is CSR and may not be, or larger than a contender can bear."""
     if issparse(data.X) and not csr:
-        raise Unfit("does not take CSR")
+        raise NotImplementedError("does not take CSR")
     if data.X.shape[1] > most_inputs or data.X.shape[0] > {"squared": squared, "logistic": logistic}[data.loss]:
-        raise Unfit("too slow")
+        raise NotImplementedError("too slow")
 
 
 def estimator(data, make, seed=0, phi=False, limits=None, size=None, margin=None):
@@ -127,8 +127,7 @@ def xrfm(data, seed, limits):
 
 def told(data, result, **measures):
     """Expressions of the data and the result."""
-    found = {key: value(each, data=data, model=result) for key, each in measures.items()}
-    return {key: each.item() if hasattr(each, "item") else each for key, each in found.items()}
+    return {key: value(each, data=data, model=result) for key, each in measures.items()}
 
 
 def learned(data, result, loss=None, timed=True):

@@ -101,16 +101,16 @@ def growing(data, said, call, sizes, most=240.0, **options):
 
 def mfga(data, seed, first, said, make, rows=10**9, figure=True):
     """The best n alpha on test rows, as in the paper, and the error against M; and settings by a fifth of the training rows."""
+    gamma = srf.Fourier("gaussian", "knn").resolve(as_rows(data.X), np.random.default_rng(0)).gamma
     n_alphas, widths = (10.0 ** np.arange(-5, 6, 2)).tolist()[: few(6, 2)], (0.25, 1.0, 4.0)[: few(3, 1)]
     most = min(said["M"], srf.Taylor(said["degree"]).count(data.X.shape[1]) + data.X.shape[1])
     M = [min(most, max(1, int(share * said["M"]))) for share in (0.1, 0.2, 0.4, 0.7, 1.0)]
 
     def fit(X, y, n_alpha, M=most, width=1.0, fit_intercept=False):
         some = np.random.default_rng(seed).permutation(len(y))[:rows] if rows < len(y) else slice(None)
-        gamma = width * srf.Fourier("gaussian", "knn").resolve(as_rows(X), np.random.default_rng(0)).gamma
         how = {"loss": data.loss, "alpha": n_alpha / len(y[some]), "fit_intercept": fit_intercept, "workers": WORKERS}
         start = time.perf_counter()
-        model = value(make, X=X[some], y=y[some], M=M, gamma=gamma, how=how, rng=seed, said=said)
+        model = value(make, X=X[some], y=y[some], M=M, gamma=width * gamma, how=how, rng=seed, said=said)
         return model, time.perf_counter() - start
 
     def error(model, X, y):
