@@ -106,4 +106,4 @@ def csv(source, **more):
     """X and y of tools/data, and the names of the columns."""
     names = (CSV / f"{source}.csv").read_text().splitlines()[0].split(",")[:-1]
     table = np.loadtxt(CSV / f"{source}.csv", delimiter=",", skiprows=1)[: few(10**9)]
-    return with_more(Data(X=table[:, :-1], y=table[:, -1], loss="squared"), **more, names=names)
+    return with_more(Data(X=table[:, :-1], y=table[:, -1], loss="squared"), names=names, **more)
