@@ -123,7 +123,7 @@ def run(experiment, records, args):
         if key in records.found and not args.again:
             continue
         found = in_process(experiment["name"], one, key, args)
-        print(experiment["name"], *key, found, flush=True)
+        print(experiment["name"], *key, f"skipped: {found['absent']}" if "absent" in found else found, flush=True)
         if "failed" in found:
             failed.append(" ".join(map(str, (experiment["name"], *key))))
         elif "absent" not in found:
