@@ -52,7 +52,7 @@ def limit(data, csr=True, most_inputs=np.inf, squared=np.inf, logistic=np.inf):
         raise NotImplementedError("too slow")
 
 
-def estimator(data, make, seed=0, phi=False, limits=None, size=None, margin=None):
+def estimator(data, make, seed=0, phi=False, limits=None, size=None, margin=None, then="0"):
     """What an expression makes, fitted: to X, or to its sampler's features in our scale."""
     limit(data, **limits or {})
     names = {"n": len(data.y), "seed": seed, "WORKERS": WORKERS, "held_out": held_out, "gamma_of": gamma_of, "few": few}
@@ -64,6 +64,7 @@ def estimator(data, make, seed=0, phi=False, limits=None, size=None, margin=None
             X = data.sampler.transform(X)
             X *= np.sqrt(len(data.features))
         fit.fit(X, data.y)
+        value(then, fit=fit)
     decide = getattr(fit, "decision_function", None) or fit.predict
     if margin and data.loss == "logistic":
         decide = lambda X: value(margin, fit=fit, X=X)  # noqa: E731
