@@ -119,6 +119,17 @@ def test_ratios_are_geometric_means_over_seeds_in_common_and_sets(tools):
     assert table[-1] == "|  | 1.73 (0 of 2, worst 3.00) |"
 
 
+def test_changes_are_ratios_to_the_first_with_a_standard_error_over_seeds(tools):
+    _, report = tools
+    found = records({("a", "base", 0): 1.0, ("a", "base", 1): 2.0, ("a", "new", 0): 2.0, ("a", "new", 1): 1.0})
+    table = {"measures": {"error": "error"}, "base_about": "As it is:", "base": {"error": "{error_geo:.3f}"}}
+    lines = report.changes(table, {"a": {}}, found)
+    assert lines[3] == f"| new | 1.000 | {math.log(2):.3f} | 1.000 |"
+    assert lines[-1] == "| error | 1.414 |"
+    lines = report.changes(table, {"a": {}}, [*found[:2], *({**one, "commit": "abc"} for one in found[2:])])
+    assert lines[-1] == "**new was not measured at the commit of base: --again.**"
+
+
 def test_summaries_over_seeds(tools):
     _, report = tools
     found = report.measures(records({("a", "x", 0): 1.0, ("a", "x", 1): 4.0}))

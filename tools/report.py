@@ -164,7 +164,9 @@ def changes(table, sets, records):
     below = [[what, *(cell(template, space) for space in found)] for what, template in table["base"].items()]
     error, *more = table["measures"].values()
     lines = markdown(["variant", error, "±", *more, *sets], rows)
-    return [*lines, "", table["base_about"], "", *markdown(["", *sets], below)]
+    made = {who: {r.get("commit") for r in some} for who, some in there.items()}
+    stale = [f"**{who} was not measured at the commit of {base}: --again.**" for who in there if made[who] != made[base]]
+    return [*lines, "", table["base_about"], "", *markdown(["", *sets], below), *(line for one in stale for line in ("", one))]
 
 
 def lines(picture, sets, records):
