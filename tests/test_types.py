@@ -101,8 +101,8 @@ def parameters(args):
 
 def test_the_stub_of_the_estimators_is_up_to_date():
     pytest.importorskip("sklearn")
-    made = subprocess.run([sys.executable, ROOT / "tools/write_stubs.py", "-"], capture_output=True, text=True, check=True)
-    assert (PACKAGE / "sklearn/__init__.pyi").read_text() == made.stdout, "run tools/write_stubs.py"
+    made = subprocess.run([sys.executable, ROOT / "tests/write_stubs.py", "-"], capture_output=True, text=True, check=True)
+    assert (PACKAGE / "sklearn/__init__.pyi").read_text() == made.stdout, "run tests/write_stubs.py"
 
 
 numpy_says_what_arrays_hold = pytest.mark.skipif(

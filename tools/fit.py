@@ -23,18 +23,17 @@ def main():
     args = arguments()
     X, y, names = read(args.csv, args.target)
     is_labels = y.dtype.kind == "U" or len(np.unique(y)) == 2
-    loss = "logistic" if is_labels else "squared"
-    train, test = split(len(y), args.test, args.seed)
+    order, held = np.random.default_rng(args.seed).permutation(len(y)), round(len(y) * args.test)
+    train, test = order[held:], order[:held]
     print(f"{args.csv.name}: {len(train)} training rows, {len(test)} test rows, {X.shape[1]} inputs, target {names[-1]}")
 
     start = time.perf_counter()
-    model = srf.sparse_rf(X[train], y[train], loss=loss, rng=args.seed, workers=-1)
+    model = srf.sparse_rf(X[train], y[train], loss="logistic" if is_labels else "squared", rng=args.seed, workers=-1)
     seconds = time.perf_counter() - start
 
     linear = baseline(X[train], y[train], X[test], y[test], is_labels)
     start = time.perf_counter()
-    error = test_error(model, X[test], y[test])
-    micros = (time.perf_counter() - start) / len(test) * 1e6
+    error, micros = test_error(model, X[test], y[test]), (time.perf_counter() - start) / len(test) * 1e6
     sizes = [size for size in SIZES if size < len(model.features)]
     smaller = [srf.prune(model, X[train], max_terms=size, tol=0, workers=-1) for size in sizes]
     curve = [*sizes, len(model.features)], [*(test_error(one, X[test], y[test]) for one in smaller), error]
@@ -69,30 +68,18 @@ def read(path, target):
         raise SystemExit(f"no column {target!r} in {path}; there are {', '.join(header)}")
     at = header.index(target) if target else len(header) - 1
     columns = [np.array(column) for column in zip(*rows, strict=True)]
-    y = columns.pop(at)
-    names = header[:at] + header[at + 1 :] + [header[at]]
-    return np.column_stack([numbers(c, n) for c, n in zip(columns, names, strict=False)]), maybe_numbers(y), names
+    y, names = numbers(columns.pop(at)), header[:at] + header[at + 1 :] + [header[at]]
+    return np.column_stack([numbers(c, n) for c, n in zip(columns, names, strict=False)]), y, names
 
 
-def numbers(column, name):
+def numbers(column, name=None):
+    """The column as numbers; words, of the target, as they are."""
     try:
         return column.astype(np.float64)
     except ValueError:
+        if name is None:
+            return column
         raise SystemExit(f"column {name!r} holds words, not numbers; encode it first") from None
-
-
-def maybe_numbers(y):
-    try:
-        return y.astype(np.float64)
-    except ValueError:
-        return y
-
-
-def split(n, share, seed):
-    """(rest, share) of the row numbers, at random."""
-    order = np.random.default_rng(seed).permutation(n)
-    held = round(n * share)
-    return order[held:], order[:held]
 
 
 def test_error(model, X, y):
@@ -107,8 +94,7 @@ def baseline(X, y, X_test, y_test, is_labels):
         mean, sd = X.mean(axis=0), np.maximum(X.std(axis=0), 1e-300)
         model = srf.drp((X - mean) / sd, y, alpha=1e-4, loss="logistic")
         return test_error(model, (X_test - mean) / sd, y_test)
-    A = np.column_stack([np.ones(len(X)), X])
-    w = np.linalg.lstsq(A, y, rcond=None)[0]
+    w = np.linalg.lstsq(np.column_stack([np.ones(len(X)), X]), y, rcond=None)[0]
     return np.sqrt(np.mean((w[0] + X_test @ w[1:] - y_test) ** 2))
 
 
@@ -118,7 +104,7 @@ def draw(path, curve, model, X, y, result, names, is_labels):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    what, error, linear = result
+    (what, error, linear), f = result, model.decision_function(X)
     fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
     left.plot(*curve, "o-", ms=4, label="the same in fewer terms, on test rows")
     left.plot(len(model.features), error, "*", ms=16, color="C3", label=f"sparserf, on test rows: {error:.3g}")
@@ -126,7 +112,6 @@ def draw(path, curve, model, X, y, result, names, is_labels):
     left.set(xlabel="terms in the model", ylabel=what.replace("test ", ""), xscale="symlog", title="Error against size")
     left.set_xlim(left=0)
     left.legend(frameon=False, fontsize=8, loc="best")
-    f = model.decision_function(X)
     if is_labels and f.ndim == 1:
         for c in model.classes:
             right.hist(f[y == c], bins=40, alpha=0.6, label=str(c))

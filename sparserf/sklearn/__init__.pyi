@@ -1,4 +1,4 @@
-"""Written by tools/write_stubs.py."""
+"""Written by tests/write_stubs.py."""
 
 from typing import Literal, Self
 

@@ -1,0 +1,171 @@
+"""The runner and the report writer of tools/, on an experiment of their own; and those that are stored."""
+
+import importlib
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TOOLS = ROOT / "tools"
+FILES = sorted((TOOLS / "experiments").glob("*.toml"))
+FAKE = """
+title = "Fake"
+about = "Of nothing."
+[groups.one]
+title = "The first"
+load = {of = "data.synthetic", f = "X[:, 0]", d = 2, test = 20}
+describe = {of = "fits.told", error = "float(model)", rows = "len(data.y)"}
+seeds = 2
+contenders.ours = {of = "fits.run", do = "2.0"}
+contenders."theirs, twice" = {of = "fits.run", do = "4.0"}
+contenders.absent = {of = "fits.run", needs = ["no_such_library"], do = "0"}
+contenders.broken = {of = "fits.run", do = "1 / 0"}
+contenders.unfit = {of = "fits.estimator", make = "none", limits = {squared = 3}}
+[[groups.one.tables]]
+columns = {set = "{set}", paper = "{paper[0]}"}
+cell = "{error:.1f} of {rows:.0f}"
+[[groups.one.tables]]
+kind = "ratios"
+by = ["group"]
+[groups.one.sets]
+a = {load = {n = 30}, paper = [7, 8]}
+b = {load = {n = 40}, seeds = 1, paper = [9]}
+"""
+
+
+@pytest.fixture(scope="module")
+def tools():
+    """(run, report), the modules of tools/, which are gone after these tests."""
+    sys.path.insert(0, str(TOOLS))
+    yield importlib.import_module("run"), importlib.import_module("report")
+    sys.path.remove(str(TOOLS))
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("run", "report", "experiments")]:
+        del sys.modules[name]
+
+
+def test_what_is_missing_is_run_and_recorded_and_a_page_written(tmp_path, tools, monkeypatch):
+    """In this process instead of many."""
+    run, _ = tools
+    file, calls = tmp_path / "fake.toml", []
+    file.write_text(FAKE)
+
+    def here(name, one, key, args):
+        calls.append(key)
+        try:
+            first = run.Records(args.to, name).found.get((*key[:2], 0))
+            return run.measure(one, *key, first)
+        except ZeroDivisionError as error:
+            return {"failed": str(error)}
+
+    monkeypatch.setattr(run, "in_process", here)
+    monkeypatch.setattr(sys, "argv", ["run.py", "--only", str(file), "--to", str(tmp_path)])
+    with pytest.raises(SystemExit, match=r"failed: .*fake\.toml a broken 0"):
+        run.main()
+    assert len(calls) == 15
+    records = [json.loads(line) for line in (tmp_path / "tables/fake.jsonl").read_text().splitlines()]
+    assert {(r["set"], r["contender"]) for r in records} == {(s, c) for s in "ab" for c in ("ours", "theirs, twice", "unfit")}
+    assert sum(r["set"] == "a" for r in records) == 6 and sum(r["set"] == "b" for r in records) == 3
+    for record in records:
+        assert {"machine", "versions", "threads", "commit"} <= set(record)
+        assert record.get("skipped") == ("too slow" if record["contender"] == "unfit" else None)
+        assert record["contender"] == "unfit" or record["seconds"] >= 0 <= record["mb"]
+    page = (tmp_path / "tables/fake.md").read_text()
+    assert page.startswith("# Fake\n\n`python tools/run.py --only")
+    assert "| set | paper | ours | theirs, twice |\n| --- | --- | --- | --- |\n| a | 7 | 2.0 of 30 | 4.0 of 30 |\n" in page
+    assert "| b | 9 | 2.0 of 40 | 4.0 of 40 |\n" in page
+    assert "| one | 0.50 (2 of 2, worst 0.50) |" in page
+    assert "threads, Python 3" in page and "commit" in page
+
+    calls.clear()
+    with pytest.raises(SystemExit, match="failed"):
+        run.main()
+    assert {key[1] for key in calls} == {"absent", "broken"}  # what has a record is not run again
+    monkeypatch.setattr(sys, "argv", [*sys.argv, "--report"])
+    calls.clear()
+    run.main()
+    assert not calls and (tmp_path / "tables/fake.md").read_text() == page
+
+
+def test_a_contender_runs_in_a_process_of_its_own_and_is_stopped(tmp_path):
+    file = tmp_path / "fake.toml"
+    slow = """{slow = {of = "fits.run", do = "of('time:sleep')(9)"}}"""
+    file.write_text(FAKE + f"c = {{load = {{n = 5}}, longest = 1, seeds = 1, contenders = {slow}}}")
+    some = ["--sets", "b", "c", "--contenders", "ours", "slow"]
+    command = [sys.executable, TOOLS / "run.py", "--only", file, "--to", tmp_path, *some]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    ours, slow = map(json.loads, (tmp_path / "tables/fake.jsonl").read_text().splitlines())
+    assert ours["error"] == 2.0 and ours["rows"] == 40
+    assert slow["skipped"].startswith("not done in 1 s")
+
+
+def records(values):
+    return [{"set": s, "contender": c, "seed": k, "error": e} for (s, c, k), e in values.items()]
+
+
+def test_ratios_are_geometric_means_over_seeds_in_common_and_sets(tools):
+    _, report = tools
+    of_a = {("a", "x", 0): 1.0, ("a", "x", 1): 4.0, ("a", "y", 0): 2.0, ("a", "y", 1): 2.0}
+    found = records(of_a | {("b", "x", 0): 3.0, ("b", "y", 0): 1.0, ("b", "x", 1): 99.0})
+    assert report.ratio(found, "a", "x", "y") == pytest.approx(math.sqrt(0.5 * 2))
+    assert report.ratio(found, "b", "x", "y") == pytest.approx(3.0)
+    assert math.isnan(report.ratio(found, "b", "x", "z"))
+    table = report.ratios({"by": []}, {"a": {}, "b": {}}, found)
+    assert table[-1] == "|  | 1.73 (0 of 2, worst 3.00) |"
+
+
+def test_changes_are_ratios_to_the_first_with_a_standard_error_over_seeds(tools):
+    _, report = tools
+    found = records({("a", "base", 0): 1.0, ("a", "base", 1): 2.0, ("a", "new", 0): 2.0, ("a", "new", 1): 1.0})
+    table = {"measures": {"error": "error"}, "base_about": "As it is:", "base": {"error": "{error_geo:.3f}"}}
+    lines = report.changes(table, {"a": {}}, found)
+    assert lines[3] == f"| new | 1.000 | {math.log(2):.3f} | 1.000 |"
+    assert lines[-1] == "| error | 1.414 |"
+    lines = report.changes(table, {"a": {}}, [*found[:2], *({**one, "commit": "abc"} for one in found[2:])])
+    assert lines[-1] == "**new was not measured at the commit of base: --again.**"
+
+
+def test_summaries_over_seeds(tools):
+    _, report = tools
+    found = report.measures(records({("a", "x", 0): 1.0, ("a", "x", 1): 4.0}))
+    expected = {"error": 2.5, "error_geo": 2.0, "error_sd": 1.5, "error_n": 2, "error_max": 4.0}
+    assert {key: found[key] for key in expected} == expected
+    stored = report.measures([{"set": "a", "contender": "x", "seed": 0, "error": 3.0, "error_sd": 0.25, "of": 100}])
+    assert (stored["error"], stored["error_sd"]) == (3.0, 0.25)  # of a record that is a summary itself
+    assert report.cell(["{error:.1f} ({terms})", "{error:.2f} | {error_short}"], found) == "2.50 \\| 2"
+    assert report.cell("{nothing}", found) == ""
+
+
+def test_lines_are_of_lists_or_gathered_along_what_is_said_of_sets(tools):
+    _, report = tools
+    picture = {"x": "m", "y": ["error"], "panel": "of", "along": "m"}
+    sets = {"m = 20": {"of": "all", "m": 20}, "m = 10": {"of": "all", "m": 10}}
+    found = records({("m = 20", "x", 0): 1.0, ("m = 10", "x", 0): 4.0, ("m = 10", "x", 1): 2.0})
+    figure = report.lines(picture, sets, found)
+    assert list(figure.axes[0].lines[0].get_xdata()) == [10, 20]
+    plt.close(figure)
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+def test_experiments_name_functions_that_are_there_and_pages_are_of_their_records(path, tools, tmp_path, monkeypatch):
+    run, report = tools
+    experiment = run.read(path.stem)
+    sets = run.sets(experiment)
+    for name, one in sets.items():
+        assert one["contenders"], name
+        for spec in [*one["contenders"].values(), *filter(None, (one["load"], one["describe"]))]:
+            module, function = spec["of"].rsplit(".", 1)
+            assert callable(getattr(importlib.import_module(f"experiments.{module}"), function))
+    stored = run.Records(ROOT / "docs", path.stem).found
+    assert {key[0] for key in stored} <= set(sets)
+    assert all(contender in sets[name]["contenders"] for name, contender, _ in stored)
+    if stored:
+        monkeypatch.setattr(report, "PICTURES", dict.fromkeys(report.PICTURES, lambda *_: plt.figure(figsize=(0.1, 0.1))))
+        report.write(experiment, sets, list(stored.values()), tmp_path)
+        page = experiment.get("page", f"tables/{path.stem}.md")
+        assert (tmp_path / page).read_text() == (ROOT / "docs" / page).read_text()

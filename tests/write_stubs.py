@@ -1,0 +1,91 @@
+"""Write sparserf/sklearn/__init__.pyi: what type checkers and editors see of the estimators, whose constructors are made of the
+signatures of functions when they are imported. A test asks whether it is up to date.
+
+With the argument "-" to standard output.
+"""
+
+import inspect
+import re
+import sys
+import textwrap
+from pathlib import Path
+
+from sparserf import sklearn
+
+PLACE = Path(__file__).parents[1] / "sparserf/sklearn/__init__.pyi"
+TYPES = {"random_state": "int | np.random.RandomState | np.random.Generator | None", "n_jobs": "int | None"}
+HEAD = '''"""Written by tests/write_stubs.py."""
+
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+
+from .._types import (
+{types})
+from ..model import SparseModel
+
+class _Estimator(BaseEstimator):
+    model_: SparseModel
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    @property
+    def n_iter_(self) -> int: ...
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self: ...
+    def predict(self, X: MatrixLike) -> np.ndarray: ...
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float: ...
+
+class _Regressor(RegressorMixin, _Estimator): ...
+
+class _Classifier(ClassifierMixin, _Estimator):
+    classes_: np.ndarray
+    def decision_function(self, X: MatrixLike) -> np.ndarray: ...
+    def predict_proba(self, X: MatrixLike) -> np.ndarray: ...
+    def predict_log_proba(self, X: MatrixLike) -> np.ndarray: ...
+
+class FittedRegressor(_Regressor):
+    model: SparseModel
+    n_jobs: int | None
+    def __init__(self, model: SparseModel, *, n_jobs: int | None = None) -> None: ...
+
+class FittedClassifier(_Classifier):
+    model: SparseModel
+    n_jobs: int | None
+    def __init__(self, model: SparseModel, *, n_jobs: int | None = None) -> None: ...
+
+def to_estimator(model: SparseModel) -> FittedRegressor | FittedClassifier: ...
+'''
+
+
+def stub() -> str:
+    """The text of the file."""
+    classes = "".join(written(getattr(sklearn, name)) for name in sklearn.__all__ if not name.startswith("Fitted"))
+    known = re.findall(r"^(\w+): TypeAlias", (PLACE.parents[1] / "_types.py").read_text(), re.MULTILINE)
+    used = sorted({*re.findall(r"\w+", classes), "MatrixLike"} & set(known))
+    return HEAD.format(types="".join(f"    {name},\n" for name in used)) + classes
+
+
+def written(cls: type) -> str:
+    """The class: an attribute for each parameter, and its constructor."""
+    types, given = {}, ["self", "*"]
+    for name, parameter in inspect.signature(cls).parameters.items():
+        types[name] = TYPES.get(name, str(parameter.annotation)).replace("'", '"')
+        given.append(f"{name}: {types[name]}" + default(parameter).replace("'", '"'))
+    base = "_Regressor" if issubclass(cls, sklearn.Regressor) else "_Classifier"
+    attributes = "".join(f"    {name}: {kind}\n" for name, kind in types.items())
+    return f"\nclass {cls.__name__}({base}):\n{attributes}    def __init__(\n{filled(given, 8)}\n    ) -> None: ...\n"
+
+
+def default(parameter: inspect.Parameter) -> str:
+    return "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+
+
+def filled(items: list[str], indent: int) -> str:
+    """Items side by side, none of them broken."""
+    text = ", ".join(item.replace(" ", "~") for item in items) + ","
+    return textwrap.indent(textwrap.fill(text, 128 - indent, break_long_words=False), " " * indent).replace("~", " ")
+
+
+if __name__ == "__main__":
+    print(stub(), end="") if sys.argv[1:] == ["-"] else PLACE.write_text(stub())

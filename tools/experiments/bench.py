@@ -1,0 +1,211 @@
+"""Of the benchmarks: what kernels and passes over the rows take at least, objectives, problems whose solution is known, and
+where rows live; and how well a random projection recovers w*, of the DRP paper."""
+
+import contextlib
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from pkgutil import resolve_name
+from types import SimpleNamespace as Data
+from unittest.mock import patch
+
+import numpy as np
+from experiments.data import WORKERS, few, split, value
+from experiments.fits import clock, estimator, ours
+from threadpoolctl import threadpool_limits
+
+import sparserf as srf
+from sparserf import task
+from sparserf._core.rows import RowSlice
+from sparserf.features import NeuronBlock, make_projection
+from sparserf.rows import as_rows
+
+SIDE, N_ALPHAS = 256, (10, 1, 0.1, 0.01, 0.001)
+
+
+def least_seconds(data, _):
+    """Of a correlation: of each value a cosine of one input, of each further input a product."""
+    (n, d), (value, product) = data.X.shape, rates()
+    limit = n * len(data.features) * (value + (d - 1) * product) / WORKERS
+    return {"limit_s": limit, "value_ns": value * 1e9, "product_ns": product * 1e9}
+
+
+def rates():
+    """Seconds of a value (a cosine of one input, and its part of the sum), and of one more product, each at its best.
+
+    On one thread, in cache, the least of many. The product: as in NumPy's GEMM, or as in the kernel, whichever is faster.
+    """
+    rng = np.random.default_rng(0)
+
+    def correlation(activation, d):
+        panels = NeuronBlock(activation, 1.0, rng.standard_normal((SIDE, d)), np.zeros(SIDE)).packed(np.dtype(np.float64), d)
+        X, v, out = rng.standard_normal((SIDE, d)), rng.standard_normal((1, SIDE)), np.zeros((1, SIDE))
+        return lambda: panels.correlate(RowSlice(X), v, out)
+
+    A, B = rng.standard_normal((2, SIDE, SIDE))
+    runs = [correlation("cos", 1), correlation("identity", 64), correlation("identity", 128), lambda: A @ B]
+    with threadpool_limits(1):
+        value, half, whole, gemm = (1e-6 * clock(lambda X, run=run: run(), A, 200) / SIDE for run in runs)
+    return value, min((whole - half) / 64, gemm / SIDE)
+
+
+def sparse(result):
+    """(support, coefficients, intercept) of a model of ours or of an estimator."""
+    if hasattr(result, "support"):
+        return result.support, result.coef, result.intercept
+    coef = np.ravel(result.fit.coef_)
+    support = np.flatnonzero(coef)
+    return support, coef[support], float(np.ravel(result.fit.intercept_)[0])
+
+
+def gap(data, result):
+    """Objective and gap of the Lasso over all features, n alpha = 10, worked out plainly."""
+    y, (support, coef, b) = data.y, sparse(result)
+    n, alpha = len(y), 10 / len(y)
+    r = as_rows(data.X).apply(data.features.take(support), coef) + b - y
+    r -= r.mean()
+    objective = r @ r / (2 * n) + alpha * np.abs(coef).sum()
+    u = r * min(1.0, alpha * n / np.abs(as_rows(data.X, WORKERS).correlate(data.features, r)).max())
+    return {"objective": objective, "relative_gap": 1 + (u @ u / 2 + u @ y) / n / objective, "terms": len(support)}
+
+
+def objective(data, result, loss, n_alpha=None):
+    """With a loss of sparserf, and alpha as it is given, or of the data."""
+    (support, coef, b), alpha = sparse(result), n_alpha / len(data.y) if n_alpha else data.alpha
+    z = as_rows(data.X, WORKERS).apply(data.features.take(support), coef) + b
+    return {"objective": np.mean(value(loss).value(z, data.y)) + alpha * np.abs(coef).sum(), "terms": len(support)}
+
+
+def on_disk(f, n, d):
+    """A float32 matrix in a file, which goes with the scratch directory of the process, and a noisy target."""
+    n, path, rng = few(n), Path(tempfile.gettempdir()) / "X.npy", np.random.default_rng(0)
+    X, y = np.lib.format.open_memmap(path, "w+", np.float32, (n, d)), np.empty(n)
+    for start in range(0, n, 50_000):
+        some = slice(start, min(start + 50_000, n))
+        X[some] = rng.standard_normal((some.stop - start, d), np.float32)
+        y[some] = value(f, X=X[some]) + 0.5 * rng.standard_normal(some.stop - start)
+    X.flush()
+    return Data(path=path, y=y, loss="squared")
+
+
+def at(data, place, **options):
+    """(a fit to rows in this place, its seconds without what brought them there)."""
+    with contextlib.ExitStack() as stack:
+        start = time.perf_counter()
+        if place == "disk":
+            X = srf.Chunks(np.load(data.path, mmap_mode="r"))
+        elif place == "jax":
+            X = resolve_name("jax.numpy").asarray(data.X)
+        elif place == "dask":
+            X = on_cluster(data.X, stack)
+            start = time.perf_counter()
+        else:
+            X = np.load(data.path) if hasattr(data, "path") else data.X
+        return ours(Data(X=X, y=data.y, loss="squared"), **options), time.perf_counter() - start
+
+
+def on_cluster(X, stack):
+    import dask.array as da
+    from distributed import Client, LocalCluster, wait
+
+    how = {"n_workers": WORKERS, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    stack.enter_context(Client(stack.enter_context(LocalCluster(**how))))
+    there = da.from_array(X, chunks=(max(1, len(X) // 8), X.shape[1])).persist()
+    wait(there)
+    return there
+
+
+def error(data, result):
+    """In w, relative to the solution."""
+    if not hasattr(result, "info"):
+        return {"error": relative(np.ravel(result.fit.coef_) if hasattr(result, "fit") else result, data.best)}
+    info = result.info
+    said = {"bound": info.error_bound, "projections": info.n_projections, "conjugate": info.n_conjugate}
+    return {"error": relative(result.coef, data.best)} | said
+
+
+def relative(w, best):
+    return float(np.linalg.norm(w - best) / np.linalg.norm(best))
+
+
+def low_rank(loss, scale, n=8000, d=20_000, rank=150):
+    """X of singular values scale (1 to 0.01), and the solution at n alpha = 1, in the span of the rows: a problem of `rank`."""
+    rng, n, d = np.random.default_rng(0), few(n, 400), few(d, 400)
+    U, V = (np.linalg.qr(rng.standard_normal((size, rank)))[0] for size in (n, d))
+    Z = U * np.geomspace(scale, 0.01 * scale, rank)
+    f = Z @ rng.standard_normal(rank)
+    y = f / f.std() + 0.5 * rng.standard_normal(n)
+    y = y if loss == "squared" else np.sign(y)
+    w = np.linalg.solve(Z.T @ Z + np.eye(rank), Z.T @ y) if loss == "squared" else logistic_newton(Z, y)
+    return Data(X=Z @ V.T, y=y, loss=loss, best=V @ w)
+
+
+def logistic_newton(Z, y):
+    w = np.zeros(Z.shape[1])
+    for _ in range(100):
+        p = 1 / (1 + np.exp(y * (Z @ w)))
+        w = w - np.linalg.solve(np.eye(len(w)) + (Z.T * (p * (1 - p))) @ Z, w - Z.T @ (y * p))
+    return w
+
+
+def passes(data, model, spec):
+    """What a fit would take that only reads X: its passes over X (`spec` says which), and the least time of one."""
+    made = []
+    with patch.object(task, "as_rows", lambda *given, **how: made.append(as_rows(*given, **how)) or made[-1]):
+        ours(data, **{key: each for key, each in spec.items() if key != "of"})
+    n, one = made[0].n_passes, seconds_of_a_pass(value(spec["X"], data=data))
+    said = {"conjugate": model.info.n_conjugate, "bound": model.info.error_bound}
+    return {"limit_s": n * one, "passes": n, "a_pass_ms": 1e3 * one} | said
+
+
+def seconds_of_a_pass(X):
+    """The least time of reading X on WORKERS threads: to add it up, or to multiply it with a vector of its type."""
+    w, parts, best = np.ones(X.shape[1], X.dtype), [X[i : i + 512] for i in range(0, len(X), 512)], np.inf
+    with threadpool_limits(1), ThreadPoolExecutor(WORKERS) as pool:
+        for read in 10 * (np.sum, lambda part: part @ w):
+            start = time.perf_counter()
+            list(pool.map(read, parts))
+            best = min(best, time.perf_counter() - start)
+    return best
+
+
+def text(source):
+    """CSR, and the solutions of a path over n alpha."""
+    data = split(source, 0, share=1.0, loss="logistic")
+    data.best = text_path(data, tol=1e-10, seed=1)
+    return data
+
+
+def text_path(data, **options):
+    alphas = np.array(N_ALPHAS) / len(data.y)
+    return [model.coef for model in ours(data, "drp_path", alphas=alphas, fit_intercept=False, **options)]
+
+
+def text_sklearn(data, tols, solver):
+    make = "of('sklearn.linear_model:LogisticRegression')(fit_intercept=False, max_iter=10**5, {})"
+    each = [f"C={1 / n_alpha}, tol={tol}, solver='{solver}'" for n_alpha, tol in zip(N_ALPHAS, tols, strict=True)]
+    return [np.ravel(estimator(data, make.format(options)).fit.coef_) for options in each]
+
+
+def text_errors(data, result):
+    return {f"error at n alpha={a}": relative(w, best) for a, w, best in zip(N_ALPHAS, result, data.best, strict=True)}
+
+
+def problem(rank=10, decay=0.0, n=400, d=2000):
+    """Of the paper's theorems: X of singular values sqrt(n) exp(-decay k), labels, and a basis of the rows."""
+    rng = np.random.default_rng(0)
+    U, V = (np.linalg.qr(rng.standard_normal((size, rank)))[0] for size in (n, d))
+    f = U @ rng.standard_normal(rank) * n**0.5
+    X, y = (U * 10 * np.exp(-decay * np.arange(rank))) @ V.T, np.sign(f + 0.3 * rng.standard_normal(n))
+    return Data(X=X, y=y, V=V, loss="logistic")
+
+
+def recovered(data, seed, said, m=None, T=1, n_alpha=1.0):
+    """The error of T iterations (of 0: of the naive solution), and the bound (eps / (1 - eps))^T, of this draw of R."""
+    m, options = m or said["at"], {"seed": seed, "n_alpha": n_alpha, "fit_intercept": False}
+    best, how = ours(data, "drp", tol=1e-9, **options), {"n_projections": m} | options
+    model = ours(data, "drp", accelerate=False, n_iter=T, **how) if T else ours(data, "random_projection", **how)
+    A = make_projection("gaussian", len(data.V), m, np.random.default_rng(seed)).project(data.V.T)
+    eps = np.linalg.norm(A @ A.T - np.eye(len(A)), 2)
+    return {"error": relative(model.coef, best.coef), "bound": (eps / (1 - eps)) ** T if eps < 1 and T else None}

@@ -1,0 +1,111 @@
+"""The rows of experiments, as a namespace of X, y and what else a fit or a measure asks for. In a quick run there are few."""
+
+import os
+from pathlib import Path
+from pkgutil import resolve_name
+from types import SimpleNamespace as Data
+
+import numpy as np
+from scipy.sparse import csr_array, csr_matrix, issparse
+
+import sparserf as srf
+from sparserf.features import NeuronBlock
+
+QUICK = bool(os.environ.get("SPARSERF_QUICK"))
+WORKERS = int(os.environ.get("SPARSERF_WORKERS", 2))
+CSV = Path(__file__).parents[1] / "data"
+
+
+def few(n, most=200):
+    """n; in a quick run no more than `most`."""
+    return min(n, most) if QUICK else n
+
+
+def value(expression, **names):
+    """What an experiment's file writes as an expression of Python, in which of("module:name") imports; else itself."""
+    return eval(expression, {"np": np, "srf": srf, "of": resolve_name} | names) if isinstance(expression, str) else expression
+
+
+def stored(source):
+    """(X as float64, dense or CSR; y; the first test row, or a number that is not positive) of NAME.npz, or an expression."""
+    if "(" in source:
+        return *value(source), 0
+    path = Path(os.environ.get("SPARSERF_DATA", ""), f"{source}.npz")
+    if not os.environ.get("SPARSERF_DATA") or not path.exists():
+        raise FileNotFoundError(f"needs {source}.npz: give its folder by --data or SPARSERF_DATA")
+    z = np.load(path)
+    if "X" in z.files:
+        return z["X"].astype(np.float64), z["y"], int(z["test_start"])
+    parts = z["data"].astype(np.float64), z["indices"].astype(np.int32), z["indptr"].astype(np.int32)
+    return csr_array(parts, shape=tuple(z["shape"])), z["y"], int(z["test_start"])
+
+
+def split(name, seed, source=None, rows=10**9, test=20_000, share=0.8, official=True, loss=None, **more):
+    """The official split, each side shuffled; else a share of the shuffled rows, and the rest."""
+    (X, y, start), rng = stored(source or name), np.random.default_rng(seed)
+    if official and start > 0:
+        order, n = np.concatenate([rng.permutation(start), start + rng.permutation(len(y) - start)]), start
+    else:
+        order, n = rng.permutation(len(y)), min(rows, int(share * len(y)))
+    train, held = order[: few(min(rows, n))], order[n:][: few(test)]
+    loss = loss or ("logistic" if len(np.unique(y)) == 2 else "squared")
+    return with_more(Data(X=X[train], y=y[train], X_test=X[held], y_test=y[held], loss=loss), **more)
+
+
+def scaling(X, to="deviation"):
+    """What brings inputs to mean 0 and standard deviation 1 in X; of CSR, and where asked for, to a largest size of 1."""
+    if issparse(X) or to == "largest":
+        top = abs(X).max(axis=0)
+        shares = np.ravel(top.toarray() if issparse(X) else top)
+        shares = 1 / np.where(shares > 0, shares, 1)
+        return lambda X: csr_matrix(X).multiply(shares).tocsr() if issparse(X) else X * shares
+    mean, sd = X.mean(axis=0), X.std(axis=0)
+    return lambda X: (X - mean) / np.where(sd > 0, sd, 1)
+
+
+def synthetic(f, n, d, seed=0, law=None, dtype="float64", test=0, loss="squared", **more):
+    """Random rows, normal or of a law, and a target that is a formula of X and rng."""
+    rng, n = np.random.default_rng(seed), few(n)
+    shape = n + few(test), d
+    X = value(law, rng=rng, shape=shape) if law else rng.standard_normal(shape, dtype=dtype)
+    y = value(f, X=X, rng=rng)
+    return with_more(Data(X=X[:n], y=y[:n], X_test=X[n:], y_test=y[n:], loss=loss), **more)
+
+
+def with_more(data, scaled=None, span=None, unit=False, n_components=None, gamma=None, **more):
+    """Rows with what is asked for beside them.
+
+    Inputs `scaled` by the training rows, to deviations or to their largest size; targets to a span of theirs, or to `unit`
+    deviation; scikit-learn's sampler of features, and the same features of ours; and expressions of the data.
+    """
+    if scaled == "deviation" and issparse(data.X):
+        data.X, data.X_test = data.X.toarray(), data.X_test.toarray()
+    if scaled:
+        scale = scaling(data.X, scaled)
+        data.X, data.X_test = scale(data.X), scale(data.X_test)
+    if span or unit:
+        low, width = (data.y.mean(), data.y.std()) if unit else (data.y.min(), np.ptp(data.y) / (span[1] - span[0]))
+        data.y, data.y_test = ((y - low) / width + (0 if unit else span[0]) for y in (data.y, data.y_test))
+    if n_components:
+        from sklearn.kernel_approximation import RBFSampler
+
+        d = data.X.shape[1]
+        data.sampler = RBFSampler(gamma=gamma, n_components=few(n_components), random_state=0).fit(np.zeros((1, d)))
+        of = data.sampler.random_weights_.T.copy(), data.sampler.random_offset_.copy()
+        data.features = srf.FeatureSet([NeuronBlock("cos", float(np.sqrt(2)), *of)], d)
+    for key, expression in more.items():
+        setattr(data, key, value(expression, data=data))
+    return data
+
+
+def held_out(n, seed, share=0.1):
+    """(fitted, held) of the row numbers."""
+    order = np.random.default_rng(seed).permutation(n)
+    return order[int(n * share) :], order[: int(n * share)]
+
+
+def csv(source, **more):
+    """X and y of tools/data, and the names of the columns."""
+    names = (CSV / f"{source}.csv").read_text().splitlines()[0].split(",")[:-1]
+    table = np.loadtxt(CSV / f"{source}.csv", delimiter=",", skiprows=1)[: few(10**9)]
+    return with_more(Data(X=table[:, :-1], y=table[:, -1], loss="squared"), names=names, **more)

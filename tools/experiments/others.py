@@ -1,0 +1,157 @@
+"""What single experiments ask for: rivals, raw tables, uncertainty, exported models, explanations, changed constants."""
+
+import ctypes
+import subprocess
+import sys
+import tempfile
+import warnings
+from functools import partial
+from pathlib import Path
+from pkgutil import resolve_name
+from types import SimpleNamespace as Data
+
+import numpy as np
+from experiments.data import CSV, QUICK, WORKERS, few, split, value
+from experiments.fits import Fitted, clock, lightgbm, ours
+
+import sparserf as srf
+
+PICTURES = Path(tempfile.gettempdir()) if QUICK else Path(__file__).parents[2] / "docs/pictures"
+
+
+def changed(data, seed, change, **options):
+    """A fit with something in sparserf put in place of the `old`, an expression each; fails where that is no more."""
+    before = []
+    try:
+        for where, expression in change.items():
+            owner = resolve_name(f"sparserf.{where.rpartition('.')[0]}")
+            before.append((owner, where.rpartition(".")[2], vars(owner)[where.rpartition(".")[2]]))
+            setattr(*before[-1][:2], value(expression, old=before[-1][2]))
+        return ours(data, seed=seed, **{"n_models": 1, "workers": 1} | options)
+    finally:
+        for each in before:
+            setattr(*each)
+
+
+def raw(name, seed, rows, hot, missing):
+    """A data frame with the ones and zeros of its categories, {name: (first, how many)}, put together, some cells missing."""
+    import pandas as pd
+
+    data = split(name, seed, rows=rows, loss="logistic")
+    X = np.concatenate([data.X, data.X_test])
+    inside = {j for first, n in hot.values() for j in range(first, first + n)}
+    frame = pd.DataFrame({f"x{j}": X[:, j] for j in range(X.shape[1]) if j not in inside})
+    for column, (first, n) in hot.items():
+        code = np.where(X[:, first : first + n].max(axis=1) > 0, X[:, first : first + n].argmax(axis=1), -1)
+        frame[column] = pd.Categorical.from_codes(code, [f"{column} {k}" for k in range(n)])
+    frame = frame.mask(np.random.default_rng(seed).random(frame.shape) < missing)
+    n = len(data.y)
+    return Data(**vars(data) | {"X": frame[:n], "X_test": frame[n:]})
+
+
+def intervals(data, seed, **how):
+    """Conformal intervals of one search, or the 5 % and 95 % quantiles of boosted trees: what they hold, width and score."""
+    if how.pop("trees", False):
+        ends = [lightgbm(data, seed, 1, "quantile", alpha=q, learning_rate=0.05, trees=2000, patience=50) for q in (0.05, 0.95)]
+        low, high = np.sort([each.decision_function(data.X_test) for each in ends], axis=0)
+    else:
+        fit = partial(srf.sparse_rf, n_models=1)
+        low, high = srf.intervals(fit, data.X, data.y, coverage=0.9, rng=seed, **how).predict(data.X_test)
+    outside, sd = np.maximum(low - data.y_test, 0) + np.maximum(data.y_test - high, 0), data.y_test.std()
+    score = np.mean(high - low + 2 / 0.1 * outside) / sd
+    return {"held": float(np.mean(outside == 0)), "width": float(np.mean(high - low) / sd), "score": float(score),
+            "rows": len(data.y), "tested": len(data.y_test)}  # fmt: skip
+
+
+def probabilities(data, seed, loss, calibrated):
+    """Log loss, and of ten groups of rows |mean probability - share of the class|."""
+    fit = partial(srf.sparse_rf, loss=loss, n_models=1)
+    model = srf.calibrated(fit, data.X, data.y, rng=seed) if calibrated else fit(data.X, data.y, rng=seed)
+    p, label = model.predict_proba(data.X_test)[:, 1].astype(np.float64), data.y_test == model.classes[1]
+    groups = np.array_split(np.argsort(p), 10)
+    off = sum(len(some) * abs(p[some].mean() - label[some].mean()) for some in groups) / len(p)
+    return {"error": float(-np.mean(np.log(np.clip(np.where(label, p, 1 - p), 1e-15, 1)))), "off": float(off)}
+
+
+def exported(data, to):
+    """Nanoseconds a row of many, of one row, and the largest error relative to the largest prediction: in C, ONNX or Python."""
+    X, out, kind = data.X, np.empty(len(data.X)), to.partition(" ")[0]
+    if kind == "c":
+        folder = Path(tempfile.mkdtemp())
+        data.model.to_c(folder / "model.c")
+        subprocess.run(["cc", *to.split()[1:], "-fPIC", "-shared", "model.c", "-o", "model.so", "-lm"], check=True, cwd=folder)
+        call, pointer = ctypes.CDLL(str(folder / "model.so")).predict_rows, lambda a: a.ctypes.data_as(ctypes.c_void_p)
+        predict = lambda X: (call(pointer(X), ctypes.c_size_t(len(X)), pointer(out)), out)[1]  # noqa: E731
+    elif kind == "onnx":
+        import onnxruntime
+
+        X, how = X.astype(to.split()[1]), onnxruntime.SessionOptions()
+        how.intra_op_num_threads = 1
+        model = data.model.to_onnx(dtype=to.split()[1]).SerializeToString()
+        session = onnxruntime.InferenceSession(model, how, providers=["CPUExecutionProvider"])
+        predict = lambda X: session.run(None, {"X": X})[0][:, 0]  # noqa: E731
+    else:
+        predict = data.model.predict
+    expected = data.model.predict(X.astype(np.float64))
+    found = {"off": float(np.abs(predict(X) - expected).max() / np.abs(expected).max()), "terms": len(data.model.support)}
+    return found | {"many_ns": 1e3 * clock(predict, X, 30), "one_us": clock(predict, X[:1], 1000)}
+
+
+def sampler(data, n_orders):
+    """Shapley values of any function: along an order, rows of the background become the rows, input by input."""
+    rng, X, B, total = np.random.default_rng(0), data.rows, data.background, np.zeros(data.rows.shape)
+    for _ in range(n_orders):
+        mixed = B[rng.integers(0, len(B), len(X))].copy()
+        last = data.model.predict(mixed)
+        for j in rng.permutation(X.shape[1]):
+            mixed[:, j] = X[:, j]
+            last, before = data.model.predict(mixed), last
+            total[:, j] += last - before
+    return total / n_orders
+
+
+def drawn(data, file=None, call="sparse_rf", panels=12, terms=None, **options):
+    """A picture of a model's effects in docs/pictures, or what the model says in few terms."""
+    model = ours(data, call, **options)
+    if file:
+        srf.plot.effects(model, data.X, names=data.names, n_panels=panels).savefig(PICTURES / file, dpi=90)
+        says = str(model.summary(data.X, n_terms=5, rng=0))
+    else:
+        says = srf.prune(model, data.X, max_terms=terms, workers=WORKERS).formula(n_terms=4)
+    return {"model": str(model), "says": str(says), "validation_loss": getattr(model.info, "validation_loss", None)}
+
+
+def script(_, command):
+    """What a script of tools/ prints."""
+    name, *words = (word.format(pictures=PICTURES, data=CSV) for word in command.split())
+    return {"says": subprocess.check_output([sys.executable, CSV.parent / name, *words], text=True)}
+
+
+def reference(data):
+    """HARFE as its authors write it: N x N Gram matrix, pseudo-inverse, 50 iterations, unit columns, lambda = 1e-4."""
+    block, s = data.features.blocks[0], min(500, len(data.y))
+    W = np.zeros((len(data.features), data.X.shape[1]))
+    np.put_along_axis(W, block.inputs, block.weights, axis=1)
+    A = np.sin(data.X @ W.T + block.offset)
+    A /= np.linalg.norm(A, axis=0)
+    B, Ay, c = A.T @ A, A.T @ data.y, np.zeros(A.shape[1])
+    for _ in range(few(50, 2)):
+        c_tilde = c + 0.1 * (Ay - B @ c - 1e-4 * c)
+        S, c = np.argsort(-np.abs(c_tilde))[:s], np.zeros(A.shape[1])
+        c[S] = np.linalg.pinv(B[np.ix_(S, S)] + 1e-4 * np.eye(s), rcond=1e-15) @ Ay[S]
+    objective = ((A @ c - data.y) ** 2).mean() / 2 + 1e-4 * (c @ c) / (2 * len(data.y))
+    return Data(objective=objective, terms=np.count_nonzero(c))
+
+
+def orthogonal_matching_pursuit(data, precompute, gamma, terms):
+    """Of all monomials of degree 0, 1 and 2 under the envelope, and the inputs, in columns that are built: unit, of mean 0."""
+    from sklearn.linear_model import OrthogonalMatchingPursuit
+
+    X, (i, j) = data.X, np.triu_indices(data.X.shape[1])
+    u, envelope = np.sqrt(2 * gamma) * X, np.exp(-gamma * (X**2).sum(axis=1))[:, None]
+    phi = np.hstack([envelope, envelope * u, envelope * u[:, i] * u[:, j] / np.sqrt(1 + (i == j)), X])
+    phi -= phi.mean(axis=0)
+    phi /= np.sqrt((phi**2).sum(axis=0))
+    with warnings.catch_warnings(action="ignore"):
+        fit = OrthogonalMatchingPursuit(n_nonzero_coefs=few(terms, 20), precompute=precompute).fit(phi, data.y)
+    return Fitted(lambda X: fit.predict(phi), np.count_nonzero(fit.coef_))
