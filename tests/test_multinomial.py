@@ -295,3 +295,24 @@ def test_baselines_refuse_it():
         how = {"alpha": 0.1, "n_projections": 3} if fit is srf.baselines.random_projection else {"n_components": 20}
         with pytest.raises(ValueError, match="loss must"):
             fit(X, y, loss="multinomial", rng=0, **how)
+
+
+MORE = {
+    "found terms": lambda X, y: srf.mfga(X, y, features="auto", n_nonzero_coefs=5, loss="multinomial", rng=0),
+    "harfe_path": lambda X, y: srf.harfe_path(X, y, n_nonzero_coefs=[2, 5], n_components=100, loss="multinomial", rng=0)[-1],
+    "path of auto": lambda X, y: srf.sparse_rf_path(
+        X, y, n_alphas=3, alpha_min_ratio=0.05, n_components=1000, loss="multinomial", rng=0
+    )[-1],
+    "drp_path": lambda X, y: srf.drp_path(X, y, alphas=[0.1, 0.001], loss="multinomial", rng=0)[-1],
+    "pruned": lambda X, y: srf.prune(FITS["sparse_rf"](X, y, loss="multinomial"), X, max_terms=10),
+    "validated": lambda X, y: (
+        srf.cross_validate(srf.mfga, X, y, {"n_nonzero_coefs": [3, 6], "loss": ["multinomial"]}, cv=3, rng=0).model
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_whatever_fits(name):
+    X, y = data(n=200)
+    model = MORE[name](X, y)
+    assert model.info.converged and model.link == "softmax" and np.mean(model.predict(X) == y) > 0.65
