@@ -28,7 +28,15 @@ def namespace_of(X: Array) -> tuple[Any, Any]:
 
 def is_on_host(X: Array) -> bool:
     """Whether its numbers are in the memory of this process."""
-    return X.__dlpack_device__()[0] == 1
+    return _device_of(X)[0] == 1
+
+
+def _device_of(X):
+    """DLPack's (kind, number), which Arrow did not tell of types that DLPack lacks, as strings: they are in memory."""
+    try:
+        return X.__dlpack_device__()
+    except TypeError:
+        return 1, 0
 
 
 def to_host(X: Array) -> np.ndarray:
@@ -63,7 +71,7 @@ def check_same_device(name: str, values: Any, X: Any) -> None:
     """An array of another namespace than NumPy's must be where X is."""
     if not is_foreign(values):
         return
-    here, there = (array.__dlpack_device__() if is_foreign(array) else (1, 0) for array in (X, values))
+    here, there = (_device_of(array) if is_foreign(array) else (1, 0) for array in (X, values))
     if here != there:
         of_x, of_values = (namespace_of(array)[1] if is_foreign(array) else "cpu" for array in (X, values))
         raise ValueError(f"{name} must be on the device of X, {of_x}, got one on {of_values}")
