@@ -7,6 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 if TYPE_CHECKING:
+    from .algorithms.harfe_classes import ClassesFit as L0Classes
+    from .algorithms.harfe_fit import L0Fit
+    from .algorithms.sparse_rf_classes import ClassesFit as L1Classes
+    from .algorithms.sparse_rf_fit import L1Fit
     from .features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
     from .losses import Loss
     from .model import FitInfo
@@ -58,8 +62,10 @@ Features: TypeAlias = "Literal['auto', 'perceptron'] | Kernel | FeatureMap | Seq
 Activation: TypeAlias = Literal["sin", "cos", "tanh", "relu", "sign"]
 ProjectionName: TypeAlias = Literal["gaussian", "sparse_sign", "srht"]
 SelectingLoss: TypeAlias = Literal["squared", "huber", "quantile", "poisson", "gamma", "squared_hinge", "logistic"]
-LossLike: TypeAlias = "SelectingLoss | Loss"
-LinearLossLike: TypeAlias = "SelectingLoss | Literal['smoothed_hinge'] | Loss"
+JointLoss: TypeAlias = Literal[SelectingLoss, "multinomial"]
+SelectingLossLike: TypeAlias = "SelectingLoss | Loss"
+LossLike: TypeAlias = "JointLoss | Loss"
+LinearLossLike: TypeAlias = "JointLoss | Literal['smoothed_hinge'] | Loss"
 Units: TypeAlias = Literal["auto", "robust"] | None
 Missing: TypeAlias = Literal["learn", "raise"]
 Categorical: TypeAlias = Sequence[str] | Sequence[int] | Sequence[bool] | np.ndarray | None
@@ -75,7 +81,11 @@ DenseOrCSR: TypeAlias = Any
 ColumnSetting: TypeAlias = dict[str, Any]
 
 # A question to a block of rows at a dual point, and what takes its answer; (index, features, coefficients, intercept) of the
-# terms of a fit; and whatever makes the steps of Newton's method.
+# terms of a fit; (features, index, coefficients, intercept), from which one to other rows begins; a fit of one target, or of
+# all classes together; and whatever makes the steps of Newton's method.
 Question: TypeAlias = tuple[Callable[..., np.ndarray], Callable[..., object]]
 Solution: TypeAlias = "tuple[np.ndarray, FeatureSet, np.ndarray, float | np.ndarray]"
+State: TypeAlias = "tuple[FeatureSet, np.ndarray, np.ndarray, float]"
+L0FitLike: TypeAlias = "L0Fit | L0Classes"
+L1FitLike: TypeAlias = "L1Fit | L1Classes"
 NewtonSteps: TypeAlias = "AdaptiveSteps | InputSteps | SketchSteps"

@@ -26,7 +26,7 @@ class Predictor:
 
     classes: np.ndarray | None
     _answers: Callable[..., Array]
-    link: Literal["identity", "log"] = "identity"
+    link: Literal["identity", "log", "softmax"] = "identity"
 
     def __post_init__(self) -> None:
         for value in vars(self).values():

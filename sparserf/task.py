@@ -126,7 +126,7 @@ class Task:
         return self.raw.in_memory and bool(np.isnan(self.raw.array()).any())
 
     @property
-    def is_joint(self):
+    def is_joint(self) -> bool:
         """Whether the targets are classes whose margins count together."""
         return self.loss.is_joint and len(self.targets) > 1
 

@@ -20,8 +20,8 @@ import sparserf as srf
 from sparserf import _core, _types
 from sparserf.baselines import kernels
 from sparserf.features import dictionary, fourier, neurons, projections
+from sparserf.losses import JOINTLY, SELECTING
 from sparserf.measures import MEASURES
-from sparserf.task import SELECTING
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(srf.__file__).parent
@@ -56,6 +56,7 @@ def test_every_public_signature_is_annotated(thing):
         (_types.Activation, neurons.ACTIVATIONS),
         (_types.ProjectionName, projections.PROJECTIONS),
         (_types.SelectingLoss, SELECTING),
+        (_types.JointLoss, JOINTLY),
         (_types.Measure, tuple(MEASURES)),
     ],
 )
@@ -67,7 +68,7 @@ def test_all_names_of_features_and_losses_are_there():
     names = (*get_args(_types.Kernel), "perceptron")
     assert names == dictionary.NAMES
     assert "Literal['auto', 'perceptron'] | Kernel" in _types.Features
-    assert {*get_args(_types.SelectingLoss), "smoothed_hinge"} == set(srf.losses.LOSSES)
+    assert {*get_args(_types.JointLoss), "smoothed_hinge"} == set(srf.losses.LOSSES)
 
 
 CORE = sorted(m.name for m in pkgutil.iter_modules(_core.__path__) if not m.name.startswith("_"))

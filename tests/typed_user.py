@@ -71,6 +71,8 @@ def stop(info: srf.FitInfo) -> bool:
 
 srf.sparse_rf(X, y, loss=LogCosh(), callback=stop)
 srf.sparse_rf(X, y, loss=srf.losses.Quantile(level=0.9), verbose=True)
+assert_type(srf.harfe(X, y, loss="multinomial"), srf.SparseModel)
+assert_type(srf.drp(X, y, alpha=1.0, loss=srf.losses.Multinomial()), srf.SparseModel)
 
 estimator = SparseRFRegressor(alpha=0.1, features="gaussian", random_state=0, n_jobs=-1)
 assert_type(estimator.fit(X, y).model_, srf.SparseModel)
@@ -79,6 +81,7 @@ assert_type(MFGAClassifier(loss="squared_hinge").fit(X, y).classes_.shape, tuple
 assert_type(model.to_estimator().n_iter_, int)
 
 srf.sparse_rf(X, y, loss="sqared")  # type: ignore[arg-type]
+srf.baselines.rks(X, y, loss="multinomial")  # type: ignore[arg-type]
 srf.sparse_rf(X, y, features="gausian")  # type: ignore[arg-type]
 srf.sparse_rf(X, y, alhpa=0.1)  # type: ignore[call-arg]
 srf.harfe(X, y, activation="sine")  # type: ignore[arg-type]

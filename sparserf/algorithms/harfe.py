@@ -14,7 +14,7 @@ from ..reports import parts, reported
 from ..task import Task, keeping_fits, model_of
 from .harfe_classes import fits_of
 from .harfe_dictionary import draw, sizes_of
-from .harfe_fit import GROWTH_STEPS, L0Fit
+from .harfe_fit import GROWTH_STEPS
 from .proposed import proposed
 
 if TYPE_CHECKING:
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from .._types import Activation, Callback, Categorical, Features, LossLike, MatrixLike, Missing, Seed, Units
+    from .._types import Activation, Callback, Categorical, Features, L0FitLike, LossLike, MatrixLike, Missing, Seed, Units
     from ..model import SparseModel
 
 # Work that is expected: of each iteration, times that of the one before; and after the steps of growth, in such steps.
 FADING, AFTER_GROWTH = 0.6, 2.0
 
 
-def algorithm_1(fit: L0Fit, s: int, max_iter: int) -> None:
+def algorithm_1(fit: L0FitLike, s: int, max_iter: int) -> None:
     """Algorithm 1 of the paper, from the point where the fit is: A = features, c = r w, mu = step_size."""
     n_iter = 0 if fit.ended_by_callback else max_iter
     for _ in parts(range(n_iter), np.maximum(FADING ** np.arange(n_iter), 1e-9)):  # while n < max. iterations, residual > eps
@@ -39,7 +39,7 @@ def algorithm_1(fit: L0Fit, s: int, max_iter: int) -> None:
     fit.finish()
 
 
-def grow(fit: L0Fit, s: int) -> None:
+def grow(fit: L0FitLike, s: int) -> None:
     """A greedy start: the support grows to s, a share of it at each step, and may exchange terms on the way."""
     size = len(fit.point.index)
     for k in parts(range(1, GROWTH_STEPS), rest=AFTER_GROWTH):

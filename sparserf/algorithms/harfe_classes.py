@@ -12,8 +12,10 @@ from ..solvers.rivals import AGAINST, Extrapolation, Rivals
 from .harfe_fit import Iterate, L0Fit, begin_all
 
 if TYPE_CHECKING:
+    from .._types import Callback, RowVector, Solution
     from ..features import FeatureSet
-    from ..task import Task
+    from ..model import FitInfo
+    from ..task import Progress, Task
 
 # Sweeps over the classes on their supports end where one lowers the objective by less than this share; or after so many.
 SETTLED, MOST_SWEEPS = 1e-7, 100
@@ -22,7 +24,9 @@ SETTLED, MOST_SWEEPS = 1e-7, 100
 class ClassFit(L0Fit):
     """The fit of one class against the others as they are."""
 
-    def against(self, y, b=None):
+    point: Iterate
+
+    def against(self, y: RowVector, b: float | None = None) -> None:
         """Turn to the others' margins, at the best intercept, or at b."""
         problem, old = replace(self.problem, loss=AGAINST, y=y), self.point
         self.problem = problem
@@ -38,26 +42,26 @@ class ClassFit(L0Fit):
         objective = problem.objective(problem.margins(point.f, b), point.w, p)
         return Iterate(point.index, point.w, b, point.f, objective, point.is_feasible)
 
-    def take_turn(self, s):
+    def take_turn(self, s: int) -> None:
         """A step, or where there is none that lowers the objective, to the best point on the support."""
         self.step(s)
         if self.at_rest:
             self.settle_on_support()
 
-    def settle_on_support(self):
+    def settle_on_support(self) -> None:
         if len(self.point.index):
             point = self.solve_on(self.point.index)
             if point.is_better_than(self.point):
                 self.go_to(point)
 
-    def move(self, w, b, f):
+    def move(self, w: np.ndarray, b: float, f: RowVector) -> None:
         self.point = replace(self.point, w=w, b=b, f=f)
 
-    def penalty(self):
+    def penalty(self) -> float:
         p = np.minimum(self.problem.alpha * self._r[self.point.index] ** 2, 1e300)
         return self.problem.penalised(0.0, self.point.w, p)
 
-    def squares(self):
+    def squares(self) -> np.ndarray:
         g = self.gradient()
         return (np.maximum(-g, 0) if self._positive else g) ** 2
 
@@ -65,7 +69,14 @@ class ClassFit(L0Fit):
 class ClassesFit:
     """The moves of an `L0Fit` for all classes: a step is a sweep, in which all classes take their turn."""
 
-    def __init__(self, task, everything, normalize, *, tol, alpha, callback, **options):
+    progress: Progress
+    at_rest: bool
+    fits_well: bool
+
+    def __init__(
+        self, task: Task, everything: FeatureSet, normalize: bool, *, tol: float, alpha: float, callback: Callback,
+        **options: Any,
+    ):  # fmt: skip
         if not options["backtracking"]:
             raise ValueError(f"backtracking must be True for loss={task.loss.name!r} and more than two classes, got False")
         self._rows, self._everything, self._tol, self._alpha = task.rows, everything, tol, alpha
@@ -77,34 +88,34 @@ class ClassesFit:
         self._settle()
         self._loss_of_constant = self._objective()
 
-    def restart(self):
+    def restart(self) -> None:
         self.progress.restart()
         self.at_rest = self.fits_well = False
         for fit in self._fits:
             fit.restart()
 
     @property
-    def ended_by_callback(self):
+    def ended_by_callback(self) -> bool:
         return self.progress.ended_by_callback
 
     @property
-    def point(self):
+    def point(self) -> Iterate:
         """That of the most terms."""
         return max((fit.point for fit in self._fits), key=lambda point: len(point.index))
 
-    def step(self, s):
+    def step(self, s: int) -> None:
         self._s = s
         self._sweep(lambda fit: fit.take_turn(s))
         self.at_rest = all(fit.at_rest for fit in self._fits)
 
-    def record(self):
+    def record(self) -> bool:
         """End an iteration: note the objective, tell the callback; returns whether to stop."""
         self.progress.note(self._objective())
         loss = self._rivals.mean_loss(self._margins())
         self.fits_well = loss <= self._tol**2 * self._loss_of_constant
         return self.progress.ask(self.info) or self.at_rest or self.fits_well
 
-    def finish(self):
+    def finish(self) -> None:
         """To the best coefficients of all classes on their supports."""
         extrapolation, before = Extrapolation(), np.inf
         for _ in range(MOST_SWEEPS):
@@ -155,7 +166,7 @@ class ClassesFit:
         """Of all classes together, where they are turned to each other."""
         return self._fits[0].point.objective + sum(fit.penalty() for fit in self._fits[1:])
 
-    def info(self, certified=True):
+    def info(self, certified: bool = True) -> FitInfo:
         return self.progress.info(
             self._objective, self._gap() if certified else np.inf, converged=bool(self.at_rest or self.fits_well),
             n_drawn=len(self._everything), n_nonzero=len(self._index()), alpha=self._alpha,
@@ -170,7 +181,7 @@ class ClassesFit:
         squares = np.concatenate([fit.squares() for fit in self._fits])
         return self._objective() - problem.lower_bound(self._margins(), squares, len(self._fits) * self._s)
 
-    def solution(self):
+    def solution(self) -> Solution:
         """(index, features, w, b) of the terms of any class, by ascending index."""
         index = self._index()
         w = np.zeros((len(self._fits), len(index)))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .._types import Callback, Solution
     from ..features.feature_set import FeatureSet
     from ..model import FitInfo
+    from ..solvers.greedy_classes import OnClasses
     from ..solvers.greedy_rows import OnRows
     from ..solvers.greedy_table import OnTable
     from ..task import Progress, Task
@@ -24,7 +25,7 @@ ROUNDING = 1e-14
 
 
 class GreedyFit:
-    """Progress of one fit, whose point is `OnRows` or `OnTable`: that answers
+    """Progress of one fit, whose point is `OnRows`, `OnTable` or `OnClasses`: that answers
 
     gradients() : of the mean loss in the coefficient of each feature of the dictionary, the norm over the outputs
     append(J) : let these features in, those that do not depend on what is in; False where they are constants
@@ -38,8 +39,9 @@ class GreedyFit:
     at_rest: bool
 
     def __init__(
-        self, task: Task, y: np.ndarray, everything: FeatureSet, r: np.ndarray, make: Callable[..., OnRows | OnTable], *,
-        fit_intercept: bool, alpha: float, tol: float | None, callback: Callback,
+        self, task: Task, y: np.ndarray, everything: FeatureSet, r: np.ndarray,
+        make: Callable[..., OnClasses | OnRows | OnTable], *, fit_intercept: bool, alpha: float, tol: float | None,
+        callback: Callback,
     ):  # fmt: skip
         """make(rows, problem, everything, n_outputs): the point. y: (n_rows,), or (n_outputs, n_rows)."""
         self._everything, self._r, self._tol = everything, r, tol

@@ -15,8 +15,11 @@ from .sparse_rf_fit import PATIENCE, L1Fit
 from .sparse_rf_turns import ClassFit, Turns, WorkingSets
 
 if TYPE_CHECKING:
-    from .._types import Dictionary
-    from ..task import Task
+    from collections.abc import Sequence
+
+    from .._types import Callback, Dictionary, Solution, State
+    from ..model import FitInfo
+    from ..task import Progress, Task
 
 # After a sweep that leaves more than this share of the gaps of the classes, a step of all of them together.
 SLOW = 0.5
@@ -31,18 +34,24 @@ TIGHTER, LEAST, MOST_TIGHTER = 0.3, 0.03, 8
 class ClassesFit:
     """The moves of an `L1Fit` for all classes: each move is a sweep, in which all classes take their turn."""
 
-    def __init__(self, task, dictionary, settles=True, target=0, *, tol, callback, **options):
+    dictionary: Dictionary
+    progress: Progress
+
+    def __init__(
+        self, task: Task, dictionary: Dictionary, settles: bool = True, target: int = 0, *, tol: float, callback: Callback,
+        **options: Any,
+    ):  # fmt: skip
         self._rows, self.dictionary, self._tol, self._targets = task.rows, dictionary, tol, task.targets
         self.progress = task.progress(callback, task.targets[0])
         tells = callback and (lambda _: callback(self.info(certified=False)))
         how = {"tol": tol / len(task.targets), "callback": tells, **options}
         self._fits = [ClassFit(task, y, dictionary, settles, k, **how) for k, y in enumerate(task.targets, target)]
         self._rivals = Rivals.of_targets(task.rows.vectors, task.targets, task.weight, options["fit_intercept"])
-        self.A = WorkingSets(self._fits)
+        self.A: WorkingSets = WorkingSets(self._fits)
         self._settle()
         self.restart(np.inf)
 
-    def restart(self, alpha, rested=False):
+    def restart(self, alpha: float, rested: bool = False) -> None:
         self._alpha, self._draws, self._gap, self._n_tightened = float(alpha), None, np.inf, 0
         self._reached = False
         self.progress.restart()
@@ -51,41 +60,41 @@ class ClassesFit:
             fit.tighten(self._tol / len(self._fits) / fit._tol)
 
     @property
-    def stopped(self):
+    def stopped(self) -> bool:
         return any(fit.stopped for fit in self._fits)
 
     @property
-    def ended_by_callback(self):
+    def ended_by_callback(self) -> bool:
         return self.progress.ended_by_callback or any(fit.ended_by_callback for fit in self._fits)
 
     @property
-    def near(self):
+    def near(self) -> float:
         return self._fits[0].near
 
-    def state(self):
+    def state(self) -> list[State]:
         return [fit.state() for fit in self._fits]
 
-    def adopt(self, state):
+    def adopt(self, state: Sequence[State]) -> None:
         for fit, of_class in zip(self._fits, state, strict=True):
             fit.adopt(of_class)
         self._settle()
 
-    def margins(self):
+    def margins(self) -> np.ndarray:
         return np.stack([fit.margins() for fit in self._fits])
 
-    def target(self):
+    def target(self) -> np.ndarray:
         return np.stack(self._targets)
 
-    def draw(self, *batches):
+    def draw(self, *batches: int) -> Turns:
         return Turns(batches)
 
-    def largest_gradient(self):
+    def largest_gradient(self) -> float:
         return max(fit.largest_gradient() for fit in self._fits)
 
-    def count_drawn(self):
+    def count_drawn(self) -> int:
         return self._fits[0].count_drawn()
 
-    def polish(self, tol, max_rounds):
+    def polish(self, tol: float, max_rounds: int) -> None:
         """Over the terms alone, to a gap of tol."""
         self._draws = None
         for k in range(max_rounds):
@@ -96,14 +105,14 @@ class ClassesFit:
             if self._reached or self.stopped:
                 return
 
-    def minimise_over(self, draws):
+    def minimise_over(self, draws: Turns) -> None:
         while not self.improve_over(draws) and self._fits[-1].settles and not self.stopped:
             pass
 
-    def improve_over(self, draws):
+    def improve_over(self, draws: Turns) -> bool:
         return self._improve(draws, lambda fit: fit.improve_over(draws.of(fit)))
 
-    def descend_over(self, draws):
+    def descend_over(self, draws: Turns) -> bool:
         return self._improve(draws, lambda fit: fit.descend_over(draws.of(fit)))
 
     def _improve(self, draws, move):
@@ -194,7 +203,7 @@ class ClassesFit:
         penalty = self._alpha * sum(np.abs(fit.A.w).sum() for fit in self._fits[1:])
         return self._fits[0]._objective() + float(penalty if np.isfinite(self._alpha) else 0.0)
 
-    def record(self, tells=True):
+    def record(self, tells: bool = True) -> bool:
         """End an iteration: note the objective, tell the callback; returns whether to stop."""
         objective = self._objective()
         self.progress.note(objective, self._gap, self._tol * objective)
@@ -202,7 +211,7 @@ class ClassesFit:
             self._fits[0].stopped = True
         return self.stopped
 
-    def info(self, certified=True):
+    def info(self, certified: bool = True) -> FitInfo:
         """certified: with the gap of all, where the classes have moved since it was last known; else the sum of their own."""
         if certified and not np.isfinite(self._gap):
             self._certify()
@@ -212,7 +221,7 @@ class ClassesFit:
             n_drawn=self.count_drawn(), n_nonzero=len(self.A.index), alpha=self._alpha,
         )  # fmt: skip
 
-    def solution(self):
+    def solution(self) -> Solution:
         """(index, features, w, b) of the terms of any class, by ascending index."""
         solutions = [fit.solution() for fit in self._fits]
         every = np.concatenate([index for index, *_ in solutions])

@@ -16,12 +16,11 @@ from .sparse_rf_fit import N_COMPONENTS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .._types import Dictionary
-    from .sparse_rf_fit import L1Fit
+    from .._types import Dictionary, L1FitLike
     from .sparse_rf_sources import Setting
 
 
-def algorithm_1(fit: L1Fit, dictionary: Dictionary) -> None:
+def algorithm_1(fit: L1FitLike, dictionary: Dictionary) -> None:
     """Algorithm 1 of the paper: R = batch_size, T = n_batches, A = fit.A, w = fit.A.w."""
     for t in parts(range(dictionary.n_batches)):  # repeat
         h = fit.draw(t)  #                     1. sample h_1, ..., h_R from p(h)
@@ -31,7 +30,7 @@ def algorithm_1(fit: L1Fit, dictionary: Dictionary) -> None:
             break  #                         until t = T
 
 
-def exact_descent(fit: L1Fit, dictionary: Dictionary) -> None:
+def exact_descent(fit: L1FitLike, dictionary: Dictionary) -> None:
     """The optimum over all draws, made again when needed, not stored.
 
     A round a batch comes near to it for the price of one look at the dictionary; then each round looks at all of it.

@@ -18,7 +18,7 @@ from .sparse_rf_sources import source_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._types import Callback, Dictionary, Solution
+    from .._types import Callback, Dictionary, Solution, State
     from ..features.feature_set import FeatureSet
     from ..model import FitInfo
     from ..task import Progress, Task
@@ -100,12 +100,12 @@ class L1Fit:
     def near(self) -> float:
         return self._schedule.near
 
-    def state(self) -> tuple[FeatureSet, np.ndarray, np.ndarray, float]:
+    def state(self) -> State:
         """What `adopt` takes, in the units of y."""
         self.A.prune()
         return self.A.features, self.A.index, self.A.w * self._scale, (self.A.b + self._center) * self._scale
 
-    def adopt(self, state: tuple[FeatureSet, np.ndarray, np.ndarray, float]) -> None:
+    def adopt(self, state: State) -> None:
         """Begin from where a fit to other rows ended."""
         features, index, w, b = state
         self.A.add(features, index, np.zeros(len(w)))

@@ -14,10 +14,9 @@ from .sparse_rf_mean import mean_value
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ..features.feature_set import FeatureSet
+    from .._types import L1FitLike, State
     from ..losses.base import Loss
     from ..task import Task
-    from .sparse_rf_fit import L1Fit
     from .sparse_rf_samples import Sample
 
 
@@ -26,7 +25,7 @@ class Member:
     """Fits of one kind of model, of a task of these views: fits(task, number of the search). work: expected, as a share."""
 
     views: np.ndarray | None
-    fits: Callable[[Task, int], list[L1Fit]]
+    fits: Callable[[Task, int], Sequence[L1FitLike]]
     work: float = 1.0
 
 
@@ -58,7 +57,7 @@ class Choice(HeldOut):
     alpha : the penalty
     margins : of each target, at each row, less the mean of the target where that was taken from it
     losses_of : a function of such margins, the loss of each row, of y in the unit of the sample; losses : of these
-    states : of each fit, from where to go on
+    states : of each fit, from where to go on; of one of all classes, a list
     held : weights of the rows held out; share : of all rows, how many were fitted
     """
 
@@ -66,12 +65,12 @@ class Choice(HeldOut):
     margins: np.ndarray
     losses_of: Callable[[np.ndarray], np.ndarray]
     losses: np.ndarray
-    states: list[tuple[FeatureSet, np.ndarray, np.ndarray, float]]
+    states: list[State | list[State]]
     held: np.ndarray
     share: float
 
     @classmethod
-    def of(cls, fits: Sequence[L1Fit], alpha: float, sample: Sample) -> Self:
+    def of(cls, fits: Sequence[L1FitLike], alpha: float, sample: Sample) -> Self:
         margins, states = np.vstack([fit.margins() for fit in fits]), [fit.state() for fit in fits]
         losses_of = partial(losses_at, sample.loss, np.vstack([fit.target() for fit in fits]), sample.factors)
         return cls(alpha, margins, losses_of, losses_of(margins), states, sample.held, sample.share)

@@ -27,12 +27,11 @@ from .sparse_rf_sources import units_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from .._types import Dictionary
+    from .._types import Dictionary, L1FitLike
     from ..model import SparseModel
     from ..rows.home import Rows
     from ..stage import ColumnStage
     from ..task import Task
-    from .sparse_rf_fit import L1Fit
     from .sparse_rf_sources import Setting
 
 # Features of a dictionary that learns, by default, for each penalty that is tried.
@@ -54,7 +53,7 @@ PRUNED = 0.003
 
 
 def choose(
-    fits: Sequence[L1Fit], descend: Callable[[L1Fit, Dictionary], None], sample: Sample, most_terms: int
+    fits: Sequence[L1FitLike], descend: Callable[[L1FitLike, Dictionary], None], sample: Sample, most_terms: int
 ) -> tuple[Choice, int, float]:
     """(what predicts the held-out rows of the sample best, features drawn, the mean loss of these without a term)."""
     alpha = max(fit.largest_gradient() for fit in fits) or 1.0
@@ -85,8 +84,8 @@ def is_beaten(here: Choice, best: Choice) -> bool:
 
 
 def search(
-    kinds: Sequence[Sequence[Member]], descend: Callable[[L1Fit, Dictionary], None], task: Task, split: Callable[[], Sample],
-    budget: Budget, max_terms: int, tol: float,
+    kinds: Sequence[Sequence[Member]], descend: Callable[[L1FitLike, Dictionary], None], task: Task,
+    split: Callable[[], Sample], budget: Budget, max_terms: int, tol: float,
 ) -> tuple[SparseModel, bool]:  # fmt: skip
     """The mean of models of some rounds of searches, each with other rows held out, in the terms that it needs.
 
@@ -142,7 +141,7 @@ def curving(task: Task, rows: Rows, model: SparseModel, unit: float) -> tuple[np
 
 
 def search_once(
-    members: Mapping[Any, Member], descend: Callable[[L1Fit, Dictionary], None], sample: Sample, first: int, most_terms: int
+    members: Mapping[Any, Member], descend: Callable[[L1FitLike, Dictionary], None], sample: Sample, first: int, most_terms: int
 ) -> tuple[dict[Any, Choice], int, list[float], bool]:
     """({member: its Choice}, features drawn, losses without a term, whether a callback ended it, perhaps before the last
     member), of the searches numbered from `first` on."""
@@ -187,7 +186,7 @@ def seeing(model: SparseModel, of_model: np.ndarray, views: np.ndarray, stage: C
     return replace(model, features=features.staged(None if stage.is_identity and stage.table is None else stage))
 
 
-def fit_again(fits: Sequence[L1Fit], task: Task, choice: Choice, tol: float, tells: bool) -> tuple[SparseModel, bool]:
+def fit_again(fits: Sequence[L1FitLike], task: Task, choice: Choice, tol: float, tells: bool) -> tuple[SparseModel, bool]:
     """(the model of the chosen terms, fitted to all rows, whether a callback ended it).
 
     alpha was chosen for a share of the rows. Noise, and alpha with it, falls with the root of how many they are.
@@ -202,8 +201,8 @@ def fit_again(fits: Sequence[L1Fit], task: Task, choice: Choice, tol: float, tel
 
 
 def chosen(
-    setting: Setting, descend: Callable[[L1Fit, Dictionary], None], share: float, n_models: int | None, max_terms: int | None,
-    effort: float,
+    setting: Setting, descend: Callable[[L1FitLike, Dictionary], None], share: float, n_models: int | None,
+    max_terms: int | None, effort: float,
 ) -> SparseModel:  # fmt: skip
     """`sparse_rf` with alpha=None; descend: how a fit goes through its dictionary."""
     setting, units = with_equal_outputs(setting)

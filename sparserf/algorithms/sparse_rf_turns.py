@@ -1,19 +1,28 @@
 """The l1 fit of one class against the others as they are, and what it looks at in its turns."""
 
+from __future__ import annotations
+
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..solvers.rivals import AGAINST
 from .sparse_rf_fit import L1Fit
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .._types import RowVector
+    from .sparse_rf_draws import Draws
+
 
 class ClassFit(L1Fit):
     """The fit of one class against the others as they are."""
 
-    largest = np.inf  # correlation that was last seen
+    largest: float = np.inf  # correlation that was last seen
 
-    def against(self, y, b=None):
+    def against(self, y: RowVector, b: float | None = None) -> None:
         """Turn to the others' margins, at the best intercept, or at b."""
         self._problem = replace(self._problem, loss=AGAINST, y=y)
         A = self.A
@@ -21,13 +30,13 @@ class ClassFit(L1Fit):
         A.move(self._problem, A.w, self._problem.best_intercept(A.f, A.b) if b is None else b, A.f)
         A.learn([])
 
-    def shift(self, places, by, f):
+    def shift(self, places: np.ndarray, by: np.ndarray, f: RowVector) -> None:
         """Add to some coefficients, and to Phi w what that does."""
         self.A.w = self.A.w.copy()
         self.A.w[places] += by
         self.A.f = f
 
-    def certify(self, draws):
+    def certify(self, draws: Draws | None) -> None:
         """The largest correlation with the draws, or of none, and with the terms."""
         if draws is not None:
             self._look_at(draws)
@@ -48,28 +57,28 @@ class ClassFit(L1Fit):
         return False
 
     @property
-    def settles(self):
+    def settles(self) -> bool:
         return self._settles()
 
     @property
-    def gap(self):
+    def gap(self) -> float:
         return self._gap
 
     @property
-    def alpha(self):
+    def alpha(self) -> float:
         return self._problem.alpha
 
-    def tighten(self, by):
+    def tighten(self, by: float) -> None:
         self._tol *= by
 
 
 class Turns:
     """The draws of some batches, each class's made in its turn."""
 
-    def __init__(self, batches):
+    def __init__(self, batches: Sequence[int]):
         self._batches, self._made = batches, {}
 
-    def of(self, fit):
+    def of(self, fit: ClassFit) -> Draws:
         if fit not in self._made:
             self._made[fit] = fit.draw(*self._batches)
         return self._made[fit]
@@ -78,13 +87,13 @@ class Turns:
 class WorkingSets:
     """Those of all classes."""
 
-    def __init__(self, fits):
+    def __init__(self, fits: Sequence[ClassFit]):
         self._fits = fits
 
     @property
-    def index(self):
+    def index(self) -> np.ndarray:
         return np.unique(np.concatenate([fit.A.index for fit in self._fits]))
 
-    def prune(self):
+    def prune(self) -> None:
         for fit in self._fits:
             fit.A.prune()

@@ -18,7 +18,7 @@ from .alignment import aligned
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from .._types import Features, Gamma, LossLike, MatrixLike, Seed, Solution
+    from .._types import Features, Gamma, MatrixLike, Seed, SelectingLossLike, Solution
     from ..features.feature_set import FeatureSet
     from ..model import FitInfo, SparseModel
 
@@ -28,8 +28,8 @@ TOLERANCE = 1e-3
 
 def rks(
     X: MatrixLike, y: ArrayLike, *, n_components: int = 1000, features: Features = "gaussian", gamma: Gamma = None,
-    loss: LossLike = "squared", alpha: float = 1e-3, fit_intercept: bool = True, sample_weight: ArrayLike | None = None,
-    rng: Seed = None, workers: int = 1,
+    loss: SelectingLossLike = "squared", alpha: float = 1e-3, fit_intercept: bool = True,
+    sample_weight: ArrayLike | None = None, rng: Seed = None, workers: int = 1,
 ) -> SparseModel:  # fmt: skip
     r"""Random kitchen sinks: ridge regression on all features that are drawn.
 
@@ -95,7 +95,7 @@ def rks(
 
 def eerf(
     X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: int, n_components: int = 10_000, features: Features = "gaussian",
-    gamma: Gamma = None, loss: LossLike = "squared", alpha: float = 1e-3, fit_intercept: bool = True,
+    gamma: Gamma = None, loss: SelectingLossLike = "squared", alpha: float = 1e-3, fit_intercept: bool = True,
     sample_weight: ArrayLike | None = None, rng: Seed = None, workers: int = 1,
 ) -> SparseModel:  # fmt: skip
     r"""Energy-based random features: ridge regression on the features that correlate most with the target.
@@ -155,8 +155,8 @@ def eerf(
 def lkrf(
     X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: int, n_components: int = 10_000, rho: float | None = None,
     selection: Literal["largest", "sample"] = "largest", features: Features = "gaussian", gamma: Gamma = None,
-    loss: LossLike = "squared", alpha: float = 1e-3, fit_intercept: bool = True, sample_weight: ArrayLike | None = None,
-    rng: Seed = None, workers: int = 1,
+    loss: SelectingLossLike = "squared", alpha: float = 1e-3, fit_intercept: bool = True,
+    sample_weight: ArrayLike | None = None, rng: Seed = None, workers: int = 1,
 ) -> SparseModel:  # fmt: skip
     r"""Learning kernels with random features: ridge regression on features that a kernel alignment chooses.
 

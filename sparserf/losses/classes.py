@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -134,7 +134,9 @@ class Multinomial(Logistic):
     True
     """
 
-    name, link, is_joint = "multinomial", "softmax", True
+    name: str = "multinomial"
+    link: Literal["identity", "log", "softmax"] = "softmax"
+    is_joint: bool = True
 
     def value(self, z: Array, y: Array) -> Array:
         if is_single(z):
@@ -163,9 +165,10 @@ class AgainstOthers(Logistic):
     the margin t of the row's own class.
     """
 
-    name = "multinomial"
-    # Of the losses of all classes together the gradient moves by up to half of what the margins do.
-    smoothness, is_unimodal, dual_growth = 0.5, False, np.inf
+    name: str = "multinomial"
+    smoothness: float = 0.5  # of the losses of all classes together the gradient moves by up to half of what the margins do
+    is_unimodal: bool = False
+    dual_growth: float = np.inf
 
     def value(self, z: Array, y: Array) -> Array:
         return super().value(z - y[1, ...], y[0, ...]) + y[2, ...]

@@ -16,7 +16,12 @@ from .point import Point
 from .problem import LinearProblem
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .._types import NewtonSteps, RowVector, Solution
+    from ..model import FitInfo
     from ..task import Progress, Task
+    from .certificate import Certificate
     from .inputs import Inputs
 
 # To which share of its residual the system of a turn is solved; the others' turns change it by more.
@@ -26,9 +31,11 @@ SHARE = 0.05
 class ClassFit(LinearFit):
     """The fit of one class against the others as they are."""
 
-    whole = None
+    problem: LinearProblem
+    certificate: Certificate
+    whole: LinearClasses
 
-    def against(self, y, b=None):
+    def against(self, y: RowVector, b: np.ndarray | None = None) -> None:
         """Turn to the others' margins, at the best intercept, or at b, and look at the rows from there."""
         self.problem = replace(self.problem, loss=AGAINST, y=y)
         if b is None:
@@ -37,20 +44,27 @@ class ClassFit(LinearFit):
             self.at.b, self.certificate = b, None
         self.look()
 
-    def take_turn(self, steps):
+    def take_turn(self, steps: NewtonSteps) -> None:
         step, n_conjugate = steps(self, np.array([SHARE]))
         self.n_conjugate += n_conjugate
         if all(np.isfinite(part).all() for part in (step.w, step.b)):
             self.move_along(line_search(self, step), step)
 
-    def info(self, certified=True):
+    def info(self, certified: bool = True) -> FitInfo:
         return self.whole.info()
 
 
 class JointCertificate:
     """|W - W*| is at most |G| / alpha, for the gradients G of all classes; of one number, as of one output."""
 
-    def __init__(self, fits, tol):
+    distance: np.ndarray
+    rounding: np.ndarray
+    bound: np.ndarray
+    converged: bool
+    is_rounding: np.ndarray
+    gap: float
+
+    def __init__(self, fits: Sequence[ClassFit], tol: float):
         of_each = [fit.certificate for fit in fits]
         self.distance = np.hypot.reduce([certificate.distance for certificate in of_each])
         self.rounding = np.hypot.reduce([certificate.rounding for certificate in of_each])
@@ -64,9 +78,15 @@ class JointCertificate:
 class LinearClasses:
     """What a `LinearFit` is, of all classes together."""
 
-    has_diverged = False
+    inputs: Inputs
+    problem: LinearProblem
+    progress: Progress
+    alpha: float
+    tol: float
+    certificate: JointCertificate
+    has_diverged: bool = False
 
-    def __init__(self, fits, rivals, progress):
+    def __init__(self, fits: Sequence[ClassFit], rivals: Rivals, progress: Progress):
         self._fits, self._rivals, self.progress, self.certificate = fits, rivals, progress, None
         self.inputs, self.problem = fits[0].inputs, fits[0].problem
         for fit in fits:
@@ -78,12 +98,12 @@ class LinearClasses:
         fits = [ClassFit(inputs, problem, progress, unit=problem.alpha) for problem in problems]
         return cls(fits, Rivals.of_targets(task.rows.vectors, task.targets, task.weight, fit_intercept), progress)
 
-    def begin(self, alpha, tol):
+    def begin(self, alpha: float, tol: float) -> None:
         self.alpha, self.tol, self.certificate = alpha, tol, None
         for fit in self._fits:
             fit.begin(alpha, tol)
 
-    def descend(self, steps, max_iter):
+    def descend(self, steps: Sequence[NewtonSteps], max_iter: int) -> None:
         """`sweeps` at ever smaller penalties, down to the fit's own."""
         alpha, tol, n_falls = self.alpha, self.tol, FALLS.number_to(self._fits[0])
         for fit in self._fits:
@@ -162,22 +182,22 @@ class LinearClasses:
         penalty = 0.5 * self._fits[0].problem.alpha * sum(float(norms(p.w)[0]) ** 2 for p in points)
         return self._rivals.mean_loss(self._rivals.margins(f, b)) + penalty
 
-    def objective(self):
+    def objective(self) -> float:
         return self._objective_at([fit.at for fit in self._fits])
 
     @property
-    def converged(self):
+    def converged(self) -> bool:
         return self.certificate is not None and self.certificate.converged
 
     @property
-    def ended_by_callback(self):
+    def ended_by_callback(self) -> bool:
         return self.progress.ended_by_callback
 
     @property
-    def n_projections(self):
+    def n_projections(self) -> int:
         return max(fit.n_projections for fit in self._fits)
 
-    def info(self, certified=True):
+    def info(self, certified: bool = True) -> FitInfo:
         here = self.certificate
         return self.progress.info(
             self.objective,
@@ -191,7 +211,7 @@ class LinearClasses:
             error_bound=float(min(np.inf if here is None else here.bound.max(), np.finfo(np.float64).max)),
         )
 
-    def solution(self):
+    def solution(self) -> Solution:
         """(index, features, w, b) of all inputs, in the units of X."""
         of_each = [fit.solution() for fit in self._fits]
         index, features, *_ = of_each[0]

@@ -1,12 +1,22 @@
 """MFGA with the multinomial loss: one support, whose coefficients the classes fit by turns."""
 
+from __future__ import annotations
+
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .greedy_rows import NEGLIGIBLE, SLOW, OnRows
 from .ridge import Point
 from .rivals import AGAINST, Rivals
+
+if TYPE_CHECKING:
+    from .._types import RowVector
+    from ..features.feature_set import FeatureSet
+    from ..rows.home import Rows
+    from .columns import Columns
+    from .ridge import RidgeProblem
 
 # Turns of each class in a round at most; they end where all together promise less than a share of the objective. A turn ends
 # where a step promises less than a share of its first, or after so many.
@@ -16,14 +26,16 @@ MOST_SWEEPS, ENOUGH, SHARE, MOST_STEPS = 100, 1e-7, 0.1, 10
 class OnClass(OnRows):
     """The point of one class against the others as they are."""
 
-    def against(self, y, b=None):
+    point: Point
+
+    def against(self, y: RowVector, b: np.ndarray | None = None) -> None:
         """Turn to the others' margins, at the best intercept, or at b."""
         problem = self._problem = replace(self._problem, loss=AGAINST, y=y)
         b = problem.best_intercepts(self.point.f, self.point.b) if b is None else b
         objective = problem.objective(problem.margins(self.point.f, b), self.point.w, problem.alpha)
         self.point, self._slopes = replace(self.point, b=b, objective=objective), None
 
-    def take_turn(self):
+    def take_turn(self) -> float:
         """Steps of Newton's method; returns what the first promised."""
         first, before, is_fresh = None, np.inf, False
         for _ in range(MOST_STEPS):
@@ -44,7 +56,11 @@ class OnClass(OnRows):
 class OnClasses:
     """The point of all classes, as `GreedyFit` asks for one."""
 
-    def __init__(self, rows, problem, everything, n_classes):
+    point: Point
+    converged: bool
+    promise: float
+
+    def __init__(self, rows: Rows, problem: RidgeProblem, everything: FeatureSet, n_classes: int):
         self._rows, self._problem, self._everything, self._seen = rows, problem, everything, None
         self._rivals = Rivals(problem.vectors, problem.loss, problem.y, problem.weight, 0.0, problem.fit_intercept)
         nothing = replace(problem, loss=AGAINST, y=self._rivals.against(problem.vectors.zeros(n_classes), 0, 1))
@@ -53,17 +69,17 @@ class OnClasses:
         self._settle()
 
     @property
-    def A(self):
+    def A(self) -> Columns:
         return self._classes[0].A
 
-    def gradients(self):
+    def gradients(self) -> np.ndarray:
         """The norm over the classes."""
         if self._seen is None:
             v = self._problem.dual_point(self._problem.margins(self.point.f, self.point.b))
             self._seen = self._rows.correlate(self._everything, v)
         return np.hypot.reduce(np.abs(self._seen), axis=0)
 
-    def append(self, J):
+    def append(self, J: np.ndarray) -> bool:
         """To all classes those that the first takes."""
         k, (first, *others) = len(self.A), self._classes
         first.append(J)
@@ -71,7 +87,7 @@ class OnClasses:
             each.append(self.A.index[k:], all_of_them=True)
         return True
 
-    def refit(self):
+    def refit(self) -> None:
         """Sweeps over the classes until none promises to lower the objective by what counts."""
         for _ in range(MOST_SWEEPS):
             self.promise = 0.0
@@ -102,5 +118,5 @@ class OnClasses:
             each.against(self._rivals.against(z, k, 1), b[k : k + 1])
         self.point, self._seen = Point(w, b, f, self._problem.objective(z, w, self._problem.alpha)), None
 
-    def settle(self, certified):
+    def settle(self, certified: bool) -> None:
         """Every round ends with all that there is to do."""

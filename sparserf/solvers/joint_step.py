@@ -1,5 +1,9 @@
 """A step of Prox-Newton for the coefficients of all classes together: where they are coupled so much that turns creep."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .._arrays import namespace
@@ -8,11 +12,21 @@ from ..losses.classes import softmax
 from .backtracking import backtrack
 from .quadratic import minimize
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .._types import RowVector
+    from ..rows.home import Rows
+    from .columns import WorkingSet
+    from .rivals import Rivals
+
 # Coefficients of all classes up to which their Hessian is made; what damps it; to which share of the violation it is solved.
 MOST, DAMPING, SHARE = 4000, 1e-12, 0.01
 
 
-def joint_step(rows, rivals, sets, z, alpha):
+def joint_step(
+    rows: Rows, rivals: Rivals, sets: Sequence[WorkingSet], z: RowVector, alpha: float
+) -> list[tuple[np.ndarray, RowVector, float]] | None:
     """(w, f, b) of each class, a step on; None where no step lowers the objective.
 
     sets : the `WorkingSet` of each class, with the gradients at the margins z of all

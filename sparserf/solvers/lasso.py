@@ -99,7 +99,7 @@ class ModelWeights:
         self._uniform = None  # a random number a row
         self.is_best, self.is_rough = False, not problem.loss.is_quadratic
 
-    def turn_to(self, problem: Problem) -> None:
+    def turn_to(self, problem: L1Problem) -> None:
         """Of the same rows, with another y."""
         self._problem = problem
 

@@ -6,13 +6,22 @@ to the margins of all classes changes no probability. Towards its best, which th
 what the classes have in common is taken out after each, and a few sweeps are extrapolated, or followed by a `joint_step`.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from .._arrays import namespace, outputs_like
 from ..losses.classes import AgainstOthers, Multinomial, log_sum_exp, softmax
 from .problem import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .._types import RowVector, T
+    from ..rows.vectors import RowVectors
 
 AGAINST = AgainstOthers()
 # Sweeps that are extrapolated together.
@@ -26,15 +35,15 @@ class Rivals(Problem):
     """The joint problem, but for its penalty: y is -1 or +1, (n_classes, n_rows), as margins are."""
 
     @classmethod
-    def of_targets(cls, vectors, targets, weight, fit_intercept):
+    def of_targets(cls, vectors: RowVectors, targets: Sequence[np.ndarray], weight: np.ndarray, fit_intercept: bool) -> Self:
         """targets: one a class, -1 or +1."""
         return cls.of(vectors, Multinomial(), np.stack(targets), weight, 0.0, fit_intercept)
 
-    def together(self, zs):
+    def together(self, zs: Sequence[RowVector]) -> RowVector:
         """(n_classes, n_rows) of the margins of each class."""
         return self.vectors.map(lambda *zs: namespace(zs[0]).stack([namespace(z).reshape(z, (-1,)) for z in zs]), *zs)
 
-    def against(self, z, k, *shape):
+    def against(self, z: RowVector, k: int, *shape: int) -> RowVector:
         """y of the loss `AgainstOthers` of class k, for the margins z of all; shape: of what comes before the rows in its z."""
 
         def answer(z, y):
@@ -46,11 +55,11 @@ class Rivals(Problem):
 
         return self.vectors.map(answer, z, self.y)
 
-    def combined(self, shares, fs):
+    def combined(self, shares: np.ndarray, fs: Sequence[RowVector]) -> RowVector:
         """The sum of row vectors, each times its share."""
         return self.vectors.map(lambda *fs: sum(float(share) * f for share, f in zip(shares, fs, strict=True)), *fs)
 
-    def best_intercepts(self, f, b):
+    def best_intercepts(self, f: RowVector, b: np.ndarray) -> np.ndarray:
         """argmin over all intercepts at fixed f, (n_classes, n_rows), from b: Newton's method. Their mean is 0.
 
         Where its step is no good, each class's share of the rows is brought to what it is in y, which lowers the loss from
@@ -89,7 +98,7 @@ class Rivals(Problem):
         return float(total / self.n_rows), slope, shares, np.asarray(curvature) / self.n_rows + np.diag(shares)
 
 
-def shared(indices):
+def shared(indices: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
     """(features that all classes have, the places of each in those of each class)."""
     every = indices[0]
     for index in indices[1:]:
@@ -99,7 +108,7 @@ def shared(indices):
     return every, places
 
 
-def nearest_median(w):
+def nearest_median(w: np.ndarray) -> np.ndarray:
     """Of each column of (n_classes, n_terms), what taken away leaves the least sum of sizes: of such the one nearest to 0."""
     w, n = np.sort(w, axis=0), len(w)
     return np.clip(0.0, w[(n - 1) // 2], w[n // 2])
@@ -114,7 +123,7 @@ class Extrapolation:
     def __init__(self):
         self._key, self._points = None, []
 
-    def of(self, key, w, f):
+    def of(self, key: object, w: np.ndarray, f: T) -> tuple[np.ndarray, tuple[np.ndarray, ...], tuple[T, ...]] | None:
         """(shares, w, f): of which shares of the last points it is made, each DEPTH sweeps with the same key; or None.
 
         w: the coefficients after a sweep; f: what else belongs to them.
