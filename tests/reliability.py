@@ -30,7 +30,7 @@ def counts(tests, seed, folder):
     report = Path(folder) / "report.xml"
     marked = [] if "-m" in tests else ["-m", "nightly or not nightly"]
     env = os.environ | {"SPARSERF_SEED": str(seed)}
-    subprocess.run([sys.executable, "-m", "pytest", "-qn", "auto", *marked, *tests, f"--junitxml={report}"], cwd=ROOT, env=env)
+    subprocess.run([sys.executable, "-m", "pytest", "-q", "-n", "auto", *marked, *tests, f"--junitxml={report}"], cwd=ROOT, env=env)
     cases = list(ElementTree.parse(report).iter("testcase"))
     failed = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
     passed = [case for case in cases if len(case) == 0 or {part.tag for part in case} <= {"properties", "system-out"}]

@@ -49,7 +49,7 @@ def test_the_readme_is_one_page_with_two_commands_for_ci():
     prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     assert len(prose.split()) < 450
     commands = re.findall(r"^python3 -m venv.*", text, re.MULTILINE)
-    assert len(commands) == 2 and "tools/data/ccpp.csv" in commands[0] and commands[1].endswith("pytest -qn auto")
+    assert len(commands) == 2 and "tools/data/ccpp.csv" in commands[0] and commands[1].endswith("pytest -q -n auto")
 
 
 @pytest.mark.slow
