@@ -30,7 +30,9 @@ def counts(tests, seed, folder):
     report = Path(folder) / "report.xml"
     marked = [] if "-m" in tests else ["-m", "nightly or not nightly"]
     env = os.environ | {"SPARSERF_SEED": str(seed)}
-    subprocess.run([sys.executable, "-m", "pytest", "-q", "-n", "auto", *marked, *tests, f"--junitxml={report}"], cwd=ROOT, env=env)
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", *marked, *tests, f"--junitxml={report}"]
+    if subprocess.run(command, cwd=ROOT, env=env).returncode > 1:
+        sys.exit("pytest did not come to its end")
     cases = list(ElementTree.parse(report).iter("testcase"))
     failed = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
     passed = [case for case in cases if len(case) == 0 or {part.tag for part in case} <= {"properties", "system-out"}]
