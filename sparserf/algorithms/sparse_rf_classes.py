@@ -194,7 +194,8 @@ class ClassesFit:
         """The duality gap of all classes over the terms and the draws of the last sweep."""
         for fit in self._fits:
             fit.certify(None if self._draws is None else self._draws.of(fit))
-        problem = L1Problem(*(getattr(self._rivals, name) for name in ("vectors", "loss", "y", "weight")), self._alpha, True)
+        rivals = self._rivals
+        problem = L1Problem(rivals.vectors, rivals.loss, rivals.y, rivals.weight, self._alpha, rivals.fit_intercept)
         w = np.concatenate([fit.A.w for fit in self._fits])
         self._gap = problem.dual_gap(self._margins(), w, max(fit.largest for fit in self._fits))
         return self._gap
