@@ -31,6 +31,14 @@ def pytest_collection_modifyitems(config, items):
     items[:] = [item for item in items if item in kept]
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Each file in one process, in its order, in which tests of a file draw from one generator."""
+    from xdist.scheduler import LoadFileScheduling
+
+    return LoadFileScheduling(config, log)
+
+
 # The losses L(z, y) and their derivatives in z, written plainly.
 VALUE = {
     "squared": lambda z, y: (z - y) ** 2 / 2,
