@@ -13,6 +13,7 @@ import numpy as np
 from ._arrays import check_same_device
 from ._checks import check_choice, check_sample_weight
 from .features import FeatureSet
+from .features.feature_set import joined
 from .levels import with_means
 from .losses import SELECTING, Loss, loss_of
 from .model import FitInfo, SparseModel
@@ -268,20 +269,10 @@ def model_of(fits: Sequence[Fit], task: Task, certified: bool = True) -> SparseM
     """
     infos, about = [fit.info(certified) for fit in fits], (task.loss.parameters, task.loss.link)
     solutions = [fit.solution() for fit in fits]
-    if len(solutions) == 1:
-        index, features, w, b = solutions[0]
-        features = features.staged(task.stage)
-        return SparseModel(w, b if np.ndim(b) else float(b), index, features, task.loss.name, task.classes, infos[0], *about)
-    every = np.concatenate([index for index, *_ in solutions])
-    support, first = np.unique(every, return_index=True)
-    features = solutions[0][1]
-    for _, more, *_ in solutions[1:]:
-        features = features.concat(more)
-    coef = np.zeros((len(solutions), len(support)))
-    for row, (index, _, w, _) in zip(coef, solutions, strict=True):
-        row[np.searchsorted(support, index)] = w
-    b, features = np.array([b for *_, b in solutions]), features.take(first).staged(task.stage)
-    return SparseModel(coef, b, support, features, task.loss.name, task.classes, _together(infos, len(support)), *about)
+    index, features, w, b = solutions[0] if len(solutions) == 1 else joined(solutions)
+    info = infos[0] if len(infos) == 1 else _together(infos, len(index))
+    features, b = features.staged(task.stage), b if np.ndim(b) else float(b)
+    return SparseModel(w, b, index, features, task.loss.name, task.classes, info, *about)
 
 
 def _together(infos, n_terms):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..features.feature_set import joined
 from ..solvers.ridge import RidgeProblem
 from ..solvers.rivals import AGAINST, Extrapolation, Rivals
 from .harfe_fit import Iterate, L0Fit, begin_all
@@ -38,8 +39,7 @@ class ClassFit(L0Fit):
     def _at(self, point, b):
         problem = self.problem
         b = problem.best_intercept(point.f, point.b) if b is None else b
-        p = np.minimum(problem.alpha * self._r[point.index] ** 2, 1e300)
-        objective = problem.objective(problem.margins(point.f, b), point.w, p)
+        objective = problem.objective(problem.margins(point.f, b), point.w, self._p[point.index])
         return Iterate(point.index, point.w, b, point.f, objective, point.is_feasible)
 
     def take_turn(self, s: int) -> None:
@@ -58,8 +58,7 @@ class ClassFit(L0Fit):
         self.point = replace(self.point, w=w, b=b, f=f)
 
     def penalty(self) -> float:
-        p = np.minimum(self.problem.alpha * self._r[self.point.index] ** 2, 1e300)
-        return self.problem.penalised(0.0, self.point.w, p)
+        return self.problem.penalised(0.0, self.point.w, self._p[self.point.index])
 
     def squares(self) -> np.ndarray:
         g = self.gradient()
@@ -139,9 +138,8 @@ class ClassesFit:
 
     def _settle(self):
         """Go to the best intercepts, and turn all to each other."""
-        f = self._rivals.together([fit.point.f for fit in self._fits])
-        b = self._rivals.best_intercepts(f, np.array([fit.point.b for fit in self._fits]))
-        z = self._rivals.margins(f, b)
+        points = [fit.point for fit in self._fits]
+        _, b, z = self._rivals.settled([point.f for point in points], np.array([point.b for point in points]))
         for k, fit in enumerate(self._fits):
             fit.against(self._rivals.against(z, k), float(b[k]))
 
@@ -183,12 +181,7 @@ class ClassesFit:
 
     def solution(self) -> Solution:
         """(index, features, w, b) of the terms of any class, by ascending index."""
-        index = self._index()
-        w = np.zeros((len(self._fits), len(index)))
-        for row, fit in zip(w, self._fits, strict=True):
-            used = fit.point.w != 0
-            row[np.searchsorted(index, fit.point.index[used])] = fit.point.w[used]
-        return index, self._everything.take(index), w, np.array([fit.point.b for fit in self._fits])
+        return joined([fit.solution() for fit in self._fits])
 
 
 def fits_of(task: Task, everything: FeatureSet, normalize: bool, options: dict[str, Any]) -> list[L0Fit] | list[ClassesFit]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..features import FeatureSet
+from ..features.feature_set import joined
 from ..solvers.joint_step import MOST, joint_step
 from ..solvers.lasso import L1Problem
 from ..solvers.rivals import Rivals, nearest_median, shared
@@ -170,9 +170,8 @@ class ClassesFit:
     def _settle(self):
         """Take out what all classes have in common, go to the best intercepts, and turn all to each other."""
         self._take_out_common()
-        f = self._rivals.together([fit.A.f for fit in self._fits])
-        b = self._rivals.best_intercepts(f, np.array([fit.A.b for fit in self._fits]))
-        z = self._rivals.margins(f, b)
+        sets = [fit.A for fit in self._fits]
+        _, b, z = self._rivals.settled([A.f for A in sets], np.array([A.b for A in sets]))
         for k, fit in enumerate(self._fits):
             fit.against(self._rivals.against(z, k), float(b[k]))
 
@@ -224,16 +223,7 @@ class ClassesFit:
 
     def solution(self) -> Solution:
         """(index, features, w, b) of the terms of any class, by ascending index."""
-        solutions = [fit.solution() for fit in self._fits]
-        every = np.concatenate([index for index, *_ in solutions])
-        index, first = np.unique(every, return_index=True)
-        features = FeatureSet((), self._rows.n_features_in)
-        for _, more, *_ in solutions:
-            features = features.concat(more)
-        w = np.zeros((len(solutions), len(index)))
-        for row, (of_class, _, w_k, _) in zip(w, solutions, strict=True):
-            row[np.searchsorted(index, of_class)] = w_k
-        return index, features.take(first), w, np.array([b for *_, b in solutions])
+        return joined([fit.solution() for fit in self._fits])
 
 
 def fits_of(

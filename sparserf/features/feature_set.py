@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from .._types import MatrixLike
+    from .._types import MatrixLike, Solution
     from ..rows.home import Rows
     from ..stage import ColumnStage
 
@@ -264,3 +264,15 @@ def _written_out(features):
         arrays = np.sort(place), of_kind.weights, of_kind.offset, of_kind.inputs
         written[block.kind] = [None if array is None else array.tobytes() for array in arrays]
     return written
+
+
+def joined(solutions: Sequence[Solution]) -> Solution:
+    """(index, features, w, b) of the terms of any of these, by ascending index, with a row of coefficients for each."""
+    support, first = np.unique(np.concatenate([index for index, *_ in solutions]), return_index=True)
+    features = solutions[0][1]
+    for _, more, *_ in solutions[1:]:
+        features = features.concat(more)
+    coef = np.zeros((len(solutions), len(support)))
+    for row, (index, _, w, _) in zip(coef, solutions, strict=True):
+        row[np.searchsorted(support, index)] = w
+    return support, features.take(first), coef, np.array([b for *_, b in solutions])

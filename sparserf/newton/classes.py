@@ -143,9 +143,7 @@ class LinearClasses:
 
     def _settle(self):
         """Go to the best intercepts, turn all to each other, and look at the rows."""
-        f = self._rivals.together([fit.at.f for fit in self._fits])
-        b = self._rivals.best_intercepts(f, np.concatenate([fit.at.b for fit in self._fits]))
-        z = self._rivals.margins(f, b)
+        _, b, z = self._settled_at([fit.at for fit in self._fits])
         for k, fit in enumerate(self._fits):
             fit.against(self._rivals.against(z, k, 1), b[k : k + 1])
         self.certificate = JointCertificate(self._fits, self.tol)
@@ -176,11 +174,13 @@ class LinearClasses:
                 end.f = self.inputs.apply(end.w)  # without the rounding of all steps before
                 fit.at = end
 
+    def _settled_at(self, points):
+        return self._rivals.settled([p.f for p in points], np.concatenate([p.b for p in points]))
+
     def _objective_at(self, points):
-        f = self._rivals.together([p.f for p in points])
-        b = self._rivals.best_intercepts(f, np.concatenate([p.b for p in points]))
+        *_, z = self._settled_at(points)
         penalty = 0.5 * self._fits[0].problem.alpha * sum(float(norms(p.w)[0]) ** 2 for p in points)
-        return self._rivals.mean_loss(self._rivals.margins(f, b)) + penalty
+        return self._rivals.mean_loss(z) + penalty
 
     def objective(self) -> float:
         return self._objective_at([fit.at for fit in self._fits])

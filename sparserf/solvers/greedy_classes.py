@@ -111,9 +111,9 @@ class OnClasses:
 
     def _settle(self):
         """Go to the best intercepts, and turn all to each other."""
-        f = self._rivals.together([each.point.f for each in self._classes])
-        b = self._rivals.best_intercepts(f, np.concatenate([each.point.b for each in self._classes]))
-        z, w = self._problem.margins(f, b), np.vstack([each.point.w for each in self._classes])
+        points = [each.point for each in self._classes]
+        f, b, z = self._rivals.settled([p.f for p in points], np.concatenate([p.b for p in points]))
+        w = np.vstack([p.w for p in points])
         for k, each in enumerate(self._classes):
             each.against(self._rivals.against(z, k, 1), b[k : k + 1])
         self.point, self._seen = Point(w, b, f, self._problem.objective(z, w, self._problem.alpha)), None

@@ -82,6 +82,12 @@ class Rivals(Problem):
             b, (loss, slope, shares, curvature) = b + step, seen
         return b
 
+    def settled(self, fs: Sequence[RowVector], b: np.ndarray) -> tuple[RowVector, np.ndarray, RowVector]:
+        """(f, b, z) of all classes at the best intercepts, from b; fs: f of each."""
+        f = self.together(fs)
+        b = self.best_intercepts(f, b)
+        return f, b, self.margins(f, b)
+
     def _seen(self, f, b):
         """(the mean loss, its slope in the intercepts, the mean share of each class, the curvature)."""
         loss, b = self.loss, np.asarray(b)
