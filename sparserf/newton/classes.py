@@ -11,7 +11,7 @@ from ..solvers.krylov import norms
 from ..solvers.rivals import AGAINST, Extrapolation, Rivals
 from .certificate import HARDLY
 from .descent import FALLS, NEGLIGIBLE, PATIENCE, line_search
-from .fit import LinearFit
+from .fit import LinearFit, Told
 from .point import Point
 from .problem import LinearProblem
 
@@ -75,14 +75,10 @@ class JointCertificate:
         self.gap = sum(c.gap for c in of_each)
 
 
-class LinearClasses:
+class LinearClasses(Told):
     """What a `LinearFit` is, of all classes together."""
 
-    inputs: Inputs
     problem: LinearProblem
-    progress: Progress
-    alpha: float
-    tol: float
     certificate: JointCertificate
     has_diverged: bool = False
 
@@ -186,30 +182,16 @@ class LinearClasses:
         return self._objective_at([fit.at for fit in self._fits])
 
     @property
-    def converged(self) -> bool:
-        return self.certificate is not None and self.certificate.converged
-
-    @property
-    def ended_by_callback(self) -> bool:
-        return self.progress.ended_by_callback
+    def w(self) -> np.ndarray:
+        return np.vstack([fit.w for fit in self._fits])
 
     @property
     def n_projections(self) -> int:
         return max(fit.n_projections for fit in self._fits)
 
-    def info(self, certified: bool = True) -> FitInfo:
-        here = self.certificate
-        return self.progress.info(
-            self.objective,
-            np.inf if here is None else here.gap,
-            converged=self.converged,
-            n_drawn=self.inputs.n_features,
-            n_nonzero=int(np.count_nonzero(np.any([fit.at.w[0] for fit in self._fits], axis=0))),
-            alpha=self.alpha,
-            n_projections=self.n_projections,
-            n_conjugate=sum(fit.n_conjugate for fit in self._fits),
-            error_bound=float(min(np.inf if here is None else here.bound.max(), np.finfo(np.float64).max)),
-        )
+    @property
+    def n_conjugate(self) -> int:
+        return sum(fit.n_conjugate for fit in self._fits)
 
     def solution(self) -> Solution:
         """(index, features, w, b) of all inputs, in the units of X."""

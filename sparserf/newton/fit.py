@@ -22,17 +22,46 @@ if TYPE_CHECKING:
 OFTEN, A_CALL = 2**27, 2**14
 
 
-class LinearFit:
-    """The problem over all outputs, a point, and its certificate. z = Z w + b.
+class Told:
+    """What a fit tells of itself: by its certificate, its coefficients w, and the `progress` that notes its objectives.
 
     progress notes objectives and asks a callback: a `Progress` of task.py, or what stands for one.
     """
 
     inputs: Inputs
-    problem: LinearProblem
     progress: Any
     alpha: float
     tol: float
+    certificate: Any
+
+    @property
+    def converged(self) -> bool:
+        return self.certificate is not None and self.certificate.converged
+
+    @property
+    def ended_by_callback(self) -> bool:
+        return self.progress.ended_by_callback
+
+    def info(self, certified: bool = True) -> FitInfo:
+        here = self.certificate
+        bound = np.inf if here is None else here.bound.max()
+        return self.progress.info(
+            self.objective,
+            np.inf if here is None else here.gap,
+            converged=self.converged,
+            n_drawn=self.inputs.n_features,
+            n_nonzero=int(np.count_nonzero(self.w.any(axis=0))),
+            alpha=self.alpha,
+            n_projections=self.n_projections,
+            n_conjugate=self.n_conjugate,
+            error_bound=float(min(bound, np.finfo(np.float64).max)),
+        )
+
+
+class LinearFit(Told):
+    """The problem over all outputs, a point, and its certificate. z = Z w + b."""
+
+    problem: LinearProblem
     certificate: Certificate
     at: Point
 
@@ -63,12 +92,8 @@ class LinearFit:
         self.certificate = Certificate(self.inputs, self.problem, self.at, self.tol, seen)
 
     @property
-    def converged(self) -> bool:
-        return self.certificate is not None and self.certificate.converged
-
-    @property
-    def ended_by_callback(self) -> bool:
-        return self.progress.ended_by_callback
+    def w(self) -> np.ndarray:
+        return self.at.w
 
     def total_curvature(self) -> float:
         """Trace of the Hessian of the losses where they are most curved, or more; if they may be of any curvature, here."""
@@ -105,21 +130,6 @@ class LinearFit:
         if self._unasked > OFTEN:
             self._ask()
         return self.ended_by_callback
-
-    def info(self, certified: bool = True) -> FitInfo:
-        here = self.certificate
-        bound = np.inf if here is None else here.bound.max()
-        return self.progress.info(
-            self.objective,
-            np.inf if here is None else here.gap,
-            converged=self.converged,
-            n_drawn=self.inputs.n_features,
-            n_nonzero=int(np.count_nonzero(self.at.w.any(axis=0))),
-            alpha=self.alpha,
-            n_projections=self.n_projections,
-            n_conjugate=self.n_conjugate,
-            error_bound=float(min(bound, np.finfo(np.float64).max)),
-        )
 
     def solution(self) -> Solution:
         """(index, features, w, b) of all inputs, in the units of X and y."""
