@@ -83,8 +83,8 @@ class LinearClasses(Told):
     has_diverged: bool = False
 
     def __init__(self, fits: Sequence[ClassFit], rivals: Rivals, progress: Progress):
-        self._fits, self._rivals, self.progress, self.certificate = fits, rivals, progress, None
-        self.inputs, self.problem = fits[0].inputs, fits[0].problem
+        super().__init__(fits[0].inputs, progress)
+        self._fits, self._rivals, self.problem, self.certificate = fits, rivals, fits[0].problem, None
         for fit in fits:
             fit.whole = self
 
@@ -95,7 +95,7 @@ class LinearClasses(Told):
         return cls(fits, Rivals.of_targets(task.rows.vectors, task.targets, task.weight, fit_intercept), progress)
 
     def begin(self, alpha: float, tol: float) -> None:
-        self.alpha, self.tol, self.certificate = alpha, tol, None
+        super().begin(alpha, tol)
         for fit in self._fits:
             fit.begin(alpha, tol)
 

@@ -34,6 +34,13 @@ class Told:
     tol: float
     certificate: Any
 
+    def __init__(self, inputs: Inputs, progress: Any):
+        self.inputs, self.progress = inputs, progress
+
+    def begin(self, alpha: float, tol: float) -> None:
+        """Turn to another penalty, from where it stands."""
+        self.alpha, self.tol, self.certificate = alpha, tol, None
+
     @property
     def converged(self) -> bool:
         return self.certificate is not None and self.certificate.converged
@@ -67,15 +74,16 @@ class LinearFit(Told):
 
     def __init__(self, inputs: Inputs, problem: LinearProblem, progress: Any, at: Point | None = None, unit: float = 1.0):
         """unit: of alpha in the problem."""
-        self.inputs, self.problem, self.progress, self._unit = inputs, problem, progress, unit
+        super().__init__(inputs, progress)
+        self.problem, self._unit = problem, unit
         self.has_diverged = self.is_on_the_way = False
         self.n_projections = self.n_conjugate = self._unasked = 0
         self.move_to(at or Point.at_zero(problem.vectors, problem.n_outputs, inputs.n_features))
 
     def begin(self, alpha: float, tol: float) -> None:
-        """Turn to another penalty, from where it stands; one pass if it has not looked at the rows from there."""
+        """One pass if it has not looked at the rows from there."""
         seen = self.certificate and self.certificate.look
-        self.alpha, self.tol, self.certificate = alpha, tol, None
+        super().begin(alpha, tol)
         self.problem = replace(self.problem, alpha=self._unit * alpha / self.inputs.unit**2)
         self.look(seen)
 

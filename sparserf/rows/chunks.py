@@ -219,7 +219,7 @@ class InChunks(Elsewhere):
 
     def _answers(self, answer, vectors):
         """(a slice of the rows, what its block answers) of each block in turn."""
-        self.n_passes += 1
+        self.count_pass()
         for some, X in self._blocks():
             yield some, answer(Block(X, self._workers, self._scratch), *(v[..., some] for v in vectors))
 

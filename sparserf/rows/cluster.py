@@ -165,7 +165,7 @@ class InDask(Elsewhere):
 
     def _answers(self, answer, vectors):
         """What each partition that holds rows will answer."""
-        self.n_passes += 1
+        self.count_pass()
         shared, there = sent_once(answer), self.vectors.there
         parts = zip(*map(self.vectors.parts, vectors), strict=True) if vectors else [()] * len(there)
         return [self._task(_ask, k, shared, *those) for k, those in zip(there, parts, strict=True)]

@@ -69,7 +69,7 @@ class OnDevice(Elsewhere):
         return f, each_part(brought, total)
 
     def _asked(self, answer, vectors):
-        self.n_passes += 1
+        self.count_pass()
         return answer(self._block, *map(self.vectors.put, vectors))
 
     def some(self, index: np.ndarray) -> OnDevice:

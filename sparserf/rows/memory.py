@@ -41,18 +41,18 @@ class Memory(Rows):
         return is_sparse(self._block.X)
 
     def sum(self, answer: Callable[..., Any], *vectors: RowVector, add: Any = None) -> Any:
-        self.n_passes += 1
+        self.count_pass()
         return answer(self._block, *vectors)
 
     def map(self, answer: Callable[..., Any], *vectors: RowVector, axis: int = -1) -> Any:
-        self.n_passes += 1
+        self.count_pass()
         return answer(self._block, *vectors)
 
     map_and_sum = map
 
     def kernel(self, features: FeatureSet, weights: np.ndarray) -> np.ndarray:
         """Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0."""
-        self.n_passes += 1
+        self.count_pass()
         return self._block.kernel(features, weights)
 
     def beside(self, X: DenseOrCSR) -> Memory:

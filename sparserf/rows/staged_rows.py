@@ -13,7 +13,7 @@ from .memory import Memory
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._types import DenseOrCSR, RowVector
+    from .._types import Array, DenseOrCSR, RowVector
     from ..features.feature_set import FeatureSet
     from ..stage import ColumnStage
 
@@ -40,6 +40,8 @@ class StagedRows(Rows):
     n_features_in: int
     dtype: np.dtype
     in_memory: bool
+    give: Callable[[Array], Array]
+    beside: Callable[[DenseOrCSR], Memory]
 
     def __init__(self, rows: Rows, stage: ColumnStage):
         self._rows, self._stage = rows, stage
