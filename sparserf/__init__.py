@@ -2,8 +2,13 @@
 
 from typing import TYPE_CHECKING
 
+try:
+    from ._version import __version__ as __version__  # made when the package is built
+except ModuleNotFoundError as error:
+    there = "Python found the sources of sparserf, which are not compiled, before the installed package"
+    raise ImportError(f"{there}: start it in another folder than the one of {__path__[0]}") from error
+
 from . import losses
-from ._version import __version__ as __version__
 from .algorithms.drp import drp, drp_path
 from .algorithms.harfe import harfe, harfe_path
 from .algorithms.mfga import mfga, mfga_path

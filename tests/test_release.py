@@ -2,7 +2,9 @@
 
 import io
 import re
+import shutil
 import subprocess
+import sys
 import tarfile
 from importlib.metadata import version
 from pathlib import Path
@@ -22,6 +24,15 @@ in_a_clone = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a clon
 
 def test_one_version():
     assert srf.__version__ == VERSION == version("sparserf")
+
+
+def test_sources_that_are_not_compiled_say_so(tmp_path):
+    """As where Python is started in the root of a clone."""
+    (tmp_path / "sparserf").mkdir()
+    shutil.copy(ROOT / "sparserf" / "__init__.py", tmp_path / "sparserf")
+    command = "import sys; sys.path.insert(0, ''); import sparserf"
+    run = subprocess.run([sys.executable, "-S", "-c", command], cwd=tmp_path, capture_output=True, text=True)
+    assert re.search(r"ImportError: .*not compiled.*another folder", run.stderr)
 
 
 @in_a_clone
