@@ -66,7 +66,8 @@ class FitInfo:
     alpha : float
         The penalty.
     validation_loss : float; None but where alpha was chosen
-        The mean loss of the held-out rows, before the last fit to all rows. While alpha is searched, the least so far.
+        The mean loss of the held-out rows (logistic, multinomial: with one row more, of any class), before the last fit to all
+        rows. While alpha is searched, the least so far.
     n_projections, n_conjugate, error_bound : int, int and float; None but for `drp`
         Projections of the sketch; steps of conjugate gradients in all; a bound on ``||w - w*|| / ||w*||``, the largest over the
         outputs.

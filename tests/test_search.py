@@ -634,3 +634,26 @@ def test_a_callback_ends_everything(rng, features, stop):
     how = {"features": features, "n_components": 500, "batch_size": 250, "n_models": 3, "rng": 0}
     model = sparse_rf(X, y, callback=lambda info: infos.append(info) or len(infos) == stop, **how)
     assert len(infos) == stop and np.isfinite(model.predict(X)).all() and np.isfinite(model.info.validation_loss)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "multinomial"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_classes_that_a_line_parts_do_not_make_a_model_sure_of_itself(loss, n_classes):
+    """All held-out rows are predicted right at any margin; a path ends by that, or by the number of terms, before 1 - p is far
+    below a share of 1 / 60."""
+    label = np.repeat(np.arange(n_classes), 60 // n_classes)
+    X = np.random.default_rng(1).normal(size=(60, 2)) + 100 * label[:, None]
+    model = sparse_rf(X, label, loss=loss, rng=0)
+    p = model.predict_proba(X)
+    assert (p.argmax(axis=1) == label).all()
+    assert 1 / 610 < 1 - p.max(axis=1).mean() < 0.25
+    assert model.info.validation_loss > 1 / 61
+
+
+def test_the_loss_of_any_label_is_the_mean_over_the_labels(rng):
+    z = rng.standard_normal((3, 7))
+    labels = np.where(np.eye(3)[:, :, None] > 0, 1.0, -1.0) * np.ones(7)
+    expected = np.mean([srf.losses.Multinomial().value(z, y).sum(axis=0) for y in labels.swapaxes(0, 1)], axis=0)
+    np.testing.assert_allclose(srf.losses.Multinomial().of_any_label(z).sum(axis=0), expected, rtol=1e-14)
+    for loss in (srf.losses.Logistic(), srf.losses.Multinomial()):
+        np.testing.assert_allclose(loss.of_any_label(z[:1]), np.mean([loss.value(z[:1], y) for y in (-1.0, 1.0)], axis=0))

@@ -150,7 +150,9 @@ def sparse_rf(
     ``|u| = 1``, which is ridge regression and ends in one term; and over the dictionary that learns, of cosines of the
     columns as they are, clipped, and in ranks, and of steps. Other features have one path, of a round of coordinate descent a
     batch, or, where exact, to the optimum. All searches take the first kind that none beats by more than the standard error
-    of the difference, and of its dictionaries those whose mean predicts best. The terms of the best models are then fitted
+    of the difference, and of its dictionaries those whose mean predicts best. With the logistic and the multinomial loss, one
+    row more than there are counts as held out, of any class: where all others are predicted right, probabilities stay as
+    far from 0 and 1 as so many rows can tell. The terms of the best models are then fitted
     to all rows, with alpha times the root of the share of them that it was chosen for, the mean is taken, and terms are
     dropped, by `prune`, that cost at most .003 of the held-out loss together, or of what it is below that of no term; or
     are not among the 3,000 largest.

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from .._types import L1FitLike, State
-    from ..losses.base import Loss
     from ..task import Task
     from .sparse_rf_samples import Sample
 
@@ -72,12 +71,16 @@ class Choice(HeldOut):
     @classmethod
     def of(cls, fits: Sequence[L1FitLike], alpha: float, sample: Sample) -> Self:
         margins, states = np.vstack([fit.margins() for fit in fits]), [fit.state() for fit in fits]
-        losses_of = partial(losses_at, sample.loss, np.vstack([fit.target() for fit in fits]), sample.factors)
+        losses_of = partial(losses_at, sample, np.vstack([fit.target() for fit in fits]))
         return cls(alpha, margins, losses_of, losses_of(margins), states, sample.held, sample.share)
 
 
-def losses_at(loss: Loss, targets: np.ndarray, factors: Sequence[float], margins: np.ndarray) -> np.ndarray:
-    return (loss.value(margins, targets) * np.array(factors)[:, None]).sum(axis=0)
+def losses_at(sample: Sample, targets: np.ndarray, margins: np.ndarray) -> np.ndarray:
+    """Of each row, with its share of the row of any label."""
+    losses = sample.loss.value(margins, targets)
+    if sample.doubt:
+        losses = (1 - sample.doubt) * losses + sample.doubt * sample.loss.of_any_label(margins)
+    return (losses * np.array(sample.factors)[:, None]).sum(axis=0)
 
 
 @dataclass(frozen=True, eq=False)

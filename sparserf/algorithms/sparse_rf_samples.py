@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from .._checks import check_integer
+from ..losses import PROBABILISTIC
 from ..task import Task
 
 if TYPE_CHECKING:
@@ -60,7 +61,12 @@ class Budget:
 @dataclass(frozen=True)
 class Sample:
     """A task, in whose weights those of the rows held out are 0; their weights, 0 for the others; share: of all, how many
-    rows are fitted; unit: of y, one for all searches; factors: of each target, by which losses in its scale are in that unit.
+    rows are fitted; unit: of y, one for all searches; factors: of each target, by which losses in its scale are in that unit;
+    doubt: of a loss whose margins are probabilities, what a row of any label counts beside the held-out ones.
+
+    Few rows that are all predicted right have a loss that falls to 0 as the margins grow. With a row more, of which nothing is
+    known, a probability of 0 or 1 costs as much as if one in n + 1 rows had been of any class: n, as the rounds of a search
+    together hold out about all rows once.
     """
 
     task: Task
@@ -68,6 +74,7 @@ class Sample:
     share: float
     factors: list[float]
     unit: float
+    doubt: float = 0.0
 
     @property
     def loss(self) -> Loss:
@@ -88,7 +95,8 @@ class Sample:
         sampled = replace(task, raw=rows, targets=targets, weight=fitted)
         unit, degree = task.scale(task.targets[0]), task.loss.degree
         factors = [(sampled.scale(y) / unit) ** degree for y in sampled.targets]
-        return cls(sampled, held, min(1.0, effective(fitted) / n), factors, unit)
+        doubt = 1 / (n + 1) if task.loss.name in PROBABILISTIC else 0.0
+        return cls(sampled, held, min(1.0, effective(fitted) / n), factors, unit, doubt)
 
 
 def effective(weight: np.ndarray) -> float:

@@ -114,6 +114,10 @@ class Logistic(Loss):
         a = share(-y * u)
         return xlogx(a) + xlogx(1.0 - a)
 
+    def of_any_label(self, z: Array) -> Array:
+        """L(z, y) in the mean over the labels y."""
+        return (self.value(z, 1.0) + self.value(z, -1.0)) / 2
+
 
 class Multinomial(Logistic):
     """-log of the share of e^z that the row's class has among all classes: one margin z a class, which count together.
@@ -155,6 +159,9 @@ class Multinomial(Logistic):
 
     def conjugate(self, u: Array, y: Array) -> Array:
         return super().conjugate(u, y) if is_single(u) else xlogx(share(u + where(y > 0, 1.0, u)))
+
+    def of_any_label(self, z: Array) -> Array:
+        return super().of_any_label(z) if is_single(z) else (log_sum_exp(z) - z) / z.shape[0]
 
 
 class AgainstOthers(Logistic):
