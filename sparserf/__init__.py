@@ -72,4 +72,7 @@ else:
 
 
 def __dir__() -> list[str]:
-    return [*globals(), "baselines", "plot", "sklearn"]
+    """What there is for users: not the modules that were imported on the way, nor one that lacks its library."""
+    from importlib.util import find_spec
+
+    return ["__version__", *__all__, *(["sklearn"] if find_spec("sklearn") else [])]

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 # Kinds of the cells that are missing, of any library.
 MISSING = {"NoneType", "NAType", "NaTType"}
-DATES, DURATIONS = ("dates", "days since a date"), ("durations", "seconds")
+DATES = ("dates", "days since a date, and where there are seasons the day of the year or the hour")
+DURATIONS = ("durations", "seconds")
 TIMES = {"date": DATES, "datetime": DATES, "timestamp": DATES, "datetime64": DATES, "duration": DURATIONS,
          "timedelta": DURATIONS, "timedelta64": DURATIONS, "time": ("times", "seconds since midnight")}  # fmt: skip
 MOST_NAMED = 10
@@ -53,7 +54,8 @@ def opened(X: Any) -> tuple[tuple[str, ...] | None, list[Any], int]:
         return names, list(frame.iter_columns()), len(frame)
     if not isinstance(X, np.ndarray):
         what = "X must be a data frame or a dense NumPy array where columns have names or are categories"
-        raise TypeError(f"{what}, got {type(X).__name__}")
+        hint = "; of one row, give a frame with one row" if type(X).__name__ == "Series" else ""
+        raise TypeError(f"{what}, got {type(X).__name__}{hint}")
     check_unmasked("X", X)
     if X.ndim != 2:
         raise ValueError(f"X must be two-dimensional, got shape {X.shape}")

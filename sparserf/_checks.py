@@ -5,6 +5,7 @@ Only this file, _csr.py, _cells.py and rows/ look at types.
 
 from __future__ import annotations
 
+import reprlib
 import sys
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -95,7 +96,7 @@ def as_real(name: str, values: Any) -> np.ndarray:
     if array.dtype.kind == "O":  # a table of mixed columns: its numbers pass, all else does not
         strangers = [value for value in array.flat if not isinstance(value, Real)]
         if strangers:
-            raise TypeError(f"{name} must hold real numbers, got {strangers[0]!r}{_for_categories(name)}")
+            raise TypeError(f"{name} must hold real numbers, got {reprlib.repr(strangers[0])}{_for_categories(name)}")
         try:
             array = array.astype(np.float64)
         except OverflowError as error:

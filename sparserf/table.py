@@ -16,11 +16,13 @@ import numpy as np
 from ._cells import cells_of, finite, is_categorical, keys_of, kind_of, label, listing, opened, own_order
 from ._cells import is_frame as is_frame
 from ._npz import integers, require
+from ._warn import warn
 
 if TYPE_CHECKING:
     from ._types import Categorical
 
 UNKNOWN = -1.0  # the number of a level that does not occur in the training rows
+FEW_ROWS = 10  # words of so many may be others in each by chance
 EXACT = 2**24  # so far can float32 count levels
 # The kinds of levels, and of the cells that all of them can stand for.
 PLAIN: dict[type, Any] = {str: str, bool: (bool, np.bool_), int: (Integral, np.bool_), float: Number}
@@ -89,6 +91,9 @@ class Table:
         chosen = _chosen(categorical, names, len(columns))
         learnt = [_learnt(label(names, k), column, k in chosen, names is not None) for k, column in enumerate(columns)]
         values, levels = zip(*learnt, strict=True)
+        for k in (k for k, of_column in enumerate(levels) if len(of_column or ()) == n_rows > FEW_ROWS and k not in chosen):
+            useless = "holds words that are others in each row, and are of no use in other rows"
+            warn(f"{label(names, k)} {useless}: leave it out, or make numbers of it", UserWarning)
         return _matrix(values, levels, n_rows), cls(names, levels)
 
     def read(self, X: Any) -> np.ndarray:

@@ -42,6 +42,8 @@ def encoded(
 
 def check_target(y: ArrayLike, n_samples: int, several_outputs: bool = False) -> np.ndarray:
     """A finite float64 target of shape (n_samples,); or of (n_samples, n_outputs), transposed."""
+    if isinstance(y, str):
+        raise TypeError(f"y must be an array, the target of each row, got {y!r}: of a frame, X.pop({y!r})")
     is_categorical, y = _is_categorical(y), flattened(as_array("y", y))
     strings = y.dtype.kind in "UST" or (y.dtype.kind == "O" and any(isinstance(value, str) for value in y.flat))
     if strings or is_categorical:
@@ -60,7 +62,7 @@ def flattened(y: np.ndarray) -> np.ndarray:
     """A column as a vector, with a warning."""
     if y.ndim != 2 or y.shape[1] != 1:
         return y
-    warn(f"y has shape {y.shape}, one column, and is taken as a vector: use y.ravel()", UserWarning)
+    warn(f"y has shape {y.shape}, one column, and is taken as a vector: use y.ravel(), or of a frame y.squeeze()", UserWarning)
     return y[:, 0]
 
 

@@ -127,9 +127,11 @@ def test_import_loads_numpy_and_little_else(tmp_path):
     assert not loaded & {"sparserf.baselines", "sparserf.plot", "numpy.random"}, loaded
 
 
-def test_what_is_imported_when_asked_for(tmp_path):
+def test_what_is_imported_when_asked_for(tmp_path, monkeypatch):
     assert {"sparserf.baselines", "sparserf.baselines.srfe"} <= loaded_by("from sparserf import baselines", tmp_path)
     assert "sparserf.plot" in loaded_by("from sparserf import *", tmp_path)
-    assert {"baselines", "plot", "sparse_rf"} <= set(dir(srf))
+    assert {"baselines", "plot", "sklearn", "sparse_rf"} <= set(dir(srf)) and "stage" not in dir(srf)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "sklearn" not in dir(srf)  # help(sparserf) imports all that is listed
     with pytest.raises(AttributeError, match="no_such_name"):
         srf.no_such_name  # noqa: B018

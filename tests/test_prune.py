@@ -360,3 +360,10 @@ def test_bad_arguments(name, bad):
     given = {"model": some_model(5), "X": X, **bad}
     with pytest.raises((TypeError, ValueError), match=rf"\b{name}\b"):
         prune(given.pop("model"), given.pop("X"), **given)
+
+
+def test_the_loss_of_the_model_before_is_not_told_of_the_one_after(rng):
+    X = rng.standard_normal((50, 3))
+    model = model_of(srf.Linear().draw(3, 3, rng=0), np.array([1.0, 2.0, 3.0]))
+    assert model.info.validation_loss == 1.5 == srf.prune(model, X, max_terms=3).info.validation_loss
+    assert srf.prune(model, X, max_terms=2).info.validation_loss is None

@@ -207,9 +207,19 @@ def test_a_column_without_anything_is_a_category_without_levels(frame):
 
 def test_no_string_is_confused():
     values = ["nan", "NaN", "None", "", " ", "a\0", "a", "ä", "\U0001f600", "1", "1.0", "True"]
-    numbers = [[sorted(values).index(v)] for v in values]
+    numbers = [[sorted(values).index(v)] for v in [*values, "a"]]
     for frame in FRAMES.values():
-        check(frame_of(values, frame), numbers, (tuple(sorted(values)),))
+        check(frame_of([*values, "a"], frame), numbers, (tuple(sorted(values)),))
+
+
+@each_frame
+def test_words_that_are_others_in_each_row_are_warned_of(frame):
+    words = [f"2020-01-{day:02}" for day in range(1, 12)]
+    with pytest.warns(UserWarning, match=r"^X\['date'\] holds words that are others in each row"):
+        Table.of(frame({"date": words}))
+    Table.of(frame({"date": words}), ["date"])  # which says that it is a category
+    Table.of(frame({"date": words[:10]}))
+    Table.of(frame({"date": [*words, words[0]]}))
 
 
 # What it may not hold.
@@ -443,7 +453,7 @@ def test_arrays_that_are_refused():
 @pytest.mark.parametrize("X", [sp.csr_array(np.eye(2)), [["a"], ["b"]], pl.LazyFrame({"a": ["b"]}), pd.Series([1.0])],
                          ids=lambda X: type(X).__name__)  # fmt: skip
 def test_what_is_neither_a_frame_nor_an_array(X):
-    what = rf"^X must be a data frame or a dense NumPy array where columns .*, got {type(X).__name__}$"
+    what = rf"^X must be a data frame or a dense NumPy array where columns .*, got {type(X).__name__}(; of one row, give a frame.*)?$"
     with pytest.raises(TypeError, match=what):
         Table.of(X, [0])
     with pytest.raises(TypeError, match=what):

@@ -293,3 +293,8 @@ def test_terms_of_mfga_by_default():
     assert len(srf.mfga(X, Y, rng=0).features) == 13  # all that there are: 1, x, xx' and x
     wide = RNG.standard_normal((N, 10))
     assert len(srf.mfga(wide, wide[:, 0] * wide[:, 1] + wide[:, 2], rng=0).features) == 30
+
+
+def test_the_name_of_a_target_is_no_target():
+    with pytest.raises(TypeError, match=r"y must be an array.*got 'price': of a frame, X\.pop\('price'\)"):
+        srf.sparse_rf(np.zeros((3, 1)), "price")

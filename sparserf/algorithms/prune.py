@@ -61,7 +61,8 @@ def prune(
     Returns
     -------
     SparseModel
-        `support` and the terms are some of those of `model`; of `info` n_nonzero alone is new.
+        `support` and the terms are some of those of `model`; of `info` n_nonzero is new, and validation_loss, which was that
+        of `model`, is None where terms were dropped.
 
     Raises
     ------
@@ -149,7 +150,8 @@ def pruned(
         raise ValueError("X must be of moderate size, got values for which the model overflows: scale its columns")
     return replace(
         model, coef=w.reshape(*model.coef.shape[:-1], len(S)), intercept=b if np.ndim(b) else float(b),
-        support=model.support[is_large][S], features=features.take(S), info=replace(model.info, n_nonzero=len(S)),
+        support=model.support[is_large][S], features=features.take(S),
+        info=replace(model.info, n_nonzero=len(S), validation_loss=None),
     )  # fmt: skip
 
 
