@@ -27,7 +27,7 @@ def cosines():
     return lambda: features.transform(X), lambda: np.cos(z)
 
 
-def epochs(p=1000, n_epochs=100):
+def epochs(p=300, n_epochs=200):
     """Epochs of coordinate descent on a Gram matrix of columns that have much in common; none reaches its optimum in so few."""
     A = RNG.standard_normal((2000, p)) + RNG.standard_normal((2000, 1))
     H, y = np.ascontiguousarray(A.T @ A / len(A)), A @ RNG.standard_normal(p)
