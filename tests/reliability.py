@@ -63,9 +63,10 @@ def page(rows, results):
 
 def main(numbers):
     rows = tomllib.loads((ROOT / "tests" / "reliability.toml").read_text())["row"]
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for number in numbers or range(1, len(rows) + 1):
-        results[rows[number - 1]["name"]] = result(rows[number - 1])
+        made = result(rows[number - 1])
+        results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+        results[rows[number - 1]["name"]] = made
         RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
         PAGE.write_text(page(rows, results))
 
