@@ -30,7 +30,7 @@ def outcome(command):
     command = re.sub(r"\bpytest\b", f"{sys.executable} -m pytest -q", command, count=1)
     done = subprocess.run(["bash", "-c", command], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
     print(done.stdout)
-    passed = sum(int(count) for count in re.findall(r"(\d+) passed", done.stdout))
+    passed = sum(int(count) for count in re.findall(r"(\d+) (?:passed|of \d+ mutants caught)", done.stdout))
     failed = re.findall(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", done.stdout, re.M)
     figures = re.findall(r"^figures of (.*)$", done.stdout, re.M)
     return passed, failed or ([command] if done.returncode or not passed else []), figures
