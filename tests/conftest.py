@@ -1,6 +1,5 @@
 """Shared fixtures: matrices in every layout, and the plain NumPy feature matrix that is the oracle of the kernels."""
 
-import os
 import signal
 from collections import defaultdict
 from contextlib import contextmanager
@@ -15,6 +14,12 @@ SIZES = (0, 1, 2, 3, 7, 31, 32, 33, 64, 65)
 
 def pytest_addoption(parser):
     parser.addoption("--whole", action="store_true", help=f"slow tests too, and all cases of each, not {CASES} alone")
+    parser.addoption("--seeds", type=int, help="tests that draw alone: some case of each for each seed below this number")
+
+
+def pytest_generate_tests(metafunc):
+    if metafunc.config.option.seeds and "rng" in metafunc.fixturenames:
+        metafunc.parametrize("rng", range(metafunc.config.option.seeds), indirect=True)
 
 
 def pytest_collection_modifyitems(config, items):
@@ -22,11 +27,11 @@ def pytest_collection_modifyitems(config, items):
     by_name = config.option.keyword or any("::" in name for name in config.args)
     if config.option.whole or by_name or config.option.markexpr != "not nightly":
         return
-    cases = defaultdict(list)
+    cases, seeds = defaultdict(list), config.option.seeds
     for item in items:
-        if item.get_closest_marker("slow") is None:
+        if item.get_closest_marker("slow") is None and (not seeds or "rng" in item.fixturenames):
             cases[item.path, item.originalname].append(item)
-    kept = {of[round(k)] for of in cases.values() for k in np.linspace(0, len(of) - 1, min(CASES, len(of)))}
+    kept = {of[round(k)] for of in cases.values() for k in np.linspace(0, len(of) - 1, min(seeds or CASES, len(of)))}
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
 
@@ -37,6 +42,13 @@ def pytest_xdist_make_scheduler(config, log):
     from xdist.scheduler import LoadFileScheduling
 
     return LoadFileScheduling(config, log)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """What tests recorded, each on a line of its own."""
+    for report in terminalreporter.getreports("passed"):
+        for name, value in report.user_properties:
+            terminalreporter.write_line(f"figures of {report.nodeid.split('::')[1]}: {value} {name}")
 
 
 # The losses L(z, y) and their derivatives in z, written plainly.
@@ -119,8 +131,8 @@ def after(seconds, error):
 
 
 @pytest.fixture
-def rng():
-    return np.random.default_rng(int(os.environ.get("SPARSERF_SEED", "42")))
+def rng(request):
+    return np.random.default_rng(getattr(request, "param", 42))
 
 
 @pytest.fixture(autouse=True)

@@ -58,8 +58,9 @@ def test_functions_are_accurate_at_very_many_points(activation, dtype, floor, re
         right = getattr(np, activation)(x.astype(np.longdouble if dtype is np.float64 else np.float64))
         for level in range(len(LEVELS)):
             worst[level] = max(worst[level], float(ulps(values(activation, x, level), right, floor).max()))
-    record_property("ulps", dict(zip(LEVELS, worst, strict=True)))
-    assert max(worst) <= 3, dict(zip(LEVELS, worst, strict=True))
+    units = ", ".join(f"{units:.2f} at {level}" for level, units in zip(LEVELS, worst, strict=True))
+    record_property("units in the last place", units)
+    assert max(worst) <= 3, units
 
 
 # For 20 seeds of each function: what its model is, in bytes, and what it predicts.
@@ -138,16 +139,14 @@ def interrupted_after(seconds):
 @pytest.mark.parametrize("moment", [0.01, 0.1, 0.3, 1.0, 2.0])
 @pytest.mark.parametrize("name", LONG)
 @pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
-def test_an_interrupt_stops_any_function_at_any_moment(name, moment, record_property):
+def test_an_interrupt_stops_any_function_at_any_moment(name, moment):
     """Within a second, and no thread is left; a fit that ended before it was interrupted says nothing."""
     threads = threading.active_count()
     with interrupted_after(moment) as sent:
         try:
             LONG[name]()
         except KeyboardInterrupt:
-            took = time.perf_counter() - sent[0]
-            record_property("seconds", took)
-            assert took < 1
+            assert time.perf_counter() - sent[0] < 1
         else:
             assert not sent
             pytest.skip(f"it ended within {moment} s")
@@ -172,7 +171,7 @@ def test_a_thousand_fits_leave_nothing_behind(name, record_property):
         if k == n_fits // 10:
             before = resident()
         FITS[name](X[:100], Y[:100], rng=k % 10)
-    record_property("bytes", resident() - before)
+    record_property("bytes more", resident() - before)
     assert resident() - before < 2e6
 
 

@@ -24,3 +24,4 @@ for interpreter; do
   "$dir/used/bin/python" -m pip install --quiet --prefer-binary "$dir"/dist/*.whl
   (cd "$dir" && used/bin/python -P "$root/.github/scripts/use.py")
 done
+echo "$((2 + $#)) passed: a wheel, a source distribution, and the wheel in an empty environment of each interpreter"

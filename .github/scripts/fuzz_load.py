@@ -78,4 +78,4 @@ if __name__ == "__main__":
                 print("the file, in hex:", path.read_bytes().hex())
                 raise
             count, read = count + 1, read + (model is not None)
-    print(f"{count} damaged files, {read} of them models still")
+    print(f"{count} passed: damaged files, {read} of them models still")

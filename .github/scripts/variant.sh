@@ -8,12 +8,12 @@
 # avx2            kernels and BLAS of a processor with AVX2 and without AVX-512
 # clang           compiled with Clang (CC, where it is not called clang)
 # boundscheck     every index in the Cython kernels checked
-# sanitized       address and undefined-behaviour sanitizers of GCC
+# sanitized       address and undefined-behaviour sanitizers of GCC: the kernels' tests and the algorithms', unless others are named
 # free-threaded   an interpreter without the GIL (PYTHON): no limited API, the GIL kept off
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 name=$1 && shift
-environment=build/variants/$name build=(--prefer-binary) packages=(--group test) settings=(PYTHONSAFEPATH=1)
+environment=build/variants/$name build=(--prefer-binary) packages=(--group test) settings=(PYTHONSAFEPATH=1) tests=()
 case $name in
   plain) ;;
   oldest) mkdir -p "$environment" && python3 .github/scripts/lowest.py >"$environment/lowest.txt"
@@ -23,12 +23,13 @@ case $name in
   boundscheck) build+=(-Csetup-args=-Dboundscheck=true) ;;
   sanitized) build+=(-Csetup-args=-Db_sanitize=address,undefined -Csetup-args=-Db_lundef=false)
              settings+=("LD_PRELOAD=$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1)
-             set -- --ignore tests/test_wheel.py "$@" ;;
+             tests=(tests/test_{core,features,rows,csr,levels,projections,model,drp,harfe,mfga,sparse_rf,search,homes}.py) ;;
   free-threaded) build+=(-Csetup-args=-Dpython.allow_limited_api=false) settings+=(PYTHON_GIL=0)
                  packages=(pytest hypothesis mpmath scikit-learn)  # the others' wheels are not all there: kernels and algorithms
-                 set -- tests/test_{core,rows,csr,determinism,drp,harfe,mfga,prune,sparse_rf,sums,wheel}.py "$@" ;;
+                 tests=(tests/test_{core,rows,csr,determinism,drp,harfe,mfga,prune,sparse_rf,sums,wheel}.py) ;;
   *) echo "$name: no such variant" >&2; exit 2 ;;
 esac
+[[ " $*" == *" tests/"* ]] || set -- ${tests[@]+"${tests[@]}"} "$@"
 "${PYTHON:-python3}" -m venv "$environment"
 "$environment/bin/python" -m pip install --quiet --upgrade pip
 "$environment/bin/python" -m pip install --quiet . "${build[@]}" "${packages[@]}"
