@@ -56,7 +56,7 @@ class Rules:
     times: float = 5
     poor: float = 0.7
     idle: float = 0.9
-    creep: float = 1e-3
+    creep: float = 1e-6
     rows_a_term: float = 8
     growth: float = 2
     effort: float = 1e7
@@ -181,8 +181,11 @@ def solve(
             d = minimize(H, A.g, A.w, problem.alpha, accuracy, A.effort) - A.w
             is_step = np.abs(d).max(initial=0.0) < RULES.largest
             questions = ask_with(A.w + d) if is_step and (is_exact or max_iter == 1) else []
-            moved, aim = _step(problem, A, d, slope_b @ d, start, questions)
-        if (not moved and A.weights.is_best) or (is_exact and k == max_iter - 1):
+            penalty = problem.alpha * (np.abs(A.w + d).sum() - np.abs(A.w).sum())
+            promise = min(0.0, A.g @ d + penalty)  # above 0 it is rounding
+            moved, aim = _step(problem, A, d, slope_b @ d, start, promise, questions)
+        is_wild = not is_exact and aim is not None and promise < -2 * start  # below a loss of 0: too few rows are curved
+        if (not moved and A.weights.is_best and not is_wild) or (is_exact and k == max_iter - 1):
             break
         trust = trust * RULES.trust if aim is None else min(RULES.most_trust, trust / RULES.trust)
         damping = max(RULES.damping, damping / RULES.damped) if aim is None else min(1.0, damping * RULES.damped)
@@ -207,7 +210,7 @@ def _quadratic_model(problem, A, h, damping):
     return H, slope
 
 
-def _step(problem, A, d, d_b, start, questions):
+def _step(problem, A, d, d_b, start, promise, questions):
     """Move A by the step, or by the half, a quarter, ... that lowers the objective by a share of what the model promises.
 
     Returns (whether one does, aim): the margins at the whole step, None where that was taken. Where the model is exact the
@@ -215,7 +218,6 @@ def _step(problem, A, d, d_b, start, questions):
     """
     if not np.abs(d).max(initial=0.0) < RULES.largest:
         return False, None
-    promise = min(0.0, A.g @ d + problem.alpha * (np.abs(A.w + d).sum() - np.abs(A.w).sum()))  # above 0 it is rounding
 
     def is_lower(objective, t):
         return objective <= start + 1e-4 * t * promise + 0.1 * ROUNDING * start

@@ -1,0 +1,443 @@
+"""The problems that `sparserf.solvers` solve on rows, and what is kept of their features, each beside plain NumPy."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import softmax
+
+from sparserf import Linear
+from sparserf.features import linear_functions
+from sparserf.losses import LOSSES, Huber, Quantile
+from sparserf.rows import as_rows
+from sparserf.rows.vectors import HostVectors
+from sparserf.solvers import ridge
+from sparserf.solvers.columns import Columns, Support, WorkingSet, bordered
+from sparserf.solvers.effort import Effort
+from sparserf.solvers.lasso import L1Problem, ModelWeights, solve
+from sparserf.solvers.problem import Problem
+from sparserf.solvers.ridge import RidgeProblem
+from sparserf.solvers.rivals import Extrapolation, Rivals, shared
+
+# --- what a problem asks of its rows --------------------------------------------------------------------------------------
+
+OWN = {**LOSSES, "huber": Huber(0.7), "quantile": Quantile(0.8, 0.3)}
+SINGLE = [name for name in OWN if name not in ("multinomial", "smoothed_hinge")]
+
+
+def target(name, rng, n=60):
+    if OWN[name].is_classifier:
+        return rng.choice([-1.0, 1.0], n)
+    return rng.gamma(1.0, size=n) if OWN[name].link == "log" else 3 * rng.standard_t(3, n)
+
+
+def problem_of(name, rng, n=60, alpha=0.1, fit_intercept=True, kind=Problem):
+    s = rng.uniform(0.1, 2, n)
+    return kind.of(HostVectors(n), OWN[name], target(name, rng, n), s / s.mean(), alpha, fit_intercept)
+
+
+@pytest.mark.parametrize("name", SINGLE)
+@pytest.mark.parametrize("start", [-700.0, -3.0, 0.0, 40.0])
+def test_the_intercept_is_the_best(name, start):
+    rng = np.random.default_rng(3)
+    problem, f = problem_of(name, rng), rng.normal(size=60)
+    b = problem.best_intercept(f, start)
+    best = minimize_scalar(lambda b: problem.mean_loss(f + b), bounds=(-30, 30), method="bounded", options={"xatol": 1e-9})
+    assert problem.mean_loss(f + b) <= best.fun + 1e-13
+    assert abs(problem.dual_point(f + b).sum()) <= 1e-9
+    assert problem_of(name, rng, fit_intercept=False).best_intercept(f, start) == 0.0
+
+
+def test_an_intercept_without_a_best_one_ends_where_it_makes_no_difference(rng):
+    """All labels alike: the loss falls for ever."""
+    problem = Problem.of(HostVectors(5), LOSSES["logistic"], np.ones(5), np.ones(5), 0.1, True)
+    f = rng.normal(size=5)
+    b = problem.best_intercept(f, 0.0)
+    assert np.isfinite(b)
+    assert problem.mean_loss(f + b) < 1e-15
+    assert abs(b) <= abs(f).max() + 1 + 746
+
+
+def test_a_nearer_intercept_is_the_best_of_the_squared_loss(rng):
+    problem, f = problem_of("squared", rng), rng.normal(size=60)
+    assert problem.nearer_intercept(f, 123.0) == pytest.approx(np.average(problem.y - f, weights=problem.weight))
+    assert problem_of("squared", rng, fit_intercept=False).nearer_intercept(f, 123.0) == 123.0
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_sums_over_the_rows(name):
+    rng = np.random.default_rng(5)
+    problem, z = problem_of(name, rng), rng.normal(size=60)
+    loss, y, s = problem.loss, problem.y, problem.weight
+    assert problem.mean_loss(z) == pytest.approx((s * loss.value(z, y)).sum() / 60)
+    np.testing.assert_allclose(problem.losses(z), loss.value(z, y))
+    np.testing.assert_allclose(problem.dual_point(z), s * loss.derivative(z, y) / 60)
+    np.testing.assert_allclose(problem.curvature(z), s * loss.curvature(z, y) / 60)
+    np.testing.assert_allclose(problem.derivative(z), loss.derivative(z, y))
+    u = loss.derivative(z, y)
+    conjugate = (s * loss.conjugate(0.4 * u, y)).sum() / 60
+    assert problem.mean_conjugate(u, 0.4) == pytest.approx(conjugate)
+    assert problem.mean_pair(z, 0.4) == pytest.approx(problem.mean_loss(z) + conjugate)
+    h = problem.curvature(z)
+    x = np.array([2.0, -1.0])
+    np.testing.assert_allclose(problem.following(h, x), -x / h.sum())
+    np.testing.assert_array_equal(problem.followed(0.0, x), [0, 0])
+    np.testing.assert_array_equal(problem_of(name, rng, fit_intercept=False).following(h, x), [0, 0])
+
+
+def test_intercepts_of_several_outputs_are_each_the_best(rng):
+    y, f = rng.normal(size=(3, 20)), rng.normal(size=(3, 20))
+    problem = Problem.of(HostVectors(20), LOSSES["squared"], y, np.ones(20), 0.1, True)
+    np.testing.assert_allclose(problem.best_intercepts(f, np.zeros(3)), (y - f).mean(axis=1))
+    np.testing.assert_array_equal(problem.margins(f, np.arange(3.0)), f + np.arange(3)[:, None])
+    assert problem.mean_losses(f).shape == (3,)
+    assert problem.mean_loss(f) == pytest.approx(((f - y) ** 2).sum() / 40)
+
+
+def test_the_gap_of_an_l1_problem_is_primal_less_dual(rng):
+    """D = -(1/n) sum s L*(c theta) at c = min(1, alpha / largest)."""
+    problem, z, w = problem_of("squared", rng, kind=L1Problem), rng.normal(size=60), np.array([1.0, -0.5])
+    u, y, s = z - problem.y, problem.y, problem.weight
+    for largest, c in ((0.05, 1.0), (0.4, 0.25)):
+        dual = -(s * ((c * u) ** 2 / 2 + c * u * y)).sum() / 60
+        assert problem.dual_gap(z, w, largest) == pytest.approx(problem.objective(z, w) - dual)
+    assert problem.objective(z, w) == pytest.approx(problem.mean_loss(z) + 0.15)
+    exact = Problem.of(HostVectors(2), LOSSES["squared"], np.zeros(2), np.ones(2), 0.1, True)
+    assert L1Problem(*(getattr(exact, name) for name in exact.__dataclass_fields__)).dual_gap(np.zeros(2), 0 * w, 0.0) == 0
+
+
+# --- classes --------------------------------------------------------------------------------------------------------------
+
+
+def test_intercepts_of_all_classes_without_one_are_zero(rng):
+    rivals = Rivals.of_targets(HostVectors(6), list(np.tile(2 * np.eye(3) - 1, 2)), np.ones(6), False)
+    np.testing.assert_array_equal(rivals.best_intercepts(rng.normal(size=(3, 6)), np.ones(3)), [0, 0, 0])
+
+
+@pytest.mark.parametrize("scale", [0.1, 5.0, 60.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_intercepts_of_all_classes_meet_the_shares_from_anywhere(scale, seed):
+    rng = np.random.default_rng(seed)
+    label, f, s = rng.integers(0, 3, 40), scale * rng.normal(size=(3, 40)), rng.uniform(0.5, 1.5, 40)
+    rivals = Rivals.of_targets(HostVectors(40), [np.where(label == k, 1.0, -1.0) for k in range(3)], s / s.mean(), True)
+    b = rivals.best_intercepts(f, scale * rng.normal(size=3))
+    off = (rivals.weight * (softmax(f + b[:, None], axis=0) - (np.arange(3)[:, None] == label))).sum(axis=1)
+    assert abs(off).max() <= 1e-6 * 40
+    assert abs(b.mean()) <= 1e-9 * (1 + abs(b).max())
+    loss, slope, shares, curvature = rivals._seen(f, b)
+    p = softmax(f + b[:, None], axis=0)
+    assert loss == pytest.approx(-(rivals.weight * np.log(p[label, np.arange(40)])).mean())
+    np.testing.assert_allclose(slope, off / 40, atol=1e-12)
+    np.testing.assert_allclose(shares, (rivals.weight * p).mean(axis=1))
+    np.testing.assert_allclose(curvature, np.diag(shares) - (rivals.weight * p) @ p.T / 40, atol=1e-12)
+
+
+def test_features_that_all_classes_have():
+    indices = [np.array([7, 2, 9, 4]), np.array([4, 7, 1]), np.array([0, 4, 7, 9])]
+    every, places = shared(indices)
+    np.testing.assert_array_equal(every, [4, 7])
+    np.testing.assert_array_equal([index[place] for index, place in zip(indices, places, strict=True)], [[4, 7]] * 3)
+
+
+def test_extrapolation_finds_the_limit_of_linear_sweeps(rng):
+    """w <- T w + c of four numbers: the combination of five points after the first is the fixed point."""
+    T, c = np.diag([0.9, 0.7, -0.5, 0.2]), rng.normal(size=4)
+    w, extrapolation = rng.normal(size=4), Extrapolation()
+    for k in range(6):
+        found = extrapolation.of("key", w, k)
+        assert (found is None) == (k < 5)
+        w = T @ w + c
+    shares, ws, fs = found
+    assert shares.sum() == pytest.approx(1)
+    assert fs == (1, 2, 3, 4, 5)
+    np.testing.assert_allclose(shares @ np.stack(ws), np.linalg.solve(np.eye(4) - T, c), rtol=1e-4)
+
+
+def test_extrapolation_begins_anew_with_another_key_and_of_what_does_not_move(rng):
+    extrapolation = Extrapolation()
+    found = [extrapolation.of(k // 4, rng.normal(size=3), k) for k in range(8)]
+    assert found == [None] * 8
+    extrapolation = Extrapolation()
+    assert [extrapolation.of(0, np.ones(3), k) for k in range(6)] == [None] * 6
+    assert [extrapolation.of(0, np.ones(3), k) for k in range(5)] == [None] * 5  # and those are forgotten
+
+
+# --- features and what is kept of them ------------------------------------------------------------------------------------
+
+
+def columns_of(rng, n=50, d=6, k=4, effort=None):
+    """(X W', columns of these linear functions, their effort)."""
+    X, W, effort = rng.normal(size=(n, d)), rng.normal(size=(k, d)), effort or Effort(np.inf)
+    A = Columns(as_rows(X), effort)
+    A.append(linear_functions(W), np.arange(k))
+    return X @ W.T, A, X, effort
+
+
+def test_a_gram_matrix_follows_weights_and_features(rng):
+    """New ones, few and many changes of weight, new features, fewer of them: always that of the weights now."""
+    phi, A, X, effort = columns_of(rng)
+    h = rng.uniform(0.5, 2, 50) * (rng.random(50) < 0.9)
+    few, many = h.copy(), rng.uniform(0.5, 2, 50)
+    few[:7] += 1
+
+    def agrees(h):
+        gram, sums = A.curvature(h)
+        np.testing.assert_allclose(gram, phi.T * h @ phi, atol=1e-11)
+        np.testing.assert_allclose(sums, phi.T @ h, atol=1e-11)
+
+    for weights, cost in ((h, 16 * np.count_nonzero(h) / 2), (h, 0), (h.copy(), 0), (few, 7 * 16 / 2), (many, 50 * 16 / 2)):
+        effort.forget()
+        agrees(weights)
+        assert effort._spent == cost
+    W = rng.normal(size=(2, 6))
+    A.append(linear_functions(W), np.array([7, 9]))
+    phi = np.hstack([phi, X @ W.T])
+    effort.forget()
+    agrees(many)
+    assert effort._spent == 50 * (36 - 16) / 2
+    A.keep(np.array([0, 2, 5]))
+    phi = phi[:, [0, 2, 5]]
+    agrees(many)
+    np.testing.assert_array_equal(A.index, [0, 2, 9])
+    np.testing.assert_allclose(A.correlate(h), phi.T @ h)
+    np.testing.assert_allclose(A.apply(np.array([1.0, 0.0, -2.0])), phi @ [1, 0, -2])
+    np.testing.assert_allclose(A.apply(np.array([[1.0, 0, 0], [0, 0, 1]])), [phi[:, 0], phi[:, 2]])
+
+
+def test_rough_products_are_made_again_where_exact_ones_are_asked_for(rng):
+    phi, A, _, effort = columns_of(rng, n=400, k=3)
+    h = rng.random(400)
+    A.curvature(h, is_rough=True)
+    effort.forget()
+    A.curvature(h, is_rough=True)
+    assert effort._spent == 0
+    np.testing.assert_allclose(A.curvature(h)[0], phi.T * h @ phi, rtol=1e-12)
+    assert effort._spent == 400 * 9 / 2
+
+
+def test_values_of_long_features_are_kept(rng):
+    """Of 64 inputs and more: as long as they are at most twice as many numbers as X."""
+    phi, A, X, _ = columns_of(rng, n=30, d=64, k=3)
+    np.testing.assert_allclose(A.correlate(np.ones(30)), phi.sum(axis=0))
+    assert A._values.shape == (30, 3)
+    A.keep(np.array([0, 2]))
+    assert A._values.shape == (30, 2)
+    W = rng.normal(size=(1, 64))
+    A.append(linear_functions(W), np.array([5]))
+    np.testing.assert_allclose(A.apply(np.array([1.0, 2, 3])), phi[:, [0, 2]] @ [1, 2] + 3 * (X @ W[0]))
+    assert A._values.shape == (30, 3)
+    g, answers = A.ask(np.ones(30), [lambda block, v: v.sum()])
+    np.testing.assert_allclose(g, [*phi[:, [0, 2]].sum(axis=0), (X @ W[0]).sum()])
+    assert answers == [30]
+    for d, k in ((63, 3), (64, 129)):
+        _, A, _, _ = columns_of(rng, n=5, d=d, k=k)
+        A.correlate(np.ones(5))
+        assert A._values.shape == (5, 0)
+    _, A, _, _ = columns_of(rng, n=5, d=64, k=128)
+    A.correlate(np.ones(5))
+    assert A._values.shape == (5, 128)
+
+
+@pytest.mark.parametrize("d", [6, 70])
+def test_a_look_tells_all_in_one(rng, d):
+    phi, A, _, _ = columns_of(rng, d=d)
+    problem, c, f = problem_of("logistic", rng, 50), rng.normal(size=4), rng.normal(size=50)
+    c[1] = 0
+    end, loss, g, answers = A.look(problem, c, f, 0.3, [lambda block, v: v.sum()])
+    z = f + phi @ c + 0.3
+    np.testing.assert_allclose(end, f + phi @ c, atol=1e-12)
+    assert loss == pytest.approx(problem.mean_loss(z))
+    np.testing.assert_allclose(g, phi.T @ problem.dual_point(z), atol=1e-12)
+    assert answers == [pytest.approx(problem.dual_point(z).sum())]
+
+
+def test_the_kernel_of_a_support_follows_it(rng):
+    X, r = rng.normal(size=(12, 30)), rng.uniform(0.5, 2, 30)
+    everything = Linear().draw(None, 30)
+    support = Support(as_rows(X), everything, r)
+    for index in (np.arange(10), np.array([*range(1, 10), 29]), np.arange(15, 30), np.array([3])):
+        support.replace(index)
+        assert set(support.index) == set(index)
+        np.testing.assert_allclose(support.kernel(), X[:, index] / r[index] ** 2 @ X[:, index].T, atol=1e-12)
+
+
+def test_a_support_keeps_the_order_of_those_that_stay(rng):
+    support = Support(as_rows(rng.normal(size=(3, 9))), Linear().draw(None, 9), np.ones(9))
+    support.replace(np.array([7, 2, 5]))
+    support.replace(np.array([8, 5, 1, 2]))
+    np.testing.assert_array_equal(support.index, [2, 5, 1, 8])
+
+
+def test_a_bordered_matrix():
+    whole = np.arange(16.0).reshape(4, 4)
+    whole = whole + whole.T
+    np.testing.assert_array_equal(bordered(whole[:2, :2], whole[:, 2:]), whole)
+
+
+# --- the l1 problem on a working set --------------------------------------------------------------------------------------
+
+
+def working_set(name, rng, alpha, n=80, k=6, fit_intercept=True):
+    X = rng.normal(size=(n, k))
+    rows = as_rows(X)
+    problem = problem_of(name, rng, n, alpha, fit_intercept, L1Problem)
+    A = WorkingSet(rows, problem, Effort(np.inf))
+    A.add(Linear().draw(None, k), np.arange(k), np.zeros(k))
+    A.learn([])
+    return X, problem, A
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("name", SINGLE)
+def test_l1_solutions_on_a_working_set_beside_those_of_a_smooth_solver(name, fit_intercept):
+    """w = u - v of u, v >= 0, by L-BFGS-B."""
+    X, problem, A = working_set(name, np.random.default_rng(8), 0.03, fit_intercept=fit_intercept)
+    solve(problem, A, 1e-11)
+
+    def both(x):
+        w, b = x[:6] - x[6:12], x[12] * fit_intercept
+        v = problem.dual_point(X @ w + b)
+        penalty = np.full(12, problem.alpha)
+        slope = np.concatenate([X.T @ v, -(X.T @ v)]) + penalty
+        return problem.mean_loss(X @ w + b) + penalty @ x[:12], np.append(slope, v.sum() * fit_intercept)
+
+    bounds, options = [(0, None)] * 12 + [(None, None)], {"ftol": 1e-15, "gtol": 1e-9}
+    other = minimize(both, np.zeros(13), jac=True, bounds=bounds, options=options)
+    assert A.objective(problem) <= other.fun + 1e-9
+    assert problem.dual_gap(A.z, A.w, A.largest_gradient) <= 1e-11
+    np.testing.assert_allclose(A.f, X @ A.w, atol=1e-9)
+    np.testing.assert_allclose(A.g, X.T @ problem.dual_point(A.z), atol=1e-9)
+    assert A.objective(problem) == pytest.approx(problem.objective(X @ A.w + A.b, A.w))
+
+
+@pytest.mark.parametrize("seed", [8, 16, 60, 79, 88, 109, 61])
+def test_the_l1_problem_is_solved_where_few_rows_are_curved(seed):
+    """Fewer than terms: the model has no minimum but for its damping, and its step is of any size."""
+    rng, (n, k) = np.random.default_rng(seed), [(80, 6), (30, 10), (200, 40)][seed // 3 % 3]
+    name = "huber" if seed == 61 else "quantile"
+    _, problem, A = working_set(name, rng, [0.03, 0.003, 0.1][seed % 3], n, k, seed % 2 == 1)
+    solve(problem, A, 1e-9)
+    assert problem.dual_gap(A.z, A.w, A.largest_gradient) <= 1e-9
+
+
+def test_what_is_zero_is_pruned(rng):
+    X, problem, A = working_set("squared", rng, 0.4)
+    A.move(problem, np.array([0.0, 1, 0, 2, 0, 0]), 0.0, X @ [0, 1, 0, 2, 0, 0])
+    A.g = np.arange(6.0)
+    A.prune(but=np.arange(6) == 4)
+    np.testing.assert_array_equal(A.index, [1, 3, 4])
+    np.testing.assert_array_equal(A.w, [1, 2, 0])
+    np.testing.assert_array_equal(A.g, [1, 3, 4])
+    A.prune()
+    np.testing.assert_array_equal(A.w, [1, 2])
+    assert A.largest_gradient == 3
+
+
+def test_weights_of_a_quadratic_model_are_of_a_sample_until_all_are_asked_for(rng):
+    problem = problem_of("logistic", rng, 5000, kind=L1Problem)
+    weights, z = ModelWeights(problem), rng.normal(size=5000)
+    h = weights.at(z, 10)
+    full = problem.curvature(z)
+    assert 50 <= np.count_nonzero(h) <= 110  # about eight a term
+    assert h.sum() == pytest.approx(full.sum(), rel=0.6)
+    assert weights.total == pytest.approx(h.sum())
+    assert weights.at(z + 1, 10) is h  # for as long as they are good
+    assert (weights.is_rough, weights.is_best) == (True, False)
+    weights.improve(None, grow=True, settle=True)
+    n = np.count_nonzero(weights.at(z, 10))
+    assert 90 <= n <= 220
+    assert weights.is_rough
+    weights.improve(None, grow=False, settle=False)
+    assert np.count_nonzero(weights.at(z, 10)) == n
+    whole = ModelWeights(problem)
+    np.testing.assert_array_equal(whole.at(z, 1000), full)
+    assert not whole.is_best  # but in single precision
+    whole.improve(None, grow=True, settle=True)
+    np.testing.assert_array_equal(whole.at(z, 1000), full)
+    assert whole.is_best
+    assert not whole.is_rough
+    whole.at(z, 1000)
+    assert not whole.is_best  # of another z
+
+
+def test_weights_on_the_way_to_an_aim_are_the_larger(rng):
+    problem = problem_of("logistic", rng, 50, kind=L1Problem)
+    weights, z, aim = ModelWeights(problem), rng.normal(size=50), rng.normal(size=50)
+    weights.at(z, 100)
+    weights.improve(aim, grow=True, settle=True)
+    np.testing.assert_array_equal(weights.at(z, 100), np.maximum(problem.curvature(z), problem.curvature(aim)))
+    assert not weights.is_best
+    counts = problem_of("poisson", rng, 50, kind=L1Problem)
+    weights = ModelWeights(counts)
+    weights.at(z, 100)
+    weights.improve(z + 30, grow=True, settle=True)
+    assert weights.at(z, 100).max() == pytest.approx(1e3 * counts.curvature(z).max())
+
+
+@pytest.mark.parametrize(("name", "most"), [("squared_hinge", 2.0), ("poisson", 1.0)])
+def test_without_curvature_it_is_the_most_that_there_can_be(rng, name, most):
+    problem = problem_of(name, rng, 20, kind=L1Problem)
+    z = 1e3 * problem.y if name == "squared_hinge" else np.full(20, -1e4)
+    np.testing.assert_allclose(ModelWeights(problem).at(z, 100), most * problem.weight / 20)
+
+
+# --- ridge ----------------------------------------------------------------------------------------------------------------
+
+
+class Phi(Columns):
+    """Columns with a kernel matrix."""
+
+    scale = 1.0
+
+    def kernel(self):
+        return self._rows.kernel(self.features, self.scale)
+
+
+@pytest.mark.parametrize("n", [12, 90])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("name", SINGLE)
+def test_ridge_solutions_are_stationary_by_either_way(name, n, fit_intercept):
+    """Of fewer rows than the 20 terms, and of more."""
+    rng = np.random.default_rng(1)
+    X, p = rng.normal(size=(n, 20)) / 4, rng.uniform(0.05, 0.2, 20)
+    problem = problem_of(name, rng, n, 0.1, fit_intercept, RidgeProblem)
+    phi = Phi(as_rows(X))
+    phi.append(Linear().draw(None, 20), np.arange(20))
+    phi.scale = problem.alpha / p
+    start, change = rng.normal(size=20) / 10, rng.normal(size=20) / 10
+    w = start + change
+    for f, c in ((X @ w, None), (X @ start, change)):
+        b = problem.best_intercept(f, 0.0)
+        point = ridge.solve(problem, phi, p, w, b, f, c)
+        v = problem.dual_point(X @ point.w + point.b)
+        np.testing.assert_allclose(X.T @ v + p * point.w, 0, atol=3e-6)
+        assert abs(v.sum()) <= 3e-6 or not fit_intercept
+        np.testing.assert_allclose(point.f, X @ point.w, atol=1e-8)
+        value = problem.mean_loss(X @ point.w + point.b) + 0.5 * (p * point.w**2).sum()
+        assert point.objective == pytest.approx(value, rel=1e-9)
+        assert fit_intercept or point.b == 0
+
+
+@pytest.mark.parametrize("name", ["squared", "logistic", "squared_hinge", "huber"])
+def test_the_lower_bound_is_below_and_near(name):
+    """All three features count: at the optimum nothing is between; of two of them it is below every pair's."""
+    rng = np.random.default_rng(2)
+    X, r2 = rng.normal(size=(60, 3)), np.array([1.0, 2.0, 0.5])
+    problem = problem_of(name, rng, 60, 0.1, True, RidgeProblem)
+    phi = Phi(as_rows(X))
+    phi.append(Linear().draw(None, 3), np.arange(3))
+    best = ridge.solve(problem, phi, 0.1 * r2, np.zeros(3), 0.0, np.zeros(60))
+    z = X @ best.w + best.b
+    squares = (X.T @ problem.dual_point(z)) ** 2 / r2
+    assert problem.lower_bound(z, squares, 3) <= best.objective + 1e-12
+    assert problem.lower_bound(z, squares, 3) == pytest.approx(best.objective, rel=1e-4)
+    assert problem.dual_value(problem.derivative(z), squares.sum()) == pytest.approx(best.objective, rel=1e-9)
+    assert problem.lower_bound(z, squares, 2) >= problem.lower_bound(z, squares, 3)
+    for pair in ([0, 1], [0, 2], [1, 2]):
+        phi = Phi(as_rows(X[:, pair]))
+        phi.append(Linear().draw(None, 2), np.arange(2))
+        two = ridge.solve(problem, phi, 0.1 * r2[pair], np.zeros(2), 0.0, np.zeros(60))
+        assert problem.lower_bound(z, squares, 2) <= two.objective + 1e-12
+    far = 5 * rng.normal(size=60)  # where the full dual point is worse than a share of it
+    squares = (X.T @ problem.dual_point(far)) ** 2 / r2
+    bounds = [problem.dual_value(problem.derivative(far), squares.sum(), c) for c in [0, *np.geomspace(1e-4, 1, 3001)]]
+    assert problem.lower_bound(far, squares, 3) == pytest.approx(max(bounds), rel=1e-3, abs=1e-6)

@@ -1,0 +1,281 @@
+"""The parts of `sparserf.solvers`, each beside plain NumPy."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from sparserf.rows import as_rows
+from sparserf.solvers.backtracking import backtrack
+from sparserf.solvers.definite import RIDGES, factor_positive, solve_positive
+from sparserf.solvers.effort import Effort, of_a_pass
+from sparserf.solvers.greedy import Cholesky
+from sparserf.solvers.interior_point import interior_point
+from sparserf.solvers.krylov import Lines, Shrunk, conjugate_gradients, inverse, norms, root
+from sparserf.solvers.quadratic import minimize, newton_step
+
+# --- the line search ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("below", "t"), [(1.0, 1.0), (0.99, 0.5), (0.5, 0.5), (0.13, 0.125)])
+def test_backtrack_halves_until_it_is_lower(below, t):
+    asked = []
+    found = backtrack(lambda t: asked.append(t) or f"at {t}", lambda point, t: point == f"at {t}" and t <= below)
+    assert found == (t, f"at {t}")
+    assert asked == [0.5**k for k in range(len(asked))]
+
+
+def test_backtrack_gives_up_at_the_shortest():
+    asked = []
+    assert backtrack(lambda t: asked.append(t) or t, lambda point, t: False, t=0.5) == (0.0, None)
+    assert (asked[0], asked[-1]) == (0.5, 2.0**-33)
+    assert backtrack(lambda t: t, lambda point, t: t <= 0.25, shortest=0.25) == (0.25, 0.25)
+    assert backtrack(lambda t: t, lambda point, t: t < 0.25, shortest=0.25) == (0.0, None)
+
+
+# --- linear systems -------------------------------------------------------------------------------------------------------
+
+
+def test_definite_systems_are_solved(rng):
+    A, g = rng.normal(size=(9, 7)), rng.normal(size=(7, 2))
+    H = A.T @ A
+    for right in (g, g[:, 0]):
+        np.testing.assert_allclose(solve_positive(H, right), np.linalg.solve(H, right), rtol=1e-9)
+
+
+def test_what_is_definite_but_for_rounding_gets_a_ridge_of_each_diagonal_entry(rng):
+    """Copies of a column: rank 4 of 8, in units 1e-4 to 1e4; and a column of zeros."""
+    A = np.hstack([rng.normal(size=(20, 4))] * 2 + [np.zeros((20, 1))]) * np.geomspace(1e-4, 1e4, 9)
+    H, b = A.T @ A, rng.normal(size=20)
+    d = solve_positive(H, A.T @ b)
+    residual = b - A @ d
+    assert np.linalg.norm(residual) <= np.linalg.norm(b - A @ np.linalg.lstsq(A, b, rcond=1e-12)[0]) * (1 + 1e-6)
+    L, lower = factor_positive(H)
+    assert lower
+    off = np.tril(L) @ np.tril(L).T - H
+    size = np.sqrt(np.outer(*[H.diagonal() + 1e-30] * 2))
+    assert (abs(off)[:8, :8] <= 1e-13 * size[:8, :8]).all()
+    assert off[8, 8] == pytest.approx(RIDGES[0] * H.diagonal().max(), rel=1)  # of a zero, a share of the largest
+
+
+def test_the_least_ridge_that_does_is_taken():
+    H = np.array([[1.0, 1 + 3e-9], [1 + 3e-9, 1.0]])
+    L = np.tril(factor_positive(H)[0])
+    assert (L @ L.T - H).diagonal() == pytest.approx([1e-8] * 2, rel=1e-3)
+
+
+@pytest.mark.parametrize("H", [np.array([[1.0, 2], [2, 1]]), -np.eye(2)])
+def test_what_is_not_definite_has_no_solution(H):
+    assert factor_positive(H) is None
+    assert solve_positive(H, np.ones(len(H))) is None
+
+
+@pytest.mark.parametrize("H", [1e-300, np.nan])
+def test_a_solution_that_is_no_number_is_none(H):
+    assert solve_positive(np.full((1, 1), H), np.array([1e300])) is None
+
+
+def test_cholesky_keeps_its_weakest_pivot(rng):
+    A = rng.normal(size=(30, 5))
+    A[:, 3] = A[:, 0] + 1e-3 * A[:, 3]
+    H, factor = A.T @ A, Cholesky()
+    assert (len(factor), factor.weakest) == (0, 1.0)
+    factor.append(H[:0, :3], H[:3, :3])
+    np.testing.assert_array_equal(factor.append(H[:3, 3:], H[3:, 3:]), [True, True])
+    pivots = np.linalg.cholesky(H).diagonal() ** 2 / H.diagonal()
+    assert factor.weakest == pytest.approx(pivots.min(), rel=1e-6)
+    assert len(factor) == 5
+    many = rng.normal(size=(3, 5))
+    np.testing.assert_allclose(factor.solve(many), np.linalg.solve(H, many.T).T, rtol=1e-6)
+
+
+def test_cholesky_takes_all_where_it_must():
+    """What depends on the others gets its diagonal for a pivot, and nothing to do with them."""
+    H, factor = np.array([[4.0, 4, 2], [4, 4, 2], [2, 2, 9]]), Cholesky()
+    np.testing.assert_array_equal(factor.append(H[:0], H, all_of_them=True), [True] * 3)
+    loose = np.array([[4.0, 0, 2], [0, 4, 0], [2, 0, 9]])
+    loose[0, 1] = loose[1, 0] = 4  # its own line of the factor is (2, 2, .): 8 in place of 4
+    loose[1, 1], loose[1, 2], loose[2, 1] = 8, 2, 2
+    np.testing.assert_allclose(factor.solve(np.array([1.0, 2, 3])), np.linalg.solve(loose, [1, 2, 3]), rtol=1e-12)
+    assert list(Cholesky().append(H[:0], H)) == [True, False, True]
+
+
+# --- what a fit may take --------------------------------------------------------------------------------------------------
+
+
+def test_effort_is_counted():
+    effort = Effort(100.0)
+    effort.add(60)
+    assert not effort.is_spent
+    effort.add_factor(6)  # 72
+    assert effort.is_spent
+    effort.forget()
+    effort.add(99.5)
+    assert not effort.is_spent
+    effort.add(0.5)
+    assert effort.is_spent
+
+
+@pytest.mark.parametrize(("n", "share"), [(1000, 1.0), (9000, 0.5)])
+def test_what_a_fit_may_take(n, share):
+    """1.2e11, for each row from 5,000 on 4e7, and five passes of the dictionary, in which a value is 20 + 3 multiplications."""
+    rows = as_rows(np.zeros((n, 3)))
+    assert of_a_pass(rows, 7) == n * 7 * 23
+    most = share * (1.2e11 + 4e7 * max(0, n - 5000)) + 5 * n * 7 * 23
+    effort = Effort.of_a_fit(rows, 7, share)
+    effort.add(most * (1 - 1e-9))
+    assert not effort.is_spent
+    effort.add(most * 1e-8)
+    assert effort.is_spent
+
+
+# --- a quadratic with an l1 penalty ---------------------------------------------------------------------------------------
+
+
+def value(H, g, w, alpha, x):
+    return (x - w) @ (g + H @ (x - w) / 2) + alpha * np.abs(x).sum()
+
+
+def least(H, g, w, alpha):
+    """Of all signs of x, the best stationary point that has them: the minimum, for few x."""
+    best = np.zeros(len(w))
+    for signs in itertools.product((-1, 0, 1), repeat=len(w)):
+        A, x = np.flatnonzero(signs), np.zeros(len(w))
+        s = np.array(signs, float)
+        x[A] = np.linalg.solve(H[np.ix_(A, A)], (H @ w - g - alpha * s)[A]) if len(A) else []
+        if (x * s >= 0).all() and value(H, g, w, alpha, x) < value(H, g, w, alpha, best):
+            best = x
+    return best
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("solve", [minimize, lambda *problem: interior_point(*problem, Effort(np.inf))])
+def test_the_l1_minimum_beside_all_signs(seed, solve):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(6, 4)) @ np.diag([1, 1, 3, 0.1])
+    H, g, w, alpha = A.T @ A, 3 * rng.normal(size=4), rng.normal(size=4) * (seed % 3), 0.7
+    best = least(H, g, w, alpha)
+    np.testing.assert_allclose(solve(H, g, w, alpha, 1e-11), best, atol=1e-8)
+
+
+def test_the_interior_point_of_nothing_to_minimise():
+    w = np.array([1.0, -2.0])
+    assert interior_point(np.zeros((2, 2)), np.ones(2), w, 0.1, 1e-9, Effort(np.inf)) is w
+
+
+def test_the_interior_point_comes_near_where_coordinates_creep():
+    """Columns that are nearly one: 1e5 passes of coordinate descent would not do."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(100, 1)) + 1e-4 * rng.normal(size=(100, 30))
+    H, b = A.T @ A / 100, A @ np.linspace(-1, 1, 30) / 100 + 1e-5 * rng.normal(size=100)
+    g, w, alpha, effort = -A.T @ b, np.zeros(30), 1e-8, Effort(np.inf)
+    x = interior_point(H, g, w, alpha, 1e-12, effort)
+    v = g + H @ x
+    assert abs(v).max() <= alpha * (1 + 1e-3)
+    assert x @ v + alpha * abs(x).sum() <= 1e-6 * alpha * abs(x).sum()  # the duality gap
+    assert 30**3 / 3 <= effort._spent <= 40 * 30**3 / 3  # a factor a step
+
+
+def test_the_interior_point_ends_with_its_effort():
+    rng = np.random.default_rng(1)
+    A = rng.normal(size=(20, 8))
+    effort = Effort(2.5 * 8**3 / 3)
+    interior_point(A.T @ A, rng.normal(size=8), np.zeros(8), 0.01, 1e-14, effort)
+    assert effort._spent == pytest.approx(3 * 8**3 / 3)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_newton_step_never_climbs_and_is_the_minimum_where_no_sign_changes(seed):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(12, 6))
+    H, g, alpha = A.T @ A, rng.normal(size=6), 0.3
+    w = rng.normal(size=6) * (10.0 if seed % 2 else 0.1)
+    w[seed % 6] = 0
+    x, v = w.copy(), g.copy()
+    newton_step(H, x, v, alpha)
+    assert value(H, g, w, alpha, x) <= value(H, g, w, alpha, w)
+    assert x[seed % 6] == 0
+    S = np.flatnonzero(w)
+    d = np.linalg.solve(H[np.ix_(S, S)], -(g[S] + alpha * np.sign(w[S])))
+    if (np.sign(w[S] + d) == np.sign(w[S])).all():
+        np.testing.assert_allclose(x[S], w[S] + d, rtol=1e-9)
+    else:
+        kept = np.where(np.sign(w[S] + d) == np.sign(w[S]), w[S] + d, 0.0)
+        ends = [value(H[np.ix_(S, S)], g[S], w[S], alpha, end) for end in (kept, w[S] + d)]
+        if min(ends) < value(H, g, w, alpha, w):
+            assert value(H, g, w, alpha, x) == pytest.approx(min(ends), rel=1e-9)
+        assert not np.array_equal(x, w)
+
+
+# --- conjugate gradients --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("preconditioned", [False, True])
+def test_conjugate_gradients_solve_all_systems_in_as_many_steps_as_unknowns(rng, preconditioned):
+    A = rng.normal(size=(3, 9, 6))
+    H = np.swapaxes(A, 1, 2) @ A
+    b = rng.normal(size=(3, 6))
+    diagonal = np.diagonal(H, axis1=1, axis2=2) if preconditioned else np.ones((3, 6))
+
+    def enough(x, r, rho):
+        np.testing.assert_allclose(r, b - (H @ x[..., None])[..., 0], atol=1e-9)
+        np.testing.assert_allclose(rho, (r * r / diagonal).sum(axis=1), rtol=1e-9, atol=1e-12)
+        return norms(r) < 1e-9
+
+    x, n = conjugate_gradients(lambda p: (H @ p[..., None])[..., 0], lambda r: r / diagonal, b, 0 * b, enough, 50, Lines)
+    np.testing.assert_allclose(x, np.linalg.solve(H, b[..., None])[..., 0], rtol=1e-7)
+    assert 6 <= n <= 8
+
+
+def test_conjugate_gradients_of_several_systems_end_each_on_its_own():
+    """One at its solution from the start, one after a step, one without energy; at most as many steps as may be."""
+    scale = np.array([[1.0, 1.0], [2.0, 2.0], [0.0, 0.0], [1.0, 9.0]])
+    b = np.array([[0.0, 0.0], [4.0, 2.0], [1.0, 1.0], [1.0, 1.0]])
+
+    def enough(x, r, rho):
+        return rho < 1e-20
+
+    x, n = conjugate_gradients(lambda p: scale * p, lambda r: r, b, 0 * b, enough, 10, Lines)
+    np.testing.assert_allclose(x, [[0, 0], [2, 1], [0, 0], [1, 1 / 9]], atol=1e-12)
+    assert n == 2
+    x, n = conjugate_gradients(lambda p: scale * p, lambda r: r, b, 0 * b, enough, 1, Lines)
+    np.testing.assert_allclose(x[3], [0.2, 0.2])
+    assert n == 1
+
+
+def test_lengths_of_any_size(rng):
+    a = rng.normal(size=(4, 5)) * np.array([[1e-200], [1.0], [1e200], [0.0]])
+    np.testing.assert_allclose(norms(a), [*(abs(r).max() * np.linalg.norm(r / abs(r).max()) for r in a[:3]), 0], rtol=1e-14)
+
+
+def test_the_inverse_with_a_ridge(rng):
+    A = rng.normal(size=(4, 6))
+    G = A.T @ A
+    np.testing.assert_allclose(inverse(G, 0.3), np.linalg.inv(G + 0.3 * np.eye(6)), rtol=1e-9, atol=1e-12)
+    assert inverse(-np.eye(2), 0.5) is None
+
+
+@pytest.mark.parametrize("alpha", [1e-9, 0.01, 1.0, 1e3])
+def test_a_sketch_is_used_down_to_the_level_that_it_is_enough_for(rng, alpha):
+    """At most half as many effective dimensions as columns; twice as low would have been too many, or below alpha."""
+    B = rng.normal(size=(40, 8)) * np.geomspace(1, 0.01, 8)
+    G, eigenvalues = B.T @ B, np.linalg.eigvalsh(B.T @ B)
+    shrunk = Shrunk(G, alpha)
+
+    def dimension(nu):
+        return (eigenvalues / (eigenvalues + nu)).sum()
+
+    assert shrunk.effective_dimension() == pytest.approx(dimension(shrunk.nu))
+    assert 2 * dimension(shrunk.nu) <= 8
+    assert shrunk.nu == alpha or (shrunk.nu >= 2 * alpha and 2 * dimension(shrunk.nu / 2) > 8)
+    np.testing.assert_allclose(shrunk.inverse, np.linalg.inv(G + shrunk.nu * np.eye(8)), rtol=1e-7, atol=1e-12)
+    assert Shrunk(G, alpha, is_exact=True).nu == alpha
+    assert Shrunk(G, 0.0, is_exact=True).nu == pytest.approx(1e-14 * np.trace(G))
+
+
+@pytest.mark.parametrize("rank", [0, 1, 3, 6])
+def test_the_root_has_as_many_columns_as_the_rank(rng, rank):
+    A = rng.normal(size=(6, rank))
+    B = root(A @ A.T, 1e-15)
+    assert B.shape == (6, max(rank, 1))
+    np.testing.assert_allclose(B @ B.T, A @ A.T, atol=1e-10)
