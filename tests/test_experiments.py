@@ -30,7 +30,7 @@ contenders.unfit = {of = "fits.estimator", make = "none", limits = {squared = 3}
 columns = {set = "{set}", paper = "{paper[0]}"}
 cell = "{error:.1f} of {rows:.0f}"
 [[groups.one.tables]]
-kind = "ratios"
+kind = "standing"
 by = ["group"]
 [groups.one.sets]
 a = {load = {n = 30}, paper = [7, 8]}
