@@ -73,12 +73,8 @@ def asked_for(name, stored):
 
 def narrowed(sets, table):
     """The sets that a table is about, with the contenders that it is about."""
-
-    def some(named, patterns):
-        return {name: one for name, one in named.items() if any(fnmatch(name, pattern) for pattern in patterns)}
-
-    mine = some(sets, table.get("sets", "*")).items()
-    return {name: one | {"contenders": some(one["contenders"], table.get("contenders", "*"))} for name, one in mine}
+    some = lambda named, key: {n: one for n, one in named.items() if any(fnmatch(n, p) for p in table.get(key, "*"))}  # noqa: E731
+    return {name: one | {"contenders": some(one["contenders"], "contenders")} for name, one in some(sets, "sets").items()}
 
 
 def part(sets, records, page):
@@ -126,10 +122,8 @@ def short(x):
 
 
 def by_contender(records):
-    found = defaultdict(list)
-    for record in records:
-        found[record["contender"]].append(record)
-    return found
+    records = list(records)
+    return {who: [r for r in records if r["contender"] == who] for who in dict.fromkeys(r["contender"] for r in records)}
 
 
 def spaces(table, sets, records):
@@ -139,11 +133,11 @@ def spaces(table, sets, records):
         of = {who: measures(some) for who, some in each.items()}
         base = next((found[over] for found in of.values() if over in found), None)
         for found in (found for found in of.values() if over in found):
-            found |= {"times": found[over] / base, "share": base / found[over]}
-        rivals = {w: r for w in list(of)[1:] if not np.isnan(r := ratio(records, name, next(iter(of)), w))}
-        rival = max(rivals, key=rivals.get, default=None)
-        best = {"rival": rival, "ratio": rivals[rival], "rival_error": of[rival]["error_geo"]} if rival else {}
-        best |= {"ours": best["rival_error"] * best["ratio"]} if rival else {}
+            found["times"] = found[over] / base
+        rivals = [(r, w) for w in list(of)[1:] if not np.isnan(r := ratio(records, name, next(iter(of)), w))]
+        worst, rival = max(rivals, default=(np.nan, None))
+        best = {"rival": rival, "ratio": worst, "rival_error": (error := of.get(rival, {}).get("error_geo", np.nan))}
+        best["ours"] = worst * error
         for who in each if table.get("rows") == "contender" else list(each)[:1]:
             said = {key: value.get(who) if isinstance(value, dict) else value for key, value in one.items()}
             rest = ((key, value) for key, value in each[who][0].items() if key not in NO_NOTES)
@@ -162,6 +156,14 @@ def cell(templates, space):
     return ""
 
 
+def answer(expression, space):
+    """Of a row; False where it asks for what has no record."""
+    try:
+        return eval(expression, {}, space)
+    except (NameError, KeyError):
+        return False
+
+
 def markdown(head, rows):
     return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
 
@@ -169,12 +171,11 @@ def markdown(head, rows):
 def plain(table, sets, records):
     order, there = dict.fromkeys(who for one in sets.values() for who in one["contenders"]), by_contender(records)
     who = [w for w in order if "cell" in table and any("skipped" not in r for r in there.get(w, ()))]
-    rows = []
-    found = [space for space in spaces(table, sets, records) if eval(table.get("where", "True"), {}, space)]
-    for space in sorted(found, key=lambda space: eval(table.get("sort", "0"), {}, space)):
-        rows.append([cell(template, space) for template in table["columns"].values()])
-        rows[-1] += [cell(table["cell"], space.get(w, {})) for w in who]
-    return markdown([*table["columns"], *who], rows)
+    found = [space for space in spaces(table, sets, records) if answer(table.get("where", "True"), space)]
+    found.sort(key=lambda space: answer(table.get("sort", "0"), space))
+    of_set = [[cell(template, space) for template in table["columns"].values()] for space in found]
+    of_contenders = [[cell(table["cell"], space.get(w, {})) for w in who] for space in found]
+    return markdown([*table["columns"], *who], map(list.__add__, of_set, of_contenders))
 
 
 def ratio(records, name, ours, theirs, measure="error"):
@@ -190,8 +191,8 @@ def geometric(ratios):
 
 def standing(table, sets, records):
     """The first contender beside each other, over sets that say the same `by`: ratios of the error, and means of `costs`'."""
-    (ours, *others), by, costs = by_contender(r for r in records if "error" in r), table.get("by", ()), table.get("costs", {})
-    groups, rows = defaultdict(list), []
+    ours, *others = [*by_contender(r for r in records if "error" in r)] or [None]
+    by, costs, groups, rows = table.get("by", ()), table.get("costs", {}), defaultdict(list), []
     for name, one in sets.items():
         groups[", ".join(str(one.get(key, "")) for key in by)].append(name)
     for (group, names), other in product(groups.items(), others):
@@ -207,7 +208,8 @@ def standing(table, sets, records):
 
 def quoted(table, sets, records):
     """What a program said."""
-    return ["```", *(line.rstrip() for line in next(spaces(table, sets, records))["says"].splitlines()), "```"]
+    said = next(spaces(table, sets, records), {}).get("says", "")
+    return ["```", *(line.rstrip() for line in said.splitlines()), "```"]
 
 
 def lines(picture, sets, records):

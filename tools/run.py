@@ -8,9 +8,9 @@
 
 An experiment is `experiments/NAME.toml`: groups of sets, each with how rows are loaded, contenders, and what is told of a
 result. Each contender runs on each set and seed in a process of its own, whose peak memory is its own: "mb" is the peak beyond
-what the process held with its rows and modules loaded. Its record, a line of docs/tables/NAME.jsonl, says where it was made:
-machine, versions, threads, commit. What has a record is not run again, unless --again. Run it alone on the machine. --data (or
-SPARSERF_DATA) is a folder of .npz data sets; what needs one that is not there, or a library that is not, is skipped.
+what the process held with its rows and modules loaded. Its record, a line of docs/tables/NAME.jsonl, says where it was made.
+What has a record is not run again, unless --again. Run it alone on the machine. --data (or SPARSERF_DATA) is a folder of .npz
+data sets; what needs one that is not there, or a library that is not, is skipped.
 """
 
 import argparse
