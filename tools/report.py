@@ -6,6 +6,7 @@ set, or the mean of a measure over seeds, {name_sd}, {name_geo}, {name_short}, .
 """
 
 import re
+import textwrap
 import tomllib
 from collections import defaultdict
 from fnmatch import fnmatch
@@ -20,6 +21,7 @@ import matplotlib.pyplot as plt
 
 MARK = re.compile(r"(<!-- table: (\w+) -->)\n.*?(<!-- end -->)", re.DOTALL)
 PAGES = tomllib.loads(Path(__file__).with_name("pages.toml").read_text())
+WRAP = textwrap.TextWrapper(126, break_long_words=False, break_on_hyphens=False).fill
 NO_NOTES = "set contender seed seconds cpu runs mb machine versions threads commit skipped".split()
 
 
@@ -27,8 +29,8 @@ def write(experiment, sets, records, folder):
     """The page, and its pictures beside it; of an experiment without one, what pages ask for is made by `fill`."""
     page = folder / experiment.get("page", f"tables/{Path(experiment['name']).stem}.md")
     page.parent.mkdir(parents=True, exist_ok=True)
-    records, text = ordered(sets, records), [f"# {experiment['title']}"]
-    text.append(f"`python tools/run.py --only {experiment['name']}`. {experiment.get('about', '').strip()}")
+    records, text = ordered(sets, records), [f"# {experiment['title']}", f"`python tools/run.py --only {experiment['name']}`"]
+    text += [experiment["about"].strip()] if "about" in experiment else []
     for group, of in experiment["groups"].items():
         mine = {name: one for name, one in sets.items() if one["group"] == group and any(r["set"] == name for r in records)}
         text += [form.format(of[key].strip()) for key, form in (("title", "## {}"), ("about", "{}")) if mine and key in of]
@@ -37,7 +39,7 @@ def write(experiment, sets, records, folder):
             name, one = next(iter(some.items()))
             commits = ", ".join(dict.fromkeys(r["commit"] for r in there if "commit" in r))
             about = one.get("about", "").format_map(one) + (f" Commit {commits}." if commits else "")
-            text += [f"## {name}", about] if of.get("each") else []
+            text += [f"## {name}", WRAP(about)] if of.get("each") else []
             text += part(some, there, page)
         text += [of["after"].strip()] if "after" in of and mine else []
     page.write_text("\n\n".join([*text, *provenance(records)]) + "\n")
@@ -66,8 +68,8 @@ def asked_for(name, stored):
             records, made[of] = records + some, made.get(of, []) + some
         text += [table["about"].strip()] if "about" in table else []
         text.append("\n".join(TABLES[table.get("kind", "plain")](table, sets, records)))
-    line = "`python tools/run.py --only {}`. {}"
-    text += [line.format(of, " ".join(provenance(some))) for of, some in made.items() if PAGES[name][0].get("made", True)]
+    told = made.items() if PAGES[name][0].get("made", True) else ()
+    text += [WRAP(f"`python tools/run.py --only {of}`. {' '.join(provenance(some))}") for of, some in told]
     return "\n\n".join(text)
 
 
@@ -99,7 +101,7 @@ def provenance(records):
     for r in records:
         place = r.get("machine"), f"{r['threads']} threads" if "threads" in r else None, r.get("versions")
         made[", ".join(filter(None, place)) or "a machine that was not recorded"].setdefault(r.get("commit", "not recorded"))
-    return [f"Made on {place}; commit {', '.join(commits)}." for place, commits in made.items()]
+    return [WRAP(f"Made on {place}; commit {', '.join(commits)}.") for place, commits in made.items()]
 
 
 def measures(records):

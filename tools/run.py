@@ -57,7 +57,6 @@ def main():
 
 
 def stored(name):
-    """The sets of an experiment, and the records in docs."""
     return sets(read(name)), list(Records(DOCS, name).found.values())
 
 
