@@ -210,8 +210,8 @@ def standing(table, sets, records):
 
 def quoted(table, sets, records):
     """What a program said."""
-    said = next(spaces(table, sets, records), {}).get("says", "")
-    return ["```", *(line.rstrip() for line in said.splitlines()), "```"]
+    said = next(spaces(table, sets, records), {"says": ""})["says"].splitlines()
+    return ["```", *map(str.rstrip, said), "```"]
 
 
 def lines(picture, sets, records):

@@ -122,9 +122,9 @@ def drawn(data, file=None, call="sparse_rf", panels=12, terms=None, **options):
 
 
 def script(_, command):
-    """What a script of tools/ prints."""
-    name, *words = (word.format(pictures=PICTURES, data=CSV) for word in command.split())
-    return {"says": subprocess.check_output([sys.executable, CSV.parent / name, *words], text=True)}
+    """What a script of tools/ prints, in the folder of the pictures."""
+    name, *words = (word.format(data=CSV) for word in command.split())
+    return {"says": subprocess.check_output([sys.executable, CSV.parent / name, *words], text=True, cwd=PICTURES)}
 
 
 def reference(data):
