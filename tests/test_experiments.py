@@ -196,6 +196,8 @@ def test_experiments_name_functions_that_are_there_and_pages_are_of_their_record
 @pytest.mark.parametrize("page", ["README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))])
 def test_tables_of_pages_are_of_their_records(page, tools):
     run, report = tools
+    if not (ROOT / "docs/tables").exists():
+        pytest.skip("records are not in the source distribution")
     text = (ROOT / page).read_text()
     assert text.count("<!-- table: ") == text.count("<!-- end -->") == len(report.MARK.findall(text))
     assert report.fill(text, run.stored) == text

@@ -97,11 +97,12 @@ def part(sets, records, page):
 
 def provenance(records):
     """Where the records were made."""
-    made = defaultdict(dict)
+    made = defaultdict(lambda: ({}, {}))
     for r in records:
-        place = r.get("machine"), f"{r['threads']} threads" if "threads" in r else None, r.get("versions")
-        made[", ".join(filter(None, place)) or "a machine that was not recorded"].setdefault(r.get("commit", "not recorded"))
-    return [WRAP(f"Made on {place}; commit {', '.join(commits)}.") for place, commits in made.items()]
+        versions, commits = made[f"{r.get('machine', 'a machine that was not recorded')}, {r.get('threads', 'some')} threads"]
+        versions |= dict.fromkeys(filter(None, r.get("versions", "").split(", ")))
+        commits[r.get("commit", "not recorded")] = None
+    return [WRAP(f"Made on {', '.join([of, *found])}; commit {', '.join(commits)}.") for of, (found, commits) in made.items()]
 
 
 def measures(records):
@@ -124,14 +125,13 @@ def short(x):
 
 
 def by_contender(records):
-    records = list(records)
     return {who: [r for r in records if r["contender"] == who] for who in dict.fromkeys(r["contender"] for r in records)}
 
 
 def spaces(table, sets, records):
     """The names of each row: what is said of a set (of each contender, its own), measures, costs beside the first's."""
     for name, one in sets.items():
-        each, over = by_contender(r for r in records if r["set"] == name), f"{table.get('over', 'seconds')}_geo"
+        each, over = by_contender([r for r in records if r["set"] == name]), f"{table.get('over', 'seconds')}_geo"
         of = {who: measures(some) for who, some in each.items()}
         base = next((found[over] for found in of.values() if over in found), None)
         for found in (found for found in of.values() if over in found):
@@ -193,7 +193,7 @@ def geometric(ratios):
 
 def standing(table, sets, records):
     """The first contender beside each other, over sets that say the same `by`: ratios of the error, and means of `costs`'."""
-    ours, *others = [*by_contender(r for r in records if "error" in r)] or [None]
+    ours, *others = [*by_contender([r for r in records if "error" in r])] or [None]
     by, costs, groups, rows = table.get("by", ()), table.get("costs", {}), defaultdict(list), []
     for name, one in sets.items():
         groups[", ".join(str(one.get(key, "")) for key in by)].append(name)
@@ -223,7 +223,7 @@ def lines(picture, sets, records):
     shape = -(-len(panels) // columns), columns
     figure, axes = plt.subplots(*shape, figsize=(4.2 * columns + 1, 3.8 * shape[0]), layout="constrained", squeeze=False)
     for ax, (name, y) in zip(axes.flat, panels, strict=False):
-        for k, (who, some) in enumerate(by_contender(r for r in records if r["set"] == name and r.get(y)).items()):
+        for k, (who, some) in enumerate(by_contender([r for r in records if r["set"] == name and r.get(y)]).items()):
             curves(ax, picture, y, who, some, f"C{k}")
             if who in sets[name].get("points", {}):
                 ax.plot(*sets[name]["points"][who], "X", ms=10, color=f"C{k}", mec="k", label=f"{who}, the paper's")
@@ -252,7 +252,7 @@ def curves(ax, picture, y, who, some, colour):
 
 def dots(picture, sets, records):
     """Ratios of errors, of the first contender to each other on each set."""
-    first, *others = by_contender(r for r in records if "error" in r)
+    first, *others = by_contender([r for r in records if "error" in r])
     figure, ax = plt.subplots(figsize=(9, 0.32 * len(sets) + 1.6), layout="constrained")
     for k, other in enumerate(others):
         each = [ratio(records, name, first, other) for name in sets]
