@@ -30,7 +30,7 @@ contenders.unfit = {of = "fits.estimator", make = "none", limits = {squared = 3}
 columns = {set = "{set}", paper = "{paper[0]}"}
 cell = "{error:.1f} of {rows:.0f}"
 [[groups.one.tables]]
-kind = "ratios"
+kind = "standing"
 by = ["group"]
 [groups.one.sets]
 a = {load = {n = 30}, paper = [7, 8]}
@@ -78,7 +78,7 @@ def test_what_is_missing_is_run_and_recorded_and_a_page_written(tmp_path, tools,
     assert page.startswith("# Fake\n\n`python tools/run.py --only")
     assert "| set | paper | ours | theirs, twice |\n| --- | --- | --- | --- |\n| a | 7 | 2.0 of 30 | 4.0 of 30 |\n" in page
     assert "| b | 9 | 2.0 of 40 | 4.0 of 40 |\n" in page
-    assert "| one | 0.50 (2 of 2, worst 0.50) |" in page
+    assert "| one | theirs, twice | 2 | 0.50 | 0.50 | 2 | 0.50 |" in page
     assert "threads, Python 3" in page and "commit" in page
 
     calls.clear()
@@ -115,19 +115,41 @@ def test_ratios_are_geometric_means_over_seeds_in_common_and_sets(tools):
     assert report.ratio(found, "a", "x", "y") == pytest.approx(math.sqrt(0.5 * 2))
     assert report.ratio(found, "b", "x", "y") == pytest.approx(3.0)
     assert math.isnan(report.ratio(found, "b", "x", "z"))
-    table = report.ratios({"by": []}, {"a": {}, "b": {}}, found)
-    assert table[-1] == "|  | 1.73 (0 of 2, worst 3.00) |"
+    found += records({("b", "w", 0): 9.0})
+    sets = {"a": {"kind": "k"}, "b": {"kind": "l"}}
+    head, _, *rows = report.standing({}, sets, found)
+    assert head == "| beside | sets | median | geometric mean | ahead on | worst |"
+    assert rows == ["| y | 2 | 2.00 | 1.73 | 0 | 3.00 |", "| w | 1 | 0.33 | 0.33 | 1 | 0.33 |"]
+    costly = [r | {"mb": 5.0 if r["contender"] == "x" else 2.0} for r in found]
+    head, _, *rows = report.standing({"by": ["kind"], "costs": {"MB": "mb"}}, sets, costly)
+    assert head == "| sets of | beside | sets | median | geometric mean | ahead on | worst | MB |"
+    assert rows[0] == "| k | y | 1 | 1.00 | 1.00 | 0 | 1.00 | 2.5 |" and rows[-1].startswith("| l | w | 1 |") and len(rows) == 3
 
 
-def test_changes_are_ratios_to_the_first_with_a_standard_error_over_seeds(tools):
+def test_rows_of_a_table_are_chosen_and_sorted_by_expressions_and_know_the_best_rival(tools):
     _, report = tools
-    found = records({("a", "base", 0): 1.0, ("a", "base", 1): 2.0, ("a", "new", 0): 2.0, ("a", "new", 1): 1.0})
-    table = {"measures": {"error": "error"}, "base_about": "As it is:", "base": {"error": "{error_geo:.3f}"}}
-    lines = report.changes(table, {"a": {}}, found)
-    assert lines[3] == f"| new | 1.000 | {math.log(2):.3f} | 1.000 |"
-    assert lines[-1] == "| error | 1.414 |"
-    lines = report.changes(table, {"a": {}}, [*found[:2], *({**one, "commit": "abc"} for one in found[2:])])
-    assert lines[-1] == "**new was not measured at the commit of base: --again.**"
+    errors = {("a", "x", 0): 3.0, ("a", "y", 0): 2.0, ("a", "z", 0): 2.9, ("b", "x", 0): 1.0, ("b", "y", 0): 2.0}
+    found = records(errors | {("c", "x", 0): 9.0, ("c", "y", 0): 3.0, ("c", "x", 1): 1.0})  # a second seed of ours alone
+    table = {"where": "ratio > 1", "sort": "-ratio"}
+    table["columns"] = {"set": "{set}", "rival": "{rival}, {rival_error:.1f}", "ours": "{ours:.1f}", "ratio": "{ratio:.1f}"}
+    sets = {name: {"contenders": dict.fromkeys("xyz")} for name in "abc"}
+    assert report.plain(table, sets, found)[2:] == ["| c | y, 3.0 | 9.0 | 3.0 |", "| a | y, 2.0 | 3.0 | 1.5 |"]
+
+
+def test_pages_get_the_tables_that_they_ask_for(tools, monkeypatch):
+    _, report = tools
+    sets = {name: {"contenders": {"x": {}, "y": {}}} for name in ("a1", "b1")}
+    said = [{"set": name, "contender": who, "seed": 0, "says": f"{name} of {who}  \n two\n"} for name in sets for who in "xy"]
+    some = {"of": ["one"], "sets": ["a*"], "contenders": ["y"]}
+    columns = {"columns": {"set": "{set}"}, "cell": "{says}", "about": "About.", "made": False}
+    pages = {"words": [some | {"kind": "quoted"}], "both": [some | columns, some | {"columns": {}}]}
+    monkeypatch.setattr(report, "PAGES", pages)
+    text = "Before.\n\n<!-- table: words -->\nold\n<!-- end -->\nBetween.\n<!-- table: both -->\n<!-- end -->\nAfter."
+    filled = report.fill(text, lambda name: (sets, said) if name == "one" else None)
+    command = "`python tools/run.py --only one`. Made on"
+    assert filled.startswith(f"Before.\n\n<!-- table: words -->\n```\na1 of y\n two\n```\n\n{command}")
+    assert "Between.\n<!-- table: both -->\nAbout.\n\n| set | y |\n| --- | --- |\n| a1 | a1 of y  <br> two |" in filled
+    assert filled.count("run.py") == 1 and report.fill(filled, lambda name: (sets, said)) == filled
 
 
 def test_summaries_over_seeds(tools):
@@ -141,13 +163,13 @@ def test_summaries_over_seeds(tools):
     assert report.cell("{nothing}", found) == ""
 
 
-def test_lines_are_of_lists_or_gathered_along_what_is_said_of_sets(tools):
+def test_lines_are_of_lists(tools):
     _, report = tools
-    picture = {"x": "m", "y": ["error"], "panel": "of", "along": "m"}
-    sets = {"m = 20": {"of": "all", "m": 20}, "m = 10": {"of": "all", "m": 10}}
-    found = records({("m = 20", "x", 0): 1.0, ("m = 10", "x", 0): 4.0, ("m = 10", "x", 1): 2.0})
-    figure = report.lines(picture, sets, found)
-    assert list(figure.axes[0].lines[0].get_xdata()) == [10, 20]
+    one = {"set": "a", "contender": "x", "m": [10, 20], "bound": [5.0, None]}
+    found = [one | {"seed": k, "error": [4.0, 1.0 + k]} for k in (0, 1)]
+    figure = report.lines({"x": "m", "y": ["error"], "dashed": "bound"}, {"a": {}}, found)
+    mean, dashed = figure.axes[0].lines
+    assert list(mean.get_xdata()) == [10, 20] and list(mean.get_ydata()) == [4.0, 1.5] and dashed.get_ydata()[0] == 5
     plt.close(figure)
 
 
@@ -164,8 +186,26 @@ def test_experiments_name_functions_that_are_there_and_pages_are_of_their_record
     stored = run.Records(ROOT / "docs", path.stem).found
     assert {key[0] for key in stored} <= set(sets)
     assert all(contender in sets[name]["contenders"] for name, contender, _ in stored)
-    if stored:
+    if stored and experiment.get("page", True):
         monkeypatch.setattr(report, "PICTURES", dict.fromkeys(report.PICTURES, lambda *_: plt.figure(figsize=(0.1, 0.1))))
         report.write(experiment, sets, list(stored.values()), tmp_path)
         page = experiment.get("page", f"tables/{path.stem}.md")
         assert (tmp_path / page).read_text() == (ROOT / "docs" / page).read_text()
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))])
+def test_tables_of_pages_are_of_their_records(page, tools):
+    run, report = tools
+    if not (ROOT / "docs/tables").exists():
+        pytest.skip("records are not in the source distribution")
+    text = (ROOT / page).read_text()
+    assert text.count("<!-- table: ") == text.count("<!-- end -->") == len(report.MARK.findall(text))
+    assert report.fill(text, run.stored) == text
+
+
+def test_every_table_that_is_declared_is_on_a_page_and_every_record_in_a_table(tools):
+    run, report = tools
+    asked = {name for page in run.PAGES for _, name, _ in report.MARK.findall(page.read_text())}
+    assert asked == set(report.PAGES)
+    shown = {of for tables in report.PAGES.values() for table in tables for of in table["of"]}
+    assert {path.stem for path in FILES if not run.read(path.stem).get("page", True)} <= shown

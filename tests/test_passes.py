@@ -45,7 +45,8 @@ FITS = {
 @pytest.mark.parametrize("name", FITS)
 def test_passes_over_all_rows(name, monkeypatch):
     an_iteration, beside, fit = FITS[name]
-    asked, as_rows = [], task.as_rows
-    monkeypatch.setattr(task, "as_rows", lambda *given, **how: asked.append(as_rows(*given, **how)) or asked[-1])
+    asked, staged = [], task.staged
+    monkeypatch.setattr(task, "staged", lambda *given, **how: asked.append(staged(*given, **how)) or asked[-1])
     n_iter = fit().info.n_iter
-    assert asked[0].n_passes <= an_iteration * n_iter + beside
+    assert len(asked) == 1
+    assert 0 < asked[0].n_passes <= an_iteration * n_iter + beside

@@ -104,21 +104,15 @@ def draw(path, curve, model, X, y, result, names, is_labels):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    (what, error, linear), f = result, model.decision_function(X)
+    (what, error, linear), f = result, model.predict(X)
     fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
     left.plot(*curve, "o-", ms=4, label="the same in fewer terms, on test rows")
     left.plot(len(model.features), error, "*", ms=16, color="C3", label=f"sparserf, on test rows: {error:.3g}")
     left.axhline(linear, ls="--", color="gray", label=f"linear model, on test rows: {linear:.3g}")
     left.set(xlabel="terms in the model", ylabel=what.replace("test ", ""), xscale="symlog", title="Error against size")
-    left.set_xlim(left=0)
     left.legend(frameon=False, fontsize=8, loc="best")
-    if is_labels and f.ndim == 1:
-        for c in model.classes:
-            right.hist(f[y == c], bins=40, alpha=0.6, label=str(c))
-        right.set(xlabel="decision function", ylabel="test rows", title=f"{names[-1]}, by true class")
-        right.legend(frameon=False)
-    elif is_labels:
-        right.imshow([[np.mean(model.predict(X)[y == a] == b) for b in model.classes] for a in model.classes])
+    if is_labels:
+        right.imshow([[np.mean(f[y == a] == b) for b in model.classes] for a in model.classes])
         right.set(xlabel="predicted class", ylabel="true class", title=names[-1])
     else:
         right.plot(y, f, ".", ms=3, alpha=0.5)

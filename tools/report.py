@@ -5,7 +5,12 @@ with a `cell` one for each contender. Both are templates, of which a list is tri
 set, or the mean of a measure over seeds, {name_sd}, {name_geo}, {name_short}, ... are others; {WHO[name]} is of a contender.
 """
 
+import re
+import textwrap
+import tomllib
 from collections import defaultdict
+from fnmatch import fnmatch
+from itertools import product
 from pathlib import Path
 
 import matplotlib
@@ -14,18 +19,18 @@ import numpy as np
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
+MARK = re.compile(r"(<!-- table: (\w+) -->)\n.*?(<!-- end -->)", re.DOTALL)
+PAGES = tomllib.loads(Path(__file__).with_name("pages.toml").read_text())
+WRAP = textwrap.TextWrapper(126, break_long_words=False, break_on_hyphens=False).fill
 NO_NOTES = "set contender seed seconds cpu runs mb machine versions threads commit skipped".split()
 
 
 def write(experiment, sets, records, folder):
-    """The page, and its pictures beside it."""
+    """The page, and its pictures beside it; of an experiment without one, what pages ask for is made by `fill`."""
     page = folder / experiment.get("page", f"tables/{Path(experiment['name']).stem}.md")
     page.parent.mkdir(parents=True, exist_ok=True)
-    order = {(name, who): k for name, one in sets.items() for k, who in enumerate(one["contenders"])}
-    records = [r for r in records if (r["set"], r["contender"]) in order]
-    records.sort(key=lambda r: (order[r["set"], r["contender"]], r["seed"]))
-    command = f"`python tools/run.py --only {experiment['name']}`"
-    text = [f"# {experiment['title']}", f"{command}. {experiment.get('about', '').strip()}"]
+    records, text = ordered(sets, records), [f"# {experiment['title']}", f"`python tools/run.py --only {experiment['name']}`"]
+    text += [experiment["about"].strip()] if "about" in experiment else []
     for group, of in experiment["groups"].items():
         mine = {name: one for name, one in sets.items() if one["group"] == group and any(r["set"] == name for r in records)}
         text += [form.format(of[key].strip()) for key, form in (("title", "## {}"), ("about", "{}")) if mine and key in of]
@@ -34,10 +39,44 @@ def write(experiment, sets, records, folder):
             name, one = next(iter(some.items()))
             commits = ", ".join(dict.fromkeys(r["commit"] for r in there if "commit" in r))
             about = one.get("about", "").format_map(one) + (f" Commit {commits}." if commits else "")
-            text += [f"## {name}", about] if of.get("each") else []
+            text += [f"## {name}", WRAP(about)] if of.get("each") else []
             text += part(some, there, page)
         text += [of["after"].strip()] if "after" in of and mine else []
-    page.write_text("\n\n".join(text + provenance(records)) + "\n")
+    page.write_text("\n\n".join([*text, *provenance(records)]) + "\n")
+
+
+def ordered(sets, records):
+    """Those of sets and contenders that are declared, in that order."""
+    order = {(name, who): k for name, one in sets.items() for k, who in enumerate(one["contenders"])}
+    some = [r for r in records if (r["set"], r["contender"]) in order]
+    return sorted(some, key=lambda r: (order[r["set"], r["contender"]], r["seed"]))
+
+
+def fill(text, stored):
+    """The text of a page, with the tables of pages.toml where its marks name them; stored(name): its sets and records."""
+    return MARK.sub(lambda found: f"{found[1]}\n{asked_for(found[2], stored)}\n{found[3]}", text)
+
+
+def asked_for(name, stored):
+    text, made = [], {}
+    for table in PAGES[name]:
+        sets, records = {}, []
+        for of in table["of"]:
+            there, found = stored(of)
+            mine = narrowed(there, table)
+            sets, some = sets | mine, ordered(mine, found)
+            records, made[of] = records + some, made.get(of, []) + some
+        text += [table["about"].strip()] if "about" in table else []
+        text.append("\n".join(TABLES[table.get("kind", "plain")](table, sets, records)))
+    told = made.items() if PAGES[name][0].get("made", True) else ()
+    text += [WRAP(f"`python tools/run.py --only {of}`. {' '.join(provenance(some))}") for of, some in told]
+    return "\n\n".join(text)
+
+
+def narrowed(sets, table):
+    """The sets that a table is about, with the contenders that it is about."""
+    some = lambda named, key: {n: one for n, one in named.items() if any(fnmatch(n, p) for p in table.get(key, "*"))}  # noqa: E731
+    return {name: one | {"contenders": some(one["contenders"], "contenders")} for name, one in some(sets, "sets").items()}
 
 
 def part(sets, records, page):
@@ -58,11 +97,12 @@ def part(sets, records, page):
 
 def provenance(records):
     """Where the records were made."""
-    made = defaultdict(dict)
+    made = defaultdict(lambda: ({}, {}))
     for r in records:
-        place = r.get("machine"), f"{r['threads']} threads" if "threads" in r else None, r.get("versions")
-        made[", ".join(filter(None, place)) or "a machine that was not recorded"].setdefault(r.get("commit", "not recorded"))
-    return [f"Made on {place}; commit {', '.join(commits)}." for place, commits in made.items()]
+        versions, commits = made[f"{r.get('machine', 'a machine that was not recorded')}, {r.get('threads', 'some')} threads"]
+        versions |= dict.fromkeys(filter(None, r.get("versions", "").split(", ")))
+        commits[r.get("commit", "not recorded")] = None
+    return [WRAP(f"Made on {', '.join([of, *found])}; commit {', '.join(commits)}.") for of, (found, commits) in made.items()]
 
 
 def measures(records):
@@ -75,32 +115,37 @@ def measures(records):
         if all(isinstance(value, int | float) for value in each):
             found[key], geo, sd = np.mean(each), np.exp(np.mean(np.log(np.maximum(each, 1e-300)))), np.std(each)
             more = {"sd": sd * (sd > 1e-12 * abs(found[key])), "geo": geo, "median": np.median(each), "n": len(each)}
-            more |= {"max": max(each), "short": f"{geo:.0f}" if geo >= 100 else f"{geo:.2g}"}
+            more |= {"max": max(each), "short": short(geo)}
             found |= {f"{key}_{what}": more[what] for what in more if f"{key}_{what}" not in values}
     return found
 
 
+def short(x):
+    return f"{x:.0f}" if x >= 99.5 else f"{x:.2g}"
+
+
 def by_contender(records):
-    found = defaultdict(list)
-    for record in records:
-        found[record["contender"]].append(record)
-    return found
+    return {who: [r for r in records if r["contender"] == who] for who in dict.fromkeys(r["contender"] for r in records)}
 
 
 def spaces(table, sets, records):
     """The names of each row: what is said of a set (of each contender, its own), measures, costs beside the first's."""
     for name, one in sets.items():
-        each, over = by_contender(r for r in records if r["set"] == name), f"{table.get('over', 'seconds')}_geo"
+        each, over = by_contender([r for r in records if r["set"] == name]), f"{table.get('over', 'seconds')}_geo"
         of = {who: measures(some) for who, some in each.items()}
         base = next((found[over] for found in of.values() if over in found), None)
         for found in (found for found in of.values() if over in found):
-            found |= {"times": found[over] / base, "share": base / found[over]}
+            found["times"] = found[over] / base
+        rivals = [(r, w) for w in list(of)[1:] if not np.isnan(r := ratio(records, name, next(iter(of)), w))]
+        worst, rival = max(rivals, default=(np.nan, None))
+        best = {"rival": rival, "ratio": worst, "rival_error": (error := of.get(rival, {}).get("error_geo", np.nan))}
+        best["ours"] = worst * error
         for who in each if table.get("rows") == "contender" else list(each)[:1]:
             said = {key: value.get(who) if isinstance(value, dict) else value for key, value in one.items()}
             rest = ((key, value) for key, value in each[who][0].items() if key not in NO_NOTES)
             notes = ", ".join(f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}" for key, value in rest)
             skipped = {"skipped": f"skipped: {each[who][0]['skipped']}"} if "skipped" in each[who][0] else {}
-            yield said | of[who] | {"set": name, "contender": who, "notes": notes} | skipped | of
+            yield said | best | of[who] | {"of": of, "set": name, "contender": who, "notes": notes} | skipped | of
 
 
 def cell(templates, space):
@@ -113,6 +158,14 @@ def cell(templates, space):
     return ""
 
 
+def answer(expression, space):
+    """Of a row; False where it asks for what has no record."""
+    try:
+        return eval(expression, {}, space)
+    except (NameError, KeyError):
+        return False
+
+
 def markdown(head, rows):
     return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
 
@@ -120,58 +173,49 @@ def markdown(head, rows):
 def plain(table, sets, records):
     order, there = dict.fromkeys(who for one in sets.values() for who in one["contenders"]), by_contender(records)
     who = [w for w in order if "cell" in table and any("skipped" not in r for r in there.get(w, ()))]
-    rows = []
-    for space in spaces(table, sets, records):
-        rows.append([cell(template, space) for template in table["columns"].values()])
-        rows[-1] += [cell(table["cell"], space.get(w, {})) for w in who]
-    return markdown([*table["columns"], *who], rows)
+    found = [space for space in spaces(table, sets, records) if answer(table.get("where", "True"), space)]
+    found.sort(key=lambda space: answer(table.get("sort", "0"), space))
+    of_set = [[cell(template, space) for template in table["columns"].values()] for space in found]
+    of_contenders = [[cell(table["cell"], space.get(w, {})) for w in who] for space in found]
+    return markdown([*table["columns"], *who], map(list.__add__, of_set, of_contenders))
 
 
-def ratio(records, name, ours, theirs, measure="error", mean=True):
+def ratio(records, name, ours, theirs, measure="error"):
     """ours / theirs on a set, the geometric mean over seeds that both have, nan where there is none; no terms count as one."""
     of = {(r["contender"], r["seed"]): r[measure] for r in records if r["set"] == name and measure in r}
     found = [np.log((of[ours, s] or 1) / (of[theirs, s] or 1)) for who, s in of if who == ours and (theirs, s) in of]
-    return (np.exp(np.mean(found)) if found else np.nan) if mean else found
+    return np.exp(np.mean(found)) if found else np.nan
 
 
 def geometric(ratios):
     return float(np.exp(np.nanmean(np.log(ratios))))
 
 
-def ratios(table, sets, records):
-    """The error of the first contender over that of each other: the geometric mean over groups of sets that say the same."""
-    ours, *others = by_contender(r for r in records if "error" in r)
-    groups, rows = defaultdict(list), []
+def standing(table, sets, records):
+    """The first contender beside each other, over sets that say the same `by`: ratios of the error, and means of `costs`'."""
+    ours, *others = [*by_contender([r for r in records if "error" in r])] or [None]
+    by, costs, groups, rows = table.get("by", ()), table.get("costs", {}), defaultdict(list), []
     for name, one in sets.items():
-        groups[", ".join(str(one.get(key, "")) for key in table["by"])].append(name)
-    for group, names in groups.items():
-        each = [[r for name in names if not np.isnan(r := ratio(records, name, ours, other))] for other in others]
-        cells = (f"{geometric(r):.2f} ({sum(one < 1 for one in r)} of {len(r)}, worst {max(r):.2f})" if r else "" for r in each)
-        rows.append([group, *cells])
-    return markdown(["sets", *others], rows)
+        groups[", ".join(str(one.get(key, "")) for key in by)].append(name)
+    for (group, names), other in product(groups.items(), others):
+        each = [r for name in names if not np.isnan(r := ratio(records, name, ours, other))]
+        cost = [[ratio(records, name, ours, other, key) for name in names] for key in costs.values()]
+        if each:
+            what = [len(each), f"{np.median(each):.2f}", f"{geometric(each):.2f}", sum(r < 1 for r in each), f"{max(each):.2f}"]
+            means = ("" if np.isnan(c).all() else short(geometric(c)) for c in cost)
+            rows.append([group] * bool(by) + [other, *map(str, what), *means])
+    head = ["sets of"] * bool(by) + ["beside", "sets", "median", "geometric mean", "ahead on", "worst", *costs]
+    return markdown(head, rows)
 
 
-def changes(table, sets, records):
-    """The measures of each contender over those of the first: geometric means, a standard error over seeds, and each set."""
-    (base, *_), rows = (there := by_contender(records)), []
-    for who in there:
-        of_seed = np.array([ratio(records, name, who, base, mean=False) for name in sets]).mean(axis=0)
-        error, *rest = (geometric([ratio(records, name, who, base, key) for name in sets]) for key in table["measures"])
-        spread = f"{error * of_seed.std(ddof=1) / np.sqrt(len(of_seed)):.3f}" if len(of_seed) > 1 else ""
-        each = [f"{ratio(records, name, who, base):.3f}" for name in sets]
-        rows.append([who, f"{error:.3f}", spread, *(f"{one:.2f}" for one in rest), *each])
-    found = [measures([r for r in there[base] if r["set"] == name]) for name in sets]
-    below = [[what, *(cell(template, space) for space in found)] for what, template in table["base"].items()]
-    error, *more = table["measures"].values()
-    lines = markdown(["variant", error, "±", *more, *sets], rows)
-    made = {who: {r.get("commit") for r in some} for who, some in there.items()}
-    stale = [f"**{who} was not measured at the commit of {base}: --again.**" for who in there if made[who] != made[base]]
-    return [*lines, "", table["base_about"], "", *markdown(["", *sets], below), *(line for one in stale for line in ("", one))]
+def quoted(table, sets, records):
+    """What a program said."""
+    said = next(spaces(table, sets, records), {"says": ""})["says"].splitlines()
+    return ["```", *map(str.rstrip, said), "```"]
 
 
 def lines(picture, sets, records):
     """Curves of one list of numbers against another; a level where a record has one number; crosses at a paper's."""
-    sets, records = gathered(picture, sets, records) if "along" in picture else (sets, records)
     panels = [(name, y) for name in sets for y in picture["y"] if any(r["set"] == name and y in r for r in records)]
     if not panels:
         return None
@@ -179,25 +223,13 @@ def lines(picture, sets, records):
     shape = -(-len(panels) // columns), columns
     figure, axes = plt.subplots(*shape, figsize=(4.2 * columns + 1, 3.8 * shape[0]), layout="constrained", squeeze=False)
     for ax, (name, y) in zip(axes.flat, panels, strict=False):
-        for k, (who, some) in enumerate(by_contender(r for r in records if r["set"] == name and r.get(y)).items()):
+        for k, (who, some) in enumerate(by_contender([r for r in records if r["set"] == name and r.get(y)]).items()):
             curves(ax, picture, y, who, some, f"C{k}")
             if who in sets[name].get("points", {}):
                 ax.plot(*sets[name]["points"][who], "X", ms=10, color=f"C{k}", mec="k", label=f"{who}, the paper's")
         ax.set(title=name, **{"xlabel": picture["x"], "ylabel": y} | picture.get("axes", {}))
         ax.legend(frameon=False, fontsize=8)
     return figure
-
-
-def gathered(picture, sets, records):
-    """Panels and records of lists, of the sets that say the same `panel`, along what they say."""
-    panels, found = {one[picture["panel"]]: {} for one in sets.values()}, {}
-    for r in sorted(records, key=lambda r: sets[r["set"]][picture["along"]]):
-        one = sets[r["set"]]
-        key = one[picture["panel"]], r["contender"], r["seed"]
-        curve = found.setdefault(key, dict(zip(("set", "contender", "seed"), key, strict=True)))
-        for name in (*picture["y"], picture.get("dashed"), picture["x"]):
-            curve.setdefault(name, []).append(one[picture["along"]] if name == picture["x"] else r.get(name))
-    return panels, list(found.values())
 
 
 def curves(ax, picture, y, who, some, colour):
@@ -219,22 +251,19 @@ def curves(ax, picture, y, who, some, colour):
 
 
 def dots(picture, sets, records):
-    """Ratios of errors, of the first contender to each other on each set; `of_base`, of the others to it, a line each."""
-    (first, *others), turned = by_contender(r for r in records if "error" in r), picture.get("of_base", False)
-    table = np.array([[ratio(records, name, first, other) for name in sets] for other in others])
-    table, down, across = (1 / table, others, list(sets)) if turned else (table.T, list(sets), others)
-    figure, ax = plt.subplots(figsize=(9, 0.32 * len(down) + 1.6), layout="constrained")
-    for k, label in enumerate(across):
-        ax.plot(table[:, k], range(len(down)), "." if turned else "osD^v<>P"[k % 8], alpha=0.8, label=label)
-    if turned:
-        ax.plot([geometric(row) for row in table], range(len(down)), "D", color="black", ms=5, label="geometric mean")
+    """Ratios of errors, of the first contender to each other on each set."""
+    first, *others = by_contender([r for r in records if "error" in r])
+    figure, ax = plt.subplots(figsize=(9, 0.32 * len(sets) + 1.6), layout="constrained")
+    for k, other in enumerate(others):
+        each = [ratio(records, name, first, other) for name in sets]
+        ax.plot(each, range(len(sets)), "osD^v<>P"[k % 8], alpha=0.8, label=other)
     ax.axvline(1.0, color="grey", linewidth=0.8)
     ax.set(xscale="log", xlabel=picture["xlabel"])
-    ax.set_yticks(range(len(down)), down)
+    ax.set_yticks(range(len(sets)), list(sets))
     ax.invert_yaxis()
     figure.legend(*ax.get_legend_handles_labels(), fontsize=8, loc="outside right")
     return figure
 
 
-TABLES = {"plain": plain, "ratios": ratios, "changes": changes}
+TABLES = {"plain": plain, "standing": standing, "quoted": quoted}
 PICTURES = {"lines": lines, "dots": dots}

@@ -8,9 +8,9 @@
 
 An experiment is `experiments/NAME.toml`: groups of sets, each with how rows are loaded, contenders, and what is told of a
 result. Each contender runs on each set and seed in a process of its own, whose peak memory is its own: "mb" is the peak beyond
-what the process held with its rows and modules loaded. Its record, a line of docs/tables/NAME.jsonl, says where it was made:
-machine, versions, threads, commit. What has a record is not run again, unless --again. Run it alone on the machine. --data (or
-SPARSERF_DATA) is a folder of .npz data sets; what needs one that is not there, or a library that is not, is skipped.
+what the process held with its rows and modules loaded. Its record, a line of docs/tables/NAME.jsonl, says where it was made.
+What has a record is not run again, unless --again. Run it alone on the machine. --data (or SPARSERF_DATA) is a folder of .npz
+data sets; what needs one that is not there, or a library that is not, is skipped.
 """
 
 import argparse
@@ -30,6 +30,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 DOCS, FOLDER = Path(__file__).parents[1] / "docs", Path(__file__).parent / "experiments"
+PAGES = [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))]
 DEFAULTS = {"seeds": 1, "repeat": 1, "longest": 1800, "load": {}, "describe": {}, "tables": [], "pictures": []}
 
 
@@ -41,16 +42,22 @@ def main():
         record = measure(sets(read(name))[which], which, contender, int(seed), first)
         print(json.dumps(record, default=lambda number: number.item()))
         return
+    import report  # with matplotlib, which processes of contenders are spared
+
     failed = []
     for name in args.only or sorted(path.stem for path in FOLDER.glob("*.toml")):
         experiment, records = read(name), Records(args.to, name)
         failed += [] if args.report else run(experiment, records, args)
-        if records.found:
-            import report  # which needs matplotlib
-
+        if records.found and experiment.get("page", True):
             report.write(experiment, sets(experiment), list(records.found.values()), args.to)
+    for page in PAGES if args.to == DOCS else ():
+        page.write_text(report.fill(page.read_text(), stored))
     if failed:
         raise SystemExit("failed: " + "; ".join(failed))
+
+
+def stored(name):
+    return sets(read(name)), list(Records(DOCS, name).found.values())
 
 
 def arguments():
@@ -148,8 +155,8 @@ def in_process(name, one, key, args):
     command = [sys.executable, __file__, "--to", args.to, "--one", name, *map(str, key)]
     with tempfile.TemporaryDirectory() as scratch:  # whose files go, too, where the contender is stopped
         try:
-            how = {"capture_output": True, "text": True, "timeout": one["longest"], "env": os.environ | {"TMPDIR": scratch}}
-            done = subprocess.run(command, **how)
+            env = os.environ | {"TMPDIR": scratch} | one["contenders"][key[1]].get("env", {})
+            done = subprocess.run(command, capture_output=True, text=True, timeout=one["longest"], env=env)
         except subprocess.TimeoutExpired:
             return {"skipped": f"not done in {one['longest']} s, data and repetitions included"} | where(())
     if done.returncode == 0:
@@ -179,7 +186,7 @@ def call(spec, /, *args, **context):
     """The function `of` a module of experiments/ with its options, and what it asks for of the context."""
     module, name = spec["of"].rsplit(".", 1)
     function = getattr(importlib.import_module(f"experiments.{module}"), name)
-    options = {key: value for key, value in spec.items() if key not in ("of", "needs", "seeds")}
+    options = {key: value for key, value in spec.items() if key not in ("of", "needs", "env", "seeds")}
     asked = inspect.signature(function).parameters
     return function(*args, **{key: value for key, value in context.items() if key in asked} | options)
 
@@ -204,6 +211,11 @@ def peak_mb():
     return float(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024
 
 
+def processor():
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
 def where(needs):
     """Where a record is made; the commit with a + where the library has been changed since."""
 
@@ -216,7 +228,7 @@ def where(needs):
         with contextlib.suppress(PackageNotFoundError):
             versions.append(f"{package} {version(package)}")
     commit = (git("rev-parse", "--short", "HEAD") or "unknown") + "+" * bool(git("status", "--porcelain", "../../sparserf"))
-    said = {"machine": f"{cores} cores ({platform.machine()})", "versions": ", ".join(versions), "threads": threads}
+    said = {"machine": f"{cores} cores ({processor()})", "versions": ", ".join(versions), "threads": threads}
     return said | {"commit": commit}
 
 

@@ -1,10 +1,9 @@
-"""Of the benchmarks: what kernels and passes over the rows take at least, objectives, problems whose solution is known, and
-where rows live; and how well a random projection recovers w*, of the DRP paper."""
+"""Of the benchmarks: objectives, problems whose solution is known, where rows live and how often they are asked; and how well a
+random projection recovers w*, of the DRP paper."""
 
 import contextlib
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from pkgutil import resolve_name
 from types import SimpleNamespace as Data
@@ -12,42 +11,14 @@ from unittest.mock import patch
 
 import numpy as np
 from experiments.data import WORKERS, few, split, value
-from experiments.fits import clock, estimator, ours
-from threadpoolctl import threadpool_limits
+from experiments.fits import estimator, ours
 
 import sparserf as srf
 from sparserf import task
-from sparserf._core.rows import RowSlice
-from sparserf.features import NeuronBlock, make_projection
+from sparserf.features import make_projection
 from sparserf.rows import as_rows
 
-SIDE, N_ALPHAS = 256, (10, 1, 0.1, 0.01, 0.001)
-
-
-def least_seconds(data, _):
-    """Of a correlation: of each value a cosine of one input, of each further input a product."""
-    (n, d), (value, product) = data.X.shape, rates()
-    limit = n * len(data.features) * (value + (d - 1) * product) / WORKERS
-    return {"limit_s": limit, "value_ns": value * 1e9, "product_ns": product * 1e9}
-
-
-def rates():
-    """Seconds of a value (a cosine of one input, and its part of the sum), and of one more product, each at its best.
-
-    On one thread, in cache, the least of many. The product: as in NumPy's GEMM, or as in the kernel, whichever is faster.
-    """
-    rng = np.random.default_rng(0)
-
-    def correlation(activation, d):
-        panels = NeuronBlock(activation, 1.0, rng.standard_normal((SIDE, d)), np.zeros(SIDE)).packed(np.dtype(np.float64), d)
-        X, v, out = rng.standard_normal((SIDE, d)), rng.standard_normal((1, SIDE)), np.zeros((1, SIDE))
-        return lambda: panels.correlate(RowSlice(X), v, out)
-
-    A, B = rng.standard_normal((2, SIDE, SIDE))
-    runs = [correlation("cos", 1), correlation("identity", 64), correlation("identity", 128), lambda: A @ B]
-    with threadpool_limits(1):
-        value, half, whole, gemm = (1e-6 * clock(lambda X, run=run: run(), A, 200) / SIDE for run in runs)
-    return value, min((whole - half) / 64, gemm / SIDE)
+N_ALPHAS = 10, 1, 0.1, 0.01, 0.001
 
 
 def sparse(result):
@@ -149,25 +120,12 @@ def logistic_newton(Z, y):
     return w
 
 
-def passes(data, model, spec):
-    """What a fit would take that only reads X: its passes over X (`spec` says which), and the least time of one."""
-    made = []
-    with patch.object(task, "as_rows", lambda *given, **how: made.append(as_rows(*given, **how)) or made[-1]):
-        ours(data, **{key: each for key, each in spec.items() if key != "of"})
-    n, one = made[0].n_passes, seconds_of_a_pass(value(spec["X"], data=data))
-    said = {"conjugate": model.info.n_conjugate, "bound": model.info.error_bound}
-    return {"limit_s": n * one, "passes": n, "a_pass_ms": 1e3 * one} | said
-
-
-def seconds_of_a_pass(X):
-    """The least time of reading X on WORKERS threads: to add it up, or to multiply it with a vector of its type."""
-    w, parts, best = np.ones(X.shape[1], X.dtype), [X[i : i + 512] for i in range(0, len(X), 512)], np.inf
-    with threadpool_limits(1), ThreadPoolExecutor(WORKERS) as pool:
-        for read in 10 * (np.sum, lambda part: part @ w):
-            start = time.perf_counter()
-            list(pool.map(read, parts))
-            best = min(best, time.perf_counter() - start)
-    return best
+def counted(data, **options):
+    """Of a fit, how often it asked all rows, as its stage shows them."""
+    made, staged = [], task.staged
+    with patch.object(task, "staged", lambda *given, **how: made.append(staged(*given, **how)) or made[-1]):
+        model = ours(data, **options)
+    return {"passes": sum(rows.n_passes for rows in {id(rows): rows for rows in made}.values()), "terms": len(model.support)}
 
 
 def text(source):
@@ -201,11 +159,18 @@ def problem(rank=10, decay=0.0, n=400, d=2000):
     return Data(X=X, y=y, V=V, loss="logistic")
 
 
-def recovered(data, seed, said, m=None, T=1, n_alpha=1.0):
+def recovery(_, said, seed, **options):
+    """`recovered` for each value `at` of what the set goes `along`."""
+    ways = [options | said.get("base", {}) | {said["along"]: at} for at in said["at"]]
+    errors, bounds = zip(*(recovered(seed, **way) for way in ways), strict=True)
+    return {"at": said["at"], "error": errors, "bound": bounds}
+
+
+def recovered(seed, m=200, T=1, **of):
     """The error of T iterations (of 0: of the naive solution), and the bound (eps / (1 - eps))^T, of this draw of R."""
-    m, options = m or said["at"], {"seed": seed, "n_alpha": n_alpha, "fit_intercept": False}
+    data, options = problem(**of), {"seed": seed, "n_alpha": 1.0, "fit_intercept": False}
     best, how = ours(data, "drp", tol=1e-9, **options), {"n_projections": m} | options
     model = ours(data, "drp", accelerate=False, n_iter=T, **how) if T else ours(data, "random_projection", **how)
     A = make_projection("gaussian", len(data.V), m, np.random.default_rng(seed)).project(data.V.T)
     eps = np.linalg.norm(A @ A.T - np.eye(len(A)), 2)
-    return {"error": relative(model.coef, best.coef), "bound": (eps / (1 - eps)) ** T if eps < 1 and T else None}
+    return relative(model.coef, best.coef), (eps / (1 - eps)) ** T if eps < 1 and T else None

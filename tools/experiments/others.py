@@ -1,36 +1,22 @@
-"""What single experiments ask for: rivals, raw tables, uncertainty, exported models, explanations, changed constants."""
+"""What single experiments ask for: rivals, raw tables, uncertainty, exported models, explanations, progress."""
 
 import ctypes
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 from functools import partial
 from pathlib import Path
-from pkgutil import resolve_name
 from types import SimpleNamespace as Data
 
 import numpy as np
-from experiments.data import CSV, QUICK, WORKERS, few, split, value
+from experiments.data import CSV, QUICK, WORKERS, few, split
 from experiments.fits import Fitted, clock, lightgbm, ours
 
 import sparserf as srf
 
 PICTURES = Path(tempfile.gettempdir()) if QUICK else Path(__file__).parents[2] / "docs/pictures"
-
-
-def changed(data, seed, change, **options):
-    """A fit with something in sparserf put in place of the `old`, an expression each; fails where that is no more."""
-    before = []
-    try:
-        for where, expression in change.items():
-            owner = resolve_name(f"sparserf.{where.rpartition('.')[0]}")
-            before.append((owner, where.rpartition(".")[2], vars(owner)[where.rpartition(".")[2]]))
-            setattr(*before[-1][:2], value(expression, old=before[-1][2]))
-        return ours(data, seed=seed, **{"n_models": 1, "workers": 1} | options)
-    finally:
-        for each in before:
-            setattr(*each)
 
 
 def raw(name, seed, rows, hot, missing):
@@ -49,18 +35,24 @@ def raw(name, seed, rows, hot, missing):
     return Data(**vars(data) | {"X": frame[:n], "X_test": frame[n:]})
 
 
-def intervals(data, seed, **how):
-    """Conformal intervals of one search, or the 5 % and 95 % quantiles of boosted trees: what they hold, width and score."""
-    if how.pop("trees", False):
+def intervals(data, seed, trees=False, **how):
+    """What conformal intervals of one search hold, or the 5 % and 95 % quantiles of trees; `one_width`: the score unscaled."""
+    if trees:
         ends = [lightgbm(data, seed, 1, "quantile", alpha=q, learning_rate=0.05, trees=2000, patience=50) for q in (0.05, 0.95)]
-        low, high = np.sort([each.decision_function(data.X_test) for each in ends], axis=0)
-    else:
-        fit = partial(srf.sparse_rf, n_models=1)
-        low, high = srf.intervals(fit, data.X, data.y, coverage=0.9, rng=seed, **how).predict(data.X_test)
+        return scored(data, *np.sort([each.decision_function(data.X_test) for each in ends], axis=0))
+    bands = srf.intervals(partial(srf.sparse_rf, n_models=1), data.X, data.y, rng=seed, **how)
+    found = scored(data, *bands.predict(data.X_test))
+    if how:
+        return found
+    plain = srf.intervals(lambda *_, rng: bands.experts[0].model, data.X, data.y, rng=seed, adaptive=False)
+    return found | {"one_width": scored(data, *plain.predict(data.X_test))["score"]}
+
+
+def scored(data, low, high):
+    """What they hold, and mean width and interval score at 90 % in deviations of the target."""
     outside, sd = np.maximum(low - data.y_test, 0) + np.maximum(data.y_test - high, 0), data.y_test.std()
-    score = np.mean(high - low + 2 / 0.1 * outside) / sd
-    return {"held": float(np.mean(outside == 0)), "width": float(np.mean(high - low) / sd), "score": float(score),
-            "rows": len(data.y), "tested": len(data.y_test)}  # fmt: skip
+    found = {"held": np.mean(outside == 0), "width": np.mean(high - low) / sd, "score": np.mean(high - low + 20 * outside) / sd}
+    return {key: float(each) for key, each in found.items()} | {"rows": len(data.y), "tested": len(data.y_test)}
 
 
 def probabilities(data, seed, loss, calibrated):
@@ -97,6 +89,14 @@ def exported(data, to):
     return found | {"many_ns": 1e3 * clock(predict, X, 30), "one_us": clock(predict, X[:1], 1000)}
 
 
+def progress(data, **options):
+    """The largest distance of the progress that a fit tells from the share of its time that had gone."""
+    start, seen = time.perf_counter(), []
+    ours(data, callback=lambda info: seen.append((time.perf_counter() - start, info.progress)), **options)
+    gone, told = np.array(seen).T
+    return {"off": float(np.abs(told - gone / gone[-1]).max())}
+
+
 def sampler(data, n_orders):
     """Shapley values of any function: along an order, rows of the background become the rows, input by input."""
     rng, X, B, total = np.random.default_rng(0), data.rows, data.background, np.zeros(data.rows.shape)
@@ -118,13 +118,13 @@ def drawn(data, file=None, call="sparse_rf", panels=12, terms=None, **options):
         says = str(model.summary(data.X, n_terms=5, rng=0))
     else:
         says = srf.prune(model, data.X, max_terms=terms, workers=WORKERS).formula(n_terms=4)
-    return {"model": str(model), "says": str(says), "validation_loss": getattr(model.info, "validation_loss", None)}
+    return {"terms": len(model.support), "says": str(says), "validation_loss": getattr(model.info, "validation_loss", None)}
 
 
 def script(_, command):
-    """What a script of tools/ prints."""
-    name, *words = (word.format(pictures=PICTURES, data=CSV) for word in command.split())
-    return {"says": subprocess.check_output([sys.executable, CSV.parent / name, *words], text=True)}
+    """What a script of tools/ prints, in the folder of the pictures."""
+    name, *words = (word.format(data=CSV) for word in command.split())
+    return {"says": subprocess.check_output([sys.executable, CSV.parent / name, *words], text=True, cwd=PICTURES)}
 
 
 def reference(data):
