@@ -25,7 +25,7 @@ MOST_ROWS, MOST_TICKS = 5_000, 300
 # The share of variance below which a part is not drawn.
 LEAST_SHARE = 0.005
 # Characters of a level or name that are shown, and of those of an axis, or of a pair, that stand side by side.
-LONGEST, SIDE_BY_SIDE = 18, 24
+LONGEST, SIDE_BY_SIDE = 24, 24
 
 
 def input_usage(model: SparseModel, *, names: Iterable[str] | None = None, ax: Axes | None = None) -> Axes:
@@ -143,10 +143,12 @@ def effects(
     drawn = [part for part in drawn if shares[part] >= LEAST_SHARE] or drawn[:1]
     columns = min(4, max(len(drawn), 1))
     height = -(-max(len(drawn), 1) // columns)
-    fig, axes = plt.subplots(height, columns, figsize=(3.3 * columns, 2.8 * height), squeeze=False, layout="constrained")
+    ticks = _ticks(parts.grids, _levels(model))
+    each = 2.7 + 0.08 * max((len(label) for part in drawn for label in ticks[part[0]] if _is_long(ticks[part[0]])), default=0)
+    fig, axes = plt.subplots(height, columns, figsize=(3.3 * columns, each * height), squeeze=False, layout="constrained")
     for ax in axes.flat[len(drawn) :]:
         ax.remove()
-    _draw(fig, axes.flat[: len(drawn)], drawn, parts, X, names, _levels(model), effect_on(model, output))
+    _draw(fig, axes.flat[: len(drawn)], drawn, parts, X, names, _levels(model), ticks, effect_on(model, output))
     for ax, part in zip(axes.flat, drawn, strict=False):
         title = [_short(names[j]) for j in part]
         between = " and " if sum(map(len, title)) <= SIDE_BY_SIDE else " and\n"
@@ -179,7 +181,7 @@ def _short(text):
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
-def _draw(fig, axes, drawn, parts, X, names, levels, effect):
+def _draw(fig, axes, drawn, parts, X, names, levels, ticks, effect):
     """The parts, curves on one scale and surfaces on one of colours, with the rows' ticks and points."""
     values, grids = parts.values, parts.grids
     largest = {k: max((np.abs(values[part]).max() for part in drawn if len(part) == k), default=1.0) or 1.0 for k in (1, 2)}
@@ -200,7 +202,7 @@ def _draw(fig, axes, drawn, parts, X, names, levels, effect):
         for axis, j, grid in zip("xy", part, at, strict=False):
             pad = 0.5 if levels[j] is not None else 0.0
             getattr(ax, f"set_{axis}lim")(grid[0] - pad, (grid[-1] if grid[-1] > grid[0] else grid[0] + (pad == 0)) + pad)
-            _name(getattr(ax, f"{axis}axis"), names[j], grids[j], levels[j])
+            _name(getattr(ax, f"{axis}axis"), names[j], levels[j], ticks[j])
     if mesh is not None:
         fig.colorbar(mesh, ax=list(axes), shrink=0.6, label=f"{effect}, of two inputs")
 
@@ -213,16 +215,25 @@ def _shown(x, grid, levels):
     return np.where(grid[place] == x, place, np.nan)
 
 
-def _name(axis, name, grid, levels):
+def _name(axis, name, levels, ticks):
     """The label of an axis, and of a category its levels."""
     if levels is None:
         axis.set_label_text(name)
         return
-    ticks = [_short(levels[int(k)]) for k in grid if int(k) < len(levels)]
-    axis.set_label_text(name if len(grid) >= len(levels) else f"{name}, {len(grid)} of {len(levels)} levels")
+    axis.set_label_text(name if len(ticks) == len(levels) else f"{name}, {len(ticks)} of {len(levels)} levels")
     axis.set_ticks(np.arange(len(ticks)), ticks)
-    if axis.axis_name == "x" and sum(map(len, ticks)) > SIDE_BY_SIDE:
+    if axis.axis_name == "x" and _is_long(ticks):
         axis.set_tick_params(labelrotation=90)
+
+
+def _ticks(grids, levels):
+    """The names of the levels that are shown, none of numbers."""
+    return {j: [_short(levels[j][int(k)]) for k in grid if int(k) < len(levels[j])] if levels[j] is not None else []
+            for j, grid in grids.items()}  # fmt: skip
+
+
+def _is_long(ticks):
+    return sum(map(len, ticks)) > SIDE_BY_SIDE
 
 
 def _check_model(model):
