@@ -157,6 +157,7 @@ def test_formulas_to_read(models, of_frame):
     assert latex.startswith("\\begin{aligned}") and latex.endswith("\\end{aligned}")
     bare = latex.replace("\\{", "").replace("\\}", "")
     assert bare.count("{") == bare.count("}")
+    assert all(row.count("&") == 1 for row in models["three classes"].formula("latex").split("\\\\")[1:-1])
     assert "\\%" in latex and "age" in latex and models["linear"].formula("text").count("x") >= 4
     assert "f[2] = " in models["three classes"].formula() and "f_{\\text{2}} =" in models["three classes"].formula("latex")
     assert "predict gives b' where f > 0, else a" in models["two classes"].formula()

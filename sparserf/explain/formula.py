@@ -37,6 +37,7 @@ class Text:
 
     first: str = "{} = "
     start: str = ""
+    row: str = "\n"
     line: str = "\n  "
     end: str = ""
     where: str = "\nwhere"
@@ -68,6 +69,7 @@ class Latex(Text):
 
     first: str = "{} ={{}}& "
     start: str = "\\begin{aligned}\n"
+    row: str = " \\\\\n"
     line: str = " \\\\\n& "
     end: str = "\n\\end{aligned}"
     where: str = " \\\\\n&\\text{where}"
@@ -116,7 +118,7 @@ def written(pieces: Pieces, to: Text, digits: int) -> str:
         parts += [f"+ {to.infinity} {to.words(left)}"] if left else []
         sums.append(to.first.format(to.output(name)) + to.line.join([number(pieces.intercept[k]), *parts]))
     said = _views_said(pieces, labels, names, to, number) + [to.words(line) for line in _meaning(pieces.model)]
-    head = to.start + (to.line if to.start else "\n").join(sums)
+    head = to.start + to.row.join(sums)
     return head + (to.where + to.line + to.line.join(said) if said else "") + to.end
 
 
