@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.sparse import csr_array
 import sparserf as srf
 from sparserf import plot
 from sparserf._npz import FORMAT
+from sparserf.explain import effects, importances, pieces
 from sparserf.explain import shapley as games
 from sparserf.explain.projection import projected
 from sparserf.explain.terms import numbers, terms_of, views
@@ -155,13 +157,62 @@ def test_formulas_to_read(models, of_frame):
     assert latex.startswith("\\begin{aligned}") and latex.endswith("\\end{aligned}")
     bare = latex.replace("\\{", "").replace("\\}", "")
     assert bare.count("{") == bare.count("}")
+    assert all(row.count("&") == 1 for row in models["three classes"].formula("latex").split("\\\\")[1:-1])
     assert "\\%" in latex and "age" in latex and models["linear"].formula("text").count("x") >= 4
-    assert "f_2 = " in models["three classes"].formula()
+    assert "f[2] = " in models["three classes"].formula() and "f_{\\text{2}} =" in models["three classes"].formula("latex")
+    assert "predict gives b' where f > 0, else a" in models["two classes"].formula()
+    assert "-- prediction > 0: \"b'\", else 'a'" in models["two classes"].formula("sql")
+    assert "prediction_2: 2" in models["multinomial"].formula("sql")
+    assert "|u|^2 = z(x0)^2 + z(x1)^2" in models["products"].formula()
     assert models["no term"].formula("python", n_terms=3, digits=3).count("f +=") == 0
     one = run(models["auto"])  # the largest terms alone differ
     names = {}
     exec(models["auto"].formula("python", n_terms=5), names)
     assert np.ptp(one["predict"](X) - names["predict"](X)) > 0
+
+
+def test_what_formulas_leave_out_is_said(models):
+    """Terms that are there for other outputs, or so small that no digit of the others tells of them; never in code."""
+    model = models["multinomial"]
+    few = model.coef.copy()
+    few[0, 1:], few[1, 0] = 1e-14, 0.0
+    model = replace(model, coef=few)
+    first, second, _ = model.formula().split("f[")[1:]
+    assert first.count("\n") == 3 and f"({few.shape[1] - 1} below the printed digits)" in first
+    none = np.count_nonzero(few[1] == 0)
+    assert f"({none} below the printed digits)" in second and f"\\dots \\text{{({none} below" in model.formula("latex")
+    assert second.count("cos(") == few.shape[1] - none
+    assert_same(model, run(model)["decision_function"](X), X)
+    tight = model.formula(digits=14)
+    assert tight.split("f[")[1].count("e-14") == few.shape[1] - 1
+
+
+def test_views_are_defined(models, of_frame):
+    """Each function of a formula is, or where it is said to be exact."""
+    for model in (models["auto"], of_frame[0]):
+        text = model.formula()
+        assert ("soft(" in text) == ("soft(u, r) = " in text) and ("squeeze(" in text) == ("squeeze(u) = " in text)
+        assert ("quantiles" in text) == ('formula("python")' in text)
+    assert "(12 of " in of_frame[0].formula()
+
+
+def test_soft_and_squeezed_views_are_as_the_formula_says(models):
+    """What the lines say, computed."""
+    model = models["auto"]
+    text = model.formula(digits=17)
+    soft = lambda u, r: np.where(np.abs(u) <= r, u, np.sign(u) * r * (2 - r / np.maximum(np.abs(u), r)))  # noqa: E731
+    names = {"soft": soft, "squeeze": lambda u: u / np.sqrt(1 + (u / 3) ** 2)}
+    stage, n = model.features.stage, 0
+    shown = views(model, X)
+    for v, view in pieces.Pieces.of(model, None).views.items():
+        label = f"clip(x{view.column})" if view.squeezed else f"z(x{view.column})"
+        if view.knots is None:
+            said = next(line for line in text.splitlines() if line.strip().startswith(label + " = ")).split(" = ")[1]
+            u = eval(said, names | {f"x{view.column}": X[:, view.column]})
+            # the reach is printed to three digits
+            np.testing.assert_allclose(u, shown[:, v], rtol=6e-3, err_msg=label)
+            n += 1
+    assert n and len(stage.kind)
 
 
 @pytest.mark.parametrize(
@@ -293,9 +344,29 @@ def test_summary(models, of_frame):
     assert page.worth[list(page.inputs)].tolist() == sorted(page.worth[list(page.inputs)], reverse=True)
     for model in models.values():
         page = model.summary()
-        assert page.importances is None and sum(page.kinds.values()) == page.n_terms and str(page)
+        assert page.importances is None and sum(page.kinds.values()) == page.n_terms
+        assert ("overlap" in str(page)) == bool(page.inputs)
+        assert " inputs)" not in str(page) and all(name.count(",") <= 2 for name, _, _ in page.terms)
+    assert "2 classes (a, b'; f > 0 means b')" in str(models["two classes"].summary())
+    assert "of f[1]" in str(models["three classes"].summary()) and "of f[" not in str(models["two classes"].summary())
     with pytest.raises(ValueError, match="n_terms"):
         model.summary(n_terms=-1)
+
+
+def test_the_error_of_held_out_rows_is_in_units_of_y(models):
+    """For the squared loss, of which half the square is kept; of others their loss; nothing that is not known."""
+    model = models["auto"]
+    assert f"held-out rows {np.sqrt(2 * model.info.validation_loss):.4g} (units of y)" in str(model.summary())
+    other = replace(model, loss="huber")
+    assert f"loss of held-out rows {model.info.validation_loss:.4g}" in str(other.summary())
+    for unknown in (None, np.nan):
+        page = str(replace(model, info=replace(model.info, validation_loss=unknown)).summary())
+        assert "held-out" not in page and "nan" not in page and "None" not in page
+
+
+def test_a_share_of_nothing_has_no_sign():
+    one = importances.Importances(("a", "b"), np.ones(2), *[np.array([-1e-9, 1.0])] * 3)
+    assert "-0.000" not in str(one) and "0.000" in str(one)
 
 
 def assert_same_model(again, model):
@@ -368,7 +439,7 @@ def test_terms_of_few_inputs(order, alpha):
     assert max(orders) == order
     told = 1 - np.var(model.predict(X[5:]) - y[5:]) / y[5:].var()
     assert (told > 0.8) == (order == 2)
-    groups = plot._groups(model)
+    groups = effects.groups_of(model)
     assert max(map(len, groups)) == order
 
 
@@ -429,17 +500,15 @@ def test_effects_of_any_model(of_frame, models):
     model, data = of_frame
     figure = plot.effects(model, data, n_panels=5)
     axes = [ax for ax in figure.axes if ax.get_xlabel()]
-    shares = [abs(float(ax.get_title().rstrip(" %"))) for ax in axes]
+    shares = [float(ax.get_title().split(": ")[-1].rstrip(" %")) for ax in axes]
     assert len(axes) <= 5 and shares == sorted(shares, reverse=True) and "projection" in figure.get_suptitle()
-    assert {ax.get_xlabel() for ax in axes} <= set(data.columns)
+    assert {ax.get_xlabel().split(",")[0] for ax in axes} <= set(data.columns)
     levels = next(ax for ax in axes if ax.get_xlabel() == "c o")
     assert [label.get_text() for label in levels.get_xticklabels()] == ["a", "b'", '{c}"']
     for name in ("auto", "steps", "cubes", "linear", "two classes", "no term"):
         figure = plot.effects(models[name], X, n_panels=3, n_points=8)
-        assert ("parts" in figure.get_suptitle()) == (name in ("linear", "no term")), name
+        assert ("Parts" in figure.get_suptitle()) == (name in ("linear", "no term")), name
     plt.close("all")
-    with pytest.raises(ValueError, match="one output"):
-        plot.effects(models["three classes"], X)
 
 
 def test_a_model_of_order_two_is_shown_whole():
@@ -447,9 +516,10 @@ def test_a_model_of_order_two_is_shown_whole():
     features = srf.RandomNeurons("sin", 2).draw(40, 4, 0).concat(srf.Linear().draw(None, 4))
     for model in srf.mfga(X, Y, features=features, n_nonzero_coefs=20, rng=0), srf.drp(X, Y, alpha=0.01, rng=0):
         grids = {j: np.linspace(-0.9, 0.9, 7) for j in range(4)}
-        parts = plot._parts(model, plot._groups(model), grids)
+        parts = effects.parts_of(model, effects.groups_of(model), grids)
         points = RNG.integers(0, 7, (50, 4))
         f = model.predict(np.stack([grids[j][points[:, j]] for j in range(4)], axis=1))
         assert np.ptp(f - sum(values[tuple(points[:, j] for j in inputs)] for inputs, values in parts.items())) < 1e-10
-        shares = plot._whole(model, X, plot._groups(model), grids)[1]
-        assert abs(sum(shares.values()) - 1) < 1e-12
+        whole = effects.Effects.of(model, X, 7, 12)
+        assert whole.is_whole and abs(sum(whole.shares.values()) - 1) < 1e-12
+        assert abs(whole.told(list(whole.values)) - 1) < 1e-12

@@ -276,7 +276,7 @@ def test_saved_and_written(tmp_path):
     names = {}
     exec(model.formula("python"), names)
     np.testing.assert_allclose(names["predict_proba"](X), model.predict_proba(X), rtol=1e-9)
-    assert "e^f_k" in model.formula("text").replace(" ", "")
+    assert "f[b] = " in model.formula("text") and "is its exp(f)" in model.formula("text")
 
 
 def test_what_is_not_offered_is_named():

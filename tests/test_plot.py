@@ -1,17 +1,25 @@
 """Pictures of models: what is drawn, not how it looks."""
 
+import re
+import sys
+from dataclasses import replace
+
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
 import sparserf as srf
 from sparserf import plot
+from sparserf.explain import effects, projection
+from sparserf.explain.terms import numbers
 
 matplotlib.use("Agg")
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (400, 5))
 Y = np.sin(3 * X[:, 0]) + 2 * X[:, 1] * X[:, 2]
+EFFECT = "effect on the prediction"
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +41,7 @@ def test_effects_show_what_is_there(model, kind):
     fig = plot.effects(model, kind(X), names=list("abcde"), n_panels=2)
     axes = [ax for ax in fig.axes if ax.get_xlabel()]
     labels = {(ax.get_xlabel(), ax.get_ylabel()) for ax in axes}
-    assert labels == {("a", ""), ("b", "c")}
+    assert labels == {("a", EFFECT), ("b", "c")}
     curve = next(ax for ax in axes if ax.get_xlabel() == "a").lines[0]
     x, y = curve.get_data()
     assert np.abs(y - np.sin(3 * x)).max() < 0.25
@@ -41,9 +49,9 @@ def test_effects_show_what_is_there(model, kind):
 
 def test_parts_add_up_to_the_model(model):
     """f at any point is the parts' sum and a constant: nothing is lost in taking the curves out of the surfaces."""
-    groups = plot._groups(model)
+    groups = effects.groups_of(model)
     grids = {j: np.linspace(-0.9, 0.9, 7) for j in range(5)}
-    parts = plot._parts(model, groups, grids)
+    parts = effects.parts_of(model, groups, grids)
     points = RNG.integers(0, 7, (50, 5))
     f = model.predict(np.stack([grids[j][points[:, j]] for j in range(5)], axis=1))
     total = sum(values[tuple(points[:, j] for j in inputs)] for inputs, values in parts.items())
@@ -59,18 +67,18 @@ def test_effects_of_products_of_two_inputs(order):
     Z = X[:, :2]
     model = srf.mfga(Z, Z[:, 0] * Z[:, 1] + np.sin(3 * Z[:, 0]), features=features, n_nonzero_coefs=20, rng=0)
     assert len(model.features.blocks) == 3 and model.features.order is not None
-    groups = plot._groups(model)
+    groups = effects.groups_of(model)
     for inputs, terms in groups.items():
         activations = {model.features.take([k]).blocks[0].activation for k in terms}
         assert (inputs == (0, 1)) == (activations == {"product"})
     assert sorted(k for terms in groups.values() for k in terms) == list(range(20))
     grids = {j: np.linspace(-0.9, 0.9, 7) for j in range(2)}
-    parts = plot._parts(model, groups, grids)
+    parts = effects.parts_of(model, groups, grids)
     points = RNG.integers(0, 7, (50, 2))
     f = model.predict(np.stack([grids[j][points[:, j]] for j in range(2)], axis=1))
     assert np.ptp(f - sum(values[tuple(points[:, j] for j in inputs)] for inputs, values in parts.items())) < 1e-10
     axes = [ax for ax in plot.effects(model, Z, names=["a", "b"]).axes if ax.get_xlabel()]
-    assert {(ax.get_xlabel(), ax.get_ylabel()) for ax in axes} == {("a", ""), ("b", ""), ("a", "b")}
+    assert {(ax.get_xlabel(), ax.get_ylabel()) for ax in axes} <= {("a", EFFECT), ("b", EFFECT), ("a", "b")}
 
 
 def test_what_cannot_be_drawn(model):
@@ -78,6 +86,114 @@ def test_what_cannot_be_drawn(model):
         plot.input_usage(model, names=["a"])
     with pytest.raises(TypeError, match="model"):
         plot.input_usage(3)
-    classes = srf.harfe(X, np.digitize(Y, [-1, 1]), loss="logistic", order=1, n_components=50, n_nonzero_coefs=3, rng=0)
-    with pytest.raises(ValueError, match="one output"):
+
+
+@pytest.fixture(scope="module")
+def classes():
+    """Of three outputs, each of which sees inputs of its own."""
+    labels = np.array(["low", "middle", "high"])[np.digitize(X[:, 0] + (X[:, 1] > 0), [-0.2, 0.9])]
+    return srf.harfe(X, labels, loss="logistic", order=1, n_components=50, n_nonzero_coefs=6, rng=0)
+
+
+def test_an_output_of_several(classes):
+    with pytest.raises(ValueError, match=r"output must be given .*\['high', 'low', 'middle'\]"):
         plot.effects(classes, X)
+    for wrong in ("none", 3, -1, 1.0):
+        with pytest.raises(ValueError, match="output must be one of"):
+            plot.effects(classes, X, output=wrong)
+    curves = {}
+    for output in ("low", 1, "high"):
+        ax = plot.effects(classes, X, names=list("abcde"), output=output).axes[0]
+        assert ax.get_ylabel().startswith("effect on the log odds of") and ax.get_xlabel() == "a"
+        curves[output] = ax.lines[0].get_ydata()
+    np.testing.assert_array_equal(curves["low"], curves[1])
+    assert curves["low"][0] > 0 > curves["low"][-1] and curves["high"][0] < 0 < curves["high"][-1]
+    worth = classes.importances(X, output="low", rng=0)
+    assert abs(worth.share.sum() - 1) < 1e-9 and worth.order[0] == 0
+
+
+def test_two_classes_speak_for_the_second():
+    model = srf.drp(X, np.where(X[:, 0] > 0, "b", "a"), loss="logistic", alpha=0.1, rng=0)
+    for output, sign in ((None, 1), ("b", 1), ("a", -1)):
+        ax = plot.effects(model, X, output=output).axes[0]
+        assert ax.get_ylabel() == f"effect on the log odds of {'a' if sign < 0 else 'b'}"
+        assert sign * np.diff(ax.lines[0].get_ydata()).min() > 0 or sign * np.diff(ax.lines[0].get_ydata()).max() > 0
+
+
+def test_targets_are_outputs_by_their_number():
+    model = srf.mfga(X, np.stack([X[:, 0], X[:, 1]], axis=1), features=srf.Linear(), n_nonzero_coefs=2, rng=0)
+    for k in range(2):
+        figure = plot.effects(model, X, output=k)
+        assert [ax.get_xlabel() for ax in figure.axes] == [f"x{k}"] and figure.axes[0].get_ylabel() == f"effect on target {k}"
+    with pytest.raises(ValueError, match="output must be one of 2 targets, 0 to 1, got 2"):
+        plot.effects(model, X, output=2)
+
+
+def test_a_category_of_many_levels_costs_little():
+    """The most frequent levels have a value each, all others one; what is drawn is named, and nothing is left empty."""
+    rng = np.random.default_rng(0)
+    n, many = 500, 250
+    code = np.minimum(rng.geometric(0.03, n), many) - 1
+    code[:many] = np.arange(many)
+    a, b = rng.uniform(-1, 1, (2, n))
+    table = pd.DataFrame({"name": [f"level of number {k:03d}" for k in code], "a": a, "b": b})
+    y = 2 * (code == 0) - (code == 1) + a + a * b
+    model = srf.sparse_rf(table, y, alpha=0.02, n_components=300, rng=0)
+    of_name = projection.projected(model, numbers(model, table), 12)
+    sizes = {part: len(values) for part, values in of_name.values.items()}
+    assert sizes[(0,)] == projection.LEVELS + 2 and sum(sizes.values()) <= projection.MOST_VALUES
+    assert all(size <= (projection.LEVELS_OF_TWO + 2) * 8 for part, size in sizes.items() if part != (0,))
+    rare = np.array([[many - 1.0], [many - 2.0], [-1.0]])
+    assert np.ptp(of_name.at((0,), rare)) == 0 and of_name.at((0,), np.array([[0.0]])) > of_name.at((0,), rare[:1])
+    figure = plot.effects(model, table)
+    ax = next(ax for ax in figure.axes if ax.get_xlabel().startswith("name"))
+    labels = [label.get_text() for label in ax.get_xticklabels()]
+    assert ax.get_xlabel() == "name, 12 of 250 levels" and len(labels) == 12 and max(map(len, labels)) <= plot.LONGEST
+    assert ax.get_xticklabels()[0].get_rotation() == 90
+    assert all(ax.get_xlabel() or ax.get_ylabel() for ax in figure.axes) and all(ax.axison for ax in figure.axes)
+
+
+def test_few_levels_have_a_value_each():
+    """What functions of a category were before there was a limit: a value of each level, in pairs too."""
+    codes = np.array([0.0, 2.0, 2.0, 4.0, np.nan])
+    axis = projection.Axis.of(codes, list("abcdefgh"))
+    np.testing.assert_array_equal(axis.knots, np.arange(-1.0, 8.0))
+    np.testing.assert_array_equal(axis.coarse, np.arange(9))
+    np.testing.assert_array_equal(axis.hats(codes).argmax(axis=1), [1, 3, 3, 5, 9])
+
+
+def test_shares_are_those_of_the_summary():
+    """Of a sum of functions of inputs that are nearly the same: many sums come as near, but the model sees one of them."""
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((600, 1)) + 0.05 * rng.standard_normal((600, 3))
+    model = srf.mfga(Z, 2 * Z[:, 0], features=srf.Linear(), n_nonzero_coefs=1, alpha=1e-9, rng=0)
+    seen = srf.RandomNeurons("sin", 3).draw(20, 3, 0)  # a term of all inputs, that does nearly nothing
+    both = replace(model, features=model.features.concat(seen.take([0])), coef=np.append(model.coef, 1e-3),
+                   support=np.arange(2))  # fmt: skip
+    assert effects.groups_of(both) is None
+    shares = projection.projected(both, Z, 3).shares
+    np.testing.assert_allclose([shares[(j,)] for j in range(3)], both.importances(Z, Z, rng=0).share, atol=0.01)
+
+
+def test_parts_that_tell_nothing_are_not_drawn(model):
+    """Nor does what is told go beyond the whole."""
+    figure = plot.effects(model, X)
+    shares = [float(ax.get_title().split(": ")[1].rstrip(" %")) for ax in figure.axes if ax.get_title()]
+    assert min(shares) >= 0.5 and shares == sorted(shares, reverse=True)
+    together = float(re.search(r"together ([\d.]+) %", figure.get_suptitle())[1])
+    assert 90 < together <= 100
+
+
+def test_ticks_are_rows_of_all(model):
+    """In whatever order the rows come."""
+    order = np.argsort(X[:, 0])
+    ax = next(ax for ax in plot.effects(model, X[order]).axes if ax.get_xlabel() == "x0")
+    ticks = ax.lines[1].get_xdata()
+    assert len(ticks) == plot.MOST_TICKS and np.nanmax(ticks) > 0.9 and np.nanmin(ticks) < -0.9
+
+
+def test_without_matplotlib(model, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    for draw in (lambda: plot.effects(model, X), lambda: plot.input_usage(model)):
+        with pytest.raises(ImportError, match=r"pip install sparserf\[plot\]"):
+            draw()

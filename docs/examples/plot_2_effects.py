@@ -19,8 +19,8 @@ model = srf.sparse_rf(X, y, max_order=2, n_models=1, rng=0, workers=-1)
 srf.plot.effects(model, X, n_panels=8)
 
 # %%
-# Above each part stands the share of the variance that it tells. Ticks and points are rows: where there are none, trust
-# nothing.
+# Beside the name of each part stands its covariance with f, over the variance of f. Ticks and points are rows: where there are
+# none, trust nothing.
 #
 # Which inputs matter, in numbers: see :doc:`/interpreting` for what the columns mean.
 

@@ -175,11 +175,23 @@ def sql(pieces: Pieces, digits: int | None) -> str:
     for step in steps:
         source = "(\nSELECT *,\n  " + ",\n  ".join(step) + f"\nFROM {source}) AS step" if step else source
     said = f"-- {_says(pieces)}\n" if pieces.left_out else ""
+    said += _classes_said(pieces.model)
     phis = [_phi(term, names, envelopes, number, SQL) for term in pieces.terms]
     outputs = [_output(b, c, phis, number) for b, c in zip(pieces.intercept, pieces.coef, strict=True)]
     outputs = [f"EXP({output})" for output in outputs] if pieces.model.link == "log" else outputs
     aliases = ["prediction"] if pieces.model.coef.ndim == 1 else [f"prediction_{k}" for k in range(len(outputs))]
     return said + "SELECT " + ",\n  ".join(map("{} AS {}".format, outputs, aliases)) + f"\nFROM {source}"
+
+
+def _classes_said(model):
+    """Which class a prediction speaks for, as a comment."""
+    if model.classes is None:
+        return ""
+    if model.coef.ndim > 1:
+        labels = ", ".join(f"prediction_{k}: {label!r}" for k, label in enumerate(model.classes.tolist()))
+        return f"-- {labels}; the largest tells the class\n"
+    one, other = (model.classes.tolist() * 2)[:2]
+    return f"-- prediction > 0: {other!r}, else {one!r}\n"
 
 
 def _output(b, c, phis, number):

@@ -21,7 +21,8 @@ class Explained:
         Parameters
         ----------
         X : data frame, array or CSR matrix of shape (n_samples, n_features_in), or None, default None
-            Rows to measure by. None: a term is worth its size ``|coef| sup|phi|``, and an input what the terms do that see it.
+            Rows to measure by. None: terms alone are measured, by their sizes ``|coef| sup|phi|``, and
+            by input the sizes of the terms that see it, which overlap, and say little of how much it matters.
         n_terms : int, default 10
             Of the largest terms to show, at least 0.
         rng : None, int or numpy.random.Generator, default None
@@ -49,13 +50,14 @@ class Explained:
         >>> print(model.summary(n_terms=1))
         SparseModel: regression, loss 'squared'
         2 terms (2 identity) of 2 of 3 inputs, intercept 1
-        fit: converged, penalty 1e-09
+        fit: converged to its tolerance, penalty alpha 1e-09
         <BLANKLINE>
-        share of the terms' sizes by input that they see
+        sizes of the terms that see an input, of those of all terms: these overlap, and say not
+        how much it matters; summary(X) does
           x0  0.750
           x1  0.250
         <BLANKLINE>
-        largest terms, by |coef| sup|phi|
+        largest terms, with the inputs of most weight, by |coef| sup|phi|: how far each can move f, at inputs of one unit
                   3  x0
         """
         from .summary import summary
@@ -76,7 +78,8 @@ class Explained:
             dictionary of arrays, where the model was fitted to a data frame; they compute in float64. "sql": a SELECT from a
             table called data, with CASE, COALESCE, ABS, SQRT, EXP, COS, SIN and TANH as the terms need; of an array the columns
             are x0, x1, ... It gives `decision_function`, as prediction, or prediction_0, ... of several outputs; a missing
-            number is NULL.
+            number is NULL. Both hold all of the model. "text" and "latex" round, leave out terms whose size is far below the
+            printed digits of the largest, and do not list knots and all levels, and say what is left out.
         n_terms : int or None, default None
             The largest terms alone, by ``|coef| sup|phi|``, at least 0: what is left out is then said. None: all.
         digits : int or None, default None
@@ -226,7 +229,7 @@ class Explained:
 
     def importances(
         self, X: MatrixLike, background: MatrixLike | None = None, *, n_rows: int = 1000, n_permutations: int = 32,
-        rng: Seed = None,
+        rng: Seed = None, output: object = None,
     ) -> Importances:  # fmt: skip
         """What each input is worth to the model, in shares of the variance of `decision_function` and in Shapley values.
 
@@ -239,6 +242,8 @@ class Explained:
             Rows of X that are looked at, at least 2, by chance where there are more.
         n_permutations, rng
             As in `shapley`.
+        output : label of a class, int, or None, default None
+            That alone, as in `plot.effects`. None: all outputs together.
 
         Returns
         -------
@@ -246,14 +251,15 @@ class Explained:
             Prints as a table, with arrays of shape (n_features_in,); of several outputs their sums, or shares of these:
 
             - shapley : the mean size of an input's Shapley values
-            - share : the covariance of its Shapley values with f, of the variance of f: these add up to 1
+            - share : the covariance of its Shapley values with f, of the variance of f: these add up to 1, and one is negative
+              where they mostly go against f, as they may where inputs depend on one another
             - main : the variance of E[f | x_j], of that of f, if inputs were independent, each distributed as in the background
             - total : what of the variance would be left, in that case, if all inputs but x_j were known: interactions count
 
         Raises
         ------
         ValueError, TypeError
-            As `shapley`; n_rows below 2.
+            As `shapley`; n_rows below 2; output is none of the model's.
 
         Notes
         -----
@@ -279,4 +285,4 @@ class Explained:
         """
         from .importances import importances
 
-        return importances(self, X, background, n_rows, n_permutations, rng)
+        return importances(self, X, background, n_rows, n_permutations, rng, output)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from .._checks import check_choice, check_integer
+from ..losses import PROBABILISTIC
+from .outputs import function_names, negligible
 from .pieces import Pieces, joined, powers, signed
 
 if TYPE_CHECKING:
@@ -26,11 +28,16 @@ def formula(
     return written(pieces, Text() if language == "text" else Latex(), 4 if digits is None else digits)
 
 
+# Levels of a category, and inputs of an envelope, that are listed.
+MOST_LISTED = 12
+
+
 class Text:
     """Plain text."""
 
-    first: str = "f{} = "
+    first: str = "{} = "
     start: str = ""
+    row: str = "\n"
     line: str = "\n  "
     end: str = ""
     where: str = "\nwhere"
@@ -41,6 +48,11 @@ class Text:
     quotient: str = "({}) / {}"
     equals: str = " = "
     infinity: str = "..."
+    soft: str = "soft(u, r) = u where |u| <= r, else sign(u) r (2 - r / |u|)"
+    squeeze: str = "squeeze(u) = u / sqrt(1 + (u / 3)^2)"
+
+    def output(self, name: str) -> str:
+        return name
 
     def name(self, text: str) -> str:
         return text
@@ -55,8 +67,9 @@ class Text:
 class Latex(Text):
     """LaTeX, for mathematics of several lines."""
 
-    first: str = "f{} ={{}}& "
+    first: str = "{} ={{}}& "
     start: str = "\\begin{aligned}\n"
+    row: str = " \\\\\n"
     line: str = " \\\\\n& "
     end: str = "\n\\end{aligned}"
     where: str = " \\\\\n&\\text{where}"
@@ -65,6 +78,13 @@ class Latex(Text):
     bracket: str = "[{}]"
     quotient: str = "\\frac{{{}}}{{{}}}"
     infinity: str = "\\dots"
+    soft: str = (r"\operatorname{soft}(u, r) = u \text{ where } |u| \le r, \text{ else } "
+                 r"\operatorname{sign}(u)\, r\, (2 - r / |u|)")  # fmt: skip
+    squeeze: str = r"\operatorname{squeeze}(u) = u / \sqrt{1 + (u / 3)^2}"
+
+    def output(self, name: str) -> str:
+        label = name.removeprefix("f").strip("_")
+        return f"f_{{{self.name(label.removeprefix('[').removesuffix(']'))}}}" if label else "f"
 
     @property
     def function(self) -> str:
@@ -90,19 +110,53 @@ def written(pieces: Pieces, to: Text, digits: int) -> str:
     names = {j: to.name(str(pieces.names[j])) for j in pieces.columns}
     labels = {v: _label(view, names[view.column], to) for v, view in pieces.views.items()} if pieces.views else names
     phis = [_phi(term, labels, to, number) for term in pieces.terms]
-    several = len(pieces.intercept) > 1
-    sums = []
-    for k, (b, c) in enumerate(zip(pieces.intercept, pieces.coef, strict=True)):
-        parts = [signed(a, f"{number(abs(a))} {phi}") for a, phi in zip(c, phis, strict=True)]
-        parts += [f"+ {to.infinity} {to.words(f'({pieces.left_out} smaller terms)')}"] if pieces.left_out else []
-        sums.append(to.first.format(f"_{k}" if several else "") + to.line.join([number(b), *parts]))
-    said = [_said(view, labels[v], names[view.column], to, number) for v, view in (pieces.views or {}).items()]
-    said = [line for line in dict.fromkeys(said) if line]
-    said += [to.words("predict gives ") + to.power.format("e", "f")] if pieces.model.link == "log" else []
-    is_softmax = several and pieces.model.link == "softmax"
-    said += [to.words("probabilities are shares of ") + to.power.format("e", "f_k")] if is_softmax else []
-    head = to.start + (to.line if to.start else "\n").join(sums)
+    is_small, sums = negligible(pieces.size, 10.0 ** -(digits + 2)), []
+    for k, name in enumerate(function_names(pieces.model)):
+        parts = [signed(c, f"{number(abs(c))} {phi}") for c, phi, small in
+                 zip(pieces.coef[k], phis, is_small[k], strict=True) if not small]  # fmt: skip
+        left = _left(pieces.left_out, int(is_small[k].sum()))
+        parts += [f"+ {to.infinity} {to.words(left)}"] if left else []
+        sums.append(to.first.format(to.output(name)) + to.line.join([number(pieces.intercept[k]), *parts]))
+    said = _views_said(pieces, labels, names, to, number) + [to.words(line) for line in _meaning(pieces.model)]
+    head = to.start + to.row.join(sums)
     return head + (to.where + to.line + to.line.join(said) if said else "") + to.end
+
+
+def _left(smaller, negligible):
+    """How many terms are not written."""
+    said = [f"{smaller} smaller terms"] if smaller else []
+    said += [f"{negligible} below the printed digits"] if negligible else []
+    return f"({', '.join(said)})" if said else ""
+
+
+def _meaning(model):
+    """What is made of f, where that is not what is predicted."""
+    if model.classes is None:
+        return ["predict gives exp(f)"] if model.link == "log" else []
+    if model.coef.ndim == 1:
+        one, other = [str(label) for label in (model.classes.tolist() * 2)[:2]]
+        said = f"predict gives {other} where f > 0, else {one}"
+        return [f"{said}; the probability of {other} is 1 / (1 + exp(-f))" if model.loss in PROBABILISTIC else said]
+    said = "predict gives the class of the largest f"
+    if model.loss not in PROBABILISTIC:
+        return [said]
+    share = "exp(f)" if model.link == "softmax" else "1 / (1 + exp(-f))"
+    return [f"{said}; the probability of a class is its {share}, divided by the sum of those of all classes"]
+
+
+def _views_said(pieces, labels, names, to, number):
+    """Lines about what views are, and what these use."""
+    views = pieces.views or {}
+    lines = [_said(view, labels[v], names[view.column], to, number) for v, view in views.items()]
+    lines = [line for line in dict.fromkeys(lines) if line]
+    lines += [to.soft] if any(view.reach is not None for view in views.values()) else []
+    lines += [to.squeeze] if any(view.squeezed for view in views.values()) else []
+    for seen in {tuple(seen.tolist()): None for seen in pieces.gammas.values()}:
+        squares = [to.power.format(labels[v], 2) for v in seen[:MOST_LISTED]]
+        squares += [f"{to.infinity} {to.words(f'({len(seen)} inputs)')}"] if len(seen) > MOST_LISTED else []
+        lines.append("|u|^2" + to.equals + " + ".join(squares))
+    is_cut = any(view.knots is not None or len((view.table or [()])[0]) > MOST_LISTED for view in views.values())
+    return lines + [to.words('what is not listed here, and all digits, is in formula("python"), exact and complete')] * is_cut
 
 
 def _label(view, name, to):
@@ -129,17 +183,18 @@ def _said(view, label, name, to, number):
     if _is_itself(view):
         return None
     if view.table is not None:
-        levels = ", ".join(f"{level}: {value:.3g}" for level, value in list(view.table[0].items())[:12])
-        levels += ", ..." if len(view.table[0]) > 12 else ""
+        values = list(view.table[0].items())
+        levels = ", ".join(f"{level}: {value:.3g}" for level, value in values[:MOST_LISTED])
+        levels += f", ... ({MOST_LISTED} of {len(values)} levels listed)" if len(values) > MOST_LISTED else ""
         return label + to.equals + to.words(f"of each level of {{{levels}}}, of others ") + number(view.table[1])
     r = name if view.knots is None else to.function.format("s", name)
     r = r if not view.center else r + " " + signed(-view.center, number(abs(view.center)))
-    said = label + to.equals + (r if number(view.unit) == "1" else to.quotient.format(r, number(view.unit)))
-    notes = [f"s linear between the {len(view.knots[0])} knots of its quantiles"] if view.knots is not None else []
-    notes += [f"softly bounded beyond {view.reach:.3g} in size"] if view.reach is not None else []
-    notes += ["then u / (1 + u^2 / 9)^1/2"] if view.squeezed else []
+    said = r if number(view.unit) == "1" else to.quotient.format(r, number(view.unit))
+    said = said if view.reach is None else to.function.format("soft", f"{said}, {view.reach:.3g}")
+    said = to.function.format("squeeze", said) if view.squeezed else said
+    notes = [f"s linear between {len(view.knots[0])} quantiles of the column"] if view.knots is not None else []
     notes += [f"{view.fill:.3g} where missing"] if view.fill else []
-    return said + (to.words(", " + ", ".join(notes)) if notes else "")
+    return label + to.equals + said + (to.words(", " + ", ".join(notes)) if notes else "")
 
 
 def _phi(term, labels, to, number):

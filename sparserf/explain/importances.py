@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._checks import check_integer, check_rng
+from .outputs import of_output
 from .shapley import background_of, played, values
 from .terms import decision, dense, names_of, numbers, terms_of, thinned, views
 
@@ -41,17 +42,19 @@ class Importances:
         width = max([12, *(len(self.names[j]) for j in shown)])
         lines = [f"{'':{width}} share   main  total  |Shapley|"]
         for j in shown:
-            shares = "  ".join(f"{of[j]:5.3f}" for of in (self.share, self.main, self.total))
-            lines.append(f"{self.names[j]:{width}} {shares}  {self.shapley[j]:9.4g}")
+            shares = " ".join(f"{round(float(of[j]), 3) + 0.0:6.3f}" for of in (self.share, self.main, self.total))  # no -0.000
+            lines.append(f"{self.names[j]:{width}}{shares}  {self.shapley[j]:9.4g}")
         return "\n".join(lines)
 
     __repr__ = __str__
 
 
 def importances(
-    model: SparseModel, X: MatrixLike, background: MatrixLike | None, n_rows: int, n_permutations: int, rng: Seed
-) -> Importances:
+    model: SparseModel, X: MatrixLike, background: MatrixLike | None, n_rows: int, n_permutations: int, rng: Seed,
+    output: object = None,
+) -> Importances:  # fmt: skip
     """`SparseModel.importances`."""
+    model = model if output is None else of_output(model, output)
     n_rows, rng = check_integer("n_rows", n_rows, 2), check_rng(rng)
     n_permutations = check_integer("n_permutations", n_permutations, 2)
     X = numbers(model, X, n_rows, rng)

@@ -41,13 +41,14 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """A model of the terms that are written: coef (n_outputs, n_terms) times the gain of each; views: those that these see, by
-    number, None where the columns are the inputs; left_out: how many terms, of how many."""
+    """A model of the terms that are written: coef (n_outputs, n_terms) times the gain of each; size: theirs in each output;
+    views: those that these see, by number, None where the columns are the inputs; left_out: how many other terms there are."""
 
     model: SparseModel
     names: Sequence[str]
     terms: list[Term]
     coef: np.ndarray
+    size: np.ndarray
     intercept: np.ndarray
     views: dict[int, View] | None
     left_out: int
@@ -57,11 +58,13 @@ class Pieces:
         stage, coef = model.features.stage, np.atleast_2d(model.coef)
         every = {term.position: term for term in terms_of(model.features)}
         size = sizes(model)
-        some = [every[k] for k in np.argsort(-size, kind="stable")[:n_terms].tolist()]
+        largest = np.argsort(-size.max(axis=0, initial=0.0), kind="stable")[:n_terms]
+        some = [every[k] for k in largest.tolist()]
         coef = np.array([coef[:, term.position] * term.gain for term in some]).reshape(len(some), len(coef)).T
         seen = sorted({int(v) for term in some for v in term.views})
         views = None if stage is None or stage.is_identity else {v: view_of(stage, v) for v in seen}
-        return cls(model, names_of(model), some, coef, np.atleast_1d(model.intercept), views, len(size) - len(some))
+        b, left_out = np.atleast_1d(model.intercept), size.shape[1] - len(some)
+        return cls(model, names_of(model), some, coef, size[:, largest], b, views, left_out)
 
     def is_category(self, j: int) -> bool:
         table = None if self.model.features.stage is None else self.model.features.stage.table
@@ -81,13 +84,13 @@ class Pieces:
 
 
 def sizes(model: SparseModel) -> np.ndarray:
-    """|coef| sup|phi| of each term, the outputs' largest; of one without bound, with all views it sees at 1."""
+    """|coef| sup|phi|, (n_outputs, n_terms); of a term without bound, with all views it sees at 1."""
     largest = np.array(model.features.largest_value)
     if np.isinf(largest).any():
         for term in terms_of(model.features):
             if np.isinf(largest[term.position]):
                 largest[term.position] = abs(term.gain) * np.abs(term.weights).sum()
-    return np.abs(np.atleast_2d(model.coef)).max(axis=0, initial=0.0) * largest
+    return np.abs(np.atleast_2d(model.coef)) * largest
 
 
 def view_of(stage: ColumnStage, v: int) -> View:
