@@ -106,7 +106,7 @@ def test_the_dual_grows_by_no_more_than_is_said(name):
     for _, _, y in targets(name):
         z = Z[::40]
         u, h, y = loss.derivative(z, y[::40]), loss.curvature(z, y[::40]), y[::40]
-        ends = (0 * u, -y) if name in CLASSIFIERS else (-u,)  # of the domain
+        ends = (0 * u, -y) if name in CLASSIFIERS else (np.clip(-u, *loss.slopes),)  # of the domain
         for a in ((1 - t) * u + t * end for end in ends for t in np.linspace(0, 1, 21)[1:]):
             left = loss.conjugate(a, y) - loss.conjugate(u, y) - z * (a - u)
             right = (a - u) ** 2 / 2
