@@ -1,22 +1,25 @@
-"""The steps of all classes together, and MFGA's turns of classes, beside plain NumPy."""
+"""The steps of all classes together, and MFGA's points, beside plain NumPy."""
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-from sparserf import Linear
+from sparserf import Fourier, Linear
 from sparserf.features import linear_functions
-from sparserf.losses import Multinomial
+from sparserf.losses import LOSSES, Multinomial
 from sparserf.rows import as_rows
 from sparserf.solvers.columns import WorkingSet
 from sparserf.solvers.effort import Effort
 from sparserf.solvers.greedy import Cholesky
 from sparserf.solvers.greedy_classes import OnClasses
+from sparserf.solvers.greedy_rows import OnRows
 from sparserf.solvers.joint_step import _quadratic_model, joint_step
 from sparserf.solvers.lasso import L1Problem
 from sparserf.solvers.ridge import RidgeProblem
 from sparserf.solvers.rivals import AGAINST, Rivals
+
+from .conftest import phi_oracle
 
 N, D, ALPHA = 150, 5, 0.02
 
@@ -140,6 +143,24 @@ def test_the_coefficients_of_all_classes_are_at_their_best(fit_intercept):
     for each, w_k in zip(fit._classes, w, strict=True):
         np.testing.assert_allclose(each.point.f, U @ each.point.w if each.point.w.ndim == 1 else each.point.w @ U.T, atol=1e-9)
         np.testing.assert_allclose(np.ravel(each.point.w), w_k)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_the_gradients_of_turned_cosines_are_those_of_the_rows(n_outputs):
+    """Each term at the phase of the largest gradient; its gradient is read off those of all."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(N, D))
+    y = np.stack([np.sin(X[:, 0] + k) + X[:, 1] ** 2 for k in range(n_outputs)])
+    rows, everything = as_rows(X), Fourier("gaussian", 0.3).draw(40, D, rng=0)
+    problem = RidgeProblem.of(rows.vectors, LOSSES["squared"], y, np.ones(N), 1e-3, True)
+    fit = OnRows(rows, problem, everything, n_outputs, best_phase=True)
+    for _ in range(4):
+        fit.append(np.array([fit.gradients().argmax()]))
+        fit.refit()
+        v = problem.dual_point(problem.margins(fit.point.f, fit.point.b))
+        np.testing.assert_allclose(fit._of_terms(fit._all_slopes()), v @ phi_oracle(fit.A.features, X), atol=1e-12)
+        np.testing.assert_allclose(fit._slopes_of_terms()[0] + 1e-3 * fit.point.w, 0, atol=1e-8)
+    assert len(fit._angles) == len(fit.A) == 4
 
 
 def test_a_pivot_that_is_none_is_the_diagonal_however_small():

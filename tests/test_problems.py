@@ -309,6 +309,21 @@ def test_l1_solutions_on_a_working_set_beside_those_of_a_smooth_solver(name, fit
     assert A.objective(problem) == pytest.approx(problem.objective(X @ A.w + A.b, A.w))
 
 
+@pytest.mark.parametrize("name", ["squared", "logistic"])
+def test_the_l1_problem_knows_no_unit_of_its_features(name):
+    found = []
+    for unit in (1.0, 2.0**-60):
+        rng = np.random.default_rng(0)
+        X, problem = rng.normal(size=(80, 6)) * unit, problem_of(name, rng, 80, 0.03 * unit, True, L1Problem)
+        A = WorkingSet(as_rows(X), problem, Effort(np.inf))
+        A.add(Linear().draw(None, 6), np.arange(6), np.zeros(6))
+        A.learn([])
+        solve(problem, A, 1e-11)
+        assert problem.dual_gap(A.z, A.w, A.largest_gradient) <= 1e-11
+        found.append(A.w * unit)
+    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-7)
+
+
 @pytest.mark.parametrize("seed", [8, 16, 60, 79, 88, 109, 61])
 def test_the_l1_problem_is_solved_where_few_rows_are_curved(seed):
     """Fewer than terms: the model has no minimum but for its damping, and its step is of any size."""
