@@ -1,16 +1,15 @@
 """Do the tests notice what is wrong? Changes one place of solvers/ and losses/ at a time, and runs the tests of its line.
 
-    python -m pytest --cov --cov-context=test --cov-report=   # which tests run which line
+    python tests/lines.py   # which tests run which line
     python tests/mutants.py [-n N] [--seed K] [--seconds S] [--again: what survived last time] [PART OF A FILE'S NAME ...]
 
-A mutant is compiled in place of its file in a process of its own: nothing is written to sparserf/. It is caught where a test
-fails, or takes a minute; and has survived where none does among those that run its line, fewest lines first, for S seconds.
-Those of tests/mutants.toml compute the same.
+The tests are imported once. A mutant's code is put in place of what was imported in a process of its own: nothing is written to
+sparserf/. It is caught where a test fails, or takes a minute; and has survived where none does among those that run its line,
+fewest lines first, for S seconds. Those of tests/mutants.toml compute the same.
 """
 
 import argparse
 import ast
-import importlib.machinery
 import json
 import multiprocessing
 import os
@@ -20,18 +19,18 @@ import sys
 import time
 import tomllib
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
+from types import FunctionType, ModuleType
 
 import coverage
 import pytest
+from _pytest.runner import runtestprotocol
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = "solvers", "losses"
 RECORD = ROOT / "build" / "mutants.json"
-MOST = 400  # tests of a mutant
 LIMIT = 60  # seconds more than those of the tests, from which on a mutant is taken to run for ever
-PRELOADED = "numpy", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.special", "scipy.stats", "hypothesis", "sklearn"
 
 A = ast
 SWAPS = {A.Lt: [A.LtE, A.GtE], A.LtE: [A.Lt, A.Gt], A.Gt: [A.GtE, A.LtE], A.GtE: [A.Gt, A.Lt], A.Eq: [A.NotEq], A.NotEq: [A.Eq],
@@ -160,62 +159,114 @@ def tests_of(mutant, by_line, size):
         name = re.match(r"\w+", mutant.before)[0]
         found = set().union(*(lines.get(k, ()) for k, line in enumerate(text, 1) if name in line))
     found = found or set().union(*lines.values())
-    return sorted(found, key=lambda test: (size[test], test))[:MOST]
+    return sorted(found, key=lambda test: (size[test], test))
 
 
-class Watch:
-    """A plugin: tells the first test that fails, and ends the run when its seconds are over."""
-
-    def __init__(self, seconds, tell):
-        self._seconds, self._tell = seconds, tell
-
-    def pytest_collection_finish(self):
-        self._end = time.monotonic() + self._seconds
-
-    def pytest_runtest_logreport(self, report):
-        if report.failed:
-            self._tell(report.nodeid)
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_runtest_logfinish(self, nodeid, location):
-        if time.monotonic() > self._end:
-            pytest.exit("enough", returncode=0)
+def put(old, new):
+    """What a module or class is made of anew, into that which is there: code, defaults and constants."""
+    for name, value in vars(new).items():
+        was, value = (getattr(x, "fget", None) or getattr(x, "__func__", x) for x in (vars(old).get(name), value))
+        if was is value or name in ("__name__", "__doc__", "__module__", "__qualname__", "__spec__", "__dict__", "__file__"):
+            continue
+        if isinstance(was, FunctionType):
+            was.__code__, was.__defaults__, was.__kwdefaults__ = value.__code__, value.__defaults__, value.__kwdefaults__
+        elif isinstance(was, type) and was.__module__ == value.__module__:
+            put(was, value)
+        elif is_dataclass(was) or (isinstance(value, (bool, int, float, str, tuple)) and was != value):
+            for holder in (old, *(module for key, module in sys.modules.items() if key.startswith("sparserf."))):
+                if vars(holder).get(name) is was:
+                    setattr(holder, name, value)
 
 
-def run(file, code, tests, seconds, tell):
-    """In a process of its own: the tests, with other code for a file of sparserf."""
+def run(mutant, items, seconds, tell):
+    """In a process of its own: tells the first test that fails."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     os.dup2(1, 2)
-    loader, path = importlib.machinery.SourceFileLoader, str(ROOT / "sparserf" / file)
-    get_code = loader.get_code
-    loader.get_code = lambda self, name: code if self.path == path and code else get_code(self, name)
-    try:
-        importlib.import_module("sparserf")
-    except BaseException:
-        tell("import sparserf")
-        os._exit(1)
-    os._exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:cov", *tests], [Watch(seconds, tell)]))
+    if mutant:
+        module = next(m for m in sys.modules.values() if getattr(m, "__file__", None) == str(ROOT / "sparserf" / mutant.file))
+        code = next(compile(ast.fix_missing_locations(tree), module.__file__, "exec")
+                    for each, tree in mutants(Path(module.__file__)) if each == mutant)  # fmt: skip
+        fresh = ModuleType(module.__name__)
+        fresh.__package__, fresh.__file__ = module.__package__, module.__file__
+        try:
+            exec(code, vars(fresh))
+        except Exception:
+            tell("import")
+            os._exit(0)
+        put(module, fresh)
+    end = time.monotonic() + seconds
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        if any(report.failed for report in runtestprotocol(item, log=False, nextitem=following)):
+            tell(item.nodeid)
+        elif time.monotonic() < end:
+            continue
+        break
+    os._exit(0)
 
 
-def outcome(file, code, tests, seconds):
+def outcome(*args):
     """"survived", or what has caught it."""
     fork = multiprocessing.get_context("fork")
     heard, tell = fork.Pipe(duplex=False)
-    process = fork.Process(target=run, args=(file, code, tests, seconds, tell.send))
+    process = fork.Process(target=run, args=(*args, tell.send))
     process.start()
-    process.join(seconds + LIMIT)
+    process.join(args[-1] + LIMIT)
     if process.is_alive():
         process.kill()
+        process.join()
         return "time"
-    if process.exitcode in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED):
-        sys.exit("tests have other names than when their lines were recorded: record them again")
-    return heard.recv() if heard.poll() else "survived" if process.exitcode == 0 else f"status {process.exitcode}"
+    return heard.recv() if heard.poll() else "crash" if process.exitcode else "survived"
 
 
-def code_of(mutant):
-    for each, tree in mutants(ROOT / "sparserf" / mutant.file):
-        if each == mutant:
-            return compile(ast.fix_missing_locations(tree), mutant.file, "exec")
+class Session:
+    """A plugin of pytest, which has imported and collected all tests, that runs those of each mutant."""
+
+    def __init__(self, args):
+        self._args, self._known = args, {}
+
+    def pytest_configure(self):
+        from hypothesis import settings
+
+        settings.register_profile("slow", deadline=None)
+        settings.load_profile("slow")
+
+    def pytest_runtestloop(self, session):
+        args, (by_line, size) = self._args, tests_of_lines()
+        self._items = {item.nodeid: item for item in session.items}
+        same = tomllib.loads((ROOT / "tests" / "mutants.toml").read_text())["same"]
+        same = {(each["before"], each["after"]) for each in same}
+        record, results = json.loads(RECORD.read_text()) if RECORD.exists() else {}, {}
+        for mutant in drawn(args.n, args.seed, args.names):
+            key, start = str(mutant), time.monotonic()
+            known = record.get(key, "survived") if args.again else "survived"
+            if (mutant.before, mutant.after) in same:
+                results[key] = "the same"
+            elif known in ("survived", "the same") or not self._passes(known):
+                results[key] = self._found(mutant, tests_of(mutant, by_line, size))
+            else:
+                results[key] = known
+            RECORD.write_text(json.dumps(record | results, indent=1))
+            print(f"{results[key]}  {key}  {time.monotonic() - start:.0f} s", flush=True)
+        survived, same = (list(results.values()).count(what) for what in ("survived", "the same"))
+        n, caught = len(results), len(results) - survived - same
+        print(f"{caught} of {n} mutants caught, {same} of the others compute the same: {caught / (n - same):.1%}")
+        return True
+
+    def _found(self, mutant, tests):
+        """As `outcome`; a test that fails without the mutant, too, is left out."""
+        while True:
+            found = outcome(mutant, [self._items[test] for test in tests if test in self._items], self._args.seconds)
+            if self._passes(found):
+                return found
+            del self._items[found]
+
+    def _passes(self, test):
+        """Without a mutant; what is no test, but another outcome, always."""
+        if "::" not in test:
+            return True
+        if test in self._items and test not in self._known:
+            self._known[test] = outcome(None, [self._items[test]], self._args.seconds) == "survived"
+        return self._known.get(test, False)
 
 
 def main():
@@ -223,31 +274,10 @@ def main():
     parser.add_argument("names", nargs="*")
     parser.add_argument("-n", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--again", action="store_true")
-    args = parser.parse_args()
-    for name in PRELOADED:
-        importlib.import_module(name)
-    same = {(each["before"], each["after"]) for each in tomllib.loads((ROOT / "tests" / "mutants.toml").read_text())["same"]}
-    record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
-    (by_line, size), results = tests_of_lines(), {}
-    for mutant in drawn(args.n, args.seed, args.names):
-        key = str(mutant)
-        if (mutant.before, mutant.after) in same:
-            results[key] = "the same"
-        elif args.again and record.get(key, "survived") != "survived":
-            results[key] = record[key]
-        else:
-            start = time.monotonic()
-            results[key] = outcome(mutant.file, code_of(mutant), tests_of(mutant, by_line, size), args.seconds)
-            print(f"{results[key]}  {key}  {time.monotonic() - start:.0f} s", flush=True)
-        RECORD.write_text(json.dumps(record | results, indent=1))
-    by = sorted({result for result in results.values() if "::" in result})
-    if outcome("", None, by, 600) != "survived":
-        sys.exit("a test that has caught a mutant fails without one")
-    survived, same = (sum(result == what for result in results.values()) for what in ("survived", "the same"))
-    caught, n = len(results) - survived - same, len(results)
-    print(f"{caught} of {n} mutants caught, {same} of the others compute the same: {caught / (n - same):.1%}")
+    options = ["--whole", "-s", "-q", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(ROOT / "tests")]
+    sys.exit(pytest.main(options, [Session(parser.parse_args())]))
 
 
 if __name__ == "__main__":

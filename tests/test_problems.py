@@ -309,6 +309,21 @@ def test_l1_solutions_on_a_working_set_beside_those_of_a_smooth_solver(name, fit
     assert A.objective(problem) == pytest.approx(problem.objective(X @ A.w + A.b, A.w))
 
 
+@pytest.mark.parametrize("name", ["squared", "logistic"])
+def test_the_l1_problem_knows_no_unit_of_its_features(name):
+    found = []
+    for unit in (1.0, 2.0**-60):
+        rng = np.random.default_rng(0)
+        X, problem = rng.normal(size=(80, 6)) * unit, problem_of(name, rng, 80, 0.03 * unit, True, L1Problem)
+        A = WorkingSet(as_rows(X), problem, Effort(np.inf))
+        A.add(Linear().draw(None, 6), np.arange(6), np.zeros(6))
+        A.learn([])
+        solve(problem, A, 1e-11)
+        assert problem.dual_gap(A.z, A.w, A.largest_gradient) <= 1e-11
+        found.append(A.w * unit)
+    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-7)
+
+
 @pytest.mark.parametrize("seed", [8, 16, 60, 79, 88, 109, 61])
 def test_the_l1_problem_is_solved_where_few_rows_are_curved(seed):
     """Fewer than terms: the model has no minimum but for its damping, and its step is of any size."""
@@ -386,7 +401,7 @@ def test_without_curvature_it_is_the_most_that_there_can_be(rng, name, most):
 class Phi(Columns):
     """Columns with a kernel matrix."""
 
-    scale = 1.0
+    scale = np.ones(20)
 
     def kernel(self):
         return self._rows.kernel(self.features, self.scale)
@@ -415,6 +430,21 @@ def test_ridge_solutions_are_stationary_by_either_way(name, n, fit_intercept):
         value = problem.mean_loss(X @ point.w + point.b) + 0.5 * (p * point.w**2).sum()
         assert point.objective == pytest.approx(value, rel=1e-9)
         assert fit_intercept or point.b == 0
+
+
+@pytest.mark.parametrize("n", [12, 90])
+@pytest.mark.parametrize("name", ["logistic", "poisson", "squared_hinge"])
+def test_ridge_solutions_from_far_away(name, n):
+    """Where whole steps of Newton's method go too far."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(n, 20)) / 4
+    problem = problem_of(name, rng, n, 1e-3, True, RidgeProblem)
+    w = 15 * rng.normal(size=20)
+    phi = Phi(as_rows(X))
+    phi.append(Linear().draw(None, 20), np.arange(20))
+    point = ridge.solve(problem, phi, 1e-3, w, problem.best_intercept(X @ w, 0.0), X @ w)
+    v = problem.dual_point(X @ point.w + point.b)
+    np.testing.assert_allclose(X.T @ v + 1e-3 * point.w, 0, atol=3e-6)
 
 
 @pytest.mark.parametrize("name", ["squared", "logistic", "squared_hinge", "huber"])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import sparserf as srf
+from sparserf.algorithms.sparse_rf_outputs import deviation, in_their_units
 from sparserf.targets import check_labels, check_target, warn_of_labels
 
 RNG = np.random.default_rng(0)
@@ -287,6 +288,22 @@ def test_messages_say_what_to_do(name):
     match, call = MESSAGES[name]
     with pytest.raises((TypeError, ValueError), match=match):
         call()
+
+
+def test_the_unit_of_a_target_is_its_deviation():
+    assert deviation(np.array([1.0, 2, 5, 99]), np.array([2.0, 1, 1, 0])) == pytest.approx(np.std([1, 1, 2, 5]))
+    assert deviation(1e200 * np.array([1.0, 3]), np.ones(2)) == pytest.approx(1e200)
+    assert deviation(np.full(3, 0.1), np.ones(3)) == pytest.approx(0.1)  # of a constant its size
+    assert deviation(np.zeros(3), np.ones(3)) == 1.0
+
+
+def test_models_of_targets_in_other_units():
+    model, units = srf.mfga(X, SEVERAL, n_nonzero_coefs=3, rng=0), np.array([2.0, 3.0, 0.5])
+    assert in_their_units(model, None) is model
+    other = in_their_units(model, units)
+    np.testing.assert_allclose(other.predict(X), model.predict(X) * units, rtol=1e-12)
+    with pytest.raises(ValueError, match="y must be of moderate size"):
+        in_their_units(in_their_units(model, np.full(3, 1e200)), np.full(3, 1e200))
 
 
 def test_terms_of_mfga_by_default():
