@@ -136,6 +136,8 @@ def rng(request):
 
 
 @pytest.fixture(autouse=True)
-def callbacks_after_iterations_alone(monkeypatch):
+def callbacks_after_iterations_alone():
     """On a slow machine too; where a test is of what is told in between, it says so itself."""
-    monkeypatch.setattr("sparserf._asking.EVERY", np.inf)
+    with pytest.MonkeyPatch.context() as patch:  # the fixture is not for tests that run in several threads
+        patch.setattr("sparserf._asking.EVERY", np.inf)
+        yield

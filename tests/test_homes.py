@@ -518,16 +518,18 @@ def test_a_worker_that_dies_changes_nothing():
 
 @pytest.mark.nightly
 def test_row_vectors_travel_once():
-    """distributed warns where a graph is large; but for y and the weights none of a fit has the size of a row vector."""
+    """distributed warns where a graph is large; but for y and the weights none of a fit has the size of a row vector.
+
+    What is asked for the rows of a sample has their numbers, at most 2¹⁴ however many rows there are: 131 kB."""
     import dask
     from distributed import Client, LocalCluster
 
-    big, y = np.tile(X, (20, 1)), np.tile(Y, 20)
+    big, y = np.tile(X, (60, 1)), np.tile(Y, 60)
     how = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
     with LocalCluster(**how) as cluster, Client(cluster), warnings.catch_warnings():
         warnings.filterwarnings("error", "Sending large graph")
-        there = da.from_array(big, chunks=(6000, D)).persist()
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "48 kB"}):
+        there = da.from_array(big, chunks=(18_000, D)).persist()
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "144 kB"}):
             srf.drp(there, y, alpha=0.01, rng=0)
             srf.mfga(there, y, n_nonzero_coefs=2, n_components=50, rng=0)
 
