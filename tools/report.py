@@ -67,7 +67,7 @@ def asked_for(name, stored):
             sets, some = sets | mine, ordered(mine, found)
             records, made[of] = records + some, made.get(of, []) + some
         text += [table["about"].strip()] if "about" in table else []
-        text.append("\n".join(TABLES[table.get("kind", "plain")](table, sets, records)))
+        text.append("\n".join(TABLES[table.get("kind", "plain")](table, sets, records)) if records else "Not run yet.")
     told = made.items() if PAGES[name][0].get("made", True) else ()
     text += [WRAP(f"`python tools/run.py --only {of}`. {' '.join(provenance(some))}") for of, some in told]
     return "\n\n".join(text)

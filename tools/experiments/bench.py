@@ -150,18 +150,17 @@ def text_errors(data, result):
     return {f"error at n alpha={a}": relative(w, best) for a, w, best in zip(N_ALPHAS, result, data.best, strict=True)}
 
 
-def problem(rank=10, decay=0.0, n=400, d=2000):
-    """Of the paper's theorems: X of singular values sqrt(n) exp(-decay k), labels, and a basis of the rows."""
+def problem(rank=10, n=400, d=2000):
+    """Of the paper's theorems: X of equal singular values, labels, and a basis of the rows."""
     rng = np.random.default_rng(0)
     U, V = (np.linalg.qr(rng.standard_normal((size, rank)))[0] for size in (n, d))
     f = U @ rng.standard_normal(rank) * n**0.5
-    X, y = (U * 10 * np.exp(-decay * np.arange(rank))) @ V.T, np.sign(f + 0.3 * rng.standard_normal(n))
-    return Data(X=X, y=y, V=V, loss="logistic")
+    return Data(X=10 * U @ V.T, y=np.sign(f + 0.3 * rng.standard_normal(n)), V=V, loss="logistic")
 
 
 def recovery(_, said, seed, **options):
     """`recovered` for each value `at` of what the set goes `along`."""
-    ways = [options | said.get("base", {}) | {said["along"]: at} for at in said["at"]]
+    ways = [options | {said["along"]: at} for at in said["at"]]
     errors, bounds = zip(*(recovered(seed, **way) for way in ways), strict=True)
     return {"at": said["at"], "error": errors, "bound": bounds}
 
