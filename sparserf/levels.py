@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from .table import Table
 
 N_FOLDS = 5
+# Means that differ by less of the largest target are equal but for rounding.
+ROUNDING = 1e-12
 
 
 def with_means(
@@ -48,6 +50,8 @@ def _written(codes, n_levels, y, weight, rng):
     of_all, of_others = _shrunken(count, total, *prior), _shrunken(count - sums[0], total - sums[1], *prior)
     mean = of_others[fold, level]
     low, high = mean.min(initial=prior[0]), mean.max(initial=prior[0])
+    if high - low <= ROUNDING:  # as where each level has a row of its own, of which the other rows tell nothing
+        low, high, mean, of_all = prior[0], prior[0], np.full(len(mean), prior[0]), np.full(n_levels, prior[0])
     written = codes.copy()
     written[there] = level + 0.25 + (mean - low) / ((high - low) or 1.0) / 4
     knots = (np.arange(n_levels)[:, None] + [0, 0.25, 0.5]).ravel()

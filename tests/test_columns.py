@@ -14,7 +14,9 @@ import scipy.sparse as sp
 import sparserf as srf
 from sparserf._core.moments import KINDS
 from sparserf.algorithms.sparse_rf_kinds import Choice, best_mean
+from sparserf.levels import with_means
 from sparserf.rows import as_rows
+from sparserf.table import Table
 from sparserf.task import Task
 from sparserf.views import stage_of, stage_of_counts
 
@@ -432,3 +434,13 @@ def test_a_few_large_counts_do_not_ruin_a_fit(tmp_path):
     chunks = srf.Chunks(lambda start, stop: counts[start:stop], counts.shape, block_rows=500)
     assert np.array_equal(model.predict(chunks), model.predict(counts))
     assert np.array_equal(model.predict(counts.toarray()), model.predict(counts))
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3, -1e-3])
+def test_levels_of_one_row_each_have_means_that_are_all_alike(rng, offset):
+    """The other rows tell nothing of them: what their means differ by is rounding, and no unit of a view."""
+    y = offset + rng.standard_normal(60) * abs(offset or 1)
+    X, table = Table.of(np.array([[f"level {k}"] for k in range(60)], object), [0])
+    _, means = with_means(X, table, [y], np.ones(60), rng)
+    assert np.ptp(means[0][1]) == 0
+    assert means[0][1][0] == pytest.approx(y.mean())
