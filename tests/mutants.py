@@ -156,7 +156,7 @@ def tests_of(mutant, by_line, size):
     found = set().union(*(lines.get(line, ()) for line in mutant.lines))
     if not found:
         text = (ROOT / "sparserf" / mutant.file).read_text().splitlines()
-        name = re.match(r"\w+", mutant.before)[0]
+        name = re.search(r"\w+", mutant.before)[0]
         found = set().union(*(lines.get(k, ()) for k, line in enumerate(text, 1) if name in line))
     found = found or set().union(*lines.values())
     return sorted(found, key=lambda test: (size[test], test))
