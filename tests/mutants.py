@@ -168,7 +168,9 @@ def put(old, new):
         was, value = (getattr(x, "fget", None) or getattr(x, "__func__", x) for x in (vars(old).get(name), value))
         if was is value or name in ("__name__", "__doc__", "__module__", "__qualname__", "__spec__", "__dict__", "__file__"):
             continue
-        if isinstance(was, FunctionType):
+        if isinstance(was, FunctionType) and was.__code__.co_freevars != value.__code__.co_freevars:
+            setattr(old, name, vars(new)[name])
+        elif isinstance(was, FunctionType):
             was.__code__, was.__defaults__, was.__kwdefaults__ = value.__code__, value.__defaults__, value.__kwdefaults__
         elif isinstance(was, type) and was.__module__ == value.__module__:
             put(was, value)
