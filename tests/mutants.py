@@ -156,7 +156,7 @@ def tests_of(mutant, by_line, size):
     found = set().union(*(lines.get(line, ()) for line in mutant.lines))
     if not found:
         text = (ROOT / "sparserf" / mutant.file).read_text().splitlines()
-        name = re.match(r"\w+", mutant.before)[0]
+        name = re.search(r"\w+", mutant.before)[0]
         found = set().union(*(lines.get(k, ()) for k, line in enumerate(text, 1) if name in line))
     found = found or set().union(*lines.values())
     return sorted(found, key=lambda test: (size[test], test))
@@ -168,7 +168,9 @@ def put(old, new):
         was, value = (getattr(x, "fget", None) or getattr(x, "__func__", x) for x in (vars(old).get(name), value))
         if was is value or name in ("__name__", "__doc__", "__module__", "__qualname__", "__spec__", "__dict__", "__file__"):
             continue
-        if isinstance(was, FunctionType):
+        if isinstance(was, FunctionType) and was.__code__.co_freevars != value.__code__.co_freevars:
+            setattr(old, name, vars(new)[name])
+        elif isinstance(was, FunctionType):
             was.__code__, was.__defaults__, was.__kwdefaults__ = value.__code__, value.__defaults__, value.__kwdefaults__
         elif isinstance(was, type) and was.__module__ == value.__module__:
             put(was, value)
@@ -222,7 +224,7 @@ class Session:
     """A plugin of pytest, which has imported and collected all tests, that runs those of each mutant."""
 
     def __init__(self, args):
-        self._args, self._known = args, {}
+        self._args, self.told = args, "no mutant was looked at"
 
     def pytest_configure(self):
         from hypothesis import settings
@@ -241,7 +243,7 @@ class Session:
             known = record.get(key, "survived") if args.again else "survived"
             if (mutant.before, mutant.after) in same:
                 results[key] = "the same"
-            elif known in ("survived", "the same") or not self._passes(known):
+            elif known in ("survived", "the same"):
                 results[key] = self._found(mutant, tests_of(mutant, by_line, size))
             else:
                 results[key] = known
@@ -249,24 +251,19 @@ class Session:
             print(f"{results[key]}  {key}  {time.monotonic() - start:.0f} s", flush=True)
         survived, same = (list(results.values()).count(what) for what in ("survived", "the same"))
         n, caught = len(results), len(results) - survived - same
-        print(f"{caught} of {n} mutants caught, {same} of the others compute the same: {caught / (n - same):.1%}")
+        self.told = f"{caught} of {n} mutants caught, {same} of the others compute the same: {caught / (n - same):.1%}"
         return True
 
     def _found(self, mutant, tests):
-        """As `outcome`; a test that fails without the mutant, too, is left out."""
+        """As `outcome`; a test that in this order fails without the mutant, too, is left out."""
         while True:
-            found = outcome(mutant, [self._items[test] for test in tests if test in self._items], self._args.seconds)
-            if self._passes(found):
+            items = [self._items[test] for test in tests if test in self._items]
+            found = outcome(mutant, items, self._args.seconds)
+            until = next((k for k, item in enumerate(items, 1) if item.nodeid == found), 0)
+            without = outcome(None, items[:until], 10 * LIMIT) if until else "survived"
+            if without == "survived":
                 return found
-            del self._items[found]
-
-    def _passes(self, test):
-        """Without a mutant; what is no test, but another outcome, always."""
-        if "::" not in test:
-            return True
-        if test in self._items and test not in self._known:
-            self._known[test] = outcome(None, [self._items[test]], self._args.seconds) == "survived"
-        return self._known.get(test, False)
+            del self._items[without if without in self._items else found]
 
 
 def main():
@@ -277,7 +274,10 @@ def main():
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--again", action="store_true")
     options = ["--whole", "-s", "-q", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(ROOT / "tests")]
-    sys.exit(pytest.main(options, [Session(parser.parse_args())]))
+    session = Session(parser.parse_args())
+    status = pytest.main(options, [session])
+    print(session.told)
+    sys.exit(status)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import softmax
 
-from sparserf import Linear
+from sparserf import Linear, sparse_rf
 from sparserf.features import linear_functions
 from sparserf.losses import LOSSES, Huber, Quantile
 from sparserf.rows import as_rows
@@ -332,6 +332,17 @@ def test_the_l1_problem_is_solved_where_few_rows_are_curved(seed):
     _, problem, A = working_set(name, rng, [0.03, 0.003, 0.1][seed % 3], n, k, seed % 2 == 1)
     solve(problem, A, 1e-9)
     assert problem.dual_gap(A.z, A.w, A.largest_gradient) <= 1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_fit_of_a_sharp_loss_to_few_rows_converges(seed):
+    """Two of sixty rows are curved at first."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(60, 6))
+    y = 3 * rng.standard_t(3, 60) + X[:, 0]
+    model = sparse_rf(X, y, features=Linear(), loss=Quantile(0.8, 0.1), alpha=0.03, rng=0)
+    assert model.info.converged
+    assert len(model.features) > 0
 
 
 def test_what_is_zero_is_pruned(rng):

@@ -173,19 +173,15 @@ def solve(
         if gap <= tol or A.effort.is_spent:
             break
         A.effort.add(RULES.effort)
-        H, slope_b = _quadratic_model(problem, A, A.weights.at(A.z, len(A)), damping)
+        h, before, start = A.weights.at(A.z, len(A)), gap, A.objective(problem)
         # The gap shrinks with the violation.
         accuracy = max(0.3 * tol / gap, share, trust) * largest_violation(A.w, A.g, problem.alpha)
-        before, start = gap, A.objective(problem)
-        with np.errstate(over="ignore", invalid="ignore"):  # if rounding left H no minimum, d may be of any size
-            d = minimize(H, A.g, A.w, problem.alpha, accuracy, A.effort) - A.w
-            is_step = np.abs(d).max(initial=0.0) < RULES.largest
-            questions = ask_with(A.w + d) if is_step and (is_exact or max_iter == 1) else []
-            penalty = problem.alpha * (np.abs(A.w + d).sum() - np.abs(A.w).sum())
-            promise = min(0.0, A.g @ d + penalty)  # above 0 it is rounding
-            moved, aim = _step(problem, A, d, slope_b @ d, start, promise, questions)
-        is_wild = not is_exact and aim is not None and promise < -2 * start  # below a loss of 0: too few rows are curved
-        if (not moved and A.weights.is_best and not is_wild) or (is_exact and k == max_iter - 1):
+        asked = ask_with if is_exact or max_iter == 1 else lambda w: []
+        moved, aim, is_wild = _model_step(problem, A, h, damping, accuracy, start, asked)
+        while is_wild and damping < 1:
+            damping = min(1.0, damping * RULES.damped)
+            moved, aim, is_wild = _model_step(problem, A, h, damping, accuracy, start, asked)
+        if (not moved and A.weights.is_best) or (is_exact and k == max_iter - 1):
             break
         trust = trust * RULES.trust if aim is None else min(RULES.most_trust, trust / RULES.trust)
         damping = max(RULES.damping, damping / RULES.damped) if aim is None else min(1.0, damping * RULES.damped)
@@ -195,6 +191,20 @@ def solve(
             break
         if gap > max(RULES.slow, RULES.times * share) * before:
             A.weights.improve(aim, share == 0.0 or gap > RULES.poor * before, share == 0.0)
+
+
+def _model_step(problem, A, h, damping, accuracy, start, ask_with):
+    """(whether it moves, the aim, as of `_step`; whether it promised more than there is, and went nowhere).
+
+    The loss is never below 0. A model that is has no minimum but for its damping: fewer rows are curved than there are terms.
+    """
+    H, slope_b = _quadratic_model(problem, A, h, damping)
+    with np.errstate(over="ignore", invalid="ignore"):  # if rounding left H no minimum, d may be of any size
+        d = minimize(H, A.g, A.w, problem.alpha, accuracy, A.effort) - A.w
+        questions = ask_with(A.w + d) if np.abs(d).max(initial=0.0) < RULES.largest else []
+        promise = A.g @ d + problem.alpha * (np.abs(A.w + d).sum() - np.abs(A.w).sum())
+        moved, aim = _step(problem, A, d, slope_b @ d, start, min(0.0, promise), questions)  # above 0 it is rounding
+    return moved, aim, aim is not None and not moved and promise < -2 * start and not problem.loss.is_quadratic
 
 
 def _quadratic_model(problem, A, h, damping):
