@@ -109,7 +109,7 @@ def draw(path, curve, model, X, y, result, names, is_labels):
     left.plot(*curve, "o-", ms=4, label="the same in fewer terms, on test rows")
     left.plot(len(model.features), error, "*", ms=16, color="C3", label=f"sparserf, on test rows: {error:.3g}")
     left.axhline(linear, ls="--", color="gray", label=f"linear model, on test rows: {linear:.3g}")
-    left.set(xlabel="terms in the model", ylabel=what.replace("test ", ""), xscale="symlog", title="Error against size")
+    left.set(xlabel="terms", ylabel=what.replace("test ", ""), xscale="symlog", xlim=(0, None), title="Error against size")
     left.legend(frameon=False, fontsize=8, loc="best")
     if is_labels:
         right.imshow([[np.mean(f[y == a] == b) for b in model.classes] for a in model.classes])
