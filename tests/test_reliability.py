@@ -49,8 +49,15 @@ def ulps(got, right, floor):
 @pytest.mark.parametrize(("dtype", "floor"), [(np.float64, 1e-6), (np.float32, 2.0**-20)])
 @pytest.mark.parametrize("activation", ["cos", "sin", "tanh"])
 def test_functions_are_accurate_at_very_many_points(activation, dtype, floor, record_property):
-    """10^8 up to 1e6 in size, half of them evenly and half by their logarithm; tanh needs no floor."""
+    """10^8 up to 1e6 in size, half of them evenly and half by their logarithm; tanh needs no floor.
+
+    It is e / (e + 2) with e = 2^k expm1(r) + (2^k - 1). Let u be half a unit of 1; expm1(r) is off by about 1.5 u of
+    itself. Worst is k = 1, r = -ln(2)/2: e = 0.41 is off by (1.5 * 0.59 + 0.41) u / 0.41 = 3.1 u, its sum and the
+    quotient add a u each, and the value, 0.17, is off by 2 / 2.41 * 3.1 u + 2 u = 4.6 u, 3.2 of its units. Just below
+    powers of two, where u is nearly a unit, e is off by less than 2 u, and the value by less than 4 u.
+    """
     rng, n, worst = np.random.default_rng(1), 10**6, [0.0] * len(LEVELS)
+    most = 4 if activation == "tanh" and dtype is np.float64 else 3
     floor = 0 if activation == "tanh" else floor
     for part in range(100):
         size = rng.uniform(0, 1e6, n) if part % 2 else 10 ** rng.uniform(-8, 6, n)
@@ -60,7 +67,7 @@ def test_functions_are_accurate_at_very_many_points(activation, dtype, floor, re
             worst[level] = max(worst[level], float(ulps(values(activation, x, level), right, floor).max()))
     units = ", ".join(f"{units:.2f} at {level}" for level, units in zip(LEVELS, worst, strict=True))
     record_property("units in the last place", units)
-    assert max(worst) <= 3, units
+    assert max(worst) <= most, units
 
 
 # For 20 seeds of each function: what its model is, in bytes, and what it predicts.
