@@ -992,6 +992,7 @@ def test_a_table_goes_through_a_file(kind, tmp_path):
     assert np.array_equal(back.predict(X), m.predict(X)) and back.features.names() == m.features.names()
 
 
+@pytest.mark.filterwarnings("ignore:.*holds words that are others in each row")
 def test_a_hundred_thousand_levels(tmp_path):
     n = 100_000
     X = pd.DataFrame({"id": [f"level {k}" for k in np.random.default_rng(0).permutation(n)], "x": np.linspace(0, 1, n)})
