@@ -43,7 +43,7 @@ class Intervals:
     >>> import numpy as np, sparserf as srf
     >>> X = np.random.default_rng(0).normal(size=(500, 3))
     >>> y = X[:, 0] + np.random.default_rng(1).uniform(-1, 1, 500)
-    >>> bands = srf.intervals(srf.drp(X[:200], y[:200], alpha=1e-3), X[200:], y[200:], coverage=0.9)
+    >>> bands = srf.intervals(srf.drp(X[:200], y[:200], alpha=1e-3, rng=0), X[200:], y[200:], coverage=0.9, rng=0)
     >>> lower, upper = bands.predict(X[:3])
     >>> bool((upper - lower < 2.2).all()), bands.coverage
     (True, 0.9)
