@@ -9,7 +9,7 @@ import numpy as np
 from ._checks import check_integer, check_names
 from .explain.effects import Effects, column_of
 from .explain.outputs import effect_on, of_output
-from .explain.terms import names_of, numbers
+from .explain.terms import levels_of, names_of, numbers
 from .model import SparseModel
 
 if TYPE_CHECKING:
@@ -143,12 +143,13 @@ def effects(
     drawn = [part for part in drawn if shares[part] >= LEAST_SHARE] or drawn[:1]
     columns = min(4, max(len(drawn), 1))
     height = -(-max(len(drawn), 1) // columns)
-    ticks = _ticks(parts.grids, _levels(model))
+    levels = levels_of(model)
+    ticks = _ticks(parts.grids, levels)
     each = 2.7 + 0.08 * max((len(label) for part in drawn for label in ticks[part[0]] if _is_long(ticks[part[0]])), default=0)
     fig, axes = plt.subplots(height, columns, figsize=(3.3 * columns, each * height), squeeze=False, layout="constrained")
     for ax in axes.flat[len(drawn) :]:
         ax.remove()
-    _draw(fig, axes.flat[: len(drawn)], drawn, parts, X, names, _levels(model), ticks, effect_on(model, output))
+    _draw(fig, axes.flat[: len(drawn)], drawn, parts, X, names, levels, ticks, effect_on(model, output))
     for ax, part in zip(axes.flat, drawn, strict=False):
         title = [_short(names[j]) for j in part]
         between = " and " if sum(map(len, title)) <= SIDE_BY_SIDE else " and\n"
@@ -165,11 +166,6 @@ def _pyplot():
     except ImportError:
         raise ImportError("sparserf.plot needs matplotlib: pip install sparserf[plot]") from None
     return plt
-
-
-def _levels(model):
-    stage = model.features.stage
-    return [None] * model.n_features_in if stage is None or stage.table is None else stage.table.levels
 
 
 def _percent(share):

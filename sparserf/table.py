@@ -91,9 +91,10 @@ class Table:
         chosen = _chosen(categorical, names, len(columns))
         learnt = [_learnt(label(names, k), column, k in chosen, names is not None) for k, column in enumerate(columns)]
         values, levels = zip(*learnt, strict=True)
-        for k in (k for k, of_column in enumerate(levels) if len(of_column or ()) == n_rows > FEW_ROWS and k not in chosen):
-            useless = "holds words that are others in each row, and are of no use in other rows"
-            warn(f"{label(names, k)} {useless}: leave it out, or make numbers of it", UserWarning)
+        for k, of_column in enumerate(levels):
+            if len(of_column or ()) == n_rows > FEW_ROWS and k not in chosen:
+                useless = "holds words that are others in each row, and are of no use in other rows"
+                warn(f"{label(names, k)} {useless}: leave it out, or make numbers of it", UserWarning)
         return _matrix(values, levels, n_rows), cls(names, levels)
 
     def read(self, X: Any) -> np.ndarray:

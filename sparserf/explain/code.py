@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..losses import PROBABILISTIC
+from .outputs import sides
 from .pieces import joined, powers, signed
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ def _classes_said(model):
     if model.coef.ndim > 1:
         labels = ", ".join(f"prediction_{k}: {label!r}" for k, label in enumerate(model.classes.tolist()))
         return f"-- {labels}; the largest tells the class\n"
-    one, other = (model.classes.tolist() * 2)[:2]
+    one, other = sides(model)
     return f"-- prediction > 0: {other!r}, else {one!r}\n"
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..rows import as_rows, staged
 from .projection import frequent, projected, share, told
-from .terms import decision, dense, terms_of, views
+from .terms import decision, dense, levels_of, terms_of, views
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,8 +41,7 @@ class Effects:
     @classmethod
     def of(cls, model: SparseModel, X: DenseOrCSR, n_points: int, n_pairs: int) -> Self:
         """Of a model of one output, in rows of numbers."""
-        stage, groups = model.features.stage, groups_of(model)
-        levels = [None] * model.n_features_in if stage is None or stage.table is None else stage.table.levels
+        levels, groups = levels_of(model), groups_of(model)
         seen = sorted(set().union(*(term.columns.tolist() for term in terms_of(model.features))))
         whole = {j: grid_of(column_of(X, j), n_points, levels[j]) for j in seen}
         grids = {j: grid if levels[j] is None else frequent(column_of(X, j), levels[j], MOST_SHOWN)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from .._checks import check_choice, check_integer
 from ..losses import PROBABILISTIC
-from .outputs import function_names, negligible
+from .outputs import function_names, negligible, sides
 from .pieces import Pieces, joined, powers, signed
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _meaning(model):
     if model.classes is None:
         return ["predict gives exp(f)"] if model.link == "log" else []
     if model.coef.ndim == 1:
-        one, other = [str(label) for label in (model.classes.tolist() * 2)[:2]]
+        one, other = sides(model)
         said = f"predict gives {other} where f > 0, else {one}"
         return [f"{said}; the probability of {other} is 1 / (1 + exp(-f))" if model.loss in PROBABILISTIC else said]
     said = "predict gives the class of the largest f"

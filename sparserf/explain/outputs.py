@@ -31,6 +31,12 @@ def function_names(model: SparseModel) -> list[str]:
     return [form.format(label) for label in labels_of(model)] or ["f"]
 
 
+def sides(model: SparseModel) -> tuple[object, object]:
+    """Of a model of one output the classes that f <= 0 and f > 0 stand for; where there is one class, that twice."""
+    labels = model.classes.tolist()
+    return labels[0], labels[-1]
+
+
 def kind_of(model: SparseModel) -> str:
     """Regression, or of which classes."""
     if model.classes is None:
@@ -53,7 +59,7 @@ def effect_on(model: SparseModel, output: object) -> str:
     if model.classes is None:
         name = "the prediction" if model.coef.ndim == 1 else f"target {output}"
         return f"effect on the log of {name}" if model.link == "log" else f"effect on {name}"
-    label = model.classes.tolist()[-1] if output is None else output
+    label = sides(model)[1] if output is None else output
     if model.loss not in PROBABILISTIC or model.link == "softmax":
         return f"effect on f of {label}"
     return f"effect on the log odds of {label}"

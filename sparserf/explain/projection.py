@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .pieces import sizes
-from .terms import decision, terms_of, thinned
+from .terms import decision, levels_of, terms_of, thinned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -202,9 +202,7 @@ def told(parts: Iterable[np.ndarray], f: np.ndarray) -> float:
 
 def projected(model: SparseModel, X: np.ndarray, n_pairs: int) -> Projection:
     """The `Projection` of a model of one output, of rows of numbers."""
-    table = None if model.features.stage is None else model.features.stage.table
-    levels = [None] * X.shape[1] if table is None else table.levels
-    terms, size = list(terms_of(model.features)), sizes(model)[0]
+    levels, terms, size = levels_of(model), list(terms_of(model.features)), sizes(model)[0]
     worth = dict.fromkeys(sorted({j for term in terms for j in term.columns.tolist()}), 0.0)
     for term in terms:
         for j in term.columns.tolist():

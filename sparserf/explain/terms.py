@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -137,3 +137,9 @@ def decision(model: SparseModel, X: DenseOrCSR) -> np.ndarray:
 def names_of(model: SparseModel) -> Sequence[str]:
     """Of the columns of X."""
     return model.feature_names_in_ or DefaultNames(model.n_features_in)
+
+
+def levels_of(model: SparseModel) -> Sequence[Sequence[Any] | None]:
+    """Of the columns of X: None, or the levels of a category."""
+    stage = model.features.stage
+    return [None] * model.n_features_in if stage is None or stage.table is None else stage.table.levels
