@@ -1,6 +1,8 @@
 """The documentation, built by `python -m sphinx -W docs docs/_build`."""
 
 import os
+import shutil
+from pathlib import Path
 
 from docutils.nodes import SkipNode
 from docutils.utils.math.latex2mathml import tex2mathml
@@ -40,6 +42,10 @@ autosummary_context = {  # what a page of a class shows beside its docstring; al
 }
 numpydoc_show_class_members = False  # each page lists its members itself
 numpydoc_xref_param_type = False
+
+HERE = Path(__file__).parent
+for table in ("airfoil.csv", "ccpp.csv"):  # beside the examples, as readers have them beside what they download
+    shutil.copy(HERE.parent / "tools" / "data" / table, HERE / "examples")
 
 sphinx_gallery_conf = {
     "examples_dirs": "examples",

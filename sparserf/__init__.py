@@ -4,24 +4,24 @@ from typing import TYPE_CHECKING
 
 try:
     from ._version import __version__ as __version__  # made when the package is built
-except ModuleNotFoundError as error:
-    there = "Python found the sources of sparserf, which are not compiled, before the installed package"
-    raise ImportError(f"{there}: start it in another folder than the one of {__path__[0]}") from error
-
-from . import losses
-from .algorithms.drp import drp, drp_path
-from .algorithms.harfe import harfe, harfe_path
-from .algorithms.mfga import mfga, mfga_path
-from .algorithms.prune import prune
-from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
-from .calibration import calibrated
-from .conformal import Intervals, intervals
-from .features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
-from .model import ConvergenceWarning, FitInfo, SparseModel
-from .model_file import load
-from .rows import BlockError, Chunks
-from .sums import Sums
-from .validation import CrossValidation, cross_validate
+except ModuleNotFoundError:  # the sources of a clone, which are not compiled: the end of this file takes what is installed
+    __version__ = ""
+else:
+    from . import losses
+    from ._cells import IndexWarning
+    from .algorithms.drp import drp, drp_path
+    from .algorithms.harfe import harfe, harfe_path
+    from .algorithms.mfga import mfga, mfga_path
+    from .algorithms.prune import prune
+    from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
+    from .calibration import calibrated
+    from .conformal import Intervals, intervals
+    from .features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
+    from .model import ConvergenceWarning, FitInfo, SparseModel
+    from .model_file import load
+    from .rows import BlockError, Chunks
+    from .sums import Sums
+    from .validation import CrossValidation, cross_validate
 
 __all__ = [
     "BlockError",
@@ -31,6 +31,7 @@ __all__ = [
     "FeatureSet",
     "FitInfo",
     "Fourier",
+    "IndexWarning",
     "Intervals",
     "Linear",
     "Perceptron",
@@ -76,3 +77,19 @@ def __dir__() -> list[str]:
     from importlib.util import find_spec
 
     return ["__version__", *__all__, *(["sklearn"] if find_spec("sklearn") else [])]
+
+
+if not __version__:  # Python was started in the root of a clone: this module becomes the installed package, which comes later
+    import sys
+    from importlib.machinery import PathFinder
+    from pathlib import Path
+
+    _spec = PathFinder.find_spec(__name__, [entry for entry in sys.path if Path(entry, __name__, "_version.py").exists()])
+    if _spec is None or _spec.loader is None:
+        raise ImportError(
+            f"the sources of sparserf in {__path__[0]} are not compiled, and no sparserf is installed: "
+            "`python -m pip install .` in the root of the clone does both"
+        )
+    __file__, __path__, __loader__ = _spec.origin, _spec.submodule_search_locations, _spec.loader
+    _spec.loader.exec_module(sys.modules[__name__])
+    __spec__ = _spec  # at last: until then other threads wait for the import

@@ -11,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from os import PathLike
 
-FORMAT = 2
+FORMAT = 3
 HEADER = rb"\{'descr': '([<>|][fiubUS][0-9]{1,9})', 'fortran_order': (?:False|True), 'shape': \(([0-9, ]{0,200})\), \} *\n"
 # JSON becomes objects of some twenty times its text before it can be checked: its share of a file is small.
 META_BYTES, META_SHARE = 2**16, 32

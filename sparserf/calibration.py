@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._checks import check_integer, check_rng
+from ._door import door
 from .folds import Data, seeds
 from .losses.classes import sigmoid
 from .model import SparseModel
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
 MOST_STEPS, FLAT = 50, 1e-10
 
 
+@door
 def calibrated(
     function_or_model: Callable[..., SparseModel] | SparseModel, X: MatrixLike, y: ArrayLike, *, cv: int = 5,
-    sample_weight: ArrayLike | None = None, rng: Seed = None, verbose: bool = False,
+    sample_weight: ArrayLike | None = None, rng: Seed = None, verbose: bool | None = None,
 ) -> SparseModel:  # fmt: skip
     """A classifier of any loss with probabilities: those that held-out rows of each decision value had.
 
@@ -47,7 +49,7 @@ def calibrated(
         Nonnegative, relative to their mean, in the fits and in the sigmoid.
     rng : None, int or numpy.random.Generator, default None
         Seed of folds and fits.
-    verbose : bool, default False
+    verbose : bool or None, default None
         As in `sparse_rf`: after each fit.
 
     Returns

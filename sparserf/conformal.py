@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from . import _html as html
 from ._checks import check_choice, check_flag, check_integer, check_real, check_rng
+from ._door import door
 from .folds import Data, seeds
 from .model import SparseModel
 from .reports import parts, reporting, tell
@@ -57,6 +59,24 @@ class Intervals:
         adaptive = sum(expert.scale is not None for expert in self.experts)
         how = f"{len(self.experts)} model{'s' * (len(self.experts) > 1)}, {adaptive} with a scale"
         return f"Intervals(coverage={self.coverage:g}, guarantee={self.guarantee:.3f}, {how})"
+
+    def _repr_html_(self) -> str:
+        widths = [self._half_width(expert) for expert in self.experts]
+        largest = max(most for _, most in widths) or 1.0
+        rows = []
+        for k, (expert, (least, most)) in enumerate(zip(self.experts, widths, strict=True), 1):
+            said = f"{most:.4g}" if expert.scale is None else f"{least:.4g} to {most:.4g}"
+            rows.append([f"model {k}", html.bar(most / largest, least / largest), f"&plusmn; {said}",
+                         str(len(expert.model.features)), str(len(expert.scores))])  # fmt: skip
+        head = ["", "", "half the width", "terms", "rows that it is measured on"]
+        return html.page(html.title("Intervals", f"coverage {self.coverage:.4g} asked for, {self.guarantee:.4g} guaranteed"),
+                         html.table(head, rows, n_left=2))  # fmt: skip
+
+    def _half_width(self, expert):
+        """The least and the most of an expert's intervals, which are the same where it has no scale."""
+        share = rank_of(self.coverage, [one.weights for one in self.experts]) / sum(one.sums[-1] for one in self.experts)
+        score = expert.scores[np.searchsorted(expert.sums, share * expert.sums[-1]) - 1]
+        return (score, score) if expert.scale is None else tuple(score * np.exp([expert.scale.low, expert.scale.high]))
 
     def predict(self, X: MatrixLike, workers: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends, two float64 arrays of shape (n_samples,).
@@ -137,10 +157,11 @@ def _centre_and_width(model, scale, X, workers):
     return centre, np.ones(len(centre)) if scale is None else scale.of(X, workers)
 
 
+@door
 def intervals(
     function_or_model: Callable[..., Any] | SparseModel, X: MatrixLike, y: ArrayLike, *, coverage: float = 0.9,
     method: Literal["split", "cv+"] = "split", cv: int = 5, calibration: float = 0.3, adaptive: bool = True,
-    sample_weight: ArrayLike | None = None, rng: Seed = None, verbose: bool = False,
+    sample_weight: ArrayLike | None = None, rng: Seed = None, verbose: bool | None = None,
 ) -> Intervals:  # fmt: skip
     """Prediction intervals that hold a share of new rows, whatever the distribution: conformal prediction.
 
@@ -170,7 +191,7 @@ def intervals(
         Nonnegative. Rows of a large weight count as so many in fits and in what is held; the guarantee is for equal ones.
     rng : None, int or numpy.random.Generator, default None
         Seed of folds and fits.
-    verbose : bool, default False
+    verbose : bool or None, default None
         As in `sparse_rf`: after each fit.
 
     Returns

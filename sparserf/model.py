@@ -144,6 +144,9 @@ class SparseModel(Explained, Predictor):
         kind = "regression" if self.classes is None else f"{len(self.classes)} classes"
         return f"SparseModel({kind}, {len(self.features)} terms, {self.n_features_in} inputs, loss={self.loss!r})"
 
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
+
     @property
     def n_features_in(self) -> int:
         return self.features.n_features_in

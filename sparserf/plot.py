@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ._checks import check_integer, check_names
 from .explain.effects import Effects, column_of
+from .explain.importances import percent
 from .explain.outputs import effect_on, of_output
 from .explain.terms import levels_of, names_of, numbers
 from .model import SparseModel
@@ -20,12 +22,25 @@ if TYPE_CHECKING:
 
     from ._types import MatrixLike
 
+__all__ = ["effects", "input_usage"]
+
 # Rows that effects are looked at in, and that are drawn.
 MOST_ROWS, MOST_TICKS = 5_000, 300
-# The share of variance below which a part is not drawn.
+# The share below which a part is not drawn.
 LEAST_SHARE = 0.005
+# What is said above a picture with curves, and one with surfaces too; and characters in a line of it, by panels side by side.
+MEANINGS = (
+    "%: the input's share of mean |Shapley value|, by all that it does, alone and with others",
+    "two inputs: what they do together beyond their curves",
+)
+PER_PANEL = 42
 # Characters of a level or name that are shown, and of those of an axis, or of a pair, that stand side by side.
 LONGEST, SIDE_BY_SIDE = 24, 24
+
+
+def __dir__() -> list[str]:
+    """What there is for users."""
+    return __all__
 
 
 def input_usage(model: SparseModel, *, names: Iterable[str] | None = None, ax: Axes | None = None) -> Axes:
@@ -72,7 +87,7 @@ def effects(
     model: SparseModel, X: MatrixLike, *, names: Iterable[str] | None = None, output: object = None, n_panels: int = 12,
     n_points: int = 40,
 ) -> Figure:  # fmt: skip
-    """A model in functions of one and two inputs: a curve an input, and a surface a pair, with the share of variance of each.
+    """A model in functions of one and two inputs: a curve an input, with its share as in the summary, and a surface a pair.
 
     Where all features see at most two inputs, or are linear, these functions add up to f, and each surface has mean zero along
     both its sides. Of any other model they are its projection: the sum of such functions that is nearest to f over the rows of
@@ -80,11 +95,13 @@ def effects(
     another, and many sums come as near, the one whose functions of an input are nearest to the mean of f for given values of
     that input (partial dependence).
 
-    The parts that tell most come first. Above each stands its share: the covariance of this function with f, over the variance
-    of f. Where f is a sum of functions of one input, that is the `share` of `SparseModel.summary`; elsewhere the summary gives
-    to an input also its part of what it does together with others, which here has panels of its own, or none. Parts of a share
-    below 0.5 %, or below zero, are not drawn, but the first. Above all stands how much of the variance of f the panels together
-    account for (R^2), which is not the sum of shares to the last digit, since parts may depend on one another.
+    Beside the name of an input stands its share of the mean size of all Shapley values, by which curves are in order: the
+    number that `SparseModel.summary` and `SparseModel.importances` have for the same X (and output). It is of all that the
+    input does, alone and together with others, so that a flat curve may have a large share: what it does is then in surfaces,
+    or, together with two and more others, in no panel. A surface is what two inputs do beyond their curves, and has no share of
+    its own: half of it is in the values of each of its inputs, and by that, but behind these, it finds its place among the
+    n_panels that matter most. What would have less than 0.5 % is not drawn, but the first. Above all stands how much of the
+    variance of f the panels together account for, R^2.
 
     Parameters
     ----------
@@ -105,7 +122,8 @@ def effects(
     -------
     matplotlib Figure
         In original units; of a category the 12 levels that most rows have, by their names. Curves share one scale, surfaces one
-        of colours; ticks along the lower edge, and points, are up to 300 rows of X, by chance.
+        of colours; ticks along the lower edge, and points, are up to 300 rows of X, by chance. A notebook shows it where it is
+        what a cell returns; in a script it is among those of `plt.show()`, and ``savefig`` writes it.
 
     Raises
     ------
@@ -117,10 +135,11 @@ def effects(
 
     Notes
     -----
-    The shares of a projection are of rows that it was not fitted to: it is fitted to each half of the rows, and looked at in
-    the other. It sees the up to 64 inputs of the largest terms, and pairs among the first 14 that some term sees together. Of a
-    category of more than 24 levels, in a pair 12, the most frequent have a value each, and all others together one. It takes
-    O(n p^2 + p^3) for p numbers in the functions, at most 2,000 and mostly some hundreds.
+    R^2 of a projection, and the sizes of its surfaces, are of rows that it was not fitted to: it is fitted to each half of the
+    rows, and looked at in the other. It sees the up to 64 inputs of the largest shares, and pairs among the first 14 that some
+    term sees together. Of a category of more than 24 levels, in a pair 12, the most frequent have a value each, and all others
+    together one. It takes the time of `SparseModel.importances`, and O(n p^2 + p^3) for p numbers in the functions, at most
+    2,000 and mostly some hundreds.
 
     Examples
     --------
@@ -136,27 +155,36 @@ def effects(
     plt, d = _pyplot(), model.n_features_in
     of_one, names = of_output(model, output), names_of(model) if names is None else check_names("names", names, d)
     n_panels, n_points = check_integer("n_panels", n_panels, 1), check_integer("n_points", n_points, 2)
-    X = numbers(model, X, MOST_ROWS, np.random.default_rng(0))
-    parts = Effects.of(of_one, X, n_points, n_panels)
-    shares = parts.shares
-    drawn = sorted(shares, key=lambda part: -shares[part])[:n_panels]
-    drawn = [part for part in drawn if shares[part] >= LEAST_SHARE] or drawn[:1]
+    worth, X = of_one.importances(X), numbers(model, X, MOST_ROWS, np.random.default_rng(0))
+    parts = Effects.of(of_one, X, worth.share, n_points, n_panels)
+    drawn = parts.chosen(worth, n_panels, LEAST_SHARE)
     columns = min(4, max(len(drawn), 1))
     height = -(-max(len(drawn), 1) // columns)
     levels = levels_of(model)
     ticks = _ticks(parts.grids, levels)
     each = 2.7 + 0.08 * max((len(label) for part in drawn for label in ticks[part[0]] if _is_long(ticks[part[0]])), default=0)
-    fig, axes = plt.subplots(height, columns, figsize=(3.3 * columns, each * height), squeeze=False, layout="constrained")
+    kind = "Parts of" if parts.is_whole else "A projection of"
+    whole = f"{kind} the model; all panels together: R²\u00a0=\u00a0{parts.told(drawn):.3f}"
+    said = "\n".join(fill(line, PER_PANEL * columns) for line in (whole, *MEANINGS[: max(map(len, drawn), default=0)]))
+    size = 3.3 * columns, each * height + 0.15 * said.count("\n")
+    fig, axes = plt.subplots(height, columns, figsize=size, squeeze=False, layout="constrained")
+    fig.suptitle(said, fontsize="medium")
     for ax in axes.flat[len(drawn) :]:
         ax.remove()
     _draw(fig, axes.flat[: len(drawn)], drawn, parts, X, names, levels, ticks, effect_on(model, output))
     for ax, part in zip(axes.flat, drawn, strict=False):
         title = [_short(names[j]) for j in part]
         between = " and " if sum(map(len, title)) <= SIDE_BY_SIDE else " and\n"
-        ax.set_title(f"{between.join(title)}: {_percent(shares[part])}", fontsize="medium")
-    kind = "Parts of" if parts.is_whole else "A projection of"
-    fig.suptitle(f"{kind} the model: together {_percent(parts.told(drawn))} of its variance\n"
-                 "beside each name: covariance with f, over the variance of f", fontsize="medium")  # fmt: skip
+        share = f": {percent(worth.share[part[0]])}" if len(part) == 1 else ""
+        ax.set_title(between.join(title) + share, fontsize="medium")
+    return shown_once(plt, fig)
+
+
+def shown_once(plt: Any, fig: Figure) -> Figure:
+    """The figure; out of pyplot's hands where it draws into a notebook: that shows what a cell returns, and then all that
+    pyplot holds."""
+    if "inline" in plt.get_backend().lower():
+        plt.close(fig)
     return fig
 
 
@@ -166,10 +194,6 @@ def _pyplot():
     except ImportError:
         raise ImportError("sparserf.plot needs matplotlib: pip install sparserf[plot]") from None
     return plt
-
-
-def _percent(share):
-    return f"{100 * max(share, 0.0):.1f} %"
 
 
 def _short(text):
@@ -214,12 +238,26 @@ def _shown(x, grid, levels):
 def _name(axis, name, levels, ticks):
     """The label of an axis, and of a category its levels."""
     if levels is None:
-        axis.set_label_text(name)
+        axis.set_label_text(_short(name))
+        if axis.axis_name == "x":
+            _thin(axis)
         return
-    axis.set_label_text(name if len(ticks) == len(levels) else f"{name}, {len(ticks)} of {len(levels)} levels")
+    some = "" if len(ticks) == len(levels) else f", {len(ticks)} of {len(levels)} levels"
+    axis.set_label_text(fill(_short(name) + some, LONGEST + 6))
     axis.set_ticks(np.arange(len(ticks)), ticks)
     if axis.axis_name == "x" and _is_long(ticks):
         axis.set_tick_params(labelrotation=90)
+
+
+def _thin(axis):
+    """Fewer numbers on an axis, until they stand side by side, or upright where no few do."""
+    for n in (5, 4, 3, 2):
+        axis.get_major_locator().set_params(nbins=n)
+        low, high = axis.get_view_interval()
+        at = axis.get_majorticklocs()
+        if len(at) < 2 or not _is_long(axis.get_major_formatter().format_ticks(at), (high - low) / (at[1] - at[0])):
+            return
+    axis.set_tick_params(labelrotation=90)
 
 
 def _ticks(grids, levels):
@@ -228,8 +266,9 @@ def _ticks(grids, levels):
             for j, grid in grids.items()}  # fmt: skip
 
 
-def _is_long(ticks):
-    return sum(map(len, ticks)) > SIDE_BY_SIDE
+def _is_long(ticks, steps=None):
+    """Whether so many steps, or one a label, as wide as the longest label and a gap, are wider than an axis."""
+    return (len(ticks) if steps is None else steps) * (max(map(len, ticks), default=0) + 1) > SIDE_BY_SIDE
 
 
 def _check_model(model):

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ._checks import check_callable, check_flag
+from ._checks import check_callable
+from ._door import door
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import ArrayLike
 
+    from ._display import Line, Lines
     from ._types import Callback, P, T
     from .model import FitInfo
 
@@ -28,7 +30,7 @@ _here = threading.local()
 
 
 class Report:
-    """The callback of a fit, which adds to what it is told the share that is done, and shows it.
+    """The callback of a fit, which adds to what it is told the share that is done; and shows that share.
 
     share : in [0, 1], never falling
     span : (where the part at hand begins, where it ends, whether it is open: of iterations that nobody has counted)
@@ -38,8 +40,7 @@ class Report:
     held_out: float | None
     span: tuple[float, float, bool]
 
-    def __init__(self, callback: Callback, show: Callable[[FitInfo], object] | None):
-        """show: a function of the FitInfo, or None."""
+    def __init__(self, callback: Callback, show: Line | Lines | None):
         self._callback, self._show = callback, show
         self.share, self.held_out, self._ended, self._told = 0.0, None, False, None
         self.begin(0.0, 1.0, True)
@@ -55,22 +56,30 @@ class Report:
             self._first = distance if self._first is None else self._first
             done = nearness(self._first, distance, target)
         self.share = max(self.share, start + done * (end - start))
+        self.show()
+
+    def show(self, n_terms: int | None = None) -> None:
+        if self._show is not None:
+            self._show(self.share, self.held_out, n_terms)
 
     def __call__(self, info: FitInfo) -> bool:
         info = replace(info, progress=self.share)
         if self.held_out is not None:
             info = replace(info, validation_loss=self.held_out)
         self._told = self.share
-        if self._show is not None:
-            self._show(info)
+        self.show(info.n_nonzero)
         self._ended = self._callback is not None and bool(self._callback(info))
         return self._ended
 
     def finish(self, info: FitInfo) -> None:
         """Tell that all is done, unless that was told or the callback has ended the fit."""
-        if not self._ended and self._told != 1.0:
+        if self._ended:
+            return
+        if self._told != 1.0:
             self.share, self.held_out = 1.0, info.validation_loss
             self(info)
+        if self._show is not None:
+            self._show.finish(info.validation_loss, info.n_nonzero)
 
 
 def nearness(first: float, distance: float, target: float) -> float:
@@ -80,40 +89,50 @@ def nearness(first: float, distance: float, target: float) -> float:
     return float(np.clip(np.log(first / max(distance, target)) / np.log(first / target), 0.0, 1.0)) if first < np.inf else 0.5
 
 
-def _display(name):
-    from ._display import display  # logging and tqdm, which few ask for
+def _display(name, verbose, is_inner):
+    """What shows the progress of a call, or None."""
+    if not (verbose is None or isinstance(verbose, (bool, np.bool_))):
+        raise TypeError(f"verbose must be True, False or None, got {verbose!r}")
+    if (verbose is None and is_inner) or (verbose is not None and not verbose):
+        return None
+    from ._display import display
 
-    return display(name)
+    return display(name, verbose, is_inner)
 
 
 @contextmanager
-def reporting(name: str, callback: Callback, verbose: bool) -> Iterator[Report | None]:
-    """The `Report` of what runs inside; None where nobody asks."""
+def reporting(name: str, callback: Callback, verbose: bool | None) -> Iterator[Report | None]:
+    """The `Report` of what runs inside; None where nobody asks or looks. The outermost call alone has the screen."""
     check_callable("callback", callback)
-    show = _display(name) if check_flag("verbose", verbose) else None
+    outer, is_inner = getattr(_here, "report", None), getattr(_here, "is_busy", False)
+    show = _display(name, verbose, is_inner)
     report = None if callback is None and show is None else Report(callback, show)
-    outer, _here.report = getattr(_here, "report", None), report  # a callback may itself fit
+    _here.report, _here.is_busy = report, True  # a callback may itself fit
     try:
         yield report
     finally:
-        _here.report = outer
+        _here.report, _here.is_busy = outer, is_inner
         if show is not None:
             show.close()
 
 
 def reported(algorithm: Callable[P, T]) -> Callable[P, T]:
-    """A function of the user with verbose and callback: the `Report` of a call is the callback of what runs."""
+    """A function of the user with verbose and callback, behind a `door`: the `Report` of a call is the callback of what runs.
+
+    Where there is no callback, nothing is computed that only a callback would be told: what is shown is known anyway.
+    """
 
     @wraps(algorithm)
     def told(*args: P.args, **how: P.kwargs) -> T:
-        with reporting(algorithm.__name__, how.get("callback"), how.pop("verbose", False)) as report:
-            how["callback"] = report
+        callback = how.get("callback")
+        with reporting(algorithm.__name__, callback, how.pop("verbose", None)) as report:
+            how["callback"] = None if callback is None else report
             fitted = algorithm(*args, **how)
             if report is not None:
                 report.finish((fitted[-1] if isinstance(fitted, list) else fitted).info)
             return fitted
 
-    return told
+    return door(told)
 
 
 @contextmanager
@@ -158,6 +177,13 @@ def predicts_held_out(loss: float) -> None:
     report = getattr(_here, "report", None)
     if report is not None:
         report.held_out = loss
+
+
+def goes_on() -> None:
+    """Within an iteration: what is shown, is shown as it is by now."""
+    report = getattr(_here, "report", None)
+    if report is not None:
+        report.show()
 
 
 def tell(info: FitInfo) -> None:

@@ -13,10 +13,10 @@ from ._checks import is_sparse
 from ._core.moments import KINDS, Views
 from ._npz import floats, integers, require
 from .table import ARRAYS as OF_TABLE
-from .table import Table, is_frame
+from .table import UNKNOWN, Table, is_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ._types import Array
 
@@ -36,7 +36,8 @@ class ColumnStage:
     A view tells one column, of which r is, by its kind,
 
     - "number", "clipped": the number; where the view has knots (quantiles, or levels) what its scores say between them
-    - "level": 1 where the column is that level, or else 0
+    - "level": 1 where the column is that level, or else 0; where the view has a knot, -1, its score where the column is a level
+      that no training row has
     - "missing": 1 where it is NaN, or else 0
     - "present": 1 where it is not 0, or else 0
 
@@ -50,7 +51,7 @@ class ColumnStage:
         far; unit is 0 for a constant
     reach : in these units, where training rows end but for a thousandth, or are that far from the median
     half_range : half of what the training rows span, in these units
-    fill : the view of a number that is missing, which is the centre of its column
+    fill : the view of a number that is missing, and of a level with a knot; see `fallback.py`
     first_knot : of each view in knots and scores, and the end
     table : None, or the `Table` that tells names and levels of the columns
     may_miss : whether NaN may be in rows
@@ -131,6 +132,29 @@ class ColumnStage:
         """X as the rows take it: a table as an array of numbers. Where all columns are numbers, X may live anywhere."""
         return X if self.table is None or (self.table.is_plain and not is_frame(X)) else self.table.read(X)
 
+    def falling_back(self, fill: np.ndarray, unknown: Mapping[int, float]) -> ColumnStage:
+        """This stage with what it shows of missing cells, and {view of a level: its score of unknown levels}."""
+        return replace(self._with_knots({v: ([UNKNOWN], [score]) for v, score in unknown.items()}), fill=fill)
+
+    @cached_property
+    def in_knots(self) -> ColumnStage:
+        """This stage, in which levels with a knot are numbers between knots, one at each level: of rows to predict the same."""
+        some = np.flatnonzero((self.kind == KINDS.index("level")) & (np.diff(self.first_knot) > 0))
+        knots = {v: np.arange(UNKNOWN, len(self.table.levels[self.column[v]])) for v in some.tolist()}
+        score = self.scores[self.first_knot[some]]
+        scores = {v: np.append(s, at[1:] == self.level[v]) for (v, at), s in zip(knots.items(), score, strict=True)}
+        kind = self.kind.copy()
+        kind[some] = KINDS.index("number")
+        return replace(self._with_knots({v: (knots[v], scores[v]) for v in knots}), kind=kind) if len(some) else self
+
+    def _with_knots(self, given):
+        """With {view: (knots, scores)} in the place of its own."""
+        own = [slice(*self.first_knot[v : v + 2]) for v in range(len(self))]
+        pairs = [given.get(v, (self.knots[some], self.scores[some])) for v, some in enumerate(own)]
+        first = np.cumsum([0, *(len(knots) for knots, _ in pairs)])
+        knots, scores = (np.concatenate([np.zeros(0), *(pair[i] for pair in pairs)]) for i in range(2))
+        return replace(self, first_knot=first, knots=knots, scores=scores)
+
     @cached_property
     def arithmetic(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """(power, center, factor, reach), u = (power r - center) factor: a power of two first, so that nothing overflows."""
@@ -141,8 +165,9 @@ class ColumnStage:
 
     @cached_property
     def _views(self):
-        whole = (np.ascontiguousarray(array, np.int32) for array in (self.column, self.kind, self.first_knot))
-        return Views(*whole, self.level, np.stack([*self.arithmetic, self.fill]), np.stack([self.knots, self.scores]))
+        stage = self.in_knots
+        whole = (np.ascontiguousarray(array, np.int32) for array in (stage.column, stage.kind, stage.first_knot))
+        return Views(*whole, stage.level, np.stack([*self.arithmetic, self.fill]), np.stack([stage.knots, stage.scores]))
 
     def show(self, X: Array) -> Array:
         """The views of rows of X, a new array in its dtype, namespace and device; of CSR rows CSR, where zeros are 0."""
@@ -151,7 +176,7 @@ class ColumnStage:
                 return self._show_sparse(X)
             X = X.toarray()
         if not isinstance(X, np.ndarray):
-            return self._show_elsewhere(X)
+            return self.in_knots._show_elsewhere(X)
         out = np.empty((len(X), len(self)), X.dtype)
         self._views.show(X, out)
         return out
@@ -262,6 +287,7 @@ class ColumnStage:
         for v in np.flatnonzero(self.kind == KINDS.index("level")):
             of_column = None if levels is None else levels[self.column[v]]
             require(of_column is not None and self.level[v] in range(len(of_column)), "stage_level")
+            require(self.knots[slice(*self.first_knot[v : v + 2])].tolist() in ([], [UNKNOWN]), "stage_knots")
 
 
 def clipped(u: Array, xp: Any = np) -> Array:

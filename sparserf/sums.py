@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from ._door import door
 from ._moments import Moments, read
 from ._summed import arguments, depends_on_means
 from .features import FeatureSet, are_same
@@ -76,6 +77,7 @@ class Sums:
             raise ValueError("X, y and sample_weight must be of moderate size, got values whose sums overflow: scale them")
 
     @classmethod
+    @door
     def of(
         cls, X: MatrixLike, y: ArrayLike, features: FeatureSet, *, sample_weight: ArrayLike | None = None, workers: int = 1
     ) -> Self:
@@ -120,6 +122,7 @@ class Sums:
         return cls.of_folds(X, y, features, None, sample_weight=sample_weight, workers=workers)[0]
 
     @classmethod
+    @door
     def of_folds(
         cls, X: MatrixLike, y: ArrayLike, features: FeatureSet, folds: ArrayLike | None, *,
         sample_weight: ArrayLike | None = None, workers: int = 1,

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from operator import mul
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -16,8 +16,9 @@ from .features import FeatureSet
 from .features.feature_set import joined
 from .levels import with_means
 from .losses import SELECTING, Loss, loss_of
+from .losses.real import median
 from .model import FitInfo, SparseModel
-from .reports import iteration_ended
+from .reports import goes_on, iteration_ended
 from .rows import BlockError, as_rows, staged
 from .stage import ColumnStage
 from .table import Table, is_frame
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from ._types import Callback, Categorical, ColumnSetting, Fit, LinearLossLike, MatrixLike, OfKind
     from .rows.home import Rows
 
+# The unit of a target from which no center is taken: the difference of two such numbers might be none.
+LARGEST_CENTERED = 2.0**1020
 AS_THEY_ARE: ColumnSetting = {"scale": None, "missing": "raise", "categorical": None}  # as the papers' functions see columns
 
 
@@ -44,6 +47,8 @@ class Task:
         Those whose weight is not zero, as numbers.
     targets : list of ndarray
         The real target, (n_rows,) or (n_outputs, n_rows), or one an output; or -1/+1, one for two classes, else one a class.
+    centers : list of float or ndarray
+        What was taken from each target, a number an output, and which `model_of` adds to the intercept.
     classes : None, or ndarray of the labels of a classifier
     index : ndarray
         The places of these rows in X.
@@ -57,6 +62,7 @@ class Task:
     weight: np.ndarray
     classes: np.ndarray | None
     targets: list[np.ndarray]
+    centers: list[float | np.ndarray]
     index: np.ndarray
     table: Table | None = None
     stage: ColumnStage | None = None
@@ -77,7 +83,8 @@ class Task:
         classes, targets = encoded(y, loss, there, rows.n_rows, several_outputs)
         if several_outputs == "apart" and classes is None and len(targets) > 1 and not loss.is_quadratic:
             raise ValueError(f"y must have one output for loss={loss.name!r}, got {len(targets)}: fit one at a time")
-        return cls(some, loss.of_target(targets[0], weight), weight, classes, targets, there, table)
+        loss, centers = loss.of_target(targets[0], weight), [np.zeros(y.shape[:-1]) for y in targets]
+        return cls(some, loss, weight, classes, targets, centers, there, table)
 
     @classmethod
     def seen_by(
@@ -106,6 +113,26 @@ class Task:
         if task.stage is None and not task.raw.in_memory:  # where they are not looked through, none may be missing
             task = of_task(may_miss=False)
         return task, features
+
+    def centered(self, fit_intercept: bool) -> Self:
+        """Take its center from each target, where the intercept can give it back.
+
+        Numbers far from 0 would be rounded in every sum; and the duality gap is a bound where the dual point sums up to 0:
+        rounding leaves a little of that sum, times which the mean of y would come into the gap.
+        """
+        if not (fit_intercept and self.loss.is_shift_invariant):
+            return self
+        centers = [np.array([self._center(row) for row in np.atleast_2d(y)]).reshape(y.shape[:-1]) for y in self.targets]
+        return replace(self, targets=[y - c[..., None] for y, c in zip(self.targets, centers, strict=True)], centers=centers)
+
+    def _center(self, y):
+        """The mean of one target, which the squared loss is least at, else the median; of a constant that constant."""
+        unit = power_of_two(y)
+        if unit > LARGEST_CENTERED:
+            return 0.0
+        y = y / unit
+        mean = float(np.clip(self.weight @ y / len(y), y.min(), y.max()))
+        return unit * (mean if self.loss.is_quadratic else float(median(y, self.weight)))
 
     def _staged(self, rng, is_scaled, is_curved, may_miss):
         """This task with views of its columns, where they need any."""
@@ -215,6 +242,7 @@ class Progress:
 
     def ask(self, info: Callable[[], FitInfo]) -> bool:
         """Tell the callback of info(); returns whether it has ended the fit, now or before."""
+        goes_on()
         if self.callback is not None and not self.ended_by_callback:
             self.ended_by_callback = bool(self.callback(info()))
         return self.ended_by_callback
@@ -271,6 +299,7 @@ def model_of(fits: Sequence[Fit], task: Task, certified: bool = True) -> SparseM
     solutions = [fit.solution() for fit in fits]
     index, features, w, b = solutions[0] if len(solutions) == 1 else joined(solutions)
     info = infos[0] if len(infos) == 1 else _together(infos, len(index))
+    b = b + np.reshape(np.stack(task.centers), np.shape(b))
     features, b = features.staged(task.stage), b if np.ndim(b) else float(b)
     return SparseModel(w, b, index, features, task.loss.name, task.classes, info, *about)
 

@@ -21,8 +21,13 @@ def _with_progress(meta, arrays):
     return {**meta, "version": "0.1.0", "info": {**meta["info"], "progress": 1.0}}, arrays
 
 
+def _without_fallbacks(meta, arrays):
+    """Format 3 knows what views of levels show of a level that no training row had; before it was none of them."""
+    return meta, arrays
+
+
 # From each format to the next: functions of the metadata and the arrays, which are not checked yet.
-UPGRADES: dict[int, Callable[..., Any]] = {1: _with_progress}
+UPGRADES: dict[int, Callable[..., Any]] = {1: _with_progress, 2: _without_fallbacks}
 
 
 def upgraded(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

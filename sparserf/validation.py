@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from . import _html as html
 from ._checks import check_choice, check_integer, check_rng
+from ._door import door
 from .algorithms.drp import drp, drp_path
 from .algorithms.harfe import harfe, harfe_path
 from .algorithms.mfga import mfga, mfga_path
@@ -25,6 +27,8 @@ from .reports import parts, reporting
 if TYPE_CHECKING:
     from ._types import MatrixLike, Measure, Seed, Values
 
+# Settings that a notebook lists.
+MOST_LISTED = 30
 # Of each function the one that gives the models of a path, its parameter and what that is called there, and its order: from the
 # largest down, or from the smallest up.
 PATHS: dict[Callable[..., Any], tuple[Any, ...]] = {
@@ -82,16 +86,37 @@ class CrossValidation:
         text[self.best_index + 1] += "  <- best"
         return "\n".join([f"CrossValidation of {self.losses.shape[1]} folds, {self.measure}", *text])
 
+    def _repr_html_(self) -> str:
+        means = np.array(self.table["mean"])
+        known = np.isfinite(means)
+        largest = means[known].max(initial=0.0)
+        has_bars = largest > 0 and means[known].min() >= 0
+        shown = np.sort(np.argsort(np.where(known, means, np.inf), kind="stable")[:MOST_LISTED]).tolist()
+        shown = sorted({*shown, self.best_index})
+        names = [name for name in self.table if name not in ("mean", "standard_error", "n_terms")]
+        rows = [[*(html.text(_short(self.table[name][k])) for name in names),
+                 html.bar(means[k] / largest) if has_bars and known[k] else "",
+                 f"{means[k]:.4g}", f"&plusmn; {self.table['standard_error'][k]:.2g}", _short(self.table["n_terms"][k])]
+                for k in shown]  # fmt: skip
+        head = [*map(html.text, names), "", "mean loss", "standard error", "terms"]
+        more = len(means) - len(shown)
+        return html.page(
+            html.title("CrossValidation", f"of {self.losses.shape[1]} folds, {self.measure}; the best is bold"),
+            html.table(head, rows, n_left=len(names) + 1, best=shown.index(self.best_index)),
+            html.note(f"and {more} more, of larger loss") if more else "",
+        )
+
 
 def _short(cell):
     return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
 
 
+@door
 def cross_validate(
     function: Callable[..., SparseModel], X: MatrixLike, y: ArrayLike,
     grid: Mapping[str, Values] | Sequence[Mapping[str, Values]], *, cv: int = 5, rule: Literal["min", "1se"] = "min",
     measure: Literal["auto"] | Measure | Callable[..., ArrayLike] = "auto", groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None, rng: Seed = None, verbose: bool = False,
+    sample_weight: ArrayLike | None = None, rng: Seed = None, verbose: bool | None = None,
 ) -> CrossValidation:  # fmt: skip
     """The parameters of a grid that predict held-out rows best, and the model of them and all rows.
 
@@ -120,7 +145,7 @@ def cross_validate(
         Nonnegative; of fits and of the means of losses.
     rng : None, int or numpy.random.Generator, default None
         Seed of folds and fits. All parameters are fitted to a fold with the same seed, unless the function has its own.
-    verbose : bool, default False
+    verbose : bool or None, default None
         Show how far it is, as `sparse_rf` does.
 
     Returns

@@ -1,6 +1,7 @@
 """Tables as they are: what is missing, categories, names, and several views of a column."""
 
 import pickle
+import sqlite3
 import subprocess
 import sys
 
@@ -360,7 +361,7 @@ def test_features_of_views(namespace):
 
 def choice(margins, held):
     target = np.zeros(len(held))
-    return Choice(1.0, margins[None], lambda z: (z[0] - target) ** 2 / 2, margins**2 / 2, [], held, 1.0)
+    return Choice(1.0, margins[None], lambda z: (z[0] - target) ** 2 / 2, margins**2 / 2, [], held, np.arange(len(held)), 1.0)
 
 
 def test_the_mean_of_members_that_predict_best():
@@ -444,3 +445,111 @@ def test_levels_of_one_row_each_have_means_that_are_all_alike(rng, offset):
     _, means = with_means(X, table, [y], np.ones(60), rng)
     assert np.ptp(means[0][1]) == 0
     assert means[0][1][0] == pytest.approx(y.mean())
+
+
+# Cells that say nothing: of a level that no training row has, or missing where none was in training.
+
+N_FITTED = 500
+
+
+def decided_by_a_level(n_levels, seed, is_skewed=False):
+    """(frame, f): mostly a function of the level of one column, which also turns that of a number."""
+    rng = np.random.default_rng(seed)
+    effect, shares = rng.standard_normal(n_levels), 1 / np.arange(1, n_levels + 1) ** float(is_skewed)
+    level = rng.choice(n_levels, N_FITTED + 300, p=shares / shares.sum())
+    a, b, kind = *rng.standard_normal((2, len(level))), [f"level {k}" for k in level]
+    return pd.DataFrame({"a": a, "kind": kind, "b": b}), 2 * effect[level] + 0.3 * a + 0.5 * effect[level] * b
+
+
+def beside_a_constant(fit, X, y, loss, column, cells):
+    """Of each of these cells, in all rows of that column that were not fitted, the mean loss over that of the best constant."""
+    fitted, others, of_others = X[:N_FITTED], X[N_FITTED:], y[N_FITTED:]
+    model = fit(fitted, y[:N_FITTED])
+    constant = min(np.mean(loss(np.full(300, middle(y[:N_FITTED])), of_others)) for middle in (np.mean, np.median))
+    assert np.mean(loss(model.predict(others), of_others)) < 0.6 * constant  # the column decides
+    return [np.mean(loss(model.predict(others.assign(**{column: cell})), of_others)) / constant for cell in cells]
+
+
+def square(z, y):
+    return (z - y) ** 2
+
+
+@pytest.mark.parametrize("is_skewed", [False, True])
+@pytest.mark.parametrize("n_levels", [2, 5, 10, 40])
+@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+def test_what_says_nothing_is_no_worse_than_the_mean(fit, n_levels, is_skewed):
+    X, f = decided_by_a_level(n_levels, 2 + 10 * (n_levels == 2), is_skewed)
+    y = f + 0.3 * np.random.default_rng(0).standard_normal(len(f))
+    worst = max(beside_a_constant(fit, X, y, square, "kind", ["another", None]))
+    assert worst < (1.1 if n_levels == 2 else 1.05) ** 2  # between two levels there are few points
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("loss", ["poisson", "gamma", "huber", "quantile"])
+def test_what_says_nothing_with_other_losses(loss, seed):
+    X, f = decided_by_a_level(12, seed)
+    rng = np.random.default_rng(seed)
+    mean, real = np.exp(0.5 * f), f + 0.3 * rng.standard_normal(len(f))
+    y = {"poisson": rng.poisson(5 * mean), "gamma": mean * rng.gamma(9.0, 1 / 9, len(f))}.get(loss, real)
+    of_rows = {
+        "poisson": lambda z, y: z - y * np.log(np.maximum(z, 1e-9)) + np.where(y > 0, y * np.log(np.maximum(y, 1)) - y, 0.0),
+        "gamma": lambda z, y: y / z - np.log(y / z) - 1,
+        "huber": lambda z, y: np.abs(z - y),
+        "quantile": lambda z, y: np.abs(z - y),
+    }[loss]
+    fit = lambda X, y: FITS["auto"](X, y, loss=loss)  # noqa: E731
+    assert max(beside_a_constant(fit, X, y, of_rows, "kind", ["another", None])) < 1.1
+
+
+@pytest.mark.parametrize("loss", ["logistic", "multinomial"])
+def test_what_says_nothing_of_classes(loss):
+    X, f = decided_by_a_level(12, 1)
+    label = np.digitize(f + np.random.default_rng(0).logistic(0, 0.5, len(f)), np.quantile(f, [0.5, 0.8]))
+    model = FITS["auto"](X[:N_FITTED], label[:N_FITTED], loss=loss)
+    shares = np.bincount(label[:N_FITTED]) / N_FITTED
+    rows, y = X[N_FITTED:], label[N_FITTED:]
+    for cell in ("another", None):
+        p = model.predict_proba(rows.assign(kind=cell))[np.arange(len(y)), y]
+        assert -np.log(p).mean() < 1.05 * -np.log(shares[y]).mean()
+
+
+def test_numbers_that_miss_in_new_rows_alone_are_no_worse_than_the_mean():
+    """At the centre of a curve, far from its mean."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.standard_normal((N_FITTED + 300, 2)), columns=["a", "b"])
+    y = X["a"].to_numpy() ** 2 + 0.1 * X["b"].to_numpy()
+    for name in ("auto", "gaussian", "mfga"):
+        assert max(beside_a_constant(FITS[name], X, y, square, "a", [np.nan])) < 1.05**2
+
+
+def test_what_says_nothing_costs_a_model_nothing_that_does_not_need_it():
+    """A number is at the centre of its column, and what was missing in training is what the model has learnt of it."""
+    X, f = decided_by_a_level(5, 0)
+    X.loc[::7, "kind"] = None
+    y = np.where(X["kind"].isna(), 9.0, f)
+    model = FITS["auto"](X, y)
+    assert np.sqrt(np.mean((model.predict(X.assign(kind=None)) - 9) ** 2)) < 0.5 * np.std(y)
+    assert not model.features.stage.fill[model.features.stage.kind == KINDS.index("number")].any()
+
+
+def test_fallbacks_are_in_the_file_and_in_a_fit_of_the_same_features(tmp_path):
+    X, y = decided_by_a_level(10, 2)
+    model = FITS["auto"](X, y)
+    model.save(tmp_path / "model")
+    new = X.assign(kind=["another", None] * (len(X) // 2))
+    assert np.array_equal(srf.load(tmp_path / "model.npz").predict(new), model.predict(new))
+    again = srf.mfga(X, y, features=model.features, n_nonzero_coefs=5, rng=0)
+    assert np.isfinite(again.predict(new)).all() and np.std(again.predict(new)) < np.std(y)
+
+
+def test_what_says_nothing_is_the_same_in_code():
+    X, y = decided_by_a_level(10, 2)
+    model, new = FITS["auto"](X, y), X.assign(kind=(["another", None, "level 1"] * len(X))[: len(X)])
+    space = {}
+    exec(model.formula("python"), space)
+    assert np.allclose(space["predict"](new), model.predict(new), atol=1e-12)
+    assert " of other words " in model.formula() and " where missing " in model.formula()
+    database = sqlite3.connect(":memory:")
+    new.to_sql("data", database, index=False)
+    assert np.allclose(np.ravel(database.execute(model.formula("sql")).fetchall()), model.predict(new), atol=1e-12)
+    database.close()

@@ -2,14 +2,16 @@
 
 import doctest
 import importlib
+import os
 import pkgutil
 import re
+import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import sparserf as srf
@@ -25,23 +27,87 @@ def test_docstring_examples_run(name):
     assert failed == 0
 
 
-def run_python_of(page, names):
-    """The examples of a page, each after the others, as they stand."""
+PAGES = [path.stem for path in sorted(DOCS.glob("*.md")) if "```python\n" in path.read_text()]
+LONG = {"groups", "rows", "validation"}  # which take several seconds
+
+
+@pytest.fixture
+def clone(tmp_path, monkeypatch):
+    """Where a user of a clone types: what is written lands in a temporary folder."""
+    (tmp_path / "tools").symlink_to(ROOT / "tools")
+    monkeypatch.chdir(tmp_path)
+
+
+def run_python_of(page, after_each=lambda names: None):
+    """The blocks of a page as they stand, each after the others, and nothing before the first; the names that they leave."""
+    names = {"__name__": "__main__"}
     for code in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
         exec(compile(code, page.name, "exec"), names)
+        after_each(names)
     return names
 
 
-def test_the_lines_of_the_readme_run(tmp_path, monkeypatch, capsys):
+@pytest.mark.usefixtures("clone")
+def test_the_lines_of_the_readme_run(capsys):
     """As they stand, and say what their comments promise."""
-    (tmp_path / "data").symlink_to(ROOT / "tools" / "data")
-    monkeypatch.chdir(tmp_path)
-    names = run_python_of(ROOT / "README.md", {})
+    names = run_python_of(ROOT / "README.md")
     assert 1.3 < float(capsys.readouterr().out.split()[0]) < 1.7
     X, y = names["table"].to_numpy(), names["y"].to_numpy()
     assert len(srf.load("noise.npz").features) == 30
     assert 1.9 < np.std(y[1000:] - names["small"].predict(names["table"][1000:])) < 2.5
     assert 4.6 < np.std(y[1000:] - srf.drp(X[:1000], y[:1000], alpha=1e-9).predict(X[1000:])) < 4.8
+
+
+@pytest.mark.usefixtures("clone")
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in LONG])
+def test_pages_run_as_they_stand(page):
+    run_python_of(DOCS / f"{page}.md")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("clone")
+def test_the_examples_of_where_rows_may_live_run():
+    def fitted(names):
+        assert np.mean((names["model"].predict(names["X"]) - names["y"]) ** 2) < 0.05 * np.var(names["y"])
+
+    run_python_of(DOCS / "rows.md", fitted)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("clone")
+def test_the_examples_of_cross_validation_run():
+    assert run_python_of(DOCS / "validation.md")["found"].losses.shape == (6, 5)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("clone")
+def test_the_page_of_groups_says_what_happens():
+    pytest.importorskip("sklearn")
+    seen = []
+    names = run_python_of(DOCS / "groups.md", lambda names: seen.append(dict(names)))
+    at_random, by_patient = (seen[0][name].table["mean"][0] for name in ("at_random", "by_patient"))
+    others = names["of_others"]
+    assert at_random < 0.1 * others and 0.5 * others < by_patient < 2 * others
+    assert max(names["of_found"], names["of_alone"]) < 0.9 * others
+    assert names["at_random"] < 0.5 * names["of_later"] and names["of_known"] < 0.7 * names["of_later"]
+    rare = names["rare"].mean()
+    assert 0.7 * rare < names["p"].mean() < 1.4 * rare < 2 * rare < names["q"].mean()
+
+
+EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_downloads_of_the_gallery_run(example, tmp_path, monkeypatch):
+    """In an empty folder, with the tables beside them that their pages offer."""
+    pytest.importorskip("sklearn")
+    plt = pytest.importorskip("matplotlib.pyplot")
+    for path in re.findall(r":download:`\S+ <(.+?)>`", example.read_text()):
+        shutil.copy(os.path.normpath(DOCS / "gallery" / path), tmp_path)  # gallery is there once the site is built
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(example), run_name="__main__")
+    plt.close("all")
 
 
 def test_the_readme_is_one_page_with_two_commands_for_ci():
@@ -52,39 +118,9 @@ def test_the_readme_is_one_page_with_two_commands_for_ci():
     assert len(commands) == 2 and "tools/data/ccpp.csv" in commands[0] and commands[1].endswith("pytest -q -n auto")
 
 
-@pytest.mark.slow
-def test_the_examples_of_where_rows_may_live_run(tmp_path, monkeypatch):
-    """In the order of the page, each after the others."""
-    monkeypatch.chdir(tmp_path)
-    names = {}
-    for code in re.findall(r"```python\n(.*?)```", (DOCS / "rows.md").read_text(), re.DOTALL):
-        exec(compile(code, "rows.md", "exec"), names)
-        model = names["model"]
-        assert np.mean((model.predict(names["X"]) - names["y"]) ** 2) < 0.05 * np.var(names["y"])
-
-
-@pytest.mark.parametrize("page", ["quickstart", "choosing", "methods"])
-def test_pages_that_run_as_they_stand(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    run_python_of(DOCS / f"{page}.md", {})
-
-
-@pytest.mark.parametrize("page", ["index", "losses", "uncertainty", "validation", "learning"])
-def test_pages_whose_data_are_yours(page, tmp_path, monkeypatch):
-    """What they leave to the reader, X, y and the like, is made here."""
-    monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (120, 2))
-    y = X[:, 0] + 0.1 * rng.standard_normal(120)
-    table = {"age": rng.uniform(20, 60, 120), "income": np.where(X[:, 1] > 0.5, np.nan, X[:, 1]), "city": ["Rome", "Oslo"] * 60}
-    names = {"srf": srf, "X": X, "y": y, "X_new": X[:5], "X_unseen": X, "y_unseen": y, "exposure": rng.uniform(1, 2, 120)}
-    names |= {"counts": rng.poisson(2, 120), "model": srf.drp(X, y, alpha=0.01), "frame": pd.DataFrame(table)}
-    run_python_of(DOCS / f"{page}.md", names)
-
-
 def test_the_page_of_the_estimators_prints_what_it_says(capsys):
     page = DOCS / "estimators.md"
-    run_python_of(page, {})
+    run_python_of(page)
     told = re.findall(r"^```python\n.*?^```\n\n^```\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
     assert capsys.readouterr().out == "".join(told) != ""
 
@@ -99,8 +135,9 @@ def test_every_public_name_has_a_docstring_with_an_example():
 
 def test_the_public_names():
     assert sorted(srf.__all__) == [
-        "BlockError", "Chunks", "ConvergenceWarning", "CrossValidation", "FeatureSet", "FitInfo", "Fourier", "Intervals",
-        "Linear", "Perceptron", "RandomNeurons", "SparseModel", "Sums", "Taylor", "baselines", "calibrated", "cross_validate",
+        "BlockError", "Chunks", "ConvergenceWarning", "CrossValidation", "FeatureSet", "FitInfo", "Fourier",
+        "IndexWarning", "Intervals", "Linear", "Perceptron", "RandomNeurons", "SparseModel", "Sums", "Taylor", "baselines",
+        "calibrated", "cross_validate",
         "drp", "drp_path", "harfe", "harfe_path", "intervals", "load", "losses", "mfga", "mfga_path", "plot", "prune",
         "sparse_rf", "sparse_rf_path",
     ]  # fmt: skip

@@ -9,7 +9,10 @@ import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
+
+import sparserf as srf
 
 ROOT = Path(__file__).parents[1]
 TOOLS = ROOT / "tools"
@@ -211,3 +214,42 @@ def test_every_table_that_is_declared_is_on_a_page_and_every_record_in_a_table(t
     assert asked == set(report.PAGES)
     shown = {of for tables in report.PAGES.values() for table in tables for of in table["of"]}
     assert {path.stem for path in FILES if not run.read(path.stem).get("page", True)} <= shown
+
+
+@pytest.mark.parametrize("target", ["price", "kind", "colour"])
+def test_a_table_with_words_and_gaps_is_fitted_without_a_line_of_code(target, tmp_path):
+    """Real, of two words, and of three; rows without a target are left out, and each step has a line."""
+    rng, path = np.random.default_rng(0), tmp_path / "mine.csv"
+    kinds, colours, size = rng.choice(["a<b", "b c"], 80), rng.choice(["red", "green", "blue"], 80), rng.uniform(1, 2, 80)
+    lines = [["size", "kind", "colour", "price"]]
+    lines += [
+        [f"{x:.3f}", kind, colour, f"{x + (kind == 'b c'):.3f}"] for x, kind, colour in zip(size, kinds, colours, strict=True)
+    ]
+    lines[3][0], lines[4][1], lines[5][2], lines[6][3] = "", "NA", "?", ""
+    path.write_text("\n".join(map(",".join, lines)) + "\n", encoding="utf-8-sig")
+    picture, model = tmp_path / "fit.png", tmp_path / "fit.npz"
+    command = [
+        sys.executable,
+        str(TOOLS / "fit.py"),
+        str(path),
+        "--target",
+        target,
+        "--picture",
+        str(picture),
+        "--save",
+        str(model),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    loss = {"price": "squared", "kind": "logistic", "colour": "multinomial"}[target]
+    words = 2 if target == "price" else 1
+    assert f"79 rows; 3 inputs, {words} of words; 3 missing cells; {target}: " in done.stdout and f"loss {loss}" in done.stdout
+    steps = [line.split(" s  ")[1].split()[0] for line in done.stdout.splitlines() if " s  " in line]
+    assert steps == ["reads", "79", "fits", "fits", "fits", "draws", "writes"] and done.stdout.count("a linear model: ") == 1
+    assert picture.stat().st_size > 1000 and srf.load(model).loss == loss
+
+
+def test_a_row_of_too_few_cells_is_named(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("a,b\n1,2\n3\n")
+    done = subprocess.run([sys.executable, str(TOOLS / "fit.py"), str(path)], capture_output=True, text=True, check=False)
+    assert done.returncode and "row 3 of " in done.stderr and "has 1 cells, the header has 2" in done.stderr

@@ -1,4 +1,4 @@
-"""What a model says: formulas that run, Shapley values, shares of variance, JSON, and terms of few inputs."""
+"""What a model says: formulas that run, Shapley values, shares of inputs, JSON, and terms of few inputs."""
 
 import json
 import sqlite3
@@ -84,7 +84,24 @@ def select(model, data):
     for name, function in functions.items():
         connection.create_function(name, 1, lambda x, f=function: None if x is None else float(f(x)))
     data.to_sql("data", connection, index=False)
-    return np.array(connection.execute(model.formula("sql")).fetchall(), float).squeeze()
+    return pd.read_sql_query(model.formula("sql"), connection)
+
+
+def assert_sql_predicts(model, data, rows):
+    """Beside labels their probabilities: of two classes that of the second."""
+    of_table = select(model, data)
+    if model.classes is None:
+        expected = model.predict(rows)
+        names = ["prediction"] if expected.ndim == 1 else [f"prediction_{k}" for k in range(expected.shape[1])]
+        assert list(of_table.columns) == names
+        atol = 1e-12 * np.abs(expected).max()
+        np.testing.assert_allclose(of_table.to_numpy().squeeze(), expected, rtol=1e-9, atol=atol)
+        return
+    assert np.array_equal(of_table.pop("prediction").to_numpy(), model.predict(rows))
+    p = model.predict_proba(rows)
+    labels = model.classes.tolist() if p.shape[1] > 2 else model.classes.tolist()[1:]
+    assert list(of_table.columns) == [f"probability_{label}" for label in labels]
+    np.testing.assert_allclose(of_table.to_numpy(), p[:, -len(labels) :], rtol=0, atol=1e-12)
 
 
 def assert_same(model, f, rows):
@@ -99,11 +116,7 @@ def test_code_computes_what_the_model_does(models, name):
     assert name != "auto" or 1 in model.features.stage.kind  # it sees columns clipped
     code = run(model)
     assert_same(model, code["decision_function"](X), X)
-    of_table = select(model, pd.DataFrame(X, columns=[f"x{j}" for j in range(4)]))
-    if model.link == "log":
-        np.testing.assert_allclose(of_table, model.predict(X), rtol=1e-9)
-    else:
-        assert_same(model, of_table, X)
+    assert_sql_predicts(model, pd.DataFrame(X, columns=[f"x{j}" for j in range(4)]), X)
     if model.classes is None:
         np.testing.assert_allclose(code["predict"](X), model.predict(X), rtol=1e-9)
     else:
@@ -124,7 +137,7 @@ def test_code_of_a_data_frame(of_frame):
     for rows in data, later:
         assert_same(model, code(rows), rows)
         assert_same(model, code({name: column.to_numpy() for name, column in rows.items()}), rows)
-        assert_same(model, select(model, rows), rows)
+        assert_sql_predicts(model, rows, rows)
 
 
 def test_code_of_an_array_of_categories_and_of_counts():
@@ -136,6 +149,28 @@ def test_code_of_an_array_of_categories_and_of_counts():
     y = np.minimum(counts[:, 0], 2) + (counts[:, 1] > 0)
     model = srf.sparse_rf(csr_array(counts), y, n_models=1, n_components=400, rng=0)
     assert_same(model, run(model)["decision_function"](counts), counts)
+
+
+def test_sql_of_a_table_with_a_key_is_not_slow_where_subqueries_are_flattened(of_frame):
+    """Each step is made once; before, a view was computed again in every term that saw it."""
+    model, data = of_frame
+    connection, calls = sqlite3.connect(":memory:"), []
+    for name in ("SQRT", "EXP", "COS", "SIN", "TANH"):
+        function = getattr(np, name.lower())
+        connection.create_function(name, 1, lambda x, f=function, name=name: calls.append(name) or (x and float(f(x))))
+    connection.execute("ATTACH ':memory:' AS lab")
+    keyed = data[:40].assign(key=np.arange(40)[::-1])
+    keyed.to_sql("the rows", connection, index=False)
+    connection.execute('CREATE TABLE lab."the rows" AS SELECT * FROM "the rows"')
+    code = model.formula("sql", table="lab.the rows", keep=["key"])
+    of_table = pd.read_sql_query(code, connection).sort_values("key", ascending=False)
+    np.testing.assert_allclose(of_table["prediction"], model.predict(data[:40]), rtol=1e-9, atol=1e-9)
+    assert calls.count("SQRT") <= 40 * code.count("SQRT(") and code.count("SQRT(") <= 12 * len(model.features.stage)
+    for how, error in (({"table": ""}, "table must have names"), ({"keep": "key"}, "keep must be a sequence")):
+        with pytest.raises((ValueError, TypeError), match=error):
+            model.formula("sql", **how)
+    with pytest.raises(ValueError, match="table and keep are for language='sql'"):
+        model.formula("python", table="rows")
 
 
 def test_a_sum_of_many_is_not_deep():
@@ -161,8 +196,8 @@ def test_formulas_to_read(models, of_frame):
     assert "\\%" in latex and "age" in latex and models["linear"].formula("text").count("x") >= 4
     assert "f[2] = " in models["three classes"].formula() and "f_{\\text{2}} =" in models["three classes"].formula("latex")
     assert "predict gives b' where f > 0, else a" in models["two classes"].formula()
-    assert "-- prediction > 0: \"b'\", else 'a'" in models["two classes"].formula("sql")
-    assert "prediction_2: 2" in models["multinomial"].formula("sql")
+    assert "THEN 'b\'\'' WHEN f0 <= 0 THEN 'a' END AS prediction" in models["two classes"].formula("sql")
+    assert '"probability_2"' in models["multinomial"].formula("sql")
     assert "|u|^2 = z(x0)^2 + z(x1)^2" in models["products"].formula()
     assert models["no term"].formula("python", n_terms=3, digits=3).count("f +=") == 0
     one = run(models["auto"])  # the largest terms alone differ
@@ -301,26 +336,44 @@ def test_the_generic_sampler_comes_to_the_same(models):
 
 
 def test_importances_of_a_known_function():
-    """y = 2 a - b + c d, all uniform: of variance 1/3 (4 + 1) + 1/9."""
+    """y = 2 a - b + c d, all uniform: of variance 1/3 (4 + 1) + 1/9; the Shapley values of c and d are half of c d each."""
     Z = np.random.default_rng(0).uniform(-1, 1, (2000, 5))
     y, features = 2 * Z[:, 0] - Z[:, 1] + Z[:, 2] * Z[:, 3], srf.Taylor(2, 1e-3)
     model = srf.mfga(Z, y, features=features, n_nonzero_coefs=8, alpha=1e-12, rng=0)
-    worth = model.importances(Z, Z, rng=0)
     whole = 5 / 3 + 1 / 9
-    np.testing.assert_allclose(worth.main, [4 / 3 / whole, 1 / 3 / whole, 0, 0, 0], atol=0.03)
-    np.testing.assert_allclose(worth.total, [4 / 3 / whole, 1 / 3 / whole, 1 / 9 / whole, 1 / 9 / whole, 0], atol=0.03)
-    np.testing.assert_allclose(worth.share, [4 / 3 / whole, 1 / 3 / whole, 1 / 18 / whole, 1 / 18 / whole, 0], atol=0.05)
-    assert abs(worth.share.sum() - 1) < 1e-12 and worth.order[:2].tolist() == [0, 1]
-    assert str(worth).splitlines()[1].split()[0] == "x0" and worth.shapley[4] < 1e-3
+    known = {
+        "shapley": ([1, 1 / 2, 1 / 8, 1 / 8, 0], 7 / 4, 0.03),
+        "variance": ([4 / 3, 1 / 3, 1 / 18, 1 / 18, 0], whole, 0.05),
+        "main": ([4 / 3, 1 / 3, 0, 0, 0], whole, 0.03),
+        "total": ([4 / 3, 1 / 3, 1 / 9, 1 / 9, 0], whole, 0.03),
+    }
+    for measure, (value, of, error) in known.items():
+        worth = model.importances(Z, Z, measure=measure)
+        np.testing.assert_allclose(worth.share, np.divide(value, of), atol=error, err_msg=measure)
+        np.testing.assert_allclose(worth.value, worth.share * of, rtol=0.1, atol=1e-3, err_msg=measure)
+        assert worth.order[:2].tolist() == [0, 1] and str(worth).splitlines()[1].split()[0] == "x0"
+        if measure in ("shapley", "variance"):
+            assert abs(worth.share.sum() - 1) < 1e-12
 
 
 def test_importances_of_all_kinds(models, of_frame):
     for name, model in models.items():
-        worth = model.importances(X, n_rows=100, rng=0)
-        assert abs(worth.share.sum() - (name != "no term")) < 1e-9, name
-        assert np.isfinite([worth.main, worth.total, worth.shapley]).all() and (worth.total >= 0).all()
-    worth = of_frame[0].importances(of_frame[1], rng=0)
+        for measure in importances.MEASURES:
+            worth = model.importances(X, measure=measure, n_rows=100)
+            assert np.isfinite([worth.share, worth.value]).all(), (name, measure)
+            assert (worth.share >= 0).all() or measure == "variance"
+            if measure in ("shapley", "variance"):
+                assert abs(worth.share.sum() - (name != "no term")) < 1e-9, (name, measure)
+    worth = of_frame[0].importances(of_frame[1])
     assert worth.names[3] == "c o" and worth.share[3] > 0.05
+
+
+def test_importances_are_the_mean_sizes_of_shapley_values(models):
+    """Of several outputs their sum, each in its own units."""
+    for name in ("auto", "three classes"):
+        worth = models[name].importances(X, X[:50])
+        values = np.atleast_3d(models[name].shapley(X, X[:50]))
+        np.testing.assert_allclose(worth.value, np.abs(values).mean(axis=0).sum(axis=1), rtol=1e-9)
 
 
 def test_what_shapley_values_refuse(models):
@@ -333,6 +386,8 @@ def test_what_shapley_values_refuse(models):
         model.shapley(X, X[:, :3])
     with pytest.raises(ValueError, match="n_rows"):
         model.importances(X, n_rows=1)
+    with pytest.raises(ValueError, match="measure must be one of 'shapley', 'variance'"):
+        model.importances(X, measure="gain")
     assert model.shapley(X[:0], X).shape == (0, 4)
 
 
@@ -341,16 +396,36 @@ def test_summary(models, of_frame):
     page = model.summary(data, n_terms=2, rng=0)
     assert page.n_terms == len(model.features) and page.info is model.info and len(page.terms) == 2
     assert page.terms[0][2] >= page.terms[1][2] and "held-out" in str(page) and "c o" in str(page)
-    assert page.worth[list(page.inputs)].tolist() == sorted(page.worth[list(page.inputs)], reverse=True)
+    assert [row.share for row in page.inputs] == sorted((row.share for row in page.inputs), reverse=True)
+    printed = str(page).splitlines()[5 : 5 + len(page.inputs)]
+    assert [row.name for row in page.inputs] == [line.split("  ")[0] for line in printed]
     for model in models.values():
         page = model.summary()
         assert page.importances is None and sum(page.kinds.values()) == page.n_terms
-        assert ("overlap" in str(page)) == bool(page.inputs)
+        assert ("inputs that terms see" in str(page)) == bool(page.inputs)
+        assert all(np.isnan(row.share) for row in page.inputs)
         assert " inputs)" not in str(page) and all(name.count(",") <= 2 for name, _, _ in page.terms)
     assert "2 classes (a, b'; f > 0 means b')" in str(models["two classes"].summary())
     assert "of f[1]" in str(models["three classes"].summary()) and "of f[" not in str(models["two classes"].summary())
     with pytest.raises(ValueError, match="n_terms"):
         model.summary(n_terms=-1)
+
+
+def test_a_summary_of_many_outputs_and_inputs_is_short():
+    """Of 19 classes and 30 inputs: where intercepts lie, which classes as far as a line goes, and the inputs that matter."""
+    Z = np.random.default_rng(0).standard_normal((400, 30))
+    labels = np.array([f"a class of number {k}" for k in range(19)])[np.digitize(Z.sum(axis=1), np.linspace(-9, 9, 18))]
+    model = srf.drp(Z, labels, loss="logistic", alpha=0.1, rng=0)
+    page = model.summary(Z, n_terms=0)
+    lines = str(page).splitlines()
+    low, high = np.argsort(model.intercept)[[0, -1]]
+    said = [f"{model.intercept[k]:.4g} of f[{model.classes[k]}]" for k in (low, high)]
+    assert lines[1].endswith(f", intercept from {said[0]} to {said[1]}")
+    assert lines[0].startswith("SparseModel: 19 classes (a class of number 0, ") and max(map(len, lines)) < 160
+    more = sum(row.share for row in page.inputs[20:])
+    assert f"and 10 more, together {100 * more:.1f} %" in lines and len(page.inputs) == 30
+    few = srf.drp(Z, np.stack([Z[:, 0], Z[:, 1] + 1], axis=1), alpha=0.1, rng=0)
+    assert "intercept {:.4g} of f_0, {:.4g} of f_1\n".format(*few.intercept) in str(few.summary())
 
 
 def test_the_error_of_held_out_rows_is_in_units_of_y(models):
@@ -365,8 +440,8 @@ def test_the_error_of_held_out_rows_is_in_units_of_y(models):
 
 
 def test_a_share_of_nothing_has_no_sign():
-    one = importances.Importances(("a", "b"), np.ones(2), *[np.array([-1e-9, 1.0])] * 3)
-    assert "-0.000" not in str(one) and "0.000" in str(one)
+    one = importances.Importances("variance", ("a", "b"), *[np.array([-1e-9, 1.0])] * 2)
+    assert "-0.0 %" not in str(one) and "0.0 %" in str(one)
 
 
 def assert_same_model(again, model):
@@ -468,16 +543,15 @@ def test_a_projection_finds_the_sum_that_is_there():
     Z = np.random.default_rng(0).uniform(-1, 1, (3000, 4))
     y = np.sin(3 * Z[:, 0]) + 2 * Z[:, 1] * Z[:, 2]
     model = srf.sparse_rf(Z, y, features="gaussian", alpha=1e-3, n_components=2000, rng=0)
-    parts = projected(model, numbers(model, Z), 3)
+    parts = projected(model, numbers(model, Z), model.importances(Z).share, 3)
     assert parts.pairs[0] == (1, 2)
     x = np.linspace(-0.9, 0.9, 20)
     assert np.abs(parts.at((0,), x[:, None]) - np.sin(3 * x)).max() < 0.15
     points = np.stack(np.meshgrid(x, x), axis=-1).reshape(-1, 2)
     error = np.abs(parts.at((1, 2), points) - 2 * points.prod(axis=1))
     assert error.mean() < 0.1 and error.max() < 0.6
-    whole = y.var()
-    assert abs(parts.shares[(0,)] - np.sin(3 * Z[:, 0]).var() / whole) < 0.03
-    assert abs(parts.shares[(1, 2)] - (2 * Z[:, 1] * Z[:, 2]).var() / whole) < 0.05
+    for part, known in {(0,): np.sin(3 * Z[:, 0]), (1, 2): 2 * Z[:, 1] * Z[:, 2]}.items():
+        assert np.abs(parts.at_rows[part] - known).mean() < 0.1
     assert 0.93 < parts.told < 1.01
 
 
@@ -487,7 +561,7 @@ def test_a_projection_is_not_taken_in_by_its_own_freedom():
     y = Z.prod(axis=1)
     model = srf.sparse_rf(Z, y / y.std(), features="gaussian", gamma=3.0, alpha=1e-4, n_components=4000, rng=0)
     assert model.predict(Z).std() > 0.3
-    assert projected(model, Z, 5).told < 0.3
+    assert projected(model, Z, np.ones(6), 5).told < 0.3
 
 
 @pytest.mark.slow
@@ -500,8 +574,7 @@ def test_effects_of_any_model(of_frame, models):
     model, data = of_frame
     figure = plot.effects(model, data, n_panels=5)
     axes = [ax for ax in figure.axes if ax.get_xlabel()]
-    shares = [float(ax.get_title().split(": ")[-1].rstrip(" %")) for ax in axes]
-    assert len(axes) <= 5 and shares == sorted(shares, reverse=True) and "projection" in figure.get_suptitle()
+    assert len(axes) <= 5 and "projection" in figure.get_suptitle()
     assert {ax.get_xlabel().split(",")[0] for ax in axes} <= set(data.columns)
     levels = next(ax for ax in axes if ax.get_xlabel() == "c o")
     assert [label.get_text() for label in levels.get_xticklabels()] == ["a", "b'", '{c}"']
@@ -520,6 +593,5 @@ def test_a_model_of_order_two_is_shown_whole():
         points = RNG.integers(0, 7, (50, 4))
         f = model.predict(np.stack([grids[j][points[:, j]] for j in range(4)], axis=1))
         assert np.ptp(f - sum(values[tuple(points[:, j] for j in inputs)] for inputs, values in parts.items())) < 1e-10
-        whole = effects.Effects.of(model, X, 7, 12)
-        assert whole.is_whole and abs(sum(whole.shares.values()) - 1) < 1e-12
-        assert abs(whole.told(list(whole.values)) - 1) < 1e-12
+        whole = effects.Effects.of(model, X, np.ones(4), 7, 12)
+        assert whole.is_whole and abs(whole.told(list(whole.values)) - 1) < 1e-12

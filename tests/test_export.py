@@ -218,7 +218,7 @@ def feed_of(frame, dtype):
 
 def of_frame():
     model = srf.sparse_rf(FRAME, OF_FRAME, categorical=["floor"], rng=0, n_models=1, n_components=600)
-    stage = Parts.of(model).stage
+    stage = model.features.stage
     assert {"number", "clipped", "level", "missing"} <= set(kinds(stage)) and (np.diff(stage.first_knot) > 0).any()
     return model
 

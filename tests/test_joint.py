@@ -44,9 +44,9 @@ def stand(rng, w, b, fit_intercept=True):
     b = rivals.best_intercepts(w @ X.T, b)
     z = w @ X.T + b[:, None]
     v, sets = rivals.dual_point(z), []
-    for k in range(3):
+    for k, y_k in zip(range(3), rivals.all_against(z), strict=False):
         used = np.flatnonzero(w[k]) if w[k].any() else np.arange(D)
-        A = WorkingSet(rows, L1Problem.of(rows.vectors, AGAINST, rivals.against(z, k), s, ALPHA, fit_intercept), effort)
+        A = WorkingSet(rows, L1Problem.of(rows.vectors, AGAINST, y_k, s, ALPHA, fit_intercept), effort)
         A.add(Linear().draw(None, D).take(used), used, X.T[used] @ v[k])
         A.w, A.b, A.f = w[k, used], b[k], X @ w[k]
         sets.append(A)

@@ -1,5 +1,7 @@
 """The multinomial loss: all classes together, in every algorithm, against plain NumPy and scikit-learn."""
 
+from itertools import islice
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -13,6 +15,7 @@ import sparserf as srf
 from sparserf.losses import Multinomial
 from sparserf.losses.classes import AgainstOthers
 from sparserf.rows.vectors import HostVectors
+from sparserf.solvers import rivals as rivals_
 from sparserf.solvers.rivals import Rivals, nearest_median
 
 LOSS = Multinomial()
@@ -94,12 +97,29 @@ def test_fenchel_and_young(z, label, c):
 def test_a_class_against_the_others_has_the_same_loss(z, label, k):
     y, against = signs(label, 3), AgainstOthers()
     rivals = Rivals.of_targets(HostVectors(5), list(y), np.ones(5), True)
-    y_k = rivals.against(z, k)
+    y_k = next(islice(rivals.all_against(z), k, None))
     np.testing.assert_allclose(against.value(z[k], y_k), LOSS.value(z, y).sum(axis=0), rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(against.derivative(z[k], y_k), LOSS.derivative(z, y)[k], atol=1e-12)
     np.testing.assert_allclose(against.curvature(z[k], y_k), LOSS.curvature(z, y)[k], atol=1e-12)
     u = against.derivative(z[k], y_k)
     np.testing.assert_allclose(against.value(z[k], y_k) + against.conjugate(u, y_k), u * z[k], atol=1e-8)
+
+
+def test_a_turn_looks_at_no_more_rows_of_numbers_where_there_are_more_classes(monkeypatch):
+    """What the others' margins add up to is kept from turn to turn."""
+    seen = []
+    log_sum_exp = rivals_.log_sum_exp
+    monkeypatch.setattr(rivals_, "log_sum_exp", lambda z: seen.append(len(z)) or log_sum_exp(z))
+    z = 3 * np.random.default_rng(0).normal(size=(7, 20))
+    z[2] += 1e3  # beside which the others are nothing
+    rivals = Rivals.of_targets(HostVectors(20), list(signs(np.arange(20) % 7, 7)), np.ones(20), True)
+    moved, turns = z.copy(), rivals.turns(z)
+    for k in range(7):
+        (_, others, _) = turns.against()
+        np.testing.assert_allclose(others, log_sum_exp(np.delete(moved, k, axis=0)), rtol=1e-12)
+        moved[k] -= 5
+        turns.end(moved[k])
+    assert max(seen) == 2 and len(seen) <= 3 * 7
 
 
 def test_intercepts_are_the_best():

@@ -1,10 +1,12 @@
 """Pictures of models: what is drawn, not how it looks."""
 
+import io
 import re
 import sys
 from dataclasses import replace
+from itertools import pairwise
 
-import matplotlib
+import matplotlib.pyplot
 import numpy as np
 import pandas as pd
 import pytest
@@ -22,6 +24,13 @@ Y = np.sin(3 * X[:, 0]) + 2 * X[:, 1] * X[:, 2]
 EFFECT = "effect on the prediction"
 
 
+@pytest.fixture(autouse=True)
+def closed():
+    """Figures, after each test."""
+    yield
+    matplotlib.pyplot.close("all")
+
+
 @pytest.fixture(scope="module")
 def model():
     return srf.harfe(X, Y, order=2, n_components=2000, n_nonzero_coefs=60, rng=0)
@@ -35,13 +44,25 @@ def test_input_usage(model):
     assert [label.get_text() for label in ax.get_xticklabels()] == list("abcde")
 
 
+@pytest.mark.parametrize("backend", ["inline", "module://matplotlib_inline.backend_inline", "agg"])
+def test_in_a_notebook_a_picture_is_shown_once(model, backend, monkeypatch):
+    """Which shows what a cell returns, and then all figures that pyplot holds; in a script these are what plt.show() shows."""
+    plt = matplotlib.pyplot
+    plt.close("all")
+    monkeypatch.setattr(plt, "get_backend", lambda: backend)
+    figure = plot.effects(model, X, n_panels=1)
+    assert plt.get_fignums() == ([figure.number] if backend == "agg" else [])
+    figure.savefig(io.BytesIO())
+    plt.close("all")
+
+
 @pytest.mark.parametrize("kind", [np.asarray, csr_array])
 def test_effects_show_what_is_there(model, kind):
     """The strongest parts are those of the target, in either kind of X."""
-    fig = plot.effects(model, kind(X), names=list("abcde"), n_panels=2)
+    fig = plot.effects(model, kind(X), names=list("abcde"), n_panels=4)
     axes = [ax for ax in fig.axes if ax.get_xlabel()]
     labels = {(ax.get_xlabel(), ax.get_ylabel()) for ax in axes}
-    assert labels == {("a", EFFECT), ("b", "c")}
+    assert labels == {("a", EFFECT), ("b", EFFECT), ("c", EFFECT), ("b", "c")}
     curve = next(ax for ax in axes if ax.get_xlabel() == "a").lines[0]
     x, y = curve.get_data()
     assert np.abs(y - np.sin(3 * x)).max() < 0.25
@@ -108,7 +129,7 @@ def test_an_output_of_several(classes):
         curves[output] = ax.lines[0].get_ydata()
     np.testing.assert_array_equal(curves["low"], curves[1])
     assert curves["low"][0] > 0 > curves["low"][-1] and curves["high"][0] < 0 < curves["high"][-1]
-    worth = classes.importances(X, output="low", rng=0)
+    worth = classes.importances(X, output="low")
     assert abs(worth.share.sum() - 1) < 1e-9 and worth.order[0] == 0
 
 
@@ -139,7 +160,7 @@ def test_a_category_of_many_levels_costs_little():
     table = pd.DataFrame({"name": [f"level of number {k:03d}" for k in code], "a": a, "b": b})
     y = 2 * (code == 0) - (code == 1) + a + a * b
     model = srf.sparse_rf(table, y, alpha=0.02, n_components=300, rng=0)
-    of_name = projection.projected(model, numbers(model, table), 12)
+    of_name = projection.projected(model, numbers(model, table), np.ones(3), 12)
     sizes = {part: len(values) for part, values in of_name.values.items()}
     assert sizes[(0,)] == projection.LEVELS + 2 and sum(sizes.values()) <= projection.MOST_VALUES
     assert all(size <= (projection.LEVELS_OF_TWO + 2) * 8 for part, size in sizes.items() if part != (0,))
@@ -162,8 +183,8 @@ def test_few_levels_have_a_value_each():
     np.testing.assert_array_equal(axis.hats(codes).argmax(axis=1), [1, 3, 3, 5, 9])
 
 
-def test_shares_are_those_of_the_summary():
-    """Of a sum of functions of inputs that are nearly the same: many sums come as near, but the model sees one of them."""
+def test_curves_are_what_the_model_makes_of_an_input():
+    """Of a function of one of inputs that are nearly the same: many sums come as near, but the model sees one of them."""
     rng = np.random.default_rng(0)
     Z = rng.standard_normal((600, 1)) + 0.05 * rng.standard_normal((600, 3))
     model = srf.mfga(Z, 2 * Z[:, 0], features=srf.Linear(), n_nonzero_coefs=1, alpha=1e-9, rng=0)
@@ -171,17 +192,107 @@ def test_shares_are_those_of_the_summary():
     both = replace(model, features=model.features.concat(seen.take([0])), coef=np.append(model.coef, 1e-3),
                    support=np.arange(2))  # fmt: skip
     assert effects.groups_of(both) is None
-    shares = projection.projected(both, Z, 3).shares
-    np.testing.assert_allclose([shares[(j,)] for j in range(3)], both.importances(Z, Z, rng=0).share, atol=0.01)
+    worth = both.importances(Z, Z)
+    parts = projection.projected(both, Z, worth.share, 3).at_rows
+    np.testing.assert_allclose([np.abs(parts[(j,)]).mean() for j in range(3)], worth.value, atol=0.02)
+
+
+def dependent(n=600):
+    """Numbers that nearly repeat one another, and a category of many levels that goes along with them."""
+    rng = np.random.default_rng(0)
+    size = rng.standard_normal(n)
+    width, length = size + 0.1 * rng.standard_normal((2, n))
+    place = np.clip(np.round(4 * (size + 0.5 * rng.standard_normal(n)) + 15), 0, 29).astype(int)
+    worth = rng.standard_normal(30)[place]
+    color = rng.integers(0, 8, n)
+    table = pd.DataFrame({
+        "size": size, "width": width, "length": length, "place": [f"place {k}" for k in place],
+        "color": np.array(["I1", "IF", "SI1", "SI2", "VS1", "VS2", "VVS1", "VVS2"])[color], "chance": rng.standard_normal(n),
+    })  # fmt: skip
+    return table, 3 * size - width + np.maximum(length, 0) + 2 * worth * (size > 0) + 0.3 * color * np.exp(0.3 * size)
+
+
+def shares_in(figure):
+    """{input: share as it is printed} of a picture of effects, in the order of its panels."""
+    titles = [ax.get_title().split(": ") for ax in figure.axes if ": " in ax.get_title()]
+    return dict(titles)
+
+
+ESTIMATORS = {
+    "cosines and steps": ("SparseRF", {"alpha": 0.02, "n_components": 300}),
+    "of two inputs": ("SparseRF", {"alpha": 0.02, "n_components": 300, "max_order": 2}),
+    "linear": ("DRP", {"alpha": 0.01}),
+}
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+@pytest.mark.parametrize("of", ["Regressor", "Classifier"])
+def test_one_headline_everywhere(kind, of):
+    """Of inputs that depend on one another: the same shares in the same order in summary, importances, picture and estimator,
+    none below zero, that add up to one; the mean sizes of Shapley values."""
+    import sparserf.sklearn
+
+    (table, y), (name, how) = dependent(), ESTIMATORS[kind]
+    estimator = getattr(sparserf.sklearn, name + of)(**how, random_state=0)
+    estimator.fit(table, y if of == "Regressor" else np.where(y > y.mean(), "dear", "cheap"))
+    model = estimator.model_
+    page, worth = model.summary(table), model.importances(table)
+    shares = {row.name: row.share for row in page.inputs}
+    assert list(shares.items()) == [(worth.names[j], worth.share[j]) for j in worth.order if worth.names[j] in shares]
+    assert len(shares) > 3 and all(worth.share[j] == 0 for j in worth.order if worth.names[j] not in shares)
+    assert list(shares.values()) == sorted(shares.values(), reverse=True) and min(shares.values()) >= 0
+    assert abs(sum(shares.values()) - 1) < 1e-12
+    size = np.abs(model.shapley(table, rng=0)).mean(axis=0)
+    np.testing.assert_allclose(worth.share, size / size.sum(), rtol=1e-9)
+    np.testing.assert_array_equal(estimator.feature_importances_, worth.share)
+    printed = dict(re.findall(r"^(\w+) +(\d+\.\d %) ", str(page), re.MULTILINE))
+    drawn = shares_in(plot.effects(model, table))
+    assert list(drawn.items()) == [(name, printed[name]) for name in shares if shares[name] >= plot.LEAST_SHARE]
+    variance = model.importances(table, measure="variance").share
+    assert abs(variance.sum() - 1) < 1e-9 and np.abs(variance - worth.share).max() > 0.02
+
+
+def test_the_picture_of_an_output_has_the_shares_of_this_output(classes):
+    for output in ("low", "high"):
+        worth = classes.importances(X, output=output)
+        drawn = shares_in(plot.effects(classes, X, output=output))
+        assert drawn and drawn == {f"x{j}": f"{100 * worth.share[j]:.1f} %" for j in worth.order[: len(drawn)]}
+
+
+def test_each_input_that_matters_has_a_curve_before_its_pairs(model):
+    """A flat one too, where all that it does is with another."""
+    titles = [ax.get_title().split(": ")[0] for ax in plot.effects(model, X, names=list("abcde"), n_panels=4).axes]
+    assert titles[0] == "a" and {*titles[1:3]} == {"b", "c"} and titles[3] == "b and c"
+
+
+def test_labels_of_ticks_lie_beside_one_another():
+    """Of levels, of numbers with many digits; a long name of a column is cut."""
+    rng = np.random.default_rng(0)
+    table, _ = dependent(300)
+    table = table.assign(dollars=rng.uniform(250_000, 350_000, 300), rate=rng.uniform(0.0021, 0.0049, 300))
+    table = table.rename(columns={"chance": "a name that is longer than panels are wide"})
+    y = 4 * (table["color"] == "IF") + table["dollars"] / 1e5 + 1e3 * table["rate"] + (table["place"] > "place 2")
+    y += table["a name that is longer than panels are wide"]
+    model = srf.sparse_rf(table, y, alpha=0.01, n_components=300, max_order=1, rng=0)
+    figure = plot.effects(model, table)
+    figure.canvas.draw()
+    drawn = {ax.get_xlabel().split(",")[0]: ax for ax in figure.axes if ax.get_xlabel()}
+    assert {"color", "dollars", "rate", "a name that is longer t…"} <= set(drawn)
+    for ax in drawn.values():
+        low, high = ax.get_xlim()
+        boxes = [label.get_window_extent() for label in ax.get_xticklabels() if low <= label.get_position()[0] <= high]
+        assert len(boxes) > 1 and not any(one.overlaps(other) for one, other in pairwise(boxes))
+
+
+def test_names_of_the_module_are_those_for_users():
+    assert dir(plot) == ["effects", "input_usage"]
 
 
 def test_parts_that_tell_nothing_are_not_drawn(model):
     """Nor does what is told go beyond the whole."""
     figure = plot.effects(model, X)
-    shares = [float(ax.get_title().split(": ")[1].rstrip(" %")) for ax in figure.axes if ax.get_title()]
-    assert min(shares) >= 0.5 and shares == sorted(shares, reverse=True)
-    together = float(re.search(r"together ([\d.]+) %", figure.get_suptitle())[1])
-    assert 90 < together <= 100
+    assert min(float(share.rstrip(" %")) for share in shares_in(figure).values()) >= 0.5
+    assert 0.9 < float(re.search(r"R²\s=\s([\d.]+)", figure.get_suptitle())[1]) <= 1
 
 
 def test_ticks_are_rows_of_all(model):

@@ -1,14 +1,16 @@
 """What callbacks, terminals and logs are told of long work: a share that never falls, and 1 at the end."""
 
 import io
+import logging
 import sys
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import sparserf as srf
-from sparserf import _display, reports
+from sparserf import _display, reports, task
 
 X = np.random.default_rng(0).uniform(-2, 2, (150, 3))
 Y = np.sin(2 * X[:, 0]) * X[:, 1]
@@ -91,25 +93,167 @@ def test_intervals_and_calibration_are_shown(caplog):
     assert shares == sorted(shares)
 
 
-def test_lines_on_standard_error_where_nobody_has_set_up_logging(monkeypatch, capsys):
-    monkeypatch.setattr("logging.Logger.hasHandlers", lambda self: False)
-    FITS["harfe"](verbose=True)
-    FITS["harfe"]()
-    assert capsys.readouterr().err.count("harfe: 100 % done") == 1
-
-
-def test_a_bar_in_a_terminal(monkeypatch):
-    pytest.importorskip("tqdm")
+@pytest.fixture
+def terminal(monkeypatch):
+    """Standard error as a terminal, where a fit has taken long from its beginning."""
     screen = io.StringIO()
     screen.isatty = lambda: True
-    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(_display, "sys", SimpleNamespace(stderr=screen, modules=sys.modules))
+    monkeypatch.setattr(_display, "UNASKED", 0.0)
+    monkeypatch.setattr(_display, "REDRAWN", 0.0)
+    monkeypatch.delenv("TERM", raising=False)
+    return screen
+
+
+def drawn(screen):
+    return [text.strip() for text in screen.getvalue().split("\r") if text.strip()]
+
+
+def rows_of(written, width=300):
+    """What a terminal holds in the end."""
+    rows, at = [[" "] * width], 0
+    for letter in written:
+        if letter == "\n":
+            rows.append([" "] * width)
+        if letter in "\r\n":
+            at = 0
+        else:
+            rows[-1][at], at = letter, at + 1
+    return ["".join(row).rstrip() for row in rows]
+
+
+@pytest.mark.parametrize("level", [None, logging.WARNING])
+def test_lines_on_standard_error_where_no_logger_takes_them(level, monkeypatch, capsys):
+    """In a pipe, whether nobody has set up logging, or somebody for warnings alone."""
+    handler = logging.StreamHandler(io.StringIO())
+    monkeypatch.setattr(logging.getLogger(), "handlers", [] if level is None else [handler])
+    monkeypatch.setattr(logging.getLogger(), "level", logging.WARNING)
+    FITS["harfe"](verbose=True)
+    FITS["harfe"]()
+    assert capsys.readouterr().err.count("harfe: 100 % done") == 1 and not handler.stream.getvalue()
+
+
+@pytest.mark.parametrize("name", ["sparserf", None])
+def test_lines_of_a_handler_that_takes_them_alone(name, monkeypatch, capsys):
+    handler = logging.StreamHandler(io.StringIO())
+    logger = logging.getLogger(name)
+    monkeypatch.setattr(logger, "handlers", [logging.NullHandler(), handler])
+    monkeypatch.setattr(logging.getLogger("sparserf"), "propagate", name is None)  # to pytest's own handlers
+    monkeypatch.setattr(logging.getLogger("sparserf"), "level", logging.INFO)
+    logging.getLogger("sparserf").manager._clear_cache()
+    FITS["harfe"](verbose=True)
+    assert handler.stream.getvalue().count("harfe: 100 % done") == 1 and not capsys.readouterr().err
+    handler.setLevel(logging.WARNING)
+    FITS["harfe"](verbose=True)
+    assert capsys.readouterr().err.count("harfe: 100 % done") == 1
+    logging.getLogger("sparserf").manager._clear_cache()
+
+
+def test_a_long_fit_is_shown_unasked_and_leaves_nothing_behind(terminal):
+    FITS["mfga"]()
+    assert drawn(terminal)[0].startswith("mfga: ") and " % done" in drawn(terminal)[0]
+    assert rows_of(terminal.getvalue()) == [""]
+
+
+def test_verbose_leaves_its_line(terminal):
     FITS["mfga"](verbose=True)
-    assert "mfga: 100 %" in screen.getvalue() and "5 terms" in screen.getvalue()
-    monkeypatch.setitem(sys.modules, "tqdm", None)
-    assert isinstance(_display.display("x"), _display.Lines)
+    line, rest = rows_of(terminal.getvalue())
+    assert line.startswith("mfga: 100 % done, 5 terms, ") and rest == ""
+
+
+def test_a_short_fit_is_not_shown_and_none_where_nobody_looks(terminal, monkeypatch, caplog):
+    FITS["mfga"](verbose=False)
+    monkeypatch.setattr(_display, "UNASKED", 60.0)
+    FITS["mfga"]()
+    monkeypatch.setattr(_display, "UNASKED", 0.0)
+    caplog.set_level("INFO")
+    for stream in (io.StringIO(), None, object()):
+        monkeypatch.setattr(_display.sys, "stderr", stream)
+        FITS["mfga"]()
+    monkeypatch.setattr(_display.sys, "stderr", terminal)
+    monkeypatch.setattr("multiprocessing.process.parent_process", lambda: "another that shows its own line")
+    FITS["mfga"]()
+    assert terminal.getvalue() == "" and not caplog.messages
+
+
+def test_a_terminal_that_goes_away_ends_no_fit(terminal):
+    terminal.close()
+    terminal.isatty = lambda: True
+    assert len(FITS["mfga"]().coef) == len(FITS["mfga"](verbose=True).coef) == 5
+
+
+@pytest.mark.parametrize("inner", [None, True])
+def test_the_outermost_call_has_the_line(terminal, inner):
+    """And one that is told to be silent is so with all that it calls."""
+    fit = partial(srf.mfga, n_nonzero_coefs=5, verbose=inner)
+    for verbose in (False, None):
+        srf.cross_validate(fit, X, Y, {"alpha": [0.1, 0.01]}, cv=3, rng=0, verbose=verbose)
+        srf.intervals(fit, X, Y, method="cv+", cv=3, rng=0, verbose=verbose)
+        shown = {text.split(":")[0] for text in drawn(terminal)}
+        assert shown == (set() if verbose is False else {"cross_validate", "intervals"})
+    srf.mfga(X, Y, n_nonzero_coefs=2, rng=0, verbose=False, callback=lambda info: FITS["drp"]() is None)
+    assert not any(text.startswith(("mfga", "drp")) for text in drawn(terminal))
+
+
+def test_fits_of_several_threads_take_turns(terminal):
+    with _display._screen:  # as the line of another thread has it
+        FITS["mfga"]()
+    assert not drawn(terminal)
+    FITS["mfga"]()
+    assert drawn(terminal) and not _display._screen.locked()
+
+
+def test_a_callback_that_raises_gives_the_screen_back(terminal):
+    with pytest.raises(ZeroDivisionError):
+        FITS["mfga"](callback=lambda info: 1 / 0)
+    assert not _display._screen.locked() and rows_of(terminal.getvalue()) == [""]
+
+
+def test_bars_of_the_user_are_not_drawn_over(terminal, monkeypatch):
+    bars = SimpleNamespace(tqdm=SimpleNamespace(_instances={"a bar"}))
+    monkeypatch.setitem(sys.modules, "tqdm", bars)
+    FITS["mfga"]()
+    assert not drawn(terminal)
+    bars.tqdm._instances.clear()
+    FITS["mfga"]()
+    assert drawn(terminal)
+
+
+@pytest.mark.parametrize("verbose", [None, True])
+def test_in_a_notebook_an_output_of_the_cell(verbose, monkeypatch, capsys):
+    outputs = []
+
+    def display(data, raw, display_id):
+        outputs.append(data)
+        return SimpleNamespace(update=lambda data, raw: outputs.append(data))
+
+    monkeypatch.setattr(_display, "UNASKED", 0.0)
+    shell = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=True), display=SimpleNamespace(display=display))
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    monkeypatch.setitem(sys.modules, "IPython.display", shell.display)
+    FITS["mfga"](verbose=verbose)
+    assert outputs[0]["text/plain"].startswith("mfga: ") and "% done" in outputs[0]["text/html"]
+    assert outputs[-1]["text/plain"].startswith("mfga: 100 % done" if verbose else "") and not capsys.readouterr().err
+    assert (outputs[-1]["text/html"] == "") is (verbose is None)
+
+
+@pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
+@pytest.mark.parametrize("name", FITS)
+def test_to_be_shown_costs_a_fit_nothing(name, terminal, monkeypatch):
+    """Nothing is computed for a line that is not computed without it: gaps, for one, take passes over the rows."""
+    asked = []
+    real = task.Progress.info
+    monkeypatch.setattr(task.Progress, "info", lambda *a, **k: asked.append(name) or real(*a, **k))
+    counts = []
+    for verbose in (False, None, True):
+        asked.clear()
+        FITS[name](verbose=verbose)
+        counts.append(len(asked))
+    assert drawn(terminal) and counts[0] == counts[1] == counts[2]
 
 
 def test_verbose_changes_nothing_and_is_checked():
-    assert np.array_equal(FITS["mfga"](verbose=True).coef, FITS["mfga"]().coef)
-    with pytest.raises(TypeError, match="verbose must be True or False"):
+    for verbose in (True, False):
+        assert np.array_equal(FITS["mfga"](verbose=verbose).coef, FITS["mfga"]().coef)
+    with pytest.raises(TypeError, match="verbose must be True, False or None, got 2"):
         FITS["mfga"](verbose=2)

@@ -169,17 +169,18 @@ def test_each_round_descends_by_what_its_worst_violator_promises(loss, seed):
     rng = np.random.default_rng(seed)
     X, y = friedman(rng)
     y, alpha, beta = signs(y, loss), 0.01, LOSSES[loss].smoothness
-    dictionary, task = learning(X, 1200, 100, seed), Task.of(X, y, loss, None, 1)
+    dictionary, task = learning(X, 1200, 100, seed), Task.of(X, y, loss, None, 1).centered(True)
+    (y,) = task.targets
     options = {"fit_intercept": True, "tol": 1e-6, "max_iter": None, "callback": None}
     fit = L1Fit(task, y, dictionary, False, **options)
     fit.restart(alpha)
 
     def objective():
-        return VALUE[loss](fit.A.f + fit.A.b, y / fit._scale - fit._center).mean() + alpha / fit._scale * np.abs(fit.A.w).sum()
+        return VALUE[loss](fit.A.f + fit.A.b, y / fit._scale).mean() + alpha / fit._scale * np.abs(fit.A.w).sum()
 
     for t in range(dictionary.n_batches):
         h = fit.draw(t)
-        v = SLOPE[loss](fit.A.f + fit.A.b, y / fit._scale - fit._center) / len(y)
+        v = SLOPE[loss](fit.A.f + fit.A.b, y / fit._scale) / len(y)
         phi = h._features.transform(X)
         least = (np.maximum(np.abs(v @ phi) - alpha / fit._scale, 0) ** 2 / (2 * beta * (phi**2).mean(axis=0))).max()
         before = objective()

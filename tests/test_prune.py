@@ -4,12 +4,14 @@ import importlib
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
 import sparserf as srf
 from sparserf import prune
 from sparserf.algorithms.prune import FEWEST_ROWS, ROUNDING
+from sparserf.features import FeatureSet, NeuronBlock
 from sparserf.model import FitInfo
 
 from .conftest import phi_oracle
@@ -367,3 +369,93 @@ def test_the_loss_of_the_model_before_is_not_told_of_the_one_after(rng):
     model = model_of(srf.Linear().draw(3, 3, rng=0), np.array([1.0, 2.0, 3.0]))
     assert model.info.validation_loss == 1.5 == srf.prune(model, X, max_terms=3).info.validation_loss
     assert srf.prune(model, X, max_terms=2).info.validation_loss is None
+
+
+def columns_seen(model):
+    """How many columns of X the terms see, linear functions aside."""
+    features, seen = model.features, []
+    for block in features.blocks:
+        for k in range(len(block)) if block.activation != "identity" else ():
+            inputs = block.inputs_seen(k, features.n_inputs)
+            seen.append(len(np.unique(inputs if features.stage is None else features.stage.column[inputs])))
+    return seen
+
+
+def n_weights(model):
+    return sum(int(np.count_nonzero(block.weights)) for block in model.features.blocks)
+
+
+def table(rng, n=600):
+    x = rng.standard_normal((n, 4))
+    word = rng.choice(["a", "b", "c"], n)
+    x[rng.random(n) < 0.1, 3] = np.nan
+    frame = pd.DataFrame(dict(zip("pqrs", x.T, strict=True)) | {"word": word})
+    return frame, np.sin(2 * x[:, 0]) + x[:, 1] * (word == "a") + 0.3 * x[:, 2]
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial"])
+@pytest.mark.parametrize("max_order", [1, 2])
+def test_terms_of_few_columns(rng, loss, max_order):
+    """Of a table with words and gaps, which need several views a column."""
+    X, y = table(rng)
+    y = y if loss == "squared" else np.digitize(y, [0] if loss == "logistic" else [-0.5, 0.5])
+    model = srf.sparse_rf(X, y, loss=loss, rng=0, n_models=1)
+    small = srf.prune(model, X, max_terms=12, max_order=max_order)
+    assert max(columns_seen(model)) > 2 and max(columns_seen(small)) == max_order and len(small.support) <= 12
+    f, g = (np.atleast_2d(each.decision_function(X).T) for each in (model, small))
+    change = np.var(g - f, axis=1).sum() / np.var(f, axis=1).sum()
+    assert 0 < change < (0.5 if max_order == 1 else 0.25)
+
+
+@pytest.mark.parametrize("name", ["sparse", "float32", "steps", "taylor", "sine"])
+def test_kinds_of_terms_made_readable(rng, name):
+    X = rng.standard_normal((500, 5)).astype(np.float32 if name == "float32" else np.float64)
+    y = np.sin(2 * X[:, 0]) * X[:, 1] + X[:, 2]
+    X = csr_array(np.where(np.abs(X) > 0.5, X, 0)) if name == "sparse" else X
+    how = {"steps": "perceptron", "taylor": srf.Taylor(), "sine": srf.RandomNeurons("sin", order=4)}
+    n = None if name == "taylor" else 800
+    model = srf.sparse_rf(X, y, features=how.get(name, "gaussian"), alpha=1e-3, n_components=n, rng=0)
+    before = model.decision_function(X)
+    for options in ({"max_order": 2}, {"readable": True}, {"max_order": 2, "readable": True, "max_terms": 20}):
+        small = srf.prune(model, X, **options)
+        if "max_order" in options and name != "taylor":
+            assert max(columns_seen(small)) <= 2
+        assert n_weights(small) < n_weights(model) + (name == "taylor")
+        assert len(small.support) == len(set(small.support.tolist()))
+        assert np.isfinite(small.predict(X)).all() and np.var(small.predict(X) - before) < 0.6 * before.var()
+        assert small.features.transform(X).dtype == X.dtype
+    np.testing.assert_array_equal(before, model.decision_function(X))
+
+
+def test_a_part_of_a_cosine_is_its_mean_over_the_other_inputs(rng):
+    """Of independent inputs: the best coefficient of cos(u + m) for cos(u + v) is E cos(v - m)."""
+    X = rng.normal([0.0, 3.0], 1.0, (200_000, 2))
+    features = FeatureSet([NeuronBlock("cos", 1.0, np.array([[1.3, 0.8]]), np.array([0.4]))], 2)
+    small = srf.prune(model_of(features, np.ones(1)), X, max_terms=1, max_order=1)
+    (block,) = small.features.blocks
+    np.testing.assert_allclose(block.weights, [[1.3, 0.0]])
+    np.testing.assert_allclose(block.offset, 0.4 + 0.8 * 3, atol=0.02)
+    np.testing.assert_allclose(small.coef, np.exp(-(0.8**2) / 2), atol=0.02)
+
+
+def test_readable_zeroes_what_costs_little(rng):
+    X = rng.standard_normal((400, 6))
+    W = np.where(np.arange(6) < 2, 1.0, 0.03) * rng.standard_normal((8, 6))
+    features = FeatureSet([NeuronBlock("cos", 1.0, W, rng.uniform(0, 6, 8))], 6)
+    model = model_of(features, rng.standard_normal(8))
+    small = srf.prune(model, X, readable=True)
+    assert n_weights(small) <= 16 and np.var(small.predict(X) - model.predict(X)) <= 0.01 * model.predict(X).var()
+    assert n_weights(srf.prune(model, X, readable=True, tol=0.0)) > 16  # nothing may be lost
+
+
+def test_no_part_of_a_product_of_more_columns(rng):
+    X = rng.standard_normal((100, 3))
+    features = srf.Taylor(degree=2, gamma=0.1).draw(None, 3)
+    products = features.take([k for k, name in enumerate(features.names()) if name.count("*x") == 2])
+    with pytest.raises(ValueError, match="max_order must leave some part of a term, got 1"):
+        srf.prune(model_of(products, rng.standard_normal(len(products))), X, max_order=1)
+    for bad in (0, 1.5, True):
+        with pytest.raises((ValueError, TypeError), match="max_order"):
+            srf.prune(model_of(products, np.ones(len(products))), X, max_order=bad)
+    with pytest.raises(TypeError, match="readable must be True or False"):
+        srf.prune(model_of(products, np.ones(len(products))), X, readable=1)

@@ -1,8 +1,8 @@
 """What is released: one version everywhere, workflows that name what there is, and a source distribution that is small."""
 
 import io
+import os
 import re
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -26,13 +26,54 @@ def test_one_version():
     assert srf.__version__ == VERSION == version("sparserf")
 
 
+def uncompiled(folder):
+    """What Python finds of the package where it is started in the root of a clone, newer than what is installed."""
+    (folder / "sparserf").mkdir(parents=True)
+    newer = (ROOT / "sparserf" / "__init__.py").read_text().replace("from . import losses\n", "from . import not_yet_there\n")
+    (folder / "sparserf" / "__init__.py").write_text(newer)
+    return folder
+
+
+def in_the_root_of(clone, code, *options, path=()):
+    """The run of code by `python -c` in a folder."""
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    env["PYTHONPATH"] = os.pathsep.join([*map(str, path), *filter(None, [env.get("PYTHONPATH")])])
+    return subprocess.run([sys.executable, *options, "-c", code], cwd=clone, env=env, capture_output=True, text=True)
+
+
+WHERE = """
+import sparserf, sparserf.explain.terms
+print(sparserf.__file__, sparserf.__spec__.origin, sparserf.explain.terms.__file__, sep="\\n")"""
+PICKLED = """
+import pickle, sparserf
+model = pickle.loads(pickle.dumps(sparserf.drp([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0], alpha=0.1)))
+print(type(model) is sparserf.SparseModel, sparserf.plot.effects.__module__, *sparserf.__all__)"""
+BY_THREADS = """
+import threading
+found = []
+def use():
+    import sparserf
+    found.append(sparserf.sparse_rf)
+threads = [threading.Thread(target=use) for _ in range(8)]
+[thread.start() for thread in threads], [thread.join() for thread in threads]
+print(len(found))"""
+
+
+def test_in_the_root_of_a_clone_the_installed_package_is_imported(tmp_path):
+    """Though sources lie there, and in another clone on the path: whatever is imported first, pickled, or asked for later."""
+    clone, other = uncompiled(tmp_path / "clone"), uncompiled(tmp_path / "other")
+    installed = Path(srf.__file__)
+    for path in (), (other,):
+        run = in_the_root_of(clone, WHERE, path=path)
+        assert run.stdout.split("\n")[:3] == [*[str(installed)] * 2, str(installed.parent / "explain" / "terms.py")], run.stderr
+    assert in_the_root_of(clone, PICKLED).stdout.split() == ["True", "sparserf.plot", *srf.__all__]
+    assert in_the_root_of(clone, BY_THREADS).stdout == "8\n"
+
+
 def test_sources_that_are_not_compiled_say_so(tmp_path):
-    """As where Python is started in the root of a clone."""
-    (tmp_path / "sparserf").mkdir()
-    shutil.copy(ROOT / "sparserf" / "__init__.py", tmp_path / "sparserf")
-    command = "import sys; sys.path.insert(0, ''); import sparserf"
-    run = subprocess.run([sys.executable, "-S", "-c", command], cwd=tmp_path, capture_output=True, text=True)
-    assert re.search(r"ImportError: .*not compiled.*another folder", run.stderr)
+    """Where nothing is installed."""
+    run = in_the_root_of(uncompiled(tmp_path), "import sys; sys.path[:] = [''] + sys.path[-3:]; import sparserf", "-SE")
+    assert re.search(r"ImportError: .*not compiled, and no sparserf is installed: `python -m pip install", run.stderr)
 
 
 @in_a_clone

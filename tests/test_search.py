@@ -15,7 +15,7 @@ from sparserf.algorithms import sparse_rf_search as _search
 from sparserf.algorithms import sparse_rf_sources
 from sparserf.algorithms.sparse_rf_classes import fits_of
 from sparserf.algorithms.sparse_rf_fit import L1Fit
-from sparserf.algorithms.sparse_rf_kinds import Mixture, in_question
+from sparserf.algorithms.sparse_rf_kinds import Mixture, gain, in_question
 from sparserf.features import LinearFunctions, linear_functions
 from sparserf.model import FitInfo
 from sparserf.rows import block
@@ -62,6 +62,9 @@ class Following:
         self.all, self.n, self.A = margins, -1, self
         self.index = np.zeros(0, np.int64)
 
+    def spend(self, effort):
+        pass
+
     def restart(self, alpha, rested):
         pass
 
@@ -94,7 +97,7 @@ def test_a_path_ends_where_a_penalty_is_decidedly_worse_than_the_best_or_two_are
     fit = Following([np.sqrt(2 * each) for each in losses])
     task = Task.of(np.zeros((4, 1)), np.zeros(4), "squared", None, 1)
     task = dataclasses.replace(task, weight=np.ones(40))  # so that terms do not end it
-    best, *_ = _search.choose([fit], lambda *args: None, _samples.Sample(task, np.ones(4), 1.0, [1.0], 1.0), 2000)
+    best, *_ = _search.choose([fit], lambda *args: None, _samples.Sample(task, np.ones(4), 1.0, [1.0], 1.0, np.arange(4)), 2000)
     assert best.states == [1] and fit.n == last
 
 
@@ -300,9 +303,12 @@ def gradient(X, y, loss, z):
 
 
 def kinds_of(*losses):
-    """Kinds of models, each of losses of rows in one search after another; all rows held out."""
+    """Kinds of models, each of losses of rows in one search after another; all rows held out, others in each."""
 
-    return {k: [Mixture(np.array(each), np.ones(len(each))) for each in kind] for k, kind in enumerate(losses)}
+    return {
+        k: [Mixture(np.array(each), np.ones(len(each)), 4 * j + np.arange(len(each))) for j, each in enumerate(kind)]
+        for k, kind in enumerate(losses)
+    }
 
 
 @pytest.mark.parametrize(
@@ -320,7 +326,29 @@ def kinds_of(*losses):
     ],
 )
 def test_which_kinds_stay_in_question(losses, kept):
-    assert in_question(kinds_of(*losses)) == kept
+    assert in_question(kinds_of(*losses), 1.0) == kept
+
+
+def test_a_constant_stays_in_question_for_as_many_errors_as_chance_may_make():
+    kinds = kinds_of([[2, 0, 2, 0]] * 9, [[0, 1, 1, 1]] * 9)  # better by 1.14 standard errors
+    assert in_question(kinds, 1.1) == [1] and in_question(kinds, 1.2) == [0, 1]
+    others = {1: kinds[0], 2: kinds[1]}  # of other kinds one error is enough
+    assert in_question(others, 1.2) == [2]
+
+
+def test_a_row_that_several_searches_hold_out_counts_once():
+    better = [Mixture(np.array([0.0, 1.0, 1.0, 1.0]), np.ones(4), np.arange(4))]
+    worse = [Mixture(np.array([2.0, 0.0, 2.0, 0.0]), np.ones(4), np.arange(4))]
+    assert gain(better, worse) == pytest.approx(gain(better * 9, worse * 9))
+    expected = np.array([2.0, -1.0, 1.0, -1.0])
+    assert gain(better, worse) == pytest.approx((expected.mean(), expected.std(ddof=1) / 2))
+
+
+@pytest.mark.parametrize("held", [[0, 0, 3, 0], [1e-20, 0, 3, 0]])
+def test_of_one_row_it_is_not_known_how_much_a_gain_varies(held):
+    better, worse = (Mixture(np.full(4, loss), np.array(held), np.arange(4)) for loss in (0.0, 1.0))
+    mean, error = gain([better], [worse])
+    assert mean == pytest.approx(1) and error == np.inf
 
 
 @pytest.mark.parametrize("shape", [(), (3,)])
@@ -435,7 +463,7 @@ def test_how_many_searches_there_are(rng, monkeypatch):
         calls.clear()
         monkeypatch.setattr(_samples, "FEW_ROWS", few)
         # The search after which one kind is left.
-        monkeypatch.setattr(_search, "in_question", lambda choices, n=open_before: [0, 1] if len(calls) < n else [0])
+        monkeypatch.setattr(_search, "in_question", lambda choices, errors, n=open_before: [1, 2] if len(calls) < n else [1])
         model = sparse_rf(X, y, n_components=100, n_models=n_models, rng=0)
         assert len(calls) == n and (model.support < 5).all()
 
@@ -650,10 +678,11 @@ def test_classes_that_a_line_parts_do_not_make_a_model_sure_of_itself(loss, n_cl
     assert model.info.validation_loss > 1 / 61
 
 
-def test_the_loss_of_any_label_is_the_mean_over_the_labels(rng):
+def test_the_loss_of_an_unknown_row_is_the_mean_over_the_labels(rng):
     z = rng.standard_normal((3, 7))
     labels = np.where(np.eye(3)[:, :, None] > 0, 1.0, -1.0) * np.ones(7)
     expected = np.mean([srf.losses.Multinomial().value(z, y).sum(axis=0) for y in labels.swapaxes(0, 1)], axis=0)
-    np.testing.assert_allclose(srf.losses.Multinomial().of_any_label(z).sum(axis=0), expected, rtol=1e-14)
+    np.testing.assert_allclose(srf.losses.Multinomial().of_unknown_row(z, 0.0).sum(axis=0), expected, rtol=1e-14)
     for loss in (srf.losses.Logistic(), srf.losses.Multinomial()):
-        np.testing.assert_allclose(loss.of_any_label(z[:1]), np.mean([loss.value(z[:1], y) for y in (-1.0, 1.0)], axis=0))
+        expected = np.mean([loss.value(z[:1], y) for y in (-1.0, 1.0)], axis=0)
+        np.testing.assert_allclose(loss.of_unknown_row(z[:1], 0.0), expected)

@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+import re
 import subprocess
 import sys
 import warnings
@@ -19,6 +20,7 @@ from sklearn.calibration import CalibratedClassifierCV  # noqa: E402
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor  # noqa: E402
 from sklearn.exceptions import NotFittedError  # noqa: E402
 from sklearn.inspection import partial_dependence, permutation_importance  # noqa: E402
+from sklearn.metrics import make_scorer, mean_pinball_loss, r2_score  # noqa: E402
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score, cross_validate  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler  # noqa: E402
@@ -122,7 +124,7 @@ def test_parameters_are_those_of_the_function(name):
         own = inspect.signature(Kind).parameters
         expected = {name for name in function if name not in ("X", "y", "sample_weight", "rng", "workers")}
         expected |= {"random_state", "n_jobs"}
-        assert set(own) == (expected if "Classifier" in Kind.__name__ else expected - {"loss"})
+        assert set(own) == expected
         for parameter in own.values():
             assert parameter.kind is parameter.KEYWORD_ONLY
             theirs = function.get(parameter.name)
@@ -132,8 +134,68 @@ def test_parameters_are_those_of_the_function(name):
         entries = [line.split(":")[0] for line in documented.split("\n") if line[4:5].strip()]
         told = {name.strip() for entry in entries for name in entry.split(",")}
         assert set(own) <= told, set(own) - told
-        with pytest.raises(TypeError, match="no_such"):
-            Kind(no_such=1)
+        for given, meant in (("no_such", ""), ("rng", "; here it is 'random_state'"), ("missin", "; did you mean 'missing'?")):
+            message = f"{Kind.__name__} got an unexpected keyword argument {given!r}{meant}"
+            with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
+                Kind(**{given: 1})
+        with pytest.raises(TypeError, match=rf"^{Kind.__name__}.__init__\(\) takes 1 positional"):
+            Kind(1)
+
+
+# Losses.
+
+RATES = np.random.default_rng(5).poisson(np.exp(1 + 0.5 * X[:, 0]))
+OF_REAL = ["huber", "quantile", "poisson", "gamma", srf.losses.Quantile(0.9), srf.losses.Huber(0.5)]
+
+
+@pytest.mark.parametrize("loss", OF_REAL, ids=str)
+@pytest.mark.parametrize("estimator", REGRESSORS.values(), ids=REGRESSORS)
+def test_regressors_of_all_losses(estimator, loss):
+    """They are the function; of the losses with a link predictions are means."""
+    y, given = RATES + (loss == "gamma"), {"random_state": 0, **estimator.get_params(), "loss": loss}
+    fitted = clone(estimator).set_params(loss=loss).fit(X, y)
+    given = {{"random_state": "rng", "n_jobs": "workers"}.get(name, name): value for name, value in given.items()}
+    model = estimator._function(X, y, **given | {"workers": 1})
+    assert np.array_equal(fitted.predict(X), model.predict(X)) and fitted.model_.loss == getattr(loss, "name", loss)
+    assert fitted.score(X, y) == r2_score(y, model.predict(X))
+    if loss in ("poisson", "gamma"):
+        assert fitted.predict(X).min() > 0 and abs(fitted.predict(X).mean() / y.mean() - 1) < 0.1
+
+
+def test_a_search_over_losses_and_their_parameters():
+    scorer = make_scorer(mean_pinball_loss, greater_is_better=False, alpha=0.9)
+    model = srfs.MFGARegressor(n_nonzero_coefs=4, random_state=0, loss=srf.losses.Quantile(0.5))
+    search = GridSearchCV(model, {"loss__level": [0.1, 0.5, 0.9]}, scoring=scorer, cv=3).fit(X, Y)
+    assert search.best_params_ == {"loss__level": 0.9} and search.best_estimator_.model_.loss_parameters["level"] == 0.9
+    search = GridSearchCV(model, {"loss": ["squared", srf.losses.Quantile(0.9)]}, scoring=scorer, cv=3).fit(X, Y)
+    assert search.best_params_ == {"loss": srf.losses.Quantile(0.9)}
+    assert model.loss == srf.losses.Quantile(0.5) == clone(model).loss
+
+
+def test_parameters_of_losses():
+    model = srfs.SparseRFRegressor(loss=srf.losses.Huber(2.0))
+    assert model.get_params()["loss__delta"] == 2.0 and "loss__delta" not in model.get_params(deep=False)
+    assert "loss__delta" not in srfs.SparseRFRegressor(loss="huber").get_params()
+    with pytest.raises(ValueError, match=r"loss must have the parameter 'loss__level', got Huber\(delta=2.0\)"):
+        model.set_params(loss__level=0.1)
+    assert pickle.loads(pickle.dumps(model)).loss == srf.losses.Huber(2.0)
+
+
+@pytest.mark.parametrize("loss", ["logistic", srf.losses.SquaredHinge()], ids=["logistic", "squared_hinge"])
+def test_a_loss_of_labels_is_none_for_a_regressor(loss):
+    with pytest.raises(ValueError, match=r"loss must be one for real targets in HARFERegressor, got .*: see HARFEClassifier"):
+        srfs.HARFERegressor(loss=loss).fit(X, Y)
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson", srf.losses.Quantile(0.9)], ids=str)
+def test_a_loss_of_real_targets_is_none_for_a_classifier(loss):
+    with pytest.raises(ValueError, match=r"loss must be one for labels in DRPClassifier, got .*: see DRPRegressor"):
+        srfs.DRPClassifier(loss=loss).fit(X, LABELS)
+
+
+def test_a_loss_as_an_object_has_probabilities_too():
+    model = srfs.MFGAClassifier(loss=srf.losses.Logistic(), n_nonzero_coefs=5, random_state=0).fit(X, LABELS)
+    assert np.array_equal(model.predict_proba(X), clone(model).set_params(loss="logistic").fit(X, LABELS).predict_proba(X))
 
 
 def test_errors_are_those_of_the_function():
@@ -198,6 +260,27 @@ def test_grid_search_in_processes():
     alone = GridSearchCV(pipeline, grid, cv=3).fit(X, Y)
     assert search.best_params_ == alone.best_params_ and search.best_score_ == alone.best_score_ > 0.8
     assert search.best_params_["harferegressor__n_nonzero_coefs"] == 40
+
+
+def test_feature_importances():
+    """Those of the summary of the rows of the fit, of all outputs; kept in pickles; whoever changes X later; none of a model
+    that knows no rows."""
+    Z = X.copy()
+    for estimator, y in (srfs.SparseRFRegressor(alpha=0.01, n_components=200, random_state=0), Y), (
+        srfs.DRPClassifier(alpha=0.01, random_state=0), np.digitize(Y, np.quantile(Y, [0.3, 0.6]))
+    ):  # fmt: skip
+        assert not hasattr(estimator, "feature_importances_")
+        estimator.fit(Z, y)
+        expected = estimator.model_.importances(X).share
+        again = pickle.loads(pickle.dumps(estimator))
+        Z[:] = 0.0
+        for one in (estimator, again, pickle.loads(pickle.dumps(estimator))):
+            np.testing.assert_array_equal(one.feature_importances_, expected)
+        estimator.feature_importances_[:] = 7.0
+        assert abs(estimator.feature_importances_.sum() - 1) < 1e-12
+        assert not hasattr(clone(estimator), "feature_importances_")
+        assert not hasattr(estimator.model_.to_estimator(), "feature_importances_")
+        Z[:] = X
 
 
 def test_importances_and_dependence():
@@ -330,6 +413,14 @@ def test_set_output_of_what_comes_before(frame):
     model = make_pipeline(encode, clone(REGRESSORS["MFGA"])).fit(table, y)
     assert model[-1].feature_names_in_.tolist() == ["codes__kind", "remainder__a", "remainder__town", "remainder__b"]
     assert model.score(table, y) > 0.9
+
+
+def test_a_frame_of_categories_then_an_array(frame):
+    """Columns are found by their places."""
+    rows, y = frame
+    model = srfs.MFGARegressor(n_nonzero_coefs=4, random_state=0).fit(rows, y)
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        assert np.array_equal(model.predict(rows.to_numpy(object)), model.predict(rows))
 
 
 def test_arrays_with_categories(frame):

@@ -1,6 +1,12 @@
 """What y may be: labels of any kind, one output or several; what is said where something else was meant."""
 
+import inspect
+import pickle
+from functools import partial
+
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 import sparserf as srf
@@ -315,3 +321,121 @@ def test_terms_of_mfga_by_default():
 def test_the_name_of_a_target_is_no_target():
     with pytest.raises(TypeError, match=r"y must be an array.*got 'price': of a frame, X\.pop\('price'\)"):
         srf.sparse_rf(np.zeros((3, 1)), "price")
+
+
+# Rows of pandas, and their indexes.
+
+INDEXED = pd.DataFrame(np.random.default_rng(3).standard_normal((40, 2)), columns=["a", "b"], index=np.arange(40) + 100)
+OF_INDEXED = pd.Series(np.arange(40.0), index=INDEXED.index)
+PAIRING = {
+    "sparse_rf": partial(srf.sparse_rf, features="gaussian", alpha=0.1, n_components=20, rng=0),
+    "sparse_rf_path": partial(srf.sparse_rf_path, features="gaussian", alphas=[1.0], n_components=20, rng=0),
+    "harfe": partial(srf.harfe, n_components=20, n_nonzero_coefs=2, rng=0),
+    "mfga": partial(srf.mfga, n_nonzero_coefs=2, rng=0),
+    "drp": partial(srf.drp, alpha=0.1, rng=0),
+    "cross_validate": lambda X, y, **how: srf.cross_validate(srf.drp, X, y, {"alpha": [1.0]}, cv=2, rng=0, **how),
+    "intervals": lambda X, y, **how: srf.intervals(partial(srf.drp, alpha=1.0), X, y, coverage=0.5, rng=0, **how),
+    "kernel_ridge": lambda X, y, **how: srf.baselines.kernel_ridge(X, y, gamma=0.1, alpha=1.0, **how),
+}
+each_pairing = pytest.mark.parametrize("fit", PAIRING.values(), ids=PAIRING)
+
+
+@each_pairing
+def test_the_same_rows_in_another_order(fit):
+    for y in (OF_INDEXED[::-1], OF_INDEXED.sample(frac=1.0, random_state=0)):
+        with pytest.raises(ValueError, match=r"y must .* in the order of X: .* \(row 0 is 100 in X and .* y.loc\[X.index\]"):
+            fit(INDEXED, y)
+    with pytest.raises(ValueError, match="sample_weight must have its rows in the order of X"):
+        fit(INDEXED, OF_INDEXED, sample_weight=OF_INDEXED[::-1])
+    fit(INDEXED, OF_INDEXED[::-1].loc[INDEXED.index])
+
+
+@each_pairing
+def test_rows_of_other_labels(fit):
+    """A warning, once, at the line that called."""
+    with pytest.warns(srf.IndexWarning, match=r"X and y have different indexes \(row 0 is 100 in X and 107 in y\)") as told:
+        fit(INDEXED, OF_INDEXED.set_axis(OF_INDEXED.index + 7))
+    assert len(told) == 1 and told[0].filename == __file__
+
+
+def test_indexes_that_say_nothing():
+    fit = PAIRING["drp"]
+    expected = fit(INDEXED, OF_INDEXED).coef
+    for X, y in (
+        (INDEXED, OF_INDEXED.reset_index(drop=True)), (INDEXED.reset_index(drop=True), OF_INDEXED),
+        (INDEXED, OF_INDEXED.to_numpy()), (INDEXED.to_numpy(), OF_INDEXED[::1].to_numpy()),
+        (INDEXED.set_axis(INDEXED.index.astype(object)), OF_INDEXED), (pl.DataFrame(INDEXED), pl.Series(OF_INDEXED.to_numpy())),
+        (INDEXED, OF_INDEXED.to_frame().set_axis(["y"], axis=1).iloc[:, 0]),
+    ):  # fmt: skip
+        assert np.allclose(fit(X, y).coef, expected)
+    odd = [np.nan, *map(str, range(38)), (1, 2)]
+    assert np.allclose(fit(INDEXED.set_axis(odd), OF_INDEXED.set_axis(odd)).coef, expected)
+    with pytest.raises(ValueError, match="in the order of X"):
+        fit(INDEXED.reset_index(drop=True).sample(frac=1.0, random_state=0), OF_INDEXED.reset_index(drop=True))
+
+
+def test_groups_and_estimators_pair_rows_too():
+    backwards = OF_INDEXED[::-1]
+    with pytest.raises(ValueError, match="groups must have its rows in the order of X"):
+        srf.cross_validate(srf.drp, INDEXED, OF_INDEXED, {"alpha": [1.0]}, groups=backwards)
+    with pytest.raises(ValueError, match="sample_weight must have its rows in the order of y"):
+        srf.drp(INDEXED.to_numpy(), OF_INDEXED, alpha=1.0, sample_weight=backwards)
+    srfs = pytest.importorskip("sparserf.sklearn")
+    with pytest.raises(ValueError, match="y must have its rows in the order of X"):
+        srfs.DRPRegressor().fit(INDEXED, backwards)
+    with pytest.raises(ValueError, match="in the order of X"), pytest.warns(UserWarning, match="column-vector"):
+        srfs.DRPRegressor().fit(INDEXED, backwards.to_frame())
+
+
+@pytest.mark.parametrize("scale", ["auto", None])
+def test_a_model_of_an_array_and_frames(scale):
+    """By places, whatever the library and the dtype; and the reverse."""
+    A = INDEXED.to_numpy()
+    of_array = srf.mfga(A, OF_INDEXED.to_numpy(), n_nonzero_coefs=2, scale=scale, rng=0)
+    of_frame = srf.mfga(INDEXED, OF_INDEXED, n_nonzero_coefs=2, scale=scale, rng=0)
+    expected = of_array.predict(A)
+    renamed = INDEXED.set_axis(["b", "a"], axis=1)
+    for X in (INDEXED, INDEXED.astype("Float64"), INDEXED.astype(object), pl.DataFrame(INDEXED), renamed):
+        assert np.array_equal(of_array.predict(X), expected)
+    assert np.array_equal(of_frame.predict(A), of_frame.predict(INDEXED[["b", "a"]]))
+    with pytest.raises(ValueError, match="X must have 2 columns, got 1"):
+        of_array.predict(INDEXED[["a"]])
+    with pytest.raises(ValueError, match="X must have 2 columns, got 3"):
+        of_frame.predict(np.zeros((3, 3)))
+    with pytest.raises(TypeError, match=r"X\['b'\] holds strings, and held numbers when the model was fitted"):
+        of_array.predict(INDEXED.assign(b="word"))
+
+
+# Keywords of others.
+
+
+def test_words_of_scikit_learn():
+    X, y = np.eye(3), np.arange(3.0)
+    functions = [srf.sparse_rf, srf.sparse_rf_path, srf.harfe, srf.harfe_path, srf.mfga, srf.mfga_path, srf.drp, srf.drp_path]
+    for function in [*functions, srf.baselines.rks, srf.baselines.random_projection]:
+        for word, here in {"random_state": "rng", "seed": "rng", "n_jobs": "workers", "weights": "sample_weight"}.items():
+            with pytest.raises(TypeError, match=rf"^{function.__name__}\(\) got .* '{word}'; here it is '{here}'$"):
+                function(X, y, **{word: 1})
+    for function in (srf.cross_validate, srf.intervals, srf.calibrated):
+        with pytest.raises(TypeError, match=rf"^{function.__name__}\(\) .* 'random_state'; here it is 'rng'"):
+            function(srf.drp, X, y, random_state=0)
+    with pytest.raises(TypeError, match=r"prune\(\) got an unexpected .* 'n_jobs'; here it is 'workers'"):
+        srf.prune(srf.mfga(X, y, rng=0), X, n_jobs=2)
+    with pytest.raises(TypeError, match=r"drp\(\) got an unexpected .* 'C'; here it is alpha=1 / \(n_samples \* C\)"):
+        srf.drp(X, y, C=1.0)
+    with pytest.raises(TypeError, match=r"drp\(\) got an unexpected .* 'max_iter'; here it is 'n_iter'"):
+        srf.drp(X, y, max_iter=1)
+    with pytest.raises(TypeError, match=r"mfga\(\) got an unexpected .* 'n_nonzero_coef'; did you mean 'n_nonzero_coefs'\?"):
+        srf.mfga(X, y, n_nonzero_coef=1)
+    with pytest.raises(TypeError, match=r"^drp\(\) got an unexpected keyword argument 'no_such'$"):
+        srf.drp(X, y, no_such=1)
+    with pytest.raises(TypeError, match=r"harfe\(\) missing 1 required positional argument: 'y'"):
+        srf.harfe(X)
+
+
+def test_functions_keep_their_signatures():
+    for name in srf.__all__:
+        function = getattr(srf, name)
+        if inspect.isfunction(function):
+            assert "args" not in inspect.signature(function).parameters, name
+            assert function.__name__ == name and function.__doc__ and pickle.loads(pickle.dumps(function)) is function

@@ -77,6 +77,7 @@ assert_type(srf.drp(X, y, alpha=1.0, loss=srf.losses.Multinomial()), srf.SparseM
 estimator = SparseRFRegressor(alpha=0.1, features="gaussian", random_state=0, n_jobs=-1)
 assert_type(estimator.fit(X, y).model_, srf.SparseModel)
 assert_type(estimator.score(X, y), float)
+assert_type(estimator.feature_importances_, np.ndarray)
 assert_type(MFGAClassifier(loss="squared_hinge").fit(X, y).classes_.shape, tuple[Any, ...])
 assert_type(model.to_estimator().n_iter_, int)
 
@@ -89,5 +90,5 @@ srf.drp(X, y)  # type: ignore[call-arg]
 srf.drp(X, y, alpha=0.1, projection="hadamard")  # type: ignore[arg-type]
 srf.Fourier(kernel="perceptron")  # type: ignore[arg-type]
 srf.sparse_rff(X, y)  # type: ignore[attr-defined]
-SparseRFRegressor(loss="squared")  # type: ignore[call-arg]
+SparseRFRegressor(loss="sqared")  # type: ignore[arg-type]
 model.coef = y  # type: ignore[misc]

@@ -44,6 +44,10 @@ class _Classifier(ClassifierMixin, _Estimator):
     def predict_proba(self, X: MatrixLike) -> np.ndarray: ...
     def predict_log_proba(self, X: MatrixLike) -> np.ndarray: ...
 
+class _Fitting:
+    @property
+    def feature_importances_(self) -> np.ndarray: ...
+
 class FittedRegressor(_Regressor):
     model: SparseModel
     n_jobs: int | None
@@ -74,7 +78,7 @@ def written(cls: type) -> str:
         given.append(f"{name}: {types[name]}" + default(parameter).replace("'", '"'))
     base = "_Regressor" if issubclass(cls, sklearn.Regressor) else "_Classifier"
     attributes = "".join(f"    {name}: {kind}\n" for name, kind in types.items())
-    return f"\nclass {cls.__name__}({base}):\n{attributes}    def __init__(\n{filled(given, 8)}\n    ) -> None: ...\n"
+    return f"\nclass {cls.__name__}(_Fitting, {base}):\n{attributes}    def __init__(\n{filled(given, 8)}\n    ) -> None: ...\n"
 
 
 def default(parameter: inspect.Parameter) -> str:

@@ -3,8 +3,9 @@
     python tools/fit.py tools/data/ccpp.csv
     python tools/fit.py mine.csv --target price --save model.npz
 
-The file has a header and numbers; the target is the last column unless named. A target of words, or of two values,
-is classified.
+The file has a header. Cells may be numbers, words, or missing: empty, NA, nan, null, none or a question mark. The target is the
+last column unless named; rows without it are left out. A target of words, or of two values, is classified; others are with
+--loss multinomial, and --loss quantile, poisson or gamma are for numbers. Each line begins with the seconds since the start.
 """
 
 import argparse
@@ -15,44 +16,59 @@ from pathlib import Path
 import numpy as np
 
 import sparserf as srf
+from sparserf.losses import PROBABILISTIC
 
 SIZES = (2, 5, 10, 20, 50, 100, 200, 500, 1000)  # terms of the models in fewer terms
+MISSING = {"", "na", "n/a", "nan", "null", "none", "?"}
+START = time.perf_counter()
 
 
 def main():
     args = arguments()
-    X, y, names = read(args.csv, args.target)
-    is_labels = y.dtype.kind == "U" or len(np.unique(y)) == 2
+    say(f"reads {args.csv}")
+    X, y, words, target = read(args.csv, args.target)
+    loss = args.loss or loss_for(y)
+    is_labels = loss in PROBABILISTIC or loss == "squared_hinge"
+    kind = f"{len(np.unique(y))} classes" if is_labels else "numbers"
+    n_missing = sum(cell is None for row in X for cell in row)
+    say(f"{len(y)} rows; {X.shape[1]} inputs, {len(words)} of words; {n_missing} missing cells; {target}: {kind}, loss {loss}")
     order, held = np.random.default_rng(args.seed).permutation(len(y)), round(len(y) * args.test)
     train, test = order[held:], order[:held]
-    print(f"{args.csv.name}: {len(train)} training rows, {len(test)} test rows, {X.shape[1]} inputs, target {names[-1]}")
+    how = {"loss": loss, "rng": args.seed, "workers": -1, "categorical": words or None}
 
+    say(f"fits sparse_rf to {len(train)} rows, the search of its penalty included")
     start = time.perf_counter()
-    model = srf.sparse_rf(X[train], y[train], loss="logistic" if is_labels else "squared", rng=args.seed, workers=-1)
+    model = srf.sparse_rf(X[train], y[train], **how)
     seconds = time.perf_counter() - start
-
-    linear = baseline(X[train], y[train], X[test], y[test], is_labels)
+    say(f"fits a linear model, to compare with, and tests both on {len(test)} rows")
+    linear = test_error(srf.sparse_rf(X[train], y[train], features=srf.Linear(), **how), X[test], y[test])
     start = time.perf_counter()
     error, micros = test_error(model, X[test], y[test]), (time.perf_counter() - start) / len(test) * 1e6
     sizes = [size for size in SIZES if size < len(model.features)]
+    say(f"fits the same in {', '.join(map(str, sizes)) or 'no fewer'} terms")
     smaller = [srf.prune(model, X[train], max_terms=size, tol=0, workers=-1) for size in sizes]
     curve = [*sizes, len(model.features)], [*(test_error(one, X[test], y[test]) for one in smaller), error]
-
     what = "test error" if is_labels else "test RMSE"
-    print(f"{what} {error:.4g}   (a linear model: {linear:.4g})")
+    say(f"draws {args.picture}")
+    draw(args.picture, curve, model, X[test], y[test], (what, error, linear), target, is_labels)
+    if args.save:
+        say(f"writes {args.save}")
+        model.save(args.save)
+
+    print(f"\n{what} {error:.4g}   (a linear model: {linear:.4g})")
     print(f"terms {len(model.features)} of {model.info.n_drawn} drawn   alpha {model.info.alpha:.3g}")
     print(f"time {seconds:.1f} s, the whole search included   prediction {micros:.1f} microseconds a row")
-    draw(args.picture, curve, model, X[test], y[test], (what, error, linear), names, is_labels)
-    print(f"picture {args.picture}")
-    if args.save:
-        model.save(args.save)
-        print(f"model {args.save}")
+
+
+def say(line):
+    print(f"{time.perf_counter() - START:6.1f} s  {line}", flush=True)
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("csv", type=Path)
     parser.add_argument("--target", help="name of the target column (default: the last)")
+    parser.add_argument("--loss", help="any of sparse_rf (default: squared, of two classes logistic, of more multinomial)")
     parser.add_argument("--test", type=float, default=0.25, help="share of the rows kept for the test (default 0.25)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--picture", type=Path, default=Path("sparserf-fit.png"))
@@ -61,25 +77,40 @@ def arguments():
 
 
 def read(path, target):
-    """X, y and the names of the columns, the target's last."""
-    with open(path, newline="") as file:
+    """(X, y, the indices of the columns of words, the name of the target): cells as numbers, words, or None where missing."""
+    with open(path, newline="", encoding="utf-8-sig") as file:
         header, *rows = [row for row in csv.reader(file) if row]
     if target is not None and target not in header:
         raise SystemExit(f"no column {target!r} in {path}; there are {', '.join(header)}")
+    wrong = next((k for k, row in enumerate(rows, 2) if len(row) != len(header)), None)
+    if wrong is not None:
+        raise SystemExit(f"row {wrong} of {path} has {len(rows[wrong - 2])} cells, the header has {len(header)}")
     at = header.index(target) if target else len(header) - 1
-    columns = [np.array(column) for column in zip(*rows, strict=True)]
-    y, names = numbers(columns.pop(at)), header[:at] + header[at + 1 :] + [header[at]]
-    return np.column_stack([numbers(c, n) for c, n in zip(columns, names, strict=False)]), y, names
+    rows = [row for row in rows if not is_missing(row[at])]
+    columns = [cells(column) for column in zip(*rows, strict=True)]
+    y = np.array(columns.pop(at))
+    words = [k for k, column in enumerate(columns) if any(isinstance(cell, str) for cell in column)]
+    return np.array(columns, object).T, y, words, header[at]
 
 
-def numbers(column, name=None):
-    """The column as numbers; words, of the target, as they are."""
+def is_missing(cell):
+    return cell.strip().lower() in MISSING
+
+
+def cells(column):
+    """A column of numbers where all that is there is one, else of words; None where a cell is missing."""
+    there = [None if is_missing(cell) else cell.strip() for cell in column]
     try:
-        return column.astype(np.float64)
+        return [None if cell is None else float(cell) for cell in there]
     except ValueError:
-        if name is None:
-            return column
-        raise SystemExit(f"column {name!r} holds words, not numbers; encode it first") from None
+        return there
+
+
+def loss_for(y):
+    n_values = len(np.unique(y))
+    if y.dtype.kind == "U" or n_values == 2:
+        return "multinomial" if n_values > 2 else "logistic"
+    return "squared"
 
 
 def test_error(model, X, y):
@@ -88,17 +119,7 @@ def test_error(model, X, y):
     return np.sqrt(np.mean((p - y) ** 2)) if model.classes is None else np.mean(p != y)
 
 
-def baseline(X, y, X_test, y_test, is_labels):
-    """The error of a linear model, for comparison."""
-    if is_labels:
-        mean, sd = X.mean(axis=0), np.maximum(X.std(axis=0), 1e-300)
-        model = srf.drp((X - mean) / sd, y, alpha=1e-4, loss="logistic")
-        return test_error(model, (X_test - mean) / sd, y_test)
-    w = np.linalg.lstsq(np.column_stack([np.ones(len(X)), X]), y, rcond=None)[0]
-    return np.sqrt(np.mean((w[0] + X_test @ w[1:] - y_test) ** 2))
-
-
-def draw(path, curve, model, X, y, result, names, is_labels):
+def draw(path, curve, model, X, y, result, target, is_labels):
     import matplotlib
 
     matplotlib.use("Agg")
@@ -113,11 +134,11 @@ def draw(path, curve, model, X, y, result, names, is_labels):
     left.legend(frameon=False, fontsize=8, loc="best")
     if is_labels:
         right.imshow([[np.mean(f[y == a] == b) for b in model.classes] for a in model.classes])
-        right.set(xlabel="predicted class", ylabel="true class", title=names[-1])
+        right.set(xlabel="predicted class", ylabel="true class", title=target)
     else:
         right.plot(y, f, ".", ms=3, alpha=0.5)
         right.plot([y.min(), y.max()], [y.min(), y.max()], color="gray", lw=1)
-        right.set(xlabel=f"true {names[-1]}", ylabel="predicted", title=f"Test rows, {len(model.features)} terms")
+        right.set(xlabel=f"true {target}", ylabel="predicted", title=f"Test rows, {len(model.features)} terms")
     fig.savefig(path, dpi=130)
 
 

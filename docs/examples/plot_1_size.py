@@ -9,7 +9,8 @@ A power plant's output, from temperature, vacuum, pressure and humidity. ``spars
 # %%
 # The whole model
 # ---------------
-# 2,000 of the rows to fit to, 1,000 others to measure the error on.
+# 2,000 of the rows to fit to, 1,000 others to measure the error on. The table:
+# :download:`ccpp.csv <../../tools/data/ccpp.csv>`, to be saved beside this program.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,7 +18,7 @@ import pandas as pd
 
 import sparserf as srf
 
-table = pd.read_csv("../../tools/data/ccpp.csv")
+table = pd.read_csv("ccpp.csv")
 train, test = table[:2000], table[-1000:]
 X, y = train.drop(columns="power"), train["power"]
 X_test, y_test = test.drop(columns="power"), test["power"]

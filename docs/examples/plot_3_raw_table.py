@@ -55,4 +55,4 @@ print(model.summary(test, n_terms=0, rng=0))
 # %%
 # And what they do, in functions of one and two of them.
 
-srf.plot.effects(model, train, n_panels=4)
+srf.plot.effects(model, test, n_panels=4)

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._checks import check_alphas, check_callable, check_choice, check_flag, check_integer, check_real, check_rng
 from .._threads import check_workers, single_threaded_blas
+from ..fallback import with_fallbacks
 from ..features import PROJECTIONS, make_projection
 from ..model import warn_unconverged
 from ..newton.choice import steps_of
@@ -47,7 +48,7 @@ def drp(
     accelerate: bool = True, projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn",
     categorical: Categorical = None, loss: LinearLossLike = "squared", fit_intercept: bool = True,
     sample_weight: ArrayLike | None = None, tol: float = 1e-6, rng: Seed = None, workers: int = 1, callback: Callback = None,
-    verbose: bool = False,
+    verbose: bool | None = None,
 ) -> SparseModel:  # fmt: skip
     r"""Dual Random Projection: the optimal linear model of many inputs, by way of a few random projections of them.
 
@@ -106,7 +107,7 @@ def drp(
         Threads; -1 for all cores. The result is the same, bit for bit, for any number.
     callback : callable or None, default None
         Called with the `FitInfo` so far after each iteration, and within one that takes long; returning True ends the fit.
-    verbose : bool, default False
+    verbose : bool or None, default None
         As in `sparse_rf`.
 
     Returns
@@ -168,7 +169,7 @@ def drp_path(
     accelerate: bool = True, projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn",
     categorical: Categorical = None, loss: LinearLossLike = "squared", fit_intercept: bool = True,
     sample_weight: ArrayLike | None = None, tol: float = 1e-6, rng: Seed = None, workers: int = 1, callback: Callback = None,
-    verbose: bool = False,
+    verbose: bool | None = None,
 ) -> list[SparseModel]:  # fmt: skip
     """Models of `drp` for many penalties, largest first, each started from the one before, from one sketch.
 
@@ -245,7 +246,7 @@ def _fit(fit, task, minimise, alpha, tol, n_iter):
     fit.progress.restart()
     fit.begin(alpha, tol)
     minimise(fit, max_iter=n_iter)
-    return model_of([fit], task), _complaint(fit)
+    return with_fallbacks(model_of([fit], task), task), _complaint(fit)
 
 
 def _begin(X, y, alphas, n_projections, accelerate, projection, columns, loss, fit_intercept, sample_weight, rng, workers,

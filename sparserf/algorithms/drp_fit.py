@@ -34,7 +34,8 @@ def linear_fit(
     task, _ = Task.seen_by(Linear(), X, y, loss, sample_weight, workers, rng, columns, **how)
     if np.isinf(task.loss.smoothness) and not task.loss.is_self_concordant:
         raise ValueError(f"loss must have a finite smoothness, with which drp bounds the effect of rounding, got {task.loss!r}")
-    targets, fit_intercept = np.vstack(task.targets), check_flag("fit_intercept", fit_intercept)
+    task = task.centered(check_flag("fit_intercept", fit_intercept))
+    targets = np.vstack(task.targets)
     problem, progress = task.problem(LinearProblem, targets, 1.0, fit_intercept), task.progress(callback, targets)
     inputs = Inputs.of(task.rows, problem.weight, fit_intercept, alphas)
     if not task.is_joint:

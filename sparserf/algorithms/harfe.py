@@ -8,6 +8,7 @@ import numpy as np
 
 from .._checks import check_callable, check_choice, check_flag, check_integer, check_real, check_rng
 from .._threads import single_threaded_blas
+from ..fallback import with_fallbacks
 from ..losses import JOINTLY
 from ..model import warn_unconverged
 from ..reports import parts, reported
@@ -57,7 +58,7 @@ def harfe(
     selection: Literal["magnitude", "positive"] = "magnitude", normalize: bool = True, step_size: float = 0.1,
     backtracking: bool = True, start: Literal["greedy", "zero"] = "greedy", max_iter: int = 50, tol: float = 5e-3,
     fit_intercept: bool = True, sample_weight: ArrayLike | None = None, rng: Seed = None, workers: int = 1,
-    callback: Callback = None, verbose: bool = False,
+    callback: Callback = None, verbose: bool | None = None,
 ) -> SparseModel:  # fmt: skip
     r"""Hard-Ridge Random Feature Expansion: the best s of many random features, by hard thresholding and ridge regression.
 
@@ -138,7 +139,7 @@ def harfe(
         Threads; -1 for all cores. The result is the same, bit for bit, for any number.
     callback : callable or None, default None
         Called after each iteration with the `FitInfo` so far; returning True ends the fit.
-    verbose : bool, default False
+    verbose : bool or None, default None
         As in `sparse_rf`.
 
     Returns
@@ -198,7 +199,7 @@ def harfe_path(
     loss: LossLike = "squared", selection: Literal["magnitude", "positive"] = "magnitude", normalize: bool = True,
     step_size: float = 0.1, backtracking: bool = True, start: Literal["greedy", "zero"] = "greedy", max_iter: int = 50,
     tol: float = 5e-3, fit_intercept: bool = True, sample_weight: ArrayLike | None = None, rng: Seed = None, workers: int = 1,
-    callback: Callback = None, verbose: bool = False,
+    callback: Callback = None, verbose: bool | None = None,
 ) -> list[SparseModel]:  # fmt: skip
     """Models of `harfe` for growing numbers of terms, each from the one before: graded thresholding over one dictionary.
 
@@ -259,8 +260,9 @@ def _path(X, y, n_nonzero_coefs, n_models, n_components, order, alpha, activatio
     features, columns, is_found = proposed(features, X, y, columns, **about)
     how = {"several_outputs": "apart", "losses": JOINTLY}
     task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns, **how)
+    task = task.centered(check_flag("fit_intercept", fit_intercept))
     options = {
-        "fit_intercept": check_flag("fit_intercept", fit_intercept),
+        "fit_intercept": fit_intercept,
         "alpha": check_real("alpha", alpha, 0, strict=True),
         "selection": check_choice("selection", selection, ("magnitude", "positive")),
         "step_size": check_real("step_size", step_size, 0, strict=True),
@@ -290,7 +292,7 @@ def _fit_all(fits, task, s, max_iter, greedy):
         if greedy:
             grow(fit, s)
         algorithm_1(fit, s, max_iter)
-    return model_of(fits, task), any(fit.ended_by_callback for fit in fits)
+    return with_fallbacks(model_of(fits, task), task), any(fit.ended_by_callback for fit in fits)
 
 
 def _warn(info, max_iter, tol):

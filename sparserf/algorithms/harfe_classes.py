@@ -127,10 +127,12 @@ class ClassesFit:
         self.progress.note(self._objective())
 
     def _sweep(self, move):
+        turns = self._rivals.turns(self._margins())
         for k, fit in enumerate(self._fits):
             if k:
-                fit.against(self._rivals.against(self._margins(), k))
+                fit.against(turns.against())
             move(fit)
+            turns.end(fit.problem.margins(fit.point.f, fit.point.b))
         self._settle()
 
     def _margins(self):
@@ -140,8 +142,8 @@ class ClassesFit:
         """Go to the best intercepts, and turn all to each other."""
         points = [fit.point for fit in self._fits]
         _, b, z = self._rivals.settled([point.f for point in points], np.array([point.b for point in points]))
-        for k, fit in enumerate(self._fits):
-            fit.against(self._rivals.against(z, k), float(b[k]))
+        for fit, y, b_k in zip(self._fits, self._rivals.all_against(z), b, strict=False):
+            fit.against(y, float(b_k))
 
     def _extrapolate(self, extrapolation):
         """Go where the last sweeps lead, if that is lower."""

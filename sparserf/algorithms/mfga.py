@@ -9,6 +9,7 @@ import numpy as np
 
 from .._checks import check_callable, check_flag, check_integer, check_real, check_rng
 from .._threads import single_threaded_blas
+from ..fallback import with_fallbacks
 from ..losses import JOINTLY
 from ..model import warn_unconverged
 from ..reports import parts, reported
@@ -49,7 +50,7 @@ def mfga(
     categorical: Categorical = None, n_components: int = 10_000, loss: LossLike = "squared", alpha: float = 1e-3,
     n_select: int = 1, normalize: bool = False, best_phase: bool = False, fit_intercept: bool = True,
     sample_weight: ArrayLike | None = None, tol: float | None = None, rng: Seed = None, workers: int = 1,
-    callback: Callback = None, verbose: bool = False,
+    callback: Callback = None, verbose: bool | None = None,
 ) -> SparseModel:  # fmt: skip
     r"""Multi Feature Greedy Approximation: the best few of the features of one or several kernels, one after the other.
 
@@ -117,7 +118,7 @@ def mfga(
         Threads; -1 for all cores. The result is the same, bit for bit, for any number.
     callback : callable or None, default None
         Called after each round with the `FitInfo` so far; returning True ends the fit. One-vs-rest: for each class.
-    verbose : bool, default False
+    verbose : bool or None, default None
         As in `sparse_rf`.
 
     Returns
@@ -186,7 +187,7 @@ def mfga_path(
     categorical: Categorical = None, n_components: int = 10_000, loss: LossLike = "squared", alpha: float = 1e-3,
     n_select: int = 1, normalize: bool = False, best_phase: bool = False, fit_intercept: bool = True,
     sample_weight: ArrayLike | None = None, tol: float | None = None, rng: Seed = None, workers: int = 1,
-    callback: Callback = None, verbose: bool = False,
+    callback: Callback = None, verbose: bool | None = None,
 ) -> list[SparseModel]:  # fmt: skip
     """Models of `mfga` after every round, from one run: of n_select terms, of twice as many, and so on.
 
@@ -246,11 +247,12 @@ def _begin(X, y, n_nonzero_coefs, features, nu, gamma, columns, n_components, lo
     features, columns, is_found = proposed(features, X, y, columns, **about)
     how = {"several_outputs": "together", "losses": JOINTLY}
     task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns, **how)
+    task = task.centered(check_flag("fit_intercept", fit_intercept))
     rows, weight = task.rows, task.weight
     if not task.loss.is_quadratic and len(np.atleast_2d(task.targets[0])) > 1:
         raise ValueError(f"y must have one output for loss={task.loss.name!r}, got {len(task.targets[0])}: fit one at a time")
     options = {
-        "fit_intercept": check_flag("fit_intercept", fit_intercept),
+        "fit_intercept": fit_intercept,
         "alpha": check_real("alpha", alpha, 0),
         "tol": None if tol is None else check_real("tol", tol, 0),
         "callback": check_callable("callback", callback),
@@ -285,7 +287,7 @@ def _rounds(task, fits, n_nonzero_coefs, n_select):
 
 def _model(fits, task):
     with keeping_fits(fits, task):
-        model = model_of(fits, task)
+        model = with_fallbacks(model_of(fits, task), task)
     if not model.info.converged:
         warn_unconverged(
             f"{model.info.n_nonzero} terms: Newton's method ended before the minimum over their coefficients, where a step "

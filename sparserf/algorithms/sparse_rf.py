@@ -26,7 +26,7 @@ def sparse_rf(
     n_components: int | None = None, batch_size: int | None = None, max_order: int | None = None, exact: bool = False,
     validation: float = 0.1, n_models: int | None = None, max_terms: int | None = None, effort: float = 1.0,
     fit_intercept: bool = True, sample_weight: ArrayLike | None = None, tol: float = 1e-4, max_iter: int | None = None,
-    rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool = False,
+    rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
 ) -> SparseModel:  # fmt: skip
     r"""Sparse Random Features: a kernel model in few terms, by l1 selection among random features.
 
@@ -64,12 +64,13 @@ def sparse_rf(
         CSR X, but for alpha=None, and what a FeatureSet was drawn for, are always as they are.
     missing : {"learn", "raise"}, default "learn"
         NaN in dense X. "learn": a missing number is at the centre of its column, beside an input that says that it is missing,
-        where a sample of the training rows has such; "raise": a ValueError. CSR X must have none.
+        where a sample of the training rows has such; "raise": a ValueError. What is missing in new rows alone is where the
+        model lost least on training rows without that column's cells, by default at the centre. CSR X must have none.
     categorical : sequence of names, of indices, or a mask; or None, default None
         Columns that are categories, beside those of strings and categoricals of a data frame. Frequent levels are inputs that
         are zero or one; where some are rarer than a hundredth, or beyond 24, the mean of y over the rows of the level is an
-        input, of training rows over those of other folds. A level that is not known is none of them, and has the mean of all
-        rows. X must be in host memory.
+        input, of training rows over those of other folds. A level that is not known is as what is missing in new
+        rows alone, which has, in the mean, about the mean of all rows. X must be in host memory.
     loss : str or `sparserf.losses.Loss`, default "squared"
         Also "huber", "quantile", "poisson", "gamma"; of labels "squared_hinge", "logistic", and "multinomial", which fits all
         classes together; or an object, such as `losses.Quantile(level=0.9)`.
@@ -85,7 +86,8 @@ def sparse_rf(
         False: the paper's Algorithm 1, one batch after another; a feature that was dropped, or not taken, does not come
         back. True: over all D draws again and again, until `info.dual_gap` certifies the optimum over them; not for "auto".
     validation : float, default 0.1
-        Share of the rows of a search, of each class, that alpha=None holds out, in (0, 1).
+        Share of the rows of a search, of each class, and of counts of 0 and others, that alpha=None holds out, in (0, 1); at
+        least ten rows, where that is no more than half of them.
     n_models : int or None, default None
         Rounds of searches of alpha=None, each with rows of its own held out and, of "auto", draws of its own; the result is the
         mean of their models. None: two, or four for up to 5,000 rows; or until there are four or six models, where fewer of a
@@ -95,6 +97,7 @@ def sparse_rf(
     effort : float, default 1.0
         Time for accuracy, > 0, of alpha=None. Of 10 a search looks at 10^(1/2) times as many rows, where there are more than
         16,000, a model has up to 10^(1/4) times 2,000 terms, and more models are in the mean: it takes some 10 times as long.
+        The most work of a call grows with it; see Notes.
     fit_intercept : bool, default True
         The intercept is not penalised.
     sample_weight : array of shape (n_samples,) or None, default None
@@ -105,7 +108,8 @@ def sparse_rf(
     max_iter : int or None, default None
         Most rounds of search and solution, over all batches. None: until the tolerance is reached, or the work of the fit,
         over all penalties of a path, has come to 1.2e11 multiplications, 4e7 more for each row beyond 5,000, and five passes
-        over the dictionary: 7 to 20 s with 5,000 rows on two cores; a quarter for "auto" with an alpha. Counted from shapes.
+        over the dictionary: 7 to 20 s with 5,000 rows on two cores; a quarter for "auto" with an alpha. More than ten outputs
+        or classes share what ten may take, but for the passes. Counted from shapes.
     rng : None, int or numpy.random.Generator, default None
         Seed of the draws.
     workers : int, default 1
@@ -113,8 +117,9 @@ def sparse_rf(
     callback : callable or None, default None
         Called with the `FitInfo` so far after each iteration, and some times a second while one lasts; returning True ends the
         fit. One-vs-rest: for each class. Where the last call did not say `progress` 1, once more at the end.
-    verbose : bool, default False
-        Show what is done, held-out loss, terms, time: by tqdm, if there, in a terminal or notebook; else in log "sparserf".
+    verbose : bool or None, default None
+        Show the share that is done, held-out loss, time. None: from the third second to the end, where someone looks, in a
+        terminal or notebook. True: at once, and the line stays; elsewhere by log "sparserf", else on standard error. False: no.
 
     Returns
     -------
@@ -135,7 +140,8 @@ def sparse_rf(
     Warns
     -----
     ConvergenceWarning
-        Above the tolerance at the end: by max_iter, the most work where it is None, or since rounding allows no descent.
+        Above the tolerance at the end: by max_iter, the most work where it is None, or since rounding allows no descent. With
+        alpha=None once, of what the most work of a call has cut.
 
     See Also
     --------
@@ -150,12 +156,20 @@ def sparse_rf(
     ``|u| = 1``, which is ridge regression and ends in one term; and over the dictionary that learns, of cosines of the
     columns as they are, clipped, and in ranks, and of steps. Other features have one path, of a round of coordinate descent a
     batch, or, where exact, to the optimum. All searches take the first kind that none beats by more than the standard error
-    of the difference, and of its dictionaries those whose mean predicts best. With the logistic and the multinomial loss, one
-    row more than there are counts as held out, of any class: where all others are predicted right, probabilities stay as
-    far from 0 and 1 as so many rows can tell. The terms of the best models are then fitted
-    to all rows, with alpha times the root of the share of them that it was chosen for, the mean is taken, and terms are
-    dropped, by `prune`, that cost at most .003 of the held-out loss together, or of what it is below that of no term; or
-    are not among the 3,000 largest.
+    of the difference, and of its dictionaries those whose mean predicts best; simplest is a constant, which must be beaten by
+    1 + 10 / m errors, for m rows (of classes, those not of the most frequent; of counts, as many equal events as vary as
+    much). With the logistic, the multinomial and the Poisson loss, one row more than there are counts as held out, of any
+    class, or with the mean of y: where all others are predicted right, probabilities and rates stay as far from 0 and 1 as so
+    many rows can tell. The terms of the best models are then fitted to all rows, with alpha times the root of the share of
+    them that it was chosen for, and the mean is taken. By `prune` terms are dropped that cost at most .003 of the held-out
+    loss together, or of what it is below that of no term, or are not among the 3,000 largest; and the intercept is fitted
+    again.
+
+    All searches of a call, of all outputs, classes and rounds, take at most 1e11 multiplications, 2.5e7 for each row that a
+    search looks at, and 250 passes over the draws of a penalty, times effort; the fits to all rows a fifth of that, and 4e7
+    for each row beyond 5,000. Counted from shapes; max_iter lifts that. A path, a round or a fit that has spent its share ends
+    with the best so far. Of more than six outputs three, the largest classes, are searched first; where all kinds for all
+    outputs would take too much, the kind that is best for these is searched for all. More than 50 share the draws of so many.
 
     Time O(n D d) a pass over the dictionary, several passes; O(n a^2) for a terms in the working set. Memory, beyond X: O(n +
     R d + a^2), blocks of some megabytes a worker, of features of 64 inputs and more up to twice that of X (a class), and a
@@ -204,7 +218,7 @@ def sparse_rf_path(
     categorical: Categorical = None, loss: LossLike = "squared", n_components: int | None = None, batch_size: int | None = None,
     max_order: int | None = None, exact: bool = False, fit_intercept: bool = True, sample_weight: ArrayLike | None = None,
     tol: float = 1e-4, max_iter: int | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None,
-    verbose: bool = False,
+    verbose: bool | None = None,
 ) -> list[SparseModel]:  # fmt: skip
     """Models of `sparse_rf` for many penalties, largest first, each started from the one before, over one dictionary.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..features.feature_set import joined
+from ..solvers.effort import TURN, UNBOUNDED, Effort
 from ..solvers.joint_step import MOST, joint_step
 from ..solvers.lasso import L1Problem
 from ..solvers.rivals import Rivals, nearest_median, shared
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 # After a sweep that leaves more than this share of the gaps of the classes, a step of all of them together.
 SLOW = 0.5
+# Classes up to which there are such steps, which look at each pair of them.
+MOST_TOGETHER = 50
 # A fall of the objective by less than that share of it may be rounding.
 ROUNDING = 1e-12
 # How often the tolerance of the classes is made tighter, where it leaves more of the duality gap of all, by TIGHTER times the
@@ -48,6 +51,7 @@ class ClassesFit:
         self._fits = [ClassFit(task, y, dictionary, settles, k, **how) for k, y in enumerate(task.targets, target)]
         self._rivals = Rivals.of_targets(task.rows.vectors, task.targets, task.weight, options["fit_intercept"])
         self.A: WorkingSets = WorkingSets(self._fits)
+        self._effort = UNBOUNDED
         self._settle()
         self.restart(np.inf)
 
@@ -58,6 +62,12 @@ class ClassesFit:
         for fit in self._fits:
             fit.restart(alpha, rested)
             fit.tighten(self._tol / len(self._fits) / fit._tol)
+
+    def spend(self, effort: Effort) -> None:
+        """From now on of this work."""
+        self._effort = effort
+        for fit in self._fits:
+            fit.spend(effort)
 
     @property
     def stopped(self) -> bool:
@@ -102,7 +112,7 @@ class ClassesFit:
                 self._step_together()
             self._sweep(lambda fit: fit.polish(tol, 1))
             self._reached = self._certify() <= tol * self._objective()
-            if self._reached or self.stopped:
+            if self._reached or self.stopped or self._effort.is_spent:
                 return
 
     def minimise_over(self, draws: Turns) -> None:
@@ -141,13 +151,14 @@ class ClassesFit:
 
     def _sweep(self, move):
         """The move of each class against the others; returns whether no class moved, as each says of itself."""
-        is_quiet = True
-        for k, fit in enumerate(self._fits):
+        is_quiet, turns = True, self._rivals.turns(self._margins())
+        for fit in self._fits:
             if not is_quiet:
-                fit.against(self._rivals.against(self._margins(), k))
+                fit.against(turns.against())
             is_quiet &= bool(move(fit))
             if self.stopped:
                 break
+            turns.end(fit.A.z)
         if not is_quiet:
             self._gap, self._reached = np.inf, False
             self._settle()
@@ -156,7 +167,7 @@ class ClassesFit:
     def _step_together(self):
         """A step of the coefficients of all classes at once, where it lowers the objective."""
         sets = [fit.A for fit in self._fits]
-        if not 0 < sum(map(len, sets)) <= MOST:
+        if not 0 < sum(map(len, sets)) <= MOST or len(sets) > MOST_TOGETHER:
             return
         moved = joint_step(self._rows, self._rivals, sets, self._margins(), self._fits[0].alpha)
         if moved is not None:
@@ -171,9 +182,11 @@ class ClassesFit:
         """Take out what all classes have in common, go to the best intercepts, and turn all to each other."""
         self._take_out_common()
         sets = [fit.A for fit in self._fits]
+        for A in sets:
+            A.effort.add(self._rows.n_rows * (len(sets) + TURN))
         _, b, z = self._rivals.settled([A.f for A in sets], np.array([A.b for A in sets]))
-        for k, fit in enumerate(self._fits):
-            fit.against(self._rivals.against(z, k), float(b[k]))
+        for fit, y, b_k in zip(self._fits, self._rivals.all_against(z), b, strict=False):
+            fit.against(y, float(b_k))
 
     def _take_out_common(self):
         index, places = shared([fit.A.index for fit in self._fits])

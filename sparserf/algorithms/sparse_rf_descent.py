@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._threads import single_threaded_blas
+from ..fallback import with_fallbacks
 from ..model import FitInfo, SparseModel, warn_unconverged
 from ..reports import parts
 from ..task import keeping_fits, model_of
@@ -67,7 +68,7 @@ def _fit_all(fits, task, dictionary, alpha, exact):
     for fit in parts(fits):
         fit.restart(alpha)
         (exact_descent if exact else algorithm_1)(fit, dictionary)
-    return model_of(fits, task), any(fit.ended_by_callback for fit in fits)
+    return with_fallbacks(model_of(fits, task), task), any(fit.ended_by_callback for fit in fits)
 
 
 def warn(info: FitInfo, tol: float) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._asking import Answering, Ended
 from .._core.search import top_k
+from ..reports import goes_on
 from ..solvers.columns import WorkingSet
 from ..solvers.effort import Effort, of_a_pass
 from ..solvers.lasso import ROUNDING, L1Problem, solve
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 # Features to draw by default.
 N_COMPONENTS = 10_000
+# Targets up to which the fit of each may take all the work of a fit: more share what so many may.
+FULL = 10
 # Rounds in a row that neither lower the gap, nor the objective by that share of it, before rounding is taken to be in the way.
 PATIENCE, CREEP = 5, 1e-3
 # Of the gap over all draws, what rounds over those that violate may leave, and the most of these.
@@ -66,11 +69,13 @@ class L1Fit:
         self._schedule = self._source.schedule(settles)
         self._tol, self._max_iter = tol, np.inf if max_iter is None else max_iter
         self.progress, self._slope_unit = task.progress(callback, y), task.slope_unit(y)
-        self._problem, self._center = centered(task, y, task.problem(L1Problem, y, 0.0, fit_intercept))
-        self._answering = Answering(lambda: callback is not None and callback(self.info()))
+        self._problem = task.problem(L1Problem, y, 0.0, fit_intercept)
+        self._size = self._problem.loss.size(float(task.weight @ (y / len(y))))
+        self._answering = Answering(self._answer)
         effort = Effort(np.inf)
         if max_iter is None:
-            effort = Effort.of_a_fit(task.rows, dictionary.starts[-1], self._schedule.effort)
+            share = self._schedule.effort * min(1.0, FULL / len(task.targets))
+            effort = Effort.of_a_fit(task.rows, dictionary.starts[-1], share)
         self.A: WorkingSet = WorkingSet(task.rows, self._problem, effort)
         self._most_kept = int(np.diff(dictionary.starts).max())  # as many draws as a batch holds
         self.restart(np.inf)
@@ -88,6 +93,15 @@ class L1Fit:
         self._drawn = np.zeros(self.dictionary.n_batches, bool)
         self._gap, self._reached, self.stopped = np.inf, True, False
 
+    def _answer(self):
+        """Within an iteration, some times a second: whether the callback ends the fit."""
+        goes_on()
+        return self.progress.callback is not None and self.progress.callback(self.info())
+
+    def spend(self, effort: Effort) -> None:
+        """From now on of this work, beside the bound of its own."""
+        self.A.effort.within = effort
+
     @property
     def _scale(self):
         return self.progress.scale
@@ -103,14 +117,14 @@ class L1Fit:
     def state(self) -> State:
         """What `adopt` takes, in the units of y."""
         self.A.prune()
-        return self.A.features, self.A.index, self.A.w * self._scale, (self.A.b + self._center) * self._scale
+        return self.A.features, self.A.index, self.A.w * self._scale, self.A.b * self._scale
 
     def adopt(self, state: State) -> None:
         """Begin from where a fit to other rows ended."""
         features, index, w, b = state
         self.A.add(features, index, np.zeros(len(w)))
         f = self.A.apply(w / self._scale)
-        b = self._problem.best_intercept(f, b / self._scale - self._center)
+        b = self._problem.best_intercept(f, b / self._scale)
         self.A.move(self._problem, w / self._scale, b, f)
         self.A.learn([])
 
@@ -119,7 +133,7 @@ class L1Fit:
         return self._problem.vectors.fetch(self.A.z)
 
     def target(self) -> np.ndarray:
-        """y / scale, less its mean where the intercept gives that back."""
+        """y / scale."""
         return self._problem.vectors.fetch(self._problem.y)
 
     def draw(self, *batches: int) -> Draws:
@@ -147,7 +161,7 @@ class L1Fit:
         if self._source.is_without_end and len(self.A):
             self._tol = tol
             for _ in range(10 * max_rounds):  # of one function each, which cost little
-                if self.improve_over(self.draw(0)):
+                if self.improve_over(self.draw(0)) or self.A.effort.is_spent:
                     break
                 self.A.prune()
 
@@ -158,8 +172,8 @@ class L1Fit:
         for k in range(max_rounds + 1):
             objective = A.objective(problem)
             self._gap = problem.dual_gap(A.z, A.w, A.largest_gradient)
-            self._reached = self._gap <= max(tol, ROUNDING) * objective
-            if (self._reached and k > 0) or k == max_rounds:
+            self._reached = self._gap <= self._largest_gap(tol, objective)
+            if (self._reached and k > 0) or k == max_rounds or A.effort.is_spent:
                 return
             solve(problem, A, 0.3 * min(tol * objective, self._gap), 1)
 
@@ -209,7 +223,11 @@ class L1Fit:
         violation = np.abs(draws.gradient(A.v, problem.alpha))
         gap = problem.dual_gap(A.z, A.w, max(violation.max(initial=0.0), A.largest_gradient))
         objective = A.objective(problem)
-        return violation, gap, objective, max(self._tol, ROUNDING) * objective
+        return violation, gap, objective, self._largest_gap(self._tol, objective)
+
+    def _largest_gap(self, tol, objective):
+        """Return the gap that is within the tolerance; what rounding leaves of a target that is met exactly, too."""
+        return max(tol * objective, ROUNDING * objective, ROUNDING * self._size)
 
     def _let_in(self, draws, violation, target, again):
         """The largest violators enter A, which is solved for: to that gap, or, while the set still grows, by one step.
@@ -273,19 +291,5 @@ class L1Fit:
         """(index, features, w, b) of the terms, by ascending index, in the units of y."""
         self.A.prune()
         order = np.argsort(self.A.index)
-        w, b = self.progress.in_units_of_y(self.A.w[order], self.A.b + self._center)
+        w, b = self.progress.in_units_of_y(self.A.w[order], self.A.b)
         return self.A.index[order], self.A.features.take(order), w, b
-
-
-def centered(task: Task, y: np.ndarray, problem: L1Problem) -> tuple[L1Problem, float]:
-    """(the problem with the mean taken from its target, that mean), where the intercept can give it back.
-
-    The duality gap is a bound where the dual point sums up to zero. Rounding leaves a little of that sum, times which the mean
-    of y would come into the gap.
-    """
-    if not (problem.loss.is_quadratic and problem.fit_intercept):
-        return problem, 0.0
-    y = y / task.scale(y)
-    there = y[task.weight > 0]
-    mean = float(np.clip(task.weight @ y / len(y), there.min(), there.max()))  # of a constant target, that constant
-    return replace(problem, y=problem.vectors.minus(problem.y, mean)), mean

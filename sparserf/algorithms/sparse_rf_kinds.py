@@ -21,32 +21,47 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """Fits of one kind of model, of a task of these views: fits(task, number of the search). work: expected, as a share."""
+    """Fits of one kind of model, of a task of these views: fits(task, number of the search).
+
+    work : expected, as a share
+    is_constant : whether the fits stay without a term
+    """
 
     views: np.ndarray | None
     fits: Callable[[Task, int], Sequence[L1FitLike]]
     work: float = 1.0
+    is_constant: bool = False
 
 
 class HeldOut:
-    """What has losses, of each row, and held, the weights of the rows held out."""
+    """What has losses, of each row, held, the weights of the rows held out, and index, the places of the rows among all."""
 
     losses: np.ndarray
     held: np.ndarray
+    index: np.ndarray
 
     @property
     def loss(self) -> float:
         """Of the held-out rows, in the mean."""
         return float(np.mean(self.held * self.losses))
 
-    def gain_over(self, other: HeldOut) -> tuple[float, float]:
-        """(by how much it predicts the held-out rows better, the standard error of that), in the same unit."""
-        inside = self.held > 0
-        gain, share = (other.losses - self.losses)[inside], self.held[inside] / self.held.sum()
-        unit = np.abs(gain).max() or 1.0  # no square over- or underflows
-        gain = gain / unit
-        mean = share @ gain
-        return unit * mean, unit * np.sqrt(share**2 @ (gain - mean) ** 2)
+
+def gain(better: Sequence[HeldOut], worse: Sequence[HeldOut]) -> tuple[float, float]:
+    """Return by how much one predicts the held-out rows of some searches better than another, and the standard error of that.
+
+    A row that several searches held out counts as one, with the mean of its gains. The error is infinite where one row has all
+    the weight: of how much the gain varies, nothing is known then.
+    """
+    gains = np.concatenate([(w.losses - b.losses)[b.held > 0] for b, w in zip(better, worse, strict=True)])
+    shares = np.concatenate([b.held[b.held > 0] / b.held.sum() for b in better]) / len(better)
+    _, row = np.unique(np.concatenate([b.index[b.held > 0] for b in better]), return_inverse=True)
+    unit = np.abs(gains).max() or 1.0  # no square over- or underflows
+    share = np.bincount(row, shares)
+    each = np.bincount(row, shares * (gains / unit)) / share
+    mean, alone = share @ each, share @ share
+    if alone >= 1 - 1e-12:
+        return unit * mean, np.inf
+    return unit * mean, unit * np.sqrt(share**2 @ (each - mean) ** 2 / (1 - alone))
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +69,10 @@ class Choice(HeldOut):
     """What one member found in one search: the point of its path that predicts the held-out rows best.
 
     alpha : the penalty
-    margins : of each target, at each row, less the mean of the target where that was taken from it
+    margins : of each target, at each row
     losses_of : a function of such margins, the loss of each row, of y in the unit of the sample; losses : of these
     states : of each fit, from where to go on; of one of all classes, a list
-    held : weights of the rows held out; share : of all rows, how many were fitted
+    held : weights of the rows held out; index : the places of the rows; share : of all rows, how many were fitted
     """
 
     alpha: float
@@ -66,20 +81,21 @@ class Choice(HeldOut):
     losses: np.ndarray
     states: list[State | list[State]]
     held: np.ndarray
+    index: np.ndarray
     share: float
 
     @classmethod
     def of(cls, fits: Sequence[L1FitLike], alpha: float, sample: Sample) -> Self:
         margins, states = np.vstack([fit.margins() for fit in fits]), [fit.state() for fit in fits]
         losses_of = partial(losses_at, sample, np.vstack([fit.target() for fit in fits]))
-        return cls(alpha, margins, losses_of, losses_of(margins), states, sample.held, sample.share)
+        return cls(alpha, margins, losses_of, losses_of(margins), states, sample.held, sample.index, sample.share)
 
 
 def losses_at(sample: Sample, targets: np.ndarray, margins: np.ndarray) -> np.ndarray:
-    """Of each row, with its share of the row of any label."""
+    """Return the loss of each row, with its share of the row of which nothing is known."""
     losses = sample.loss.value(margins, targets)
     if sample.doubt:
-        losses = (1 - sample.doubt) * losses + sample.doubt * sample.loss.of_any_label(margins)
+        losses = (1 - sample.doubt) * losses + sample.doubt * sample.loss.of_unknown_row(margins, sample.mean)
     return (losses * np.array(sample.factors)[:, None]).sum(axis=0)
 
 
@@ -89,11 +105,12 @@ class Mixture(HeldOut):
 
     losses: np.ndarray
     held: np.ndarray
+    index: np.ndarray
 
     @classmethod
     def of(cls, choices: Sequence[Choice]) -> Self:
-        margins = sum(choice.margins / len(choices) for choice in choices)
-        return cls(choices[0].losses_of(margins), choices[0].held)
+        margins, first = sum(choice.margins / len(choices) for choice in choices), choices[0]
+        return cls(first.losses_of(margins), first.held, first.index)
 
 
 def best_mean(searches: Sequence[Mapping[int, Choice]]) -> tuple[tuple[int, ...], list[Mixture]]:
@@ -108,18 +125,18 @@ def best_mean(searches: Sequence[Mapping[int, Choice]]) -> tuple[tuple[int, ...]
     return subsets[best], mixtures[best]
 
 
-def in_question(mixtures: Mapping[int, Sequence[Mixture]]) -> list[int]:
-    """Of some kinds, the best and those simpler, which come before it, that are worse by at most a standard error.
+def in_question(mixtures: Mapping[int, Sequence[Mixture]], errors: float) -> list[int]:
+    """Return of some kinds the best, and those simpler, which come before it, that may be as good.
 
-    mixtures: of each kind the Mixture of each search so far, as many as there are of all.
+    mixtures: of each kind the Mixture of each search so far, as many as there are of all; errors: so many standard errors worse
+    may the constant, kind 0, be, and each other kind one.
     """
     n = min(map(len, mixtures.values()))
     best = min(mixtures, key=lambda kind: mean_value([mixture.loss for mixture in mixtures[kind][:n]]))
     kept = []
     for kind in mixtures:
-        pairs = zip(mixtures[best], mixtures[kind][:n], strict=False)
-        gains = np.array([mixture.gain_over(other) for mixture, other in pairs])
-        if kind == best or gains[:, 0].sum() <= np.hypot.reduce(gains[:, 1]):
+        more, error = gain(mixtures[best][:n], mixtures[kind][:n])
+        if kind == best or more <= (error if kind else errors * error):
             kept.append(kind)
         if kind == best:
             return kept

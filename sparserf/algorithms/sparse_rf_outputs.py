@@ -24,7 +24,8 @@ def with_equal_outputs(setting: Setting) -> tuple[Setting, np.ndarray | None]:
         return setting, None
     units = [deviation(y, task.weight) for y in task.targets]
     targets = [y / unit for y, unit in zip(task.targets, units, strict=True)]
-    return replace(setting, task=replace(task, targets=targets)), np.array(units)
+    centers = [center / unit for center, unit in zip(task.centers, units, strict=True)]
+    return replace(setting, task=replace(task, targets=targets, centers=centers)), np.array(units)
 
 
 def in_their_units(model: SparseModel, units: np.ndarray | None) -> SparseModel:

@@ -8,19 +8,30 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from .._checks import check_integer
-from ..losses import PROBABILISTIC
+from ..solvers.effort import of_a_pass
 from ..task import Task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ..losses.base import Loss
+    from ..rows.home import Rows
 
 # Of effort 1: rows that a search looks at, about, where there are more; and terms at which it ends.
 MOST_ROWS, MOST_TERMS = 16_000, 2_000
+# Rows to hold out at least, if that is no more than half of them: of one row chance tells which model is the best.
+FEWEST_HELD = 10
+# So many standard errors, less one, a model must beat the constant by where one row alone tells of the target: of few rows the
+# best point of a path owes much to chance. Of 4 to 500 rows of noise, and of rare events, measured beside weak signals.
+CHANCE = 10.0
 # Models of which the mean is taken, of up to FEW_ROWS rows, and of more; and rounds of searches, at least. What is held out of
 # few rows tells little of which kind of model is the best.
 FEW_ROWS, OF_FEW, OF_MORE = 5_000, (6, 4), (4, 2)
+
+# The work of all searches of a call: in all, for each row that a search looks at, and passes over what is drawn for a penalty.
+SEARCHES, A_ROW, PASSES = 1e11, 2.5e7, 250
+# Outputs by which the kind of model is chosen, where there are more.
+FEW_OUTPUTS = 3
 
 
 @dataclass(frozen=True)
@@ -36,6 +47,7 @@ class Budget:
     n_models: float
     fewest_rounds: float
     rounds: int | None
+    effort: float
 
     @classmethod
     def of(cls, effort: float, n_rows: int, rounds: int | None) -> Self:
@@ -43,7 +55,13 @@ class Budget:
         rows, terms = round(MOST_ROWS * effort**0.5), round(MOST_TERMS * effort**0.25)
         left = effort**0.75 * min(n_rows, MOST_ROWS) / min(n_rows, rows)
         n_models, fewest = OF_FEW if n_rows <= FEW_ROWS else OF_MORE
-        return cls(max(2, rows), max(1, terms), n_models * left, fewest * min(1.0, left), rounds)
+        return cls(max(2, rows), max(1, terms), n_models * left, fewest * min(1.0, left), rounds, effort)
+
+    def work(self, rows: Rows, n_features: int) -> float:
+        """The multiplications that all searches together may take, of whatever outputs: n_features are drawn for a penalty."""
+        n = min(rows.n_rows, self.rows)
+        once = SEARCHES + A_ROW * n + PASSES * of_a_pass(rows, n_features) * n / rows.n_rows
+        return once * self.effort * (1.0 if self.rounds is None else max(1.0, self.rounds / OF_FEW[1]))
 
     @property
     def looked_at(self) -> int:
@@ -62,11 +80,13 @@ class Budget:
 class Sample:
     """A task, in whose weights those of the rows held out are 0; their weights, 0 for the others; share: of all, how many
     rows are fitted; unit: of y, one for all searches; factors: of each target, by which losses in its scale are in that unit;
-    doubt: of a loss whose margins are probabilities, what a row of any label counts beside the held-out ones.
+    index: the places of these rows among all; doubt: of a loss of probabilities or of rates, what a row of which nothing is
+    known counts beside the held-out ones; mean: of the target, which such a row has; of_outputs: the share of all that these
+    targets are, which may have that share of the terms.
 
-    Few rows that are all predicted right have a loss that falls to 0 as the margins grow. With a row more, of which nothing is
-    known, a probability of 0 or 1 costs as much as if one in n + 1 rows had been of any class: n, as the rounds of a search
-    together hold out about all rows once.
+    Few rows that are all predicted right have a loss that falls to 0 as the margins grow, and rows without an event one that
+    falls with the rate. With a row more a probability of 0 or 1 costs as much as if one in n + 1 rows had been of any class,
+    or one more than there are events had come: n, as the rounds of a search together hold out about all rows once.
     """
 
     task: Task
@@ -74,7 +94,10 @@ class Sample:
     share: float
     factors: list[float]
     unit: float
+    index: np.ndarray
     doubt: float = 0.0
+    mean: float = 0.0
+    of_outputs: float = 1.0
 
     @property
     def loss(self) -> Loss:
@@ -95,13 +118,43 @@ class Sample:
         sampled = replace(task, raw=rows, targets=targets, weight=fitted)
         unit, degree = task.scale(task.targets[0]), task.loss.degree
         factors = [(sampled.scale(y) / unit) ** degree for y in sampled.targets]
-        doubt = 1 / (n + 1) if task.loss.name in PROBABILISTIC else 0.0
-        return cls(sampled, held, min(1.0, effective(fitted) / n), factors, unit, doubt)
+        target, share = task.targets[0], min(1.0, effective(fitted) / n)
+        doubt, mean = task.loss.doubt(target, task.weight), float(task.weight @ (target / len(target)))
+        return cls(sampled, held, share, factors, unit, some, doubt, mean)
+
+
+def of_few_outputs(sample: Sample) -> Sample:
+    """The sample of some of its outputs, evenly spaced; of classes the largest, and where they count together, all others as
+    one."""
+    task = sample.task
+    sizes = [task.weight @ (y > 0) for y in task.targets] if task.loss.is_classifier else np.zeros(len(task.targets))
+    order = np.argsort(sizes, kind="stable")[::-1] if task.loss.is_classifier else np.arange(len(sizes))
+    some = order[:FEW_OUTPUTS] if task.loss.is_classifier else order[np.arange(FEW_OUTPUTS) * len(order) // FEW_OUTPUTS]
+    targets, factors = [task.targets[k] for k in some], [sample.factors[k] for k in some]
+    centers = [task.centers[k] for k in some]
+    if task.is_joint:
+        targets.append(-np.maximum.reduce(targets))
+        factors, centers = [*factors, 1.0], [*centers, 0.0]
+    share = len(some) / len(task.targets)
+    return replace(sample, task=replace(task, targets=targets, centers=centers), factors=factors, of_outputs=share)
 
 
 def effective(weight: np.ndarray) -> float:
     """The number of rows of equal weight whose mean varies as much as the mean of these."""
     return weight.sum() ** 2 / (weight @ weight)
+
+
+def errors_of_chance(task: Task, groups: np.ndarray) -> float:
+    """Return how many standard errors a model must beat the constant by: the more, the fewer rows tell of the target.
+
+    These are, of labels, all rows but those of the most frequent; of a target with the log link, events, as if they were equal.
+    """
+    weight, telling = task.weight, effective(task.weight)
+    if task.loss.is_classifier:
+        telling *= 1 - np.bincount(groups, weight).max() / weight.sum()
+    elif task.loss.link == "log":
+        telling = effective(weight * (task.targets[0] / task.targets[0].max()))
+    return 1 + CHANCE / telling
 
 
 def each_group(groups: np.ndarray, weight: np.ndarray, rng: np.random.Generator) -> Iterator[np.ndarray]:
@@ -141,6 +194,7 @@ def hold_out(groups: np.ndarray, weight: np.ndarray, share: float, rng: np.rando
     A row of weight k is held out whole or not at all, though k copies of it would be parted: those held out would be
     predicted from their twins. In the mean over many splits, the same weight is held out.
     """
+    share = max(share, min(0.5, FEWEST_HELD / np.count_nonzero(weight)))
     held = np.zeros(len(weight), bool)
     for members in each_group(groups, weight, rng):
         n = min(max(1, round(share * len(members))), len(members) - 1)

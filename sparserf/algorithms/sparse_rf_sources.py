@@ -118,8 +118,9 @@ class Setting:
             raise ValueError(f"max_order needs features='auto', got {max_order!r} with other features")
         task_how = {"is_curved": is_curved and is_auto, "several_outputs": "apart", "losses": JOINTLY}
         task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns, **task_how)
+        task = task.centered(check_flag("fit_intercept", fit_intercept))
         options = {
-            "fit_intercept": check_flag("fit_intercept", fit_intercept),
+            "fit_intercept": fit_intercept,
             "tol": check_real("tol", tol, 0, strict=True),
             "max_iter": None if max_iter is None else check_integer("max_iter", max_iter, 1),
             "callback": check_callable("callback", callback),

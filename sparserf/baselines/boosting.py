@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from .._checks import check_callable, check_choice, check_flag, check_integer, check_real
+from .._door import door
 from .._threads import single_threaded_blas
 from ..algorithms.harfe_fit import scales_of
 from ..algorithms.sparse_rf_fit import L1Fit
@@ -37,6 +38,7 @@ def greedy_descent(fit: L1Fit, learner: WeakLearner, n_terms: int) -> None:
             break
 
 
+@door
 def boosting(
     X: MatrixLike, y: ArrayLike, *, alpha: float, n_terms: int, loss: Literal["squared_hinge", "logistic"] = "squared_hinge",
     offset: Literal["surrogate", "exact"] = "surrogate", fit_intercept: bool = True, sample_weight: ArrayLike | None = None,
@@ -117,6 +119,7 @@ def boosting(
         "callback": check_callable("callback", callback),
         "max_iter": None,
     }
+    task = task.centered(fit_intercept)
     with single_threaded_blas(), task.rows:
         learner = WeakLearner(task.rows, exact)
         nothing = FeatureSet((), task.rows.n_features_in)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._checks import check_flag, check_integer, check_real
+from .._door import door
 from .._threads import check_workers, single_threaded_blas
 from ..model import warn_unconverged
 from ..rows.vectors import HostVectors
@@ -27,6 +28,7 @@ TOLERANCE = 1e-3
 MATRICES = 4
 
 
+@door
 def kernel_ridge(
     X: MatrixLike, y: ArrayLike, *, kernel: MachineKernel = "gaussian", gamma: Gamma = None, alpha: float = 1e-3,
     fit_intercept: bool = True, sample_weight: ArrayLike | None = None, max_rows: int = 20_000, workers: int = 1,
@@ -94,6 +96,7 @@ def kernel_ridge(
     return model
 
 
+@door
 def kernel_svm(
     X: MatrixLike, y: ArrayLike, *, kernel: MachineKernel = "gaussian", gamma: Gamma = None, alpha: float = 1e-3,
     fit_intercept: bool = True, sample_weight: ArrayLike | None = None, tol: float = 1e-8, max_iter: int = 200,

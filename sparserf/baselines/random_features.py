@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from .._checks import check_choice, check_flag, check_integer, check_real, check_rng, check_sizes
+from .._door import door
 from .._threads import single_threaded_blas
 from ..algorithms.harfe_fit import L0Fit
 from ..features import make_dictionary
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-3
 
 
+@door
 def rks(
     X: MatrixLike, y: ArrayLike, *, n_components: int = 1000, features: Features = "gaussian", gamma: Gamma = None,
     loss: SelectingLossLike = "squared", alpha: float = 1e-3, fit_intercept: bool = True,
@@ -93,6 +95,7 @@ def rks(
     return _fit(X, y, None, None, features, n_components, gamma, loss, alpha, fit_intercept, sample_weight, rng, workers)
 
 
+@door
 def eerf(
     X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: int, n_components: int = 10_000, features: Features = "gaussian",
     gamma: Gamma = None, loss: SelectingLossLike = "squared", alpha: float = 1e-3, fit_intercept: bool = True,
@@ -152,6 +155,7 @@ def eerf(
     )  # fmt: skip
 
 
+@door
 def lkrf(
     X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: int, n_components: int = 10_000, rho: float | None = None,
     selection: Literal["largest", "sample"] = "largest", features: Features = "gaussian", gamma: Gamma = None,

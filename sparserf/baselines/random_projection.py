@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._checks import check_choice, check_integer, check_real, check_rng
+from .._door import door
 from .._threads import check_workers, single_threaded_blas
 from ..algorithms.drp_fit import linear_fit
 from ..features import PROJECTIONS, make_projection
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ..model import SparseModel
 
 
+@door
 def random_projection(
     X: MatrixLike, y: ArrayLike, *, alpha: float, n_projections: int, projection: ProjectionName = "gaussian",
     loss: LinearLossLike = "squared", fit_intercept: bool = True, sample_weight: ArrayLike | None = None, rng: Seed = None,

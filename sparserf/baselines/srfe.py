@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._checks import check_flag, check_integer, check_real
+from .._door import door
 from .._threads import single_threaded_blas
 from ..algorithms.harfe_dictionary import draw
 from ..algorithms.sparse_rf_descent import exact_descent
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 HARDLY, PATIENCE = 0.01, 5
 
 
+@door
 def srfe(
     X: MatrixLike, y: ArrayLike, *, eta: float = 1e-2, n_components: int = 10_000, order: int | None = None,
     activation: Activation = "sin", features: Features | None = None, fit_intercept: bool = True,
@@ -83,9 +85,10 @@ def srfe(
     True
     """
     task, features = Task.seen_by(features, X, y, "squared", sample_weight, workers, None, AS_THEY_ARE)
+    task = task.centered(check_flag("fit_intercept", fit_intercept))
     rows, weight = task.rows, task.weight
     eta, tol = check_real("eta", eta, 0, strict=True), check_real("tol", tol, 0, strict=True)
-    max_iter, fit_intercept = check_integer("max_iter", max_iter, 1), check_flag("fit_intercept", fit_intercept)
+    max_iter = check_integer("max_iter", max_iter, 1)
     everything = draw(features, rows, weight, n_components, activation, order, rng)
     dictionary = make_dictionary(everything, rows, n_components=None, batch_size=None, gamma=None, rng=None)
     fit = L1Fit(task, task.targets[0], dictionary, fit_intercept=fit_intercept, tol=tol, max_iter=None, callback=None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ..rows import as_rows, staged
-from .projection import frequent, projected, share, told
+from .projection import frequent, projected, told
 from .terms import decision, dense, levels_of, terms_of, views
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from .._types import DenseOrCSR
     from ..model import SparseModel
+    from .importances import Importances
 
     Part = tuple[int, ...]
 
@@ -39,8 +40,8 @@ class Effects:
     is_whole: bool
 
     @classmethod
-    def of(cls, model: SparseModel, X: DenseOrCSR, n_points: int, n_pairs: int) -> Self:
-        """Of a model of one output, in rows of numbers."""
+    def of(cls, model: SparseModel, X: DenseOrCSR, worth: np.ndarray, n_points: int, n_pairs: int) -> Self:
+        """Of a model of one output, in rows of numbers; worth : of each column, where not all can have a function."""
         levels, groups = levels_of(model), groups_of(model)
         seen = sorted(set().union(*(term.columns.tolist() for term in terms_of(model.features))))
         whole = {j: grid_of(column_of(X, j), n_points, levels[j]) for j in seen}
@@ -48,7 +49,7 @@ class Effects:
                  for j, grid in whole.items()}  # fmt: skip
         f = decision(model, X)[0]
         if groups is None:
-            projection = projected(model, dense(X), n_pairs)
+            projection = projected(model, dense(X), worth, n_pairs)
             values = {part: projection.at(part, points(grids, part)).reshape([len(grids[j]) for j in part])
                       for part in projection.values}  # fmt: skip
             return cls(values, grids, projection.at_rows, f, False)
@@ -57,9 +58,16 @@ class Effects:
                   for part, all_of in parts_of(model, groups, whole).items()}  # fmt: skip
         return cls(values, grids, parts_at_rows(model, X, groups, whole), f, True)
 
-    @property
-    def shares(self) -> dict[Part, float]:
-        return {part: share(values, self.f) for part, values in self.at_rows.items()}
+    def chosen(self, worth: Importances, n_parts: int, least: float) -> list[Part]:
+        """The parts to show, curves first: an input counts by its share; a pair by what it adds to the Shapley values of both,
+        half its own size each, and for no more than its inputs do, so that it comes after them."""
+        total = worth.value.sum() or 1.0
+        rank = {(j,): float(worth.share[j]) for j in worth.order.tolist() if (j,) in self.values}
+        for pair in (part for part in self.values if len(part) == 2):
+            size = np.abs(self.at_rows[pair] - self.at_rows[pair].mean()).mean()
+            rank[pair] = min(size / 2 / total, *(worth.share[j] for j in pair))
+        best = sorted(rank, key=lambda part: -rank[part])[:n_parts]
+        return sorted([part for part in best if rank[part] >= least] or best[:1], key=len)
 
     def told(self, some: Sequence[Part]) -> float:
         """How much of the variance of f these parts together account for."""

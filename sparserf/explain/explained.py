@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Literal, Self
 import numpy as np
 
 if TYPE_CHECKING:
-    from .._types import MatrixLike, Seed
+    from collections.abc import Sequence
+
+    from .._types import ImportanceMeasure, MatrixLike, Seed
+    from .formula import Formula
     from .importances import Importances
     from .summary import Summary
 
@@ -15,17 +18,17 @@ if TYPE_CHECKING:
 class Explained:
     """Methods of a model with coef, intercept, features, loss, classes and info."""
 
-    def summary(self, X: MatrixLike | None = None, *, n_terms: int = 10, rng: Seed = None) -> Summary:
+    def summary(self, X: MatrixLike | None = None, *, n_terms: int = 10, rng: Seed = 0) -> Summary:
         """What the model is, how well it is known to predict, and what its inputs and largest terms are worth.
 
         Parameters
         ----------
         X : data frame, array or CSR matrix of shape (n_samples, n_features_in), or None, default None
-            Rows to measure by. None: terms alone are measured, by their sizes ``|coef| sup|phi|``, and
-            by input the sizes of the terms that see it, which overlap, and say little of how much it matters.
+            Rows over which inputs are measured, by `importances`. None: inputs are named alone, since how much each of them
+            matters depends on rows; terms have their sizes ``|coef| sup|phi|`` in either case.
         n_terms : int, default 10
             Of the largest terms to show, at least 0.
-        rng : None, int or numpy.random.Generator, default None
+        rng : None, int or numpy.random.Generator, default 0
             Seed, as in `importances`; without X not used.
 
         Returns
@@ -52,10 +55,8 @@ class Explained:
         2 terms (2 identity) of 2 of 3 inputs, intercept 1
         fit: converged to its tolerance, penalty alpha 1e-09
         <BLANKLINE>
-        sizes of the terms that see an input, of those of all terms: these overlap, and say not
-        how much it matters; summary(X) does
-          x0  0.750
-          x1  0.250
+        inputs that terms see; how much each matters depends on rows: summary(X)
+          x0, x1
         <BLANKLINE>
         largest terms, with the inputs of most weight, by |coef| sup|phi|: how far each can move f, at inputs of one unit
                   3  x0
@@ -66,8 +67,8 @@ class Explained:
 
     def formula(
         self, language: Literal["text", "latex", "python", "sql"] = "text", n_terms: int | None = None, *,
-        digits: int | None = None,
-    ) -> str:  # fmt: skip
+        digits: int | None = None, table: str | Sequence[str] = "data", keep: Sequence[str] = (),
+    ) -> Formula:  # fmt: skip
         """The model written out: to read, as text or LaTeX, or to run elsewhere, as Python or SQL.
 
         Parameters
@@ -75,24 +76,33 @@ class Explained:
         language : {"text", "latex", "python", "sql"}, default "text"
             "python": source that needs NumPy alone. Its functions `decision_function`, `predict`, and with the logistic or
             multinomial loss `predict_proba`, take X as an array, or what has columns by their names, a data frame or a
-            dictionary of arrays, where the model was fitted to a data frame; they compute in float64. "sql": a SELECT from a
-            table called data, with CASE, COALESCE, ABS, SQRT, EXP, COS, SIN and TANH as the terms need; of an array the columns
-            are x0, x1, ... It gives `decision_function`, as prediction, or prediction_0, ... of several outputs; a missing
-            number is NULL. Both hold all of the model. "text" and "latex" round, leave out terms whose size is far below the
-            printed digits of the largest, and do not list knots and all levels, and say what is left out.
+            dictionary of arrays, where the model was fitted to a data frame; they compute in float64. "sql": a SELECT for
+            SQLite from 3.35, DuckDB and PostgreSQL from 12, of standard SQL but for MATERIALIZED, and SQRT, EXP, COS, SIN and
+            TANH as the terms need; of an array the columns are "x0", "x1", ...; a missing cell is NULL, a boolean 0 or 1. It
+            gives `prediction`, as `predict` does, of several targets `prediction_0`, ...; of a classifier the label, and
+            beside it "probability_LABEL" as `predict_proba` gives it, of two classes that of the second alone, or
+            "decision_LABEL" of losses without probabilities. Both hold all of the model. "text" and "latex" round, leave out
+            terms whose size is far below the printed digits of the largest, and do not list knots and all levels, and say what
+            is left out.
         n_terms : int or None, default None
             The largest terms alone, by ``|coef| sup|phi|``, at least 0: what is left out is then said. None: all.
         digits : int or None, default None
             Significant digits. None: 4 to read, and as many as tell a float from all others to run.
+        table : str or sequence of str, default "data"
+            The table that the SQL reads, "table" or "schema.table"; as a sequence of its parts where one holds a dot.
+        keep : sequence of str, default ()
+            Columns of that table that the SQL gives before the prediction, such as a key: tables have no order.
 
         Returns
         -------
         str
+            Which interpreters show in its lines, and notebooks as what it is: mathematics, or code in colours.
 
         Raises
         ------
         ValueError, TypeError
-            language is another, n_terms negative, or digits below 1.
+            language is another, n_terms negative, or digits below 1; table or keep of another language than SQL, or no
+            identifiers; SQL of more columns than engines bear, 1,600 in a SELECT, or of more than 750 classes.
 
         Notes
         -----
@@ -103,13 +113,14 @@ class Explained:
         >>> import numpy as np, sparserf as srf
         >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
         >>> model = srf.mfga(X, 3 * X[:, 0] + X[:, 1] + 1, features=srf.Linear(), n_nonzero_coefs=2, alpha=1e-9, rng=0)
-        >>> print(model.formula("sql", digits=3))
-        SELECT 1.0 + 3.0 * "x0" + 1.0 * "x1" AS prediction
-        FROM data
+        >>> print(model.formula("sql", digits=3, table="lab.rows", keep=["id"]))
+        SELECT "id",
+          1.0 + 3.0 * CAST("x0" AS DOUBLE PRECISION) + 1.0 * CAST("x1" AS DOUBLE PRECISION) AS prediction
+        FROM "lab"."rows"
         """
         from .formula import formula
 
-        return formula(self, language, n_terms, digits)
+        return formula(self, language, n_terms, digits, table, keep)
 
     def to_json(self) -> str:
         """The model as JSON text, of the content of its file: `from_json` reads it back bit for bit.
@@ -228,61 +239,78 @@ class Explained:
         return shapley(self, X, background, n_permutations, rng)
 
     def importances(
-        self, X: MatrixLike, background: MatrixLike | None = None, *, n_rows: int = 1000, n_permutations: int = 32,
-        rng: Seed = None, output: object = None,
+        self, X: MatrixLike, background: MatrixLike | None = None, *, measure: ImportanceMeasure = "shapley",
+        n_rows: int = 1000, n_permutations: int = 32, rng: Seed = 0, output: object = None,
     ) -> Importances:  # fmt: skip
-        """What each input is worth to the model, in shares of the variance of `decision_function` and in Shapley values.
+        """What each input is worth to the model: its share of the mean size of all Shapley values, or another measure.
+
+        With phi_ij the Shapley value of input j in row i, in units of `decision_function`, the `value` of j is the mean over
+        the rows of ``|phi_ij|``, of several outputs the sum of these means, each in its output's own units. Its `share` is that
+        over the sum of the values of all inputs: no share is negative, and they add up to 1. `summary`, `plot.effects` and the
+        `feature_importances_` of estimators show these shares, and order inputs by them.
 
         Parameters
         ----------
         X : data frame, array or CSR matrix of shape (n_samples, n_features_in)
         background : as X, or None, default None
-            As in `shapley`, whose values are taken against it, and the distribution of the inputs in `main` and `total`.
+            As in `shapley`, whose values are taken against it, and the distribution of the inputs for "main" and "total".
+        measure : {"shapley", "variance", "main", "total"}, default "shapley"
+            What value and share are; in each the values of several outputs are added up.
+
+            - "shapley" : as above
+            - "variance" : the covariance of an input's Shapley values with f, and its share of the variance of f: these add up
+              to 1, and one is negative where they mostly go against f, as they may where inputs depend on one another
+            - "main" : the variance of E[f | x_j], and its share of that of f, if inputs were independent, each distributed as
+              in the background
+            - "total" : what of the variance would be left, in that case, if all inputs but x_j were known, so that interactions
+              count for each of their inputs
         n_rows : int, default 1000
-            Rows of X that are looked at, at least 2, by chance where there are more.
-        n_permutations, rng
+            Rows of X that are looked at, at least 2, by chance where there are more; "main" and "total" look at those of the
+            background.
+        n_permutations : int, default 32
             As in `shapley`.
+        rng : None, int or numpy.random.Generator, default 0
+            Seed of all that is by chance, the rows too. 0: the same at each call.
         output : label of a class, int, or None, default None
             That alone, as in `plot.effects`. None: all outputs together.
 
         Returns
         -------
         Importances
-            Prints as a table, with arrays of shape (n_features_in,); of several outputs their sums, or shares of these:
-
-            - shapley : the mean size of an input's Shapley values
-            - share : the covariance of its Shapley values with f, of the variance of f: these add up to 1, and one is negative
-              where they mostly go against f, as they may where inputs depend on one another
-            - main : the variance of E[f | x_j], of that of f, if inputs were independent, each distributed as in the background
-            - total : what of the variance would be left, in that case, if all inputs but x_j were known: interactions count
+            Prints as a table, the input of the largest share first: `order`. Its arrays `share` and `value` are of shape
+            (n_features_in,), 0 for an input that the model does not use.
 
         Raises
         ------
         ValueError, TypeError
-            As `shapley`; n_rows below 2; output is none of the model's.
+            As `shapley`; another measure; n_rows below 2; output is none of the model's.
 
         Notes
         -----
-        `main` is exact for cosines, products and linear terms, by E prod_j z_j = prod_j E z_j, and for all terms that see one
-        input; for others it is a mean over background rows whose columns are shuffled. `total`, and the variance of f for
-        independent inputs, are means over some 4,000 shuffled rows. Time as `shapley`, and n_features_in predictions of
-        these.
+        "main" is exact for cosines, products and linear terms, by E prod_j z_j = prod_j E z_j, and for all terms that see one
+        input; for others it is a mean over background rows whose columns are shuffled. "total", and the variance of f for
+        independent inputs, are means over some 4,000 shuffled rows. Time as `shapley`; for "total" that of n_features_in
+        predictions of these rows.
 
         References
         ----------
-        I. M. Sobol', Sensitivity Estimates for Nonlinear Mathematical Models, 1993. M. J. W. Jansen, Analysis of Variance
-        Designs for Model Output, 1999.
+        S. M. Lundberg, S.-I. Lee, A Unified Approach to Interpreting Model Predictions, NIPS 2017. I. M. Sobol', Sensitivity
+        Estimates for Nonlinear Mathematical Models, 1993. M. J. W. Jansen, Analysis of Variance Designs for Model Output, 1999.
 
         Examples
         --------
         >>> import numpy as np, sparserf as srf
         >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 3))
         >>> model = srf.mfga(X, 2 * X[:, 0] - X[:, 1], features=srf.Linear(), n_nonzero_coefs=2, alpha=1e-9, rng=0)
-        >>> print(model.importances(X, X, rng=0))
-                     share   main  total  |Shapley|
-        x0           0.799  0.811  0.819      1.027
-        x1           0.201  0.181  0.178     0.4809
+        >>> print(model.importances(X, X))
+                       share   |Shapley|
+        x0            68.1 %       1.027
+        x1            31.9 %      0.4809
+        >>> print(model.importances(X, X, measure="total"))
+                       total    variance
+        x0            81.9 %       1.417
+        x1            17.8 %      0.3076
         """
         from .importances import importances
 
-        return importances(self, X, background, n_rows, n_permutations, rng, output)
+        return importances(self, X, background, measure, n_rows, n_permutations, rng, output)

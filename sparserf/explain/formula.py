@@ -1,8 +1,10 @@
-"""A model as a formula: to read, as text and LaTeX; as code in `code.py`."""
+"""A model as a formula: to read, as text and LaTeX; as code in `code.py` and `sql.py`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+import re
+from itertools import groupby
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from .._checks import check_choice, check_integer
 from ..losses import PROBABILISTIC
@@ -10,22 +12,58 @@ from .outputs import function_names, negligible, sides
 from .pieces import Pieces, joined, powers, signed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..model import SparseModel
 
 
+Language: TypeAlias = Literal["text", "latex", "python", "sql"]
+
+
+class Formula(str):
+    """A string that interpreters show in its lines, and notebooks typeset or in the colours of its language."""
+
+    language: Language
+
+    def __new__(cls, text: str, language: Language = "text") -> Self:
+        self = super().__new__(cls, text)
+        self.language = language
+        return self
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_latex_(self) -> str | None:
+        return f"$$\n{self}\n$$" if self.language == "latex" else None
+
+    def _repr_markdown_(self) -> str | None:
+        """A block of code, between more backticks than there are in a row in it."""
+        if self.language not in ("python", "sql"):
+            return None
+        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", self)), default=0))
+        return f"{fence}{self.language}\n{self.rstrip()}\n{fence}"
+
+
 def formula(
-    model: SparseModel, language: Literal["text", "latex", "python", "sql"], n_terms: int | None, digits: int | None
-) -> str:
+    model: SparseModel, language: Language, n_terms: int | None, digits: int | None, table: str | Sequence[str] = "data",
+    keep: Sequence[str] = (),
+) -> Formula:  # fmt: skip
     """`SparseModel.formula`."""
     check_choice("language", language, ("text", "latex", "python", "sql"))
     n_terms = None if n_terms is None else check_integer("n_terms", n_terms, 0)
     digits = None if digits is None else check_integer("digits", digits, 1)
+    if language != "sql" and (table != "data" or keep != ()):
+        raise ValueError(f"table and keep are for language='sql', got language={language!r}")
     pieces = Pieces.of(model, n_terms)
-    if language in ("python", "sql"):
-        from . import code
+    if language == "python":
+        from .code import python
 
-        return getattr(code, language)(pieces, digits)
-    return written(pieces, Text() if language == "text" else Latex(), 4 if digits is None else digits)
+        return Formula(python(pieces, digits), language)
+    if language == "sql":
+        from .sql import sql
+
+        return Formula(sql(pieces, digits, table, keep), language)
+    return Formula(written(pieces, Text() if language == "text" else Latex(), 4 if digits is None else digits), language)
 
 
 # Levels of a category, and inputs of an envelope, that are listed.
@@ -91,7 +129,9 @@ class Latex(Text):
         return "\\operatorname{{{}}}({})"
 
     def name(self, text: str) -> str:
-        return f"\\text{{{''.join(ESCAPED.get(c, c) for c in text)}}}"
+        """Words, and between them, as mathematics, what is escaped: MathJax shows the backslash of an escape within words."""
+        runs = groupby(text, key=lambda letter: letter if letter in ESCAPED else "")
+        return "".join("".join(map(ESCAPED.get, run)) if letter else f"\\text{{{''.join(run)}}}" for letter, run in runs)
 
     def number(self, text: str) -> str:
         mantissa, _, exponent = text.partition("e")
@@ -101,7 +141,7 @@ class Latex(Text):
         return self.name(text)
 
 
-ESCAPED = {c: "\\" + c for c in "&%$#_{}"} | {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
+ESCAPED = {c: "\\" + c for c in "&%$#_{}"} | {"\\": "\\backslash{}", "~": "{\\sim}", "^": "\\hat{\\ }"}
 
 
 def written(pieces: Pieces, to: Text, digits: int) -> str:
@@ -179,7 +219,10 @@ def _is_itself(view):
 def _said(view, label, name, to, number):
     """A line about what a view is, None where its label says it."""
     if view.is_it is not None:
-        return label + to.equals + number(view.high) + to.words(" where it is so, else ") + number(view.low)
+        said = label + to.equals + number(view.high) + to.words(" where it is so, else ") + number(view.low)
+        if view.known is None:
+            return said
+        return said + to.words(", of other words ") + number(view.known[1]) + to.words(", where missing ") + number(view.fill)
     if _is_itself(view):
         return None
     if view.table is not None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # Terms of one output alone so small beside its largest are there for the others.
 SMALLEST = 1e-12
+# Characters of the labels of classes that are listed.
+LONGEST = 80
 
 
 def labels_of(model: SparseModel) -> list[str]:
@@ -42,7 +44,9 @@ def kind_of(model: SparseModel) -> str:
     if model.classes is None:
         return "regression" if model.coef.ndim == 1 else f"regression, {len(model.coef)} outputs"
     labels = [str(label) for label in model.classes.tolist()]
-    said = ", ".join(labels if len(labels) <= 12 else [*labels[:12], "..."])
+    said = ", ".join(labels)
+    if len(said) > LONGEST:  # the first of them, and one at least
+        said = labels[0] + said[len(labels[0]) : LONGEST].rpartition(",")[0] + ", ..."
     side = f"; f > 0 means {labels[1]}" if model.coef.ndim == 1 and len(labels) == 2 else ""
     return f"{len(labels)} classes ({said}{side})"
 

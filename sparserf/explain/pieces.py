@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .._core.moments import KINDS
+from ..table import UNKNOWN
 from .terms import Term, names_of, terms_of
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class View:
     missing. Or, where `is_it` is not None, high if x is that level, missing, or not 0, else low.
 
     table : of a category of many levels, u of each level, and of others
+    known : None, or of a level, where the others that are known are low: (these, u of those that are not), and fill as above
     """
 
     column: int
@@ -37,6 +39,7 @@ class View:
     high: float = 1.0
     low: float = 0.0
     table: tuple[Any, ...] | None = None
+    known: tuple[Sequence[Any], float] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,23 +98,32 @@ def sizes(model: SparseModel) -> np.ndarray:
 
 def view_of(stage: ColumnStage, v: int) -> View:
     kind, j = KINDS[stage.kind[v]], int(stage.column[v])
-    if kind in ("level", "missing", "present"):
-        cells = {"level": (stage.level[v], -1.0), "missing": (np.nan, 0.0), "present": (1.0, 0.0)}[kind]
-        high, low = _shown(stage, v, cells)
-        level = stage.table.levels[j][int(stage.level[v])] if kind == "level" else None
-        return View(j, is_it=(kind, level), high=high, low=low)
+    if kind == "level":
+        return _view_of_level(stage, v, j)
+    if kind in ("missing", "present"):
+        high, low = _shown(stage, v, {"missing": (np.nan, 0.0), "present": (1.0, 0.0)}[kind])
+        return View(j, is_it=(kind, None), high=high, low=low)
     some = slice(stage.first_knot[v], stage.first_knot[v + 1])
     knots = (stage.knots[some], stage.scores[some]) if some.stop > some.start else None
     fill = float(stage.fill[v]) if stage.may_miss else None
     of_column = None if stage.table is None else stage.table.levels[j]
     table = None
     if of_column is not None:
-        *of_levels, other = _shown(stage, v, [*range(len(of_column)), -1.0])
+        *of_levels, other = _shown(stage, v, [*range(len(of_column)), UNKNOWN])
         table = (dict(zip(of_column, of_levels, strict=True)), other)
     unit, reach = float(stage.unit[v]), float(stage.reach[v])
     bounded = knots is not None and unit > 0 and np.abs(knots[1] - stage.center[v]).max() <= reach * unit
     reach = None if np.isinf(reach) or unit == 0 or bounded else reach
     return View(j, knots, float(stage.center[v]), unit, reach, kind == "clipped", fill, table=table)
+
+
+def _view_of_level(stage, v, j):
+    of_column, k = stage.table.levels[j], int(stage.level[v])
+    high, other, missing = _shown(stage, v, [k, UNKNOWN, np.nan])
+    others = [level for level in of_column if level != of_column[k]]
+    low = _shown(stage, v, [float(k == 0)])[0] if others else other
+    is_plain = low == other == missing
+    return View(j, is_it=("level", of_column[k]), high=high, low=low, fill=missing, known=None if is_plain else (others, other))
 
 
 def _shown(stage, v, cells):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .pieces import sizes
 from .terms import decision, levels_of, terms_of, thinned
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ KNOTS, EVERY = 16, 3
 # Levels of a category that have a value of their own in functions of one input, and of two: the most frequent; all others share
 # one.
 LEVELS, LEVELS_OF_TWO = 24, 12
-# Inputs that get a function, those that largest terms see; those among which pairs are looked for; and values in all functions.
+# Inputs that get a function, those of most worth; those among which pairs are looked for; and values in all functions.
 MOST_INPUTS, MOST_PAIRED, MOST_VALUES = 64, 14, 2_000
 # A value at a knot is fitted as if so many rows more had said there what the mean of the model is (of functions of two: 0);
 # second differences are penalised by SMOOTH a row; and pairs tell at least LEAST of what the functions of one input leave.
@@ -97,8 +96,8 @@ class Projection:
 
     axes : {column: its Axis}; given : {column: values at its knots, and where missing}
     pairs : those that have a function; values : of each part, at its knots, and where missing
-    at_rows : of each part its values in the rows, of a fit to other rows; shares : their covariance with f, of its variance;
-        told : by how much all parts together, in these, leave less of that variance
+    at_rows : of each part its values in the rows, of a fit to other rows
+    told : by how much all parts together, in these, leave less of the variance of f
     """
 
     def __init__(
@@ -113,7 +112,6 @@ class Projection:
         parts = ones + self.pairs
         self.values: dict[tuple[int, ...], np.ndarray] = self._pure(self._fitted(parts, f, np.arange(len(X))))
         self.at_rows: dict[tuple[int, ...], np.ndarray] = self._elsewhere(parts, f)
-        self.shares: dict[tuple[int, ...], float] = {part: share(values, f) for part, values in self.at_rows.items()}
         self.told: float = told(self.at_rows.values(), f)
 
     def at(self, part: tuple[int, ...], points: np.ndarray) -> np.ndarray:
@@ -188,33 +186,24 @@ class Projection:
         return values
 
 
-def share(part: np.ndarray, f: np.ndarray) -> float:
-    """The covariance of a part with f, of the variance of f."""
-    f = f - f.mean()
-    return float(f @ (part - part.mean()) / ((f @ f) or 1.0))
-
-
 def told(parts: Iterable[np.ndarray], f: np.ndarray) -> float:
     """What of the variance of f the sum of parts accounts for, at most 1: R^2."""
     rest = sum(parts, -f)
     return max(0.0, 1.0 - float(rest.var() / (f.var() or 1.0))) if f.var() > 0 else 0.0
 
 
-def projected(model: SparseModel, X: np.ndarray, n_pairs: int) -> Projection:
-    """The `Projection` of a model of one output, of rows of numbers."""
-    levels, terms, size = levels_of(model), list(terms_of(model.features)), sizes(model)[0]
-    worth = dict.fromkeys(sorted({j for term in terms for j in term.columns.tolist()}), 0.0)
-    for term in terms:
-        for j in term.columns.tolist():
-            worth[j] += size[term.position] / len(term.columns)
-    columns = sorted(worth, key=lambda j: -worth[j])[:MOST_INPUTS]
+def projected(model: SparseModel, X: np.ndarray, worth: np.ndarray, n_pairs: int) -> Projection:
+    """The `Projection` of a model of one output, of rows of numbers; worth : of each column, by which some are chosen."""
+    levels, terms = levels_of(model), list(terms_of(model.features))
+    seen = sorted({j for term in terms for j in term.columns.tolist()})
+    columns = sorted(seen, key=lambda j: -worth[j])[:MOST_INPUTS]
     paired = set(columns[:MOST_PAIRED])
     together = [sorted(paired.intersection(term.columns.tolist())) for term in terms if term.activation != "identity"]
-    seen = {pair for some in together for pair in combinations(some, 2)}
+    pairs = {pair for some in together for pair in combinations(some, 2)}
     axes = {j: Axis.of(X[:, j], levels[j]) for j in sorted(columns)}
     rows = thinned(X, BACKGROUND, np.random.default_rng(0))
     given = {j: _means(model, rows, j, np.append(axis.knots, np.nan), X[:, j]) for j, axis in axes.items()}
-    return Projection(X, decision(model, X)[0], axes, given, sorted(seen), n_pairs)
+    return Projection(X, decision(model, X)[0], axes, given, sorted(pairs), n_pairs)
 
 
 def _means(model, rows, j, values, x):

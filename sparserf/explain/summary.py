@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .. import _html as html
 from .._checks import check_integer
-from .importances import Importances
+from .importances import HEADS, Importances, InputRow, html_table, percent, table
 from .outputs import function_names, kind_of, unit_of
 from .pieces import sizes
 from .terms import names_of, terms_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from .._types import MatrixLike, Seed
     from ..model import FitInfo, SparseModel
 
-# Columns of a term that are named.
-MOST_NAMED = 3
+# Columns of a term that are named; inputs that are listed; and outputs whose intercepts are.
+MOST_NAMED, MOST_LISTED, MOST_INTERCEPTS = 3, 20, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,17 +34,16 @@ class Summary:
     n_terms, n_inputs : int
     kinds : dict
         How many terms there are of each activation.
-    inputs : tuple of int
-        Those that terms see, the one of most worth first.
+    inputs : tuple of InputRow
+        Those that terms see, each with its `column`, `name`, `share` and `value`. Of rows X that of the largest share first:
+        `value` is the mean size of its Shapley values, and `share` that of the sum over all inputs, as in
+        `SparseModel.importances`. Without X in the order of the columns, with NaN for both.
     intercept : ndarray of shape (n_outputs,)
     outputs : tuple of str
         What these are called: f, or f[class].
     unit : str
         What f is measured in.
     info : FitInfo
-    worth : ndarray of shape (n_features_in,)
-        Of each input: its share of the variance of the model over X, `Importances.share`; without X the sizes of the terms that
-        see it, of those of all: a term counts for each of its inputs, so these add up to more than 1.
     importances : Importances or None
         Of X.
     terms : tuple of (str, ndarray, float)
@@ -57,38 +55,68 @@ class Summary:
     n_terms: int
     n_inputs: int
     kinds: dict[str, int]
-    inputs: tuple[int, ...]
+    inputs: tuple[InputRow, ...]
     intercept: np.ndarray
     outputs: tuple[str, ...]
     unit: str
     info: FitInfo
-    names: Sequence[str]
-    worth: np.ndarray
     importances: Importances | None
     terms: tuple[tuple[str, np.ndarray, float], ...]
 
     def __str__(self) -> str:
-        kinds = ", ".join(f"{count} {name}" for name, count in self.kinds.items())
-        of = [f" of {name}" if name != "f" else "" for name in self.outputs]
-        named = [f"{b:.4g}{name}" for b, name in zip(self.intercept, of, strict=True)]
-        lines = [f"SparseModel: {self.kind}, loss {self.loss!r}",
-                 f"{self.n_terms} terms ({kinds or 'none'}) of {len(self.inputs)} of {self.n_inputs} inputs, "
-                 f"intercept {', '.join(named)}",
-                 "fit: " + self._fit()]  # fmt: skip
+        lines = [f"SparseModel: {self._what()}", *self._about()]
         if self.importances is not None:
-            several = ", all outputs together" if len(self.outputs) > 1 else ""
-            lines += ["", str(self.importances), *(line.format(unit=self.unit + several) for line in HEADS)]
+            lines += ["", table(self.inputs[:MOST_LISTED], HEADS["shapley"]), *self._below()]
         elif self.inputs:
-            width = max(len(self.names[j]) for j in self.inputs[:12])
-            lines += ["", *SEEN, *(f"  {self.names[j]:{width}} {self.worth[j]:6.3f}" for j in self.inputs[:12])]
-            lines += [f"  and {len(self.inputs) - 12} more"] if len(self.inputs) > 12 else []
+            lines += ["", SEEN, f"  {self._seen()}"]
         if self.terms:
-            has_no_bound = not {"relu", "identity"}.isdisjoint(self.kinds)
-            lines += ["", LARGEST + (", at inputs of one unit" if has_no_bound else "")]
-            lines += [f"  {size:9.4g}  {name}" for name, _, size in self.terms]
+            lines += ["", self._above_terms(), *(f"  {size:9.4g}  {name}" for name, _, size in self.terms)]
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        parts = [html.title("SparseModel", self._what()), *map(html.line, self._about())]
+        if self.importances is not None:
+            parts += [html_table(self.inputs[:MOST_LISTED], HEADS["shapley"]), *map(html.note, self._below())]
+        elif self.inputs:
+            parts += [html.gap(), html.note(SEEN), html.line(self._seen())]
+        if self.terms:
+            largest = self.terms[0][2] or 1.0
+            rows = [[html.text(name), html.bar(size / largest), f"{size:.4g}"] for name, _, size in self.terms]
+            parts += [html.gap(), html.table(["largest terms", "", "|coef| sup|phi|"], rows, n_left=2)]
+            parts += [html.note(self._above_terms())]
+        return html.page(*parts)
+
+    def _what(self):
+        return f"{self.kind}, loss {self.loss!r}"
+
+    def _about(self):
+        kinds = ", ".join(f"{count} {name}" for name, count in self.kinds.items())
+        seen = f"{len(self.inputs)} of {self.n_inputs} inputs"
+        return [f"{self.n_terms} terms ({kinds or 'none'}) of {seen}, {self._intercept()}", f"fit: {self._fit()}"]
+
+    def _below(self):
+        """What stands below the table of inputs."""
+        more = self.inputs[MOST_LISTED:]
+        said = [f"and {len(more)} more, together {percent(sum(row.share for row in more))}"] if more else []
+        return [*said, MEANING.format(unit=self.unit + (", all outputs together" if len(self.outputs) > 1 else ""))]
+
+    def _seen(self):
+        shown, more = self.inputs[:MOST_LISTED], self.inputs[MOST_LISTED:]
+        return ", ".join(row.name for row in shown) + (f", and {len(more)} more" if more else "")
+
+    def _above_terms(self):
+        has_no_bound = not {"relu", "identity"}.isdisjoint(self.kinds)
+        return LARGEST + (", at inputs of one unit" if has_no_bound else "")
+
+    def _intercept(self):
+        if len(self.outputs) == 1:
+            return f"intercept {self.intercept[0]:.4g}"
+        low, high = int(np.argmin(self.intercept)), int(np.argmax(self.intercept))
+        some = range(len(self.outputs)) if len(self.outputs) <= MOST_INTERCEPTS else (low, high)
+        named = [f"{self.intercept[k]:.4g} of {self.outputs[k]}" for k in some]
+        return "intercept " + (", ".join(named) if len(self.outputs) <= MOST_INTERCEPTS else f"from {' to '.join(named)}")
 
     def _fit(self):
         info, held_out = self.info, self.info.validation_loss
@@ -102,15 +130,8 @@ class Summary:
         return ", ".join(said)
 
 
-HEADS = (
-    "share: of the variance of f, by Shapley values, which adds up to 1; below 0: varies mostly against f",
-    "main, total: of that variance, if inputs were independent: by this one alone; with all it does with others",
-    "|Shapley|: by how much it moves f in a row, on average, in {unit}",
-)
-SEEN = (
-    "sizes of the terms that see an input, of those of all terms: these overlap, and say not",
-    "how much it matters; summary(X) does",
-)
+MEANING = "|Shapley|: by how much it moves f in a row, on average, in {unit}; share: of the sum of these over all inputs"
+SEEN = "inputs that terms see; how much each matters depends on rows: summary(X)"
 LARGEST = "largest terms, with the inputs of most weight, by |coef| sup|phi|: how far each can move f"
 
 
@@ -118,18 +139,19 @@ def summary(model: SparseModel, X: MatrixLike | None, n_terms: int, rng: Seed) -
     """`SparseModel.summary`."""
     n_terms, size = check_integer("n_terms", n_terms, 0), sizes(model).max(axis=0, initial=0.0)
     largest = np.argsort(-size, kind="stable")[:n_terms]
-    titles = [_title(term, names_of(model)) for term in terms_of(model.features.take(largest))]
+    names = names_of(model)
+    titles = [_title(term, names) for term in terms_of(model.features.take(largest))]
     coef = np.atleast_2d(model.coef)
     terms = tuple((name, coef[:, k], float(size[k])) for name, k in zip(titles, largest.tolist(), strict=True))
+    seen = {j for term in terms_of(model.features) for j in term.columns.tolist()}
     importances = None if X is None else model.importances(X, rng=rng)
-    worth, seen = _worth(model, size)
-    worth = worth if importances is None else importances.share
-    inputs = tuple(j for j in np.argsort(-worth, kind="stable").tolist() if seen[j])
+    rows = (InputRow(j, names[j], np.nan, np.nan) for j in sorted(seen)) if importances is None else importances.rows
+    inputs = tuple(row for row in rows if row.column in seen)
     kinds = Counter(block.activation for block in model.features.blocks for _ in range(len(block)))
     b = np.atleast_1d(model.intercept)
     return Summary(
         kind_of(model), model.loss, len(size), model.n_features_in, dict(kinds), inputs, b, tuple(function_names(model)),
-        unit_of(model), model.info, names_of(model), worth, importances, terms,
+        unit_of(model), model.info, importances, terms,
     )  # fmt: skip
 
 
@@ -146,13 +168,3 @@ def _title(term, names):
         return some[0]
     more = f" + {len(term.columns) - MOST_NAMED} more" if len(term.columns) > MOST_NAMED else ""
     return f"{term.activation}({', '.join(some)}{more})"
-
-
-def _worth(model, size):
-    """(of each input the share of sizes of terms that see it, which are seen)."""
-    worth = np.zeros(model.n_features_in)
-    seen = np.zeros(model.n_features_in, bool)
-    for term in terms_of(model.features):
-        worth[term.columns] += size[term.position]
-        seen[term.columns] = True
-    return worth / (size.sum() or 1.0), seen

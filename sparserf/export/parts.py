@@ -79,7 +79,7 @@ class Parts:
             else:
                 terms.append(_terms(block, block.scale * c, used, place))
         stage = _raw(features.n_inputs) if features.stage is None else features.stage
-        return cls(_at_levels(stage.take(np.flatnonzero(used))), linear[:, used], tuple(terms), intercept)
+        return cls(_at_levels(stage.take(np.flatnonzero(used)).in_knots), linear[:, used], tuple(terms), intercept)
 
 
 def _used(features):

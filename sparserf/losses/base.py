@@ -38,6 +38,8 @@ class Loss:
         Whether the curvature is the same everywhere, or one of two numbers.
     is_unimodal, is_self_concordant : bool
         Whether the curvature rises in z, then falls; whether it bounds the third derivative.
+    is_shift_invariant : bool
+        Whether L(z + c, y + c) = L(z, y): y is then less its mean, or its median, while it is fitted with an intercept.
     is_classifier, is_smoothed : bool
         Whether y is -1 or +1; whether there is a corner but for a smoothing.
     is_joint : bool
@@ -74,6 +76,7 @@ class Loss:
     is_piecewise_quadratic: bool = False
     is_unimodal: bool = False
     is_self_concordant: bool = False
+    is_shift_invariant: bool = False
     is_classifier: bool = False
     is_smoothed: bool = False
     is_joint: bool = False
@@ -125,6 +128,18 @@ class Loss:
     def scaled(self, unit: float) -> Loss:
         """The loss in units of z and y."""
         return self
+
+    def doubt(self, y: np.ndarray, weight: np.ndarray) -> float:
+        """Return the share that a row of which nothing is known has beside held-out rows of these targets; 0: none."""
+        return 0.0
+
+    def of_unknown_row(self, z: Array, mean: float) -> Array:
+        """Return the loss of z for a row of which only the mean of all targets is known."""
+        raise NotImplementedError(f"{type(self).__name__} has no doubt")
+
+    def size(self, mean: float) -> float:
+        """Return the size of the numbers that cancel where a target of that mean is met exactly; 0 where none need to."""
+        return 0.0
 
     def intercept_step(self, slope: float, curvature: float) -> float:
         """From where the mean loss has that slope and curvature in the intercept, to its best: of Newton's method."""

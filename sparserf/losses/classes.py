@@ -93,6 +93,7 @@ class Logistic(Loss):
 
     name: str = "logistic"
     smoothness: float = 0.25
+    least_step: float = 4e-15
     is_classifier: bool = True
     is_unimodal: bool = True
     is_self_concordant: bool = True
@@ -114,8 +115,12 @@ class Logistic(Loss):
         a = share(-y * u)
         return xlogx(a) + xlogx(1.0 - a)
 
-    def of_any_label(self, z: Array) -> Array:
-        """L(z, y) in the mean over the labels y."""
+    def doubt(self, y: np.ndarray, weight: np.ndarray) -> float:
+        """One row more than there are."""
+        return 1.0 / (1.0 + float(weight.sum() ** 2 / (weight @ weight)))
+
+    def of_unknown_row(self, z: Array, mean: float) -> Array:
+        """In the mean over the labels."""
         return (self.value(z, 1.0) + self.value(z, -1.0)) / 2
 
 
@@ -160,8 +165,8 @@ class Multinomial(Logistic):
     def conjugate(self, u: Array, y: Array) -> Array:
         return super().conjugate(u, y) if is_single(u) else xlogx(share(u + where(y > 0, 1.0, u)))
 
-    def of_any_label(self, z: Array) -> Array:
-        return super().of_any_label(z) if is_single(z) else (log_sum_exp(z) - z) / z.shape[0]
+    def of_unknown_row(self, z: Array, mean: float) -> Array:
+        return super().of_unknown_row(z, mean) if is_single(z) else (log_sum_exp(z) - z) / z.shape[0]
 
 
 class AgainstOthers(Logistic):

@@ -50,6 +50,17 @@ class Poisson(Loss):
             raise ValueError("y must have a positive entry for loss='poisson', got all zeros")
         return self
 
+    def doubt(self, y: np.ndarray, weight: np.ndarray) -> float:
+        """One row more than there are events, counted as equal ones that vary as much: of counts far above 0, than rows."""
+        events = weight * (y / y.max())
+        return 1.0 / (1.0 + float(events.sum() ** 2 / (events @ events)))
+
+    def of_unknown_row(self, z: Array, mean: float) -> Array:
+        return self.value(z, namespace(z).full_like(z, mean))
+
+    def size(self, mean: float) -> float:
+        return mean
+
     def intercept_step(self, slope: float, curvature: float) -> float:
         """To the best one: all e^z are multiplied, and curvature - slope is the mean of y."""
         with np.errstate(divide="ignore"):
@@ -95,6 +106,9 @@ class Gamma(Loss):
     def of_target(self, y: np.ndarray, weight: np.ndarray) -> Self:
         _check_range(y, y.min() > 0, "> 0", self.name)
         return self
+
+    def size(self, mean: float) -> float:
+        return 1.0
 
     def intercept_step(self, slope: float, curvature: float) -> float:
         """To the best one: the curvature, the mean of y / m, becomes that of the weights."""

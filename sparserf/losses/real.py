@@ -38,6 +38,7 @@ class Squared(Loss):
     is_quadratic: bool = True
     is_piecewise_quadratic: bool = True
     is_unimodal: bool = True
+    is_shift_invariant: bool = True
     dual_growth: float = 1.0
     degree: Literal[0, 1, 2] = 2
 
@@ -85,6 +86,7 @@ class Huber(Loss):
     smoothness: ClassVar[float] = 1.0
     is_piecewise_quadratic: ClassVar[bool] = True
     is_unimodal: ClassVar[bool] = True
+    is_shift_invariant: ClassVar[bool] = True
     dual_growth: ClassVar[float] = 1.0
     degree: ClassVar[Literal[0, 1, 2]] = 2
     least_step: ClassVar[float] = 1e-15
@@ -155,6 +157,7 @@ class Quantile(Loss):
     is_piecewise_quadratic: ClassVar[bool] = True
     is_smoothed: ClassVar[bool] = True
     is_unimodal: ClassVar[bool] = True
+    is_shift_invariant: ClassVar[bool] = True
     dual_growth: ClassVar[float] = 1.0
     degree: ClassVar[Literal[0, 1, 2]] = 1
     least_step: ClassVar[float] = 1e-15

@@ -117,10 +117,12 @@ class LinearClasses(Told):
         for _ in range(max_iter):
             if self.converged or self.certificate.is_rounding.all() or self.ended_by_callback:
                 return
+            turns = self._rivals.turns(self._margins())
             for k, (fit, step) in enumerate(zip(self._fits, steps, strict=True)):
                 if k:
-                    fit.against(self._rivals.against(self._margins(), k, 1))
+                    fit.against(turns.against(1))
                 fit.take_turn(step)
+                turns.end(fit.problem.margins(fit.at.f, fit.at.b))
             self._take_out_common()
             self._extrapolate(extrapolation)
             self._settle()
@@ -140,8 +142,8 @@ class LinearClasses(Told):
     def _settle(self):
         """Go to the best intercepts, turn all to each other, and look at the rows."""
         _, b, z = self._settled_at([fit.at for fit in self._fits])
-        for k, fit in enumerate(self._fits):
-            fit.against(self._rivals.against(z, k, 1), b[k : k + 1])
+        for k, (fit, y) in enumerate(zip(self._fits, self._rivals.all_against(z, 1), strict=False)):
+            fit.against(y, b[k : k + 1])
         self.certificate = JointCertificate(self._fits, self.tol)
 
     def _take_out_common(self):

@@ -9,6 +9,7 @@ import numpy as np
 from .._arrays import is_foreign, is_on_host, namespace_of, to_host
 from .._checks import check_device_X, check_training_X, check_X
 from .._threads import check_workers
+from ..table import Table, is_frame
 from .chunks import BlockError as BlockError
 from .chunks import Chunks, InChunks
 from .cluster import InDask, is_dask, partitions_of
@@ -41,7 +42,12 @@ def as_rows(X: MatrixLike, workers: int = 1, *, n_features: int | None = None, m
 
 
 def rows_read(X: MatrixLike, stage: ColumnStage | None, workers: int = 1, *, n_features: int | None = None) -> Rows:
-    """The rows of X, which a stage is to show, as numbers: a table is read as the stage knows it. None: as they are."""
+    """The rows of X, which a stage is to show, as numbers: a table is read as the stage knows it. None: as they are.
+
+    A frame is read by places where the model was fitted to an array.
+    """
+    if type(X) is not np.ndarray and n_features is not None and (stage is None or stage.table is None) and is_frame(X):
+        X = Table(None, (None,) * n_features).read(X)
     if stage is None:
         return as_rows(X, workers, n_features=n_features)
     return as_rows(stage.read(X), workers, n_features=n_features, may_miss=stage.may_miss)

@@ -39,6 +39,10 @@ class _Classifier(ClassifierMixin, _Estimator):
     def predict_proba(self, X: MatrixLike) -> np.ndarray: ...
     def predict_log_proba(self, X: MatrixLike) -> np.ndarray: ...
 
+class _Fitting:
+    @property
+    def feature_importances_(self) -> np.ndarray: ...
+
 class FittedRegressor(_Regressor):
     model: SparseModel
     n_jobs: int | None
@@ -51,7 +55,7 @@ class FittedClassifier(_Classifier):
 
 def to_estimator(model: SparseModel) -> FittedRegressor | FittedClassifier: ...
 
-class DRPClassifier(_Classifier):
+class DRPClassifier(_Fitting, _Classifier):
     alpha: float
     n_projections: int | None
     n_iter: int | None
@@ -65,16 +69,16 @@ class DRPClassifier(_Classifier):
     random_state: int | np.random.RandomState | np.random.Generator | None
     n_jobs: int | None
     callback: Callback
-    verbose: bool
+    verbose: bool | None
     def __init__(
         self, *, alpha: float = 0.001, n_projections: int | None = None, n_iter: int | None = None, accelerate: bool = True,
         projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn", categorical: Categorical = None,
         loss: LinearLossLike = "logistic", fit_intercept: bool = True, tol: float = 1e-06,
         random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
-        callback: Callback = None, verbose: bool = False,
+        callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
 
-class DRPRegressor(_Regressor):
+class DRPRegressor(_Fitting, _Regressor):
     alpha: float
     n_projections: int | None
     n_iter: int | None
@@ -82,21 +86,22 @@ class DRPRegressor(_Regressor):
     projection: Literal["auto"] | ProjectionName
     missing: Missing
     categorical: Categorical
+    loss: LinearLossLike
     fit_intercept: bool
     tol: float
     random_state: int | np.random.RandomState | np.random.Generator | None
     n_jobs: int | None
     callback: Callback
-    verbose: bool
+    verbose: bool | None
     def __init__(
         self, *, alpha: float = 0.001, n_projections: int | None = None, n_iter: int | None = None, accelerate: bool = True,
         projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn", categorical: Categorical = None,
-        fit_intercept: bool = True, tol: float = 1e-06,
+        loss: LinearLossLike = "squared", fit_intercept: bool = True, tol: float = 1e-06,
         random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
-        callback: Callback = None, verbose: bool = False,
+        callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
 
-class HARFEClassifier(_Classifier):
+class HARFEClassifier(_Fitting, _Classifier):
     n_components: int
     n_nonzero_coefs: int | None
     order: int | None
@@ -118,7 +123,7 @@ class HARFEClassifier(_Classifier):
     random_state: int | np.random.RandomState | np.random.Generator | None
     n_jobs: int | None
     callback: Callback
-    verbose: bool
+    verbose: bool | None
     def __init__(
         self, *, n_components: int = 10000, n_nonzero_coefs: int | None = None, order: int | None = None, alpha: float = 0.0001,
         activation: Activation = "sin", features: Features | None = None, scale: Units = "auto", missing: Missing = "learn",
@@ -126,10 +131,10 @@ class HARFEClassifier(_Classifier):
         normalize: bool = True, step_size: float = 0.1, backtracking: bool = True, start: Literal["greedy", "zero"] = "greedy",
         max_iter: int = 50, tol: float = 0.005, fit_intercept: bool = True,
         random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
-        callback: Callback = None, verbose: bool = False,
+        callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
 
-class HARFERegressor(_Regressor):
+class HARFERegressor(_Fitting, _Regressor):
     n_components: int
     n_nonzero_coefs: int | None
     order: int | None
@@ -139,6 +144,7 @@ class HARFERegressor(_Regressor):
     scale: Units
     missing: Missing
     categorical: Categorical
+    loss: LossLike
     selection: Literal["magnitude", "positive"]
     normalize: bool
     step_size: float
@@ -150,18 +156,18 @@ class HARFERegressor(_Regressor):
     random_state: int | np.random.RandomState | np.random.Generator | None
     n_jobs: int | None
     callback: Callback
-    verbose: bool
+    verbose: bool | None
     def __init__(
         self, *, n_components: int = 10000, n_nonzero_coefs: int | None = None, order: int | None = None, alpha: float = 0.0001,
         activation: Activation = "sin", features: Features | None = None, scale: Units = "auto", missing: Missing = "learn",
-        categorical: Categorical = None, selection: Literal["magnitude", "positive"] = "magnitude", normalize: bool = True,
-        step_size: float = 0.1, backtracking: bool = True, start: Literal["greedy", "zero"] = "greedy", max_iter: int = 50,
-        tol: float = 0.005, fit_intercept: bool = True,
+        categorical: Categorical = None, loss: LossLike = "squared", selection: Literal["magnitude", "positive"] = "magnitude",
+        normalize: bool = True, step_size: float = 0.1, backtracking: bool = True, start: Literal["greedy", "zero"] = "greedy",
+        max_iter: int = 50, tol: float = 0.005, fit_intercept: bool = True,
         random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
-        callback: Callback = None, verbose: bool = False,
+        callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
 
-class MFGAClassifier(_Classifier):
+class MFGAClassifier(_Fitting, _Classifier):
     n_nonzero_coefs: int | None
     features: Features | None
     nu: ArrayLike | None
@@ -180,17 +186,17 @@ class MFGAClassifier(_Classifier):
     random_state: int | np.random.RandomState | np.random.Generator | None
     n_jobs: int | None
     callback: Callback
-    verbose: bool
+    verbose: bool | None
     def __init__(
         self, *, n_nonzero_coefs: int | None = None, features: Features | None = None, nu: ArrayLike | None = None,
         gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn", categorical: Categorical = None,
         n_components: int = 10000, loss: LossLike = "logistic", alpha: float = 0.001, n_select: int = 1,
         normalize: bool = False, best_phase: bool = False, fit_intercept: bool = True, tol: float | None = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
-        callback: Callback = None, verbose: bool = False,
+        callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
 
-class MFGARegressor(_Regressor):
+class MFGARegressor(_Fitting, _Regressor):
     n_nonzero_coefs: int | None
     features: Features | None
     nu: ArrayLike | None
@@ -199,6 +205,7 @@ class MFGARegressor(_Regressor):
     missing: Missing
     categorical: Categorical
     n_components: int
+    loss: LossLike
     alpha: float
     n_select: int
     normalize: bool
@@ -208,17 +215,17 @@ class MFGARegressor(_Regressor):
     random_state: int | np.random.RandomState | np.random.Generator | None
     n_jobs: int | None
     callback: Callback
-    verbose: bool
+    verbose: bool | None
     def __init__(
         self, *, n_nonzero_coefs: int | None = None, features: Features | None = None, nu: ArrayLike | None = None,
         gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn", categorical: Categorical = None,
-        n_components: int = 10000, alpha: float = 0.001, n_select: int = 1, normalize: bool = False, best_phase: bool = False,
-        fit_intercept: bool = True, tol: float | None = None,
+        n_components: int = 10000, loss: LossLike = "squared", alpha: float = 0.001, n_select: int = 1, normalize: bool = False,
+        best_phase: bool = False, fit_intercept: bool = True, tol: float | None = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
-        callback: Callback = None, verbose: bool = False,
+        callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
 
-class SparseRFClassifier(_Classifier):
+class SparseRFClassifier(_Fitting, _Classifier):
     alpha: float | None
     features: Features
     gamma: Gamma
@@ -240,7 +247,7 @@ class SparseRFClassifier(_Classifier):
     random_state: int | np.random.RandomState | np.random.Generator | None
     n_jobs: int | None
     callback: Callback
-    verbose: bool
+    verbose: bool | None
     def __init__(
         self, *, alpha: float | None = None, features: Features = "auto", gamma: Gamma = None, scale: Units = "auto",
         missing: Missing = "learn", categorical: Categorical = None, loss: LossLike = "logistic",
@@ -248,16 +255,17 @@ class SparseRFClassifier(_Classifier):
         validation: float = 0.1, n_models: int | None = None, max_terms: int | None = None, effort: float = 1.0,
         fit_intercept: bool = True, tol: float = 0.0001, max_iter: int | None = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
-        callback: Callback = None, verbose: bool = False,
+        callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
 
-class SparseRFRegressor(_Regressor):
+class SparseRFRegressor(_Fitting, _Regressor):
     alpha: float | None
     features: Features
     gamma: Gamma
     scale: Units
     missing: Missing
     categorical: Categorical
+    loss: LossLike
     n_components: int | None
     batch_size: int | None
     max_order: int | None
@@ -272,13 +280,13 @@ class SparseRFRegressor(_Regressor):
     random_state: int | np.random.RandomState | np.random.Generator | None
     n_jobs: int | None
     callback: Callback
-    verbose: bool
+    verbose: bool | None
     def __init__(
         self, *, alpha: float | None = None, features: Features = "auto", gamma: Gamma = None, scale: Units = "auto",
-        missing: Missing = "learn", categorical: Categorical = None, n_components: int | None = None,
-        batch_size: int | None = None, max_order: int | None = None, exact: bool = False, validation: float = 0.1,
-        n_models: int | None = None, max_terms: int | None = None, effort: float = 1.0, fit_intercept: bool = True,
-        tol: float = 0.0001, max_iter: int | None = None,
+        missing: Missing = "learn", categorical: Categorical = None, loss: LossLike = "squared",
+        n_components: int | None = None, batch_size: int | None = None, max_order: int | None = None, exact: bool = False,
+        validation: float = 0.1, n_models: int | None = None, max_terms: int | None = None, effort: float = 1.0,
+        fit_intercept: bool = True, tol: float = 0.0001, max_iter: int | None = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
-        callback: Callback = None, verbose: bool = False,
+        callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...

@@ -13,8 +13,11 @@ if TYPE_CHECKING:
 OWN = {
     "random_state": "random_state : None, int, RandomState or numpy.random.Generator, default None\n    Seed of the draws.",
     "n_jobs": "n_jobs : int or None, default None\n    Threads; -1 for all cores. The result does not depend on it.",
-    "loss": 'loss : {{"logistic", "multinomial", {others}}}, default "logistic"\n    The first two have `predict_proba`.',
 }
+OF_REAL = '''loss : {"squared", "huber", "quantile", "poisson", "gamma"} or `sparserf.losses.Loss`, default "squared"
+    Objects have parameters, such as `losses.Quantile(level=0.9)`; these are `loss__level` and so on in `set_params`.'''
+OF_LABELS = '''loss : {{"logistic", "multinomial", {others}}} or `sparserf.losses.Loss`, default "logistic"
+    The first two have `predict_proba`.'''
 ATTRIBUTES = """
 Attributes
 ----------
@@ -32,7 +35,7 @@ def documented(cls: type, function: Callable[..., Any], renamed: dict[str, str])
     """The docstring of a class with sections before its examples: the parameters of its constructor, and its attributes."""
     entries, names = entries_of(function), set(inspect.signature(cls.__init__).parameters)
     others = re.findall('"[a-z_]*hinge"', entries["loss"])
-    own = {name: text.format(others=", ".join(others)) for name, text in OWN.items()}
+    own = {**OWN, "loss": OF_LABELS.format(others=", ".join(others)) if hasattr(cls, "decision_function") else OF_REAL}
     told = []
     for name, entry in entries.items():
         name = renamed.get(name, name)

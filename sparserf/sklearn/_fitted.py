@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from ._base import Classifier, Regressor
+from ._base import Classifier, Regressor, knows_categories
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -44,10 +44,7 @@ class Fitted:
         stage = self.model.features.stage
         return stage is not None and stage.may_miss
 
-    @property
-    def _has_categories(self):
-        stage = self.model.features.stage
-        return stage is not None and stage.table is not None and not stage.table.is_plain
+    _has_categories = property(lambda self: knows_categories(self.model))
 
 
 class FittedRegressor(Fitted, Regressor):

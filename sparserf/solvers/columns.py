@@ -11,7 +11,7 @@ import numpy as np
 
 from ..features import FeatureSet, Linear
 from ..rows.home import correlation
-from .effort import UNBOUNDED
+from .effort import LOSS, UNBOUNDED, of_a_pass
 from .lasso import ModelWeights
 
 if TYPE_CHECKING:
@@ -228,6 +228,10 @@ class WorkingSet(Columns):
         """Ask for g, and the questions with it."""
         g, answers = self.ask(self.v, [ask for ask, _ in questions])
         self.settle(g, questions, answers)
+
+    def work_of_a_step(self, is_exact: bool) -> float:
+        """Of what asks the rows: the step's margins, its gradient, and where the loss is not quadratic, its values."""
+        return 2 * of_a_pass(self._rows, len(self)) + (0 if is_exact else self._rows.n_rows * LOSS)
 
     @property
     def largest_gradient(self) -> float:

@@ -35,6 +35,9 @@ class OnClass(OnRows):
         objective = problem.objective(problem.margins(self.point.f, b), self.point.w, problem.alpha)
         self.point, self._slopes = replace(self.point, b=b, objective=objective), None
 
+    def margins(self) -> RowVector:
+        return self._problem.margins(self.point.f, self.point.b)
+
     def take_turn(self) -> float:
         """Steps of Newton's method; returns what the first promised."""
         first, before, is_fresh = None, np.inf, False
@@ -63,7 +66,7 @@ class OnClasses:
     def __init__(self, rows: Rows, problem: RidgeProblem, everything: FeatureSet, n_classes: int):
         self._rows, self._problem, self._everything, self._seen = rows, problem, everything, None
         self._rivals = Rivals(problem.vectors, problem.loss, problem.y, problem.weight, 0.0, problem.fit_intercept)
-        nothing = replace(problem, loss=AGAINST, y=self._rivals.against(problem.vectors.zeros(n_classes), 0, 1))
+        nothing = replace(problem, loss=AGAINST, y=self._rivals.turns(problem.vectors.zeros(n_classes)).against(1))
         self._classes = [OnClass(rows, nothing, everything, 1) for _ in range(n_classes)]
         self.converged, self.promise = True, 0.0
         self._settle()
@@ -91,11 +94,12 @@ class OnClasses:
         """Sweeps over the classes until none promises to lower the objective by what counts."""
         for _ in range(MOST_SWEEPS):
             self.promise = 0.0
+            turns = self._rivals.turns(self._rivals.together([each.margins() for each in self._classes]))
             for k, each in enumerate(self._classes):
                 if k:
-                    z = self._rivals.together([c._problem.margins(c.point.f, c.point.b) for c in self._classes])
-                    each.against(self._rivals.against(z, k, 1))
+                    each.against(turns.against(1))
                 self.promise += each.take_turn()
+                turns.end(each.margins())
             self._take_out_common()
             self._settle()
             if self.promise <= ENOUGH * self.point.objective:
@@ -114,8 +118,8 @@ class OnClasses:
         points = [each.point for each in self._classes]
         f, b, z = self._rivals.settled([p.f for p in points], np.concatenate([p.b for p in points]))
         w = np.vstack([p.w for p in points])
-        for k, each in enumerate(self._classes):
-            each.against(self._rivals.against(z, k, 1), b[k : k + 1])
+        for k, (each, y) in enumerate(zip(self._classes, self._rivals.all_against(z, 1), strict=False)):
+            each.against(y, b[k : k + 1])
         self.point, self._seen = Point(w, b, f, self._problem.objective(z, w, self._problem.alpha)), None
 
     def settle(self, certified: bool) -> None:

@@ -173,6 +173,7 @@ def solve(
         if gap <= tol or A.effort.is_spent:
             break
         A.effort.add(RULES.effort)
+        A.effort.add_around(A.work_of_a_step(is_exact))
         h, before, start = A.weights.at(A.z, len(A)), gap, A.objective(problem)
         # The gap shrinks with the violation.
         accuracy = max(0.3 * tol / gap, share, trust) * largest_violation(A.w, A.g, problem.alpha)

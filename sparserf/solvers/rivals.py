@@ -9,6 +9,7 @@ what the classes have in common is taken out after each, and a few sweeps are ex
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -18,7 +19,7 @@ from ..losses.classes import AgainstOthers, Multinomial, log_sum_exp, softmax
 from .problem import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from .._types import RowVector, T
     from ..rows.vectors import RowVectors
@@ -43,17 +44,16 @@ class Rivals(Problem):
         """(n_classes, n_rows) of the margins of each class."""
         return self.vectors.map(lambda *zs: namespace(zs[0]).stack([namespace(z).reshape(z, (-1,)) for z in zs]), *zs)
 
-    def against(self, z: RowVector, k: int, *shape: int) -> RowVector:
-        """y of the loss `AgainstOthers` of class k, for the margins z of all; shape: of what comes before the rows in its z."""
+    def turns(self, z: RowVector) -> Turns:
+        """The classes one after the other, from these margins of all."""
+        return Turns(self, z)
 
-        def answer(z, y):
-            xp, is_k = namespace(z), y[k, ...] > 0
-            others = log_sum_exp(xp.concat([z[:k, ...], z[k + 1 :, ...]], axis=0))
-            own = xp.sum(xp.where(y > 0, z, xp.zeros_like(z)), axis=0)
-            beyond = xp.where(is_k, xp.zeros_like(own), others - own)
-            return xp.reshape(xp.stack([y[k, ...], others, beyond]), (3, *shape, -1))
-
-        return self.vectors.map(answer, z, self.y)
+    def all_against(self, z: RowVector, *shape: int) -> Iterator[RowVector]:
+        """y of the loss `AgainstOthers` of each class, for the margins z of all; shape: as of `Turns.against`."""
+        turns = self.turns(z)
+        for k in count():
+            yield turns.against(*shape)
+            turns.end(self.vectors.output(z, k))
 
     def combined(self, shares: np.ndarray, fs: Sequence[RowVector]) -> RowVector:
         """The sum of row vectors, each times its share."""
@@ -102,6 +102,56 @@ class Rivals(Problem):
         total, slope, diagonal, curvature = self.vectors.sum(answer, f, self.y, self.weight)
         slope, shares = np.asarray(slope) / self.n_rows, np.asarray(diagonal) / self.n_rows
         return float(total / self.n_rows), slope, shares, np.asarray(curvature) / self.n_rows + np.diag(shares)
+
+
+class Turns:
+    """The classes in their order, each against the others as they are: a turn takes O(n), however many classes there are.
+
+    after : log of the sum of e^z over the classes behind each, as they were at the start; before : over those whose turn is
+    over, as they have moved; own : the margin of each row's own class. No class is taken out of a sum again, in which all
+    others may have been lost to rounding.
+    """
+
+    def __init__(self, rivals: Rivals, z: RowVector):
+        def behind(z):
+            xp, after = namespace(z), [z[-1, ...]]
+            for k in range(z.shape[0] - 2, 0, -1):
+                after.append(log_sum_exp(xp.stack([z[k, ...], after[-1]])))
+            return xp.stack(after[::-1])
+
+        def own(z, y):
+            xp = namespace(z)
+            return xp.sum(xp.where(y > 0, z, xp.zeros_like(z)), axis=0)
+
+        self._vectors, self._y, self._k = rivals.vectors, rivals.y, 0
+        self._after, self._own = self._vectors.map(behind, z), self._vectors.map(own, z, rivals.y)
+        self._before = None
+
+    def against(self, *shape: int) -> RowVector:
+        """y of the loss `AgainstOthers` of the class whose turn it is; shape: of what comes before the rows in its z."""
+        k, has_before = self._k, self._before is not None
+
+        def answer(y, own, after, before):
+            xp, is_k = namespace(own), y[k, ...] > 0
+            sums = [before] * has_before + ([after[k, ...]] if k < after.shape[0] else [])
+            others = sums[0] if len(sums) == 1 else log_sum_exp(xp.stack(sums))
+            beyond = xp.where(is_k, xp.zeros_like(own), others - own)
+            return xp.reshape(xp.stack([y[k, ...], others, beyond]), (3, *shape, -1))
+
+        return self._vectors.map(answer, self._y, self._own, self._after, self._own if self._before is None else self._before)
+
+    def end(self, z: RowVector) -> None:
+        """The turn of a class, with its margins as they are now."""
+        k, is_first = self._k, self._before is None
+
+        def moved(z, y, own, before):
+            xp, z = namespace(own), namespace(own).reshape(z, (-1,))
+            before = z if is_first else log_sum_exp(xp.stack([before, z]))
+            return xp.stack([xp.where(y[k, ...] > 0, z, own), before])
+
+        both = self._vectors.map(moved, z, self._y, self._own, self._own if is_first else self._before)
+        self._own, self._before = self._vectors.output(both, 0), self._vectors.output(both, 1)
+        self._k += 1
 
 
 def shared(indices: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
