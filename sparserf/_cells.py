@@ -59,9 +59,9 @@ def check_paired(values: Mapping[str, Any]) -> None:
 def _check_pair(first, of_first, name, index):
     if len(of_first) != len(index) or of_first.equals(index):
         return
-    pairs = enumerate(zip(of_first, index, strict=True))
-    row, (one, other) = next((pair for pair in pairs if pair[1][0] != pair[1][1]), (0, (of_first[0], index[0])))
-    beside = f"row {row} is {one!r} in {first} and {other!r} in {name}"
+    pairs = enumerate(zip(map(repr, of_first), map(repr, index), strict=True))  # pandas.NA != pandas.NA is no bool
+    row, (one, other) = next((pair for pair in pairs if pair[1][0] != pair[1][1]), (0, (repr(of_first[0]), repr(index[0]))))
+    beside = f"row {row} is {one} in {first} and {other} in {name}"
     if Counter(of_first) == Counter(index):
         ways = f"{name}.loc[{first}.index] puts it in that of {first}, {name}.to_numpy() takes it as it is"
         raise ValueError(f"{name} must have its rows in the order of {first}: their indexes hold the same labels in another "

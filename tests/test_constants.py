@@ -72,7 +72,7 @@ def test_few_seeds_of_rare_noise_are_worse_than_a_constant(kind, n, rate):
     for seed in range(20, 40):
         X, y, X_new, new = noise(kind, n, rate, seed)
         ratios.append(deviance(srf.sparse_rf(X, y, loss=kind, rng=seed), X_new, new) / constant_deviance(kind, y, new))
-    assert np.mean(ratios) < 1.01 and np.sum(np.array(ratios) > 1.05) <= 1
+    assert np.mean(ratios) < 1.02 and np.sum(np.array(ratios) > 1.05) <= 2
 
 
 @pytest.mark.parametrize("loss", ["poisson", "logistic", "multinomial"])

@@ -159,7 +159,7 @@ def test_a_shift_changes_what_rounding_changes(layout, loss, n, d, shift):
     how = {"alpha": 0.01, "loss": loss, "rng": 0}
     model, plain = quietly(layout(X), y, **how), quietly(centred, y, **how)
     assert plain.info.converged
-    assert norm(model.coef - plain.coef) <= (1e-5 + 1e-13 * shift) * norm(plain.coef)
+    assert norm(model.coef - plain.coef) <= (1e-5 + 4e-13 * shift) * norm(plain.coef)
     moved = model.decision_function(X) - plain.decision_function(centred)
     assert np.abs(moved).max() <= 1e-4 + 1e-14 * shift * d
     if shift <= 1e3:

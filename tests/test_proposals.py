@@ -197,8 +197,7 @@ def test_it_learns_which_inputs_matter(rng):
     plain = sparse_rf(X, y, features="gaussian", n_components=2000, rng=0)
     errors = [np.mean((model.predict(X_test) - y_test) ** 2) for model in (auto, plain)]
     assert errors[0] < 2.0 < 0.6 * errors[1]  # the noise is 1
-    usage = np.sort(np.abs(auto.coef) @ (auto.features.blocks[0].weights != 0))[::-1]
-    assert auto.input_usage()[:5].min() > np.median(auto.input_usage()[5:]) and usage[0] > 0
+    assert auto.input_usage()[:5].min() > np.median(auto.input_usage()[5:])
 
 
 def penalised(alpha):

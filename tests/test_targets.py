@@ -374,6 +374,14 @@ def test_indexes_that_say_nothing():
         fit(INDEXED.reset_index(drop=True).sample(frac=1.0, random_state=0), OF_INDEXED.reset_index(drop=True))
 
 
+def test_indexes_with_missing_labels():
+    labels = pd.Index([pd.NA, *range(39)], dtype=object)
+    X, y = INDEXED.set_axis(labels), OF_INDEXED.set_axis(labels)
+    assert np.allclose(PAIRING["drp"](X, y).coef, PAIRING["drp"](INDEXED, OF_INDEXED).coef)
+    with pytest.raises(ValueError, match=r"in the order of X: .* \(row 0 is <NA> in X and 38 in y\)"):
+        PAIRING["drp"](X, y[::-1])
+
+
 def test_groups_and_estimators_pair_rows_too():
     backwards = OF_INDEXED[::-1]
     with pytest.raises(ValueError, match="groups must have its rows in the order of X"):

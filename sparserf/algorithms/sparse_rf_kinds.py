@@ -126,17 +126,20 @@ def best_mean(searches: Sequence[Mapping[int, Choice]]) -> tuple[tuple[int, ...]
 
 
 def in_question(mixtures: Mapping[int, Sequence[Mixture]], errors: float) -> list[int]:
-    """Return of some kinds the best, and those simpler, which come before it, that may be as good.
+    """Return of some kinds those that may be the best, simplest first, of which another search can tell.
+
+    They are the best, those simpler, which come before it, that may be as good, and where the constant is the best the next
+    best that may be as good: one search alone may miss a signal.
 
     mixtures: of each kind the Mixture of each search so far, as many as there are of all; errors: so many standard errors worse
     may the constant, kind 0, be, and each other kind one.
     """
     n = min(map(len, mixtures.values()))
-    best = min(mixtures, key=lambda kind: mean_value([mixture.loss for mixture in mixtures[kind][:n]]))
-    kept = []
-    for kind in mixtures:
+    ranked = sorted(mixtures, key=lambda kind: mean_value([mixture.loss for mixture in mixtures[kind][:n]]))
+    best, rivals = ranked[0], [kind for kind in mixtures if kind < ranked[0]] or ranked[1:2]
+
+    def may_be_as_good(kind):
         more, error = gain(mixtures[best][:n], mixtures[kind][:n])
-        if kind == best or more <= (error if kind else errors * error):
-            kept.append(kind)
-        if kind == best:
-            return kept
+        return more <= (error if kind else errors * error)
+
+    return sorted([best, *filter(may_be_as_good, rivals)])

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 MOST_ROWS, MOST_TERMS = 16_000, 2_000
 # Rows to hold out at least, if that is no more than half of them: of one row chance tells which model is the best.
 FEWEST_HELD = 10
-# So many standard errors, less one, a model must beat the constant by where one row alone tells of the target: of few rows the
-# best point of a path owes much to chance. Of 4 to 500 rows of noise, and of rare events, measured beside weak signals.
-CHANCE = 10.0
+# So many standard errors a model must beat the constant by where one row alone tells of the target, a share of that where more
+# do: of few rows the best point of a path owes much to chance. Chosen among 10 to 50 on rare events and 4 to 300 rows of
+# noise, beside weak signals in 10 to 1,000 rows.
+CHANCE = 30.0
 # Models of which the mean is taken, of up to FEW_ROWS rows, and of more; and rounds of searches, at least. What is held out of
 # few rows tells little of which kind of model is the best.
 FEW_ROWS, OF_FEW, OF_MORE = 5_000, (6, 4), (4, 2)
@@ -154,7 +155,7 @@ def errors_of_chance(task: Task, groups: np.ndarray) -> float:
         telling *= 1 - np.bincount(groups, weight).max() / weight.sum()
     elif task.loss.link == "log":
         telling = effective(weight * (task.targets[0] / task.targets[0].max()))
-    return 1 + CHANCE / telling
+    return CHANCE / telling
 
 
 def each_group(groups: np.ndarray, weight: np.ndarray, rng: np.random.Generator) -> Iterator[np.ndarray]:

@@ -58,7 +58,7 @@ WORK_OF_ALPHAS = 0.8 ** np.maximum(0.0, np.arange(MOST_ALPHAS) - 17)
 LITTLE, MUCH, FEWER, FITTING_AGAIN, PRUNING = 0.15, 1.7, 0.4, 0.15, 0.4
 # Work of the fits to all rows, beside that of the searches; of the searches' the part in which few of many outputs choose, and
 # of what is left then that of a round; of what is left of a round that of any member, at least.
-FITTING, BY_FEW, A_ROUND, LEAST_SHARE = 0.2, 0.25, 0.6, 0.1
+FITTING, BY_FEW, A_ROUND, LEAST_SHARE = 0.2, 0.25, 0.6, 0.2
 # Where a round of all outputs would take more than these shares of it, as few tell, all are searched in the kind that is best
 # for few, or by the best member of it alone.
 EASY, HARD = 0.3, 0.7
@@ -157,8 +157,10 @@ def search(
         kept = {kind: best[kind][0] for kind in in_question({kind: mixtures for kind, (_, mixtures) in best.items()}, errors)}
     kind, some = next(iter(kept.items()))
     with part(1 - PRUNING):
-        chosen_of = [[of[m] for m in some] for of in found[kind]]
-        model, ended = together([kinds[kind][m] for m in some], chosen_of, task, tol, ended, effort.within)
+        members_of, chosen_of = [kinds[kind][m] for m in some], [[of[m] for m in some] for of in found[kind]]
+        if members_of[0].is_constant:  # all of them are the same
+            chosen_of = chosen_of[:1]
+        model, ended = together(members_of, chosen_of, task, tol, ended, effort.within)
     mixtures = best[kind][1]
     least = mean_value([mixture.loss for mixture in mixtures])
     worth = min(least, max(0.0, mean_value(without) - least))

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..solvers.krylov import norms
+from ..solvers.krylov import dots, norms
 from .certificate import HARDLY
+from .steps import plain_step
 
 if TYPE_CHECKING:
     from .._types import NewtonSteps
@@ -72,8 +73,12 @@ def newton(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
         here = fit.certificate
         if here.converged or here.is_rounding.all() or fit.ended_by_callback:
             return
-        step, n_conjugate = steps(fit, _shares(fit, before))
+        shares = _shares(fit, before)
+        step, n_conjugate = steps(fit, shares)
         fit.n_conjugate += n_conjugate
+        if (dots(here.g, step.w) > 0).any():  # rounding has made its preconditioner indefinite; none is needed to go down
+            step, n_conjugate = plain_step(fit, shares)
+            fit.n_conjugate += n_conjugate
         if not all(np.isfinite(part).all() for part in (step.w, step.b)):  # a penalty that rounding does not know from 0
             return
         before = here.distance
