@@ -25,7 +25,7 @@ START = time.perf_counter()
 
 def main():
     args = arguments()
-    say(f"reads {args.csv}")
+    say(f"reads {Path(args.csv).name}")
     X, y, words, target = read(args.csv, args.target)
     loss = args.loss or loss_for(y)
     is_labels = loss in PROBABILISTIC or loss == "squared_hinge"
