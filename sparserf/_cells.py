@@ -101,7 +101,7 @@ def opened(X: Any) -> tuple[tuple[str, ...] | None, list[Any], int]:
     if is_frame(X):
         import narwhals as nw
 
-        names = _names(X)
+        names = names_of_frame(X)
         frame = nw.from_native(X, eager_only=True)
         return names, list(frame.iter_columns()), len(frame)
     if not isinstance(X, np.ndarray):
@@ -195,8 +195,11 @@ def keys_of(where: str, cells: Any) -> Any:
     return [None if cell != cell else cell for cell in finite(where, cells).tolist()]
 
 
-def _names(frame):
-    """Of the columns, as strings. Those of Arrow tables are `column_names`, where `columns` are the columns themselves."""
+def names_of_frame(frame: Any) -> tuple[str, ...]:
+    """Return the names of the columns as strings; a ValueError where two are the same.
+
+    Those of Arrow tables are `column_names`, where `columns` are the columns themselves.
+    """
     names = tuple(map(str, frame.column_names if hasattr(type(frame), "column_names") else frame.columns))
     if len(set(names)) < len(names):
         repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]

@@ -69,7 +69,8 @@ class Intervals:
             rows.append([f"model {k}", html.bar(most / largest, least / largest), f"&plusmn; {said}",
                          str(len(expert.model.features)), str(len(expert.scores))])  # fmt: skip
         head = ["", "", "half the width", "terms", "rows that it is measured on"]
-        return html.page(html.title("Intervals", f"coverage {self.coverage:.4g} asked for, {self.guarantee:.4g} guaranteed"),
+        guaranteed = f"{self.guarantee:.4g} guaranteed if no model was fitted to the rows that it is measured on"
+        return html.page(html.title("Intervals", f"coverage {self.coverage:.4g} asked for, {guaranteed}"),
                          html.table(head, rows, n_left=2))  # fmt: skip
 
     def _half_width(self, expert):

@@ -71,8 +71,9 @@ class Hidden:
 
     @cached_property
     def mean(self) -> np.ndarray:
-        """Of each view."""
-        return self._weight / self._weight.sum() @ self._shown
+        """Of each view; 0 where rounding has left a little of a view around its mean."""
+        mean = self._weight / self._weight.sum() @ self._shown
+        return np.where(np.abs(mean) > 1e-12, mean, 0.0)
 
     @cached_property
     def _ends(self):

@@ -248,6 +248,12 @@ def test_a_table_with_words_and_gaps_is_fitted_without_a_line_of_code(target, tm
     assert picture.stat().st_size > 1000 and srf.load(model).loss == loss
 
 
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    path = tmp_path / "none.csv"
+    done = subprocess.run([sys.executable, str(TOOLS / "fit.py"), str(path)], capture_output=True, text=True, check=False)
+    assert done.returncode and "none.csv cannot be read: " in done.stderr and "Traceback" not in done.stderr
+
+
 def test_a_row_of_too_few_cells_is_named(tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text("a,b\n1,2\n3\n")

@@ -382,6 +382,8 @@ def test_what_shapley_values_refuse(models):
         model.shapley(X, X[:0])
     with pytest.raises(ValueError, match="n_permutations"):
         model.shapley(X, n_permutations=1)
+    with pytest.raises(ValueError, match="background must be given for a single row"):
+        model.shapley(X[:1])
     with pytest.raises(ValueError, match="4 columns"):
         model.shapley(X, X[:, :3])
     with pytest.raises(ValueError, match="n_rows"):
@@ -409,6 +411,28 @@ def test_summary(models, of_frame):
     assert "of f[1]" in str(models["three classes"].summary()) and "of f[" not in str(models["two classes"].summary())
     with pytest.raises(ValueError, match="n_terms"):
         model.summary(n_terms=-1)
+
+
+def test_the_largest_terms_of_several_kinds_have_their_own_names(rng):
+    """As the formula has them, in whatever order their blocks are."""
+    X = rng.standard_normal((300, 6))
+    y = np.sign(X[:, 0]) + np.cos(3 * X[:, 1]) + 2 * np.sign(X[:, 2]) + np.cos(2 * X[:, 3] + 1)
+    some = [srf.RandomNeurons("cos", order=1), srf.RandomNeurons("sign", order=1)]
+    model = srf.mfga(X, y, features=some, n_components=300, n_nonzero_coefs=12, rng=0)
+    assert len(model.features.blocks) == 2
+    by_position = {term.position: term for term in terms_of(model.features)}
+    for n_terms in (3, 7, 12):
+        page = model.summary(n_terms=n_terms)
+        largest = np.argsort(-np.abs(model.coef), kind="stable")[:n_terms]  # none of these exceeds 1
+        expected = [f"{by_position[k].activation}(x{by_position[k].columns[0]})" for k in largest.tolist()]
+        assert [name for name, _, _ in page.terms] == expected
+        np.testing.assert_array_equal([coef[0] for _, coef, _ in page.terms], model.coef[largest])
+
+
+def test_a_summary_of_a_constant_says_so(rng):
+    X = rng.standard_normal((40, 3))
+    model = srf.sparse_rf(X, np.full(40, 2.0), rng=0)
+    assert len(model.coef) == 0 and "no term predicts held-out rows better than a constant" in str(model.summary(X))
 
 
 def test_a_summary_of_many_outputs_and_inputs_is_short():

@@ -434,6 +434,13 @@ def test_arrays_with_categories(frame):
         srfs.MFGARegressor().fit(cells, y)
 
 
+def test_columns_of_one_name(frame):
+    table, y = frame
+    twice = table.set_axis(["a", "b", "a", "c"], axis=1)
+    with pytest.raises(ValueError, match="different names, got more than one 'a'"):
+        srfs.MFGARegressor().fit(twice, y)
+
+
 def test_tags():
     nan = X.copy()
     nan[::5, 0] = np.nan

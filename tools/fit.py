@@ -48,7 +48,7 @@ def main():
     say(f"fits the same in {', '.join(map(str, sizes)) or 'no fewer'} terms")
     smaller = [srf.prune(model, X[train], max_terms=size, tol=0, workers=-1) for size in sizes]
     curve = [*sizes, len(model.features)], [*(test_error(one, X[test], y[test]) for one in smaller), error]
-    what = "test error" if is_labels else "test RMSE"
+    what = "share of wrong labels" if is_labels else "test RMSE"
     say(f"draws {args.picture}")
     draw(args.picture, curve, model, X[test], y[test], (what, error, linear), target, is_labels)
     if args.save:
@@ -78,8 +78,11 @@ def arguments():
 
 def read(path, target):
     """(X, y, the indices of the columns of words, the name of the target): cells as numbers, words, or None where missing."""
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        header, *rows = [row for row in csv.reader(file) if row]
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            header, *rows = [row for row in csv.reader(file) if row]
+    except OSError as error:
+        raise SystemExit(f"{path} cannot be read: {error.strerror}") from None
     if target is not None and target not in header:
         raise SystemExit(f"no column {target!r} in {path}; there are {', '.join(header)}")
     wrong = next((k for k, row in enumerate(rows, 2) if len(row) != len(header)), None)

@@ -30,7 +30,7 @@ CHANCE = 30.0
 FEW_ROWS, OF_FEW, OF_MORE = 5_000, (6, 4), (4, 2)
 
 # The work of all searches of a call: in all, for each row that a search looks at, and passes over what is drawn for a penalty.
-SEARCHES, A_ROW, PASSES = 1e11, 2.5e7, 250
+SEARCHES, A_ROW, PASSES = 3e11, 2.5e7, 250
 # Outputs by which the kind of model is chosen, where there are more.
 FEW_OUTPUTS = 3
 

@@ -57,8 +57,9 @@ CHOSEN_ROUNDS = 50
 WORK_OF_ALPHAS = 0.8 ** np.maximum(0.0, np.arange(MOST_ALPHAS) - 17)
 LITTLE, MUCH, FEWER, FITTING_AGAIN, PRUNING = 0.15, 1.7, 0.4, 0.15, 0.4
 # Work of the fits to all rows, beside that of the searches; of the searches' the part in which few of many outputs choose, and
-# of what is left then that of a round; of what is left of a round that of any member, at least.
-FITTING, BY_FEW, A_ROUND, LEAST_SHARE = 0.2, 0.25, 0.6, 0.2
+# of what is left then that of a round; of what is left of a round that of any member, at least, and so many times what is
+# expected of it: most take less.
+FITTING, BY_FEW, A_ROUND, LEAST_SHARE, SLACK = 0.2, 0.25, 0.6, 0.2, 2.0
 # Where a round of all outputs would take more than these shares of it, as few tell, all are searched in the kind that is best
 # for few, or by the best member of it alone.
 EASY, HARD = 0.3, 0.7
@@ -222,7 +223,7 @@ def search_once(
     of_constant = next(iter(members.values())).is_constant  # it draws nothing, and has the number of the next
     for k, (name, member) in parts(list(enumerate(members.items(), first - of_constant)), work):
         fits = member.fits(sample.task.curved(member.views), max(k, first))
-        share = max(LEAST_SHARE, member.work / sum(work[len(choices) :]))
+        share = min(1.0, max(LEAST_SHARE, SLACK * member.work / sum(work[len(choices) :])))
         most = 0 if member.is_constant else most_terms
         choices[name], drawn, nothing = choose(fits, descend, sample, most, effort.part(share))
         n_drawn += drawn
@@ -314,6 +315,7 @@ def chosen(
     if not ended:
         if work.within.cuts:
             warn_of_cuts(work.within.cuts, effort, len(task.targets))
+            model = replace(model, info=replace(model.info, converged=False))
         else:
             warn(model.info, options["tol"])
     return in_their_units(with_fallbacks(model, task), units)

@@ -206,7 +206,8 @@ class Explained:
         Raises
         ------
         ValueError, TypeError
-            X or background does not fit the model, background has no rows, or n_permutations is below 2.
+            X or background does not fit the model, background has no rows or is not given where X is one row, or n_permutations
+            is below 2.
 
         Notes
         -----

@@ -39,6 +39,8 @@ def shapley(model: SparseModel, X: MatrixLike, background: MatrixLike | None, n_
 
 def background_of(model: SparseModel, X: DenseOrCSR, background: MatrixLike | None, rng: np.random.Generator) -> DenseOrCSR:
     """Rows of numbers: of the background, or, where it is None, of some of X."""
+    if background is None and X.shape[0] == 1:
+        raise ValueError("background must be given for a single row: what is usual is in other rows, as those of the fit")
     B = thinned(X, BACKGROUND, rng) if background is None else numbers(model, background)
     if B.shape[0] == 0:
         raise ValueError("background must have at least one row, got none")

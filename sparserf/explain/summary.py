@@ -120,7 +120,8 @@ class Summary:
 
     def _fit(self):
         info, held_out = self.info, self.info.validation_loss
-        said = ["converged to its tolerance" if info.converged else "not converged to its tolerance"]
+        said = ["no term predicts held-out rows better than a constant does"] * (self.n_terms == 0 and held_out is not None)
+        said += ["converged to its tolerance" if info.converged else "not converged to its tolerance"]
         said += [f"penalty alpha {info.alpha:.4g}"]
         if held_out is not None and np.isfinite(held_out):
             is_squared = self.loss == "squared" and len(self.outputs) == 1  # half the square
@@ -140,9 +141,9 @@ def summary(model: SparseModel, X: MatrixLike | None, n_terms: int, rng: Seed) -
     n_terms, size = check_integer("n_terms", n_terms, 0), sizes(model).max(axis=0, initial=0.0)
     largest = np.argsort(-size, kind="stable")[:n_terms]
     names = names_of(model)
-    titles = [_title(term, names) for term in terms_of(model.features.take(largest))]
+    titles = {term.position: _title(term, names) for term in terms_of(model.features.take(largest))}  # they come by block
     coef = np.atleast_2d(model.coef)
-    terms = tuple((name, coef[:, k], float(size[k])) for name, k in zip(titles, largest.tolist(), strict=True))
+    terms = tuple((titles[i], coef[:, k], float(size[k])) for i, k in enumerate(largest.tolist()))
     seen = {j for term in terms_of(model.features) for j in term.columns.tolist()}
     importances = None if X is None else model.importances(X, rng=rng)
     rows = (InputRow(j, names[j], np.nan, np.nan) for j in sorted(seen)) if importances is None else importances.rows

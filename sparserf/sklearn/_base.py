@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._arrays import is_foreign
+from .._cells import names_of_frame
 from .._checks import is_sparse
 from .._door import unexpected
 from ..explain.importances import Sample
@@ -46,6 +47,8 @@ class Predicting(BaseEstimator):
         functions alone, which know its categories."""
         has_categories = isinstance(X, np.ndarray) and (self._has_categories or (not reset and knows_categories(self.model_)))
         if is_frame(X) or isinstance(X, Chunks) or is_dask(X) or is_foreign(X) or has_categories:
+            if is_frame(X):
+                names_of_frame(X)  # scikit-learn's error of names that repeat is another library's
             validate_data(self, X, reset=reset, skip_check_array=True)
             return X if isinstance(y, str) else (X, y)
         how = {} if isinstance(y, str) else {"multi_output": True, "y_numeric": self._y_is_numeric, "ensure_min_samples": 2}
