@@ -8,20 +8,20 @@ except ModuleNotFoundError:  # the sources of a clone, which are not compiled: t
     __version__ = ""
 else:
     from . import losses
-    from ._cells import IndexWarning
     from .algorithms.drp import drp, drp_path
     from .algorithms.harfe import harfe, harfe_path
     from .algorithms.mfga import mfga, mfga_path
     from .algorithms.prune import prune
     from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
-    from .calibration import calibrated
-    from .conformal import Intervals, intervals
+    from .columns.cells import IndexWarning
     from .features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
     from .model import ConvergenceWarning, FitInfo, SparseModel
-    from .model_file import load
+    from .model.file import load
     from .rows import BlockError, Chunks
-    from .sums import Sums
-    from .validation import CrossValidation, cross_validate
+    from .sums.sums import Sums
+    from .validation.calibration import calibrated
+    from .validation.conformal import Intervals, intervals
+    from .validation.cross_validation import CrossValidation, cross_validate
 
 __all__ = [
     "BlockError",

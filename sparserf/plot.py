@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._checks import check_integer, check_names
+from ._base.checks import check_integer, check_names
 from .explain.effects import Effects, column_of
 from .explain.importances import percent
 from .explain.outputs import effect_on, of_output
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ._types import MatrixLike
+    from ._base.types import MatrixLike
 
 __all__ = ["effects", "input_usage"]
 

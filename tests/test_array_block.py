@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from sparserf import Fourier, Linear, RandomNeurons, Taylor
-from sparserf._arrays import to_host
+from sparserf._base.arrays import to_host
 from sparserf.features import FeatureSet, linear_functions
 from sparserf.features.projections import make_projection
 from sparserf.rows import array_block

@@ -12,12 +12,12 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 
 import sparserf as srf
+from sparserf.algorithms.task import Task
 from sparserf.baselines import boosting, eerf, kernel_ridge, kernel_svm, kernels, lkrf, rks, srfe
 from sparserf.baselines.alignment import aligned
 from sparserf.baselines.boosting import WeakLearner, best_threshold
 from sparserf.baselines.random_features import RidgeFit
 from sparserf.rows import as_rows, block
-from sparserf.task import Task
 
 from .conftest import phi_oracle
 

@@ -14,12 +14,12 @@ import scipy.sparse as sp
 
 import sparserf as srf
 from sparserf._core.moments import KINDS
-from sparserf.algorithms.sparse_rf_kinds import Choice, best_mean
-from sparserf.levels import with_means
+from sparserf.algorithms.sparse_rf.kinds import Choice, best_mean
+from sparserf.algorithms.task import Task
+from sparserf.columns.encodings import stage_of, stage_of_counts
+from sparserf.columns.levels import with_means
+from sparserf.columns.table import Table
 from sparserf.rows import as_rows
-from sparserf.table import Table
-from sparserf.task import Task
-from sparserf.views import stage_of, stage_of_counts
 
 from .conftest import phi_oracle
 
@@ -131,7 +131,7 @@ def test_missing_in_columns_as_they_are():
 @pytest.mark.slow
 def test_what_hardly_ever_misses(fit, scale, center, monkeypatch):
     """In none of the rows that columns are read off: it is at the centre, also where that is 0 and columns are as they are."""
-    monkeypatch.setattr("sparserf.robust.MOST_ROWS", 100)
+    monkeypatch.setattr("sparserf.columns.robust.MOST_ROWS", 100)
     rare = X - np.median(X, axis=0) + center
     rare[17, 1] = np.nan
     y = np.sin(X[:, 0]) + X[:, 1]

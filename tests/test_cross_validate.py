@@ -8,8 +8,9 @@ import pytest
 import scipy.sparse as sp
 
 import sparserf as srf
-from sparserf import measures, validation
-from sparserf.folds import Data, dealt
+from sparserf.validation import cross_validation as validation
+from sparserf.validation import measures
+from sparserf.validation.folds import Data, dealt
 
 N = 240
 RNG = np.random.default_rng(0)

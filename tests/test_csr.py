@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import sparserf as srf
-from sparserf._checks import check_X
+from sparserf._base.checks import check_X
 
 pytestmark = pytest.mark.filterwarnings("ignore:y is -1 or 1 alone")
 FITS = {

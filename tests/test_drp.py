@@ -17,8 +17,8 @@ from sklearn.svm import LinearSVC
 import sparserf as srf
 from sparserf import drp, drp_path
 from sparserf.features import make_projection
-from sparserf.newton import steps
-from sparserf.newton.steps import Sampling
+from sparserf.linear import steps
+from sparserf.linear.steps import Sampling
 from sparserf.rows.block import Block
 
 from . import conftest

@@ -297,7 +297,7 @@ def test_hostile_fits_end(kind, loss, how):
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.slow
 def test_a_callback_is_asked_within_long_iterations(how, monkeypatch):
-    from sparserf.newton import fit
+    from sparserf.linear import fit
 
     X, y = hostile("wide")
     told = []

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import sparserf as srf
-from sparserf.algorithms import sparse_rf_samples as _samples
-from sparserf.algorithms import sparse_rf_search as _search
+from sparserf.algorithms.sparse_rf import samples as _samples
+from sparserf.algorithms.sparse_rf import search as _search
 from sparserf.baselines import srfe
 
 from .conftest import HAS_TIMERS, after
@@ -88,7 +88,7 @@ def test_hostile_srfe_ends(data, eta):
 @ignore_convergence
 def test_a_callback_ends_a_long_iteration(loss, options, monkeypatch):
     """Within a fit that has not come to its first iteration's end; what is there by then is the model."""
-    monkeypatch.setattr("sparserf._asking.EVERY", 0.3)
+    monkeypatch.setattr("sparserf._base.asking.EVERY", 0.3)
     y = np.tile(SMOOTH, 20) + np.random.default_rng(2).standard_normal(20 * N)
     told = []
 

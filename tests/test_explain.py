@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 import sparserf as srf
 from sparserf import plot
-from sparserf._npz import FORMAT
+from sparserf._base.npz import FORMAT
 from sparserf.explain import effects, importances, pieces
 from sparserf.explain import shapley as games
 from sparserf.explain.projection import projected

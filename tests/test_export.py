@@ -17,9 +17,9 @@ import pytest
 import scipy.sparse as sp
 
 import sparserf as srf
+from sparserf.columns.stage import ColumnStage
 from sparserf.export import c_maths, c_text
 from sparserf.export.parts import Parts, kinds
-from sparserf.stage import ColumnStage
 
 RNG = np.random.default_rng(0)
 N, D = 600, 5

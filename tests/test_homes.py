@@ -14,8 +14,9 @@ import scipy.sparse as sp
 from dask import delayed
 
 import sparserf as srf
-from sparserf import _arrays, baselines
+from sparserf import baselines
 from sparserf import rows as rows_of
+from sparserf._base import arrays as _arrays
 from sparserf.losses import LOSSES
 from sparserf.rows import InChunks, as_rows
 from sparserf.rows.cluster import tree_sum

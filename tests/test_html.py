@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 import sparserf as srf
-from sparserf import _html, validation
+from sparserf._base import html as _html
+from sparserf.validation import cross_validation as validation
 
 RNG = np.random.default_rng(0)
 NAMES = ["<b>a</b>", "a & $b$", 'a "quoted" name_with\\ ~^ `` {braces} % #' + " and more" * 9]

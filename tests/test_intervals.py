@@ -9,8 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 import sparserf as srf
-from sparserf import conformal, residuals
-from sparserf.calibration import sigmoid_of
+from sparserf.validation import conformal, residuals
+from sparserf.validation.calibration import sigmoid_of
 
 N = 900
 RNG = np.random.default_rng(0)

@@ -11,7 +11,7 @@ from scipy.optimize import minimize, minimize_scalar
 
 import sparserf as srf
 from sparserf.losses import Gamma, Huber, Loss, Poisson, Quantile
-from sparserf.losses.real import median, spread
+from sparserf.losses.regression import median, spread
 
 from .conftest import phi_oracle
 

@@ -22,8 +22,8 @@ import pytest
 import scipy.sparse as sp
 
 import sparserf as srf
-from sparserf._npz import FORMAT
-from sparserf.upgrades import UPGRADES
+from sparserf._base.npz import FORMAT
+from sparserf.model.upgrades import UPGRADES
 
 from .conftest import phi_oracle
 

@@ -13,7 +13,7 @@ from scipy.special import logsumexp, softmax
 
 import sparserf as srf
 from sparserf.losses import Multinomial
-from sparserf.losses.classes import AgainstOthers
+from sparserf.losses.classification import AgainstOthers
 from sparserf.rows.vectors import HostVectors
 from sparserf.solvers import rivals as rivals_
 from sparserf.solvers.rivals import Rivals, nearest_median

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import sparserf as srf
-from sparserf import baselines, task
+from sparserf import baselines
+from sparserf.algorithms import task
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((2000, 10))

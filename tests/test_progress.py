@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import sparserf as srf
-from sparserf import _display, reports, task
+from sparserf._base import display as _display
+from sparserf._base import progress as reports
+from sparserf.algorithms import task
 
 X = np.random.default_rng(0).uniform(-2, 2, (150, 3))
 Y = np.sin(2 * X[:, 0]) * X[:, 1]

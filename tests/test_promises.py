@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sparserf.losses import LOSSES, Gamma, Huber, Logistic, Poisson, Quantile, SmoothedHinge, Squared, SquaredHinge, loss_of
-from sparserf.losses.classes import AgainstOthers, log_sum_exp, softmax
+from sparserf.losses.classification import AgainstOthers, log_sum_exp, softmax
 from sparserf.losses.elementwise import positive, share, where, xlogx
 
 Z = np.linspace(-6, 6, 2401)

@@ -8,14 +8,14 @@ from scipy.sparse import csr_array
 
 import sparserf as srf
 from sparserf import sparse_rf, sparse_rf_path
-from sparserf.algorithms import sparse_rf_search as _search
-from sparserf.algorithms.sparse_rf_fit import L1Fit
-from sparserf.algorithms.sparse_rf_sources import LearningDraws
+from sparserf.algorithms.sparse_rf import search as _search
+from sparserf.algorithms.sparse_rf.fit import L1Fit
+from sparserf.algorithms.sparse_rf.sources import LearningDraws
+from sparserf.algorithms.task import Task
 from sparserf.features import FeatureSet, Mixture, make_learning_dictionary
 from sparserf.features import proposals as moves
 from sparserf.losses import LOSSES
 from sparserf.rows import as_rows
-from sparserf.task import Task
 
 from .conftest import SLOPE, VALUE, friedman, phi_oracle, signs
 

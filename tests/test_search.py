@@ -10,16 +10,16 @@ from sklearn.linear_model import Ridge
 
 import sparserf as srf
 from sparserf import sparse_rf, sparse_rf_path
-from sparserf.algorithms import sparse_rf_samples as _samples
-from sparserf.algorithms import sparse_rf_search as _search
-from sparserf.algorithms import sparse_rf_sources
-from sparserf.algorithms.sparse_rf_classes import fits_of
-from sparserf.algorithms.sparse_rf_fit import L1Fit
-from sparserf.algorithms.sparse_rf_kinds import Mixture, gain, in_question
+from sparserf.algorithms.sparse_rf import samples as _samples
+from sparserf.algorithms.sparse_rf import search as _search
+from sparserf.algorithms.sparse_rf import sources as sparse_rf_sources
+from sparserf.algorithms.sparse_rf.classes import fits_of
+from sparserf.algorithms.sparse_rf.fit import L1Fit
+from sparserf.algorithms.sparse_rf.kinds import Mixture, gain, in_question
+from sparserf.algorithms.task import Task, model_of
 from sparserf.features import LinearFunctions, linear_functions
 from sparserf.model import FitInfo
 from sparserf.rows import block
-from sparserf.task import Task, model_of
 
 from .conftest import VALUE, friedman, phi_oracle, signs
 

@@ -21,8 +21,8 @@ from sparserf import (
     sparse_rf,
     sparse_rf_path,
 )
-from sparserf.algorithms.sparse_rf_draws import KeptDraws
-from sparserf.algorithms.sparse_rf_sources import RandomDraws
+from sparserf.algorithms.sparse_rf.draws import KeptDraws
+from sparserf.algorithms.sparse_rf.sources import RandomDraws
 from sparserf.features import make_dictionary
 from sparserf.rows import as_rows
 

@@ -11,10 +11,10 @@ import scipy.sparse as sp
 
 import sparserf as srf
 from sparserf._core.moments import KINDS, Views
-from sparserf.robust import robust, weighted_quantile
+from sparserf.columns.encodings import stage_of as stage_and_curves
+from sparserf.columns.robust import robust, weighted_quantile
+from sparserf.columns.stage import ColumnStage
 from sparserf.rows import as_rows, staged, staged_rows
-from sparserf.stage import ColumnStage
-from sparserf.views import stage_of as stage_and_curves
 
 from .conftest import SIZES, phi_oracle
 

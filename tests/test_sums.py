@@ -8,8 +8,9 @@ import pytest
 from scipy.sparse import csr_array
 
 import sparserf as srf
-from sparserf import Sums, _moments
+from sparserf import Sums
 from sparserf.rows import as_rows, products, rows_read
+from sparserf.sums import moments as _moments
 
 from .conftest import phi_oracle
 from .test_homes import HOMES, Elsewhere, in_chunks

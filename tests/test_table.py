@@ -16,8 +16,8 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparserf import table as table_module
-from sparserf.table import ARRAYS, Table, is_frame
+from sparserf.columns import table as table_module
+from sparserf.columns.table import ARRAYS, Table, is_frame
 
 NAN = np.nan
 FRAMES = {"pandas": pd.DataFrame, "polars": lambda data: pl.DataFrame(data, strict=False), "pyarrow": pa.table}
@@ -601,7 +601,7 @@ def test_a_frame_of_narwhals_is_read():
 def test_other_things_import_no_library(tmp_path):
     code = """if True:
         import sys, numpy as np, scipy.sparse, sparserf
-        from sparserf.table import ARRAYS, Table, is_frame
+        from sparserf.columns.table import ARRAYS, Table, is_frame
         assert not any(map(is_frame, (np.eye(2), [[1]], scipy.sparse.eye_array(2), None, "x")))
         X = np.array([["b", 1.0]], object)
         assert Table.of(X, [0])[1].read(X).tolist() == [[0.0, 1.0]]

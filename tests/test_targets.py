@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 import sparserf as srf
-from sparserf.algorithms.sparse_rf_outputs import deviation, in_their_units
-from sparserf.targets import check_labels, check_target, warn_of_labels
+from sparserf.algorithms.sparse_rf.outputs import deviation, in_their_units
+from sparserf.columns.targets import check_labels, check_target, warn_of_labels
 
 RNG = np.random.default_rng(0)
 N = 200

@@ -17,11 +17,12 @@ import numpy as np
 import pytest
 
 import sparserf as srf
-from sparserf import _core, _types
+from sparserf import _core
+from sparserf._base import types as _types
 from sparserf.baselines import kernels
 from sparserf.features import dictionary, fourier, neurons, projections
 from sparserf.losses import JOINTLY, SELECTING
-from sparserf.measures import MEASURES
+from sparserf.validation.measures import MEASURES
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(srf.__file__).parent

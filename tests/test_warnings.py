@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import sparserf as srf
-from sparserf import baselines, task
+from sparserf import baselines
+from sparserf.algorithms import task
 
 from .battery import LABELS, NAMED, SMALL, X, Y
 

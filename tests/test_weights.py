@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 import sparserf as srf
 from sparserf import baselines, sparse_rf
-from sparserf.algorithms import sparse_rf_samples
+from sparserf.algorithms.sparse_rf import samples as sparse_rf_samples
 from sparserf.features import Mixture, bandwidth, inverse_deviations, proposals
 from sparserf.rows import as_rows
 

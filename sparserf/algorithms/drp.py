@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from .._checks import check_alphas, check_callable, check_choice, check_flag, check_integer, check_real, check_rng
-from .._threads import check_workers, single_threaded_blas
-from ..fallback import with_fallbacks
+from .._base.checks import check_alphas, check_callable, check_choice, check_flag, check_integer, check_real, check_rng
+from .._base.progress import parts, reported
+from .._base.threads import check_workers, single_threaded_blas
+from ..columns.fallback import with_fallbacks
 from ..features import PROJECTIONS, make_projection
+from ..linear.choice import steps_of
+from ..linear.classes import LinearClasses
+from ..linear.descent import descend
+from ..linear.fit import LinearFit
+from ..linear.projected import Projected
 from ..model import warn_unconverged
-from ..newton.choice import steps_of
-from ..newton.classes import LinearClasses
-from ..newton.descent import descend
-from ..newton.fit import LinearFit
-from ..newton.projected import Projected
-from ..reports import parts, reported
-from ..task import keeping_fits, model_of
 from .drp_fit import linear_fit
+from .task import keeping_fits, model_of
 
 if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from .._types import Callback, Categorical, LinearLossLike, MatrixLike, Missing, ProjectionName, Seed
+    from .._base.types import Callback, Categorical, LinearLossLike, MatrixLike, Missing, ProjectionName, Seed
     from ..model import SparseModel
 
 # Iterations where n_iter leaves their number to the tolerance.

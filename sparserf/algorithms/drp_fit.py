@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._checks import check_flag
+from .._base.checks import check_flag
 from ..features import Linear
+from ..linear.classes import LinearClasses
+from ..linear.fit import LinearFit
+from ..linear.inputs import Inputs
+from ..linear.problem import LinearProblem
 from ..losses import LOSSES
-from ..newton.classes import LinearClasses
-from ..newton.fit import LinearFit
-from ..newton.inputs import Inputs
-from ..newton.problem import LinearProblem
-from ..task import Task
+from .task import Task
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
 
-    from .._types import Callback, ColumnSetting, LinearLossLike, MatrixLike
+    from .._base.types import Callback, ColumnSetting, LinearLossLike, MatrixLike
 
 
 def linear_fit(

@@ -6,24 +6,24 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from .._checks import check_callable, check_choice, check_flag, check_integer, check_real, check_rng
-from .._threads import single_threaded_blas
-from ..fallback import with_fallbacks
+from .._base.checks import check_callable, check_choice, check_flag, check_integer, check_real, check_rng
+from .._base.progress import parts, reported
+from .._base.threads import single_threaded_blas
+from ..columns.fallback import with_fallbacks
 from ..losses import JOINTLY
 from ..model import warn_unconverged
-from ..reports import parts, reported
-from ..task import Task, keeping_fits, model_of
 from .harfe_classes import fits_of
 from .harfe_dictionary import draw, sizes_of
 from .harfe_fit import GROWTH_STEPS
 from .proposed import proposed
+from .task import Task, keeping_fits, model_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import ArrayLike
 
-    from .._types import Activation, Callback, Categorical, Features, L0FitLike, LossLike, MatrixLike, Missing, Seed, Units
+    from .._base.types import Activation, Callback, Categorical, Features, L0FitLike, LossLike, MatrixLike, Missing, Seed, Units
     from ..model import SparseModel
 
 # Work that is expected: of each iteration, times that of the one before; and after the steps of growth, in such steps.

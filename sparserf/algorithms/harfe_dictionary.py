@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._checks import check_sizes
+from .._base.checks import check_sizes
 from ..features import RandomNeurons, draw_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .._types import Activation, Seed
+    from .._base.types import Activation, Seed
     from ..features.feature_set import FeatureSet
     from ..rows.home import Rows
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._arrays import finite, namespace
+from .._base.arrays import finite, namespace
 from .._core.threshold import hard_threshold
 from ..solvers import ridge
 from ..solvers.columns import Support
@@ -16,11 +16,11 @@ from ..solvers.columns import Support
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .._types import Callback, RowVector, Solution
+    from .._base.types import Callback, RowVector, Solution
     from ..features.feature_set import FeatureSet
     from ..model import FitInfo
     from ..solvers.ridge import RidgeProblem
-    from ..task import Progress, Task
+    from .task import Progress, Task
 
 # A smaller relative fall of the objective is rounding.
 ROUNDING = 1e-12

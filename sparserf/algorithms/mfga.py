@@ -7,26 +7,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._checks import check_callable, check_flag, check_integer, check_real, check_rng
-from .._threads import single_threaded_blas
-from ..fallback import with_fallbacks
+from .._base.checks import check_callable, check_flag, check_integer, check_real, check_rng
+from .._base.progress import parts, reported
+from .._base.threads import single_threaded_blas
+from ..columns.fallback import with_fallbacks
 from ..losses import JOINTLY
 from ..model import warn_unconverged
-from ..reports import parts, reported
 from ..solvers.greedy_classes import OnClasses
 from ..solvers.greedy_rows import OnRows
 from ..solvers.greedy_table import MOST, OnTable
-from ..task import Task, keeping_fits, model_of
 from .mfga_candidates import candidates, n_terms, norms
 from .mfga_fit import GreedyFit
 from .proposed import proposed
+from .task import Task, keeping_fits, model_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import ArrayLike
 
-    from .._types import Callback, Categorical, Features, Gamma, LossLike, MatrixLike, Missing, Seed, Units
+    from .._base.types import Callback, Categorical, Features, Gamma, LossLike, MatrixLike, Missing, Seed, Units
     from ..model import SparseModel
 
 

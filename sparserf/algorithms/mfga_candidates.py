@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._checks import check_vector
+from .._base.checks import check_vector
 from ..features import FeatureSet, Linear, Taylor, draw_all
 
 if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from .._types import Gamma
+    from .._base.types import Gamma
     from ..rows.home import Rows
 
 # Inputs up to which all products of two of them are candidates by default.

@@ -12,13 +12,13 @@ from ..solvers.ridge import RidgeProblem
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._types import Callback, Solution
+    from .._base.types import Callback, Solution
     from ..features.feature_set import FeatureSet
     from ..model import FitInfo
     from ..solvers.greedy_classes import OnClasses
     from ..solvers.greedy_rows import OnRows
     from ..solvers.greedy_table import OnTable
-    from ..task import Progress, Task
+    from .task import Progress, Task
 
 # Gradients below this share of the largest at the start are rounding.
 ROUNDING = 1e-14

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._checks import check_flag, check_integer, check_real
-from .._door import door
-from .._threads import single_threaded_blas
+from .._base.checks import check_flag, check_integer, check_real
+from .._base.door import door
+from .._base.threads import single_threaded_blas
 from ..losses import PROBABILISTIC
-from ..losses.classes import softmax
+from ..losses.classification import softmax
 from ..model import SparseModel
-from ..task import power_of_two, weighted
 from .readable import of_few_inputs, with_fewer_weights
+from .task import power_of_two, weighted
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from .._types import MatrixLike
+    from .._base.types import MatrixLike
     from ..rows.home import Rows
 
 # Terms that may stay, of more the largest. Rows that are looked at, in evenly spaced places: for each of these, and at least.

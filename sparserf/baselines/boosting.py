@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from .._checks import check_callable, check_choice, check_flag, check_integer, check_real
-from .._door import door
-from .._threads import single_threaded_blas
+from .._base.checks import check_callable, check_choice, check_flag, check_integer, check_real
+from .._base.door import door
+from .._base.threads import single_threaded_blas
 from ..algorithms.harfe_fit import scales_of
-from ..algorithms.sparse_rf_fit import L1Fit
+from ..algorithms.sparse_rf.fit import L1Fit
+from ..algorithms.task import Task, model_of
 from ..features import FeatureSet, Linear, NeuronBlock
 from ..losses import LOSSES
 from ..solvers import ridge
 from ..solvers.columns import Support
-from ..task import Task, model_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from .._types import Callback, MatrixLike, RowVector
+    from .._base.types import Callback, MatrixLike, RowVector
     from ..model import SparseModel
     from ..rows.home import Rows
 

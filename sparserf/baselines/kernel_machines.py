@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._checks import check_flag, check_integer, check_real
-from .._door import door
-from .._threads import check_workers, single_threaded_blas
+from .._base.checks import check_flag, check_integer, check_real
+from .._base.door import door
+from .._base.threads import check_workers, single_threaded_blas
+from ..algorithms.task import Task, in_units
 from ..model import warn_unconverged
 from ..rows.vectors import HostVectors
 from ..solvers import ridge
 from ..solvers.backtracking import backtrack
-from ..task import Task, in_units
 from .kernel_model import KernelModel
 from .kernels import Kernel
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from .._types import Gamma, MachineKernel, MatrixLike
+    from .._base.types import Gamma, MachineKernel, MatrixLike
 
 # Largest duality gap of kernel ridge regression, relative to its objective, that is no reason to warn.
 TOLERANCE = 1e-3

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._threads import check_workers, single_threaded_blas
-from ..predictor import Predictor, itself
+from .._base.threads import check_workers, single_threaded_blas
+from ..model.predictor import Predictor, itself
 from ..rows import as_rows
 from .kernels import Kernel
 
 if TYPE_CHECKING:
-    from .._types import DenseOrCSR, MatrixLike
+    from .._base.types import DenseOrCSR, MatrixLike
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .._checks import check_choice, is_sparse
-from .._threads import Workers
+from .._base.checks import check_choice, is_sparse
+from .._base.threads import Workers
 from ..features import Fourier, Perceptron
 from ..features.bandwidth import distances
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .._types import DenseOrCSR, Gamma
+    from .._base.types import DenseOrCSR, Gamma
     from ..rows.home import Rows
 
 KERNELS = ("gaussian", "laplacian", "perceptron", "gaussian+linear")

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from .._checks import check_choice, check_flag, check_integer, check_real, check_rng, check_sizes
-from .._door import door
-from .._threads import single_threaded_blas
+from .._base.checks import check_choice, check_flag, check_integer, check_real, check_rng, check_sizes
+from .._base.door import door
+from .._base.threads import single_threaded_blas
 from ..algorithms.harfe_fit import L0Fit
+from ..algorithms.task import AS_THEY_ARE, Task, model_of, power_of_two
 from ..features import make_dictionary
 from ..model import warn_unconverged
-from ..task import AS_THEY_ARE, Task, model_of, power_of_two
 from .alignment import aligned
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from .._types import Features, Gamma, MatrixLike, Seed, SelectingLossLike, Solution
+    from .._base.types import Features, Gamma, MatrixLike, Seed, SelectingLossLike, Solution
     from ..features.feature_set import FeatureSet
     from ..model import FitInfo, SparseModel
 

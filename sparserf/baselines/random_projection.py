@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._checks import check_choice, check_integer, check_real, check_rng
-from .._door import door
-from .._threads import check_workers, single_threaded_blas
+from .._base.checks import check_choice, check_integer, check_real, check_rng
+from .._base.door import door
+from .._base.threads import check_workers, single_threaded_blas
 from ..algorithms.drp_fit import linear_fit
+from ..algorithms.task import AS_THEY_ARE, model_of
 from ..features import PROJECTIONS, make_projection
-from ..newton.projected import Projected
-from ..task import AS_THEY_ARE, model_of
+from ..linear.projected import Projected
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from .._types import LinearLossLike, MatrixLike, ProjectionName, Seed
+    from .._base.types import LinearLossLike, MatrixLike, ProjectionName, Seed
     from ..model import SparseModel
 
 

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._checks import check_flag, check_integer, check_real
-from .._door import door
-from .._threads import single_threaded_blas
+from .._base.checks import check_flag, check_integer, check_real
+from .._base.door import door
+from .._base.threads import single_threaded_blas
 from ..algorithms.harfe_dictionary import draw
-from ..algorithms.sparse_rf_descent import exact_descent
-from ..algorithms.sparse_rf_fit import L1Fit
+from ..algorithms.sparse_rf.descent import exact_descent
+from ..algorithms.sparse_rf.fit import L1Fit
+from ..algorithms.task import AS_THEY_ARE, Task, model_of
 from ..features import make_dictionary
 from ..model import warn_unconverged
-from ..task import AS_THEY_ARE, Task, model_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from .._types import Activation, Features, MatrixLike, Seed
+    from .._base.types import Activation, Features, MatrixLike, Seed
     from ..model import SparseModel
 
 # A halved penalty that lowers the residual by less than this share of what is missing, so many times in a row, is in vain.

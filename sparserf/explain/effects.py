@@ -14,7 +14,7 @@ from .terms import decision, dense, levels_of, terms_of, views
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .._types import DenseOrCSR
+    from .._base.types import DenseOrCSR
     from ..model import SparseModel
     from .importances import Importances
 

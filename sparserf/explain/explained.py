@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .._types import ImportanceMeasure, MatrixLike, Seed
+    from .._base.types import ImportanceMeasure, MatrixLike, Seed
     from .formula import Formula
     from .importances import Importances
     from .summary import Summary
@@ -145,7 +145,7 @@ class Explained:
         >>> bool((again.predict(X) == model.predict(X)).all())
         True
         """
-        from ..model_json import to_json
+        from ..model.json_text import to_json
 
         return to_json(self)
 
@@ -176,7 +176,7 @@ class Explained:
         Traceback (most recent call last):
         ValueError: text is not a model: ValueError: text has no format number: it is not a model
         """
-        from ..model_json import from_json
+        from ..model.json_text import from_json
 
         return from_json(text)
 

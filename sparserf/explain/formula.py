@@ -6,7 +6,7 @@ import re
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
-from .._checks import check_choice, check_integer
+from .._base.checks import check_choice, check_integer
 from ..losses import PROBABILISTIC
 from .outputs import function_names, negligible, sides
 from .pieces import Pieces, joined, powers, signed

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from .. import _html as html
-from .._checks import check_choice, check_integer, check_rng
+from .._base import html as html
+from .._base.checks import check_choice, check_integer, check_rng
 from .outputs import of_output
 from .shapley import background_of, played, values
 from .terms import decision, dense, names_of, numbers, terms_of, thinned, views
@@ -16,7 +16,7 @@ from .terms import decision, dense, names_of, numbers, terms_of, thinned, views
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .._types import DenseOrCSR, ImportanceMeasure, MatrixLike, Seed
+    from .._base.types import DenseOrCSR, ImportanceMeasure, MatrixLike, Seed
     from ..model import SparseModel
 
 # Rows that are looked at, where the user leaves the choice; and orders of the inputs of a long term.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._checks import check_integer
+from .._base.checks import check_integer
 from ..losses import PROBABILISTIC
 from .pieces import sizes
 

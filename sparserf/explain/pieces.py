@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .._core.moments import KINDS
-from ..table import UNKNOWN
+from ..columns.table import UNKNOWN
 from .terms import Term, names_of, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..columns.stage import ColumnStage
     from ..model import SparseModel
-    from ..stage import ColumnStage
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._checks import check_integer, check_rng
+from .._base.checks import check_integer, check_rng
 from .terms import column_of, numbers, terms_of, thinned, views
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .._types import DenseOrCSR, MatrixLike, Seed
+    from .._base.types import DenseOrCSR, MatrixLike, Seed
     from ..model import SparseModel
     from .terms import Term
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import _html as html
-from .._checks import check_integer
+from .._base import html as html
+from .._base.checks import check_integer
 from .importances import HEADS, Importances, InputRow, html_table, percent, table
 from .outputs import function_names, kind_of, unit_of
 from .pieces import sizes
 from .terms import names_of, terms_of
 
 if TYPE_CHECKING:
-    from .._types import MatrixLike, Seed
+    from .._base.types import MatrixLike, Seed
     from ..model import FitInfo, SparseModel
 
 # Columns of a term that are named; inputs that are listed; and outputs whose intercepts are.

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._checks import is_sparse
+from .._base.checks import is_sparse
 from ..features.feature_set import DefaultNames
 from ..rows import as_rows, rows_read, staged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .._types import DenseOrCSR, MatrixLike
+    from .._base.types import DenseOrCSR, MatrixLike
     from ..features.feature_set import FeatureSet
     from ..model import SparseModel
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from .._cells import finite, label
-from .._checks import check_choice
+from .._base.checks import check_choice
+from ..columns.cells import finite, label
+from ..columns.stage import CLIP
 from ..losses import PROBABILISTIC
-from ..stage import CLIP
 from .graph import Graph, write
 from .parts import Parts, kinds
 

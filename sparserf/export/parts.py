@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from .._core.moments import KINDS
+from ..columns.stage import ColumnStage
 from ..features.block import DENSE_BELOW
-from ..stage import ColumnStage
 
 if TYPE_CHECKING:
     from ..model import SparseModel

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from .._checks import check_scale, is_sparse
-from ..robust import are_equal, some_rows
+from .._base.checks import check_scale, is_sparse
+from ..columns.robust import are_equal, some_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._types import DenseOrCSR, Gamma
+    from .._base.types import DenseOrCSR, Gamma
     from ..rows.home import Rows
 
 SAMPLE = 2000

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from .._checks import check_integer, check_rng, is_sparse
-from ..robust import some_rows
+from .._base.checks import check_integer, check_rng, is_sparse
+from ..columns.robust import some_rows
 from .bandwidth import SAMPLE
 from .feature_set import FeatureSet
 from .neuron_block import NeuronBlock
@@ -17,9 +17,9 @@ from .units import SMALLEST
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._types import Seed
+    from .._base.types import Seed
+    from ..columns.stage import ColumnStage
     from ..rows.home import Rows
-    from ..stage import ColumnStage
 
 # Inputs that features may see, those of the largest variance: weights are dense over them.
 MOST_INPUTS = 1024

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._checks import check_choice, check_integer, check_rng
+from .._base.checks import check_choice, check_integer, check_rng
 from .feature_set import FeatureSet
 from .fourier import KERNELS, Fourier
 from .linear import Linear
@@ -20,7 +20,7 @@ from .taylor import Taylor
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .._types import FeatureMap, Seed
+    from .._base.types import FeatureMap, Seed
     from ..rows.home import Rows
 
 NAMES = *KERNELS, "perceptron"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._checks import check_indices, check_names
+from .._base.checks import check_indices, check_names
 from ..rows import rows_read, staged
 from .block import FeatureBlock
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from .._types import MatrixLike, Solution
+    from .._base.types import MatrixLike, Solution
+    from ..columns.stage import ColumnStage
     from ..rows.home import Rows
-    from ..stage import ColumnStage
 
 
 class DefaultNames(Sequence[str]):

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._checks import check_choice, check_integer, check_rng
+from .._base.checks import check_choice, check_integer, check_rng
 from .bandwidth import check_gamma, resolve_gamma
 from .feature_set import FeatureSet
 from .neuron_block import NeuronBlock
 
 if TYPE_CHECKING:
-    from .._types import Gamma, Kernel, Seed
+    from .._base.types import Gamma, Kernel, Seed
     from ..rows.home import Rows
 
 MATERN = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}

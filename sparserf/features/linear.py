@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from .._checks import check_integer
+from .._base.checks import check_integer
 from .feature_set import FeatureSet
 from .linear_block import LinearBlock
 
 if TYPE_CHECKING:
-    from .._types import Seed
+    from .._base.types import Seed
     from ..rows.home import Rows
 
 

@@ -11,8 +11,8 @@ from .bandwidth import distance_scale
 from .base import Base, inputs_that_vary, sample_of
 
 if TYPE_CHECKING:
+    from ..columns.stage import ColumnStage
     from ..rows.home import Rows
-    from ..stage import ColumnStage
 
 # Bandwidths, beside that of the data.
 NARROWEST, WIDEST = 0.25, 4.0

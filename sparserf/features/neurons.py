@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from .._checks import check_choice, check_integer, check_rng, check_scale
+from .._base.checks import check_choice, check_integer, check_rng, check_scale
 from .feature_set import FeatureSet
 from .neuron_block import NeuronBlock
 
 if TYPE_CHECKING:
-    from .._types import Activation, Seed
+    from .._base.types import Activation, Seed
     from ..rows.home import Rows
 
 ACTIVATIONS = ("sin", "cos", "tanh", "relu", "sign")

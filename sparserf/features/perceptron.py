@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._checks import check_integer, check_rng, check_scale, check_vector
+from .._base.checks import check_integer, check_rng, check_scale, check_vector
 from .feature_set import FeatureSet
 from .neuron_block import NeuronBlock
 
 if TYPE_CHECKING:
-    from .._types import Seed
+    from .._base.types import Seed
     from ..rows.home import Rows
 
 

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from .._checks import check_choice, check_integer, check_rng, is_sparse
+from .._base.checks import check_choice, check_integer, check_rng, is_sparse
+from .._base.csr import csr_arrays
 from .._core import projection as _core
 from .._core.rows import RowSlice
-from .._csr import csr_arrays
 from .streams import seed_of, stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .._types import DenseOrCSR, ProjectionName, Seed
+    from .._base.types import DenseOrCSR, ProjectionName, Seed
 
 PROJECTIONS = ("gaussian", "sparse_sign", "srht")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._checks import check_integer, check_rng
+from .._base.checks import check_integer, check_rng
 from .base import Base
 from .mixture import Mixture
 from .streams import seed_of, stream
@@ -18,8 +18,8 @@ from .streams import seed_of, stream
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..columns.stage import ColumnStage
     from ..rows.home import Rows
-    from ..stage import ColumnStage
     from .feature_set import FeatureSet
 
 # Draws in a batch by default: the sooner it is known what is accepted, the better the next.

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._base.npz import floats, require
 from .._core.features import ACTIVATIONS
-from .._npz import floats, require
 from .linear_block import LinearBlock
 from .monomial_block import MonomialBlock
 from .neuron_block import NeuronBlock

@@ -10,8 +10,8 @@ import numpy as np
 from .base import Base, inputs_that_vary, sample_of
 
 if TYPE_CHECKING:
+    from ..columns.stage import ColumnStage
     from ..rows.home import Rows
-    from ..stage import ColumnStage
 
 # Chance that a step which sees some inputs sees no more.
 NO_MORE = 0.4

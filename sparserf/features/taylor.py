@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._checks import check_flag, check_integer
+from .._base.checks import check_flag, check_integer
 from .bandwidth import check_gamma, resolve_gamma
 from .feature_set import FeatureSet
 from .monomial_block import MonomialBlock, runs
 
 if TYPE_CHECKING:
-    from .._types import Gamma, Seed
+    from .._base.types import Gamma, Seed
     from ..rows.home import Rows
 
 # Most features that are listed, and most factors in them; more of both inputs and degree than BITS make more than MOST.

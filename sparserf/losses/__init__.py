@@ -29,9 +29,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .base import Loss
-from .classes import Logistic, Multinomial, SmoothedHinge, SquaredHinge
+from .classification import Logistic, Multinomial, SmoothedHinge, SquaredHinge
 from .means import Gamma, Poisson
-from .real import Huber, Quantile, Squared
+from .regression import Huber, Quantile, Squared
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

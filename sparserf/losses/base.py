@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from .._arrays import namespace
+from .._base.arrays import namespace
 
 if TYPE_CHECKING:
-    from .._types import Array
+    from .._base.types import Array
 
 # The conjugate of a loss that gives none: how often the reach of the search for its z doubles, and how often it is halved.
 DOUBLINGS, HALVINGS = 64, 64

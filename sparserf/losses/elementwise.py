@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._arrays import namespace
+from .._base.arrays import namespace
 
 if TYPE_CHECKING:
-    from .._types import Array
+    from .._base.types import Array
 
 
 def positive(a: Array) -> Array:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
-from .._arrays import namespace
+from .._base.arrays import namespace
 from .base import Loss
 from .elementwise import xlogx
 
 if TYPE_CHECKING:
-    from .._types import Array
+    from .._base.types import Array
 
 FAR = 600.0
 # A mean of more than this, times e^FAR, is no number.

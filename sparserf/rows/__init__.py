@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._arrays import is_foreign, is_on_host, namespace_of, to_host
-from .._checks import check_device_X, check_training_X, check_X
-from .._threads import check_workers
-from ..table import Table, is_frame
+from .._base.arrays import is_foreign, is_on_host, namespace_of, to_host
+from .._base.checks import check_device_X, check_training_X, check_X
+from .._base.threads import check_workers
+from ..columns.table import Table, is_frame
 from .chunks import BlockError as BlockError
 from .chunks import Chunks, InChunks
 from .cluster import InDask, is_dask, partitions_of
@@ -19,8 +19,8 @@ from .memory import Memory
 from .staged_rows import staged as staged
 
 if TYPE_CHECKING:
-    from .._types import MatrixLike
-    from ..stage import ColumnStage
+    from .._base.types import MatrixLike
+    from ..columns.stage import ColumnStage
     from .home import Rows
 
 

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._arrays import from_host, to_host
-from ..stage import Staged
+from .._base.arrays import from_host, to_host
+from ..columns.stage import Staged
 from .products import slices
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from .._types import Array
+    from .._base.types import Array
+    from ..columns.stage import ColumnStage
     from ..features.feature_set import FeatureSet
     from ..features.projections import Projection
-    from ..stage import ColumnStage
 
 # Numbers of a tile of the feature matrix: 128 MB in float32.
 TILE = 2**25

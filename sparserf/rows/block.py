@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .._checks import is_sparse
-from .._threads import Workers, single_threaded_blas
-from ..stage import ColumnStage, Staged
+from .._base.checks import is_sparse
+from .._base.threads import Workers, single_threaded_blas
+from ..columns.stage import ColumnStage, Staged
 from . import products, statistics, tiles
 from .scratch import Scratch
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
-    from .._types import DenseOrCSR
+    from .._base.types import DenseOrCSR
     from ..features.feature_set import FeatureSet
     from ..features.projections import Projection
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._checks import check_indices, check_integer, check_X, is_sparse
+from .._base.checks import check_indices, check_integer, check_X, is_sparse
 from .block import Block
 from .elsewhere import Elsewhere
 from .home import added, stacked
@@ -18,7 +18,7 @@ from .scratch import Scratch
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from .._types import DenseOrCSR, RowVector
+    from .._base.types import DenseOrCSR, RowVector
     from ..model import SparseModel
 
 # Numbers in a block by default.

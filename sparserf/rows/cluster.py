@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._checks import check_indices, check_X, is_sparse
-from .._threads import Workers
+from .._base.checks import check_indices, check_X, is_sparse
+from .._base.threads import Workers
 from .block import Block
 from .chunks import BlockError
 from .elsewhere import Elsewhere
@@ -20,7 +20,7 @@ from .vectors import RowVectors
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .._types import Array, DenseOrCSR, RowVector
+    from .._base.types import Array, DenseOrCSR, RowVector
 
 
 def is_dask(X: object) -> bool:

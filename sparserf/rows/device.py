@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._arrays import from_host, is_foreign, to_host
+from .._base.arrays import from_host, is_foreign, to_host
 from .array_block import ArrayBlock
 from .elsewhere import Elsewhere
 from .home import each_part
@@ -15,7 +15,7 @@ from .vectors import RowVectors
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._types import Array, RowVector
+    from .._base.types import Array, RowVector
 
 
 def brought(answer: Array) -> np.ndarray:

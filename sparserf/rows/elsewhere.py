@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from .._threads import Workers
+from .._base.threads import Workers
 from .block import Block
 from .home import TAKEN_NUMBERS, Rows
 from .memory import Memory
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from .._types import DenseOrCSR
+    from .._base.types import DenseOrCSR
     from ..features.feature_set import FeatureSet
 
 

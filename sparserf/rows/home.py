@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._arrays import finite, namespace
-from .._checks import is_sparse
+from .._base.arrays import finite, namespace
+from .._base.checks import is_sparse
 from .statistics import wider
 from .vectors import HostVectors
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
-    from .._types import Array, DenseOrCSR, RowVector
+    from .._base.types import Array, DenseOrCSR, RowVector
     from ..features.feature_set import FeatureSet
     from ..features.projections import Projection
     from .array_block import ArrayBlock

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from .._checks import is_sparse
-from .._threads import Workers
+from .._base.checks import is_sparse
+from .._base.threads import Workers
 from .block import Block
 from .home import Rows
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from .._types import DenseOrCSR, RowVector
+    from .._base.types import DenseOrCSR, RowVector
     from ..features.feature_set import FeatureSet
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._threads import single_threaded_blas
+from .._base.threads import single_threaded_blas
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

@@ -13,9 +13,9 @@ from .memory import Memory
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._types import Array, DenseOrCSR, RowVector
+    from .._base.types import Array, DenseOrCSR, RowVector
+    from ..columns.stage import ColumnStage
     from ..features.feature_set import FeatureSet
-    from ..stage import ColumnStage
 
 # Numbers in rows that are shown at once, where they are asked one question; and where there will be many, during a fit.
 FEW, DURING_A_FIT = 2**12, 2**23

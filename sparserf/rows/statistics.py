@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._checks import is_sparse
-from .._threads import single_threaded_blas
+from .._base.checks import is_sparse
+from .._base.threads import single_threaded_blas
 from .products import slices
 
 if TYPE_CHECKING:
-    from .._types import DenseOrCSR
+    from .._base.types import DenseOrCSR
 
 # Rows that are copied at a time.
 SOME = 4096

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._checks import is_sparse
+from .._base.checks import is_sparse
+from .._base.csr import csr_arrays
 from .._core.features import PANEL
 from .._core.moments import by_sign, enveloped, second_moments
 from .._core.rows import RowSlice
-from .._csr import csr_arrays
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._types import DenseOrCSR
+    from .._base.types import DenseOrCSR
     from ..features.block import FeatureBlock
 
 # Multiplications of a matrix product that take as long as one feature value in a tile.

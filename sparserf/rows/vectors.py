@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._arrays import namespace, outputs_like
+from .._base.arrays import namespace, outputs_like
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._types import RowVector
+    from .._base.types import RowVector
 
 
 class RowVectors:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-from .._types import (
+from .._base.types import (
     Activation,
     Callback,
     Categorical,

@@ -14,15 +14,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from .._arrays import is_foreign
-from .._cells import names_of_frame
-from .._checks import is_sparse
-from .._door import unexpected
+from .._base.arrays import is_foreign
+from .._base.checks import is_sparse
+from .._base.door import unexpected
+from ..columns.cells import names_of_frame
+from ..columns.table import is_frame
 from ..explain.importances import Sample
 from ..losses import LOSSES, PROBABILISTIC, Loss
 from ..rows import Chunks
 from ..rows.cluster import is_dask
-from ..table import is_frame
 from ._compat import validate_data
 from ._docs import documented
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from .._types import MatrixLike
+    from .._base.types import MatrixLike
     from ..model import SparseModel
 
 # Arguments of the functions that scikit-learn has other names and defaults for, or that are given to fit.

@@ -11,7 +11,7 @@ from ._base import Classifier, Regressor, knows_categories
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from .._types import MatrixLike
+    from .._base.types import MatrixLike
     from ..model import SparseModel
 
 

@@ -17,7 +17,7 @@ from .lasso import ModelWeights
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .._types import Question, RowVector
+    from .._base.types import Question, RowVector
     from ..rows.home import Rows
     from .effort import Effort
     from .lasso import L1Problem

@@ -12,7 +12,7 @@ from .ridge import Point
 from .rivals import AGAINST, Rivals
 
 if TYPE_CHECKING:
-    from .._types import RowVector
+    from .._base.types import RowVector
     from ..features.feature_set import FeatureSet
     from ..rows.home import Rows
     from .columns import Columns

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._arrays import finite, namespace, outputs_like
+from .._base.arrays import finite, namespace, outputs_like
 from .columns import Columns
 from .greedy import Cholesky
 from .ridge import best_constant, step

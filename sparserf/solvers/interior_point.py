@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._asking import ask
+from .._base.asking import ask
 from .._core.descent import largest_violation
 from .definite import factor_positive
 

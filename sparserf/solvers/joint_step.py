@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._arrays import namespace
+from .._base.arrays import namespace
 from .._core.descent import largest_violation
-from ..losses.classes import softmax
+from ..losses.classification import softmax
 from .backtracking import backtrack
 from .quadratic import minimize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .._types import RowVector
+    from .._base.types import RowVector
     from ..rows.home import Rows
     from .columns import WorkingSet
     from .rivals import Rivals

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._arrays import namespace
+from .._base.arrays import namespace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._types import Array
+    from .._base.types import Array
 
 # Projections for each effective dimension: at a level nu that affords them, B B' + nu I is within small factors of what it
 # stands for. Below that level a sketch is noise, and worse than none.

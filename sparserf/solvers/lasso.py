@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._arrays import namespace
+from .._base.arrays import namespace
 from .._core.descent import largest_violation
 from .backtracking import backtrack
 from .problem import Problem
@@ -21,7 +21,7 @@ from .quadratic import minimize
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._types import Question, RowVector
+    from .._base.types import Question, RowVector
     from .columns import WorkingSet
 
 # A fall of the objective below this share of it is rounding.

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from .._arrays import finite, namespace, outputs_like
+from .._base.arrays import finite, namespace, outputs_like
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .._types import Array, RowVector
+    from .._base.types import Array, RowVector
     from ..features.feature_set import FeatureSet
     from ..losses.base import Loss
     from ..rows.home import Rows

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._asking import ask
+from .._base.asking import ask
 from .._core.descent import descend, largest_violation
 from .definite import solve_positive
 from .effort import UNBOUNDED

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._arrays import finite, namespace, outputs_like
+from .._base.arrays import finite, namespace, outputs_like
 from .backtracking import backtrack
 from .definite import solve_positive
 from .problem import Problem
@@ -20,7 +20,7 @@ from .problem import Problem
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._types import RowVector
+    from .._base.types import RowVector
     from ..features.feature_set import FeatureSet
     from ..rows.home import Rows
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from .._arrays import namespace, outputs_like
-from ..losses.classes import AgainstOthers, Multinomial, log_sum_exp, softmax
+from .._base.arrays import namespace, outputs_like
+from ..losses.classification import AgainstOthers, Multinomial, log_sum_exp, softmax
 from .problem import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .._types import RowVector, T
+    from .._base.types import RowVector, T
     from ..rows.vectors import RowVectors
 
 AGAINST = AgainstOthers()

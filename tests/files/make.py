@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 import sparserf as srf
-from sparserf._npz import FORMAT
+from sparserf._base.npz import FORMAT
 
 HERE = Path(__file__).parent
 N, D = 60, 3

@@ -14,7 +14,7 @@ from experiments.data import WORKERS, few, split, value
 from experiments.fits import estimator, ours
 
 import sparserf as srf
-from sparserf import task
+from sparserf.algorithms import task
 from sparserf.features import make_projection
 from sparserf.rows import as_rows
 

@@ -1,0 +1,265 @@
+"""What the user passed, turned into what the library works on, or an error that names the argument and the value.
+
+Only this file, _csr.py, _cells.py and rows/ look at types.
+"""
+
+from __future__ import annotations
+
+import reprlib
+import sys
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._core.checks import are_finite
+from .arrays import is_foreign, to_host
+from .csr import canonical_csr
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from .types import Array, DenseOrCSR
+
+
+def is_sparse(X: object) -> bool:
+    """Whether X is a scipy sparse matrix or array, without importing scipy.sparse: it is loaded if X exists."""
+    if type(X) is np.ndarray:  # first: a row is predicted in the time of some such questions
+        return False
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and sparse.issparse(X)
+
+
+def check_X(X: Any, n_features: int | None = None, known_finite: bool = False, may_miss: bool = False) -> DenseOrCSR:
+    """A float32 or float64 ndarray of shape (n_samples, n_features), any strides, or a canonical CSR matrix; finite.
+
+    may_miss : whether NaN may be in a dense one
+    """
+    if is_sparse(X):
+        X, may_miss = canonical_csr(X), False
+        numbers = X.data
+    else:
+        numbers = X = _check_dense(X)
+    if not known_finite:
+        check_finite("X", numbers, may_miss)
+    if n_features is not None and X.shape[1] != n_features:
+        raise ValueError(f"X must have {n_features} columns, got {X.shape[1]}")
+    return X
+
+
+def check_training_X(X: Any, may_miss: bool = False) -> DenseOrCSR:
+    """As check_X, with at least one row and one column."""
+    X = check_X(X, may_miss=may_miss)
+    if 0 in X.shape:
+        raise ValueError(f"X must have at least one row and one column, got shape {X.shape}")
+    return X
+
+
+def check_device_X(X: Array, xp: Any, may_miss: bool = False) -> Array:
+    """As check_X, of an array that stays on its device."""
+    if X.ndim != 2:
+        raise ValueError(f"X must be two-dimensional, got shape {tuple(X.shape)}")
+    if not xp.isdtype(X.dtype, ("bool", "integral", "real floating")):
+        raise TypeError(f"X must hold real numbers, got dtype {X.dtype}")
+    X = X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float64)
+    if not bool(xp.all(xp.isfinite(X) | xp.isnan(X) if may_miss else xp.isfinite(X))):
+        raise ValueError(f"X must be finite, got {'infinity' if may_miss else 'NaN or infinity'}")
+    return X
+
+
+def as_array(name: str, values: Any) -> np.ndarray:
+    """An ndarray without masked entries."""
+    if is_foreign(values):
+        return to_host(values)
+    check_unmasked(name, values)
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} must be a rectangular array: {error}") from None
+
+
+def check_unmasked(name: str, values: Any) -> None:
+    if np.ma.isMaskedArray(values) and np.ma.count_masked(values):
+        raise ValueError(f"{name} must not have masked entries, got {np.ma.count_masked(values)}")
+
+
+def _is_native(array):
+    """Whether its numbers are those that C knows: float32 or float64 in the processor's order, none in the middle of a word."""
+    return array.dtype.char in "fd" and array.dtype.isnative and array.flags.aligned
+
+
+def as_real(name: str, values: Any) -> np.ndarray:
+    """A real ndarray: float32 kept, other numbers and booleans as float64; nothing else."""
+    if type(values) is np.ndarray and _is_native(values):
+        return values
+    array = as_array(name, values)
+    if array.dtype.kind == "O":  # a table of mixed columns: its numbers pass, all else does not
+        strangers = [value for value in array.flat if not isinstance(value, Real)]
+        if strangers:
+            raise TypeError(f"{name} must hold real numbers, got {reprlib.repr(strangers[0])}{_for_categories(name)}")
+        try:
+            array = array.astype(np.float64)
+        except OverflowError as error:
+            raise ValueError(f"{name} must hold finite numbers: {error}") from None
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}{_for_categories(name)}")
+    if array.dtype.char in "fd" and array.dtype.isnative:
+        return array if array.flags.aligned else array.copy()
+    with np.errstate(over="ignore"):  # a long double may be too large: it becomes infinite, and is refused as that
+        return array.astype(np.float64)
+
+
+def _for_categories(name):
+    return "; for columns of categories: categorical=, or X as a data frame" if name == "X" else ""
+
+
+def _check_dense(X):
+    X = as_real("X", X)
+    if X.ndim != 2:
+        hint = "; use X.reshape(-1, 1) for a single input, X.reshape(1, -1) for a single row" if X.ndim == 1 else ""
+        raise ValueError(f"X must be two-dimensional, got shape {X.shape}{hint}")
+    return X
+
+
+def check_finite(name: str, array: np.ndarray, may_miss: bool = False) -> None:
+    if _is_native(array) and are_finite(array, may_miss):
+        return
+    bad = np.argwhere(np.isinf(array) if may_miss else ~np.isfinite(array))
+    if len(bad):
+        place = tuple(int(i) for i in bad[0])
+        hint = "; leave out rows whose target is missing" if name == "y" else ""
+        raise ValueError(f"{name} must be finite, got {array[place]} at {list(place)} and {len(bad) - 1} more places{hint}")
+
+
+def real_rows(name: str, values: Any, n_samples: int) -> np.ndarray:
+    """A finite float64 array, one entry a row."""
+    array = as_real(name, values).astype(np.float64)
+    check_length(name, array, n_samples)
+    check_finite(name, array)
+    return array
+
+
+def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray:
+    """Float64 weights of shape (n_samples,), of which the largest is 1; None is all ones."""
+    if sample_weight is None:
+        return np.ones(n_samples)
+    weight = real_rows("sample_weight", sample_weight, n_samples)
+    if weight.min() < 0:
+        raise ValueError(f"sample_weight must not be negative, got {weight.min()}")
+    if weight.max() == 0:
+        raise ValueError("sample_weight must have a positive entry, got all zeros")
+    return weight / weight.max()
+
+
+def check_length(name: str, array: np.ndarray, n_samples: int) -> None:
+    if array.ndim != 1 or len(array) != n_samples:
+        raise ValueError(f"{name} must have shape ({n_samples},), one entry a row of X, got {array.shape}")
+
+
+def check_rng(rng: Any) -> np.random.Generator:
+    """A Generator from None, a seed or a Generator."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"rng must be None, a seed or a numpy.random.Generator, got {rng!r}: {error}") from None
+
+
+def check_scale(name: str, value: Any) -> float:
+    """A positive float that leaves room below overflow."""
+    value = check_real(name, value, 0, strict=True)
+    if value > 1e300:
+        raise ValueError(f"{name} must be at most 1e300, got {value}")
+    return value
+
+
+def check_real(name: str, value: Any, minimum: float, *, strict: bool = False) -> float:
+    """A finite float >= minimum, or > minimum where strict."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a real number, got {value!r}")
+    try:
+        value = float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must be finite, got an integer too large for a float") from None
+    if not np.isfinite(value) or value < minimum or (strict and value == minimum):
+        raise ValueError(f"{name} must be finite and {'>' if strict else '>='} {minimum}, got {value}")
+    return value
+
+
+def check_integer(name: str, value: Any, minimum: int) -> int:
+    """An int >= minimum."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    if value < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, got {value}")
+    return int(value)
+
+
+def check_choice(name: str, value: Any, choices: Collection[str]) -> Any:
+    """One of the named choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+    return value
+
+
+def check_alphas(alphas: Any) -> np.ndarray:
+    """Positive penalties in descending order."""
+    values = as_real("alphas", alphas)
+    if np.asarray(alphas).dtype.kind == "b":
+        raise TypeError(f"alphas must be real numbers, got {alphas!r}")
+    alphas = np.atleast_1d(values).astype(np.float64)
+    if alphas.ndim != 1 or alphas.size == 0:
+        raise ValueError(f"alphas must be a non-empty one-dimensional sequence, got shape {alphas.shape}")
+    return np.sort([check_real("alphas", alpha, 0, strict=True) for alpha in alphas.tolist()])[::-1]
+
+
+def check_sizes(name: str, sizes: Any, largest: float) -> list[int]:
+    """Numbers of terms, each of 1 to largest, ascending without repeats."""
+    if isinstance(sizes, (str, bytes)) or not hasattr(sizes, "__iter__"):
+        raise TypeError(f"{name} must be a sequence of integers, such as [10, 30, 100], got {sizes!r}")
+    sizes = sorted({check_integer(name, size, 1) for size in sizes})
+    if not sizes or sizes[-1] > largest:
+        raise ValueError(f"{name} must be at least one and at most {largest}, the number of features, got {sizes}")
+    return sizes
+
+
+def check_indices(name: str, indices: Any, n: int) -> np.ndarray:
+    """Integers in [0, n), one-dimensional."""
+    indices = as_array(name, indices)
+    if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "iu"):
+        raise TypeError(f"{name} must be a one-dimensional sequence of integers, got {indices!r}")
+    if indices.size and (indices.min() < 0 or indices.max() >= n):
+        raise ValueError(f"{name} must lie in [0, {n}), got {indices.min()} to {indices.max()}")
+    return indices.astype(np.intp)
+
+
+def check_names(name: str, names: Any, n: int) -> list[str]:
+    """n strings, one for each column of X."""
+    if isinstance(names, (str, bytes)) or not hasattr(names, "__iter__"):
+        raise TypeError(f"{name} must be a sequence of names, got {names!r}")
+    names = [str(each) for each in names]
+    if len(names) != n:
+        raise ValueError(f"{name} must hold a name for each of the {n} columns of X, got {len(names)}")
+    return names
+
+
+def check_vector(name: str, values: Any) -> np.ndarray:
+    """A finite one-dimensional float64 array."""
+    vector = as_real(name, values).astype(np.float64)
+    if vector.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {vector.shape}")
+    check_finite(name, vector)
+    return vector
+
+
+def check_callable(name: str, value: Any) -> Any:
+    """A callable or None."""
+    if value is not None and not callable(value):
+        raise TypeError(f"{name} must be callable or None, got {value!r}")
+    return value
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)

@@ -1,0 +1,175 @@
+"""Progress as it is shown: one line where someone looks, in a terminal or a notebook; lines of a log elsewhere."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import threading
+import time
+from contextlib import suppress
+
+# Seconds until a line is shown that nobody asked for, and between two drawings of it.
+UNASKED, REDRAWN = 2.0, 0.2
+# Of the log: seconds between two lines at least, and the share that is done between them unless they are FAR seconds apart.
+NEAR, STEP, FAR = 1.0, 0.05, 30.0
+
+_screen = threading.Lock()  # of whoever draws: fits of several threads take turns
+
+
+def display(name: str, verbose: bool | None, is_inner: bool) -> Line | Lines | None:
+    """What shows how far a call of this name is; None where nothing is to be shown.
+
+    verbose : as the user gave it; None: where someone looks, and only once it has taken long
+    is_inner : whether the call is part of another, which then has the screen
+    """
+    kind = _where_someone_looks()
+    if kind is None:
+        return Lines(name) if verbose else None
+    if is_inner or (verbose is None and kind is Terminal and _has_bars()):
+        return None
+    return Line(name, kind(), stays=bool(verbose))
+
+
+def _where_someone_looks():
+    """`Cell` or `Terminal`; None in a pipe, in a file, and in a process that another one has started to share its work."""
+    processes = sys.modules.get("multiprocessing.process")
+    if processes is not None and processes.parent_process() is not None:
+        return None
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if hasattr(shell, "kernel"):
+        return Cell
+    try:
+        is_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    except (AttributeError, ValueError):  # None, what somebody put in its place, or closed
+        return None
+    return Terminal if is_terminal else None
+
+
+def _has_bars():
+    """Whether the user's own bars of tqdm are on the screen, which a line would overwrite."""
+    return len(getattr(getattr(sys.modules.get("tqdm"), "tqdm", None), "_instances", ())) > 0
+
+
+class Clock:
+    """What a line says: the share, what else is known, the time."""
+
+    def __init__(self, name: str):
+        self._name, self._start = name, time.monotonic()
+
+    def elapsed(self) -> float:
+        return time.monotonic() - self._start
+
+    def said(self, share: float, held_out: float | None, n_terms: int | None) -> str:
+        gone = self.elapsed()
+        said = [f"{self._name}: {100 * share:.0f} % done"]
+        said += [] if held_out is None else [f"held-out loss {held_out:.4g}"]
+        said += [] if n_terms is None else [f"{n_terms} terms"]
+        said += [f"{gone:.1f} s", *([f"about {gone / share - gone:.0f} s left"] if 0 < share < 1 else [])]
+        return ", ".join(said)
+
+
+class Line:
+    """One line, drawn again and again, that stays at the end or is cleared."""
+
+    def __init__(self, name: str, screen: Terminal | Cell, stays: bool):
+        self._clock, self._screen, self._stays = Clock(name), screen, stays
+        self._next, self._draws = 0.0 if stays else UNASKED, False
+
+    def __call__(self, share: float, held_out: float | None, n_terms: int | None) -> None:
+        if self._clock.elapsed() >= self._next:
+            self._draw(share, held_out, n_terms)
+            self._next = self._clock.elapsed() + REDRAWN
+
+    def _draw(self, share, held_out, n_terms):
+        self._draws = self._draws or _screen.acquire(blocking=False)
+        if self._draws:
+            with suppress(OSError, ValueError):  # a terminal that is there no more ends no fit
+                self._screen.draw(self._clock.said(share, held_out, n_terms), share)
+
+    def finish(self, held_out: float | None, n_terms: int | None) -> None:
+        if self._stays:
+            self._draw(1.0, held_out, n_terms)
+
+    def close(self) -> None:
+        if self._draws:
+            _screen.release()
+            with suppress(OSError, ValueError):
+                self._screen.end(self._stays)
+
+
+class Terminal:
+    """The last line of standard error."""
+
+    _length: int = 0
+
+    def draw(self, text: str, share: float) -> None:
+        text = text[: shutil.get_terminal_size().columns - 1]
+        sys.stderr.write("\r" + text.ljust(self._length) + "\r")  # what others write begins at its beginning
+        sys.stderr.flush()
+        self._length = len(text)
+
+    def end(self, stays: bool) -> None:
+        sys.stderr.write("\n" if stays else " " * self._length + "\r")
+        sys.stderr.flush()
+
+
+class Cell:
+    """An output of the notebook's cell."""
+
+    def draw(self, text: str, share: float) -> None:
+        from .html import progress
+
+        self._show({"text/plain": text, "text/html": progress(share, text)})
+
+    def end(self, stays: bool) -> None:
+        if not stays:
+            self._show({"text/plain": "", "text/html": ""})
+
+    def _show(self, data):
+        from IPython.display import display
+
+        if hasattr(self, "_handle"):
+            self._handle.update(data, raw=True)
+        else:
+            self._handle = display(data, raw=True, display_id=True)
+
+
+class Lines:
+    """Of the logger "sparserf"; to standard error where none of its handlers would take them."""
+
+    def __init__(self, name: str):
+        self._clock, self._at, self._share = Clock(name), 0.0, 0.0
+
+    def __call__(self, share: float, held_out: float | None, n_terms: int | None) -> None:
+        waited, done = self._clock.elapsed() - self._at, share - self._share
+        if waited >= NEAR and (done >= STEP or waited >= FAR):
+            self._at, self._share = self._clock.elapsed(), share
+            self._say(self._clock.said(share, held_out, n_terms))
+
+    def finish(self, held_out: float | None, n_terms: int | None) -> None:
+        self._say(self._clock.said(1.0, held_out, n_terms))
+
+    def _say(self, line):
+        import logging
+
+        logger = logging.getLogger("sparserf")
+        if _takes_info(logger):
+            logger.info(line)
+        elif sys.stderr is not None:
+            with suppress(OSError, ValueError):
+                print(line, file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+def _takes_info(logger):
+    """Whether a line of level INFO comes out of a handler of this logger, or of those above it."""
+    from logging import INFO, NullHandler
+
+    is_taken, at = False, logger if logger.isEnabledFor(INFO) else None
+    while at is not None:
+        is_taken |= any(handler.level <= INFO and not isinstance(handler, NullHandler) for handler in at.handlers)
+        at = at.parent if at.propagate else None
+    return is_taken

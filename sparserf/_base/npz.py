@@ -1,0 +1,121 @@
+"""Reading and writing the arrays of a model. A file is never trusted: nothing runs, no array is larger than the file."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+FORMAT = 3
+HEADER = rb"\{'descr': '([<>|][fiubUS][0-9]{1,9})', 'fortran_order': (?:False|True), 'shape': \(([0-9, ]{0,200})\), \} *\n"
+# JSON becomes objects of some twenty times its text before it can be checked: its share of a file is small.
+META_BYTES, META_SHARE = 2**16, 32
+STORED = 0  # zipfile.ZIP_STORED
+MEMBER, VERSION = r"[a-z0-9_]{1,40}\.npy", r"[0-9]+(\.[0-9a-z+]{1,20}){1,4}"
+
+
+def write(path: str | PathLike[str], meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """An uncompressed .npz of the arrays, with meta as JSON bytes."""
+    import json
+
+    from .. import __version__
+
+    text = json.dumps({"format": FORMAT, "version": __version__, **meta}, allow_nan=False).encode()
+    with open(path, "wb") as file:
+        np.savez(file, meta=np.frombuffer(text, np.uint8), **{k: np.asarray(a, order="C") for k, a in arrays.items()})
+
+
+def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """(meta, arrays), of this format or an earlier one; ValueError for anything that no `write` would have written."""
+    import json  # slow to import, both
+    import zipfile
+
+    try:
+        with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
+            size = os.fstat(file.fileno()).st_size
+            arrays = _members(archive, size)
+        if arrays["meta"].nbytes > META_BYTES + size // META_SHARE:
+            raise ValueError(f"{arrays['meta'].nbytes} bytes of metadata")
+        meta = json.loads(arrays.pop("meta").tobytes(), parse_constant=no_constant)
+    except OSError as error:
+        if error.filename is not None:  # there is no such file, or it may not be read
+            raise
+        raise ValueError(f"{path} is not a model file: {error}") from None
+    except (ValueError, TypeError, KeyError, RuntimeError, EOFError, zipfile.BadZipFile, RecursionError, MemoryError) as error:
+        raise ValueError(f"{path} is not a model file: {type(error).__name__}: {error}") from None
+    check_format(path, meta)
+    return meta, arrays
+
+
+def check_format(where: object, meta: dict[str, Any]) -> None:
+    if not isinstance(meta, dict) or type(meta.get("format")) is not int or meta["format"] < 1:
+        raise ValueError(f"{where} has no format number: it is not a model")
+    if meta["format"] > FORMAT:
+        raise ValueError(f"{where} has a format after {FORMAT}: {_newer(meta.get('version'))}")
+
+
+def _newer(version):
+    """What reads a file of a format to come."""
+    from .. import __version__
+
+    known = isinstance(version, str) and len(version) < 40 and re.fullmatch(VERSION, version)
+    which = f"version {version}, which wrote it, or a later one" if known else "a later version"
+    return f"this is sparserf {__version__}; install {which}"
+
+
+def require(condition: object, what: str) -> None:
+    if not condition:
+        raise ValueError(f"{what} is missing or inconsistent")
+
+
+def floats(arrays: dict[str, np.ndarray], name: str) -> np.ndarray:
+    """The array of that name, of finite float64."""
+    array = arrays[name]
+    require(array.dtype == np.float64 and bool(np.isfinite(array).all()), name)
+    return array
+
+
+def integers(arrays: dict[str, np.ndarray], name: str) -> np.ndarray:
+    """The array of that name, one-dimensional, of int64."""
+    array = arrays[name]
+    require(array.dtype == np.int64 and array.ndim == 1, name)
+    return array
+
+
+def no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} in the metadata")
+
+
+def _members(archive, file_size):
+    members = archive.infolist()
+    names = [member.filename for member in members]
+    if len(set(names)) != len(names) or not all(re.fullmatch(MEMBER, name) for name in names):
+        raise ValueError(f"unexpected members {names[:5]}")
+    if any(m.compress_type != STORED or m.file_size != m.compress_size for m in members):
+        raise ValueError("compressed members")
+    if sum(member.file_size for member in members) > file_size:  # overlapping members, or sizes that lie
+        raise ValueError("members larger than the file")
+    return {member.filename[:-4]: _array(archive, member) for member in members}
+
+
+def _array(archive, member):
+    with archive.open(member) as file:
+        start = file.read(10)
+        if start[:8] != b"\x93NUMPY\x01\x00" or len(start) < 10:
+            raise ValueError(f"{member.filename} is not an array")
+        header = re.fullmatch(HEADER, file.read(int.from_bytes(start[8:], "little")))  # NumPy's own reader evaluates it
+        if header is None:
+            raise ValueError(f"{member.filename} is not an array of numbers or strings")
+        dtype = np.dtype(header[1].decode())
+        shape = tuple(int(length) for length in header[2].split(b",") if length.strip())
+        size = dtype.itemsize
+        for length in shape:
+            size *= length
+        if dtype.itemsize == 0 or size != member.file_size - file.tell():
+            raise ValueError(f"{member.filename} says shape {shape}, which is not its size")
+        return np.frombuffer(file.read(), dtype).reshape(shape)

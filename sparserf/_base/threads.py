@@ -1,0 +1,125 @@
+"""Workers, and the one thread that BLAS may use beside each of them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from contextlib import contextmanager
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, Self
+
+from .asking import ask
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from .types import T
+
+
+def check_workers(workers: int) -> int:
+    """Number of threads: a positive integer, or -1 for all cores that this process may use."""
+    if isinstance(workers, bool) or not isinstance(workers, (int, Integral)):
+        raise TypeError(f"workers must be an integer, got {workers!r}")
+    workers = int(workers)
+    if workers == -1:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if workers < 1:
+        raise ValueError(f"workers must be positive, or -1 for all cores, got {workers}")
+    return workers
+
+
+class Workers:
+    """A number of threads that answers `map`. They live while it is entered, however often, or for one map.
+
+    >>> with Workers(2) as workers:
+    ...     list(workers.map(abs, [-2, -1]))
+    [2, 1]
+    """
+
+    def __init__(self, n: int):
+        self._n, self._pool, self._entered = n, None, 0
+
+    def __enter__(self) -> Self:
+        self._entered += 1
+        if self._n > 1 and self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor  # slow to import
+
+            self._pool = ThreadPoolExecutor(self._n)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._entered -= 1
+        if self._pool is not None and not self._entered:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+
+    def map(self, function: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
+        """Yield function(item) in the order of items, a few ahead of the reader.
+
+        The order is what makes sums over blocks the same bits for any number of workers.
+        """
+        for result in self._results(function, items):
+            ask()
+            yield result
+
+    def _results(self, function, items):
+        if self._n == 1 or len(items) < 2:
+            yield from map(function, items)
+        elif self._pool is None:
+            with Workers(self._n) as workers:
+                yield from workers._results(function, items)
+        else:
+            pending = deque()
+            for item in items:
+                pending.append(self._pool.submit(function, item))
+                if len(pending) > 2 * self._n:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+
+
+class _SingleThreadedBlas:
+    """Limits BLAS to one thread while any caller is inside; the last one to leave restores what was before.
+
+    threadpoolctl's own limit belongs to the Python thread that set it: of two overlapping calls, the one that ends last
+    could not lift it.
+    """
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._libraries, self._before = None, ()
+
+    @contextmanager
+    def __call__(self):
+        with self._lock:
+            if self._inside == 0:
+                self._before = [library.get_num_threads() for library in self._find()]
+                self._set([1] * len(self._libraries))
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if self._inside == 0:
+                    self._set(self._before)
+
+    def _find(self):
+        if self._libraries is None:  # looks through the loaded libraries: milliseconds, once
+            import scipy.linalg  # noqa: F401  its BLAS is not numpy's, and must be there to be found
+            from threadpoolctl import ThreadpoolController
+
+            self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+        return self._libraries
+
+    def _set(self, numbers):
+        for library, number in zip(self._libraries, numbers, strict=True):
+            free = getattr(library, "clear_controlling_thread", lambda force: None)  # of threadpoolctl >= 3.8
+            free(force=True)
+            library.set_num_threads(number)
+            free(force=True)
+
+
+single_threaded_blas = _SingleThreadedBlas()

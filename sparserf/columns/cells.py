@@ -1,0 +1,265 @@
+"""The cells of raw columns, of a data frame or an array: numbers, or strings, or an error that names the column.
+
+Only this file knows data frames. It reads them through narwhals, which is imported when X is one.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from numbers import Complex, Integral, Number, Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._base.checks import check_unmasked
+from .._base.warnings import warn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+# Kinds of the cells that are missing, of any library.
+MISSING = {"NoneType", "NAType", "NaTType"}
+DATES = ("dates", "days since a date, and where there are seasons the day of the year or the hour")
+DURATIONS = ("durations", "seconds")
+TIMES = {"date": DATES, "datetime": DATES, "timestamp": DATES, "datetime64": DATES, "duration": DURATIONS,
+         "timedelta": DURATIONS, "timedelta64": DURATIONS, "time": ("times", "seconds since midnight")}  # fmt: skip
+MOST_NAMED = 10
+
+
+class IndexWarning(UserWarning):
+    """Rows of X and y of pandas, or of weights, have indexes that hold other labels: they are paired by their places.
+
+    Equal indexes, and the default one, 0 to n - 1, beside any other, say nothing; the same labels in another order are a
+    ValueError. Nothing else reads an index.
+
+    Examples
+    --------
+    >>> import warnings, pandas as pd, sparserf as srf
+    >>> X, y = pd.DataFrame({"a": [1.0, 2.0, 4.0]}, index=[7, 8, 9]), pd.Series([1.0, 2.0, 3.0], index=["u", "v", "w"])
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", srf.IndexWarning)
+    ...     model = srf.mfga(X, y, n_nonzero_coefs=1, rng=0)
+    """
+
+
+def check_paired(values: Mapping[str, Any]) -> None:
+    """Whether what has an entry for each row, by name, is in one order, as far as indexes of pandas tell.
+
+    ValueError where two hold the same labels in another order, an `IndexWarning` where they hold others. O(n).
+    """
+    pandas = sys.modules.get("pandas")
+    if pandas is None:
+        return
+    indexes = [(name, each.index) for name, each in values.items() if isinstance(each, (pandas.DataFrame, pandas.Series))]
+    for name, index in indexes[1:]:
+        _check_pair(*indexes[0], name, index)
+
+
+def _check_pair(first, of_first, name, index):
+    if len(of_first) != len(index) or of_first.equals(index):
+        return
+    pairs = enumerate(zip(map(repr, of_first), map(repr, index), strict=True))  # pandas.NA != pandas.NA is no bool
+    row, (one, other) = next((pair for pair in pairs if pair[1][0] != pair[1][1]), (0, (repr(of_first[0]), repr(index[0]))))
+    beside = f"row {row} is {one} in {first} and {other} in {name}"
+    if Counter(of_first) == Counter(index):
+        ways = f"{name}.loc[{first}.index] puts it in that of {first}, {name}.to_numpy() takes it as it is"
+        raise ValueError(f"{name} must have its rows in the order of {first}: their indexes hold the same labels in another "
+                         f"order ({beside}); {ways}")  # fmt: skip
+    if not (_is_default(of_first) or _is_default(index)):
+        message = f"{first} and {name} have different indexes ({beside}), and their rows are paired by their places"
+        warn(f"{message}: {name}.to_numpy() says that this is meant", IndexWarning)
+
+
+def _is_default(index):
+    """Whether labels are 0, 1, ..., as pandas gives them."""
+    return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
+
+
+def is_frame(X: object) -> bool:
+    """Whether X is a data frame whose rows are at hand, of a library that narwhals knows."""
+    kind = type(X)
+    if not (hasattr(kind, "columns") or hasattr(kind, "__narwhals_dataframe__")):
+        return False
+    from narwhals.dependencies import is_into_dataframe
+
+    return is_into_dataframe(X)
+
+
+def rows_of_frame(X: Any, some: np.ndarray) -> Any:
+    """The frame of these rows of a frame, by an array of their places."""
+    import narwhals as nw
+
+    return nw.from_native(X, eager_only=True)[some.tolist()].to_native()
+
+
+def opened(X: Any) -> tuple[tuple[str, ...] | None, list[Any], int]:
+    """(names of the columns, None for an array; these columns; how many rows).
+
+    A column is a Series of narwhals, or a one-dimensional ndarray.
+    """
+    if is_frame(X):
+        import narwhals as nw
+
+        names = names_of_frame(X)
+        frame = nw.from_native(X, eager_only=True)
+        return names, list(frame.iter_columns()), len(frame)
+    if not isinstance(X, np.ndarray):
+        what = "X must be a data frame or a dense NumPy array where columns have names or are categories"
+        hint = "; of one row, give a frame with one row" if type(X).__name__ == "Series" else ""
+        raise TypeError(f"{what}, got {type(X).__name__}{hint}")
+    check_unmasked("X", X)
+    if X.ndim != 2:
+        raise ValueError(f"X must be two-dimensional, got shape {X.shape}")
+    return None, list(np.asarray(X).T), len(X)
+
+
+def label(names: Sequence[str] | None, k: int) -> str:
+    """What errors call a column."""
+    return f"X[:, {k}]" if names is None else f"X[{names[k]!r}]"
+
+
+def listing(items: Sequence[Any]) -> str:
+    """Some of them, for an error."""
+    more = len(items) - MOST_NAMED
+    return ", ".join(map(repr, items[:MOST_NAMED])) + (f" and {more} more" if more > 0 else "")
+
+
+def cells_of(where: str, column: Any, is_category: bool) -> Any:
+    """An ndarray of real numbers; or a list of numbers or of strings, None where missing.
+
+    A list where these are categories, or where it takes a look at each cell to know.
+    """
+    if isinstance(column, np.ndarray):
+        return _array_cells(where, column, is_category)
+    import narwhals as nw
+
+    dtype = column.dtype
+    if not is_category and (dtype.is_float() or (dtype.is_integer() and dtype not in (nw.Int128, nw.UInt128))):
+        return column.to_numpy()
+    if dtype.is_temporal() or dtype.is_nested() or dtype == nw.Binary:
+        raise _refusal(where, type(dtype).__name__)
+    if not is_category and (dtype.is_numeric() or dtype == nw.Boolean):
+        return column.cast(nw.Float64).to_numpy()
+    return _alike(where, _listed(column))
+
+
+def is_categorical(column: Any) -> bool:
+    """Whether the dtype of a column says so, whatever its categories are."""
+    if isinstance(column, np.ndarray):
+        return False
+    import narwhals as nw
+
+    return column.dtype in (nw.Categorical, nw.Enum)
+
+
+def own_order(column: Any) -> Any:
+    """All categories of a column, of a frame that orders them; else None."""
+    if isinstance(column, np.ndarray):
+        return None
+    import narwhals as nw
+
+    if column.dtype == nw.Enum:
+        return column.dtype.categories
+    dictionary = _arrow_dictionary(column)
+    if dictionary is None or not dictionary.type.ordered:
+        return None
+    return dictionary.unify_dictionaries().chunk(0).dictionary.to_pylist()
+
+
+def kind_of(cells: Any) -> str | None:
+    """'numbers' or 'strings'; None where nothing is present."""
+    if isinstance(cells, np.ndarray):
+        return "numbers"
+    first = next((cell for cell in cells if cell is not None), None)
+    return None if first is None else "strings" if isinstance(first, str) else "numbers"
+
+
+def finite(where: str, cells: Any) -> np.ndarray:
+    """An ndarray of numbers, NaN where missing."""
+    try:
+        numbers = np.array(cells, np.float64) if isinstance(cells, list) else cells
+    except OverflowError as error:
+        raise ValueError(f"{where} must hold finite numbers: {error}") from None
+    infinite = np.isinf(numbers)
+    if infinite.any():
+        row = int(infinite.argmax())
+        raise ValueError(f"{where} must be finite or missing, got {numbers[row]} in row {row}")
+    return numbers
+
+
+def keys_of(where: str, cells: Any) -> Any:
+    """Cells by which levels are found: strings, integers and booleans as they are, and numbers of other kinds as floats."""
+    if all(issubclass(kind, (str, Integral, np.bool_, type(None))) for kind in set(map(type, cells))):
+        return cells
+    return [None if cell != cell else cell for cell in finite(where, cells).tolist()]
+
+
+def names_of_frame(frame: Any) -> tuple[str, ...]:
+    """Return the names of the columns as strings; a ValueError where two are the same.
+
+    Those of Arrow tables are `column_names`, where `columns` are the columns themselves.
+    """
+    names = tuple(map(str, frame.column_names if hasattr(type(frame), "column_names") else frame.columns))
+    if len(set(names)) < len(names):
+        repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        raise ValueError(f"X must have columns of different names, got more than one {listing(repeated)}")
+    return names
+
+
+def _array_cells(where, column, is_category):
+    if column.dtype.kind in "OUT":
+        return _alike(where, column.astype(object).tolist())
+    if column.dtype.kind not in "fiub":
+        raise _refusal(where, column.dtype.name)
+    if column.dtype.itemsize > 8:
+        with np.errstate(over="ignore"):  # a long double may be too large: it becomes infinite, and is refused as that
+            column = column.astype(np.float64)
+    return _alike(where, column.tolist()) if is_category else column
+
+
+def _listed(series):
+    dictionary = _arrow_dictionary(series)
+    if dictionary is None:
+        return series.to_list()
+    return dictionary.cast(dictionary.type.value_type).to_pylist()  # a twentieth of the time
+
+
+def _arrow_dictionary(series):
+    """The ChunkedArray of a categorical of Arrow, else None."""
+    import narwhals as nw
+
+    return series.to_native() if series.implementation.is_pyarrow() and series.dtype == nw.Categorical else None
+
+
+def _alike(where, cells):
+    """The cells with None for what is missing, if they are numbers alone or strings alone."""
+    kinds = set(map(type, cells))
+    missing = {kind for kind in kinds if kind.__name__ in MISSING}
+    strange = {kind for kind in kinds - missing if not (issubclass(kind, str) or _is_of_numbers(kind))}
+    if strange:
+        raise _refusal(where, next(type(cell).__name__ for cell in cells if type(cell) in strange))
+    if all(issubclass(kind, str) or kind is type(None) for kind in kinds):
+        return cells
+    cells = [None if type(cell) in missing or cell != cell else cell for cell in cells]
+    _check_one_kind(where, dict.fromkeys(map(type, cells)))
+    return cells
+
+
+def _check_one_kind(where, kinds):
+    strings = [kind for kind in kinds if issubclass(kind, str)]
+    others = [kind for kind in kinds if not issubclass(kind, (str, type(None)))]
+    if strings and others:
+        raise TypeError(f"{where} holds strings and {others[0].__name__}: leave it out, or make it numbers or strings")
+
+
+def _is_of_numbers(kind):
+    """Real, or numpy.bool, or Decimal, which is a Number and not Complex as real ones are too."""
+    return kind is np.bool_ or (issubclass(kind, Number) and issubclass(kind, Real) == issubclass(kind, Complex))
+
+
+def _refusal(where, kind):
+    what, such_as = TIMES.get(kind.lower().partition("[")[0], (None, None))
+    if what:
+        return TypeError(f"{where} holds {what} ({kind}): turn it into numbers, such as {such_as}")
+    return TypeError(f"{where} holds {kind}: leave it out, or make it numbers or strings")

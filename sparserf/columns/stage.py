@@ -1,0 +1,311 @@
+"""The column stage: what stands between the columns of a table, of any kind and size, and features, which measure distances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._base.arrays import from_host, namespace_of
+from .._base.checks import is_sparse
+from .._base.npz import floats, integers, require
+from .._core.moments import KINDS, Views
+from .table import ARRAYS as OF_TABLE
+from .table import UNKNOWN, Table, is_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .._base.types import Array
+
+# The arrays of a file: those with an entry a view, and those of the knots.
+OF_VIEWS = "column", "kind", "level", "center", "unit", "reach", "half_range", "fill"
+OF_KNOTS = "first_knot", "knots", "scores"
+OF_STAGE = tuple(f"stage_{name}" for name in (*OF_VIEWS, *OF_KNOTS, "may_miss"))
+ARRAYS = OF_STAGE + OF_TABLE
+# u of a clipped view is u / (1 + (u / CLIP)^2)^1/2, less than CLIP in size.
+CLIP = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnStage:
+    """Views of the columns: what features see of a row of X, and what `FeatureSet` calls its inputs. Frozen: part of a model.
+
+    A view tells one column, of which r is, by its kind,
+
+    - "number", "clipped": the number; where the view has knots (quantiles, or levels) what its scores say between them
+    - "level": 1 where the column is that level, or else 0; where the view has a knot, -1, its score where the column is a level
+      that no training row has
+    - "missing": 1 where it is NaN, or else 0
+    - "present": 1 where it is not 0, or else 0
+
+    and the view is u = (r - center) / unit, 0 where unit is 0; where reach < |u| it is reach (2 - reach / |u|) with the sign
+    of u: a few wild cells are no farther out than distances and linear functions can bear. "clipped" is then
+    u / (1 + (u / 3)^2)^1/2.
+
+    n_columns : of X
+    column, kind, level : of each view, the kind by its place in `KINDS`
+    center, unit : the weighted mean and standard deviation of the training rows, numbers far from the median counted as less
+        far; unit is 0 for a constant
+    reach : in these units, where training rows end but for a thousandth, or are that far from the median
+    half_range : half of what the training rows span, in these units
+    fill : the view of a number that is missing, and of a level with a knot; see `fallback.py`
+    first_knot : of each view in knots and scores, and the end
+    table : None, or the `Table` that tells names and levels of the columns
+    may_miss : whether NaN may be in rows
+    """
+
+    n_columns: int
+    column: np.ndarray
+    kind: np.ndarray
+    level: np.ndarray
+    center: np.ndarray
+    unit: np.ndarray
+    reach: np.ndarray
+    half_range: np.ndarray
+    fill: np.ndarray
+    first_knot: np.ndarray
+    knots: np.ndarray
+    scores: np.ndarray
+    table: Table | None = None
+    may_miss: bool = True
+
+    def __post_init__(self) -> None:
+        for array in self._arrays.values():
+            array.flags.writeable = False
+
+    def __setstate__(self, state: dict[str, Any]) -> None:  # unpickled arrays are writable
+        self.__dict__.update(state)
+        self.__post_init__()
+
+    def __getstate__(self) -> dict[str, Any]:  # without what can be made again
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    @property
+    def _arrays(self):
+        return {name: getattr(self, name) for name in (*OF_VIEWS, *OF_KNOTS)}
+
+    def is_same(self, other: ColumnStage | None) -> bool:
+        """Whether another stage, or None, shows the same."""
+        if other is self or other is None:
+            return other is self
+        tables = (self.table is None) == (other.table is None) and (self.table is None or self.table.is_same(other.table))
+        return tables and all(map(np.array_equal, self._arrays.values(), other._arrays.values()))
+
+    @cached_property
+    def is_column_by_column(self) -> bool:
+        """Whether there is one view of each column, in their order."""
+        return np.array_equal(self.column, np.arange(self.n_columns))
+
+    @cached_property
+    def keeps_zeros(self) -> bool:
+        """Whether what is 0 has views that are 0: of CSR rows."""
+        may = np.isin(self.kind, [KINDS.index(kind) for kind in ("number", "clipped", "present")]).all()
+        return bool(may and ((self.center == 0) & (self.unit > 0) & np.isinf(self.reach)).all()) and not len(self.knots)
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether numbers are as they are."""
+        return bool(np.isinf(self.reach).all())
+
+    @cached_property
+    def is_identity(self) -> bool:
+        """Whether views are the columns as they are, all of whose numbers are there."""
+        as_they_are = self.is_column_by_column and not (self.kind.any() or len(self.knots) or self.may_miss)
+        return as_they_are and bool(((self.center == 0) & (self.unit == 1) & np.isinf(self.reach)).all())
+
+    def take(self, views: np.ndarray) -> ColumnStage:
+        """The stage of some of the views."""
+        sizes = np.diff(self.first_knot)[views]
+        knots = [np.arange(self.first_knot[v], self.first_knot[v + 1]) for v in views[sizes > 0]]
+        knots = np.concatenate([np.zeros(0, np.intp), *knots])
+        some = {name: getattr(self, name)[views] for name in OF_VIEWS}
+        first = np.concatenate([[0], np.cumsum(sizes)])
+        return replace(self, **some, first_knot=first, knots=self.knots[knots], scores=self.scores[knots])
+
+    def read(self, X: Any) -> Any:
+        """X as the rows take it: a table as an array of numbers. Where all columns are numbers, X may live anywhere."""
+        return X if self.table is None or (self.table.is_plain and not is_frame(X)) else self.table.read(X)
+
+    def falling_back(self, fill: np.ndarray, unknown: Mapping[int, float]) -> ColumnStage:
+        """This stage with what it shows of missing cells, and {view of a level: its score of unknown levels}."""
+        return replace(self._with_knots({v: ([UNKNOWN], [score]) for v, score in unknown.items()}), fill=fill)
+
+    @cached_property
+    def in_knots(self) -> ColumnStage:
+        """This stage, in which levels with a knot are numbers between knots, one at each level: of rows to predict the same."""
+        some = np.flatnonzero((self.kind == KINDS.index("level")) & (np.diff(self.first_knot) > 0))
+        knots = {v: np.arange(UNKNOWN, len(self.table.levels[self.column[v]])) for v in some.tolist()}
+        score = self.scores[self.first_knot[some]]
+        scores = {v: np.append(s, at[1:] == self.level[v]) for (v, at), s in zip(knots.items(), score, strict=True)}
+        kind = self.kind.copy()
+        kind[some] = KINDS.index("number")
+        return replace(self._with_knots({v: (knots[v], scores[v]) for v in knots}), kind=kind) if len(some) else self
+
+    def _with_knots(self, given):
+        """With {view: (knots, scores)} in the place of its own."""
+        own = [slice(*self.first_knot[v : v + 2]) for v in range(len(self))]
+        pairs = [given.get(v, (self.knots[some], self.scores[some])) for v, some in enumerate(own)]
+        first = np.cumsum([0, *(len(knots) for knots, _ in pairs)])
+        knots, scores = (np.concatenate([np.zeros(0), *(pair[i] for pair in pairs)]) for i in range(2))
+        return replace(self, first_knot=first, knots=knots, scores=scores)
+
+    @cached_property
+    def arithmetic(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """(power, center, factor, reach), u = (power r - center) factor: a power of two first, so that nothing overflows."""
+        exponent = np.where(self.unit > 0, np.clip(np.frexp(self.unit)[1], -1000, 1000), 0)
+        power = np.ldexp(1.0, -exponent)
+        factor = np.divide(1.0, self.unit * power, out=np.zeros(len(self)), where=self.unit > 0)
+        return power, np.where(factor > 0, self.center * power, 0.0), factor, np.where(factor > 0, self.reach, 1.0)
+
+    @cached_property
+    def _views(self):
+        stage = self.in_knots
+        whole = (np.ascontiguousarray(array, np.int32) for array in (stage.column, stage.kind, stage.first_knot))
+        return Views(*whole, stage.level, np.stack([*self.arithmetic, self.fill]), np.stack([stage.knots, stage.scores]))
+
+    def show(self, X: Array) -> Array:
+        """The views of rows of X, a new array in its dtype, namespace and device; of CSR rows CSR, where zeros are 0."""
+        if is_sparse(X):
+            if self.keeps_zeros:
+                return self._show_sparse(X)
+            X = X.toarray()
+        if not isinstance(X, np.ndarray):
+            return self.in_knots._show_elsewhere(X)
+        out = np.empty((len(X), len(self)), X.dtype)
+        self._views.show(X, out)
+        return out
+
+    def _show_sparse(self, X):
+        """Entries of columns that have a view of this kind, kind by kind."""
+        row, parts = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), []
+        for kind in np.unique(self.kind):
+            view = np.full(self.n_columns, -1)
+            view[self.column[self.kind == kind]] = np.flatnonzero(self.kind == kind)
+            column = view[X.indices]
+            there = column >= 0
+            parts.append((self._entries(kind, X.data[there], column[there]), row[there], column[there]))
+        data, row, column = (np.concatenate(part) for part in zip(*parts, strict=True))
+        order = np.lexsort((column, row))
+        indptr = np.searchsorted(row[order], np.arange(X.shape[0] + 1))
+        return type(X)((data[order].astype(X.dtype), column[order].astype(np.int32), indptr), shape=(X.shape[0], len(self)))
+
+    def _entries(self, kind, x, view):
+        """Views of numbers that are not zero, of one kind that keeps zeros."""
+        if kind == KINDS.index("present"):
+            return (x != 0) / self.unit[view]
+        with np.errstate(over="ignore"):
+            u = x / self.unit[view]
+        return clipped(u) if kind == KINDS.index("clipped") else u
+
+    def _show_elsewhere(self, X):
+        xp, device = namespace_of(X)
+        power, center, factor, reach, level, fill = (
+            from_host(array, xp, device) for array in (*self.arithmetic, self.level, self.fill)
+        )
+        kind, column = (from_host(a.astype(np.int64), xp, device) for a in (self.kind, self.column))
+        x = xp.astype(xp.take(X, column, axis=1), power.dtype)
+        is_missing = xp.isnan(x)
+        is_it = xp.where(kind == KINDS.index("missing"), is_missing, (level <= x) & (x < level + 1))
+        is_it = xp.where(kind == KINDS.index("present"), x != 0, is_it)
+        number = self._between_knots(xp.where(is_missing, xp.zeros_like(x), x), xp, device)
+        is_number = kind <= KINDS.index("clipped")
+        r = xp.where(is_number, number, xp.astype(is_it, x.dtype))
+        with np.errstate(over="ignore", invalid="ignore"):
+            u = (r * power - center) * factor
+            size = xp.abs(u)
+            u = xp.where(size > reach, xp.sign(u) * reach * (2 - reach / xp.maximum(size, reach)), u)
+            u = xp.where(kind == KINDS.index("clipped"), clipped(u, xp), u)
+        return xp.astype(xp.where(is_number & is_missing, fill, u), X.dtype)
+
+    def _between_knots(self, x, xp, device):
+        """x of the views, those that have knots replaced by their scores."""
+        columns = [x[:, v] for v in range(len(self))] if len(self.knots) else []
+        for v in np.flatnonzero(np.diff(self.first_knot)):
+            some = slice(self.first_knot[v], self.first_knot[v + 1])
+            last = int(some.stop - some.start) - 1
+            knots, scores = (from_host(a[some].copy(), xp, device) for a in (self.knots, self.scores))
+            at = xp.clip(xp.searchsorted(knots, columns[v]), 1, max(1, last))
+            left, right = xp.take(knots, at - 1), xp.take(knots, xp.clip(at, 0, last))
+            share = xp.clip((columns[v] - left) / xp.where(right > left, right - left, xp.ones_like(left)), 0.0, 1.0)
+            low, high = xp.take(scores, at - 1), xp.take(scores, xp.clip(at, 0, last))
+            columns[v] = low + share * (high - low)
+        return xp.stack(columns, axis=1) if columns else x
+
+    def names(self, columns: Sequence[str]) -> list[str]:
+        """Of each view, of the names of the columns."""
+        return [self._name(v, columns[int(self.column[v])]) for v in range(len(self))]
+
+    def _name(self, v, column):
+        kind = KINDS[self.kind[v]]
+        if kind == "level":
+            return f"{column}={self.table.levels[self.column[v]][int(self.level[v])]}"
+        if kind == "missing":
+            return f"{column} is missing"
+        return column
+
+    def written(self) -> dict[str, np.ndarray]:
+        """The arrays of a file."""
+        finite = {"reach": np.where(np.isinf(self.reach), -1.0, self.reach), "may_miss": np.array([int(self.may_miss)])}
+        arrays = {f"stage_{name}": array for name, array in (self._arrays | finite).items()}
+        return arrays if self.table is None else arrays | self.table.written()
+
+    @classmethod
+    def restored(cls, arrays: dict[str, np.ndarray], n_columns: int) -> ColumnStage | None:
+        """What `written` gave, of a file that is not trusted; None where it holds no stage."""
+        if not any(name in arrays for name in ARRAYS):
+            return None
+        whole = {name: integers(arrays, f"stage_{name}") for name in ("column", "kind", "first_knot", "may_miss")}
+        numbers = {name: floats(arrays, f"stage_{name}") for name in (*OF_VIEWS, *OF_KNOTS) if name not in whole}
+        may_miss = whole.pop("may_miss")
+        require(len(may_miss) == 1 and may_miss[0] in (0, 1), "stage_may_miss")
+        numbers["reach"] = np.where(numbers["reach"] == -1, np.inf, numbers["reach"])
+        stage = cls(n_columns, **whole, **numbers, table=Table.restored(arrays), may_miss=bool(may_miss[0]))
+        stage._require()
+        return stage
+
+    def _require(self):
+        n, first = len(self), self.first_knot
+        require(all(getattr(self, name).shape == (n,) for name in OF_VIEWS) and first.shape == (n + 1,), "stage")
+        require(bool(((self.column >= 0) & (self.column < self.n_columns)).all()), "stage_column")
+        require(bool(((self.kind >= 0) & (self.kind < len(KINDS))).all()), "stage_kind")
+        require(bool((self.unit >= 0).all() and ((self.reach > 0) | (self.unit == 0)).all()), "stage")
+        require(self.knots.shape == self.scores.shape == (first[-1],) and first[0] == 0, "stage_knots")
+        require(bool((np.diff(first) >= 0).all()), "stage_first_knot")
+        same = np.delete(np.diff(self.knots) > 0, first[1:-1][(first[1:-1] > 0) & (first[1:-1] < first[-1])] - 1)
+        require(bool(same.all()), "stage_knots")
+        self._require_levels()
+
+    def _require_levels(self):
+        levels = None if self.table is None else self.table.levels
+        require(levels is None or len(levels) == self.n_columns, "table")
+        for v in np.flatnonzero(self.kind == KINDS.index("level")):
+            of_column = None if levels is None else levels[self.column[v]]
+            require(of_column is not None and self.level[v] in range(len(of_column)), "stage_level")
+            require(self.knots[slice(*self.first_knot[v : v + 2])].tolist() in ([], [UNKNOWN]), "stage_knots")
+
+
+def clipped(u: Array, xp: Any = np) -> Array:
+    """u / (1 + (u / CLIP)^2)^1/2, without the overflow of a square."""
+    u = xp.clip(u, -1e100, 1e100)
+    return u / xp.sqrt(1 + (u / CLIP) ** 2)
+
+
+class Staged:
+    """A matrix that is made where it is sliced: the stage's views of these rows of X."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype
+
+    def __init__(self, X: Array, stage: ColumnStage):
+        self._X, self._stage = X, stage
+        self.shape, self.dtype = (X.shape[0], len(stage)), X.dtype
+        self.size: int = self.shape[0] * self.shape[1]
+
+    def __getitem__(self, rows: slice | np.ndarray) -> Array:
+        return self._stage.show(self._X[rows])

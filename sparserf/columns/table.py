@@ -1,0 +1,277 @@
+"""The table: what the columns of a data frame, or of an array with categories, hold, and how they become numbers.
+
+A column of numbers stays one; in a column of categories each cell becomes the number of its level. Missing cells become NaN.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise, repeat
+from numbers import Integral, Number
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._base.npz import integers, require
+from .._base.warnings import warn
+from .cells import cells_of, finite, is_categorical, keys_of, kind_of, label, listing, opened, own_order
+from .cells import is_frame as is_frame
+
+if TYPE_CHECKING:
+    from .._base.types import Categorical
+
+UNKNOWN = -1.0  # the number of a level that does not occur in the training rows
+FEW_ROWS = 10  # words of so many may be others in each by chance
+EXACT = 2**24  # so far can float32 count levels
+# The kinds of levels, and of the cells that all of them can stand for.
+PLAIN: dict[type, Any] = {str: str, bool: (bool, np.bool_), int: (Integral, np.bool_), float: Number}
+# The arrays of a file: the kind of each column, a place in PLAIN or -1 for numbers; how many levels it has; names of columns,
+# if they have any, and all levels, as text; and where each of these ends in it.
+ARRAYS = "table_kind", "table_size", "table_text", "table_end"
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """What the columns of the training rows hold. Frozen: part of a model.
+
+    names : the names of the columns of a data frame, as strings; None for an array
+    levels : of each column None, where it holds numbers; else its levels in the training rows, all str, int, float or bool:
+        sorted, or in their own order where the frame gives them one
+    """
+
+    names: tuple[str, ...] | None
+    levels: tuple[tuple[Any, ...] | None, ...]
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether all columns hold numbers."""
+        return all(levels is None for levels in self.levels)
+
+    def __getstate__(self) -> dict[str, Any]:  # without what can be made again
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
+
+    @classmethod
+    def of(cls, X: Any, categorical: Categorical = None) -> tuple[np.ndarray, Table]:
+        """(the training rows as numbers, an ndarray of the shape of X; their Table).
+
+        float32 where all columns of numbers are, float64 otherwise. O(1) a cell, and beside the answer the memory of one column
+        as Python objects. Levels are sorted; cells are looked up in a dictionary, faster than sorting them would be.
+
+        Parameters
+        ----------
+        X : data frame, or ndarray of shape (n_samples, n_features)
+            In a frame, columns of strings, categoricals and enums are categories; those of numbers, decimals and booleans are
+            numbers, these 0 and 1; of objects, what they hold decides. Where nothing is present, and the dtype is not one of
+            numbers, a column is a category without levels. Sparse columns become dense. The index of pandas is not read.
+        categorical : None, or a sequence of names or indices of columns, or a mask
+            These columns are categories, whatever they hold. Integers are indices, also where names in pandas are integers.
+
+        Raises
+        ------
+        TypeError
+            A column of dates, lists or other things that are neither numbers nor strings, or of both.
+        ValueError
+            No rows, no columns, equal names, an infinite number, or a column in `categorical` that X lacks.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X, table = Table.of(np.array([[2.5, "b"], [None, "a"], [1.0, None]], object), categorical=[1])
+        >>> X
+        array([[2.5, 1. ],
+               [nan, 0. ],
+               [1. , nan]])
+        >>> table.levels
+        (None, ('a', 'b'))
+        """
+        names, columns, n_rows = opened(X)
+        if not (n_rows and columns):
+            raise ValueError(f"X must have at least one row and one column, got shape {(n_rows, len(columns))}")
+        chosen = _chosen(categorical, names, len(columns))
+        learnt = [_learnt(label(names, k), column, k in chosen, names is not None) for k, column in enumerate(columns)]
+        values, levels = zip(*learnt, strict=True)
+        for k, of_column in enumerate(levels):
+            if len(of_column or ()) == n_rows > FEW_ROWS and k not in chosen:
+                useless = "holds words that are others in each row, and are of no use in other rows"
+                warn(f"{label(names, k)} {useless}: leave it out, or make numbers of it", UserWarning)
+        return _matrix(values, levels, n_rows), cls(names, levels)
+
+    def read(self, X: Any) -> np.ndarray:
+        """Rows to predict, as `of` gives the training rows: an ndarray. A level that did not occur there is -1.
+
+        The columns of a frame are found by their names, in any order; by their places where it, or the training rows, had none.
+        ValueError where columns lack or are too many, TypeError where one holds strings that held numbers, or the reverse.
+        """
+        names, columns, n_rows = opened(X)
+        places = self._places(names, len(columns))
+        values = [
+            _known(label(names, k), columns[k], levels, number)
+            for k, levels, number in zip(places, self.levels, self._numbers, strict=True)
+        ]
+        return _matrix(values, self.levels, n_rows)
+
+    def of_rows(self, X: np.ndarray) -> tuple[np.ndarray, Table]:
+        """(rows as `of` gave them, this table), without the levels that none of these rows has."""
+        levels = list(self.levels)
+        for j in (j for j, of_column in enumerate(levels) if of_column):
+            code = np.where(np.isnan(X[:, j]), len(levels[j]), X[:, j]).astype(np.intp)
+            there = np.bincount(code, minlength=len(levels[j]) + 1)[:-1] > 0
+            if not there.all():
+                X = X.copy() if levels == list(self.levels) else X
+                X[:, j] = np.append(there.cumsum() - 1.0, np.nan)[code]
+                levels[j] = tuple(level for level, is_there in zip(levels[j], there, strict=True) if is_there)
+        return X, replace(self, levels=tuple(levels))
+
+    def is_same(self, other: Table | None) -> bool:
+        """Whether another table, or None, reads the same."""
+        return other is self or (other is not None and (self.names, self.levels) == (other.names, other.levels))
+
+    def written(self) -> dict[str, np.ndarray]:
+        """The arrays of a file."""
+        kind = [-1 if levels is None else list(PLAIN).index(type(levels[0]) if levels else str) for levels in self.levels]
+        levels = [level for of_column in self.levels for level in of_column or ()]
+        cells = [str(cell).encode("utf-8", "surrogatepass") for cell in (*(self.names or ()), *levels)]
+        size, end = [len(of_column or ()) for of_column in self.levels], np.cumsum([len(cell) for cell in cells])
+        text = np.frombuffer(b"".join(cells), np.uint8)
+        return dict(zip(ARRAYS, (np.array(kind, np.int64), np.array(size, np.int64), text, end.astype(np.int64)), strict=True))
+
+    @classmethod
+    def restored(cls, arrays: dict[str, np.ndarray]) -> Table | None:
+        """What `written` gave, of a file that is not trusted; None where it holds no table."""
+        if not any(name in arrays for name in ARRAYS):
+            return None
+        (kind, size, end), text = (integers(arrays, f"table_{name}") for name in ("kind", "size", "end")), arrays["table_text"]
+        n = len(kind)
+        require(n > 0 and bool(((kind >= -1) & (kind < len(PLAIN))).all()), "table_kind")
+        require(len(size) == n and bool(((size >= 0) & (size <= len(end)) & ((size == 0) | (kind >= 0))).all()), "table_size")
+        n_names = len(end) - int(size.sum())
+        require(n_names in (0, n), "table_end")
+        cells = _cells_of_text(text, end)
+        names, starts = cells[:n_names], n_names + np.cumsum([0, *size])
+        levels = [_restored(cells[slice(*starts[k : k + 2])], kind[k]) for k in range(n)]
+        require(all(len(set(each or ())) == len(each or ()) for each in (names, *levels)), "table_text")
+        return cls(tuple(names) or None, tuple(levels))
+
+    @cached_property
+    def _numbers(self):
+        return [None if levels is None else _numbered(levels) for levels in self.levels]
+
+    def _places(self, names, n):
+        """Where in X each column of this table is."""
+        if names is not None and self.names is not None and names != self.names:
+            place = {name: k for k, name in enumerate(names)}
+            _check_names([name for name in self.names if name not in place], [name for name in names if name not in self.names])
+            return [place[name] for name in self.names]
+        if n != len(self.levels):
+            raise ValueError(f"X must have {len(self.levels)} columns, got {n}")
+        return range(n)
+
+
+def _check_names(lacking, extra):
+    faults = [f"lacks the columns {listing(lacking)}"] * bool(lacking)
+    faults += [f"has columns that the model was not fitted with: {listing(extra)}"] * bool(extra)
+    if faults:
+        raise ValueError(f"X {' and '.join(faults)}")
+
+
+def _cells_of_text(text, end):
+    """The strings of which each ends there."""
+    require(text.dtype == np.uint8 and text.ndim == 1, "table_text")
+    ends = np.concatenate([[0], end])
+    require(ends[-1] == len(text) and bool((np.diff(ends) >= 0).all()) and ends.min() == 0, "table_end")
+    text, ends = text.tobytes(), ends.tolist()
+    return [text[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(ends)]
+
+
+def _restored(cells, kind):
+    """The levels of a column of which these are the strings."""
+    if kind < 0:
+        return None
+    plain = list(PLAIN)[kind]
+    levels = tuple(map({"True": True, "False": False}.__getitem__ if plain is bool else plain, cells))
+    require(list(map(str, levels)) == cells and (plain is not float or bool(np.isfinite(levels).all())), "table_text")
+    return levels
+
+
+def _chosen(categorical, names, n):
+    """The indices of the columns that `categorical` lists."""
+    if categorical is None:
+        return set()
+    if isinstance(categorical, (str, bytes)) or not hasattr(categorical, "__iter__"):
+        raise TypeError(f"categorical must be a sequence of names or indices of columns, or a mask, got {categorical!r}")
+    entries = list(categorical)
+    if entries and all(isinstance(entry, (bool, np.bool_)) for entry in entries):
+        if len(entries) != n:
+            raise ValueError(f"categorical must have an entry for each of the {n} columns of X, got {len(entries)}")
+        return set(np.flatnonzero(entries).tolist())
+    strange = [e for e in entries if isinstance(e, (bool, np.bool_)) or not isinstance(e, (str, Integral))]
+    if strange:
+        raise TypeError(f"categorical must hold names or indices of columns, got {strange[0]!r}")
+    return _named(entries, names) | _indexed(entries, n)
+
+
+def _named(entries, names):
+    place = {name: k for k, name in enumerate(names or ())}
+    unknown = [entry for entry in entries if isinstance(entry, str) and entry not in place]
+    if unknown:
+        has = "an array, whose columns have no names" if names is None else "which lacks them"
+        raise ValueError(f"categorical must name columns of X, {has}: {listing(unknown)}")
+    return {place[entry] for entry in entries if isinstance(entry, str)}
+
+
+def _indexed(entries, n):
+    indices = [int(entry) for entry in entries if not isinstance(entry, str)]
+    outside = [k for k in indices if not 0 <= k < n]
+    if outside:
+        raise ValueError(f"categorical must lie in [0, {n}), got {listing(outside)}")
+    return set(indices)
+
+
+def _learnt(where, column, is_chosen, by_kind):
+    """(a training column as numbers, its levels or None). by_kind: strings are categories, though not chosen."""
+    is_category = is_chosen or is_categorical(column)
+    cells = cells_of(where, column, is_category)
+    kind = kind_of(cells)
+    if not is_category and (kind == "numbers" or not by_kind):
+        if kind == "strings":
+            raise TypeError(f"{where} holds strings: list it in categorical, or make it numbers")
+        return finite(where, cells), None
+    keys, order = keys_of(where, cells), own_order(column)
+    levels = _levels(keys, order if order is None else keys_of(where, list(order)))
+    return _codes(keys, _numbered(levels)), levels
+
+
+def _known(where, column, levels, number):
+    """A column to predict as numbers; levels, and the number of each: of the training column, None of numbers."""
+    cells = cells_of(where, column, levels is not None)
+    kind, was = kind_of(cells), "numbers" if levels is None else kind_of(levels)
+    if None not in (kind, was) and kind != was:
+        raise TypeError(f"{where} holds {kind}, and held {was} when the model was fitted")
+    return finite(where, cells) if levels is None else _codes(keys_of(where, cells), number)
+
+
+def _levels(keys, order):
+    """Those that occur, in this order; or sorted."""
+    present = set(keys) - {None}
+    kinds = set(map(type, present))
+    plain = next(plain for plain, stands_for in PLAIN.items() if all(issubclass(kind, stands_for) for kind in kinds))
+    return tuple(map(plain, sorted(present) if order is None else [level for level in order if level in present]))
+
+
+def _numbered(levels):
+    return {level: float(number) for number, level in enumerate(levels)} | {None: np.nan}
+
+
+def _codes(keys, number):
+    return np.fromiter(map(number.get, keys, repeat(UNKNOWN)), np.float64, len(keys))
+
+
+def _matrix(values, levels, n_rows):
+    """The columns side by side."""
+    kinds = {column.dtype for column, each in zip(values, levels, strict=True) if each is None}
+    is_single = kinds == {np.dtype(np.float32)} and all(each is None or len(each) <= EXACT for each in levels)
+    X = np.empty((n_rows, len(values)), np.float32 if is_single else np.float64)
+    for k, column in enumerate(values):
+        X[:, k] = column
+    return X

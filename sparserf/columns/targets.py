@@ -1,0 +1,119 @@
+"""What y is: numbers, of one output or of several, or labels; or an error, or a warning, that says what was meant instead."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from .._base.checks import as_array, as_real, check_finite, check_length, real_rows
+from .._base.warnings import warn
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ..losses.base import Loss
+
+ARE_LABELS = "For labels: loss='logistic', or a classifier of sparserf.sklearn"
+# Fewer rows than that may have two values by chance. More labels than that, and than half of the rows, are none.
+FEW_ROWS, MANY_LABELS = 10, {"f": 10, "i": 100}
+
+
+def encoded(
+    y: ArrayLike, loss: Loss, there: np.ndarray, n_rows: int, several_outputs: Literal["together", "apart"] | None = None
+) -> tuple[np.ndarray | None, list[np.ndarray]]:
+    """(classes, targets) of some rows: the real targets; or -1/+1, one target for two classes and one a class for more.
+
+    there : indices of these rows, of n_rows
+    several_outputs : None, where y has one alone; "together", where a real target may have several, (n_outputs, n_rows), or
+        "apart", where each of them is a target
+    """
+    if not loss.is_classifier:
+        target = np.ascontiguousarray(check_target(y, n_rows, several_outputs is not None)[..., there])
+        if loss.is_quadratic:
+            warn_of_labels(target)
+        return None, [*target] if several_outputs == "apart" and target.ndim == 2 else [target]
+    classes, label = check_labels(y, n_rows, there)
+    if len(classes) == 2:
+        return classes, [np.where(label == 1, 1.0, -1.0)]
+    return classes, [np.where(label == k, 1.0, -1.0) for k in range(len(classes))]
+
+
+def check_target(y: ArrayLike, n_samples: int, several_outputs: bool = False) -> np.ndarray:
+    """A finite float64 target of shape (n_samples,); or of (n_samples, n_outputs), transposed."""
+    if isinstance(y, str):
+        raise TypeError(f"y must be an array, the target of each row, got {y!r}: of a frame, X.pop({y!r})")
+    is_categorical, y = _is_categorical(y), flattened(as_array("y", y))
+    strings = y.dtype.kind in "UST" or (y.dtype.kind == "O" and any(isinstance(value, str) for value in y.flat))
+    if strings or is_categorical:
+        first = next((value for value in y.flat if isinstance(value, str)), "a categorical") if y.size else "none"
+        raise TypeError(f"y must hold real numbers, the target of a regression, got {str(first)!r}. {ARE_LABELS}")
+    if not several_outputs or y.ndim != 2:
+        return real_rows("y", y, n_samples)
+    y = as_real("y", y).astype(np.float64)
+    if len(y) != n_samples or y.shape[1] == 0:
+        raise ValueError(f"y must have shape ({n_samples},) or ({n_samples}, n_outputs), got {y.shape}")
+    check_finite("y", y)
+    return np.ascontiguousarray(y.T)
+
+
+def flattened(y: np.ndarray) -> np.ndarray:
+    """A column as a vector, with a warning."""
+    if y.ndim != 2 or y.shape[1] != 1:
+        return y
+    warn(f"y has shape {y.shape}, one column, and is taken as a vector: use y.ravel(), or of a frame y.squeeze()", UserWarning)
+    return y[:, 0]
+
+
+def warn_of_labels(target: np.ndarray) -> None:
+    """Where a real target has two values alone, both whole numbers, as labels have."""
+    for y in np.atleast_2d(target):
+        low, high = y.min(), y.max()
+        if len(y) > FEW_ROWS and low < high and low == round(low) and high == round(high) and np.all((y == low) | (y == high)):
+            warn(f"y is {low:g} or {high:g} alone, and loss='squared' takes these as numbers. {ARE_LABELS}", UserWarning)
+            return
+
+
+def check_labels(y: ArrayLike, n_samples: int, there: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(classes, index of the class of each row) of some rows; at least two classes."""
+    y = as_labels(y)
+    if y.ndim > 1:
+        raise ValueError(f"y must be one column of labels, shape ({n_samples},), got {y.shape}: fit a model to each column")
+    check_length("y", y, n_samples)
+    if y.dtype.kind == "f":
+        check_finite("y", y)
+    y = y[there]
+    classes, label = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y must have at least two classes in rows of positive weight, got only {classes[0].item()!r}")
+    is_whole = y.dtype.kind != "f" or bool(np.all(classes == np.round(classes)))
+    if len(classes) > MANY_LABELS["i" if is_whole else "f"] and len(classes) > len(there) / 2:
+        raise ValueError(f"y has {len(classes)} classes in {len(there)} rows: is it a target for loss='squared'?")
+    return classes, label
+
+
+def as_labels(y: ArrayLike) -> np.ndarray:
+    """An array of numbers, booleans or strings; an object array only if it holds strings, or numbers, alone."""
+    y = flattened(as_array("y", y))
+    if y.dtype.kind in "OT":
+        values = y.tolist()
+        missing = [i for i, value in enumerate(values) if _is_missing(value)] if y.ndim == 1 else []
+        if missing:
+            raise ValueError(f"y must not have missing labels, got {values[missing[0]]} at [{missing[0]}]: leave such rows out")
+        if not any(all(isinstance(value, kind) for value in y.flat) for kind in (str, Real)):
+            raise TypeError("y must hold labels of one kind, numbers or strings")
+        y = np.asarray(values)
+    if y.dtype.kind not in "fiubUS":
+        raise TypeError(f"y must hold labels: numbers, booleans or strings, got dtype {y.dtype}")
+    return y
+
+
+def _is_missing(value):
+    """Whether it is None, NaN, or a kind of its own that stands for a missing cell."""
+    return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and value != value)
+
+
+def _is_categorical(y):
+    """Whether the dtype of a column of a data frame says so, whatever its categories are."""
+    return str(getattr(y, "dtype", "")).startswith(("category", "Categorical", "Enum"))

@@ -1,0 +1,3 @@
+"""One pass over the rows, many fits."""
+
+from .sums import Sums as Sums

@@ -1,0 +1,1 @@
+"""How well models predict rows they have not seen: cross-validation, intervals, calibrated probabilities."""
