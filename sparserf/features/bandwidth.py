@@ -1,4 +1,4 @@
-"""How wide a kernel should be, read off the data: distances between rows, on a sample of them."""
+"""Bandwidths of kernels and units of inputs, read off the rows."""
 
 from __future__ import annotations
 
@@ -13,14 +13,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._base.types import DenseOrCSR, Gamma
-    from ..rows.home import Rows
+    from ..rows import Rows
 
+# Most rows whose distances are computed.
 SAMPLE = 2000
+# The neighbour whose distance is the bandwidth by the rule "knn" of Shahrampour & Tarokh (2018).
 NEIGHBOURS = 50
+# A column is constant whose standard deviation is smaller than this: features have weights that are its inverse.
+SMALLEST = {"float32": 1e-35, "float64": 1e-290}
 
 
 def check_gamma(gamma: Any) -> Gamma:
-    """None, "knn", or a positive float."""
+    """Check `gamma` and return it: None, "knn", or a positive float."""
     if gamma is None or (isinstance(gamma, str) and gamma == "knn"):
         return gamma
     if isinstance(gamma, str):
@@ -31,7 +35,10 @@ def check_gamma(gamma: Any) -> Gamma:
 def resolve_gamma(
     rows: Rows, rule: Literal["knn"] | None, metric: str, rng: np.random.Generator, weight: np.ndarray | None = None
 ) -> float:
-    """The inverse width that a rule reads off the rows: 1 / (2 scale^2), or 1 / scale for the metric "cityblock"."""
+    """Return the inverse width that a rule reads off the rows: 1 / (2 scale^2), or 1 / scale for the metric "cityblock".
+
+    scale is the `distance_scale` of the rows. weight : of each row; None: all alike.
+    """
     weight = np.ones(rows.n_rows) if weight is None else weight
     scale = float(np.clip(distance_scale(rows.array, weight, rule, metric, rng), 1e-150, 1e150))
     return 1.0 / scale if metric == "cityblock" else 0.5 / scale**2
@@ -41,10 +48,12 @@ def distance_scale(
     take: Callable[[np.ndarray], DenseOrCSR], weight: np.ndarray, rule: Literal["knn"] | None, metric: str,
     rng: np.random.Generator,
 ) -> float:  # fmt: skip
-    """Median distance between rows (rule None), or mean distance to the 50th nearest neighbour (rule "knn").
+    """Return the median distance between rows (rule None), or the mean distance to the 50th nearest neighbour (rule "knn").
 
-    A row of twice the weight counts as two. Distances between rows that are equal do not count. 1.0 where no two differ.
-    take(index): some rows, an ndarray or CSR.
+    A row of twice the weight counts as two. Distances between equal rows do not count. The scale is 1.0 where no two differ.
+
+    take : function take(index) that returns some rows, an ndarray or CSR matrix.
+    weight : of each row.
     """
     sample, weight = some_rows(weight, SAMPLE, rng)
     rows = take(sample)
@@ -65,7 +74,7 @@ def distance_scale(
 
 
 def _median(distance, weight):
-    """Of the distances between two rows that differ, each as often as the product of their weights says."""
+    """Return the median distance between two rows that differ, where each pair counts by the product of its weights."""
     pair = np.triu_indices(len(weight), 1)
     each = distance[pair]
     if are_equal(weight):
@@ -74,13 +83,16 @@ def _median(distance, weight):
     each = each[each > 0]
     order = np.argsort(each)
     total = np.cumsum(often[order])
-    # Two where one half ends and the other begins, but for rounding.
+    # Where one half ends and the other begins, up to rounding, the median is the mean of two distances.
     middle = np.searchsorted(total, total[-1] / 2 * np.array([1 - 1e-12, 1 + 1e-12]))
     return float(each[order[middle]].mean())
 
 
 def _mean_to_neighbour(distance, weight):
-    """To where NEIGHBOURS rows of mean weight, and the row itself, are nearer; in the mean over rows of which it is not 0."""
+    """Return the mean distance at which NEIGHBOURS rows of mean weight, and the row itself, are nearer.
+
+    Rows for which it is 0 do not count.
+    """
     if are_equal(weight):
         neighbour = min(NEIGHBOURS, len(weight) - 1)
         each = np.partition(distance, neighbour, axis=1)[:, neighbour]  # the 0th is the row itself
@@ -93,7 +105,7 @@ def _mean_to_neighbour(distance, weight):
 
 
 def distances(rows: DenseOrCSR, others: DenseOrCSR, metric: str) -> np.ndarray:
-    """Distances of rows to others, "euclidean" or "cityblock": float64; both dense, or both CSR of float64."""
+    """Return the distances of rows to others, "euclidean" or "cityblock": float64; both are dense, or both CSR of float64."""
     if not is_sparse(rows):
         from scipy.spatial.distance import cdist
 
@@ -109,13 +121,29 @@ def distances(rows: DenseOrCSR, others: DenseOrCSR, metric: str) -> np.ndarray:
 
 
 def _squares(rows):
+    """Return the squared norm of each CSR row."""
     return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
 
 
 def _cityblock(rows, a):
-    """L1 distances of a to the rows of a CSR matrix: |a - b| = |a| + |b| - 2 min(|a|, |b|) where the signs agree."""
+    """Return the l1 distances of a to the rows b of a CSR matrix: |a - b| = |a| + |b| - 2 min(|a|, |b|) where signs agree."""
     size = np.abs(rows.data)
     shared = np.where(rows.data * a[rows.indices] > 0, np.minimum(size, np.abs(a[rows.indices])), 0.0)
     total = np.concatenate([[0.0], np.cumsum(size - 2 * shared)])
     gap = np.abs(a).sum() + np.diff(total[rows.indptr])
     return np.where(gap > 4e-16 * (np.abs(total[-1]) + size.sum()), gap, 0.0)
+
+
+def inverse_deviations(rows: Rows, weight: np.ndarray) -> np.ndarray:
+    """Return 1 / the standard deviation of each column, and 0 for a constant one.
+
+    For CSR rows, columns are scaled by std ** -0.25, which lies between counts of words as they are and all words alike: a
+    rare word tells more, but in fewer rows.
+    """
+    deviation = rows.spreads(weight)[0]
+    varies = deviation > SMALLEST[rows.dtype.name]
+    largest = deviation.max(initial=0.0, where=varies) or 1.0
+    unit = np.where(varies, deviation, largest)
+    if rows.is_sparse:
+        unit = largest**0.75 * unit**0.25  # no entry is large in its unit
+    return np.where(varies, 1 / unit, 0.0)

@@ -1,10 +1,14 @@
-"""The dictionary that an algorithm searches: batches of draws, each of which can be drawn again without the others."""
+"""The dictionary that an algorithm searches: batches of features, each of which can be drawn again without the others.
+
+`make_dictionary` reads the `features` argument of the public functions. Batch k of a random dictionary comes from a random
+stream of its own, so that no batch need be kept.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -21,20 +25,38 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .._base.types import FeatureMap, Seed
-    from ..rows.home import Rows
+    from ..rows import Rows
 
+# The names that `features` may be, and the classes of maps.
 NAMES = *KERNELS, "perceptron"
 MAPS = Fourier, Perceptron, RandomNeurons, Taylor, Linear
 
-# Numbers in the weights of a default batch: 64 MB as float64.
+# Most numbers in the weights of a default batch: 64 MB in float64.
 BATCH_WEIGHTS = 2**23
+
+
+class Dictionary(Protocol):
+    """Features in batches, of which an algorithm looks at one or several at a time."""
+
+    @property
+    def n_batches(self) -> int:
+        """Number of batches."""
+        ...
+
+    @property
+    def starts(self) -> np.ndarray:
+        """Index in the dictionary of the first feature of each batch, and the number of features."""
+        ...
 
 
 @dataclass(frozen=True)
 class RandomDictionary:
-    """n_components features of the random maps, in equal shares, after all features of the maps that are finite.
+    """All features of the maps that are finite, and then n_components draws of the others, in equal shares.
 
-    The features of each map are multiplied by its scale.
+    maps, scales : the maps, and the factor of the features of each
+    n_components, batch_size : draws in all, and in a batch
+    n_features_in : inputs of the features
+    seed : from which each batch has a random stream of its own
     """
 
     maps: tuple[FeatureMap, ...]
@@ -50,11 +72,12 @@ class RandomDictionary:
 
     @property
     def n_batches(self) -> int:
+        """Number of batches."""
         return max(1, -(-self.n_components // self.batch_size))
 
     @property
     def starts(self) -> np.ndarray:
-        """Index in the dictionary of the first feature of each batch, and the end."""
+        """Index in the dictionary of the first feature of each batch, and the number of features."""
         ends = np.minimum(np.arange(1, self.n_batches + 1) * self.batch_size, self.n_components) + len(self._finite)
         return np.concatenate([[0], ends])
 
@@ -68,7 +91,7 @@ class RandomDictionary:
         return features
 
     def batch(self, k: int) -> FeatureSet:
-        """The features of batch k, from a random stream of its own; the finite maps come with batch 0."""
+        """Return the features of batch k; those of the finite maps are in batch 0."""
         features = self._finite if k == 0 else FeatureSet((), self.n_features_in)
         random = [(map_, scale) for map_, scale in zip(self.maps, self.scales, strict=True) if not map_.is_finite]
         size = min(self.batch_size, self.n_components - k * self.batch_size)
@@ -81,7 +104,7 @@ class RandomDictionary:
 
 @dataclass(frozen=True)
 class FixedDictionary:
-    """A FeatureSet, in batches."""
+    """The features of a FeatureSet, in batches."""
 
     features: FeatureSet
     batch_size: int
@@ -92,13 +115,16 @@ class FixedDictionary:
 
     @property
     def n_batches(self) -> int:
+        """Number of batches."""
         return -(-len(self) // self.batch_size)
 
     @property
     def starts(self) -> np.ndarray:
+        """Index of the first feature of each batch, and the number of features."""
         return np.minimum(np.arange(self.n_batches + 1) * self.batch_size, len(self))
 
     def batch(self, k: int) -> FeatureSet:
+        """Return the features of batch k."""
         return self.features.take(np.arange(self.starts[k], self.starts[k + 1]))
 
 
@@ -106,9 +132,10 @@ def make_dictionary(
     features: Any, rows: Rows, *, n_components: int | None, batch_size: int | None, gamma: Any, rng: Seed,
     scales: Callable[[int], Sequence[float]] | None = None, weight: np.ndarray | None = None,
 ) -> RandomDictionary | FixedDictionary:  # fmt: skip
-    """The dictionary of a `features` argument: a kernel's name, a map, a sequence of maps, or a FeatureSet.
+    """Check a `features` argument (a kernel's name, a map, a sequence of maps, or a FeatureSet) and make its dictionary.
 
-    scales(n_maps) are the factors of the maps; None: 1. weight: of the rows, None: all alike.
+    scales : function scales(n_maps) that returns the factors of the maps; None: all are 1.
+    weight : of each row, for what maps read off the rows; None: all alike.
     """
     n_features_in = rows.n_features_in
     batch_size = default_batch_size(n_features_in) if batch_size is None else check_integer("batch_size", batch_size, 1)
@@ -127,7 +154,7 @@ def make_dictionary(
 
 
 def default_batch_size(n_features_in: int) -> int:
-    """R where it is not given."""
+    """Return the batch size, R in the Sparse-RF paper, where none is given."""
     return max(64, min(2500, BATCH_WEIGHTS // n_features_in))
 
 
@@ -135,7 +162,7 @@ def draw_all(
     features: Any, rows: Rows, *, n_components: int | None, gamma: Any = None, rng: Seed = None,
     scales: Callable[[int], Sequence[float]] | None = None, weight: np.ndarray | None = None,
 ) -> FeatureSet:  # fmt: skip
-    """The whole dictionary of a `features` argument, as one FeatureSet."""
+    """Return the whole dictionary of a `features` argument as one FeatureSet; arguments as in `make_dictionary`."""
     if isinstance(features, FeatureSet):
         n_components = max(len(features), 1)
     n_components = check_integer("n_components", n_components, 1)
@@ -145,6 +172,7 @@ def draw_all(
 
 
 def _check_fixed(features, n_features_in, gamma):
+    """Check a FeatureSet that is to be the dictionary."""
     if gamma is not None:
         raise ValueError(f"gamma must be None where features is a FeatureSet, got {gamma!r}")
     if len(features) == 0:
@@ -154,6 +182,7 @@ def _check_fixed(features, n_features_in, gamma):
 
 
 def _maps(features, gamma):
+    """Return the maps of a name, a map or a sequence of maps, which are checked."""
     if isinstance(features, str):
         if features == "auto":
             raise ValueError("features must not be 'auto' here: leave it out, or give a kernel or map")

@@ -1,4 +1,4 @@
-"""FeatureSet: features that have been drawn. Immutable."""
+"""FeatureSet: features that have been drawn, in blocks of one kind each. Immutable."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.checks import check_indices, check_names
-from ..rows import rows_read, staged
-from .block import FeatureBlock
+from ..rows import read_rows, staged
+from .blocks import FeatureBlock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from .._base.types import MatrixLike, Solution
     from ..columns.stage import ColumnStage
-    from ..rows.home import Rows
+    from ..rows import Rows
 
 
 class DefaultNames(Sequence[str]):
-    """x0, x1, ... of n inputs, made when asked for: of very many few are."""
+    """The names x0, x1, ... of n inputs, made when asked for: where there are very many, few are."""
 
     def __init__(self, n: int):
         self._n = n
@@ -69,36 +69,36 @@ class FeatureSet:
 
     @property
     def blocks(self) -> tuple[FeatureBlock, ...]:
-        """The features of each kind, a block a kind."""
+        """The features, one block for each kind."""
         return self._blocks
 
     @property
     def order(self) -> np.ndarray | None:
-        """None where the features are those of the blocks laid end to end; else the place there of each."""
+        """The place of each feature in the blocks laid end to end; None where that is 0, 1, 2, ..."""
         return self._order
 
     @property
     def stage(self) -> ColumnStage | None:
-        """None, or the `ColumnStage` whose views of the columns of X are their inputs."""
+        """The `ColumnStage` that makes the inputs of the features out of the columns of X; None: the columns are the inputs."""
         return self._stage
 
     def staged(self, stage: ColumnStage | None) -> FeatureSet:
-        """These features of what a stage shows."""
+        """Return these features as functions of the inputs that a column stage makes; None: of the columns of X."""
         return FeatureSet(self._blocks, self._n_inputs, self._order, stage)
 
     def seeing(self, views: np.ndarray, n_inputs: int) -> FeatureSet:
-        """These features of rows whose inputs are views, as indices, of n_inputs."""
+        """Return these features as functions of n_inputs inputs, where `views` are the indices of theirs among these."""
         if np.array_equal(views, np.arange(n_inputs)):
             return self
         return FeatureSet([block.seeing(views, n_inputs) for block in self._blocks], n_inputs, self._order, self._stage)
 
     def rows_of(self, X: MatrixLike, workers: int = 1) -> Rows:
-        """The rows of X as these features see them."""
-        return staged(rows_read(X, self._stage, workers, n_features=self.n_features_in), self._stage)
+        """Check X and return its rows, as inputs of these features."""
+        return staged(read_rows(X, self._stage, workers, n_features=self.n_features_in), self._stage)
 
     @property
     def places(self) -> np.ndarray:
-        """Of each feature, among those of the blocks laid end to end."""
+        """The place of each feature in the blocks laid end to end, as `order`, but never None."""
         return np.arange(len(self)) if self._order is None else self._order
 
     @property
@@ -108,12 +108,12 @@ class FeatureSet:
 
     @property
     def feature_names_in_(self) -> tuple[str, ...] | None:
-        """The names of the columns of a data frame that was fitted to; None for an array."""
+        """The names of the columns of the data frame that was fitted; None for an array."""
         return None if self._stage is None or self._stage.table is None else self._stage.table.names
 
     @property
     def n_inputs(self) -> int:
-        """Number of inputs: the columns of X, or views of them."""
+        """Number of inputs: of columns of X, or of what a column stage makes of them."""
         return self._n_inputs
 
     def __len__(self) -> int:
@@ -124,7 +124,7 @@ class FeatureSet:
         return f"FeatureSet({kinds or 'empty'}; n_features_in={self.n_features_in})"
 
     def to_blocks(self, values: np.ndarray) -> np.ndarray:
-        """Values of the features, along the last axis, in the order of the blocks."""
+        """Reorder values of the features, along the last axis, as the blocks have them."""
         if self._order is None:
             return values
         laid = np.empty_like(values)
@@ -132,11 +132,11 @@ class FeatureSet:
         return laid
 
     def from_blocks(self, laid: np.ndarray) -> np.ndarray:
-        """Values in the order of the blocks, along the last axis, in that of the features."""
+        """Reorder values that are laid out as the blocks are, along the last axis, as the features are: undo `to_blocks`."""
         return laid if self._order is None else laid[..., self._order]
 
     def by_block(self, laid: np.ndarray) -> Iterator[tuple[FeatureBlock, np.ndarray]]:
-        """(block, what is its own along the last axis) for each, of values in the order of the blocks."""
+        """Yield (block, its part along the last axis) of values in the order of the blocks."""
         start = 0
         for block in self._blocks:
             yield block, laid[..., start : start + len(block)]
@@ -144,11 +144,11 @@ class FeatureSet:
 
     @property
     def largest_value(self) -> np.ndarray:
-        """sup over x of ``|phi_j(x)|``, an entry a feature; infinite where it has no bound."""
+        """The supremum over x of ``|phi_j(x)|`` of each feature; infinite where it has no bound."""
         return self.from_blocks(np.concatenate([np.zeros(0), *(block.largest_value() for block in self._blocks)]))
 
     def take(self, indices: ArrayLike) -> FeatureSet:
-        """The features at `indices` (integers, in any order, repeats allowed), as a FeatureSet."""
+        """Return the features at `indices` (integers, in any order, repeats allowed), as a FeatureSet."""
         indices = check_indices("indices", indices, len(self))
         place = indices if self._order is None else self._order[indices]
         blocks, order, start, n = [], np.empty(len(indices), np.intp), 0, 0
@@ -160,7 +160,7 @@ class FeatureSet:
         return FeatureSet(blocks, self._n_inputs, order, self._stage)
 
     def concat(self, other: FeatureSet) -> FeatureSet:
-        """These features followed by those of `other`, which must have the same inputs."""
+        """Return these features followed by those of `other`, which must have the same inputs."""
         if not isinstance(other, FeatureSet):
             raise TypeError(f"other must be a FeatureSet, got {type(other).__name__}")
         if other.n_inputs != self._n_inputs:
@@ -173,22 +173,22 @@ class FeatureSet:
         return FeatureSet(self._blocks + other.blocks, self._n_inputs, order, self._stage)
 
     def scaled(self, factor: float) -> FeatureSet:
-        """These features times a number."""
+        """Return these features times a number."""
         return FeatureSet([block.scaled(factor) for block in self._blocks], self._n_inputs, self._order, self._stage)
 
     @property
     def is_periodic(self) -> np.ndarray:
-        """Whether each feature is a cosine or sine, a mask."""
+        """A mask of the features that are cosines or sines."""
         periodic = [np.full(len(block), block.is_periodic) for block in self._blocks]
         return self.from_blocks(np.concatenate([np.zeros(0, bool), *periodic]))
 
     def turned(self, angles: np.ndarray) -> FeatureSet:
-        """These features with an angle added to the phase of each that is a cosine or sine."""
+        """Return these features with an angle added to the phase of each that is a cosine or sine."""
         blocks = [block.turned(angle) for block, angle in self.by_block(self.to_blocks(angles))]
         return FeatureSet(blocks, self._n_inputs, self._order, self._stage)
 
     def transform(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
-        """The feature matrix, the only place that materialises it.
+        """Return the feature matrix, which nothing else stores whole.
 
         Parameters
         ----------
@@ -203,10 +203,10 @@ class FeatureSet:
             C-contiguous. Time O(n_samples * len(self) * n_features_in), or * order for sparse weights.
         """
         rows = self.rows_of(X, workers)
-        return rows.give(rows.transform(self))
+        return rows.to_namespace_of_X(rows.transform(self))
 
     def names(self, inputs: Iterable[str] | None = None) -> list[str]:
-        """What each feature is, in words: "x3", "gaussian*x0*x1" (a monomial of `Taylor`), "sin(x0, x4)", "cos(21 inputs)".
+        """Return what each feature is, in words: "x3", "gaussian*x0*x1" (a monomial of `Taylor`), "sin(x0, x4)", "cos(21 inputs)".
 
         Parameters
         ----------
@@ -221,7 +221,7 @@ class FeatureSet:
         return [str(name) for name in self.from_blocks(np.array(names, dtype=object))]
 
     def input_usage(self) -> np.ndarray:
-        """Share of the features that use each column of X (weight not zero), of shape (n_features_in,).
+        """Return the share of the features that use each column of X (weight not zero), of shape (n_features_in,).
 
         A monomial of `Taylor` uses its factors; that its envelope falls with every input does not count.
         """
@@ -233,7 +233,7 @@ class FeatureSet:
 
 
 def _one_a_kind(blocks, order):
-    """(a block of each kind, order): sets of several kinds stay a few blocks, however they are built."""
+    """Return one block of each kind, and the order of the features in these: sets stay a few blocks, however they are built."""
     kinds = {}
     for i, block in enumerate(blocks):
         kinds.setdefault(block.kind, []).append(i)
@@ -243,19 +243,19 @@ def _one_a_kind(blocks, order):
         place = np.empty(starts[-1], np.intp)
         place[np.concatenate(moved)] = np.arange(starts[-1])
         order = place if order is None else place[order]
-        blocks = [FeatureBlock.joined([blocks[i] for i in members]) for members in kinds.values()]
+        blocks = [FeatureBlock.concatenate([blocks[i] for i in members]) for members in kinds.values()]
     if order is not None and np.array_equal(order, np.arange(len(order))):
         order = None
     return tuple(blocks), order
 
 
 def are_same(one: FeatureSet, other: FeatureSet) -> bool:
-    """Whether two sets are of the same features, in the same order."""
-    return one is other or _written_out(one) == _written_out(other)
+    """Return whether two sets hold the same features, in the same order."""
+    return one is other or _contents(one) == _contents(other)
 
 
-def _written_out(features):
-    """All that decides the values of features, comparable: of each kind, whose order does not matter, which they are."""
+def _contents(features):
+    """Return all that decides the values of features, in a form that can be compared; the order of the blocks does not matter."""
     written = {None: features.n_inputs}
     if features.stage is not None:
         written |= {name: array.tobytes() for name, array in features.stage.written().items()}
@@ -266,8 +266,8 @@ def _written_out(features):
     return written
 
 
-def joined(solutions: Sequence[Solution]) -> Solution:
-    """(index, features, w, b) of the terms of any of these, by ascending index, with a row of coefficients for each."""
+def merge_solutions(solutions: Sequence[Solution]) -> Solution:
+    """Return (index, features, w, b) of all terms of several solutions, by ascending index, with a row of w for each solution."""
     support, first = np.unique(np.concatenate([index for index, *_ in solutions]), return_index=True)
     features = solutions[0][1]
     for _, more, *_ in solutions[1:]:

@@ -9,13 +9,14 @@ import numpy as np
 
 from .._base.checks import check_choice, check_integer, check_rng
 from .bandwidth import check_gamma, resolve_gamma
+from .blocks import NeuronBlock
 from .feature_set import FeatureSet
-from .neuron_block import NeuronBlock
 
 if TYPE_CHECKING:
     from .._base.types import Gamma, Kernel, Seed
-    from ..rows.home import Rows
+    from ..rows import Rows
 
+# The smoothness nu of each Matern kernel.
 MATERN = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
 KERNELS = ("gaussian", "laplacian", "cauchy", *MATERN)
 
@@ -79,14 +80,14 @@ class Fourier:
         object.__setattr__(self, "gamma", check_gamma(self.gamma))
 
     def resolve(self, rows: Rows, rng: np.random.Generator, weight: np.ndarray | None = None) -> Fourier:
-        """This map with gamma read off `rows`, of these weights, where it is a rule."""
+        """Return this map with gamma read off `rows`, of these weights, where it is None or "knn"."""
         if isinstance(self.gamma, float):
             return self
         metric = "cityblock" if self.kernel == "laplacian" else "euclidean"
         return replace(self, gamma=resolve_gamma(rows, self.gamma, metric, rng, weight))
 
     def draw(self, n_components: int, n_features: int, rng: Seed = None) -> FeatureSet:
-        """A FeatureSet of n_components features of n_features inputs; `rng` is a seed or a Generator."""
+        """Draw a FeatureSet of n_components features of n_features inputs; `rng` is a seed or a Generator."""
         if not isinstance(self.gamma, float):
             raise ValueError(f"gamma must be a number to draw without data, got {self.gamma!r}")
         n_components = check_integer("n_components", n_components, 0)
@@ -97,6 +98,7 @@ class Fourier:
         return FeatureSet([NeuronBlock("cos", float(np.sqrt(2)), w, offset)], n_features)
 
     def _frequencies(self, rng, shape):
+        """Draw w from the spectral density of the kernel."""
         if self.kernel == "laplacian":
             return rng.standard_cauchy(shape) * self.gamma
         if self.kernel == "cauchy":

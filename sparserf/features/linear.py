@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from .._base.checks import check_integer
+from .blocks import LinearBlock
 from .feature_set import FeatureSet
-from .linear_block import LinearBlock
 
 if TYPE_CHECKING:
     from .._base.types import Seed
-    from ..rows.home import Rows
+    from ..rows import Rows
 
 
 @dataclass(frozen=True)
@@ -32,45 +32,52 @@ class Linear:
     is_finite = True
 
     def resolve(self, rows: Rows, rng: np.random.Generator | None, weight: np.ndarray | None = None) -> Linear:
-        """This map: nothing in it depends on the data."""
+        """Return this map: nothing in it depends on the data."""
         return self
 
     def draw(self, n_components: int | None, n_features: int, rng: Seed = None) -> FeatureSet:
-        """A FeatureSet of all n_features inputs; n_components and rng do not matter."""
+        """Return all n_features inputs as a FeatureSet; n_components and rng do not matter."""
         n_features = check_integer("n_features", n_features, 1)
         return inputs_times(np.ones(n_features))
 
 
 def inputs_times(weights: np.ndarray) -> FeatureSet:
-    """A FeatureSet: each input times its weight."""
+    """Return a FeatureSet of each input times its weight."""
     d = len(weights)
     inputs = np.arange(d, dtype=np.int32)[:, None]
     return FeatureSet([LinearBlock(1.0, weights[:, None], inputs)], d)
 
 
 def linear_functions(weights: np.ndarray) -> FeatureSet:
-    """A FeatureSet: w'x for each row w of the weights."""
+    """Return a FeatureSet of w'x for each row w of the weights."""
     return FeatureSet([LinearBlock(1.0, weights)], weights.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
 class LinearFunctions:
-    """Every u'(x units) with |u| = 1: a dictionary without end, whose best feature is the gradient.
+    """All linear functions u'(x units) with |u| = 1: an infinite dictionary, whose best feature is along the gradient.
 
     The l1 penalty over all of them is the length of w = sum_k c_k u_k, since that is the least that sum_k |c_k| can be.
+
+    units : by which each input is multiplied
     """
 
     units: np.ndarray = field(repr=False)
 
-    n_batches = 5  # of one function, for each penalty
+    # Batches of one function each, at each penalty.
+    n_batches = 5
     starts: ClassVar[np.ndarray] = np.arange(n_batches + 1)
 
     @property
     def n_features_in(self) -> int:
+        """Number of inputs."""
         return len(self.units)
 
     def steepest(self, slope: np.ndarray) -> tuple[FeatureSet, float]:
-        """(the function that correlates most, as a FeatureSet; its correlation), of the correlation of each input."""
+        """Return the function that correlates most, as a FeatureSet, and its correlation.
+
+        slope : the correlation of each input.
+        """
         slope = slope * self.units
         size = np.abs(slope).max() or 1.0  # no square over- or underflows
         u = slope / size

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from .._base.checks import check_choice, check_integer, check_rng, check_scale
+from .blocks import NeuronBlock
 from .feature_set import FeatureSet
-from .neuron_block import NeuronBlock
 
 if TYPE_CHECKING:
     from .._base.types import Activation, Seed
-    from ..rows.home import Rows
+    from ..rows import Rows
 
 ACTIVATIONS = ("sin", "cos", "tanh", "relu", "sign")
 WEIGHTS = ("normal", "uniform", "cauchy")
@@ -73,11 +73,11 @@ class RandomNeurons:
             check_integer("order", self.order, 1)
 
     def resolve(self, rows: Rows, rng: np.random.Generator | None, weight: np.ndarray | None = None) -> RandomNeurons:
-        """This map: nothing in it depends on the data."""
+        """Return this map: nothing in it depends on the data."""
         return self
 
     def draw(self, n_components: int, n_features: int, rng: Seed = None) -> FeatureSet:
-        """A FeatureSet of n_components features of n_features inputs; `rng` is a seed or a Generator."""
+        """Draw a FeatureSet of n_components features of n_features inputs; `rng` is a seed or a Generator."""
         n_components = check_integer("n_components", n_components, 0)
         n_features = check_integer("n_features", n_features, 1)
         if self.order is not None and self.order > n_features:
@@ -92,15 +92,16 @@ class RandomNeurons:
         return FeatureSet([NeuronBlock(self.activation, 1.0, w, offset, inputs)], n_features)
 
     def _law(self, rng, shape):
+        """Draw numbers from the distribution of the weights."""
         if self.weights == "uniform":
             return rng.uniform(-self.scale, self.scale, shape)
         return self.scale * (rng.standard_normal(shape) if self.weights == "normal" else rng.standard_cauchy(shape))
 
 
 def _subsets(rng, n, order, d):
-    """n sorted subsets of `order` of d inputs, each uniform, without an n x d array: draw again what repeats (Floyd)."""
+    """Draw n sorted subsets of `order` of d inputs, each uniform, without an n x d array (Floyd's algorithm)."""
     subsets = np.empty((n, order), np.int32)
-    for k, top in enumerate(range(d - order, d)):  # Floyd: the k-th of {0..top}, or top itself if already there
+    for k, top in enumerate(range(d - order, d)):  # the k-th of {0..top}, or top itself where the draw repeats
         pick = rng.integers(0, top + 1, n)
         taken = (subsets[:, :k] == pick[:, None]).any(axis=1)
         subsets[:, k] = np.where(taken, top, pick)

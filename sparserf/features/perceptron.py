@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._base.checks import check_integer, check_rng, check_scale, check_vector
+from .blocks import NeuronBlock
 from .feature_set import FeatureSet
-from .neuron_block import NeuronBlock
 
 if TYPE_CHECKING:
     from .._base.types import Seed
-    from ..rows.home import Rows
+    from ..rows import Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class Perceptron:
             object.__setattr__(self, "center", check_vector("center", self.center))
 
     def resolve(self, rows: Rows, rng: np.random.Generator | None, weight: np.ndarray | None = None) -> Perceptron:
-        """This map with radius and center read off `rows`, of these weights, where they are None."""
+        """Return this map with radius and center read off `rows`, of these weights, where they are None."""
         if self.radius is not None:
             return self
         if self.center is None:
@@ -68,11 +68,11 @@ class Perceptron:
         else:
             center = self.center
         _check_length(center, rows.n_features_in)
-        radius = float(np.sqrt(rows.farthest(center)))
+        radius = float(np.sqrt(rows.largest_square_distance(center)))
         return replace(self, radius=min(radius, 1e150) if radius > 0 else 1.0, center=center)
 
     def draw(self, n_components: int, n_features: int, rng: Seed = None) -> FeatureSet:
-        """A FeatureSet of n_components features of n_features inputs; `rng` is a seed or a Generator."""
+        """Draw a FeatureSet of n_components features of n_features inputs; `rng` is a seed or a Generator."""
         if self.radius is None:
             raise ValueError("radius must be a number to draw without data, got None")
         n_components = check_integer("n_components", n_components, 0)

@@ -1,14 +1,15 @@
 """Random projections of the inputs, X R / sqrt(m) with R of d rows, m columns and E[R R' / m] = I.
 
-Every projection answers in parts, a slice of its columns each, so that a matrix that is too large to store is drawn once
-for all rows, a part at a time. Nothing is written to after it is made: threads may share it.
+A projection is computed in parts, each of which makes a slice of its columns, so that a matrix R that is too large to store is
+drawn once for all rows, a part at a time. Nothing changes after it is made: threads may share it.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -25,34 +26,40 @@ if TYPE_CHECKING:
 
 PROJECTIONS = ("gaussian", "sparse_sign", "srht")
 
-# Numbers in a part of a Gaussian matrix, and its columns at most.
+# Most numbers in a part of a Gaussian matrix, and most columns.
 PART, PART_COLUMNS = 2**21, 64
-# Non-zero entries in a row of a sparse-sign matrix.
+# Non-zero entries in a row of a sparse-sign matrix, zeta in the papers.
 ZETA = 8
 # Multiplications of a matrix product that take as long as one by an entry of CSR rows.
 SPARSE_COST = 16
-# Numbers that are transformed at a time: they stay in cache from their signs to the sample.
+# Numbers that a Hadamard transform is given at a time: they stay in the cache until the columns are taken.
 TRANSFORMED = 2**18
 
 
 @dataclass(frozen=True, eq=False)
-class Projection:
-    """R, of n_features rows and n_projections columns.
-
-    A kind of R answers parts(dtype) with pairs of a slice of columns and a function project(X, out) that fills these columns
-    of X R / sqrt(m) for some rows X of that dtype; cost(X), the multiplications of a matrix product that take as long as a
-    row does in each part; and expand(Z).
-    """
+class Projection(ABC):
+    """R, of n_features rows and n_projections columns."""
 
     n_features: int
     n_projections: int
 
-    parts: ClassVar[Callable[..., Any]]
-    cost: ClassVar[Callable[..., int]]
-    expand: ClassVar[Callable[..., np.ndarray]]
+    @abstractmethod
+    def parts(self, dtype: np.dtype) -> Iterator[tuple[slice, Callable[[DenseOrCSR, np.ndarray], None]]]:
+        """Yield (slice of the columns, function project(X, out)) that together make X R / sqrt(m) of rows X of that dtype.
+
+        project(X, out) writes these columns of X R / sqrt(m) to out, for any rows X, and may be called by several threads.
+        """
+
+    @abstractmethod
+    def cost(self, X: DenseOrCSR) -> int:
+        """Return how many multiplications of a matrix product take as long as a row of X does in each part."""
+
+    @abstractmethod
+    def expand(self, Z: np.ndarray) -> np.ndarray:
+        """Return Z R' / sqrt(m): float64 (..., n_features) of Z (..., n_projections)."""
 
     def project(self, X: DenseOrCSR) -> np.ndarray:
-        """X R / sqrt(m) in the dtype of X, an ndarray (n_rows, d) of any strides or CSR."""
+        """Return X R / sqrt(m) in the dtype of X, an ndarray (n_rows, d) of any strides or a CSR matrix."""
         out = np.empty((X.shape[0], self.n_projections), X.dtype)
         for columns, project in self.parts(X.dtype):
             project(X, out[:, columns])
@@ -61,7 +68,7 @@ class Projection:
 
 @dataclass(frozen=True, eq=False)
 class Gaussian(Projection):
-    """Independent entries N(0, 1). The columns of each part come from a random stream of their own, and are never kept."""
+    """A matrix of independent entries N(0, 1). The columns of each part come from a random stream of their own; none is kept."""
 
     seed: np.random.SeedSequence = field(repr=False)
 
@@ -73,7 +80,6 @@ class Gaussian(Projection):
         return _entries(X) * self._width * (SPARSE_COST if is_sparse(X) else 1)
 
     def expand(self, Z: np.ndarray) -> np.ndarray:
-        """Z R' / sqrt(m): float64 (..., n_features) of Z (..., n_projections)."""
         out = np.zeros((*np.shape(Z)[:-1], self.n_features))
         with np.errstate(over="ignore", invalid="ignore"):
             for columns, R in self._blocks():
@@ -85,7 +91,7 @@ class Gaussian(Projection):
         return min(self.n_projections, max(1, min(PART_COLUMNS, PART // self.n_features)))
 
     def _blocks(self):
-        """The slices of columns of R / sqrt(m), each with the columns."""
+        """Yield (slice of the columns, these columns of R / sqrt(m))."""
         for k, start in enumerate(range(0, self.n_projections, self._width)):
             columns = slice(start, min(start + self._width, self.n_projections))
             R = stream(self.seed, k).standard_normal((self.n_features, columns.stop - start))
@@ -95,18 +101,21 @@ class Gaussian(Projection):
 
 @np.errstate(over="ignore", invalid="ignore")
 def _multiply(R, X, out):
+    """Write X R to out."""
     out[:] = X @ R
 
 
 @dataclass(frozen=True, eq=False)
 class SparseSign(Projection):
-    """Rows of zeta = min(8, m) non-zero entries +-sqrt(m / zeta): one in each of zeta groups of columns, nearly equal."""
+    """A sparse matrix of signs: rows have zeta = min(8, m) non-zero entries +-sqrt(m / zeta), one in each of zeta groups of
+    columns of nearly equal size."""
 
     columns: np.ndarray = field(repr=False)  # (n_features, zeta) int32
     signs: np.ndarray = field(repr=False)  # the same shape, int8
 
     @classmethod
     def draw(cls, n_features: int, n_projections: int, rng: np.random.Generator) -> Self:
+        """Draw such a matrix."""
         zeta = min(ZETA, n_projections)
         edges = n_projections * np.arange(zeta + 1) // zeta
         columns = rng.integers(edges[:-1], edges[1:], (n_features, zeta), np.int32)
@@ -119,7 +128,6 @@ class SparseSign(Projection):
         return _entries(X) * self.columns.shape[1] * (SPARSE_COST if is_sparse(X) else 2)
 
     def expand(self, Z: np.ndarray) -> np.ndarray:
-        """Z R' / sqrt(m): float64 (..., n_features) of Z (..., n_projections)."""
         out = np.zeros((*np.shape(Z)[:-1], self.n_features))
         with np.errstate(over="ignore", invalid="ignore"):
             for columns, signs in zip(self.columns.T, self.signs.T, strict=True):
@@ -140,13 +148,15 @@ class SparseSign(Projection):
 
 @dataclass(frozen=True, eq=False)
 class Hadamard(Projection):
-    """R = D H S: random signs D, the +-1 matrix H of the next power of two, and m of its columns S, distinct."""
+    """A subsampled randomized Hadamard transform, R = D H S: random signs D, the +-1 Hadamard matrix H of the next power of two
+    of d, and a choice S of m of its columns, without repeats."""
 
     signs: np.ndarray = field(repr=False)  # (n_features,) int8
     sample: np.ndarray = field(repr=False)  # (n_projections,)
 
     @classmethod
     def draw(cls, n_features: int, n_projections: int, rng: np.random.Generator) -> Self:
+        """Draw such a matrix."""
         length = _power_of_two(n_features)
         if n_projections > length:
             raise ValueError(
@@ -165,7 +175,6 @@ class Hadamard(Projection):
 
     @np.errstate(over="ignore", invalid="ignore")
     def expand(self, Z: np.ndarray) -> np.ndarray:
-        """Z R' / sqrt(m): float64 (..., n_features) of Z (..., n_projections)."""
         rows = np.zeros((np.size(Z) // self.n_projections, _power_of_two(self.n_features)))
         rows[:, self.sample] = np.reshape(Z, (-1, self.n_projections))
         _core.hadamard(rows)
@@ -189,7 +198,7 @@ class Hadamard(Projection):
 
 @dataclass(frozen=True, eq=False)
 class Matrix(Projection):
-    """R / sqrt(m) itself, of shape (n_features, n_projections)."""
+    """A matrix that is given: `scaled` is R / sqrt(m), of shape (n_features, n_projections)."""
 
     scaled: np.ndarray = field(repr=False)
 
@@ -200,12 +209,11 @@ class Matrix(Projection):
         return _entries(X) * self.n_projections * (SPARSE_COST if is_sparse(X) else 1)
 
     def expand(self, Z: np.ndarray) -> np.ndarray:
-        """Z R' / sqrt(m)."""
         return Z @ self.scaled.T
 
 
 def folded(projection: Projection) -> Projection:
-    """A projection with the same R R', in no more columns than R has rows: R = L Q' with Q'Q = I."""
+    """Return a projection with the same R R' that has no more columns than rows: L of R = L Q', Q'Q = I."""
     if projection.n_projections <= projection.n_features:
         return projection
     R = projection.project(np.eye(projection.n_features))
@@ -213,20 +221,22 @@ def folded(projection: Projection) -> Projection:
 
 
 def _entries(X):
-    """Non-zero entries in a row."""
+    """Return the number of stored entries in a row, the mean where they are sparse."""
     return X.nnz // max(1, X.shape[0]) if is_sparse(X) else X.shape[1]
 
 
 def _signs(rng, shape):
+    """Draw an int8 array of +1 and -1."""
     return 2 * rng.integers(0, 2, shape, np.int8) - 1
 
 
 def _power_of_two(n):
+    """Return the least power of two that is at least n."""
     return 1 << (n - 1).bit_length()
 
 
 def make_projection(kind: ProjectionName, n_features: int, n_projections: int, rng: Seed = None) -> Projection:
-    """A projection of a kind, "gaussian", "sparse_sign" or "srht"; `rng` is a seed or a Generator."""
+    """Draw a projection of a kind, "gaussian", "sparse_sign" or "srht"; `rng` is a seed or a Generator."""
     check_choice("projection", kind, PROJECTIONS)
     n_features = check_integer("n_features", n_features, 1)
     n_projections = check_integer("n_projections", n_projections, 1)

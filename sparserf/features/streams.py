@@ -1,4 +1,4 @@
-"""Random streams that can be made again, each without the others."""
+"""Random streams of one seed, each of which can be made again without the others."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import numpy as np
 
 
 def seed_of(rng: np.random.Generator) -> np.random.SeedSequence:
-    """A seed, drawn from a Generator."""
+    """Draw a seed from a Generator."""
     return np.random.SeedSequence(rng.integers(0, 2**63, 2).tolist())
 
 
 def stream(seed: np.random.SeedSequence, k: int) -> np.random.Generator:
-    """The Generator of stream k of a seed."""
+    """Return the Generator of stream k of a seed."""
     return np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, k)))

@@ -10,15 +10,17 @@ import numpy as np
 
 from .._base.checks import check_flag, check_integer
 from .bandwidth import check_gamma, resolve_gamma
+from .blocks import MonomialBlock, runs
 from .feature_set import FeatureSet
-from .monomial_block import MonomialBlock, runs
 
 if TYPE_CHECKING:
     from .._base.types import Gamma, Seed
-    from ..rows.home import Rows
+    from ..rows import Rows
 
-# Most features that are listed, and most factors in them; more of both inputs and degree than BITS make more than MOST.
+# Most features that are listed, and most factors in them. Where both the inputs and the degree are more than BITS, there are
+# more than MOST features: they are not counted.
 MOST, MOST_FACTORS, BITS = 2**24, 2**27, 24
+# The golden ratio less 1, whose multiples modulo 1 are spread evenly.
 GOLDEN = (5**0.5 - 1) / 2
 
 
@@ -79,13 +81,13 @@ class Taylor:
         check_flag("include_squares", self.include_squares)
 
     def resolve(self, rows: Rows, rng: np.random.Generator, weight: np.ndarray | None = None) -> Taylor:
-        """This map with gamma read off `rows`, of these weights, where it is a rule."""
+        """Return this map with gamma read off `rows`, of these weights, where it is None or "knn"."""
         if isinstance(self.gamma, float):
             return self
         return replace(self, gamma=resolve_gamma(rows, self.gamma, "euclidean", rng, weight))
 
     def draw(self, n_components: int | None, n_features: int, rng: Seed = None) -> FeatureSet:
-        """A FeatureSet of all features of n_features inputs; n_components and rng do not matter."""
+        """List all features of n_features inputs, as a FeatureSet; n_components and rng do not matter."""
         if not isinstance(self.gamma, float):
             raise ValueError(f"gamma must be a number to draw without data, got {self.gamma!r}")
         n_features = check_integer("n_features", n_features, 1)
@@ -97,20 +99,20 @@ class Taylor:
             )
         inputs = _multisets(n_features + 1, degree, self.include_squares)
         weights = _coefficients(inputs)
-        # Factors of all inputs in turn: the product of those that come first is about a power of the value, and no more out
-        # of a float's range than it.
+        # The factors of the different inputs are multiplied in turn, so that the product of the first ones is about a power of
+        # the final value: it leaves the range of floats no more than that does.
         inputs = np.ascontiguousarray(inputs[:, np.argsort(np.arange(degree) * GOLDEN % 1)])
         return FeatureSet([MonomialBlock(1.0, weights, inputs, self.gamma)], n_features)
 
     def count(self, n_features: int) -> int:
-        """Number of features of so many inputs."""
+        """Return the number of features of so many inputs."""
         if self.include_squares:
             return comb(n_features + self.degree, self.degree)
         return sum(comb(n_features, k) for k in range(min(self.degree, n_features) + 1))
 
 
 def _multisets(n, size, repeats):
-    """All ascending tuples over 0..n-1, in lexicographic order; of all but 0 none twice unless `repeats`."""
+    """List all ascending tuples over 0..n-1, in lexicographic order; only 0 occurs more than once unless `repeats`."""
     last, shorter = np.arange(n, dtype=np.int32), []  # entries of the tuples, and where the shorter ones are continued
     for _ in range(size - 1):
         first = last if repeats else last + (last > 0)  # the next entry begins there
@@ -128,6 +130,6 @@ def _multisets(n, size, repeats):
 
 
 def _coefficients(inputs):
-    """The weight of each factor: prod_i v_i!^(-1 / (2 degree)), v_i the number of times that i > 0 occurs; shape (n, 1)."""
+    """Return the weight of each factor, prod_i v_i!^(-1 / (2 degree)), v_i the number of times that i > 0 occurs: (n, 1)."""
     logarithm = sum(np.log(run) for run in runs(inputs))
     return np.exp(logarithm / (-2 * inputs.shape[1]))[:, None]

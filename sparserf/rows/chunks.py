@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.checks import check_indices, check_integer, check_X, is_sparse
-from .block import Block
-from .elsewhere import Elsewhere
-from .home import added, stacked
-from .scratch import Scratch
+from .core_block import CoreBlock, Scratch
+from .remote import RemoteRows
+from .rows import add_answers, stack_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -176,7 +175,7 @@ def _of_its_own(X, given):
     return X.copy() if isinstance(given, np.ndarray) and np.may_share_memory(X, given) else X
 
 
-class InChunks(Elsewhere):
+class ChunkedRows(RemoteRows):
     """The rows of `Chunks`, or some of them."""
 
     n_rows: int
@@ -194,7 +193,7 @@ class InChunks(Elsewhere):
 
     def sum(self, answer: Callable[..., Any], *vectors: RowVector, add: Callable[[Any, Any], Any] = np.add) -> Any:
         parts = (part for _, part in self._answers(answer, vectors))
-        return reduce(partial(added, add), parts)
+        return reduce(partial(add_answers, add), parts)
 
     def map(self, answer: Callable[..., Any], *vectors: RowVector, axis: int = -1) -> RowVector:
         out = None
@@ -206,7 +205,7 @@ class InChunks(Elsewhere):
         out = total = None
         for some, (part, more) in self._answers(answer, vectors):
             out = self._laid(out, some, part, -1)
-            total = more if total is None else added(np.add, total, more)
+            total = more if total is None else add_answers(np.add, total, more)
         return out, total
 
     def _laid(self, out, some, part, axis):
@@ -221,7 +220,7 @@ class InChunks(Elsewhere):
         """(a slice of the rows, what its block answers) of each block in turn."""
         self.count_pass()
         for some, X in self._blocks():
-            yield some, answer(Block(X, self._workers, self._scratch), *(v[..., some] for v in vectors))
+            yield some, answer(CoreBlock(X, self._workers, self._scratch), *(v[..., some] for v in vectors))
 
     def _blocks(self):
         """(a slice of the rows, X of them) of each block in turn; the next is read meanwhile."""
@@ -250,12 +249,12 @@ class InChunks(Elsewhere):
             raise BlockError(*self._source.edges[k : k + 2], f"must be {kinds[0]} like the first block, got {kinds[1]}")
         return X if self._index is None else X[self._index[some] - self._source.edges[k]]
 
-    def some(self, index: np.ndarray) -> InChunks:
-        return InChunks(self._source, self._n_workers, index if self._index is None else self._index[index], self._may_miss)
+    def select(self, index: np.ndarray) -> ChunkedRows:
+        return ChunkedRows(self._source, self._n_workers, index if self._index is None else self._index[index], self._may_miss)
 
     def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
         """The numbers of some rows, in memory."""
         index = np.arange(self.n_rows) if index is None else check_indices("index", index, self.n_rows)
         wanted, place = np.unique(index, return_inverse=True)
-        some = InChunks(self._source, 1, wanted if self._index is None else self._index[wanted], self._may_miss)
-        return stacked([X for _, X in some._blocks()], place)
+        some = ChunkedRows(self._source, 1, wanted if self._index is None else self._index[wanted], self._may_miss)
+        return stack_blocks([X for _, X in some._blocks()], place)

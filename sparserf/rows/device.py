@@ -1,4 +1,7 @@
-"""Rows in an array of another namespace, on its device: one block, and row vectors that stay beside it."""
+"""Rows in an array of another namespace (PyTorch, CuPy, JAX, ...), on its device: features, products and sums are made there.
+
+What goes to the device are features and coefficients; what comes back are sums. Row vectors, and predictions, are arrays there.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +10,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.arrays import from_host, is_foreign, to_host
-from .array_block import ArrayBlock
-from .elsewhere import Elsewhere
-from .home import each_part
+from ..columns.stage import Staged
+from .block import Block, slices
+from .memory import from_host_if_possible
+from .remote import RemoteRows
 from .vectors import RowVectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import DTypeLike
+
     from .._base.types import Array, RowVector
+    from ..columns.stage import ColumnStage
+    from ..features.feature_set import FeatureSet
+    from ..features.projections import Projection
 
-
-def brought(answer: Array) -> np.ndarray:
-    """What blocks answer, in this process."""
-    return to_host(answer) if is_foreign(answer) else answer
+# Most numbers of a tile of the feature matrix: 128 MB in float32. Most features in it.
+TILE, TILE_FEATURES = 2**25, 4096
+# Unit vectors that are projected at a time.
+PROJECTED = 256
 
 
 class DeviceVectors(RowVectors):
-    """Arrays of that namespace, of float64 where the device has it."""
+    """Row vectors that are arrays of that namespace, of float64 where the device has it."""
 
     n_rows: int
 
@@ -41,11 +50,11 @@ class DeviceVectors(RowVectors):
         return answer(*map(self.put, vectors))
 
     def sum(self, answer: Callable[..., Any], *vectors: Array, add: Any = None) -> Any:
-        return each_part(brought, answer(*map(self.put, vectors)))
+        return _to_host(answer(*map(self.put, vectors)))
 
 
-class OnDevice(Elsewhere):
-    """Its answers, too, are arrays there, but for sums, which come to this process."""
+class DeviceRows(RemoteRows):
+    """The rows of an array on a device, as one block. Sums come to the memory of this process; all else stays there."""
 
     n_rows: int
     n_features_in: int
@@ -59,35 +68,251 @@ class OnDevice(Elsewhere):
         self.vectors = DeviceVectors(self.n_rows, xp, device)
 
     def sum(self, answer: Callable[..., Any], *vectors: RowVector, add: Any = None) -> Any:
-        return each_part(brought, self._asked(answer, vectors))
+        return _to_host(self._answer(answer, vectors))
 
     def map(self, answer: Callable[..., Array], *vectors: RowVector, axis: int = -1) -> Array:
-        return self._asked(answer, vectors)
+        return self._answer(answer, vectors)
 
     def map_and_sum(self, answer: Callable[..., Any], *vectors: RowVector) -> tuple[Array, Any]:
-        f, total = self._asked(answer, vectors)
-        return f, each_part(brought, total)
+        f, total = self._answer(answer, vectors)
+        return f, _to_host(total)
 
-    def _asked(self, answer, vectors):
+    def _answer(self, answer, vectors):
         self.count_pass()
         return answer(self._block, *map(self.vectors.put, vectors))
 
-    def some(self, index: np.ndarray) -> OnDevice:
-        return OnDevice(self._block.taken(index), *self._block.place, self._n_workers)
+    def select(self, index: np.ndarray) -> DeviceRows:
+        return DeviceRows(self._block.take(index), self._block.xp, self._block.device, self._n_workers)
 
     def array(self, index: np.ndarray | None = None) -> np.ndarray:
-        return to_host(self._block.X if index is None else self._block.taken(index))
+        return to_host(self._block.X if index is None else self._block.take(index))
 
-    def give(self, answer: Array) -> Array:
-        """As it is, an array there; or numbers of this process, there where that namespace has such numbers."""
-        return given(answer, *self._block.place) if isinstance(answer, np.ndarray) else answer
+    def to_namespace_of_X(self, answer: Array) -> Array:
+        here = isinstance(answer, np.ndarray)
+        return from_host_if_possible(answer, self._block.xp, self._block.device) if here else answer
 
 
-def given(answer: np.ndarray, xp: Any, device: Any) -> Array:
-    """An answer of this process in another namespace; or as it is, where that has no numbers like these, as of labels it may
-    not."""
-    try:
-        there = from_host(answer, xp, device)
-    except (TypeError, ValueError):
-        return answer
-    return there if answer.dtype.kind == "f" or np.array_equal(to_host(there), answer) else answer
+def _to_host(answer):
+    """Bring an answer, or each part of one that is a tuple, to the memory of this process."""
+    if isinstance(answer, tuple):
+        return tuple(map(_to_host, answer))
+    return to_host(answer) if is_foreign(answer) else answer
+
+
+class ArrayBlock(Block):
+    """A block of rows in an array of shape (n_rows, n_inputs), of float32 or float64, on a device.
+
+    Products of features with a bound are made in the dtype of X, of others in float64; all are added up over tiles in float64.
+    Float32 takes the place of float64 where a namespace has nothing wider.
+    """
+
+    X: Array
+    xp: Any
+    device: Any
+    n_rows: int
+    n_features_in: int
+
+    def __init__(self, X: Array, xp: Any, device: Any):
+        self.X, self.xp, self.device = X, xp, device
+        self.n_rows, self.n_features_in = X.shape
+        self.dtype: np.dtype = np.dtype("float32" if X.dtype == xp.float32 else "float64")
+        self._widest = self._put(np.zeros(1)).dtype  # float64, or float32 where JAX has been told of no wider numbers
+
+    def staged(self, stage: ColumnStage) -> ArrayBlock:
+        return ArrayBlock(Staged(self.X, stage), self.xp, self.device)
+
+    def correlate(self, features: FeatureSet, v: Array) -> np.ndarray:
+        return self._correlate(features, v, lambda phi: phi)
+
+    def correlate_squares(self, features: FeatureSet, v: Array) -> np.ndarray:
+        return self._correlate(features, v, lambda phi: phi * phi)
+
+    def correlate_pair(self, features: FeatureSet, v: Array) -> np.ndarray:
+        quarter = features.turned(np.full(len(features), -np.pi / 2))
+        return np.stack([self.correlate(features, v), self.correlate(quarter, v)])
+
+    def _correlate(self, features, v, of):
+        """Return of(Phi)' v."""
+        xp, shape = self.xp, (*v.shape[:-1], len(features))
+        v = xp.reshape(self._put(v), (-1, self.n_rows))
+        unit = xp.max(xp.abs(v), axis=1, keepdims=True)  # v may be no float32
+        unit = xp.where(unit > 0, unit, xp.ones_like(unit))
+        there, totals = v / unit, [np.zeros((v.shape[0], 0))]
+        for block, some in _parts(features):
+            total = self._zeros((v.shape[0], len(some)))
+            for rows, phi in self._tiles(block.take(some)):
+                total = total + self._exact(xp.astype(there[:, rows], phi.dtype) @ of(phi))
+            totals.append(to_host(total * unit))
+        return features.from_blocks(np.hstack(totals)).reshape(shape)
+
+    def apply(self, features: FeatureSet, coef: np.ndarray) -> Array:
+        outputs = features.to_blocks(np.atleast_2d(np.asarray(coef, np.float64)))
+        f, start = self._zeros((len(outputs), self.n_rows)), 0
+        for block, some in _parts(features):
+            c = self._put(outputs[:, start : start + len(some)])
+            start += len(some)
+            f = f + self.xp.concat([c @ self._exact(phi.T) for _, phi in self._tiles(block.take(some))], axis=1)
+        return self.xp.reshape(f, (*np.shape(coef)[:-1], self.n_rows))
+
+    def normal(self, features: FeatureSet, h: Array, coef: np.ndarray, shift: np.ndarray) -> tuple[Array, np.ndarray]:
+        f = self.apply(features, coef) - self._put(shift)[:, None]
+        return f, self.correlate(features, h * f)
+
+    def gram(
+        self, left: FeatureSet, right: FeatureSet | np.ndarray, weights: Array, dtype: DTypeLike | None = None,
+        center: np.ndarray | None = None,
+    ) -> np.ndarray:  # fmt: skip
+        if isinstance(right, np.ndarray):
+            right = left.take(right)
+        n_rows = max(1, TILE // max(1, len(left) + len(right)))
+        weights = self._put(weights)
+        unit = float(self.xp.max(weights)) or 1.0
+        h, total = self.xp.astype(weights / unit, self.X.dtype), self._zeros((len(left), len(right)))
+        for some in slices(self.n_rows, n_rows):
+            phi = self._product_dtype(self._phi(left, some), (left, right), dtype)
+            phi = phi if center is None else phi - self._put(center, phi.dtype)
+            psi = phi if right is left else self._product_dtype(self._phi(right, some), (left, right), dtype)
+            weighted = psi * self.xp.astype(h[some], psi.dtype)[:, None]
+            total = total + self._exact(phi.T @ weighted)
+        return to_host(total) * unit
+
+    def _product_dtype(self, phi, sets, dtype):
+        """Return Phi in the dtype in which products of features of these sets are made."""
+        bounded = all(block.is_bounded for features in sets for block in features.blocks)
+        double = not bounded or dtype == np.float64
+        return self._exact(phi) if double else phi
+
+    def transform(self, features: FeatureSet) -> Array:
+        n_rows = max(1, TILE // max(1, len(features)))
+        tiles = [self.xp.astype(self._phi(features, some), self.X.dtype) for some in slices(self.n_rows, n_rows)]
+        return self.xp.concat(tiles, axis=0)
+
+    def project(self, projection: Projection) -> Array:
+        """Return X R / sqrt(m), with R made whole: the projections of the unit vectors, some at a time."""
+        d = self.n_features_in
+        R = np.empty((d, projection.n_projections))
+        for columns, project in projection.parts(R.dtype):
+            for start in range(0, d, PROJECTED):
+                project(np.eye(min(PROJECTED, d - start), d, start), R[start : start + PROJECTED, columns])
+        return self.X @ self._put(R, self.X.dtype)
+
+    def extremes(self) -> np.ndarray:
+        xp = self.xp
+        each = ((xp.min(x, axis=0), xp.max(x, axis=0)) for _, x in self._exact_rows())
+        low, high = zip(*each, strict=True)
+        return np.stack([to_host(xp.min(xp.stack(low), axis=0)), to_host(xp.max(xp.stack(high), axis=0))])
+
+    def scaled_sum(self, weight: Array, unit: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
+        def part(x, weight):
+            x = x / self._put(unit)
+            return weight @ (x if mean is None else (x - self._put(mean)) ** 2)
+
+        return self._sum(part, weight)
+
+    def weighted_sum(self, weight: Array) -> np.ndarray:
+        return self._sum(lambda x, weight: weight @ x, weight)
+
+    def largest_square_distance(self, center: np.ndarray) -> Array:
+        center, xp = self._put(center), self.xp
+        return xp.max(xp.stack([xp.max(xp.sum((x - center) ** 2, axis=1)) for _, x in self._exact_rows()]))
+
+    def _sum(self, part, weight):
+        """Return the sum of part(rows, weights) over tiles of the rows."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return to_host(sum(part(x, weight[some]) for some, x in self._exact_rows()))
+
+    def _exact_rows(self):
+        """Yield (slice, these rows in float64)."""
+        n_rows = max(1, TILE // self.n_features_in)
+        for some in slices(self.n_rows, n_rows):
+            yield some, self._exact(self.X[some, :])
+
+    def take(self, index: np.ndarray) -> Array:
+        """Return the rows at these indices, an array on the device."""
+        return self.xp.take(self.X, self._put(np.asarray(index, np.int64)), axis=0)
+
+    def _tiles(self, block):
+        """Yield (slice of the rows, Phi of these) of a block of features."""
+        n_rows = max(1, TILE // max(1, len(block), self.n_features_in))
+        there = self._there(block)
+        for some in slices(self.n_rows, n_rows):
+            yield some, self._values(block, there, self._in_dtype_of(block, self.X[some, :]))
+
+    def _phi(self, features, some):
+        """Return Phi of a slice of the rows, in the order of the features."""
+        X, xp = self.X[some, :], self.xp
+        parts = [self._values(block, self._there(block), self._in_dtype_of(block, X)) for block in features.blocks]
+        if not parts:
+            return xp.zeros((X.shape[0], 0), dtype=X.dtype, device=self.device)
+        exact = any(part.dtype != X.dtype for part in parts)
+        phi = parts[0] if len(parts) == 1 else xp.concat([self._exact(part) if exact else part for part in parts], axis=1)
+        return phi if features.order is None else xp.take(phi, self._put(features.order.astype(np.int64)), axis=1)
+
+    def _in_dtype_of(self, block, X):
+        """Return rows in the dtype in which a block of features is computed."""
+        return X if block.is_bounded else self._exact(X)
+
+    def _there(self, block):
+        """Return what the features are made of, on the device: (matrix of weights, offset, inputs)."""
+        dtype = self.X.dtype if block.is_bounded else self._widest
+        if block.envelope is not None:
+            inputs = [self._put(column.astype(np.int64)) for column in block.inputs.T]
+            return self._put(block.weights[:, 0], self.X.dtype), None, inputs
+        weights, inputs = block.weights, None
+        if block.inputs is not None:
+            used, place = block.used_inputs
+            weights = block.dense_weights(place, len(used))
+            inputs = None if len(used) == self.n_features_in else self._put(used.astype(np.int64))
+        return self._put(weights.T, dtype), self._put(block.offset, dtype), inputs
+
+    def _values(self, block, there, X):
+        """Return Phi of rows X and a block of features."""
+        weights, offset, inputs = there
+        if block.envelope is not None:
+            return self._products(block, weights, inputs, X)
+        z = (X if inputs is None else self.xp.take(X, inputs, axis=1)) @ weights + offset[None, :]
+        return self._activation(block.activation, z) * float(block.scale)
+
+    def _products(self, block, weights, inputs, X):
+        """Return products of w_j u over the factors of monomials, u = exp(-gamma |x|^2 / order) (1, sqrt(2 gamma) x)."""
+        xp, (gamma, order) = self.xp, block.envelope
+        envelope = xp.exp(xp.sum(self._exact(X) ** 2, axis=1) * (-gamma / order))[:, None]
+        ones = xp.ones((X.shape[0], 1), dtype=envelope.dtype, device=self.device)
+        u = xp.concat([ones, self._exact(X) * float(np.sqrt(2 * gamma))], axis=1) * envelope
+        u, phi = xp.astype(u, X.dtype), 1.0
+        for factor in inputs:
+            phi = phi * (xp.take(u, factor, axis=1) * weights[None, :])
+        return phi * float(block.scale)
+
+    def _activation(self, name, z):
+        """Apply an activation as the kernels do: a phase that is no number counts as 0, and the sign of 0 is 1."""
+        xp = self.xp
+        if name == "identity":
+            return z
+        if name == "relu":
+            return xp.where(z > 0, z, xp.zeros_like(z))
+        if name == "sign":
+            return xp.where(z >= 0, xp.ones_like(z), -xp.ones_like(z))
+        if name == "tanh":
+            return xp.where(xp.isnan(z), xp.zeros_like(z), xp.tanh(z))
+        finite = xp.isfinite(z)
+        value = getattr(xp, name)(xp.where(finite, z, xp.zeros_like(z)))
+        return xp.where(finite, value, xp.zeros_like(z))
+
+    def _put(self, values, dtype=None):
+        """Copy an ndarray to the device, in its dtype or in another; return an array that is there already as it is."""
+        return from_host(values, self.xp, self.device, dtype) if isinstance(values, np.ndarray) else values
+
+    def _zeros(self, shape):
+        return self.xp.zeros(shape, dtype=self._widest, device=self.device)
+
+    def _exact(self, values):
+        """Convert to float64."""
+        return self.xp.astype(values, self._widest, copy=False)
+
+
+def _parts(features):
+    """Yield (block of features, the places of at most TILE_FEATURES of them)."""
+    for block in features.blocks:
+        for some in slices(len(block), TILE_FEATURES):
+            yield block, np.arange(some.start, some.stop)

@@ -1,38 +1,40 @@
-"""Rows in the memory of this process: one block."""
+"""Rows in the memory of this process: one block, worked on by threads."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
+from .._base.arrays import from_host, to_host
 from .._base.checks import is_sparse
 from .._base.threads import Workers
-from .block import Block
-from .home import Rows
+from .core_block import CoreBlock
+from .rows import Rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
-
-    from .._base.types import DenseOrCSR, RowVector
+    from .._base.types import Array, DenseOrCSR, RowVector
     from ..features.feature_set import FeatureSet
 
 
-class Memory(Rows):
-    """One block. Its threads, and what it keeps, stay for as long as it is entered."""
+class MemoryRows(Rows):
+    """The rows of an ndarray or CSR matrix, as one block. Threads, and what the block keeps, live while it is entered."""
 
     n_rows: int
     n_features_in: int
     dtype: np.dtype
 
-    def __init__(self, block: Block):
-        self._block = block
+    def __init__(self, block: CoreBlock, origin: tuple[Any, Any] | None = None):
+        """origin : (array namespace, device) of the user's X, whose memory `block` shares; None: X is NumPy's or SciPy's."""
+        self._block, self._origin = block, origin
         self.n_rows, self.n_features_in, self.dtype = block.n_rows, block.n_features_in, block.dtype
 
     @classmethod
-    def of(cls, X: DenseOrCSR, workers: int) -> Self:
-        """An ndarray of any strides, or a CSR matrix, on so many threads."""
-        return cls(Block(X, Workers(workers)))
+    def from_matrix(cls, X: DenseOrCSR, workers: int, origin: tuple[Any, Any] | None = None) -> Self:
+        """Make rows of an ndarray of any strides, or of a CSR matrix, for so many threads."""
+        return cls(CoreBlock(X, Workers(workers)), origin)
 
     in_memory = True
 
@@ -51,19 +53,20 @@ class Memory(Rows):
     map_and_sum = map
 
     def kernel(self, features: FeatureSet, weights: np.ndarray) -> np.ndarray:
-        """Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0."""
         self.count_pass()
         return self._block.kernel(features, weights)
 
-    def beside(self, X: DenseOrCSR) -> Memory:
-        """Rows of another matrix, in the memory of this process, on the same threads for as long as this is entered or not."""
-        return Memory(self._block.beside(X))
+    def on_same_threads(self, X: DenseOrCSR) -> Self:
+        return type(self)(self._block.on_same_threads(X), self._origin)
 
-    def take(self, index: np.ndarray) -> Memory:
-        return self.beside(self.array(index))
+    def take(self, index: np.ndarray) -> Self:
+        return self.on_same_threads(self.array(index))
 
     def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
         return self._block.array(index)
+
+    def to_namespace_of_X(self, answer: Array) -> Array:
+        return answer if self._origin is None else from_host_if_possible(answer, *self._origin)
 
     def __enter__(self) -> Self:
         self._block.__enter__()
@@ -71,3 +74,12 @@ class Memory(Rows):
 
     def __exit__(self, *error: Any) -> None:
         self._block.__exit__(*error)
+
+
+def from_host_if_possible(answer: np.ndarray, xp: Any, device: Any) -> Array:
+    """Convert an ndarray to another namespace; return it as it is where that namespace cannot hold it, such as strings."""
+    try:
+        there = from_host(answer, xp, device)
+    except (TypeError, ValueError):
+        return answer
+    return there if answer.dtype.kind == "f" or np.array_equal(to_host(there), answer) else answer

@@ -1,4 +1,8 @@
-"""Rows as a column stage shows them: made block by block, where they become features."""
+"""Rows seen through the column stage, here called staged: each block is transformed where it becomes features.
+
+The column stage (`columns.ColumnStage`) makes centred and scaled inputs of the columns of X, and of categories and missing
+cells; features are functions of these inputs.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .home import Rows
-from .memory import Memory
+from .memory import MemoryRows
+from .rows import Rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,60 +21,64 @@ if TYPE_CHECKING:
     from ..columns.stage import ColumnStage
     from ..features.feature_set import FeatureSet
 
-# Numbers in rows that are shown at once, where they are asked one question; and where there will be many, during a fit.
+# Most numbers that are transformed at once and kept, where rows are asked one question; and where they are asked many.
 FEW, DURING_A_FIT = 2**12, 2**23
 
 
 def staged(rows: Rows, stage: ColumnStage | None, is_asked_often: bool = False) -> Rows:
-    """These rows as the stage shows them: few numbers in memory at once, others block by block; as they are without one."""
+    """Return these rows seen through a column stage, or as they are where there is none.
+
+    Few dense rows in memory are transformed at once, others block by block at each pass.
+    """
     if stage is None or stage.is_identity:
         return rows
     few = DURING_A_FIT if is_asked_often else FEW
-    if isinstance(rows, Memory) and rows.n_rows * len(stage) <= few and not rows.is_sparse:
-        shown = rows.beside(stage.show(rows.array()))
-        shown.give = rows.give
-        return shown
+    if isinstance(rows, MemoryRows) and rows.n_rows * len(stage) <= few and not rows.is_sparse:
+        return rows.on_same_threads(stage.show(rows.array()))
     return StagedRows(rows, stage)
 
 
 class StagedRows(Rows):
-    """Of any home, whose blocks answer through the stage."""
+    """Rows whose blocks answer through a column stage, wherever they live."""
 
     n_rows: int
     n_features_in: int
     dtype: np.dtype
     in_memory: bool
-    give: Callable[[Array], Array]
-    beside: Callable[[DenseOrCSR], Memory]
 
     def __init__(self, rows: Rows, stage: ColumnStage):
         self._rows, self._stage = rows, stage
         self.n_rows, self.n_features_in, self.dtype = rows.n_rows, len(stage), rows.dtype
         self.in_memory, self.vectors = rows.in_memory, rows.vectors
         self.is_sparse: bool = rows.is_sparse and stage.keeps_zeros
-        self.give, self.beside = rows.give, rows.beside
 
     @property
     def n_passes(self) -> int:
         return self._rows.n_passes
 
     def sum(self, answer: Callable[..., Any], *vectors: RowVector, add: Callable[[Any, Any], Any] = np.add) -> Any:
-        return self._rows.sum(partial(_through, self._stage, answer), *vectors, add=add)
+        return self._rows.sum(partial(_answer_staged, self._stage, answer), *vectors, add=add)
 
     def map(self, answer: Callable[..., Any], *vectors: RowVector, axis: int = -1) -> RowVector:
-        return self._rows.map(partial(_through, self._stage, answer), *vectors, axis=axis)
+        return self._rows.map(partial(_answer_staged, self._stage, answer), *vectors, axis=axis)
 
     def map_and_sum(self, answer: Callable[..., Any], *vectors: RowVector) -> tuple[RowVector, Any]:
-        return self._rows.map_and_sum(partial(_through, self._stage, answer), *vectors)
+        return self._rows.map_and_sum(partial(_answer_staged, self._stage, answer), *vectors)
 
     def kernel(self, features: FeatureSet, weights: np.ndarray) -> np.ndarray:
-        return self.beside(self.array()).kernel(features, weights)
+        return self.on_same_threads(self.array()).kernel(features, weights)
 
     def take(self, index: np.ndarray) -> Rows:
         return staged(self._rows.take(index), self._stage, is_asked_often=True)
 
     def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
         return self._stage.show(self._rows.array(index))
+
+    def on_same_threads(self, X: DenseOrCSR) -> Rows:
+        return self._rows.on_same_threads(X)
+
+    def to_namespace_of_X(self, answer: Array) -> Array:
+        return self._rows.to_namespace_of_X(answer)
 
     def __enter__(self) -> Self:
         self._rows.__enter__()
@@ -80,5 +88,6 @@ class StagedRows(Rows):
         self._rows.__exit__(*error)
 
 
-def _through(stage, answer, block, *parts):
+def _answer_staged(stage, answer, block, *parts):
+    """Ask a question of a block seen through a stage."""
     return answer(block.staged(stage), *parts)

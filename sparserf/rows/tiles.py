@@ -1,7 +1,8 @@
-"""The questions asked of features of one kind over a slice of rows, dense or CSR: which way is the cheapest.
+"""Correlations, sums and values of the features of one kind over a slice of rows, dense or CSR, in the cheapest way.
 
-Most features are made tile by tile. What is a sum of monomials of degree 1 or 2 needs none: with u the inputs of the
-features, U'v and U'diag(v)U hold the correlations of all of them, and U c their sum.
+Most features are made tile by tile, by the compiled kernels: some rows by some features, that stay in the cache. Features that
+are monomials of degree 1 or 2 of their inputs u need no tile: with U the matrix of the inputs, the moments U'v and
+U'diag(v)U hold the correlations of all of them with v, and U c their sum. `by_moments` says which way costs less.
 """
 
 from __future__ import annotations
@@ -20,25 +21,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._base.types import DenseOrCSR
-    from ..features.block import FeatureBlock
+    from ..features.blocks import FeatureBlock
 
 # Multiplications of a matrix product that take as long as one feature value in a tile.
 PRODUCT_SPEED = 16
 # Inputs that are read and multiplied in the time of one feature value.
 INPUTS_SPEED = 4
-# Numbers in a slice of rows for which a matrix of second moments is summed.
+# Most numbers in a slice of rows for which a matrix of second moments is summed.
 SLICE = 2**19
-# Numbers of rows that are not contiguous that are copied at a time.
+# Numbers of rows that are copied at a time where they are not contiguous.
 COPIED = 2**19
-# Outputs for which a product of rows in C order takes less than in BLAS, which copies them for more than one, and in double
-# precision where they are float32 and the outputs are not.
+# Most outputs for which the compiled product with rows in C order is faster than that of BLAS, which copies such rows for more
+# than one output, and converts them to float64 where they are float32 and the outputs are not.
 FEW_OUTPUTS = 8
-# Feature values in the time of reading an entry of CSR rows, and of adding it to sums.
+# Feature values that take as long as reading an entry of CSR rows and adding it to sums.
 SPARSE_NORMAL = 5
 
 
 def inputs(block: FeatureBlock, X: DenseOrCSR) -> DenseOrCSR:
-    """The rows that a block sees: X itself, or under an envelope u = exp(-gamma |x|^2 / order) (1, sqrt(2 gamma) x)."""
+    """Return the inputs of the features of a block: X itself, or u = exp(-gamma |x|^2 / order) (1, sqrt(2 gamma) x)."""
     if block.envelope is None:
         return in_order(X)
     gamma, order = block.envelope
@@ -60,12 +61,13 @@ def inputs(block: FeatureBlock, X: DenseOrCSR) -> DenseOrCSR:
 
 
 def in_order(X: DenseOrCSR) -> DenseOrCSR:
-    """X, contiguous where BLAS would not take it as it is: NumPy's own loops cost as much as the copy, and sum otherwise."""
+    """Return X, copied where its rows are not contiguous: BLAS takes no others, and NumPy's own loops cost as much as a copy
+    and sum in another order."""
     return X if is_sparse(X) or X.strides[0] == X.itemsize else np.ascontiguousarray(X)
 
 
 def some_rows(X: DenseOrCSR, rows: slice | np.ndarray) -> DenseOrCSR:
-    """X[rows]; of a slice of CSR rows a view, where scipy would copy them."""
+    """Return X[rows]; of a slice of CSR rows a view, which SciPy would copy."""
     if not (is_sparse(X) and isinstance(rows, slice)):
         return X[rows]
     first, last = X.indptr[rows.start], X.indptr[rows.stop]
@@ -73,16 +75,21 @@ def some_rows(X: DenseOrCSR, rows: slice | np.ndarray) -> DenseOrCSR:
     return type(X)((X.data[first:last], X.indices[first:last], indptr), shape=(len(indptr) - 1, X.shape[1]))
 
 
-# In the following, U are the `inputs` of the block.
+# In the functions below, `block` is a block of features, U are its `inputs` of some rows, and v, c and out have a line for each
+# output: v (n_outputs, n_rows), c (n_outputs, len(block)).
 
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
 def sums(
     block: FeatureBlock, U: DenseOrCSR, v: np.ndarray, squared: bool, moments: bool, scratch: Callable[..., np.ndarray]
 ) -> np.ndarray:
-    """What adds up over slices of rows to the correlations with v (n_outputs, n_rows): float64 (n_outputs, .)."""
+    """Return what `correlations` takes once it is added up over all slices of rows: float64 (n_outputs, .).
+
+    squared : whether the squares of the features are correlated with v.
+    moments : whether the sums are moments of the inputs, as `by_moments` says.
+    """
     if not moments:
-        out = padded(len(v), len(block))
+        out = _padded(len(v), len(block))
         panels, rows = _packed(block, U)
         panels.correlate(rows, v, out, squared)
         return out
@@ -90,7 +97,7 @@ def sums(
         total = np.zeros((len(v), U.shape[1]))
         RowSlice(U).correlate(v, total, squared)
         return total
-    if squared:  # those of a float32 need not be one
+    if squared:  # the square of a float32 may not be one
         U = U.astype(np.float64, copy=False)
         U = U.power(2) if is_sparse(U) else np.multiply(U, U, out=scratch(U.shape, U.dtype, "squares"))
     if block.moment_order == 1:
@@ -100,8 +107,8 @@ def sums(
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
 def sums_of_pair(block: FeatureBlock, U: DenseOrCSR, v: np.ndarray) -> np.ndarray:
-    """`sums` of a block of cosines, and of the same a quarter later: float64 (2, n_outputs, .)."""
-    out = np.stack([padded(len(v), len(block))] * 2)
+    """Return the `sums` of a block of cosines, and of the sines of the same phases: float64 (2, n_outputs, .)."""
+    out = np.stack([_padded(len(v), len(block))] * 2)
     panels, rows = _packed(block, U)
     panels.correlate(rows, v, out[0], sine=out[1])
     return out
@@ -109,12 +116,12 @@ def sums_of_pair(block: FeatureBlock, U: DenseOrCSR, v: np.ndarray) -> np.ndarra
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
 def correlations(block: FeatureBlock, total: np.ndarray, squared: bool, moments: bool) -> np.ndarray:
-    """(Phi' v')', or (Phi * Phi)' v' where squared, of the `sums` of all rows: (n_outputs, len(block))."""
-    return block.of_moments(total, squared) if moments else total[:, : len(block)]
+    """Return Phi' v for each output, or (Phi * Phi)' v, of the `sums` of all rows: (n_outputs, len(block))."""
+    return block.correlations_from_moments(total, squared) if moments else total[:, : len(block)]
 
 
 def apply(block: FeatureBlock, U: DenseOrCSR, c: np.ndarray, out: np.ndarray, moments: bool) -> None:
-    """out += (Phi c')' for c (n_outputs, len(block)) and out (n_outputs, n_rows)."""
+    """Add Phi c to out (n_outputs, n_rows), for each output."""
     if moments and block.moment_order == 1:
         _apply_to_inputs(block, U, c, out)
         return
@@ -124,10 +131,11 @@ def apply(block: FeatureBlock, U: DenseOrCSR, c: np.ndarray, out: np.ndarray, mo
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
 def _apply_to_inputs(block, U, c, out):
+    """Add Phi c to out, for features of one input each, or a matrix of weights, by a product with the inputs."""
     if block.is_matrix and len(block) <= len(c):
         out += c @ (U @ block.matrix.T).T
         return
-    c = block.on_inputs(c, U.shape[1])
+    c = block.coef_on_inputs(c, U.shape[1])
     if _is_read_once(U, len(c)):
         RowSlice(U).apply(np.ascontiguousarray(c), out)
     else:
@@ -136,7 +144,7 @@ def _apply_to_inputs(block, U, c, out):
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
 def normal(X: DenseOrCSR, rows: slice, h: np.ndarray, c: np.ndarray, f: np.ndarray) -> np.ndarray:
-    """f += X c, f (n_outputs, .), of a slice of rows; then X' diag(h) f, (n_outputs, n_inputs)."""
+    """Add X c to f for a slice of rows; return X' diag(h) f, (n_outputs, n_inputs), of the new f."""
     total = np.zeros(c.shape)
     if is_sparse(X):
         RowSlice(*csr_arrays(X, rows)).normal(c, h, f, total)
@@ -152,7 +160,7 @@ def normal(X: DenseOrCSR, rows: slice, h: np.ndarray, c: np.ndarray, f: np.ndarr
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
 def transform(block: FeatureBlock, U: DenseOrCSR, out: np.ndarray) -> None:
-    """out = Phi, out (n_rows, len(block)) with its last axis contiguous."""
+    """Write Phi to out (n_rows, len(block)), whose last axis is contiguous."""
     if block.is_matrix:
         out[:] = U @ block.matrix.T
     else:
@@ -161,7 +169,7 @@ def transform(block: FeatureBlock, U: DenseOrCSR, out: np.ndarray) -> None:
 
 
 def work(block: FeatureBlock, X: DenseOrCSR) -> int:
-    """Feature values that cost as much, a row, as a question does."""
+    """Return how many feature values take as long as `sums` of a row do."""
     if not by_moments(block, X):
         return len(block)
     width = X.nnz // max(1, X.shape[0]) + 1 if is_sparse(X) else X.shape[1] + 1
@@ -169,7 +177,7 @@ def work(block: FeatureBlock, X: DenseOrCSR) -> int:
 
 
 def normal_work(X: DenseOrCSR) -> tuple[int, int]:
-    """The same of `normal`, and the rows of a slice that are worth the sums of all inputs."""
+    """Return how many feature values take as long as `normal` of a row, and how many rows are worth the sums of all inputs."""
     if not is_sparse(X):
         return -(-X.shape[1] // INPUTS_SPEED), 0
     a_row = max(1, X.nnz // max(1, X.shape[0]))
@@ -177,33 +185,34 @@ def normal_work(X: DenseOrCSR) -> tuple[int, int]:
 
 
 def fewest_rows(block: FeatureBlock, X: DenseOrCSR) -> int:
-    """Rows of a slice that are worth the sum of a matrix of second moments."""
+    """Return how many rows a slice needs to be worth the sum of a matrix of second moments; 0 where none is summed."""
     width = X.shape[1] + 1
     return max(width, min(64 * width, SLICE // width)) if block.moment_order == 2 and by_moments(block, X) else 0
 
 
-def padded(n_outputs: int, n_features: int) -> np.ndarray:
+def _padded(n_outputs, n_features):
+    """Return zeros for sums over features, whose number the kernels round up to whole panels."""
     return np.zeros((n_outputs, -(-n_features // PANEL) * PANEL))
 
 
 def _is_read_once(U, n_outputs):
-    """Whether products with the rows themselves are made by a kernel of ours."""
+    """Return whether the compiled product with the rows is faster than that of BLAS."""
     return not is_sparse(U) and U.flags.c_contiguous and n_outputs <= FEW_OUTPUTS
 
 
 def by_moments(block: FeatureBlock, X: DenseOrCSR, squared: bool = False) -> bool:
-    """Whether products of the inputs, in BLAS where they are dense, cost less than the features."""
+    """Return whether moments of the inputs, by BLAS where they are dense, cost less than making the features."""
     if not block.moment_order:
         return False
     if block.is_matrix:
         return not squared
-    if block.is_inputs_themselves(X.shape[1]):
+    if block.is_identity(X.shape[1]):
         return True
     return (is_sparse(X) and block.order == 1) or len(block) * PRODUCT_SPEED >= (X.shape[1] + 1) ** block.order
 
 
 def _second_moments(U, v, scratch):
-    """U' diag(v) U."""
+    """Return U' diag(v) U, float64."""
     if not is_sparse(U):
         size = float(np.abs(v).max(initial=0.0)) or 1.0  # v may be no float32
         scaled = scratch(U.shape, U.dtype)
@@ -216,7 +225,7 @@ def _second_moments(U, v, scratch):
 
 
 def _packed(block, X):
-    """(the features of a block, the rows) as the kernels take them."""
+    """Return the features of a block, and rows of their inputs, in the layout of the kernels."""
     if not is_sparse(X):
         return block.packed(X.dtype, X.shape[1]), RowSlice(np.ascontiguousarray(X))
     if block.inputs is not None:  # gather from the inputs that occur in the weights, dense for this slice of rows

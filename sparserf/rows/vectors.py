@@ -1,8 +1,13 @@
-"""Row vectors: arrays whose last axis is the rows, kept where the rows are. Algorithms pass them along; what is computed on
-them is an answer given to the two verbs, as what is asked of the rows is."""
+"""Row vectors: arrays whose last axis is the rows, such as targets, weights and predictions, kept where the rows are.
+
+Algorithms pass row vectors along and never look into them, since what one is depends on where the rows live: an ndarray, an
+array on a device, or one part for each partition of a cluster. All arithmetic on them goes through `RowVectors`, which is
+written once on two verbs, as `Rows` is: `map` and `sum`.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,57 +20,87 @@ if TYPE_CHECKING:
     from .._base.types import RowVector
 
 
-class RowVectors:
-    """The row vectors of a home.
+class RowVectors(ABC):
+    """The arithmetic of row vectors of shape (n_rows,) or (n_outputs, n_rows). A subclass says where they live.
 
-    A home answers the verbs, each of which calls answer(*parts) for the parts that lie together:
-
-    map(answer, *vectors, axis) : a row vector, or, of axis 0, a matrix of the rows
-    sum(answer, *vectors, add) : the answers, arrays or tuples of arrays, added up in the order of the parts, on the host
-
-    And put(values), the row vector of an ndarray; fetch(vector), the ndarray of a row vector, or of a matrix of the rows.
-    n_rows is their length.
+    Attributes
+    ----------
+    n_rows : int
     """
 
     n_rows: int
 
-    map: Callable[..., RowVector]
-    sum: Callable[..., Any]
-    put: Callable[[np.ndarray], RowVector]
-    fetch: Callable[[RowVector], np.ndarray]
+    @abstractmethod
+    def map(self, answer: Callable[..., Any], *vectors: RowVector, axis: int = -1) -> RowVector:
+        """Return the answers side by side: a row vector, or, of axis 0, a matrix with a line for each row.
+
+        answer : function answer(*parts) of those parts of the vectors that lie together.
+        """
+
+    @abstractmethod
+    def sum(self, answer: Callable[..., Any], *vectors: RowVector, add: Callable[[Any, Any], Any] = np.add) -> Any:
+        """Return the answers, arrays or tuples of arrays, added up in the order of the parts, in the memory of this process."""
+
+    @abstractmethod
+    def put(self, values: np.ndarray) -> RowVector:
+        """Return the row vector of an ndarray."""
+
+    @abstractmethod
+    def fetch(self, vector: RowVector) -> np.ndarray:
+        """Return the ndarray of a row vector, or of a matrix with a line for each row."""
 
     def zeros(self, *outputs: int) -> RowVector:
+        """Return zeros of shape (*outputs, n_rows)."""
         return self.put(np.zeros((*outputs, self.n_rows)))
 
+    # ---------------------------------------------------------------- row vectors of row vectors
+
     def along(self, x: RowVector, t: float | np.ndarray, d: RowVector) -> RowVector:
-        """x + t d, for a number t, or one for each output."""
+        """Return x + t d, for a number t, or one for each output."""
         return self.map(lambda x, d: x + outputs_like(t, d) * d, x, d)
 
     def between(self, x: RowVector, t: float, end: RowVector) -> RowVector:
-        """x + t (end - x)."""
+        """Return x + t (end - x)."""
         t = float(t)
         return self.map(lambda x, end: x + t * (end - x), x, end)
 
     def minus(self, x: RowVector, shift: float | np.ndarray) -> RowVector:
-        """x - shift, for a number, or one for each output."""
+        """Return x - shift, for a number, or one for each output."""
         return self.map(lambda x: x - outputs_like(shift, x), x)
 
     def scaled(self, x: RowVector, t: float | np.ndarray) -> RowVector:
-        """t x, for a number, or one for each output."""
+        """Return t x, for a number, or one for each output."""
         return self.map(lambda x: x * outputs_like(t, x), x)
 
     def times(self, h: RowVector, x: RowVector) -> RowVector:
+        """Return the entrywise product h x."""
         return self.map(lambda h, x: h * x, h, x)
 
     def larger(self, a: RowVector, b: RowVector) -> RowVector:
+        """Return the entrywise maximum of a and b."""
         return self.map(lambda a, b: namespace(a).maximum(a, b), a, b)
 
     def positive(self, x: RowVector) -> RowVector:
-        """max(x, 0)."""
+        """Return max(x, 0), entry by entry."""
         return self.map(lambda x: namespace(x).clip(x, 0.0, None), x)
 
+    def root(self, x: RowVector) -> RowVector:
+        """Return the square root of each entry."""
+        return self.map(lambda x: namespace(x).sqrt(x), x)
+
+    def output(self, x: RowVector, k: int) -> RowVector:
+        """Return the row vector of output k."""
+        return self.map(lambda x: x[..., k, :], x)
+
+    def chosen(self, which: np.ndarray, a: RowVector, b: RowVector) -> RowVector:
+        """Return the outputs of a where the mask `which` is true, and of b elsewhere."""
+        return self.map(lambda a, b: namespace(a).where(outputs_like(which, a), a, b), a, b)
+
     def sampled(self, h: RowVector, n: float, uniform: RowVector) -> RowVector:
-        """About n of the positive weights h, each taken with a probability p in proportion to it, and divided by p."""
+        """Return h with about n entries that are not 0: each h > 0 is kept with probability p in proportion to it, over p.
+
+        uniform : random numbers in [0, 1), one an entry.
+        """
         n, total = float(n), float(self.total(h))
 
         def taken(h, uniform):
@@ -75,44 +110,35 @@ class RowVectors:
 
         return self.map(taken, h, uniform)
 
+    # ---------------------------------------------------------------- numbers of row vectors
+
     def total(self, x: RowVector) -> np.ndarray:
-        """Of each output, the sum over the rows."""
+        """Return the sum over the rows, of each output."""
         return self.sum(lambda x: namespace(x).sum(x, axis=-1), x)
 
+    def totals(self, *vectors: RowVector) -> tuple[np.ndarray, ...]:
+        """Return the `total` of each vector, all at once."""
+        return self.sum(lambda *vectors: tuple(namespace(x).sum(x, axis=-1) for x in vectors), *vectors)
+
     def dots(self, a: RowVector, b: RowVector) -> np.ndarray:
-        """Of each output, a'b."""
+        """Return the inner product a'b, of each output."""
         return self.sum(lambda a, b: namespace(a).vecdot(a, b), a, b)
 
     def distance(self, a: RowVector, b: RowVector) -> float:
-        """|a - b|_1."""
+        """Return the l1 distance of a and b."""
         return float(self.sum(lambda a, b: namespace(a).sum(namespace(a).abs(a - b)), a, b))
 
     def largest(self, *vectors: RowVector) -> tuple[float, ...]:
-        """max |x| of each, in one answer."""
+        """Return max |x| of each vector, all at once."""
         return tuple(map(float, self.sum(_largest_sizes, *vectors, add=np.maximum)))
 
     def count(self, x: RowVector) -> int:
-        """How many entries are not zero."""
+        """Return how many entries are not zero."""
         return int(self.sum(lambda x: namespace(x).count_nonzero(x), x))
-
-    def output(self, x: RowVector, k: int) -> RowVector:
-        """The row vector of output k."""
-        return self.map(lambda x: x[..., k, :], x)
-
-    def chosen(self, which: np.ndarray, a: RowVector, b: RowVector) -> RowVector:
-        """The outputs of a that are chosen, and of b the others."""
-        return self.map(lambda a, b: namespace(a).where(outputs_like(which, a), a, b), a, b)
-
-    def root(self, x: RowVector) -> RowVector:
-        return self.map(lambda x: namespace(x).sqrt(x), x)
-
-    def totals(self, *vectors: RowVector) -> tuple[np.ndarray, ...]:
-        """`total` of each, in one answer."""
-        return self.sum(lambda *vectors: tuple(namespace(x).sum(x, axis=-1) for x in vectors), *vectors)
 
 
 class HostVectors(RowVectors):
-    """ndarrays in the memory of this process."""
+    """Row vectors that are ndarrays in the memory of this process."""
 
     def __init__(self, n_rows: int):
         self.n_rows = n_rows

@@ -11,10 +11,10 @@ import numpy as np
 
 from .._base.checks import check_indices, check_X, is_sparse
 from .._base.threads import Workers
-from .block import Block
 from .chunks import BlockError
-from .elsewhere import Elsewhere
-from .home import added, stacked
+from .core_block import CoreBlock
+from .remote import RemoteRows
+from .rows import add_answers, stack_blocks
 from .vectors import RowVectors
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class PartitionedVectors(RowVectors):
             raise BlockError(None, None, f"a partition could not be made: {type(error).__name__}: {error}") from error
 
 
-class InDask(Elsewhere):
+class DaskRows(RemoteRows):
     """Partitions of rows, on the scheduler that dask uses when a pass begins.
 
     All that a task needs is in its graph: a partition that is lost with its worker is made, and asked, again.
@@ -173,8 +173,8 @@ class InDask(Elsewhere):
     def _task(self, function, k, *arguments):
         return task(function, (k, self._may_miss), self._partitions[k], *arguments)
 
-    def some(self, index: np.ndarray) -> InDask:
-        return InDask([self._task(_some_rows, k, some) for k, some in self._by_partition(index)], self._n_workers,
+    def select(self, index: np.ndarray) -> DaskRows:
+        return DaskRows([self._task(_some_rows, k, some) for k, some in self._by_partition(index)], self._n_workers,
                       self._may_miss)  # fmt: skip
 
     def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
@@ -182,14 +182,14 @@ class InDask(Elsewhere):
         index = np.arange(self.n_rows) if index is None else check_indices("index", index, self.n_rows)
         wanted, place = np.unique(index, return_inverse=True)
         asked = [(k, some) for k, some in self._by_partition(wanted) if len(some)]
-        return stacked(self.vectors.computed([self._task(_some_rows, k, some) for k, some in asked]), place)
+        return stack_blocks(self.vectors.computed([self._task(_some_rows, k, some) for k, some in asked]), place)
 
     def _by_partition(self, index):
         """(k, which of its rows) of each partition, of an ascending index."""
         edges = np.searchsorted(index, self._starts)
         return [(k, index[edges[k] : edges[k + 1]] - start) for k, start in enumerate(self._starts[:-1])]
 
-    def give(self, answer: Partitioned) -> Any:
+    def to_namespace_of_X(self, answer: Partitioned) -> Any:
         """A dask array, in the partitions of X."""
         from dask.array import concatenate, from_delayed
 
@@ -244,12 +244,12 @@ def _meta(part):
 
 
 def _ask(which, partition, answer, *parts):
-    return answer(Block(_checked(which, partition), Workers(1)), *parts)
+    return answer(CoreBlock(_checked(which, partition), Workers(1)), *parts)
 
 
 def _in_pairs(add, *parts):
     while len(parts) > 1:
-        pairs = tuple(added(add, *parts[k : k + 2]) for k in range(0, len(parts) - 1, 2))
+        pairs = tuple(add_answers(add, *parts[k : k + 2]) for k in range(0, len(parts) - 1, 2))
         parts = pairs + parts[2 * len(pairs) :]
     return parts[0]
 

@@ -1,0 +1,468 @@
+"""Blocks of features of one kind: neurons, linear functions, monomials; what a `FeatureSet` is made of.
+
+`FeatureBlock` says what is asked of the features of one kind, and answers what all kinds answer alike. The kernels, other
+devices and the file of a model read the same few arrays of every kind; only `block_from_arrays`, which reads a file, tells the
+kinds apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from .._base.npz import floats, require
+from .._core.features import ACTIVATIONS, PANEL, Panels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+# Sparse weights are multiplied as dense ones, zeros included, where there are at most so many inputs for each weight: that is
+# faster than to gather the inputs.
+DENSE_BELOW = 25
+# Activations with values in [-1, 1], and those of a phase, to which an angle can be added.
+BOUNDED, PERIODIC = ("cos", "sin", "tanh", "sign"), ("cos", "sin")
+# What the file of a model holds of a block: numbers and names that its features share, and arrays.
+BLOCK_META, BLOCK_ARRAYS = ("activation", "scale", "gamma"), ("weights", "offset", "inputs")
+
+
+class FeatureBlock:
+    """Features of one kind; every kind is a frozen dataclass: `NeuronBlock`, `LinearBlock` or `MonomialBlock`.
+
+    Here `inputs` are what the features are functions of: the columns of X, or what the column stage makes of them.
+
+    Attributes
+    ----------
+    activation : str
+        One of `_core.features.ACTIVATIONS`.
+    scale : float
+        Factor of all features.
+    weights : ndarray of shape (n_features, n_inputs), (n_features, order) or (n_features, 1)
+        The middle one where `inputs` is given; the last one for monomials.
+    offset : ndarray of shape (n_features,)
+        What is added to the weighted sum of the inputs.
+    inputs : None, or int32 ndarray of shape (n_features, order)
+        The input that each weight multiplies, or the factors of each monomial; None: weights are dense.
+    gamma : None or float
+        The inverse width of an envelope.
+    """
+
+    activation: str
+    scale: float
+    weights: np.ndarray
+    offset: np.ndarray
+    inputs: np.ndarray | None
+    gamma: float | None
+
+    # Whether |phi_j(x)| has a bound over all x.
+    is_bounded = False
+    # Whether the features are cosines or sines, which have a phase.
+    is_periodic = False
+    # Whether Phi = X W' with W the `matrix`.
+    is_matrix = False
+    # 1 where the sums X'v hold all correlations with v, 2 where the second moments X' diag(v) X do; 0 where neither does.
+    moment_order = 0
+    # (gamma, order) of features that are functions of u = exp(-gamma |x|^2 / order) (1, sqrt(2 gamma) x) in place of x.
+    envelope: tuple[float, int] | None = None
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """W, of kinds with `is_matrix`: (n_features, n_inputs)."""
+        raise NotImplementedError(f"{type(self).__name__} is no matrix")
+
+    def correlations_from_moments(self, total: np.ndarray, squared: bool) -> np.ndarray:
+        """Return the correlations of kinds with a `moment_order`: (n_outputs, n_features).
+
+        total : sums X'v, or second moments X' diag(v) X laid out as a line, of each output.
+        squared : whether those of the squared features are wanted; the inputs in `total` are then squared.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no moments")
+
+    def coef_on_inputs(self, coef: np.ndarray, n_inputs: int) -> np.ndarray:
+        """Return coefficients of the inputs, (n_outputs, n_inputs), that make the same sum as coef; of `moment_order` 1."""
+        raise NotImplementedError(f"{type(self).__name__} has no moments")
+
+    def __post_init__(self) -> None:
+        for array in self._arrays.values():
+            _read_only(array)
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    @property
+    def _arrays(self):
+        """The fields that are arrays, with an entry for each feature."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+
+    @property
+    def order(self) -> int:
+        """Number of inputs that a feature is a function of, or of factors of a monomial."""
+        return (self.weights if self.inputs is None else self.inputs).shape[1]
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What the features of a block share: blocks of equal kind can be concatenated."""
+        return self.activation, type(self), self.scale, self.gamma, self.inputs is None, self.order, self.weights.dtype
+
+    def take(self, indices: np.ndarray | list[int]) -> Self:
+        """Return the features at these indices."""
+        return replace(self, **{name: array[indices] for name, array in self._arrays.items()})
+
+    @staticmethod
+    def concatenate(blocks: Sequence[FeatureBlock]) -> FeatureBlock:
+        """Return one block of several of equal kind."""
+        first = blocks[0]
+        if len(blocks) == 1:
+            return first
+        names = first._arrays
+        return replace(first, **{name: np.concatenate([getattr(block, name) for block in blocks]) for name in names})
+
+    def seeing(self, views: np.ndarray, n_inputs: int) -> Self:
+        """Return these features as functions of n_inputs inputs, where `views` are the indices of theirs among these."""
+        if self.inputs is not None:
+            return replace(self, inputs=views[self.inputs].astype(np.int32))
+        weights = np.zeros((len(self), n_inputs))
+        weights[:, views] = self.weights
+        return replace(self, weights=weights)
+
+    def scaled(self, factor: float) -> Self:
+        """Return these features times a number."""
+        return replace(self, scale=float(factor) * self.scale)
+
+    def turned(self, angle: float | np.ndarray) -> Self:
+        """Return these features with an angle added to their phase, where they are cosines or sines."""
+        return self
+
+    def largest_value(self) -> np.ndarray:
+        """Return sup over x of |phi_j(x)| of each feature; infinite where it has no bound."""
+        return np.full(len(self), abs(self.scale) if self.is_bounded else np.inf)
+
+    def count_inputs(self, n_columns: int, column: np.ndarray | None = None) -> np.ndarray:
+        """Return how many features use each column.
+
+        column : the column of X that each input is made of; None: inputs are the columns.
+        """
+        used = self.weights != 0
+        if self.inputs is None and column is None:
+            return np.count_nonzero(used, axis=0)
+        inputs = np.arange(self.order)[None] if self.inputs is None else self.inputs
+        inputs = inputs if column is None else column[inputs]
+        return _count_entries(np.where(used, inputs, -1), n_columns)
+
+    def inputs_seen(self, k: int, n_inputs: int) -> np.ndarray:
+        """Return the inputs that feature k depends on, ascending."""
+        used = self.weights[k] != 0
+        return np.flatnonzero(used) if self.inputs is None else np.unique(self.inputs[k][used])
+
+    def name(self, k: int, inputs: Sequence[str]) -> str:
+        """Return feature k in words, made of the names of the inputs."""
+        used = [inputs[i] for i in self.inputs_seen(k, len(inputs))]
+        return f"{self.activation}({', '.join(used) if len(used) <= 3 else f'{len(used)} inputs'})"
+
+    def is_identity(self, n_inputs: int) -> bool:
+        """Return whether feature j is input j, of all n_inputs: nothing to gather, scatter or multiply by."""
+        return False
+
+    @cached_property
+    def inputs_differ(self) -> bool:
+        """Whether no two features of order 1 have the same input."""
+        return len(np.unique(self.inputs[:, 0])) == len(self)
+
+    def sum_at_inputs(self, terms: np.ndarray, n_inputs: int) -> np.ndarray:
+        """Add terms (n_outputs, n_features) of features of order 1 up at the input of each: (n_outputs, n_inputs)."""
+        total = np.zeros((len(terms), n_inputs))
+        if self.inputs_differ:
+            total[:, self.inputs[:, 0]] = terms
+        else:
+            np.add.at(total.T, self.inputs[:, 0], terms.T)
+        return total
+
+    @cached_property
+    def used_inputs(self) -> tuple[np.ndarray, np.ndarray]:
+        """The sorted inputs that occur in sparse weights, and `inputs` as positions among them."""
+        used, position = np.unique(self.inputs, return_inverse=True)
+        return used, np.ascontiguousarray(position.reshape(self.inputs.shape), dtype=np.int32)
+
+    def dense_weights(self, inputs: np.ndarray, n_inputs: int) -> np.ndarray:
+        """Return sparse weights as dense ones, (n_features, n_inputs), where `inputs` are their columns."""
+        weights = np.zeros((len(self), n_inputs))
+        np.add.at(weights, (np.arange(len(self))[:, None], inputs), self.weights)
+        return weights
+
+    def packed(self, dtype: np.dtype, n_inputs: int, among_used: bool = False) -> Panels:
+        """Return the features in the layout of the kernels, `Panels` that are made when first asked for.
+
+        n_inputs : the width of the rows.
+        among_used : whether the rows hold the `used_inputs` only.
+
+        Sparse weights are packed as dense ones where few inputs make that the faster way, to the same bits.
+        """
+        key = dtype, n_inputs, among_used
+        if key not in self._packed:
+            inputs = self.used_inputs[1] if among_used else self.inputs
+            self._packed[key] = self._pack(dtype, n_inputs, inputs)
+        return self._packed[key]
+
+    @cached_property
+    def _packed(self):
+        return {}
+
+    @np.errstate(over="ignore", under="ignore")  # a weight too large for float32: its phase is infinite, as kernels expect
+    def _pack(self, dtype, n_inputs, inputs):
+        weights = self.weights
+        if inputs is not None and self.envelope is None and n_inputs <= DENSE_BELOW * self.order:
+            weights, inputs = self.dense_weights(inputs, n_inputs), None
+        inputs = None if inputs is None else _in_panels(inputs, np.int32)
+        offset = _in_panels(self.offset[:, None], dtype)[:, 0]
+        return Panels(self.activation, self.scale, _in_panels(weights, dtype), offset, inputs)
+
+    def __getstate__(self) -> dict[str, Any]:  # without what can be made again
+        return {field.name: self.__dict__[field.name] for field in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:  # unpickled arrays are writable
+        self.__dict__.update(state)
+        self.__post_init__()
+
+
+    def to_arrays(self, i: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what the file of a model holds of this block, the i-th: (meta, arrays)."""
+        arrays = {f"{name}_{i}": getattr(self, name) for name in BLOCK_ARRAYS}
+        return {name: getattr(self, name) for name in BLOCK_META}, {name: a for name, a in arrays.items() if a is not None}
+
+
+@dataclass(frozen=True, eq=False)
+class NeuronBlock(FeatureBlock):
+    """Neurons, phi_j(x) = scale * activation(w_j'x + offset_j): weights w are all dense, or, given `inputs`, all sparse."""
+
+    activation: str
+    scale: float
+    weights: np.ndarray
+    offset: np.ndarray
+    inputs: np.ndarray | None = None
+
+    gamma: ClassVar[float | None] = None
+
+    @property
+    def is_bounded(self) -> bool:
+        return self.activation in BOUNDED
+
+    @property
+    def is_periodic(self) -> bool:
+        return self.activation in PERIODIC
+
+    def turned(self, angle: float | np.ndarray) -> Self:
+        return replace(self, offset=self.offset + angle) if self.is_periodic else self
+
+
+@dataclass(frozen=True, eq=False)
+class LinearBlock(FeatureBlock):
+    """Linear functions, phi_j(x) = scale * w_j'x: weights w are all dense, or, given `inputs`, all sparse.
+
+    The inputs themselves are such a block.
+    """
+
+    scale: float
+    weights: np.ndarray
+    inputs: np.ndarray | None = None
+
+    activation = "identity"
+    gamma: ClassVar[float | None] = None
+
+    @cached_property
+    def offset(self) -> np.ndarray:
+        return _zero_offset(self)
+
+    @property
+    def is_matrix(self) -> bool:
+        return self.inputs is None
+
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        return self.scale * self.weights
+
+    @property
+    def moment_order(self) -> int:
+        return int(self.is_matrix or self.order == 1)
+
+    def is_identity(self, n_inputs: int) -> bool:
+        return len(self) == n_inputs and self._is_each_input
+
+    @cached_property
+    def _is_each_input(self):
+        if self.is_matrix or self.order > 1:
+            return False
+        return np.array_equal(self.inputs[:, 0], np.arange(len(self))) and bool((self._coefficients == 1).all())
+
+    @cached_property
+    def _coefficients(self):
+        """The factor of the input of each feature, where features have one input each."""
+        return self.scale * self.weights[:, 0]
+
+    def correlations_from_moments(self, total: np.ndarray, squared: bool) -> np.ndarray:
+        if self.is_identity(total.shape[1]):
+            return total
+        if self.is_matrix:
+            return total @ self.matrix.T
+        c = self._coefficients
+        return (c * c if squared else c) * total[:, self.inputs[:, 0]]
+
+    def coef_on_inputs(self, coef: np.ndarray, n_inputs: int) -> np.ndarray:
+        if self.is_matrix:
+            return coef @ self.matrix
+        return coef if self.is_identity(n_inputs) else self.sum_at_inputs(coef * self._coefficients, n_inputs)
+
+    def name(self, k: int, inputs: Sequence[str]) -> str:
+        used = self.inputs_seen(k, len(inputs))
+        return inputs[used[0]] if len(used) == 1 else super().name(k, inputs)
+
+
+@dataclass(frozen=True, eq=False)
+class MonomialBlock(FeatureBlock):
+    """Monomials under a Gaussian envelope: products of inputs of u = exp(-gamma |x|^2 / order) (1, sqrt(2 gamma) x).
+
+    phi_j(x) = scale * product over l of w_j u[inputs_jl]. The envelope and the coefficient are shared among the factors, so
+    that none overflows; the 1 in u makes monomials of any lower degree.
+    """
+
+    scale: float
+    weights: np.ndarray
+    inputs: np.ndarray
+    gamma: float
+
+    activation = "product"
+    is_bounded = True
+
+    @cached_property
+    def offset(self) -> np.ndarray:
+        return _zero_offset(self)
+
+    @property
+    def envelope(self) -> tuple[float, int]:
+        return self.gamma, self.order
+
+    @property
+    def moment_order(self) -> int:
+        return self.order if self.order <= 2 else 0
+
+    @cached_property
+    def _coefficients(self):
+        """The factor of the product of inputs of u, of each feature."""
+        return self.scale * self.weights[:, 0] ** self.order
+
+    def correlations_from_moments(self, total: np.ndarray, squared: bool) -> np.ndarray:
+        c, place = self._coefficients, self.inputs[:, 0].astype(np.intp)
+        if self.order == 2:
+            place = place * round(total.shape[1] ** 0.5) + self.inputs[:, 1]
+        return (c * c if squared else c) * total[:, place]
+
+    def coef_on_inputs(self, coef: np.ndarray, n_inputs: int) -> np.ndarray:
+        return self.sum_at_inputs(coef * self._coefficients, n_inputs)
+
+    def largest_value(self) -> np.ndarray:  # prod_i |t_i|^v_i exp(-t_i^2 / 2) is at most prod_i (v_i / e)^(v_i / 2)
+        inputs = np.sort(self.inputs, axis=1)
+        peak = sum((entry > 0) * _rise(run) for entry, run in zip(inputs.T, runs(inputs), strict=True))
+        return abs(self.scale) * (np.abs(self.weights[:, 0]) * np.exp(peak / self.order)) ** self.order
+
+    def count_inputs(self, n_columns: int, column: np.ndarray | None = None) -> np.ndarray:
+        """Return how many features have each column as a factor; that the envelope falls with every input does not count."""
+        factors = self.inputs - 1 if column is None else np.append(column, -1)[self.inputs - 1]
+        return _count_entries(np.where(self.weights != 0, factors, -1), n_columns)
+
+    def inputs_seen(self, k: int, n_inputs: int) -> np.ndarray:
+        """Return all inputs, on which the envelope depends."""
+        return np.arange(n_inputs if self.weights[k, 0] != 0 else 0)
+
+    def name(self, k: int, inputs: Sequence[str]) -> str:
+        powers = np.bincount(self.inputs[k], minlength=1)
+        factors = [inputs[i - 1] + (f"^{powers[i]}" if powers[i] > 1 else "") for i in np.flatnonzero(powers) if i > 0]
+        return "*".join(["gaussian", *factors])
+
+
+# ---------------------------------------------------------------- from a file
+
+
+def block_from_arrays(meta: dict[str, Any], arrays: dict[str, np.ndarray], i: int, n_features_in: int) -> FeatureBlock:
+    """Make block i of what a file holds, which is not trusted.
+
+    A ValueError, or a KeyError where an array is missing, says that `FeatureBlock.to_arrays` did not write this.
+    """
+    weights, offset, inputs = floats(arrays, f"weights_{i}"), floats(arrays, f"offset_{i}"), arrays.get(f"inputs_{i}")
+    require(type(meta) is dict and set(meta) == set(BLOCK_META), "blocks")
+    require(type(meta["activation"]) is str and meta["activation"] in ACTIVATIONS, "activation")
+    require(type(meta["scale"]) is float and np.isfinite(meta["scale"]), "scale")
+    require(offset.ndim == 1 and len(offset) > 0, "offset")
+    if meta["activation"] == MonomialBlock.activation:
+        return _monomials(meta, weights, offset, inputs, n_features_in)
+    require(meta["gamma"] is None, "gamma")
+    if inputs is None:
+        require(weights.shape == (len(offset), n_features_in), "weights")
+    else:
+        _require_inputs(inputs, len(offset), n_features_in)
+        require(weights.shape == inputs.shape, "weights")
+    if meta["activation"] == LinearBlock.activation and not offset.any():
+        return LinearBlock(meta["scale"], weights, inputs)
+    return NeuronBlock(meta["activation"], meta["scale"], weights, offset, inputs)
+
+
+def _monomials(meta, weights, offset, inputs, n_features_in):
+    require(not offset.any(), "offset")
+    require(type(meta["gamma"]) is float and 0 < meta["gamma"] <= 1e300 and inputs is not None, "gamma")
+    _require_inputs(inputs, len(offset), n_features_in + 1)  # 0 stands for 1
+    require(weights.shape == (len(offset), 1), "weights")
+    return MonomialBlock(meta["scale"], weights, inputs, meta["gamma"])
+
+
+def _require_inputs(inputs, n_features, n_inputs):
+    require(inputs.dtype == np.int32 and inputs.ndim == 2 and len(inputs) == n_features, "inputs")
+    require(inputs.size > 0 and inputs.min() >= 0 and inputs.max() < n_inputs, "inputs")
+
+
+# ---------------------------------------------------------------- arrays
+
+
+def runs(inputs: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield, column by column of ascending tuples, how often the entry of each tuple has occurred in it so far; 1 for 0."""
+    run = np.ones(len(inputs))
+    yield run
+    for previous, entry in zip(inputs.T[:-1], inputs.T[1:], strict=True):
+        run = np.where((entry == previous) & (entry > 0), run + 1, 1.0)
+        yield run
+
+
+def _rise(v):
+    """Return the logarithm of (v / e)^(v / 2), less that of v - 1."""
+    less = v - 1
+    return (v * np.log(v) - less * np.log(np.maximum(less, 1)) - 1) / 2
+
+
+def _zero_offset(block):
+    return _read_only(np.zeros(len(block)))
+
+
+def _count_entries(inputs, n_inputs):
+    """Return in how many rows of `inputs` each input occurs; negative ones are none."""
+    inputs = np.sort(inputs, axis=1)
+    return np.bincount(inputs[np.diff(inputs, axis=1, prepend=-1) > 0], minlength=n_inputs)
+
+
+def _read_only(array):
+    array.flags.writeable = False
+    return array
+
+
+def _in_panels(array, dtype):
+    """Lay (n, d) out as (ceil(n / PANEL), d, PANEL), zero-padded, on a 64-byte boundary."""
+    n, d = array.shape
+    n_panels = -(-n // PANEL)
+    size = n_panels * d * PANEL
+    memory = np.zeros(size + 64, dtype)
+    start = -memory.ctypes.data % 64 // memory.itemsize
+    panels = memory[start : start + size].reshape(n_panels, d, PANEL)
+    full = n // PANEL
+    panels[:full] = array[: full * PANEL].reshape(full, PANEL, d).swapaxes(1, 2)
+    if full < n_panels:
+        panels[full, :, : n - full * PANEL] = array[full * PANEL :].T
+    return panels

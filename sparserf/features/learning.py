@@ -1,0 +1,399 @@
+"""A dictionary that learns: draws that follow the features which a fit has accepted.
+
+The draws come in batches. The first batch is drawn from a base distribution: `RandomCosines`, of any bandwidth and of any
+number of inputs, or `RandomSteps`, which jump as trees do. Each further batch is in part drawn from it again and in part
+proposed: the weights w of accepted features, picked with probability in proportion to |coefficient|, are changed by one of
+five moves (`MOVES`). Moves whose proposals stayed in the fit get a larger share of the next batch. docs/learning.md tells
+what was measured.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from .._base.checks import check_integer, check_rng, is_sparse
+from ..columns.robust import some_rows
+from .bandwidth import SAMPLE, SMALLEST, distance_scale
+from .blocks import NeuronBlock
+from .feature_set import FeatureSet
+from .streams import seed_of, stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._base.types import Seed
+    from ..columns.stage import ColumnStage
+    from ..rows import Rows
+
+# Most inputs that features may have: those of the largest variance, over which weights are dense.
+MOST_INPUTS = 1024
+# The narrowest and the widest bandwidth of random cosines, in units of the median distance between rows.
+NARROWEST, WIDEST = 0.25, 4.0
+# Probability that a random step which has some inputs has no more.
+NO_MORE = 0.4
+# Two values of w'x are different if they differ by more than this share of the largest |w'x|: more than float32 rounds by.
+DIFFERENT = 1e-5
+# Draws in a batch by default: the sooner it is known what is accepted, the better the next batch.
+BATCH = 500
+# Share of each batch that comes from the base distribution: the convergence rate of the paper is that of its draws
+# (docs/learning.md). Where no feature is accepted, all of the batch does.
+BASE = 0.25
+# Standard deviation of the entrywise factor of a jitter less 1, and of the logarithm of the factor of a rescaling.
+JITTER, RESCALE = 0.3, 0.4
+# The moves share the rest of a batch in proportion to (survivors + SURVIVORS) / (tries + TRIES), counts that are multiplied by
+# FADE with each batch.
+FADE, SURVIVORS, TRIES = 0.8, 1.0, 20.0
+
+
+# ---------------------------------------------------------------- base distributions
+
+
+@dataclass(frozen=True, eq=False)
+class BaseDistribution(ABC):
+    """A distribution of random neurons, phi = scale * activation(w'x + b), made for some rows.
+
+    inputs : the inputs that are not constant, at most MOST_INPUTS
+    units : for each of these, the unit of the entries of w
+    max_order : most inputs that a w has; None: all
+    """
+
+    inputs: np.ndarray = field(repr=False)
+    units: np.ndarray = field(repr=False)
+    max_order: int | None = field(default=None, kw_only=True)
+
+    activation: ClassVar[str]
+    scale: ClassVar[float]
+    is_periodic: ClassVar[bool]
+    is_finite = False
+
+    @classmethod
+    @abstractmethod
+    def from_rows(
+        cls, rows: Rows, weight: np.ndarray, rng: np.random.Generator, stage: ColumnStage | None = None,
+        max_order: int | None = None,
+    ) -> Self:  # fmt: skip
+        """Make the distribution in units that are read off the rows.
+
+        weight : of each row, positive and of mean 1.
+        stage : the column stage that the rows went through.
+        """
+
+    @abstractmethod
+    def weights(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw n weights w over the inputs: (n, len(inputs))."""
+
+    @abstractmethod
+    def entries(self, j: np.ndarray, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw entries for the inputs j of weights that have so many inputs."""
+
+    @abstractmethod
+    def offsets(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw b for each w."""
+
+    @property
+    def most(self) -> int:
+        """Most inputs that a feature may have."""
+        return len(self.inputs) if self.max_order is None else min(self.max_order, len(self.inputs))
+
+    def limited(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return these weights, with entries set to 0 at random in each that has more inputs than it may."""
+        if self.most == len(self.inputs):
+            return weights
+        lot = np.where(weights != 0, rng.random(weights.shape), 0.0)
+        return np.where(lot.argsort(axis=1).argsort(axis=1) >= weights.shape[1] - self.most, weights, 0.0)
+
+    def features(self, weights: np.ndarray, n_features: int, rng: np.random.Generator) -> FeatureSet:
+        """Return the features of these weights over the inputs, with random offsets."""
+        offset = self.offsets(weights, rng)
+        if len(self.inputs) == n_features:
+            block = NeuronBlock(self.activation, self.scale, weights, offset)
+        elif n_features <= MOST_INPUTS:
+            block = NeuronBlock(self.activation, self.scale, self._spread(weights, n_features), offset)
+        else:
+            inputs = np.tile(self.inputs.astype(np.int32), (len(weights), 1))
+            block = NeuronBlock(self.activation, self.scale, weights, offset, inputs)
+        return FeatureSet([block], n_features)
+
+    def weights_of(self, features: FeatureSet) -> np.ndarray:
+        """Return the weights over the inputs of features that `features` made."""
+        if not len(features):
+            return np.zeros((0, len(self.inputs)))
+        (block,) = features.blocks
+        weights = block.weights if block.inputs is not None else block.weights[:, self.inputs]
+        return weights if features.order is None else weights[features.order]
+
+    def draw(self, n_components: int, n_features: int, rng: Seed = None) -> FeatureSet:
+        """Draw a FeatureSet of n_components features of n_features inputs; `rng` is a seed or a Generator."""
+        rng = check_rng(rng)
+        return self.features(self.weights(check_integer("n_components", n_components, 0), rng), n_features, rng)
+
+    def _spread(self, weights, n_features):
+        """Return weights over all n_features inputs, 0 for those that are constant."""
+        everywhere = np.zeros((len(weights), n_features))
+        everywhere[:, self.inputs] = weights
+        return everywhere
+
+
+@dataclass(frozen=True, eq=False)
+class RandomCosines(BaseDistribution):
+    """Cosines sqrt(2) cos(w'x + b) of any bandwidth and order: from here a dictionary starts where nothing is known.
+
+    The order of w, the number of its inputs, is log-uniform from 1 to all, and so is the size of w.
+
+    With w_j = u_j / s_j, where s is the standard deviations of the inputs or their ranges by even chance, u'(x / s) has at order
+    q and bandwidth c the spread that it has for draws of the Gaussian kernel whose width is c times the median distance between
+    the rows x / s. An input that is nearly always the same counts for little in units of its range.
+
+    units : 1 / s for both choices of s, scaled so that the median distance is 1: (2, len(inputs))
+    """
+
+    activation: ClassVar[str] = "cos"
+    scale: ClassVar[float] = float(np.sqrt(2))
+    is_periodic: ClassVar[bool] = True
+
+    @classmethod
+    def from_rows(
+        cls, rows: Rows, weight: np.ndarray, rng: np.random.Generator, stage: ColumnStage | None = None,
+        max_order: int | None = None,
+    ) -> Self:  # fmt: skip
+        inputs, scale = _inputs_that_vary(rows, weight, stage)
+        if not len(inputs):
+            return cls(np.zeros(1, np.intp), np.zeros((2, 1)), max_order=max_order)
+        X, weight = _sample(rows, inputs, weight, rng)
+        units = 1 / scale
+        widths = [distance_scale((X * unit).__getitem__, weight, None, "euclidean", rng) for unit in units]
+        units = np.stack([unit / width for unit, width in zip(units, widths, strict=True)])
+        return cls(inputs, units, max_order=max_order)
+
+    def weights(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        k = len(self.inputs)
+        order = np.minimum(np.exp(rng.uniform(0.0, np.log(self.most + 1), n)).astype(np.intp), self.most)
+        used = rng.random((n, k)).argsort(axis=1) < order[:, None]
+        return rng.standard_normal((n, k)) * used * self.sizes(order, rng)[:, None] * self.units[rng.integers(0, 2, n)]
+
+    def entries(self, j: np.ndarray, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        unit = self.units[rng.integers(0, 2, len(j)), j]
+        return rng.standard_normal(len(j)) * self.sizes(order, rng) * unit
+
+    def sizes(self, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return the standard deviation of the u_j, of draws of these orders."""
+        width = np.exp(rng.uniform(np.log(NARROWEST), np.log(WIDEST), len(order)))
+        return width * np.sqrt(len(self.inputs) / np.maximum(order, 1))
+
+    def offsets(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return rng.uniform(0.0, 2 * np.pi, len(weights))
+
+
+@dataclass(frozen=True, eq=False)
+class RandomSteps(BaseDistribution):
+    """Steps, 1 where w'x > t and -1 elsewhere, of a few inputs: from here a dictionary starts for functions that jump.
+
+    The entries of w are +-1 in units of half the ranges of the inputs; w has q inputs with probability (1 - p) p^(q - 1). The
+    threshold t lies between w'x of some row and the next larger value, at random, so that no row lies on a step, where
+    rounding would decide. Of one input, a step is the split of a tree; of several that are 0 or 1, it says that some of them
+    are 1 together; of others, it is a half space.
+
+    units : 1 / half the range of each input
+    sample : some rows, (n, len(inputs))
+    """
+
+    sample: np.ndarray = field(repr=False)
+
+    activation: ClassVar[str] = "sign"
+    scale: ClassVar[float] = 1.0
+    is_periodic: ClassVar[bool] = False
+
+    @classmethod
+    def from_rows(
+        cls, rows: Rows, weight: np.ndarray, rng: np.random.Generator, stage: ColumnStage | None = None,
+        max_order: int | None = None,
+    ) -> Self:  # fmt: skip
+        inputs, scale = _inputs_that_vary(rows, weight, stage)
+        if not len(inputs):
+            return cls(np.zeros(1, np.intp), np.zeros(1), np.zeros((1, 1)), max_order=max_order)
+        return cls(inputs, 1 / scale[1], _sample(rows, inputs, weight, rng)[0], max_order=max_order)
+
+    def weights(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        k = len(self.inputs)
+        order = np.minimum(rng.geometric(NO_MORE, n), self.most)
+        used = rng.random((n, k)).argsort(axis=1) < order[:, None]
+        return rng.choice([-1.0, 1.0], (n, k)) * used * self.units
+
+    def entries(self, j: np.ndarray, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return rng.choice([-1.0, 1.0], len(j)) * self.units[j]
+
+    def offsets(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw -t of each w, with t between w'x of a row of the sample, more often from the middle, and the next larger w'x.
+
+        Where there is no larger one, t is below the largest; where w'x is always the same, t is below it.
+        """
+        Z = np.sort(self.sample @ weights.T, axis=0)
+        column, last = np.arange(len(weights)), len(Z) - 1
+        low = high = Z[rng.integers(0, len(Z), (2, len(weights))).sum(axis=0) // 2, column]
+        least = DIFFERENT * np.maximum(np.abs(Z[0]), np.abs(Z[-1]))
+        above, below = np.count_nonzero(Z <= low + least, axis=0), np.count_nonzero(Z < low - least, axis=0)
+        is_highest, is_constant = above > last, (above > last) & (below == 0)
+        low = np.where(is_highest, Z[np.maximum(below - 1, 0), column], low)
+        high = np.where(is_highest, high, Z[np.minimum(above, last), column])
+        low = np.where(is_constant, low - 1 - np.abs(low), low)
+        return -(low + (high - low) * rng.uniform(0.25, 0.75, len(weights)))
+
+
+def _inputs_that_vary(rows, weight, stage):
+    """Return at most MOST_INPUTS inputs that are not constant, and (their standard deviations, half their ranges)."""
+    in_units = stage is not None and not stage.is_raw
+    scale = np.stack([stage.half_range > 0, stage.half_range] if in_units else rows.spreads(weight))
+    deviation = stage.unit if in_units else scale[0]
+    inputs = np.sort(np.argsort(-deviation, kind="stable")[:MOST_INPUTS])
+    inputs = inputs[scale[0, inputs] > SMALLEST[rows.dtype.name]]
+    return inputs, scale[:, inputs]
+
+
+def _sample(rows, inputs, weight, rng):
+    """Return these inputs of some rows, float64 (n, len(inputs)), and how much each row counts."""
+    sample, weight = some_rows(weight, SAMPLE, rng)
+    X = rows.array(sample)[:, inputs]
+    return (X.toarray() if is_sparse(X) else X).astype(np.float64), weight
+
+
+# ---------------------------------------------------------------- moves: how an accepted w is changed
+
+
+def jitter(W: np.ndarray, pick: Callable[[], np.ndarray], base: BaseDistribution, rng: np.random.Generator) -> np.ndarray:
+    """Return accepted w, each entry times 1 + JITTER e, e normal."""
+    w = W[pick()]
+    return w * (1 + JITTER * rng.standard_normal(w.shape))
+
+
+def add(W: np.ndarray, pick: Callable[[], np.ndarray], base: BaseDistribution, rng: np.random.Generator) -> np.ndarray:
+    """Return sums or differences of two accepted w: the frequencies of the product of their cosines."""
+    w = W[pick()]
+    return w + rng.choice([-1.0, 1.0], (len(w), 1)) * W[pick()]
+
+
+def swap(W: np.ndarray, pick: Callable[[], np.ndarray], base: BaseDistribution, rng: np.random.Generator) -> np.ndarray:
+    """Return accepted w with the entry of one input drawn anew, whether it was 0 or not."""
+    w = W[pick()].copy()
+    row, j = np.arange(len(w)), rng.integers(0, w.shape[1], len(w))
+    w[row, j] = base.entries(j, np.count_nonzero(w, axis=1), rng)
+    return w
+
+
+def mix(W: np.ndarray, pick: Callable[[], np.ndarray], base: BaseDistribution, rng: np.random.Generator) -> np.ndarray:
+    """Return w with each entry from one of two accepted w."""
+    w, other = W[pick()], W[pick()]
+    return np.where(rng.random(w.shape) < 0.5, w, other)
+
+
+def rescale(W: np.ndarray, pick: Callable[[], np.ndarray], base: BaseDistribution, rng: np.random.Generator) -> np.ndarray:
+    """Return accepted w, longer or shorter; for a step, only its threshold changes."""
+    w = W[pick()]
+    return w * np.exp(RESCALE * rng.standard_normal((len(w), 1)))
+
+
+MOVES = jitter, add, swap, mix, rescale
+
+
+# ---------------------------------------------------------------- batches
+
+
+@dataclass(frozen=True, eq=False)
+class LearningDictionary:
+    """Batches of draws, each of which is made when it is known which features of the batches before were accepted.
+
+    base : the distribution of the first batch, and of a share of the others
+    n_components, batch_size : draws in all, and in a batch
+    n_features_in : inputs of the features
+    seed : from which each target of a fit has a random stream of its own
+    """
+
+    base: BaseDistribution
+    n_components: int
+    batch_size: int
+    n_features_in: int
+    seed: np.random.SeedSequence
+
+    @property
+    def n_batches(self) -> int:
+        """Number of batches."""
+        return max(1, -(-self.n_components // self.batch_size))
+
+    @property
+    def starts(self) -> np.ndarray:
+        """How many features are drawn before each batch, and in all."""
+        return np.minimum(np.arange(self.n_batches + 1) * self.batch_size, self.n_components)
+
+    def proposer(self, target: int) -> Proposer:
+        """Return what draws the batches of one target of a fit."""
+        return Proposer(self, target)
+
+
+def make_learning_dictionary(
+    rows: Rows, *, weight: np.ndarray, n_components: int | None, batch_size: int | None, gamma: Any, rng: np.random.Generator,
+    stage: ColumnStage | None = None, base: type[BaseDistribution] = RandomCosines, max_order: int | None = None,
+) -> LearningDictionary:  # fmt: skip
+    """Make the dictionary of features="auto".
+
+    weight : of each row, positive and of mean 1.
+    stage : the column stage that the rows went through.
+    base : the kind of distribution from which it starts.
+    max_order : most inputs that a feature may have; None: all.
+    """
+    if gamma is not None:
+        raise ValueError(f"gamma must be None where features is 'auto', which tries many, got {gamma!r}")
+    n_components = check_integer("n_components", n_components, 1)
+    batch_size = BATCH if batch_size is None else check_integer("batch_size", batch_size, 1)
+    rng = check_rng(rng)
+    base = base.from_rows(rows, weight, rng, stage, max_order)
+    return LearningDictionary(base, n_components, batch_size, rows.n_features_in, seed_of(rng))
+
+
+class Proposer:
+    """Draws the batches of one target of a fit, from a random stream of its own, and learns which moves make draws that stay.
+
+    The index of its first draw is (target + 1) << 40, so that the draws of no two targets share an index; lower indices are
+    those of the inputs.
+    """
+
+    def __init__(self, dictionary: LearningDictionary, target: int):
+        self._base, self._d = dictionary.base, dictionary.n_features_in
+        self._rng = stream(dictionary.seed, target)
+        # The index of the next draw; the move of each draw of the last batch, 0 for the base distribution.
+        self._next, self._last = (target + 1) << 40, np.zeros(0, np.intp)
+        self._survivors, self._tries = np.zeros(len(MOVES) + 1), np.zeros(len(MOVES) + 1)
+
+    def batch(self, n: int, features: FeatureSet, coef: np.ndarray, index: np.ndarray) -> tuple[int, FeatureSet]:
+        """Draw n features that follow accepted ones; return the index of the first, and the features.
+
+        features, coef, index : the accepted features, their coefficients and their indices as draws.
+        """
+        self._learn(index)
+        W, rng = self._base.weights_of(features), self._rng
+        counts, p = self._counts(n, np.any(coef)), np.abs(coef) / max(np.abs(coef).sum(), 1e-300)
+        weights = [self._base.weights(counts[0], rng)]
+        for move, k in zip(MOVES, counts[1:], strict=True):
+            if k:
+                moved = move(W, lambda k=k: rng.choice(len(p), k, p=p), self._base, rng)
+                weights.append(self._base.limited(moved, rng))
+        self._last = np.repeat(np.arange(len(counts)), counts)
+        start, self._next = self._next, self._next + n
+        return start, self._base.features(np.vstack(weights), self._d, rng)
+
+    def _learn(self, index):
+        """Count by which moves those draws of the last batch were made that were accepted."""
+        first, n = self._next - len(self._last), len(MOVES) + 1
+        alive = index[(index >= first) & (index < self._next)] - first
+        self._tries = FADE * self._tries + np.bincount(self._last, minlength=n)
+        self._survivors = FADE * self._survivors + np.bincount(self._last[alive], minlength=n)
+
+    def _counts(self, n, has_accepted):
+        """Return how many of n draws come from the base distribution, and how many by each move."""
+        if not has_accepted:
+            return np.array([n] + [0] * len(MOVES))
+        gain = (self._survivors + SURVIVORS)[1:] / (self._tries + TRIES)[1:]
+        moves = ((1 - BASE) * n * gain / gain.sum()).astype(np.intp)
+        return np.concatenate([[n - moves.sum()], moves])

@@ -1,0 +1,51 @@
+"""What rows have in common that are not in the memory of this process: on disk, on a device, on a cluster."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, Self
+
+from .._base.threads import Workers
+from .core_block import CoreBlock
+from .memory import MemoryRows
+from .rows import Rows
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from .._base.types import DenseOrCSR
+    from ..features.feature_set import FeatureSet
+
+# Some rows are brought to the memory of this process where they hold no more numbers than this: half a gigabyte in float64.
+MOST_FETCHED_NUMBERS = 2**26
+
+
+class RemoteRows(Rows):
+    """Rows that are not in the memory of this process. Threads, for rows that are fetched, live while it is entered."""
+
+    in_memory = False
+
+    def __init__(self, workers: int):
+        self._n_workers, self._workers = workers, Workers(workers)
+
+    @abstractmethod
+    def select(self, index: np.ndarray) -> Rows:
+        """Return the rows at these ascending indices where they are: nothing is fetched."""
+
+    def take(self, index: np.ndarray) -> Rows:
+        if len(index) * self.n_features_in <= MOST_FETCHED_NUMBERS:
+            return self.on_same_threads(self.array(index))
+        return self.select(index)
+
+    def on_same_threads(self, X: DenseOrCSR) -> MemoryRows:
+        return MemoryRows(CoreBlock(X, self._workers))
+
+    def kernel(self, features: FeatureSet, weights: np.ndarray) -> np.ndarray:
+        return self.on_same_threads(self.array()).kernel(features, weights)
+
+    def __enter__(self) -> Self:
+        self._workers.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._workers.__exit__(*error)

@@ -1,0 +1,259 @@
+"""The rows of X, wherever they live, and every question that is asked of all of them.
+
+X is cut into blocks (see `Block`): one block in memory, one for each chunk of a file, one for each partition of a cluster.
+A question is a function answer(block, *parts) that computes something on the rows of one block, where `parts` are those
+entries of row vectors (arrays with an entry for each row) that belong to the block. `Rows.sum` adds the answers of all blocks
+up, `Rows.map` lays them side by side; going once through all blocks is a pass. Whatever an algorithm needs of X, such as
+Phi' v for a feature matrix Phi that is never stored, is written once, on these two verbs.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from .._base.arrays import finite, namespace
+from .._base.checks import is_sparse
+from .block import wider_extremes
+from .vectors import HostVectors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import DTypeLike
+
+    from .._base.types import Array, DenseOrCSR, RowVector
+    from ..features.feature_set import FeatureSet
+    from ..features.projections import Projection
+    from .block import Block
+    from .vectors import RowVectors
+
+
+class Rows(ABC):
+    """The rows of X in blocks, and what is asked of all of them.
+
+    A subclass says where the rows live and implements the abstract methods. The sums are added up in the order of the blocks,
+    which depends on shapes alone: the same bits for any number of threads or machines.
+
+    Attributes
+    ----------
+    n_rows, n_features_in : int
+        The shape of X.
+    dtype : dtype
+        float32 or float64.
+    is_sparse : bool
+        Whether the rows are CSR.
+    in_memory : bool
+        Whether the rows are in the memory of this process.
+    n_passes : int
+        How often all blocks were asked.
+    """
+
+    n_rows: int
+    n_features_in: int
+    dtype: np.dtype
+    is_sparse: bool
+    in_memory: bool
+    n_passes: int = 0
+
+    # ---------------------------------------------------------------- what a subclass implements
+
+    @abstractmethod
+    def sum(self, answer: Callable[..., Any], *vectors: RowVector, add: Callable[[Any, Any], Any] = np.add) -> Any:
+        """Return the answers of all blocks, added up in the order of the blocks.
+
+        answer : function answer(block, *parts) that returns an array in the memory of this process, or a tuple of such arrays.
+        vectors : row vectors of these rows, or ndarrays whose last axis is the rows.
+        add : function that adds two answers up, or two parts of tuples.
+        """
+
+    @abstractmethod
+    def map(self, answer: Callable[..., Any], *vectors: RowVector, axis: int = -1) -> Any:
+        """Return the answers of all blocks side by side: a row vector, or, of axis 0, a matrix with a line for each row."""
+
+    @abstractmethod
+    def map_and_sum(self, answer: Callable[..., Any], *vectors: RowVector) -> tuple[RowVector, Any]:
+        """Return (row vector, sum) of answers that are such pairs, in one pass."""
+
+    @abstractmethod
+    def take(self, index: np.ndarray) -> Rows:
+        """Return the rows at these ascending indices, in memory where they are few."""
+
+    @abstractmethod
+    def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
+        """Return the rows at these indices, or all rows, as an ndarray or CSR matrix in the memory of this process."""
+
+    @abstractmethod
+    def on_same_threads(self, X: DenseOrCSR) -> Rows:
+        """Return the rows of another matrix in the memory of this process, which is worked on by the threads of these rows."""
+
+    @abstractmethod
+    def kernel(self, features: FeatureSet, weights: np.ndarray) -> np.ndarray:
+        """Return Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0."""
+
+    @abstractmethod
+    def __enter__(self) -> Self:
+        """Keep threads, and what blocks compute once for many questions, until `__exit__`."""
+
+    @abstractmethod
+    def __exit__(self, *error: Any) -> None: ...
+
+    @cached_property
+    def vectors(self) -> RowVectors:
+        """The arithmetic of the row vectors of these rows."""
+        return HostVectors(self.n_rows)
+
+    def to_namespace_of_X(self, answer: Array) -> Array:
+        """Convert an array with an entry or a line for each row to the array namespace and device of the user's X."""
+        return answer
+
+    def count_pass(self) -> None:
+        """Count one pass over all blocks."""
+        self.n_passes += 1
+
+    # ---------------------------------------------------------------- questions, on sum and map
+
+    def correlate(self, features: FeatureSet, v: RowVector) -> np.ndarray:
+        """Return Phi' v: float64 (len(features),) for v (n_rows,), or (n_outputs, len(features)) for (n_outputs, n_rows)."""
+        return finite(self.sum(lambda block, v: block.correlate(features, v), v))
+
+    def ask(self, v: RowVector, questions: Sequence[Callable[..., np.ndarray]]) -> list[np.ndarray]:
+        """Return the answers to questions (block, v), each added up over the blocks, in one pass."""
+        return [finite(answer) for answer in self.sum(lambda block, v: tuple(ask(block, v) for ask in questions), v)]
+
+    def correlate_squares(self, features: FeatureSet, v: RowVector) -> np.ndarray:
+        """Return (Phi * Phi)' v, which is the diagonal of `gram` for v = weights; shapes as in `correlate`."""
+        return finite(self.sum(lambda block, v: block.correlate_squares(features, v), v))
+
+    def correlate_pair(self, features: FeatureSet, v: RowVector) -> np.ndarray:
+        """Return Phi' v of cosines cos(t), and of the same with a phase less by a quarter, cos(t - pi/2) = sin(t): (2, .)."""
+        return finite(self.sum(lambda block, v: block.correlate_pair(features, v), v))
+
+    def apply(self, features: FeatureSet, coef: np.ndarray) -> RowVector:
+        """Return Phi c: float64 (n_rows,) for c (len(features),), or (n_outputs, n_rows) for (n_outputs, len(features))."""
+        return self.map(lambda block: finite(block.apply(features, coef)))
+
+    def normal(self, features: FeatureSet, h: RowVector, coef: np.ndarray, shift: np.ndarray) -> tuple[RowVector, np.ndarray]:
+        """Return f = Phi c - shift and Phi' diag(h) f in one pass: a product with the matrix of the normal equations.
+
+        h : (n_outputs, n_rows); coef : (n_outputs, len(features)); shift : (n_outputs,)
+        """
+        f, total = self.map_and_sum(lambda block, h: block.normal(features, h, coef, shift), h)
+        return f, finite(total)
+
+    def gram(
+        self, left: FeatureSet, right: FeatureSet | np.ndarray, weights: RowVector, dtype: DTypeLike | None = None
+    ) -> np.ndarray:
+        """Return Phi_left' diag(weights) Phi_right, float64 of shape (len(left), len(right)), for weights >= 0.
+
+        right : features, or the indices of some in `left`.
+        dtype : of the products and of their sums over some thousand rows; None: that of X.
+        """
+        return finite(self.sum(lambda block, weights: block.gram(left, right, weights, dtype), weights))
+
+    def moments(
+        self, left: FeatureSet, right: FeatureSet | np.ndarray, weights: RowVector, dtype: DTypeLike | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return `gram` and Phi_right' weights, in one pass."""
+        chosen = left.take(right) if isinstance(right, np.ndarray) else right
+
+        def answer(block, weights):
+            return block.gram(left, right, weights, dtype), block.correlate(chosen, weights)
+
+        gram, sums = self.sum(answer, weights)
+        return finite(gram), finite(sums)
+
+    def signed_moments(
+        self, features: FeatureSet, change: RowVector, dtype: DTypeLike | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return Phi' diag(change) Phi and Phi' change in one pass, where the entries of `change` may have any sign."""
+
+        def answer(block, change):
+            xp = namespace(change)
+            gained, lost = (xp.clip(part, 0.0, None) for part in (change, -change))
+            gram = block.gram(features, features, gained, dtype) - block.gram(features, features, lost, dtype)
+            return gram, block.correlate(features, change)
+
+        gram, sums = self.sum(answer, change)
+        return finite(gram), finite(sums)
+
+    def transform(self, features: FeatureSet) -> Array:
+        """Return Phi itself, in the dtype of X: (n_rows, len(features))."""
+        return self.map(lambda block: block.transform(features), axis=0)
+
+    def project(self, projection: Projection) -> Array:
+        """Return the random projection X R / sqrt(m), in the dtype of X: (n_rows, n_projections)."""
+        return self.map(lambda block: finite(block.project(projection)), axis=0)
+
+    def mean(self, share: RowVector) -> np.ndarray:
+        """Return the mean of each column where each row counts by its share; the shares add up to one."""
+        return self.sum(lambda block, share: block.weighted_sum(share), share)
+
+    def largest_square_distance(self, center: np.ndarray) -> float:
+        """Return the largest squared distance of a row to a point."""
+        return float(self.sum(lambda block: block.largest_square_distance(center), add=np.maximum))
+
+    def spreads(self, weight: RowVector) -> tuple[np.ndarray, np.ndarray]:
+        """Return the standard deviation and half the range of each column, for positive weights of mean 1."""
+        low, high = self.sum(lambda block: block.extremes(), add=wider_extremes)
+        return self._deviations(weight, np.maximum(-low, high)), high / 2 - low / 2
+
+    def _deviations(self, weight, largest):
+        """Return the standard deviation of columns of at most `largest` in size; 0 where rounding is all that varies."""
+        unit = np.where(largest > 0, largest, 1.0)  # no sum or square overflows
+        if self.is_sparse:
+            first, second = self.sum(lambda block, weight: block.sparse_moments(weight, unit), weight) / self.n_rows
+            variance = second - first**2
+        else:
+            mean = self.sum(lambda block, weight: block.scaled_sum(weight, unit), weight) / self.n_rows
+            variance = self.sum(lambda block, weight: block.scaled_sum(weight, unit, mean), weight) / self.n_rows
+        return np.where(variance > 1e-14, np.sqrt(np.maximum(variance, 0)), 0.0) * unit
+
+    @cached_property
+    def row_size(self) -> int:
+        """Number of stored entries of a row, the mean over the rows where they are sparse."""
+        if not self.is_sparse:
+            return self.n_features_in
+        return max(1, int(self.sum(lambda block: block.n_entries)) // max(1, self.n_rows))
+
+    @cached_property
+    def longest_row(self) -> int:
+        """Number of stored entries of the longest row, at least 1."""
+        if not self.is_sparse:
+            return self.n_features_in
+        return int(self.sum(lambda block: block.longest_row, add=np.maximum))
+
+
+def correlation(features: FeatureSet, block: Block, v: Array) -> np.ndarray:
+    """Return Phi' v of one block: a question for `Rows.ask`."""
+    return block.correlate(features, v)
+
+
+def correlation_pair(features: FeatureSet, block: Block, v: Array) -> np.ndarray:
+    """Return `Rows.correlate_pair` of one block: a question for `Rows.ask`."""
+    return block.correlate_pair(features, v)
+
+
+# ---------------------------------------------------------------- how subclasses put the answers of several blocks together
+
+
+def add_answers(add: Callable[[Any, Any], Any], total: Any, part: Any) -> Any:
+    """Add up two answers, part by part where they are tuples."""
+    if isinstance(part, tuple):
+        return tuple(add(one, other) for one, other in zip(total, part, strict=True))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return add(total, part)
+
+
+def stack_blocks(parts: Sequence[DenseOrCSR], place: np.ndarray) -> DenseOrCSR:
+    """Stack the rows of several blocks to one ndarray or CSR matrix, and return the rows at the indices `place` of it."""
+    if is_sparse(parts[0]):
+        from scipy.sparse import vstack
+
+        whole = vstack(parts, format="csr")
+    else:
+        whole = np.concatenate(parts)
+    return whole if np.array_equal(place, np.arange(len(place))) else whole[place]
