@@ -19,7 +19,7 @@ from sparserf import drp, drp_path
 from sparserf.features import make_projection
 from sparserf.linear import steps
 from sparserf.linear.steps import Sampling
-from sparserf.rows.block import Block
+from sparserf.rows import Block
 
 from . import conftest
 

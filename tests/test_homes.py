@@ -18,11 +18,11 @@ from sparserf import baselines
 from sparserf import rows as rows_of
 from sparserf._base import arrays as _arrays
 from sparserf.losses import LOSSES
-from sparserf.rows import InChunks, as_rows
-from sparserf.rows.cluster import tree_sum
-from sparserf.rows.home import correlation
+from sparserf.rows import ChunkedRows, as_rows
+from sparserf.rows.dask import tree_sum
+from sparserf.rows import correlation
 from sparserf.rows.memory import Memory
-from sparserf.rows.vectors import HostVectors
+from sparserf.rows import HostVectors
 from sparserf.solvers.problem import Problem
 
 N, D = 1200, 6
@@ -162,8 +162,8 @@ class SealedRows(Memory):
         part, total = super().map_and_sum(travelled(answer), *opened(vectors))
         return sealed(part), total
 
-    def beside(self, X):
-        return SealedRows(self._block.beside(X))
+    def on_same_threads(self, X):
+        return SealedRows(self._block.on_same_threads(X))
 
 
 @pytest.mark.parametrize("name", FITS)
@@ -221,7 +221,7 @@ def test_any_size_of_blocks(block_rows):
         lambda rows: rows.transform(features),
         lambda rows: np.vstack(rows.spreads(h / h.mean())),
         lambda rows: rows.mean(h),
-        lambda rows: rows.farthest(np.ones(D)),
+        lambda rows: rows.largest_square_distance(np.ones(D)),
         lambda rows: rows.take(np.array([5, 700, 6])).apply(features, c),
     ):
         np.testing.assert_allclose(ask(rows), ask(whole), atol=1e-10 * N)
@@ -657,8 +657,8 @@ PASSES = {
 def test_passes_over_all_rows(name, monkeypatch):
     """No more than so many; from disk each reads everything."""
     most, fit = PASSES[name]
-    n_passes, blocks = [0], InChunks._blocks
-    monkeypatch.setattr(InChunks, "_blocks", lambda rows: n_passes.__setitem__(0, n_passes[0] + 1) or blocks(rows))
+    n_passes, blocks = [0], ChunkedRows._blocks
+    monkeypatch.setattr(ChunkedRows, "_blocks", lambda rows: n_passes.__setitem__(0, n_passes[0] + 1) or blocks(rows))
     fit(in_chunks(X))
     assert n_passes[0] <= most
 

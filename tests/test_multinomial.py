@@ -14,7 +14,7 @@ from scipy.special import logsumexp, softmax
 import sparserf as srf
 from sparserf.losses import Multinomial
 from sparserf.losses.classification import AgainstOthers
-from sparserf.rows.vectors import HostVectors
+from sparserf.rows import HostVectors
 from sparserf.solvers import rivals as rivals_
 from sparserf.solvers.rivals import Rivals, nearest_median
 

@@ -9,7 +9,7 @@ from sparserf import Linear, sparse_rf
 from sparserf.features import linear_functions
 from sparserf.losses import LOSSES, Huber, Quantile
 from sparserf.rows import as_rows
-from sparserf.rows.vectors import HostVectors
+from sparserf.rows import HostVectors
 from sparserf.solvers import ridge
 from sparserf.solvers.columns import Columns, Support, WorkingSet, bordered
 from sparserf.solvers.effort import Effort

@@ -12,7 +12,7 @@ from sparserf.algorithms.sparse_rf import search as _search
 from sparserf.algorithms.sparse_rf.fit import L1Fit
 from sparserf.algorithms.sparse_rf.sources import LearningDraws
 from sparserf.algorithms.task import Task
-from sparserf.features import FeatureSet, Mixture, make_learning_dictionary
+from sparserf.features import FeatureSet, RandomCosines, make_learning_dictionary
 from sparserf.features import proposals as moves
 from sparserf.losses import LOSSES
 from sparserf.rows import as_rows
@@ -34,7 +34,7 @@ def learning(X, n_components, batch_size, seed):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_mixture_measures_each_input_in_its_own_units(rng, layout, dtype):
     X = (rng.standard_normal((300, 5)) * [1, 100, 1e-3, 7, 0] + [0, 5, 0, 0, 3]).astype(dtype)
-    base = Mixture.of(as_rows(layout(X)), np.ones(300), np.random.default_rng(0))
+    base = RandomCosines.from_rows(as_rows(layout(X)), np.ones(300), np.random.default_rng(0))
     assert base.inputs.tolist() == [0, 1, 2, 3]  # the last is constant
     for unit, size in zip(base.units, (X[:, :4].std(axis=0, dtype=float), np.ptp(X[:, :4].astype(float), axis=0)), strict=True):
         np.testing.assert_allclose(unit * size, unit[0] * size[0], rtol=1e-5)
@@ -44,7 +44,7 @@ def test_mixture_measures_each_input_in_its_own_units(rng, layout, dtype):
 
 
 def test_mixture_draws_every_order_and_width(rng):
-    base = Mixture.of(as_rows(rng.standard_normal((500, 30))), np.ones(500), rng)
+    base = RandomCosines.from_rows(as_rows(rng.standard_normal((500, 30))), np.ones(500), rng)
     w = base.weights(20_000, rng)
     order = np.count_nonzero(w, axis=1)
     assert order.min() == 1 and order.max() == 30
@@ -61,7 +61,7 @@ def test_mixture_draws_every_order_and_width(rng):
 
 @pytest.mark.parametrize("X", [np.ones((5, 3)), np.zeros((1, 1)), 1e200 * np.ones((4, 2))])
 def test_mixture_of_constant_inputs_is_constant(X):
-    features = Mixture.of(as_rows(X), np.ones(len(X)), np.random.default_rng(0)).draw(7, X.shape[1], rng=0)
+    features = RandomCosines.from_rows(as_rows(X), np.ones(len(X)), np.random.default_rng(0)).draw(7, X.shape[1], rng=0)
     phi = features.transform(X)
     assert np.isfinite(phi).all() and np.ptp(phi, axis=0).max() < 1e-12
 
@@ -69,7 +69,7 @@ def test_mixture_of_constant_inputs_is_constant(X):
 def test_mixture_of_many_inputs_sees_those_of_largest_variance(rng):
     X = rng.standard_normal((50, 1500))
     X[:, 700:1176] *= 0.01
-    base = Mixture.of(as_rows(X), np.ones(len(X)), rng)
+    base = RandomCosines.from_rows(as_rows(X), np.ones(len(X)), rng)
     assert len(base.inputs) == 1024 and not ((base.inputs >= 700) & (base.inputs < 1176)).any()
     w = base.weights(9, rng)
     features = base.features(w, 1500, rng)
@@ -82,7 +82,7 @@ def test_mixture_of_many_inputs_sees_those_of_largest_variance(rng):
 
 @pytest.fixture
 def accepted(rng):
-    base = Mixture.of(as_rows(rng.standard_normal((200, 6)) * [1, 2, 4, 8, 16, 32]), np.ones(200), rng)
+    base = RandomCosines.from_rows(as_rows(rng.standard_normal((200, 6)) * [1, 2, 4, 8, 16, 32]), np.ones(200), rng)
     return base, base.weights(40, rng)
 
 

@@ -334,7 +334,7 @@ def test_staged_rows_answer_as_rows_in_those_units(monkeypatch):
         assert np.allclose(shown.transform(some), plain.transform(some))
     assert np.allclose(shown.correlate_pair(features, Y), plain.correlate_pair(features, Y))
     assert np.allclose(shown.spreads(weight), plain.spreads(weight)) and np.allclose(shown.mean(weight), plain.mean(weight))
-    assert shown.farthest(np.zeros(D)) == pytest.approx(plain.farthest(np.zeros(D)))
+    assert shown.largest_square_distance(np.zeros(D)) == pytest.approx(plain.largest_square_distance(np.zeros(D)))
     assert np.array_equal(shown.array(), plain.array()) and np.array_equal(shown.take(np.arange(9)).array(), plain.array()[:9])
     assert np.allclose(shown.kernel(features, np.ones(40)), plain.kernel(features, np.ones(40)))
     with shown:

@@ -5,14 +5,14 @@ import pytest
 from scipy.sparse import csr_array
 
 from sparserf import sparse_rf
-from sparserf.features import Steps
+from sparserf.features import RandomSteps
 from sparserf.rows import as_rows
 
 LAYOUTS = (np.asarray, csr_array)
 
 
 def of(X, layout=np.asarray, seed=0):
-    return Steps.of(as_rows(layout(X)), np.ones(len(X)), np.random.default_rng(seed))
+    return RandomSteps.from_rows(as_rows(layout(X)), np.ones(len(X)), np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 import sparserf as srf
 from sparserf import Sums
-from sparserf.rows import as_rows, products, rows_read
+from sparserf.rows import as_rows, products, read_rows
 from sparserf.sums import moments as _moments
 
 from .conftest import phi_oracle
@@ -238,7 +238,7 @@ def test_one_pass_and_no_more(monkeypatch):
         asked.append(start)
         return X[start:stop]
 
-    monkeypatch.setattr(_moments, "rows_read", lambda *args, **how: seen.append(rows_read(*args, **how)) or seen[-1])
+    monkeypatch.setattr(_moments, "read_rows", lambda *args, **how: seen.append(read_rows(*args, **how)) or seen[-1])
     folds = Sums.of_folds(srf.Chunks(read, X.shape, block_rows=200), Y, FEATURES, FOLD)
     assert seen[0].n_passes == 1
     assert sorted(asked) == [0, 0, 200, 400, 600, 800]  # the first block tells what kind they are

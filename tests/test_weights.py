@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 import sparserf as srf
 from sparserf import baselines, sparse_rf
 from sparserf.algorithms.sparse_rf import samples as sparse_rf_samples
-from sparserf.features import Mixture, bandwidth, inverse_deviations, proposals
+from sparserf.features import RandomCosines, bandwidth, inverse_deviations, proposals
 from sparserf.rows import as_rows
 
 from .conftest import friedman, signs
@@ -134,8 +134,8 @@ def test_units_count_rows_by_their_weights(counted, layout):
     units, expected = inverse_deviations(as_rows(layout(X)), weight), inverse_deviations(as_rows(layout(copies)), ones)
     np.testing.assert_allclose(units, expected, rtol=1e-9)
     assert np.abs(as_rows(X).spreads(np.ones(120))[0] / copies.std(axis=0) - 1).max() > 0.05  # alike they are not the same
-    of_copies = Mixture.of(as_rows(layout(copies)), ones, np.random.default_rng(0)).units
-    np.testing.assert_allclose(Mixture.of(as_rows(layout(X)), weight, np.random.default_rng(1)).units, of_copies, rtol=1e-9)
+    of_copies = RandomCosines.from_rows(as_rows(layout(copies)), ones, np.random.default_rng(0)).units
+    np.testing.assert_allclose(RandomCosines.from_rows(as_rows(layout(X)), weight, np.random.default_rng(1)).units, of_copies, rtol=1e-9)
 
 
 @each_layout

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..features.feature_set import joined
+from ..features import merge_solutions
 from ..solvers.ridge import RidgeProblem
 from ..solvers.rivals import AGAINST, Extrapolation, Rivals
 from .harfe_fit import Iterate, L0Fit, begin_all
@@ -183,7 +183,7 @@ class ClassesFit:
 
     def solution(self) -> Solution:
         """(index, features, w, b) of the terms of any class, by ascending index."""
-        return joined([fit.solution() for fit in self._fits])
+        return merge_solutions([fit.solution() for fit in self._fits])
 
 
 def fits_of(task: Task, everything: FeatureSet, normalize: bool, options: dict[str, Any]) -> list[L0Fit] | list[ClassesFit]:

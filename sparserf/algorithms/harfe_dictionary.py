@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from .._base.types import Activation, Seed
-    from ..features.feature_set import FeatureSet
-    from ..rows.home import Rows
+    from ..features import FeatureSet
+    from ..rows import Rows
 
 
 def draw(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .._base.types import Callback, RowVector, Solution
-    from ..features.feature_set import FeatureSet
+    from ..features import FeatureSet
     from ..model import FitInfo
     from ..solvers.ridge import RidgeProblem
     from .task import Progress, Task

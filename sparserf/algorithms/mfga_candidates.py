@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import Gamma
-    from ..rows.home import Rows
+    from ..rows import Rows
 
 # Inputs up to which all products of two of them are candidates by default.
 MOST_INPUTS = 2000

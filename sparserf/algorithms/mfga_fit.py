@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._base.types import Callback, Solution
-    from ..features.feature_set import FeatureSet
+    from ..features import FeatureSet
     from ..model import FitInfo
     from ..solvers.greedy_classes import OnClasses
     from ..solvers.greedy_rows import OnRows

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import MatrixLike
-    from ..rows.home import Rows
+    from ..rows import Rows
 
 # Terms that may stay, of more the largest. Rows that are looked at, in evenly spaced places: for each of these, and at least.
 MOST_LOOKED_AT, ROWS_A_TERM, FEWEST_ROWS = 3_000, 8, 10_000

@@ -17,8 +17,8 @@ import numpy as np
 from ..features import FeatureSet, Linear
 
 if TYPE_CHECKING:
-    from ..features.block import FeatureBlock
-    from ..rows.home import Rows
+    from ..features.blocks import FeatureBlock
+    from ..rows import Rows
 
 # Of a term of many inputs, subsets of those that move it most: of so many more than may stay.
 MORE_INPUTS = 2

@@ -19,7 +19,7 @@ from ..columns.stage import ColumnStage
 from ..columns.table import Table, is_frame
 from ..columns.targets import encoded
 from ..features import FeatureSet
-from ..features.feature_set import joined
+from ..features import merge_solutions
 from ..losses import SELECTING, Loss, loss_of
 from ..losses.regression import median
 from ..model import FitInfo, SparseModel
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import Callback, Categorical, ColumnSetting, Fit, LinearLossLike, MatrixLike, OfKind
-    from ..rows.home import Rows
+    from ..rows import Rows
 
 # The unit of a target from which no center is taken: the difference of two such numbers might be none.
 LARGEST_CENTERED = 2.0**1020
@@ -145,7 +145,7 @@ class Task:
         if table is not None and not table.is_plain:
             X, table = table.of_rows(raw.array())
             X, means = with_means(X, table, self.targets, self.weight, rng)
-            raw = raw.beside(X)
+            raw = raw.on_same_threads(X)
         stage, curves = stage_of(raw, self.weight, rng, table=table, means=means, is_scaled=is_scaled, is_curved=is_curved)
         return replace(self, raw=raw, table=table, stage=replace(stage, may_miss=may_miss), curves=tuple(curves))
 
@@ -297,7 +297,7 @@ def model_of(fits: Sequence[Fit], task: Task, certified: bool = True) -> SparseM
     """
     infos, about = [fit.info(certified) for fit in fits], (task.loss.parameters, task.loss.link)
     solutions = [fit.solution() for fit in fits]
-    index, features, w, b = solutions[0] if len(solutions) == 1 else joined(solutions)
+    index, features, w, b = solutions[0] if len(solutions) == 1 else merge_solutions(solutions)
     info = infos[0] if len(infos) == 1 else _together(infos, len(index))
     b = b + np.reshape(np.stack(task.centers), np.shape(b))
     features, b = features.staged(task.stage), b if np.ndim(b) else float(b)

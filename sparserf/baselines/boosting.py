@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from .._base.types import Callback, MatrixLike, RowVector
     from ..model import SparseModel
-    from ..rows.home import Rows
+    from ..rows import Rows
 
 # Penalty of the weak learner on inputs of mean square 1: enough for labels that a hyperplane separates.
 RIDGE = 1e-4

@@ -11,7 +11,7 @@ from .._base.door import door
 from .._base.threads import check_workers, single_threaded_blas
 from ..algorithms.task import Task, in_units
 from ..model import warn_unconverged
-from ..rows.vectors import HostVectors
+from ..rows import HostVectors
 from ..solvers import ridge
 from ..solvers.backtracking import backtrack
 from .kernel_model import KernelModel

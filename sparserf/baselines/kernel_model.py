@@ -86,4 +86,4 @@ class KernelModel(Predictor):
                 f[part] = product
         with np.errstate(over="ignore"):  # infinite beyond the largest float, of float32 X beyond that of float32
             f = (f + self.intercept).astype(X.dtype, copy=False)
-        return rows.give(rows.vectors.map(lambda f: finish(f.T), rows.vectors.put(f.T), axis=0))
+        return rows.to_namespace_of_X(rows.vectors.map(lambda f: finish(f.T), rows.vectors.put(f.T), axis=0))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from .._base.types import DenseOrCSR, Gamma
-    from ..rows.home import Rows
+    from ..rows import Rows
 
 KERNELS = ("gaussian", "laplacian", "perceptron", "gaussian+linear")
 # Entries of the kernel matrix in a block: 8 MB, and a few such arrays a worker while it is made.

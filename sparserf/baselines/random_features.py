@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import Features, Gamma, MatrixLike, Seed, SelectingLossLike, Solution
-    from ..features.feature_set import FeatureSet
+    from ..features import FeatureSet
     from ..model import FitInfo, SparseModel
 
 # Largest duality gap of a ridge problem, relative to its objective, that is no reason to warn.

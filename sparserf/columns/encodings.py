@@ -15,7 +15,7 @@ from .stage import CLIP, ColumnStage
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..rows.home import Rows
+    from ..rows import Rows
     from .table import Table
 
 # A category has a view of each level that at least this share of the rows has, of so many at most; where that is not all of

@@ -8,7 +8,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from .._base.types import DenseOrCSR
-    from ..rows.home import Rows
+    from ..rows import Rows
 
 # Rows, and numbers in them, that columns are read off, where there are more.
 MOST_ROWS, MOST_NUMBERS = 2**14, 2**20

@@ -10,13 +10,13 @@ import numpy as np
 
 from .._base.checks import is_sparse
 from ..features.feature_set import DefaultNames
-from ..rows import as_rows, rows_read, staged
+from ..rows import as_rows, read_rows, staged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from .._base.types import DenseOrCSR, MatrixLike
-    from ..features.feature_set import FeatureSet
+    from ..features import FeatureSet
     from ..model import SparseModel
 
 
@@ -105,7 +105,7 @@ def _entries(block, k):
 
 def numbers(model: SparseModel, X: MatrixLike, most: int | None = None, rng: np.random.Generator | None = None) -> DenseOrCSR:
     """The rows of X as numbers in memory, or at most so many of them, by chance."""
-    rows = rows_read(X, model.features.stage, n_features=model.n_features_in)
+    rows = read_rows(X, model.features.stage, n_features=model.n_features_in)
     if most is None or rows.n_rows <= most:
         return rows.array()
     return rows.array(np.sort(rng.choice(rows.n_rows, most, replace=False)))

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._core.moments import KINDS
 from ..columns.stage import ColumnStage
-from ..features.block import DENSE_BELOW
+from ..features.blocks import DENSE_BELOW
 
 if TYPE_CHECKING:
     from ..model import SparseModel
@@ -111,7 +111,7 @@ def _terms(block, coef, used, place):
     elif block.envelope is None:
         inputs = np.where(weights != 0, place[inputs], 0)
         if n_inputs <= DENSE_BELOW * block.order:
-            weights, inputs = block.spread(inputs, n_inputs), None
+            weights, inputs = block.dense_weights(inputs, n_inputs), None
     return Terms(block.activation, coef, weights, block.offset, inputs, block.gamma)
 
 

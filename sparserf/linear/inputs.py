@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from .._base.types import DenseOrCSR, RowVector
-    from ..features.projections import Projection
-    from ..rows.home import Rows
+    from ..features import Projection
+    from ..rows import Rows
 
 EPS = np.finfo(np.float64).eps
 # Powers of two between the unit and sqrt(alpha) at most, so that neither alpha / unit^2 nor its inverse overflows.
@@ -162,7 +162,7 @@ class Beside:
     and the one place where row vectors go from one home to the other."""
 
     def __init__(self, rows: Rows, matrix: np.ndarray):
-        self.inputs: Inputs = Inputs(rows.beside(matrix))
+        self.inputs: Inputs = Inputs(rows.on_same_threads(matrix))
         self._home, self._here = rows.vectors, self.inputs.rows.vectors
 
     def bring(self, vector: RowVector) -> RowVector:

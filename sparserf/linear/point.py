@@ -9,7 +9,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from .._base.types import RowVector
-    from ..rows.vectors import RowVectors
+    from ..rows import RowVectors
 
 
 @dataclass

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .._base.types import RowVector
     from ..losses.base import Loss
-    from ..rows.vectors import RowVectors
+    from ..rows import RowVectors
     from .point import Point
 
 # A row of less curvature than this share of the largest counts as flat.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..features.projections import folded
+from ..features import folded
 from .descent import newton
 from .dual import SketchSteps
 from .fit import LinearFit
@@ -19,7 +19,7 @@ from .steps import InputSteps
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..features.projections import Projection
+    from ..features import Projection
     from ..model import FitInfo
 
 # To which error the small problem is solved, and in how many Newton steps at most.

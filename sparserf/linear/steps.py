@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._base.types import RowVector
-    from ..rows.vectors import RowVectors
+    from ..rows import RowVectors
     from .dual import SketchSteps
     from .fit import LinearFit
     from .inputs import Inputs

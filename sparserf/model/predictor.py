@@ -9,7 +9,7 @@ import numpy as np
 
 from .._base.arrays import namespace, namespace_of, to_host
 from ..losses.classification import sigmoid, softmax
-from ..rows import given
+from ..rows import from_host_if_possible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,7 +77,7 @@ def labels(classes: np.ndarray, f: Array) -> Array:
     index = xp.argmax(f, axis=1) if several else xp.astype(f > 0, xp.int64)
     if xp is np:
         return classes[index]
-    there = given(classes, *namespace_of(f))
+    there = from_host_if_possible(classes, *namespace_of(f))
     return classes[to_host(index)] if there is classes else xp.take(there, index)
 
 

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
     from .._base.types import Array, MatrixLike
-    from ..rows.array_block import ArrayBlock
-    from ..rows.block import Block
+    from ..rows import Block
     from ..sklearn import FittedClassifier, FittedRegressor
 
 
@@ -174,7 +173,7 @@ class SparseModel(Explained, Predictor):
 
     def _answers(self, X, workers, finish):
         rows = self.features.rows_of(X, workers)
-        return rows.give(rows.map(partial(decided, self.features, self.coef, self.intercept, rows.dtype, finish), axis=0))
+        return rows.to_namespace_of_X(rows.map(partial(decided, self.features, self.coef, self.intercept, rows.dtype, finish), axis=0))
 
     def predict_proba(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
         """Probability of each class, shape (n_samples, n_classes); with the logistic or the multinomial loss only.
@@ -291,7 +290,7 @@ class SparseModel(Explained, Predictor):
 @np.errstate(over="ignore")  # infinite beyond the largest float, of float32 X beyond that of float32
 def decided(
     features: FeatureSet, coef: np.ndarray, intercept: float | np.ndarray, dtype: np.dtype, finish: Callable[[Array], Array],
-    block: Block | ArrayBlock,
+    block: Block,
 ) -> Array:  # fmt: skip
     """What finish makes of Phi c + b, in the dtype of X, rows first."""
     f = finite(block.apply(features, coef))

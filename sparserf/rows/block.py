@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from .._base.types import Array
     from ..columns.stage import ColumnStage
-    from ..features.feature_set import FeatureSet
-    from ..features.projections import Projection
+    from ..features import FeatureSet
+    from ..features import Projection
 
 
 class Block(ABC):

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from .._base.types import DenseOrCSR
-    from ..features.feature_set import FeatureSet
-    from ..features.projections import Projection
+    from ..features import FeatureSet
+    from ..features import Projection
 
 # Feature values in a slice of rows: half a millisecond of work, against some 20 microseconds to hand a slice to a thread. Fewer
 # than two slices stay on the calling thread. The number of slices is a multiple of 4, which divides evenly among few threads.

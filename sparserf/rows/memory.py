@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._base.types import Array, DenseOrCSR, RowVector
-    from ..features.feature_set import FeatureSet
+    from ..features import FeatureSet
 
 
 class MemoryRows(Rows):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from .._base.types import DenseOrCSR
-    from ..features.feature_set import FeatureSet
+    from ..features import FeatureSet
 
 # Some rows are brought to the memory of this process where they hold no more numbers than this: half a gigabyte in float64.
 MOST_FETCHED_NUMBERS = 2**26

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from .._base.types import Array, DenseOrCSR, RowVector
-    from ..features.feature_set import FeatureSet
-    from ..features.projections import Projection
+    from ..features import FeatureSet
+    from ..features import Projection
     from .block import Block
     from .vectors import RowVectors
 

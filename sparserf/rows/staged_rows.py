@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .._base.types import Array, DenseOrCSR, RowVector
     from ..columns.stage import ColumnStage
-    from ..features.feature_set import FeatureSet
+    from ..features import FeatureSet
 
 # Most numbers that are transformed at once and kept, where rows are asked one question; and where they are asked many.
 FEW, DURING_A_FIT = 2**12, 2**23

@@ -22,7 +22,7 @@ from ..columns.table import is_frame
 from ..explain.importances import Sample
 from ..losses import LOSSES, PROBABILISTIC, Loss
 from ..rows import Chunks
-from ..rows.cluster import is_dask
+from ..rows.dask import is_dask
 from ._compat import validate_data
 from ._docs import documented
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..features import FeatureSet, Linear
-from ..rows.home import correlation
+from ..rows import correlation
 from .effort import LOSS, UNBOUNDED, of_a_pass
 from .lasso import ModelWeights
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .._base.types import Question, RowVector
-    from ..rows.home import Rows
+    from ..rows import Rows
     from .effort import Effort
     from .lasso import L1Problem
     from .problem import Problem
@@ -60,7 +60,7 @@ class Columns:
         if n > n_kept:
             new = self._rows.transform(self.features.take(np.arange(n_kept, n)))
             self._values = np.hstack([self._values, new])
-        return self._rows.beside(self._values), Linear().draw(None, n)
+        return self._rows.on_same_threads(self._values), Linear().draw(None, n)
 
     def correlate(self, v: RowVector) -> np.ndarray:
         rows, features = self._asked()

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from ..rows.home import Rows
+    from ..rows import Rows
 
 # The most work of an l1 fit, in multiplications: of up to FEW_ROWS rows, for each row more, and passes over the dictionary
 # beside it. And those that take as long as a feature value does, beside one for each input.

@@ -13,8 +13,8 @@ from .rivals import AGAINST, Rivals
 
 if TYPE_CHECKING:
     from .._base.types import RowVector
-    from ..features.feature_set import FeatureSet
-    from ..rows.home import Rows
+    from ..features import FeatureSet
+    from ..rows import Rows
     from .columns import Columns
     from .ridge import RidgeProblem
 

@@ -13,8 +13,8 @@ from .greedy import Cholesky
 from .ridge import best_constant, step
 
 if TYPE_CHECKING:
-    from ..features.feature_set import FeatureSet
-    from ..rows.home import Rows
+    from ..features import FeatureSet
+    from ..rows import Rows
     from .ridge import Point, RidgeProblem
 
 # Largest table: half a gigabyte.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .._base.types import RowVector
-    from ..rows.home import Rows
+    from ..rows import Rows
     from .columns import WorkingSet
     from .rivals import Rivals
 

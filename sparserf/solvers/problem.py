@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .._base.types import Array, RowVector
-    from ..features.feature_set import FeatureSet
+    from ..features import FeatureSet
     from ..losses.base import Loss
-    from ..rows.home import Rows
-    from ..rows.vectors import RowVectors
+    from ..rows import Rows
+    from ..rows import RowVectors
 
 # exp(-FAR) is 0: at its best the intercept is no farther than this from all -f and y.
 FAR = 746.0

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._base.types import RowVector
-    from ..features.feature_set import FeatureSet
-    from ..rows.home import Rows
+    from ..features import FeatureSet
+    from ..rows import Rows
 
 MAX_STEPS = 50
 # A step that promises to lower the objective by less than this share of it is not worth taking.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from .._base.types import RowVector, T
-    from ..rows.vectors import RowVectors
+    from ..rows import RowVectors
 
 AGAINST = AgainstOthers()
 # Sweeps that are extrapolated together.

@@ -12,7 +12,7 @@ from .._base.arrays import check_same_device, to_host
 from .._base.checks import check_indices, check_sample_weight, check_vector
 from .._base.threads import single_threaded_blas
 from ..columns.targets import check_target
-from ..rows import rows_read, staged
+from ..rows import read_rows, staged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import Array, MatrixLike
-    from ..features.feature_set import FeatureSet
-    from ..rows.array_block import ArrayBlock
-    from ..rows.block import Block
+    from ..features import FeatureSet
+    from ..rows import Block
 
 # Rounding: of a variance, as a share of the variances that it was added up from; and of a mean.
 OF_VARIANCE, OF_MEAN = 1e-13, 1e-14
@@ -90,7 +89,7 @@ def read(
     """(`Moments` of features and then y over the rows of each fold, whether y is one target), in one pass; all checked."""
     for name, values in (("y", y), ("sample_weight", sample_weight)):
         check_same_device(name, values, X)
-    rows = rows_read(X, features.stage, workers)
+    rows = read_rows(X, features.stage, workers)
     if features.n_features_in != rows.n_features_in:
         raise ValueError(f"features must have the {rows.n_features_in} inputs of X, got {features.n_features_in}")
     if len(features) == 0:
@@ -121,7 +120,7 @@ def _check_folds(folds, n_rows):
 
 
 def moments_of(
-    block: Block | ArrayBlock, weight: Array, y: Array, fold: Array, features: FeatureSet, n_folds: int
+    block: Block, weight: Array, y: Array, fold: Array, features: FeatureSet, n_folds: int
 ) -> list[Moments | None]:
     """Of features and then y, in a block: `Moments` of each fold; None of one that has no row there."""
     weight, y, fold = map(to_host, (weight, y, fold))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...features.feature_set import joined
+from ...features import merge_solutions
 from ...solvers.effort import TURN, UNBOUNDED, Effort
 from ...solvers.joint_step import MOST, joint_step
 from ...solvers.lasso import L1Problem
@@ -236,7 +236,7 @@ class ClassesFit:
 
     def solution(self) -> Solution:
         """(index, features, w, b) of the terms of any class, by ascending index."""
-        return joined([fit.solution() for fit in self._fits])
+        return merge_solutions([fit.solution() for fit in self._fits])
 
 
 def fits_of(

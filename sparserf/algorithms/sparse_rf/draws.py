@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from ..._base.types import Array, Question, RowVector
-    from ...rows.array_block import ArrayBlock
-    from ...rows.block import Block
-    from ...rows.home import Rows
+    from ...rows import Block
+    from ...rows import Rows
     from ...solvers.columns import WorkingSet
 
 # Numbers in the weights of the batches that are drawn again for one pass: 128 MB.
@@ -42,7 +41,7 @@ class Batch:
         return Batch, (self._make, self._some)
 
 
-def correlations(batches: Iterable[Batch], block: Block | ArrayBlock, v: Array) -> np.ndarray:
+def correlations(batches: Iterable[Batch], block: Block, v: Array) -> np.ndarray:
     """The correlations of some batches with v; of none, an empty array."""
     return np.concatenate([np.zeros(0), *(block.correlate(batch.features, v) for batch in batches)])
 

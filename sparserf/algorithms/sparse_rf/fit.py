@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..._base.types import Callback, Dictionary, Solution, State
-    from ...features.feature_set import FeatureSet
+    from ...features import FeatureSet
     from ...model import FitInfo
     from ..task import Progress, Task
     from .draws import Draws

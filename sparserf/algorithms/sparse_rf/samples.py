@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ...losses.base import Loss
-    from ...rows.home import Rows
+    from ...rows import Rows
 
 # Of effort 1: rows that a search looks at, about, where there are more; and terms at which it ends.
 MOST_ROWS, MOST_TERMS = 16_000, 2_000

@@ -12,7 +12,7 @@ from ..._base.checks import check_integer, check_real
 from ..._base.progress import part, parts, predicts_held_out
 from ..._base.threads import single_threaded_blas
 from ...columns.fallback import with_fallbacks
-from ...features import LinearFunctions, Steps
+from ...features import LinearFunctions, RandomSteps
 from ...model import warn_unconverged
 from ...rows import staged
 from ...solvers.effort import A_ROW, FEW_ROWS, LOSS, UNBOUNDED, Effort
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ..._base.types import Dictionary, L1FitLike
     from ...columns.stage import ColumnStage
     from ...model import SparseModel
-    from ...rows.home import Rows
+    from ...rows import Rows
     from ..task import Task
     from .sources import Setting
 
@@ -368,5 +368,5 @@ def kinds_of(setting: Setting) -> list[list[Member]]:
     learned = [member(views, partial(setting.dictionary, n_draws)) for views in curves]
     if is_sparse:
         return [[constant(inputs[0])], functions, inputs, learned]
-    steps = member(curves[0], partial(setting.dictionary, n_draws, base=Steps), False, MUCH)
+    steps = member(curves[0], partial(setting.dictionary, n_draws, base=RandomSteps), False, MUCH)
     return [[constant(inputs[0])], inputs, functions, [*learned, steps]]

@@ -25,14 +25,14 @@ from ...features import (
     NAMES,
     LearningDictionary,
     LinearFunctions,
-    Mixture,
+    RandomCosines,
     inputs_times,
     inverse_deviations,
     make_dictionary,
     make_learning_dictionary,
 )
 from ...losses import JOINTLY
-from ...rows.home import correlation, correlation_pair
+from ...rows import correlation, correlation_pair
 from ..task import Task
 from .draws import Draws, KeptDraws
 
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
         Seed,
         Units,
     )
-    from ...features.base import Base
-    from ...features.dictionary import FixedDictionary, RandomDictionary
-    from ...rows.home import Rows
+    from ...features import BaseDistribution
+    from ...features import FixedDictionary, RandomDictionary
+    from ...rows import Rows
     from ...solvers.columns import WorkingSet
 
 
@@ -134,7 +134,7 @@ class Setting:
     def learns(self) -> bool:
         return isinstance(self.features, str) and self.features == "auto"
 
-    def dictionary(self, default: int, task: Task | None = None, base: type[Base] = Mixture) -> Dictionary:
+    def dictionary(self, default: int, task: Task | None = None, base: type[BaseDistribution] = RandomCosines) -> Dictionary:
         """Of `features`, of so many where n_components does not say; task: whose rows, None: of all views; base: from which
         distribution one that learns starts."""
         about, task = {"rng": self.rng, "weight": self.task.weight, **self.how}, task or self.task
