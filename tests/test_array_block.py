@@ -8,8 +8,8 @@ from sparserf import Fourier, Linear, RandomNeurons, Taylor
 from sparserf._base.arrays import to_host
 from sparserf.features import FeatureSet, linear_functions
 from sparserf.features.projections import make_projection
-from sparserf.rows import array_block
-from sparserf.rows.array_block import ArrayBlock
+from sparserf.rows import device
+from sparserf.rows.device import ArrayBlock
 
 from .conftest import phi_oracle
 
@@ -27,8 +27,8 @@ ALIKE = Fourier("gaussian", 0.3).draw(12, D, rng=2)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_questions_of_features(rng, dtype, tile, monkeypatch):
     """In tiles of any size."""
-    monkeypatch.setattr(array_block, "TILE", tile)
-    monkeypatch.setattr(array_block, "TILE_FEATURES", 9 if tile < 100 else 4096)
+    monkeypatch.setattr(device, "TILE", tile)
+    monkeypatch.setattr(device, "TILE_FEATURES", 9 if tile < 100 else 4096)
     X = rng.normal(size=(40, D)).astype(dtype)
     block, phi = ArrayBlock(strict.asarray(X), strict, strict.asarray(X).device), phi_oracle(FEATURES, X)
     quarter = phi_oracle(FEATURES.turned(np.full(len(FEATURES), -np.pi / 2)), X)
@@ -74,7 +74,7 @@ def test_phases_that_are_no_number_count_as_zero():
 
 @pytest.mark.parametrize("tile", [2**25, 12])
 def test_questions_of_the_rows_themselves(rng, tile, monkeypatch):
-    monkeypatch.setattr(array_block, "TILE", tile)
+    monkeypatch.setattr(device, "TILE", tile)
     X, s, unit, mean = rng.normal(size=(30, D)), rng.random(30), rng.uniform(1, 2, D), rng.normal(size=D)
     block, weight = ArrayBlock(strict.asarray(X), strict, strict.asarray(X).device), strict.asarray(s)
     np.testing.assert_allclose(block.extremes(), [X.min(axis=0), X.max(axis=0)])
@@ -82,7 +82,7 @@ def test_questions_of_the_rows_themselves(rng, tile, monkeypatch):
     np.testing.assert_allclose(block.scaled_sum(weight, unit), s @ (X / unit))
     np.testing.assert_allclose(block.scaled_sum(weight, unit, mean), s @ (X / unit - mean) ** 2)
     assert float(block.largest_square_distance(mean)) == pytest.approx(((X - mean) ** 2).sum(axis=1).max())
-    np.testing.assert_array_equal(to_host(block.taken(np.array([4, 4, 0]))), X[[4, 4, 0]])
+    np.testing.assert_array_equal(to_host(block.take(np.array([4, 4, 0]))), X[[4, 4, 0]])
 
 
 def test_projections_are_those_of_rows_in_memory(rng):

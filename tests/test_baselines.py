@@ -17,7 +17,7 @@ from sparserf.baselines import boosting, eerf, kernel_ridge, kernel_svm, kernels
 from sparserf.baselines.alignment import aligned
 from sparserf.baselines.boosting import WeakLearner, best_threshold
 from sparserf.baselines.random_features import RidgeFit
-from sparserf.rows import as_rows, block
+from sparserf.rows import as_rows, core_block
 
 from .conftest import phi_oracle
 
@@ -419,7 +419,7 @@ def bits(model):
 
 
 def test_same_bits_for_any_workers(fitted, monkeypatch):
-    monkeypatch.setattr(block, "SLICE_ELEMENTS", 2**10)  # blocks enough to share
+    monkeypatch.setattr(core_block, "SLICE_ELEMENTS", 2**10)  # blocks enough to share
     monkeypatch.setattr(kernels, "BLOCK_ENTRIES", 2**10)
     one = fitted()
     assert bits(one) == bits(fitted(workers=3)) == bits(fitted(workers=-1))

@@ -15,7 +15,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import sparserf as srf
 from sparserf.features import make_dictionary
-from sparserf.rows import as_rows, block
+from sparserf.rows import as_rows, core_block
 
 N, D = 2000, 4
 FEATURES = srf.Fourier(gamma=0.5)
@@ -52,7 +52,7 @@ def blas_threads():
 @pytest.fixture(autouse=True)
 def _many_small_blocks(monkeypatch):
     """Some ten blocks of rows to every question, so that threads have something to get wrong."""
-    monkeypatch.setattr(block, "SLICE_ELEMENTS", 2**15)
+    monkeypatch.setattr(core_block, "SLICE_ELEMENTS", 2**15)
 
 
 @pytest.fixture(autouse=True)
@@ -240,8 +240,8 @@ def test_blas_is_limited_inside_and_free_after():
 FORK = """
 import os, signal, sys, threading, warnings
 import numpy as np, sparserf as srf
-from sparserf.rows import block
-block.SLICE_ELEMENTS = 2**15
+from sparserf.rows import core_block
+core_block.SLICE_ELEMENTS = 2**15
 warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads
 X = np.random.default_rng(0).uniform(-2, 2, (2000, 5))
 y = np.sin(2 * X[:, 0]) * X[:, 1]

@@ -19,7 +19,7 @@ from sparserf import drp, drp_path
 from sparserf.features import make_projection
 from sparserf.linear import steps
 from sparserf.linear.steps import Sampling
-from sparserf.rows import Block
+from sparserf.rows.core_block import CoreBlock
 
 from . import conftest
 
@@ -493,7 +493,7 @@ def counted(monkeypatch, *names):
         return count
 
     for name in names:
-        monkeypatch.setattr(Block, name, counting(name, getattr(Block, name)))
+        monkeypatch.setattr(CoreBlock, name, counting(name, getattr(CoreBlock, name)))
     return asked
 
 

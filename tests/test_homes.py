@@ -18,11 +18,9 @@ from sparserf import baselines
 from sparserf import rows as rows_of
 from sparserf._base import arrays as _arrays
 from sparserf.losses import LOSSES
-from sparserf.rows import ChunkedRows, as_rows
+from sparserf.rows import ChunkedRows, HostVectors, as_rows, correlation
 from sparserf.rows.dask import tree_sum
-from sparserf.rows import correlation
-from sparserf.rows.memory import Memory
-from sparserf.rows import HostVectors
+from sparserf.rows.memory import MemoryRows
 from sparserf.solvers.problem import Problem
 
 N, D = 1200, 6
@@ -144,7 +142,7 @@ class SealedVectors(HostVectors):
         return int(np.count_nonzero(x.values))
 
 
-class SealedRows(Memory):
+class SealedRows(MemoryRows):
     """Rows in memory whose row vectors are opaque."""
 
     @cached_property
@@ -162,8 +160,6 @@ class SealedRows(Memory):
         part, total = super().map_and_sum(travelled(answer), *opened(vectors))
         return sealed(part), total
 
-    def on_same_threads(self, X):
-        return SealedRows(self._block.on_same_threads(X))
 
 
 @pytest.mark.parametrize("name", FITS)
@@ -171,7 +167,7 @@ class SealedRows(Memory):
 def test_only_losses_and_problems_compute_on_row_vectors(name, monkeypatch):
     """An algorithm passes them along: the same bits come of a fit whose vectors are sealed."""
     expected = each(FITS[name](X))
-    monkeypatch.setattr(rows_of, "Memory", SealedRows)
+    monkeypatch.setattr(rows_of, "MemoryRows", SealedRows)
     for model, of_memory in zip(each(FITS[name](X)), expected, strict=True):
         np.testing.assert_array_equal(model.coef, of_memory.coef)
         np.testing.assert_array_equal(model.intercept, of_memory.intercept)

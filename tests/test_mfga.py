@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression, OrthogonalMatchingPursuit, 
 
 import sparserf as srf
 from sparserf import mfga, mfga_path
-from sparserf.rows import as_rows, block
+from sparserf.rows import as_rows, core_block
 from sparserf.solvers.greedy import Cholesky
 
 from .conftest import SLOPE, VALUE, phi_oracle
@@ -499,7 +499,7 @@ def test_best_phase_of_several_outputs():
 ], ids=str)  # fmt: skip
 @pytest.mark.parametrize("kind", [np.asarray, csr_array])
 def test_the_same_bits_for_any_number_of_workers(options, kind, monkeypatch):
-    monkeypatch.setattr(block, "SLICE_ELEMENTS", 2**9)
+    monkeypatch.setattr(core_block, "SLICE_ELEMENTS", 2**9)
     models = [fit(kind(X), rng=0, workers=workers, **options) for workers in (1, 2, 3, 2)]
     for model in models[1:]:
         np.testing.assert_array_equal(model.support, models[0].support)

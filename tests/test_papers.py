@@ -22,7 +22,7 @@ from scipy.stats import binom
 
 from sparserf import Fourier, Linear, Perceptron, Taylor, sparse_rf, sparse_rf_path
 from sparserf.features import make_dictionary, make_learning_dictionary
-from sparserf.features.proposals import BASE
+from sparserf.features.learning import BASE
 from sparserf.rows import as_rows
 
 from .conftest import SLOPE, VALUE, phi_oracle

@@ -8,8 +8,7 @@ from scipy.special import softmax
 from sparserf import Linear, sparse_rf
 from sparserf.features import linear_functions
 from sparserf.losses import LOSSES, Huber, Quantile
-from sparserf.rows import as_rows
-from sparserf.rows import HostVectors
+from sparserf.rows import HostVectors, as_rows
 from sparserf.solvers import ridge
 from sparserf.solvers.columns import Columns, Support, WorkingSet, bordered
 from sparserf.solvers.effort import Effort

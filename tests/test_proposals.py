@@ -13,7 +13,7 @@ from sparserf.algorithms.sparse_rf.fit import L1Fit
 from sparserf.algorithms.sparse_rf.sources import LearningDraws
 from sparserf.algorithms.task import Task
 from sparserf.features import FeatureSet, RandomCosines, make_learning_dictionary
-from sparserf.features import proposals as moves
+from sparserf.features import learning as moves
 from sparserf.losses import LOSSES
 from sparserf.rows import as_rows
 

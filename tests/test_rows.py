@@ -15,7 +15,7 @@ from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
 
 from sparserf import FeatureSet, Fourier, Linear, RandomNeurons, Taylor
 from sparserf.features import NeuronBlock, linear_functions
-from sparserf.rows import as_rows, block, products
+from sparserf.rows import as_rows, core_block
 from sparserf.rows import tiles as of_slices
 from sparserf.solvers.columns import Columns
 
@@ -217,8 +217,8 @@ def test_gram_by_panels(rng, monkeypatch, layout, dtype, n):
     features = FEATURES["functions among others"].concat(FEATURES["products"])
     expected = as_rows(layout(X)).gram(features, features, h)
     size = (abs(phi_oracle(features, X)) + 1).T * h @ (abs(phi_oracle(features, X)) + 1)
-    for name, value in {"PANEL": 32, "PANEL_ROWS": 96, "PART_ROWS": 40}.items():
-        monkeypatch.setattr(products, name, value)
+    for name, value in {"GRAM_PANEL": 32, "GRAM_ROWS": 96, "GRAM_PART_ROWS": 40}.items():
+        monkeypatch.setattr(core_block, name, value)
     gram = as_rows(layout(X)).gram(features, features, h)
     agree(gram, expected, size, dtype)
     np.testing.assert_array_equal(gram, gram.T)
@@ -473,7 +473,7 @@ def test_the_same_bits_for_any_number_of_workers(many_blocks, layout, dtype):
 @each_storage
 @each_dtype
 def test_the_same_bits_of_products_for_any_number_of_workers(many_blocks, monkeypatch, layout, dtype):
-    monkeypatch.setattr(block, "SLICE_ELEMENTS", 2**15)
+    monkeypatch.setattr(core_block, "SLICE_ELEMENTS", 2**15)
     X, (_, v, c, h) = layout(many_blocks[0].astype(dtype)), many_blocks[1]
     features = Linear().draw(None, 20).concat(Taylor(2, 0.05).draw(None, 20))
     features = features.concat(Taylor(3, 0.05).draw(None, 20).take(np.arange(0, 1771, 9)))
@@ -535,7 +535,7 @@ def test_no_thread_outlives_a_question(many_blocks):
 @each_storage
 def test_some_of_the_rows(many_blocks, monkeypatch, layout):
     """They answer as rows of their own, on the threads of all, which go on after that."""
-    monkeypatch.setattr(products, "PANEL", 128)
+    monkeypatch.setattr(core_block, "GRAM_PANEL", 128)
     X, arguments = layout(many_blocks[0]), many_blocks[1]
     features, v, c, h = arguments
     index = np.sort(np.random.default_rng(0).permutation(X.shape[0])[:2000])

@@ -19,7 +19,7 @@ from sparserf.algorithms.sparse_rf.kinds import Mixture, gain, in_question
 from sparserf.algorithms.task import Task, model_of
 from sparserf.features import LinearFunctions, linear_functions
 from sparserf.model import FitInfo
-from sparserf.rows import block
+from sparserf.rows import core_block
 
 from .conftest import VALUE, friedman, phi_oracle, signs
 
@@ -577,7 +577,7 @@ def test_the_chosen_terms_get_coefficients_of_all_rows(rng, samples, monkeypatch
 @pytest.mark.parametrize("layout", [np.asarray, csr_array])
 @pytest.mark.slow
 def test_of_many_rows_the_same_bits_for_any_number_of_workers(rng, samples, monkeypatch, layout):
-    monkeypatch.setattr(block, "SLICE_ELEMENTS", 2**12)
+    monkeypatch.setattr(core_block, "SLICE_ELEMENTS", 2**12)
     X, y = friedman(rng, 2000, 5)
     classes = np.digitize(y, np.quantile(y, [0.2, 0.5]))
     for target, loss in ((y, "squared"), (classes, "logistic")):

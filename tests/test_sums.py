@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 import sparserf as srf
 from sparserf import Sums
-from sparserf.rows import as_rows, products, read_rows
+from sparserf.rows import as_rows, core_block, read_rows
 from sparserf.sums import moments as _moments
 
 from .conftest import phi_oracle
@@ -270,7 +270,7 @@ def test_no_matrix_of_all_features_is_held():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("panel", [1024, 32], ids=["slices", "panels"])
 def test_gram_around_a_center(layout, dtype, panel, monkeypatch):
-    monkeypatch.setattr(products, "PANEL", panel)
+    monkeypatch.setattr(core_block, "GRAM_PANEL", panel)
     center, h = np.random.default_rng(0).standard_normal(len(FEATURES)), WEIGHT / 7
     Z = layout(np.where(X < 0, 0, X).astype(dtype))
     gram = as_rows(Z).sum(lambda block, h: block.gram(FEATURES, FEATURES, h, None, center), h)

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 import sparserf as srf
 from sparserf import baselines, sparse_rf
 from sparserf.algorithms.sparse_rf import samples as sparse_rf_samples
-from sparserf.features import RandomCosines, bandwidth, inverse_deviations, proposals
+from sparserf.features import RandomCosines, bandwidth, inverse_deviations, learning
 from sparserf.rows import as_rows
 
 from .conftest import friedman, signs
@@ -135,7 +135,8 @@ def test_units_count_rows_by_their_weights(counted, layout):
     np.testing.assert_allclose(units, expected, rtol=1e-9)
     assert np.abs(as_rows(X).spreads(np.ones(120))[0] / copies.std(axis=0) - 1).max() > 0.05  # alike they are not the same
     of_copies = RandomCosines.from_rows(as_rows(layout(copies)), ones, np.random.default_rng(0)).units
-    np.testing.assert_allclose(RandomCosines.from_rows(as_rows(layout(X)), weight, np.random.default_rng(1)).units, of_copies, rtol=1e-9)
+    of_weights = RandomCosines.from_rows(as_rows(layout(X)), weight, np.random.default_rng(1)).units
+    np.testing.assert_allclose(of_weights, of_copies, rtol=1e-9)
 
 
 @each_layout
@@ -180,7 +181,7 @@ def test_the_bandwidth_of_many_rows_is_of_draws_by_their_weights(rng):
 @each_loss
 def test_weights_are_copies_where_draws_and_penalty_are_the_same(rng, loss, monkeypatch):
     """The same model but for rounding. How many numbers the Generator gave before depends on how many rows there are."""
-    monkeypatch.setattr(proposals, "seed_of", lambda rng: np.random.SeedSequence(5))
+    monkeypatch.setattr(learning, "seed_of", lambda rng: np.random.SeedSequence(5))
     X, y = friedman(rng, 150, 6)
     y, k = signs(y, loss), 1 + (X[:, 0] > 0.6) * 3 + np.arange(150) % 2
     how = {"alpha": 0.03, "n_components": 1000, "loss": loss, "tol": 1e-8, "rng": 0}  # within tol any solution will do

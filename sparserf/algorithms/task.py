@@ -18,8 +18,7 @@ from ..columns.levels import with_means
 from ..columns.stage import ColumnStage
 from ..columns.table import Table, is_frame
 from ..columns.targets import encoded
-from ..features import FeatureSet
-from ..features import merge_solutions
+from ..features import FeatureSet, merge_solutions
 from ..losses import SELECTING, Loss, loss_of
 from ..losses.regression import median
 from ..model import FitInfo, SparseModel

@@ -206,7 +206,7 @@ class FeatureSet:
         return rows.to_namespace_of_X(rows.transform(self))
 
     def names(self, inputs: Iterable[str] | None = None) -> list[str]:
-        """Return what each feature is, in words: "x3", "gaussian*x0*x1" (a monomial of `Taylor`), "sin(x0, x4)", "cos(21 inputs)".
+        """Return the names of the features: "x3", "gaussian*x0*x1" (a monomial of `Taylor`), "sin(x0, x4)", "cos(21 inputs)".
 
         Parameters
         ----------
@@ -233,7 +233,7 @@ class FeatureSet:
 
 
 def _one_a_kind(blocks, order):
-    """Return one block of each kind, and the order of the features in these: sets stay a few blocks, however they are built."""
+    """Return (one block of each kind, the order of the features in them): however a set is built, its blocks stay few."""
     kinds = {}
     for i, block in enumerate(blocks):
         kinds.setdefault(block.kind, []).append(i)
@@ -255,7 +255,7 @@ def are_same(one: FeatureSet, other: FeatureSet) -> bool:
 
 
 def _contents(features):
-    """Return all that decides the values of features, in a form that can be compared; the order of the blocks does not matter."""
+    """Return all that decides the values of features, in a form that can be compared whatever the order of the blocks."""
     written = {None: features.n_inputs}
     if features.stage is not None:
         written |= {name: array.tobytes() for name, array in features.stage.written().items()}
@@ -267,7 +267,7 @@ def _contents(features):
 
 
 def merge_solutions(solutions: Sequence[Solution]) -> Solution:
-    """Return (index, features, w, b) of all terms of several solutions, by ascending index, with a row of w for each solution."""
+    """Merge the solutions of several targets: (index, features, w, b), by ascending index, with a row of w for each target."""
     support, first = np.unique(np.concatenate([index for index, *_ in solutions]), return_index=True)
     features = solutions[0][1]
     for _, more, *_ in solutions[1:]:

@@ -144,9 +144,9 @@ class RandomCosines(BaseDistribution):
 
     The order of w, the number of its inputs, is log-uniform from 1 to all, and so is the size of w.
 
-    With w_j = u_j / s_j, where s is the standard deviations of the inputs or their ranges by even chance, u'(x / s) has at order
-    q and bandwidth c the spread that it has for draws of the Gaussian kernel whose width is c times the median distance between
-    the rows x / s. An input that is nearly always the same counts for little in units of its range.
+    With w_j = u_j / s_j, where s is the standard deviations of the inputs or their ranges by even chance, u'(x / s) has at
+    order q and bandwidth c the spread that it has for draws of the Gaussian kernel whose width is c times the median distance
+    between the rows x / s. An input that is nearly always the same counts for little in units of its range.
 
     units : 1 / s for both choices of s, scaled so that the median distance is 1: (2, len(inputs))
     """
@@ -192,10 +192,10 @@ class RandomCosines(BaseDistribution):
 class RandomSteps(BaseDistribution):
     """Steps, 1 where w'x > t and -1 elsewhere, of a few inputs: from here a dictionary starts for functions that jump.
 
-    The entries of w are +-1 in units of half the ranges of the inputs; w has q inputs with probability (1 - p) p^(q - 1). The
-    threshold t lies between w'x of some row and the next larger value, at random, so that no row lies on a step, where
-    rounding would decide. Of one input, a step is the split of a tree; of several that are 0 or 1, it says that some of them
-    are 1 together; of others, it is a half space.
+    The entries of w are +-1 in units of half the ranges of the inputs; w has q inputs with probability p (1 - p)^(q - 1), p
+    being NO_MORE. The threshold t lies between w'x of some row and the next larger value, at random, so that no row lies on a
+    step, where rounding would decide. Of one input, a step is the split of a tree; of several that are 0 or 1, it says that
+    some of them are 1 together; of others, it is a half space.
 
     units : 1 / half the range of each input
     sample : some rows, (n, len(inputs))

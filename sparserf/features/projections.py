@@ -68,7 +68,7 @@ class Projection(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Gaussian(Projection):
-    """A matrix of independent entries N(0, 1). The columns of each part come from a random stream of their own; none is kept."""
+    """A matrix of independent entries N(0, 1). Each part is drawn from a random stream of its own, and none is kept."""
 
     seed: np.random.SeedSequence = field(repr=False)
 

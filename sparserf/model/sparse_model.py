@@ -173,7 +173,8 @@ class SparseModel(Explained, Predictor):
 
     def _answers(self, X, workers, finish):
         rows = self.features.rows_of(X, workers)
-        return rows.to_namespace_of_X(rows.map(partial(decided, self.features, self.coef, self.intercept, rows.dtype, finish), axis=0))
+        answer = partial(decided, self.features, self.coef, self.intercept, rows.dtype, finish)
+        return rows.to_namespace_of_X(rows.map(answer, axis=0))
 
     def predict_proba(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
         """Probability of each class, shape (n_samples, n_classes); with the logistic or the multinomial loss only.

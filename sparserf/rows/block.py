@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from .._base.types import Array
     from ..columns.stage import ColumnStage
-    from ..features import FeatureSet
-    from ..features import Projection
+    from ..features import FeatureSet, Projection
 
 
 class Block(ABC):

@@ -1,4 +1,4 @@
-"""Rows that do not fit in memory: read in blocks, one ahead of the one that is worked on."""
+"""Rows that do not fit in memory: they are read in blocks, the next one while the last is worked on."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from .._base.types import DenseOrCSR, RowVector
-    from ..model import SparseModel
 
-# Numbers in a block by default.
+# Most numbers in a block by default.
 BLOCK_NUMBERS = 2**24
 
 
@@ -49,7 +48,7 @@ class BlockError(ValueError):
     start: int | None
     stop: int | None
     what: str
-    model: SparseModel | None
+    model: Any
 
     def __init__(self, start: int | None, stop: int | None, what: str):
         super().__init__(f"X: {what}" if start is None else f"X[{start}:{stop}]: {what}")
@@ -115,7 +114,8 @@ class Chunks:
             raise TypeError(f"source must be an array or a function, got {type(source).__name__}")
         self._source = source
         self.edges: list[int] = self._edges(self._default_rows() if block_rows is None else block_rows)
-        self._known = [set() for _ in self.edges[1:]]  # of each block whether it was found finite, NaN allowed (True) or not
+        # For each block, the values of may_miss for which it was checked to be finite.
+        self._known = [set() for _ in self.edges[1:]]
 
     def __repr__(self) -> str:
         return f"Chunks({self.shape[0]} × {self.shape[1]}, in {len(self.edges) - 1} blocks)"
@@ -124,7 +124,7 @@ class Chunks:
         return self.shape[0]
 
     def read(self, k: int, may_miss: bool = False) -> DenseOrCSR:
-        """The block numbered k, checked: float32 or float64, dense, which may have NaN where may_miss, or CSR."""
+        """Read and check block k: return a dense array, with NaN only if may_miss, or a CSR matrix, of float32 or float64."""
         start, stop = self.edges[k : k + 2]
         try:
             given = self._source(start, stop) if callable(self._source) else self._source[start:stop]
@@ -137,13 +137,13 @@ class Chunks:
             raise BlockError(start, stop, str(error)) from error
         self._known[k].add(may_miss)
         if callable(self._source):  # which may use its memory again for the next block
-            X = _of_its_own(X, given)
+            X = _unshared(X, given)
         if X.shape != (stop - start, self.shape[1]):
             raise BlockError(start, stop, f"must have shape {(stop - start, self.shape[1])}, got {X.shape}")
         return X
 
     def _in_memory(self, X):
-        """A copy of mapped pages, which are then given back: they would count as this process's memory."""
+        """Copy a memory map and give its pages back, which would count as the memory of this process; return others as is."""
         if not isinstance(X, np.memmap) or X._mmap is None:
             return X
         copy = np.array(X)
@@ -152,7 +152,7 @@ class Chunks:
         return copy
 
     def _edges(self, block_rows):
-        """The first row of each block, and the end."""
+        """Return the first row of each block, and the number of rows."""
         n = self.shape[0]
         if not hasattr(block_rows, "__iter__"):
             return [*range(0, n, check_integer("block_rows", block_rows, 1)), n]
@@ -162,21 +162,22 @@ class Chunks:
         return np.cumsum([0, *(size for size in sizes if size)]).tolist()
 
     def _default_rows(self):
+        """Return how many rows a block has by default: whole chunks of the source, where it has chunks."""
         rows = max(1, BLOCK_NUMBERS // self.shape[1])
         chunks = getattr(self._source, "chunks", None)
         whole = chunks[0] if isinstance(chunks, tuple) and chunks and isinstance(chunks[0], int) else 1
         return max(1, rows // whole) * whole
 
 
-def _of_its_own(X, given):
-    """X, copied where it shares memory with what it was made of."""
+def _unshared(X, given):
+    """Return X, copied where it shares memory with the array that it was made of."""
     if is_sparse(X):
         return X.copy()
     return X.copy() if isinstance(given, np.ndarray) and np.may_share_memory(X, given) else X
 
 
 class ChunkedRows(RemoteRows):
-    """The rows of `Chunks`, or some of them."""
+    """The rows of `Chunks`, or some of them. Each pass reads all blocks in turn."""
 
     n_rows: int
     n_features_in: int
@@ -184,7 +185,7 @@ class ChunkedRows(RemoteRows):
     is_sparse: bool
 
     def __init__(self, source: Chunks, workers: int, index: np.ndarray | None = None, may_miss: bool = False):
-        """index: of the rows that are there, ascending; None: all. may_miss: whether they may have NaN."""
+        """index : the rows of the source that are there, ascending; None: all. may_miss : whether they may hold NaN."""
         super().__init__(workers)
         self._source, self._index, self._scratch, self._may_miss = source, index, Scratch(), may_miss
         self.n_features_in, self.n_rows = source.shape[1], source.shape[0] if index is None else len(index)
@@ -198,17 +199,18 @@ class ChunkedRows(RemoteRows):
     def map(self, answer: Callable[..., Any], *vectors: RowVector, axis: int = -1) -> RowVector:
         out = None
         for some, part in self._answers(answer, vectors):
-            out = self._laid(out, some, part, axis)
+            out = self._write(out, some, part, axis)
         return out
 
     def map_and_sum(self, answer: Callable[..., Any], *vectors: RowVector) -> tuple[RowVector, Any]:
         out = total = None
         for some, (part, more) in self._answers(answer, vectors):
-            out = self._laid(out, some, part, -1)
+            out = self._write(out, some, part, -1)
             total = more if total is None else add_answers(np.add, total, more)
         return out, total
 
-    def _laid(self, out, some, part, axis):
+    def _write(self, out, some, part, axis):
+        """Write the answer of a block for a slice of the rows to out, which is made where it is None; return it."""
         if out is None:
             shape = list(part.shape)
             shape[axis] = self.n_rows
@@ -217,13 +219,13 @@ class ChunkedRows(RemoteRows):
         return out
 
     def _answers(self, answer, vectors):
-        """(a slice of the rows, what its block answers) of each block in turn."""
+        """Yield (slice of the rows, the answer of their block) for each block in turn."""
         self.count_pass()
         for some, X in self._blocks():
             yield some, answer(CoreBlock(X, self._workers, self._scratch), *(v[..., some] for v in vectors))
 
     def _blocks(self):
-        """(a slice of the rows, X of them) of each block in turn; the next is read meanwhile."""
+        """Yield (slice of the rows, these rows of X) for each block in turn, while the next is read."""
         from concurrent.futures import ThreadPoolExecutor  # slow to import
 
         asked = [(k, some) for k, some in enumerate(self._slices()) if some.stop > some.start]
@@ -236,12 +238,13 @@ class ChunkedRows(RemoteRows):
                 yield some, X
 
     def _slices(self):
-        """Which of these rows are in each block of the source."""
+        """Return the slice of these rows that is in each block of the source."""
         edges = self._source.edges
         edges = edges if self._index is None else np.searchsorted(self._index, edges).tolist()
         return [slice(*pair) for pair in pairwise(edges)]
 
     def _read(self, k, some):
+        """Read those rows of block k of the source that are among these rows, at the slice `some`."""
         X = self._source.read(k, self._may_miss)
         if X.dtype != self.dtype or is_sparse(X) != self.is_sparse:
             kinds = [f"{'CSR' if sparse else 'dense'} {dtype}" for sparse, dtype in
@@ -253,7 +256,6 @@ class ChunkedRows(RemoteRows):
         return ChunkedRows(self._source, self._n_workers, index if self._index is None else self._index[index], self._may_miss)
 
     def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
-        """The numbers of some rows, in memory."""
         index = np.arange(self.n_rows) if index is None else check_indices("index", index, self.n_rows)
         wanted, place = np.unique(index, return_inverse=True)
         some = ChunkedRows(self._source, 1, wanted if self._index is None else self._index[wanted], self._may_miss)

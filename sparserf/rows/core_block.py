@@ -1,4 +1,4 @@
-"""A block of rows in memory, dense or CSR: its sums and products, in slices of rows on threads, by the compiled kernels and BLAS.
+"""A block of rows in memory, dense or CSR: sums and products, in slices of rows on threads, by compiled kernels and BLAS.
 
 A question is answered slice by slice. A slice is so large that a thread is busy with it for half a millisecond or more, and
 within it the kernels of `_core` make a tile of Phi at a time, which never leaves the cache (`tiles.py` knows how, for the
@@ -22,13 +22,11 @@ from . import tiles
 from .block import Block, slices, wider_extremes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
     from numpy.typing import DTypeLike
 
     from .._base.types import DenseOrCSR
-    from ..features import FeatureSet
-    from ..features import Projection
+    from ..features import FeatureSet, Projection
 
 # Feature values in a slice of rows: half a millisecond of work, against some 20 microseconds to hand a slice to a thread. Fewer
 # than two slices stay on the calling thread. The number of slices is a multiple of 4, which divides evenly among few threads.
@@ -47,8 +45,8 @@ MOST_KEPT = 2**27
 PROJECTED_ROWS = 128
 # Most columns of a Gram matrix that are computed as correlations, one by one, and not as a product of matrices.
 FEW_COLUMNS = 4
-# A Gram matrix of more features than GRAM_PANEL is made panel by panel, for GRAM_ROWS rows at a time, whose features are made in
-# parts of GRAM_PART_ROWS rows.
+# A Gram matrix of more features than GRAM_PANEL is made panel by panel, for GRAM_ROWS rows at a time, whose features are made
+# in parts of GRAM_PART_ROWS rows.
 GRAM_PANEL, GRAM_ROWS, GRAM_PART_ROWS = 1024, 2048, 128
 # Rows in a part of the kernel matrix.
 KERNEL_ROWS = 256
@@ -148,7 +146,7 @@ class CoreBlock(Block):
     # ---------------------------------------------------------------- rows as features see them
 
     def _prepare(self, features, squared=False):
-        """Keep the inputs of monomials while entered; return which blocks of features are answered by products of the inputs."""
+        """Keep the inputs of monomials while entered; return whether moments answer, for each block of features."""
         for block in features.blocks if self._kept is not None else ():
             fits = (len(self._kept) + 1) * self.X.size <= MOST_KEPT
             if block.envelope is not None and block.envelope not in self._kept and fits:

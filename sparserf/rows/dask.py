@@ -1,4 +1,7 @@
-"""Rows in the partitions of a dask collection: each pass is a task a partition, and a tree of sums in a fixed order."""
+"""Rows in the partitions of a dask collection: a pass is one task for each partition, and sums are a tree in a fixed order.
+
+A task has all that it needs in its graph: a partition that is lost with its worker is made, and asked, again.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +27,12 @@ if TYPE_CHECKING:
 
 
 def is_dask(X: object) -> bool:
+    """Return whether X is a dask array or dataframe."""
     return hasattr(X, "__dask_graph__") and hasattr(X, "to_delayed")
 
 
 def partitions_of(X: Any) -> list[Any]:
-    """The partitions of the rows of a dask array, or of a dataframe of numbers, as delayed objects."""
+    """Return the partitions of the rows of a dask array, or of a dataframe of numbers, as delayed arrays."""
     X = X.to_dask_array() if hasattr(X, "to_dask_array") else X
     if X.ndim != 2:
         raise ValueError(f"X must be two-dimensional, got {X.ndim} dimensions")
@@ -36,7 +40,7 @@ def partitions_of(X: Any) -> list[Any]:
 
 
 class PartitionError(Exception):
-    """What is wrong with a partition; travels from a worker."""
+    """Partition k is not what it should be. It is raised on a worker; the caller sees a `BlockError`."""
 
     k: int
     what: str
@@ -47,72 +51,76 @@ class PartitionError(Exception):
 
 
 class Partitioned:
-    """A row vector, or of axis 0 a matrix of the rows, in parts that the scheduler keeps where they were made."""
+    """A row vector, or of axis 0 a matrix with a line for each row, in parts that dask keeps where they were made.
+
+    parts : delayed arrays, one of each partition that holds rows
+    """
 
     parts: Sequence[Any]
     axis: int
 
     def __init__(self, parts: Sequence[Any], axis: int):
-        """parts: delayed arrays, one of each partition that holds rows."""
         self.parts, self.axis = parts, axis
 
 
 class PartitionedVectors(RowVectors):
-    """Each part is made by a task where the others of its rows are; one that is lost with its worker is made again."""
+    """Row vectors in parts, one for each partition that holds rows. A part that is lost with its worker is made again."""
 
     n_rows: int
 
     def __init__(self, starts: list[int]):
-        """starts: of each partition the first row, and the end."""
+        """starts : the first row of each partition, and the number of rows."""
         self._starts, self.n_rows = starts, starts[-1]
+        # The partitions that hold rows.
         self.there: list[int] = [k for k, (start, stop) in enumerate(pairwise(starts)) if stop > start] or [0]
 
     def parts(self, values: np.ndarray | Partitioned) -> Sequence[Any]:
-        """What tasks take of a row vector, or of an ndarray, a part each."""
+        """Return the parts of a row vector, or of an ndarray, one for each task."""
         if isinstance(values, Partitioned):
             return values.parts
         return [np.ascontiguousarray(values[..., slice(*self._starts[k : k + 2])]) for k in self.there]
 
     def put(self, values: np.ndarray | Partitioned) -> Partitioned:
-        """In the graph, for what is lost with a worker to be made again; once: no reason to warn of its size."""
         import dask
 
+        # The values are in the graph, so that what is lost with a worker is made again. That is wanted: dask need not warn.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PB"}):
-            return self.kept([task(_itself, part) for part in self.parts(values)])
+            return self.persist([task(_identity, part) for part in self.parts(values)])
 
     def zeros(self, *outputs: int) -> Partitioned:
         sizes = [self._starts[k + 1] - self._starts[k] for k in self.there]
-        return self.kept([task(np.zeros, (*outputs, size)) for size in sizes])
+        return self.persist([task(np.zeros, (*outputs, size)) for size in sizes])
 
     def fetch(self, vector: Partitioned) -> np.ndarray:
-        return np.concatenate(self.computed(vector.parts), axis=vector.axis)
+        return np.concatenate(self.compute(vector.parts), axis=vector.axis)
 
     def map(self, answer: Callable[..., Array], *vectors: RowVector, axis: int = -1) -> Partitioned:
-        return self.kept(self._answers(answer, vectors), axis)
+        return self.persist(self._answers(answer, vectors), axis)
 
     def sum(self, answer: Callable[..., Any], *vectors: RowVector, add: Callable[[Any, Any], Any] = np.add) -> Any:
-        return self.computed([tree_sum(self._answers(answer, vectors), add)])[0]
+        return self.compute([tree_sum(self._answers(answer, vectors), add)])[0]
 
     def _answers(self, answer, vectors):
         shared = sent_once(answer)
         return [task(_answer, shared, *parts) for parts in zip(*map(self.parts, vectors), strict=True)]
 
-    def kept(self, tasks: Sequence[Any], axis: int = -1) -> Partitioned:
-        """What the tasks make, which stays where it is made."""
+    def persist(self, tasks: Sequence[Any], axis: int = -1) -> Partitioned:
+        """Run the tasks and return what they make as a row vector, which stays where it is made."""
         import dask
 
-        with self._errors_named():
+        with self._named_errors():
             return Partitioned(dask.persist(*tasks), axis)
 
-    def computed(self, tasks: Sequence[Any]) -> list[Any]:
-        """What the tasks make, in this process."""
+    def compute(self, tasks: Sequence[Any]) -> list[Any]:
+        """Run the tasks and return what they make, in this process."""
         import dask
 
-        with self._errors_named():
+        with self._named_errors():
             return list(dask.compute(*tasks))
 
     @contextmanager
-    def _errors_named(self):
+    def _named_errors(self):
+        """Raise a `BlockError` that names the rows for whatever goes wrong in a task."""
         try:
             yield
         except PartitionError as error:
@@ -122,10 +130,7 @@ class PartitionedVectors(RowVectors):
 
 
 class DaskRows(RemoteRows):
-    """Partitions of rows, on the scheduler that dask uses when a pass begins.
-
-    All that a task needs is in its graph: a partition that is lost with its worker is made, and asked, again.
-    """
+    """The rows of a dask collection, on the scheduler that dask uses when a pass begins."""
 
     vectors: PartitionedVectors
     n_rows: int
@@ -134,13 +139,13 @@ class DaskRows(RemoteRows):
     is_sparse: bool
 
     def __init__(self, partitions: Sequence[Any], workers: int, may_miss: bool = False):
-        """partitions: delayed arrays, which may have NaN where may_miss.
+        """partitions : delayed arrays, which may hold NaN where may_miss.
 
-        workers: those of what is asked of rows that have come to this process.
+        workers : threads for rows that are fetched to this process.
         """
         super().__init__(workers)
         self._partitions, self._may_miss = partitions, may_miss
-        kinds = PartitionedVectors([0] * 2).computed([self._task(_kind, k) for k in range(len(partitions))])
+        kinds = PartitionedVectors([0] * 2).compute([self._task(_kind, k) for k in range(len(partitions))])
         self._starts = np.cumsum([0, *(shape[0] for shape, *_ in kinds)]).tolist()
         for k, kind in enumerate(kinds):
             if isinstance(kind[-1], str):
@@ -151,20 +156,20 @@ class DaskRows(RemoteRows):
         self.dtype, self.n_rows, self.vectors = np.dtype(dtype), self._starts[-1], PartitionedVectors(self._starts)
 
     def sum(self, answer: Callable[..., Any], *vectors: RowVector, add: Callable[[Any, Any], Any] = np.add) -> Any:
-        return self.vectors.computed([tree_sum(self._answers(answer, vectors), add)])[0]
+        return self.vectors.compute([tree_sum(self._answers(answer, vectors), add)])[0]
 
     def map(self, answer: Callable[..., Any], *vectors: RowVector, axis: int = -1) -> Partitioned:
-        return self.vectors.kept(self._answers(answer, vectors), axis)
+        return self.vectors.persist(self._answers(answer, vectors), axis)
 
     def map_and_sum(self, answer: Callable[..., Any], *vectors: RowVector) -> tuple[Partitioned, Any]:
-        """The row vector is kept with what is added up: no partition is asked twice."""
+        # The row vector and the sum are made together: no partition is asked twice.
         answers = self._answers(answer, vectors)
         parts, sums = ([task(itemgetter(k), each) for each in answers] for k in (0, 1))
-        kept = self.vectors.kept([*parts, tree_sum(sums, np.add)]).parts
-        return Partitioned(kept[:-1], -1), self.vectors.computed(kept[-1:])[0]
+        kept = self.vectors.persist([*parts, tree_sum(sums, np.add)]).parts
+        return Partitioned(kept[:-1], -1), self.vectors.compute(kept[-1:])[0]
 
     def _answers(self, answer, vectors):
-        """What each partition that holds rows will answer."""
+        """Return a task for the answer of each partition that holds rows."""
         self.count_pass()
         shared, there = sent_once(answer), self.vectors.there
         parts = zip(*map(self.vectors.parts, vectors), strict=True) if vectors else [()] * len(there)
@@ -178,52 +183,55 @@ class DaskRows(RemoteRows):
                       self._may_miss)  # fmt: skip
 
     def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
-        """The numbers of some rows, or of all, in the memory of this process."""
         index = np.arange(self.n_rows) if index is None else check_indices("index", index, self.n_rows)
         wanted, place = np.unique(index, return_inverse=True)
         asked = [(k, some) for k, some in self._by_partition(wanted) if len(some)]
-        return stack_blocks(self.vectors.computed([self._task(_some_rows, k, some) for k, some in asked]), place)
+        return stack_blocks(self.vectors.compute([self._task(_some_rows, k, some) for k, some in asked]), place)
 
     def _by_partition(self, index):
-        """(k, which of its rows) of each partition, of an ascending index."""
+        """Return (k, the indices within partition k) for each partition, of an ascending index."""
         edges = np.searchsorted(index, self._starts)
         return [(k, index[edges[k] : edges[k + 1]] - start) for k, start in enumerate(self._starts[:-1])]
 
     def to_namespace_of_X(self, answer: Partitioned) -> Any:
-        """A dask array, in the partitions of X."""
+        """Return a dask array in the partitions of X."""
         from dask.array import concatenate, from_delayed
 
-        first = self.vectors.computed([task(_meta, answer.parts[0])])[0]
+        first = self.vectors.compute([task(_meta, answer.parts[0])])[0]
         sizes = [self._starts[k + 1] - self._starts[k] for k in self.vectors.there]
         parts = [from_delayed(part, (n, *first.shape[1:]), meta=first) for n, part in zip(sizes, answer.parts, strict=True)]
         return concatenate(parts)
 
 
 def task(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return a task that calls the function, once."""
     from dask import delayed
 
     return delayed(function, pure=False, traverse=False)(*arguments)
 
 
 def sent_once(answer: Callable[..., Any]) -> Any:
-    """A function that goes to each worker once, not with each task."""
+    """Return a delayed function that goes to each worker once, not with each task."""
     from dask import delayed
 
     return delayed(answer, pure=False, traverse=False)
 
 
 def tree_sum(parts: list[Any], add: Callable[[Any, Any], Any]) -> Any:
-    """A task: the parts added up, in pairs, and these in pairs; a task for eight parts, which is three rounds of pairs."""
+    """Return a task that adds the parts up in pairs, then the sums in pairs, and so on; each task adds up eight parts."""
     while len(parts) > 1:
         parts = [task(_in_pairs, add, *parts[k : k + 8]) for k in range(0, len(parts), 8)]
     return parts[0]
 
 
-# What tasks do.
+# ---------------------------------------------------------------- what tasks do
 
 
 def _kind(which, partition):
-    """(shape, dtype, whether it is sparse), or (shape, what is wrong with it)."""
+    """Return (shape, dtype, whether it is sparse) of a partition, or (shape, what is wrong with it).
+
+    which : (number of the partition, whether it may hold NaN), here and below.
+    """
     try:
         X = check_X(partition, may_miss=which[1])
     except (TypeError, ValueError) as error:
@@ -231,23 +239,27 @@ def _kind(which, partition):
     return X.shape, X.dtype.name, is_sparse(X)
 
 
-def _itself(part):
+def _identity(part):
     return part
 
 
 def _answer(answer, *parts):
+    """Ask a question of parts of row vectors."""
     return answer(*parts)
 
 
 def _meta(part):
+    """Return an empty array of the kind of a part."""
     return part[:0]
 
 
 def _ask(which, partition, answer, *parts):
+    """Ask a question of a partition."""
     return answer(CoreBlock(_checked(which, partition), Workers(1)), *parts)
 
 
 def _in_pairs(add, *parts):
+    """Add parts up in pairs, and the sums in pairs."""
     while len(parts) > 1:
         pairs = tuple(add_answers(add, *parts[k : k + 2]) for k in range(0, len(parts) - 1, 2))
         parts = pairs + parts[2 * len(pairs) :]
@@ -259,7 +271,7 @@ def _some_rows(which, partition, some):
 
 
 def _checked(which, partition):
-    """which: the number of the partition, and whether it may have NaN."""
+    """Check a partition and return it."""
     k, may_miss = which
     try:
         return check_X(partition, may_miss=may_miss)

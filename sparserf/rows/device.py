@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
     from .._base.types import Array, RowVector
     from ..columns.stage import ColumnStage
-    from ..features import FeatureSet
-    from ..features import Projection
+    from ..features import FeatureSet, Projection
 
 # Most numbers of a tile of the feature matrix: 128 MB in float32. Most features in it.
 TILE, TILE_FEATURES = 2**25, 4096

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from .._base.types import Array, DenseOrCSR, RowVector
-    from ..features import FeatureSet
-    from ..features import Projection
+    from ..features import FeatureSet, Projection
     from .block import Block
     from .vectors import RowVectors
 

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from .._base.types import Array, RowVector
     from ..features import FeatureSet
     from ..losses.base import Loss
-    from ..rows import Rows
-    from ..rows import RowVectors
+    from ..rows import Rows, RowVectors
 
 # exp(-FAR) is 0: at its best the intercept is no farther than this from all -f and y.
 FAR = 746.0

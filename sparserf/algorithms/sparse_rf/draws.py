@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from ..._base.types import Array, Question, RowVector
-    from ...rows import Block
-    from ...rows import Rows
+    from ...rows import Block, Rows
     from ...solvers.columns import WorkingSet
 
 # Numbers in the weights of the batches that are drawn again for one pass: 128 MB.

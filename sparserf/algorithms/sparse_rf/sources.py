@@ -54,8 +54,7 @@ if TYPE_CHECKING:
         Seed,
         Units,
     )
-    from ...features import BaseDistribution
-    from ...features import FixedDictionary, RandomDictionary
+    from ...features import BaseDistribution, FixedDictionary, RandomDictionary
     from ...rows import Rows
     from ...solvers.columns import WorkingSet
 
