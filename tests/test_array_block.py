@@ -6,8 +6,7 @@ import pytest
 
 from sparserf import Fourier, Linear, RandomNeurons, Taylor
 from sparserf._base.arrays import to_host
-from sparserf.features import FeatureSet, linear_functions
-from sparserf.features.projections import make_projection
+from sparserf.features import FeatureSet, linear_functions, make_projection
 from sparserf.rows import device
 from sparserf.rows.device import ArrayBlock
 

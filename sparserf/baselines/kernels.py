@@ -10,8 +10,7 @@ import numpy as np
 
 from .._base.checks import check_choice, is_sparse
 from .._base.threads import Workers
-from ..features import Fourier, Perceptron
-from ..features.bandwidth import distances
+from ..features import Fourier, Perceptron, distances
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.checks import is_sparse
-from ..features.feature_set import DefaultNames
+from ..features import DefaultNames
 from ..rows import as_rows, read_rows, staged
 
 if TYPE_CHECKING:

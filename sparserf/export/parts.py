@@ -10,7 +10,7 @@ import numpy as np
 
 from .._core.moments import KINDS
 from ..columns.stage import ColumnStage
-from ..features.blocks import DENSE_BELOW
+from ..features import DENSE_BELOW
 
 if TYPE_CHECKING:
     from ..model import SparseModel

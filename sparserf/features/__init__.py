@@ -1,35 +1,44 @@
 """Features: the maps that users draw from, the `FeatureSet` of what was drawn, and the dictionaries that algorithms search."""
 
-from .bandwidth import inverse_deviations
-from .blocks import BLOCK_ARRAYS, FeatureBlock, LinearBlock, MonomialBlock, NeuronBlock, block_from_arrays
+from .bandwidth import Gamma, distances, inverse_deviations
+from .blocks import BLOCK_ARRAYS, DENSE_BELOW, FeatureBlock, LinearBlock, MonomialBlock, NeuronBlock, block_from_arrays
 from .dictionary import (
     NAMES,
     Dictionary,
+    FeatureMap,
+    Features,
     FixedDictionary,
     RandomDictionary,
     default_batch_size,
     draw_all,
     make_dictionary,
 )
-from .feature_set import FeatureSet, are_same, merge_solutions
-from .fourier import Fourier
+from .feature_set import DefaultNames, FeatureSet, Solution, are_same, merge_solutions
+from .fourier import Fourier, Kernel
 from .learning import BaseDistribution, LearningDictionary, RandomCosines, RandomSteps, make_learning_dictionary
 from .linear import Linear, LinearFunctions, inputs_times, linear_functions
-from .neurons import RandomNeurons
+from .neurons import Activation, RandomNeurons
 from .perceptron import Perceptron
-from .projections import PROJECTIONS, Projection, folded, make_projection
+from .projections import PROJECTIONS, Projection, ProjectionName, folded, make_projection
 from .taylor import Taylor
 
 __all__ = [
     "BLOCK_ARRAYS",
+    "DENSE_BELOW",
     "NAMES",
     "PROJECTIONS",
+    "Activation",
     "BaseDistribution",
+    "DefaultNames",
     "Dictionary",
     "FeatureBlock",
+    "FeatureMap",
     "FeatureSet",
+    "Features",
     "FixedDictionary",
     "Fourier",
+    "Gamma",
+    "Kernel",
     "LearningDictionary",
     "Linear",
     "LinearBlock",
@@ -38,14 +47,17 @@ __all__ = [
     "NeuronBlock",
     "Perceptron",
     "Projection",
+    "ProjectionName",
     "RandomCosines",
     "RandomDictionary",
     "RandomNeurons",
     "RandomSteps",
+    "Solution",
     "Taylor",
     "are_same",
     "block_from_arrays",
     "default_batch_size",
+    "distances",
     "draw_all",
     "folded",
     "inputs_times",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -24,12 +24,16 @@ from .taylor import Taylor
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .._base.types import FeatureMap, Seed
+    from .._base.types import Seed
     from ..rows import Rows
+    from .fourier import Kernel
 
 # The names that `features` may be, and the classes of maps.
 NAMES = *KERNELS, "perceptron"
 MAPS = Fourier, Perceptron, RandomNeurons, Taylor, Linear
+# What users give as features.
+FeatureMap: TypeAlias = Fourier | Linear | Perceptron | RandomNeurons | Taylor
+Features: TypeAlias = "Literal['auto', 'perceptron'] | Kernel | FeatureMap | Sequence[FeatureMap] | FeatureSet"
 
 # Most numbers in the weights of a default batch: 64 MB in float64.
 BATCH_WEIGHTS = 2**23

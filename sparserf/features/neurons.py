@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
@@ -12,9 +12,10 @@ from .blocks import NeuronBlock
 from .feature_set import FeatureSet
 
 if TYPE_CHECKING:
-    from .._base.types import Activation, Seed
+    from .._base.types import Seed
     from ..rows import Rows
 
+Activation: TypeAlias = Literal["sin", "cos", "tanh", "relu", "sign"]
 ACTIVATIONS = ("sin", "cos", "tanh", "relu", "sign")
 WEIGHTS = ("normal", "uniform", "cauchy")
 

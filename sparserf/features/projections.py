@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -22,8 +22,9 @@ from .streams import seed_of, stream
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .._base.types import DenseOrCSR, ProjectionName, Seed
+    from .._base.types import DenseOrCSR, Seed
 
+ProjectionName: TypeAlias = Literal["gaussian", "sparse_sign", "srht"]
 PROJECTIONS = ("gaussian", "sparse_sign", "srht")
 
 # Most numbers in a part of a Gaussian matrix, and most columns.

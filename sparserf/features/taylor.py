@@ -14,8 +14,9 @@ from .blocks import MonomialBlock, runs
 from .feature_set import FeatureSet
 
 if TYPE_CHECKING:
-    from .._base.types import Gamma, Seed
+    from .._base.types import Seed
     from ..rows import Rows
+    from .bandwidth import Gamma
 
 # Most features that are listed, and most factors in them. Where both the inputs and the degree are more than BITS, there are
 # more than MOST features: they are not counted.

@@ -19,7 +19,7 @@ from .chunks import BlockError, ChunkedRows, Chunks
 from .dask import DaskRows, is_dask, partitions_of
 from .device import DeviceRows
 from .memory import MemoryRows, from_host_if_possible
-from .rows import Rows, correlation, correlation_pair
+from .rows import Question, Rows, correlation, correlation_pair
 from .staged_rows import staged
 from .vectors import HostVectors, RowVectors
 
@@ -32,6 +32,7 @@ __all__ = [
     "BlockError",
     "Chunks",
     "HostVectors",
+    "Question",
     "RowVectors",
     "Rows",
     "as_rows",

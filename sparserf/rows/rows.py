@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from ..features import FeatureSet, Projection
     from .block import Block
     from .vectors import RowVectors
+
+# A question for `Rows.ask` at a dual point, and a function that takes its answer.
+Question: TypeAlias = "tuple[Callable[..., np.ndarray], Callable[..., object]]"
 
 
 class Rows(ABC):
