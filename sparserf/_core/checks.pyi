@@ -1,3 +1,5 @@
+"""Checks of what users give, in one pass: finite numbers, CSR rows in order. See checks.pyx."""
+
 import numpy as np
 
 def are_finite(X: np.ndarray, may_miss: bool = False) -> bool: ...

@@ -1,17 +1,20 @@
-"""What is asked at the door, in one pass: whether numbers are finite, and CSR rows whole and in order."""
+"""Checks of what users give, in one pass: whether numbers are finite, and whether CSR rows are whole and in order."""
 from cython cimport floating
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t
 
 
 def are_finite(X not None, bint may_miss=False):
-    """Whether float32 or float64 numbers are finite; or, where may_miss, NaN. Of two axes at most no strides need a copy."""
+    """Return whether all float32 or float64 numbers are finite, or, where may_miss, finite or NaN.
+
+    X has any strides; with more than two axes it may be copied.
+    """
     X = X if X.ndim == 2 else X.reshape(1, -1)
     return none_infinite[float](X, may_miss) if X.itemsize == sizeof(float) else none_infinite[double](X, may_miss)
 
 
 cdef bint none_infinite(const floating[:, :] X, bint may_miss) noexcept:
-    """Line by line, along the axis whose numbers are nearer to each other."""
+    """Return the same of a matrix, read line by line along the axis whose numbers are nearer to each other."""
     cdef ptrdiff_t i, inner = X.strides[1] <= X.strides[0]
     cdef ptrdiff_t n = X.shape[inner], n_lines = X.shape[1 - inner], step = X.strides[inner], line = X.strides[1 - inner]
     cdef const char *x
@@ -31,7 +34,7 @@ cdef bint none_infinite(const floating[:, :] X, bint may_miss) noexcept:
 
 
 cdef inline bint is_line_good(const floating *x, ptrdiff_t n, ptrdiff_t step, bint may_miss) noexcept nogil:
-    """0 x is NaN of what is not finite alone: sums of these, in vectors. Where there are such numbers, one by one."""
+    """Return the same of a line. Sums of 0 x are NaN only where some x is not finite; such lines are read one by one."""
     cdef floating number, zero = 0  # a literal would be double
     cdef floating[8] zeros = [0, 0, 0, 0, 0, 0, 0, 0]
     cdef ptrdiff_t j, k
@@ -52,13 +55,13 @@ cdef inline bint is_line_good(const floating *x, ptrdiff_t n, ptrdiff_t step, bi
 
 
 cdef inline const floating *at(const floating *x, ptrdiff_t offset) noexcept nogil:
-    """So many bytes behind x."""
+    """Return the address so many bytes behind x."""
     return <const floating *>(<const char *>x + offset)
 
 
 def is_canonical(const int32_t[::1] indptr not None, const int32_t[::1] indices not None, ptrdiff_t n_rows,
                  ptrdiff_t n_columns):
-    """Whether indptr divides all indices among n_rows, and those of each row ascend, without repeats, in [0, n_columns)."""
+    """Return whether indptr divides all indices among n_rows, and those of each ascend in [0, n_columns), without repeats."""
     cdef ptrdiff_t i, j, n = indices.shape[0]
     cdef int32_t last
     cdef bint good = indptr.shape[0] == n_rows + 1

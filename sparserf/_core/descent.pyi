@@ -1,3 +1,5 @@
+"""Soft-thresholding coordinate descent on a quadratic with an l1 penalty. See descent.pyx."""
+
 import numpy as np
 
 def largest_violation(w: np.ndarray, v: np.ndarray, alpha: float) -> float: ...

@@ -2,7 +2,7 @@
 
     minimise over w   (1/2) (w - w0)' H (w - w0) + g' (w - w0) + alpha |w|_1
 
-kept as its gradient v = g + H (w - w0), so that a coordinate costs one number and a change of it one row of H.
+The gradient v = g + H (w - w0) is kept up to date: to look at a coordinate costs one number, to change it one row of H.
 """
 from libc.math cimport fabs
 from libc.stddef cimport ptrdiff_t
@@ -17,7 +17,7 @@ cdef inline double soft_threshold(double z, double alpha) noexcept nogil:
 
 
 cdef inline double violation(double w, double v, double alpha) noexcept nogil:
-    """Distance of 0 to the subdifferential at one coordinate."""
+    """Return the distance of 0 to the subdifferential at one coordinate."""
     if w > 0:
         return fabs(v + alpha)
     if w < 0:
@@ -26,7 +26,7 @@ cdef inline double violation(double w, double v, double alpha) noexcept nogil:
 
 
 cdef bint epoch(const double[:, ::1] H, double[::1] w, double[::1] v, double alpha, bint nonzeros) noexcept nogil:
-    """One pass over all coordinates, or over the nonzeros; returns whether the support changed."""
+    """Pass once over all coordinates, or over the nonzeros; return whether the support changed."""
     cdef ptrdiff_t i, j, p = w.shape[0]
     cdef double new, change
     cdef bint moved = False
@@ -39,7 +39,7 @@ cdef bint epoch(const double[:, ::1] H, double[::1] w, double[::1] v, double alp
             continue
         moved |= (new == 0.0) != (w[j] == 0.0)
         w[j] = new
-        for i in range(p):  # v += H[:, j] * change, by symmetry a row
+        for i in range(p):  # v += H[:, j] * change, which is a row by symmetry
             v[i] += H[j, i] * change
     return moved
 
@@ -53,7 +53,7 @@ cdef double worst_of(const double[::1] w, const double[::1] v, double alpha) noe
 
 
 def largest_violation(const double[::1] w not None, const double[::1] v not None, double alpha):
-    """max_j of the distance of 0 to the subdifferential."""
+    """Return the largest distance of 0 to the subdifferential over the coordinates."""
     cdef double worst
     with nogil:
         worst = worst_of(w, v, alpha)
@@ -62,9 +62,9 @@ def largest_violation(const double[::1] w not None, const double[::1] v not None
 
 def descend(const double[:, ::1] H not None, double[::1] w not None, double[::1] v not None, double alpha, int n_epochs,
             double tol=0.0):
-    """Epochs over all coordinates until the support stands still, then over its nonzeros; w and v change in place.
+    """Pass over all coordinates until the support does not change, then over the nonzeros, and so on; change w and v in place.
 
-    Ends before n_epochs where the largest violation is at most tol; returns it.
+    Stop after n_epochs passes, or where the largest violation is at most tol; return the largest violation.
     """
     cdef int _
     cdef bint nonzeros = False

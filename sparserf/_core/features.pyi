@@ -1,3 +1,5 @@
+"""Sums of features over rows, and rows of features, made tile by tile. See features.pyx."""
+
 import numpy as np
 
 from .rows import RowSlice

@@ -1,6 +1,6 @@
-"""The three questions over rows, of features made tile by tile; the feature matrix itself is never stored.
+"""Sums of features over rows, and rows of features, made tile by tile: the feature matrix Phi itself is never stored.
 
-float32 and float64 tiles; sums are always float64.
+Phi'v, Phi c and Phi itself, of float32 or float64 tiles (see tile.h); sums are always float64.
 """
 from cython cimport floating
 from libc.stddef cimport ptrdiff_t
@@ -14,7 +14,7 @@ PANEL = TILE_COLUMNS
 
 
 cdef inline double *aligned(double *p) noexcept nogil:
-    """The next address that starts a cache line: a vector that crosses two costs two loads."""
+    """Return the next address that starts a cache line: a vector that crosses two lines costs two loads."""
     return <double *>((<uintptr_t>p + 63) & ~<uintptr_t>63)
 
 
@@ -23,7 +23,7 @@ cdef inline ptrdiff_t n_tiles(RowSlice X) noexcept nogil:
 
 
 cdef inline const double *of_panel(const double[:] coef, ptrdiff_t panel, double *last) noexcept nogil:
-    """The coefficients of a panel, where they end within it copied to `last`, with zeros behind them."""
+    """Return the coefficients of a panel; those of the last panel are copied to `last` and padded with zeros."""
     cdef ptrdiff_t start = panel * TILE_COLUMNS, n = coef.shape[0] - start
     if n >= TILE_COLUMNS:
         return &coef[start]
@@ -34,12 +34,13 @@ cdef inline const double *of_panel(const double[:] coef, ptrdiff_t panel, double
 
 
 cdef class Panels:
-    """Features of one kind, in panels of PANEL that are padded with zeros.
+    """Features of one kind, in panels of PANEL features that are padded with zeros.
 
     activation : one of ACTIVATIONS
-    weights : (n_panels, n_inputs or order, PANEL), or of products (n_panels, 1, PANEL); float32 or float64, as the rows
-    offset : (n_panels, PANEL), in the same
-    inputs : None, or int32 (n_panels, order, PANEL): what each weight multiplies, or the factors of a product
+    weights : (n_panels, n_inputs, PANEL); (n_panels, order, PANEL) where inputs are given; (n_panels, 1, PANEL) of products;
+        float32 or float64, as the rows
+    offset : (n_panels, PANEL), of the same type
+    inputs : None, or int32 (n_panels, order, PANEL): the input that each weight multiplies, or the factors of a product
     """
 
     cdef tile_features features
@@ -62,10 +63,10 @@ cdef class Panels:
 
     def correlate(self, RowSlice X not None, const double[:, :] v not None, double[:, :] out not None, bint squared=False,
                   double[:, :] sine=None):
-        """out[k, j] += sum_i v[k, i] phi_j(x_i), or phi_j(x_i)^2 where squared; last axes contiguous.
+        """Add sum_i v[k, i] phi_j(x_i), or phi_j(x_i)^2 where squared, to out[k, j]; last axes are contiguous.
 
-        v (n_outputs, n_rows), out (n_outputs, PANEL * n_panels). sine, of cosines: += the same a quarter later, cos(t - pi/2)
-        for cos(t), over one projection.
+        v (n_outputs, n_rows), out (n_outputs, PANEL * n_panels). sine, of features that are cosines: to it are added the sums
+        of the sines of the same phases, which are computed once for both.
         """
         cdef ptrdiff_t i_tile, row, panel, k
         cdef int n_rows
@@ -93,7 +94,7 @@ cdef class Panels:
                             X.kernels.correlate(quarter, n_rows, &v[k, row], &sine[k, panel * TILE_COLUMNS])
 
     def apply(self, RowSlice X not None, const double[:, :] coef not None, double[:, :] out not None):
-        """out[k, i] += sum_j phi_j(x_i) coef[k, j]; last axes contiguous.
+        """Add sum_j phi_j(x_i) coef[k, j] to out[k, i]; last axes are contiguous.
 
         coef (n_outputs, n_features), out (n_outputs, n_rows).
         """
@@ -113,7 +114,7 @@ cdef class Panels:
                         X.kernels.apply(tile, n_rows, of_panel(coef[k], panel, last), &out[k, row])
 
     def transform(self, RowSlice X not None, floating[:, :] out not None):
-        """out[i, j] = phi_j(x_i); out (n_rows, n_features), its last axis contiguous, in the type of the rows."""
+        """Write phi_j(x_i) to out[i, j], (n_rows, n_features), its last axis contiguous, of the type of the rows."""
         cdef ptrdiff_t i_tile, row, panel, i, width
         cdef int n_rows
         cdef double[BUFFER] buffer
@@ -132,7 +133,7 @@ cdef class Panels:
                         memcpy(&out[row + i, panel * TILE_COLUMNS], z + i * TILE_COLUMNS, width * sizeof(floating))
 
     cdef int check(self, RowSlice X) except -1:
-        """Weights of another type or width than the rows would be read past their end."""
+        """Check that weights have the type and width of the rows: others would be read past their end."""
         if self.single != X.single:
             raise TypeError("features and rows must be of one type")
         if self.n_panels > 0 and X.rows.x != NULL and self.features.inputs == NULL and self.features.order != X.rows.n_inputs:

@@ -1,3 +1,5 @@
+"""The inputs of features, and what second moments need beside BLAS. See moments.pyx."""
+
 import numpy as np
 
 KINDS: tuple[str, ...]

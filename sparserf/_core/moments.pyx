@@ -1,5 +1,5 @@
-"""The inputs of features: what a column stage shows of rows, and of monomials under a Gaussian envelope; and what second
-moments need beside BLAS."""
+"""The inputs of features: what a column stage makes of rows, and what monomials under a Gaussian envelope are made of; and
+what second moments need beside BLAS."""
 from cython cimport floating
 from libc.math cimport exp, fabs, fmax, fmin, sqrt
 from libc.stddef cimport ptrdiff_t
@@ -12,12 +12,12 @@ cdef enum:
 
 
 cdef class Views:
-    """The views of a `ColumnStage`, (power r - center) factor and so on, in double precision.
+    """The inputs that a `ColumnStage` makes of columns, here called views, computed in double precision as it says.
 
-    column, kind : of each view, what it sees, and how, by its place in KINDS
-    first_knot : of each view, and the end
-    level : of each view
-    arithmetic : (5, n_views), power, center, factor, reach, and the view of a number that is missing
+    column, kind : the column that each view is made of, and how: a position in KINDS
+    first_knot : the position of the first knot of each view, and the number of knots
+    level : the level of each view of that kind
+    arithmetic : (5, n_views), power, center, factor, reach, and the value for a number that is missing
     knots : (2, n_knots), the knots, ascending, and their scores
     """
 
@@ -32,13 +32,14 @@ cdef class Views:
         self.arithmetic, self.knots = arithmetic, knots
 
     def show(self, X not None, out not None):
-        """out_iv = the view v of row i; X of any strides, out C-contiguous, both of float32 or of float64."""
+        """Write view v of row i to out[i, v]; X has any strides, out is C-contiguous, both are float32 or float64."""
         if X.itemsize == sizeof(float):
             show_rows[float](self, X, out)
         else:
             show_rows[double](self, X, out)
 
     cdef inline double seen(self, ptrdiff_t v, double x) noexcept nogil:
+        """Return view v of the number x in its column."""
         cdef double value, size, reach = self.arithmetic[3, v]
         cdef int32_t kind = self.kind[v]
         if kind == MISSING:
@@ -62,7 +63,7 @@ cdef class Views:
         return value / sqrt(1 + value * value / 9)
 
     cdef inline double between_knots(self, ptrdiff_t v, double x) noexcept nogil:
-        """The score at x: linear between two knots, constant beyond the ends."""
+        """Return the score at x: linear between two knots, constant beyond the ends."""
         cdef ptrdiff_t low = self.first_knot[v], high = self.first_knot[v + 1] - 1, middle
         cdef double share
         if x <= self.knots[0, low]:
@@ -89,7 +90,7 @@ cdef int show_rows(Views self, const floating[:, :] X, floating[:, ::1] out) exc
 
 
 cdef inline double weighted_square(const floating *x, ptrdiff_t d, double gamma) noexcept nogil:
-    """gamma |x|^2 as a sum of x gamma x: a square may overflow where its product with gamma does not."""
+    """Return gamma |x|^2 as a sum of x gamma x: a square may overflow where its product with gamma does not."""
     cdef double a = 0, b = 0, c = 0, e = 0
     cdef ptrdiff_t j
     for j in range(0, d - 3, 4):
@@ -103,7 +104,7 @@ cdef inline double weighted_square(const floating *x, ptrdiff_t d, double gamma)
 
 
 def enveloped(const floating[:, ::1] X not None, double gamma, ptrdiff_t order, floating[:, ::1] out not None):
-    """out[i] = e (1, sqrt(2 gamma) x_i) with e = exp(-gamma |x_i|^2 / order); out (n_rows, 1 + n_inputs)."""
+    """Write e (1, sqrt(2 gamma) x_i), e = exp(-gamma |x_i|^2 / order), to out[i]; out (n_rows, 1 + n_inputs)."""
     cdef ptrdiff_t i, j, d = X.shape[1]
     cdef double e, factor = sqrt(2 * gamma)
     cdef const floating *x
@@ -120,9 +121,9 @@ def enveloped(const floating[:, ::1] X not None, double gamma, ptrdiff_t order, 
 
 
 def by_sign(const floating[:, ::1] U not None, const double[:] v not None, double size, floating[:, ::1] out not None):
-    """The rows of U times sqrt(|v_i| / size): those of v_i > 0 at the front of out, those of v_i < 0 after them.
+    """Write the rows of U times sqrt(|v_i| / size) to out: first A, those of v_i > 0, and then B, those of v_i < 0.
 
-    Returns where the second begin and end. U' diag(v / size) U is the front's A'A less that of the others.
+    Return where B begins and ends. U' diag(v / size) U = A'A - B'B.
     """
     cdef ptrdiff_t i, j, d = U.shape[1], n_plus = 0, end, plus = 0
     cdef double root
@@ -150,7 +151,7 @@ def by_sign(const floating[:, ::1] U not None, const double[:] v not None, doubl
 
 def second_moments(const floating[::1] data not None, const int32_t[::1] indices not None,
                    const int64_t[::1] indptr not None, const double[::1] v not None, double[:, ::1] out not None):
-    """out[a, b] += sum_i v[i] x_ia x_ib for a <= b; the indices of a row ascend. O(sum_i nnz_i^2)."""
+    """Add sum_i v[i] x_ia x_ib to out[a, b] for a <= b, for CSR rows with ascending indices. O(sum_i nnz_i^2)."""
     cdef ptrdiff_t i, j, k
     cdef double vx
     cdef double *row

@@ -1,3 +1,5 @@
+"""Random projections without a matrix product. See projection.pyx."""
+
 import numpy as np
 
 from .rows import RowSlice

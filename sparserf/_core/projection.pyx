@@ -1,7 +1,7 @@
-"""Random projections that need no matrix product: the sparse-sign one, and the fast Hadamard transform.
+"""Random projections without a matrix product: by a sparse matrix of signs, and by the fast Hadamard transform.
 
 The sparse-sign matrix S (n_inputs, n_projections) has few non-zero entries a row, S[j, columns[j, l]] = signs[j, l] = +-1.
-Sums are float64 in the order of the inputs, for dense rows and CSR alike.
+Sums are float64, in the order of the inputs, for both dense and CSR rows.
 """
 from cython cimport floating
 from libc.stddef cimport ptrdiff_t
@@ -19,7 +19,7 @@ cdef enum:
 
 def sparse_sign(const floating[:, :] X not None, const int32_t[:, ::1] columns not None, const int8_t[:, ::1] signs not None,
                 double scale, floating[:, ::1] out not None):
-    """out = scale X S; X of any strides. Scratch: 8 * n_projections numbers."""
+    """Write scale X S to out; X has any strides. Memory: 8 * n_projections numbers."""
     cdef ptrdiff_t tile, chunk, i, j, k, r, n_rows, d = X.shape[1], m = out.shape[1]
     cdef double[LANES * INPUTS] x
     cdef double *sums = <double *>malloc(LANES * (m + 1) * sizeof(double))
@@ -44,7 +44,7 @@ def sparse_sign(const floating[:, :] X not None, const int32_t[:, ::1] columns n
 
 cdef inline void side_by_side(const floating *X, const Py_ssize_t *strides, ptrdiff_t n_rows, ptrdiff_t d,
                               double *x) noexcept nogil:
-    """x[j, i] = X[i, j] for n_rows rows of LANES, strides in bytes."""
+    """Copy n_rows <= LANES rows of X to x[j, i] = X[i, j]; strides are in bytes."""
     cdef ptrdiff_t i, j
     cdef const char *row
     for i in range(n_rows):
@@ -55,7 +55,7 @@ cdef inline void side_by_side(const floating *X, const Py_ssize_t *strides, ptrd
 
 cdef inline void scatter(const double *x, ptrdiff_t n, const int32_t *columns, const int8_t *signs, ptrdiff_t zeta,
                          double *sums) noexcept nogil:
-    """sums[columns[k, l]] += signs[k, l] x[k] for n inputs with zeta columns each, LANES rows side by side."""
+    """Add signs[k, l] x[k] to sums[columns[k, l]] for n inputs with zeta columns each, LANES rows side by side."""
     cdef ptrdiff_t k, l
     for k in range(n):
         for l in range(zeta * k, zeta * (k + 1)):
@@ -63,7 +63,7 @@ cdef inline void scatter(const double *x, ptrdiff_t n, const int32_t *columns, c
 
 
 cdef inline void add(double *sum, const double *x, double sign) noexcept nogil:
-    """sum += sign x, read before any is written: whether they overlap is not for the compiler to find out."""
+    """Add sign x to sum. All is read before anything is written, since the compiler cannot know that they do not overlap."""
     cdef ptrdiff_t i
     cdef double[LANES] more
     for i in range(LANES):
@@ -74,7 +74,7 @@ cdef inline void add(double *sum, const double *x, double sign) noexcept nogil:
 
 def sparse_sign_csr(RowSlice X not None, const int32_t[:, ::1] columns not None, const int8_t[:, ::1] signs not None,
                     double scale, floating[:, ::1] out not None):
-    """out = scale X S for CSR rows X in the type of out. Scratch: n_projections numbers."""
+    """Write scale X S to out, for CSR rows X of the type of out. Memory: n_projections numbers."""
     cdef ptrdiff_t i, k, m = out.shape[1]
     cdef int64_t j
     cdef double x
@@ -96,7 +96,7 @@ def sparse_sign_csr(RowSlice X not None, const int32_t[:, ::1] columns not None,
 
 
 def hadamard(floating[:, ::1] rows not None):
-    """rows = rows H in place, H[i, j] = (-1)^popcount(i & j), not normalised; the length of a row is a power of two."""
+    """Replace rows by rows H, H[i, j] = (-1)^popcount(i & j), not normalised; the length of a row is a power of two."""
     cdef ptrdiff_t i
     with nogil:
         for i in range(rows.shape[0]):
@@ -104,9 +104,10 @@ def hadamard(floating[:, ::1] rows not None):
 
 
 cdef void transform(floating *x, ptrdiff_t n) noexcept nogil:
-    """log2(n) stages of sums and differences of what lies h = 1, 2, 4, ... apart, three or two of them in one pass over x.
+    """Transform x in place: log2(n) stages, sums and differences of numbers that are h = 1, 2, 4, ... apart.
 
-    The quarters of a long x come first, each through all its stages while it is in cache.
+    Three or two stages are done in one pass over x. The quarters of a long x come first, each through all its stages while it
+    is in the cache.
     """
     cdef ptrdiff_t i, h = 1
     if n > CACHED:
@@ -147,7 +148,7 @@ cdef inline void two_stages(floating *x, ptrdiff_t h) noexcept nogil:
 
 
 cdef inline void three_stages(floating *x) noexcept nogil:
-    """The stages h = 1, 2 and 4, within eight numbers."""
+    """Do the stages h = 1, 2 and 4 of eight numbers."""
     cdef floating a = x[0] + x[1], b = x[0] - x[1], c = x[2] + x[3], d = x[2] - x[3]
     cdef floating e = x[4] + x[5], f = x[4] - x[5], g = x[6] + x[7], h = x[6] - x[7]
     cdef floating p = a + c, q = b + d, r = a - c, s = b - d, t = e + g, u = f + h, v = e - g, w = f - h

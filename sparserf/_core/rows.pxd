@@ -1,4 +1,4 @@
-"""A slice of the rows, and the kernels of tile.c, which its module alone is linked with."""
+"""A slice of the rows, and the kernels of tile.c; only the module `rows` is linked with them."""
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t
 

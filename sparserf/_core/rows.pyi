@@ -1,3 +1,5 @@
+"""A slice of the rows, dense or CSR, as the kernels read it. See rows.pyx."""
+
 import numpy as np
 
 LEVELS: tuple[str, ...]

@@ -1,7 +1,7 @@
-"""A slice of the rows, dense or CSR, as kernels take it; and X'v, X p and X' diag(h) X p of the rows themselves, X read once.
+"""A slice of the rows, dense or CSR, as the kernels read it; and X'v, X p and X' diag(h) X p of the rows themselves.
 
-Vectors over rows, v, h and f, are (n_outputs, n_rows) with the last axis contiguous; p and out are (n_outputs, n_inputs). The
-sums are float64, whatever the rows are in.
+v, h and f are (n_outputs, n_rows) with the last axis contiguous; p and out are (n_outputs, n_inputs). Sums are float64,
+whatever the type of the rows. X is read once in each call.
 """
 import os
 
@@ -22,7 +22,7 @@ cdef int default_level = LEVEL
 cdef class RowSlice:
     """X (n_rows, n_inputs), C-contiguous float32 or float64; or the data of CSR rows, with indices int32 and indptr int64.
 
-    level : the place in LEVELS of the instruction set for what is asked of them; any other number is the default
+    level : the position in LEVELS of the instruction set that kernels use for these rows; any other number is the default
     """
 
     def __cinit__(self, X not None, indices=None, indptr=None, int level=-1):
@@ -41,20 +41,20 @@ cdef class RowSlice:
             read_csr[double](self, X, indices, indptr)
 
     def correlate(self, const double[:, :] v not None, double[:, ::1] out not None, bint squared=False):
-        """out[k] += sum_i v[k, i] x_i, or of the squares; of dense rows."""
+        """Add sum_i v[k, i] x_i, or the sum of the squares x_i^2, to out[k]; of dense rows."""
         if self.has_numbers() and v.shape[0] > 0:
             with nogil:
                 self.kernels.correlate_rows(&self.rows, <int>v.shape[0], &v[0, 0], step(v), &out[0, 0], squared)
 
     def apply(self, const double[:, ::1] p not None, double[:, :] f not None):
-        """f[k, i] += x_i'p_k; of dense rows."""
+        """Add x_i'p_k to f[k, i]; of dense rows."""
         if self.has_numbers() and p.shape[0] > 0:
             with nogil:
                 self.kernels.apply_rows(&self.rows, <int>p.shape[0], &p[0, 0], &f[0, 0], step(f))
 
     def normal(self, const double[:, ::1] p not None, const double[:, :] h not None, double[:, :] f not None,
                double[:, ::1] out not None):
-        """f[k, i] += x_i'p_k, then out[k] += sum_i h[k, i] f[k, i] x_i."""
+        """Add x_i'p_k to f[k, i], and then sum_i h[k, i] f[k, i] x_i to out[k]."""
         if self.rows.n_rows == 0 or p.shape[0] == 0 or p.shape[1] == 0:
             return
         with nogil:
@@ -71,7 +71,7 @@ cdef class RowSlice:
         return self.rows.n_rows > 0 and self.rows.n_inputs > 0
 
     cdef const void *values(self, bint single) except? NULL:
-        """Of CSR rows, which must be in that type."""
+        """Return the values of CSR rows, which must have that type."""
         if self.rows.x != NULL or self.single != single:
             raise TypeError("rows must be CSR, in the type of what is made of them")
         return self.rows.data
@@ -79,7 +79,7 @@ cdef class RowSlice:
 
 cdef void read_dense(RowSlice self, const floating[:, ::1] X) noexcept:
     self.rows.n_rows, self.rows.n_inputs = X.shape[0], X.shape[1]
-    # Of no numbers an address too, to be told from CSR; it is never read.
+    # Without any numbers, any address says that the rows are dense; it is never read.
     self.rows.x = <const void *>&X[0, 0] if X.shape[0] > 0 and X.shape[1] > 0 else <const void *>self
 
 
@@ -90,7 +90,7 @@ cdef void read_csr(RowSlice self, const floating[::1] data, const int32_t[::1] i
 
 
 cdef inline ptrdiff_t step(const double[:, :] v) noexcept nogil:
-    """How far apart the outputs are, in numbers."""
+    """Return how far apart the outputs of v are, in numbers."""
     return v.strides[0] // <ptrdiff_t>sizeof(double)
 
 

@@ -1,4 +1,4 @@
-"""Greedy search over correlations, with a fixed rule for ties: the lower index wins."""
+"""The k largest scores, with a fixed rule for ties: the lower index wins."""
 from libc.stddef cimport ptrdiff_t
 
 
@@ -7,7 +7,7 @@ cdef inline bint is_better(const double *score, ptrdiff_t a, ptrdiff_t b) noexce
 
 
 cdef void sift_down(ptrdiff_t *heap, ptrdiff_t n, ptrdiff_t i, const double *score) noexcept nogil:
-    """Restore the heap whose root is the worst of the kept."""
+    """Move the root down to where it belongs, in a heap whose root is the worst of the indices that are kept."""
     cdef ptrdiff_t child, kept = heap[i]
     while 2 * i + 1 < n:
         child = 2 * i + 1
@@ -52,7 +52,7 @@ cdef void heapify(ptrdiff_t *heap, ptrdiff_t n, const double *score) noexcept no
 
 
 cdef void sort_heap(ptrdiff_t *heap, ptrdiff_t n, const double *score) noexcept nogil:
-    """Take the worst to the end, again and again: best first at last."""
+    """Move the worst to the end, again and again, so that the best comes first."""
     cdef ptrdiff_t end, worst
     for end in range(n - 1, 0, -1):
         worst = heap[0]

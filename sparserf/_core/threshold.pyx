@@ -5,7 +5,7 @@ from libc.stdlib cimport free, malloc
 
 
 cdef double kth_largest(double *a, ptrdiff_t n, ptrdiff_t k) noexcept nogil:
-    """The k-th largest (k >= 1) of a, which is reordered: Hoare's quickselect, the pivot the median of three."""
+    """Return the k-th largest (k >= 1) of a, which is reordered, by Hoare's quickselect with a median of three as pivot."""
     cdef ptrdiff_t low = 0, high = n - 1, i, j
     cdef double pivot, x, y, z, swap
     while low < high:

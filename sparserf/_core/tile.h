@@ -1,4 +1,5 @@
-/* A tile: TILE_ROWS rows by TILE_COLUMNS features of the feature matrix, made in the first-level cache, used, overwritten.
+/* A tile is TILE_ROWS rows by TILE_COLUMNS features of the feature matrix: it is made in the first-level cache, used, and
+ * overwritten by the next.
  *
  * phi_j(x) = scale * activation(w_j' x + offset_j), or scale * the product of `order` factors w_j x. Feature parameters
  * come in panels of TILE_COLUMNS features, padded with zeros; the rows of X are dense (row-major) or CSR.
@@ -36,7 +37,7 @@ typedef struct {
 typedef struct {
     /* tile = phi of rows [row, row + n_rows) and panel `panel`; n_rows <= TILE_ROWS */
     void (*make)(const tile_rows *, const tile_features *, ptrdiff_t row, int n_rows, ptrdiff_t panel, void *tile);
-    /* The same of cosines; and sine, where they are sines: cos(t - pi/2) for cos(t) */
+    /* The same for features that are cosines, cos(t); and sine = cos(t - pi/2) = sin(t) */
     void (*make_pair)(const tile_rows *, const tile_features *, ptrdiff_t row, int n_rows, ptrdiff_t panel, void *tile, void *sine);
     /* sums[j] += sum_i v[i] tile[i, j] */
     void (*correlate)(const void *tile, int n_rows, const double *v, double *sums);
@@ -44,8 +45,9 @@ typedef struct {
     void (*correlate_squares)(const void *tile, int n_rows, const double *v, double *sums);
     /* out[i] += sum_j tile[i, j] coef[j] */
     void (*apply)(const void *tile, int n_rows, const double *coef, double *out);
-    /* Of all dense rows x themselves, and n_outputs vectors: those over rows v_step, h_step and f_step apart, those over inputs
-     * contiguous. sums[k] += sum_i v[k, i] x_i, or of the squares */
+    /* The last three take all dense rows x, not a tile, and n_outputs vectors: those with an entry for each row are v_step,
+     * h_step and f_step apart, those with an entry for each input are contiguous.
+     * sums[k] += sum_i v[k, i] x_i, or v[k, i] x_i^2 where squared */
     void (*correlate_rows)(const tile_rows *, int n_outputs, const double *v, ptrdiff_t v_step, double *sums, int squared);
     /* f[k, i] += x_i'p[k] */
     void (*apply_rows)(const tile_rows *, int n_outputs, const double *p, double *f, ptrdiff_t f_step);

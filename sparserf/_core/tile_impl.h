@@ -44,7 +44,7 @@ TARGET void NAME(project_csr)(const T *data, const int32_t *indices, const int64
     }
 }
 
-/* Sparse weights and products: a row of z is made apart from z, which might otherwise overlap with what it is made of. */
+/* Sparse weights and products: a row is made beside z and copied, since the compiler cannot know what z overlaps with. */
 TARGET void NAME(project_sparse)(const T *x, ptrdiff_t d, int n_rows, ptrdiff_t order, const T *w, const int32_t *inputs, T *z) {
     for (int i = 0; i < n_rows; i++, x += d, z += TILE_COLUMNS) {
         T sum[TILE_COLUMNS];
@@ -185,16 +185,16 @@ TARGET_EXTERN void NAME(apply)(const void *tile, int n_rows, const double *coef,
     }
 }
 
-/* The three questions of dense rows themselves, not of a tile, a few rows at a time: p and sums are read once for all of these.
- * Past the end: the last row again, of no weight. Returns how many there are. */
+/* Sums of dense rows themselves, not of a tile, FEW_ROWS at a time: p and sums are read once for all of these. Sets `row` to
+ * the next rows, past the end to the last row again, whose weight is then 0; returns how many rows there are. */
 TARGET int NAME(few_rows)(const tile_rows *rows, ptrdiff_t first, const T **row) {
     int n_rows = rows->n_rows - first < FEW_ROWS ? (int)(rows->n_rows - first) : FEW_ROWS;
     for (int r = 0; r < FEW_ROWS; r++) row[r] = (const T *)rows->x + (first + (r < n_rows ? r : n_rows - 1)) * rows->n_inputs;
     return n_rows;
 }
 
-/* The next rows, asked for while these are worked on: the processor itself sees them coming only once they are read. No more
- * than a second-level cache holds; past the end of X nothing is read. */
+/* Prefetches the next rows while these are worked on: the processor itself foresees them only once they are read. It prefetches
+ * no more than a second-level cache holds, and nothing past the end of X. */
 #define NEAR (ptrdiff_t)(262144 / FEW_ROWS / sizeof(T))
 #define ASK_FOR_NEXT(k)                                                                                                    \
     if (ask && k < NEAR) UNROLL for (int i = 0; i < FEW_ROWS; i++) __builtin_prefetch(row[i] + FEW_ROWS * d + k, 0, 2)

@@ -114,8 +114,3 @@ class Block(ABC):
 def wider_extremes(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Return the `Block.extremes` of the rows of two blocks together."""
     return np.stack([np.minimum(one[0], other[0]), np.maximum(one[1], other[1])])
-
-
-def slices(n: int, size: int) -> list[slice]:
-    """Cut n things into slices of `size`, the last of which may be shorter."""
-    return [slice(i, min(i + size, n)) for i in range(0, n, size)]

@@ -19,7 +19,7 @@ from .._base.checks import is_sparse
 from .._base.threads import Workers, single_threaded_blas
 from ..columns.stage import ColumnStage, Staged
 from . import tiles
-from .block import Block, slices, wider_extremes
+from .block import Block, wider_extremes
 
 if TYPE_CHECKING:
 
@@ -141,7 +141,7 @@ class CoreBlock(Block):
         n_slices = self.n_rows * max(n_features / SLICE_ELEMENTS, row_size / SLICE_NUMBERS)
         n_slices = 1 if n_slices < 2 else -(-n_slices // SLICES_MULTIPLE) * SLICES_MULTIPLE
         size = max(FEWEST_ROWS, at_least, int(-(-self.n_rows // n_slices) // -64 * -64))
-        return self.workers.map(function, slices(self.n_rows, size))
+        return self.workers.map(function, tiles.slices(self.n_rows, size))
 
     # ---------------------------------------------------------------- rows as features see them
 
@@ -336,7 +336,7 @@ class CoreBlock(Block):
 
     def _add_gram_by_panels(self, features, weights, dtype, center, total):
         """Add to `total` a product for each pair of panels of the features: no slice is worth a matrix as large as `total`."""
-        panels, there = slices(len(features), GRAM_PANEL), np.flatnonzero(weights)
+        panels, there = tiles.slices(len(features), GRAM_PANEL), np.flatnonzero(weights)
         pairs = [(one, other) for i, one in enumerate(panels) for other in panels[: i + 1]]
         phi = np.empty((min(GRAM_ROWS, len(there)), len(features)), dtype)
 
@@ -354,9 +354,9 @@ class CoreBlock(Block):
             total[one, other] += phi[: len(kept), one].T @ phi[: len(kept), other]
 
         with nullcontext() if self._is_entered else self:
-            for some in slices(len(there), GRAM_ROWS):
+            for some in tiles.slices(len(there), GRAM_ROWS):
                 kept = there[some]
-                for task, parts in ((fill, slices(len(kept), GRAM_PART_ROWS)), (add, pairs)):
+                for task, parts in ((fill, tiles.slices(len(kept), GRAM_PART_ROWS)), (add, pairs)):
                     for _ in self.workers.map(task, parts):
                         pass
         for panel in panels:
@@ -368,8 +368,8 @@ class CoreBlock(Block):
         Memory: n_rows * 1,024 elements beside it.
         """
         total = np.zeros((self.n_rows, self.n_rows))
-        parts = slices(self.n_rows, KERNEL_ROWS)
-        for some in slices(len(features), GRAM_PANEL):
+        parts = tiles.slices(self.n_rows, KERNEL_ROWS)
+        for some in tiles.slices(len(features), GRAM_PANEL):
             some = np.arange(some.start, some.stop)
             phi = self.transform(features.take(some)) * np.sqrt(weights[some]).astype(self.dtype)
 
@@ -389,22 +389,22 @@ class CoreBlock(Block):
         X = self.X
         if is_sparse(X):
             return np.stack([x.toarray().astype(np.float64).ravel() for x in (X.min(axis=0), X.max(axis=0))])
-        parts = (X[some] for some in slices(self.n_rows, COPIED_ROWS))
+        parts = (X[some] for some in tiles.slices(self.n_rows, COPIED_ROWS))
         return reduce(wider_extremes, (np.stack([x.min(axis=0), x.max(axis=0)]).astype(np.float64) for x in parts))
 
     def scaled_sum(self, weight: np.ndarray, unit: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
         total = np.zeros(self.n_features_in)
-        for some in slices(self.n_rows, COPIED_ROWS):
+        for some in tiles.slices(self.n_rows, COPIED_ROWS):
             x = self.X[some] / unit
             total += (weight[some, None] * (x if mean is None else (x - mean) ** 2)).sum(axis=0)
         return total
 
     def weighted_sum(self, weight: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"), single_threaded_blas():
-            return sum(weight[some] @ self.X[some].astype(np.float64) for some in slices(self.n_rows, COPIED_ROWS))
+            return sum(weight[some] @ self.X[some].astype(np.float64) for some in tiles.slices(self.n_rows, COPIED_ROWS))
 
     def largest_square_distance(self, center: np.ndarray) -> float:
-        return max(_square_distances(self.X[some], center).max() for some in slices(self.n_rows, COPIED_ROWS))
+        return max(_square_distances(self.X[some], center).max() for some in tiles.slices(self.n_rows, COPIED_ROWS))
 
     @property
     def n_entries(self) -> int:

@@ -75,6 +75,11 @@ def some_rows(X: DenseOrCSR, rows: slice | np.ndarray) -> DenseOrCSR:
     return type(X)((X.data[first:last], X.indices[first:last], indptr), shape=(len(indptr) - 1, X.shape[1]))
 
 
+def slices(n: int, size: int) -> list[slice]:
+    """Cut n rows, or features, into slices of `size`, the last of which may be shorter."""
+    return [slice(i, min(i + size, n)) for i in range(0, n, size)]
+
+
 # In the functions below, `block` is a block of features, U are its `inputs` of some rows, and v, c and out have a line for each
 # output: v (n_outputs, n_rows), c (n_outputs, len(block)).
 
