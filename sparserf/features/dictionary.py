@@ -39,6 +39,23 @@ Features: TypeAlias = "Literal['auto', 'perceptron'] | Kernel | FeatureMap | Seq
 BATCH_WEIGHTS = 2**23
 
 
+class DrawableMap(Protocol):
+    """What a dictionary asks of a feature map."""
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether there are only so many features, which `draw` lists: nothing is random."""
+        ...
+
+    def resolve(self, rows: Rows, rng: np.random.Generator, weight: np.ndarray | None = None) -> DrawableMap:
+        """Return this map with parameters that were left open read off the rows, each of which counts by its weight."""
+        ...
+
+    def draw(self, n_components: int | None, n_features: int, rng: Seed = None) -> FeatureSet:
+        """Draw a FeatureSet of n_components features of n_features inputs, or list all features of a finite map."""
+        ...
+
+
 class Dictionary(Protocol):
     """Features in batches, of which an algorithm looks at one or several at a time."""
 
@@ -63,7 +80,7 @@ class RandomDictionary:
     seed : from which each batch has a random stream of its own
     """
 
-    maps: tuple[FeatureMap, ...]
+    maps: tuple[DrawableMap, ...]
     scales: tuple[float, ...]
     n_components: int
     batch_size: int

@@ -25,9 +25,9 @@ KERNELS = ("gaussian", "laplacian", "cauchy", *MATERN)
 
 @dataclass(frozen=True)
 class Fourier:
-    r"""Random Fourier features, ``phi(x) = sqrt(2) cos(w'x + b)`` with b uniform on [0, 2 pi].
+    r"""Random Fourier features of a kernel, ``phi(x) = sqrt(2) cos(w'x + b)`` with b uniform on [0, 2 pi].
 
-    E[phi(x) phi(z)] is the kernel, with D = x - z:
+    The mean of phi(x) phi(z) over the draws of w and b is the kernel k(x, z). With D = x - z:
 
     ============ ================================================= ==========================================
     kernel       k(x, z)                                           w
@@ -45,18 +45,18 @@ class Fourier:
     kernel : str, default "gaussian"
         A name of the table.
     gamma : float, None or "knn", default None
-        Inverse width, > 0. None: 1/(2 s^2) with s the median distance between the training rows, on at most 2,000 of
-        them (laplacian: 1/s, s the median L1 distance). "knn": the same with s the mean distance to the 50th nearest
-        neighbour, the rule of Shahrampour & Tarokh (2018).
+        Inverse width of the kernel, > 0. None: 1/(2 s^2) with s the median distance between the training rows, of which at
+        most 2,000 are used (laplacian: 1/s, with s the median L1 distance). "knn": the same with s the mean distance to the
+        50th nearest neighbour, the rule of Shahrampour & Tarokh (2018).
 
     Raises
     ------
     ValueError, TypeError
-        Another kernel; gamma not positive and finite.
+        The kernel is not in the table; gamma is not positive and finite.
 
     Notes
     -----
-    Every phi lies in [-sqrt(2), sqrt(2)]. A phase w'x + b that overflows counts as 0, its mean.
+    Every phi lies in [-sqrt(2), sqrt(2)]. Where the phase w'x + b overflows, phi is 0, which is its mean.
 
     References
     ----------
@@ -89,7 +89,26 @@ class Fourier:
         return replace(self, gamma=resolve_gamma(rows, self.gamma, metric, rng, weight))
 
     def draw(self, n_components: int, n_features: int, rng: Seed = None) -> FeatureSet:
-        """Draw a FeatureSet of n_components features of n_features inputs; `rng` is a seed or a Generator."""
+        """Draw features.
+
+        Parameters
+        ----------
+        n_components : int
+            Number of features, >= 0.
+        n_features : int
+            Number of inputs, the columns of X.
+        rng : int, Generator or None, default None
+            A seed gives the same features each time.
+
+        Returns
+        -------
+        FeatureSet
+
+        Raises
+        ------
+        ValueError, TypeError
+            gamma is None or "knn", which needs rows to be read off; a number of another kind or size.
+        """
         if not isinstance(self.gamma, float):
             raise ValueError(f"gamma must be a number to draw without data, got {self.gamma!r}")
         n_components = check_integer("n_components", n_components, 0)

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Linear:
-    """The inputs themselves, ``phi_j(x) = x_j``: as many features as inputs, nothing random.
+    """The inputs themselves, ``phi_j(x) = x_j``: as many features as inputs, nothing is random.
 
-    Beside another map in a sequence it makes a linear part of the model.
+    In a sequence of maps it adds a linear part to the model.
 
     Examples
     --------
@@ -36,7 +36,19 @@ class Linear:
         return self
 
     def draw(self, n_components: int | None, n_features: int, rng: Seed = None) -> FeatureSet:
-        """Return all n_features inputs as a FeatureSet; n_components and rng do not matter."""
+        """List all features.
+
+        Parameters
+        ----------
+        n_components, rng
+            Ignored: nothing is random.
+        n_features : int
+            Number of inputs, the columns of X.
+
+        Returns
+        -------
+        FeatureSet
+        """
         n_features = check_integer("n_features", n_features, 1)
         return inputs_times(np.ones(n_features))
 

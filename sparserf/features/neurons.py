@@ -22,28 +22,27 @@ WEIGHTS = ("normal", "uniform", "cauchy")
 
 @dataclass(frozen=True)
 class RandomNeurons:
-    """Random neurons, ``phi(x) = activation(w'x + b)``.
+    """Random neurons, ``phi(x) = activation(w'x + b)``: a hidden layer that is drawn, not trained.
 
     Parameters
     ----------
     activation : {"sin", "cos", "tanh", "relu", "sign"}, default "sin"
-        sign(0) = +1.
+        The activation; sign(0) = +1.
     order : int or None, default None
-        Inputs that each neuron sees: a subset of that size, uniform without replacement (q in the HARFE paper). None:
-        all of them.
+        Number of inputs of each neuron, which are drawn uniformly without replacement (q in the HARFE paper). None: all.
     weights : {"normal", "uniform", "cauchy"}, default "normal"
-        Law of the entries of w: N(0, scale^2), U[-scale, scale], or Cauchy of that scale.
+        Distribution of the entries of w: N(0, scale^2), U[-scale, scale], or Cauchy of that scale.
     scale : float, default 1.0
-        > 0.
+        Scale of the weights, > 0.
 
     Raises
     ------
     ValueError, TypeError
-        Another name; order below 1, or above the number of inputs when drawn; scale not positive and finite.
+        activation or weights has another name; order is below 1; scale is not positive and finite.
 
     Notes
     -----
-    b is uniform on [0, 2 pi] for sin and cos with normal or Cauchy weights, and has the law of the weights otherwise.
+    b is uniform on [0, 2 pi] for sin and cos with normal or Cauchy weights, and is distributed as the weights otherwise.
     With relu, normal weights and scale 1, E[phi(x) phi(z)] is half the arc-cosine kernel of order 1 of (x, 1) and
     (z, 1): ``|x||z| (sin t + (pi - t) cos t) / (2 pi)``, t the angle between them.
 
@@ -78,7 +77,26 @@ class RandomNeurons:
         return self
 
     def draw(self, n_components: int, n_features: int, rng: Seed = None) -> FeatureSet:
-        """Draw a FeatureSet of n_components features of n_features inputs; `rng` is a seed or a Generator."""
+        """Draw features.
+
+        Parameters
+        ----------
+        n_components : int
+            Number of features, >= 0.
+        n_features : int
+            Number of inputs, the columns of X.
+        rng : int, Generator or None, default None
+            A seed gives the same features each time.
+
+        Returns
+        -------
+        FeatureSet
+
+        Raises
+        ------
+        ValueError, TypeError
+            order is above n_features; a number of another kind or size.
+        """
         n_components = check_integer("n_components", n_components, 0)
         n_features = check_integer("n_features", n_features, 1)
         if self.order is not None and self.order > n_features:

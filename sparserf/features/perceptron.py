@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 class Perceptron:
     r"""Random perceptrons, ``phi(x) = sign(t'(x - center) - a)``, t uniform on the sphere, a on [-radius, radius].
 
-    Within the ball of that radius, E[phi(x) phi(z)] = 1 - c_d \|x - z\| / radius with
-    c_d = Gamma(d/2) / (sqrt(pi) Gamma((d+1)/2)): the perceptron kernel. sign(0) = +1.
+    Within the ball of that radius around the center, the mean of phi(x) phi(z) over the draws is the perceptron kernel,
+    1 - c_d \|x - z\| / radius with c_d = Gamma(d/2) / (sqrt(pi) Gamma((d+1)/2)). sign(0) = +1.
 
     Parameters
     ----------
     radius : float or None, default None
-        > 0. None: the largest distance of a training row to the mean of them all.
+        Radius of the ball, > 0. None: the largest distance of a training row to the center.
     center : array of shape (n_features,) or None, default None
-        None: the mean of the training rows, by their weights, where radius is None too, else the origin.
+        Center of the ball. None: the weighted mean of the training rows where radius is None too, and the origin otherwise.
 
     Raises
     ------
     ValueError, TypeError
-        radius not positive and finite.
+        radius is not positive and finite.
 
     References
     ----------
@@ -72,7 +72,26 @@ class Perceptron:
         return replace(self, radius=min(radius, 1e150) if radius > 0 else 1.0, center=center)
 
     def draw(self, n_components: int, n_features: int, rng: Seed = None) -> FeatureSet:
-        """Draw a FeatureSet of n_components features of n_features inputs; `rng` is a seed or a Generator."""
+        """Draw features.
+
+        Parameters
+        ----------
+        n_components : int
+            Number of features, >= 0.
+        n_features : int
+            Number of inputs, the columns of X.
+        rng : int, Generator or None, default None
+            A seed gives the same features each time.
+
+        Returns
+        -------
+        FeatureSet
+
+        Raises
+        ------
+        ValueError, TypeError
+            radius is None, which needs rows to be read off; center has another length than n_features.
+        """
         if self.radius is None:
             raise ValueError("radius must be a number to draw without data, got None")
         n_components = check_integer("n_components", n_components, 0)

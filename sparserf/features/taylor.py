@@ -32,28 +32,29 @@ class Taylor:
     .. math:: \phi_v(x) = e^{-\gamma \|x\|^2} \prod_i \frac{(\sqrt{2\gamma}\, x_i)^{v_i}}{\sqrt{v_i!}},
         \quad \sum_i v_i \le degree
 
-    Their inner product is the kernel exp(-gamma \|x - z\|^2), the exponential of 2 gamma x'z cut off after `degree`:
-    it errs by at most (2 gamma \|x\| \|z\|)^(degree+1) / (degree+1)!.
+    The inner product of the features of x and z is the Gaussian kernel exp(-gamma \|x - z\|^2), in which the series of
+    exp(2 gamma x'z) is cut off after `degree`: it errs by at most (2 gamma \|x\| \|z\|)^(degree+1) / (degree+1)!.
 
     Parameters
     ----------
     degree : int, default 2
         Highest degree, >= 1. There are C(n_features + degree, degree) features.
     gamma : float, None or "knn", default None
-        Inverse width, > 0, of the kernel; None and "knn" as in `Fourier`.
+        Inverse width of the kernel, > 0; None and "knn" as in `Fourier`.
     include_squares : bool, default True
-        False: only monomials in which every input occurs at most once. They are fewer, and no longer add up to the kernel.
+        False: only monomials in which every input occurs at most once. They are fewer, and do not add up to the kernel.
 
     Raises
     ------
     ValueError, TypeError
-        degree below 1; gamma not positive and finite; when drawn, more than 2**24 features, or 2**27 factors in them.
+        degree is below 1; gamma is not positive and finite.
 
     Notes
     -----
     Nothing is random: `draw` lists all features, by ascending degree, (1, x_0, x_1, ..., x_0^2, x_0 x_1, ...) times the
-    envelope. Every value is in [-1, 1]; none overflows, and only what is itself too small for a float is 0.
-    Of degree 2, the inner products of all features with a vector are one weighted product X'diag(.)X: no feature is made.
+    envelope. Every value is in [-1, 1]; no intermediate product overflows, or underflows to 0 unless the value does. For
+    degree 2, the inner products of all features with a vector are computed by one weighted product X'diag(.)X, without the
+    features.
 
     References
     ----------
@@ -88,7 +89,24 @@ class Taylor:
         return replace(self, gamma=resolve_gamma(rows, self.gamma, "euclidean", rng, weight))
 
     def draw(self, n_components: int | None, n_features: int, rng: Seed = None) -> FeatureSet:
-        """List all features of n_features inputs, as a FeatureSet; n_components and rng do not matter."""
+        """List all features.
+
+        Parameters
+        ----------
+        n_components, rng
+            Ignored: nothing is random.
+        n_features : int
+            Number of inputs, the columns of X.
+
+        Returns
+        -------
+        FeatureSet
+
+        Raises
+        ------
+        ValueError, TypeError
+            gamma is None or "knn", which needs rows to be read off; there are more than 2**24 features, or 2**27 factors.
+        """
         if not isinstance(self.gamma, float):
             raise ValueError(f"gamma must be a number to draw without data, got {self.gamma!r}")
         n_features = check_integer("n_features", n_features, 1)

@@ -24,14 +24,14 @@ BLOCK_NUMBERS = 2**24
 
 
 class BlockError(ValueError):
-    """A block of rows could not be read, or is not what it should be.
+    """A block of rows of `Chunks`, or a partition of dask, could not be read, or is not what it should be.
 
     Attributes
     ----------
-    start, stop : int, or None where a partition of dask could not be made
-        The rows of the block.
+    start, stop : int or None
+        The rows of the block; None where a partition of dask could not be made.
     model : SparseModel or None
-        What was fitted before, where there was anything.
+        What was fitted before the error; None where that is nothing.
 
     Examples
     --------
@@ -59,36 +59,37 @@ class BlockError(ValueError):
 
 
 class Chunks:
-    """Rows that are read a block at a time, from disk or from anywhere else; any function takes it in place of X.
+    """Rows that do not fit in memory, read a block at a time from disk or elsewhere; any function takes them in place of X.
 
-    Every pass over the rows reads all blocks in turn, the next one while the last is worked on. What is in memory is some
-    blocks, and vectors with a number a row: y, weights and what a fit keeps, 8 bytes each.
+    Every pass over the rows reads all blocks in turn, the next one while the last is worked on. In memory are a few blocks,
+    and vectors with a number for each row: y, weights and what a fit keeps, 8 bytes each.
 
     Parameters
     ----------
     source : array, or callable
-        Anything with a shape that answers source[start:stop] with rows: np.memmap, arrays of zarr and h5py. Or a function
-        read(start, stop) that returns these rows, an ndarray or a sparse matrix. It is called one call at a time, but from
-        several threads, and must return the same each time.
+        An object with a shape for which source[start:stop] returns rows: np.memmap, arrays of zarr and h5py. Or a function
+        read(start, stop) that returns these rows, an ndarray or a sparse matrix. It is called from several threads, but one
+        call at a time, and must return the same rows each time.
     shape : (n_samples, n_features) or None
-        Of the whole; None: source.shape.
+        Shape of all rows. None: source.shape.
     block_rows : int, sequence of int or None, default None
-        Rows of a block, or of each block, as of the row groups of a file. None: 2**24 numbers, in whole chunks of a source that
-        has `chunks`.
+        Number of rows of all blocks, or of each block, such as the row groups of a file. None: blocks of 2**24 numbers, which
+        are whole chunks of the source where it has `chunks`.
 
     Raises
     ------
     ValueError, TypeError
-        A shape that is none, or missing.
+        shape is missing or is no shape; block_rows does not add up to the rows.
     BlockError
-        Later, when a block cannot be read, has another shape, kind or dtype than it should, or, at its first reading,
-        holds NaN or infinity: a ValueError that names its rows. Its `model` is what was fitted until then.
+        Raised by the functions that read the rows, when a block cannot be read, has another shape, kind or dtype than the
+        first, or holds NaN or infinity when it is first read: a ValueError that names its rows. Its `model` is what was
+        fitted until then.
 
     Notes
     -----
-    float32 stays float32; all else becomes float64. Pages of an np.memmap are given back after each block.
-    A seed gives the same bits for the same block_rows and any number of workers; other blocks add up in another order.
-    Kernel machines of `baselines` and `plot` need all rows at once, and read them into memory.
+    float32 stays float32; all else becomes float64. Pages of an np.memmap are released after each block.
+    A seed gives the same bits for the same block_rows and any number of workers; other blocks are added up in another order.
+    The kernel machines of `baselines`, and `plot`, need all rows at once and read them into memory.
 
     Examples
     --------

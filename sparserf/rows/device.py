@@ -128,20 +128,20 @@ class ArrayBlock(Block):
         return self._correlate(features, v, lambda phi: phi * phi)
 
     def correlate_pair(self, features: FeatureSet, v: Array) -> np.ndarray:
-        quarter = features.turned(np.full(len(features), -np.pi / 2))
-        return np.stack([self.correlate(features, v), self.correlate(quarter, v)])
+        sines = features.turned(np.full(len(features), -np.pi / 2))
+        return np.stack([self.correlate(features, v), self.correlate(sines, v)])
 
-    def _correlate(self, features, v, of):
-        """Return of(Phi)' v."""
+    def _correlate(self, features, v, function):
+        """Return function(Phi)' v."""
         xp, shape = self.xp, (*v.shape[:-1], len(features))
         v = xp.reshape(self._put(v), (-1, self.n_rows))
         unit = xp.max(xp.abs(v), axis=1, keepdims=True)  # v may be no float32
         unit = xp.where(unit > 0, unit, xp.ones_like(unit))
-        there, totals = v / unit, [np.zeros((v.shape[0], 0))]
+        scaled, totals = v / unit, [np.zeros((v.shape[0], 0))]
         for block, some in _parts(features):
             total = self._zeros((v.shape[0], len(some)))
             for rows, phi in self._tiles(block.take(some)):
-                total = total + self._exact(xp.astype(there[:, rows], phi.dtype) @ of(phi))
+                total = total + self._widen(xp.astype(scaled[:, rows], phi.dtype) @ function(phi))
             totals.append(to_host(total * unit))
         return features.from_blocks(np.hstack(totals)).reshape(shape)
 
@@ -151,7 +151,7 @@ class ArrayBlock(Block):
         for block, some in _parts(features):
             c = self._put(outputs[:, start : start + len(some)])
             start += len(some)
-            f = f + self.xp.concat([c @ self._exact(phi.T) for _, phi in self._tiles(block.take(some))], axis=1)
+            f = f + self.xp.concat([c @ self._widen(phi.T) for _, phi in self._tiles(block.take(some))], axis=1)
         return self.xp.reshape(f, (*np.shape(coef)[:-1], self.n_rows))
 
     def normal(self, features: FeatureSet, h: Array, coef: np.ndarray, shift: np.ndarray) -> tuple[Array, np.ndarray]:
@@ -169,18 +169,18 @@ class ArrayBlock(Block):
         unit = float(self.xp.max(weights)) or 1.0
         h, total = self.xp.astype(weights / unit, self.X.dtype), self._zeros((len(left), len(right)))
         for some in slices(self.n_rows, n_rows):
-            phi = self._product_dtype(self._phi(left, some), (left, right), dtype)
+            phi = self._in_product_dtype(self._phi(left, some), (left, right), dtype)
             phi = phi if center is None else phi - self._put(center, phi.dtype)
-            psi = phi if right is left else self._product_dtype(self._phi(right, some), (left, right), dtype)
+            psi = phi if right is left else self._in_product_dtype(self._phi(right, some), (left, right), dtype)
             weighted = psi * self.xp.astype(h[some], psi.dtype)[:, None]
-            total = total + self._exact(phi.T @ weighted)
+            total = total + self._widen(phi.T @ weighted)
         return to_host(total) * unit
 
-    def _product_dtype(self, phi, sets, dtype):
+    def _in_product_dtype(self, phi, sets, dtype):
         """Return Phi in the dtype in which products of features of these sets are made."""
         bounded = all(block.is_bounded for features in sets for block in features.blocks)
         double = not bounded or dtype == np.float64
-        return self._exact(phi) if double else phi
+        return self._widen(phi) if double else phi
 
     def transform(self, features: FeatureSet) -> Array:
         n_rows = max(1, TILE // max(1, len(features)))
@@ -198,7 +198,7 @@ class ArrayBlock(Block):
 
     def extremes(self) -> np.ndarray:
         xp = self.xp
-        each = ((xp.min(x, axis=0), xp.max(x, axis=0)) for _, x in self._exact_rows())
+        each = ((xp.min(x, axis=0), xp.max(x, axis=0)) for _, x in self._widened_rows())
         low, high = zip(*each, strict=True)
         return np.stack([to_host(xp.min(xp.stack(low), axis=0)), to_host(xp.max(xp.stack(high), axis=0))])
 
@@ -214,18 +214,18 @@ class ArrayBlock(Block):
 
     def largest_square_distance(self, center: np.ndarray) -> Array:
         center, xp = self._put(center), self.xp
-        return xp.max(xp.stack([xp.max(xp.sum((x - center) ** 2, axis=1)) for _, x in self._exact_rows()]))
+        return xp.max(xp.stack([xp.max(xp.sum((x - center) ** 2, axis=1)) for _, x in self._widened_rows()]))
 
     def _sum(self, part, weight):
         """Return the sum of part(rows, weights) over tiles of the rows."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return to_host(sum(part(x, weight[some]) for some, x in self._exact_rows()))
+            return to_host(sum(part(x, weight[some]) for some, x in self._widened_rows()))
 
-    def _exact_rows(self):
+    def _widened_rows(self):
         """Yield (slice, these rows in float64)."""
         n_rows = max(1, TILE // self.n_features_in)
         for some in slices(self.n_rows, n_rows):
-            yield some, self._exact(self.X[some, :])
+            yield some, self._widen(self.X[some, :])
 
     def take(self, index: np.ndarray) -> Array:
         """Return the rows at these indices, an array on the device."""
@@ -234,25 +234,25 @@ class ArrayBlock(Block):
     def _tiles(self, block):
         """Yield (slice of the rows, Phi of these) of a block of features."""
         n_rows = max(1, TILE // max(1, len(block), self.n_features_in))
-        there = self._there(block)
+        parameters = self._parameters(block)
         for some in slices(self.n_rows, n_rows):
-            yield some, self._values(block, there, self._in_dtype_of(block, self.X[some, :]))
+            yield some, self._values(block, parameters, self._in_dtype_of(block, self.X[some, :]))
 
     def _phi(self, features, some):
         """Return Phi of a slice of the rows, in the order of the features."""
         X, xp = self.X[some, :], self.xp
-        parts = [self._values(block, self._there(block), self._in_dtype_of(block, X)) for block in features.blocks]
+        parts = [self._values(block, self._parameters(block), self._in_dtype_of(block, X)) for block in features.blocks]
         if not parts:
             return xp.zeros((X.shape[0], 0), dtype=X.dtype, device=self.device)
         exact = any(part.dtype != X.dtype for part in parts)
-        phi = parts[0] if len(parts) == 1 else xp.concat([self._exact(part) if exact else part for part in parts], axis=1)
+        phi = parts[0] if len(parts) == 1 else xp.concat([self._widen(part) if exact else part for part in parts], axis=1)
         return phi if features.order is None else xp.take(phi, self._put(features.order.astype(np.int64)), axis=1)
 
     def _in_dtype_of(self, block, X):
         """Return rows in the dtype in which a block of features is computed."""
-        return X if block.is_bounded else self._exact(X)
+        return X if block.is_bounded else self._widen(X)
 
-    def _there(self, block):
+    def _parameters(self, block):
         """Return what the features are made of, on the device: (matrix of weights, offset, inputs)."""
         dtype = self.X.dtype if block.is_bounded else self._widest
         if block.envelope is not None:
@@ -265,9 +265,9 @@ class ArrayBlock(Block):
             inputs = None if len(used) == self.n_features_in else self._put(used.astype(np.int64))
         return self._put(weights.T, dtype), self._put(block.offset, dtype), inputs
 
-    def _values(self, block, there, X):
+    def _values(self, block, parameters, X):
         """Return Phi of rows X and a block of features."""
-        weights, offset, inputs = there
+        weights, offset, inputs = parameters
         if block.envelope is not None:
             return self._products(block, weights, inputs, X)
         z = (X if inputs is None else self.xp.take(X, inputs, axis=1)) @ weights + offset[None, :]
@@ -276,9 +276,9 @@ class ArrayBlock(Block):
     def _products(self, block, weights, inputs, X):
         """Return products of w_j u over the factors of monomials, u = exp(-gamma |x|^2 / order) (1, sqrt(2 gamma) x)."""
         xp, (gamma, order) = self.xp, block.envelope
-        envelope = xp.exp(xp.sum(self._exact(X) ** 2, axis=1) * (-gamma / order))[:, None]
+        envelope = xp.exp(xp.sum(self._widen(X) ** 2, axis=1) * (-gamma / order))[:, None]
         ones = xp.ones((X.shape[0], 1), dtype=envelope.dtype, device=self.device)
-        u = xp.concat([ones, self._exact(X) * float(np.sqrt(2 * gamma))], axis=1) * envelope
+        u = xp.concat([ones, self._widen(X) * float(np.sqrt(2 * gamma))], axis=1) * envelope
         u, phi = xp.astype(u, X.dtype), 1.0
         for factor in inputs:
             phi = phi * (xp.take(u, factor, axis=1) * weights[None, :])
@@ -306,8 +306,8 @@ class ArrayBlock(Block):
     def _zeros(self, shape):
         return self.xp.zeros(shape, dtype=self._widest, device=self.device)
 
-    def _exact(self, values):
-        """Convert to float64."""
+    def _widen(self, values):
+        """Convert to float64, or to float32 where there is nothing wider."""
         return self.xp.astype(values, self._widest, copy=False)
 
 

@@ -61,8 +61,8 @@ def inputs(block: FeatureBlock, X: DenseOrCSR) -> DenseOrCSR:
 
 
 def in_order(X: DenseOrCSR) -> DenseOrCSR:
-    """Return X, copied where its rows are not contiguous: BLAS takes no others, and NumPy's own loops cost as much as a copy
-    and sum in another order."""
+    """Return X, copied in C order unless it is in C or Fortran order: BLAS takes no other, and NumPy's own loops, which cost as
+    much as the copy, sum in another order."""
     return X if is_sparse(X) or X.strides[0] == X.itemsize else np.ascontiguousarray(X)
 
 
@@ -102,7 +102,7 @@ def sums(
         total = np.zeros((len(v), U.shape[1]))
         RowSlice(U).correlate(v, total, squared)
         return total
-    if squared:  # the square of a float32 may not be one
+    if squared:  # the square of a float32 may not be a float32
         U = U.astype(np.float64, copy=False)
         U = U.power(2) if is_sparse(U) else np.multiply(U, U, out=scratch(U.shape, U.dtype, "squares"))
     if block.moment_order == 1:
