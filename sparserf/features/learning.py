@@ -95,16 +95,16 @@ class BaseDistribution(ABC):
         """Draw b for each w."""
 
     @property
-    def most(self) -> int:
+    def most_inputs(self) -> int:
         """Most inputs that a feature may have."""
         return len(self.inputs) if self.max_order is None else min(self.max_order, len(self.inputs))
 
     def limited(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return these weights, with entries set to 0 at random in each that has more inputs than it may."""
-        if self.most == len(self.inputs):
+        if self.most_inputs == len(self.inputs):
             return weights
         lot = np.where(weights != 0, rng.random(weights.shape), 0.0)
-        return np.where(lot.argsort(axis=1).argsort(axis=1) >= weights.shape[1] - self.most, weights, 0.0)
+        return np.where(lot.argsort(axis=1).argsort(axis=1) >= weights.shape[1] - self.most_inputs, weights, 0.0)
 
     def features(self, weights: np.ndarray, n_features: int, rng: np.random.Generator) -> FeatureSet:
         """Return the features of these weights over the inputs, with random offsets."""
@@ -142,11 +142,11 @@ class BaseDistribution(ABC):
 class RandomCosines(BaseDistribution):
     """Cosines sqrt(2) cos(w'x + b) of any bandwidth and order: from here a dictionary starts where nothing is known.
 
-    The order of w, the number of its inputs, is log-uniform from 1 to all, and so is the size of w.
+    The order q of w, the number of its inputs, is log-uniform from 1 to all; so is the bandwidth c, from NARROWEST to WIDEST.
 
-    With w_j = u_j / s_j, where s is the standard deviations of the inputs or their ranges by even chance, u'(x / s) has at
-    order q and bandwidth c the spread that it has for draws of the Gaussian kernel whose width is c times the median distance
-    between the rows x / s. An input that is nearly always the same counts for little in units of its range.
+    w_j = u_j / s_j, where s are, by even chance, the standard deviations of the inputs or their ranges, in which an input that
+    is nearly always the same counts for little. The u_j have the size at which u'(x / s) is spread as it is for draws of the
+    Gaussian kernel whose width is c times the median distance between the rows x / s.
 
     units : 1 / s for both choices of s, scaled so that the median distance is 1: (2, len(inputs))
     """
@@ -171,7 +171,7 @@ class RandomCosines(BaseDistribution):
 
     def weights(self, n: int, rng: np.random.Generator) -> np.ndarray:
         k = len(self.inputs)
-        order = np.minimum(np.exp(rng.uniform(0.0, np.log(self.most + 1), n)).astype(np.intp), self.most)
+        order = np.minimum(np.exp(rng.uniform(0.0, np.log(self.most_inputs + 1), n)).astype(np.intp), self.most_inputs)
         used = rng.random((n, k)).argsort(axis=1) < order[:, None]
         return rng.standard_normal((n, k)) * used * self.sizes(order, rng)[:, None] * self.units[rng.integers(0, 2, n)]
 
@@ -219,7 +219,7 @@ class RandomSteps(BaseDistribution):
 
     def weights(self, n: int, rng: np.random.Generator) -> np.ndarray:
         k = len(self.inputs)
-        order = np.minimum(rng.geometric(NO_MORE, n), self.most)
+        order = np.minimum(rng.geometric(NO_MORE, n), self.most_inputs)
         used = rng.random((n, k)).argsort(axis=1) < order[:, None]
         return rng.choice([-1.0, 1.0], (n, k)) * used * self.units
 
@@ -260,7 +260,10 @@ def _sample(rows, inputs, weight, rng):
     return (X.toarray() if is_sparse(X) else X).astype(np.float64), weight
 
 
-# ---------------------------------------------------------------- moves: how an accepted w is changed
+# ---------------------------------------------------------------- moves
+#
+# A move makes new weights of accepted ones: W holds the w of all accepted features, one a line, and pick() draws as many of its
+# lines as weights are wanted, with probability in proportion to |coefficient|.
 
 
 def jitter(W: np.ndarray, pick: Callable[[], np.ndarray], base: BaseDistribution, rng: np.random.Generator) -> np.ndarray:
