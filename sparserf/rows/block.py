@@ -32,7 +32,7 @@ class Block(ABC):
 
     @abstractmethod
     def staged(self, stage: ColumnStage) -> Block:
-        """Return this block seen through a column stage: the rows are what `stage.show` makes of these."""
+        """Return this block seen through a column stage: its rows are the inputs that the stage makes of these rows."""
 
     @abstractmethod
     def correlate(self, features: FeatureSet, v: Array) -> np.ndarray:
