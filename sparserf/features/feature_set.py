@@ -40,7 +40,8 @@ class DefaultNames(Sequence[str]):
 class FeatureSet:
     """Drawn features: a fixed dictionary, or the selected features of a model. Immutable.
 
-    Made by ``map.draw(n_components, n_features, rng=...)``, by ``take`` and by ``concat``.
+    A set is made by ``map.draw(n_components, n_features, rng=...)``, by ``take`` and by ``concat``. Its features are functions
+    of inputs: of the columns of X, or of what a column stage makes of them, which is then part of the set.
 
     Examples
     --------

@@ -29,7 +29,7 @@ PROJECTIONS = ("gaussian", "sparse_sign", "srht")
 
 # Most numbers in a part of a Gaussian matrix, and most columns.
 PART, PART_COLUMNS = 2**21, 64
-# Non-zero entries in a row of a sparse-sign matrix, zeta in the papers.
+# Non-zero entries in a row of a sparse-sign matrix, called zeta below.
 ZETA = 8
 # Multiplications of a matrix product that take as long as one by an entry of CSR rows.
 SPARSE_COST = 16
