@@ -74,7 +74,7 @@ class CoreBlock(Block):
     """An ndarray (any strides, never copied whole) or a CSR matrix, and the threads that work on it.
 
     As a context manager it keeps its threads, the inputs of monomials and the last block seen through a column stage, for as
-    long as it is entered. Otherwise these live for one question.
+    long as it is entered. Otherwise these live for one question. In its methods `block` is a block of features.
     """
 
     X: DenseOrCSR
@@ -129,16 +129,14 @@ class CoreBlock(Block):
             return self.X[:] if isinstance(self.X, Staged) else self.X
         return tiles.some_rows(self.X, index)
 
-    def _each_slice(self, function, n_features, at_least=0):
+    def _each_slice(self, function, work, at_least=0):
         """Yield function(slice) for slices of the rows, in order, on the threads.
 
-        n_features : float
-            The work for a row, in feature values that take as long.
-        at_least : int
-            Fewest rows of a slice.
+        work : how many feature values take as long as the work for a row.
+        at_least : fewest rows of a slice.
         """
         row_size = max(1, self.X.nnz // max(1, self.n_rows)) if is_sparse(self.X) else self.n_features_in
-        n_slices = self.n_rows * max(n_features / SLICE_ELEMENTS, row_size / SLICE_NUMBERS)
+        n_slices = self.n_rows * max(work / SLICE_ELEMENTS, row_size / SLICE_NUMBERS)
         n_slices = 1 if n_slices < 2 else -(-n_slices // SLICES_MULTIPLE) * SLICES_MULTIPLE
         size = max(FEWEST_ROWS, at_least, int(-(-self.n_rows // n_slices) // -64 * -64))
         return self.workers.map(function, tiles.slices(self.n_rows, size))
