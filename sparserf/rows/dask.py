@@ -72,13 +72,13 @@ class PartitionedVectors(RowVectors):
         """starts : the first row of each partition, and the number of rows."""
         self._starts, self.n_rows = starts, starts[-1]
         # The partitions that hold rows.
-        self.there: list[int] = [k for k, (start, stop) in enumerate(pairwise(starts)) if stop > start] or [0]
+        self.nonempty: list[int] = [k for k, (start, stop) in enumerate(pairwise(starts)) if stop > start] or [0]
 
     def parts(self, values: np.ndarray | Partitioned) -> Sequence[Any]:
         """Return the parts of a row vector, or of an ndarray, one for each task."""
         if isinstance(values, Partitioned):
             return values.parts
-        return [np.ascontiguousarray(values[..., slice(*self._starts[k : k + 2])]) for k in self.there]
+        return [np.ascontiguousarray(values[..., slice(*self._starts[k : k + 2])]) for k in self.nonempty]
 
     def put(self, values: np.ndarray | Partitioned) -> Partitioned:
         import dask
@@ -88,7 +88,7 @@ class PartitionedVectors(RowVectors):
             return self.persist([task(_identity, part) for part in self.parts(values)])
 
     def zeros(self, *outputs: int) -> Partitioned:
-        sizes = [self._starts[k + 1] - self._starts[k] for k in self.there]
+        sizes = [self._starts[k + 1] - self._starts[k] for k in self.nonempty]
         return self.persist([task(np.zeros, (*outputs, size)) for size in sizes])
 
     def fetch(self, vector: Partitioned) -> np.ndarray:
@@ -171,9 +171,9 @@ class DaskRows(RemoteRows):
     def _answers(self, answer, vectors):
         """Return a task for the answer of each partition that holds rows."""
         self.count_pass()
-        shared, there = sent_once(answer), self.vectors.there
-        parts = zip(*map(self.vectors.parts, vectors), strict=True) if vectors else [()] * len(there)
-        return [self._task(_ask, k, shared, *those) for k, those in zip(there, parts, strict=True)]
+        shared, nonempty = sent_once(answer), self.vectors.nonempty
+        parts = zip(*map(self.vectors.parts, vectors), strict=True) if vectors else [()] * len(nonempty)
+        return [self._task(_ask, k, shared, *those) for k, those in zip(nonempty, parts, strict=True)]
 
     def _task(self, function, k, *arguments):
         return task(function, (k, self._may_miss), self._partitions[k], *arguments)
@@ -198,7 +198,7 @@ class DaskRows(RemoteRows):
         from dask.array import concatenate, from_delayed
 
         first = self.vectors.compute([task(_meta, answer.parts[0])])[0]
-        sizes = [self._starts[k + 1] - self._starts[k] for k in self.vectors.there]
+        sizes = [self._starts[k + 1] - self._starts[k] for k in self.vectors.nonempty]
         parts = [from_delayed(part, (n, *first.shape[1:]), meta=first) for n, part in zip(sizes, answer.parts, strict=True)]
         return concatenate(parts)
 
