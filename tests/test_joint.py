@@ -9,15 +9,15 @@ from sparserf import Fourier, Linear
 from sparserf.features import linear_functions
 from sparserf.losses import LOSSES, Multinomial
 from sparserf.rows import as_rows
-from sparserf.solvers.columns import WorkingSet
+from sparserf.solvers.l1 import WorkingSet
 from sparserf.solvers.effort import Effort
-from sparserf.solvers.greedy import Cholesky
-from sparserf.solvers.greedy_classes import OnClasses
-from sparserf.solvers.greedy_rows import OnRows
-from sparserf.solvers.joint_step import _quadratic_model, joint_step
-from sparserf.solvers.lasso import L1Problem
+from sparserf.solvers.definite import GrowingCholesky
+from sparserf.solvers.greedy_multinomial import MultinomialCoefficients
+from sparserf.solvers.greedy import CoefficientsOnRows
+from sparserf.solvers.multinomial import _quadratic_model, joint_step
+from sparserf.solvers.l1 import L1Problem
 from sparserf.solvers.ridge import RidgeProblem
-from sparserf.solvers.rivals import AGAINST, Rivals
+from sparserf.solvers.multinomial import CLASS_VERSUS_REST, MultinomialProblem
 
 from .conftest import phi_oracle
 
@@ -40,13 +40,13 @@ def stand(rng, w, b, fit_intercept=True):
     """(X, label, s, rows, rivals, a working set a class, margins) at coefficients w, a line a class, and intercepts b."""
     X, label, s, targets = classes(rng)
     rows, effort = as_rows(X), Effort(np.inf)
-    rivals = Rivals.of_targets(rows.vectors, targets, s, fit_intercept)
+    rivals = MultinomialProblem.from_targets(rows.vectors, targets, s, fit_intercept)
     b = rivals.best_intercepts(w @ X.T, b)
     z = w @ X.T + b[:, None]
     v, sets = rivals.dual_point(z), []
-    for k, y_k in zip(range(3), rivals.all_against(z), strict=False):
+    for k, y_k in zip(range(3), rivals.class_targets(z), strict=False):
         used = np.flatnonzero(w[k]) if w[k].any() else np.arange(D)
-        A = WorkingSet(rows, L1Problem.of(rows.vectors, AGAINST, y_k, s, ALPHA, fit_intercept), effort)
+        A = WorkingSet(rows, L1Problem.from_arrays(rows.vectors, CLASS_VERSUS_REST, y_k, s, ALPHA, fit_intercept), effort)
         A.add(Linear().draw(None, D).take(used), used, X.T[used] @ v[k])
         A.w, A.b, A.f = w[k, used], b[k], X @ w[k]
         sets.append(A)
@@ -123,8 +123,8 @@ def test_the_coefficients_of_all_classes_are_at_their_best(fit_intercept):
     X, label, s, targets = classes(rng)
     X *= 3
     rows, alpha = as_rows(X), 1e-3
-    problem = RidgeProblem.of(rows.vectors, Multinomial(), np.stack(targets), s, alpha, fit_intercept)
-    fit = OnClasses(rows, problem, linear_functions(np.eye(D)), 3)
+    problem = RidgeProblem.from_arrays(rows.vectors, Multinomial(), np.stack(targets), s, alpha, fit_intercept)
+    fit = MultinomialCoefficients(rows, problem, linear_functions(np.eye(D)), 3)
     v = problem.dual_point(problem.margins(fit.point.f, fit.point.b))
     np.testing.assert_allclose(fit.gradients(), np.linalg.norm(v @ X, axis=0))
     fit.append(np.array([0, 1]))
@@ -152,8 +152,8 @@ def test_the_gradients_of_turned_cosines_are_those_of_the_rows(n_outputs):
     X = rng.normal(size=(N, D))
     y = np.stack([np.sin(X[:, 0] + k) + X[:, 1] ** 2 for k in range(n_outputs)])
     rows, everything = as_rows(X), Fourier("gaussian", 0.3).draw(40, D, rng=0)
-    problem = RidgeProblem.of(rows.vectors, LOSSES["squared"], y, np.ones(N), 1e-3, True)
-    fit = OnRows(rows, problem, everything, n_outputs, best_phase=True)
+    problem = RidgeProblem.from_arrays(rows.vectors, LOSSES["squared"], y, np.ones(N), 1e-3, True)
+    fit = CoefficientsOnRows(rows, problem, everything, n_outputs, best_phase=True)
     for _ in range(4):
         fit.append(np.array([fit.gradients().argmax()]))
         fit.refit()

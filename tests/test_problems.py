@@ -11,12 +11,12 @@ from sparserf.losses import LOSSES, Huber, Quantile
 from sparserf.rows import as_rows
 from sparserf.rows.vectors import HostVectors
 from sparserf.solvers import ridge
-from sparserf.solvers.columns import Columns, Support, WorkingSet, bordered
+from sparserf.solvers.active import ActiveFeatures, Support, WorkingSet, bordered
 from sparserf.solvers.effort import Effort
-from sparserf.solvers.lasso import L1Problem, ModelWeights, solve
+from sparserf.solvers.l1 import L1Problem, ModelWeights, solve
 from sparserf.solvers.problem import Problem
 from sparserf.solvers.ridge import RidgeProblem
-from sparserf.solvers.rivals import Extrapolation, Rivals, shared
+from sparserf.solvers.multinomial import Extrapolation, MultinomialProblem, shared
 
 # --- what a problem asks of its rows --------------------------------------------------------------------------------------
 
@@ -49,7 +49,7 @@ def test_the_intercept_is_the_best(name, start):
 
 def test_an_intercept_without_a_best_one_ends_where_it_makes_no_difference(rng):
     """All labels alike: the loss falls for ever."""
-    problem = Problem.of(HostVectors(5), LOSSES["logistic"], np.ones(5), np.ones(5), 0.1, True)
+    problem = Problem.from_arrays(HostVectors(5), LOSSES["logistic"], np.ones(5), np.ones(5), 0.1, True)
     f = rng.normal(size=5)
     b = problem.best_intercept(f, 0.0)
     assert np.isfinite(b)
@@ -59,8 +59,8 @@ def test_an_intercept_without_a_best_one_ends_where_it_makes_no_difference(rng):
 
 def test_a_nearer_intercept_is_the_best_of_the_squared_loss(rng):
     problem, f = problem_of("squared", rng), rng.normal(size=60)
-    assert problem.nearer_intercept(f, 123.0) == pytest.approx(np.average(problem.y - f, weights=problem.weight))
-    assert problem_of("squared", rng, fit_intercept=False).nearer_intercept(f, 123.0) == 123.0
+    assert problem.newton_intercept(f, 123.0) == pytest.approx(np.average(problem.y - f, weights=problem.weight))
+    assert problem_of("squared", rng, fit_intercept=False).newton_intercept(f, 123.0) == 123.0
 
 
 @pytest.mark.parametrize("name", SINGLE)
@@ -76,7 +76,7 @@ def test_sums_over_the_rows(name):
     u = loss.derivative(z, y)
     conjugate = (s * loss.conjugate(0.4 * u, y)).sum() / 60
     assert problem.mean_conjugate(u, 0.4) == pytest.approx(conjugate)
-    assert problem.mean_pair(z, 0.4) == pytest.approx(problem.mean_loss(z) + conjugate)
+    assert problem.mean_loss_and_conjugate(z, 0.4) == pytest.approx(problem.mean_loss(z) + conjugate)
     h = problem.curvature(z)
     x = np.array([2.0, -1.0])
     np.testing.assert_allclose(problem.following(h, x), -x / h.sum())
@@ -86,7 +86,7 @@ def test_sums_over_the_rows(name):
 
 def test_intercepts_of_several_outputs_are_each_the_best(rng):
     y, f = rng.normal(size=(3, 20)), rng.normal(size=(3, 20))
-    problem = Problem.of(HostVectors(20), LOSSES["squared"], y, np.ones(20), 0.1, True)
+    problem = Problem.from_arrays(HostVectors(20), LOSSES["squared"], y, np.ones(20), 0.1, True)
     np.testing.assert_allclose(problem.best_intercepts(f, np.zeros(3)), (y - f).mean(axis=1))
     np.testing.assert_array_equal(problem.margins(f, np.arange(3.0)), f + np.arange(3)[:, None])
     assert problem.mean_losses(f).shape == (3,)
@@ -101,7 +101,7 @@ def test_the_gap_of_an_l1_problem_is_primal_less_dual(rng):
         dual = -(s * ((c * u) ** 2 / 2 + c * u * y)).sum() / 60
         assert problem.dual_gap(z, w, largest) == pytest.approx(problem.objective(z, w) - dual)
     assert problem.objective(z, w) == pytest.approx(problem.mean_loss(z) + 0.15)
-    exact = Problem.of(HostVectors(2), LOSSES["squared"], np.zeros(2), np.ones(2), 0.1, True)
+    exact = Problem.from_arrays(HostVectors(2), LOSSES["squared"], np.zeros(2), np.ones(2), 0.1, True)
     assert L1Problem(*(getattr(exact, name) for name in exact.__dataclass_fields__)).dual_gap(np.zeros(2), 0 * w, 0.0) == 0
 
 
@@ -109,7 +109,7 @@ def test_the_gap_of_an_l1_problem_is_primal_less_dual(rng):
 
 
 def test_intercepts_of_all_classes_without_one_are_zero(rng):
-    rivals = Rivals.of_targets(HostVectors(6), list(np.tile(2 * np.eye(3) - 1, 2)), np.ones(6), False)
+    rivals = MultinomialProblem.from_targets(HostVectors(6), list(np.tile(2 * np.eye(3) - 1, 2)), np.ones(6), False)
     np.testing.assert_array_equal(rivals.best_intercepts(rng.normal(size=(3, 6)), np.ones(3)), [0, 0, 0])
 
 
@@ -118,7 +118,7 @@ def test_intercepts_of_all_classes_without_one_are_zero(rng):
 def test_intercepts_of_all_classes_meet_the_shares_from_anywhere(scale, seed):
     rng = np.random.default_rng(seed)
     label, f, s = rng.integers(0, 3, 40), scale * rng.normal(size=(3, 40)), rng.uniform(0.5, 1.5, 40)
-    rivals = Rivals.of_targets(HostVectors(40), [np.where(label == k, 1.0, -1.0) for k in range(3)], s / s.mean(), True)
+    rivals = MultinomialProblem.from_targets(HostVectors(40), [np.where(label == k, 1.0, -1.0) for k in range(3)], s / s.mean(), True)
     b = rivals.best_intercepts(f, scale * rng.normal(size=3))
     off = (rivals.weight * (softmax(f + b[:, None], axis=0) - (np.arange(3)[:, None] == label))).sum(axis=1)
     assert abs(off).max() <= 1e-6 * 40

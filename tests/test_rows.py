@@ -17,7 +17,7 @@ from sparserf import FeatureSet, Fourier, Linear, RandomNeurons, Taylor
 from sparserf.features import NeuronBlock, linear_functions
 from sparserf.rows import as_rows, block, products
 from sparserf.rows import tiles as of_slices
-from sparserf.solvers.columns import Columns
+from sparserf.solvers.active import ActiveFeatures
 
 from .conftest import SIZES, phi_oracle
 

@@ -11,7 +11,7 @@ import numpy as np
 from .._base.arrays import finite, namespace
 from .._core.threshold import hard_threshold
 from ..solvers import ridge
-from ..solvers.columns import Support
+from ..solvers.active import Support
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -157,7 +157,7 @@ class L0Fit:
     def _promised(self, p):
         """Of the squared loss: a step of Newton's method from the constant, by inner products alone."""
         A, constant, (h, total) = self._support, self._constant, self._curvature
-        seen = ridge.View(None, constant.objective, self._slopes(constant)[A.index], 0.0, (*A.curvature(h), total))
+        seen = ridge.LocalModel(None, constant.objective, self._slopes(constant)[A.index], 0.0, (*A.curvature(h), total))
         d, e, promise = ridge.newton_step(self.problem, p, np.zeros(len(A)), seen)
         return self._iterate(d, constant.b + e, None, constant.objective - promise)
 
@@ -185,7 +185,7 @@ class L0Fit:
             return point
         A = self._support
         w = point.w[np.searchsorted(point.index, A.index)]
-        view = A.view(self.problem, w, self._rows.vectors.zeros(), point.b, everything=self._everything)
+        view = A.local_model(self.problem, w, self._rows.vectors.zeros(), point.b, everything=self._everything)
         return self._iterate(w, point.b, view.f, self.problem.penalised(view.loss, w, self._p[A.index]), view.g)
 
     def _may_be_better(self, point):

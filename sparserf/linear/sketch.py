@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..features import make_projection
-from ..solvers.krylov import Shrunk, root
+from ..solvers.krylov import DampedInverse
 from .inputs import Beside
 
 if TYPE_CHECKING:
@@ -61,10 +61,10 @@ class Sketch:
     def suffice(self, h: RowVector, alpha: float) -> float:
         """Grow, where free to, until the projections are enough for row weights h and alpha; the level that they are for."""
         while self.m < self._most and not self.is_exact:
-            if GROWTH.a_dimension * Shrunk(self.curvature(h), alpha, is_exact=True).effective_dimension() <= self.m:
+            if GROWTH.a_dimension * DampedInverse(self.curvature(h), alpha, is_exact=True).effective_dimension() <= self.m:
                 break
             self._grow(min(GROWTH.by * self.m, self._most))
-        return Shrunk(self.curvature(h), alpha, self.is_exact).nu
+        return DampedInverse(self.curvature(h), alpha, self.is_exact).nu
 
     def _grow(self, m):
         n = self._inputs.n_rows

@@ -11,7 +11,7 @@ from ..._base.threads import single_threaded_blas
 from ...columns.fallback import with_fallbacks
 from ...model import FitInfo, SparseModel, warn_unconverged
 from ..task import keeping_fits, model_of
-from .classes import fits_of
+from .multinomial import fits_of
 from .fit import N_COMPONENTS
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ...rows.array_block import ArrayBlock
     from ...rows.block import Block
     from ...rows.home import Rows
-    from ...solvers.columns import WorkingSet
+    from ...solvers.l1 import WorkingSet
 
 # Numbers in the weights of the batches that are drawn again for one pass: 128 MB.
 TOGETHER = 2**24

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from ...features.base import Base
     from ...features.dictionary import FixedDictionary, RandomDictionary
     from ...rows.home import Rows
-    from ...solvers.columns import WorkingSet
+    from ...solvers.l1 import WorkingSet
 
 
 @dataclass(frozen=True)
