@@ -746,10 +746,10 @@ def test_problems_of_every_home(home, loss, monkeypatch):
         lambda problem, z: problem.vectors.fetch(problem.dual_point(z)),
         lambda problem, z: problem.vectors.fetch(problem.curvature(z)),
         lambda problem, z: problem.best_intercept(z, 0.0),
-        lambda problem, z: problem.following(problem.curvature(z), 3.0),
+        lambda problem, z: problem.intercept_response(float(problem.vectors.total(problem.curvature(z))), 3.0),
     ):
         np.testing.assert_allclose(ask(there, there.margins(F, 0.3)), ask(plain, f + 0.3), rtol=1e-9, atol=1e-12)
-    z, mean_loss, (g,) = there.look(rows, features, c, F, 0.2, [partial(correlation, features)])
+    z, mean_loss, (g,) = there.evaluate_step(rows, features, c, F, 0.2, [partial(correlation, features)])
     expected = f + here.apply(features, c)
     np.testing.assert_allclose(rows.vectors.fetch(z), expected, atol=1e-12)
     assert mean_loss == pytest.approx(plain.mean_loss(expected + 0.2))

@@ -15,8 +15,8 @@ import sparserf as srf
 from sparserf.losses import Multinomial
 from sparserf.losses.classification import AgainstOthers
 from sparserf.rows.vectors import HostVectors
-from sparserf.solvers import rivals as rivals_
-from sparserf.solvers.multinomial import MultinomialProblem, nearest_median
+from sparserf.solvers import multinomial as multinomial_
+from sparserf.solvers.multinomial import ClassesInTurn, MultinomialProblem, nearest_median
 
 LOSS = Multinomial()
 FITS = {
@@ -108,17 +108,17 @@ def test_a_class_against_the_others_has_the_same_loss(z, label, k):
 def test_a_turn_looks_at_no_more_rows_of_numbers_where_there_are_more_classes(monkeypatch):
     """What the others' margins add up to is kept from turn to turn."""
     seen = []
-    log_sum_exp = rivals_.log_sum_exp
-    monkeypatch.setattr(rivals_, "log_sum_exp", lambda z: seen.append(len(z)) or log_sum_exp(z))
+    log_sum_exp = multinomial_.log_sum_exp
+    monkeypatch.setattr(multinomial_, "log_sum_exp", lambda z: seen.append(len(z)) or log_sum_exp(z))
     z = 3 * np.random.default_rng(0).normal(size=(7, 20))
     z[2] += 1e3  # beside which the others are nothing
     rivals = MultinomialProblem.from_targets(HostVectors(20), list(signs(np.arange(20) % 7, 7)), np.ones(20), True)
-    moved, turns = z.copy(), rivals.turns(z)
+    moved, turns = z.copy(), ClassesInTurn(rivals, z)
     for k in range(7):
-        (_, others, _) = turns.against()
+        (_, others, _) = turns.target()
         np.testing.assert_allclose(others, log_sum_exp(np.delete(moved, k, axis=0)), rtol=1e-12)
         moved[k] -= 5
-        turns.end(moved[k])
+        turns.end_turn(moved[k])
     assert max(seen) == 2 and len(seen) <= 3 * 7
 
 

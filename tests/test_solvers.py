@@ -6,13 +6,18 @@ import numpy as np
 import pytest
 
 from sparserf.rows import as_rows
-from sparserf.solvers.problem import backtrack
-from sparserf.solvers.definite import RIDGES, factor_positive, solve_positive
+from sparserf.solvers.definite import (
+    RIDGES,
+    GrowingCholesky,
+    factor_positive,
+    inverse_positive,
+    semidefinite_root,
+    solve_positive,
+)
 from sparserf.solvers.effort import Effort, work_of_pass
-from sparserf.solvers.definite import GrowingCholesky
-from sparserf.solvers.l1_quadratic import interior_point
-from sparserf.solvers.krylov import ArrayVectors, DampedInverse, conjugate_gradients, inverse, norms, root
-from sparserf.solvers.l1_quadratic import minimize, newton_step
+from sparserf.solvers.krylov import ArrayVectors, DampedInverse, conjugate_gradients, norms
+from sparserf.solvers.l1_quadratic import interior_point, minimize, newton_step
+from sparserf.solvers.problem import backtrack
 
 # --- the line search ------------------------------------------------------------------------------------------------------
 
@@ -78,7 +83,7 @@ def test_a_solution_that_is_no_number_is_none(H):
 def test_cholesky_keeps_its_weakest_pivot(rng):
     A = rng.normal(size=(30, 5))
     A[:, 3] = A[:, 0] + 1e-3 * A[:, 3]
-    H, factor = A.T @ A, Cholesky()
+    H, factor = A.T @ A, GrowingCholesky()
     assert (len(factor), factor.weakest) == (0, 1.0)
     factor.append(H[:0, :3], H[:3, :3])
     np.testing.assert_array_equal(factor.append(H[:3, 3:], H[3:, 3:]), [True, True])
@@ -91,13 +96,13 @@ def test_cholesky_keeps_its_weakest_pivot(rng):
 
 def test_cholesky_takes_all_where_it_must():
     """What depends on the others gets its diagonal for a pivot, and nothing to do with them."""
-    H, factor = np.array([[4.0, 4, 2], [4, 4, 2], [2, 2, 9]]), Cholesky()
+    H, factor = np.array([[4.0, 4, 2], [4, 4, 2], [2, 2, 9]]), GrowingCholesky()
     np.testing.assert_array_equal(factor.append(H[:0], H, all_of_them=True), [True] * 3)
     loose = np.array([[4.0, 0, 2], [0, 4, 0], [2, 0, 9]])
     loose[0, 1] = loose[1, 0] = 4  # its own line of the factor is (2, 2, .): 8 in place of 4
     loose[1, 1], loose[1, 2], loose[2, 1] = 8, 2, 2
     np.testing.assert_allclose(factor.solve(np.array([1.0, 2, 3])), np.linalg.solve(loose, [1, 2, 3]), rtol=1e-12)
-    assert list(Cholesky().append(H[:0], H)) == [True, False, True]
+    assert list(GrowingCholesky().append(H[:0], H)) == [True, False, True]
 
 
 # --- what a fit may take --------------------------------------------------------------------------------------------------
@@ -251,8 +256,8 @@ def test_lengths_of_any_size(rng):
 def test_the_inverse_with_a_ridge(rng):
     A = rng.normal(size=(4, 6))
     G = A.T @ A
-    np.testing.assert_allclose(inverse(G, 0.3), np.linalg.inv(G + 0.3 * np.eye(6)), rtol=1e-9, atol=1e-12)
-    assert inverse(-np.eye(2), 0.5) is None
+    np.testing.assert_allclose(inverse_positive(G, 0.3), np.linalg.inv(G + 0.3 * np.eye(6)), rtol=1e-9, atol=1e-12)
+    assert inverse_positive(-np.eye(2), 0.5) is None
 
 
 @pytest.mark.parametrize("alpha", [1e-9, 0.01, 1.0, 1e3])
@@ -276,6 +281,6 @@ def test_a_sketch_is_used_down_to_the_level_that_it_is_enough_for(rng, alpha):
 @pytest.mark.parametrize("rank", [0, 1, 3, 6])
 def test_the_root_has_as_many_columns_as_the_rank(rng, rank):
     A = rng.normal(size=(6, rank))
-    B = root(A @ A.T, 1e-15)
+    B = semidefinite_root(A @ A.T, 1e-15)
     assert B.shape == (6, max(rank, 1))
     np.testing.assert_allclose(B @ B.T, A @ A.T, atol=1e-10)

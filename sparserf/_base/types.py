@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 if TYPE_CHECKING:
-    from ..algorithms.harfe_multinomial import MultinomialL0Fit
     from ..algorithms.harfe_fit import L0Fit
-    from ..algorithms.sparse_rf.multinomial import MultinomialL1Fit
+    from ..algorithms.harfe_multinomial import MultinomialL0Fit
     from ..algorithms.sparse_rf.fit import L1Fit
+    from ..algorithms.sparse_rf.multinomial import MultinomialL1Fit
     from ..features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
     from ..linear.dual import SketchSteps
     from ..linear.steps import AdaptiveSteps, InputSteps

@@ -13,9 +13,9 @@ from .._base.threads import check_workers, single_threaded_blas
 from ..columns.fallback import with_fallbacks
 from ..features import PROJECTIONS, make_projection
 from ..linear.choice import steps_of
-from ..linear.multinomial import MultinomialLinearFit
 from ..linear.descent import descend
 from ..linear.fit import LinearFit
+from ..linear.multinomial import MultinomialLinearFit
 from ..linear.projected import Projected
 from ..model import warn_unconverged
 from .drp_fit import linear_fit

@@ -8,9 +8,9 @@ import numpy as np
 
 from .._base.checks import check_flag
 from ..features import Linear
-from ..linear.multinomial import MultinomialLinearFit
 from ..linear.fit import LinearFit
 from ..linear.inputs import Inputs
+from ..linear.multinomial import MultinomialLinearFit
 from ..linear.problem import LinearProblem
 from ..losses import LOSSES
 from .task import Task

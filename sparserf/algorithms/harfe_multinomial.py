@@ -1,7 +1,8 @@
 """HARFE with the multinomial loss: the l0 fits of all classes as one fit, by block coordinate descent over the classes.
 
 Each class has a support of its own. A step is a sweep, in which every class makes a step of HARFE against the others
-(`solvers/multinomial.py`). At the end the coefficients on the supports are brought to their best by sweeps that are extrapolated.
+(`solvers/multinomial.py`). At the end the coefficients on the supports are brought to their best by sweeps that are
+extrapolated.
 """
 
 from __future__ import annotations
@@ -172,7 +173,7 @@ class MultinomialL0Fit:
             self._classes.settle()
 
     def _objective(self):
-        """Return the joint objective: that of the first class, which counts the loss of all, and the penalties of the others."""
+        """Return the joint objective: that of the first class, with the loss of all, and the penalties of the others."""
         return self._fits[0].point.objective + sum(fit.penalty() for fit in self._fits[1:])
 
     def info(self, certified: bool = True) -> FitInfo:

@@ -13,9 +13,8 @@ from .._base.threads import single_threaded_blas
 from ..columns.fallback import with_fallbacks
 from ..losses import JOINTLY
 from ..model import warn_unconverged
+from ..solvers.greedy import LARGEST_TABLE, CoefficientsOnRows, CoefficientsOnTable
 from ..solvers.greedy_multinomial import MultinomialCoefficients
-from ..solvers.greedy import CoefficientsOnRows
-from ..solvers.greedy import MOST, CoefficientsOnTable
 from .mfga_candidates import candidates, n_terms, norms
 from .mfga_fit import GreedyFit
 from .proposed import proposed
@@ -269,7 +268,8 @@ def _begin(X, y, n_nonzero_coefs, features, nu, gamma, columns, n_components, lo
     n_nonzero_coefs = n_terms(n_nonzero_coefs, len(everything), is_found)
     with single_threaded_blas(), rows:
         r = norms(rows, everything, weight, fit_intercept) if normalize else np.ones(len(everything))
-        if n_select == 1 and task.loss.name == "squared" and not best_phase and n_nonzero_coefs * len(everything) <= MOST:
+        fits_a_table = n_nonzero_coefs * len(everything) <= LARGEST_TABLE
+        if n_select == 1 and task.loss.name == "squared" and not best_phase and fits_a_table:
             make = partial(CoefficientsOnTable, most_terms=n_nonzero_coefs)
         elif task.is_joint:
             make = MultinomialCoefficients

@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from .._base.types import Callback, Solution
     from ..features.feature_set import FeatureSet
     from ..model import FitInfo
+    from ..solvers.greedy import CoefficientsOnRows, CoefficientsOnTable
     from ..solvers.greedy_multinomial import MultinomialCoefficients
-    from ..solvers.greedy import CoefficientsOnRows
-    from ..solvers.greedy import CoefficientsOnTable
     from .task import Progress, Task
 
 # Gradients below this share of the largest at the start are rounding.
@@ -25,7 +24,7 @@ ROUNDING = 1e-14
 
 
 class GreedyFit:
-    """Progress of one fit, whose point is `CoefficientsOnRows`, `CoefficientsOnTable` or `MultinomialCoefficients`: that answers
+    """Progress of one fit, on `CoefficientsOnRows`, `CoefficientsOnTable` or `MultinomialCoefficients`: these answer
 
     gradients() : of the mean loss in the coefficient of each feature of the dictionary, the norm over the outputs
     append(J) : let these features in, those that do not depend on what is in; False where they are constants
@@ -40,7 +39,8 @@ class GreedyFit:
 
     def __init__(
         self, task: Task, y: np.ndarray, everything: FeatureSet, r: np.ndarray,
-        make: Callable[..., MultinomialCoefficients | CoefficientsOnRows | CoefficientsOnTable], *, fit_intercept: bool, alpha: float, tol: float | None,
+        make: Callable[..., MultinomialCoefficients | CoefficientsOnRows | CoefficientsOnTable], *, fit_intercept: bool,
+        alpha: float, tol: float | None,
         callback: Callback,
     ):  # fmt: skip
         """make(rows, problem, everything, n_outputs): the point. y: (n_rows,), or (n_outputs, n_rows)."""

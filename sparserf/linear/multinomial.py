@@ -1,7 +1,7 @@
-"""A linear model with the multinomial loss: the linear fits of all classes as one fit, by block coordinate descent over the classes.
+"""A linear model with the multinomial loss: the fits of all classes as one fit, by block coordinate descent over the classes.
 
-In its turn each class makes one Newton step against the others (`solvers/multinomial.py`), whose system is solved coarsely. Sweeps
-are extrapolated, and go down a path of penalties as the fit of a single output does (descent.py).
+In its turn each class makes one Newton step against the others (`solvers/multinomial.py`), whose system is solved coarsely.
+Sweeps are extrapolated, and go down a path of penalties as the fit of a single output does (descent.py).
 """
 
 from __future__ import annotations

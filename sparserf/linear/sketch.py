@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..features import make_projection
+from ..solvers.definite import semidefinite_root
 from ..solvers.krylov import DampedInverse
 from .inputs import Beside
 
@@ -79,7 +80,7 @@ class Sketch:
 
     def _take_root(self):
         self.is_exact = True
-        self._become(root(self._inputs.kernel(), np.finfo(self._inputs.rows.dtype).eps))
+        self._become(semidefinite_root(self._inputs.kernel(), np.finfo(self._inputs.rows.dtype).eps))
 
     def _become(self, hat):
         self._hat, self._beside = hat, Beside(self._inputs.rows, hat)

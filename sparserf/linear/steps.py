@@ -176,7 +176,9 @@ class InputSteps:
         g = fit.certificate.g
         most = shares**2 * dots(g, precondition(g))
         max_steps, zero = MAX_STEPS if self._sample is None else SLOW, np.zeros_like(g)
-        w, n_iter = solve(fit, Hessian(fit).times, precondition, -g, zero, lambda w, r, rho: rho <= most, max_steps, ArrayVectors)
+        w, n_iter = solve(
+            fit, Hessian(fit).times, precondition, -g, zero, lambda w, r, rho: rho <= most, max_steps, ArrayVectors
+        )
         if n_iter == max_steps:  # few rows may hold what the others do not
             self._sample, self._n_sampled = None, self._inputs.n_rows
             self._kept.forget()

@@ -1,8 +1,8 @@
 """The features that a model may use at the moment, Phi, and what the solvers ask of them, each as one pass over the rows.
 
-`ActiveFeatures` answers Phi' v, Phi c and Phi' diag(h) Phi. The Gram matrix is kept from one call to the next: only the entries of
-new features are computed, and only the rows whose weight h has changed are added, where these are few. Its subclasses are the
-working set of the l1 problem (l1.py) and the support of a hard-thresholded model (`Support`).
+`ActiveFeatures` answers Phi' v, Phi c and Phi' diag(h) Phi. The Gram matrix is kept from one call to the next: only the entries
+of new features are computed, and only the rows whose weight h has changed are added, where these are few. Its subclasses are
+the working set of the l1 problem (l1.py) and the support of a hard-thresholded model (`Support`).
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class ActiveFeatures:
     def evaluate_step(
         self, problem: Problem, c: np.ndarray, f: RowVector, b: float, questions: Sequence[Callable[..., np.ndarray]]
     ) -> tuple[RowVector, float, np.ndarray, list[np.ndarray]]:
-        """Return (f + Phi c, the mean loss there with intercept b, Phi' v, the answers to questions at v), v the dual point there.
+        """Return (f + Phi c, the mean loss there with intercept b, Phi' v, the answers to questions at v), v the dual point.
 
         One pass over the rows; two where the values of these features are kept and there are questions.
         """

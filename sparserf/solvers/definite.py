@@ -1,4 +1,4 @@
-"""Cholesky factors of matrices that are positive semidefinite up to rounding, and what is done where rounding left them otherwise.
+"""Cholesky factors of matrices that are positive semidefinite up to rounding, and their rescue where rounding made them fail.
 
 A Gram matrix Phi' diag(h) Phi of nearly collinear features has eigenvalues that rounding may make negative, and then the plain
 factorisation fails. What rescues it depends on what the factor is for:

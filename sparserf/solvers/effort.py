@@ -1,4 +1,4 @@
-"""The work that a fit may take, counted in multiplications from shapes alone, so that a fit ends at the same place on any machine.
+"""The work that a fit may take, counted from shapes alone, so that a fit ends at the same place on any machine.
 
 One unit is a multiplication of a matrix product. What is slower for each number is counted as so many more of them.
 """

@@ -1,10 +1,11 @@
 """The coefficients of greedy selection: all those of the features that are in are fitted again whenever others come in.
 
-The objective is that of the ridge problem with one penalty for all terms, and there may be several outputs, which share a support.
-`CoefficientsOnRows` asks the rows, for any loss and any number of features a round: one Cholesky factor grows by the columns that
-come in, and Newton's method goes on with it for as long as that serves. `CoefficientsOnTable` is for the squared loss and rounds of
-one feature: batch orthogonal matching pursuit (R. Rubinstein, M. Zibulevsky, M. Elad, Efficient implementation of the K-SVD
-algorithm using batch orthogonal matching pursuit, 2008), on a table of inner products with the whole dictionary.
+The objective is that of the ridge problem with one penalty for all terms, and there may be several outputs, which share a
+support. `CoefficientsOnRows` asks the rows, for any loss and any number of features a round: one Cholesky factor grows by the
+columns that come in, and Newton's method goes on with it for as long as that serves. `CoefficientsOnTable` is for the squared
+loss and rounds of one feature: batch orthogonal matching pursuit (R. Rubinstein, M. Zibulevsky, M. Elad, Efficient
+implementation of the K-SVD algorithm using batch orthogonal matching pursuit, 2008), on a table of inner products with the
+whole dictionary.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ CONSTANT = 4 * np.finfo(np.float64).eps
 class CoefficientsOnRows:
     """The coefficients of the features that are in, by Newton's method on the rows.
 
-    A step takes one pass over the rows. The last of a round, which its promise tells, computes the gradients in the coefficients of
-    the whole dictionary in the same pass.
+    A step takes one pass over the rows. The last of a round, which its promise tells, computes the gradients in the
+    coefficients of the whole dictionary in the same pass.
 
     A : ActiveFeatures
         The features that are in.
@@ -72,7 +73,7 @@ class CoefficientsOnRows:
         self.converged, self.promise = True, 0.0
 
     def gradients(self) -> np.ndarray:
-        """Return the gradient of the mean loss in the coefficient of each feature of the dictionary, its norm over the outputs."""
+        """Return, for each feature of the dictionary, the norm of the gradient of the mean loss over the outputs."""
         norm, _ = self._norms_and_angles()
         return norm
 
@@ -111,7 +112,8 @@ class CoefficientsOnRows:
     def _hessian(self):
         """Return the Hessian of the objective in w, with the intercept at its best.
 
-        The curvature of a feature around its mean is a difference: it is no less than the rounding of what it is the difference of.
+        The curvature of a feature around its mean is a difference: it is no less than the rounding of what it is the difference
+        of.
         """
         H, m = self.A.curvature(self._h)
         least = np.finfo(np.float64).eps * H.diagonal()
@@ -128,7 +130,7 @@ class CoefficientsOnRows:
             self._factor.append(H[:0], H, all_of_them=True)
 
     def refit(self) -> None:
-        """Go to the best coefficients, by Newton's method with the same Hessian for as long as its steps shrink their promises."""
+        """Go to the best coefficients, by Newton's method; the Hessian stays the same while steps shrink their promises."""
         before, is_fresh = np.inf, False
         for _ in range(MAX_STEPS):
             d, e, promise = self._newton_step()
@@ -145,7 +147,7 @@ class CoefficientsOnRows:
         self.converged, self.promise = False, promise
 
     def _newton_step(self):
-        """Return (d, e, promise): the steps of w and b, and by how much the quadratic model says that they lower the objective."""
+        """Return (d, e, promise): the steps of w and b, and by how much the quadratic model lets the objective fall."""
         g, g_b = self._slopes_of_terms()
         g, m = g + self._problem.alpha * self.iterate.w, self.A.curvature(self._h)[1]
         return eliminate_intercept(self._problem, self._factor.solve, g, g_b, m, self._total)
@@ -190,8 +192,8 @@ class CoefficientsOnRows:
 class BestPhases:
     """The phases of cosine features at which the gradient is largest.
 
-    The gradient in the coefficient of cos(t + d) is g cos d - q sin d, for the gradients g of cos t and q of sin t: both are asked
-    about.
+    The gradient in the coefficient of cos(t + d) is g cos d - q sin d, for the gradients g of cos t and q of sin t: both are
+    asked about.
 
     features : FeatureSet
         All features, and behind them all again, turned by a quarter.
@@ -224,8 +226,8 @@ class CoefficientsOnTable:
 
         C = Phi_S' diag(h) Phi, a line and a pass over the rows a round, and q = Phi' (h y),
 
-    where Phi_S and y are taken around their means if there is an intercept. The end is refined on the rows; where inner products are
-    too coarse, so is every round.
+    where Phi_S and y are taken around their means if there is an intercept. The end is refined on the rows; where inner
+    products are too coarse, so is every round.
 
     A, iterate
         As in `CoefficientsOnRows`; f stays that of the last refinement.
@@ -247,7 +249,7 @@ class CoefficientsOnTable:
         self._g, self._is_refined, self._on_rows = None, True, False
 
     def _first_products(self, v):
-        """Return (q, the means of all features; 0 without an intercept) for v = -h y, less what rounding left of the mean of y."""
+        """Return (q, the means of all features; 0 without an intercept) for v = -h y, without rounding in the mean of y."""
         everything = self._everything
         if not self._problem.fit_intercept:
             return -self._rows.correlate(everything, v), np.zeros(len(everything))
@@ -260,13 +262,13 @@ class CoefficientsOnTable:
         return np.outer(self._problem.vectors.total(v), means) - products[:-1], means
 
     def gradients(self) -> np.ndarray:
-        """Return the gradient of the mean loss in the coefficient of each feature of the dictionary, its norm over the outputs."""
+        """Return, for each feature of the dictionary, the norm of the gradient of the mean loss over the outputs."""
         if self._g is None:
             self._g = self.iterate.w @ self._C[: len(self.A)] - self._q
         return np.hypot.reduce(np.abs(self._g), axis=0)
 
     def append(self, J: np.ndarray) -> bool:
-        """Let in the feature J of the dictionary, unless it depends on others that are in; return whether it is not constant."""
+        """Let in the feature J of the dictionary, unless it depends on what is in; return whether it is not constant."""
         k, features = len(self.A), self._everything.take(J)
         columns, m, spread = self._products(features, J)
         if not spread > CONSTANT * np.abs(self._means[J]):  # a round is of one feature
@@ -281,8 +283,8 @@ class CoefficientsOnTable:
     def _products(self, features, J):
         """Return (Phi_J' diag(h) Phi with Phi_J around its mean, Phi_J' h, the root mean square of Phi_J), in one pass.
 
-        Products of large means would cancel, hence the mean is taken off each row. It is known but for rounding; what that adds to
-        the products is taken off them.
+        Products of large means would cancel, hence the mean is taken off each row. It is known but for rounding; what that adds
+        to the products is taken off them.
         """
         mean, one, everything = self._means[J], np.eye(len(J)), self._everything
 
@@ -329,7 +331,7 @@ class CoefficientsOnTable:
         return self._problem.penalised(model.loss, here.w, self._problem.alpha)
 
     def _refine(self):
-        """Go and return a Newton step d from the residual itself. f stays where that was, since d is of the size of rounding."""
+        """Go and return a Newton step d from the residual itself; f stays where that was, since d is rounding."""
         problem, here = self._problem, self.iterate
         model = self.A.local_model(problem, here.w, self._constant.f, here.b)
         g = model.g + problem.alpha * here.w

@@ -89,7 +89,7 @@ class MultinomialCoefficients:
         return self._classes.fits[0].A
 
     def gradients(self) -> np.ndarray:
-        """Return the gradient of the mean loss in the coefficient of each feature of the dictionary, its norm over the classes."""
+        """Return, for each feature of the dictionary, the norm of the gradient of the mean loss over the classes."""
         if self._dictionary_slopes is None:
             v = self._problem.dual_point(self._problem.margins(self.iterate.f, self.iterate.b))
             self._dictionary_slopes = self._rows.correlate(self._everything, v)

@@ -1,10 +1,10 @@
 """The l1 problem on a working set:  minimise over w, b   (1/n) sum_i s_i L(phi_i'w + b, y_i) + alpha |w|_1.
 
-Prox-Newton (J. D. Lee, Y. Sun, M. A. Saunders, Proximal Newton-type methods for minimizing composite functions, 2014): each step
-minimises the quadratic model of the losses, with the penalty as it is, on the weighted Gram matrix Phi' diag(h) Phi, and searches
-along the line. With the squared loss the model is exact and one step is the solution. For the other losses the Gram matrix is most
-of the work. It is kept for as long as the steps made with it do, and made of a sample of the rows, and in single precision, where
-these do (`ModelWeights`). The end is certified by the duality gap.
+Prox-Newton (J. D. Lee, Y. Sun, M. A. Saunders, Proximal Newton-type methods for minimizing composite functions, 2014): each
+step minimises the quadratic model of the losses, with the penalty as it is, on the weighted Gram matrix Phi' diag(h) Phi, and
+searches along the line. With the squared loss the model is exact and one step is the solution. For the other losses the Gram
+matrix is most of the work. It is kept for as long as the steps made with it do, and made of a sample of the rows, and in single
+precision, where these do (`ModelWeights`). The end is certified by the duality gap.
 """
 
 from __future__ import annotations
@@ -32,17 +32,18 @@ if TYPE_CHECKING:
 ROUNDING = 1e-14
 # A step is taken where the objective falls by at least this share of what the model promises (Armijo's rule).
 ARMIJO = 1e-4
-# To which share of the violation a model that is not exact is minimised at first; after a whole step it is that factor less, after
-# one that fell short that factor more, up to MOST_TRUST.
+# To which share of the violation a model that is not exact is minimised at first; after a whole step it is that factor less,
+# after one that fell short that factor more, up to MOST_TRUST.
 TRUST, MOST_TRUST = 0.1, 0.5
-# The least damping of the model, as a share of the largest diagonal entry of its Hessian, and the factor by which it rises and falls.
+# The least damping of the model, as a share of the largest diagonal entry of its Hessian, and the factor by which it changes.
 DAMPING, DAMPED = 1e-14, 100
-# A better model is asked for after a step that leaves more than SLOW of the gap, or more than TIMES the share of the violation that
-# the step was allowed to leave.
+# A better model is asked for after a step that leaves more than SLOW of the gap, or more than TIMES the share of the violation
+# that the step was allowed to leave.
 SLOW, TIMES = 0.05, 5
 # A step that may leave a share of the violation, and leaves more than this share of the gap, asks for a model of more rows.
 POOR = 0.7
-# A whole step of the best model that leaves more than IDLE of the gap, and lowers the objective by less than CREEP of it, is rounding.
+# A whole step of the best model that leaves more than IDLE of the gap, and lowers the objective by less than CREEP of it, is
+# rounding.
 IDLE, CREEP = 0.9, 1e-6
 # The time of a step on next to nothing, in multiplications.
 STEP_EFFORT = 1e7
@@ -83,7 +84,8 @@ class ModelWeights:
     They are s L''(z) / n at some margins z, of all rows or of a sample of them, and are kept until `improve` drops them.
 
     is_best : bool
-        Whether no other weights make a better model: they are of all rows, at the z last asked for, in the precision of the rows.
+        Whether no other weights make a better model: they are of all rows, at the z last asked for, in the precision of the
+        rows.
     is_rough : bool
         Whether products in single precision will do.
     total : float
@@ -212,7 +214,7 @@ class WorkingSet(ActiveFeatures):
         self.settle(g, questions, answers)
 
     def work_of_step(self, is_exact: bool) -> float:
-        """Return the multiplications that a step takes on the rows: margins, slopes and, if it is not exact, values of the loss."""
+        """Return the multiplications of a step on the rows: margins, slopes and, if it is not exact, values of the loss."""
         return 2 * work_of_pass(self._rows, len(self)) + (0 if is_exact else self._rows.n_rows * LOSS)
 
     @property
@@ -277,8 +279,8 @@ def _model_step(problem, A, h, damping, accuracy, start, ask_with):
 
     moved : whether a step lowered the objective
     aim : the margins at the end of the whole step where that was not taken, else None
-    is_wild : whether the model promised more than there is to gain, and nothing was gained. A loss is never below 0. A model that
-        falls below it has no minimum but for its damping: fewer rows are curved than there are terms.
+    is_wild : whether the model promised more than there is to gain, and nothing was gained. A loss is never below 0:
+        a model that is has no minimum but for its damping, since fewer rows are curved than there are terms
 
     damping : the share of the largest diagonal entry of the Hessian that is added to it; at least what rounding may have taken
         from its smallest eigenvalue

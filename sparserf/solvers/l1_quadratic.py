@@ -1,10 +1,10 @@
-"""A quadratic with an l1 penalty:  minimise over x   (1/2) (x - w)' H (x - w) + g' (x - w) + alpha |x|_1,  H positive semidefinite.
+"""A quadratic with an l1 penalty:  minimise over x   (1/2) (x - w)' H (x - w) + g' (x - w) + alpha |x|_1.
 
-It is the model that prox-Newton minimises in each of its steps. Passes of coordinate descent find the support, and a Newton step on
-it, kept to the orthant of its signs, the values; both are repeated until the violation is below the tolerance: the largest distance
-of 0 to the subdifferential in one x_j. Where that takes long, as when features are nearly collinear, a primal-dual interior point
-comes near first, in some tens of Cholesky factorisations however ill-conditioned H is (S. Mehrotra, On the implementation of a
-primal-dual interior point method, SIAM J. Optimization 2, 1992).
+H is positive semidefinite. It is the model that prox-Newton minimises in each of its steps. Passes of coordinate descent find
+the support, and a Newton step on it, kept to the orthant of its signs, the values; both are repeated until the violation is
+below the tolerance: the largest distance of 0 to the subdifferential in one x_j. Where that takes long, as when features are
+nearly collinear, a primal-dual interior point comes near first, in some tens of Cholesky factorisations however ill-conditioned
+H is (S. Mehrotra, On the implementation of a primal-dual interior point method, SIAM J. Optimization 2, 1992).
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ def _alternate(H, g, w, x, alpha, tol, rounds, effort):
 def newton_step(H: np.ndarray, x: np.ndarray, v: np.ndarray, alpha: float) -> None:
     """Move x, in place, to the minimum on its support, where the penalty is linear as long as no sign changes.
 
-    A coefficient that would change its sign becomes zero, or keeps the new sign if that is lower, as where alpha is next to nothing.
-    If neither lowers the objective, the step is cut where half of the coefficients that become zero on the way have done so, or a
-    quarter, ...: at the first of these that does. The last of them, at the first change of a sign, is sure to.
+    A coefficient that would change its sign becomes zero, or keeps the new sign if that is lower, as where alpha is next to
+    nothing. If neither lowers the objective, the step is cut where half of the coefficients that become zero on the way have
+    done so, or a quarter, ...: at the first of these that does. The last of them, at the first change of a sign, is sure to.
 
     v : the slopes of the quadratic at x
     """
@@ -94,8 +94,9 @@ def newton_step(H: np.ndarray, x: np.ndarray, v: np.ndarray, alpha: float) -> No
 def interior_point(H: np.ndarray, g: np.ndarray, w: np.ndarray, alpha: float, tol: float, effort: Effort) -> np.ndarray:
     """Return x to a violation of at most tol, or as near as rounding or the effort lets.
 
-    x = u_0 - u_1 with both parts positive, and z = alpha +- v their slacks, v = g + H (x - w): at the optimum u z = 0 and z >= 0.
-    A coefficient counts as zero where both its parts, in units of the largest, are smaller than their slacks, in units of alpha.
+    x = u_0 - u_1 with both parts positive, and z = alpha +- v their slacks, v = g + H (x - w): at the optimum u z = 0 and z >=
+    0. A coefficient counts as zero where both its parts, in units of the largest, are smaller than their slacks, in units of
+    alpha.
     """
     largest = H.diagonal().max(initial=0.0)
     if not largest > 0:
@@ -130,8 +131,8 @@ def interior_point(H: np.ndarray, g: np.ndarray, w: np.ndarray, alpha: float, to
 def _newton_direction(H, u, z, residual):
     """Return the function step(a) = (du, dz) with z du + u dz = a and dz = residual +- H (du_0 - du_1).
 
-    With S = sum u / z, (H + 1 / S) dx = q / S, q the difference of (a - u residual) / z; then H dx = (q - dx) / S. None where the
-    system has no finite solution.
+    With S = sum u / z, (H + 1 / S) dx = q / S, q the difference of (a - u residual) / z; then H dx = (q - dx) / S. None where
+    the system has no finite solution.
     """
     from scipy.linalg import cho_solve
 

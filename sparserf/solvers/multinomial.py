@@ -1,18 +1,20 @@
 """Multinomial models, fitted class by class: block coordinate descent, of which the classes are the blocks.
 
 The loss of a row is -log of the softmax share of its class, over the margins z_k = f_k + b_k of all classes. It is smooth and
-convex, and each penalty is of the coefficients of one class, so that minimising over one class at a time, sweep after sweep, comes
-to the optimum of all (P. Tseng, Convergence of a block coordinate descent method for nondifferentiable minimization, 2001). As a
-function of one class's margin the loss is the logistic one, shifted by what the others add up to (`AgainstOthers`): each class is
-fitted by the moves that an algorithm has for a single target. `BlockDescent` is the driver; an algorithm gives it a fit of each
-class, a `OneClassFit`.
+convex, and each penalty is of the coefficients of one class, so that minimising over one class at a time, sweep after sweep,
+comes to the optimum of all (P. Tseng, Convergence of a block coordinate descent method for nondifferentiable minimization,
+2001). As a function of one class's margin the loss is the logistic one, shifted by what the others add up to (`AgainstOthers`):
+each class is fitted by the moves that an algorithm has for a single target. `BlockDescent` is the driver; an algorithm gives it
+a fit of each class, a `OneClassFit`.
 
 Three things keep sweeps from creeping:
 
 - After each sweep the intercepts of all classes are fitted together (`MultinomialProblem.best_intercepts`).
-- A function that is added to the margins of all classes changes no probability. Which one is best, the penalty decides alone, and
+- A function that is added to the margins of all classes changes no probability. Which one is best, the penalty decides alone,
+  and
   sweeps would only creep towards it: algorithms take out what the classes have in common (`nearest_median`, or the mean).
-- A few sweeps are extrapolated (`Extrapolation`) or, with the l1 penalty, followed by a prox-Newton step for the coefficients of
+- A few sweeps are extrapolated (`Extrapolation`) or, with the l1 penalty, followed by a prox-Newton step for the coefficients
+  of
   all classes together (`joint_l1_step`).
 """
 
@@ -42,8 +44,8 @@ if TYPE_CHECKING:
 CLASS_VERSUS_REST = AgainstOthers()
 # Sweeps that are extrapolated together.
 DEPTH = 5
-# Newton steps for the intercepts at most. A step of less than SURE is followed by none; one of less than NEAR is taken even where
-# the loss does not fall, which rounding may hide.
+# Newton steps for the intercepts at most. A step of less than SURE is followed by none; one of less than NEAR is taken even
+# where the loss does not fall, which rounding may hide.
 MOST_STEPS, SURE, NEAR = 100, 1e-8, 1e-4
 # Coefficients of all classes up to which their joint Hessian is made.
 MOST_JOINT_COEFFICIENTS = 4000
@@ -88,10 +90,10 @@ class MultinomialProblem(Problem):
             in_turn.end_turn(self.vectors.output(z, k))
 
     def best_intercepts(self, f: RowVector, b: np.ndarray) -> np.ndarray:
-        """Return the intercepts of all classes, of mean 0, that minimise the loss at fixed f, (n_classes, n_rows), starting from b.
+        """Return the intercepts of all classes, of mean 0, that minimise the loss at fixed f, starting from b.
 
-        Newton's method. Where its step does not lower the loss, each class's mean probability is brought to its share of the rows,
-        which does from anywhere (J. N. Darroch, D. Ratcliff, Generalized iterative scaling for log-linear models, 1972).
+        Newton's method. Where its step does not lower the loss, each class's mean probability is brought to its share of the
+        rows, which does from anywhere (J. N. Darroch, D. Ratcliff, Generalized iterative scaling for log-linear models, 1972).
         """
         if not self.fit_intercept:
             return np.zeros(len(b))
@@ -133,11 +135,11 @@ class MultinomialProblem(Problem):
 
 
 class ClassesInTurn:
-    """What the margins of the other classes add up to, class after class of one sweep; a turn takes O(n), whatever their number.
+    """What the margins of the other classes add up to, class after class of one sweep, in time O(n) for each.
 
-    Kept are, for each row, the log of the sum of e^z over the classes behind each class, as they were at the start of the sweep;
-    the same over the classes whose turn is over, as they have moved; and the margin of the row's own class. No class is ever taken
-    out of a sum again, in which all the others may have been lost to rounding.
+    Kept are, for each row, the log of the sum of e^z over the classes behind each class, as they were at the start of the
+    sweep; the same over the classes whose turn is over, as they have moved; and the margin of the row's own class. No class is
+    ever taken out of a sum again, in which all the others may have been lost to rounding.
     """
 
     def __init__(self, problem: MultinomialProblem, z: RowVector):
@@ -254,8 +256,8 @@ class BlockDescent(Generic[F]):
     def settle(self) -> tuple[RowVector, np.ndarray, RowVector]:
         """Go to the best intercepts of all classes, and tell each class where the others are; return (f, b, z) of all."""
         iterates = [fit.iterate for fit in self.fits]
-        f, b, z = self.problem.at_best_intercepts([it.f for it in iterates], np.concatenate([np.ravel(it.b) for it in iterates]))
-        shape = np.shape(iterates[0].b)
+        start, shape = np.concatenate([np.ravel(it.b) for it in iterates]), np.shape(iterates[0].b)
+        f, b, z = self.problem.at_best_intercepts([it.f for it in iterates], start)
         for k, (fit, y) in enumerate(zip(self.fits, self.problem.class_targets(z, *shape), strict=False)):
             fit.hold_others(y, b[k : k + 1] if shape else float(b[k]))
         return f, b, z
@@ -273,10 +275,11 @@ class Extrapolation:
     def after_sweep(
         self, key: object, iterates: Sequence[ClassIterate]
     ) -> tuple[np.ndarray, list[tuple[ClassIterate, ...]]] | None:
-        """Take the iterate of each class after a sweep; return (shares, the last DEPTH iterates of each class) each DEPTH sweeps.
+        """Take the iterates after a sweep; each DEPTH sweeps, return (shares, the last DEPTH iterates of each class).
 
         Else, or where the iterates do not move, return None. The shares add up to 1.
 
+        iterates : where the fit of each class stands
         key : sweeps with another key than that of the last are not extrapolated together with those before
         """
         self._points = self._points if key == self._key else []
@@ -317,7 +320,8 @@ def nearest_median(w: np.ndarray) -> np.ndarray:
     return np.clip(0.0, w[(n - 1) // 2], w[n // 2])
 
 
-# --- a step for the coefficients of all classes together, under the l1 penalty -------------------------------------------------
+# --- a step for the coefficients of all classes together, under the l1 penalty
+# -------------------------------------------------
 
 
 def joint_l1_step(

@@ -2,8 +2,8 @@
 
     (1/n) sum_i s_i L(z_i, y_i) + penalty(w),   z = f + b,   f = Phi w
 
-The solvers of this room are subclasses of `Problem` that add the penalty. Whatever has a number for each row (y, s, f, z) is a row
-vector: it may lie in memory, on a device or on a cluster, and only `RowVectors` computes on it.
+The solvers of this room are subclasses of `Problem` that add the penalty. Whatever has a number for each row (y, s, f, z) is a
+row vector: it may lie in memory, on a device or on a cluster, and only `RowVectors` computes on it.
 """
 
 from __future__ import annotations
@@ -193,8 +193,8 @@ class Problem:
     def best_intercept(self, f: RowVector, b: float) -> float:
         """Return the b that minimises the mean loss at fixed f = Phi w, starting from b; 0 without an intercept.
 
-        Newton's method within a bracket. Where a step does not halve the slope (far out the logistic loss is nearly linear), the
-        bracket is halved instead, or, while it is unbounded, the step is doubled.
+        Newton's method within a bracket. Where a step does not halve the slope (far out the logistic loss is nearly linear),
+        the bracket is halved instead, or, while it is unbounded, the step is doubled.
         """
         if not self.fit_intercept:
             return 0.0
@@ -237,7 +237,8 @@ def backtrack(
 ) -> tuple[float, Any]:
     """Return (t, point_at(t)) for the first of t, t/2, t/4, ... whose point is lower; (0, None) if none is.
 
-    Each solver decides by is_lower(point, t) what counts as lower: by a share of what the step promises, or by more than rounding.
+    Each solver decides by is_lower(point, t) what counts as lower: by a share of what the step promises, or by more than
+    rounding.
     """
     while t >= shortest:
         point = point_at(t)

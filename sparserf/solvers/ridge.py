@@ -4,8 +4,8 @@ Newton's method. Each step solves, for the slopes g and g_b of the objective in 
 
     [Phi' diag(h) Phi + P, m; m', sum h] [d; e] = -[g; g_b],   m = Phi' h,   P = diag(p),
 
-in the primal (terms x terms) or, where there are fewer rows than terms, in the dual (rows x rows). With the squared loss one step
-is the solution. A step is promised a fall of the objective by its quadratic model; where the whole step does not lower the
+in the primal (terms x terms) or, where there are fewer rows than terms, in the dual (rows x rows). With the squared loss one
+step is the solution. A step is promised a fall of the objective by its quadratic model; where the whole step does not lower the
 objective, it is halved.
 """
 
@@ -59,7 +59,7 @@ class LocalModel:
 
 
 class SupportFeatures(Protocol):
-    """The features of a support as `solve` asks for them: `ActiveFeatures`, with a kernel where rows may be fewer than terms."""
+    """The features of a support as `solve` asks for them; `kernel` is asked only where there are fewer rows than terms."""
 
     def local_model(
         self, problem: RidgeProblem, change: np.ndarray | None, f: RowVector, b: float | np.ndarray, curved: bool = False
@@ -255,8 +255,8 @@ def advance(
 def lower(problem: RidgeProblem, p: float | np.ndarray, start: Iterate, end: Iterate, is_last: bool = False) -> Iterate | None:
     """Return the end if it is lower than the start, else the first lower one of 1/2, 1/4, ... of the way; None if none is.
 
-    With the squared loss nothing between is lower than the end. is_last: whether an end that is the same but for rounding counts
-    as lower.
+    With the squared loss nothing between is lower than the end. is_last: whether an end that is the same but for rounding
+    counts as lower.
     """
     rounding = NEGLIGIBLE * abs(start.objective)
     enough = start.objective - rounding

@@ -11,9 +11,8 @@ import numpy as np
 from ..._base.asking import Answering, Ended
 from ..._base.progress import goes_on
 from ..._core.search import top_k
-from ...solvers.l1 import WorkingSet
 from ...solvers.effort import Effort, work_of_pass
-from ...solvers.l1 import ROUNDING, L1Problem, solve
+from ...solvers.l1 import ROUNDING, L1Problem, WorkingSet, solve
 from .sources import source_of
 
 if TYPE_CHECKING:

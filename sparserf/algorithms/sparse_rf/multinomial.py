@@ -1,8 +1,9 @@
 """Sparse-RF with the multinomial loss: the l1 fits of all classes as one fit, by block coordinate descent over the classes.
 
-Each move of an `L1Fit` becomes a sweep, in which every class makes that move against the others (`solvers/multinomial.py`). Where a
-sweep leaves more than half of the gap, a prox-Newton step of all classes together follows. The end is certified by the duality gap
-of the joint problem; as long as that is above the tolerance when all classes are within theirs, theirs is tightened.
+Each move of an `L1Fit` becomes a sweep, in which every class makes that move against the others (`solvers/multinomial.py`).
+Where a sweep leaves more than half of the gap, a prox-Newton step of all classes together follows. The end is certified by the
+duality gap of the joint problem; as long as that is above the tolerance when all classes are within theirs, theirs is
+tightened.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ SLOW = 0.5
 MOST_TOGETHER = 50
 # A fall of the objective by less than that share of it may be rounding.
 ROUNDING = 1e-12
-# Where the classes are within their tolerance and the joint gap is not, their tolerance is multiplied by TIGHTER times the square of
-# the share of the joint gap that may stay, of at least LEAST, and at most MOST_TIGHTER times: the gap of a class of few terms falls
-# with the square of its violation, that of all classes with the largest violation.
+# Where the classes are within their tolerance and the joint gap is not, their tolerance is multiplied by TIGHTER times the
+# square of the share of the joint gap that may stay, of at least LEAST, and at most MOST_TIGHTER times: the gap of a class of
+# few terms falls with the square of its violation, that of all classes with the largest violation.
 TIGHTER, LEAST, MOST_TIGHTER = 0.3, 0.03, 8
 
 
@@ -271,7 +272,7 @@ class MultinomialL1Fit:
         return self._improve(draws, lambda fit: fit.improve_over(draws.of(fit)))
 
     def descend_over(self, draws: DrawsOfClasses) -> bool:
-        """Let each class make a round over its draws, and more over those that violate; return whether there is no more to do."""
+        """Let each class make a round over its draws and more over the violators; return whether there is no more to do."""
         return self._improve(draws, lambda fit: fit.descend_over(draws.of(fit)))
 
     def _improve(self, draws, move):
@@ -291,7 +292,7 @@ class MultinomialL1Fit:
         return is_done
 
     def _is_idle(self, objective):
-        """Return whether PATIENCE sweeps in a row lowered neither the objective by more than rounding nor the gaps of the classes."""
+        """Return whether the last PATIENCE sweeps lowered neither the objective, but for rounding, nor the classes' gaps."""
         gap = sum(fit.gap for fit in self._fits)
         fell = objective < self._lowest * (1 - ROUNDING) or gap < 0.9 * self._least_gap
         self._lowest, self._least_gap = min(objective, self._lowest), min(gap, self._least_gap)
@@ -350,7 +351,7 @@ class MultinomialL1Fit:
         return self._gap
 
     def _objective(self):
-        """Return the joint objective: that of the first class, which counts the loss of all, and the penalties of the others."""
+        """Return the joint objective: that of the first class, with the loss of all, and the penalties of the others."""
         penalty = self._alpha * sum(np.abs(fit.A.w).sum() for fit in self._fits[1:])
         return self._fits[0].objective() + float(penalty if np.isfinite(self._alpha) else 0.0)
 

@@ -16,15 +16,15 @@ from ...features import LinearFunctions, Steps
 from ...model import warn_unconverged
 from ...rows import staged
 from ...solvers.effort import A_ROW, FEW_ROWS, LOSS, UNBOUNDED, Effort
-from ...solvers.problem import Problem
 from ...solvers.multinomial import MultinomialProblem
+from ...solvers.problem import Problem
 from ..prune import pruned
 from ..task import in_units, keeping, keeping_fits, model_of
-from .multinomial import fits_of
 from .descent import warn
 from .fit import N_COMPONENTS
 from .kinds import Choice, Member, best_mean, gain, in_question
 from .mean import mean_of, mean_value, one_function
+from .multinomial import fits_of
 from .outputs import in_their_units, with_equal_outputs
 from .samples import FEW_OUTPUTS, Budget, Sample, errors_of_chance, of_few_outputs
 from .sources import units_of
