@@ -11,7 +11,7 @@ tr G (G + nu I)^-1 with G = B'B.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -43,10 +43,25 @@ def norms(a: Array) -> Array:
     return largest[:, 0] * xp.sqrt(xp.vecdot(unit, unit))
 
 
-class ArrayVectors:
-    """The space of vectors that are rows of an ndarray, one for each system, as `conjugate_gradients` asks for it."""
+class VectorSpace(Protocol):
+    """What `conjugate_gradients` asks of the vectors of several systems, one vector for each, whatever they are made of."""
 
-    dots: Callable[[np.ndarray, np.ndarray], np.ndarray] = staticmethod(dots)
+    def dots(self, a: Any, b: Any) -> np.ndarray:
+        """Return the inner product of a and b for each system."""
+        ...
+
+    def along(self, x: Any, t: np.ndarray, d: Any) -> Any:
+        """Return x + t d for a number t of each system."""
+        ...
+
+
+class ArrayVectors:
+    """The space of vectors that are rows of an ndarray, one for each system."""
+
+    @staticmethod
+    def dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the inner product of each row of a with that of b."""
+        return dots(a, b)
 
     @staticmethod
     def along(x: np.ndarray, t: np.ndarray, d: np.ndarray) -> np.ndarray:
@@ -56,7 +71,7 @@ class ArrayVectors:
 
 def conjugate_gradients(
     A: Callable[[Any], Any], precondition: Callable[[Any], Any], b: Any, zero: Any, enough: Callable[..., np.ndarray],
-    max_iter: int, space: Any,
+    max_iter: int, space: VectorSpace,
 ) -> tuple[Any, int]:  # fmt: skip
     """Solve A x = b for each of several systems, from x = 0, and return (x, the number of steps).
 
@@ -65,7 +80,7 @@ def conjugate_gradients(
     A, precondition : functions of a vector of each system
     b, zero : the right-hand sides, and where to begin
     enough : a function of (x, r, <r, P r>), with r = b - A x, that says of each system whether it is solved
-    space : `ArrayVectors`, `RowVectors` or another space; it answers dots(a, b) and along(x, t, d)
+    space : `ArrayVectors`, `RowVectors` or another
     """
     x, r = zero, b
     p = z = precondition(r)

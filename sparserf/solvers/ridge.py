@@ -217,19 +217,19 @@ def newton_step(
 
 
 def eliminate_intercept(
-    problem: RidgeProblem, solve: Callable[[np.ndarray], np.ndarray | None], g: np.ndarray, g_b: float | np.ndarray,
+    problem: RidgeProblem, solve_terms: Callable[[np.ndarray], np.ndarray | None], g: np.ndarray, g_b: float | np.ndarray,
     m: np.ndarray, total: float,
 ) -> tuple[np.ndarray, float | np.ndarray, float]:  # fmt: skip
     """Return (d, e, promise): the Newton steps in w and b, and by how much the quadratic model says that they lower P.
 
     [H + P, m; m', sum h] [d; e] = -[g; g_b], with e eliminated. The promise is 0 where the system has no finite solution.
 
-    solve : a function of a right-hand side, which solves the system of d alone; None where it has no solution
+    solve_terms : a function of a right-hand side, the solution of the system of d alone; None where it has none
     g, g_b : slopes of the objective in w and b
     m, total : Phi' h and sum h
     """
     slope, shift = problem.intercept_response(total, m), problem.intercept_response(total, g_b)
-    d = solve(-(g + np.multiply.outer(shift, m)))
+    d = solve_terms(-(g + np.multiply.outer(shift, m)))
     if d is None:
         return np.zeros_like(g), np.zeros_like(shift), 0.0
     e = shift + d @ slope

@@ -218,7 +218,7 @@ class MultinomialL1Fit:
 
     @property
     def near(self) -> float:
-        """As of `L1Fit`."""
+        """The gap, as a share of the objective, that is near enough where the penalty itself is a choice."""
         return self._fits[0].near
 
     def state(self) -> list[State]:
