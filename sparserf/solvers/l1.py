@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 ROUNDING = 1e-14
 # A step is taken where the objective falls by at least this share of what the model promises (Armijo's rule).
 ARMIJO = 1e-4
-# To which share of the violation a model that is not exact is minimised at first; after a whole step it is that factor less,
-# after one that fell short that factor more, up to MOST_TRUST.
+# The share of the violation to which a model that is not exact is minimised: TRUST at first, times TRUST after each whole step,
+# divided by it after a step that fell short, and at most MOST_TRUST.
 TRUST, MOST_TRUST = 0.1, 0.5
 # The least damping of the model, as a share of the largest diagonal entry of its Hessian, and the factor by which it changes.
 DAMPING, DAMPED = 1e-14, 100

@@ -11,11 +11,9 @@ Three things keep sweeps from creeping:
 
 - After each sweep the intercepts of all classes are fitted together (`MultinomialProblem.best_intercepts`).
 - A function that is added to the margins of all classes changes no probability. Which one is best, the penalty decides alone,
-  and
-  sweeps would only creep towards it: algorithms take out what the classes have in common (`nearest_median`, or the mean).
+  and sweeps would only creep towards it: algorithms take out what the classes have in common (`nearest_median`, or the mean).
 - A few sweeps are extrapolated (`Extrapolation`) or, with the l1 penalty, followed by a prox-Newton step for the coefficients
-  of
-  all classes together (`joint_l1_step`).
+  of all classes together (`joint_l1_step`).
 """
 
 from __future__ import annotations
@@ -51,7 +49,7 @@ MOST_STEPS, SURE, NEAR = 100, 1e-8, 1e-4
 MOST_JOINT_COEFFICIENTS = 4000
 # The damping of that Hessian, as a share of its largest diagonal entry.
 DAMPING = 1e-12
-# To which share of the violation its quadratic model is minimised.
+# The share of the violation to which its quadratic model is minimised.
 SHARE = 0.01
 
 
