@@ -61,7 +61,7 @@ class OneClassLinearFit(LinearFit):
         if b is None:
             self.move_to(self.at)
         else:
-            self.at.b, self.certificate = b, None
+            self.at.b, self.certificate = b, None  # in place: the point may be one that is to be extrapolated, with this b
         self.look()
 
     def take_turn(self, steps: NewtonSteps) -> None:
