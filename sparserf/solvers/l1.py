@@ -309,7 +309,7 @@ def _step(problem, A, d, d_b, start, promise, questions):
     def is_lower(objective, t):
         return objective <= start + ARMIJO * t * promise + 0.1 * ROUNDING * start
 
-    f_1 = None
+    f_1 = None  # f at the whole step, where it has been computed
     if problem.loss.is_quadratic:
         b = problem.newton_intercept(A.f, A.b) + d_b  # without what rounding has left in A.b
         f_1, loss, g, answers = A.evaluate_step(problem, d, A.f, b, [ask for ask, _ in questions])
@@ -317,14 +317,6 @@ def _step(problem, A, d, d_b, start, promise, questions):
             A.move(problem, A.w + d, b, f_1, loss)
             A.settle(g, questions, answers)
             return True, None
-    return _line_search(problem, A, d, d_b, f_1, is_lower, questions)
-
-
-def _line_search(problem, A, d, d_b, f_1, is_lower, questions):
-    """Move A by the longest halving of the step that lowers the objective enough; return (moved, aim).
-
-    f_1 : f at the whole step, or None where it has not been computed
-    """
     vectors = problem.vectors
     d_f = A.apply(d) if f_1 is None else vectors.along(f_1, -1.0, A.f)
     aim = problem.margins(vectors.along(A.f, 1.0, d_f), A.b + d_b)

@@ -274,28 +274,24 @@ def lower(problem: RidgeProblem, p: float | np.ndarray, start: Iterate, end: Ite
 
 def _solve_dual(problem, phi, p, w, b, f, change):
     """Return the solution by Newton's method with the kernel matrix, for fewer rows than terms; row vectors are fetched."""
-    f = f if change is None else problem.vectors.along(f, 1, phi.apply(change))
+    vectors = problem.vectors
+    f = f if change is None else vectors.along(f, 1, phi.apply(change))
     here = Iterate(w, b, f, problem.objective(problem.margins(f, b), w, p))
     for _ in range(MAX_STEPS):
-        end = _dual_step(problem, phi, p, here)
-        if end is None or problem.loss.is_quadratic:
-            return end or here
+        K, z = phi.kernel(), problem.margins(here.f, here.b)
+        solved = solve_dual(problem, K, *map(vectors.fetch, (problem.dual_point(z), problem.curvature(z), here.f)))
+        if solved is None:
+            break
+        u, e = solved
+        w, f = phi.correlate(vectors.put(u)) / (p / problem.alpha), vectors.put(K @ u)
+        end = Iterate(w, here.b + e, f, problem.objective(problem.margins(f, here.b + e), w, p))
+        if problem.loss.is_quadratic:
+            return end
         end = lower(problem, p, here, end)
         if end is None:
             break
         here = end
     return here
-
-
-def _dual_step(problem, phi, p, here):
-    """Return the iterate at the end of a whole Newton step by the kernel matrix; None where it has no finite solution."""
-    K, vectors, z = phi.kernel(), problem.vectors, problem.margins(here.f, here.b)
-    solved = solve_dual(problem, K, *map(vectors.fetch, (problem.dual_point(z), problem.curvature(z), here.f)))
-    if solved is None:
-        return None
-    u, e = solved
-    w, f = phi.correlate(vectors.put(u)) / (p / problem.alpha), vectors.put(K @ u)
-    return Iterate(w, here.b + e, f, problem.objective(problem.margins(f, here.b + e), w, p))
 
 
 def solve_dual(
