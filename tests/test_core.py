@@ -6,7 +6,7 @@ features: correlate, apply and transform at every instruction set, for both type
 rows:     X'v, X p and X'diag(h) X p of rows, dense and CSR; what they are refused with.
 search:   top_k against sorting; threshold: hard_threshold too.
 checks:   are_finite and is_canonical against their definitions, with faults anywhere.
-descent:  descend and largest_violation against their definitions and scikit-learn; solvers.lasso.minimize on top.
+descent:  descend and largest_violation against their definitions and scikit-learn; solvers.l1_quadratic.minimize on top.
 """
 
 import math
@@ -24,7 +24,7 @@ from sparserf._core import checks, descent, moments, search, threshold
 from sparserf._core.features import ACTIVATIONS, PANEL, Panels
 from sparserf._core.rows import LEVEL, LEVELS, RowSlice
 from sparserf.features import FeatureSet, MonomialBlock, NeuronBlock
-from sparserf.solvers.lasso import minimize
+from sparserf.solvers.l1_quadratic import minimize
 
 from .conftest import SIZES, phi_oracle
 

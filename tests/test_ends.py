@@ -134,7 +134,7 @@ def test_warnings_of_harfe_point_at_the_caller(solver):
 
 @pytest.mark.parametrize("solver", [srf.mfga, srf.mfga_path])
 def test_warnings_of_mfga_point_at_the_caller(solver, monkeypatch):
-    monkeypatch.setattr("sparserf.solvers.greedy_rows.MAX_STEPS", 1)
+    monkeypatch.setattr("sparserf.solvers.greedy.MAX_STEPS", 1)
     with pytest.warns(srf.ConvergenceWarning, match=r"promised to lower the objective by \d") as caught:
         line, _ = inspect.currentframe().f_lineno, solver(X, SMOOTH > 0, n_nonzero_coefs=5, loss="logistic", rng=0)
     assert {(warning.filename, warning.lineno) for warning in caught} == {(__file__, line)}

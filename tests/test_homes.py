@@ -731,21 +731,21 @@ def test_problems_of_every_home(home, loss, monkeypatch):
     y = Y if loss == "squared" else np.where(Y > 0, 1.0, -1.0)
     weight = WEIGHT / WEIGHT.mean()
     rows, here = as_rows(HOMES[home](X)), as_rows(X)
-    there, plain = (Problem.of(each.vectors, LOSSES[loss], y, weight, 0.1, True) for each in (rows, here))
+    there, plain = (Problem.from_arrays(each.vectors, LOSSES[loss], y, weight, 0.1, True) for each in (rows, here))
     features, rng = srf.Fourier(gamma=0.3).draw(20, D, rng=0), np.random.default_rng(1)
     f, c = rng.standard_normal(N), rng.standard_normal(20)
     F = rows.vectors.put(f)
     for ask in (
         lambda problem, z: problem.mean_loss(z),
-        lambda problem, z: problem.mean_pair(z, 0.7),
+        lambda problem, z: problem.mean_loss_and_conjugate(z, 0.7),
         lambda problem, z: problem.mean_conjugate(problem.derivative(z), 0.7),
         lambda problem, z: problem.vectors.fetch(problem.dual_point(z)),
         lambda problem, z: problem.vectors.fetch(problem.curvature(z)),
         lambda problem, z: problem.best_intercept(z, 0.0),
-        lambda problem, z: problem.following(problem.curvature(z), 3.0),
+        lambda problem, z: problem.intercept_response(float(problem.vectors.total(problem.curvature(z))), 3.0),
     ):
         np.testing.assert_allclose(ask(there, there.margins(F, 0.3)), ask(plain, f + 0.3), rtol=1e-9, atol=1e-12)
-    z, mean_loss, (g,) = there.look(rows, features, c, F, 0.2, [partial(correlation, features)])
+    z, mean_loss, (g,) = there.evaluate_step(rows, features, c, F, 0.2, [partial(correlation, features)])
     expected = f + here.apply(features, c)
     np.testing.assert_allclose(rows.vectors.fetch(z), expected, atol=1e-12)
     assert mean_loss == pytest.approx(plain.mean_loss(expected + 0.2))

@@ -16,6 +16,8 @@ import sparserf as srf
 from sparserf import mfga, mfga_path
 from sparserf.rows import as_rows, core_block
 from sparserf.solvers.greedy import Cholesky
+from sparserf.rows import as_rows, block
+from sparserf.solvers.definite import GrowingCholesky
 
 from .conftest import SLOPE, VALUE, phi_oracle
 
@@ -218,7 +220,7 @@ def test_m3_the_growing_factor_is_the_factor(seed, blocks):
     for j in np.flatnonzero(copies[1:]) + 1:  # a combination of the columns before it
         A[:, j] = A[:, :j] @ rng.normal(size=j)
     copies[:1] = False
-    H, factor, kept, start = A.T @ A, Cholesky(), np.zeros(0, int), 0
+    H, factor, kept, start = A.T @ A, GrowingCholesky(), np.zeros(0, int), 0
     for size in blocks:
         new = np.arange(start, start + size)
         added = factor.append(H[np.ix_(kept, new)], H[np.ix_(new, new)])

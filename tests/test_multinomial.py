@@ -17,6 +17,9 @@ from sparserf.losses.classification import AgainstOthers
 from sparserf.rows import HostVectors
 from sparserf.solvers import rivals as rivals_
 from sparserf.solvers.rivals import Rivals, nearest_median
+from sparserf.rows.vectors import HostVectors
+from sparserf.solvers import multinomial as multinomial_
+from sparserf.solvers.multinomial import ClassesInTurn, MultinomialProblem, nearest_median
 
 LOSS = Multinomial()
 FITS = {
@@ -96,8 +99,8 @@ def test_fenchel_and_young(z, label, c):
 @given(z=margins, label=labels, k=st.integers(0, 2))
 def test_a_class_against_the_others_has_the_same_loss(z, label, k):
     y, against = signs(label, 3), AgainstOthers()
-    rivals = Rivals.of_targets(HostVectors(5), list(y), np.ones(5), True)
-    y_k = next(islice(rivals.all_against(z), k, None))
+    rivals = MultinomialProblem.from_targets(HostVectors(5), list(y), np.ones(5), True)
+    y_k = next(islice(rivals.class_targets(z), k, None))
     np.testing.assert_allclose(against.value(z[k], y_k), LOSS.value(z, y).sum(axis=0), rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(against.derivative(z[k], y_k), LOSS.derivative(z, y)[k], atol=1e-12)
     np.testing.assert_allclose(against.curvature(z[k], y_k), LOSS.curvature(z, y)[k], atol=1e-12)
@@ -108,24 +111,24 @@ def test_a_class_against_the_others_has_the_same_loss(z, label, k):
 def test_a_turn_looks_at_no_more_rows_of_numbers_where_there_are_more_classes(monkeypatch):
     """What the others' margins add up to is kept from turn to turn."""
     seen = []
-    log_sum_exp = rivals_.log_sum_exp
-    monkeypatch.setattr(rivals_, "log_sum_exp", lambda z: seen.append(len(z)) or log_sum_exp(z))
+    log_sum_exp = multinomial_.log_sum_exp
+    monkeypatch.setattr(multinomial_, "log_sum_exp", lambda z: seen.append(len(z)) or log_sum_exp(z))
     z = 3 * np.random.default_rng(0).normal(size=(7, 20))
     z[2] += 1e3  # beside which the others are nothing
-    rivals = Rivals.of_targets(HostVectors(20), list(signs(np.arange(20) % 7, 7)), np.ones(20), True)
-    moved, turns = z.copy(), rivals.turns(z)
+    rivals = MultinomialProblem.from_targets(HostVectors(20), list(signs(np.arange(20) % 7, 7)), np.ones(20), True)
+    moved, turns = z.copy(), ClassesInTurn(rivals, z)
     for k in range(7):
-        (_, others, _) = turns.against()
+        (_, others, _) = turns.target()
         np.testing.assert_allclose(others, log_sum_exp(np.delete(moved, k, axis=0)), rtol=1e-12)
         moved[k] -= 5
-        turns.end(moved[k])
+        turns.end_turn(moved[k])
     assert max(seen) == 2 and len(seen) <= 3 * 7
 
 
 def test_intercepts_are_the_best():
     rng = np.random.default_rng(0)
     y, f, s = rng.integers(0, 4, 50), 3 * rng.normal(size=(4, 50)), rng.uniform(0.1, 2, 50)
-    rivals = Rivals.of_targets(HostVectors(50), list(signs(y, 4)), s, True)
+    rivals = MultinomialProblem.from_targets(HostVectors(50), list(signs(y, 4)), s, True)
     b = rivals.best_intercepts(f, np.array([50.0, -40.0, 3.0, 0.0]))
     np.testing.assert_allclose((s * (softmax(f + b[:, None], axis=0) - (signs(y, 4) > 0))).sum(axis=1), 0, atol=1e-10)
     assert abs(b.mean()) < 1e-12

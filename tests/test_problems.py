@@ -10,12 +10,12 @@ from sparserf.features import linear_functions
 from sparserf.losses import LOSSES, Huber, Quantile
 from sparserf.rows import HostVectors, as_rows
 from sparserf.solvers import ridge
-from sparserf.solvers.columns import Columns, Support, WorkingSet, bordered
+from sparserf.solvers.active import ActiveFeatures, Support, bordered
 from sparserf.solvers.effort import Effort
-from sparserf.solvers.lasso import L1Problem, ModelWeights, solve
-from sparserf.solvers.problem import Problem
+from sparserf.solvers.l1 import L1Problem, ModelWeights, WorkingSet, solve
+from sparserf.solvers.multinomial import Extrapolation, MultinomialProblem, shared_features
+from sparserf.solvers.problem import Iterate, Problem
 from sparserf.solvers.ridge import RidgeProblem
-from sparserf.solvers.rivals import Extrapolation, Rivals, shared
 
 # --- what a problem asks of its rows --------------------------------------------------------------------------------------
 
@@ -31,7 +31,7 @@ def target(name, rng, n=60):
 
 def problem_of(name, rng, n=60, alpha=0.1, fit_intercept=True, kind=Problem):
     s = rng.uniform(0.1, 2, n)
-    return kind.of(HostVectors(n), OWN[name], target(name, rng, n), s / s.mean(), alpha, fit_intercept)
+    return kind.from_arrays(HostVectors(n), OWN[name], target(name, rng, n), s / s.mean(), alpha, fit_intercept)
 
 
 @pytest.mark.parametrize("name", SINGLE)
@@ -48,7 +48,7 @@ def test_the_intercept_is_the_best(name, start):
 
 def test_an_intercept_without_a_best_one_ends_where_it_makes_no_difference(rng):
     """All labels alike: the loss falls for ever."""
-    problem = Problem.of(HostVectors(5), LOSSES["logistic"], np.ones(5), np.ones(5), 0.1, True)
+    problem = Problem.from_arrays(HostVectors(5), LOSSES["logistic"], np.ones(5), np.ones(5), 0.1, True)
     f = rng.normal(size=5)
     b = problem.best_intercept(f, 0.0)
     assert np.isfinite(b)
@@ -58,8 +58,8 @@ def test_an_intercept_without_a_best_one_ends_where_it_makes_no_difference(rng):
 
 def test_a_nearer_intercept_is_the_best_of_the_squared_loss(rng):
     problem, f = problem_of("squared", rng), rng.normal(size=60)
-    assert problem.nearer_intercept(f, 123.0) == pytest.approx(np.average(problem.y - f, weights=problem.weight))
-    assert problem_of("squared", rng, fit_intercept=False).nearer_intercept(f, 123.0) == 123.0
+    assert problem.newton_intercept(f, 123.0) == pytest.approx(np.average(problem.y - f, weights=problem.weight))
+    assert problem_of("squared", rng, fit_intercept=False).newton_intercept(f, 123.0) == 123.0
 
 
 @pytest.mark.parametrize("name", SINGLE)
@@ -75,17 +75,17 @@ def test_sums_over_the_rows(name):
     u = loss.derivative(z, y)
     conjugate = (s * loss.conjugate(0.4 * u, y)).sum() / 60
     assert problem.mean_conjugate(u, 0.4) == pytest.approx(conjugate)
-    assert problem.mean_pair(z, 0.4) == pytest.approx(problem.mean_loss(z) + conjugate)
+    assert problem.mean_loss_and_conjugate(z, 0.4) == pytest.approx(problem.mean_loss(z) + conjugate)
     h = problem.curvature(z)
     x = np.array([2.0, -1.0])
-    np.testing.assert_allclose(problem.following(h, x), -x / h.sum())
-    np.testing.assert_array_equal(problem.followed(0.0, x), [0, 0])
-    np.testing.assert_array_equal(problem_of(name, rng, fit_intercept=False).following(h, x), [0, 0])
+    np.testing.assert_allclose(problem.intercept_response(h.sum(), x), -x / h.sum())
+    np.testing.assert_array_equal(problem.intercept_response(0.0, x), [0, 0])
+    np.testing.assert_array_equal(problem_of(name, rng, fit_intercept=False).intercept_response(h.sum(), x), [0, 0])
 
 
 def test_intercepts_of_several_outputs_are_each_the_best(rng):
     y, f = rng.normal(size=(3, 20)), rng.normal(size=(3, 20))
-    problem = Problem.of(HostVectors(20), LOSSES["squared"], y, np.ones(20), 0.1, True)
+    problem = Problem.from_arrays(HostVectors(20), LOSSES["squared"], y, np.ones(20), 0.1, True)
     np.testing.assert_allclose(problem.best_intercepts(f, np.zeros(3)), (y - f).mean(axis=1))
     np.testing.assert_array_equal(problem.margins(f, np.arange(3.0)), f + np.arange(3)[:, None])
     assert problem.mean_losses(f).shape == (3,)
@@ -100,7 +100,7 @@ def test_the_gap_of_an_l1_problem_is_primal_less_dual(rng):
         dual = -(s * ((c * u) ** 2 / 2 + c * u * y)).sum() / 60
         assert problem.dual_gap(z, w, largest) == pytest.approx(problem.objective(z, w) - dual)
     assert problem.objective(z, w) == pytest.approx(problem.mean_loss(z) + 0.15)
-    exact = Problem.of(HostVectors(2), LOSSES["squared"], np.zeros(2), np.ones(2), 0.1, True)
+    exact = Problem.from_arrays(HostVectors(2), LOSSES["squared"], np.zeros(2), np.ones(2), 0.1, True)
     assert L1Problem(*(getattr(exact, name) for name in exact.__dataclass_fields__)).dual_gap(np.zeros(2), 0 * w, 0.0) == 0
 
 
@@ -108,7 +108,7 @@ def test_the_gap_of_an_l1_problem_is_primal_less_dual(rng):
 
 
 def test_intercepts_of_all_classes_without_one_are_zero(rng):
-    rivals = Rivals.of_targets(HostVectors(6), list(np.tile(2 * np.eye(3) - 1, 2)), np.ones(6), False)
+    rivals = MultinomialProblem.from_targets(HostVectors(6), list(np.tile(2 * np.eye(3) - 1, 2)), np.ones(6), False)
     np.testing.assert_array_equal(rivals.best_intercepts(rng.normal(size=(3, 6)), np.ones(3)), [0, 0, 0])
 
 
@@ -117,12 +117,13 @@ def test_intercepts_of_all_classes_without_one_are_zero(rng):
 def test_intercepts_of_all_classes_meet_the_shares_from_anywhere(scale, seed):
     rng = np.random.default_rng(seed)
     label, f, s = rng.integers(0, 3, 40), scale * rng.normal(size=(3, 40)), rng.uniform(0.5, 1.5, 40)
-    rivals = Rivals.of_targets(HostVectors(40), [np.where(label == k, 1.0, -1.0) for k in range(3)], s / s.mean(), True)
+    targets = [np.where(label == k, 1.0, -1.0) for k in range(3)]
+    rivals = MultinomialProblem.from_targets(HostVectors(40), targets, s / s.mean(), True)
     b = rivals.best_intercepts(f, scale * rng.normal(size=3))
     off = (rivals.weight * (softmax(f + b[:, None], axis=0) - (np.arange(3)[:, None] == label))).sum(axis=1)
     assert abs(off).max() <= 1e-6 * 40
     assert abs(b.mean()) <= 1e-9 * (1 + abs(b).max())
-    loss, slope, shares, curvature = rivals._seen(f, b)
+    loss, slope, shares, curvature = rivals._expand_in_intercepts(f, b)
     p = softmax(f + b[:, None], axis=0)
     assert loss == pytest.approx(-(rivals.weight * np.log(p[label, np.arange(40)])).mean())
     np.testing.assert_allclose(slope, off / 40, atol=1e-12)
@@ -132,7 +133,7 @@ def test_intercepts_of_all_classes_meet_the_shares_from_anywhere(scale, seed):
 
 def test_features_that_all_classes_have():
     indices = [np.array([7, 2, 9, 4]), np.array([4, 7, 1]), np.array([0, 4, 7, 9])]
-    every, places = shared(indices)
+    every, places = shared_features(indices)
     np.testing.assert_array_equal(every, [4, 7])
     np.testing.assert_array_equal([index[place] for index, place in zip(indices, places, strict=True)], [[4, 7]] * 3)
 
@@ -142,22 +143,23 @@ def test_extrapolation_finds_the_limit_of_linear_sweeps(rng):
     T, c = np.diag([0.9, 0.7, -0.5, 0.2]), rng.normal(size=4)
     w, extrapolation = rng.normal(size=4), Extrapolation()
     for k in range(6):
-        found = extrapolation.of("key", w, k)
+        found = extrapolation.after_sweep("key", [Iterate(w[:3], w[3], k, 0.0)])
         assert (found is None) == (k < 5)
         w = T @ w + c
-    shares, ws, fs = found
+    shares, (last,) = found
     assert shares.sum() == pytest.approx(1)
-    assert fs == (1, 2, 3, 4, 5)
-    np.testing.assert_allclose(shares @ np.stack(ws), np.linalg.solve(np.eye(4) - T, c), rtol=1e-4)
+    assert [it.f for it in last] == [1, 2, 3, 4, 5]
+    ws = np.stack([np.append(it.w, it.b) for it in last])
+    np.testing.assert_allclose(shares @ ws, np.linalg.solve(np.eye(4) - T, c), rtol=1e-4)
 
 
 def test_extrapolation_begins_anew_with_another_key_and_of_what_does_not_move(rng):
     extrapolation = Extrapolation()
-    found = [extrapolation.of(k // 4, rng.normal(size=3), k) for k in range(8)]
+    found = [extrapolation.after_sweep(k // 4, [Iterate(rng.normal(size=3), 0.0, k, 0.0)]) for k in range(8)]
     assert found == [None] * 8
-    extrapolation = Extrapolation()
-    assert [extrapolation.of(0, np.ones(3), k) for k in range(6)] == [None] * 6
-    assert [extrapolation.of(0, np.ones(3), k) for k in range(5)] == [None] * 5  # and those are forgotten
+    extrapolation, same = Extrapolation(), [Iterate(np.ones(3), 0.0, None, 0.0)]
+    assert [extrapolation.after_sweep(0, same) for _ in range(6)] == [None] * 6
+    assert [extrapolation.after_sweep(0, same) for _ in range(5)] == [None] * 5  # and those are forgotten
 
 
 # --- features and what is kept of them ------------------------------------------------------------------------------------
@@ -166,7 +168,7 @@ def test_extrapolation_begins_anew_with_another_key_and_of_what_does_not_move(rn
 def columns_of(rng, n=50, d=6, k=4, effort=None):
     """(X W', columns of these linear functions, their effort)."""
     X, W, effort = rng.normal(size=(n, d)), rng.normal(size=(k, d)), effort or Effort(np.inf)
-    A = Columns(as_rows(X), effort)
+    A = ActiveFeatures(as_rows(X), effort)
     A.append(linear_functions(W), np.arange(k))
     return X @ W.T, A, X, effort
 
@@ -241,7 +243,7 @@ def test_a_look_tells_all_in_one(rng, d):
     phi, A, _, _ = columns_of(rng, d=d)
     problem, c, f = problem_of("logistic", rng, 50), rng.normal(size=4), rng.normal(size=50)
     c[1] = 0
-    end, loss, g, answers = A.look(problem, c, f, 0.3, [lambda block, v: v.sum()])
+    end, loss, g, answers = A.evaluate_step(problem, c, f, 0.3, [lambda block, v: v.sum()])
     z = f + phi @ c + 0.3
     np.testing.assert_allclose(end, f + phi @ c, atol=1e-12)
     assert loss == pytest.approx(problem.mean_loss(z))
@@ -408,7 +410,7 @@ def test_without_curvature_it_is_the_most_that_there_can_be(rng, name, most):
 # --- ridge ----------------------------------------------------------------------------------------------------------------
 
 
-class Phi(Columns):
+class Phi(ActiveFeatures):
     """Columns with a kernel matrix."""
 
     scale = np.ones(20)

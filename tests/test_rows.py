@@ -17,7 +17,7 @@ from sparserf import FeatureSet, Fourier, Linear, RandomNeurons, Taylor
 from sparserf.features import NeuronBlock, linear_functions
 from sparserf.rows import as_rows, core_block
 from sparserf.rows import tiles as of_slices
-from sparserf.solvers.columns import Columns
+from sparserf.solvers.active import ActiveFeatures
 
 from .conftest import SIZES, phi_oracle
 
@@ -385,7 +385,7 @@ def test_columns_keep_what_they_know_of_equal_weights_only(rng, layout, monkeypa
     made = []
     for name, ask in (("gram", rows.gram), ("moments", rows.moments)):
         monkeypatch.setattr(rows, name, lambda left, right, *how, ask=ask: made.append(len(right)) or ask(left, right, *how))
-    columns, index, free, last = Columns(rows), np.zeros(0, int), rng.permutation(80), None
+    columns, index, free, last = ActiveFeatures(rows), np.zeros(0, int), rng.permutation(80), None
     weights = [rng.random(200), rng.random(200) * (rng.random(200) < 0.5)]
     steps = [(5, 5, 0), (3, 8, 0), (0, 6, 0), (9, 12, 0), (2, 9, 1), (4, 13, 1), (0, 13, 0), (1, 3, 0), (2, 5, 0)]
     for new, kept, which in steps:
@@ -415,7 +415,7 @@ def test_columns_of_many_inputs_are_made_once(rng, layout, dtype, workers, monke
     everything, rows = Fourier("gaussian", 0.02).draw(250, 80, rng=0), as_rows(layout(X), workers)
     phi, made, transform = phi_oracle(everything, X), [], rows.transform
     monkeypatch.setattr(rows, "transform", lambda features: made.append(len(features)) or transform(features))
-    columns, index, known = Columns(rows), np.zeros(0, int), 0
+    columns, index, known = ActiveFeatures(rows), np.zeros(0, int), 0
     for new, kept in [(30, 30), (20, 35), (0, 35), (20, 50), (90, 140), (30, 40), (0, 30)]:  # too many for CSR, then for all
         free = np.setdiff1d(np.arange(250), index)[:new]
         columns.append(everything.take(free), free)

@@ -13,9 +13,9 @@ from sparserf import sparse_rf, sparse_rf_path
 from sparserf.algorithms.sparse_rf import samples as _samples
 from sparserf.algorithms.sparse_rf import search as _search
 from sparserf.algorithms.sparse_rf import sources as sparse_rf_sources
-from sparserf.algorithms.sparse_rf.classes import fits_of
 from sparserf.algorithms.sparse_rf.fit import L1Fit
 from sparserf.algorithms.sparse_rf.kinds import Mixture, gain, in_question
+from sparserf.algorithms.sparse_rf.multinomial import fits_of
 from sparserf.algorithms.task import Task, model_of
 from sparserf.features import LinearFunctions, linear_functions
 from sparserf.model import FitInfo

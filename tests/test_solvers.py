@@ -6,13 +6,18 @@ import numpy as np
 import pytest
 
 from sparserf.rows import as_rows
-from sparserf.solvers.backtracking import backtrack
-from sparserf.solvers.definite import RIDGES, factor_positive, solve_positive
-from sparserf.solvers.effort import Effort, of_a_pass
-from sparserf.solvers.greedy import Cholesky
-from sparserf.solvers.interior_point import interior_point
-from sparserf.solvers.krylov import Lines, Shrunk, conjugate_gradients, inverse, norms, root
-from sparserf.solvers.quadratic import minimize, newton_step
+from sparserf.solvers.definite import (
+    RIDGES,
+    GrowingCholesky,
+    factor_positive,
+    inverse_positive,
+    semidefinite_root,
+    solve_positive,
+)
+from sparserf.solvers.effort import Effort, work_of_pass
+from sparserf.solvers.krylov import ArrayVectors, DampedInverse, conjugate_gradients, norms
+from sparserf.solvers.l1_quadratic import interior_point, minimize, newton_step
+from sparserf.solvers.problem import backtrack
 
 # --- the line search ------------------------------------------------------------------------------------------------------
 
@@ -78,7 +83,7 @@ def test_a_solution_that_is_no_number_is_none(H):
 def test_cholesky_keeps_its_weakest_pivot(rng):
     A = rng.normal(size=(30, 5))
     A[:, 3] = A[:, 0] + 1e-3 * A[:, 3]
-    H, factor = A.T @ A, Cholesky()
+    H, factor = A.T @ A, GrowingCholesky()
     assert (len(factor), factor.weakest) == (0, 1.0)
     factor.append(H[:0, :3], H[:3, :3])
     np.testing.assert_array_equal(factor.append(H[:3, 3:], H[3:, 3:]), [True, True])
@@ -91,13 +96,13 @@ def test_cholesky_keeps_its_weakest_pivot(rng):
 
 def test_cholesky_takes_all_where_it_must():
     """What depends on the others gets its diagonal for a pivot, and nothing to do with them."""
-    H, factor = np.array([[4.0, 4, 2], [4, 4, 2], [2, 2, 9]]), Cholesky()
+    H, factor = np.array([[4.0, 4, 2], [4, 4, 2], [2, 2, 9]]), GrowingCholesky()
     np.testing.assert_array_equal(factor.append(H[:0], H, all_of_them=True), [True] * 3)
     loose = np.array([[4.0, 0, 2], [0, 4, 0], [2, 0, 9]])
     loose[0, 1] = loose[1, 0] = 4  # its own line of the factor is (2, 2, .): 8 in place of 4
     loose[1, 1], loose[1, 2], loose[2, 1] = 8, 2, 2
     np.testing.assert_allclose(factor.solve(np.array([1.0, 2, 3])), np.linalg.solve(loose, [1, 2, 3]), rtol=1e-12)
-    assert list(Cholesky().append(H[:0], H)) == [True, False, True]
+    assert list(GrowingCholesky().append(H[:0], H)) == [True, False, True]
 
 
 # --- what a fit may take --------------------------------------------------------------------------------------------------
@@ -120,9 +125,9 @@ def test_effort_is_counted():
 def test_what_a_fit_may_take(n, share):
     """1.2e11, for each row from 5,000 on 4e7, and five passes of the dictionary, in which a value is 20 + 3 multiplications."""
     rows = as_rows(np.zeros((n, 3)))
-    assert of_a_pass(rows, 7) == n * 7 * 23
+    assert work_of_pass(rows, 7) == n * 7 * 23
     most = share * (1.2e11 + 4e7 * max(0, n - 5000)) + 5 * n * 7 * 23
-    effort = Effort.of_a_fit(rows, 7, share)
+    effort = Effort.for_l1_fit(rows, 7, share)
     effort.add(most * (1 - 1e-9))
     assert not effort.is_spent
     effort.add(most * 1e-8)
@@ -222,7 +227,7 @@ def test_conjugate_gradients_solve_all_systems_in_as_many_steps_as_unknowns(rng,
         np.testing.assert_allclose(rho, (r * r / diagonal).sum(axis=1), rtol=1e-9, atol=1e-12)
         return norms(r) < 1e-9
 
-    x, n = conjugate_gradients(lambda p: (H @ p[..., None])[..., 0], lambda r: r / diagonal, b, 0 * b, enough, 50, Lines)
+    x, n = conjugate_gradients(lambda p: (H @ p[..., None])[..., 0], lambda r: r / diagonal, b, 0 * b, enough, 50, ArrayVectors)
     np.testing.assert_allclose(x, np.linalg.solve(H, b[..., None])[..., 0], rtol=1e-7)
     assert 6 <= n <= 8
 
@@ -235,10 +240,10 @@ def test_conjugate_gradients_of_several_systems_end_each_on_its_own():
     def enough(x, r, rho):
         return rho < 1e-20
 
-    x, n = conjugate_gradients(lambda p: scale * p, lambda r: r, b, 0 * b, enough, 10, Lines)
+    x, n = conjugate_gradients(lambda p: scale * p, lambda r: r, b, 0 * b, enough, 10, ArrayVectors)
     np.testing.assert_allclose(x, [[0, 0], [2, 1], [0, 0], [1, 1 / 9]], atol=1e-12)
     assert n == 2
-    x, n = conjugate_gradients(lambda p: scale * p, lambda r: r, b, 0 * b, enough, 1, Lines)
+    x, n = conjugate_gradients(lambda p: scale * p, lambda r: r, b, 0 * b, enough, 1, ArrayVectors)
     np.testing.assert_allclose(x[3], [0.2, 0.2])
     assert n == 1
 
@@ -251,8 +256,8 @@ def test_lengths_of_any_size(rng):
 def test_the_inverse_with_a_ridge(rng):
     A = rng.normal(size=(4, 6))
     G = A.T @ A
-    np.testing.assert_allclose(inverse(G, 0.3), np.linalg.inv(G + 0.3 * np.eye(6)), rtol=1e-9, atol=1e-12)
-    assert inverse(-np.eye(2), 0.5) is None
+    np.testing.assert_allclose(inverse_positive(G, 0.3), np.linalg.inv(G + 0.3 * np.eye(6)), rtol=1e-9, atol=1e-12)
+    assert inverse_positive(-np.eye(2), 0.5) is None
 
 
 @pytest.mark.parametrize("alpha", [1e-9, 0.01, 1.0, 1e3])
@@ -260,7 +265,7 @@ def test_a_sketch_is_used_down_to_the_level_that_it_is_enough_for(rng, alpha):
     """At most half as many effective dimensions as columns; twice as low would have been too many, or below alpha."""
     B = rng.normal(size=(40, 8)) * np.geomspace(1, 0.01, 8)
     G, eigenvalues = B.T @ B, np.linalg.eigvalsh(B.T @ B)
-    shrunk = Shrunk(G, alpha)
+    shrunk = DampedInverse(G, alpha)
 
     def dimension(nu):
         return (eigenvalues / (eigenvalues + nu)).sum()
@@ -269,13 +274,13 @@ def test_a_sketch_is_used_down_to_the_level_that_it_is_enough_for(rng, alpha):
     assert 2 * dimension(shrunk.nu) <= 8
     assert shrunk.nu == alpha or (shrunk.nu >= 2 * alpha and 2 * dimension(shrunk.nu / 2) > 8)
     np.testing.assert_allclose(shrunk.inverse, np.linalg.inv(G + shrunk.nu * np.eye(8)), rtol=1e-7, atol=1e-12)
-    assert Shrunk(G, alpha, is_exact=True).nu == alpha
-    assert Shrunk(G, 0.0, is_exact=True).nu == pytest.approx(1e-14 * np.trace(G))
+    assert DampedInverse(G, alpha, is_exact=True).nu == alpha
+    assert DampedInverse(G, 0.0, is_exact=True).nu == pytest.approx(1e-14 * np.trace(G))
 
 
 @pytest.mark.parametrize("rank", [0, 1, 3, 6])
 def test_the_root_has_as_many_columns_as_the_rank(rng, rank):
     A = rng.normal(size=(6, rank))
-    B = root(A @ A.T, 1e-15)
+    B = semidefinite_root(A @ A.T, 1e-15)
     assert B.shape == (6, max(rank, 1))
     np.testing.assert_allclose(B @ B.T, A @ A.T, atol=1e-10)

@@ -13,9 +13,9 @@ from .._base.threads import check_workers, single_threaded_blas
 from ..columns.fallback import with_fallbacks
 from ..features import PROJECTIONS, make_projection
 from ..linear.choice import steps_of
-from ..linear.classes import LinearClasses
 from ..linear.descent import descend
 from ..linear.fit import LinearFit
+from ..linear.multinomial import MultinomialLinearFit
 from ..linear.projected import Projected
 from ..model import warn_unconverged
 from .drp_fit import linear_fit
@@ -265,7 +265,7 @@ def _begin(X, y, alphas, n_projections, accelerate, projection, columns, loss, f
         if not accelerate:
             raise ValueError("accelerate must be True for loss='multinomial' and more than two classes, got False")
         steps = steps_of(fit.inputs, fit.problem.fit_intercept, m, kind, rng, len(task.targets))
-        return fit, partial(LinearClasses.descend, steps=steps), task
+        return fit, partial(MultinomialLinearFit.descend, steps=steps), task
     if accelerate:
         return fit, partial(descend, steps=steps_of(fit.inputs, fit.problem.fit_intercept, m, kind, rng)[0]), task
     projected = Projected(fit, make_projection(kind, fit.inputs.n_features, m, rng))

@@ -8,9 +8,9 @@ import numpy as np
 
 from .._base.checks import check_flag
 from ..features import Linear
-from ..linear.classes import LinearClasses
 from ..linear.fit import LinearFit
 from ..linear.inputs import Inputs
+from ..linear.multinomial import MultinomialLinearFit
 from ..linear.problem import LinearProblem
 from ..losses import LOSSES
 from .task import Task
@@ -27,8 +27,8 @@ def linear_fit(
     X: MatrixLike, y: ArrayLike, alphas: Sequence[float], loss: LinearLossLike, fit_intercept: bool,
     sample_weight: ArrayLike | None, workers: int, rng: np.random.Generator | None, columns: ColumnSetting,
     callback: Callback = None,
-) -> tuple[LinearFit | LinearClasses, Task]:  # fmt: skip
-    """(a `LinearFit` at zero, or `LinearClasses`, to begin at one of the penalties; the task), all checked."""
+) -> tuple[LinearFit | MultinomialLinearFit, Task]:  # fmt: skip
+    """(a `LinearFit` at zero, or `MultinomialLinearFit`, to begin at one of the penalties; the task), all checked."""
     columns = {"scale": None, **columns}
     how = {"several_outputs": "together", "losses": LOSSES}
     task, _ = Task.seen_by(Linear(), X, y, loss, sample_weight, workers, rng, columns, **how)
@@ -40,4 +40,4 @@ def linear_fit(
     inputs = Inputs.of(task.rows, problem.weight, fit_intercept, alphas)
     if not task.is_joint:
         return LinearFit(inputs, problem, progress, unit=problem.alpha), task
-    return LinearClasses.of(task, inputs, progress, fit_intercept), task
+    return MultinomialLinearFit(task, inputs, progress, fit_intercept), task

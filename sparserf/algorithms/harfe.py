@@ -12,9 +12,9 @@ from .._base.threads import single_threaded_blas
 from ..columns.fallback import with_fallbacks
 from ..losses import JOINTLY
 from ..model import warn_unconverged
-from .harfe_classes import fits_of
 from .harfe_dictionary import draw, sizes_of
 from .harfe_fit import GROWTH_STEPS
+from .harfe_multinomial import fits_of
 from .proposed import proposed
 from .task import Task, keeping_fits, model_of
 

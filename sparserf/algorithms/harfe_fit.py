@@ -11,7 +11,8 @@ import numpy as np
 from .._base.arrays import finite, namespace
 from .._core.threshold import hard_threshold
 from ..solvers import ridge
-from ..solvers.columns import Support
+from ..solvers.active import Support
+from ..solvers.problem import Iterate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,22 +32,24 @@ GROWTH_STEPS = 10
 
 
 @dataclass(eq=False)
-class Iterate:
-    """The support (ascending), its coefficients, the intercept, f = Phi w, and what this is worth.
+class SupportIterate(Iterate):
+    """An iterate on a support of the dictionary.
 
-    f is None where the objective is a promise: that of inner products, before any row has been asked. g is the gradient of the
-    mean loss in all coefficients of the dictionary, None until someone asks.
+    index : ndarray
+        The support, ascending.
+    is_feasible : bool
+        Whether the selection allows the signs of the coefficients.
+    g : ndarray or None
+        The slopes of the mean loss in all coefficients of the dictionary; None until someone asks.
+
+    f is None where the objective is a promise: that of inner products, before any row has been asked.
     """
 
     index: np.ndarray
-    w: np.ndarray
-    b: float
-    f: RowVector
-    objective: float
     is_feasible: bool = True
     g: np.ndarray | None = None
 
-    def is_better_than(self, other: Iterate) -> bool:
+    def is_better_than(self, other: SupportIterate) -> bool:
         """Lower by more than rounding; whatever comes after a point that the selection does not allow is better."""
         if not other.is_feasible:
             return True
@@ -57,7 +60,7 @@ class L0Fit:
     """State and progress of one fit over a dictionary that is drawn whole; c = r w are the coefficients of the paper."""
 
     progress: Progress
-    point: Iterate
+    point: SupportIterate
     at_rest: bool
     fits_well: bool
 
@@ -74,7 +77,7 @@ class L0Fit:
         f = task.rows.vectors.zeros()
         b = self.problem.best_intercept(f, 0.0)
         self._loss_of_constant = self.problem.mean_loss(self.problem.margins(f, b))
-        self.point = self._constant = Iterate(np.zeros(0, np.int64), np.zeros(0), b, f, self._loss_of_constant)
+        self.point = self._constant = SupportIterate(np.zeros(0), b, f, self._loss_of_constant, np.zeros(0, np.int64))
 
     def begin(self, r: np.ndarray, g: np.ndarray | None = None) -> None:
         """With scales r of the features, and the gradient in w of the best constant, where it is known."""
@@ -96,7 +99,7 @@ class L0Fit:
     def _margins(self, point):
         return self.problem.margins(point.f, point.b)
 
-    def dual_point(self, point: Iterate | None = None) -> RowVector:
+    def dual_point(self, point: SupportIterate | None = None) -> RowVector:
         return self.problem.dual_point(self._margins(point or self.point))
 
     def _slopes(self, point):
@@ -126,7 +129,7 @@ class L0Fit:
         S = largest(kept, s)
         return S[kept[S] > 0] if self._positive else S
 
-    def solve_on(self, S: np.ndarray) -> Iterate:
+    def solve_on(self, S: np.ndarray) -> SupportIterate:
         """The point of least objective on S; for the positive selection, of those of S that get a positive coefficient."""
         while True:
             point = self._ridge(S)
@@ -152,12 +155,12 @@ class L0Fit:
         """Of coefficients in the order of the support."""
         order = np.argsort(self._support.index)
         feasible = not self._positive or bool((w >= 0).all())
-        return Iterate(self._support.index[order], w[order], b, f, objective, feasible, g)
+        return SupportIterate(w[order], b, f, objective, self._support.index[order], feasible, g)
 
     def _promised(self, p):
         """Of the squared loss: a step of Newton's method from the constant, by inner products alone."""
         A, constant, (h, total) = self._support, self._constant, self._curvature
-        seen = ridge.View(None, constant.objective, self._slopes(constant)[A.index], 0.0, (*A.curvature(h), total))
+        seen = ridge.LocalModel(None, constant.objective, self._slopes(constant)[A.index], 0.0, (*A.curvature(h), total))
         d, e, promise = ridge.newton_step(self.problem, p, np.zeros(len(A)), seen)
         return self._iterate(d, constant.b + e, None, constant.objective - promise)
 
@@ -185,7 +188,7 @@ class L0Fit:
             return point
         A = self._support
         w = point.w[np.searchsorted(point.index, A.index)]
-        view = A.view(self.problem, w, self._rows.vectors.zeros(), point.b, everything=self._everything)
+        view = A.local_model(self.problem, w, self._rows.vectors.zeros(), point.b, everything=self._everything)
         return self._iterate(w, point.b, view.f, self.problem.penalised(view.loss, w, self._p[A.index]), view.g)
 
     def _may_be_better(self, point):
@@ -221,7 +224,7 @@ class L0Fit:
         self.go_to(self._looked_at(self.solve_on(S)))
         self.record()
 
-    def go_to(self, point: Iterate) -> None:
+    def go_to(self, point: SupportIterate) -> None:
         self.point = point
         self._seen.add(point.index.tobytes())
         if self._best is None or point.is_better_than(self._best):

@@ -13,9 +13,8 @@ from .._base.threads import single_threaded_blas
 from ..columns.fallback import with_fallbacks
 from ..losses import JOINTLY
 from ..model import warn_unconverged
-from ..solvers.greedy_classes import OnClasses
-from ..solvers.greedy_rows import OnRows
-from ..solvers.greedy_table import MOST, OnTable
+from ..solvers.greedy import LARGEST_TABLE, CoefficientsOnRows, CoefficientsOnTable
+from ..solvers.greedy_multinomial import MultinomialCoefficients
 from .mfga_candidates import candidates, n_terms, norms
 from .mfga_fit import GreedyFit
 from .proposed import proposed
@@ -269,12 +268,13 @@ def _begin(X, y, n_nonzero_coefs, features, nu, gamma, columns, n_components, lo
     n_nonzero_coefs = n_terms(n_nonzero_coefs, len(everything), is_found)
     with single_threaded_blas(), rows:
         r = norms(rows, everything, weight, fit_intercept) if normalize else np.ones(len(everything))
-        if n_select == 1 and task.loss.name == "squared" and not best_phase and n_nonzero_coefs * len(everything) <= MOST:
-            make = partial(OnTable, most_terms=n_nonzero_coefs)
+        fits_a_table = n_nonzero_coefs * len(everything) <= LARGEST_TABLE
+        if n_select == 1 and task.loss.name == "squared" and not best_phase and fits_a_table:
+            make = partial(CoefficientsOnTable, most_terms=n_nonzero_coefs)
         elif task.is_joint:
-            make = OnClasses
+            make = MultinomialCoefficients
         else:
-            make = partial(OnRows, best_phase=best_phase)
+            make = partial(CoefficientsOnRows, best_phase=best_phase)
         targets = [np.stack(task.targets)] if task.is_joint else task.targets
         fits = [GreedyFit(task, y, everything, r, make, **options) for y in targets]
     return fits, _rounds(task, fits, n_nonzero_coefs, n_select), task

@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from .._base.types import Callback, Solution
     from ..features import FeatureSet
     from ..model import FitInfo
-    from ..solvers.greedy_classes import OnClasses
-    from ..solvers.greedy_rows import OnRows
-    from ..solvers.greedy_table import OnTable
+    from ..solvers.greedy import CoefficientsOnRows, CoefficientsOnTable
+    from ..solvers.greedy_multinomial import MultinomialCoefficients
     from .task import Progress, Task
 
 # Gradients below this share of the largest at the start are rounding.
@@ -25,7 +24,7 @@ ROUNDING = 1e-14
 
 
 class GreedyFit:
-    """Progress of one fit, whose point is `OnRows`, `OnTable` or `OnClasses`: that answers
+    """Progress of one fit, on `CoefficientsOnRows`, `CoefficientsOnTable` or `MultinomialCoefficients`: these answer
 
     gradients() : of the mean loss in the coefficient of each feature of the dictionary, the norm over the outputs
     append(J) : let these features in, those that do not depend on what is in; False where they are constants
@@ -40,7 +39,8 @@ class GreedyFit:
 
     def __init__(
         self, task: Task, y: np.ndarray, everything: FeatureSet, r: np.ndarray,
-        make: Callable[..., OnClasses | OnRows | OnTable], *, fit_intercept: bool, alpha: float, tol: float | None,
+        make: Callable[..., MultinomialCoefficients | CoefficientsOnRows | CoefficientsOnTable], *, fit_intercept: bool,
+        alpha: float, tol: float | None,
         callback: Callback,
     ):  # fmt: skip
         """make(rows, problem, everything, n_outputs): the point. y: (n_rows,), or (n_outputs, n_rows)."""
@@ -49,7 +49,7 @@ class GreedyFit:
         self._problem = task.problem(RidgeProblem, np.atleast_2d(y), alpha, fit_intercept)
         self._on = make(task.rows, self._problem, everything, len(np.atleast_2d(y)))
         self._free, self._first = np.ones(len(everything), bool), None
-        self._last, self.at_rest = self._on.point.objective, False
+        self._last, self.at_rest = self._on.iterate.objective, False
 
     def __len__(self) -> int:
         return len(self._on.A)
@@ -80,7 +80,7 @@ class GreedyFit:
 
     def record(self) -> bool:
         """End a round: note the objective, tell the callback; returns whether to stop."""
-        objective = self._on.point.objective
+        objective = self._on.iterate.objective
         fall, self._last = self._last - objective, objective
         self.progress.note(objective)
         slow = self._tol is not None and fall < self._tol * objective
@@ -89,12 +89,12 @@ class GreedyFit:
     def info(self, certified: bool = True) -> FitInfo:
         self._on.settle(certified)
         return self.progress.info(
-            lambda: self._on.point.objective, self._gap() if certified else np.inf, converged=self._on.converged,
-            n_drawn=len(self._everything), n_nonzero=self._on.point.w.shape[1], alpha=self._alpha,
+            lambda: self._on.iterate.objective, self._gap() if certified else np.inf, converged=self._on.converged,
+            n_drawn=len(self._everything), n_nonzero=self._on.iterate.w.shape[1], alpha=self._alpha,
         )  # fmt: skip
 
     def _gap(self):
-        point = self._on.point
+        point = self._on.iterate
         with np.errstate(over="ignore"):  # infinite where the bound says nothing
             squares = self._on.gradients() ** 2
         return point.objective - self._problem.lower_bound(self._problem.margins(point.f, point.b), squares, len(self))
@@ -102,7 +102,7 @@ class GreedyFit:
     def solution(self) -> Solution:
         """(index, features, w, b) of the terms, by ascending index, in the units of y."""
         self._on.settle(True)
-        A, point = self._on.A, self._on.point
+        A, point = self._on.A, self._on.iterate
         order = np.argsort(A.index[: point.w.shape[1]])  # of what has just come in none has a coefficient yet
         w, b = self.progress.in_units_of_y(point.w[:, order], point.b)
         return A.index[order], A.features.take(order), *((w[0], b[0]) if self._one_output else (w, b))

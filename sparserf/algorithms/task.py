@@ -182,7 +182,7 @@ class Task:
         """The problem of one target in units of its scale, a `Kind` of Problem. alpha: of a penalty on squares."""
         scale = self.scale(y)
         alpha = min(alpha * scale ** (2 - self.loss.degree), 1e300)
-        return Kind.of(self.rows.vectors, self.loss_of(y), y / scale, self.weight, alpha, fit_intercept)
+        return Kind.from_arrays(self.rows.vectors, self.loss_of(y), y / scale, self.weight, alpha, fit_intercept)
 
     def progress(self, callback: Callback, y: np.ndarray) -> Progress:
         """The `Progress` of the fit of one target."""

@@ -16,7 +16,7 @@ from ..algorithms.task import Task, model_of
 from ..features import FeatureSet, Linear, NeuronBlock
 from ..losses import LOSSES
 from ..solvers import ridge
-from ..solvers.columns import Support
+from ..solvers.active import Support
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -176,7 +176,7 @@ class WeakLearner:
         r = scales_of(self._rows.correlate_squares(self._inputs, u / len(v)))
         phi = Support(self._rows, self._inputs, r)
         phi.replace(np.arange(d))
-        problem = ridge.RidgeProblem.of(vectors, LOSSES["logistic"], np.where(v > 0, -1.0, 1.0), u, RIDGE, True)
+        problem = ridge.RidgeProblem.from_arrays(vectors, LOSSES["logistic"], np.where(v > 0, -1.0, 1.0), u, RIDGE, True)
         f = vectors.zeros()
         point = ridge.solve(problem, phi, RIDGE * r * r, np.zeros(d), problem.best_intercept(f, 0.0), f)
         length = float(np.linalg.norm(point.w)) or 1.0

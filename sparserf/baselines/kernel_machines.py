@@ -13,7 +13,7 @@ from ..algorithms.task import Task, in_units
 from ..model import warn_unconverged
 from ..rows import HostVectors
 from ..solvers import ridge
-from ..solvers.backtracking import backtrack
+from ..solvers.problem import backtrack
 from .kernel_model import KernelModel
 from .kernels import Kernel
 
@@ -195,7 +195,7 @@ class KernelFit:
 
     def __init__(self, K: np.ndarray, task: Task, y: np.ndarray, alpha: float, fit_intercept: bool):
         self._K, self._scale = K, task.scale(y)
-        self._problem = ridge.RidgeProblem.of(
+        self._problem = ridge.RidgeProblem.from_arrays(
             HostVectors(len(y)), task.loss, y / self._scale, task.weight, alpha, fit_intercept
         )
         f = np.zeros(len(y))

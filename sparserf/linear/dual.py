@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..solvers.krylov import Shrunk
+from ..solvers.krylov import DampedInverse
 from .steps import MAX_STEPS, Kept, solve, step_to
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class SketchSteps:
         sketch, vectors = self._sketch, problem.vectors
 
         def make(h):
-            return Shrunk(sketch.curvature(h), problem.alpha, sketch.is_exact)
+            return DampedInverse(sketch.curvature(h), problem.alpha, sketch.is_exact)
 
         h_then, parts = self._kept.update(problem, roots.h, make)
         then = roots if h_then is roots.h else Roots(problem, h_then)

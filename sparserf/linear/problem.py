@@ -33,7 +33,7 @@ class LinearProblem(Problem):
     n_outputs: int = 1
 
     @classmethod
-    def of(
+    def from_arrays(
         cls, vectors: RowVectors, loss: Loss, y: np.ndarray, weight: np.ndarray, alpha: float, fit_intercept: bool
     ) -> LinearProblem:
         """Of ndarrays y, (n_outputs, n_rows), and weight."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..features import make_projection
-from ..solvers.krylov import Shrunk, root
+from ..solvers.definite import semidefinite_root
+from ..solvers.krylov import DampedInverse
 from .inputs import Beside
 
 if TYPE_CHECKING:
@@ -61,10 +62,10 @@ class Sketch:
     def suffice(self, h: RowVector, alpha: float) -> float:
         """Grow, where free to, until the projections are enough for row weights h and alpha; the level that they are for."""
         while self.m < self._most and not self.is_exact:
-            if GROWTH.a_dimension * Shrunk(self.curvature(h), alpha, is_exact=True).effective_dimension() <= self.m:
+            if GROWTH.a_dimension * DampedInverse(self.curvature(h), alpha, is_exact=True).effective_dimension() <= self.m:
                 break
             self._grow(min(GROWTH.by * self.m, self._most))
-        return Shrunk(self.curvature(h), alpha, self.is_exact).nu
+        return DampedInverse(self.curvature(h), alpha, self.is_exact).nu
 
     def _grow(self, m):
         n = self._inputs.n_rows
@@ -79,7 +80,7 @@ class Sketch:
 
     def _take_root(self):
         self.is_exact = True
-        self._become(root(self._inputs.kernel(), np.finfo(self._inputs.rows.dtype).eps))
+        self._become(semidefinite_root(self._inputs.kernel(), np.finfo(self._inputs.rows.dtype).eps))
 
     def _become(self, hat):
         self._hat, self._beside = hat, Beside(self._inputs.rows, hat)

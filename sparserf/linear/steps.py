@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..solvers.krylov import Lines, Shrunk, conjugate_gradients, dots
+from ..solvers.krylov import ArrayVectors, DampedInverse, conjugate_gradients, dots
 from .point import Point
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Pairs:
     def along(
         self, x: tuple[np.ndarray, RowVector], t: np.ndarray, d: tuple[np.ndarray, RowVector]
     ) -> tuple[np.ndarray, RowVector]:
-        return Lines.along(x[0], t, d[0]), self._vectors.along(x[1], t, d[1])
+        return ArrayVectors.along(x[0], t, d[0]), self._vectors.along(x[1], t, d[1])
 
 
 def plain_step(fit: LinearFit, shares: np.ndarray, max_steps: int = MAX_STEPS) -> tuple[Point, int]:
@@ -176,7 +176,9 @@ class InputSteps:
         g = fit.certificate.g
         most = shares**2 * dots(g, precondition(g))
         max_steps, zero = MAX_STEPS if self._sample is None else SLOW, np.zeros_like(g)
-        w, n_iter = solve(fit, Hessian(fit).times, precondition, -g, zero, lambda w, r, rho: rho <= most, max_steps, Lines)
+        w, n_iter = solve(
+            fit, Hessian(fit).times, precondition, -g, zero, lambda w, r, rho: rho <= most, max_steps, ArrayVectors
+        )
         if n_iter == max_steps:  # few rows may hold what the others do not
             self._sample, self._n_sampled = None, self._inputs.n_rows
             self._kept.forget()
@@ -197,7 +199,7 @@ class InputSteps:
             total, of_some = vectors.totals(h, some)
             h = vectors.scaled(some, float(total / max(of_some, 1e-300)))
         H, _ = self._inputs.curvature(h, problem.fit_intercept)
-        return Shrunk(H, problem.alpha, is_exact=True)
+        return DampedInverse(H, problem.alpha, is_exact=True)
 
 
 class AdaptiveSteps:

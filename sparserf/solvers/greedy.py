@@ -1,55 +1,341 @@
-"""A Cholesky factor that grows by blocks, as greedy methods need it."""
+"""The coefficients of greedy selection: all those of the features that are in are fitted again whenever others come in.
+
+The objective is that of the ridge problem with one penalty for all terms, and there may be several outputs, which share a
+support. `CoefficientsOnRows` asks the rows, for any loss and any number of features a round: one Cholesky factor grows by the
+columns that come in, and Newton's method goes on with it for as long as that serves. `CoefficientsOnTable` is for the squared
+loss and rounds of one feature: batch orthogonal matching pursuit (R. Rubinstein, M. Zibulevsky, M. Elad, Efficient
+implementation of the K-SVD algorithm using batch orthogonal matching pursuit, 2008), on a table of inner products with the
+whole dictionary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-# A pivot below this share of its diagonal is rounding: the column depends on those before it.
-DEPENDENT = 1e-12
+from .._base.arrays import finite, namespace, outputs_like
+from .active import ActiveFeatures
+from .definite import GrowingCholesky
+from .ridge import advance, best_constant, eliminate_intercept
+
+if TYPE_CHECKING:
+    from ..features.feature_set import FeatureSet
+    from ..rows.home import Rows
+    from .problem import Iterate
+    from .ridge import RidgeProblem
+
+# Newton steps in a round at most.
+MAX_STEPS = 50
+# A step that promises to lower the objective by less than this share of it is the last of a round.
+NEGLIGIBLE = 1e-9
+# Where a step does not shrink the promise of the one before by this factor, the curvature is computed anew.
+SLOW = 0.05
+# Entries of the largest table of inner products: half a gigabyte.
+LARGEST_TABLE = 2**26
+# Where the objective is below this share of its start, or a pivot of its diagonal entry, inner products are too coarse.
+FINE = 1e-6
+# A feature whose values spread around their mean by this share of it is constant, but for rounding.
+CONSTANT = 4 * np.finfo(np.float64).eps
 
 
-class Cholesky:
-    """L L' = H for a matrix H to which columns are added; O(k^2 p + k p^2) for p columns beside k."""
+class CoefficientsOnRows:
+    """The coefficients of the features that are in, by Newton's method on the rows.
 
-    def __init__(self):
-        self._L = np.zeros((0, 0))
-        self.weakest: float = 1.0  # the smallest pivot, as a share of its diagonal
+    A step takes one pass over the rows. The last of a round, which its promise tells, computes the gradients in the
+    coefficients of the whole dictionary in the same pass.
 
-    def __len__(self) -> int:
-        return len(self._L)
+    A : ActiveFeatures
+        The features that are in.
+    iterate : Iterate
+        Their coefficients (n_outputs, len(A)), the intercepts, f = Phi w, the objective.
+    converged : bool
+        Whether all rounds ended at their minimum; if not, promise is what the last step of a round still promised.
+    """
 
-    def append(self, cross: np.ndarray, corner: np.ndarray, all_of_them: bool = False) -> np.ndarray:
-        """Add columns of H, `cross` their part beside what is there (k, p), `corner` among themselves (p, p).
+    A: ActiveFeatures
+    iterate: Iterate
+    converged: bool
+    promise: float
 
-        Those that depend on what is there, or on a new one before them, are left out; or, where `all_of_them`, get
-        their diagonal for a pivot. Returns a mask of those that were added.
+    def __init__(self, rows: Rows, problem: RidgeProblem, everything: FeatureSet, n_outputs: int, best_phase: bool = False):
+        """best_phase: whether each cosine that comes in gets the phase of the largest gradient."""
+        self._rows, self._problem, self._everything = rows, problem, everything
+        self.A, self.iterate = ActiveFeatures(rows), best_constant(problem, n_outputs)
+        self._phases = BestPhases(everything) if best_phase else None
+        self._asked = self._phases.features if best_phase else everything
+        self._angles = np.zeros(0)
+        self._take_curvature()
+        self._dictionary_slopes = self._slopes = None  # at the iterate, where they are known
+        self._negligible = NEGLIGIBLE**2 * self.iterate.objective
+        self.converged, self.promise = True, 0.0
+
+    def gradients(self) -> np.ndarray:
+        """Return, for each feature of the dictionary, the norm of the gradient of the mean loss over the outputs."""
+        norm, _ = self._norms_and_angles()
+        return norm
+
+    def _norms_and_angles(self):
+        """Return (the norm over the outputs of each gradient, the angle to add to each phase; None but for the best phase)."""
+        g = self._all_slopes()
+        return self._phases.best(g) if self._phases else (np.hypot.reduce(np.abs(g), axis=0), None)
+
+    def _all_slopes(self):
+        """Return the slopes of the mean loss in all that is asked about; after the last step of a round they are known."""
+        if self._dictionary_slopes is None:
+            self._dictionary_slopes = self._rows.correlate(self._asked, self._dual_point())
+        return self._dictionary_slopes
+
+    def _dual_point(self):
+        return self._problem.dual_point(self._problem.margins(self.iterate.f, self.iterate.b))
+
+    def append(self, J: np.ndarray, all_of_them: bool = False) -> bool:
+        """Let in the features J of the dictionary, except those that depend on others that are in; return True.
+
+        all_of_them: whether to let these in, too
         """
-        from scipy.linalg import solve_triangular
+        features, k = self._everything.take(J), len(self.A)
+        if self._phases:
+            angles = self._norms_and_angles()[1][J]
+            features, self._angles = features.turned(angles), np.concatenate([self._angles, angles])
+        self.A.append(features, J)
+        H = self._hessian()
+        kept = np.concatenate([np.arange(k), k + np.flatnonzero(self._factor.append(H[:k, k:], H[k:, k:], all_of_them))])
+        self.A.keep(kept)
+        self._angles = self._angles[kept] if self._phases else self._angles
+        w = np.hstack([self.iterate.w, np.zeros((len(self.iterate.w), len(self.A) - k))])
+        self.iterate, self._slopes = replace(self.iterate, w=w), None
+        return True
 
-        Y = solve_triangular(self._L, cross, lower=True, check_finite=False) if len(self) else cross
-        C, added = _factor(corner - Y.T @ Y, corner.diagonal(), all_of_them)
-        diagonal = np.maximum(corner.diagonal()[added], 1e-300)
-        self.weakest = min(self.weakest, (C.diagonal() ** 2 / diagonal).min(initial=1.0))
-        zeros = np.zeros((len(self), len(C)))
-        self._L = np.block([[self._L, zeros], [Y.T[added], C]])
-        return added
+    def _hessian(self):
+        """Return the Hessian of the objective in w, with the intercept at its best.
 
-    def solve(self, b: np.ndarray) -> np.ndarray:
-        """H^-1 b for b of shape (k,), or for each line of (n, k)."""
-        from scipy.linalg import cho_solve
+        The curvature of a feature around its mean is a difference: it is no less than the rounding of what it is the difference
+        of.
+        """
+        H, m = self.A.curvature(self._h)
+        least = np.finfo(np.float64).eps * H.diagonal()
+        H = H + np.outer(m, self._problem.intercept_response(self._total, m))
+        H.flat[:: len(H) + 1] = np.maximum(H.diagonal(), least) + self._problem.alpha
+        return H
 
-        return cho_solve((self._L, True), b.T, check_finite=False).T
+    def _take_curvature(self):
+        """Compute the row weights h at the iterate, and factor the Hessian that they make."""
+        self._h = self._problem.row_curvature(self.iterate.f, self.iterate.b)
+        self._total, self._factor = float(self._problem.vectors.total(self._h)), GrowingCholesky()
+        if len(self.A):
+            H = self._hessian()
+            self._factor.append(H[:0], H, all_of_them=True)
+
+    def refit(self) -> None:
+        """Go to the best coefficients, by Newton's method; the Hessian stays the same while steps shrink their promises."""
+        before, is_fresh = np.inf, False
+        for _ in range(MAX_STEPS):
+            d, e, promise = self._newton_step()
+            enough = max(NEGLIGIBLE * self.iterate.objective, self._negligible)
+            is_last = self._problem.loss.is_quadratic or not promise > enough
+            is_slow = promise > SLOW * before
+            falls = self._advance(d, e, is_last, is_slow)
+            if is_last or (is_fresh and not falls):
+                return
+            is_fresh = is_slow or not falls
+            if is_fresh:
+                self._take_curvature()
+            before = promise
+        self.converged, self.promise = False, promise
+
+    def _newton_step(self):
+        """Return (d, e, promise): the steps of w and b, and by how much the quadratic model lets the objective fall."""
+        g, g_b = self._slopes_of_terms()
+        g, m = g + self._problem.alpha * self.iterate.w, self.A.curvature(self._h)[1]
+        return eliminate_intercept(self._problem, self._factor.solve, g, g_b, m, self._total)
+
+    def _slopes_of_terms(self):
+        """Return the slopes of the mean loss in the coefficients of the terms and in the intercepts."""
+        if self._slopes is None:
+            v = self._dual_point()
+            if self._dictionary_slopes is None:
+                g = self.A.correlate(v)
+            else:
+                g = self._of_terms(self._dictionary_slopes)
+            self._slopes = g, self._problem.vectors.total(v)
+        return self._slopes
+
+    def _of_terms(self, g):
+        """Return, of slopes in all that is asked about, those in the coefficients of the terms."""
+        index = self.A.index
+        return self._phases.turned(g, index, self._angles) if self._phases else g[:, index]
+
+    def _advance(self, d, e, is_last, is_slow):
+        """Go the step, or the part of it that lowers the objective; return whether any does."""
+        problem = self._problem
+        if is_last:
+            model_at = partial(self.A.local_model, problem, everything=self._asked)
+        else:
+            model_at = partial(self.A.local_model, problem, curved=is_slow)
+        end, model = advance(problem, problem.alpha, self.iterate, d, e, model_at, is_last)
+        if end is None:
+            return False
+        self.iterate, self._dictionary_slopes, self._slopes = end, None, None
+        if model is not None and is_last:
+            self._dictionary_slopes = model.g
+        elif model is not None:
+            self._slopes = model.g, model.g_b
+        return True
+
+    def settle(self, certified: bool) -> None:
+        """Do nothing: every round ends with the best coefficients."""
 
 
-def _factor(S, diagonal, all_of_them):
-    """(C, added): C C' = S[added, added], lower triangular."""
-    p = len(S)
-    C, added = np.zeros((p, p)), np.zeros(p, bool)
-    for j in range(p):
-        column = S[:, j] - C @ C[j]
-        pivot = column[j]
-        if not pivot > DEPENDENT * diagonal[j]:
-            if not all_of_them:
-                continue
-            pivot, column = max(diagonal[j], 1e-300), np.zeros(p)
-            column[j] = pivot
-        C[:, j], added[j] = column / np.sqrt(pivot), True
-    return C[np.ix_(added, added)], added
+class BestPhases:
+    """The phases of cosine features at which the gradient is largest.
+
+    The gradient in the coefficient of cos(t + d) is g cos d - q sin d, for the gradients g of cos t and q of sin t: both are
+    asked about.
+
+    features : FeatureSet
+        All features, and behind them all again, turned by a quarter.
+    """
+
+    def __init__(self, everything: FeatureSet):
+        self._n, self._turns = len(everything), everything.is_periodic
+        self.features: FeatureSet = everything.concat(everything.turned(np.full(self._n, -np.pi / 2)))
+
+    def _both(self, slopes):
+        return slopes[:, : self._n], np.where(self._turns, slopes[:, self._n :], 0.0)
+
+    def best(self, slopes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return (the largest norm over the outputs, the angle d that has it) of each feature."""
+        g, q = self._both(slopes)
+        difference, product = ((g - q) * (g + q)).sum(axis=0), -2 * (g * q).sum(axis=0)
+        norm = np.sqrt(((g * g + q * q).sum(axis=0) + np.hypot(difference, product)) / 2)
+        return norm, np.arctan2(product, difference) / 2
+
+    def turned(self, slopes: np.ndarray, index: np.ndarray, angles: np.ndarray) -> np.ndarray:
+        """Return the gradients of the features of these indices, turned by these angles."""
+        g, q = self._both(slopes)
+        return g[:, index] * np.cos(angles) - q[:, index] * np.sin(angles)
+
+
+class CoefficientsOnTable:
+    """The coefficients of the features that are in, by batch orthogonal matching pursuit; with the squared loss.
+
+    Rounds do not go through the columns of the features that are in: the gradients are w C - q in all features, with
+
+        C = Phi_S' diag(h) Phi, a line and a pass over the rows a round, and q = Phi' (h y),
+
+    where Phi_S and y are taken around their means if there is an intercept. The end is refined on the rows; where inner
+    products are too coarse, so is every round.
+
+    A, iterate
+        As in `CoefficientsOnRows`; f stays that of the last refinement.
+    """
+
+    A: ActiveFeatures
+    iterate: Iterate
+    converged: bool = True
+    promise: float = 0.0
+
+    def __init__(self, rows: Rows, problem: RidgeProblem, everything: FeatureSet, n_outputs: int, most_terms: int):
+        self._rows, self._problem, self._everything = rows, problem, everything
+        self.A, self._factor = ActiveFeatures(rows), GrowingCholesky()
+        self.iterate = self._constant = constant = best_constant(problem, n_outputs)
+        self._h = problem.row_curvature(constant.f, constant.b)
+        self._total = float(problem.vectors.total(self._h))
+        self._q, self._means = self._first_products(problem.dual_point(problem.margins(constant.f, constant.b)))
+        self._C, self._m = np.empty((most_terms, len(everything))), np.zeros(0)
+        self._g, self._is_refined, self._on_rows = None, True, False
+
+    def _first_products(self, v):
+        """Return (q, the means of all features; 0 without an intercept) for v = -h y, without rounding in the mean of y."""
+        everything = self._everything
+        if not self._problem.fit_intercept:
+            return -self._rows.correlate(everything, v), np.zeros(len(everything))
+
+        def answer(block, v, h):
+            return block.correlate(everything, namespace(h).concat([v, h[None, ...]]))
+
+        products = finite(self._rows.sum(answer, v, self._h))
+        means = products[-1] / self._total
+        return np.outer(self._problem.vectors.total(v), means) - products[:-1], means
+
+    def gradients(self) -> np.ndarray:
+        """Return, for each feature of the dictionary, the norm of the gradient of the mean loss over the outputs."""
+        if self._g is None:
+            self._g = self.iterate.w @ self._C[: len(self.A)] - self._q
+        return np.hypot.reduce(np.abs(self._g), axis=0)
+
+    def append(self, J: np.ndarray) -> bool:
+        """Let in the feature J of the dictionary, unless it depends on what is in; return whether it is not constant."""
+        k, features = len(self.A), self._everything.take(J)
+        columns, m, spread = self._products(features, J)
+        if not spread > CONSTANT * np.abs(self._means[J]):  # a round is of one feature
+            return False
+        H = columns[:, np.concatenate([self.A.index, J])]
+        H[np.arange(len(J)), k + np.arange(len(J))] += self._problem.alpha
+        added = self._factor.append(H[:, :k].T, H[:, k:])
+        self._C[k : k + added.sum()], self._m = columns[added], np.concatenate([self._m, m[added]])
+        self.A.append(features.take(np.flatnonzero(added)), J[added])
+        return True
+
+    def _products(self, features, J):
+        """Return (Phi_J' diag(h) Phi with Phi_J around its mean, Phi_J' h, the root mean square of Phi_J), in one pass.
+
+        Products of large means would cancel, hence the mean is taken off each row. It is known but for rounding; what that adds
+        to the products is taken off them.
+        """
+        mean, one, everything = self._means[J], np.eye(len(J)), self._everything
+
+        def answer(block, h):
+            phi = finite(block.apply(features, one))
+            xp, varying = namespace(phi), phi - outputs_like(mean, phi)
+            v = h * varying
+            with np.errstate(over="ignore"):
+                sums = xp.sum(v, axis=-1), xp.vecdot(v, varying)
+            return block.correlate(everything, v), *sums
+
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite raises
+            columns, off, squares = self._rows.sum(answer, self._h)
+            columns = finite(columns - np.outer(off, self._means))
+            left = off / self._total if self._problem.fit_intercept else 0.0
+            spread = np.sqrt(np.maximum(squares - left * off, 0.0) / self._total)
+        return columns, self._total * mean + off, spread
+
+    def refit(self) -> None:
+        """Go to the best coefficients w = (C_S + alpha I)^-1 q, at which the objective has fallen by half of w'q."""
+        q = self._q[:, self.A.index]
+        w, start = self._factor.solve(q), self._constant.objective
+        b = self._constant.b + w @ self._problem.intercept_response(self._total, self._m)
+        objective = start - 0.5 * float((q * w).sum())
+        self.iterate, self._g, self._is_refined = replace(self.iterate, w=w, b=b), None, False
+        self._on_rows = self._on_rows or not (objective > FINE * start and self._factor.weakest > FINE)
+        if self._on_rows:
+            objective = self._refined_on_rows()
+        self.iterate = replace(self.iterate, objective=min(self.iterate.objective, objective))
+
+    def settle(self, certified: bool) -> None:
+        """Refine the coefficients before anyone sees them, unless they are not certified anyway."""
+        self._is_refined |= not certified
+        if not self._is_refined:
+            self.gradients()  # the next round goes on from these, whether or not anyone asked
+            self._refine()
+
+    def _refined_on_rows(self):
+        """Refine the coefficients, and return the objective there; the gradients come in the same pass."""
+        d = self._refine()
+        here = self.iterate
+        model = self.A.local_model(self._problem, d, here.f, here.b, everything=self._everything)
+        self.iterate, self._g = replace(here, f=model.f), model.g
+        return self._problem.penalised(model.loss, here.w, self._problem.alpha)
+
+    def _refine(self):
+        """Go and return a Newton step d from the residual itself; f stays where that was, since d is rounding."""
+        problem, here = self._problem, self.iterate
+        model = self.A.local_model(problem, here.w, self._constant.f, here.b)
+        g = model.g + problem.alpha * here.w
+        d, e, _ = eliminate_intercept(problem, self._factor.solve, g, model.g_b, self._m, self._total)
+        self.iterate = replace(here, w=here.w + d, b=here.b + e, f=model.f)
+        self._is_refined = True
+        return d

@@ -1,56 +1,86 @@
-"""Conjugate gradients for several systems at once, and the preconditioner that a sketch makes."""
+"""Conjugate gradients for several positive definite systems at once, and a preconditioner made of a sketch of the matrix.
+
+M. R. Hestenes, E. Stiefel, Methods of conjugate gradients for solving linear systems, 1952. The preconditioner is the damped
+inverse of a sketch B B' of the matrix, by Woodbury's identity
+
+    (B B' + nu I)^-1 = (I - B (B'B + nu I)^-1 B') / nu
+
+at a level nu that the columns of B are enough for: the number of them that a level needs is its effective dimension,
+tr G (G + nu I)^-1 with G = B'B.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from .._base.arrays import namespace
+from .definite import inverse_positive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._base.types import Array
 
-# Projections for each effective dimension: at a level nu that affords them, B B' + nu I is within small factors of what it
-# stands for. Below that level a sketch is noise, and worse than none.
+# Columns of a sketch for each effective dimension: at a level nu that affords them, B B' + nu I is within small factors of the
+# matrix that it stands for. Below that level a sketch is noise, and worse than none.
 PER_DIMENSION = 2
-# Least nu beside the largest eigenvalue: what rounding leaves of G below it is noise.
+# Least nu, as a share of the trace of G: what rounding leaves of G below it is noise.
 LEAST = 1e-14
 
 
 def dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Inner products of the rows of a and b."""
+    """Return the inner product of each row of a with that of b."""
     return np.vecdot(a, b)
 
 
 def norms(a: Array) -> Array:
-    """Lengths of the rows of a, an array of any namespace; no square over- or underflows."""
+    """Return the length of each row of a, an array of any namespace; no square over- or underflows."""
     xp = namespace(a)
     largest = xp.max(xp.abs(a), axis=1, keepdims=True)
     unit = a / xp.where(largest > 0, largest, xp.ones_like(largest))
     return largest[:, 0] * xp.sqrt(xp.vecdot(unit, unit))
 
 
-class Lines:
-    """The vectors of several systems as the rows of an ndarray; `RowVectors` are another such space."""
+class VectorSpace(Protocol):
+    """What `conjugate_gradients` asks of the vectors of several systems, one vector for each, whatever they are made of."""
 
-    dots: Callable[[np.ndarray, np.ndarray], np.ndarray] = staticmethod(dots)
+    def dots(self, a: Any, b: Any) -> np.ndarray:
+        """Return the inner product of a and b for each system."""
+        ...
+
+    def along(self, x: Any, t: np.ndarray, d: Any) -> Any:
+        """Return x + t d for a number t of each system."""
+        ...
+
+
+class ArrayVectors:
+    """The space of vectors that are rows of an ndarray, one for each system."""
+
+    @staticmethod
+    def dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the inner product of each row of a with that of b."""
+        return dots(a, b)
 
     @staticmethod
     def along(x: np.ndarray, t: np.ndarray, d: np.ndarray) -> np.ndarray:
-        """x + t d, for a number t of each system."""
+        """Return x + t d for a number t of each system."""
         return x + t[:, None] * d
 
 
 def conjugate_gradients(
     A: Callable[[Any], Any], precondition: Callable[[Any], Any], b: Any, zero: Any, enough: Callable[..., np.ndarray],
-    max_iter: int, space: Any,
+    max_iter: int, space: VectorSpace,
 ) -> tuple[Any, int]:  # fmt: skip
-    """x with A x = b for each of several systems, from zero until enough(x, r, <r, P r>) says so of each; and the steps.
+    """Solve A x = b for each of several systems, from x = 0, and return (x, the number of steps).
 
-    A and the preconditioner are symmetric in the inner product of the space, which answers dots(a, b) and along(x, t, d).
+    A and the preconditioner P are symmetric in the inner product of the space.
+
+    A, precondition : functions of a vector of each system
+    b, zero : the right-hand sides, and where to begin
+    enough : a function of (x, r, <r, P r>), with r = b - A x, that says of each system whether it is solved
+    space : `ArrayVectors`, `RowVectors` or another
     """
     x, r = zero, b
     p = z = precondition(r)
@@ -71,44 +101,22 @@ def conjugate_gradients(
     return x, max_iter
 
 
-class Shrunk:
-    """(G + nu I)^-1 for G = B'B of a sketch, nu the least level from alpha upward that its columns are enough for.
+class DampedInverse:
+    """(G + nu I)^-1 for G = B'B of a sketch B, with nu the least of alpha, 2 alpha, 4 alpha, ... that B has enough columns for.
 
-    (B B' + nu I)^-1 = (I - B (G + nu I)^-1 B') / nu, Woodbury's identity.
+    nu : float
+    inverse : ndarray
     """
 
     def __init__(self, G: np.ndarray, alpha: float, is_exact: bool = False):
+        """is_exact: whether G is no sketch but the matrix itself, for which any nu is good that makes it definite."""
         self.nu: float = max(alpha, LEAST * np.trace(G))
         while True:
-            self.inverse: np.ndarray | None = inverse(G, self.nu)
+            self.inverse: np.ndarray | None = inverse_positive(G, self.nu)
             if self.inverse is not None and (is_exact or self.effective_dimension() * PER_DIMENSION <= len(G)):
                 break
             self.nu *= 2
 
     def effective_dimension(self) -> float:
-        """tr G (G + nu I)^-1."""
+        """Return tr G (G + nu I)^-1."""
         return len(self.inverse) - self.nu * float(np.trace(self.inverse))
-
-
-def inverse(G: np.ndarray, nu: float) -> np.ndarray | None:
-    """(G + nu I)^-1; None where rounding has left G too indefinite for it."""
-    from scipy.linalg import lapack
-
-    damped = G.copy()
-    damped.flat[:: len(G) + 1] += nu
-    factor, failed = lapack.dpotrf(damped, lower=True, overwrite_a=True)
-    if failed:
-        return None
-    lower, _ = lapack.dpotri(factor, lower=True, overwrite_c=True)
-    lower = np.tril(lower)
-    return lower + np.tril(lower, -1).T
-
-
-def root(K: np.ndarray, eps: float) -> np.ndarray:
-    """B of as many columns as K has rank beside eps, with B B' = K: a Cholesky factor with pivots."""
-    from scipy.linalg import lapack
-
-    factor, pivots, rank, _ = lapack.dpstrf(K, tol=len(K) * eps * K.diagonal().max(), lower=True)
-    B = np.zeros((len(K), max(1, rank)))
-    B[pivots - 1, :rank] = np.tril(factor)[:, :rank]
-    return B

@@ -1,9 +1,15 @@
-"""What the small solvers know of a problem: all but its features and its penalty's form."""
+"""The objective of a model on fixed rows, without its features: loss, target, sample weights, strength of the penalty.
+
+    (1/n) sum_i s_i L(z_i, y_i) + penalty(w),   z = f + b,   f = Phi w
+
+The solvers of this room are subclasses of `Problem` that add the penalty. Whatever has a number for each row (y, s, f, z) is a
+row vector: it may lie in memory, on a device or on a cluster, and only `RowVectors` computes on it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -17,16 +23,52 @@ if TYPE_CHECKING:
     from ..losses.base import Loss
     from ..rows import Rows, RowVectors
 
-# exp(-FAR) is 0: at its best the intercept is no farther than this from all -f and y.
+# exp(-FAR) is 0 in double precision, so that no best intercept is farther than FAR from all values of -f and y.
 FAR = 746.0
+# Newton steps for one intercept, each of which may be a bisection.
+MOST_INTERCEPT_STEPS = 200
+# Shortest step, as a share of the whole one, that a line search tries.
+SHORTEST_STEP = 2.0**-33
+
+
+@dataclass(eq=False)
+class Iterate:
+    """Where a fit stands.
+
+    w : ndarray of shape (n_terms,), or (n_outputs, n_terms)
+        The coefficients.
+    b : float, or ndarray of shape (n_outputs,)
+        The intercept.
+    f : row vector
+        Phi w, the margins less the intercept.
+    objective : float
+        The objective at w and b.
+    """
+
+    w: np.ndarray
+    b: float | np.ndarray
+    f: RowVector
+    objective: float
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Loss, target, weights of mean 1, the penalty's factor, and whether there is an intercept. z = Phi w + b.
+    """The mean loss over rows as a function of margins z = f + b; a subclass adds the penalty.
 
-    y, weight, and the f, z, v and h below are row vectors, which `vectors` computes on. Of several outputs, the first axis of y
-    and z, losses are added up.
+    y and weight are row vectors, as are f, z, v and h below. With several outputs, y and z have a first axis of outputs, whose
+    losses are added up.
+
+    vectors : RowVectors
+        What computes on row vectors.
+    loss : Loss
+    y : row vector
+        The target.
+    weight : row vector
+        The sample weights s, of mean 1.
+    alpha : float
+        The strength of the penalty.
+    fit_intercept : bool
+        Whether b is fitted; else it is 0.
     """
 
     vectors: RowVectors
@@ -37,32 +79,39 @@ class Problem:
     fit_intercept: bool
 
     @classmethod
-    def of(cls, vectors: RowVectors, loss: Loss, y: np.ndarray, weight: np.ndarray, alpha: float, fit_intercept: bool) -> Self:
-        """Of ndarrays y and weight."""
+    def from_arrays(
+        cls, vectors: RowVectors, loss: Loss, y: np.ndarray, weight: np.ndarray, alpha: float, fit_intercept: bool
+    ) -> Self:
+        """Make the problem of a target and sample weights that are ndarrays, putting them where the rows live."""
         return cls(vectors, loss, vectors.put(y), vectors.put(weight), alpha, fit_intercept)
 
     @property
     def n_rows(self) -> int:
+        """The number of rows."""
         return self.vectors.n_rows
 
     def margins(self, f: RowVector, b: float | np.ndarray) -> RowVector:
-        """z = f + b, b a number, or one for each output."""
+        """Return z = f + b; b is a number, or one for each output."""
         return self.vectors.map(lambda f: f + outputs_like(b, f), f)
 
     def losses(self, z: RowVector) -> RowVector:
-        """L of each row."""
+        """Return the loss of each row at margins z, without its sample weight."""
         return self.vectors.map(self.loss.value, z, self.y)
 
     def mean_losses(self, z: RowVector) -> np.ndarray:
-        """(1/n) sum s_i L(z_i), of each output."""
+        """Return (1/n) sum_i s_i L(z_i, y_i) of each output."""
         loss = self.loss
         return self._mean(lambda z, y, s: s * loss.value(z, y), z, self.y, self.weight)
 
     def mean_loss(self, z: RowVector) -> float:
+        """Return (1/n) sum_i s_i L(z_i, y_i), added up over the outputs."""
         return float(self.mean_losses(z).sum())
 
-    def mean_pair(self, z: RowVector, c: float) -> float:
-        """(1/n) sum s_i (L(z_i) + L*(c L'(z_i))): the losses' part of a duality gap at c times the dual point."""
+    def mean_loss_and_conjugate(self, z: RowVector, c: float) -> float:
+        """Return (1/n) sum_i s_i (L(z_i) + L*(c L'(z_i))), which is the losses' part of the duality gap.
+
+        c is the factor by which the dual point is scaled to be feasible.
+        """
         loss, c = self.loss, float(c)
 
         def pair(z, y, s):
@@ -71,81 +120,86 @@ class Problem:
         return float(self._mean(pair, z, self.y, self.weight).sum())
 
     def mean_conjugate(self, u: RowVector, c: float) -> float:
-        """(1/n) sum s_i L*(c u_i)."""
+        """Return (1/n) sum_i s_i L*(c u_i), added up over the outputs."""
         loss, c = self.loss, float(c)
         return float(self._mean(lambda u, y, s: s * loss.conjugate(c * u, y), u, self.y, self.weight).sum())
 
     def _mean(self, answer, *vectors):
+        """Return the sum of answer(*vectors) over the rows of each output, divided by n."""
         sums = self.vectors.sum(lambda *parts: namespace(parts[0]).sum(answer(*parts), axis=-1), *vectors)
         return np.asarray(sums / self.n_rows)
 
     def derivative(self, z: RowVector) -> RowVector:
-        """L'(z)."""
+        """Return L'(z_i) of each row."""
         return self.vectors.map(self.loss.derivative, z, self.y)
 
     def dual_point(self, z: RowVector) -> RowVector:
-        """-theta = s L'(z) / n: its correlation with a feature is the gradient of the mean loss in that coefficient."""
-        return self.vectors.map(self.dual_at(), z, self.y, self.weight)
+        """Return v = s L'(z) / n, the dual point: Phi' v is the gradient of the mean loss in the coefficients."""
+        return self.vectors.map(self.dual_point_function(), z, self.y, self.weight)
 
-    def dual_at(self) -> Callable[[Array, Array, Array], Array]:
-        """The function of (z, y, s) that makes `dual_point`: all that travels to the rows."""
+    def dual_point_function(self) -> Callable[[Array, Array, Array], Array]:
+        """Return the function of (z, y, s) that makes `dual_point`; it is small, to be sent to where the rows are."""
         loss, n = self.loss, self.n_rows
         return lambda z, y, s: s * loss.derivative(z, y) / n
 
-    def look(
+    def curvature(self, z: RowVector) -> RowVector:
+        """Return h = s L''(z) / n: Phi' diag(h) Phi is the Hessian of the mean loss in the coefficients."""
+        return self.vectors.map(self.curvature_function(), z, self.y, self.weight)
+
+    def curvature_function(self) -> Callable[[Array, Array, Array], Array]:
+        """Return the function of (z, y, s) that makes `curvature`; it is small, to be sent to where the rows are."""
+        loss, n = self.loss, self.n_rows
+        return lambda z, y, s: s * loss.curvature(z, y) / n
+
+    def evaluate_step(
         self, rows: Rows, features: FeatureSet, change: np.ndarray, f: RowVector, b: float | np.ndarray,
         questions: Sequence[Callable[..., np.ndarray]],
     ) -> tuple[RowVector, float, list[np.ndarray]]:  # fmt: skip
-        """(f + Phi c, the mean loss there with intercept b, answers as of `Rows.ask` at the dual point there), in one pass."""
-        loss, dual = self.loss, self.dual_at()  # the problem itself must not travel with the answer
+        """Return (f + Phi change, the mean loss there with intercept b, the answers to questions), in one pass over the rows.
+
+        questions : functions of (block of rows, dual point there), as those of `Rows.ask`
+        """
+        # The functions, and not the problem itself, travel to the rows.
+        loss, dual_point = self.loss, self.dual_point_function()
 
         def answer(block, f, y, s):
             f = f + block.apply(features, change)
             z = f + outputs_like(b, f)
             losses = namespace(f).sum(s * loss.value(z, y), axis=-1)
-            v = dual(z, y, s)
+            v = dual_point(z, y, s)
             return f, (losses, *(ask(block, v) for ask in questions))
 
         f, (losses, *answers) = rows.map_and_sum(answer, f, self.y, self.weight)
         return f, float(np.sum(losses / self.n_rows)), [finite(answer) for answer in answers]
 
-    def curvature(self, z: RowVector) -> RowVector:
-        """h = s L''(z) / n: the Hessian of the mean loss in w is Phi' diag(h) Phi."""
-        return self.vectors.map(self.curvature_at(), z, self.y, self.weight)
+    def intercept_response(self, total: float, x: float | np.ndarray) -> float | np.ndarray:
+        """Return -x / total, where the intercept's own step minimises the quadratic model; 0 without an intercept.
 
-    def curvature_at(self) -> Callable[[Array, Array, Array], Array]:
-        """The function of (z, y, s) that makes `curvature`."""
-        loss, n = self.loss, self.n_rows
-        return lambda z, y, s: s * loss.curvature(z, y) / n
-
-    def following(self, h: RowVector, x: float | np.ndarray) -> float | np.ndarray:
-        """`followed` of row weights h."""
-        return self.followed(float(np.sum(self.vectors.total(h))) if self.fit_intercept else 0.0, x)
-
-    def followed(self, total: float, x: float | np.ndarray) -> float | np.ndarray:
-        """-x / sum h: by how much the intercept follows a step of w for x = Phi' h, or its own slope x; 0 without one."""
+        total is the sum of the row weights h. x is Phi' h, for the step of the intercept that goes with a unit step of each
+        coefficient; or the slope of the mean loss in the intercept, for its Newton step.
+        """
         return -x / total if self.fit_intercept and total > 0 else np.zeros_like(x)
 
+    def output(self, k: int) -> Self:
+        """Return the problem of output k alone."""
+        return replace(self, y=self.vectors.output(self.y, k))
+
     def best_intercepts(self, f: RowVector, b: np.ndarray) -> np.ndarray:
-        """`best_intercept` of each output."""
+        """Return `best_intercept` of each output, starting from b."""
         output = self.vectors.output
         return np.array([self.output(k).best_intercept(output(f, k), float(b_k)) for k, b_k in enumerate(b)])
 
-    def output(self, k: int) -> Self:
-        """The problem of one output."""
-        return replace(self, y=self.vectors.output(self.y, k))
-
     def best_intercept(self, f: RowVector, b: float) -> float:
-        """argmin over b at fixed f = Phi w; 0 without an intercept.
+        """Return the b that minimises the mean loss at fixed f = Phi w, starting from b; 0 without an intercept.
 
-        Newton's method in a bracket. Where it does not halve the slope (far out the logistic loss is nearly linear), the
-        bracket is halved instead, or found by doubling.
+        Newton's method within a bracket. Where a step does not halve the slope (far out the logistic loss is nearly linear),
+        the bracket is halved instead, or, while it is unbounded, the step is doubled.
         """
         if not self.fit_intercept:
             return 0.0
         low, high, previous = -np.inf, np.inf, np.inf
         farthest = sum(self.vectors.largest(f, self.y)) + FAR
-        for _ in range(200):
+        for _ in range(MOST_INTERCEPT_STEPS):
             slope, curvature = self._slope_and_curvature(f, b)
             if slope == 0:
                 break
@@ -161,13 +215,13 @@ class Problem:
                 break
         return b
 
-    def nearer_intercept(self, f: RowVector, b: float) -> float:
-        """A step of Newton's method from b towards `best_intercept`: of the squared loss, to it."""
+    def newton_intercept(self, f: RowVector, b: float) -> float:
+        """Return b after one Newton step towards `best_intercept`, which of the squared loss is that."""
         slope, curvature = self._slope_and_curvature(f, b) if self.fit_intercept else (0.0, 1.0)
         return b - slope / max(curvature, 1e-300)
 
     def _slope_and_curvature(self, f, b):
-        """Of the mean loss in the intercept."""
+        """Return the first and second derivative of the mean loss in the intercept."""
         loss, b = self.loss, float(b)
 
         def both(f, y, s):
@@ -175,3 +229,19 @@ class Problem:
             return xp.sum(s * loss.derivative(z, y), axis=-1), xp.sum(s * loss.curvature(z, y), axis=-1)
 
         return (float(total / self.n_rows) for total in self.vectors.sum(both, f, self.y, self.weight))
+
+
+def backtrack(
+    point_at: Callable[[float], Any], is_lower: Callable[[Any, float], bool], t: float = 1.0, shortest: float = SHORTEST_STEP
+) -> tuple[float, Any]:
+    """Return (t, point_at(t)) for the first of t, t/2, t/4, ... whose point is lower; (0, None) if none is.
+
+    Each solver decides by is_lower(point, t) what counts as lower: by a share of what the step promises, or by more than
+    rounding.
+    """
+    while t >= shortest:
+        point = point_at(t)
+        if is_lower(point, t):
+            return t, point
+        t /= 2
+    return 0.0, None

@@ -1,21 +1,25 @@
-"""The ridge problem on a support:  minimise over w, b   (1/n) sum_i s_i L(phi_i'w + b, y_i) + 1/2 sum_j p_j w_j^2.
+"""The ridge problem on a support:  minimise over w, b   (1/n) sum_i s_i L(phi_i'w + b, y_i) + 1/2 sum_j p_j w_j^2,  p > 0.
 
-Newton's method, each step in the primal (Gram matrix, terms x terms) or in the dual (kernel matrix, rows x rows),
-whichever is smaller. With the squared loss one step is the solution. p > 0.
+Newton's method. Each step solves, for the slopes g and g_b of the objective in w and b,
+
+    [Phi' diag(h) Phi + P, m; m', sum h] [d; e] = -[g; g_b],   m = Phi' h,   P = diag(p),
+
+in the primal (terms x terms) or, where there are fewer rows than terms, in the dual (rows x rows). With the squared loss one
+step is the solution. A step is promised a fall of the objective by its quadratic model; where the whole step does not lower the
+objective, it is halved.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from .._base.arrays import finite, namespace, outputs_like
-from .backtracking import backtrack
 from .definite import solve_positive
-from .problem import Problem
+from .problem import Iterate, Problem, backtrack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,27 +28,27 @@ if TYPE_CHECKING:
     from ..features import FeatureSet
     from ..rows import Rows
 
+# Newton steps at most.
 MAX_STEPS = 50
 # A step that promises to lower the objective by less than this share of it is not worth taking.
 NEGLIGIBLE = 1e-12
+# Steps of the golden-section search for the best multiple of a dual point, each of which shrinks the bracket by 0.618.
+SEARCH_STEPS = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
-    """Coefficients, intercept, f = Phi w, a row vector, and the objective there. Of several outputs w is (n_outputs, .)."""
+class LocalModel:
+    """What one pass over the rows tells of a point: the mean loss and its slopes there, and perhaps its Hessian.
 
-    w: np.ndarray
-    b: float | np.ndarray
-    f: RowVector
-    objective: float
-
-
-@dataclass(frozen=True, eq=False)
-class View:
-    """What one pass over the rows tells of a point: f, the mean loss and, for its dual point v, the slopes of that.
-
-    g : Phi' v of the features that were asked about; g_b : sum v
-    hessian : None, or for the curvature h there (Phi' diag(h) Phi, Phi' h, sum h)
+    f : row vector
+        Phi w at the point.
+    loss : float
+        The mean loss.
+    g : ndarray
+        The slopes Phi' v of the mean loss in the coefficients of the features that were asked about, v the dual point.
+    g_b : float, or ndarray of shape (n_outputs,)
+        Its slope sum v in the intercept.
+    hessian : None, or (Phi' diag(h) Phi, Phi' h, sum h) with the curvature h at the point
     """
 
     f: RowVector
@@ -54,43 +58,66 @@ class View:
     hessian: tuple[Any, ...] | None = None
 
 
+class SupportFeatures(Protocol):
+    """The features of a support as `solve` asks for them; `kernel` is asked only where there are fewer rows than terms."""
+
+    def local_model(
+        self, problem: RidgeProblem, change: np.ndarray | None, f: RowVector, b: float | np.ndarray, curved: bool = False
+    ) -> LocalModel:
+        """Return the `LocalModel` at f + Phi change and intercept b; curved: with the Hessian."""
+        ...
+
+    def correlate(self, v: RowVector) -> np.ndarray:
+        """Return Phi' v."""
+        ...
+
+    def apply(self, c: np.ndarray) -> RowVector:
+        """Return Phi c."""
+        ...
+
+    def kernel(self) -> np.ndarray:
+        """Return Phi diag(alpha / p) Phi', of shape (n_rows, n_rows)."""
+        ...
+
+
 class RidgeProblem(Problem):
-    """The penalty is 1/2 sum_j p_j w_j^2, p = alpha r^2 for the scales r of the features."""
+    """A problem with the penalty 1/2 sum_j p_j w_j^2, where p_j = alpha r_j^2 for the scale r_j of a feature."""
 
     def objective(self, z: RowVector, w: np.ndarray, p: float | np.ndarray) -> float:
-        with np.errstate(over="ignore"):  # infinitely bad
+        """Return the objective at margins z and coefficients w."""
+        with np.errstate(over="ignore"):  # an infinite objective is infinitely bad
             return self.penalised(self.mean_loss(z), w, p)
 
     def penalised(self, loss: float, w: np.ndarray, p: float | np.ndarray) -> float:
-        """The objective of coefficients w with that mean loss."""
+        """Return the objective of coefficients w where the mean loss is `loss`."""
         with np.errstate(over="ignore"):
             return loss + 0.5 * float(np.sum((np.sqrt(p) * w) ** 2))
 
     def row_curvature(self, f: RowVector, b: float | np.ndarray) -> RowVector:
-        """`curvature` as a row weight, (n_rows,): outputs that share a support share it."""
+        """Return `curvature` at f + b as row weights of shape (n_rows,); outputs that share a support share them."""
 
         def first(h):
             return namespace(h).reshape(h, (-1, h.shape[-1]))[0, ...]
 
         return self.vectors.map(first, self.curvature(self.margins(f, b)))
 
-    def view(
+    def local_model(
         self, rows: Rows, features: FeatureSet, change: np.ndarray | None, f: RowVector, b: float | np.ndarray,
         asked: FeatureSet, curved: bool = False,
-    ) -> View:  # fmt: skip
-        """The `View` of f + Phi change and intercept b, with the slopes of the features `asked`; change None: of f.
+    ) -> LocalModel:  # fmt: skip
+        """Return the `LocalModel` at f + Phi change and intercept b, in one pass over the rows; change None: at f.
 
-        curved: with the Hessian of the features, which are those asked.
+        asked: the features in whose coefficients to compute slopes
+        curved: whether to compute the Hessian of the features, which then are those asked
         """
-
-        loss, dual, curvature = self.loss, self.dual_at(), self.curvature_at()
+        loss, dual_point, curvature = self.loss, self.dual_point_function(), self.curvature_function()
 
         def answer(block, f, y, s):
             xp, f = namespace(f), f if change is None else f + finite(block.apply(features, change))
-            with np.errstate(over="ignore"):  # infinitely bad
+            with np.errstate(over="ignore"):  # an infinite loss is infinitely bad
                 z = f + outputs_like(b, f)
                 losses = xp.sum(s * loss.value(z, y), axis=-1)
-            v = dual(z, y, s)
+            v = dual_point(z, y, s)
             slopes = losses, xp.sum(v, axis=-1)
             if not curved:
                 return f, (*slopes, block.correlate(asked, v))
@@ -102,23 +129,29 @@ class RidgeProblem(Problem):
         if curved:
             g, m = finite(g)[:-1].reshape(*np.shape(g_b), -1), g[-1]
             hessian = finite(hessian[0]), m, float(hessian[1])
-        return View(f, float(np.sum(losses / self.n_rows)), finite(g), g_b, hessian if curved else None)
+        return LocalModel(f, float(np.sum(losses / self.n_rows)), finite(g), g_b, hessian if curved else None)
 
     def dual_value(self, u: RowVector, largest_squares: float, c: float = 1.0) -> float:
-        """D <= P at c times the dual point, u = L'(z), where a w can use at most `largest_squares` = sum of g_j^2 / r_j^2."""
+        """Return the dual objective, at most the primal one, at c times the dual point of derivatives u = L'(z).
+
+        largest_squares: sum of g_j^2 / r_j^2 over the features that a w may use, at most
+        """
         most = min(float(largest_squares) / (2 * max(self.alpha, 1e-300)), 1e300)  # float: infinity without a warning
         return -self.mean_conjugate(u, c) - c * c * most
 
     def lower_bound(self, z: RowVector, squares: np.ndarray, s: int) -> float:
-        """On the objective of any s features: sum of the s largest g_j^2 is all that a dual point can lose to w.
+        """Return a lower bound on the objective of every model of at most s features.
 
-        Along c times the dual point the dual is concave in c; golden-section search.
+        Of any s features, the sum of g_j^2 / r_j^2 is at most that of the s largest, which `dual_value` takes. It is concave in
+        the multiple c of the dual point: golden-section search over c in [0, 1].
+
+        squares: g_j^2 / r_j^2 of all features, for the slopes g at margins z
         """
         largest, u = np.sort(squares)[max(0, len(squares) - s) :].sum(), self.derivative(z)
         golden = (5**0.5 - 1) / 2
         low, high, a, b = 0.0, 1.0, 1 - golden, golden
         at_a, at_b, best = (self.dual_value(u, largest, c) for c in (a, b, 0.0))
-        for _ in range(20):
+        for _ in range(SEARCH_STEPS):
             best = max(best, at_a, at_b)
             if at_a < at_b:
                 low, a, at_a = a, b, at_b
@@ -131,70 +164,72 @@ class RidgeProblem(Problem):
         return max(best, at_a, at_b)
 
 
-def best_constant(problem: RidgeProblem, n_outputs: int) -> Point:
-    """The `Point` of no terms."""
+def best_constant(problem: RidgeProblem, n_outputs: int) -> Iterate:
+    """Return the best model without terms."""
     w, f = np.zeros((n_outputs, 0)), problem.vectors.zeros(n_outputs)
     b = problem.best_intercepts(f, np.zeros(n_outputs))
-    return Point(w, b, f, problem.objective(problem.margins(f, b), w, problem.alpha))
+    return Iterate(w, b, f, problem.objective(problem.margins(f, b), w, problem.alpha))
 
 
 def solve(
-    problem: RidgeProblem, phi: Any, p: float | np.ndarray, w: np.ndarray, b: float, f: RowVector,
+    problem: RidgeProblem, phi: SupportFeatures, p: float | np.ndarray, w: np.ndarray, b: float, f: RowVector,
     change: np.ndarray | None = None,
-) -> Point | None:  # fmt: skip
-    """The `Point` of least objective, from (w, b), where Phi w is f, or f + Phi change.
+) -> Iterate:  # fmt: skip
+    """Return the iterate of least objective, starting from (w, b), where Phi w is f, or f + Phi change."""
+    if len(w) <= problem.n_rows:
+        return _solve_primal(problem, phi, p, w, b, f, change)
+    return _solve_dual(problem, phi, p, w, b, f, change)
 
-    phi answers view(problem, change, f, b, curved), a `View`; and, where there are fewer rows than terms, correlate(v),
-    apply(c) and kernel() = Phi diag(alpha / p) Phi'.
+
+def _solve_primal(problem, phi, p, w, b, f, change):
+    """Return the solution by Newton's method with the Gram matrix; each step takes one pass over the rows.
+
+    What steps promise falls quadratically in the end, as q, c q^2, c (c q^2)^2: where the next step will promise something
+    negligible, this one is the last, and no Hessian is computed at its end.
     """
-    by = _by_gram if len(w) <= problem.n_rows else _by_kernel
-    return by(problem, phi, p, w, b, f, change)
-
-
-def _by_gram(problem, phi, p, w, b, f, change):
-    """One pass over the rows a step.
-
-    Promises fall quadratically in the end, as q, c q^2, c (c q^2)^2: where the next will be negligible, none is asked for.
-    """
-    view = phi.view(problem, change, f, b, curved=True)
-    point, before = Point(w, b, view.f, problem.penalised(view.loss, w, p)), 0.0
+    model = phi.local_model(problem, change, f, b, curved=True)
+    here, before = Iterate(w, b, model.f, problem.penalised(model.loss, w, p)), 0.0
     for _ in range(MAX_STEPS):
-        if view is None:
-            view = phi.view(problem, None, point.f, point.b, curved=True)
-        d, e, promise = newton_step(problem, p, point.w, view)
-        enough = NEGLIGIBLE * abs(point.objective)
+        if model is None:
+            model = phi.local_model(problem, None, here.f, here.b, curved=True)
+        d, e, promise = newton_step(problem, p, here.w, model)
+        enough = NEGLIGIBLE * abs(here.objective)
         if not promise > enough:
             break
         is_last = promise**3 <= enough * before**2
-        end, view = advance(problem, p, point, d, e, partial(phi.view, problem, curved=not is_last), is_last)
+        end, model = advance(problem, p, here, d, e, partial(phi.local_model, problem, curved=not is_last), is_last)
         if end is None:
             break
-        point, before = end, promise
-        if is_last and view is not None:
+        here, before = end, promise
+        if is_last and model is not None:
             break
-    return point
+    return here
 
 
 def newton_step(
-    problem: RidgeProblem, p: float | np.ndarray, w: np.ndarray, view: View
+    problem: RidgeProblem, p: float | np.ndarray, w: np.ndarray, model: LocalModel
 ) -> tuple[np.ndarray, float | np.ndarray, float]:
-    """`step` where the view holds the Hessian."""
-    H, m, total = view.hessian
-    H = H + np.outer(m, problem.followed(total, m))
+    """Return (d, e, promise), the Newton step from w of a local model that holds the Hessian, and how much it is to lower P."""
+    H, m, total = model.hessian
+    H = H + np.outer(m, problem.intercept_response(total, m))
     H.flat[:: len(m) + 1] += p
-    return step(problem, partial(solve_positive, H), view.g + p * w, view.g_b, m, total)
+    return eliminate_intercept(problem, partial(solve_positive, H), model.g + p * w, model.g_b, m, total)
 
 
-def step(
-    problem: RidgeProblem, solve: Callable[[np.ndarray], np.ndarray | None], g: np.ndarray, g_b: float | np.ndarray,
+def eliminate_intercept(
+    problem: RidgeProblem, solve_terms: Callable[[np.ndarray], np.ndarray | None], g: np.ndarray, g_b: float | np.ndarray,
     m: np.ndarray, total: float,
 ) -> tuple[np.ndarray, float | np.ndarray, float]:  # fmt: skip
-    """(d, e, what the quadratic model promises) of Newton's method, for the slopes g of the objective in w and g_b in b:
+    """Return (d, e, promise): the Newton steps in w and b, and by how much the quadratic model says that they lower P.
 
-    [H + P, m; m', sum h] [d; e] = -[g; g_b], with e eliminated by `solve`. A promise of 0 where no number solves it.
+    [H + P, m; m', sum h] [d; e] = -[g; g_b], with e eliminated. The promise is 0 where the system has no finite solution.
+
+    solve_terms : a function of a right-hand side, the solution of the system of d alone; None where it has none
+    g, g_b : slopes of the objective in w and b
+    m, total : Phi' h and sum h
     """
-    slope, shift = problem.followed(total, m), problem.followed(total, g_b)
-    d = solve(-(g + np.multiply.outer(shift, m)))
+    slope, shift = problem.intercept_response(total, m), problem.intercept_response(total, g_b)
+    d = solve_terms(-(g + np.multiply.outer(shift, m)))
     if d is None:
         return np.zeros_like(g), np.zeros_like(shift), 0.0
     e = shift + d @ slope
@@ -202,20 +237,26 @@ def step(
 
 
 def advance(
-    problem: RidgeProblem, p: float | np.ndarray, start: Point, d: np.ndarray, e: float | np.ndarray,
-    view_at: Callable[..., View], is_last: bool,
-) -> tuple[Point | None, View | None]:  # fmt: skip
-    """(the point a step on, what `view` has seen there); where that is no lower, (one between, None), or (None, None)."""
-    view = view_at(d, start.f, start.b + e)
-    end = Point(start.w + d, start.b + e, view.f, problem.penalised(view.loss, start.w + d, p))
-    point = lower(problem, p, start, end, is_last)
-    return point, view if point is end else None
+    problem: RidgeProblem, p: float | np.ndarray, start: Iterate, d: np.ndarray, e: float | np.ndarray,
+    model_at: Callable[..., LocalModel], is_last: bool,
+) -> tuple[Iterate | None, LocalModel | None]:  # fmt: skip
+    """Return (the iterate a step (d, e) on, the local model there).
+
+    Where the whole step is not lower: (a lower iterate on the way, None), or (None, None) if there is none.
+
+    model_at : a function of (d, f, b), the `LocalModel` at f + Phi d and intercept b
+    """
+    model = model_at(d, start.f, start.b + e)
+    end = Iterate(start.w + d, start.b + e, model.f, problem.penalised(model.loss, start.w + d, p))
+    found = lower(problem, p, start, end, is_last)
+    return found, model if found is end else None
 
 
-def lower(problem: RidgeProblem, p: float | np.ndarray, start: Point, end: Point, is_last: bool = False) -> Point | None:
-    """The end where it is lower than the start; or the first lower of 1/2, 1/4, ... of the way; None where none counts.
+def lower(problem: RidgeProblem, p: float | np.ndarray, start: Iterate, end: Iterate, is_last: bool = False) -> Iterate | None:
+    """Return the end if it is lower than the start, else the first lower one of 1/2, 1/4, ... of the way; None if none is.
 
-    is_last: the end, too, where it is the same but for rounding. Of the squared loss it is the lowest on the way.
+    With the squared loss nothing between is lower than the end. is_last: whether an end that is the same but for rounding
+    counts as lower.
     """
     rounding = NEGLIGIBLE * abs(start.objective)
     enough = start.objective - rounding
@@ -224,45 +265,47 @@ def lower(problem: RidgeProblem, p: float | np.ndarray, start: Point, end: Point
     if problem.loss.is_quadratic:
         return None
 
-    def point_at(t):
+    def iterate_at(t):
         w, b, f = start.w + t * (end.w - start.w), start.b + t * (end.b - start.b), problem.vectors.between(start.f, t, end.f)
-        return Point(w, b, f, problem.objective(problem.margins(f, b), w, p))
+        return Iterate(w, b, f, problem.objective(problem.margins(f, b), w, p))
 
-    return backtrack(point_at, lambda point, t: point.objective < enough, t=0.5)[1]
+    return backtrack(iterate_at, lambda there, t: there.objective < enough, t=0.5)[1]
 
 
-def _by_kernel(problem, phi, p, w, b, f, change):
-    """Of fewer rows than terms, whose vectors come here."""
-    f = f if change is None else problem.vectors.along(f, 1, phi.apply(change))
-    point = Point(w, b, f, problem.objective(problem.margins(f, b), w, p))
+def _solve_dual(problem, phi, p, w, b, f, change):
+    """Return the solution by Newton's method with the kernel matrix, for fewer rows than terms; row vectors are fetched."""
+    vectors = problem.vectors
+    f = f if change is None else vectors.along(f, 1, phi.apply(change))
+    here = Iterate(w, b, f, problem.objective(problem.margins(f, b), w, p))
     for _ in range(MAX_STEPS):
-        end = _dual_step(problem, phi, p, point)
-        if end is None or problem.loss.is_quadratic:
-            return end or point
-        end = lower(problem, p, point, end)
+        K, z = phi.kernel(), problem.margins(here.f, here.b)
+        solved = solve_dual(problem, K, *map(vectors.fetch, (problem.dual_point(z), problem.curvature(z), here.f)))
+        if solved is None:
+            break
+        u, e = solved
+        w, f = phi.correlate(vectors.put(u)) / (p / problem.alpha), vectors.put(K @ u)
+        end = Iterate(w, here.b + e, f, problem.objective(problem.margins(f, here.b + e), w, p))
+        if problem.loss.is_quadratic:
+            return end
+        end = lower(problem, p, here, end)
         if end is None:
             break
-        point = end
-    return point
-
-
-def _dual_step(problem, phi, p, point):
-    K, vectors, z = phi.kernel(), problem.vectors, problem.margins(point.f, point.b)
-    solved = solve_dual(problem, K, *map(vectors.fetch, (problem.dual_point(z), problem.curvature(z), point.f)))
-    if solved is None:
-        return None
-    u, e = solved
-    w, f = phi.correlate(vectors.put(u)) / (p / problem.alpha), vectors.put(K @ u)
-    return Point(w, point.b + e, f, problem.objective(problem.margins(f, point.b + e), w, p))
+        here = end
+    return here
 
 
 def solve_dual(
     problem: RidgeProblem, K: np.ndarray, v: np.ndarray, h: np.ndarray, f: np.ndarray
 ) -> tuple[np.ndarray, float] | None:
-    """w = R^-2 Phi' u with u = root q, root = sqrt(h):  (alpha I + root K root) q = root (f - e) - v / root,  sum u = 0.
+    """Return (u, e) of a Newton step in the dual: w = R^-2 Phi' u, so that Phi w = K u, and the step e of the intercept.
 
-    R^2 = P / alpha and K = Phi R^-2 Phi', so that Phi w = K u. Returns u and the step e of the intercept; None where no
-    number solves it.
+    With R^2 = P / alpha, K = Phi R^-2 Phi', root = sqrt(h) and u = root q, it solves
+
+        (alpha I + root K root) q = root (f - e) - v / root,   sum u = 0.
+
+    None where the system has no finite solution.
+
+    v, h : the dual point and the curvature at f
     """
     h = np.maximum(h, 1e-9 * np.abs(v))  # where the logistic loss is straight
     root = np.sqrt(h)

@@ -11,8 +11,8 @@ from ..._base.threads import single_threaded_blas
 from ...columns.fallback import with_fallbacks
 from ...model import FitInfo, SparseModel, warn_unconverged
 from ..task import keeping_fits, model_of
-from .classes import fits_of
 from .fit import N_COMPONENTS
+from .multinomial import fits_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

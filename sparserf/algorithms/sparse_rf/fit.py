@@ -11,9 +11,8 @@ import numpy as np
 from ..._base.asking import Answering, Ended
 from ..._base.progress import goes_on
 from ..._core.search import top_k
-from ...solvers.columns import WorkingSet
-from ...solvers.effort import Effort, of_a_pass
-from ...solvers.lasso import ROUNDING, L1Problem, solve
+from ...solvers.effort import Effort, work_of_pass
+from ...solvers.l1 import ROUNDING, L1Problem, WorkingSet, solve
 from .sources import source_of
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ class L1Fit:
         effort = Effort(np.inf)
         if max_iter is None:
             share = self._schedule.effort * min(1.0, FULL / len(task.targets))
-            effort = Effort.of_a_fit(task.rows, dictionary.starts[-1], share)
+            effort = Effort.for_l1_fit(task.rows, dictionary.starts[-1], share)
         self.A: WorkingSet = WorkingSet(task.rows, self._problem, effort)
         self._most_kept = int(np.diff(dictionary.starts).max())  # as many draws as a batch holds
         self.restart(np.inf)
@@ -219,7 +218,7 @@ class L1Fit:
     def _look_at(self, draws):
         """(|g| of the draws, the duality gap over these and A, the objective, the gap that is within tolerance)."""
         A, problem = self.A, self._problem
-        A.effort.add(of_a_pass(self._rows, len(draws.index)))
+        A.effort.add(work_of_pass(self._rows, len(draws.index)))
         violation = np.abs(draws.gradient(A.v, problem.alpha))
         gap = problem.dual_gap(A.z, A.w, max(violation.max(initial=0.0), A.largest_gradient))
         objective = A.objective(problem)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from ..._base.checks import check_integer
-from ...solvers.effort import of_a_pass
+from ...solvers.effort import work_of_pass
 from ..task import Task
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Budget:
     def work(self, rows: Rows, n_features: int) -> float:
         """The multiplications that all searches together may take, of whatever outputs: n_features are drawn for a penalty."""
         n = min(rows.n_rows, self.rows)
-        once = SEARCHES + A_ROW * n + PASSES * of_a_pass(rows, n_features) * n / rows.n_rows
+        once = SEARCHES + A_ROW * n + PASSES * work_of_pass(rows, n_features) * n / rows.n_rows
         return once * self.effort * (1.0 if self.rounds is None else max(1.0, self.rounds / OF_FEW[1]))
 
     @property

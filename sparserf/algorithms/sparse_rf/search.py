@@ -16,15 +16,15 @@ from ...features import LinearFunctions, RandomSteps
 from ...model import warn_unconverged
 from ...rows import staged
 from ...solvers.effort import A_ROW, FEW_ROWS, LOSS, UNBOUNDED, Effort
+from ...solvers.multinomial import MultinomialProblem
 from ...solvers.problem import Problem
-from ...solvers.rivals import Rivals
 from ..prune import pruned
 from ..task import in_units, keeping, keeping_fits, model_of
-from .classes import fits_of
 from .descent import warn
 from .fit import N_COMPONENTS
 from .kinds import Choice, Member, best_mean, gain, in_question
 from .mean import mean_of, mean_value, one_function
+from .multinomial import fits_of
 from .outputs import in_their_units, with_equal_outputs
 from .samples import FEW_OUTPUTS, Budget, Sample, errors_of_chance, of_few_outputs
 from .sources import units_of
@@ -185,12 +185,12 @@ def with_best_intercept(model: SparseModel, task: Task, rows: Rows) -> SparseMod
         return model
     f = rows.vectors.put(rows.vectors.fetch(rows.apply(model.features.staged(None), model.coef)).astype(np.float64))
     if task.is_joint:
-        joint = Rivals.of_targets(rows.vectors, task.targets, task.weight, True)
+        joint = MultinomialProblem.from_targets(rows.vectors, task.targets, task.weight, True)
         return replace(model, intercept=joint.best_intercepts(f, model.intercept))
     best = []
     for k, (y, b) in enumerate(zip(task.targets, np.atleast_1d(model.intercept) - task.centers, strict=True)):
         scale, f_k = task.scale(y), f if np.ndim(model.intercept) == 0 else rows.vectors.output(f, k)
-        problem = Problem.of(rows.vectors, task.loss_of(y), y / scale, task.weight, 0.0, True)
+        problem = Problem.from_arrays(rows.vectors, task.loss_of(y), y / scale, task.weight, 0.0, True)
         best.append(scale * problem.best_intercept(rows.vectors.scaled(f_k, 1 / scale), float(b) / scale) + task.centers[k])
     return replace(model, intercept=np.reshape(best, np.shape(model.intercept)) if np.ndim(model.intercept) else float(best[0]))
 

@@ -1,0 +1,229 @@
+"""A linear model with the multinomial loss: the fits of all classes as one fit, by block coordinate descent over the classes.
+
+In its turn each class makes one Newton step against the others (`solvers/multinomial.py`), whose system is solved coarsely.
+Sweeps are extrapolated, and go down a path of penalties as the fit of a single output does (descent.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..solvers.krylov import norms
+from ..solvers.multinomial import CLASS_VERSUS_REST, BlockDescent, Extrapolation, MultinomialProblem
+from .certificate import HARDLY
+from .descent import FALLS, NEGLIGIBLE, PATIENCE, line_search
+from .fit import LinearFit, Told
+from .point import Point
+from .problem import LinearProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .._base.types import NewtonSteps, RowVector, Solution
+    from ..algorithms.task import Progress, Task
+    from ..model import FitInfo
+    from .certificate import Certificate
+    from .inputs import Inputs
+
+# To which share of its residual the system of a turn is solved; the others' turns change it by more.
+SHARE = 0.05
+
+
+class OneClassLinearFit(LinearFit):
+    """The linear fit of one class while the others' margins stay as they are."""
+
+    problem: LinearProblem
+    certificate: Certificate
+
+    def __init__(self, inputs: Inputs, problem: LinearProblem, progress: Progress, info: Callable[[], FitInfo]):
+        """info: a function that returns what is known of the fit of all classes, for the callback."""
+        self._info = info
+        super().__init__(inputs, problem, progress, unit=problem.alpha)
+
+    @property
+    def iterate(self) -> Point:
+        """Where the fit stands."""
+        return self.at
+
+    def current_margins(self) -> RowVector:
+        """Return f + b."""
+        return self.problem.margins(self.at.f, self.at.b)
+
+    def hold_others(self, y: RowVector, b: np.ndarray | None = None) -> None:
+        """Minimise from now on with the others where y says that they are, from the best intercept, or from b.
+
+        It looks at the rows from there, in one pass.
+        """
+        self.problem = replace(self.problem, loss=CLASS_VERSUS_REST, y=y)
+        if b is None:
+            self.move_to(self.at)
+        else:
+            self.at.b, self.certificate = b, None  # in place: the point may be one that is to be extrapolated, with this b
+        self.look()
+
+    def take_turn(self, steps: NewtonSteps) -> None:
+        """Make one Newton step."""
+        step, n_conjugate = steps(self, np.array([SHARE]))
+        self.n_conjugate += n_conjugate
+        if all(np.isfinite(part).all() for part in (step.w, step.b)):
+            self.move_along(line_search(self, step), step)
+
+    def take_away(self, common: Point) -> None:
+        """Take a point away from where the fit stands, to be followed by `hold_others`."""
+        self.at = self.at.along(self.problem.vectors, np.array([-1.0]), common)
+
+    def put(self, point: Point) -> None:
+        """Go to a point, with f computed anew, without the rounding of all steps before; to be followed by `hold_others`."""
+        point.f = self.inputs.apply(point.w)
+        self.at = point
+
+    def forget_work(self) -> None:
+        """Begin to count projections and steps of conjugate gradients anew."""
+        self.n_projections = self.n_conjugate = 0
+
+    def info(self, certified: bool = True) -> FitInfo:
+        """Return what is known of the fit of all classes."""
+        return self._info()
+
+
+class JointCertificate:
+    """How near the coefficients W of all classes are to the optimum, as `Certificate` of one output.
+
+    |W - W*| is at most |G| / alpha for the gradients G of all classes.
+    """
+
+    distance: np.ndarray
+    rounding: np.ndarray
+    bound: np.ndarray
+    converged: bool
+    is_rounding: np.ndarray
+    gap: float
+
+    def __init__(self, fits: Sequence[OneClassLinearFit], tol: float):
+        of_each = [fit.certificate for fit in fits]
+        self.distance = np.hypot.reduce([certificate.distance for certificate in of_each])
+        self.rounding = np.hypot.reduce([certificate.rounding for certificate in of_each])
+        total, size = self.distance + self.rounding, np.hypot.reduce([norms(fit.at.w) for fit in fits])
+        self.bound = np.divide(total, size - total, out=np.where(total > 0, np.inf, 0.0), where=size > total)
+        self.converged = bool(self.bound.max() <= tol)
+        self.is_rounding = self.distance <= HARDLY * self.rounding
+        self.gap = sum(c.gap for c in of_each)
+
+
+class MultinomialLinearFit(Told):
+    """The fit of all classes together, which offers what a `LinearFit` does."""
+
+    problem: LinearProblem
+    certificate: JointCertificate
+    has_diverged: bool = False
+
+    def __init__(self, task: Task, inputs: Inputs, progress: Progress, fit_intercept: bool):
+        super().__init__(inputs, progress)
+        problems = [task.problem(LinearProblem, y[None, :], 1.0, fit_intercept) for y in task.targets]
+        self._fits = [OneClassLinearFit(inputs, problem, progress, self.info) for problem in problems]
+        self._joint = MultinomialProblem.from_targets(task.rows.vectors, task.targets, task.weight, fit_intercept)
+        self._classes = BlockDescent(self._joint, self._fits)
+        self.problem, self.certificate = problems[0], None
+
+    def begin(self, alpha: float, tol: float) -> None:
+        """Turn to another penalty, from where the fit stands."""
+        super().begin(alpha, tol)
+        for fit in self._fits:
+            fit.begin(alpha, tol)
+
+    def descend(self, steps: Sequence[NewtonSteps], max_iter: int) -> None:
+        """Sweep at ever smaller penalties, down to the fit's own; steps: what makes the Newton steps of each class."""
+        alpha, tol, n_falls = self.alpha, self.tol, FALLS.number_to(self._fits[0])
+        for fit in self._fits:
+            fit.forget_work()
+        for k in range(n_falls, max(0, n_falls - FALLS.most), -1):
+            self.begin(alpha * FALLS.by**k, FALLS.bound)
+            self._sweeps(steps, min(max_iter, FALLS.most_steps), is_on_the_way=True)
+        self.begin(alpha, tol)
+        self._sweeps(steps, max_iter)
+
+    def _sweeps(self, steps, max_iter, is_on_the_way=False):
+        """Sweep until the bound is below the tolerance, or rounding allows no more."""
+        least, lowest, waited, extrapolation = np.inf, np.inf, 0, Extrapolation()
+        steps_of = dict(zip(self._fits, steps, strict=True))
+        self._settle()
+        for _ in range(max_iter):
+            if self.converged or self.certificate.is_rounding.all() or self.ended_by_callback:
+                return
+            self._classes.sweep(lambda fit: fit.take_turn(steps_of[fit]))
+            self._take_out_common()
+            self._extrapolate(extrapolation)
+            self._settle()
+            objective = self.objective()
+            if not is_on_the_way:
+                self.progress.note(objective, float(self.certificate.bound.max()), self.tol)
+                self.progress.ask(self.info)
+            bound = float(self.certificate.bound.max())
+            waited = 0 if bound < 0.5 * least or objective < lowest * (1 - NEGLIGIBLE) else waited + 1
+            least, lowest = min(bound, least), min(objective, lowest)
+            if waited == PATIENCE:
+                return
+
+    def _settle(self):
+        """Go to the best intercepts, tell each class where the others are, and certify where all stand."""
+        self._classes.settle()
+        self.certificate = JointCertificate(self._fits, self.tol)
+
+    def _take_out_common(self):
+        """Take the mean over the classes away from each, which leaves the least sum of squares, and no more rounding in all."""
+        points = [fit.at for fit in self._fits]
+        mean = self._combined(np.full(len(points), 1 / len(points)), points)
+        for fit in self._fits:
+            fit.take_away(mean)
+
+    def _combined(self, shares, points):
+        """Return the sum of points, each times its share."""
+        w, b, f = self._joint.combine_iterates(shares, points)
+        u = None if any(p.u is None for p in points) else self._joint.combine(shares, [p.u for p in points])
+        return Point.at_w(w, f, b, u)
+
+    def _extrapolate(self, extrapolation):
+        """Go where the last sweeps at the same penalty lead, if that is lower."""
+        points = [fit.at for fit in self._fits]
+        found = extrapolation.after_sweep(self.alpha, points)
+        if found is None:
+            return
+        shares, of_classes = found
+        ends = [self._combined(shares, points_of_class) for points_of_class in of_classes]
+        if self._objective_at(ends) < self._objective_at(points):
+            for fit, end in zip(self._fits, ends, strict=True):
+                fit.put(end)
+
+    def _objective_at(self, points):
+        """Return the joint objective of a point of each class, at the best intercepts."""
+        *_, z = self._joint.at_best_intercepts([p.f for p in points], np.concatenate([p.b for p in points]))
+        penalty = 0.5 * self._fits[0].problem.alpha * sum(float(norms(p.w)[0]) ** 2 for p in points)
+        return self._joint.mean_loss(z) + penalty
+
+    def objective(self) -> float:
+        """Return the joint objective."""
+        return self._objective_at([fit.at for fit in self._fits])
+
+    @property
+    def w(self) -> np.ndarray:
+        """The coefficients, (n_classes, n_features)."""
+        return np.vstack([fit.w for fit in self._fits])
+
+    @property
+    def n_projections(self) -> int:
+        """The most projections in the sketch of a class."""
+        return max(fit.n_projections for fit in self._fits)
+
+    @property
+    def n_conjugate(self) -> int:
+        """The steps of conjugate gradients of all classes."""
+        return sum(fit.n_conjugate for fit in self._fits)
+
+    def solution(self) -> Solution:
+        """Return (index, features, w, b) of all inputs, in the units of X."""
+        of_each = [fit.solution() for fit in self._fits]
+        index, features, *_ = of_each[0]
+        return index, features, np.stack([w for *_, w, _ in of_each]), np.array([b for *_, b in of_each])

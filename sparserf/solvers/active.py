@@ -1,0 +1,242 @@
+"""The features that a model may use at the moment, Phi, and what the solvers ask of them, each as one pass over the rows.
+
+`ActiveFeatures` answers Phi' v, Phi c and Phi' diag(h) Phi. The Gram matrix is kept from one call to the next: only the entries
+of new features are computed, and only the rows whose weight h has changed are added, where these are few. Its subclasses are
+the working set of the l1 problem (l1.py) and the support of a hard-thresholded model (`Support`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..features import FeatureSet, Linear
+from ..rows.home import correlation
+from .effort import UNBOUNDED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .._base.types import RowVector
+    from ..rows.home import Rows
+    from .effort import Effort
+    from .problem import Problem
+    from .ridge import LocalModel, RidgeProblem
+
+# Features of at least so many inputs take longer to compute than to read: their values are kept,
+LONG = 64
+# as long as these are not more numbers than so many times those in X.
+KEPT = 2
+# Of the rows that have a weight, the largest share whose change is added to the Gram matrix; beyond it all is computed anew.
+MOST_CHANGED = 0.3
+# Of the features in a kernel matrix, the largest share that is replaced; beyond it all is computed anew.
+MOST_REPLACED = 0.4
+
+
+class ActiveFeatures:
+    """Features and their indices in the dictionary, with the Gram matrix Phi' diag(h) Phi of the last row weights h.
+
+    features : FeatureSet
+    index : ndarray of shape (len(self),)
+        The index of each feature in the dictionary, in the order in which they came.
+    effort : Effort
+        Counts the Gram matrices.
+    """
+
+    effort: Effort
+
+    def __init__(self, rows: Rows, effort: Effort = UNBOUNDED):
+        self._rows, self.effort = rows, effort
+        self._gram, self._sums = np.zeros((0, 0)), np.zeros(0)  # Phi' diag(h) Phi and Phi' h of the first features
+        self._h, self._is_rough = None, False
+        self._values = np.zeros((rows.n_rows, 0), rows.dtype)  # of the first features, where they are kept
+        self.features: FeatureSet = FeatureSet((), rows.n_features_in)
+        self.index: np.ndarray = np.zeros(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def _rows_and_features(self):
+        """Return the (rows, features) that stand for these: where their values are kept, those as rows, and their columns."""
+        longest = max((block.order for block in self.features.blocks), default=0)
+        n_kept, n = self._values.shape[1], len(self)
+        if not self._rows.in_memory or longest < LONG or n > KEPT * self._rows.row_size:
+            self._values = self._values[:, :0]
+            return self._rows, self.features
+        if n > n_kept:
+            new = self._rows.transform(self.features.take(np.arange(n_kept, n)))
+            self._values = np.hstack([self._values, new])
+        return self._rows.beside(self._values), Linear().draw(None, n)
+
+    def correlate(self, v: RowVector) -> np.ndarray:
+        """Return Phi' v."""
+        rows, features = self._rows_and_features()
+        return rows.correlate(features, v)
+
+    def apply(self, c: np.ndarray) -> RowVector:
+        """Return Phi c for coefficients c of shape (len(self),) or (n_outputs, len(self))."""
+        rows, features = self._rows_and_features()
+        if rows is self._rows:
+            used = np.flatnonzero(np.atleast_2d(c).any(axis=0))
+            features, c = features.take(used), c[..., used]
+        return rows.apply(features, c)
+
+    def evaluate_step(
+        self, problem: Problem, c: np.ndarray, f: RowVector, b: float, questions: Sequence[Callable[..., np.ndarray]]
+    ) -> tuple[RowVector, float, np.ndarray, list[np.ndarray]]:
+        """Return (f + Phi c, the mean loss there with intercept b, Phi' v, the answers to questions at v), v the dual point.
+
+        One pass over the rows; two where the values of these features are kept and there are questions.
+        """
+        rows, features = self._rows_and_features()
+        own = partial(correlation, features)
+        used = np.flatnonzero(np.atleast_2d(c).any(axis=0))
+        questions_here = [own, *questions] if rows is self._rows else [own]
+        f, loss, (g, *answers) = problem.evaluate_step(rows, features.take(used), c[..., used], f, b, questions_here)
+        if questions and rows is not self._rows:
+            answers = self._rows.ask(problem.dual_point(problem.margins(f, b)), questions)
+        return f, loss, g, answers
+
+    def ask(self, v: RowVector, questions: Sequence[Callable[..., np.ndarray]]) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Return (Phi' v, the answers to questions at v), in one pass where the values of these features are not kept."""
+        rows, features = self._rows_and_features()
+        own = partial(correlation, features)
+        if rows is self._rows:
+            g, *answers = rows.ask(v, [own, *questions])
+            return g, answers
+        return rows.ask(v, [own])[0], self._rows.ask(v, questions) if questions else []
+
+    def curvature(self, h: RowVector, is_rough: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """Return (Phi' diag(h) Phi, Phi' h) for row weights h >= 0, computing what is new or has changed since the last call.
+
+        is_rough: whether products in single precision will do.
+        """
+        if self._is_rough and not is_rough:
+            self._forget()
+        self._is_rough = is_rough
+        self._reweigh(h)
+        k, p = len(self._sums), len(self)
+        if 0 < k == p:
+            return self._gram, self._sums
+        rows, features = self._rows_and_features()
+        self.effort.add(self._rows.vectors.count(h) * (p * p - k * k) / 2)
+        if k == 0:
+            self._gram, self._sums = rows.moments(features, features, h, self._dtype)
+        else:
+            new = np.arange(k, p)
+            columns, sums = rows.moments(features, new, h, self._dtype)
+            self._gram = bordered(self._gram, columns)
+            self._sums = np.concatenate([self._sums, sums])
+        return self._gram, self._sums
+
+    def _reweigh(self, h):
+        """Bring the Gram matrix to other row weights by the rows whose weight has changed; forget it where these are many.
+
+        A callback may end the fit in the middle of a product: what is kept is replaced only once the new is complete.
+        """
+        k, vectors = len(self._sums), self._rows.vectors
+        if k and h is not self._h:
+            change = vectors.along(h, -1.0, self._h)
+            n_changed = vectors.count(change)
+            if n_changed > MOST_CHANGED * vectors.count(h):
+                self._forget()
+            elif n_changed:
+                rows, features = self._rows_and_features()
+                self.effort.add(n_changed * k * k / 2)
+                gram, sums = rows.signed_moments(features.take(np.arange(k)), change, self._dtype)
+                self._gram, self._sums = self._gram + gram, self._sums + sums
+        self._h = h
+
+    @property
+    def _dtype(self):
+        """The precision of products in the Gram matrix; None: that of the rows."""
+        return np.float32 if self._is_rough else None
+
+    def _forget(self):
+        """Forget the Gram matrix."""
+        self._gram, self._sums = np.zeros((0, 0)), np.zeros(0)
+
+    def append(self, features: FeatureSet, index: np.ndarray) -> None:
+        """Add features at the end."""
+        self.features = self.features.concat(features)
+        self.index = np.concatenate([self.index, index])
+
+    def keep(self, kept: np.ndarray) -> None:
+        """Keep only the features at these positions, which ascend."""
+        if len(kept) == len(self):
+            return
+        known = kept[kept < len(self._sums)]
+        self._gram, self._sums = self._gram[np.ix_(known, known)], self._sums[known]
+        self._values = self._values[:, kept[kept < self._values.shape[1]]]
+        self.features, self.index = self.features.take(kept), self.index[kept]
+
+    def local_model(
+        self, problem: RidgeProblem, change: np.ndarray | None, f: RowVector, b: float | np.ndarray, curved: bool = False,
+        everything: FeatureSet | None = None,
+    ) -> LocalModel:  # fmt: skip
+        """Return `RidgeProblem.local_model` at f + Phi change and intercept b, with the slopes in these features.
+
+        One pass over the rows; with a Hessian of a piecewise quadratic loss, of which little changes, by `curvature`.
+
+        curved: whether to compute the Hessian
+        everything: the features in which to compute slopes instead
+        """
+        rows, features = self._rows_and_features()
+        if everything is not None and rows is not self._rows:
+            f, change = f if change is None else self._rows.vectors.along(f, 1, self.apply(change)), None
+            rows = self._rows
+        at_once = curved and not problem.loss.is_piecewise_quadratic
+        model = problem.local_model(rows, features, change, f, b, features if everything is None else everything, at_once)
+        if at_once:
+            self._h, (self._gram, self._sums, _) = problem.row_curvature(model.f, b), model.hessian
+        elif curved:
+            h = problem.row_curvature(model.f, b)
+            model = replace(model, hessian=(*self.curvature(h), float(self._rows.vectors.total(h))))
+        return model
+
+
+class Support(ActiveFeatures):
+    """Active features of a dictionary that is drawn whole, each with a scale r_j, with their kernel matrix.
+
+    What a change of the support leaves as it is, is not computed again.
+    """
+
+    def __init__(self, rows: Rows, everything: FeatureSet, r: np.ndarray):
+        super().__init__(rows)
+        self._everything, self._r = everything, r
+        self._kernel, self._kernel_of = None, self.index  # Phi diag(1 / r^2) Phi' of these indices
+
+    def replace(self, index: np.ndarray) -> None:
+        """Become the features of these indices: first those that stay, in their order, then the new ones, ascending."""
+        wanted = np.zeros(len(self._everything), bool)
+        wanted[index] = True
+        self.keep(np.flatnonzero(wanted[self.index]))
+        wanted[self.index] = False
+        new = np.flatnonzero(wanted)
+        self.append(self._everything.take(new), new)
+
+    def kernel(self) -> np.ndarray:
+        """Return Phi diag(1 / r^2) Phi', of shape (n_rows, n_rows)."""
+        new = np.setdiff1d(self.index, self._kernel_of)
+        old = np.setdiff1d(self._kernel_of, self.index)
+        if self._kernel is None or len(new) + len(old) > MOST_REPLACED * len(self):
+            self._kernel = self._kernel_over(self.index)
+        else:
+            self._kernel = self._kernel + self._kernel_over(new) - self._kernel_over(old)
+        self._kernel_of = self.index
+        return self._kernel
+
+    def _kernel_over(self, index):
+        """Return the part of the kernel matrix that the features of these indices make."""
+        return self._rows.kernel(self._everything.take(index), 1 / self._r[index] ** 2)
+
+
+def bordered(inner: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Return the symmetric matrix whose first part is `inner` and whose last columns are `columns`."""
+    k, n = len(inner), len(columns)
+    whole = np.empty((n, n))
+    whole[:k, :k], whole[:, k:], whole[k:, :k] = inner, columns, columns[:k].T
+    return whole

@@ -1,0 +1,137 @@
+"""The coefficients of greedy selection with the multinomial loss: one support, on which the classes are fitted in turn.
+
+Block coordinate descent over the classes (multinomial.py), whose moves are Newton steps of `CoefficientsOnRows` on each class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .greedy import NEGLIGIBLE, SLOW, CoefficientsOnRows
+from .multinomial import CLASS_VERSUS_REST, BlockDescent, ClassesInTurn, MultinomialProblem
+from .problem import Iterate
+
+if TYPE_CHECKING:
+    from .._base.types import RowVector
+    from ..features.feature_set import FeatureSet
+    from ..rows.home import Rows
+    from .active import ActiveFeatures
+    from .ridge import RidgeProblem
+
+# Sweeps in a round at most.
+MOST_SWEEPS = 100
+# Sweeps end where the steps of all classes together promise less than this share of the objective.
+ENOUGH = 1e-7
+# A class's turn ends where a step promises less than this share of its first, or after so many steps.
+SHARE, MOST_STEPS = 0.1, 10
+
+
+class OneClassCoefficients(CoefficientsOnRows):
+    """The coefficients of one class while the others' margins stay as they are."""
+
+    iterate: Iterate
+
+    def hold_others(self, y: RowVector, b: np.ndarray | None = None) -> None:
+        """Minimise from now on with the others where y says that they are, from the best intercept, or from b."""
+        problem = self._problem = replace(self._problem, loss=CLASS_VERSUS_REST, y=y)
+        b = problem.best_intercepts(self.iterate.f, self.iterate.b) if b is None else b
+        objective = problem.objective(problem.margins(self.iterate.f, b), self.iterate.w, problem.alpha)
+        self.iterate, self._slopes = replace(self.iterate, b=b, objective=objective), None
+
+    def current_margins(self) -> RowVector:
+        """Return f + b."""
+        return self._problem.margins(self.iterate.f, self.iterate.b)
+
+    def take_away(self, w: np.ndarray, f: RowVector) -> None:
+        """Take w away from the coefficients, and f = Phi w from f, to be followed by `hold_others`."""
+        self.iterate = replace(self.iterate, w=self.iterate.w - w, f=self._rows.vectors.along(self.iterate.f, -1.0, f))
+
+    def take_turn(self) -> float:
+        """Take Newton steps until they promise little, and return what the first of them promised."""
+        first, before, is_fresh = None, np.inf, False
+        for _ in range(MOST_STEPS):
+            d, e, promise = self._newton_step()
+            if not promise > max(NEGLIGIBLE * self.iterate.objective, 0.0 if first is None else SHARE * first):
+                break
+            first, is_slow = first or promise, promise > SLOW * before
+            falls = self._advance(d, e, False, is_slow)
+            if is_fresh and not falls:
+                break
+            is_fresh = is_slow or not falls
+            if is_fresh:
+                self._take_curvature()
+            before = promise
+        return first or 0.0
+
+
+class MultinomialCoefficients:
+    """The coefficients of all classes, which offer what `CoefficientsOnRows` does."""
+
+    iterate: Iterate
+    converged: bool
+    promise: float
+
+    def __init__(self, rows: Rows, problem: RidgeProblem, everything: FeatureSet, n_classes: int):
+        self._rows, self._problem, self._everything, self._dictionary_slopes = rows, problem, everything, None
+        joint = MultinomialProblem(problem.vectors, problem.loss, problem.y, problem.weight, 0.0, problem.fit_intercept)
+        first = ClassesInTurn(joint, problem.vectors.zeros(n_classes)).target(1)
+        nothing = replace(problem, loss=CLASS_VERSUS_REST, y=first)
+        self._classes = BlockDescent(joint, [OneClassCoefficients(rows, nothing, everything, 1) for _ in range(n_classes)])
+        self.converged, self.promise = True, 0.0
+        self._settle()
+
+    @property
+    def A(self) -> ActiveFeatures:
+        """The features that are in."""
+        return self._classes.fits[0].A
+
+    def gradients(self) -> np.ndarray:
+        """Return, for each feature of the dictionary, the norm of the gradient of the mean loss over the classes."""
+        if self._dictionary_slopes is None:
+            v = self._problem.dual_point(self._problem.margins(self.iterate.f, self.iterate.b))
+            self._dictionary_slopes = self._rows.correlate(self._everything, v)
+        return np.hypot.reduce(np.abs(self._dictionary_slopes), axis=0)
+
+    def append(self, J: np.ndarray) -> bool:
+        """Let in the features J of the dictionary, except those that depend on others for the first class; return True."""
+        k, (first, *others) = len(self.A), self._classes.fits
+        first.append(J)
+        for fit in others:
+            fit.append(self.A.index[k:], all_of_them=True)
+        return True
+
+    def refit(self) -> None:
+        """Sweep over the classes until none promises to lower the objective by what counts."""
+
+        def move(fit):
+            self.promise += fit.take_turn()
+
+        for _ in range(MOST_SWEEPS):
+            self.promise = 0.0
+            self._classes.sweep(move)
+            self._take_out_common()
+            self._settle()
+            if self.promise <= ENOUGH * self.iterate.objective:
+                return
+        self.converged = False
+
+    def _take_out_common(self):
+        """Take the mean over the classes away from each, which leaves the least sum of squares."""
+        iterates = [fit.iterate for fit in self._classes.fits]
+        vectors, n = self._rows.vectors, len(iterates)
+        w, f = sum(it.w for it in iterates) / n, vectors.map(lambda *fs: sum(fs) / n, *(it.f for it in iterates))
+        for fit in self._classes.fits:
+            fit.take_away(w, f)
+
+    def _settle(self):
+        """Go to the best intercepts, and tell each class where the others are."""
+        f, b, z = self._classes.settle()
+        w = np.vstack([fit.iterate.w for fit in self._classes.fits])
+        self.iterate = Iterate(w, b, f, self._problem.objective(z, w, self._problem.alpha))
+        self._dictionary_slopes = None
+
+    def settle(self, certified: bool) -> None:
+        """Do nothing: every round ends with the best coefficients."""
