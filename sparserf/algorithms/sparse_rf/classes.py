@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,15 +13,16 @@ from ...solvers.effort import TURN, UNBOUNDED, Effort
 from ...solvers.joint_step import MOST, joint_step
 from ...solvers.lasso import L1Problem
 from ...solvers.rivals import Rivals, nearest_median, shared
-from .fit import PATIENCE, L1Fit
+from .descent import PATIENCE, L1Fit
 from .turns import ClassFit, Turns, WorkingSets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..._base.types import Callback, Dictionary, Solution, State
+    from ..._base.types import Dictionary, Solution, State
     from ...model import FitInfo
     from ..task import Progress, Task
+    from .descent import SparseRFOptions
 
 # After a sweep that leaves more than this share of the gaps of the classes, a step of all of them together.
 SLOW = 0.5
@@ -41,26 +43,29 @@ class ClassesFit:
     progress: Progress
 
     def __init__(
-        self, task: Task, dictionary: Dictionary, settles: bool = True, target: int = 0, *, tol: float, callback: Callback,
-        **options: Any,
-    ):  # fmt: skip
-        self._rows, self.dictionary, self._tol, self._targets = task.rows, dictionary, tol, task.targets
+        self, task: Task, dictionary: Dictionary, options: SparseRFOptions, *, to_tolerance: bool = True, target: int = 0
+    ):
+        self._rows, self.dictionary, self._tol, self._targets = task.rows, dictionary, options.tol, task.targets
+        callback = options.callback
         self.progress = task.progress(callback, task.targets[0])
         tells = callback and (lambda _: callback(self.info(certified=False)))
-        how = {"tol": tol / len(task.targets), "callback": tells, **options}
-        self._fits = [ClassFit(task, y, dictionary, settles, k, **how) for k, y in enumerate(task.targets, target)]
-        self._rivals = Rivals.of_targets(task.rows.vectors, task.targets, task.weight, options["fit_intercept"])
+        of_class = replace(options, tol=options.tol / len(task.targets), callback=tells)
+        self._fits = [
+            ClassFit(task, y, dictionary, of_class, to_tolerance=to_tolerance, target=k)
+            for k, y in enumerate(task.targets, target)
+        ]
+        self._rivals = Rivals.of_targets(task.rows.vectors, task.targets, task.weight, options.fit_intercept)
         self.A: WorkingSets = WorkingSets(self._fits)
         self._effort = UNBOUNDED
         self._settle()
         self.restart(np.inf)
 
-    def restart(self, alpha: float, rested: bool = False) -> None:
+    def restart(self, alpha: float, forgets_work: bool = False) -> None:
         self._alpha, self._draws, self._gap, self._n_tightened = float(alpha), None, np.inf, 0
         self._reached = False
         self.progress.restart()
         for fit in self._fits:
-            fit.restart(alpha, rested)
+            fit.restart(alpha, forgets_work)
             fit.tighten(self._tol / len(self._fits) / fit._tol)
 
     def spend(self, effort: Effort) -> None:
@@ -78,8 +83,8 @@ class ClassesFit:
         return self.progress.ended_by_callback or any(fit.ended_by_callback for fit in self._fits)
 
     @property
-    def near(self) -> float:
-        return self._fits[0].near
+    def search_tol(self) -> float:
+        return self._fits[0].search_tol
 
     def state(self) -> list[State]:
         return [fit.state() for fit in self._fits]
@@ -116,7 +121,7 @@ class ClassesFit:
                 return
 
     def minimise_over(self, draws: Turns) -> None:
-        while not self.improve_over(draws) and self._fits[-1].settles and not self.stopped:
+        while not self.improve_over(draws) and self._fits[-1].to_tolerance and not self.stopped:
             pass
 
     def improve_over(self, draws: Turns) -> bool:
@@ -130,7 +135,7 @@ class ClassesFit:
         if draws is not self._draws:
             self._draws, self._idle, self._lowest, self._least_gap = draws, 0, np.inf, np.inf
         if not self._sweep(move):
-            if self._fits[-1].settles and sum(fit.gap for fit in self._fits) > SLOW * self._least_gap and not self.stopped:
+            if self._fits[-1].to_tolerance and sum(fit.gap for fit in self._fits) > SLOW * self._least_gap and not self.stopped:
                 self._step_together()
             return self.stopped or self._is_idle(self._objective())
         share = self._tol * self._objective() / max(self._certify(), 1e-300)
@@ -240,10 +245,13 @@ class ClassesFit:
 
 
 def fits_of(
-    task: Task, dictionary: Dictionary, options: dict[str, Any], settles: bool = True, search: int = 0
+    task: Task, dictionary: Dictionary, options: SparseRFOptions, *, to_tolerance: bool = True, search: int = 0
 ) -> list[L1Fit] | list[ClassesFit]:
-    """The fit of each target, in that search of several, or one of all classes; settles: to the tolerance."""
+    """Return the fit of each target, or one of all classes together.
+
+    search : the number of the search of which these are the fits; each search has draws of its own
+    """
     first = search * len(task.targets)
     if task.is_joint:
-        return [ClassesFit(task, dictionary, settles, first, **options)]
-    return [L1Fit(task, y, dictionary, settles, k, **options) for k, y in enumerate(task.targets, first)]
+        return [ClassesFit(task, dictionary, options, to_tolerance=to_tolerance, target=first)]
+    return [L1Fit(task, y, dictionary, options, to_tolerance=to_tolerance, target=k) for k, y in enumerate(task.targets, first)]

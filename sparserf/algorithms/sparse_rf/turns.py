@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...solvers.rivals import AGAINST
-from .fit import L1Fit
+from .descent import L1Fit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,7 @@ class ClassFit(L1Fit):
         self.largest = max(violation.max(initial=0.0), self.A.largest_gradient)
         return violation, *more
 
-    def _asked_with(self, draws, n_entering, w):
+    def _questions_at(self, draws, n_entering, w):
         """None: what is asked now is not known any more after the turns of the others."""
         return []
 
@@ -57,8 +57,8 @@ class ClassFit(L1Fit):
         return False
 
     @property
-    def settles(self) -> bool:
-        return self._settles()
+    def to_tolerance(self) -> bool:
+        return self._is_solved_to_tolerance()
 
     @property
     def gap(self) -> float:
