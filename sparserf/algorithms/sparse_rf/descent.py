@@ -20,7 +20,8 @@ R T draws, made again when needed, until the duality gap over all of them is wit
 v times min(1, alpha / max_h |g_h|), which satisfies the constraints |phi_h' v| <= alpha (`L1Problem.dual_gap`); the gap is
 computed and compared with the tolerance in `L1Fit.improve_over`.
 
-Reading order: the options of a fit, the two algorithms, how thoroughly a batch is solved, and the moves of a fit of one target.
+Reading order: the options of a fit, the two algorithms, what they ask of a fit, how thoroughly a batch is solved, and the fit
+of one target, whose methods are the moves.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ TARGETS_OF_FULL_WORK = 10
 PATIENCE, CREEP = 5, 1e-3
 # `descend_over` looks at the violators alone until their gap is this share of the gap over all draws, at most so many rounds.
 SHARE_OF_GAP, MOST_ROUNDS = 0.3, 20
-# After a round in which no more violators entered, the next batch is likely to be drawn: it is asked about in advance.
+# After a round in which no more than FEW violators entered, the next batch is likely to be drawn: it is asked about in advance.
 FEW = 5
 
 
@@ -84,6 +85,8 @@ class SparseRFOptions:
         What the dictionary is told; None stands for its defaults.
     rng : numpy.random.Generator or None
         The source of all randomness of the fit; None where nothing is drawn.
+
+    The first four are all that an `L1Fit` over a given dictionary needs.
     """
 
     fit_intercept: bool
@@ -122,8 +125,56 @@ class SparseRFOptions:
 # The two algorithms
 
 
-class L1Moves(Protocol):
-    """The moves of an l1 fit, of one target (`L1Fit`) or of all classes of the multinomial loss together (`ClassesFit`)."""
+def algorithm_1(fit: L1FitLike) -> None:
+    """Run Algorithm 1 of the paper: R = batch_size, T = n_batches, A = fit.A, w = fit.A.w."""
+    for t in parts(range(fit.dictionary.n_batches)):  # repeat
+        h = fit.draw(t)  #                              1. sample h_1, ..., h_R from p(h)
+        fit.minimise_over(h)  #                         2. add them to A; 3. obtain w by solving (9)
+        fit.A.prune()  #                                4. A <- A \ {h : w(h) = 0}
+        if fit.record():  #                             5. t <- t + 1
+            break  #                                  until t = T
+
+
+def exact_descent(fit: L1FitLike) -> None:
+    """Minimise (9) over all draws of the dictionary to the tolerance; they are made again when needed, not stored.
+
+    One round a batch comes near to the optimum for the price of one look at the dictionary; then each round looks at all of it.
+    """
+    n_batches = fit.dictionary.n_batches
+    for t in parts(range(n_batches), rest=n_batches):
+        fit.improve_over(fit.draw(t))
+        if fit.record():
+            return
+    everything = fit.draw(*range(n_batches))
+    done = False
+    while not done:
+        done = fit.descend_over(everything)
+        done |= fit.record()
+
+
+def warn_if_unconverged(info: FitInfo, tol: float) -> None:
+    """Warn with a `ConvergenceWarning` where a fit ended above its tolerance."""
+    if info.converged:
+        return
+    share = info.dual_gap / info.objective[-1] if info.objective[-1] > 0 else np.inf
+    warn_unconverged(
+        f"alpha={info.alpha:.3g}: stopped after {info.n_iter} iterations with a duality gap of {info.dual_gap:.3g}, "
+        f"{share:.2g} of the objective, above tol={tol:.2g}; "
+        f"raise max_iter (or tol, or alpha)"
+    )
+
+
+# What is asked of a fit
+
+
+class L1FitLike(Protocol):
+    """What the algorithms, and the loops over penalties and searches, ask of a fit.
+
+    There are two: the fit of one target (`L1Fit`), and that of all classes of the multinomial loss together (`ClassesFit`).
+
+    dictionary : what is drawn from
+    A : the working set, with `prune`, which drops what is zero, and the `index` of its features
+    """
 
     dictionary: Dictionary
     A: Any
@@ -147,10 +198,6 @@ class L1Moves(Protocol):
     def record(self, tells: bool = True) -> bool:
         """End an iteration; return whether the fit stops here."""
         ...
-
-
-class L1FitLike(L1Moves, Protocol):
-    """A fit as the loops over targets, penalties and searches see it."""
 
     def restart(self, alpha: float, forgets_work: bool = False) -> None:
         """Begin a fit with this penalty from the coefficients of the last one."""
@@ -207,45 +254,6 @@ class L1FitLike(L1Moves, Protocol):
         ...
 
 
-def algorithm_1(fit: L1Moves) -> None:
-    """Run Algorithm 1 of the paper: R = batch_size, T = n_batches, A = fit.A, w = fit.A.w."""
-    for t in parts(range(fit.dictionary.n_batches)):  # repeat
-        h = fit.draw(t)  #                              1. sample h_1, ..., h_R from p(h)
-        fit.minimise_over(h)  #                         2. add them to A; 3. obtain w by solving (9)
-        fit.A.prune()  #                                4. A <- A \ {h : w(h) = 0}
-        if fit.record():  #                             5. t <- t + 1
-            break  #                                  until t = T
-
-
-def exact_descent(fit: L1Moves) -> None:
-    """Minimise (9) over all draws of the dictionary to the tolerance; they are made again when needed, not stored.
-
-    One round a batch comes near to the optimum for the price of one look at the dictionary; then each round looks at all of it.
-    """
-    n_batches = fit.dictionary.n_batches
-    for t in parts(range(n_batches), rest=n_batches):
-        fit.improve_over(fit.draw(t))
-        if fit.record():
-            return
-    everything = fit.draw(*range(n_batches))
-    done = False
-    while not done:
-        done = fit.descend_over(everything)
-        done |= fit.record()
-
-
-def warn_if_unconverged(info: FitInfo, tol: float) -> None:
-    """Warn with a `ConvergenceWarning` where a fit ended above its tolerance."""
-    if info.converged:
-        return
-    share = info.dual_gap / info.objective[-1] if info.objective[-1] > 0 else np.inf
-    warn_unconverged(
-        f"alpha={info.alpha:.3g}: stopped after {info.n_iter} iterations with a duality gap of {info.dual_gap:.3g}, "
-        f"{share:.2g} of the objective, above tol={tol:.2g}; "
-        f"raise max_iter (or tol, or alpha)"
-    )
-
-
 # How thoroughly each batch is solved
 
 
@@ -254,8 +262,9 @@ class BatchRules:
     """How thoroughly a fit minimises (9) over each batch before it draws the next.
 
     solves : which batches are solved to the tolerance: "every", the "last", or "none"; the others take one round
-    enter_per_term, enter_at_least : how many violators may enter A in a round, for each term in the model, and at least
-    step_leaves : the share of the largest violation that the step after violators entered may leave: it is one step of many
+    enter_per_term, enter_at_least : the most violators that enter A in a round are so many for each term in the model, or
+        `enter_at_least` where that is more
+    step_leaves : the share of the largest violation that the step of a round in which violators enter may leave
     most_steps : the most steps of the solver in a round in which no violator enters
     search_tol : the relative gap that is near enough where the penalty itself is chosen on held-out rows
     work : the share of the default work of a fit (`Effort.of_a_fit`) that the fit may take
@@ -276,8 +285,8 @@ TO_TOLERANCE = BatchRules()
 ONE_ROUND = BatchRules(solves="none", enter_per_term=1, most_steps=1)
 # For draws that follow the accepted features: better draws are worth more than the optimum over the draws at hand.
 LEARNING = BatchRules(solves="none", enter_per_term=1, enter_at_least=200)
-# The same for one penalty, with a last batch to the tolerance. A penalty so small that there are as many terms as rows is not
-# worth the time of that optimum: hence the smaller share of the work.
+# The same for one penalty, with the last batch solved to the tolerance. With a penalty so small that the model keeps as many terms
+# as there are rows, that optimum is not worth its time: hence the smaller share of the work.
 LEARNING_TO_TOLERANCE = replace(LEARNING, solves="last", work=0.25)
 # For linear functions of all inputs, one of which enters in a round: they add up to one in the model, and a few are as good as
 # all.

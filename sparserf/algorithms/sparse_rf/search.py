@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from ...model import SparseModel
     from ...rows.home import Rows
     from ..task import Task
-    from .descent import L1FitLike, L1Moves, SparseRFOptions
+    from .descent import L1FitLike, SparseRFOptions
 
 # A dictionary that learns draws so many features for each penalty by default. Of more than FEW_CLASSES outputs each draws
 # fewer, in all as many as FEW_CLASSES would, but at least that share of them.
-A_PENALTY, FEW_CLASSES, FEWEST_DRAWS = 1_000, 50, 0.25
+DRAWS_A_PENALTY, FEW_CLASSES, FEWEST_DRAWS = 1_000, 50, 0.25
 # Penalties of a path: the first is HIGHEST times the least that leaves no term, each next FALL times the last; at most
 # MOST_ALPHAS.
 HIGHEST, FALL, MOST_ALPHAS = 0.9, 0.72, 40
@@ -66,18 +66,21 @@ PRUNED = 0.003
 # Below this share of its root mean square the standard deviation of a target is rounding.
 CONSTANT = 1e-13
 
-# Weights of the progress bar: of the penalties of a path, which from the 18th on are less and less likely to be reached; of a
-# candidate, where one of cosines is 1: linear ones, and steps; of a round after the first, in which fewer candidates are left;
-# of the fits to all rows, beside the searches; and of pruning, beside these fits.
+# The expected work of a candidate of inputs or of linear functions, and of one of steps, where that of cosines is 1.
+WORK_OF_LINEAR, WORK_OF_STEPS = 0.15, 1.7
+# Weights of the progress bar alone: of the penalties of a path, which from the 18th on are less and less likely to be reached;
+# of a round after the first, in which fewer candidates are left; of the fits to all rows, beside the searches; of pruning,
+# beside these fits.
 WORK_OF_ALPHAS = 0.8 ** np.maximum(0.0, np.arange(MOST_ALPHAS) - 17)
-LITTLE, MUCH, FEWER, FITTING_AGAIN, PRUNING = 0.15, 1.7, 0.4, 0.15, 0.4
+LATER_ROUND, FITTING_TO_ALL, PRUNING = 0.4, 0.15, 0.4
 # How the work of the searches is shared: the part in which few of many outputs choose the kind of model; the part of what is
 # left that a round may take; the part of what is left of a round that any candidate may take at least; and how many times its
 # expected work a candidate may take: most take less.
 BY_FEW, A_ROUND, LEAST_SHARE, SLACK = 0.25, 0.6, 0.2, 2.0
-# With more targets than this, FEW_OUTPUTS of them are searched first. Where a round of all would then take more than the share
-# EASY of the work, all targets are searched in the kind that was best for the few; above HARD, by its best candidate alone.
-MANY_OUTPUTS, EASY, HARD = 2 * FEW_OUTPUTS, 0.3, 0.7
+# With more targets than MANY_OUTPUTS, FEW_OUTPUTS of them are searched first. Where a round of all targets would take more than
+# the first of these shares of the work, all are searched in the kind that was best for the few; above the second, by its best
+# candidate alone.
+MANY_OUTPUTS, MOST_FOR_ALL_KINDS, MOST_FOR_ONE_KIND = 2 * FEW_OUTPUTS, 0.3, 0.7
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +99,23 @@ class Candidate:
     is_constant: bool = False
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
+class Round:
+    """What one round of searches has found.
+
+    points : {candidate: the best point of its path}
+    n_drawn : features that were drawn
+    losses_of_empty : the held-out loss of the model without a term, one for each path
+    ended : whether a callback has ended it, perhaps before the last candidate
+    """
+
+    points: dict[Any, PathPoint]
+    n_drawn: int
+    losses_of_empty: list[float]
+    ended: bool
+
+
+@dataclass(frozen=True, eq=False)
 class Found:
     """What the rounds of searches have found.
 
@@ -127,7 +146,7 @@ def choose_by_held_out_rows(
     draw_sample = partial(Sample.draw, task, groups, validation, budget.rows, options.rng)
     with single_threaded_blas(), task.rows:
         kinds = kinds_of(task, options)
-        n_features = options.n_components or (A_PENALTY if options.learns else N_COMPONENTS)
+        n_features = options.n_components or (DRAWS_A_PENALTY if options.learns else N_COMPONENTS)
         searches = effort_of_searches(budget, task.rows, n_features, options.max_iter is None)
         found = search_in_rounds(
             kinds, exact_descent if options.exact else algorithm_1, draw_sample, budget, searches,
@@ -209,11 +228,12 @@ def deviation(y: np.ndarray, weight: np.ndarray) -> float:
 def kinds_of(task: Task, options: SparseRFOptions) -> list[list[Candidate]]:
     """Return the candidates of each kind of model, simplest first: a constant, inputs, linear functions, and one that learns.
 
-    Of a dictionary that is given: a constant, and that. Where X is CSR linear functions come before the inputs: of many inputs
-    each mostly tells a little, and in the end they are one term. There steps of words are left out, which predicted no better.
+    For other `features` than "auto": a constant, and their dictionary. For CSR X linear functions come before the inputs: of
+    many inputs each mostly tells a little, and in the end they are one term. There steps are not tried: of counts of words they
+    predicted no better.
     """
 
-    def candidate(views, dictionary_of, to_tolerance=False, work=1.0):
+    def candidate(views, dictionary_of, *, to_tolerance=False, work=1.0):
         dictionary = dictionary_of(task.curved(views))
         return Candidate(
             views, lambda task, search: fits_of(task, dictionary, options, to_tolerance=to_tolerance, search=search), work
@@ -223,17 +243,18 @@ def kinds_of(task: Task, options: SparseRFOptions) -> list[list[Candidate]]:
         return replace(candidate, work=0.01, is_constant=True)
 
     if not options.learns:
-        given = candidate(None, partial(options.dictionary, default=N_COMPONENTS), options.exact)
+        given = candidate(None, partial(options.dictionary, default=N_COMPONENTS), to_tolerance=options.exact)
         return [[constant(given)], [given]]
-    n_draws = round(A_PENALTY * min(1.0, max(FEWEST_DRAWS, FEW_CLASSES / len(task.targets))))
-    curves, is_sparse = task.curves or (None,), task.raw.is_sparse
+    curves, is_sparse = task.curves or (None,), task.raw.is_sparse  # each has the columns in one way: as they are, clipped, ...
     linear = curves if is_sparse else curves[:1]
-    inputs = [candidate(views, partial(_dictionary_of_inputs, options), True, LITTLE) for views in linear]
-    functions = [candidate(views, lambda task: LinearFunctions(_units_of_inputs(task)), False, LITTLE) for views in linear]
+    dictionary_of_inputs = partial(_dictionary_of_inputs, options)
+    inputs = [candidate(views, dictionary_of_inputs, to_tolerance=True, work=WORK_OF_LINEAR) for views in linear]
+    functions = [candidate(views, _dictionary_of_functions, work=WORK_OF_LINEAR) for views in linear]
+    n_draws = round(DRAWS_A_PENALTY * min(1.0, max(FEWEST_DRAWS, FEW_CLASSES / len(task.targets))))
     learned = [candidate(views, partial(options.dictionary, default=n_draws)) for views in curves]
     if is_sparse:
         return [[constant(inputs[0])], functions, inputs, learned]
-    steps = candidate(curves[0], partial(options.dictionary, default=n_draws, base=Steps), False, MUCH)
+    steps = candidate(curves[0], partial(options.dictionary, default=n_draws, base=Steps), work=WORK_OF_STEPS)
     return [[constant(inputs[0])], inputs, functions, [*learned, steps]]
 
 
@@ -246,6 +267,11 @@ def _dictionary_of_inputs(options: SparseRFOptions, task: Task) -> Dictionary:
     )  # fmt: skip
 
 
+def _dictionary_of_functions(task: Task) -> LinearFunctions:
+    """Return the dictionary of all linear functions of the inputs of a task."""
+    return LinearFunctions(_units_of_inputs(task))
+
+
 def _units_of_inputs(task: Task) -> np.ndarray:
     """Return by what the inputs of a task are multiplied in linear functions: 1 where a stage has scaled them."""
     is_scaled = task.stage is not None and not task.stage.is_raw
@@ -256,7 +282,7 @@ def _units_of_inputs(task: Task) -> np.ndarray:
 
 
 def search_in_rounds(
-    kinds: Sequence[Sequence[Candidate]], descend: Callable[[L1Moves], None], draw_sample: Callable[[], Sample],
+    kinds: Sequence[Sequence[Candidate]], descend: Callable[[L1FitLike], None], draw_sample: Callable[[], Sample],
     budget: Budget, effort: Effort, *, n_targets: int, errors: float,
 ) -> Found:  # fmt: skip
     """Search in rounds, each with other rows held out, until the budget has its models; keep what may be the best.
@@ -264,42 +290,40 @@ def search_in_rounds(
     kinds : lists of candidates, simplest first
     descend : `algorithm_1` or `exact_descent`
     draw_sample : draws the `Sample` of a round
-    effort : what all searches may take. A round may take a share of what is left; where the last round took more than is left
-        now, there is none after it
+    effort : what all searches may take. A round may take a share of what is left; where the last round took more than is
+        left now, there is none after it
     errors : by how many standard errors the constant may be worse, as in `in_question`
 
     Of many targets, too many to search all kinds for all of them, the kind that is best for a few is taken.
     """
-    points_of, losses_of_empty, n_drawn = [[] for _ in kinds], [], 0
-    kept, n_rounds, ended = {kind: range(len(candidates)) for kind, candidates in enumerate(kinds)}, 0, False
-    share, spent = A_ROUND, 0.0
+    points_of, losses_of_empty, n_drawn, ended = [[] for _ in kinds], [], 0, False
+    kept = {kind: range(len(candidates)) for kind, candidates in enumerate(kinds)}  # of each kind in question, its candidates
+    n_rounds, spent, share = 0, 0.0, A_ROUND
     if n_targets > MANY_OUTPUTS and len(kinds) > 2:
         with part(BY_FEW):
-            points, n_drawn, _, ended = _search_once(
-                _cheaper(kinds), descend, draw_sample().of_few_outputs(), 0, budget.terms, effort.part(BY_FEW)
-            )
+            few = _search_once(_cheaper(kinds), descend, draw_sample().of_few_outputs(), 0, budget.terms, effort.part(BY_FEW))
+        n_drawn, ended = few.n_drawn, few.ended
         round_of_all = effort.spent * n_targets / FEW_OUTPUTS
         if ended:
-            kept = {0: (0,)}
-        elif round_of_all > EASY * effort.left:
-            kept, share = _best_of_few(points, round_of_all > HARD * effort.left), 1.0
+            kept = {0: (0,)}  # one search more, of the constant, gives a model
+        elif round_of_all > MOST_FOR_ALL_KINDS * effort.left:
+            kept, share = _best_of_few(few.points, round_of_all > MOST_FOR_ONE_KIND * effort.left), 1.0
     while not points_of[next(iter(kept))] or (not ended and n_rounds < budget.n_rounds(kept)):
-        if spent > effort.left:
-            effort.note_cut("rounds of searches", budget.n_rounds(kept) - n_rounds)
-            break
         n_left, before = budget.n_rounds(kept) - n_rounds, effort.spent
+        if spent > effort.left:
+            effort.note_cut("rounds of searches", n_left)
+            break
         candidates = {(kind, m): kinds[kind][m] for kind, of_kind in kept.items() for m in of_kind}
+        first = n_rounds * sum(map(len, kinds[1:]))
         with part(_share_of_round(kinds, kept, n_left)):
-            points, drawn, of_empty, stops = _search_once(
-                candidates, descend, draw_sample(), n_rounds * sum(map(len, kinds[1:])), budget.terms,
-                effort.part(share if n_left > 1 else 1.0),
-            )  # fmt: skip
-        ended, spent = ended or stops, effort.spent - before
-        losses_of_empty += of_empty
-        n_drawn += drawn
-        n_rounds += 1
-        for kind in {kind: None for kind, _ in points}:
-            points_of[kind].append({m: point for (of, m), point in points.items() if of == kind})
+            this = _search_once(
+                candidates, descend, draw_sample(), first, budget.terms, effort.part(share if n_left > 1 else 1.0)
+            )
+        n_rounds, spent = n_rounds + 1, effort.spent - before
+        ended, n_drawn = ended or this.ended, n_drawn + this.n_drawn
+        losses_of_empty += this.losses_of_empty
+        for kind in {kind: None for kind, _ in this.points}:
+            points_of[kind].append({m: point for (of, m), point in this.points.items() if of == kind})
         best = {kind: best_mean(points_of[kind]) for kind in kept if points_of[kind]}
         kept = {kind: best[kind][0] for kind in in_question({kind: losses for kind, (_, losses) in best.items()}, errors)}
     kind, some = next(iter(kept.items()))
@@ -313,8 +337,8 @@ def _share_of_round(kinds: Sequence[Sequence[Candidate]], kept: Mapping[int, Seq
     """Return the share of a round in the work that is left, of n_left rounds; after the first they have fewer candidates."""
     this = sum(kinds[kind][m].work for kind, some in kept.items() for m in some)
     is_first = all(len(some) == len(kinds[kind]) for kind, some in kept.items())
-    others = (this * FEWER if is_first else this) * (n_left - 1)
-    return this / ((this + others) * (1 + FITTING_AGAIN))
+    others = (this * LATER_ROUND if is_first else this) * (n_left - 1)
+    return this / ((this + others) * (1 + FITTING_TO_ALL))
 
 
 def _cheaper(kinds: Sequence[Sequence[Candidate]]) -> dict[tuple[int, int], Candidate]:
@@ -330,17 +354,14 @@ def _best_of_few(points: Mapping[tuple[int, int], PathPoint], is_alone: bool) ->
 
 
 def _search_once(
-    candidates: Mapping[Any, Candidate], descend: Callable[[L1Moves], None], sample: Sample, first: int, most_terms: int,
+    candidates: Mapping[Any, Candidate], descend: Callable[[L1FitLike], None], sample: Sample, first: int, most_terms: int,
     effort: Effort,
-) -> tuple[dict[Any, PathPoint], int, list[float], bool]:  # fmt: skip
-    """Follow the path of each candidate on one sample.
+) -> Round:  # fmt: skip
+    """Follow the path of each candidate on one sample, until a callback ends it.
 
     first : the number of the first search of this round, from which random streams follow
-
-    Returns ({candidate: the best point of its path}, features drawn, held-out losses of the empty model, whether a callback
-    ended it, perhaps before the last candidate).
     """
-    points, n_drawn, losses_of_empty = {}, 0, []
+    points, n_drawn, losses_of_empty, ended = {}, 0, [], False
     work = [candidate.work for candidate in candidates.values()]
     has_constant = next(iter(candidates.values())).is_constant  # it draws nothing, and has the number of the next
     for k, (name, candidate) in parts(list(enumerate(candidates.items(), first - has_constant)), work):
@@ -350,13 +371,14 @@ def _search_once(
         points[name], drawn, of_empty = best_point_of_path(fits, descend, sample, most, effort.part(share))
         n_drawn += drawn
         losses_of_empty.append(of_empty)
-        if any(fit.ended_by_callback for fit in fits):
-            return points, n_drawn, losses_of_empty, True
-    return points, n_drawn, losses_of_empty, False
+        ended = any(fit.ended_by_callback for fit in fits)
+        if ended:
+            break
+    return Round(points, n_drawn, losses_of_empty, ended)
 
 
 def best_point_of_path(
-    fits: Sequence[L1FitLike], descend: Callable[[L1Moves], None], sample: Sample, most_terms: int, effort: Effort = UNBOUNDED
+    fits: Sequence[L1FitLike], descend: Callable[[L1FitLike], None], sample: Sample, most_terms: int, effort: Effort = UNBOUNDED
 ) -> tuple[PathPoint, int, float]:
     """Go down a path of penalties until the held-out rows are predicted no better.
 
