@@ -20,15 +20,17 @@ if TYPE_CHECKING:
 
     from ...rows.home import Rows
 
-# With effort 1: about how many rows a search looks at, where there are more; and the number of terms at which a path ends.
-MOST_ROWS, MOST_TERMS = 16_000, 2_000
-# The number of models of which the mean is taken and the least number of rounds of searches, for up to FEW_ROWS rows and for
-# more: what is held out of few rows tells little of which kind of model is the best.
+# With effort 1 a search looks at about so many rows, where there are more.
+MOST_ROWS = 16_000
+# With effort 1 a path of penalties ends at so many terms.
+MOST_TERMS = 2_000
+# The number of models of which the mean is taken and the least number of rounds of searches, for up to FEW_ROWS rows (OF_FEW)
+# and for more (OF_MORE): what is held out of few rows tells little of which kind of model is the best.
 FEW_ROWS, OF_FEW, OF_MORE = 5_000, (6, 4), (4, 2)
-# The multiplications of all searches of a call: in all, for each row that a search looks at, and in passes over the draws for
-# one penalty.
+# All searches of a call together may take SEARCHES multiplications, A_ROW more for each row that a search looks at, and the
+# time of PASSES passes over the draws for one penalty.
 SEARCHES, A_ROW, PASSES = 3e11, 2.5e7, 250
-# The multiplications of the fits to all rows, as a share of those of the searches.
+# The fits to all rows may take this share of the work of the searches, beside the work for each row.
 FITTING = 0.2
 
 

@@ -285,8 +285,8 @@ TO_TOLERANCE = BatchRules()
 ONE_ROUND = BatchRules(solves="none", enter_per_term=1, most_steps=1)
 # For draws that follow the accepted features: better draws are worth more than the optimum over the draws at hand.
 LEARNING = BatchRules(solves="none", enter_per_term=1, enter_at_least=200)
-# The same for one penalty, with the last batch solved to the tolerance. With a penalty so small that the model keeps as many terms
-# as there are rows, that optimum is not worth its time: hence the smaller share of the work.
+# The same for one penalty, with the last batch solved to the tolerance. With a penalty so small that the model keeps as many
+# terms as there are rows, that optimum is not worth its time: hence the smaller share of the work.
 LEARNING_TO_TOLERANCE = replace(LEARNING, solves="last", work=0.25)
 # For linear functions of all inputs, one of which enters in a round: they add up to one in the model, and a few are as good as
 # all.

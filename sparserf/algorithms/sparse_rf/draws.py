@@ -3,6 +3,10 @@
 `Draws` know their gradients phi_h' v at the dual point v, or a bound on them, and are made when needed: what is stored of draws
 from a random map is the seed. `DrawsInMemory` are at hand. A source makes the draws of each batch: `RandomSource` those of a
 fixed distribution, `LearningSource` those that follow the accepted features, `LinearSource` the steepest linear function.
+
+A pass over the rows is the unit of cost. So what will be needed at the next dual point is asked for in the pass that makes it:
+a `Question` is a pair, a function that every block of rows answers at a dual point, and a function that takes the dual point
+and the sum of the answers.
 """
 
 from __future__ import annotations
@@ -81,9 +85,9 @@ class Draws:
         return self._g
 
     def question(self, alpha: float) -> Question:
-        """Return (what to ask of the rows at the next v, what takes that v and the answer).
+        """Return the question for the gradients at the next dual point.
 
-        The question is about the draws whose gradient may come to alpha if v moves no more than the last time.
+        It is about the draws whose gradient may come to alpha if v moves no more than the last time.
         """
         with np.errstate(invalid="ignore"):
             some = np.flatnonzero(~(np.abs(self._g) + self._largest * self._moved <= alpha))
@@ -96,7 +100,7 @@ class Draws:
         return partial(correlations, batches), take
 
     def expecting_any_move(self) -> Self:
-        """Return these draws, with a `question` that is about all: the steps of v so far were not made for them."""
+        """Return these draws, with the next `question` about all of them: v may have moved by any step since they were used."""
         self._moved = np.inf
         return self
 
@@ -177,7 +181,7 @@ class DrawsInMemory(Draws):
 
 
 class RandomSource:
-    """Draws of fixed distributions, or of a FeatureSet, which can be made again: one batch is kept while it is in use."""
+    """Draws from the distributions of maps, or a FeatureSet, in batches of which one is kept while it is in use."""
 
     is_endless = False
 

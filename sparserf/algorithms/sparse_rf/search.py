@@ -1,12 +1,13 @@
 """`sparse_rf` without a penalty: alpha, the kind of model and its terms are chosen by rows that are held out.
 
 The search goes in rounds. In each, a `Sample` of the rows is drawn and a part of it held out. Every candidate, a dictionary
-over certain views of the columns, goes down a path of penalties on the other rows, each fit started from the last, until the
-rows held out are predicted no better. Candidates are of several kinds, simplest first: a constant, the inputs, linear functions
-of all inputs, and the dictionary that learns (of other `features`: a constant and their dictionary). All rounds take the first
-kind that none beats by more than the standard error of the difference, and of its candidates those whose mean predicts best;
-what is decidedly worse is not tried again. The terms at the best point of each path are then fitted to all rows, the mean of
-these models is taken, pruned, and given the intercept that is best for all rows. What all this may cost is a `Budget`.
+over certain views of the columns (as they are, clipped, or in ranks), goes down a path of penalties on the other rows, each fit
+started from the last, until the rows held out are predicted no better. Candidates are of several kinds, simplest first: a
+constant, the inputs, linear functions of all inputs, and the dictionary that learns (of other `features`: a constant and their
+dictionary). All rounds take the first kind that none beats by more than the standard error of the difference, and of its
+candidates those whose mean predicts best; what is decidedly worse is not tried again. The terms at the best point of each path
+are then fitted to all rows, the mean of these models is taken, pruned, and given the intercept that is best for all rows. What
+all this may cost is a `Budget`.
 
 `choose_by_held_out_rows` is that paragraph in code; what it calls stands below it in the same order.
 """
@@ -46,19 +47,25 @@ if TYPE_CHECKING:
     from ..task import Task
     from .descent import L1FitLike, SparseRFOptions
 
-# A dictionary that learns draws so many features for each penalty by default. Of more than FEW_CLASSES outputs each draws
-# fewer, in all as many as FEW_CLASSES would, but at least that share of them.
-DRAWS_A_PENALTY, FEW_CLASSES, FEWEST_DRAWS = 1_000, 50, 0.25
-# Penalties of a path: the first is HIGHEST times the least that leaves no term, each next FALL times the last; at most
-# MOST_ALPHAS.
-HIGHEST, FALL, MOST_ALPHAS = 0.9, 0.72, 40
-# A path ends after PATIENCE penalties in a row that lower the held-out loss by no more than the share NEGLIGIBLE, or with more
-# terms than MOST_A_ROW for each row.
-PATIENCE, NEGLIGIBLE, MOST_A_ROW = 2, 1e-4, 0.5
-# Gains of less than that share of the loss of the empty model do not count: a target without noise could be met ever better.
+# Draws of a dictionary that learns, for each penalty, where `n_components` is None.
+DRAWS_A_PENALTY = 1_000
+# Up to FEW_CLASSES outputs each has so many draws; more outputs share the draws of so many, but each has at least the share
+# FEWEST_DRAWS of them.
+FEW_CLASSES, FEWEST_DRAWS = 50, 0.25
+
+# A path begins at HIGHEST times the least penalty that leaves no term.
+HIGHEST = 0.9
+# Each penalty is FALL times the last; there are at most MOST_ALPHAS.
+FALL, MOST_ALPHAS = 0.72, 40
+# A path ends after PATIENCE penalties in a row that lower the held-out loss by no more than the share NEGLIGIBLE of it.
+PATIENCE, NEGLIGIBLE = 2, 1e-4
+# Nor do gains below this share of the loss of the empty model count: a target without noise could be met ever better.
 NOTHING_LEFT = 1e-6
 # A path also ends at a penalty that is worse than the best by so many standard errors of the difference.
 ERRORS = 2.0
+# A path also ends where there are more terms than this number for each row.
+MOST_A_ROW = 0.5
+
 # The most steps in which the terms of a chosen penalty are fitted to all rows.
 CHOSEN_ROUNDS = 50
 # The held-out loss that dropping terms may cost, as a share of that loss, or of what it is below the loss of the empty model.
@@ -68,24 +75,33 @@ CONSTANT = 1e-13
 
 # The expected work of a candidate of inputs or of linear functions, and of one of steps, where that of cosines is 1.
 WORK_OF_LINEAR, WORK_OF_STEPS = 0.15, 1.7
-# Weights of the progress bar alone: of the penalties of a path, which from the 18th on are less and less likely to be reached;
-# of a round after the first, in which fewer candidates are left; of the fits to all rows, beside the searches; of pruning,
-# beside these fits.
-WORK_OF_ALPHAS = 0.8 ** np.maximum(0.0, np.arange(MOST_ALPHAS) - 17)
-LATER_ROUND, FITTING_TO_ALL, PRUNING = 0.4, 0.15, 0.4
-# How the work of the searches is shared: the part in which few of many outputs choose the kind of model; the part of what is
-# left that a round may take; the part of what is left of a round that any candidate may take at least; and how many times its
-# expected work a candidate may take: most take less.
-BY_FEW, A_ROUND, LEAST_SHARE, SLACK = 0.25, 0.6, 0.2, 2.0
-# With more targets than MANY_OUTPUTS, FEW_OUTPUTS of them are searched first. Where a round of all targets would take more than
-# the first of these shares of the work, all are searched in the kind that was best for the few; above the second, by its best
-# candidate alone.
-MANY_OUTPUTS, MOST_FOR_ALL_KINDS, MOST_FOR_ONE_KIND = 2 * FEW_OUTPUTS, 0.3, 0.7
+# A candidate may take SLACK times its expected share of what is left of a round, since most take less, ...
+SLACK = 2.0
+# ... and at least this share of it.
+LEAST_SHARE = 0.2
+# The share of the work that is left that a round may take, unless it is the last.
+A_ROUND = 0.6
+# With more targets than MANY_OUTPUTS, FEW_OUTPUTS of them are searched first, with this share of the work.
+MANY_OUTPUTS, BY_FEW = 2 * FEW_OUTPUTS, 0.25
+# Where a round of all targets would then take more than this share of the work, it has the kind alone that is best for the few,
+MOST_FOR_ALL_KINDS = 0.3
+# and above this share the best candidate of that kind alone.
+MOST_FOR_ONE_KIND = 0.7
+
+# Weights of the progress bar, which nothing else depends on. Those of the penalties of a path, which from the 18th on are less
+# and less likely to be reached;
+WEIGHTS_OF_ALPHAS = 0.8 ** np.maximum(0.0, np.arange(MOST_ALPHAS) - 17)
+# that of a round after the first, in which fewer candidates are left, beside the first;
+LATER_ROUND = 0.4
+# that of the fits to all rows, beside the searches;
+FITTING_TO_ALL = 0.15
+# and that of pruning, as a share of what comes after the searches.
+PRUNING = 0.4
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """One dictionary over certain views of the columns: what a path of penalties is followed for.
+    """One dictionary over certain views of the columns; in each round a path of penalties is followed for it.
 
     views : the views of the stage of the task that its features see; None: all
     make_fits : a function of (a task of these views, the number of the search) that returns the fits of its targets
@@ -154,29 +170,26 @@ def choose_by_held_out_rows(
         )  # fmt: skip
         with part(1 - PRUNING):
             model, ended = fitted_to_all_rows(found, task, options.tol, searches.within)
-        least = mean_value([losses.loss for losses in found.losses])
-        unit = task.scale(task.targets[0])
+        loss, unit = mean_value([losses.loss for losses in found.losses]), task.scale(task.targets[0])
         with keeping(lambda: model):
             rows = staged(task.raw, model.features.stage, True)
-            worth = min(least, max(0.0, mean_value(found.losses_of_empty) - least))
+            worth = min(loss, max(0.0, mean_value(found.losses_of_empty) - loss))  # by how much its terms lower it
             weight, curvature = loss_curvature(task, rows, model, unit)
             change = unit * np.sqrt(2 * PRUNED * worth / curvature)  # L(z + e) <= L(z) + L'(z) e + curvature e^2 / 2
             model = pruned(rows, model, weight, max_terms, change=change, looked_at=budget.most_pruned)
             model = with_best_intercept(model, task, rows) if options.fit_intercept else model
-    info = replace(model.info, n_drawn=found.n_drawn, validation_loss=in_units(least, unit, task.loss.degree))
-    model = replace(model, info=info)
-    if not ended:
-        cuts = searches.within.cuts
-        if cuts:
-            _warn_of_cuts(cuts, effort, len(task.targets))
-            model = replace(model, info=replace(model.info, converged=False))
-        else:
-            warn_if_unconverged(model.info, options.tol)
-    return in_their_units(with_fallbacks(model, task), units)
+    info = replace(model.info, n_drawn=found.n_drawn, validation_loss=in_units(loss, unit, task.loss.degree))
+    cuts = {} if ended else searches.within.cuts
+    if cuts:
+        _warn_of_cuts(cuts, effort, len(task.targets))
+        info = replace(info, converged=False)
+    elif not ended:
+        warn_if_unconverged(info, options.tol)
+    return in_their_units(with_fallbacks(replace(model, info=info), task), units)
 
 
 def _warn_of_cuts(cuts: Mapping[str, int], effort: float, n_outputs: int) -> None:
-    """Warn once for a call of what its bound of work has ended early."""
+    """Warn that the bound of the work of a call has ended parts of the search early."""
     what = ", ".join(f"{n} {name}" for name, n in cuts.items())
     several = ", or fit fewer classes or outputs at a time" if n_outputs > 1 else ""
     warn_unconverged(
@@ -273,7 +286,7 @@ def _dictionary_of_functions(task: Task) -> LinearFunctions:
 
 
 def _units_of_inputs(task: Task) -> np.ndarray:
-    """Return by what the inputs of a task are multiplied in linear functions: 1 where a stage has scaled them."""
+    """Return the factors of the inputs of a task in linear functions: 1 where the stage has scaled them."""
     is_scaled = task.stage is not None and not task.stage.is_raw
     return np.ones(len(task.stage)) if is_scaled else inverse_deviations(task.rows, task.weight)
 
@@ -392,7 +405,7 @@ def best_point_of_path(
     for fit in fits:
         fit.spend(effort)
     alpha, n_drawn, waited = HIGHEST * alpha, 0, 0
-    for _ in parts(range(MOST_ALPHAS), WORK_OF_ALPHAS):
+    for _ in parts(range(MOST_ALPHAS), WEIGHTS_OF_ALPHAS):
         for fit in parts(fits):
             fit.restart(alpha, forgets_work=True)
             descend(fit)
