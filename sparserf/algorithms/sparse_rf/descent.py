@@ -126,7 +126,10 @@ class SparseRFOptions:
 
 
 def algorithm_1(fit: L1FitLike) -> None:
-    """Run Algorithm 1 of the paper: R = batch_size, T = n_batches, A = fit.A, w = fit.A.w."""
+    """Run Algorithm 1 of the paper: R = batch_size, T = n_batches, A = fit.A, w = fit.A.w.
+
+    `parts` goes through the batches, and says to the progress bar that each is an equal part of the work.
+    """
     for t in parts(range(fit.dictionary.n_batches)):  # repeat
         h = fit.draw(t)  #                              1. sample h_1, ..., h_R from p(h)
         fit.minimise_over(h)  #                         2. add them to A; 3. obtain w by solving (9)
@@ -367,7 +370,7 @@ class L1Fit:
         self, task: Task, y: np.ndarray, dictionary: Dictionary, options: SparseRFOptions, *, to_tolerance: bool = True,
         target: int = 0,
     ):  # fmt: skip
-        """Begin at w = 0.
+        """Begin at w = 0, with an infinite penalty until `restart` gives one.
 
         to_tolerance : whether batches are solved to `options.tol`, or take a round as one of many in a search
         target : the number of this fit among all over the dictionary, from which its random stream follows
@@ -385,7 +388,7 @@ class L1Fit:
             share = self._rules.work * min(1.0, TARGETS_OF_FULL_WORK / len(task.targets))
             effort = Effort.of_a_fit(task.rows, dictionary.starts[-1], share)
         self.A = WorkingSet(task.rows, self._problem, effort)
-        self._most_kept = int(np.diff(dictionary.starts).max())  # as many draws as a batch holds
+        self._most_kept = int(np.diff(dictionary.starts).max())  # violators that are kept in memory: as many as a batch holds
         self.restart(np.inf)
 
     # Between fits
@@ -402,9 +405,11 @@ class L1Fit:
         self._alpha = float(alpha)
         self._problem = replace(self._problem, alpha=min(self._alpha / self._slope_unit, 1e300))
         self.progress.restart()
-        self._n_rounds, self._last_drawn = 0, -1
+        # The rounds so far, and the batches that were drawn.
+        self._n_rounds, self._last_drawn, self._drawn = 0, -1, np.zeros(self.dictionary.n_batches, bool)
+        # Of the draws at hand: how many rounds in a row have lowered nothing, and the lowest objective and gap (`_is_idle`).
         self._draws, self._idle, self._lowest, self._least_gap = None, 0, np.inf, np.inf
-        self._drawn = np.zeros(self.dictionary.n_batches, bool)
+        # The gap that was last computed, whether it is within the tolerance, and whether the fit ends before its time.
         self._gap, self._reached, self.stopped = np.inf, True, False
 
     def spend(self, effort: Effort) -> None:

@@ -10,6 +10,7 @@ are then fitted to all rows, the mean of these models is taken, pruned, and give
 all this may cost is a `Budget`.
 
 `choose_by_held_out_rows` is that paragraph in code; what it calls stands below it in the same order.
+`part` and `parts` tell the progress bar which share of the work is at hand; an `Effort` counts the work, and bounds it.
 """
 
 from __future__ import annotations
