@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 import sparserf as srf
 from sparserf._core.moments import KINDS
-from sparserf.algorithms.sparse_rf.kinds import Choice, best_mean
+from sparserf.algorithms.sparse_rf.held_out import PathPoint, best_mean
 from sparserf.algorithms.task import Task
 from sparserf.columns.encodings import stage_of, stage_of_counts
 from sparserf.columns.levels import with_means
@@ -361,7 +361,8 @@ def test_features_of_views(namespace):
 
 def choice(margins, held):
     target = np.zeros(len(held))
-    return Choice(1.0, margins[None], lambda z: (z[0] - target) ** 2 / 2, margins**2 / 2, [], held, np.arange(len(held)), 1.0)
+    losses_at = lambda z: (z[0] - target) ** 2 / 2  # noqa: E731
+    return PathPoint(margins**2 / 2, held, np.arange(len(held)), 1.0, 1.0, margins[None], losses_at, [])
 
 
 def test_the_mean_of_members_that_predict_best():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sparserf as srf
-from sparserf.algorithms.sparse_rf import samples as _samples
+from sparserf.algorithms.sparse_rf import budget as _budget
 from sparserf.algorithms.sparse_rf import search as _search
 from sparserf.baselines import srfe
 
@@ -181,9 +181,9 @@ def test_no_other_warning_at_the_ends_of_float(alpha, size, where, solver):
 def bounded(monkeypatch, most):
     """The efforts of the calls to come, whose searches may take so many multiplications."""
     for name, value in (("SEARCHES", most), ("A_ROW", 0), ("PASSES", 0)):
-        monkeypatch.setattr(_samples, name, value)
-    efforts, work_of = [], _search.work_of
-    monkeypatch.setattr(_search, "work_of", lambda *args: efforts.append(work_of(*args)) or efforts[-1])
+        monkeypatch.setattr(_budget, name, value)
+    efforts, effort_of = [], _search.effort_of_searches
+    monkeypatch.setattr(_search, "effort_of_searches", lambda *args: efforts.append(effort_of(*args)) or efforts[-1])
     return efforts
 
 
@@ -221,18 +221,18 @@ def test_the_work_of_a_call_is_bounded_for_all_outputs_together(n_outputs, loss,
 
 def test_a_call_within_its_bound_does_not_know_of_it(monkeypatch):
     Z, y = outputs(3, "logistic")
-    monkeypatch.setattr(_samples, "OF_FEW", (1, 1))
+    monkeypatch.setattr(_budget, "OF_FEW", (1, 1))
     efforts = bounded(monkeypatch, 1e12)
     model = srf.sparse_rf(Z, y, loss="logistic", rng=0)
     (searches,) = efforts
     assert 0 < searches.spent < 1e11 and not searches.within.cuts
-    monkeypatch.setattr(_samples, "SEARCHES", 10 * searches.spent)
+    monkeypatch.setattr(_budget, "SEARCHES", 10 * searches.spent)
     assert srf.sparse_rf(Z, y, loss="logistic", rng=0).coef.tobytes() == model.coef.tobytes()
 
 
 def test_max_iter_lifts_the_bound_of_a_call(monkeypatch):
     Z, y = outputs(2, "squared")
-    monkeypatch.setattr(_samples, "OF_FEW", (1, 1))
+    monkeypatch.setattr(_budget, "OF_FEW", (1, 1))
     efforts = bounded(monkeypatch, 1e6)
     srf.sparse_rf(Z, y, rng=0, max_iter=20)
     assert efforts[0].spent > 1e7 and not efforts[0].within.cuts

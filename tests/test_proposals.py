@@ -9,8 +9,8 @@ from scipy.sparse import csr_array
 import sparserf as srf
 from sparserf import sparse_rf, sparse_rf_path
 from sparserf.algorithms.sparse_rf import search as _search
-from sparserf.algorithms.sparse_rf.fit import L1Fit
-from sparserf.algorithms.sparse_rf.sources import LearningDraws
+from sparserf.algorithms.sparse_rf.descent import L1Fit, SparseRFOptions
+from sparserf.algorithms.sparse_rf.draws import LearningSource
 from sparserf.algorithms.task import Task
 from sparserf.features import FeatureSet, RandomCosines, make_learning_dictionary
 from sparserf.features import learning as moves
@@ -135,7 +135,7 @@ def test_the_phase_is_the_best(rng):
     rows, dictionary = as_rows(X), learning(X, 50, 25, 1)
     features = dictionary.proposer(0).batch(25, FeatureSet((), 3), np.zeros(0), np.zeros(0, int))[1]
     A = SimpleNamespace(features=FeatureSet((), 3), w=np.zeros(0), index=np.zeros(0, int), v=v)
-    draws = LearningDraws(rows, dictionary, 0).draw((0,), A)
+    draws = LearningSource(rows, dictionary, 0).draw((0,), A)
     angles = np.linspace(0, 2 * np.pi, 721)
     every = np.abs([rows.correlate(features.turned(np.full(25, angle)), v) for angle in angles]).max(axis=0)
     g = np.abs(draws.gradient(v))
@@ -148,10 +148,10 @@ def test_a_batch_that_is_asked_about_twice_is_proposed_once(rng):
     X, v = rng.standard_normal((60, 3)), rng.standard_normal(60)
     rows, dictionary = as_rows(X), learning(X, 50, 25, 1)
     A = SimpleNamespace(features=FeatureSet((), 3), w=np.zeros(0), index=np.zeros(0, int), v=v)
-    source = LearningDraws(rows, dictionary, 0)
-    ((ask, take),) = source.ahead(0, A, A.w)
+    source = LearningSource(rows, dictionary, 0)
+    ((ask, take),) = source.ask_ahead(0, A, A.w)
     take(v, rows.ask(v, [ask])[0])
-    source.ahead(0, A, A.w)
+    source.ask_ahead(0, A, A.w)
     draws, entered = source.draw((0,), A), []
     draws.enter(SimpleNamespace(add=lambda features, index, g: entered.append((features, g))), np.arange(25))
     ((features, g),) = entered
@@ -171,8 +171,7 @@ def test_each_round_descends_by_what_its_worst_violator_promises(loss, seed):
     y, alpha, beta = signs(y, loss), 0.01, LOSSES[loss].smoothness
     dictionary, task = learning(X, 1200, 100, seed), Task.of(X, y, loss, None, 1).centered(True)
     (y,) = task.targets
-    options = {"fit_intercept": True, "tol": 1e-6, "max_iter": None, "callback": None}
-    fit = L1Fit(task, y, dictionary, False, **options)
+    fit = L1Fit(task, y, dictionary, SparseRFOptions(fit_intercept=True, tol=1e-6), to_tolerance=False)
     fit.restart(alpha)
 
     def objective():

@@ -10,12 +10,17 @@ from sklearn.linear_model import Ridge
 
 import sparserf as srf
 from sparserf import sparse_rf, sparse_rf_path
-from sparserf.algorithms.sparse_rf import samples as _samples
+from sparserf.algorithms.sparse_rf import budget as _budget
+from sparserf.algorithms.sparse_rf import descent as _descent
+from sparserf.algorithms.sparse_rf import held_out as _held_out
 from sparserf.algorithms.sparse_rf import search as _search
 from sparserf.algorithms.sparse_rf import sources as sparse_rf_sources
 from sparserf.algorithms.sparse_rf.fit import L1Fit
 from sparserf.algorithms.sparse_rf.kinds import Mixture, gain, in_question
 from sparserf.algorithms.sparse_rf.multinomial import fits_of
+from sparserf.algorithms.sparse_rf.classes import fits_of
+from sparserf.algorithms.sparse_rf.descent import L1Fit, SparseRFOptions
+from sparserf.algorithms.sparse_rf.held_out import HeldOutLosses, gain, in_question
 from sparserf.algorithms.task import Task, model_of
 from sparserf.features import LinearFunctions, linear_functions
 from sparserf.model import FitInfo
@@ -48,7 +53,7 @@ def test_alpha_is_chosen_about_as_well_as_by_the_test_rows(rng, features, loss):
         return VALUE[loss](model.decision_function(X_test), y_test).mean()
 
     model = sparse_rf(X, y, **how)
-    assert model.info.converged and model.info.dual_gap <= sparse_rf_sources.Schedule().near * model.info.objective[-1]
+    assert model.info.converged and model.info.dual_gap <= _descent.BatchRules().search_tol * model.info.objective[-1]
     best = min(error(m) for m in sparse_rf_path(X, y, alphas=model.info.alpha * 2.0 ** np.arange(4, -5, -1), **how))
     assert error(model) < 1.2 * best
 
@@ -65,7 +70,7 @@ class Following:
     def spend(self, effort):
         pass
 
-    def restart(self, alpha, rested):
+    def restart(self, alpha, forgets_work):
         pass
 
     def margins(self):
@@ -97,7 +102,8 @@ def test_a_path_ends_where_a_penalty_is_decidedly_worse_than_the_best_or_two_are
     fit = Following([np.sqrt(2 * each) for each in losses])
     task = Task.of(np.zeros((4, 1)), np.zeros(4), "squared", None, 1)
     task = dataclasses.replace(task, weight=np.ones(40))  # so that terms do not end it
-    best, *_ = _search.choose([fit], lambda *args: None, _samples.Sample(task, np.ones(4), 1.0, [1.0], 1.0, np.arange(4)), 2000)
+    sample = _held_out.Sample(task, np.ones(4), 1.0, [1.0], 1.0, np.arange(4))
+    best, *_ = _search.best_point_of_path([fit], lambda fit: None, sample, 2000)
     assert best.states == [1] and fit.n == last
 
 
@@ -123,11 +129,11 @@ def test_the_chosen_terms_are_fitted_to_all_rows(rng, monkeypatch):
     weight = rng.random(500)
     monkeypatch.setattr(_search, "pruned", lambda rows, model, *args, **options: model)
     kinds_of = _search.kinds_of
-    monkeypatch.setattr(_search, "kinds_of", lambda setting: [kinds_of(setting)[-1][:1]])  # not the mean of several views
+    monkeypatch.setattr(_search, "kinds_of", lambda *args: [kinds_of(*args)[-1][:1]])  # not the mean of several views
     model = sparse_rf(X, y, features="auto", sample_weight=weight, n_models=1, rng=0)
     again = sparse_rf(X, y, alpha=model.info.alpha, features=model.features, sample_weight=weight, tol=1e-8)
     above = model.info.objective[-1] - again.info.objective[-1]
-    assert -1e-8 <= above <= model.info.dual_gap <= sparse_rf_sources.Schedule().near * model.info.objective[-1]
+    assert -1e-8 <= above <= model.info.dual_gap <= _descent.BatchRules().search_tol * model.info.objective[-1]
 
 
 @pytest.mark.parametrize("n_models", [1, 2])
@@ -151,7 +157,7 @@ def test_hold_out_takes_its_share_of_each_class(rng):
     groups = np.repeat([0, 1, 2], [100, 30, 3])
     weight = rng.random(133) + 0.1
     weight[:50] = 0
-    fitted, held = _samples.hold_out(groups, weight, 0.2, rng)
+    fitted, held = _held_out.hold_out(groups, weight, 0.2, rng)
     assert not (fitted * held).any() and ((fitted + held > 0) == (weight > 0)).all()
     assert [np.count_nonzero(held[groups == k]) for k in range(3)] == [10, 6, 1]
     for part in (fitted, held):
@@ -162,8 +168,8 @@ def test_hold_out_takes_its_share_of_each_class(rng):
 
 @pytest.mark.parametrize("n_classes", [2, 3, 4])
 def test_each_class_is_held_out_in_its_share(rng, n_classes, monkeypatch):
-    seen, hold_out = [], _samples.hold_out
-    monkeypatch.setattr(_samples, "hold_out", lambda groups, *args: seen.append(groups) or hold_out(groups, *args))
+    seen, hold_out = [], _held_out.hold_out
+    monkeypatch.setattr(_held_out, "hold_out", lambda groups, *args: seen.append(groups) or hold_out(groups, *args))
     y = np.arange(90) % n_classes
     sparse_rf(rng.standard_normal((90, 2)), y, features="auto", loss="logistic", rng=0)
     assert (seen[0][:, None] == seen[0]).tolist() == (y[:, None] == y).tolist()
@@ -280,7 +286,7 @@ def test_the_penalty_over_linear_functions_is_the_length_of_their_sum(rng, loss,
     units, alpha = rng.uniform(0.5, 2, 8), 0.05
     task = Task.of(layout(X), y, loss, None, 1)
     with task.rows:
-        (fit,) = fits_of(task, LinearFunctions(units), {"fit_intercept": True, "tol": 1e-9, "max_iter": None, "callback": None})
+        (fit,) = fits_of(task, LinearFunctions(units), SparseRFOptions(fit_intercept=True, tol=1e-9))
         middle = fit.solution()[3]  # the intercept alone
         np.testing.assert_allclose(fit.largest_gradient(), np.linalg.norm(units * gradient(X, y, loss, middle)), rtol=1e-9)
         fit.restart(alpha)
@@ -306,7 +312,7 @@ def kinds_of(*losses):
     """Kinds of models, each of losses of rows in one search after another; all rows held out, others in each."""
 
     return {
-        k: [Mixture(np.array(each), np.ones(len(each)), 4 * j + np.arange(len(each))) for j, each in enumerate(kind)]
+        k: [HeldOutLosses(np.array(each), np.ones(len(each)), 4 * j + np.arange(len(each))) for j, each in enumerate(kind)]
         for k, kind in enumerate(losses)
     }
 
@@ -338,8 +344,8 @@ def test_a_constant_stays_in_question_for_as_many_errors_as_chance_may_make():
 
 
 def test_a_row_that_several_searches_hold_out_counts_once():
-    better = [Mixture(np.array([0.0, 1.0, 1.0, 1.0]), np.ones(4), np.arange(4))]
-    worse = [Mixture(np.array([2.0, 0.0, 2.0, 0.0]), np.ones(4), np.arange(4))]
+    better = [HeldOutLosses(np.array([0.0, 1.0, 1.0, 1.0]), np.ones(4), np.arange(4))]
+    worse = [HeldOutLosses(np.array([2.0, 0.0, 2.0, 0.0]), np.ones(4), np.arange(4))]
     assert gain(better, worse) == pytest.approx(gain(better * 9, worse * 9))
     expected = np.array([2.0, -1.0, 1.0, -1.0])
     assert gain(better, worse) == pytest.approx((expected.mean(), expected.std(ddof=1) / 2))
@@ -347,7 +353,7 @@ def test_a_row_that_several_searches_hold_out_counts_once():
 
 @pytest.mark.parametrize("held", [[0, 0, 3, 0], [1e-20, 0, 3, 0]])
 def test_of_one_row_it_is_not_known_how_much_a_gain_varies(held):
-    better, worse = (Mixture(np.full(4, loss), np.array(held), np.arange(4)) for loss in (0.0, 1.0))
+    better, worse = (HeldOutLosses(np.full(4, loss), np.array(held), np.arange(4)) for loss in (0.0, 1.0))
     mean, error = gain([better], [worse])
     assert mean == pytest.approx(1) and error == np.inf
 
@@ -433,9 +439,9 @@ def test_several_searches(rng, features, n_models, monkeypatch):
     """The mean of so many models, each of other rows held out; of "auto" of other draws, and of one, two or three views. The
     seed is all there is to it."""
     X, y = friedman(rng, 300, 6)
-    hold_out, model_of = _samples.hold_out, _search.model_of
+    hold_out, model_of = _held_out.hold_out, _search.model_of
     rows, models = [], []
-    monkeypatch.setattr(_samples, "hold_out", lambda *args: rows.append(hold_out(*args)) or rows[-1])
+    monkeypatch.setattr(_held_out, "hold_out", lambda *args: rows.append(hold_out(*args)) or rows[-1])
     monkeypatch.setattr(_search, "model_of", lambda *args: models.append(model_of(*args)) or models[-1])
     how = {"features": features, "n_components": 500, "n_models": n_models, "max_terms": 500}
     model = sparse_rf(X, y, rng=0, **how)
@@ -456,13 +462,13 @@ def test_several_searches(rng, features, n_models, monkeypatch):
 def test_how_many_searches_there_are(rng, monkeypatch):
     """As many as the mean needs models, of one member each here; one more where the best kind is in question."""
     X, y = friedman(rng, 100, 5)
-    calls, hold_out = [], _samples.hold_out
-    monkeypatch.setattr(_samples, "hold_out", lambda *args: calls.append(1) or hold_out(*args))
+    calls, hold_out = [], _held_out.hold_out
+    monkeypatch.setattr(_held_out, "hold_out", lambda *args: calls.append(1) or hold_out(*args))
     for few, n_models, open_before, n in (
         (5000, None, 1, 6), (99, None, 1, 4), (99, None, 4, 4), (99, None, 5, 5), (99, None, 9, 5), (99, 2, 9, 2),
     ):  # fmt: skip
         calls.clear()
-        monkeypatch.setattr(_samples, "FEW_ROWS", few)
+        monkeypatch.setattr(_budget, "FEW_ROWS", few)
         # The search after which one kind is left.
         monkeypatch.setattr(_search, "in_question", lambda choices, errors, n=open_before: [1, 2] if len(calls) < n else [1])
         model = sparse_rf(X, y, n_components=100, n_models=n_models, rng=0)
@@ -475,9 +481,9 @@ def test_how_many_searches_there_are(rng, monkeypatch):
 @pytest.fixture
 def samples(monkeypatch):
     """The samples of the searches to come, of about 300 rows each."""
-    seen, of = [], _samples.Sample.of
-    monkeypatch.setattr(_samples, "MOST_ROWS", 300)
-    monkeypatch.setattr(_samples.Sample, "of", lambda *args: seen.append(of(*args)) or seen[-1])
+    seen, draw = [], _held_out.Sample.draw
+    monkeypatch.setattr(_budget, "MOST_ROWS", 300)
+    monkeypatch.setattr(_held_out.Sample, "draw", lambda *args: seen.append(draw(*args)) or seen[-1])
     return seen
 
 
@@ -501,7 +507,7 @@ def test_each_search_looks_at_some_rows_and_all_are_fitted(rng, samples, feature
         assert np.count_nonzero(sample.held) == pytest.approx(30, abs=1)
         assert sample.task.targets[0].shape == sample.task.weight.shape == sample.held.shape == (sample.task.rows.n_rows,)
     few = error(300, 3)
-    _samples.MOST_ROWS = 2000
+    _budget.MOST_ROWS = 2000
     assert some < 0.97 * few and some < 1.4 * error(2000, 3)  # by luck; other processors round otherwise
 
 
@@ -512,14 +518,14 @@ def test_a_sample_of_rows_in_groups_and_of_weights(rng):
     X = np.column_stack([groups, np.arange(50_103)])
     targets = [groups.astype(float), weight]
     task = dataclasses.replace(Task.of(X, groups, "squared", None, 1), targets=targets, weight=weight)
-    sample = _samples.Sample.of(task, groups, 0.1, _samples.MOST_ROWS, rng)
+    sample = _held_out.Sample.draw(task, groups, 0.1, _budget.MOST_ROWS, rng)
     group, row = sample.task.rows.array().T.astype(int)
     assert len(np.unique(row)) == len(row)  # none twice
     np.testing.assert_array_equal(sample.task.targets, [group, weight[row]])
     sizes = [np.count_nonzero(group == k) for k in range(4)]
-    assert sum(sizes) == pytest.approx(_samples.MOST_ROWS, abs=4) and sizes[3] == 2
+    assert sum(sizes) == pytest.approx(_budget.MOST_ROWS, abs=4) and sizes[3] == 2
     shares = [weight[groups == k].sum() / weight.sum() for k in range(3)]
-    np.testing.assert_allclose(sizes[:3], _samples.MOST_ROWS * np.array(shares), rtol=0.02)
+    np.testing.assert_allclose(sizes[:3], _budget.MOST_ROWS * np.array(shares), rtol=0.02)
     assert [np.count_nonzero(group[sample.held > 0] == k) for k in range(4)] == [round(0.1 * n) for n in sizes[:3]] + [1]
     assert (weight[row] > 0).all() and not (sample.held * sample.task.weight).any()
     both = sample.held / sample.held.sum() * 0.1 + sample.task.weight / sample.task.weight.sum() * 0.9
@@ -527,22 +533,22 @@ def test_a_sample_of_rows_in_groups_and_of_weights(rng):
         assert both[group == k].sum() == pytest.approx(weight[groups == k].sum() / weight.sum(), rel=0.05)
     in_group = sample.task.weight[(sample.task.weight > 0) & (group == 0)]
     np.testing.assert_allclose(in_group, in_group[0])  # taken by their weight, and then alike
-    assert sample.share == pytest.approx(0.9 * _samples.MOST_ROWS / _samples.effective(weight), rel=0.03)
+    assert sample.share == pytest.approx(0.9 * _budget.MOST_ROWS / _held_out.effective(weight), rel=0.03)
 
 
 @pytest.mark.parametrize("layout", [np.asarray, csr_array])
 def test_a_sample_leaves_out_rows_of_weight_zero(rng, layout):
     X, weight = rng.standard_normal((100, 2)), np.arange(100) % 3.0
     task = Task.of(layout(X), X[:, 0], "squared", None, 1)
-    sample = _samples.Sample.of(dataclasses.replace(task, weight=weight), np.zeros(100), 0.1, 1000, rng)
+    sample = _held_out.Sample.draw(dataclasses.replace(task, weight=weight), np.zeros(100), 0.1, 1000, rng)
     np.testing.assert_array_equal(sample.task.rows.transform(srf.Linear().draw(None, 2)), X[weight > 0])
-    assert _samples.Sample.of(task, np.zeros(100), 0.1, 1000, rng).task.rows is task.rows
+    assert _held_out.Sample.draw(task, np.zeros(100), 0.1, 1000, rng).task.rows is task.rows
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 50, 99, 100, 101])
 def test_probabilities_of_rows(rng, n):
     for weight in (np.ones(100), rng.random(100), 10 ** rng.uniform(-300, 2, 100), np.r_[1e6, np.ones(99)]):
-        p = _samples.probabilities(weight, n)
+        p = _held_out.probabilities(weight, n)
         assert (p >= 0).all() and (p <= 1).all() and p.sum() == pytest.approx(min(n, 100))
         free = p < 1
         np.testing.assert_allclose(p[free] * weight[free].sum(), weight[free] * p[free].sum(), rtol=1e-9, atol=1e-290)
@@ -553,9 +559,9 @@ def test_a_thinned_sum_is_right_in_the_mean(rng):
     """Over many samples, of weights of which some are taken for certain."""
     weight, groups, f = rng.random(200) ** 3, np.arange(200) % 2, rng.standard_normal(200)
     weight[7] = 30.0
-    sums = [_samples.thinned(groups, weight, 40, rng) @ f for _ in range(2000)]
+    sums = [_held_out.thinned(groups, weight, 40, rng) @ f for _ in range(2000)]
     assert abs(np.mean(sums) - weight @ f) < 4 * np.std(sums) / np.sqrt(2000)
-    assert all(_samples.thinned(groups, weight, 40, rng)[7] == 30.0 for _ in range(20))
+    assert all(_held_out.thinned(groups, weight, 40, rng)[7] == 30.0 for _ in range(20))
 
 
 @pytest.mark.slow
@@ -563,7 +569,7 @@ def test_the_chosen_terms_get_coefficients_of_all_rows(rng, samples, monkeypatch
     """At least one step lowers the objective over all rows, however near the coefficients of the sample are."""
     X, y = friedman(rng, 1000, 5)
     monkeypatch.setattr(_search, "pruned", lambda rows, model, *args, **options: model)
-    monkeypatch.setattr(L1Fit, "near", 10.0)  # near enough as they are
+    monkeypatch.setattr(L1Fit, "search_tol", 10.0)  # near enough as they are
     how = {"n_components": 200, "n_models": 1, "rng": 0}
     for n in (300, 1000):
         model = sparse_rf(X[:n], y[:n], **how)
@@ -610,7 +616,7 @@ def test_a_target_of_another_size_in_a_row_that_no_search_sees(rng, samples, mon
 def test_a_linear_function_of_many_rows(rng, samples, monkeypatch):
     """Ridge regression of all of them goes on from where that of some ended, with more functions; no index is given twice."""
     seen, fit_again = [], _search.fit_again
-    monkeypatch.setattr(sparse_rf_sources, "LINEAR", dataclasses.replace(sparse_rf_sources.LINEAR, near=1e-3))
+    monkeypatch.setattr(_descent, "LINEAR", dataclasses.replace(_descent.LINEAR, search_tol=1e-3))
     monkeypatch.setattr(
         _search, "fit_again", lambda fits, task, choice, *args: seen.append((choice, fit_again(fits, task, choice, *args)))
         or seen[-1][1],

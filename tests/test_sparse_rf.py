@@ -21,8 +21,7 @@ from sparserf import (
     sparse_rf,
     sparse_rf_path,
 )
-from sparserf.algorithms.sparse_rf.draws import KeptDraws
-from sparserf.algorithms.sparse_rf.sources import RandomDraws
+from sparserf.algorithms.sparse_rf.draws import DrawsInMemory, RandomSource
 from sparserf.features import make_dictionary
 from sparserf.rows import as_rows
 
@@ -485,7 +484,7 @@ def test_draws_are_looked_at_where_they_may_violate():
     rows = as_rows(X, 1)
     dictionary = make_dictionary([Fourier(gamma=0.3), RandomNeurons("tanh"), RandomNeurons("relu"), Linear()], as_rows(X),
                                  n_components=90, batch_size=40, gamma=None, rng=0)  # fmt: skip
-    draws = RandomDraws(rows, dictionary, 0).draw(tuple(range(dictionary.n_batches)), None)
+    draws = RandomSource(rows, dictionary, 0).draw(tuple(range(dictionary.n_batches)), None)
     phi = np.hstack([dictionary.batch(k).transform(X) for k in range(dictionary.n_batches)])
     looked = []
     learn, draws._learn = draws._learn, lambda some, g: looked.append(len(some)) or learn(some, g)
@@ -516,7 +515,7 @@ def test_draws_travel_as_their_seed(n_batches):
     drawn = make_dictionary([Fourier(gamma=0.1)], wide, **about)
     fixed = make_dictionary(drawn.batch(0), wide, **(about | {"n_components": None, "rng": None}))
     for dictionary in (drawn, fixed):
-        draws = RandomDraws(wide, dictionary, 0).draw(tuple(range(dictionary.n_batches)), None)
+        draws = RandomSource(wide, dictionary, 0).draw(tuple(range(dictionary.n_batches)), None)
         draws.gradient(v)
         ask, _ = draws.question(0.0)
         sent = cloudpickle.dumps(ask)
@@ -528,7 +527,7 @@ def test_draws_travel_as_their_seed(n_batches):
 def test_a_question_about_no_draw_is_answered():
     """No draw can come to violate: there is nothing to ask."""
     rows, v = as_rows(X, 1), RNG.standard_normal(N)
-    draws = KeptDraws(rows, ATOMS, np.arange(len(ATOMS)))
+    draws = DrawsInMemory(rows, ATOMS, np.arange(len(ATOMS)))
     for t in (1.0, 0.9):
         g = draws.gradient(t * v, 1e3)
     ask, take = draws.question(1e3)

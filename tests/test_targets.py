@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import sparserf as srf
-from sparserf.algorithms.sparse_rf.outputs import deviation, in_their_units
+from sparserf.algorithms.sparse_rf.search import deviation, in_their_units
 from sparserf.columns.targets import check_labels, check_target, warn_of_labels
 
 RNG = np.random.default_rng(0)

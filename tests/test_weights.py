@@ -10,6 +10,8 @@ import sparserf as srf
 from sparserf import baselines, sparse_rf
 from sparserf.algorithms.sparse_rf import samples as sparse_rf_samples
 from sparserf.features import RandomCosines, bandwidth, inverse_deviations, learning
+from sparserf.algorithms.sparse_rf.held_out import hold_out
+from sparserf.features import Mixture, bandwidth, inverse_deviations, proposals
 from sparserf.rows import as_rows
 
 from .conftest import friedman, signs
@@ -233,7 +235,7 @@ def test_rows_of_hardly_any_weight_hardly_matter(rng):
 def test_of_each_row_the_same_share_of_its_weight_is_held_out(rng):
     """In the mean over splits, as of so many copies; in one split a row is held out whole."""
     weight, n = rng.integers(1, 9, 60).astype(float), 2000
-    held = np.array([sparse_rf_samples.hold_out(np.zeros(60), weight, 0.2, rng)[1] > 0 for _ in range(n)])
+    held = np.array([hold_out(np.zeros(60), weight, 0.2, rng)[1] > 0 for _ in range(n)])
     assert (held.sum(axis=1) == 12).all()
     np.testing.assert_allclose(held.mean(axis=0), 0.2, atol=4.5 * np.sqrt(0.2 * 0.8 / n))
 

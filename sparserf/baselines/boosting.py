@@ -11,7 +11,7 @@ from .._base.checks import check_callable, check_choice, check_flag, check_integ
 from .._base.door import door
 from .._base.threads import single_threaded_blas
 from ..algorithms.harfe_fit import scales_of
-from ..algorithms.sparse_rf.fit import L1Fit
+from ..algorithms.sparse_rf.descent import L1Fit, SparseRFOptions
 from ..algorithms.task import Task, model_of
 from ..features import FeatureSet, Linear, NeuronBlock
 from ..losses import LOSSES
@@ -113,17 +113,15 @@ def boosting(
     task = Task.of(X, y, loss, sample_weight, workers, losses=("squared", "squared_hinge", "logistic"))
     alpha, n_terms = check_real("alpha", alpha, 0, strict=True), check_integer("n_terms", n_terms, 1)
     exact = check_choice("offset", offset, ("surrogate", "exact")) == "exact"
-    options = {
-        "fit_intercept": check_flag("fit_intercept", fit_intercept),
-        "tol": check_real("tol", tol, 0, strict=True),
-        "callback": check_callable("callback", callback),
-        "max_iter": None,
-    }
+    options = SparseRFOptions(
+        fit_intercept=check_flag("fit_intercept", fit_intercept), tol=check_real("tol", tol, 0, strict=True),
+        callback=check_callable("callback", callback),
+    )  # fmt: skip
     task = task.centered(fit_intercept)
     with single_threaded_blas(), task.rows:
         learner = WeakLearner(task.rows, exact)
         nothing = FeatureSet((), task.rows.n_features_in)
-        fits = [L1Fit(task, y_k, Added(k * n_terms, nothing), **options) for k, y_k in enumerate(task.targets)]
+        fits = [L1Fit(task, y_k, Added(k * n_terms, nothing), options) for k, y_k in enumerate(task.targets)]
         for fit in fits:
             fit.restart(alpha)
             greedy_descent(fit, learner, n_terms)

@@ -10,8 +10,7 @@ from .._base.checks import check_flag, check_integer, check_real
 from .._base.door import door
 from .._base.threads import single_threaded_blas
 from ..algorithms.harfe_dictionary import draw
-from ..algorithms.sparse_rf.descent import exact_descent
-from ..algorithms.sparse_rf.fit import L1Fit
+from ..algorithms.sparse_rf.descent import L1Fit, SparseRFOptions, exact_descent
 from ..algorithms.task import AS_THEY_ARE, Task, model_of
 from ..features import make_dictionary
 from ..model import warn_unconverged
@@ -91,13 +90,13 @@ def srfe(
     max_iter = check_integer("max_iter", max_iter, 1)
     everything = draw(features, rows, weight, n_components, activation, order, rng)
     dictionary = make_dictionary(everything, rows, n_components=None, batch_size=None, gamma=None, rng=None)
-    fit = L1Fit(task, task.targets[0], dictionary, fit_intercept=fit_intercept, tol=tol, max_iter=None, callback=None)
+    fit = L1Fit(task, task.targets[0], dictionary, SparseRFOptions(fit_intercept=fit_intercept, tol=tol))
     with single_threaded_blas(), rows:
-        _to_residual(fit, dictionary, eta, max_iter)
+        _to_residual(fit, eta, max_iter)
     return model_of([fit], task)
 
 
-def _to_residual(fit, dictionary, eta, max_iter):
+def _to_residual(fit, eta, max_iter):
     """Halve the penalty until the residual, which rises with it, is below eta; then bisect to within 1 %.
 
     Or until it has fallen, some times in a row, by so little of what is missing that it will not get there.
@@ -105,7 +104,7 @@ def _to_residual(fit, dictionary, eta, max_iter):
 
     def residual_at(alpha):
         fit.restart(alpha)
-        exact_descent(fit, dictionary)
+        exact_descent(fit)
         return fit.residual()
 
     wanted = eta * fit.residual()  # of the constant

@@ -1,78 +1,162 @@
-"""How a fit of Sparse Random Features goes through its dictionary, and down a path of penalties."""
+"""Sparse Random Features (Yen et al. 2014): Algorithm 1, the exact descent over all draws, and the moves that both make.
+
+Over the features phi_h of a dictionary, with coefficients w, and an intercept b without a penalty, both minimise
+
+    F(w, b) = (1/n) sum_i s_i L(z_i, y_i) + alpha sum_h |w_h|,    z_i = b + sum_h w_h phi_h(x_i),                           (9)
+
+with sample weights s of mean 1; alpha is the paper's lambda. Its problem (8) is the same over all features that can be drawn.
+Let v_i = s_i L'(z_i, y_i) / n; this row vector is called the dual point. The gradient of the mean loss in w_h is
+g_h = phi_h' v, and (w, b) is optimal where
+
+    |phi_h' v| <= alpha for every h,    phi_h' v = -alpha sign(w_h) where w_h is not zero,    sum_i v_i = 0.
+
+A draw with |phi_h' v| > alpha violates this. Only such a draw can lower F, and a step on it alone lowers F by at least
+(|g_h| - alpha)^2 / (2 gamma_h), where gamma_h bounds the curvature of the loss along w_h (Theorem 1 of the paper, before the
+expectation). So of each batch only violators enter the working set A, and the matrix of all features is never stored: one pass
+over the rows gives phi_h' v for all draws of a batch.
+
+Algorithm 1 draws R = `batch_size` features T times, and after each batch minimises (9) over A. The exact descent goes over all
+R T draws, made again when needed, until the duality gap over all of them is within the tolerance. The dual point of the gap is
+v times min(1, alpha / max_h |g_h|), which satisfies the constraints |phi_h' v| <= alpha (`L1Problem.dual_gap`); the gap is
+computed and compared with the tolerance in `L1Fit.improve_over`.
+
+Reading order: the options of a fit, the two algorithms, what they ask of a fit, how thoroughly a batch is solved, and the fit
+of one target, whose methods are the moves.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
-from ..._base.progress import parts
-from ..._base.threads import single_threaded_blas
-from ...columns.fallback import with_fallbacks
-from ...model import FitInfo, SparseModel, warn_unconverged
-from ..task import keeping_fits, model_of
-from .fit import N_COMPONENTS
-from .multinomial import fits_of
+from ..._base.asking import Answering, Ended
+from ..._base.progress import goes_on, parts
+from ..._core.search import top_k
+from ...features import LearningDictionary, LinearFunctions, Mixture, make_dictionary, make_learning_dictionary
+from ...model import warn_unconverged
+from ...solvers.columns import WorkingSet
+from ...solvers.effort import Effort, of_a_pass
+from ...solvers.lasso import ROUNDING, L1Problem, solve
+from .draws import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..._base.types import Dictionary, L1FitLike
-    from .sources import Setting
+    from ..._base.types import Callback, Dictionary, Question, Solution, State
+    from ...features.base import Base
+    from ...features.feature_set import FeatureSet
+    from ...model import FitInfo
+    from ..task import Progress, Task
+    from .draws import Draws
+
+# D, the number of features that are drawn where `n_components` is None.
+N_COMPONENTS = 10_000
+# Up to this number of targets, the fit of each may take all the work of a fit; more targets share the work of so many.
+TARGETS_OF_FULL_WORK = 10
+# Rounding is taken to stop the descent after PATIENCE rounds in a row of which none lowers the objective by more than the share
+# CREEP of the gap, nor the gap itself by a tenth.
+PATIENCE, CREEP = 5, 1e-3
+# `descend_over` looks at the violators alone until their gap is this share of the gap over all draws, at most so many rounds.
+SHARE_OF_GAP, MOST_ROUNDS = 0.3, 20
+# After a round in which no more than FEW violators entered, the next batch is likely to be drawn: it is asked about in advance.
+FEW = 5
 
 
-def algorithm_1(fit: L1FitLike, dictionary: Dictionary) -> None:
-    """Algorithm 1 of the paper: R = batch_size, T = n_batches, A = fit.A, w = fit.A.w."""
-    for t in parts(range(dictionary.n_batches)):  # repeat
-        h = fit.draw(t)  #                     1. sample h_1, ..., h_R from p(h)
-        fit.minimise_over(h)  #                2. add them to A; 3. obtain w by solving (9)
-        fit.A.prune()  #                       4. A <- A \ {h : w(h) = 0}
-        if fit.record():  #                    5. t <- t + 1
-            break  #                         until t = T
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SparseRFOptions:
+    """What a caller asks of a fit, beside its rows, loss and penalty; the fields are arguments of `sparse_rf`, checked.
 
+    fit_intercept : bool
+        Whether an intercept b is fitted, without a penalty.
+    tol : float
+        The duality gap of a solution at most, relative to its objective.
+    max_iter : int or None
+        The most rounds of a fit; None bounds its work instead (`Effort`).
+    callback : callable or None
+        Called with the `FitInfo` so far; returning True ends the fit.
+    exact : bool
+        Whether the fit goes over all draws again until the gap over all of them is within `tol`.
+    features : str, map, sequence of maps or FeatureSet
+        What is drawn from; "auto" is a dictionary that learns.
+    gamma, n_components, batch_size, max_order
+        What the dictionary is told; None stands for its defaults.
+    rng : numpy.random.Generator or None
+        The source of all randomness of the fit; None where nothing is drawn.
 
-def exact_descent(fit: L1FitLike, dictionary: Dictionary) -> None:
-    """The optimum over all draws, made again when needed, not stored.
-
-    A round a batch comes near to it for the price of one look at the dictionary; then each round looks at all of it.
+    The first four are all that an `L1Fit` over a given dictionary needs.
     """
-    for t in parts(range(dictionary.n_batches), rest=dictionary.n_batches):
+
+    fit_intercept: bool
+    tol: float
+    max_iter: int | None = None
+    callback: Callback = None
+    exact: bool = False
+    features: Any = "auto"
+    gamma: Any = None
+    n_components: int | None = None
+    batch_size: int | None = None
+    max_order: int | None = None
+    rng: np.random.Generator | None = None
+
+    @property
+    def learns(self) -> bool:
+        """Whether the draws follow the features that the fit has accepted."""
+        return isinstance(self.features, str) and self.features == "auto"
+
+    def dictionary(self, task: Task, default: int, base: type[Base] = Mixture) -> Dictionary:
+        """Return the dictionary that is searched, for the rows of `task`.
+
+        Where `n_components` is None it has `default` draws. One that learns starts from the distribution `base`.
+        """
+        about = {
+            "n_components": default if self.n_components is None else self.n_components, "batch_size": self.batch_size,
+            "gamma": self.gamma, "rng": self.rng, "weight": task.weight,
+        }  # fmt: skip
+        if not self.learns:
+            return make_dictionary(self.features, task.rows, **about)
+        if self.exact:
+            raise ValueError("exact must be False where features is 'auto', whose draws cannot be made again; got True")
+        return make_learning_dictionary(task.rows, stage=task.stage, base=base, max_order=self.max_order, **about)
+
+
+# The two algorithms
+
+
+def algorithm_1(fit: L1FitLike) -> None:
+    """Run Algorithm 1 of the paper: R = batch_size, T = n_batches, A = fit.A, w = fit.A.w.
+
+    `parts` goes through the batches, and says to the progress bar that each is an equal part of the work.
+    """
+    for t in parts(range(fit.dictionary.n_batches)):  # repeat
+        h = fit.draw(t)  #                              1. sample h_1, ..., h_R from p(h)
+        fit.minimise_over(h)  #                         2. add them to A; 3. obtain w by solving (9)
+        fit.A.prune()  #                                4. A <- A \ {h : w(h) = 0}
+        if fit.record():  #                             5. t <- t + 1
+            break  #                                  until t = T
+
+
+def exact_descent(fit: L1FitLike) -> None:
+    """Minimise (9) over all draws of the dictionary to the tolerance; they are made again when needed, not stored.
+
+    One round a batch comes near to the optimum for the price of one look at the dictionary; then each round looks at all of it.
+    """
+    n_batches = fit.dictionary.n_batches
+    for t in parts(range(n_batches), rest=n_batches):
         fit.improve_over(fit.draw(t))
         if fit.record():
             return
-    everything = fit.draw(*range(dictionary.n_batches))
+    everything = fit.draw(*range(n_batches))
     done = False
     while not done:
         done = fit.descend_over(everything)
         done |= fit.record()
 
 
-def models_on_path(
-    setting: Setting, alphas_of: Callable[[Callable[[], float]], Sequence[float] | np.ndarray]
-) -> list[SparseModel]:
-    """The models of the penalties alphas_of(largest), largest() the least that leaves no term."""
-    task, dictionary = setting.task, setting.dictionary(N_COMPONENTS)
-    with single_threaded_blas(), task.rows:
-        fits = fits_of(task, dictionary, setting.options)
-        alphas = alphas_of(lambda: max(fit.largest_gradient() for fit in fits) or 1.0)
-        with keeping_fits(fits, task):
-            models = [_fit_all(fits, task, dictionary, alpha, setting.exact) for alpha in parts(alphas, 1 / np.cbrt(alphas))]
-    for model, asked in models:
-        if not asked:
-            warn(model.info, setting.options["tol"])
-    return [model for model, _ in models]
-
-
-def _fit_all(fits, task, dictionary, alpha, exact):
-    """(model of all targets, whether a callback ended its fit)."""
-    for fit in parts(fits):
-        fit.restart(alpha)
-        (exact_descent if exact else algorithm_1)(fit, dictionary)
-    return with_fallbacks(model_of(fits, task), task), any(fit.ended_by_callback for fit in fits)
-
-
-def warn(info: FitInfo, tol: float) -> None:
-    """If the tolerance was not reached."""
+def warn_if_unconverged(info: FitInfo, tol: float) -> None:
+    """Warn with a `ConvergenceWarning` where a fit ended above its tolerance."""
     if info.converged:
         return
     share = info.dual_gap / info.objective[-1] if info.objective[-1] > 0 else np.inf
@@ -81,3 +165,465 @@ def warn(info: FitInfo, tol: float) -> None:
         f"{share:.2g} of the objective, above tol={tol:.2g}; "
         f"raise max_iter (or tol, or alpha)"
     )
+
+
+# What is asked of a fit
+
+
+class L1FitLike(Protocol):
+    """What the algorithms, and the loops over penalties and searches, ask of a fit.
+
+    There are two: the fit of one target (`L1Fit`), and that of all classes of the multinomial loss together (`ClassesFit`).
+
+    dictionary : what is drawn from
+    A : the working set, with `prune`, which drops what is zero, and the `index` of its features
+    """
+
+    dictionary: Dictionary
+    A: Any
+
+    def draw(self, *batches: int) -> Any:
+        """Return the draws of these batches."""
+        ...
+
+    def minimise_over(self, draws: Any) -> None:
+        """Minimise (9) over A and the draws, as thoroughly as the `BatchRules` of the dictionary say."""
+        ...
+
+    def improve_over(self, draws: Any) -> bool:
+        """Take one round over A and the draws; return whether there is no more to do."""
+        ...
+
+    def descend_over(self, draws: Any) -> bool:
+        """Take one round over A and the draws, and further ones over the violators; return as `improve_over`."""
+        ...
+
+    def record(self, tells: bool = True) -> bool:
+        """End an iteration; return whether the fit stops here."""
+        ...
+
+    def restart(self, alpha: float, forgets_work: bool = False) -> None:
+        """Begin a fit with this penalty from the coefficients of the last one."""
+        ...
+
+    def spend(self, effort: Effort) -> None:
+        """Bound the work of the fit by this effort, beside its own bound."""
+        ...
+
+    @property
+    def ended_by_callback(self) -> bool:
+        """Whether the callback has ended the fit."""
+        ...
+
+    @property
+    def search_tol(self) -> float:
+        """The relative gap that is near enough where the penalty itself is chosen."""
+        ...
+
+    def largest_gradient(self) -> float:
+        """Return the smallest alpha that keeps all coefficients zero."""
+        ...
+
+    def polish(self, tol: float, max_rounds: int) -> None:
+        """Minimise (9) over A alone, to a relative gap of tol."""
+        ...
+
+    def state(self) -> Any:
+        """Return the terms and coefficients, in units of y, from which a fit to other rows can start."""
+        ...
+
+    def adopt(self, state: Any) -> None:
+        """Start from the `state` of a fit to other rows."""
+        ...
+
+    def margins(self) -> np.ndarray:
+        """Return the margin of each row, in units of `target`."""
+        ...
+
+    def target(self) -> np.ndarray:
+        """Return the target of each row, in units of its scale."""
+        ...
+
+    def count_drawn(self) -> int:
+        """Return how many features were drawn."""
+        ...
+
+    def info(self, certified: bool = True) -> FitInfo:
+        """Return the `FitInfo` of the fit as it stands."""
+        ...
+
+    def solution(self) -> Solution:
+        """Return (index, features, coefficients, intercept) of the terms."""
+        ...
+
+
+# How thoroughly each batch is solved
+
+
+@dataclass(frozen=True)
+class BatchRules:
+    """How thoroughly a fit minimises (9) over each batch before it draws the next.
+
+    solves : which batches are solved to the tolerance: "every", the "last", or "none"; the others take one round
+    enter_per_term, enter_at_least : the most violators that enter A in a round are so many for each term in the model, or
+        `enter_at_least` where that is more
+    step_leaves : the share of the largest violation that the step of a round in which violators enter may leave
+    most_steps : the most steps of the solver in a round in which no violator enters
+    search_tol : the relative gap that is near enough where the penalty itself is chosen on held-out rows
+    work : the share of the default work of a fit (`Effort.of_a_fit`) that the fit may take
+    """
+
+    solves: Literal["every", "last", "none"] = "every"
+    enter_per_term: float = 1 / 4
+    enter_at_least: int = 100
+    step_leaves: float = 0.1
+    most_steps: int = 100
+    search_tol: float = 0.5
+    work: float = 1.0
+
+
+# For one penalty over random draws: each batch is solved to the tolerance, as in the paper.
+TO_TOLERANCE = BatchRules()
+# For many penalties, of which one is chosen: one round a batch, since the terms of the chosen one are fitted again.
+ONE_ROUND = BatchRules(solves="none", enter_per_term=1, most_steps=1)
+# For draws that follow the accepted features: better draws are worth more than the optimum over the draws at hand.
+LEARNING = BatchRules(solves="none", enter_per_term=1, enter_at_least=200)
+# The same for one penalty, with the last batch solved to the tolerance. With a penalty so small that the model keeps as many
+# terms as there are rows, that optimum is not worth its time: hence the smaller share of the work.
+LEARNING_TO_TOLERANCE = replace(LEARNING, solves="last", work=0.25)
+# For linear functions of all inputs, one of which enters in a round: they add up to one in the model, and a few are as good as
+# all.
+LINEAR = BatchRules(solves="none", step_leaves=0.0, search_tol=0.1)
+
+
+def rules_of(dictionary: Dictionary, to_tolerance: bool) -> BatchRules:
+    """Return the rules for the draws of a dictionary, of a fit that is, or is not, to reach the tolerance."""
+    if isinstance(dictionary, LearningDictionary):
+        return LEARNING_TO_TOLERANCE if to_tolerance else LEARNING
+    if isinstance(dictionary, LinearFunctions):
+        return LINEAR
+    return TO_TOLERANCE if to_tolerance else ONE_ROUND
+
+
+# The fit of one target
+
+
+class DrawSource(Protocol):
+    """Where the draws of one target come from: draws of a dictionary for a working set."""
+
+    is_endless: bool
+    """Whether a batch holds the best of infinitely many draws, so that it may be drawn again and again."""
+
+    @property
+    def batches_at_zero(self) -> Sequence[int]:
+        """The batches whose largest gradient at w = 0 tells where a path of penalties begins."""
+        ...
+
+    def draw(self, batches: Sequence[int], A: WorkingSet) -> Draws:
+        """Return the draws of these batches, for the working set A as it is."""
+        ...
+
+    def ask_ahead(self, t: int, A: WorkingSet, w: np.ndarray) -> list[Question]:
+        """Return the questions whose answers draw((t,), A) will need once A has the coefficients w.
+
+        They are put to the rows together with the step to w, so that the next batch takes no pass of its own.
+        """
+        ...
+
+    def forget(self) -> None:
+        """Drop what was asked ahead: the next batch may be another."""
+        ...
+
+
+def interruptible(method: Callable[..., bool | None]) -> Callable[..., bool]:
+    """Let the callback be asked within a method of a fit; where it ends the fit, the method returns True."""
+
+    @wraps(method)
+    def asked(self, *args):
+        try:
+            with self._answering:
+                return method(self, *args)
+        except Ended:
+            self.stopped = self.progress.ended_by_callback = True
+            return True
+
+    return asked
+
+
+class L1Fit:
+    """The fit of one target: the working set A, the problem (9) on it, what `info` will say, and the moves of the algorithms.
+
+    Inside, the target is divided by its scale, a power of two (`Task.scale`), and alpha by the unit of a slope.
+
+    dictionary : what is drawn from
+    A : the working set, with its coefficients w and intercept b, margins z and dual point v
+    progress : the objectives so far, in units of y, and the callback
+    stopped : whether the fit has ended before its time: by the callback, its rounds or its work
+    """
+
+    dictionary: Dictionary
+    progress: Progress
+    A: WorkingSet
+    stopped: bool
+
+    def __init__(
+        self, task: Task, y: np.ndarray, dictionary: Dictionary, options: SparseRFOptions, *, to_tolerance: bool = True,
+        target: int = 0,
+    ):  # fmt: skip
+        """Begin at w = 0, with an infinite penalty until `restart` gives one.
+
+        to_tolerance : whether batches are solved to `options.tol`, or take a round as one of many in a search
+        target : the number of this fit among all over the dictionary, from which its random stream follows
+        """
+        self._rows, self.dictionary = task.rows, dictionary
+        self._source: DrawSource = source_of(task.rows, dictionary, target)
+        self._rules = rules_of(dictionary, to_tolerance)
+        self._tol, self._max_iter = options.tol, np.inf if options.max_iter is None else options.max_iter
+        self.progress, self._slope_unit = task.progress(options.callback, y), task.slope_unit(y)
+        self._problem = task.problem(L1Problem, y, 0.0, options.fit_intercept)
+        self._size = self._problem.loss.size(float(task.weight @ (y / len(y))))
+        self._answering = Answering(self._answer)
+        effort = Effort(np.inf)
+        if options.max_iter is None:
+            share = self._rules.work * min(1.0, TARGETS_OF_FULL_WORK / len(task.targets))
+            effort = Effort.of_a_fit(task.rows, dictionary.starts[-1], share)
+        self.A = WorkingSet(task.rows, self._problem, effort)
+        self._most_kept = int(np.diff(dictionary.starts).max())  # violators that are kept in memory: as many as a batch holds
+        self.restart(np.inf)
+
+    # Between fits
+
+    def restart(self, alpha: float, forgets_work: bool = False) -> None:
+        """Begin a fit with this penalty, from the coefficients of the last one.
+
+        forgets_work : whether the work of the last fit does not count towards the bound of this one
+        """
+        if forgets_work:
+            self.A.effort.forget()
+        self._answering.has_told()
+        self._source.forget()
+        self._alpha = float(alpha)
+        self._problem = replace(self._problem, alpha=min(self._alpha / self._slope_unit, 1e300))
+        self.progress.restart()
+        # The rounds so far, and the batches that were drawn.
+        self._n_rounds, self._last_drawn, self._drawn = 0, -1, np.zeros(self.dictionary.n_batches, bool)
+        # Of the draws at hand: how many rounds in a row have lowered nothing, and the lowest objective and gap (`_is_idle`).
+        self._draws, self._idle, self._lowest, self._least_gap = None, 0, np.inf, np.inf
+        # The gap that was last computed, whether it is within the tolerance, and whether the fit ends before its time.
+        self._gap, self._reached, self.stopped = np.inf, True, False
+
+    def spend(self, effort: Effort) -> None:
+        """Bound the work of the fit by this effort, beside its own bound."""
+        self.A.effort.within = effort
+
+    def state(self) -> State:
+        """Return (features, index, w, b) in units of y, which `adopt` takes."""
+        self.A.prune()
+        return self.A.features, self.A.index, self.A.w * self._scale, self.A.b * self._scale
+
+    def adopt(self, state: State) -> None:
+        """Start from the `state` of a fit to other rows."""
+        features, index, w, b = state
+        self.A.add(features, index, np.zeros(len(w)))
+        f = self.A.apply(w / self._scale)
+        b = self._problem.best_intercept(f, b / self._scale)
+        self.A.move(self._problem, w / self._scale, b, f)
+        self.A.learn([])
+
+    # The moves
+
+    def draw(self, *batches: int) -> Draws:
+        """Return the draws of these batches."""
+        self._drawn[list(batches)] = True
+        self._last_drawn = batches[-1]
+        return self._source.draw(batches, self.A)
+
+    def minimise_over(self, draws: Draws) -> None:
+        """Minimise (9) over A and the draws: to the tolerance where the rules say so, else by one round."""
+        again = self._is_solved_to_tolerance()
+        while not self.improve_over(draws, again) and again and not self.stopped:
+            pass
+
+    def _is_solved_to_tolerance(self):
+        """Return whether the batch that was drawn last is solved to the tolerance."""
+        is_last = self._last_drawn == self.dictionary.n_batches - 1
+        return self._rules.solves == "every" or (self._rules.solves == "last" and is_last)
+
+    @interruptible
+    def improve_over(self, draws: Draws, again: bool = False) -> bool:
+        """Take one round: where the gap over A and the draws is not within tolerance, violators enter, and (9) is solved on A.
+
+        again : whether the next round looks at these draws again
+        Returns whether there is no more to do: the gap was within tolerance, or floating point allows no further descent.
+        """
+        violation, self._gap, objective, target = self._look_at(draws)
+        self._reached = self._gap <= target
+        if self._reached or self._is_idle(draws, objective):
+            return True
+        self._let_in(draws, violation, target, again)
+        return False
+
+    def descend_over(self, draws: Draws) -> bool:
+        """Take one round over the draws, then rounds over those that violate, which cost less; return as `improve_over`."""
+        return self.improve_over(draws) or self._improve_over_violators(draws)
+
+    @interruptible
+    def _improve_over_violators(self, draws):
+        """Take rounds over the draws that violated in the last round, until their gap is a share of the gap over all."""
+        few = draws.violators(self._problem.alpha, self._most_kept)
+        for _ in range(MOST_ROUNDS):
+            violation, gap, _, target = self._look_at(few)
+            target = max(target, SHARE_OF_GAP * self._gap)
+            if gap <= target or self.stopped or not self._let_in(few, violation, target, True):
+                break
+        return False
+
+    def _look_at(self, draws):
+        """Return |g| of the draws, the duality gap over these and A, the objective, and the gap that is within tolerance."""
+        A, problem = self.A, self._problem
+        A.effort.add(of_a_pass(self._rows, len(draws.index)))
+        violation = np.abs(draws.gradient(A.v, problem.alpha))
+        gap = problem.dual_gap(A.z, A.w, max(violation.max(initial=0.0), A.largest_gradient))
+        objective = A.objective(problem)
+        return violation, gap, objective, self._largest_gap(self._tol, objective)
+
+    def _largest_gap(self, tol, objective):
+        """Return the gap that is within the tolerance; also what rounding leaves of a target that is met exactly."""
+        return max(tol * objective, ROUNDING * objective, ROUNDING * self._size)
+
+    def _let_in(self, draws, violation, target, again):
+        """Let the largest violators enter A, solve (9) on A, and drop zeros; return how many violators entered.
+
+        The solve goes to the gap `target`; while A still grows it is one step.
+        """
+        A, problem, rules = self.A, self._problem, self._rules
+        self._n_rounds += 1
+        violation[np.isin(draws.index, A.index)] = 0.0
+        n = max(rules.enter_at_least, int(rules.enter_per_term * np.count_nonzero(A.w)))
+        entering = np.empty(n, np.intp)
+        entering = np.sort(entering[: top_k(violation, problem.alpha, entering)])
+        draws.enter(A, entering)
+        # The next violators will move the solution anyway.
+        steps, share = (1, rules.step_leaves) if len(entering) else (rules.most_steps, 0.0)
+        solve(problem, A, 0.3 * target, steps, share, partial(self._questions_at, draws if again else None, len(entering)))
+        # What still violates, since one step was not enough, must stay unless the next round would find it again.
+        A.prune(but=(np.abs(A.g) > problem.alpha) & ~np.isin(A.index, draws.index))
+        self.stopped |= self._n_rounds >= self._max_iter or A.effort.is_spent
+        return len(entering)
+
+    def _questions_at(self, draws, n_entering, w):
+        """Return the questions that are put to the rows together with the last step of a round, which goes to w.
+
+        They are about the draws, where the next round looks at them again, and about the next batch, where this round is likely
+        the last of its batch.
+        """
+        t, again = self._last_drawn + 1, [] if draws is None else [draws.question(self._problem.alpha)]
+        is_last = draws is None or n_entering <= FEW
+        return again + (self._source.ask_ahead(t, self.A, w) if is_last and t < self.dictionary.n_batches else [])
+
+    def _is_idle(self, draws, objective):
+        """Return whether PATIENCE rounds in a row over these draws have lowered neither the objective nor the gap."""
+        if draws is not self._draws:
+            self._draws, self._idle, self._lowest, self._least_gap = draws, 0, np.inf, np.inf
+        fell = objective < self._lowest - CREEP * self._gap or self._gap < 0.9 * self._least_gap
+        if fell:
+            self._lowest, self._least_gap = min(objective, self._lowest), min(self._gap, self._least_gap)
+        self._idle = 0 if fell else self._idle + 1
+        return self._idle >= PATIENCE
+
+    def polish(self, tol: float, max_rounds: int) -> None:
+        """Minimise (9) over A alone, to a relative gap of tol; of an endless source, over all its draws."""
+        self._polish(tol, max_rounds)
+        if self._source.is_endless and len(self.A):
+            self._tol = tol
+            for _ in range(10 * max_rounds):  # of one function each, which cost little
+                if self.improve_over(self.draw(0)) or self.A.effort.is_spent:
+                    break
+                self.A.prune()
+
+    @interruptible
+    def _polish(self, tol, max_rounds):
+        """Minimise (9) over A alone in at least one step."""
+        A, problem = self.A, self._problem
+        for k in range(max_rounds + 1):
+            objective = A.objective(problem)
+            self._gap = problem.dual_gap(A.z, A.w, A.largest_gradient)
+            self._reached = self._gap <= self._largest_gap(tol, objective)
+            if (self._reached and k > 0) or k == max_rounds or A.effort.is_spent:
+                return
+            solve(problem, A, 0.3 * min(tol * objective, self._gap), 1)
+
+    def record(self, tells: bool = True) -> bool:
+        """End an iteration: note the objective, and tell the callback where `tells`; return whether the fit stops here."""
+        objective = self._objective()
+        self.progress.note(objective, self._gap, self._tol * objective)
+        if tells and self.progress.ask(self.info):
+            self.stopped = True
+        self._answering.has_told()
+        return self.stopped
+
+    def _answer(self):
+        """Ask the callback within an iteration, a few times a second; return whether it ends the fit."""
+        goes_on()
+        return self.progress.callback is not None and self.progress.callback(self.info())
+
+    # What others ask of the fit
+
+    @property
+    def _scale(self):
+        """The power of two by which the target is divided."""
+        return self.progress.scale
+
+    @property
+    def ended_by_callback(self) -> bool:
+        """Whether the callback has ended the fit."""
+        return self.progress.ended_by_callback
+
+    @property
+    def search_tol(self) -> float:
+        """The relative gap that is near enough where the penalty itself is chosen on held-out rows."""
+        return self._rules.search_tol
+
+    def margins(self) -> np.ndarray:
+        """Return the margin f + b of each row, in units of `target`."""
+        return self._problem.vectors.fetch(self.A.z)
+
+    def target(self) -> np.ndarray:
+        """Return y divided by its scale."""
+        return self._problem.vectors.fetch(self._problem.y)
+
+    def largest_gradient(self) -> float:
+        """Return max_h |g_h| over the draws of the dictionary: at w = 0, the smallest alpha that keeps w there."""
+        draws = self._source.draw(self._source.batches_at_zero, self.A)
+        return self._slope_unit * float(np.abs(draws.gradient(self.A.v)).max())
+
+    def violates(self, feature: FeatureSet) -> bool:
+        """Return whether a feature violates the optimality condition by more than the features of A do."""
+        g = np.abs(self._rows.correlate(feature, self.A.v)).max()
+        return bool(g > max(self._problem.alpha, self.A.largest_gradient))
+
+    def residual(self) -> float:
+        """Return the root of the mean loss in units of y: for the squared loss, of half the mean square of the residual."""
+        return self._scale * np.sqrt(self._problem.mean_loss(self.A.z))
+
+    def _objective(self):
+        """Return F at the coefficients, in units of the scale of y."""
+        return self.A.objective(self._problem)
+
+    def count_drawn(self) -> int:
+        """Return how many features were drawn since the last `restart`."""
+        return int(np.diff(self.dictionary.starts)[self._drawn].sum())
+
+    def info(self, certified: bool = True) -> FitInfo:
+        """Return the `FitInfo` of the fit as it stands; its gap is always known, so that `certified` changes nothing."""
+        return self.progress.info(
+            self._objective, self._gap, converged=bool(self._reached), n_drawn=self.count_drawn(),
+            n_nonzero=int(np.count_nonzero(self.A.w)), alpha=self._alpha,
+        )  # fmt: skip
+
+    def solution(self) -> Solution:
+        """Return (index, features, w, b) of the terms, by ascending index, in units of y."""
+        self.A.prune()
+        order = np.argsort(self.A.index)
+        w, b = self.progress.in_units_of_y(self.A.w[order], self.A.b)
+        return self.A.index[order], self.A.features.take(order), w, b

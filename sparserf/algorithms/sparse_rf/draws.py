@@ -1,4 +1,13 @@
-"""Draws of a dictionary, and which of them violate the optimality condition of the l1 problem, |phi_h' v| <= alpha."""
+"""Draws of a dictionary, which of them violate |phi_h' v| <= alpha, and where the draws of one target come from.
+
+`Draws` know their gradients phi_h' v at the dual point v, or a bound on them, and are made when needed: what is stored of draws
+from a random map is the seed. `DrawsInMemory` are at hand. A source makes the draws of each batch: `RandomSource` those of a
+fixed distribution, `LearningSource` those that follow the accepted features, `LinearSource` the steepest linear function.
+
+A pass over the rows is the unit of cost. So what will be needed at the next dual point is asked for in the pass that makes it:
+a `Question` is a pair, a function that every block of rows answers at a dual point, and a function that takes the dual point
+and the sum of the answers.
+"""
 
 from __future__ import annotations
 
@@ -8,71 +17,77 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ..._core.search import top_k
-from ...features import FeatureSet
+from ...features import FeatureSet, LearningDictionary, LinearFunctions, inputs_times
+from ...rows.home import correlation, correlation_pair
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ..._base.types import Array, Question, RowVector
-    from ...rows import Block, Rows
+    from ..._base.types import Array, Dictionary, Question, RowVector
+    from ...features.dictionary import FixedDictionary, RandomDictionary
+    from ...rows.array_block import ArrayBlock
+    from ...rows.block import Block
+    from ...rows.home import Rows
     from ...solvers.columns import WorkingSet
 
-# Numbers in the weights of the batches that are drawn again for one pass: 128 MB.
-TOGETHER = 2**24
+# The most numbers in the weights of the batches that are made again for one pass over the rows: 128 MB.
+WEIGHTS_A_PASS = 2**24
 
 
-class Batch:
-    """Some draws of a batch. Where they are not at hand they are made again, and they travel as what makes them: a seed."""
+class LazyBatch:
+    """Some features of a batch, made when they are needed; pickled, it is what makes them: a seed."""
 
     def __init__(self, make: Callable[[], FeatureSet], some: np.ndarray | None = None, features: FeatureSet | None = None):
-        """make: a function that draws the batch; some: the places of those that are meant, None: all; features: these, if they
-        are at hand."""
+        """Take a function that draws the whole batch, the positions in it (None: all), and the features if they are at hand."""
         self._make, self._some = make, some
         if features is not None:
             self.features = features
 
     @cached_property
     def features(self) -> FeatureSet:
+        """The features at these positions."""
         features = self._make()
         return features if self._some is None else features.take(self._some)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Batch, (self._make, self._some)
+        return LazyBatch, (self._make, self._some)
 
 
-def correlations(batches: Iterable[Batch], block: Block, v: Array) -> np.ndarray:
-    """The correlations of some batches with v; of none, an empty array."""
+def correlations(batches: Iterable[LazyBatch], block: Block | ArrayBlock, v: Array) -> np.ndarray:
+    """Return phi_h' v over a block of rows, for the features of all batches; of no batch an empty array."""
     return np.concatenate([np.zeros(0), *(block.correlate(batch.features, v) for batch in batches)])
 
 
 class Draws:
     """Draws in batches that are made when needed, and what is known of their gradients.
 
-    Since the dual point v was last seen it moved by at most max |phi_h(x)| times the change of v in sum: draws whose gradient
-    cannot have come to alpha are not looked at.
+    The gradient of a draw is computed at a dual point v. When v moves to u it changes by at most max_x |phi_h(x)| times
+    sum_i |u_i - v_i|, so that draws whose gradient cannot have come to alpha need no second look.
+
+    index : the places of the draws in the dictionary
     """
 
     def __init__(self, rows: Rows, batches: Sequence[tuple[np.ndarray, Callable[[], FeatureSet] | None]]):
-        """batches: pairs (index of some draws in the dictionary, a function that makes them)."""
+        """Take pairs (index of the draws of a batch in the dictionary, a function that makes them)."""
         self._rows, self._batches = rows, batches
         self._ends = np.cumsum([0, *(len(index) for index, _ in batches)])
         self.index: np.ndarray = np.concatenate([index for index, _ in batches])
         n = len(self.index)
-        self._v, self._moved = None, np.inf
+        self._v, self._moved = None, np.inf  # the dual point at which gradients are known, and how far it moved the last time
         self._g, self._is_exact = np.full(n, np.inf), np.zeros(n, bool)
         self._largest = np.zeros(n)  # max |phi_h(x)|, known once a batch has been drawn
 
     def gradient(self, v: RowVector, alpha: float = 0.0) -> np.ndarray:
-        """phi_h' v of each draw; or, where that lies within -alpha and alpha, perhaps a bound on it that does."""
+        """Return phi_h' v of each draw; where that lies within -alpha and alpha, perhaps a bound within them instead."""
         self._move_to(v)
         for some, batches in self._passes(np.flatnonzero((np.abs(self._g) > alpha) & ~self._is_exact)):
             self._learn(some, self._rows.ask(v, [partial(correlations, batches)])[0])
         return self._g
 
     def question(self, alpha: float) -> Question:
-        """(what to ask of the rows at the next v, what takes v and the answer), of the draws that may violate there.
+        """Return the question for the gradients at the next dual point.
 
-        Those are asked about whose gradient may come to alpha if v moves no more than the last time.
+        It is about the draws whose gradient may come to alpha if v moves no more than the last time.
         """
         with np.errstate(invalid="ignore"):
             some = np.flatnonzero(~(np.abs(self._g) + self._largest * self._moved <= alpha))
@@ -85,11 +100,12 @@ class Draws:
         return partial(correlations, batches), take
 
     def expecting_any_move(self) -> Self:
-        """Of v: the steps so far were not made for these draws."""
+        """Return these draws, with the next `question` about all of them: v may have moved by any step since they were used."""
         self._moved = np.inf
         return self
 
     def _move_to(self, v):
+        """Turn what is known of the gradients into bounds at the dual point v."""
         if v is self._v:
             return
         if self._v is not None:
@@ -100,6 +116,7 @@ class Draws:
         self._v = v
 
     def _learn(self, some, g):
+        """Note the gradients of the draws at these positions, at the dual point."""
         self._g[some], self._is_exact[some] = g, True
 
     def enter(self, A: WorkingSet, positions: np.ndarray) -> None:
@@ -107,51 +124,47 @@ class Draws:
         for some, batch in self._parts(positions):
             A.add(batch.features, self.index[some], self._g[some])
 
-    def violators(self, alpha: float, most: int) -> KeptDraws:
-        """The draws whose gradient, when last computed, was above alpha in size: the largest, at most so many, in memory."""
+    def violators(self, alpha: float, most: int) -> DrawsInMemory:
+        """Return the draws whose gradient, when last computed, was above alpha in size: the largest, at most `most`."""
         largest = np.empty(min(most, len(self.index)), np.intp)
         largest = np.sort(largest[: top_k(np.abs(self._g), alpha, largest)])
         nothing = FeatureSet((), self._rows.n_features_in)
         features = reduce(FeatureSet.concat, (batch.features for _, batch in self._parts(largest)), nothing)
-        return KeptDraws(self._rows, features, self.index[largest], self._v, self._g[largest])
+        return DrawsInMemory(self._rows, features, self.index[largest], self._v, self._g[largest])
 
     def _parts(self, positions):
-        """(their positions, the `Batch` of them) batch by batch, of these positions, ascending."""
+        """Yield, batch by batch, those of these ascending positions that are in it, and the `LazyBatch` of them."""
         for (index, make), start, end in zip(self._batches, self._ends[:-1], self._ends[1:], strict=True):
             some = positions[(positions >= start) & (positions < end)]
             if len(some):
-                batch = Batch(make, None if len(some) == len(index) else some - start)
+                batch = LazyBatch(make, None if len(some) == len(index) else some - start)
                 if np.isinf(self._g[some]).any():
                     self._largest[some] = batch.features.largest_value
                 yield some, batch
 
     def _passes(self, positions):
-        """(positions, batches) that are asked together, of these positions."""
-        together, size = [], 0
-        for part in self._parts(positions):
-            more = len(part[0]) * self._rows.n_features_in
-            if together and size + more > TOGETHER:
-                yield _joined(together)
-                together, size = [], 0
-            together.append(part)
+        """Yield (positions, batches) that go into one pass over the rows each, of these positions."""
+        positions_of_pass, batches, size = [], [], 0
+        for some, batch in self._parts(positions):
+            more = len(some) * self._rows.n_features_in
+            if batches and size + more > WEIGHTS_A_PASS:
+                yield np.concatenate(positions_of_pass), batches
+                positions_of_pass, batches, size = [], [], 0
+            positions_of_pass.append(some)
+            batches.append(batch)
             size += more
-        if together:
-            yield _joined(together)
+        if batches:
+            yield np.concatenate(positions_of_pass), batches
 
 
-def _joined(parts):
-    some, batches = zip(*parts, strict=True)
-    return np.concatenate(some), batches
-
-
-class KeptDraws(Draws):
+class DrawsInMemory(Draws):
     """Draws that are in memory, with their gradient at some v where it is known."""
 
     def __init__(
         self, rows: Rows, features: FeatureSet, index: np.ndarray, v: RowVector = None, gradient: np.ndarray | None = None,
         make: Callable[[], FeatureSet] | None = None,
     ):  # fmt: skip
-        """make: what would draw them again, if that is less than they are."""
+        """Take the features, and in `make` what would draw them again where that is less to send than the features are."""
         super().__init__(rows, [(index, make)])
         self._features, self._make, self._v, self._largest[:] = features, make, v, features.largest_value
         if gradient is not None:
@@ -161,4 +174,135 @@ class KeptDraws(Draws):
         if len(positions):
             some = None if len(positions) == len(self.index) else positions
             features = self._features if some is None else self._features.take(some)
-            yield positions, Batch(self._make, some, features) if self._make else Batch(lambda: features)
+            yield positions, LazyBatch(self._make, some, features) if self._make else LazyBatch(lambda: features)
+
+
+# Sources: where the draws of one target come from (`descent.DrawSource` says what each method is for)
+
+
+class RandomSource:
+    """Draws from the distributions of maps, or a FeatureSet, in batches of which one is kept while it is in use."""
+
+    is_endless = False
+
+    def __init__(self, rows: Rows, dictionary: RandomDictionary | FixedDictionary, target: int):
+        """Take a dictionary; all targets have the same draws."""
+        self._rows, self._dictionary, self._kept = rows, dictionary, (None, None)
+
+    @property
+    def batches_at_zero(self) -> Sequence[int]:
+        """All batches."""
+        return range(self._dictionary.n_batches)
+
+    def draw(self, batches: Sequence[int], A: WorkingSet) -> Draws:
+        """Return the draws of these batches: a single one in memory, several made again when needed."""
+        starts = self._dictionary.starts
+        each = [(np.arange(*starts[k : k + 2]), partial(self._dictionary.batch, k)) for k in batches]
+        if len(each) > 1:
+            return Draws(self._rows, each)
+        ((index, make),) = each
+        which = index[:1].tolist(), len(index)  # a dictionary may grow
+        if which != self._kept[0]:
+            make_again = make if self._dictionary.is_random else None
+            self._kept = which, DrawsInMemory(self._rows, make(), index, make=make_again)
+        return self._kept[1].expecting_any_move()
+
+    def ask_ahead(self, t: int, A: WorkingSet, w: np.ndarray) -> list[Question]:
+        """Return the question for the gradients of batch t."""
+        return [self.draw((t,), A).question(0.0)]
+
+    def forget(self) -> None:
+        """Keep everything: what is known of the draws at a dual point stays true."""
+
+
+class LearningSource:
+    """Draws that follow the working set, each cosine turned to its best phase.
+
+    The best phase is where |sum_i v_i cos(w'x_i + b)| is largest over b. With C and S the correlations of v with the cosine
+    and the sine, it is atan2(-S, C), and the correlation there (C^2 + S^2)^(1/2).
+    """
+
+    is_endless = False
+    batches_at_zero: Sequence[int] = (0,)
+
+    def __init__(self, rows: Rows, dictionary: LearningDictionary, target: int):
+        """Take a dictionary that learns; each target has a proposer with a random stream of its own."""
+        self._rows, self._sizes, self._proposer = rows, np.diff(dictionary.starts), dictionary.proposer(target)
+        self._turns = dictionary.base.is_periodic
+        self._question = correlation_pair if self._turns else correlation
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop the proposals that were asked about ahead, and the answer."""
+        self._t, self._v, self._proposed, self._answer = None, None, None, None
+
+    def draw(self, batches: Sequence[int], A: WorkingSet) -> Draws:
+        """Return the proposals of one batch, in memory, with their gradients at the dual point of A."""
+        (t,) = batches
+        if t != self._t:
+            self._propose(t, A.features, A.w, A.index)
+        if self._v is not A.v:
+            (self._answer,) = self._rows.ask(A.v, [partial(self._question, self._proposed[1])])
+        (start, features), g = self._proposed, self._answer
+        self.forget()
+        if self._turns:
+            C, S = g
+            features, g = features.turned(np.arctan2(-S, C)), np.hypot(C, S)
+        return DrawsInMemory(self._rows, features, start + np.arange(len(features)), A.v, g)
+
+    def ask_ahead(self, t: int, A: WorkingSet, w: np.ndarray) -> list[Question]:
+        """Propose batch t from the features of A that have a coefficient in w; return the question for its gradients."""
+        if t != self._t:  # a batch is proposed once, however often a round asks about it: proposing counts as a try
+            accepted = np.flatnonzero(w)
+            self._propose(t, A.features.take(accepted), w[accepted], A.index[accepted])
+
+        def take(v, answer):
+            self._v, self._answer = v, answer
+
+        return [(partial(self._question, self._proposed[1]), take)]
+
+    def _propose(self, t, features, w, index):
+        """Have batch t proposed, from accepted features with coefficients w."""
+        self._t, self._proposed = t, self._proposer.batch(self._sizes[t], features, w, index)
+
+
+class LinearSource:
+    """The steepest of all linear functions of the inputs, which is their gradient X'v."""
+
+    is_endless = True
+    batches_at_zero: Sequence[int] = (0,)
+
+    def __init__(self, rows: Rows, dictionary: LinearFunctions, target: int):
+        """Take all linear functions; those of a target are numbered from (inputs + target 2^20) on."""
+        d = rows.n_features_in
+        self._rows, self._dictionary = rows, dictionary
+        self._inputs, self._first = inputs_times(np.ones(d)), d + (target << 20)
+        self._v = self._slope = None  # a dual point, and X'v
+
+    def forget(self) -> None:
+        """Keep everything: the slope at a dual point stays true."""
+
+    def draw(self, batches: Sequence[int], A: WorkingSet) -> Draws:
+        """Return the steepest function at the dual point of A, as a single draw."""
+        if self._v is not A.v:
+            self._v, self._slope = A.v, self._rows.correlate(self._inputs, A.v)
+        function, g = self._dictionary.steepest(self._slope)
+        new = A.index.max(initial=self._first - 1) + 1
+        return DrawsInMemory(self._rows, function, np.array([new]), A.v, np.array([g]))
+
+    def ask_ahead(self, t: int, A: WorkingSet, w: np.ndarray) -> list[Question]:
+        """Return the question for X'v."""
+
+        def take(v, slope):
+            self._v, self._slope = v, slope
+
+        return [(partial(correlation, self._inputs), take)]
+
+
+def source_of(rows: Rows, dictionary: Dictionary, target: int) -> RandomSource | LearningSource | LinearSource:
+    """Return the source of the draws of one target, which is the number of this fit among all over the dictionary."""
+    if isinstance(dictionary, LearningDictionary):
+        return LearningSource(rows, dictionary, target)
+    if isinstance(dictionary, LinearFunctions):
+        return LinearSource(rows, dictionary, target)
+    return RandomSource(rows, dictionary, target)

@@ -1,18 +1,29 @@
-"""Sparse Random Features (Yen et al. 2014): coordinate descent in the Hilbert space of a random-feature kernel."""
+"""Sparse Random Features (Yen et al. 2014): the functions `sparse_rf`, whose penalty is given or chosen, and `sparse_rf_path`.
+
+From top to bottom: a function reads its arguments into a `Task` (rows, targets, weights) and `SparseRFOptions`; with a penalty
+`_fit_path` runs Algorithm 1 or the exact descent (`descent.py`) for each target; without one `search.py` chooses it.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._base.checks import check_alphas, check_integer, check_real
-from ..._base.progress import reported
-from .descent import algorithm_1, exact_descent, models_on_path
-from .search import chosen
-from .sources import Setting
+from ..._base.checks import check_alphas, check_callable, check_choice, check_flag, check_integer, check_real, check_rng
+from ..._base.progress import parts, reported
+from ..._base.threads import single_threaded_blas
+from ...columns.fallback import with_fallbacks
+from ...features import NAMES
+from ...losses import JOINTLY
+from ..task import Task, keeping_fits, model_of
+from .classes import fits_of
+from .descent import N_COMPONENTS, SparseRFOptions, algorithm_1, exact_descent, warn_if_unconverged
+from .search import choose_by_held_out_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from numpy.typing import ArrayLike
 
     from ..._base.types import Callback, Categorical, Features, Gamma, LossLike, MatrixLike, Missing, Seed, Units
@@ -28,152 +39,156 @@ def sparse_rf(
     fit_intercept: bool = True, sample_weight: ArrayLike | None = None, tol: float = 1e-4, max_iter: int | None = None,
     rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
 ) -> SparseModel:  # fmt: skip
-    r"""Sparse Random Features: a kernel model in few terms, by l1 selection among random features.
+    r"""Fit a sparse model on random features (Sparse Random Features): few terms, selected by an l1 penalty.
 
-    Minimises, over the coefficients w of the drawn features phi_1, ..., phi_D and the intercept b,
+    By default everything is chosen: the features follow what the fit accepts, and the penalty and the number of terms are those
+    that predict best the rows that a search holds out. The result is one `SparseModel`, the mean of the models of some
+    searches, without the terms that it does not need:
+
+    >>> import numpy as np, sparserf as srf
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, (2000, 2))
+    >>> y = np.sin(3 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(2000)
+    >>> model = srf.sparse_rf(X, y, rng=0)
+    >>> bool(np.mean((model.predict(X) - y) ** 2) < 0.03 * y.var()), len(model.features) < 200  # R^2 above 0.97
+    (True, True)
+
+    With `alpha`, a kernel in `features`, and `gamma`, it is the paper's Algorithm 1. What is minimised, over the coefficients w
+    of the drawn features phi_1, ..., phi_D and the intercept b, is
 
     .. math:: \frac1n \sum_i s_i L(b + \sum_h w_h \phi_h(x_i), y_i) + \alpha \sum_h |w_h|
 
-    with L the squared loss (z - y)^2 / 2, or another of `sparserf.losses`, and sample weights s scaled to mean 1. The feature
-    matrix is never built: draws are searched in tiles, and only those that lower the objective enter the working set.
+    with L the squared loss (z - y)^2 / 2, or another of `sparserf.losses`, and sample weights s scaled to mean 1. The matrix of
+    all features is never built: draws are searched in tiles, and only those that lower the objective enter the working set.
 
     Parameters
     ----------
     X : data frame, array or CSR matrix of shape (n_samples, n_features)
-        float32 stays float32; all else becomes float64. Never modified or densified; copied, in other units, where it holds
-        at most 2**23 numbers. Of a frame the names of columns are kept, and strings and categoricals are categories.
+        float32 stays float32; all else becomes float64. X is never modified or densified; where it holds at most 2**23
+        numbers, a copy in other units is made. Of a frame the names of columns are kept, and strings and categoricals are
+        categories.
     y : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets
-        With a classification loss the labels, any two, or more: for one-vs-rest, or "multinomial". All share one dictionary and
-        alpha. With alpha=None each output counts in units of its standard deviation, also in `info`.
+        With a classification loss the labels: any two, or more for one-vs-rest or "multinomial". Several targets share one
+        dictionary and alpha; with alpha=None each counts in units of its standard deviation, in `info` too.
     alpha : float or None, default None
-        Penalty, > 0. The paper's lambda, scikit-learn's Lasso alpha, 1/(n C) in liblinear. None: chosen on held-out rows; see
-        Notes, and `sparse_rf_path`.
+        Penalty, > 0: the paper's lambda, scikit-learn's Lasso alpha, 1/(n C) in liblinear. None: chosen on held-out rows (see
+        Notes). `sparse_rf_path` fits many penalties.
     features : str, map, sequence of maps, or FeatureSet, default "auto"
-        "auto": a dictionary that learns, of cosines of any bandwidth and order. Three quarters of each batch are variations of
-        the features that are in the model (jittered, added, with an input's weight drawn anew, mixed, rescaled), each kind in
-        the share that it succeeds in; all come with the phase that descends most. With alpha=None also one of steps, signs of
-        sums of few inputs, where X is dense. Of more than 1,024 inputs it sees those of the largest variance. Or the paper's:
-        the kernel, "gaussian", "laplacian", "cauchy", "matern12", "matern32", "matern52", "perceptron"; or a map (`Fourier`,
-        `Perceptron`, `RandomNeurons`, `Linear`); or several, with equal shares; or a FeatureSet, of which nothing is drawn.
+        "auto": a dictionary that learns, of cosines of any bandwidth and number of inputs. Three quarters of each batch are
+        variations of the features in the model (jittered, added, with an input's weight drawn anew, mixed, rescaled); each
+        kind of variation has the share in which it succeeds, and each cosine the phase that descends most. With alpha=None and
+        dense X a second dictionary has steps, signs of sums of few inputs. Of more than 1,024 inputs, features see those of
+        the largest variance. A name draws from a kernel as the paper does: "gaussian", "laplacian", "cauchy", "matern12",
+        "matern32", "matern52", "perceptron". A map (`Fourier`, `Perceptron`, `RandomNeurons`, `Linear`), or several with equal
+        shares, is drawn from; a FeatureSet is searched as it is.
     gamma : float, None or "knn", default None
         Inverse width of a kernel that is given by name, for columns in units of `scale`; see `Fourier`.
     scale : {"auto", "robust"} or None, default "auto"
-        Units of the columns. "robust": each less its mean, over its standard deviation, numbers far from its median counted as
-        less far: neither shifts and sizes of columns nor a few wild cells decide. They are kept in the model, which takes X as
-        it is. None: columns as they are. "auto": "robust" for features that are named, or left out; None for maps. Those of
-        CSR X, but for alpha=None, and what a FeatureSet was drawn for, are always as they are.
+        Units of the columns. "robust": each column less its mean, over its standard deviation, where numbers far from the
+        median count as less far, so that a few wild cells do not decide; the units are kept in the model, which takes X as it
+        is. None: columns as they are. "auto": "robust" where features are "auto" or a kernel's name, None for maps. Columns of
+        CSR X with an alpha, and of a FeatureSet, are always as they are.
     missing : {"learn", "raise"}, default "learn"
-        NaN in dense X. "learn": a missing number is at the centre of its column, beside an input that says that it is missing,
-        where a sample of the training rows has such; "raise": a ValueError. What is missing in new rows alone is where the
-        model lost least on training rows without that column's cells, by default at the centre. CSR X must have none.
+        What NaN in dense X means. "learn": a missing number is at the centre of its column, and where a sample of the training
+        rows has some, a further input says that it is missing; "raise": a ValueError. Where only new rows lack a column, their
+        cells are where the model lost least on training rows without that column, by default at the centre. CSR X must have
+        no NaN.
     categorical : sequence of names, of indices, or a mask; or None, default None
-        Columns that are categories, beside those of strings and categoricals of a data frame. Frequent levels are inputs that
-        are zero or one; where some are rarer than a hundredth, or beyond 24, the mean of y over the rows of the level is an
-        input, of training rows over those of other folds. A level that is not known is as what is missing in new
-        rows alone, which has, in the mean, about the mean of all rows. X must be in host memory.
+        Columns that are categories, beside strings and categoricals of a data frame. Frequent levels are inputs that are zero
+        or one. Where levels are rarer than a hundredth, or more than 24, a further input is the mean of y over the rows of the
+        level (of a training row: over the rows of other folds). A level that training rows do not have counts as missing, with
+        about the mean of y over all rows. X must be in host memory.
     loss : str or `sparserf.losses.Loss`, default "squared"
-        Also "huber", "quantile", "poisson", "gamma"; of labels "squared_hinge", "logistic", and "multinomial", which fits all
-        classes together; or an object, such as `losses.Quantile(level=0.9)`.
+        For real targets also "huber", "quantile", "poisson", "gamma"; for labels "squared_hinge", "logistic", and
+        "multinomial", which fits all classes together; or an object, such as `losses.Quantile(level=0.9)`.
     n_components : int or None, default None
-        D, features to draw and search; those of `Linear` come on top. None: 10,000; with "auto" and alpha=None, 1,000 for
-        each penalty of the path.
+        D, the number of features to draw and search; those of `Linear` come on top. None: 10,000; with "auto" and alpha=None,
+        1,000 for each penalty of the path.
     batch_size : int or None, default None
-        R, features in a batch. None: 2,500, less where X has more than 3,300 columns; 500 of "auto".
+        R, the number of features in a batch. None: 500 with "auto"; else 2,500, fewer where X has more than 3,300 columns.
     max_order : int or None, default None
-        Most inputs, views of columns, that a feature of "auto" sees; linear functions are sums of those of one. With 1 or 2
-        `plot.effects` shows the model whole. None: all.
+        The most inputs that a feature of "auto" sees; linear functions are then sums of those of one input. With 1 or 2
+        `plot.effects` shows the whole model. None: all inputs.
     exact : bool, default False
         False: the paper's Algorithm 1, one batch after another; a feature that was dropped, or not taken, does not come
-        back. True: over all D draws again and again, until `info.dual_gap` certifies the optimum over them; not for "auto".
+        back. True: all D draws are searched again and again, until `info.dual_gap` certifies the optimum over them; not for
+        "auto".
     validation : float, default 0.1
-        Share of the rows of a search, of each class, and of counts of 0 and others, that alpha=None holds out, in (0, 1); at
-        least ten rows, where that is no more than half of them.
+        Share of the rows that alpha=None holds out in each search, in (0, 1): the same share of each class, and of zero and
+        other counts; at least ten rows where that is no more than half of them.
     n_models : int or None, default None
-        Rounds of searches of alpha=None, each with rows of its own held out and, of "auto", draws of its own; the result is the
-        mean of their models. None: two, or four for up to 5,000 rows; or until there are four or six models, where fewer of a
-        search predict best (see Notes); and one more where it is open which kind of model is the best.
+        Number of rounds of searches of alpha=None, each with other rows held out and, for "auto", other draws; the result is
+        the mean of their models. None: two, or four for up to 5,000 rows; more where few models of a round predict best, until
+        there are four, or six, models; one more where it is open which kind of model is the best (see Notes).
     max_terms : int or None, default None
-        Most terms of alpha=None, each class's counted once where they share it. None: 2,000.
+        The most terms of alpha=None; a term that classes share counts once. None: 2,000.
     effort : float, default 1.0
-        Time for accuracy, > 0, of alpha=None. Of 10 a search looks at 10^(1/2) times as many rows, where there are more than
-        16,000, a model has up to 10^(1/4) times 2,000 terms, and more models are in the mean: it takes some 10 times as long.
-        The most work of a call grows with it; see Notes.
+        Time that alpha=None trades for accuracy, > 0. With 10, a search looks at 10^(1/2) times as many rows, where there are
+        more than 16,000, a model has up to 10^(1/4) times 2,000 terms, and more models are in the mean: some 10 times the
+        time. The most work of a call grows with it; see Notes.
     fit_intercept : bool, default True
-        The intercept is not penalised.
+        Whether there is an intercept; it is not penalised.
     sample_weight : array of shape (n_samples,) or None, default None
-        Nonnegative, relative to their mean; a weight of k counts as k copies of the row, which alpha=None holds out together.
-        Rows of weight zero, and classes of such rows alone, are as if they were not there; the other rows are then copied.
+        Nonnegative, relative to their mean. A weight of k counts as k copies of the row, which alpha=None holds out together.
+        Rows of weight zero, and classes that have only such rows, are as if they were not there; the other rows are copied.
     tol : float, default 1e-4
-        Largest duality gap of a solution, relative to its objective; at least 0.5 where alpha is chosen.
+        Largest duality gap of a solution, relative to its objective; where alpha is chosen, at least 0.5.
     max_iter : int or None, default None
-        Most rounds of search and solution, over all batches. None: until the tolerance is reached, or the work of the fit,
-        over all penalties of a path, has come to 1.2e11 multiplications, 4e7 more for each row beyond 5,000, and five passes
-        over the dictionary: 7 to 20 s with 5,000 rows on two cores; a quarter for "auto" with an alpha. More than ten outputs
-        or classes share what ten may take, but for the passes. Counted from shapes.
+        The most rounds of search and solution, over all batches. None: until the tolerance is reached or the work is spent:
+        over all penalties of a path 1.2e11 multiplications, 4e7 for each row beyond 5,000, and five passes over the
+        dictionary, counted from shapes (7 to 20 s with 5,000 rows on two cores); a quarter of that for "auto" with an alpha.
+        More than ten outputs or classes share the work of ten, each with its own passes.
     rng : None, int or numpy.random.Generator, default None
         Seed of the draws.
     workers : int, default 1
-        Threads; -1 for all cores; of any number the same bits.
+        Threads; -1 for all cores. The result has the same bits for any number.
     callback : callable or None, default None
-        Called with the `FitInfo` so far after each iteration, and some times a second while one lasts; returning True ends the
-        fit. One-vs-rest: for each class. Where the last call did not say `progress` 1, once more at the end.
+        Called with the `FitInfo` so far after each iteration, and a few times a second while one lasts; returning True ends the
+        fit. One-vs-rest calls it for each class. Called once more at the end, where the last call did not say `progress` 1.
     verbose : bool or None, default None
-        Show the share that is done, held-out loss, time. None: from the third second to the end, where someone looks, in a
-        terminal or notebook. True: at once, and the line stays; elsewhere by log "sparserf", else on standard error. False: no.
+        Whether to show the share that is done, the held-out loss and the time. None: from the third second to the end, in a
+        terminal or notebook. True: at once, and the line stays; elsewhere by the log "sparserf", or on standard error. False:
+        no.
 
     Returns
     -------
     SparseModel
-        `support` indexes the dictionary. Of "auto" it counts the draws, those of class k of m in search j, of each kind and
-        view one, from (j m + k + 1) 2^40 on; where the model is linear, below are views of columns, or from their number on
-        functions of all of them, one a class. `info.dual_gap` bounds the distance to the optimum over all D features where
-        exact, and over the last batch and the features kept before it where not. Where alpha was chosen, objective, gap and
-        alpha are of the models before their mean and pruning, over their own terms. Of float32 X the gap is of features
-        rounded to float32: over the same in float64 1e-6 of the objective more was found at alpha = 0.01, 1e-2 at 1e-4.
+        The model; `support` holds the indices of its terms in the dictionary. For "auto" they count draws: those of class k of
+        m in search j (searches are numbered over kinds and views) begin at (j m + k + 1) 2^40; smaller indices are views of
+        columns, or from their number on linear functions of all of them, one a class.
+        `info.dual_gap` bounds the distance of the objective from its optimum: over all D features where `exact`, else over the
+        last batch and the features that were kept before it. Where alpha was chosen, objective, gap and alpha are those of the
+        models before their mean and pruning, over their own terms. For float32 X the gap is for features rounded to float32:
+        over the same features in float64, 1e-6 of the objective more was found at alpha = 0.01, and 1e-2 at 1e-4.
 
     Raises
     ------
     ValueError, TypeError
-        An argument out of its range or of another kind: NaN or infinity in X, y or weights, shapes that do not match, a
+        An argument is out of its range or of another kind: NaN or infinity in X, y or weights, shapes that do not match, a
         single class, alpha or tol not positive, an unknown name, a broken CSR matrix.
 
     Warns
     -----
     ConvergenceWarning
-        Above the tolerance at the end: by max_iter, the most work where it is None, or since rounding allows no descent. With
-        alpha=None once, of what the most work of a call has cut.
+        The fit ended above the tolerance: by max_iter, by the most work where max_iter is None, or because rounding allows no
+        further descent. With alpha=None once, naming what the most work of a call has cut short.
 
     See Also
     --------
-    sparse_rf_path : Models for many penalties, each from the last.
+    sparse_rf_path : Models for many penalties, each started from the last.
     prune : Fewer terms for nearly the same predictions.
 
     Notes
     -----
-    alpha=None goes down a path of penalties until two in a row predict the held-out rows no better, or one worse by two
-    standard errors, or there are 2,000 terms, or half as many as rows. A search looks at 16,000 rows, where there are more. Of
-    "auto" there are paths of three kinds: over the inputs themselves; over the linear functions of all of them, u'x with
-    ``|u| = 1``, which is ridge regression and ends in one term; and over the dictionary that learns, of cosines of the
-    columns as they are, clipped, and in ranks, and of steps. Other features have one path, of a round of coordinate descent a
-    batch, or, where exact, to the optimum. All searches take the first kind that none beats by more than the standard error
-    of the difference, and of its dictionaries those whose mean predicts best; simplest is a constant, which must be beaten by
-    1 + 10 / m errors, for m rows (of classes, those not of the most frequent; of counts, as many equal events as vary as
-    much). With the logistic, the multinomial and the Poisson loss, one row more than there are counts as held out, of any
-    class, or with the mean of y: where all others are predicted right, probabilities and rates stay as far from 0 and 1 as so
-    many rows can tell. The terms of the best models are then fitted to all rows, with alpha times the root of the share of
-    them that it was chosen for, and the mean is taken. By `prune` terms are dropped that cost at most .003 of the held-out
-    loss together, or of what it is below that of no term, or are not among the 3,000 largest; and the intercept is fitted
-    again.
-
-    All searches of a call, of all outputs, classes and rounds, take at most 1e11 multiplications, 2.5e7 for each row that a
-    search looks at, and 250 passes over the draws of a penalty, times effort; the fits to all rows a fifth of that, and 4e7
-    for each row beyond 5,000. Counted from shapes; max_iter lifts that. A path, a round or a fit that has spent its share ends
-    with the best so far. Of more than six outputs three, the largest classes, are searched first; where all kinds for all
-    outputs would take too much, the kind that is best for these is searched for all. More than 50 share the draws of so many.
+    With alpha=None, up to 16,000 rows go down a path of penalties for each kind of model, a constant, the inputs, linear
+    functions of all inputs, and the dictionary that learns, while they predict held-out rows better. The first kind that none
+    beats by more than the standard error is taken, its terms are fitted to all rows, and `prune` drops terms that cost at most
+    .003 of the held-out loss together. The page "How each works" of the documentation has all rules, and what bounds the work
+    of a call.
 
     Time O(n D d) a pass over the dictionary, several passes; O(n a^2) for a terms in the working set. Memory, beyond X: O(n +
-    R d + a^2), blocks of some megabytes a worker, of features of 64 inputs and more up to twice that of X (a class), and a
-    copy of the rows that a search looks at, where these are not all. The paper's lambda_N is n alpha.
+    R d + a^2), blocks of some megabytes a worker, values of features of 64 inputs and more up to twice the size of X (a class),
+    and a copy of the rows that a search looks at, where these are not all. The paper's lambda_N is n alpha.
 
     References
     ----------
@@ -182,33 +197,35 @@ def sparse_rf(
 
     Examples
     --------
+    The paper's algorithm, on 2,000 draws for the Gaussian kernel, with a given penalty:
+
     >>> import numpy as np, sparserf as srf
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-2, 2, (2000, 2))
     >>> y = np.sin(3 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(2000)
-    >>> model = srf.sparse_rf(X, y, rng=0)  # all is chosen
-    >>> bool(np.mean((model.predict(X) - y) ** 2) < 0.03 * y.var()), len(model.features) < 200  # R^2 above 0.97
-    (True, True)
-    >>> model = srf.sparse_rf(X, y, features="gaussian", gamma=1.0, alpha=0.003, n_components=2000, rng=0)  # the paper's
+    >>> model = srf.sparse_rf(X, y, features="gaussian", gamma=1.0, alpha=0.003, n_components=2000, rng=0)
     >>> model.info.converged, bool(np.mean((model.predict(X) - y) ** 2) < 0.1 * y.var())
     (True, True)
     """
-    how = {
-        "features": features, "gamma": gamma, "scale": scale, "missing": missing, "categorical": categorical, "loss": loss,
-        "n_components": n_components, "batch_size": batch_size, "exact": exact, "fit_intercept": fit_intercept,
-        "sample_weight": sample_weight, "tol": tol, "max_iter": max_iter, "rng": rng, "workers": workers, "callback": callback,
-    }  # fmt: skip
     share = check_real("validation", validation, 0, strict=True)
     if share >= 1:
         raise ValueError(f"validation must be below 1, got {share}")
-    if alpha is None:
-        setting = Setting.of(X, y, **how, is_curved=True, max_order=max_order)
-        return chosen(setting, exact_descent if setting.exact else algorithm_1, share, n_models, max_terms, effort)
-    for name, value, default in (("max_terms", max_terms, None), ("n_models", n_models, None), ("effort", effort, 1.0)):
-        if value != default:
-            raise ValueError(f"{name} needs alpha=None, got {value!r} with alpha={alpha!r}")
-    alphas = [check_real("alpha", alpha, 0, strict=True)]
-    return models_on_path(Setting.of(X, y, **how, max_order=max_order), lambda largest: alphas)[0]
+    if alpha is not None:
+        for name, value, default in (("max_terms", max_terms, None), ("n_models", n_models, None), ("effort", effort, 1.0)):
+            if value != default:
+                raise ValueError(f"{name} needs alpha=None, got {value!r} with alpha={alpha!r}")
+        alpha = check_real("alpha", alpha, 0, strict=True)
+    task, options = _read_arguments(
+        X, y, has_several_views=alpha is None, features=features, gamma=gamma, scale=scale, missing=missing,
+        categorical=categorical, loss=loss, n_components=n_components, batch_size=batch_size, max_order=max_order, exact=exact,
+        fit_intercept=fit_intercept, sample_weight=sample_weight, tol=tol, max_iter=max_iter, rng=rng, workers=workers,
+        callback=callback,
+    )  # fmt: skip
+    if alpha is not None:
+        return _fit_path(task, options, lambda largest: [alpha])[0]
+    return choose_by_held_out_rows(
+        task, options, validation=share, n_models=n_models, max_terms=max_terms, effort=effort
+    )
 
 
 @reported
@@ -220,7 +237,7 @@ def sparse_rf_path(
     tol: float = 1e-4, max_iter: int | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None,
     verbose: bool | None = None,
 ) -> list[SparseModel]:  # fmt: skip
-    """Models of `sparse_rf` for many penalties, largest first, each started from the one before, over one dictionary.
+    """Fit the models of `sparse_rf` for many penalties, largest first, each started from the one before, over one dictionary.
 
     Parameters
     ----------
@@ -232,16 +249,16 @@ def sparse_rf_path(
         Penalties, > 0; used in descending order. None: n_alphas of them, in geometric steps from the smallest that
         leaves no term in the model down to alpha_min_ratio times that.
     n_alphas : int, default 20
-        At least 1.
+        Number of penalties where alphas is None, at least 1.
     alpha_min_ratio : float, default 1e-3
-        In (0, 1].
+        The smallest penalty over the largest where alphas is None, in (0, 1].
     max_iter : int or None, default None
         As in `sparse_rf`, for each penalty.
 
     Returns
     -------
     list of SparseModel
-        One a penalty, `info.alpha` descending.
+        One model for each penalty, `info.alpha` descending.
 
     Raises
     ------
@@ -255,7 +272,7 @@ def sparse_rf_path(
 
     Notes
     -----
-    The time of a fit for each penalty, less what a near starting point saves. Memory as `sparse_rf`, and the models.
+    The time is that of a fit for each penalty, less what a near starting point saves. Memory as `sparse_rf`, and the models.
     Section 3.2 of the paper of `sparse_rf` recommends the path.
 
     Examples
@@ -271,13 +288,68 @@ def sparse_rf_path(
     if alpha_min_ratio > 1:
         raise ValueError(f"alpha_min_ratio must be at most 1, got {alpha_min_ratio}")
     alphas = None if alphas is None else check_alphas(alphas)
-    setting = Setting.of(
-        X, y, features=features, gamma=gamma, scale=scale, missing=missing, categorical=categorical, loss=loss, exact=exact,
-        n_components=n_components, batch_size=batch_size, max_order=max_order, fit_intercept=fit_intercept,
-        sample_weight=sample_weight, tol=tol, max_iter=max_iter, rng=rng, workers=workers, callback=callback,
+    task, options = _read_arguments(
+        X, y, has_several_views=False, features=features, gamma=gamma, scale=scale, missing=missing, categorical=categorical,
+        loss=loss, n_components=n_components, batch_size=batch_size, max_order=max_order, exact=exact,
+        fit_intercept=fit_intercept, sample_weight=sample_weight, tol=tol, max_iter=max_iter, rng=rng, workers=workers,
+        callback=callback,
     )  # fmt: skip
 
     def from_largest(largest):
         return np.maximum(largest() * np.geomspace(1.0, alpha_min_ratio, n_alphas), np.finfo(np.float64).tiny)
 
-    return models_on_path(setting, from_largest if alphas is None else lambda largest: alphas)
+    return _fit_path(task, options, from_largest if alphas is None else lambda largest: alphas)
+
+
+def _read_arguments(
+    X: MatrixLike, y: ArrayLike, *, has_several_views: bool, features: Any, gamma: Any, scale: Units, missing: Missing,
+    categorical: Categorical, loss: LossLike, n_components: int | None, batch_size: int | None, max_order: int | None,
+    exact: bool, fit_intercept: bool, sample_weight: ArrayLike | None, tol: float, max_iter: int | None, rng: Seed,
+    workers: int, callback: Callback,
+) -> tuple[Task, SparseRFOptions]:  # fmt: skip
+    """Check the arguments of a public function; return what is to be fitted, and how.
+
+    has_several_views : whether "auto" is to see the columns in more than one way (as they are, clipped, in ranks)
+    """
+    if isinstance(features, str):
+        check_choice("features", features, ("auto", *NAMES))
+    rng, is_auto = check_rng(rng), isinstance(features, str) and features == "auto"
+    if max_order is not None and not is_auto:
+        raise ValueError(f"max_order needs features='auto', got {max_order!r} with other features")
+    columns = {"scale": scale, "missing": missing, "categorical": categorical}
+    task, features = Task.seen_by(
+        features, X, y, loss, sample_weight, workers, rng, columns, is_curved=has_several_views and is_auto,
+        several_outputs="apart", losses=JOINTLY,
+    )  # fmt: skip
+    task = task.centered(check_flag("fit_intercept", fit_intercept))
+    options = SparseRFOptions(
+        fit_intercept=fit_intercept, tol=check_real("tol", tol, 0, strict=True),
+        max_iter=None if max_iter is None else check_integer("max_iter", max_iter, 1),
+        callback=check_callable("callback", callback), features=features, gamma=gamma, n_components=n_components,
+        batch_size=batch_size, max_order=None if max_order is None else check_integer("max_order", max_order, 1),
+        exact=check_flag("exact", exact), rng=rng,
+    )  # fmt: skip
+    return task, options
+
+
+def _fit_path(
+    task: Task, options: SparseRFOptions, alphas_of: Callable[[Callable[[], float]], Sequence[float] | np.ndarray]
+) -> list[SparseModel]:
+    """Return the models for the penalties alphas_of(largest), where largest() is the least that leaves no term in the model."""
+    dictionary = options.dictionary(task, N_COMPONENTS)
+    descend = exact_descent if options.exact else algorithm_1
+    models, ended_by_callback = [], []
+    with single_threaded_blas(), task.rows:
+        fits = fits_of(task, dictionary, options)
+        alphas = alphas_of(lambda: max(fit.largest_gradient() for fit in fits) or 1.0)
+        with keeping_fits(fits, task):
+            for alpha in parts(alphas, 1 / np.cbrt(alphas)):
+                for fit in parts(fits):
+                    fit.restart(alpha)
+                    descend(fit)
+                models.append(with_fallbacks(model_of(fits, task), task))
+                ended_by_callback.append(any(fit.ended_by_callback for fit in fits))
+    for model, ended in zip(models, ended_by_callback, strict=True):
+        if not ended:
+            warn_if_unconverged(model.info, options.tol)
+    return models

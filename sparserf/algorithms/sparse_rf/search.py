@@ -1,100 +1,426 @@
-"""The penalty from held-out rows: down a path of penalties until what is held out is predicted no better."""
+"""`sparse_rf` without a penalty: alpha, the kind of model and its terms are chosen by rows that are held out.
+
+The search goes in rounds. In each, a `Sample` of the rows is drawn and a part of it held out. Every candidate, a dictionary
+over certain views of the columns (as they are, clipped, or in ranks), goes down a path of penalties on the other rows, each fit
+started from the last, until the rows held out are predicted no better. Candidates are of several kinds, simplest first: a
+constant, the inputs, linear functions of all inputs, and the dictionary that learns (of other `features`: a constant and their
+dictionary). All rounds take the first kind that none beats by more than the standard error of the difference, and of its
+candidates those whose mean predicts best; what is decidedly worse is not tried again. The terms at the best point of each path
+are then fitted to all rows, the mean of these models is taken, pruned, and given the intercept that is best for all rows. What
+all this may cost is a `Budget`.
+
+`choose_by_held_out_rows` is that paragraph in code; what it calls stands below it in the same order.
+`part` and `parts` tell the progress bar which share of the work is at hand; an `Effort` counts the work, and bounds it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._base.checks import check_integer, check_real
+from ..._base.checks import check_integer
 from ..._base.progress import part, parts, predicts_held_out
 from ..._base.threads import single_threaded_blas
 from ...columns.fallback import with_fallbacks
-from ...features import LinearFunctions, RandomSteps
+from ...features import LinearFunctions, Steps, inputs_times, inverse_deviations, make_dictionary
 from ...model import warn_unconverged
 from ...rows import staged
-from ...solvers.effort import A_ROW, FEW_ROWS, LOSS, UNBOUNDED, Effort
-from ...solvers.multinomial import MultinomialProblem
+from ...solvers.effort import LOSS, UNBOUNDED, Effort
 from ...solvers.problem import Problem
+from ...solvers.rivals import Rivals
 from ..prune import pruned
-from ..task import in_units, keeping, keeping_fits, model_of
-from .descent import warn
-from .fit import N_COMPONENTS
-from .kinds import Choice, Member, best_mean, gain, in_question
-from .mean import mean_of, mean_value, one_function
-from .multinomial import fits_of
-from .outputs import in_their_units, with_equal_outputs
-from .samples import FEW_OUTPUTS, Budget, Sample, errors_of_chance, of_few_outputs
-from .sources import units_of
+from ..task import in_units, keeping, keeping_fits, model_of, power_of_two
+from .budget import Budget, effort_of_searches
+from .classes import fits_of
+from .descent import N_COMPONENTS, algorithm_1, exact_descent, warn_if_unconverged
+from .held_out import FEW_OUTPUTS, HeldOutLosses, PathPoint, Sample, best_mean, errors_of_chance, gain, groups_of, in_question
+from .mean import mean_of, mean_value, one_function, with_views
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ..._base.types import Dictionary, L1FitLike
-    from ...columns.stage import ColumnStage
+    from ..._base.types import Dictionary
     from ...model import SparseModel
-    from ...rows import Rows
+    from ...rows.home import Rows
     from ..task import Task
-    from .sources import Setting
+    from .descent import L1FitLike, SparseRFOptions
 
-# Features of a dictionary that learns, by default, for each penalty that is tried; of how many outputs each has less of them,
-# and to which share.
-A_PENALTY, FEW_CLASSES, FEWEST_DRAWS = 1_000, 50, 0.25
-# Each penalty is FALL times the last, from HIGHEST times the least that leaves no term; at most MOST_ALPHAS of them.
-HIGHEST, FALL, MOST_ALPHAS = 0.9, 0.72, 40
-# Penalties without a gain of more than NEGLIGIBLE before the search ends; and terms for each row at which it ends.
-PATIENCE, NEGLIGIBLE, MOST_A_ROW = 2, 1e-4, 0.5
-# Nor do gains of less than that share of the loss without a term count: a target without noise could be met ever better.
+# Draws of a dictionary that learns, for each penalty, where `n_components` is None.
+DRAWS_A_PENALTY = 1_000
+# Up to FEW_CLASSES outputs each has so many draws; more outputs share the draws of so many, but each has at least the share
+# FEWEST_DRAWS of them.
+FEW_CLASSES, FEWEST_DRAWS = 50, 0.25
+
+# A path begins at HIGHEST times the least penalty that leaves no term.
+HIGHEST = 0.9
+# Each penalty is FALL times the last; there are at most MOST_ALPHAS.
+FALL, MOST_ALPHAS = 0.72, 40
+# A path ends after PATIENCE penalties in a row that lower the held-out loss by no more than the share NEGLIGIBLE of it.
+PATIENCE, NEGLIGIBLE = 2, 1e-4
+# Nor do gains below this share of the loss of the empty model count: a target without noise could be met ever better.
 NOTHING_LEFT = 1e-6
-# Or a penalty that is worse than the best by so many standard errors of the difference.
+# A path also ends at a penalty that is worse than the best by so many standard errors of the difference.
 ERRORS = 2.0
-# Most steps in which the terms of a chosen penalty are fitted to all rows.
+# A path also ends where there are more terms than this number for each row.
+MOST_A_ROW = 0.5
+
+# The most steps in which the terms of a chosen penalty are fitted to all rows.
 CHOSEN_ROUNDS = 50
-# Work that is expected: of a penalty, from the 18th on less and less likely to be reached; of a member, one of cosines being 1;
-# of a round after the first, of whose members few are left; of the fits to all rows, beside a search; of pruning, beside these.
-WORK_OF_ALPHAS = 0.8 ** np.maximum(0.0, np.arange(MOST_ALPHAS) - 17)
-LITTLE, MUCH, FEWER, FITTING_AGAIN, PRUNING = 0.15, 1.7, 0.4, 0.15, 0.4
-# Work of the fits to all rows, beside that of the searches; of the searches' the part in which few of many outputs choose, and
-# of what is left then that of a round; of what is left of a round that of any member, at least, and so many times what is
-# expected of it: most take less.
-FITTING, BY_FEW, A_ROUND, LEAST_SHARE, SLACK = 0.2, 0.25, 0.6, 0.2, 2.0
-# Where a round of all outputs would take more than these shares of it, as few tell, all are searched in the kind that is best
-# for few, or by the best member of it alone.
-EASY, HARD = 0.3, 0.7
-MANY_OUTPUTS = 2 * FEW_OUTPUTS
-# Share of the held-out loss, or of what it is below that without a term, that dropping terms may cost.
+# The held-out loss that dropping terms may cost, as a share of that loss, or of what it is below the loss of the empty model.
 PRUNED = 0.003
+# Below this share of its root mean square the standard deviation of a target is rounding.
+CONSTANT = 1e-13
+
+# The expected work of a candidate of inputs or of linear functions, and of one of steps, where that of cosines is 1.
+WORK_OF_LINEAR, WORK_OF_STEPS = 0.15, 1.7
+# A candidate may take SLACK times its expected share of what is left of a round, since most take less, ...
+SLACK = 2.0
+# ... and at least this share of it.
+LEAST_SHARE = 0.2
+# The share of the work that is left that a round may take, unless it is the last.
+A_ROUND = 0.6
+# With more targets than MANY_OUTPUTS, FEW_OUTPUTS of them are searched first, with this share of the work.
+MANY_OUTPUTS, BY_FEW = 2 * FEW_OUTPUTS, 0.25
+# Where a round of all targets would then take more than this share of the work, it has the kind alone that is best for the few,
+MOST_FOR_ALL_KINDS = 0.3
+# and above this share the best candidate of that kind alone.
+MOST_FOR_ONE_KIND = 0.7
+
+# Weights of the progress bar, which nothing else depends on. Those of the penalties of a path, which from the 18th on are less
+# and less likely to be reached;
+WEIGHTS_OF_ALPHAS = 0.8 ** np.maximum(0.0, np.arange(MOST_ALPHAS) - 17)
+# that of a round after the first, in which fewer candidates are left, beside the first;
+LATER_ROUND = 0.4
+# that of the fits to all rows, beside the searches;
+FITTING_TO_ALL = 0.15
+# and that of pruning, as a share of what comes after the searches.
+PRUNING = 0.4
 
 
-def choose(
-    fits: Sequence[L1FitLike], descend: Callable[[L1FitLike, Dictionary], None], sample: Sample, most_terms: int,
-    effort: Effort = UNBOUNDED,
-) -> tuple[Choice, int, float]:  # fmt: skip
-    """(what predicts the held-out rows of the sample best, features drawn, the mean loss of these without a term)."""
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """One dictionary over certain views of the columns; in each round a path of penalties is followed for it.
+
+    views : the views of the stage of the task that its features see; None: all
+    make_fits : a function of (a task of these views, the number of the search) that returns the fits of its targets
+    work : the expected work, where that of cosines is 1
+    is_constant : whether its fits stay without a term
+    """
+
+    views: np.ndarray | None
+    make_fits: Callable[[Task, int], Sequence[L1FitLike]]
+    work: float = 1.0
+    is_constant: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """What one round of searches has found.
+
+    points : {candidate: the best point of its path}
+    n_drawn : features that were drawn
+    losses_of_empty : the held-out loss of the model without a term, one for each path
+    ended : whether a callback has ended it, perhaps before the last candidate
+    """
+
+    points: dict[Any, PathPoint]
+    n_drawn: int
+    losses_of_empty: list[float]
+    ended: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What the rounds of searches have found.
+
+    candidates : those of the best kind that are in the best mean
+    points : of each round, the best point of the path of each of these candidates
+    losses : of each round, the held-out losses of the mean of these
+    losses_of_empty : the held-out losses of the model without a term, one for each path
+    n_drawn : features that were drawn
+    ended : whether a callback has ended the search
+    """
+
+    candidates: list[Candidate]
+    points: list[list[PathPoint]]
+    losses: list[HeldOutLosses]
+    losses_of_empty: list[float]
+    n_drawn: int
+    ended: bool
+
+
+def choose_by_held_out_rows(
+    task: Task, options: SparseRFOptions, *, validation: float, n_models: int | None, max_terms: int | None, effort: float
+) -> SparseModel:
+    """Return the model of `sparse_rf` with alpha=None; the arguments are those of that function."""
+    task, units = with_equal_outputs(task)
+    budget = Budget.from_effort(effort, task.raw.n_rows, n_models)
+    max_terms = budget.terms if max_terms is None else check_integer("max_terms", max_terms, 1)
+    groups = groups_of(task)
+    draw_sample = partial(Sample.draw, task, groups, validation, budget.rows, options.rng)
+    with single_threaded_blas(), task.rows:
+        kinds = kinds_of(task, options)
+        n_features = options.n_components or (DRAWS_A_PENALTY if options.learns else N_COMPONENTS)
+        searches = effort_of_searches(budget, task.rows, n_features, options.max_iter is None)
+        found = search_in_rounds(
+            kinds, exact_descent if options.exact else algorithm_1, draw_sample, budget, searches,
+            n_targets=len(task.targets), errors=errors_of_chance(task, groups),
+        )  # fmt: skip
+        with part(1 - PRUNING):
+            model, ended = fitted_to_all_rows(found, task, options.tol, searches.within)
+        loss, unit = mean_value([losses.loss for losses in found.losses]), task.scale(task.targets[0])
+        with keeping(lambda: model):
+            rows = staged(task.raw, model.features.stage, True)
+            worth = min(loss, max(0.0, mean_value(found.losses_of_empty) - loss))  # by how much its terms lower it
+            weight, curvature = loss_curvature(task, rows, model, unit)
+            change = unit * np.sqrt(2 * PRUNED * worth / curvature)  # L(z + e) <= L(z) + L'(z) e + curvature e^2 / 2
+            model = pruned(rows, model, weight, max_terms, change=change, looked_at=budget.most_pruned)
+            model = with_best_intercept(model, task, rows) if options.fit_intercept else model
+    info = replace(model.info, n_drawn=found.n_drawn, validation_loss=in_units(loss, unit, task.loss.degree))
+    cuts = {} if ended else searches.within.cuts
+    if cuts:
+        _warn_of_cuts(cuts, effort, len(task.targets))
+        info = replace(info, converged=False)
+    elif not ended:
+        warn_if_unconverged(info, options.tol)
+    return in_their_units(with_fallbacks(replace(model, info=info), task), units)
+
+
+def _warn_of_cuts(cuts: Mapping[str, int], effort: float, n_outputs: int) -> None:
+    """Warn that the bound of the work of a call has ended parts of the search early."""
+    what = ", ".join(f"{n} {name}" for name, n in cuts.items())
+    several = ", or fit fewer classes or outputs at a time" if n_outputs > 1 else ""
+    warn_unconverged(
+        f"effort={effort:.3g}: the work of the call was spent before all was done: ended early or left out were {what}; "
+        f"the model is the best that was found; raise effort{several}"
+    )
+
+
+# Several real targets
+
+
+def with_equal_outputs(task: Task) -> tuple[Task, np.ndarray | None]:
+    """Return the task with several real targets in units of their standard deviations, and these units.
+
+    So each counts alike in the held-out loss, whatever it was measured in. One target, or classes, are returned as they are,
+    with None.
+    """
+    if task.loss.is_classifier or len(task.targets) == 1:
+        return task, None
+    units = [deviation(y, task.weight) for y in task.targets]
+    targets = [y / unit for y, unit in zip(task.targets, units, strict=True)]
+    centers = [center / unit for center, unit in zip(task.centers, units, strict=True)]
+    return replace(task, targets=targets, centers=centers), np.array(units)
+
+
+def in_their_units(model: SparseModel, units: np.ndarray | None) -> SparseModel:
+    """Return the model of the targets themselves, for one of `with_equal_outputs`."""
+    if units is None:
+        return model
+    with np.errstate(over="ignore"):
+        coef, intercept = model.coef * units[:, None], model.intercept * units
+    if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
+        raise ValueError("y must be of moderate size, got values whose coefficients overflow: scale it")
+    return replace(model, coef=coef, intercept=intercept)
+
+
+def deviation(y: np.ndarray, weight: np.ndarray) -> float:
+    """Return the standard deviation; of a constant its size, or 1."""
+    size = power_of_two(y)
+    u = y / size
+    square = float(weight @ (u * u)) / len(u)
+    variance = float(weight @ (u - weight @ u / len(u)) ** 2) / len(u)
+    return size * float(np.sqrt(variance if variance > (CONSTANT**2) * square else square or 1.0))
+
+
+# The kinds of models
+
+
+def kinds_of(task: Task, options: SparseRFOptions) -> list[list[Candidate]]:
+    """Return the candidates of each kind of model, simplest first: a constant, inputs, linear functions, and one that learns.
+
+    For other `features` than "auto": a constant, and their dictionary. For CSR X linear functions come before the inputs: of
+    many inputs each mostly tells a little, and in the end they are one term. There steps are not tried: of counts of words they
+    predicted no better.
+    """
+
+    def candidate(views, dictionary_of, *, to_tolerance=False, work=1.0):
+        dictionary = dictionary_of(task.curved(views))
+        return Candidate(
+            views, lambda task, search: fits_of(task, dictionary, options, to_tolerance=to_tolerance, search=search), work
+        )
+
+    def constant(candidate):
+        return replace(candidate, work=0.01, is_constant=True)
+
+    if not options.learns:
+        given = candidate(None, partial(options.dictionary, default=N_COMPONENTS), to_tolerance=options.exact)
+        return [[constant(given)], [given]]
+    curves, is_sparse = task.curves or (None,), task.raw.is_sparse  # each has the columns in one way: as they are, clipped, ...
+    linear = curves if is_sparse else curves[:1]
+    dictionary_of_inputs = partial(_dictionary_of_inputs, options)
+    inputs = [candidate(views, dictionary_of_inputs, to_tolerance=True, work=WORK_OF_LINEAR) for views in linear]
+    functions = [candidate(views, _dictionary_of_functions, work=WORK_OF_LINEAR) for views in linear]
+    n_draws = round(DRAWS_A_PENALTY * min(1.0, max(FEWEST_DRAWS, FEW_CLASSES / len(task.targets))))
+    learned = [candidate(views, partial(options.dictionary, default=n_draws)) for views in curves]
+    if is_sparse:
+        return [[constant(inputs[0])], functions, inputs, learned]
+    steps = candidate(curves[0], partial(options.dictionary, default=n_draws, base=Steps), work=WORK_OF_STEPS)
+    return [[constant(inputs[0])], inputs, functions, [*learned, steps]]
+
+
+def _dictionary_of_inputs(options: SparseRFOptions, task: Task) -> Dictionary:
+    """Return the dictionary of the inputs of a task, each in its unit."""
+    units = _units_of_inputs(task)
+    return make_dictionary(
+        inputs_times(units), task.rows, n_components=None, batch_size=len(units), gamma=None, rng=options.rng,
+        weight=task.weight,
+    )  # fmt: skip
+
+
+def _dictionary_of_functions(task: Task) -> LinearFunctions:
+    """Return the dictionary of all linear functions of the inputs of a task."""
+    return LinearFunctions(_units_of_inputs(task))
+
+
+def _units_of_inputs(task: Task) -> np.ndarray:
+    """Return the factors of the inputs of a task in linear functions: 1 where the stage has scaled them."""
+    is_scaled = task.stage is not None and not task.stage.is_raw
+    return np.ones(len(task.stage)) if is_scaled else inverse_deviations(task.rows, task.weight)
+
+
+# Rounds of searches
+
+
+def search_in_rounds(
+    kinds: Sequence[Sequence[Candidate]], descend: Callable[[L1FitLike], None], draw_sample: Callable[[], Sample],
+    budget: Budget, effort: Effort, *, n_targets: int, errors: float,
+) -> Found:  # fmt: skip
+    """Search in rounds, each with other rows held out, until the budget has its models; keep what may be the best.
+
+    kinds : lists of candidates, simplest first
+    descend : `algorithm_1` or `exact_descent`
+    draw_sample : draws the `Sample` of a round
+    effort : what all searches may take. A round may take a share of what is left; where the last round took more than is
+        left now, there is none after it
+    errors : by how many standard errors the constant may be worse, as in `in_question`
+
+    Of many targets, too many to search all kinds for all of them, the kind that is best for a few is taken.
+    """
+    points_of, losses_of_empty, n_drawn, ended = [[] for _ in kinds], [], 0, False
+    kept = {kind: range(len(candidates)) for kind, candidates in enumerate(kinds)}  # of each kind in question, its candidates
+    n_rounds, spent, share = 0, 0.0, A_ROUND
+    if n_targets > MANY_OUTPUTS and len(kinds) > 2:
+        with part(BY_FEW):
+            few = _search_once(_cheaper(kinds), descend, draw_sample().of_few_outputs(), 0, budget.terms, effort.part(BY_FEW))
+        n_drawn, ended = few.n_drawn, few.ended
+        round_of_all = effort.spent * n_targets / FEW_OUTPUTS
+        if ended:
+            kept = {0: (0,)}  # one search more, of the constant, gives a model
+        elif round_of_all > MOST_FOR_ALL_KINDS * effort.left:
+            kept, share = _best_of_few(few.points, round_of_all > MOST_FOR_ONE_KIND * effort.left), 1.0
+    while not points_of[next(iter(kept))] or (not ended and n_rounds < budget.n_rounds(kept)):
+        n_left, before = budget.n_rounds(kept) - n_rounds, effort.spent
+        if spent > effort.left:
+            effort.note_cut("rounds of searches", n_left)
+            break
+        candidates = {(kind, m): kinds[kind][m] for kind, of_kind in kept.items() for m in of_kind}
+        first = n_rounds * sum(map(len, kinds[1:]))
+        with part(_share_of_round(kinds, kept, n_left)):
+            this = _search_once(
+                candidates, descend, draw_sample(), first, budget.terms, effort.part(share if n_left > 1 else 1.0)
+            )
+        n_rounds, spent = n_rounds + 1, effort.spent - before
+        ended, n_drawn = ended or this.ended, n_drawn + this.n_drawn
+        losses_of_empty += this.losses_of_empty
+        for kind in {kind: None for kind, _ in this.points}:
+            points_of[kind].append({m: point for (of, m), point in this.points.items() if of == kind})
+        best = {kind: best_mean(points_of[kind]) for kind in kept if points_of[kind]}
+        kept = {kind: best[kind][0] for kind in in_question({kind: losses for kind, (_, losses) in best.items()}, errors)}
+    kind, some = next(iter(kept.items()))
+    return Found(
+        candidates=[kinds[kind][m] for m in some], points=[[of[m] for m in some] for of in points_of[kind]],
+        losses=best[kind][1], losses_of_empty=losses_of_empty, n_drawn=n_drawn, ended=ended,
+    )  # fmt: skip
+
+
+def _share_of_round(kinds: Sequence[Sequence[Candidate]], kept: Mapping[int, Sequence[int]], n_left: int) -> float:
+    """Return the share of a round in the work that is left, of n_left rounds; after the first they have fewer candidates."""
+    this = sum(kinds[kind][m].work for kind, some in kept.items() for m in some)
+    is_first = all(len(some) == len(kinds[kind]) for kind, some in kept.items())
+    others = (this * LATER_ROUND if is_first else this) * (n_left - 1)
+    return this / ((this + others) * (1 + FITTING_TO_ALL))
+
+
+def _cheaper(kinds: Sequence[Sequence[Candidate]]) -> dict[tuple[int, int], Candidate]:
+    """Return {(kind, its number there): candidate} without those that cost more than cosines."""
+    candidates = {(kind, m): candidate for kind, of_kind in enumerate(kinds) for m, candidate in enumerate(of_kind)}
+    return {name: candidate for name, candidate in candidates.items() if candidate.work <= 1}
+
+
+def _best_of_few(points: Mapping[tuple[int, int], PathPoint], is_alone: bool) -> dict[int, tuple[int, ...]]:
+    """Return {kind: its candidates} of the point that predicts best; where is_alone, with its candidate alone."""
+    kind, m = min(points, key=lambda name: points[name].loss)
+    return {kind: (m,) if is_alone else tuple(m for of, m in points if of == kind)}
+
+
+def _search_once(
+    candidates: Mapping[Any, Candidate], descend: Callable[[L1FitLike], None], sample: Sample, first: int, most_terms: int,
+    effort: Effort,
+) -> Round:  # fmt: skip
+    """Follow the path of each candidate on one sample, until a callback ends it.
+
+    first : the number of the first search of this round, from which random streams follow
+    """
+    points, n_drawn, losses_of_empty, ended = {}, 0, [], False
+    work = [candidate.work for candidate in candidates.values()]
+    has_constant = next(iter(candidates.values())).is_constant  # it draws nothing, and has the number of the next
+    for k, (name, candidate) in parts(list(enumerate(candidates.items(), first - has_constant)), work):
+        fits = candidate.make_fits(sample.task.curved(candidate.views), max(k, first))
+        share = min(1.0, max(LEAST_SHARE, SLACK * candidate.work / sum(work[len(points) :])))
+        most = 0 if candidate.is_constant else most_terms
+        points[name], drawn, of_empty = best_point_of_path(fits, descend, sample, most, effort.part(share))
+        n_drawn += drawn
+        losses_of_empty.append(of_empty)
+        ended = any(fit.ended_by_callback for fit in fits)
+        if ended:
+            break
+    return Round(points, n_drawn, losses_of_empty, ended)
+
+
+def best_point_of_path(
+    fits: Sequence[L1FitLike], descend: Callable[[L1FitLike], None], sample: Sample, most_terms: int, effort: Effort = UNBOUNDED
+) -> tuple[PathPoint, int, float]:
+    """Go down a path of penalties until the held-out rows are predicted no better.
+
+    Returns the best point of the path, the number of features drawn, and the held-out loss of the empty model.
+    """
     alpha = max(fit.largest_gradient() for fit in fits) or 1.0
-    nothing = best = Choice.of(fits, alpha, sample)
+    empty = best = PathPoint.from_fits(fits, alpha, sample)
     if most_terms == 0:
-        return nothing, 0, nothing.loss
+        return empty, 0, empty.loss
     most = sample.of_outputs * min(most_terms, MOST_A_ROW * np.count_nonzero(sample.task.weight))
     for fit in fits:
         fit.spend(effort)
     alpha, n_drawn, waited = HIGHEST * alpha, 0, 0
-    for _ in parts(range(MOST_ALPHAS), WORK_OF_ALPHAS):
+    for _ in parts(range(MOST_ALPHAS), WEIGHTS_OF_ALPHAS):
         for fit in parts(fits):
-            fit.restart(alpha, rested=True)
-            descend(fit, fit.dictionary)
-            if effort.is_spent:  # what has not had its turn is as the last penalty left it
+            fit.restart(alpha, forgets_work=True)
+            descend(fit)
+            if effort.is_spent:  # fits that have not had their turn are as the last penalty left them
                 break
         n_drawn += max(fit.count_drawn() for fit in fits)
-        here = Choice.of(fits, alpha, sample)
+        here = PathPoint.from_fits(fits, alpha, sample)
         effort.add(LOSS / 10 * here.margins.size)
-        counts = max(NEGLIGIBLE * best.loss, NOTHING_LEFT * nothing.loss)
+        counts = max(NEGLIGIBLE * best.loss, NOTHING_LEFT * empty.loss)
         waited = 0 if here.loss < best.loss - counts else waited + 1
-        best = min(best, here, key=lambda choice: choice.loss)
+        best = min(best, here, key=lambda point: point.loss)
         predicts_held_out(in_units(best.loss, sample.unit, sample.task.loss.degree))
-        if waited == PATIENCE or is_beaten(here, best) or any(fit.ended_by_callback for fit in fits):
+        more, error = gain([best], [here])
+        if waited == PATIENCE or more > ERRORS * error or any(fit.ended_by_callback for fit in fits):
             break
         if len(np.unique(np.concatenate([fit.A.index for fit in fits]))) > most:
             break
@@ -102,103 +428,58 @@ def choose(
             effort.note_cut("paths of penalties")
             break
         alpha *= FALL
-    return best, n_drawn, nothing.loss
+    return best, n_drawn, empty.loss
 
 
-def is_beaten(here: Choice, best: Choice) -> bool:
-    """Whether the best point of a path predicts better than this one by more than chance."""
-    more, error = gain([best], [here])
-    return more > ERRORS * error
+# Fits to all rows
 
 
-def search(
-    kinds: Sequence[Sequence[Member]], descend: Callable[[L1FitLike, Dictionary], None], task: Task,
-    split: Callable[[], Sample], budget: Budget, effort: Effort, max_terms: int, errors: float, tol: float, fit_intercept: bool,
-) -> tuple[SparseModel, bool]:  # fmt: skip
-    """The mean of models of some rounds of searches, each with other rows held out, in the terms that it needs.
+def fitted_to_all_rows(found: Found, task: Task, tol: float, effort: Effort) -> tuple[SparseModel, bool]:
+    """Fit the terms of every point that was found to all rows.
 
-    kinds: lists of members, simplest first. All models are of the first kind that none beats by more than chance, of those of
-    its members whose mean predicts best. task: of all rows; split: draws the Sample of a round; effort: of the searches, a
-    part of that of the call; errors: as of `in_question`.
-
-    Of many outputs, too many to search all kinds for all of them, the best for a few are taken. Each round may take a share of
-    the work that is left, and where the last took more than that there is none after it.
+    Returns the mean of these models, and whether a callback ended a search or a fit.
     """
-    found, without, n_drawn, spent = [[] for _ in kinds], [], 0, 0.0
-    kept, n_rounds, ended = {kind: range(len(members)) for kind, members in enumerate(kinds)}, 0, False
-    share, spent = A_ROUND, 0.0
-    if len(task.targets) > MANY_OUTPUTS and len(kinds) > 2:
-        with part(BY_FEW):
-            choices, n_drawn, _, ended = search_once(
-                cheaper(kinds), descend, of_few_outputs(split()), 0, budget.terms, effort.part(BY_FEW)
-            )
-        round_of_all = effort.spent * len(task.targets) / FEW_OUTPUTS
-        if ended:
-            kept = {0: (0,)}
-        elif round_of_all > EASY * effort.left:
-            kept, share = best_of_few(choices, round_of_all > HARD * effort.left), 1.0
-    while not found[next(iter(kept))] or (not ended and n_rounds < budget.n_rounds(kept)):
-        if spent > effort.left:
-            effort.note_cut("rounds of searches", budget.n_rounds(kept) - n_rounds)
-            break
-        n_left, before = budget.n_rounds(kept) - n_rounds, effort.spent
-        members = {(kind, m): kinds[kind][m] for kind, of_kind in kept.items() for m in of_kind}
-        with part(share_of_round(kinds, kept, n_left)):
-            choices, drawn, nothing, stops = search_once(
-                members, descend, split(), n_rounds * sum(map(len, kinds[1:])), budget.terms,
-                effort.part(share if n_left > 1 else 1.0),
-            )  # fmt: skip
-        ended, spent = ended or stops, effort.spent - before
-        without += nothing
-        n_drawn += drawn
-        n_rounds += 1
-        for kind in {kind: None for kind, _ in choices}:
-            found[kind].append({m: choice for (of, m), choice in choices.items() if of == kind})
-        best = {kind: best_mean(found[kind]) for kind in kept if found[kind]}
-        kept = {kind: best[kind][0] for kind in in_question({kind: mixtures for kind, (_, mixtures) in best.items()}, errors)}
-    kind, some = next(iter(kept.items()))
-    with part(1 - PRUNING):
-        members_of, chosen_of = [kinds[kind][m] for m in some], [[of[m] for m in some] for of in found[kind]]
-        if members_of[0].is_constant:  # all of them are the same
-            chosen_of = chosen_of[:1]
-        model, ended = together(members_of, chosen_of, task, tol, ended, effort.within)
-    mixtures = best[kind][1]
-    least = mean_value([mixture.loss for mixture in mixtures])
-    worth = min(least, max(0.0, mean_value(without) - least))
-    unit = task.scale(task.targets[0])
-    with keeping(lambda: model):
-        rows = staged(task.raw, model.features.stage, True)
-        weight, curvature = curving(task, rows, model, unit)
-        change = unit * np.sqrt(2 * PRUNED * worth / curvature)  # L(z + e) <= L(z) + L'(z) e + curvature e^2 / 2
-        model = pruned(rows, model, weight, max_terms, change=change, looked_at=budget.looked_at)
-        model = with_best_intercept(model, task, rows) if fit_intercept else model
-    info = replace(model.info, n_drawn=n_drawn, validation_loss=in_units(least, unit, task.loss.degree))
-    return replace(model, info=info), ended
+    candidates, points, ended = found.candidates, found.points, found.ended
+    if candidates[0].is_constant:  # all rounds have found the same
+        points = points[:1]
+    views = None
+    if candidates[0].views is not None:
+        views = np.unique(np.concatenate([candidate.views for candidate in candidates]))
+    models, n = [], len(candidates) * len(points)
+    for m, candidate in parts(list(enumerate(candidates))):
+        of_candidate = task.curved(candidate.views)
+        for k, of_round in parts(list(enumerate(points))):
+            fits, of_model = candidate.make_fits(of_candidate, k), effort.part(1 / (n - len(models)))
+            model, stops = fit_again(fits, of_candidate, of_round[m], tol, not ended, of_model)
+            models.append(model if views is None else with_views(model, candidate.views, views, task.stage))
+            ended |= stops
+    return one_function(mean_of(models)), ended
 
 
-def with_best_intercept(model: SparseModel, task: Task, rows: Rows) -> SparseModel:
-    """Return the model with the intercept that is best for the training rows, as each model was before the mean and pruning.
+def fit_again(
+    fits: Sequence[L1FitLike], task: Task, point: PathPoint, tol: float, tells: bool, effort: Effort
+) -> tuple[SparseModel, bool]:
+    """Fit the terms of a point to all rows; return the model, and whether a callback ended the fit.
 
-    That of the squared loss still is. With a link the mean of models predicts less than the models in the mean.
+    alpha was chosen for a share of the rows. Noise, and alpha with it, falls with the root of how many they are.
     """
-    if task.loss.is_quadratic:
-        return model
-    f = rows.vectors.put(rows.vectors.fetch(rows.apply(model.features.staged(None), model.coef)).astype(np.float64))
-    if task.is_joint:
-        joint = MultinomialProblem.from_targets(rows.vectors, task.targets, task.weight, True)
-        return replace(model, intercept=joint.best_intercepts(f, model.intercept))
-    best = []
-    for k, (y, b) in enumerate(zip(task.targets, np.atleast_1d(model.intercept) - task.centers, strict=True)):
-        scale, f_k = task.scale(y), f if np.ndim(model.intercept) == 0 else rows.vectors.output(f, k)
-        problem = Problem.from_arrays(rows.vectors, task.loss_of(y), y / scale, task.weight, 0.0, True)
-        best.append(scale * problem.best_intercept(rows.vectors.scaled(f_k, 1 / scale), float(b) / scale) + task.centers[k])
-    return replace(model, intercept=np.reshape(best, np.shape(model.intercept)) if np.ndim(model.intercept) else float(best[0]))
+    with keeping_fits(fits, task):
+        for fit, state in zip(fits, point.states, strict=True):
+            fit.spend(effort)
+            fit.restart(point.alpha * np.sqrt(point.share))
+            fit.adopt(state)
+            fit.polish(max(tol, fit.search_tol), CHOSEN_ROUNDS)
+            fit.record(tells)
+    if effort.is_spent:
+        effort.note_cut("fits to all rows")
+    return model_of(fits, task), any(fit.ended_by_callback for fit in fits)
 
 
-def curving(task: Task, rows: Rows, model: SparseModel, unit: float) -> tuple[np.ndarray, float]:
-    """(weights of the rows, c) with which the loss rises by c/2 times the mean square of a change of f, at most or nearly.
+def loss_curvature(task: Task, rows: Rows, model: SparseModel, unit: float) -> tuple[np.ndarray, float]:
+    """Return weights of the rows and c, so that a change of f raises the loss by at most c/2 times its weighted mean square.
 
-    Of a loss of any curvature, that at the model's f; of one that has corners but for its smoothing, its mean over the rows.
+    For a loss whose curvature has no bound, c is about right near the model's f, where it is taken; for one that has corners
+    but for its smoothing, it is the mean of the curvature over the rows there.
     """
     loss = task.loss_of(task.targets[0])
     if not (np.isinf(loss.smoothness) or loss.is_smoothed):
@@ -212,161 +493,20 @@ def curving(task: Task, rows: Rows, model: SparseModel, unit: float) -> tuple[np
     return task.weight if loss.is_smoothed else h / mean, mean
 
 
-def search_once(
-    members: Mapping[Any, Member], descend: Callable[[L1FitLike, Dictionary], None], sample: Sample, first: int,
-    most_terms: int, effort: Effort,
-) -> tuple[dict[Any, Choice], int, list[float], bool]:  # fmt: skip
-    """({member: its Choice}, features drawn, losses without a term, whether a callback ended it, perhaps before the last
-    member), of the searches numbered from `first` on."""
-    choices, n_drawn, without = {}, 0, []
-    work = [member.work for member in members.values()]
-    of_constant = next(iter(members.values())).is_constant  # it draws nothing, and has the number of the next
-    for k, (name, member) in parts(list(enumerate(members.items(), first - of_constant)), work):
-        fits = member.fits(sample.task.curved(member.views), max(k, first))
-        share = min(1.0, max(LEAST_SHARE, SLACK * member.work / sum(work[len(choices) :])))
-        most = 0 if member.is_constant else most_terms
-        choices[name], drawn, nothing = choose(fits, descend, sample, most, effort.part(share))
-        n_drawn += drawn
-        without.append(nothing)
-        if any(fit.ended_by_callback for fit in fits):
-            return choices, n_drawn, without, True
-    return choices, n_drawn, without, False
+def with_best_intercept(model: SparseModel, task: Task, rows: Rows) -> SparseModel:
+    """Return the model with the intercept that is best for the training rows, as each model had before the mean and pruning.
 
-
-def cheaper(kinds: Sequence[Sequence[Member]]) -> dict[tuple[int, int], Member]:
-    """{(kind, its number there): each member} but those that cost more than the others, of which fewer draws would tell."""
-    members = {(kind, m): member for kind, of_kind in enumerate(kinds) for m, member in enumerate(of_kind)}
-    return {name: member for name, member in members.items() if member.work <= 1}
-
-
-def best_of_few(choices: Mapping[tuple[int, int], Choice], is_alone: bool) -> dict[int, tuple[int, ...]]:
-    """{kind: its members} of the choice that predicts best; or that member alone."""
-    kind, m = min(choices, key=lambda name: choices[name].loss)
-    return {kind: (m,) if is_alone else tuple(m for of, m in choices if of == kind)}
-
-
-def share_of_round(kinds: Sequence[Sequence[Member]], kept: Mapping[int, Sequence[int]], n_left: int) -> float:
-    """Of the work that is left, with so many rounds to come. After the first there are fewer members."""
-    this = sum(kinds[kind][m].work for kind, some in kept.items() for m in some)
-    is_first = all(len(some) == len(kinds[kind]) for kind, some in kept.items())
-    others = (this * FEWER if is_first else this) * (n_left - 1)
-    return this / ((this + others) * (1 + FITTING_AGAIN))
-
-
-def together(
-    members: Sequence[Member], found: Sequence[Sequence[Choice]], task: Task, tol: float, ended: bool, effort: Effort
-) -> tuple[SparseModel, bool]:
-    """(the mean of what members found in each search, fitted to all rows; whether a callback ended it)."""
-    views = None if members[0].views is None else np.unique(np.concatenate([member.views for member in members]))
-    models, n = [], len(members) * len(found)
-    for m, member in parts(list(enumerate(members))):
-        of_member = task.curved(member.views)
-        for k, choices in parts(list(enumerate(found))):
-            fits, of_model = member.fits(of_member, k), effort.part(1 / (n - len(models)))
-            model, stops = fit_again(fits, of_member, choices[m], tol, not ended, of_model)
-            models.append(model if views is None else seeing(model, member.views, views, task.stage))
-            ended |= stops
-    return one_function(mean_of(models)), ended
-
-
-def seeing(model: SparseModel, of_model: np.ndarray, views: np.ndarray, stage: ColumnStage) -> SparseModel:
-    """A model of some views of a stage as one of more of them."""
-    features, stage = model.features.seeing(np.searchsorted(views, of_model), len(views)), stage.take(views)
-    return replace(model, features=features.staged(None if stage.is_identity and stage.table is None else stage))
-
-
-def fit_again(
-    fits: Sequence[L1FitLike], task: Task, choice: Choice, tol: float, tells: bool, effort: Effort
-) -> tuple[SparseModel, bool]:
-    """(the model of the chosen terms, fitted to all rows, whether a callback ended it).
-
-    alpha was chosen for a share of the rows. Noise, and alpha with it, falls with the root of how many they are.
+    With the squared loss it still is the best. With a link, the mean of models predicts less than the models in the mean.
     """
-    with keeping_fits(fits, task):
-        for fit, state in zip(fits, choice.states, strict=True):
-            fit.spend(effort)
-            fit.restart(choice.alpha * np.sqrt(choice.share))
-            fit.adopt(state)
-            fit.polish(max(tol, fit.near), CHOSEN_ROUNDS)
-            fit.record(tells)
-    if effort.is_spent:
-        effort.note_cut("fits to all rows")
-    return model_of(fits, task), any(fit.ended_by_callback for fit in fits)
-
-
-def chosen(
-    setting: Setting, descend: Callable[[L1FitLike, Dictionary], None], share: float, n_models: int | None,
-    max_terms: int | None, effort: float,
-) -> SparseModel:  # fmt: skip
-    """`sparse_rf` with alpha=None; descend: how a fit goes through its dictionary."""
-    setting, units = with_equal_outputs(setting)
-    task, options = setting.task, setting.options
-    budget = Budget.of(check_real("effort", effort, 0, strict=True), task.raw.n_rows, n_models)
-    max_terms = budget.terms if max_terms is None else check_integer("max_terms", max_terms, 1)
-    classes = task.targets if task.loss.is_classifier else ()
-    groups = np.argmax([np.zeros(task.rows.n_rows), *classes], axis=0)  # a number a class
-    if task.loss.link == "log":
-        groups = (task.targets[0] > 0).astype(groups.dtype)  # rows without an event, and with
-    split = partial(Sample.of, task, groups, share, budget.rows, setting.rng)
-    with single_threaded_blas(), task.rows:
-        kinds = kinds_of(setting)  # which checks n_components
-        about, work = (errors_of_chance(task, groups), options["tol"], options["fit_intercept"]), work_of(setting, budget)
-        model, ended = search(kinds, descend, task, split, budget, work, max_terms, *about)
-    if not ended:
-        if work.within.cuts:
-            warn_of_cuts(work.within.cuts, effort, len(task.targets))
-            model = replace(model, info=replace(model.info, converged=False))
-        else:
-            warn(model.info, options["tol"])
-    return in_their_units(with_fallbacks(model, task), units)
-
-
-def work_of(setting: Setting, budget: Budget) -> Effort:
-    """Return the effort of the searches, within that of the call; with max_iter, the user's limit, without a bound."""
-    rows, n_components = setting.task.rows, setting.how["n_components"]
-    if setting.options["max_iter"] is not None:
-        return Effort(np.inf, Effort(np.inf))
-    searches = budget.work(rows, n_components or (A_PENALTY if setting.learns else N_COMPONENTS))
-    fits = FITTING * searches + A_ROW * max(0, rows.n_rows - FEW_ROWS)
-    return Effort(searches, Effort(searches + fits))
-
-
-def warn_of_cuts(cuts: Mapping[str, int], effort: float, n_outputs: int) -> None:
-    """Once for a call: what its bound has ended."""
-    what = ", ".join(f"{n} {name}" for name, n in cuts.items())
-    several = ", or fit fewer classes or outputs at a time" if n_outputs > 1 else ""
-    warn_unconverged(
-        f"effort={effort:.3g}: the work of the call was spent before all was done: ended early or left out were {what}; "
-        f"the model is the best that was found; raise effort{several}"
-    )
-
-
-def constant(member: Member) -> Member:
-    """Return the member whose fits stay without a term."""
-    return replace(member, work=0.01, is_constant=True)
-
-
-def kinds_of(setting: Setting) -> list[list[Member]]:
-    """The kinds of models: a constant; of a dictionary that is given one; else inputs, linear functions, and one that learns.
-
-    Where X is CSR linear functions come first: of many inputs each mostly tells a little, and in the end they are one term.
-    There steps of words are left out, which predicted no better.
-    """
-
-    def member(views, dictionary_of, settles=False, work=1.0):
-        dictionary = dictionary_of(setting.task.curved(views))
-        return Member(views, lambda task, search: fits_of(task, dictionary, setting.options, settles, search), work)
-
-    if not setting.learns:
-        dictionary = member(None, partial(setting.dictionary, N_COMPONENTS), setting.exact)
-        return [[constant(dictionary)], [dictionary]]
-    n_draws = round(A_PENALTY * min(1.0, max(FEWEST_DRAWS, FEW_CLASSES / len(setting.task.targets))))
-    curves, is_sparse = setting.task.curves or (None,), setting.task.raw.is_sparse
-    linear = curves if is_sparse else curves[:1]
-    inputs = [member(views, setting.dictionary_of_inputs, True, LITTLE) for views in linear]
-    functions = [member(views, lambda task: LinearFunctions(units_of(task)), False, LITTLE) for views in linear]
-    learned = [member(views, partial(setting.dictionary, n_draws)) for views in curves]
-    if is_sparse:
-        return [[constant(inputs[0])], functions, inputs, learned]
-    steps = member(curves[0], partial(setting.dictionary, n_draws, base=RandomSteps), False, MUCH)
-    return [[constant(inputs[0])], inputs, functions, [*learned, steps]]
+    if task.loss.is_quadratic:
+        return model
+    f = rows.vectors.put(rows.vectors.fetch(rows.apply(model.features.staged(None), model.coef)).astype(np.float64))
+    if task.is_joint:
+        joint = Rivals.of_targets(rows.vectors, task.targets, task.weight, True)
+        return replace(model, intercept=joint.best_intercepts(f, model.intercept))
+    best = []
+    for k, (y, b) in enumerate(zip(task.targets, np.atleast_1d(model.intercept) - task.centers, strict=True)):
+        scale, f_k = task.scale(y), f if np.ndim(model.intercept) == 0 else rows.vectors.output(f, k)
+        problem = Problem.of(rows.vectors, task.loss_of(y), y / scale, task.weight, 0.0, True)
+        best.append(scale * problem.best_intercept(rows.vectors.scaled(f_k, 1 / scale), float(b) / scale) + task.centers[k])
+    return replace(model, intercept=np.reshape(best, np.shape(model.intercept)) if np.ndim(model.intercept) else float(best[0]))

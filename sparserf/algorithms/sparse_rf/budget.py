@@ -1,0 +1,97 @@
+"""What a call without a penalty may cost: rows, terms, models, rounds and multiplications, by the `effort` that is asked for.
+
+All is counted from shapes, never from a clock, so that a search ends at the same place on any machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from ..._base.checks import check_integer, check_real
+from ...solvers.effort import A_ROW as FIT_A_ROW
+from ...solvers.effort import FEW_ROWS as FIT_FEW_ROWS
+from ...solvers.effort import Effort, of_a_pass
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ...rows.home import Rows
+
+# With effort 1 a search looks at about so many rows, where there are more.
+MOST_ROWS = 16_000
+# With effort 1 a path of penalties ends at so many terms.
+MOST_TERMS = 2_000
+# The number of models of which the mean is taken and the least number of rounds of searches, for up to FEW_ROWS rows (OF_FEW)
+# and for more (OF_MORE): what is held out of few rows tells little of which kind of model is the best.
+FEW_ROWS, OF_FEW, OF_MORE = 5_000, (6, 4), (4, 2)
+# All searches of a call together may take SEARCHES multiplications, A_ROW more for each row that a search looks at, and the
+# time of PASSES passes over the draws for one penalty.
+SEARCHES, A_ROW, PASSES = 3e11, 2.5e7, 250
+# The fits to all rows may take this share of the work of the searches, beside the work for each row.
+FITTING = 0.2
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What `effort` allows.
+
+    rows : rows that a search looks at
+    terms : terms of a model
+    n_models : models of which the mean is taken, where n_rounds does not say
+    fewest_rounds : rounds of searches at least
+    rounds : the number of rounds that the user asks for, or None
+    effort : the argument
+
+    A search takes a time in proportion to rows and terms. These grow first, and the number of models by what is left, so that
+    the time of a call grows about as the effort.
+    """
+
+    rows: int
+    terms: int
+    n_models: float
+    fewest_rounds: float
+    rounds: int | None
+    effort: float
+
+    @classmethod
+    def from_effort(cls, effort: float, n_rows: int, rounds: int | None) -> Self:
+        """Check the arguments `effort` and `n_models` (rounds); return what they allow for so many rows."""
+        effort = check_real("effort", effort, 0, strict=True)
+        rounds = None if rounds is None else check_integer("n_models", rounds, 1)
+        rows, terms = round(MOST_ROWS * effort**0.5), round(MOST_TERMS * effort**0.25)
+        left = effort**0.75 * min(n_rows, MOST_ROWS) / min(n_rows, rows)
+        n_models, fewest = OF_FEW if n_rows <= FEW_ROWS else OF_MORE
+        return cls(max(2, rows), max(1, terms), n_models * left, fewest * min(1.0, left), rounds, effort)
+
+    def n_rounds(self, kept: Mapping[int, Sequence[int]]) -> int:
+        """Return how many rounds of searches there are, for the candidates that are kept of each kind of model.
+
+        There is one more while more than one kind is kept.
+        """
+        if self.rounds is not None:
+            return self.rounds
+        n_candidates = max(len(candidates) for candidates in kept.values())
+        return max(1, round(max(self.fewest_rounds, self.n_models / n_candidates))) + (len(kept) > 1)
+
+    @property
+    def most_pruned(self) -> int:
+        """The number of terms of the mean of models, the largest, out of which pruning selects."""
+        return 3 * self.terms // 2
+
+    def work_of_searches(self, rows: Rows, n_features: int) -> float:
+        """Return the multiplications that all searches together may take, where n_features are drawn for a penalty."""
+        n = min(rows.n_rows, self.rows)
+        once = SEARCHES + A_ROW * n + PASSES * of_a_pass(rows, n_features) * n / rows.n_rows
+        return once * self.effort * (1.0 if self.rounds is None else max(1.0, self.rounds / OF_FEW[1]))
+
+
+def effort_of_searches(budget: Budget, rows: Rows, n_features: int, is_bounded: bool) -> Effort:
+    """Return the `Effort` of all searches, within that of the call, which has the fits to all rows too."""
+    if not is_bounded:
+        return Effort(np.inf, Effort(np.inf))
+    searches = budget.work_of_searches(rows, n_features)
+    fits = FITTING * searches + FIT_A_ROW * max(0, rows.n_rows - FIT_FEW_ROWS)
+    return Effort(searches, Effort(searches + fits))

@@ -1,0 +1,297 @@
+"""Rows that are held out: which rows a search looks at and which of them it holds out, and what predicts these best.
+
+A `Sample` is drawn for each round of searches. Losses on the rows held out (`HeldOutLosses`) tell where a path of penalties is
+best, and, with the standard error of a difference (`gain`), which kind of model is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from .mean import mean_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from ...losses.base import Loss
+    from ..task import Task
+    from .descent import L1FitLike
+
+# At least so many rows are held out, where that is no more than half of them: of one row chance tells which model is the best.
+FEWEST_HELD = 10
+# A model must beat the constant by so many standard errors where one row alone tells of the target, and by a share of that
+# where more rows do: of few rows the best point of a path owes much to chance. Chosen among 10 to 50 on rare events and 4 to
+# 300 rows of noise, beside weak signals in 10 to 1,000 rows.
+CHANCE = 30.0
+# The number of outputs on which kinds of models are compared first, where there are many.
+FEW_OUTPUTS = 3
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The rows of a round of searches, of which some are held out.
+
+    task : the task of these rows; rows that are held out have weight 0 in it, so that their predictions come with the fit
+    held : the weights of the rows held out, 0 for the others, of mean 1
+    share : how many of all rows are fitted, counted by weight
+    factors : for each target, what turns losses in its scale into losses in `unit`
+    unit : the unit of y, one for all searches
+    index : the places of these rows among all
+    doubt : the weight of one more held-out row of which nothing is known, for a loss of probabilities or rates; else 0
+    mean : the mean of the target, which that row has
+    of_outputs : how many of all targets these are, as a share; they may have that share of the terms
+
+    Few rows that are all predicted right have a loss that falls to 0 as the margins grow, and rows without an event one that
+    falls with the rate. The one more row prevents that: a probability of 0 or 1 costs as much as if one in n + 1 rows had been
+    of any class, or one more event than there are had come, with n all rows, since the rounds of a search together hold out
+    about all rows once.
+    """
+
+    task: Task
+    held: np.ndarray
+    share: float
+    factors: list[float]
+    unit: float
+    index: np.ndarray
+    doubt: float = 0.0
+    mean: float = 0.0
+    of_outputs: float = 1.0
+
+    @property
+    def loss(self) -> Loss:
+        """The loss of a target in its scale."""
+        return self.task.loss_of(self.task.targets[0])
+
+    @classmethod
+    def draw(cls, task: Task, groups: np.ndarray, validation: float, most_rows: int, rng: np.random.Generator) -> Self:
+        """Draw about `most_rows` of the rows that have a weight, or take all; hold out the share `validation` of each group."""
+        rows, targets, weight = task.raw, task.targets, task.weight
+        n = effective(weight)
+        if np.count_nonzero(weight) > most_rows:
+            weight = thinned(groups, weight, most_rows, rng)
+        some = np.flatnonzero(weight)
+        if len(some) < rows.n_rows or not rows.in_memory:
+            rows, targets, weight, groups = rows.take(some), [y[some] for y in targets], weight[some], groups[some]
+        fitted, held = hold_out(groups, weight, validation, rng)
+        sampled = replace(task, raw=rows, targets=targets, weight=fitted)
+        unit, degree = task.scale(task.targets[0]), task.loss.degree
+        factors = [(sampled.scale(y) / unit) ** degree for y in sampled.targets]
+        target, share = task.targets[0], min(1.0, effective(fitted) / n)
+        doubt, mean = task.loss.doubt(target, task.weight), float(task.weight @ (target / len(target)))
+        return cls(sampled, held, share, factors, unit, some, doubt, mean)
+
+    def of_few_outputs(self) -> Self:
+        """Return the sample with FEW_OUTPUTS of its outputs: evenly spaced ones; of classes the largest.
+
+        Of classes that are fitted together, all others are one more class.
+        """
+        task = self.task
+        sizes = [task.weight @ (y > 0) for y in task.targets] if task.loss.is_classifier else np.zeros(len(task.targets))
+        order = np.argsort(sizes, kind="stable")[::-1] if task.loss.is_classifier else np.arange(len(sizes))
+        some = order[:FEW_OUTPUTS] if task.loss.is_classifier else order[np.arange(FEW_OUTPUTS) * len(order) // FEW_OUTPUTS]
+        targets, factors = [task.targets[k] for k in some], [self.factors[k] for k in some]
+        centers = [task.centers[k] for k in some]
+        if task.is_joint:
+            targets.append(-np.maximum.reduce(targets))
+            factors, centers = [*factors, 1.0], [*centers, 0.0]
+        share = len(some) / len(task.targets)
+        return replace(self, task=replace(task, targets=targets, centers=centers), factors=factors, of_outputs=share)
+
+    def losses_at(self, margins: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """Return the loss of each row at these margins (n_targets, n_rows), added up over targets, in the unit of the sample.
+
+        It includes the row's share of the loss of the one more row of which nothing is known.
+        """
+        losses = self.loss.value(margins, targets)
+        if self.doubt:
+            losses = (1 - self.doubt) * losses + self.doubt * self.loss.of_unknown_row(margins, self.mean)
+        return (losses * np.array(self.factors)[:, None]).sum(axis=0)
+
+
+# Which rows
+
+
+def groups_of(task: Task) -> np.ndarray:
+    """Return the group of each row, of which a sample has the same share: its class; of counts, whether it is above 0."""
+    if task.loss.link == "log":
+        return (task.targets[0] > 0).astype(np.intp)
+    classes = task.targets if task.loss.is_classifier else ()
+    return np.argmax([np.zeros(task.rows.n_rows), *classes], axis=0)
+
+
+def effective(weight: np.ndarray) -> float:
+    """Return the number of rows of equal weight whose mean varies as much as the mean of these."""
+    return weight.sum() ** 2 / (weight @ weight)
+
+
+def each_group(groups: np.ndarray, weight: np.ndarray, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """Yield the rows of each group that have a weight, shuffled."""
+    for group in np.unique(groups):
+        yield rng.permutation(np.flatnonzero((weight > 0) & (groups == group)))
+
+
+def thinned(groups: np.ndarray, weight: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Return weights of about n of the rows, 0 for the others, under which sums have the same expectation.
+
+    Each group has its share of the rows, at least two. A row is taken with a probability p in proportion to its weight, at most
+    1; its weight is then divided by p.
+    """
+    thin, total = np.zeros(len(weight)), weight.sum()
+    for members in each_group(groups, weight, rng):
+        of_these = weight[members]
+        p = probabilities(of_these, max(2, round(n * float(of_these.sum() / total))))
+        taken = np.diff(np.floor(np.cumsum(np.concatenate([[rng.random()], p])))) > 0
+        thin[members[taken]] = of_these[taken] / p[taken]
+    return thin
+
+
+def probabilities(weight: np.ndarray, n: float) -> np.ndarray:
+    """Return probabilities in proportion to the weights, at most 1, that sum to n; all 1 where there are no more than n."""
+    if len(weight) <= n:
+        return np.ones(len(weight))
+    p, certain = n * (weight / weight.sum()), np.zeros(len(weight), bool)
+    while p.max() > 1:
+        certain |= p > 1
+        p = np.where(certain, 1.0, (n - np.count_nonzero(certain)) * (weight / weight[~certain].sum()))
+    return p
+
+
+def hold_out(groups: np.ndarray, weight: np.ndarray, share: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weights of the rows to fit and of those held out, 0 for the others, each of mean 1.
+
+    The same share of each group is held out. A row of weight k is held out whole or not at all, though k copies of it would be
+    parted: those held out would be predicted from their twins. In the mean over many splits, the same weight is held out.
+    """
+    share = max(share, min(0.5, FEWEST_HELD / np.count_nonzero(weight)))
+    held = np.zeros(len(weight), bool)
+    for members in each_group(groups, weight, rng):
+        n = min(max(1, round(share * len(members))), len(members) - 1)
+        held[members[: max(n, 0)]] = True
+    if not held.any():
+        raise ValueError(f"X must have rows to hold out, two of a class, got {len(weight)} in all: give more, or an alpha")
+    return tuple(len(weight) * part / part.sum() for part in (weight * ~held, weight * held))
+
+
+# What predicts them best
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutLosses:
+    """The loss of each row of a sample, of one model or of the mean of several.
+
+    losses : the loss of each row, held out or not
+    held : the weights of the rows held out, 0 for the others, of mean 1
+    index : the places of the rows among all
+    """
+
+    losses: np.ndarray
+    held: np.ndarray
+    index: np.ndarray
+
+    @property
+    def loss(self) -> float:
+        """The mean loss of the rows held out."""
+        return float(np.mean(self.held * self.losses))
+
+
+@dataclass(frozen=True, eq=False)
+class PathPoint(HeldOutLosses):
+    """One penalty of a path: what the fits predict there, and from where they can go on.
+
+    alpha : the penalty
+    share : how many of all rows were fitted, counted by weight
+    margins : the margins of each target, at each row
+    losses_at : a function of such margins that returns the loss of each row
+    states : for each fit what its `adopt` takes
+    """
+
+    alpha: float
+    share: float
+    margins: np.ndarray
+    losses_at: Callable[[np.ndarray], np.ndarray]
+    states: list[Any]
+
+    @classmethod
+    def from_fits(cls, fits: Sequence[L1FitLike], alpha: float, sample: Sample) -> Self:
+        """Return where these fits of a sample stand."""
+        margins, states = np.vstack([fit.margins() for fit in fits]), [fit.state() for fit in fits]
+        targets = np.vstack([fit.target() for fit in fits])
+
+        def losses_at(margins):
+            return sample.losses_at(margins, targets)
+
+        return cls(losses_at(margins), sample.held, sample.index, alpha, sample.share, margins, losses_at, states)
+
+
+def losses_of_mean(points: Sequence[PathPoint]) -> HeldOutLosses:
+    """Return the losses of the mean of what some models, fitted to the same sample, predict."""
+    margins, first = sum(point.margins / len(points) for point in points), points[0]
+    return HeldOutLosses(first.losses_at(margins), first.held, first.index)
+
+
+def best_mean(searches: Sequence[Mapping[int, PathPoint]]) -> tuple[tuple[int, ...], list[HeldOutLosses]]:
+    """Return the candidates whose mean predicts the held-out rows best, and the losses of that mean in each search.
+
+    searches : for each search, {number of the candidate: its best point}
+    """
+    candidates = sorted(set.intersection(*map(set, searches)))
+    subsets = [some for n in range(1, len(candidates) + 1) for some in combinations(candidates, n)]
+    losses = [[losses_of_mean([points[candidate] for candidate in some]) for points in searches] for some in subsets]
+    best = int(np.argmin([mean_value([each.loss for each in of_searches]) for of_searches in losses]))
+    return subsets[best], losses[best]
+
+
+def gain(better: Sequence[HeldOutLosses], worse: Sequence[HeldOutLosses]) -> tuple[float, float]:
+    """Return by how much one predicts the held-out rows of some searches better than another, and the standard error of that.
+
+    A row that several searches held out counts as one, with the mean of its gains. The error is infinite where one row has all
+    the weight: of how much the gain varies, nothing is known then.
+    """
+    gains = np.concatenate([(w.losses - b.losses)[b.held > 0] for b, w in zip(better, worse, strict=True)])
+    shares = np.concatenate([b.held[b.held > 0] / b.held.sum() for b in better]) / len(better)
+    _, row = np.unique(np.concatenate([b.index[b.held > 0] for b in better]), return_inverse=True)
+    unit = np.abs(gains).max() or 1.0  # no square over- or underflows
+    share = np.bincount(row, shares)
+    each = np.bincount(row, shares * (gains / unit)) / share
+    mean, alone = share @ each, share @ share
+    if alone >= 1 - 1e-12:
+        return unit * mean, np.inf
+    return unit * mean, unit * np.sqrt(share**2 @ (each - mean) ** 2 / (1 - alone))
+
+
+def in_question(losses: Mapping[int, Sequence[HeldOutLosses]], errors: float) -> list[int]:
+    """Return the kinds of models that may be the best, simplest first, of which another search can tell.
+
+    They are the best; those before it, which are simpler, that may be as good; and where the constant is the best, the next
+    best if it may be as good, since one search alone may miss a signal. A kind may be as good as the best where its loss is
+    above that of the best by at most one standard error of the difference; the constant, kind 0, by at most `errors` of them.
+
+    losses : {kind: its losses in each search so far}; only as many searches are compared as all kinds took part in
+    """
+    n = min(map(len, losses.values()))
+    ranked = sorted(losses, key=lambda kind: mean_value([each.loss for each in losses[kind][:n]]))
+    best, rivals = ranked[0], [kind for kind in losses if kind < ranked[0]] or ranked[1:2]
+
+    def may_be_as_good(kind):
+        more, error = gain(losses[best][:n], losses[kind][:n])
+        return more <= (error if kind else errors * error)
+
+    return sorted([best, *filter(may_be_as_good, rivals)])
+
+
+def errors_of_chance(task: Task, groups: np.ndarray) -> float:
+    """Return by how many standard errors a model must beat the constant: the more, the fewer rows tell of the target.
+
+    For labels, all rows tell of it but those of the most frequent class; with the log link, as many equal events as vary as
+    much as the target.
+    """
+    weight, telling = task.weight, effective(task.weight)
+    if task.loss.is_classifier:
+        telling *= 1 - np.bincount(groups, weight).max() / weight.sum()
+    elif task.loss.link == "log":
+        telling = effective(weight * (task.targets[0] / task.targets[0].max()))
+    return CHANCE / telling
