@@ -5,10 +5,6 @@ try:
 except ImportError:
     raise ImportError("sparserf.sklearn needs scikit-learn: pip install sparserf[sklearn]") from None
 
-from ..algorithms.drp import drp
-from ..algorithms.harfe import harfe
-from ..algorithms.mfga import mfga
-from ..algorithms.sparse_rf import sparse_rf
 from ._base import Classifier, Regressor
 from ._fit import FitMixin
 from ._fitted import FittedClassifier, FittedRegressor
@@ -20,7 +16,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class SparseRFRegressor(FitMixin, Regressor, function=sparse_rf):
+class SparseRFRegressor(FitMixin, Regressor, algorithm="sparse_rf"):
     """Regression in few terms by sparse random features, as `sparserf.sparse_rf`; by default all is chosen from the data.
 
     Examples
@@ -36,7 +32,7 @@ class SparseRFRegressor(FitMixin, Regressor, function=sparse_rf):
     """
 
 
-class SparseRFClassifier(FitMixin, Classifier, function=sparse_rf):
+class SparseRFClassifier(FitMixin, Classifier, algorithm="sparse_rf"):
     """Classification in few terms by sparse random features, as `sparserf.sparse_rf`; by default all is chosen from the data.
 
     Examples
@@ -51,7 +47,7 @@ class SparseRFClassifier(FitMixin, Classifier, function=sparse_rf):
     """
 
 
-class HARFERegressor(FitMixin, Regressor, function=harfe):
+class HARFERegressor(FitMixin, Regressor, algorithm="harfe"):
     """Regression on the best s of many random features, as `sparserf.harfe` (hard-ridge random feature expansion).
 
     Examples
@@ -66,7 +62,7 @@ class HARFERegressor(FitMixin, Regressor, function=harfe):
     """
 
 
-class HARFEClassifier(FitMixin, Classifier, function=harfe):
+class HARFEClassifier(FitMixin, Classifier, algorithm="harfe"):
     """Classification on the best s of many random features, as `sparserf.harfe` (hard-ridge random feature expansion).
 
     Examples
@@ -80,7 +76,7 @@ class HARFEClassifier(FitMixin, Classifier, function=harfe):
     """
 
 
-class MFGARegressor(FitMixin, Regressor, function=mfga):
+class MFGARegressor(FitMixin, Regressor, algorithm="mfga"):
     """Regression on a few features, chosen one after the other, as `sparserf.mfga` (multi feature greedy approximation).
 
     Examples
@@ -94,7 +90,7 @@ class MFGARegressor(FitMixin, Regressor, function=mfga):
     """
 
 
-class MFGAClassifier(FitMixin, Classifier, function=mfga):
+class MFGAClassifier(FitMixin, Classifier, algorithm="mfga"):
     """Classification on a few features, chosen one after the other, as `sparserf.mfga` (multi feature greedy approximation).
 
     Examples
@@ -108,7 +104,7 @@ class MFGAClassifier(FitMixin, Classifier, function=mfga):
     """
 
 
-class DRPRegressor(FitMixin, Regressor, function=drp, alpha=1e-3):
+class DRPRegressor(FitMixin, Regressor, algorithm="drp", alpha=1e-3):
     """Ridge regression on many inputs, with a certified error bound, as `sparserf.drp` (dual random projection).
 
     Examples
@@ -122,7 +118,7 @@ class DRPRegressor(FitMixin, Regressor, function=drp, alpha=1e-3):
     """
 
 
-class DRPClassifier(FitMixin, Classifier, function=drp, alpha=1e-3):
+class DRPClassifier(FitMixin, Classifier, algorithm="drp", alpha=1e-3):
     """Logistic regression, or a linear SVM, with a certified error bound, as `sparserf.drp` (dual random projection).
 
     Examples

@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base.arrays import is_foreign
 from .._base.checks import is_sparse
-from ..columns.cells import names_of_frame
-from ..columns.table import is_frame
+from ..columns.cells import is_frame, names_of_frame
 from ..losses import PROBABILISTIC
 from ..rows import Chunks
 from ..rows.cluster import is_dask

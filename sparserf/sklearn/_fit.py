@@ -1,4 +1,4 @@
-"""Estimators that are made of a function: their constructor, `fit` and docstring come from its signature and docstring."""
+"""Estimators that are made of an algorithm: constructor, `fit` and docstring come from the function that fits one model."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._base.door import unexpected
+from ..algorithms import REGISTRY
 from ..explain.importances import Sample
 from ..losses import LOSSES, Loss
 
@@ -32,15 +33,16 @@ ARGUMENTS_OF_FIT = "X", "y", "sample_weight"
 
 
 class FitMixin:
-    """The constructor and `fit` of an estimator, made of a function that fits.
+    """The constructor and `fit` of an estimator, made of an algorithm of the registry.
 
-    `class Name(FitMixin, ..., function=sparse_rf, **defaults)` makes an estimator whose parameters are those of the function
-    and whose `fit` calls it. `defaults` gives parameters another default than the function's, or one that it lacks.
+    `class Name(FitMixin, ..., algorithm="sparse_rf", **defaults)` makes an estimator whose parameters are those of the function
+    `sparse_rf` and whose `fit` calls it. `defaults` gives parameters another default than the function's, or one that it lacks.
     """
 
-    def __init_subclass__(cls, function: Callable[..., SparseModel] | None = None, **defaults: Any) -> None:
+    def __init_subclass__(cls, algorithm: str | None = None, **defaults: Any) -> None:
         super().__init_subclass__()
-        if function is not None:
+        if algorithm is not None:
+            function = REGISTRY[algorithm].fit
             cls._function = staticmethod(function)
             cls.__init__ = make_constructor(function, cls, defaults)
             cls.__doc__ = make_docstring(function, cls)

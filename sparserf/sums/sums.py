@@ -13,10 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .._base.door import door
-from ..algorithms.drp import drp, drp_path
-from ..algorithms.harfe import harfe, harfe_path
-from ..algorithms.mfga import mfga, mfga_path
-from ..algorithms.sparse_rf import sparse_rf, sparse_rf_path
+from ..algorithms import REGISTRY
 from ..features import FeatureSet, Linear, are_same, default_batch_size
 from ..model import SparseModel
 from .moments import Moments, read_moments
@@ -28,13 +25,11 @@ if TYPE_CHECKING:
 
     from .._base.types import MatrixLike, T
 
-# The functions that can be fitted to sums.
-METHODS = sparse_rf, sparse_rf_path, harfe, harfe_path, mfga, mfga_path, drp, drp_path
+# The functions that can be fitted to sums, each with its algorithm.
+METHODS = {function: algorithm for algorithm in REGISTRY.values() for function in algorithm.functions}
 # Their arguments that are about the rows, which are summed up, or that draw or transform features, which are given.
 ARGUMENTS_OF_ROWS = "X", "y", "sample_weight"
 ARGUMENTS_OF_FEATURES = "features", "gamma", "n_components", "nu", "activation", "order", "best_phase", "rng"
-# The arguments that must be given because their defaults look at the rows, and to which functions.
-REQUIRED = {"alpha": (sparse_rf,), "n_nonzero_coefs": (harfe, harfe_path)}
 
 
 class Sums:
@@ -308,7 +303,7 @@ class Sums:
 
 def _arguments_for(method, options, features):
     """Check the options of a fit to sums, and return the keyword arguments of the call, whose inputs are values of features."""
-    if method not in METHODS:
+    if method not in tuple(METHODS):  # also of what has no hash
         raise ValueError(f"method must be one of {', '.join(each.__name__ for each in METHODS)}, got {method!r}")
     known, name = signature(method).parameters, method.__name__
     refused = [*ARGUMENTS_OF_ROWS, *(ARGUMENTS_OF_FEATURES if "features" in known else ())]
@@ -317,8 +312,8 @@ def _arguments_for(method, options, features):
             raise ValueError(f"{given} must not be given: {name} is about the rows and features that were summed up")
     if options.get("loss", "squared") != "squared":
         raise ValueError(f"loss must be 'squared', which alone has sums, got {options['loss']!r}")
-    for required, methods in REQUIRED.items():
-        if method in methods and options.get(required) is None:
+    for required in METHODS[method].needs_rows:
+        if required in known and options.get(required) is None:
             raise ValueError(f"{required} must be given to {name}: by default it looks at the rows, which are summed up")
     arguments = dict(options)
     if "features" in known:
@@ -333,5 +328,5 @@ def _depends_on_means(method, options):
 
     Where they do not, the rows of the fit are taken around the means, which keeps more digits.
     """
-    selects_by_size = method in (harfe, harfe_path) and options.get("normalize", True)
+    selects_by_size = method in REGISTRY["harfe"].functions and options.get("normalize", True)
     return selects_by_size or not options.get("fit_intercept", True)

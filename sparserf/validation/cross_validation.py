@@ -16,10 +16,7 @@ from .._base import html as html
 from .._base.checks import check_choice, check_integer, check_rng
 from .._base.door import door
 from .._base.progress import parts, reporting, tell
-from ..algorithms.drp import drp, drp_path
-from ..algorithms.harfe import harfe, harfe_path
-from ..algorithms.mfga import mfga, mfga_path
-from ..algorithms.sparse_rf import sparse_rf, sparse_rf_path
+from ..algorithms import REGISTRY, Path
 from ..losses import PROBABILISTIC, restored
 from ..model import SparseModel
 from .folds import Dataset, draw_seeds
@@ -36,30 +33,8 @@ MOST_LINES_SHOWN = 30
 LEAST_PROBABILITY = 1e-15
 
 
-@dataclass(frozen=True)
-class Path:
-    """The function that fits a path of models, and how its values are named and ordered.
-
-    parameter : what the function of one fit calls the parameter that varies
-    argument : what `function` calls it
-    from_largest : whether models are fitted from the largest value down
-    step : the parameter by which the models of the path grow, if `function` takes the largest value alone; else None
-    """
-
-    function: Callable[..., list[SparseModel]]
-    parameter: str
-    argument: str
-    from_largest: bool
-    step: str | None = None
-
-
-# The path of each function of one fit.
-PATHS: dict[Callable[..., Any], Path] = {
-    sparse_rf: Path(sparse_rf_path, "alpha", "alphas", from_largest=True),
-    drp: Path(drp_path, "alpha", "alphas", from_largest=True),
-    harfe: Path(harfe_path, "n_nonzero_coefs", "n_nonzero_coefs", from_largest=False),
-    mfga: Path(mfga_path, "n_nonzero_coefs", "n_nonzero_coefs", from_largest=False, step="n_select"),
-}
+# The path of each function that fits one model.
+PATHS: dict[Callable[..., Any], Path] = {algorithm.fit: algorithm.path for algorithm in REGISTRY.values()}
 
 
 @dataclass(frozen=True, eq=False)
