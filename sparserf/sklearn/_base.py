@@ -36,10 +36,11 @@ if TYPE_CHECKING:
     from ..model import SparseModel
 
 
-class Predictor(BaseEstimator):
-    """Predictions of `model_`, a SparseModel, by scikit-learn's conventions.
+class ModelEstimator(BaseEstimator):
+    """An estimator whose predictions are those of `model_`, a SparseModel.
 
-    Subclasses have n_jobs, model_, and whether y is numeric, X may have NaN and X has categories.
+    Subclasses define `n_jobs`, and whether y is numeric (`_y_is_numeric`), X may have NaN (`_may_miss`) and X has columns of
+    categories (`_has_categories`); classifiers also the name of their loss (`_loss`).
     """
 
     def _check_X(self, X, y="no_validation", reset=False):
@@ -89,13 +90,13 @@ class Predictor(BaseEstimator):
         return tags | {"multioutput": self._y_is_numeric}
 
 
-class Regressor(RegressorMixin, Predictor):
+class Regressor(RegressorMixin, ModelEstimator):
     """An estimator of one or several real targets."""
 
     _y_is_numeric = True
 
 
-class Classifier(ClassifierMixin, Predictor):
+class Classifier(ClassifierMixin, ModelEstimator):
     """An estimator of labels."""
 
     _y_is_numeric = False

@@ -92,7 +92,8 @@ class FitMixin:
             seed = int(seed.randint(2**31))
         arguments |= {"rng": seed, "workers": effective_n_jobs(self.n_jobs)}
         self.model_ = self._function(X, y, sample_weight=sample_weight, **arguments)
-        self._sample, self._importances = deepcopy(Sample.of(self.model_, X)), None  # a copy, as X may be changed later
+        # a copy, as X may be changed later
+        self._sample, self._importances = deepcopy(Sample.of(self.model_, X)), None
         if not self._y_is_numeric:
             self.classes_ = self.model_.classes
         return self

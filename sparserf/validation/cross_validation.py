@@ -379,7 +379,8 @@ def log_loss(model: SparseModel, X: MatrixLike, y: np.ndarray) -> np.ndarray:
 
 def own_loss(model: SparseModel, X: MatrixLike, y: np.ndarray) -> np.ndarray:
     """Return the loss of each row that the model was fitted with."""
-    return restored(model.loss, model.loss_parameters).value(np.asarray(model.decision_function(X), np.float64), y)
+    f = np.asarray(model.decision_function(X), np.float64)
+    return restored(model.loss, model.loss_parameters).value(f, y)
 
 
 MEASURES: dict[str, Callable[..., np.ndarray]] = {
