@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._base import html as html
+from .._base import html
 from .._base.checks import check_choice, check_flag, check_integer, check_real, check_rng
 from .._base.door import door
 from .._base.progress import parts, reporting, tell
