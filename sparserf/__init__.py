@@ -18,10 +18,8 @@ else:
     from .model import ConvergenceWarning, FitInfo, SparseModel
     from .model.file import load
     from .rows import BlockError, Chunks
-    from .sums.sums import Sums
-    from .validation.calibration import calibrated
-    from .validation.conformal import Intervals, intervals
-    from .validation.cross_validation import CrossValidation, cross_validate
+    from .sums import Sums
+    from .validation import CrossValidation, Intervals, calibrated, cross_validate, intervals
 
 __all__ = [
     "BlockError",

@@ -1,6 +1,7 @@
 """Cross-validation: folds that are even and share nothing, paths that are the fits they stand for, the rules."""
 
-from functools import partial
+from dataclasses import replace
+from functools import partial, wraps
 
 import numpy as np
 import pandas as pd
@@ -9,8 +10,7 @@ import scipy.sparse as sp
 
 import sparserf as srf
 from sparserf.validation import cross_validation as validation
-from sparserf.validation import measures
-from sparserf.validation.folds import Data, dealt
+from sparserf.validation.folds import Dataset, stratified_folds
 
 N = 240
 RNG = np.random.default_rng(0)
@@ -25,7 +25,7 @@ FIT = partial(srf.sparse_rf, features="gaussian", n_components=120)
 
 @pytest.mark.parametrize("n_folds", [2, 3, 7])
 def test_folds_are_even_and_have_the_same_shares_of_classes(n_folds):
-    fold = dealt(LABELS, n_folds, np.random.default_rng(0))
+    fold = stratified_folds(LABELS, n_folds, np.random.default_rng(0))
     sizes = np.bincount(fold)
     assert len(sizes) == n_folds and np.ptp(sizes) <= 1
     for k in range(3):
@@ -34,7 +34,7 @@ def test_folds_are_even_and_have_the_same_shares_of_classes(n_folds):
 
 def test_groups_stay_together_and_classes_are_spread():
     groups = RNG.integers(0, 40, N)
-    fold = dealt(LABELS, 5, np.random.default_rng(0), groups)
+    fold = stratified_folds(LABELS, 5, np.random.default_rng(0), groups)
     assert all(len(np.unique(fold[groups == g])) == 1 for g in np.unique(groups))
     assert np.ptp(np.bincount(fold)) < N / 10
     shares = [np.mean(LABELS[fold == k] == 1) for k in range(5)]
@@ -43,12 +43,12 @@ def test_groups_stay_together_and_classes_are_spread():
 
 def test_no_fold_is_empty_where_groups_are_classes():
     stratum = np.repeat([0, 1, 2, 3], 10)
-    assert set(dealt(stratum, 4, np.random.default_rng(0), stratum)) == {0, 1, 2, 3}
+    assert set(stratified_folds(stratum, 4, np.random.default_rng(0), stratum)) == {0, 1, 2, 3}
 
 
 def test_rows_of_weight_zero_are_in_no_fold():
     weight = (np.arange(N) % 3 > 0) * 1.0
-    fold = Data(X, Y, weight).folds(4, np.random.default_rng(0))
+    fold = Dataset.from_arguments(X, Y, weight).assign_folds(4, np.random.default_rng(0))
     assert np.array_equal(fold < 0, weight == 0) and np.ptp(np.bincount(fold[fold >= 0])) <= 1
 
 
@@ -93,20 +93,18 @@ PATHS = {
 def test_a_path_is_one_call_a_fold_and_gives_the_models_of_its_values(name, monkeypatch):
     function, grid, n_calls = PATHS[name]
     base = getattr(srf, name.split()[0])
-    path, *how = validation.PATHS[base]
+    path = validation.PATHS[base]
     calls = []
 
+    @wraps(path.function)
     def counted(*args, **kwargs):
         calls.append(kwargs)
-        return path(*args, **kwargs)
+        return path.function(*args, **kwargs)
 
-    monkeypatch.setattr(validation, "mfga_path", counted if base is srf.mfga else None)
-    monkeypatch.setitem(validation.PATHS, base, (counted, *how))
-    monkeypatch.setattr(validation.inspect, "signature", lambda function, real=validation.inspect.signature: real(
-        path if function is counted else function))  # fmt: skip
+    monkeypatch.setitem(validation.PATHS, base, replace(path, function=counted))
     found = srf.cross_validate(function, X, Y, grid, cv=3, rng=0)
     assert len(calls) == n_calls
-    parameter = how[0]
+    parameter = path.parameter
     for i in range(len(found.table["mean"])):
         setting = {name: found.table[name][i] for name in grid}
         alone = srf.cross_validate(lambda X, y, rng, **how: function(X, y, rng=rng, **how), X, Y,
@@ -117,13 +115,14 @@ def test_a_path_is_one_call_a_fold_and_gives_the_models_of_its_values(name, monk
 
 
 def test_what_a_path_does_not_take_is_fitted_one_by_one():
-    one = validation.runs_of(srf.sparse_rf, {"alpha": [None, 0.1]})
+    one = validation.runs_of_grid(srf.sparse_rf, {"alpha": [None, 0.1]})
     assert [run.path for run in one] == [None, None]
-    assert [run.path for run in validation.runs_of(partial(srf.sparse_rf, effort=1.0), {"alpha": [1.0, 0.1]})] == [None, None]
-    assert [run.path for run in validation.runs_of(srf.mfga, {"n_nonzero_coefs": [3, 4], "n_select": [2]})] == [None, None]
-    assert [run.path for run in validation.runs_of(lambda X, y, rng: None, {"alpha": [1.0]})] == [None]
-    assert len(validation.runs_of(srf.drp, {"alpha": [1.0, 0.1, 1.0]})) == 1
-    assert validation.runs_of(srf.drp, {"alpha": [0.1, 1.0]})[0].values == (1.0, 0.1)
+    with_effort = partial(srf.sparse_rf, effort=1.0)  # which sparse_rf_path does not have
+    assert [run.path for run in validation.runs_of_grid(with_effort, {"alpha": [1.0, 0.1]})] == [None, None]
+    assert [run.path for run in validation.runs_of_grid(srf.mfga, {"n_nonzero_coefs": [3, 4], "n_select": [2]})] == [None, None]
+    assert [run.path for run in validation.runs_of_grid(lambda X, y, rng: None, {"alpha": [1.0]})] == [None]
+    assert len(validation.runs_of_grid(srf.drp, {"alpha": [1.0, 0.1, 1.0]})) == 1
+    assert validation.runs_of_grid(srf.drp, {"alpha": [0.1, 1.0]})[0].values == (1.0, 0.1)
 
 
 def test_the_rule_of_one_standard_error_takes_fewer_terms():
@@ -139,10 +138,10 @@ def test_the_rule_of_one_standard_error_takes_fewer_terms():
 def test_rules_on_plain_numbers():
     settings = [{"alpha": 1.0}, {"alpha": 0.1}, {"alpha": 0.01}, {"alpha": 0.001}]
     means, errors = np.array([1.3, 1.05, 1.0, np.nan]), np.full(4, 0.1)
-    assert validation.chosen("min", settings, means, errors, np.ones(4)) == 2
-    assert validation.chosen("1se", settings, means, errors, np.ones(4)) == 1
-    assert validation.chosen("1se", settings, means, errors, np.array([1, 5, 4, 1])) == 2
-    means, errors = validation.means_of(np.array([[1.0, 3.0]]), np.array([0.25, 0.75]))
+    assert validation.choose_setting("min", settings, means, errors, np.ones(4)) == 2
+    assert validation.choose_setting("1se", settings, means, errors, np.ones(4)) == 1
+    assert validation.choose_setting("1se", settings, means, errors, np.array([1, 5, 4, 1])) == 2
+    means, errors = validation.mean_and_standard_error(np.array([[1.0, 3.0]]), np.array([0.25, 0.75]))
     assert means[0] == 2.5 and np.isclose(errors[0], np.sqrt(0.25 * 1.5**2 + 0.75 * 0.5**2))
 
 
@@ -217,8 +216,8 @@ def test_classes(loss, measure, labels):
 def test_log_loss_is_the_formula_and_finite_where_a_label_is_new():
     model = partial(FIT, loss="logistic", alpha=0.05)(X, LABELS, rng=0)
     p = model.predict_proba(X)
-    assert np.allclose(measures.log_loss(model, X, LABELS), -np.log(p[np.arange(N), LABELS]))
-    assert np.allclose(measures.log_loss(model, X[:2], np.array([7, -1])), -np.log(1e-15))
+    assert np.allclose(validation.log_loss(model, X, LABELS), -np.log(p[np.arange(N), LABELS]))
+    assert np.allclose(validation.log_loss(model, X[:2], np.array([7, -1])), -np.log(1e-15))
 
 
 @pytest.mark.parametrize("measure", ["absolute_error", "squared_error"])

@@ -98,7 +98,7 @@ def test_many_settings_and_losses_that_are_none(monkeypatch, shown):
     found, _ = shown["validation"]
     html = found._repr_html_()
     assert html.count("<tr") == 5 and html.count("font-weight:600") == 6  # the cells of the best
-    monkeypatch.setattr(validation, "MOST_LISTED", 1)
+    monkeypatch.setattr(validation, "MOST_LINES_SHOWN", 1)
     short = found._repr_html_()
     assert short.count("<tr") == 2 and "and 3 more" in short and "font-weight:600" in short
     for means in ([np.nan] * 4, [-1.0, 2.0, 3.0, np.inf], [0.0] * 4):

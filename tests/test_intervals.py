@@ -1,6 +1,7 @@
 """Prediction intervals that hold what was asked, their ends by a plain oracle; probabilities of every classifier."""
 
 import pickle
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -9,8 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 import sparserf as srf
-from sparserf.validation import conformal, residuals
-from sparserf.validation.calibration import sigmoid_of
+from sparserf.validation import conformal
+from sparserf.validation.calibration import fit_sigmoid
 
 N = 900
 RNG = np.random.default_rng(0)
@@ -49,7 +50,7 @@ def test_ends_are_the_formula_of_cv_plus():
     lower, upper = bands.predict(X[REST])
     down, up = [], []
     for expert in bands.experts:
-        centre, width = expert.answers(X[REST], 1)
+        centre, width = expert.center_and_scale(X[REST], 1)
         down.append(centre[:, None] - width[:, None] * expert.scores)
         up.append(centre[:, None] + width[:, None] * expert.scores)
     down, up = np.sort(np.hstack(down), axis=1), np.sort(np.hstack(up), axis=1)
@@ -113,22 +114,22 @@ def test_a_split_holds_what_was_asked_in_the_mean_over_splits(coverage):
 
 def test_a_scale_that_does_not_help_is_left_out(monkeypatch):
     """Also none of few rows, nor where most residuals are 0."""
-    data, every = conformal.Data(X, Y, None), np.arange(N)
+    data, every = conformal.Dataset.from_arguments(X, Y, None), np.arange(N)
     model = FIT(X, Y, rng=0)
-    assert residuals.Scale.learned(model, data, every[:50], 0.9, 0) is None
-    exact = data.with_target(model.predict(X))
-    assert residuals.Scale.learned(model, exact, every, 0.9, 0) is None
-    assert residuals.Scale.learned(model, data, every, 0.9, 0) is not None
-    monkeypatch.setattr(residuals, "interval_score", lambda residual, width, *_: np.ptp(width))
-    assert residuals.Scale.learned(model, data, every, 0.9, 0) is None
+    assert conformal.learn_scale(model, data, every[:50], 0.9, 0) is None
+    exact = replace(data, y=model.predict(X))
+    assert conformal.learn_scale(model, exact, every, 0.9, 0) is None
+    assert conformal.learn_scale(model, data, every, 0.9, 0) is not None
+    monkeypatch.setattr(conformal, "interval_score", lambda residual, width, *_: np.ptp(width))
+    assert conformal.learn_scale(model, data, every, 0.9, 0) is None
 
 
 def test_interval_score_is_the_formula():
     residual, width = RNG.exponential(size=50), RNG.uniform(1, 2, 50)
     h = np.sort(residual / width)[44] * width
     plain = np.mean(2 * h + 2 / 0.1 * np.where(residual > h, residual - h, 0))
-    assert np.isclose(residuals.interval_score(residual, width, None, 0.9), plain)
-    assert np.isclose(residuals.interval_score(residual, width, np.full(50, 3.0), 0.9), plain)
+    assert np.isclose(conformal.interval_score(residual, width, None, 0.9), plain)
+    assert np.isclose(conformal.interval_score(residual, width, np.full(50, 3.0), 0.9), plain)
 
 
 def test_the_guarantee_is_that_of_the_theorem():
@@ -248,7 +249,7 @@ def test_a_fitted_model_is_calibrated_by_rows_that_it_has_not_seen():
     fitted = partial(FIT, loss="squared_hinge", alpha=1e-4)(X[:300], LABELS[:300], rng=0)
     model = srf.calibrated(fitted, X[300:600], LABELS[300:600])
     f = fitted.decision_function(X)
-    a, b = sigmoid_of(f[300:600], LABELS[300:600], np.ones(300))
+    a, b = fit_sigmoid(f[300:600], LABELS[300:600], np.ones(300))
     assert np.allclose(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(-(a * f + b))))
     with pytest.raises(ValueError, match="predict_proba needs"):
         fitted.predict_proba(X)
@@ -258,7 +259,7 @@ def test_the_sigmoid_minimises_the_logistic_loss():
     f = RNG.standard_normal(400) * 1e3 + 5e3
     is_class = RNG.random(400) < 1 / (1 + np.exp(-(f - 5e3) / 400))
     weight = RNG.uniform(0.5, 2, 400)
-    a, b = sigmoid_of(f, is_class, weight)
+    a, b = fit_sigmoid(f, is_class, weight)
     n_1, n_0 = weight[is_class].sum(), weight[~is_class].sum()
     t = np.where(is_class, (n_1 + 1) / (n_1 + 2), 1 / (n_0 + 2))
     miss = weight * (1 / (1 + np.exp(-(a * f + b))) - t)
@@ -268,11 +269,11 @@ def test_the_sigmoid_minimises_the_logistic_loss():
 def test_sigmoids_at_their_ends():
     """Separable classes, constant values, and values that say the opposite."""
     sure = np.repeat([-1.0, 1.0], 50)
-    a, b = sigmoid_of(sure, sure > 0, np.ones(100))
+    a, b = fit_sigmoid(sure, sure > 0, np.ones(100))
     assert np.isclose(1 / (1 + np.exp(-(a + b))), 51 / 52)
-    a, b = sigmoid_of(np.ones(100), sure > 0, np.ones(100))
+    a, b = fit_sigmoid(np.ones(100), sure > 0, np.ones(100))
     assert np.isclose(a + b, 0, atol=1e-9)
-    a, b = sigmoid_of(-sure, sure > 0, np.ones(100))
+    a, b = fit_sigmoid(-sure, sure > 0, np.ones(100))
     assert a == 0 and np.isclose(b, 0)
 
 

@@ -22,7 +22,7 @@ from sparserf._base import types as _types
 from sparserf.baselines import kernels
 from sparserf.features import dictionary, fourier, neurons, projections
 from sparserf.losses import JOINTLY, SELECTING
-from sparserf.validation.measures import MEASURES
+from sparserf.validation.cross_validation import MEASURES, Measure
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(srf.__file__).parent
@@ -58,7 +58,7 @@ def test_every_public_signature_is_annotated(thing):
         (_types.ProjectionName, projections.PROJECTIONS),
         (_types.SelectingLoss, SELECTING),
         (_types.JointLoss, JOINTLY),
-        (_types.Measure, tuple(MEASURES)),
+        (Measure, tuple(MEASURES)),
     ],
 )
 def test_names_are_those_that_are_checked(named, checked):

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from sparserf import sklearn
 
-PLACE = Path(__file__).parents[1] / "sparserf/sklearn/__init__.pyi"
+PACKAGE = Path(__file__).parents[1] / "sparserf"
+PLACE = PACKAGE / "sklearn/__init__.pyi"
 TYPES = {"random_state": "int | np.random.RandomState | np.random.Generator | None", "n_jobs": "int | None"}
 HEAD = '''"""Written by tests/write_stubs.py."""
 
@@ -22,9 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-from .._types import (
-{types})
-from ..model import SparseModel
+{types}from ..model import SparseModel
 
 class _Estimator(BaseEstimator):
     model_: SparseModel
@@ -44,7 +43,7 @@ class _Classifier(ClassifierMixin, _Estimator):
     def predict_proba(self, X: MatrixLike) -> np.ndarray: ...
     def predict_log_proba(self, X: MatrixLike) -> np.ndarray: ...
 
-class _Fitting:
+class _FitMixin:
     @property
     def feature_importances_(self) -> np.ndarray: ...
 
@@ -65,9 +64,19 @@ def to_estimator(model: SparseModel) -> FittedRegressor | FittedClassifier: ...
 def stub() -> str:
     """The text of the file."""
     classes = "".join(written(getattr(sklearn, name)) for name in sklearn.__all__ if not name.startswith("Fitted"))
-    known = re.findall(r"^(\w+): TypeAlias", (PLACE.parents[1] / "_types.py").read_text(), re.MULTILINE)
-    used = sorted({*re.findall(r"\w+", classes), "MatrixLike"} & set(known))
-    return HEAD.format(types="".join(f"    {name},\n" for name in used)) + classes
+    return HEAD.format(types=imports_for({*re.findall(r"\w+", classes), "MatrixLike"})) + classes
+
+
+def imports_for(names: set[str]) -> str:
+    """Import lines of the type aliases among these names, each from the module that defines it."""
+    text = ""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        used = sorted(names & set(re.findall(r"^(\w+): TypeAlias", path.read_text(), re.MULTILINE)))
+        if used:
+            module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+            lines = "".join(f"    {name},\n" for name in used)
+            text += f"from ..{module} import (\n{lines})\n"
+    return text
 
 
 def written(cls: type) -> str:
@@ -78,7 +87,8 @@ def written(cls: type) -> str:
         given.append(f"{name}: {types[name]}" + default(parameter).replace("'", '"'))
     base = "_Regressor" if issubclass(cls, sklearn.Regressor) else "_Classifier"
     attributes = "".join(f"    {name}: {kind}\n" for name, kind in types.items())
-    return f"\nclass {cls.__name__}(_Fitting, {base}):\n{attributes}    def __init__(\n{filled(given, 8)}\n    ) -> None: ...\n"
+    head = f"\nclass {cls.__name__}(_FitMixin, {base}):\n{attributes}"
+    return f"{head}    def __init__(\n{filled(given, 8)}\n    ) -> None: ...\n"
 
 
 def default(parameter: inspect.Parameter) -> str:

@@ -69,8 +69,6 @@ LinearLossLike: TypeAlias = "JointLoss | Literal['smoothed_hinge'] | Loss"
 Units: TypeAlias = Literal["auto", "robust"] | None
 Missing: TypeAlias = Literal["learn", "raise"]
 Categorical: TypeAlias = Sequence[str] | Sequence[int] | Sequence[bool] | np.ndarray | None
-Values: TypeAlias = Sequence[Any] | np.ndarray
-Measure: TypeAlias = Literal["squared_error", "absolute_error", "error", "log_loss", "loss"]
 ImportanceMeasure: TypeAlias = Literal["shapley", "variance", "main", "total"]
 Callback: TypeAlias = "Callable[[FitInfo], object] | None"
 

@@ -1,15 +1,12 @@
-"""Estimators of scikit-learn: the functions of sparserf for pipelines, searches and cross-validation."""
+"""scikit-learn estimators of the functions of sparserf, for pipelines, parameter searches and cross-validation."""
 
 try:
     import sklearn  # noqa: F401
 except ImportError:
     raise ImportError("sparserf.sklearn needs scikit-learn: pip install sparserf[sklearn]") from None
 
-from ..algorithms.drp import drp
-from ..algorithms.harfe import harfe
-from ..algorithms.mfga import mfga
-from ..algorithms.sparse_rf import sparse_rf
-from ._base import Classifier, Fitting, Regressor
+from ._base import Classifier, Regressor
+from ._fit import FitMixin
 from ._fitted import FittedClassifier, FittedRegressor
 from ._fitted import to_estimator as to_estimator
 
@@ -19,8 +16,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-class SparseRFRegressor(Fitting, Regressor, function=sparse_rf):
-    """Regression by Sparse Random Features, `sparserf.sparse_rf`: a kernel model in few terms, by default with all chosen.
+class SparseRFRegressor(FitMixin, Regressor, algorithm="sparse_rf"):
+    """Regression in few terms by sparse random features, as `sparserf.sparse_rf`; by default all is chosen from the data.
 
     Examples
     --------
@@ -35,8 +32,8 @@ class SparseRFRegressor(Fitting, Regressor, function=sparse_rf):
     """
 
 
-class SparseRFClassifier(Fitting, Classifier, function=sparse_rf):
-    """Classification by Sparse Random Features, `sparserf.sparse_rf`: a kernel model in few terms, by default with all chosen.
+class SparseRFClassifier(FitMixin, Classifier, algorithm="sparse_rf"):
+    """Classification in few terms by sparse random features, as `sparserf.sparse_rf`; by default all is chosen from the data.
 
     Examples
     --------
@@ -50,8 +47,8 @@ class SparseRFClassifier(Fitting, Classifier, function=sparse_rf):
     """
 
 
-class HARFERegressor(Fitting, Regressor, function=harfe):
-    """Regression by Hard-Ridge Random Feature Expansion, `sparserf.harfe`: the best s of many random features.
+class HARFERegressor(FitMixin, Regressor, algorithm="harfe"):
+    """Regression on the best s of many random features, as `sparserf.harfe` (hard-ridge random feature expansion).
 
     Examples
     --------
@@ -65,8 +62,8 @@ class HARFERegressor(Fitting, Regressor, function=harfe):
     """
 
 
-class HARFEClassifier(Fitting, Classifier, function=harfe):
-    """Classification by Hard-Ridge Random Feature Expansion, `sparserf.harfe`: the best s of many random features.
+class HARFEClassifier(FitMixin, Classifier, algorithm="harfe"):
+    """Classification on the best s of many random features, as `sparserf.harfe` (hard-ridge random feature expansion).
 
     Examples
     --------
@@ -79,8 +76,8 @@ class HARFEClassifier(Fitting, Classifier, function=harfe):
     """
 
 
-class MFGARegressor(Fitting, Regressor, function=mfga):
-    """Regression by Multi Feature Greedy Approximation, `sparserf.mfga`: the best few features, one after the other.
+class MFGARegressor(FitMixin, Regressor, algorithm="mfga"):
+    """Regression on a few features, chosen one after the other, as `sparserf.mfga` (multi feature greedy approximation).
 
     Examples
     --------
@@ -93,8 +90,8 @@ class MFGARegressor(Fitting, Regressor, function=mfga):
     """
 
 
-class MFGAClassifier(Fitting, Classifier, function=mfga):
-    """Classification by Multi Feature Greedy Approximation, `sparserf.mfga`: the best few features, one after the other.
+class MFGAClassifier(FitMixin, Classifier, algorithm="mfga"):
+    """Classification on a few features, chosen one after the other, as `sparserf.mfga` (multi feature greedy approximation).
 
     Examples
     --------
@@ -107,8 +104,8 @@ class MFGAClassifier(Fitting, Classifier, function=mfga):
     """
 
 
-class DRPRegressor(Fitting, Regressor, function=drp, alpha=1e-3):
-    """Ridge regression of many inputs by Dual Random Projection, `sparserf.drp`, to a certified error.
+class DRPRegressor(FitMixin, Regressor, algorithm="drp", alpha=1e-3):
+    """Ridge regression on many inputs, with a certified error bound, as `sparserf.drp` (dual random projection).
 
     Examples
     --------
@@ -121,8 +118,8 @@ class DRPRegressor(Fitting, Regressor, function=drp, alpha=1e-3):
     """
 
 
-class DRPClassifier(Fitting, Classifier, function=drp, alpha=1e-3):
-    """Logistic regression, or a linear support vector machine, by Dual Random Projection, `sparserf.drp`, to a certified error.
+class DRPClassifier(FitMixin, Classifier, algorithm="drp", alpha=1e-3):
+    """Logistic regression, or a linear SVM, with a certified error bound, as `sparserf.drp` (dual random projection).
 
     Examples
     --------

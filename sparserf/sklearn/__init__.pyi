@@ -39,7 +39,7 @@ class _Classifier(ClassifierMixin, _Estimator):
     def predict_proba(self, X: MatrixLike) -> np.ndarray: ...
     def predict_log_proba(self, X: MatrixLike) -> np.ndarray: ...
 
-class _Fitting:
+class _FitMixin:
     @property
     def feature_importances_(self) -> np.ndarray: ...
 
@@ -55,7 +55,7 @@ class FittedClassifier(_Classifier):
 
 def to_estimator(model: SparseModel) -> FittedRegressor | FittedClassifier: ...
 
-class DRPClassifier(_Fitting, _Classifier):
+class DRPClassifier(_FitMixin, _Classifier):
     alpha: float
     n_projections: int | None
     n_iter: int | None
@@ -78,7 +78,7 @@ class DRPClassifier(_Fitting, _Classifier):
         callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
 
-class DRPRegressor(_Fitting, _Regressor):
+class DRPRegressor(_FitMixin, _Regressor):
     alpha: float
     n_projections: int | None
     n_iter: int | None
@@ -101,7 +101,7 @@ class DRPRegressor(_Fitting, _Regressor):
         callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
 
-class HARFEClassifier(_Fitting, _Classifier):
+class HARFEClassifier(_FitMixin, _Classifier):
     n_components: int
     n_nonzero_coefs: int | None
     order: int | None
@@ -134,7 +134,7 @@ class HARFEClassifier(_Fitting, _Classifier):
         callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
 
-class HARFERegressor(_Fitting, _Regressor):
+class HARFERegressor(_FitMixin, _Regressor):
     n_components: int
     n_nonzero_coefs: int | None
     order: int | None
@@ -167,7 +167,7 @@ class HARFERegressor(_Fitting, _Regressor):
         callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
 
-class MFGAClassifier(_Fitting, _Classifier):
+class MFGAClassifier(_FitMixin, _Classifier):
     n_nonzero_coefs: int | None
     features: Features | None
     nu: ArrayLike | None
@@ -196,7 +196,7 @@ class MFGAClassifier(_Fitting, _Classifier):
         callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
 
-class MFGARegressor(_Fitting, _Regressor):
+class MFGARegressor(_FitMixin, _Regressor):
     n_nonzero_coefs: int | None
     features: Features | None
     nu: ArrayLike | None
@@ -225,7 +225,7 @@ class MFGARegressor(_Fitting, _Regressor):
         callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
 
-class SparseRFClassifier(_Fitting, _Classifier):
+class SparseRFClassifier(_FitMixin, _Classifier):
     alpha: float | None
     features: Features
     gamma: Gamma
@@ -258,7 +258,7 @@ class SparseRFClassifier(_Fitting, _Classifier):
         callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
 
-class SparseRFRegressor(_Fitting, _Regressor):
+class SparseRFRegressor(_FitMixin, _Regressor):
     alpha: float | None
     features: Features
     gamma: Gamma

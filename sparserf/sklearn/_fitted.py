@@ -1,4 +1,4 @@
-"""A SparseModel as an estimator that has been fitted."""
+"""Estimators of a SparseModel that is fitted already; `SparseModel.to_estimator` makes them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from ._base import Classifier, Regressor, knows_categories
+from ._base import Classifier, Regressor, has_category_columns
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class Fitted:
-    """What `model` says; fitting changes nothing."""
+    """An estimator whose predictions are those of `model`. `fit` does nothing."""
 
     def __init__(self, model: SparseModel, *, n_jobs: int | None = None):
         self.model, self.n_jobs = model, n_jobs
 
     def fit(self, X: MatrixLike | None = None, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Nothing is fitted: the model stays as it is, also where a search or a calibration fits its clones."""
+        """Return the estimator as it is: the model does not change, also where a search or a calibration fits its clones."""
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -34,7 +34,7 @@ class Fitted:
 
     @property
     def feature_names_in_(self) -> np.ndarray:
-        """Of the columns of the data frame that it was fitted to."""
+        """Names of the columns of the data frame that the model was fitted to."""
         if self.model.feature_names_in_ is None:
             raise AttributeError("this model was fitted to an array, whose columns have no names")
         return np.array(self.model.feature_names_in_, object)
@@ -44,15 +44,16 @@ class Fitted:
         stage = self.model.features.stage
         return stage is not None and stage.may_miss
 
-    _has_categories = property(lambda self: knows_categories(self.model))
+    _has_categories = property(lambda self: has_category_columns(self.model))
 
 
 class FittedRegressor(Fitted, Regressor):
-    """A SparseModel of real targets as an estimator that has been fitted; `SparseModel.to_estimator` makes it.
+    """A fitted regressor of a SparseModel; `SparseModel.to_estimator` makes it.
 
     Parameters
     ----------
     model : SparseModel
+        The model that predicts.
     n_jobs : int or None, default None
         Threads; -1 for all cores.
 
@@ -67,11 +68,12 @@ class FittedRegressor(Fitted, Regressor):
 
 
 class FittedClassifier(Fitted, Classifier):
-    """A SparseModel of labels as an estimator that has been fitted; `SparseModel.to_estimator` makes it.
+    """A fitted classifier of a SparseModel; `SparseModel.to_estimator` makes it.
 
     Parameters
     ----------
     model : SparseModel
+        The model that predicts.
     n_jobs : int or None, default None
         Threads; -1 for all cores.
 
@@ -89,5 +91,5 @@ class FittedClassifier(Fitted, Classifier):
 
 
 def to_estimator(model: SparseModel) -> FittedRegressor | FittedClassifier:
-    """The estimator of a model."""
+    """Return a fitted estimator whose predictions are those of the model."""
     return (FittedRegressor if model.classes is None else FittedClassifier)(model)

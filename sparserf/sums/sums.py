@@ -1,18 +1,22 @@
-"""Sums: what one pass over the rows leaves of them for the squared loss; they add up, and every fit starts from them."""
+"""Sums of one pass over the rows, which are all that the squared loss needs: they add up, and any method can be fitted to them.
+
+A fit to sums calls the method with a few rows that have the same means and second moments as all the rows.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from .._base.door import door
-from ..features import FeatureSet, are_same
+from ..algorithms import REGISTRY
+from ..features import FeatureSet, Linear, are_same, default_batch_size
 from ..model import SparseModel
-from .moments import Moments, read
-from .summed import arguments, depends_on_means
+from .moments import Moments, read_moments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,30 +25,36 @@ if TYPE_CHECKING:
 
     from .._base.types import MatrixLike, T
 
+# The functions that can be fitted to sums, each with its algorithm.
+METHODS = {function: algorithm for algorithm in REGISTRY.values() for function in algorithm.functions}
+# Their arguments that are about the rows, which are summed up, or that draw or transform features, which are given.
+ARGUMENTS_OF_ROWS = "X", "y", "sample_weight"
+ARGUMENTS_OF_FEATURES = "features", "gamma", "n_components", "nu", "activation", "order", "best_phase", "rng"
+
 
 class Sums:
-    """First and second moments of given features and targets over rows, made in one pass.
+    """Sums over rows of given features and targets, made in one pass, from which many models can be fitted.
 
-    They are all that the squared loss asks of the rows: fits with any penalty, by any of the functions, and the error of a
-    model on these rows, need no second look. Sums of different rows add up, wherever and whenever these were seen; taken away
-    from the whole, those of a fold leave the rows to train on. Made by `Sums.of` and `Sums.of_folds`; they can be pickled.
+    They are all that the squared loss needs: fits with any penalty, by any of the functions, and the error of a model on these
+    rows read the rows no more. Sums of different rows add up, wherever and whenever these were read; the sums of all rows less
+    those of a fold are the sums of the training rows. Made by `Sums.of` and `Sums.of_folds`; they can be pickled.
 
     Attributes
     ----------
     features : FeatureSet
         The D features.
     weight : float
-        The sum of the sample weights; without any, the number of rows.
+        The sum of the sample weights; the number of rows if there are none.
     mean : ndarray of shape (D + n_outputs,)
         Weighted mean of each feature, and after them of each target.
     covariance : ndarray of shape (D + n_outputs, D + n_outputs)
-        Weighted, around these means; divided by `weight`.
+        Weighted covariance around these means, divided by `weight`.
 
     Notes
     -----
-    All in float64, around the means before anything is multiplied: large means do not cancel. Still, squares are summed: of a
-    target, or of a combination of features, nothing is known below about 1e-7 of its standard deviation. Where a model
-    leaves less than that, fit the rows themselves.
+    Everything is float64, and means are subtracted before anything is multiplied, so that large means do not cancel. Still,
+    these are sums of squares: of a target, or of a combination of features, nothing is known below about 1e-7 of its standard
+    deviation. Where a model leaves less than that, fit the rows themselves.
 
     Memory O(D^2), however many rows there are.
 
@@ -81,17 +91,18 @@ class Sums:
     def of(
         cls, X: MatrixLike, y: ArrayLike, features: FeatureSet, *, sample_weight: ArrayLike | None = None, workers: int = 1
     ) -> Self:
-        """Sums over all rows of X.
+        """Sum up all rows of X in one pass.
 
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features_in), Chunks, or dask collection
-            Rows anywhere, as all functions take them.
+            Rows in memory, on a device, on disk or on a cluster, as all functions take them.
         y : array of shape (n_samples,) or (n_samples, n_outputs)
+            The targets.
         features : FeatureSet
-            The dictionary.
+            The features, already drawn.
         sample_weight : array of shape (n_samples,) or None, default None
-            Nonnegative. Other than in the functions their size matters, beside the rows of other sums.
+            Nonnegative weights. Unlike in the functions that fit, their size matters, relative to the rows of other sums.
         workers : int, default 1
             Threads; -1 for all cores. The result is the same, bit for bit, for any number.
 
@@ -102,13 +113,13 @@ class Sums:
         Raises
         ------
         ValueError, TypeError
-            An argument out of its range or of another kind: NaN or infinity, shapes that do not match, an empty FeatureSet,
-            weights that are all zero, values whose squares overflow.
+            If an argument is out of its range or of another type: NaN or infinity, shapes that do not match, an empty
+            FeatureSet, weights that are all zero, values whose squares overflow.
 
         Notes
         -----
         One pass, in time O(n D (d + D)) for n rows of d inputs. Memory, beyond X: O(n + D^2), and blocks of some megabytes a
-        worker. Of float32 X the features are float32, and their products float64.
+        worker. For float32 X the features are float32, and their products float64.
 
         Examples
         --------
@@ -127,14 +138,14 @@ class Sums:
         cls, X: MatrixLike, y: ArrayLike, features: FeatureSet, folds: ArrayLike | None, *,
         sample_weight: ArrayLike | None = None, workers: int = 1,
     ) -> list[Self]:  # fmt: skip
-        """Sums over each of some parts of the rows of X, in one pass over all.
+        """Sum up the rows of each fold of X, in one pass over all rows.
 
         Parameters
         ----------
         X, y, features, sample_weight, workers
             As in `of`.
         folds : array of shape (n_samples,), of integers 0 to K - 1; or None
-            The part that each row is in. None: all in one.
+            The fold that each row is in. None: all rows are in one.
 
         Returns
         -------
@@ -143,12 +154,12 @@ class Sums:
         Raises
         ------
         ValueError, TypeError
-            As `of`; a fold without a row of positive weight.
+            As `of`, and if a fold has no row of positive weight.
 
         Notes
         -----
-        Time as `of`, but O(n D (K + d + D)); of an array on a device K times that. Memory K times that of `of`, and K numbers a
-        row of a block.
+        Time as `of`, but O(n D (K + d + D)); for an array on a device K times that. Memory K times that of `of`, and K numbers
+        a row of a block.
 
         Examples
         --------
@@ -159,10 +170,11 @@ class Sums:
         """
         if not isinstance(features, FeatureSet):
             raise TypeError(f"features must be a FeatureSet, as a map's draw(...) returns it, got {type(features).__name__}")
-        parts, one_output = read(X, y, features, folds, sample_weight, workers)
-        return [cls(features, part, one_output) for part in parts]
+        moments, one_output = read_moments(X, y, features, folds, sample_weight, workers)
+        return [cls(features, of_fold, one_output) for of_fold in moments]
 
-    def __getstate__(self) -> dict[str, Any]:  # without what can be made again
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out of pickles what can be computed again."""
         return {name: value for name, value in self.__dict__.items() if name != "_mean_and_rows"}
 
     def __repr__(self) -> str:
@@ -170,51 +182,55 @@ class Sums:
         return f"Sums({len(self.features)} features, {outputs} target{'s'[: outputs > 1]}, weight={self.weight:g})"
 
     def __add__(self, other: Sums | int) -> Sums:
-        """Of all the rows of both."""
+        """Return the sums over the rows of both."""
         if isinstance(other, Sums):
-            return self._with(other, Moments.merged)
-        return self if isinstance(other, int) and other == 0 else NotImplemented  # 0 is where sum() starts
+            return self._combine(other, Moments.merge)
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # sum() starts from 0
 
     __radd__ = __add__
 
     def __sub__(self, other: Sums) -> Sums:
-        """Of the rows that are not in other, whose rows are all in these.
+        """Return the sums over the rows that are not in other, all of whose rows must be in these.
 
-        Rounding is relative to all that was there: where few rows of many are left, rather add these up.
+        Rounding is relative to all that was there: where only few of many rows are left, add these up instead.
         """
-        return self._with(other, Moments.without) if isinstance(other, Sums) else NotImplemented
+        return self._combine(other, Moments.subtract) if isinstance(other, Sums) else NotImplemented
 
-    def _with(self, other, combined):
+    def _combine(self, other, combine):
+        """Return the sums of the combined moments, after checking that both have the same features and as many targets."""
         if not are_same(self.features, other.features):
             raise ValueError(f"both sums must be of the same features, got {self.features!r} and {other.features!r}")
         if len(self.mean) != len(other.mean):
             outputs = (len(each.mean) - len(self.features) for each in (self, other))
             raise ValueError("both sums must have as many targets, got {} and {}".format(*outputs))
-        return Sums(self.features, combined(self._moments, other._moments), self._one_output and other._one_output)
+        return Sums(self.features, combine(self._moments, other._moments), self._one_output and other._one_output)
 
     def fit(self, method: Callable[..., T], **options: Any) -> T:
-        """What a function of this library returns for the rows, from their sums.
+        """Fit by a function of this library to the rows, from their sums.
 
         Parameters
         ----------
         method : function
-            `sparse_rf`, `sparse_rf_path`, `harfe`, `harfe_path`, `mfga`, `mfga_path`, which choose among the features; `drp`
+            `sparse_rf`, `sparse_rf_path`, `harfe`, `harfe_path`, `mfga` or `mfga_path`, which choose among the features; `drp`
             or `drp_path`, which take them all.
         **options
-            Its arguments, but those that are about the rows or draw features: X, y, sample_weight, features, gamma,
-            n_components, nu, activation, order, best_phase, and, but for `drp`, rng. The loss is the squared one. `sparse_rf`
-            needs alpha, and `harfe` and `harfe_path` n_nonzero_coefs, whose defaults look at the rows.
+            Arguments of the function, except those that are about the rows or that draw features: X, y, sample_weight,
+            features, gamma, n_components, nu, activation, order, best_phase, and (except for `drp`) rng. The loss must be the
+            squared loss. `sparse_rf` needs alpha, and `harfe` and `harfe_path` need n_nonzero_coefs, as their defaults look at
+            the rows.
 
         Returns
         -------
         SparseModel, or list of SparseModel
-            As the function on all rows with ``features=sums.features``, up to rounding, which the tolerance of the
-            function allows for; `predict` takes rows as they were before. Of `drp`, as on the matrix of all features.
+            What the function returns for all rows with ``features=sums.features``, up to rounding, which the tolerance of the
+            function allows for. `predict` takes rows of X. For `drp` it is what the function returns for the matrix of all
+            features.
 
         Raises
         ------
         ValueError, TypeError
-            As the function; another function or loss; an argument that the sums cannot answer, or one that they need.
+            As the function; for another function or loss, an argument that the sums cannot answer, or a missing one that they
+            need.
 
         Warns
         -----
@@ -223,32 +239,34 @@ class Sums:
 
         Notes
         -----
-        The function is called with at most D + 1 + n_outputs rows that have these means and second moments, so that all it says
-        of the squared loss, and of the sizes of features, is said of the real rows. D^3 / 3 multiplications make them, once;
-        then it takes the time of the function with so few rows, which max_iter=None bounds as for these. Memory O(D^2).
+        The function is called with at most D + 1 + n_outputs rows that have the same means and second moments, so that
+        whatever it says of the squared loss, and of the sizes of features, holds for the real rows. Making them takes
+        D^3 / 3 multiplications, once; a fit then takes the time of the function for so few rows, and with max_iter=None its
+        bound for so few. Memory O(D^2).
         """
-        given = arguments(method, options, self.features)
+        arguments = _arguments_for(method, options, self.features)
         mean, rows = self._mean_and_rows
-        shift = np.zeros_like(mean) if depends_on_means(method, options) else mean
+        shift = np.zeros_like(mean) if _depends_on_means(method, options) else mean
         Phi, y = np.hsplit(rows + (mean - shift), [len(self.features)])
-        models = method(np.ascontiguousarray(Phi), y[:, 0] if self._one_output else y, **given)
-        return [self._moved(model, shift) for model in models] if isinstance(models, list) else self._moved(models, shift)
+        models = method(np.ascontiguousarray(Phi), y[:, 0] if self._one_output else y, **arguments)
+        return [self._restore(each, shift) for each in models] if isinstance(models, list) else self._restore(models, shift)
 
     @cached_property
     def _mean_and_rows(self):
-        return self._moments.rows()
+        return self._moments.equivalent_rows()
 
-    def _moved(self, model, shift):
-        """A model of columns less a shift, of the features that they are."""
+    def _restore(self, model, shift):
+        """Return a model of the features, made from a model of their values less a shift."""
         of_features, of_targets = np.split(shift, [len(self.features)])
         moved = of_targets - np.atleast_2d(model.coef) @ of_features[model.support]
         intercept = model.intercept + moved if np.ndim(model.intercept) else model.intercept + float(moved[0])
         return replace(model, features=self.features.take(model.support), intercept=intercept)
 
     def mean_loss(self, model: SparseModel) -> float:
-        """The mean loss of a model on these rows: (1 / weight) sum_i s_i (f(x_i) - y_i)^2 / 2, added up over the outputs.
+        """Return the mean squared loss of a model on these rows: (1 / weight) sum_i s_i (f(x_i) - y_i)^2 / 2.
 
-        Of a fold that a model was not fitted to it is what a validation says. Up to rounding of the squares of y and f.
+        For several outputs it is added up over them. On a fold that the model was not fitted to it is a validation loss. It is
+        exact up to rounding of the squares of y and f.
 
         Parameters
         ----------
@@ -262,7 +280,7 @@ class Sums:
         Raises
         ------
         ValueError, TypeError
-            Not such a model.
+            If it is not such a model.
 
         Notes
         -----
@@ -277,7 +295,38 @@ class Sums:
         if not are_same(self.features.take(support[support < D]), model.features):
             raise ValueError(f"model must be of the features of these sums, got {model.features!r}")
         columns = np.concatenate([support, outputs])
-        error = np.hstack([np.atleast_2d(model.coef), -np.eye(len(outputs))])  # f - y = error (phi, y) + b
+        error = np.hstack([np.atleast_2d(model.coef), -np.eye(len(outputs))])  # f - y = error (phi, y) + intercept
         mean = error @ self.mean[columns] + model.intercept
         variance = (error @ self.covariance[np.ix_(columns, columns)] * error).sum()
         return float(mean @ mean + max(variance, 0.0)) / 2
+
+
+def _arguments_for(method, options, features):
+    """Check the options of a fit to sums, and return the keyword arguments of the call, whose inputs are values of features."""
+    if method not in tuple(METHODS):  # also of what has no hash
+        raise ValueError(f"method must be one of {', '.join(each.__name__ for each in METHODS)}, got {method!r}")
+    known, name = signature(method).parameters, method.__name__
+    refused = [*ARGUMENTS_OF_ROWS, *(ARGUMENTS_OF_FEATURES if "features" in known else ())]
+    for given in options:
+        if given in refused:
+            raise ValueError(f"{given} must not be given: {name} is about the rows and features that were summed up")
+    if options.get("loss", "squared") != "squared":
+        raise ValueError(f"loss must be 'squared', which alone has sums, got {options['loss']!r}")
+    for required in METHODS[method].needs_rows:
+        if required in known and options.get(required) is None:
+            raise ValueError(f"{required} must be given to {name}: by default it looks at the rows, which are summed up")
+    arguments = dict(options)
+    if "features" in known:
+        arguments["features"] = Linear().draw(None, len(features))
+    if "batch_size" in known and options.get("batch_size") is None:
+        arguments["batch_size"] = default_batch_size(features.n_features_in)
+    return arguments
+
+
+def _depends_on_means(method, options):
+    """Return whether the means of the features change more than the intercept of a fit.
+
+    Where they do not, the rows of the fit are taken around the means, which keeps more digits.
+    """
+    selects_by_size = method in REGISTRY["harfe"].functions and options.get("normalize", True)
+    return selects_by_size or not options.get("fit_intercept", True)

@@ -1,1 +1,7 @@
-"""How well models predict rows they have not seen: cross-validation, intervals, calibrated probabilities."""
+"""Validation of models on rows that they have not seen: cross-validation, prediction intervals, calibrated probabilities."""
+
+from .calibration import calibrated as calibrated
+from .conformal import Intervals as Intervals
+from .conformal import intervals as intervals
+from .cross_validation import CrossValidation as CrossValidation
+from .cross_validation import cross_validate as cross_validate

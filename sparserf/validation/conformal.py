@@ -1,44 +1,52 @@
-"""Prediction intervals that hold as often as asked: split conformal, and cross-conformal (CV+)."""
+"""Prediction intervals with a guaranteed coverage: split conformal prediction, and cross-conformal prediction (CV+).
+
+The half width of an interval is a quantile of the residuals |y - f(x)| / s(x) of rows that the model f was not fitted to. The
+scale s(x) is 1, or a model of the size of residuals, where that makes intervals better by the interval score.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._base import html as html
+from .._base import html
 from .._base.checks import check_choice, check_flag, check_integer, check_real, check_rng
 from .._base.door import door
 from .._base.progress import parts, reporting, tell
+from ..algorithms.sparse_rf import sparse_rf
 from ..columns.targets import check_target
 from ..model import SparseModel
-from .folds import Data, seeds
-from .residuals import FEWEST, Scale
+from .folds import Dataset, draw_seeds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .._base.types import MatrixLike, Seed
 
-HALVINGS = 64  # of an interval of floats, after which its ends are neighbours
+# Bisection steps for the ends of the intervals of CV+, after which the two ends of a bracket are neighbouring floats.
+HALVINGS = 64
+# The fewest rows from which a scale is learned, and the share of them that decides whether it is used.
+FEWEST_FOR_SCALE, DECIDING_SHARE = 100, 0.3
 
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """Prediction intervals of a model, or of those of several folds. Made by `intervals`; immutable, picklable.
+    """Prediction intervals, made by `intervals`: `predict(X)` returns their lower and upper ends. Immutable, picklable.
 
     Attributes
     ----------
-    experts : tuple of Expert
-        One for a split; one a fold, each with the `model` that was fitted without the fold.
     coverage : float
-        What was asked for: the share of new rows that the intervals are to hold.
+        The share of new rows that the intervals are to hold, as asked for.
     guarantee : float
-        The share of new rows, in the mean over the draws of all rows, below which it cannot be, whatever the model and the
-        distribution, if all rows are drawn alike (exchangeable) and have equal weights.
+        The guaranteed share: the mean share of new rows held, over repeated draws of all rows, is at least this, whatever the
+        model and the distribution, if all rows are drawn alike (exchangeable) and have equal weights.
+    experts : tuple of Expert
+        The calibrated models: one for a split; for CV+ one a fold, whose `model` was fitted without the fold.
 
     Examples
     --------
@@ -61,7 +69,7 @@ class Intervals:
         return f"Intervals(coverage={self.coverage:g}, guarantee={self.guarantee:.3f}, {how})"
 
     def _repr_html_(self) -> str:
-        widths = [self._half_width(expert) for expert in self.experts]
+        widths = [self._half_widths(expert) for expert in self.experts]
         largest = max(most for _, most in widths) or 1.0
         rows = []
         for k, (expert, (least, most)) in enumerate(zip(self.experts, widths, strict=True), 1):
@@ -73,89 +81,111 @@ class Intervals:
         return html.page(html.title("Intervals", f"coverage {self.coverage:.4g} asked for, {guaranteed}"),
                          html.table(head, rows, n_left=2))  # fmt: skip
 
-    def _half_width(self, expert):
-        """The least and the most of an expert's intervals, which are the same where it has no scale."""
-        share = rank_of(self.coverage, [one.weights for one in self.experts]) / sum(one.sums[-1] for one in self.experts)
-        score = expert.scores[np.searchsorted(expert.sums, share * expert.sums[-1]) - 1]
+    def _half_widths(self, expert):
+        """Return the least and the largest half width of a model's intervals, which are equal if it has no scale."""
+        rank = weight_within(self.coverage, [one.weights for one in self.experts])
+        share = rank / sum(one.cumulative_weights[-1] for one in self.experts)
+        cumulative = expert.cumulative_weights
+        score = expert.scores[np.searchsorted(cumulative, share * cumulative[-1]) - 1]
         return (score, score) if expert.scale is None else tuple(score * np.exp([expert.scale.low, expert.scale.high]))
 
     def predict(self, X: MatrixLike, workers: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper ends, two float64 arrays of shape (n_samples,).
+        """Return the lower and upper ends of the intervals, two float64 arrays of shape (n_samples,).
 
         Parameters
         ----------
         X : data frame, array or CSR matrix of shape (n_samples, n_features)
-            As the model takes it.
+            Rows, as the model takes them.
         workers : int, default 1
             Threads; -1 for all cores.
         """
-        answers = [expert.answers(X, workers) for expert in self.experts]
-        rank = rank_of(self.coverage, [expert.weights for expert in self.experts])
-        lower, upper = ((sign * self._end(rank, sign, answers)) for sign in (-1.0, 1.0))
-        return np.minimum(lower, upper), np.maximum(lower, upper)  # of CV+ they may cross, where there is hardly a row between
+        predictions = [expert.center_and_scale(X, workers) for expert in self.experts]
+        weight = weight_within(self.coverage, [expert.weights for expert in self.experts])
+        lower, upper = ((sign * self._end(weight, sign, predictions)) for sign in (-1.0, 1.0))
+        return np.minimum(lower, upper), np.maximum(lower, upper)  # the ends of CV+ may cross where few rows lie between
 
-    def _end(self, rank, sign, answers):
-        """Of each row the least v such that centre + width * score <= v for calibration rows of this weight."""
+    def _end(self, weight, sign, predictions):
+        """Return one end for each row, times the sign: -1 for the lower end, 1 for the upper end.
+
+        It is the least v such that calibration rows of this weight have sign * center + scale * score <= v.
+        """
         if len(self.experts) == 1:
-            (expert,), ((centre, width),) = self.experts, answers
-            return sign * centre + width * expert.scores[np.searchsorted(expert.sums, rank) - 1]
+            (expert,), ((center, scale),) = self.experts, predictions
+            return sign * center + scale * expert.scores[np.searchsorted(expert.cumulative_weights, weight) - 1]
         ends = [
-            (sign * centre + width * expert.scores[0], sign * centre + width * expert.scores[-1])
-            for expert, (centre, width) in zip(self.experts, answers, strict=True)
+            (sign * center + scale * expert.scores[0], sign * center + scale * expert.scores[-1])
+            for expert, (center, scale) in zip(self.experts, predictions, strict=True)
         ]
         low, high = np.min([least for least, _ in ends], axis=0), np.max([most for _, most in ends], axis=0)
         for _ in range(HALVINGS):
             middle = low + (high - low) / 2
-            there = sum(
-                expert.sums[np.searchsorted(expert.scores, (middle - sign * centre) / width, side="right")]
-                for expert, (centre, width) in zip(self.experts, answers, strict=True)
+            below = sum(
+                expert.cumulative_weights[np.searchsorted(expert.scores, (middle - sign * center) / scale, side="right")]
+                for expert, (center, scale) in zip(self.experts, predictions, strict=True)
             )
-            low, high = np.where(there >= rank, low, middle), np.where(there >= rank, middle, high)
+            low, high = np.where(below >= weight, low, middle), np.where(below >= weight, middle, high)
         return high
 
 
-def rank_of(coverage: float, weights: Sequence[np.ndarray]) -> float:
-    """The weight of the scores that an interval holds: the new row counts as one more. Equal ones: coverage * (n + 1)."""
+def weight_within(coverage: float, weights: Sequence[np.ndarray]) -> float:
+    """Return the weight of the calibration rows whose scores an interval holds.
+
+    The new row counts as one more, of the mean weight, so that n equal rows give coverage * (n + 1).
+    """
     w = np.concatenate(weights)
     total, one = w.sum(), (w @ w) / w.sum()
-    rank = coverage * (total + one) - 1e-9 * one
-    if rank > total:
+    weight = coverage * (total + one) - 1e-9 * one
+    if weight > total:
         raise ValueError(
             f"coverage must be at most n / (n + 1) for n rows that calibrate, {total / (total + one):.3g}, got {coverage}"
         )
-    return rank
+    return weight
 
 
 @dataclass(frozen=True, eq=False)
 class Expert:
-    """A model, its scale, and how rows that neither has seen lie: scores, ascending, |y - f(x)| / scale(x).
+    """A model, the scale of its residuals, and the scores |y - f(x)| / s(x) of the rows that calibrate it.
 
-    sums : the weights of the first 0, 1, ..., n scores
+    Attributes
+    ----------
+    model : SparseModel
+        The model f.
+    scale : Scale or None
+        The scale s; None for 1.
+    scores : ndarray of shape (n,)
+        In ascending order.
+    cumulative_weights : ndarray of shape (n + 1,)
+        The weight of the first 0, 1, ..., n scores.
     """
 
     model: SparseModel
     scale: Scale | None
     scores: np.ndarray
-    sums: np.ndarray
+    cumulative_weights: np.ndarray
 
     @classmethod
-    def of(cls, model: SparseModel, scale: Scale | None, X: MatrixLike, y: np.ndarray, weight: np.ndarray | None) -> Self:
-        centre, width = _centre_and_width(model, scale, X, 1)
-        scores = np.abs(y - centre) / width
+    def from_held_out(
+        cls, model: SparseModel, scale: Scale | None, X: MatrixLike, y: np.ndarray, weight: np.ndarray | None
+    ) -> Self:
+        """Calibrate a model on rows that neither it nor its scale has seen."""
+        center, spread = _center_and_scale(model, scale, X, 1)
+        scores = np.abs(y - center) / spread
         order, weight = np.argsort(scores, kind="stable"), np.ones(len(y)) if weight is None else weight
         return cls(model, scale, scores[order], np.concatenate([[0.0], np.cumsum(weight[order])]))
 
     @property
     def weights(self) -> np.ndarray:
-        return np.diff(self.sums)
+        """The weight of each score."""
+        return np.diff(self.cumulative_weights)
 
-    def answers(self, X: MatrixLike, workers: int) -> tuple[np.ndarray, np.ndarray]:
-        return _centre_and_width(self.model, self.scale, X, workers)
+    def center_and_scale(self, X: MatrixLike, workers: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return f(x) and s(x) of each row."""
+        return _center_and_scale(self.model, self.scale, X, workers)
 
 
-def _centre_and_width(model, scale, X, workers):
-    centre = np.asarray(model.predict(X, workers), np.float64)
-    return centre, np.ones(len(centre)) if scale is None else scale.of(X, workers)
+def _center_and_scale(model, scale, X, workers):
+    center = np.asarray(model.predict(X, workers), np.float64)
+    return center, np.ones(len(center)) if scale is None else scale.predict(X, workers)
 
 
 @door
@@ -164,47 +194,50 @@ def intervals(
     method: Literal["split", "cv+"] = "split", cv: int = 5, calibration: float = 0.3, adaptive: bool = True,
     sample_weight: ArrayLike | None = None, rng: Seed = None, verbose: bool | None = None,
 ) -> Intervals:  # fmt: skip
-    """Prediction intervals that hold a share of new rows, whatever the distribution: conformal prediction.
+    """Make prediction intervals that hold a given share of new rows, whatever the distribution: conformal prediction.
 
     Parameters
     ----------
     function_or_model : function or SparseModel
         A function that fits, (X, y, rng=...) -> model of one real target, such as `sparse_rf` or a `functools.partial` of it.
-        Or a fitted model, and X, y are rows that it has not seen: their residuals make its intervals (split conformal).
+        Or a fitted model; then X, y must be rows that it has not seen, whose residuals give the widths (split conformal).
     X : data frame, array or CSR matrix of shape (n_samples, n_features)
-        In memory.
+        Rows in memory.
     y : array of shape (n_samples,)
+        The target.
     coverage : float, default 0.9
         Share of new rows that the intervals are to hold, in (0, 1).
     method : {"split", "cv+"}, default "split"
-        Of a function. "split": fitted once, and calibrated on rows that were held out. "cv+": fitted without each of the folds,
-        so that all rows calibrate, and all but a fold fit; for few rows. The interval at x reaches down and up to where few
-        f_k(x) - R_i s_k(x), and f_k(x) + R_i s_k(x), lie beyond, over all rows i, with k the fold of i.
+        For a function. "split" fits one model and calibrates it on rows that were held out. "cv+" fits a model without each of
+        the folds, so that all rows calibrate, and all but a fold fit; it is for few rows. Its interval at x reaches from where
+        few of f_k(x) - R_i s_k(x) lie below to where few of f_k(x) + R_i s_k(x) lie above, over all rows i, with k the fold of
+        row i and R_i its score.
     cv : int, default 5
-        Folds of "cv+", at least 2; n_samples of them are the jackknife+.
+        Number of folds of "cv+", at least 2. With n_samples folds it is the jackknife+.
     calibration : float, default 0.3
         Share of the rows that "split" holds out, in (0, 1).
     adaptive : bool, default True
-        Whether intervals may be wider where residuals are larger: by a `sparse_rf` of ``log(|residual| + half their median)``,
-        with one search, used if it lowers the interval score on other rows than it learned from. None of these calibrate: of a
-        fitted model half of the rows do not.
+        Whether intervals may be wider where residuals are larger. The scale of residuals is a `sparse_rf` model of
+        ``log(|residual| + half their median)``, with one search; it is used if it lowers the interval score on other rows than
+        it learned from. Rows that the scale learns from do not calibrate: for a fitted model these are half of the rows.
     sample_weight : array of shape (n_samples,) or None, default None
-        Nonnegative. Rows of a large weight count as so many in fits and in what is held; the guarantee is for equal ones.
+        Nonnegative weights. A row of weight k counts as k rows in fits and in the coverage; the guarantee holds for equal
+        weights.
     rng : None, int or numpy.random.Generator, default None
-        Seed of folds and fits.
+        Seed of the folds and fits.
     verbose : bool or None, default None
-        As in `sparse_rf`: after each fit.
+        Whether to show progress after each fit, as in `sparse_rf`.
 
     Returns
     -------
     Intervals
-        `predict(X)` gives (lower, upper).
+        Its `predict(X)` returns the lower and upper ends.
 
     Raises
     ------
     ValueError, TypeError
-        An argument out of its range or of another kind; a model of classes or of several targets; so few rows that no finite
-        interval holds the share: n calibrate at most n / (n + 1).
+        If an argument is out of its range or of another type; for a model of classes or of several targets; for so few rows
+        that no finite interval holds the share: n rows that calibrate allow at most n / (n + 1).
 
     Warns
     -----
@@ -217,18 +250,19 @@ def intervals(
 
     Notes
     -----
-    Rows and new rows are drawn alike (exchangeable). Then a split holds at least the share `coverage` of new rows, in the mean
-    over draws of the calibration rows, and at most 1 / (n + 1) more where no scores tie. CV+ of K folds and n rows holds
+    The rows given and new rows must be drawn alike (exchangeable). Then a split holds at least the share `coverage` of new
+    rows, in the mean over draws of the calibration rows, and at most 1 / (n + 1) more if no scores tie. CV+ of K folds and n
+    rows holds at least
 
     .. math:: 1 - 2 \\alpha - \\min\\left(\\frac{2 (1 - 1/K)}{n/K + 1}, \\frac{1 - K/n}{K + 1}\\right), \\quad
         \\alpha = 1 - coverage,
 
-    and in practice `coverage` and more: where models of the folds differ by as much as they miss y, as where there is little
-    noise, it holds too many rows. Both are of all rows together, not of each x; a scale changes neither, as it is learned from
-    rows that do not calibrate.
+    and in practice `coverage` and more. Where the models of the folds differ by as much as they miss y, as where there is
+    little noise, it holds too many rows. Both shares are of all rows together, not at each x. A scale changes neither, as it is
+    learned from rows that do not calibrate.
 
-    Time: that of the fit, of K of CV+, and as many small ones; a row of `predict` takes the models and O(K log n). Memory: the
-    models and n numbers.
+    Time: that of the fit, or of K fits for CV+, and as many fits of a scale; a row of `predict` takes the predictions of the
+    models and O(K log n). Memory: the models and n numbers.
 
     References
     ----------
@@ -253,61 +287,39 @@ def intervals(
     >>> bool(np.diff(ends[1] - ends[0])[0] > 0.5)  # wider where there is more noise
     True
     """
-    data = Data(X, y, sample_weight)
-    data = data.with_target(check_target(data.y, len(data)))
-    coverage, calibration = (_share(name, v) for name, v in (("coverage", coverage), ("calibration", calibration)))
+    data = Dataset.from_arguments(X, y, sample_weight)
+    data = replace(data, y=check_target(data.y, len(data)))
+    coverage, calibration = _check_share("coverage", coverage), _check_share("calibration", calibration)
     check_choice("method", method, ("split", "cv+"))
     rng, cv, adaptive = check_rng(rng), check_integer("cv", cv, 2), check_flag("adaptive", adaptive)
-    some, guarantee = np.flatnonzero(data.there), coverage
+    rows, guarantee = np.flatnonzero(data.used), coverage
     with reporting("intervals", None, verbose) as report:
         if not callable(function_or_model):
-            experts = [_of_model(_checked(function_or_model), data, rng.permutation(some), coverage, adaptive, rng)]
+            model, rows = _check_model(function_or_model), rng.permutation(rows)
+            n_scale = len(rows) // 2 if adaptive and len(rows) >= 2 * FEWEST_FOR_SCALE else 0
+            scale = learn_scale(model, data, rows[:n_scale], coverage, *draw_seeds(rng, 1)) if n_scale else None
+            experts = [Expert.from_held_out(model, scale, *data.take(rows[n_scale:]))]
         elif method == "split":
-            held, fitted = np.split(rng.permutation(some), [round(calibration * len(some))])
-            experts = [_of_function(function_or_model, data, fitted, held, coverage, adaptive, seeds(rng, 2))]
+            held, fitted = np.split(rng.permutation(rows), [round(calibration * len(rows))])
+            experts = [_fit_expert(function_or_model, data, fitted, held, coverage, adaptive, draw_seeds(rng, 2))]
         else:
-            rank_of(coverage, [np.ones(len(some)) if data.weight is None else data.weight[some]])
-            experts = _of_folds(function_or_model, data, cv, coverage, adaptive, rng)
-            guarantee = guarantee_of_cv(coverage, cv, len(some))
+            weight_within(coverage, [np.ones(len(rows)) if data.weight is None else data.weight[rows]])  # checks the coverage
+            fold, experts = data.assign_folds(cv, rng), []
+            seeds = draw_seeds(rng, 2 * cv)
+            for k in parts(range(cv)):
+                fitted, held = np.flatnonzero((fold != k) & data.used), np.flatnonzero(fold == k)
+                two_seeds = seeds[2 * k : 2 * k + 2]
+                experts.append(_fit_expert(function_or_model, data, fitted, held, coverage, adaptive, two_seeds))
+                tell(experts[-1].model.info)
+            guarantee = guarantee_of_cv(coverage, cv, len(rows))
         if report is not None:
             report.finish(experts[-1].model.info)
-    rank_of(coverage, [expert.weights for expert in experts])
+    weight_within(coverage, [expert.weights for expert in experts])  # checks the coverage
     return Intervals(tuple(experts), coverage, guarantee)
 
 
-def _of_folds(
-    function: Callable[..., Any], data: Data, cv: int, coverage: float, adaptive: bool, rng: np.random.Generator
-) -> list[Expert]:
-    """An expert without each of the folds."""
-    fold, experts = data.folds(cv, rng), []
-    for k, two in parts(list(enumerate(zip(*[iter(seeds(rng, 2 * cv))] * 2, strict=True)))):
-        fitted, held = np.flatnonzero((fold != k) & data.there), np.flatnonzero(fold == k)
-        experts.append(_of_function(function, data, fitted, held, coverage, adaptive, two))
-        tell(experts[-1].model.info)
-    return experts
-
-
-def guarantee_of_cv(coverage: float, n_folds: int, n: int) -> float:
-    less = min(2 * (1 - 1 / n_folds) / (n / n_folds + 1), (1 - n_folds / n) / (n_folds + 1))
-    return max(0.0, 1 - 2 * (1 - coverage) - less)
-
-
-def _of_function(function, data, fitted, held, coverage, adaptive, two_seeds):
-    if not len(held) or not len(fitted):
-        raise ValueError(f"X must have rows to fit and rows to hold out, got {len(fitted)} and {len(held)}")
-    model = _checked(data.fit(function, fitted, two_seeds[0]))
-    scale = Scale.learned(model, data, fitted, coverage, two_seeds[1]) if adaptive else None
-    return Expert.of(model, scale, *data.take(held))
-
-
-def _of_model(model, data, some, coverage, adaptive, rng):
-    """Half of the rows teach the scale, where these are enough."""
-    half = len(some) // 2 if adaptive and len(some) >= 2 * FEWEST else 0
-    scale = Scale.learned(model, data, some[:half], coverage, *seeds(rng, 1)) if half else None
-    return Expert.of(model, scale, *data.take(some[half:]))
-
-
-def _checked(model):
+def _check_model(model):
+    """Check that it is a model of one real target, and return it."""
     if not hasattr(model, "predict") or not hasattr(model, "classes"):
         raise TypeError(f"function_or_model must be a function that fits a model, or a model, got {type(model).__name__}")
     if model.classes is not None or np.ndim(model.intercept):
@@ -315,8 +327,80 @@ def _checked(model):
     return model
 
 
-def _share(name, value):
+def _check_share(name, value):
+    """Check that the value is in (0, 1), and return it as a float."""
     value = check_real(name, value, 0, strict=True)
     if value >= 1:
         raise ValueError(f"{name} must be below 1, got {value}")
     return value
+
+
+def _fit_expert(function, data, fitted, held, coverage, adaptive, two_seeds):
+    """Fit a model, and where wanted its scale, to some rows, and calibrate it on those that were held out."""
+    if not len(held) or not len(fitted):
+        raise ValueError(f"X must have rows to fit and rows to hold out, got {len(fitted)} and {len(held)}")
+    model = _check_model(data.fit(function, fitted, two_seeds[0]))
+    scale = learn_scale(model, data, fitted, coverage, two_seeds[1]) if adaptive else None
+    return Expert.from_held_out(model, scale, *data.take(held))
+
+
+def guarantee_of_cv(coverage: float, n_folds: int, n: int) -> float:
+    """Return the coverage that CV+ guarantees (Barber et al., Theorem 4)."""
+    less = min(2 * (1 - 1 / n_folds) / (n / n_folds + 1), (1 - n_folds / n) / (n_folds + 1))
+    return max(0.0, 1 - 2 * (1 - coverage) - less)
+
+
+# ------------------------------------------------------------------------------------------------- scale of residuals
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """The size of residuals at x, up to a factor: the exponential of a model of log(|y - f(x)| + floor).
+
+    low, high : the range of that model on the rows it was fitted to, at which its predictions are clipped
+    """
+
+    model: SparseModel
+    low: float
+    high: float
+
+    def predict(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
+        """Return s(x) of each row."""
+        return np.exp(np.clip(np.asarray(self.model.predict(X, workers), np.float64), self.low, self.high))
+
+
+def learn_scale(model: SparseModel, data: Dataset, rows: np.ndarray, coverage: float, seed: int) -> Scale | None:
+    """Learn the scale of a model's residuals from some rows, whether the model has seen them or not.
+
+    Rows apart from those that it is learned from decide whether it is used, by the interval score of intervals that hold the
+    share `coverage` of them. Return None where intervals of one width score better, or where rows are too few to learn from.
+    """
+    if len(rows) < FEWEST_FOR_SCALE:
+        return None
+    rows = np.random.default_rng(seed).permutation(rows)
+    deciding, learning = np.split(rows, [int(DECIDING_SHARE * len(rows))])
+    residual = np.zeros(len(data))
+    residual[rows] = np.abs(data.y[rows] - np.asarray(model.predict(data.take(rows)[0]), np.float64))
+    floor = 0.5 * np.median(residual[learning])
+    if not floor > 0:
+        return None
+    data = replace(data, y=np.log(residual + floor))
+    of_log = data.fit(partial(sparse_rf, n_models=1), learning, seed)
+    seen = of_log.predict(data.take(learning)[0])
+    scale = Scale(of_log, float(seen.min()), float(seen.max()))
+    X, _, weight = data.take(deciding)
+    with_scale = interval_score(residual[deciding], scale.predict(X), weight, coverage)
+    without = interval_score(residual[deciding], np.ones(len(deciding)), weight, coverage)
+    return scale if with_scale < without else None
+
+
+def interval_score(residual: np.ndarray, width: np.ndarray, weight: np.ndarray | None, coverage: float) -> float:
+    """Return the mean interval score, 2 h + 2 max(|residual| - h, 0) / (1 - coverage), over rows.
+
+    The half widths h are the multiple of `width` that holds the share `coverage` of these rows. A lower score is better.
+    """
+    weight, score = np.ones(len(width)) if weight is None else weight, residual / width
+    order = np.argsort(score)
+    cumulative = np.cumsum(weight[order])
+    h = width * score[order][min(np.searchsorted(cumulative, coverage * cumulative[-1]), len(cumulative) - 1)]
+    return np.average(2 * h + 2 * np.maximum(residual - h, 0) / (1 - coverage), weights=weight)

@@ -1,65 +1,64 @@
-"""Cross-validation over grids of parameters, with a path of models for one fit where there is one."""
+"""Cross-validation over grids of parameters: one path of models, where there is one, gives all values of its parameter."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._base import html as html
+from .._base import html
 from .._base.checks import check_choice, check_integer, check_rng
 from .._base.door import door
-from .._base.progress import parts, reporting
-from ..algorithms.drp import drp, drp_path
-from ..algorithms.harfe import harfe, harfe_path
-from ..algorithms.mfga import mfga, mfga_path
-from ..algorithms.sparse_rf import sparse_rf, sparse_rf_path
+from .._base.progress import parts, reporting, tell
+from ..algorithms import REGISTRY, Path
+from ..losses import PROBABILISTIC, restored
 from ..model import SparseModel
-from .folds import Data, seeds
-from .measures import MEASURES, Scores
+from .folds import Dataset, draw_seeds
 
 if TYPE_CHECKING:
-    from .._base.types import MatrixLike, Measure, Seed, Values
+    from .._base.types import MatrixLike, Seed
 
-# Settings that a notebook lists.
-MOST_LISTED = 30
-# Of each function the one that gives the models of a path, its parameter and what that is called there, and its order: from the
-# largest down, or from the smallest up.
-PATHS: dict[Callable[..., Any], tuple[Any, ...]] = {
-    sparse_rf: (sparse_rf_path, "alpha", "alphas", True),
-    drp: (drp_path, "alpha", "alphas", True),
-    harfe: (harfe_path, "n_nonzero_coefs", "n_nonzero_coefs", False),
-    mfga: (mfga_path, "n_nonzero_coefs", "n_nonzero_coefs", False),
-}
+Values: TypeAlias = Sequence[Any] | np.ndarray
+Measure: TypeAlias = Literal["squared_error", "absolute_error", "error", "log_loss", "loss"]
+
+# Lines of the table that a notebook shows.
+MOST_LINES_SHOWN = 30
+# The log loss takes the logarithm of probabilities of at least this size.
+LEAST_PROBABILITY = 1e-15
+
+
+# The path of each function that fits one model.
+PATHS: dict[Callable[..., Any], Path] = {algorithm.fit: algorithm.path for algorithm in REGISTRY.values()}
 
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
-    """What `cross_validate` found.
+    """The result of `cross_validate`: the best parameters, their model, and the table of all settings.
 
     Attributes
     ----------
-    table : dict of lists
-        A line for each setting of the grid: the parameters, then "mean", the mean loss of held-out rows, "standard_error", of
-        that mean from fold to fold, and "n_terms", in the mean over the folds. A data frame, if given to one.
-    losses : ndarray of shape (n_settings, cv)
-        The mean loss of each fold.
     best : dict
-        The parameters that the rule takes.
-    best_index : int
-        Their line in the table.
+        The parameters that the rule chose.
     model : SparseModel
-        Of these parameters and all rows.
+        The model of these parameters, fitted to all rows.
+    table : dict of lists
+        One line for each setting of the grid, which `pandas.DataFrame(table)` shows. The columns are the parameters, then
+        "mean", the mean loss of held-out rows; "standard_error", the standard error of that mean, from the spread between
+        folds; and "n_terms", the mean number of terms of the models of the folds.
+    best_index : int
+        The line of the best parameters in the table.
+    losses : ndarray of shape (n_settings, cv)
+        The mean loss of the held-out rows of each fold.
     fold : ndarray of shape (n_samples,)
-        Which fold each row was held out with; -1 where its weight is zero.
+        The fold that each row was held out with; -1 where its weight is zero.
     measure : str
-        What the losses are.
+        The name of the loss.
 
     Examples
     --------
@@ -80,7 +79,7 @@ class CrossValidation:
 
     def __repr__(self) -> str:
         lines = [[str(name) for name in self.table]]
-        lines += [[_short(cell) for cell in line] for line in zip(*self.table.values(), strict=True)]
+        lines += [[_format_cell(cell) for cell in line] for line in zip(*self.table.values(), strict=True)]
         sizes = [max(map(len, column)) for column in zip(*lines, strict=True)]
         text = ["  ".join(cell.rjust(size) for cell, size in zip(line, sizes, strict=True)) for line in lines]
         text[self.best_index + 1] += "  <- best"
@@ -91,12 +90,12 @@ class CrossValidation:
         known = np.isfinite(means)
         largest = means[known].max(initial=0.0)
         has_bars = largest > 0 and means[known].min() >= 0
-        shown = np.sort(np.argsort(np.where(known, means, np.inf), kind="stable")[:MOST_LISTED]).tolist()
+        shown = np.sort(np.argsort(np.where(known, means, np.inf), kind="stable")[:MOST_LINES_SHOWN]).tolist()
         shown = sorted({*shown, self.best_index})
         names = [name for name in self.table if name not in ("mean", "standard_error", "n_terms")]
-        rows = [[*(html.text(_short(self.table[name][k])) for name in names),
+        rows = [[*(html.text(_format_cell(self.table[name][k])) for name in names),
                  html.bar(means[k] / largest) if has_bars and known[k] else "",
-                 f"{means[k]:.4g}", f"&plusmn; {self.table['standard_error'][k]:.2g}", _short(self.table["n_terms"][k])]
+                 f"{means[k]:.4g}", f"&plusmn; {self.table['standard_error'][k]:.2g}", _format_cell(self.table["n_terms"][k])]
                 for k in shown]  # fmt: skip
         head = [*map(html.text, names), "", "mean loss", "standard error", "terms"]
         more = len(means) - len(shown)
@@ -107,7 +106,7 @@ class CrossValidation:
         )
 
 
-def _short(cell):
+def _format_cell(cell):
     return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
 
 
@@ -118,46 +117,48 @@ def cross_validate(
     measure: Literal["auto"] | Measure | Callable[..., ArrayLike] = "auto", groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None, rng: Seed = None, verbose: bool | None = None,
 ) -> CrossValidation:  # fmt: skip
-    """The parameters of a grid that predict held-out rows best, and the model of them and all rows.
+    """Choose parameters from a grid by cross-validation, and fit a model with them to all rows.
 
     Parameters
     ----------
     function : function
-        Fits, (X, y, rng=..., ...) -> model: `sparse_rf`, `harfe`, `mfga`, `drp`, a `functools.partial` of one, or any other.
+        A function that fits, (X, y, rng=..., ...) -> model: `sparse_rf`, `harfe`, `mfga`, `drp`, a `functools.partial` of one
+        of them, or any other.
     X : data frame, array or CSR matrix of shape (n_samples, n_features)
-        In memory.
+        Rows in memory.
     y : array of shape (n_samples,)
-        The target, or labels. Where it has few values, folds have the same share of each.
+        The target, or labels. If it has few values, all folds have the same share of each.
     grid : dict of sequences, or a sequence of such dicts
-        Parameters and their values; all combinations of a dict are tried.
+        Parameters and the values to try. All combinations of the values of a dict are tried.
     cv : int, default 5
-        Folds, at least 2; the same for all parameters.
+        Number of folds, at least 2. The folds are the same for all parameters.
     rule : {"min", "1se"}, default "min"
-        "min": the least mean loss. "1se": of all within its standard error of that, the one of fewest terms, and of these of
-        the largest alpha.
+        "min" takes the setting of the least mean loss. "1se" takes, of all settings within one standard error of that, the one
+        of fewest terms, and of equally many the one of the largest alpha.
     measure : str or function, default "auto"
-        "squared_error", "absolute_error", "error" (of labels), "log_loss" (of `predict_proba`), or a function (model, X, y) ->
-        an array with the loss of each row. "auto": of the squared loss "squared_error", of the logistic loss "log_loss", of the
-        hinge losses "error", of another loss itself.
+        The loss of a held-out row: "squared_error", "absolute_error", "error" (a wrong label counts 1), "log_loss" (of
+        `predict_proba`), "loss" (the one that the model was fitted with), or a function (model, X, y) that returns an array
+        with the loss of each row. "auto" is "squared_error" for the squared loss, "log_loss" for classifiers with
+        probabilities, "error" for the hinge losses, and "loss" for other losses.
     groups : array of shape (n_samples,) or None, default None
-        Rows of a group are in one fold.
+        The group of each row. Rows of a group stay in one fold.
     sample_weight : array of shape (n_samples,) or None, default None
-        Nonnegative; of fits and of the means of losses.
+        Nonnegative weights, for the fits and for the mean losses.
     rng : None, int or numpy.random.Generator, default None
-        Seed of folds and fits. All parameters are fitted to a fold with the same seed, unless the function has its own.
+        Seed of the folds and fits. All parameters are fitted to a fold with the same seed, unless the function has its own.
     verbose : bool or None, default None
-        Show how far it is, as `sparse_rf` does.
+        Whether to show progress, as in `sparse_rf`.
 
     Returns
     -------
     CrossValidation
-        With `table`, `best` and `model`.
+        Its `best` are the parameters, its `model` the model, its `table` the losses of all settings.
 
     Raises
     ------
     ValueError, TypeError
-        An argument out of its range or of another kind; an empty grid, or models of several losses with measure="auto"; what
-        the function raises.
+        If an argument is out of its range or of another type, the grid is empty, or models have different losses with
+        measure="auto"; and whatever the function raises.
 
     Warns
     -----
@@ -166,14 +167,15 @@ def cross_validate(
 
     See Also
     --------
-    sparse_rf : With alpha=None it chooses alpha itself, on rows of its own, at the price of a few fits.
+    sparse_rf : With alpha=None it chooses alpha itself, on rows that it holds out, in the time of a few fits.
 
     Notes
     -----
     Where the grid has the parameter of a path ("alpha" of `sparse_rf` and `drp`, "n_nonzero_coefs" of `harfe` and `mfga`), one
-    call of `sparse_rf_path` and so on, for each fold and combination of the others, gives the models of all its values; and
-    the model of all rows goes down that path to the best value, so that it is made as those that were compared. Nothing is
-    learned from the rows of a fold before these are predicted: units of columns, levels and draws are of the other folds.
+    call of `sparse_rf_path` and so on, for each fold and each combination of the other parameters, fits the models of all its
+    values. The model of all rows comes from the same path, followed down to the best value, so that it is made as those that
+    were compared. Nothing is learned from the rows of a fold before they are predicted: units of columns, levels of categories
+    and random features come from the other folds.
 
     Time: cv fits for each combination, or path, and one more. Memory: a copy of the rows that are fitted, and the models.
 
@@ -194,32 +196,42 @@ def cross_validate(
     >>> found.best["gamma"], len(found.table["mean"]), bool(min(found.table["mean"]) < 0.1 * y.var())
     (1.0, 6, True)
     """
-    data, rng, cv = Data(X, y, sample_weight, groups), check_rng(rng), check_integer("cv", cv, 2)
+    data, rng, cv = Dataset.from_arguments(X, y, sample_weight, groups), check_rng(rng), check_integer("cv", cv, 2)
     check_choice("rule", rule, ("min", "1se"))
     if not callable(measure):
         check_choice("measure", measure, ("auto", *MEASURES))
-    fold, (last_seed, *fold_seeds) = data.folds(cv, rng), seeds(rng, cv + 1)
-    runs = [run for each in _grids(grid) for run in runs_of(function, each)]
-    scores = Scores(measure)
+    fold, (last_seed, *fold_seeds) = data.assign_folds(cv, rng), draw_seeds(rng, cv + 1)
+    runs = [run for each in _check_grids(grid) for run in runs_of_grid(function, each)]
+    loss_of_rows = RowLoss(measure)
+    losses, terms = [], []
     with reporting("cross_validate", None, verbose) as report:
-        losses, terms = (np.concatenate(parts) for parts in zip(*(
-            scores.of_run(run, data, fold, fold_seeds) for run in parts(runs, [cv * run.work for run in runs], rest=1)
-        ), strict=True))  # fmt: skip
+        for run in parts(runs, [cv * len(run.settings) for run in runs], rest=1):
+            run_losses, run_terms = np.zeros((2, len(run.settings), cv))
+            for k, seed in parts(list(enumerate(fold_seeds))):
+                models = run.fit(data, (fold != k) & data.used, seed)
+                X_held, y_held, weight = data.take(fold == k)
+                run_losses[:, k] = [np.average(loss_of_rows(model, X_held, y_held), weights=weight) for model in models]
+                run_terms[:, k] = [len(model.features) for model in models]
+                tell(models[-1].info)
+            losses.append(run_losses)
+            terms.append(run_terms.mean(axis=1))
+        losses, terms = np.concatenate(losses), np.concatenate(terms)
         settings = [setting for run in runs for setting in run.settings]
-        weights = np.bincount(fold[data.there], None if data.weight is None else data.weight[data.there], cv)
-        means, errors = means_of(losses, weights / weights.sum())
-        best = chosen(rule, settings, means, errors, terms)
+        fold_weights = np.bincount(fold[data.used], None if data.weight is None else data.weight[data.used], cv)
+        means, errors = mean_and_standard_error(losses, fold_weights / fold_weights.sum())
+        best = choose_setting(rule, settings, means, errors, terms)
         run, k = [(run, k) for run in runs for k in range(len(run.settings))][best]
-        model = run.up_to(k).models(data, data.there, last_seed)[-1]
+        model = run.up_to(k).fit(data, data.used, last_seed)[-1]
         if report is not None:
             report.finish(model.info)
     names = dict.fromkeys(name for setting in settings for name in setting)
     table = {name: [setting.get(name) for setting in settings] for name in names}
     table |= {"mean": means.tolist(), "standard_error": errors.tolist(), "n_terms": terms.tolist()}
-    return CrossValidation(table, losses, settings[best], best, model, fold, scores.name)
+    return CrossValidation(table, losses, settings[best], best, model, fold, loss_of_rows.name)
 
 
-def _grids(grid):
+def _check_grids(grid):
+    """Check the grid and return it as a list of dicts."""
     grids = [grid] if isinstance(grid, Mapping) else list(grid)
     for each in grids:
         for name, values in each.items():
@@ -230,80 +242,16 @@ def _grids(grid):
     return grids
 
 
-@dataclass(frozen=True)
-class Run:
-    """One fit, or one path of fits: function(X, y, **fixed), and of a path the values of its parameter, in its order."""
-
-    function: Callable[..., Any]
-    fixed: dict[str, Any]
-    values: tuple[Any, ...] = ()
-    path: tuple[Any, ...] | None = None
-
-    @property
-    def settings(self) -> list[dict[str, Any]]:
-        return [{**self.fixed, self.path[1]: value} for value in self.values] if self.path else [self.fixed]
-
-    @property
-    def work(self) -> int:
-        return max(1, len(self.values))
-
-    def up_to(self, k: int) -> Run:
-        return Run(self.function, self.fixed, self.values[: k + 1], self.path)
-
-    def models(self, data: Data, some: np.ndarray, seed: int) -> list[SparseModel]:
-        """Of each setting."""
-        if self.path is None:
-            return [data.fit(self.function, some, seed, **self.fixed)]
-        path, parameter, name, _ = self.path
-        function = _on(self.function, path, parameter)
-        if path is not mfga_path:
-            return data.fit(function, some, seed, **self.fixed, **{name: list(self.values)})
-        models = data.fit(function, some, seed, **self.fixed, **{name: self.values[-1]})
-        step = self.fixed.get("n_select", _keywords(self.function).get("n_select", 1))
-        return [models[min(value // step, len(models)) - 1] for value in self.values]
-
-
-def _on(function, path, parameter):
-    """The path's function with what the function's partial fixes, but for the parameter that the grid varies."""
-    fixed = {name: value for name, value in _keywords(function).items() if name != parameter}
-    return partial(path, *getattr(function, "args", ()), **fixed)
-
-
-def _keywords(function):
-    return function.keywords if isinstance(function, partial) else {}
-
-
-def runs_of(function: Callable[..., Any], grid: Mapping[str, Values]) -> list[Run]:
-    """The runs of all combinations of a grid, a path's values in one of them."""
-    path = PATHS.get(function.func if isinstance(function, partial) else function)
-    if path is not None and not _covers(path, function, grid):
-        path = None
-    varied = [name for name in grid if path is None or name != path[1]]
-    values = () if path is None else tuple(sorted(set(grid[path[1]]), reverse=path[3]))
-    return [Run(function, dict(zip(varied, some, strict=True)), values, path) for some in product(*(grid[n] for n in varied))]
-
-
-def _covers(path, function, grid):
-    """Whether a path gives the models of all values: it takes all that is fixed, and n_select divides the sizes of `mfga`."""
-    names = {*grid, *_keywords(function)} - {path[1]}
-    if path[1] not in grid or not names <= set(inspect.signature(path[0]).parameters):
-        return False
-    if any(isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)) for value in grid[path[1]]):
-        return False
-    steps = grid.get("n_select", [_keywords(function).get("n_select", 1)])
-    return path[0] is not mfga_path or all(isinstance(s, int) and s > 0 and v % s == 0 for s in steps for v in grid[path[1]])
-
-
-def means_of(losses: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(means over folds of these shares, their standard errors)."""
+def mean_and_standard_error(losses: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean loss of each setting over folds of these shares of the weight, and its standard error."""
     means = losses @ share
     return means, np.sqrt((losses - means[:, None]) ** 2 @ share / (len(share) - 1))
 
 
-def chosen(
+def choose_setting(
     rule: Literal["min", "1se"], settings: Sequence[Mapping[str, Any]], means: np.ndarray, errors: np.ndarray, terms: np.ndarray
 ) -> int:
-    """The index of the best setting. What is not finite is never."""
+    """Return the index of the best setting by the rule. A setting whose mean loss is not finite is never chosen."""
     means = np.where(np.isfinite(means), means, np.inf)
     best = int(np.argmin(means))
     if rule == "min" or not np.isfinite(means[best]):
@@ -311,3 +259,134 @@ def chosen(
     near = np.flatnonzero(means <= means[best] + errors[best])
     alphas = [setting.get("alpha") or 0.0 for setting in settings]
     return int(min(near, key=lambda k: (terms[k], -alphas[k], means[k])))
+
+
+# ------------------------------------------------------------------------------------------------------ fits of a grid
+
+
+@dataclass(frozen=True)
+class Run:
+    """One fit, or one path of fits, to some rows.
+
+    function : what fits, as the user gave it
+    fixed : the parameters of the grid that are the same for the whole run
+    values : the values of the parameter of the path, in its order; empty without a path
+    path : the path that fits all values at once, or None
+    """
+
+    function: Callable[..., Any]
+    fixed: dict[str, Any]
+    values: tuple[Any, ...] = ()
+    path: Path | None = None
+
+    @property
+    def settings(self) -> list[dict[str, Any]]:
+        """The parameters of each model."""
+        return [{**self.fixed, self.path.parameter: value} for value in self.values] if self.path else [self.fixed]
+
+    def up_to(self, k: int) -> Run:
+        """Return the run that ends with setting k."""
+        return replace(self, values=self.values[: k + 1])
+
+    def fit(self, data: Dataset, rows: np.ndarray, seed: int) -> list[SparseModel]:
+        """Fit the model of each setting to these rows."""
+        path = self.path
+        if path is None:
+            return [data.fit(self.function, rows, seed, **self.fixed)]
+        bound = _bound_arguments(self.function)
+        others = {name: value for name, value in bound.items() if name != path.parameter}
+        function = partial(path.function, *getattr(self.function, "args", ()), **others)
+        if path.step is None:
+            return data.fit(function, rows, seed, **self.fixed, **{path.argument: list(self.values)})
+        models = data.fit(function, rows, seed, **self.fixed, **{path.argument: self.values[-1]})
+        step = self.fixed.get(path.step, bound.get(path.step, 1))
+        return [models[min(value // step, len(models)) - 1] for value in self.values]
+
+
+def _bound_arguments(function):
+    """Return the keyword arguments that a `functools.partial` has bound; none for other functions."""
+    return function.keywords if isinstance(function, partial) else {}
+
+
+def runs_of_grid(function: Callable[..., Any], grid: Mapping[str, Values]) -> list[Run]:
+    """Return the runs that fit all combinations of the values of a grid, all values of a path in one of them."""
+    path = PATHS.get(function.func if isinstance(function, partial) else function)
+    if path is not None and not _can_follow(path, function, grid):
+        path = None
+    varied = [name for name in grid if path is None or name != path.parameter]
+    values = () if path is None else tuple(sorted(set(grid[path.parameter]), reverse=path.from_largest))
+    return [Run(function, dict(zip(varied, some, strict=True)), values, path) for some in product(*(grid[n] for n in varied))]
+
+
+def _can_follow(path, function, grid):
+    """Return whether the path gives the models of all values of the grid.
+
+    It does if it takes all parameters that are fixed, its own values are numbers, and they are multiples of its step.
+    """
+    bound = _bound_arguments(function)
+    names = {*grid, *bound} - {path.parameter}
+    if path.parameter not in grid or not names <= set(inspect.signature(path.function).parameters):
+        return False
+    values = grid[path.parameter]
+    if any(isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)) for value in values):
+        return False
+    steps = [] if path.step is None else grid.get(path.step, [bound.get(path.step, 1)])
+    return all(isinstance(step, int) and step > 0 and value % step == 0 for step in steps for value in values)
+
+
+# ---------------------------------------------------------------------------------------------- loss of held-out rows
+
+
+class RowLoss:
+    """The loss of each held-out row, by the measure that the user asked for.
+
+    name : the name of the measure; with "auto" it is that of the first model, and later models must have the same
+    """
+
+    name: str | None
+
+    def __init__(self, measure: str | Callable[..., ArrayLike]):
+        self._measure, self.name = measure, None if measure == "auto" else getattr(measure, "__name__", str(measure))
+
+    def __call__(self, model: SparseModel, X: Any, y: np.ndarray) -> np.ndarray:
+        """Return the loss of each row."""
+        if callable(self._measure):
+            losses = np.asarray(self._measure(model, X, y), np.float64)
+            if losses.shape != (len(y),):
+                raise ValueError(f"measure must give the loss of each of {len(y)} rows, got shape {losses.shape}")
+            return losses
+        name = default_measure(model) if self._measure == "auto" else self._measure
+        self.name = self.name or name
+        if name != self.name:
+            raise ValueError(f"measure must be given where losses differ, got 'auto' for {self.name!r} and {name!r}")
+        return MEASURES[name](model, X, y)
+
+
+def default_measure(model: SparseModel) -> Measure:
+    """Return the measure that belongs to the loss of a model."""
+    if model.classes is not None:
+        return "log_loss" if model.loss in PROBABILISTIC else "error"
+    return "squared_error" if model.loss == "squared" else "loss"
+
+
+def log_loss(model: SparseModel, X: MatrixLike, y: np.ndarray) -> np.ndarray:
+    """Return minus the logarithm of the probability of each row's label, finite also for labels that the model never saw."""
+    p = np.asarray(model.predict_proba(X), np.float64)
+    k = np.searchsorted(model.classes, y).clip(max=len(model.classes) - 1)
+    of_label = np.where(model.classes[k] == y, p[np.arange(len(y)), k], 0.0)
+    return -np.log(np.maximum(of_label, LEAST_PROBABILITY))
+
+
+def own_loss(model: SparseModel, X: MatrixLike, y: np.ndarray) -> np.ndarray:
+    """Return the loss of each row that the model was fitted with."""
+    f = np.asarray(model.decision_function(X), np.float64)
+    return restored(model.loss, model.loss_parameters).value(f, y)
+
+
+MEASURES: dict[str, Callable[..., np.ndarray]] = {
+    "squared_error": lambda model, X, y: (y - np.asarray(model.predict(X), np.float64)) ** 2,
+    "absolute_error": lambda model, X, y: np.abs(y - np.asarray(model.predict(X), np.float64)),
+    "error": lambda model, X, y: (model.predict(X) != y).astype(np.float64),
+    "log_loss": log_loss,
+    "loss": own_loss,
+}

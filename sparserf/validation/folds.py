@@ -1,9 +1,9 @@
-"""Rows in memory in parts: folds of equal make-up, and some of the rows of X, of whatever kind it is."""
+"""Rows in memory that can be taken in part, and their division into folds."""
 
 from __future__ import annotations
 
-from copy import copy
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -18,70 +18,90 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-class Data:
-    """X, y and sample weights whose rows can be taken: a data frame, a dense array or a sparse matrix.
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Rows in memory with their targets and weights, from which a part can be taken or fitted.
 
-    there : bool ndarray, rows whose weight is not zero
+    Attributes
+    ----------
+    X : data frame, ndarray or CSR matrix of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,)
+    weight : ndarray of shape (n_samples,) or None
+        Sample weights.
+    used : ndarray of shape (n_samples,), of bools
+        Which rows have a weight other than zero. The others are in no fit and in no fold.
+    groups : ndarray of shape (n_samples,) or None
+        The group of each row. Rows of a group are in the same fold.
     """
 
+    X: Any
     y: np.ndarray
+    weight: np.ndarray | None
+    used: np.ndarray
+    groups: np.ndarray | None
 
-    def __init__(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, groups: ArrayLike | None = None):
-        self.inputs: Any = self._in_memory(X)
-        self.y, n = _column("y", y), self.inputs.shape[0]
-        for name, values in (("y", self.y), ("groups", groups)):
+    @classmethod
+    def from_arguments(
+        cls, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, groups: ArrayLike | None = None
+    ) -> Self:
+        """Check the arguments of a public function and make a dataset of them."""
+        X, y = _in_memory(X), _vector("y", y)
+        n = X.shape[0]
+        for name, values in (("y", y), ("groups", groups)):
             if values is not None and len(values) != n:
                 raise ValueError(f"{name} must have an entry for each of the {n} rows of X, got {len(values)}")
-        self.weight: np.ndarray | None = None if sample_weight is None else check_sample_weight(sample_weight, n)
-        self.there: np.ndarray = np.ones(n, bool) if self.weight is None else self.weight > 0
-        self.groups: np.ndarray | None = None if groups is None else _column("groups", groups)
+        weight = None if sample_weight is None else check_sample_weight(sample_weight, n)
+        used = np.ones(n, bool) if weight is None else weight > 0
+        return cls(X, y, weight, used, None if groups is None else _vector("groups", groups))
 
     def __len__(self) -> int:
         return len(self.y)
 
-    @staticmethod
-    def _in_memory(X):
-        if is_frame(X):
-            return X
-        if is_sparse(X):
-            return canonical_csr(X)
-        if is_foreign(X) or "dask" in type(X).__module__ or type(X).__module__.startswith("sparserf"):
-            raise TypeError(f"X must be a data frame, a NumPy array or a sparse matrix in memory, got {type(X).__name__}")
-        X = np.asarray(X)
-        if X.ndim != 2:
-            raise ValueError(f"X must be two-dimensional, got shape {X.shape}")
-        return X
+    def take(self, rows: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray | None]:
+        """Return X, y and the weights (or None) of some rows, given by their indices or by a mask."""
+        rows = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows)
+        X = rows_of_frame(self.X, rows) if is_frame(self.X) else self.X[rows]
+        return X, self.y[rows], None if self.weight is None else self.weight[rows]
 
-    def take(self, some: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray | None]:
-        """(X, y, weights or None) of these rows, by their places or a mask."""
-        some = np.flatnonzero(some) if np.asarray(some).dtype == bool else np.asarray(some)
-        X = rows_of_frame(self.inputs, some) if is_frame(self.inputs) else self.inputs[some]
-        return X, self.y[some], None if self.weight is None else self.weight[some]
+    def fit(self, function: Callable[..., Any], rows: np.ndarray, rng: int, **arguments: Any) -> Any:
+        """Return function(X, y, ...) for some rows.
 
-    def with_target(self, y: np.ndarray) -> Data:
-        other = copy(self)
-        other.y = y
-        return other
-
-    def fit(self, function: Callable[..., Any], some: np.ndarray, rng: int, **more: Any) -> Any:
-        """function(X, y, ...) of these rows; with their weights where there are any, and the seed unless it has its own."""
-        X, y, weight = self.take(some)
+        Their weights are passed on if there are any, and the seed unless the function is a partial with a seed of its own.
+        """
+        X, y, weight = self.take(rows)
         if weight is not None:
-            more["sample_weight"] = weight
+            arguments["sample_weight"] = weight
         if "rng" not in getattr(function, "keywords", {}):
-            more["rng"] = rng
-        return function(X, y, **more)
+            arguments["rng"] = rng
+        return function(X, y, **arguments)
 
-    def folds(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """The fold of each row, 0 to n - 1; -1 where its weight is zero. Folds have the same shares of classes, if y has few
-        values, and a group is in one of them."""
+    def assign_folds(self, n_folds: int, rng: np.random.Generator) -> np.ndarray:
+        """Return the fold of each row, 0 to n_folds - 1, or -1 where its weight is zero.
+
+        If y has few values, all folds have about the same share of each.
+        """
         fold = np.full(len(self), -1)
-        groups = None if self.groups is None else self.groups[self.there]
-        fold[self.there] = dealt(strata_of(self.y[self.there], n), n, rng, groups)
+        groups = None if self.groups is None else self.groups[self.used]
+        fold[self.used] = stratified_folds(_strata(self.y[self.used], n_folds), n_folds, rng, groups)
         return fold
 
 
-def _column(name, values):
+def _in_memory(X):
+    """Return X as a data frame, an ndarray or a CSR matrix; raise a TypeError if its rows are not in host memory."""
+    if is_frame(X):
+        return X
+    if is_sparse(X):
+        return canonical_csr(X)
+    if is_foreign(X) or "dask" in type(X).__module__ or type(X).__module__.startswith("sparserf"):
+        raise TypeError(f"X must be a data frame, a NumPy array or a sparse matrix in memory, got {type(X).__name__}")
+    X = np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(f"X must be two-dimensional, got shape {X.shape}")
+    return X
+
+
+def _vector(name, values):
+    """Return the values as a one-dimensional array; lists of strings lose the dtype object."""
     values = np.asarray(values)
     if values.dtype.kind == "O":
         values = np.asarray(values.tolist())
@@ -90,26 +110,28 @@ def _column(name, values):
     return values
 
 
-def strata_of(y: np.ndarray, n_folds: int) -> np.ndarray:
-    """A number for each of its values, where these are so few that they may be classes; else 0."""
+def _strata(y, n_folds):
+    """Return the class of each row, as an index, if y has so few values that they may be classes; else 0 for all rows."""
     values, stratum = np.unique(y, return_inverse=True)
     return stratum if len(values) * n_folds <= len(y) or y.dtype.kind in "OSUb" else np.zeros(len(y), np.intp)
 
 
-def dealt(stratum: np.ndarray, n_folds: int, rng: np.random.Generator, groups: np.ndarray | None = None) -> np.ndarray:
-    """The fold of each row: shuffled, and dealt out stratum by stratum; whole groups, the largest first, where they fit."""
-    if groups is not None:
-        return _groups_dealt(stratum, n_folds, rng, groups)
-    if n_folds > len(stratum):
-        raise ValueError(f"cv must be at most the number of rows, {len(stratum)}, got {n_folds}")
-    order = rng.permutation(len(stratum))
-    order = order[np.argsort(stratum[order], kind="stable")]
-    fold = np.empty(len(stratum), np.intp)
-    fold[order] = np.arange(len(stratum)) % n_folds
-    return fold
+def stratified_folds(
+    stratum: np.ndarray, n_folds: int, rng: np.random.Generator, groups: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the fold of each row, so that all folds have about as many rows of each stratum.
 
-
-def _groups_dealt(stratum, n_folds, rng, groups):
+    Rows are shuffled and dealt out in turn, stratum by stratum. Whole groups are assigned one after the other, the largest
+    first, each to the fold where it makes the sizes of the folds, and of the strata in them, the most even.
+    """
+    if groups is None:
+        if n_folds > len(stratum):
+            raise ValueError(f"cv must be at most the number of rows, {len(stratum)}, got {n_folds}")
+        order = rng.permutation(len(stratum))
+        order = order[np.argsort(stratum[order], kind="stable")]
+        fold = np.empty(len(stratum), np.intp)
+        fold[order] = np.arange(len(stratum)) % n_folds
+        return fold
     names, group = np.unique(groups, return_inverse=True)
     if n_folds > len(names):
         raise ValueError(f"cv must be at most the number of groups, {len(names)}, got {n_folds}")
@@ -117,14 +139,14 @@ def _groups_dealt(stratum, n_folds, rng, groups):
     np.add.at(counts, (group, stratum), 1.0)
     counts = np.column_stack([counts, counts.sum(axis=1)])
     counts /= counts.sum(axis=0)
-    loads, of_group = np.zeros((n_folds, counts.shape[1])), np.empty(len(names), np.intp)
+    loads, fold_of_group = np.zeros((n_folds, counts.shape[1])), np.empty(len(names), np.intp)
     order = rng.permutation(len(names))
     for k in order[np.argsort(-counts[order].sum(axis=1), kind="stable")]:
-        of_group[k] = np.argmin(loads @ counts[k])  # by which the sum of squares of the loads grows least
-        loads[of_group[k]] += counts[k]
-    return of_group[group]
+        fold_of_group[k] = np.argmin(loads @ counts[k])  # where the sum of squares of the loads grows least
+        loads[fold_of_group[k]] += counts[k]
+    return fold_of_group[group]
 
 
-def seeds(rng: np.random.Generator, n: int) -> list[int]:
-    """Seeds of so many fits."""
+def draw_seeds(rng: np.random.Generator, n: int) -> list[int]:
+    """Draw the seeds of n fits."""
     return rng.integers(2**63, size=n).tolist()
