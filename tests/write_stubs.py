@@ -22,9 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-from .._types import (
-{types})
-from ..model import SparseModel
+{aliases}
 
 class _Estimator(BaseEstimator):
     model_: SparseModel
@@ -65,9 +63,23 @@ def to_estimator(model: SparseModel) -> FittedRegressor | FittedClassifier: ...
 def stub() -> str:
     """The text of the file."""
     classes = "".join(written(getattr(sklearn, name)) for name in sklearn.__all__ if not name.startswith("Fitted"))
-    known = re.findall(r"^(\w+): TypeAlias", (PLACE.parents[1] / "_types.py").read_text(), re.MULTILINE)
-    used = sorted({*re.findall(r"\w+", classes), "MatrixLike"} & set(known))
-    return HEAD.format(types="".join(f"    {name},\n" for name in used)) + classes
+    used = {*re.findall(r"\w+", classes), "MatrixLike"}
+    homes = {"..model": ["SparseModel"]}
+    for name, home in sorted(aliases().items()):
+        if name in used:
+            homes.setdefault(home, []).append(name)
+    lines = [f"from {home} import {', '.join(sorted(names))}" for home, names in sorted(homes.items())]
+    return HEAD.format(aliases="\n".join(lines)) + classes
+
+
+def aliases() -> dict[str, str]:
+    """Return where each type alias of the package is defined, {name: module as seen from sparserf.sklearn}."""
+    root = PLACE.parents[1]
+    homes = {}
+    for path in sorted(root.rglob("*.py")):
+        module = ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+        homes |= {name: f"..{module}" for name in re.findall(r"^(\w+): TypeAlias", path.read_text(), re.MULTILINE)}
+    return homes | {"Callback": "..model"}
 
 
 def written(cls: type) -> str:

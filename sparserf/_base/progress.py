@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from ..model import FitInfo
+    from ..model import Callback, FitInfo
     from .display import Line, Lines
-    from .types import Callback, P, T
+    from .types import P, T
 
 _here = threading.local()
 

@@ -25,8 +25,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from .._base.types import Callback, Categorical, LinearLossLike, MatrixLike, Missing, ProjectionName, Seed
-    from ..model import SparseModel
+    from .._base.types import MatrixLike, Seed
+    from ..columns.stage import Missing
+    from ..columns.table import Categorical
+    from ..features.projections import ProjectionName
+    from ..losses import LinearLossLike
+    from ..model import Callback, SparseModel
 
 # Iterations where n_iter leaves their number to the tolerance.
 MOST_ITER = 100

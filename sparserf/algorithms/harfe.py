@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
@@ -23,8 +23,18 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from .._base.types import Activation, Callback, Categorical, Features, L0FitLike, LossLike, MatrixLike, Missing, Seed, Units
-    from ..model import SparseModel
+    from .._base.types import MatrixLike, Seed
+    from ..columns.stage import Missing, Units
+    from ..columns.table import Categorical
+    from ..features.dictionary import Features
+    from ..features.neurons import Activation
+    from ..losses import LossLike
+    from ..model import Callback, SparseModel
+    from .harfe_classes import ClassesFit
+    from .harfe_fit import L0Fit
+
+# A fit of one target, or of all classes together.
+L0FitLike: TypeAlias = "L0Fit | ClassesFit"
 
 # Work that is expected: of each iteration, times that of the one before; and after the steps of growth, in such steps.
 FADING, AFTER_GROWTH = 0.6, 2.0

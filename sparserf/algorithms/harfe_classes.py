@@ -13,9 +13,10 @@ from ..solvers.rivals import AGAINST, Extrapolation, Rivals
 from .harfe_fit import Iterate, L0Fit, begin_all
 
 if TYPE_CHECKING:
-    from .._base.types import Callback, RowVector, Solution
+    from .._base.types import RowVector
     from ..features import FeatureSet
-    from ..model import FitInfo
+    from ..features.feature_set import Solution
+    from ..model import Callback, FitInfo
     from .task import Progress, Task
 
 # Sweeps over the classes on their supports end where one lowers the objective by less than this share; or after so many.

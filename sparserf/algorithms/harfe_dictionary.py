@@ -12,8 +12,9 @@ from ..features import RandomNeurons, draw_all
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .._base.types import Activation, Seed
+    from .._base.types import Seed
     from ..features.feature_set import FeatureSet
+    from ..features.neurons import Activation
     from ..rows.home import Rows
 
 

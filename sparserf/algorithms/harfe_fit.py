@@ -16,9 +16,9 @@ from ..solvers.columns import Support
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .._base.types import Callback, RowVector, Solution
-    from ..features.feature_set import FeatureSet
-    from ..model import FitInfo
+    from .._base.types import RowVector
+    from ..features.feature_set import FeatureSet, Solution
+    from ..model import Callback, FitInfo
     from ..solvers.ridge import RidgeProblem
     from .task import Progress, Task
 

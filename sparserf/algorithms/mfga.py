@@ -26,8 +26,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from .._base.types import Callback, Categorical, Features, Gamma, LossLike, MatrixLike, Missing, Seed, Units
-    from ..model import SparseModel
+    from .._base.types import MatrixLike, Seed
+    from ..columns.stage import Missing, Units
+    from ..columns.table import Categorical
+    from ..features.bandwidth import Gamma
+    from ..features.dictionary import Features
+    from ..losses import LossLike
+    from ..model import Callback, SparseModel
 
 
 def algorithm_1(fits: Sequence[GreedyFit], n_nonzero_coefs: int, n_select: int) -> Iterator[None]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from .._base.types import Gamma
+    from ..features.bandwidth import Gamma
     from ..rows.home import Rows
 
 # Inputs up to which all products of two of them are candidates by default.

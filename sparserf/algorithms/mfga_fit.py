@@ -12,9 +12,8 @@ from ..solvers.ridge import RidgeProblem
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._base.types import Callback, Solution
-    from ..features.feature_set import FeatureSet
-    from ..model import FitInfo
+    from ..features.feature_set import FeatureSet, Solution
+    from ..model import Callback, FitInfo
     from ..solvers.greedy_classes import OnClasses
     from ..solvers.greedy_rows import OnRows
     from ..solvers.greedy_table import OnTable

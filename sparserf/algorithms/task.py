@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from operator import mul
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -31,12 +31,32 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from .._base.types import Callback, Categorical, ColumnSetting, Fit, LinearLossLike, MatrixLike, OfKind
+    from .._base.types import MatrixLike
+    from ..columns.stage import ColumnSetting
+    from ..columns.table import Categorical
+    from ..features.feature_set import Solution
+    from ..losses import LinearLossLike
+    from ..model import Callback
     from ..rows.home import Rows
+    from ..solvers.problem import Problem
+
+OfKind = TypeVar("OfKind", bound="Problem")
 
 # The unit of a target from which no center is taken: the difference of two such numbers might be none.
 LARGEST_CENTERED = 2.0**1020
 AS_THEY_ARE: ColumnSetting = {"scale": None, "missing": "raise", "categorical": None}  # as the papers' functions see columns
+
+
+class Fit(Protocol):
+    """A fit of one target, or of several together."""
+
+    def info(self, certified: bool = True) -> FitInfo:
+        """Return how the fit went; certified: with all that a pass over the rows would tell of it."""
+        ...
+
+    def solution(self) -> Solution:
+        """Return the terms of the fit, in the units of X and y."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)

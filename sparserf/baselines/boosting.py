@@ -21,8 +21,8 @@ from ..solvers.columns import Support
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from .._base.types import Callback, MatrixLike, RowVector
-    from ..model import SparseModel
+    from .._base.types import MatrixLike, RowVector
+    from ..model import Callback, SparseModel
     from ..rows.home import Rows
 
 # Penalty of the weak learner on inputs of mean square 1: enough for labels that a hyperplane separates.

@@ -20,7 +20,9 @@ from .kernels import Kernel
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from .._base.types import Gamma, MachineKernel, MatrixLike
+    from .._base.types import MatrixLike
+    from ..features.bandwidth import Gamma
+    from .kernels import MachineKernel
 
 # Largest duality gap of kernel ridge regression, relative to its objective, that is no reason to warn.
 TOLERANCE = 1e-3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -16,10 +16,12 @@ from ..features.bandwidth import distances
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .._base.types import DenseOrCSR, Gamma
+    from .._base.types import DenseOrCSR
+    from ..features.bandwidth import Gamma
     from ..rows.home import Rows
 
 KERNELS = ("gaussian", "laplacian", "perceptron", "gaussian+linear")
+MachineKernel: TypeAlias = Literal["gaussian", "laplacian", "perceptron", "gaussian+linear"]
 # Entries of the kernel matrix in a block: 8 MB, and a few such arrays a worker while it is made.
 BLOCK_ENTRIES = 2**20
 

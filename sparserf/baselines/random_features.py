@@ -19,8 +19,11 @@ from .alignment import aligned
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from .._base.types import Features, Gamma, MatrixLike, Seed, SelectingLossLike, Solution
-    from ..features.feature_set import FeatureSet
+    from .._base.types import MatrixLike, Seed
+    from ..features.bandwidth import Gamma
+    from ..features.dictionary import Features
+    from ..features.feature_set import FeatureSet, Solution
+    from ..losses import SelectingLossLike
     from ..model import FitInfo, SparseModel
 
 # Largest duality gap of a ridge problem, relative to its objective, that is no reason to warn.

@@ -17,7 +17,9 @@ from ..linear.projected import Projected
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from .._base.types import LinearLossLike, MatrixLike, ProjectionName, Seed
+    from .._base.types import MatrixLike, Seed
+    from ..features.projections import ProjectionName
+    from ..losses import LinearLossLike
     from ..model import SparseModel
 
 

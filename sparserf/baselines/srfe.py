@@ -19,7 +19,9 @@ from ..model import warn_unconverged
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from .._base.types import Activation, Features, MatrixLike, Seed
+    from .._base.types import MatrixLike, Seed
+    from ..features.dictionary import Features
+    from ..features.neurons import Activation
     from ..model import SparseModel
 
 # A halved penalty that lowers the residual by less than this share of what is missing, so many times in a row, is in vain.

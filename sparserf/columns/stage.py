@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from .._base.types import Array
+
+# What users give as scale and as missing; and how a fit is to see columns: {"scale", "missing", "categorical"}.
+Units: TypeAlias = Literal["auto", "robust"] | None
+Missing: TypeAlias = Literal["learn", "raise"]
+ColumnSetting: TypeAlias = dict[str, Any]
 
 # The arrays of a file: those with an entry a view, and those of the knots.
 OF_VIEWS = "column", "kind", "level", "center", "unit", "reach", "half_range", "fill"

@@ -5,11 +5,12 @@ A column of numbers stays one; in a column of categories each cell becomes the n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, repeat
 from numbers import Integral, Number
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,8 +19,8 @@ from .._base.warnings import warn
 from .cells import cells_of, finite, is_categorical, keys_of, kind_of, label, listing, opened, own_order
 from .cells import is_frame as is_frame
 
-if TYPE_CHECKING:
-    from .._base.types import Categorical
+# What users give as categorical: names or indices of columns, or a mask.
+Categorical: TypeAlias = Sequence[str] | Sequence[int] | Sequence[bool] | np.ndarray | None
 
 UNKNOWN = -1.0  # the number of a level that does not occur in the training rows
 FEW_ROWS = 10  # words of so many may be others in each by chance

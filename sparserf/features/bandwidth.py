@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -12,8 +12,11 @@ from ..columns.robust import are_equal, some_rows
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._base.types import DenseOrCSR, Gamma
+    from .._base.types import DenseOrCSR
     from ..rows.home import Rows
+
+# What users give as gamma: a number, or the rule by which it is chosen.
+Gamma: TypeAlias = float | Literal["knn"] | None
 
 SAMPLE = 2000
 NEIGHBOURS = 50

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -20,14 +20,32 @@ from .taylor import Taylor
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .._base.types import FeatureMap, Seed
+    from .._base.types import Seed
     from ..rows.home import Rows
+    from .fourier import Kernel
 
 NAMES = *KERNELS, "perceptron"
 MAPS = Fourier, Perceptron, RandomNeurons, Taylor, Linear
+# What users give as features.
+FeatureMap: TypeAlias = Fourier | Linear | Perceptron | RandomNeurons | Taylor
+Features: TypeAlias = "Literal['auto', 'perceptron'] | Kernel | FeatureMap | Sequence[FeatureMap] | FeatureSet"
 
 # Numbers in the weights of a default batch: 64 MB as float64.
 BATCH_WEIGHTS = 2**23
+
+
+class Dictionary(Protocol):
+    """Candidate features in batches, each of which can be drawn again without the others."""
+
+    @property
+    def n_batches(self) -> int:
+        """Number of batches."""
+        ...
+
+    @property
+    def starts(self) -> np.ndarray:
+        """Index of the first candidate of each batch, and the number of all candidates."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from .._base.types import MatrixLike, Solution
+    from .._base.types import MatrixLike
     from ..columns.stage import ColumnStage
     from ..rows.home import Rows
+
+# (index, features, coefficients, intercept) of the terms of a fit: index are the places of the features in its dictionary.
+Solution: TypeAlias = "tuple[np.ndarray, FeatureSet, np.ndarray, float | np.ndarray]"
 
 
 class DefaultNames(Sequence[str]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
@@ -13,11 +13,13 @@ from .feature_set import FeatureSet
 from .neuron_block import NeuronBlock
 
 if TYPE_CHECKING:
-    from .._base.types import Gamma, Kernel, Seed
+    from .._base.types import Seed
     from ..rows.home import Rows
+    from .bandwidth import Gamma
 
 MATERN = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
 KERNELS = ("gaussian", "laplacian", "cauchy", *MATERN)
+Kernel: TypeAlias = Literal["gaussian", "laplacian", "cauchy", "matern12", "matern32", "matern52"]
 
 
 @dataclass(frozen=True)

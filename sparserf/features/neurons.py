@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
@@ -12,10 +12,11 @@ from .feature_set import FeatureSet
 from .neuron_block import NeuronBlock
 
 if TYPE_CHECKING:
-    from .._base.types import Activation, Seed
+    from .._base.types import Seed
     from ..rows.home import Rows
 
 ACTIVATIONS = ("sin", "cos", "tanh", "relu", "sign")
+Activation: TypeAlias = Literal["sin", "cos", "tanh", "relu", "sign"]
 WEIGHTS = ("normal", "uniform", "cauchy")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -21,9 +21,10 @@ from .streams import seed_of, stream
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .._base.types import DenseOrCSR, ProjectionName, Seed
+    from .._base.types import DenseOrCSR, Seed
 
 PROJECTIONS = ("gaussian", "sparse_sign", "srht")
+ProjectionName: TypeAlias = Literal["gaussian", "sparse_sign", "srht"]
 
 # Numbers in a part of a Gaussian matrix, and its columns at most.
 PART, PART_COLUMNS = 2**21, 64

@@ -14,8 +14,9 @@ from .feature_set import FeatureSet
 from .monomial_block import MonomialBlock, runs
 
 if TYPE_CHECKING:
-    from .._base.types import Gamma, Seed
+    from .._base.types import Seed
     from ..rows.home import Rows
+    from .bandwidth import Gamma
 
 # Most features that are listed, and most factors in them; more of both inputs and degree than BITS make more than MOST.
 MOST, MOST_FACTORS, BITS = 2**24, 2**27, 24

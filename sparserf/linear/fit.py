@@ -12,7 +12,7 @@ from .certificate import Certificate
 from .point import Point
 
 if TYPE_CHECKING:
-    from .._base.types import Solution
+    from ..features.feature_set import Solution
     from ..model import FitInfo
     from .certificate import Look
     from .inputs import Inputs

@@ -26,7 +26,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from .base import Loss
 from .classification import Logistic, Multinomial, SmoothedHinge, SquaredHinge
@@ -53,6 +53,13 @@ SELECTING = ("squared", "huber", "quantile", "poisson", "gamma", "squared_hinge"
 JOINTLY = (*SELECTING, "multinomial")
 # With `predict_proba`.
 PROBABILISTIC = ("logistic", "multinomial")
+
+# What users give as loss: to the methods that select features, to those that can fit all classes together, and to `drp`.
+SelectingLoss: TypeAlias = Literal["squared", "huber", "quantile", "poisson", "gamma", "squared_hinge", "logistic"]
+JointLoss: TypeAlias = Literal[SelectingLoss, "multinomial"]
+SelectingLossLike: TypeAlias = "SelectingLoss | Loss"
+LossLike: TypeAlias = "JointLoss | Loss"
+LinearLossLike: TypeAlias = "JointLoss | Literal['smoothed_hinge'] | Loss"
 
 
 def loss_of(loss: Any, names: Collection[str]) -> Loss:

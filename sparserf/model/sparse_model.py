@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
@@ -95,6 +95,10 @@ class FitInfo:
     n_conjugate: int | None = None
     error_bound: float | None = None
     progress: float = 1.0
+
+
+# What users give as callback: it is called with what a fit tells of itself, and ends the fit by returning something true.
+Callback: TypeAlias = "Callable[[FitInfo], object] | None"
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from .block import Block
     from .memory import Memory
     from .vectors import RowVectors
+
+# A question to a block of rows at a dual point, and what takes its answer.
+Question: TypeAlias = "tuple[Callable[..., np.ndarray], Callable[..., object]]"
 
 # Numbers in rows that are taken into memory, where no more are asked for.
 TAKEN_NUMBERS = 2**26

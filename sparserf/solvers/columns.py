@@ -17,8 +17,8 @@ from .lasso import ModelWeights
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .._base.types import Question, RowVector
-    from ..rows.home import Rows
+    from .._base.types import RowVector
+    from ..rows.home import Question, Rows
     from .effort import Effort
     from .lasso import L1Problem
     from .problem import Problem

@@ -21,7 +21,8 @@ from .quadratic import minimize
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._base.types import Question, RowVector
+    from .._base.types import RowVector
+    from ..rows.home import Question
     from .columns import WorkingSet
 
 # A fall of the objective below this share of it is rounding.

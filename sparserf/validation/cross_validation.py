@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +25,11 @@ from .folds import Data, seeds
 from .measures import MEASURES, Scores
 
 if TYPE_CHECKING:
-    from .._base.types import MatrixLike, Measure, Seed, Values
+    from .._base.types import MatrixLike, Seed
+    from .measures import Measure
+
+# The values of a parameter in a grid.
+Values: TypeAlias = "Sequence[Any] | np.ndarray"
 
 # Settings that a notebook lists.
 MOST_LISTED = 30

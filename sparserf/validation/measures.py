@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ..model import SparseModel
     from .cross_validation import Run
     from .folds import Data
+
+Measure: TypeAlias = Literal["squared_error", "absolute_error", "error", "log_loss", "loss"]
 
 # Probabilities are at least so large where their logarithm is taken.
 LEAST = 1e-15

@@ -18,9 +18,11 @@ from .turns import ClassFit, Turns, WorkingSets
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..._base.types import Callback, Dictionary, Solution, State
-    from ...model import FitInfo
+    from ...features.dictionary import Dictionary
+    from ...features.feature_set import Solution
+    from ...model import Callback, FitInfo
     from ..task import Progress, Task
+    from .fit import State
 
 # After a sweep that leaves more than this share of the gaps of the classes, a step of all of them together.
 SLOW = 0.5

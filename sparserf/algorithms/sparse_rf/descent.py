@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -17,8 +17,13 @@ from .fit import N_COMPONENTS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..._base.types import Dictionary, L1FitLike
+    from ...features.dictionary import Dictionary
+    from .classes import ClassesFit
+    from .fit import L1Fit
     from .sources import Setting
+
+# A fit of one target, or of all classes together.
+L1FitLike: TypeAlias = "L1Fit | ClassesFit"
 
 
 def algorithm_1(fit: L1FitLike, dictionary: Dictionary) -> None:

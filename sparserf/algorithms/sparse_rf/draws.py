@@ -13,10 +13,10 @@ from ...features import FeatureSet
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ..._base.types import Array, Question, RowVector
+    from ..._base.types import Array, RowVector
     from ...rows.array_block import ArrayBlock
     from ...rows.block import Block
-    from ...rows.home import Rows
+    from ...rows.home import Question, Rows
     from ...solvers.columns import WorkingSet
 
 # Numbers in the weights of the batches that are drawn again for one pass: 128 MB.

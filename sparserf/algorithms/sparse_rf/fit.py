@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial, wraps
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -19,11 +19,14 @@ from .sources import source_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..._base.types import Callback, Dictionary, Solution, State
-    from ...features.feature_set import FeatureSet
-    from ...model import FitInfo
+    from ...features.dictionary import Dictionary
+    from ...features.feature_set import FeatureSet, Solution
+    from ...model import Callback, FitInfo
     from ..task import Progress, Task
     from .draws import Draws
+
+# (features, index, coefficients, intercept), from which a fit to other rows begins.
+State: TypeAlias = "tuple[FeatureSet, np.ndarray, np.ndarray, float]"
 
 # Features to draw by default.
 N_COMPONENTS = 10_000

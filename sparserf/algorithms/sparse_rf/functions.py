@@ -15,8 +15,13 @@ from .sources import Setting
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ..._base.types import Callback, Categorical, Features, Gamma, LossLike, MatrixLike, Missing, Seed, Units
-    from ...model import SparseModel
+    from ..._base.types import MatrixLike, Seed
+    from ...columns.stage import Missing, Units
+    from ...columns.table import Categorical
+    from ...features.bandwidth import Gamma
+    from ...features.dictionary import Features
+    from ...losses import LossLike
+    from ...model import Callback, SparseModel
 
 
 @reported

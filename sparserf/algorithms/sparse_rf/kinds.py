@@ -14,8 +14,9 @@ from .mean import mean_value
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ..._base.types import L1FitLike, State
     from ..task import Task
+    from .descent import L1FitLike
+    from .fit import State
     from .samples import Sample
 
 

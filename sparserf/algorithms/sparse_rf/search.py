@@ -32,11 +32,12 @@ from .sources import units_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ..._base.types import Dictionary, L1FitLike
     from ...columns.stage import ColumnStage
+    from ...features.dictionary import Dictionary
     from ...model import SparseModel
     from ...rows.home import Rows
     from ..task import Task
+    from .descent import L1FitLike
     from .sources import Setting
 
 # Features of a dictionary that learns, by default, for each penalty that is tried; of how many outputs each has less of them,

@@ -41,22 +41,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from ..._base.types import (
-        Callback,
-        Categorical,
-        Dictionary,
-        Features,
-        Gamma,
-        LossLike,
-        MatrixLike,
-        Missing,
-        Question,
-        Seed,
-        Units,
-    )
+    from ..._base.types import MatrixLike, Seed
+    from ...columns.stage import Missing, Units
+    from ...columns.table import Categorical
+    from ...features.bandwidth import Gamma
     from ...features.base import Base
-    from ...features.dictionary import FixedDictionary, RandomDictionary
-    from ...rows.home import Rows
+    from ...features.dictionary import Dictionary, Features, FixedDictionary, RandomDictionary
+    from ...losses import LossLike
+    from ...model import Callback
+    from ...rows.home import Question, Rows
     from ...solvers.columns import WorkingSet
 
 
