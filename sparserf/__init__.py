@@ -8,12 +8,12 @@ except ModuleNotFoundError:  # the sources of a clone, which are not compiled: t
     __version__ = ""
 else:
     from . import losses
+    from ._base.calls import IndexWarning
     from .algorithms.drp import drp, drp_path
     from .algorithms.harfe import harfe, harfe_path
     from .algorithms.mfga import mfga, mfga_path
     from .algorithms.prune import prune
     from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
-    from .columns.cells import IndexWarning
     from .features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
     from .model import ConvergenceWarning, FitInfo, SparseModel
     from .model.file import load

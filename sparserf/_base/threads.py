@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
-from .asking import ask
+from .progress import check_not_ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -60,7 +60,7 @@ class Workers:
         The order is what makes sums over blocks the same bits for any number of workers.
         """
         for result in self._results(function, items):
-            ask()
+            check_not_ended()
             yield result
 
     def _results(self, function, items):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from .._base.checks import check_alphas, check_callable, check_choice, check_flag, check_integer, check_real, check_rng
-from .._base.progress import parts, reported
+from .._base.progress import parts, shows_progress
 from .._base.threads import check_workers, single_threaded_blas
 from ..columns.fallback import with_fallbacks
 from ..features import PROJECTIONS, make_projection
@@ -46,7 +46,7 @@ def algorithm_2(fit: LinearFit, projected: Projected, max_iter: int) -> None:
             return
 
 
-@reported
+@shows_progress
 def drp(
     X: MatrixLike, y: ArrayLike, *, alpha: float, n_projections: int | None = None, n_iter: int | None = None,
     accelerate: bool = True, projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn",
@@ -167,7 +167,7 @@ def drp(
     )[0]  # fmt: skip
 
 
-@reported
+@shows_progress
 def drp_path(
     X: MatrixLike, y: ArrayLike, *, alphas: ArrayLike, n_projections: int | None = None, n_iter: int | None = None,
     accelerate: bool = True, projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from .._base.checks import check_callable, check_choice, check_flag, check_integer, check_real, check_rng
-from .._base.progress import parts, reported
+from .._base.progress import parts, shows_progress
 from .._base.threads import single_threaded_blas
 from ..columns.fallback import with_fallbacks
 from ..losses import JOINTLY
@@ -60,7 +60,7 @@ def grow(fit: L0FitLike, s: int) -> None:
             break
 
 
-@reported
+@shows_progress
 def harfe(
     X: MatrixLike, y: ArrayLike, *, n_components: int = 10_000, n_nonzero_coefs: int | None = None, order: int | None = None,
     alpha: float = 1e-4, activation: Activation = "sin", features: Features | None = None, scale: Units = "auto",
@@ -201,7 +201,7 @@ def harfe(
         backtracking, start, max_iter, tol, fit_intercept, sample_weight, rng, workers, callback)[0]  # fmt: skip
 
 
-@reported
+@shows_progress
 def harfe_path(
     X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: Iterable[int] | None = None, n_models: int = 10,
     n_components: int = 10_000, order: int | None = None, alpha: float = 1e-4, activation: Activation = "sin",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._base.checks import check_callable, check_flag, check_integer, check_real, check_rng
-from .._base.progress import parts, reported
+from .._base.progress import parts, shows_progress
 from .._base.threads import single_threaded_blas
 from ..columns.fallback import with_fallbacks
 from ..losses import JOINTLY
@@ -48,7 +48,7 @@ def algorithm_1(fits: Sequence[GreedyFit], n_nonzero_coefs: int, n_select: int) 
             break
 
 
-@reported
+@shows_progress
 def mfga(
     X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: int | None = None, features: Features | None = None,
     nu: ArrayLike | None = None, gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn",
@@ -185,7 +185,7 @@ def mfga(
     return _model(fits, task)
 
 
-@reported
+@shows_progress
 def mfga_path(
     X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: int | None = None, features: Features | None = None,
     nu: ArrayLike | None = None, gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn",

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._base.calls import checks_call
 from .._base.checks import check_flag, check_integer, check_real
-from .._base.door import door
 from .._base.threads import single_threaded_blas
 from ..losses import PROBABILISTIC
 from ..losses.classification import softmax
@@ -36,7 +36,7 @@ MOST_SHIFTS = 100
 ROUNDING = 100
 
 
-@door
+@checks_call
 def prune(
     model: SparseModel, X: MatrixLike, *, max_terms: int | None = None, max_order: int | None = None, readable: bool = False,
     tol: float | None = None, sample_weight: ArrayLike | None = None, workers: int = 1,

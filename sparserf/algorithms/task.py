@@ -12,7 +12,7 @@ import numpy as np
 
 from .._base.arrays import check_same_device
 from .._base.checks import check_choice, check_sample_weight
-from .._base.progress import goes_on, iteration_ended
+from .._base.progress import FitCallback
 from ..columns.encodings import stage_of, stage_of_counts
 from ..columns.levels import with_means
 from ..columns.stage import ColumnStage
@@ -234,38 +234,31 @@ def power_of_two(y: np.ndarray) -> float:
     return float(2.0 ** (np.frexp(largest)[1] - 1)) if largest > 0 else 1.0
 
 
-class Progress:
+class Progress(FitCallback):
     """The objectives of a fit so far, in units of y, and its callback.
 
     scale: of the fit's own units, a power of two; degree: of that in the loss.
     """
 
-    callback: Callback
     scale: float
     objectives: list[float]
-    ended_by_callback: bool
 
     def __init__(self, callback: Callback, scale: float, degree: int = 2):
-        self.callback, self.scale, self._degree = callback, scale, degree
-        self.restart()
+        self.scale, self._degree = scale, degree
+        super().__init__(callback)
 
     def restart(self) -> None:
-        self.objectives, self.ended_by_callback = [], False
+        """Begin another fit."""
+        super().restart()
+        self.objectives = []
 
     def note(self, objective: float, *left: float) -> None:
         """End an iteration. Rounding may raise the objective: what is noted never rises.
 
         left : the distance from the end of the fit, and that at which it ends, where these are known
         """
-        iteration_ended(*left)
+        self.end_iteration(*left)
         self.objectives.append(min([self._in_units(objective), *self.objectives[-1:]]))
-
-    def ask(self, info: Callable[[], FitInfo]) -> bool:
-        """Tell the callback of info(); returns whether it has ended the fit, now or before."""
-        goes_on()
-        if self.callback is not None and not self.ended_by_callback:
-            self.ended_by_callback = bool(self.callback(info()))
-        return self.ended_by_callback
 
     def info(self, objective: Callable[[], float], gap: float, **more: Any) -> FitInfo:
         """The `FitInfo` of a fit that stands at this objective() and gap."""

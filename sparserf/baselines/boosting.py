@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from .._base.calls import checks_call
 from .._base.checks import check_callable, check_choice, check_flag, check_integer, check_real
-from .._base.door import door
 from .._base.threads import single_threaded_blas
 from ..algorithms.harfe_fit import scales_of
 from ..algorithms.sparse_rf.fit import L1Fit
@@ -38,7 +38,7 @@ def greedy_descent(fit: L1Fit, learner: WeakLearner, n_terms: int) -> None:
             break
 
 
-@door
+@checks_call
 def boosting(
     X: MatrixLike, y: ArrayLike, *, alpha: float, n_terms: int, loss: Literal["squared_hinge", "logistic"] = "squared_hinge",
     offset: Literal["surrogate", "exact"] = "surrogate", fit_intercept: bool = True, sample_weight: ArrayLike | None = None,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from .._base.calls import checks_call
 from .._base.checks import check_choice, check_flag, check_integer, check_real, check_rng, check_sizes
-from .._base.door import door
 from .._base.threads import single_threaded_blas
 from ..algorithms.harfe_fit import L0Fit
 from ..algorithms.task import AS_THEY_ARE, Task, model_of, power_of_two
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-3
 
 
-@door
+@checks_call
 def rks(
     X: MatrixLike, y: ArrayLike, *, n_components: int = 1000, features: Features = "gaussian", gamma: Gamma = None,
     loss: SelectingLossLike = "squared", alpha: float = 1e-3, fit_intercept: bool = True,
@@ -98,7 +98,7 @@ def rks(
     return _fit(X, y, None, None, features, n_components, gamma, loss, alpha, fit_intercept, sample_weight, rng, workers)
 
 
-@door
+@checks_call
 def eerf(
     X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: int, n_components: int = 10_000, features: Features = "gaussian",
     gamma: Gamma = None, loss: SelectingLossLike = "squared", alpha: float = 1e-3, fit_intercept: bool = True,
@@ -158,7 +158,7 @@ def eerf(
     )  # fmt: skip
 
 
-@door
+@checks_call
 def lkrf(
     X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: int, n_components: int = 10_000, rho: float | None = None,
     selection: Literal["largest", "sample"] = "largest", features: Features = "gaussian", gamma: Gamma = None,

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._base.calls import checks_call
 from .._base.checks import check_flag, check_integer, check_real
-from .._base.door import door
 from .._base.threads import single_threaded_blas
 from ..algorithms.harfe_dictionary import draw
 from ..algorithms.sparse_rf.descent import exact_descent
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 HARDLY, PATIENCE = 0.01, 5
 
 
-@door
+@checks_call
 def srfe(
     X: MatrixLike, y: ArrayLike, *, eta: float = 1e-2, n_components: int = 10_000, order: int | None = None,
     activation: Activation = "sin", features: Features | None = None, fit_intercept: bool = True,

@@ -5,18 +5,15 @@ Only this file knows data frames. It reads them through narwhals, which is impor
 
 from __future__ import annotations
 
-import sys
-from collections import Counter
 from numbers import Complex, Integral, Number, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._base.checks import check_unmasked
-from .._base.warnings import warn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 # Kinds of the cells that are missing, of any library.
 MISSING = {"NoneType", "NAType", "NaTType"}
@@ -25,55 +22,6 @@ DURATIONS = ("durations", "seconds")
 TIMES = {"date": DATES, "datetime": DATES, "timestamp": DATES, "datetime64": DATES, "duration": DURATIONS,
          "timedelta": DURATIONS, "timedelta64": DURATIONS, "time": ("times", "seconds since midnight")}  # fmt: skip
 MOST_NAMED = 10
-
-
-class IndexWarning(UserWarning):
-    """Rows of X and y of pandas, or of weights, have indexes that hold other labels: they are paired by their places.
-
-    Equal indexes, and the default one, 0 to n - 1, beside any other, say nothing; the same labels in another order are a
-    ValueError. Nothing else reads an index.
-
-    Examples
-    --------
-    >>> import warnings, pandas as pd, sparserf as srf
-    >>> X, y = pd.DataFrame({"a": [1.0, 2.0, 4.0]}, index=[7, 8, 9]), pd.Series([1.0, 2.0, 3.0], index=["u", "v", "w"])
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore", srf.IndexWarning)
-    ...     model = srf.mfga(X, y, n_nonzero_coefs=1, rng=0)
-    """
-
-
-def check_paired(values: Mapping[str, Any]) -> None:
-    """Whether what has an entry for each row, by name, is in one order, as far as indexes of pandas tell.
-
-    ValueError where two hold the same labels in another order, an `IndexWarning` where they hold others. O(n).
-    """
-    pandas = sys.modules.get("pandas")
-    if pandas is None:
-        return
-    indexes = [(name, each.index) for name, each in values.items() if isinstance(each, (pandas.DataFrame, pandas.Series))]
-    for name, index in indexes[1:]:
-        _check_pair(*indexes[0], name, index)
-
-
-def _check_pair(first, of_first, name, index):
-    if len(of_first) != len(index) or of_first.equals(index):
-        return
-    pairs = enumerate(zip(map(repr, of_first), map(repr, index), strict=True))  # pandas.NA != pandas.NA is no bool
-    row, (one, other) = next((pair for pair in pairs if pair[1][0] != pair[1][1]), (0, (repr(of_first[0]), repr(index[0]))))
-    beside = f"row {row} is {one} in {first} and {other} in {name}"
-    if Counter(of_first) == Counter(index):
-        ways = f"{name}.loc[{first}.index] puts it in that of {first}, {name}.to_numpy() takes it as it is"
-        raise ValueError(f"{name} must have its rows in the order of {first}: their indexes hold the same labels in another "
-                         f"order ({beside}); {ways}")  # fmt: skip
-    if not (_is_default(of_first) or _is_default(index)):
-        message = f"{first} and {name} have different indexes ({beside}), and their rows are paired by their places"
-        warn(f"{message}: {name}.to_numpy() says that this is meant", IndexWarning)
-
-
-def _is_default(index):
-    """Whether labels are 0, 1, ..., as pandas gives them."""
-    return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
 
 
 def is_frame(X: object) -> bool:

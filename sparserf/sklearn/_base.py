@@ -15,8 +15,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._base.arrays import is_foreign
+from .._base.calls import unknown_keyword
 from .._base.checks import is_sparse
-from .._base.door import unexpected
 from ..columns.cells import names_of_frame
 from ..columns.table import is_frame
 from ..explain.importances import Sample
@@ -193,7 +193,7 @@ def constructor(function: Callable[..., SparseModel], cls: type, defaults: dict[
     def __init__(self, **given):
         for name in given:
             if name not in own.parameters:
-                raise unexpected(type(self).__name__, name, own.parameters)
+                raise unknown_keyword(type(self).__name__, name, own.parameters)
         given = own.bind(self, **given)
         given.apply_defaults()
         for name, value in given.arguments.items():

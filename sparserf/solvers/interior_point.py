@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._base.asking import ask
+from .._base.progress import check_not_ended
 from .._core.descent import largest_violation
 from .definite import factor_positive
 
@@ -37,7 +37,7 @@ def interior_point(H: np.ndarray, g: np.ndarray, w: np.ndarray, alpha: float, to
     u, z = np.maximum(sign * w, 0.0) + START * start, np.full((2, len(w)), alpha)
     best, least, least_residual = w, np.inf, np.inf
     for _ in range(MOST_STEPS):
-        ask()
+        check_not_ended()
         effort.add_factor(len(w))
         x, mean = u[0] - u[1], np.mean(u * z)
         for point in (np.where((u / u.max() < z / alpha).all(axis=0), 0.0, x), x):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._base.asking import ask
+from .._base.progress import check_not_ended
 from .._core.descent import descend, largest_violation
 from .definite import solve_positive
 from .effort import UNBOUNDED
@@ -43,7 +43,7 @@ def _alternate(H, g, w, x, alpha, tol, rounds, effort):
     """(x, its violation) after at most so many rounds of passes and a Newton step, from x."""
     x, v = x.copy(), g + H @ (x - w)
     for _ in range(rounds):
-        ask()
+        check_not_ended()
         effort.add(WAIT * PASSES * len(x) ** 2)
         if descend(H, x, v, alpha, PASSES) <= tol or effort.is_spent:
             break

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .._base.door import door
+from .._base.calls import checks_call
 from ..features import FeatureSet, are_same
 from ..model import SparseModel
 from .moments import Moments, read
@@ -77,7 +77,7 @@ class Sums:
             raise ValueError("X, y and sample_weight must be of moderate size, got values whose sums overflow: scale them")
 
     @classmethod
-    @door
+    @checks_call
     def of(
         cls, X: MatrixLike, y: ArrayLike, features: FeatureSet, *, sample_weight: ArrayLike | None = None, workers: int = 1
     ) -> Self:
@@ -122,7 +122,7 @@ class Sums:
         return cls.of_folds(X, y, features, None, sample_weight=sample_weight, workers=workers)[0]
 
     @classmethod
-    @door
+    @checks_call
     def of_folds(
         cls, X: MatrixLike, y: ArrayLike, features: FeatureSet, folds: ArrayLike | None, *,
         sample_weight: ArrayLike | None = None, workers: int = 1,

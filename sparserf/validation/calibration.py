@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._base.calls import checks_call
 from .._base.checks import check_integer, check_rng
-from .._base.door import door
-from .._base.progress import part, parts, reporting, tell
+from .._base.progress import part, parts, reporting, tell_model
 from ..losses.classification import sigmoid
 from ..model import SparseModel
 from .folds import Data, seeds
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MOST_STEPS, FLAT = 50, 1e-10
 
 
-@door
+@checks_call
 def calibrated(
     function_or_model: Callable[..., SparseModel] | SparseModel, X: MatrixLike, y: ArrayLike, *, cv: int = 5,
     sample_weight: ArrayLike | None = None, rng: Seed = None, verbose: bool | None = None,
@@ -120,7 +120,7 @@ def _cross_fitted(function, data, cv, rng):
     fold, (seed, *others) = data.folds(cv, rng), seeds(rng, cv + 1)
     with part(1 / (cv + 1)):
         model = _checked(data.fit(function, data.there, seed))
-        tell(model.info)
+        tell_model(model.info)
     f = np.zeros((len(data),) if len(model.classes) == 2 else (len(data), len(model.classes)))
     for k, seed in parts(list(enumerate(others))):
         fitted, held = (fold != k) & data.there, fold == k
@@ -130,7 +130,7 @@ def _cross_fitted(function, data, cv, rng):
             raise ValueError(f"y must have rows of each class in all folds but one, got too few of {missing!r} for cv={cv}")
         of_others = data.fit(function, fitted, seed)
         f[held] = _decision(of_others, data.take(held)[0])
-        tell(of_others.info)
+        tell_model(of_others.info)
     return model, f
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._base import html as html
+from .._base.calls import checks_call
 from .._base.checks import check_choice, check_flag, check_integer, check_real, check_rng
-from .._base.door import door
-from .._base.progress import parts, reporting, tell
+from .._base.progress import parts, reporting, tell_model
 from ..columns.targets import check_target
 from ..model import SparseModel
 from .folds import Data, seeds
@@ -158,7 +158,7 @@ def _centre_and_width(model, scale, X, workers):
     return centre, np.ones(len(centre)) if scale is None else scale.of(X, workers)
 
 
-@door
+@checks_call
 def intervals(
     function_or_model: Callable[..., Any] | SparseModel, X: MatrixLike, y: ArrayLike, *, coverage: float = 0.9,
     method: Literal["split", "cv+"] = "split", cv: int = 5, calibration: float = 0.3, adaptive: bool = True,
@@ -283,7 +283,7 @@ def _of_folds(
     for k, two in parts(list(enumerate(zip(*[iter(seeds(rng, 2 * cv))] * 2, strict=True)))):
         fitted, held = np.flatnonzero((fold != k) & data.there), np.flatnonzero(fold == k)
         experts.append(_of_function(function, data, fitted, held, coverage, adaptive, two))
-        tell(experts[-1].model.info)
+        tell_model(experts[-1].model.info)
     return experts
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._base import html as html
+from .._base.calls import checks_call
 from .._base.checks import check_choice, check_integer, check_rng
-from .._base.door import door
 from .._base.progress import parts, reporting
 from ..algorithms.drp import drp, drp_path
 from ..algorithms.harfe import harfe, harfe_path
@@ -115,7 +115,7 @@ def _short(cell):
     return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
 
 
-@door
+@checks_call
 def cross_validate(
     function: Callable[..., SparseModel], X: MatrixLike, y: ArrayLike,
     grid: Mapping[str, Values] | Sequence[Mapping[str, Values]], *, cv: int = 5, rule: Literal["min", "1se"] = "min",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from .._base.progress import parts, tell
+from .._base.progress import parts, tell_model
 from ..losses import PROBABILISTIC, restored
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Scores:
             X, y, weight = data.take(fold == k)
             losses[:, k] = [np.average(self._of(model, X, y), weights=weight) for model in models]
             terms[:, k] = [len(model.features) for model in models]
-            tell(models[-1].info)
+            tell_model(models[-1].info)
         return losses, terms.mean(axis=1)
 
     def _of(self, model, X, y):

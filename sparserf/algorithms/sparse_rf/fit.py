@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from ..._base.asking import Answering, Ended
-from ..._base.progress import goes_on
 from ..._core.search import top_k
 from ...solvers.columns import WorkingSet
 from ...solvers.effort import Effort, of_a_pass
@@ -45,12 +43,10 @@ def may_be_ended(method: Callable[..., bool | None]) -> Callable[..., bool]:
 
     @wraps(method)
     def asked(self, *args):
-        try:
-            with self._answering:
-                return method(self, *args)
-        except Ended:
-            self.stopped = self.progress.ended_by_callback = True
-            return True
+        with self.progress.asked_within(self.info):
+            return method(self, *args)
+        self.stopped = True  # the callback has ended the fit within the method
+        return True
 
     return asked
 
@@ -74,7 +70,6 @@ class L1Fit:
         self.progress, self._slope_unit = task.progress(callback, y), task.slope_unit(y)
         self._problem = task.problem(L1Problem, y, 0.0, fit_intercept)
         self._size = self._problem.loss.size(float(task.weight @ (y / len(y))))
-        self._answering = Answering(self._answer)
         effort = Effort(np.inf)
         if max_iter is None:
             share = self._schedule.effort * min(1.0, FULL / len(task.targets))
@@ -87,7 +82,6 @@ class L1Fit:
         """Begin a fit with this penalty, from where the last one ended; rested: its work does not add to that of the last."""
         if rested:
             self.A.effort.forget()
-        self._answering.has_told()
         self._source.forget()
         self._alpha = float(alpha)
         self._problem = replace(self._problem, alpha=min(self._alpha / self._slope_unit, 1e300))
@@ -95,11 +89,6 @@ class L1Fit:
         self._n_rounds, self._draws = 0, None
         self._drawn = np.zeros(self.dictionary.n_batches, bool)
         self._gap, self._reached, self.stopped = np.inf, True, False
-
-    def _answer(self):
-        """Within an iteration, some times a second: whether the callback ends the fit."""
-        goes_on()
-        return self.progress.callback is not None and self.progress.callback(self.info())
 
     def spend(self, effort: Effort) -> None:
         """From now on of this work, beside the bound of its own."""
@@ -275,7 +264,6 @@ class L1Fit:
         self.progress.note(objective, self._gap, self._tol * objective)
         if tells and self.progress.ask(self.info):
             self.stopped = True
-        self._answering.has_told()
         return self.stopped
 
     def _objective(self):

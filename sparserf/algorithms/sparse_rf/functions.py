@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..._base.checks import check_alphas, check_integer, check_real
-from ..._base.progress import reported
+from ..._base.progress import shows_progress
 from .descent import algorithm_1, exact_descent, models_on_path
 from .search import chosen
 from .sources import Setting
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ...model import Callback, SparseModel
 
 
-@reported
+@shows_progress
 def sparse_rf(
     X: MatrixLike, y: ArrayLike, *, alpha: float | None = None, features: Features = "auto", gamma: Gamma = None,
     scale: Units = "auto", missing: Missing = "learn", categorical: Categorical = None, loss: LossLike = "squared",
@@ -216,7 +216,7 @@ def sparse_rf(
     return models_on_path(Setting.of(X, y, **how, max_order=max_order), lambda largest: alphas)[0]
 
 
-@reported
+@shows_progress
 def sparse_rf_path(
     X: MatrixLike, y: ArrayLike, *, alphas: ArrayLike | None = None, n_alphas: int = 20, alpha_min_ratio: float = 1e-3,
     features: Features = "auto", gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn",

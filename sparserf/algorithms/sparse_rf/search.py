@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._base.checks import check_integer, check_real
-from ..._base.progress import part, parts, predicts_held_out
+from ..._base.progress import note_held_out_loss, part, parts
 from ..._base.threads import single_threaded_blas
 from ...columns.fallback import with_fallbacks
 from ...features import LinearFunctions, Steps
@@ -94,7 +94,7 @@ def choose(
         counts = max(NEGLIGIBLE * best.loss, NOTHING_LEFT * nothing.loss)
         waited = 0 if here.loss < best.loss - counts else waited + 1
         best = min(best, here, key=lambda choice: choice.loss)
-        predicts_held_out(in_units(best.loss, sample.unit, sample.task.loss.degree))
+        note_held_out_loss(in_units(best.loss, sample.unit, sample.task.loss.degree))
         if waited == PATIENCE or is_beaten(here, best) or any(fit.ended_by_callback for fit in fits):
             break
         if len(np.unique(np.concatenate([fit.A.index for fit in fits]))) > most:
