@@ -20,8 +20,8 @@ from ..columns.table import Table, is_frame
 from ..columns.targets import encoded
 from ..features import FeatureSet
 from ..features.feature_set import joined
-from ..losses import SELECTING, Loss, loss_of
-from ..losses.regression import median
+from ..losses import SELECTING, Loss, check_loss
+from ..losses.regression import weighted_median
 from ..model import FitInfo, SparseModel
 from ..rows import BlockError, as_rows, staged
 
@@ -98,7 +98,7 @@ class Task:
         for name, values in (("y", y), ("sample_weight", sample_weight)):
             check_same_device(name, values, X)
         rows = as_rows(X, workers, may_miss=may_miss)
-        loss = loss_of(loss, losses)
+        loss = check_loss(loss, losses)
         there, some, weight = weighted(rows, sample_weight)
         classes, targets = encoded(y, loss, there, rows.n_rows, several_outputs)
         if several_outputs == "apart" and classes is None and len(targets) > 1 and not loss.is_quadratic:
@@ -152,7 +152,7 @@ class Task:
             return 0.0
         y = y / unit
         mean = float(np.clip(self.weight @ y / len(y), y.min(), y.max()))
-        return unit * (mean if self.loss.is_quadratic else float(median(y, self.weight)))
+        return unit * (mean if self.loss.is_quadratic else float(weighted_median(y, self.weight)))
 
     def _staged(self, rng, is_scaled, is_curved, may_miss):
         """This task with views of its columns, where they need any."""

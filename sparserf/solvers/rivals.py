@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from .._base.arrays import namespace, outputs_like
-from ..losses.classification import AgainstOthers, Multinomial, log_sum_exp, softmax
+from ..losses.classification import Multinomial, OneClassMultinomial, log_sum_exp, softmax
 from .problem import Problem
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .._base.types import RowVector, T
     from ..rows.vectors import RowVectors
 
-AGAINST = AgainstOthers()
+AGAINST = OneClassMultinomial()
 # Sweeps that are extrapolated together.
 DEPTH = 5
 # Newton steps for the intercepts at most; a step of less than SURE is followed by none, and one of less than NEAR is good.
@@ -49,7 +49,7 @@ class Rivals(Problem):
         return Turns(self, z)
 
     def all_against(self, z: RowVector, *shape: int) -> Iterator[RowVector]:
-        """y of the loss `AgainstOthers` of each class, for the margins z of all; shape: as of `Turns.against`."""
+        """y of the loss `OneClassMultinomial` of each class, for the margins z of all; shape: as of `Turns.against`."""
         turns = self.turns(z)
         for k in count():
             yield turns.against(*shape)
@@ -128,7 +128,7 @@ class Turns:
         self._before = None
 
     def against(self, *shape: int) -> RowVector:
-        """y of the loss `AgainstOthers` of the class whose turn it is; shape: of what comes before the rows in its z."""
+        """y of the loss `OneClassMultinomial` of the class whose turn it is; shape: of what comes before the rows in its z."""
         k, has_before = self._k, self._before is not None
 
         def answer(y, own, after, before):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from .._base.progress import parts, tell_model
-from ..losses import PROBABILISTIC, restored
+from ..losses import PROBABILISTIC, loss_from_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -72,7 +72,7 @@ def log_loss(model: SparseModel, X: MatrixLike, y: np.ndarray) -> np.ndarray:
 
 
 def own_loss(model: SparseModel, X: MatrixLike, y: np.ndarray) -> np.ndarray:
-    return restored(model.loss, model.loss_parameters).value(np.asarray(model.decision_function(X), np.float64), y)
+    return loss_from_parameters(model.loss, model.loss_parameters).value(np.asarray(model.decision_function(X), np.float64), y)
 
 
 MEASURES: dict[str, Callable[..., np.ndarray]] = {
