@@ -10,7 +10,6 @@ import numpy as np
 from .._base.checks import check_alphas, check_callable, check_choice, check_flag, check_integer, check_real, check_rng
 from .._base.progress import parts, shows_progress
 from .._base.threads import check_workers, single_threaded_blas
-from ..columns.fallback import with_fallbacks
 from ..features import PROJECTIONS, make_projection
 from ..linear.choice import steps_of
 from ..linear.classes import LinearClasses
@@ -19,6 +18,7 @@ from ..linear.fit import LinearFit
 from ..linear.projected import Projected
 from ..model import warn_unconverged
 from .drp_fit import linear_fit
+from .fallback import with_fallbacks
 from .task import keeping_fits, model_of
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import numpy as np
 from .._base.checks import check_callable, check_choice, check_flag, check_integer, check_real, check_rng
 from .._base.progress import parts, shows_progress
 from .._base.threads import single_threaded_blas
-from ..columns.fallback import with_fallbacks
 from ..losses import JOINTLY
 from ..model import warn_unconverged
+from .fallback import with_fallbacks
 from .harfe_classes import fits_of
 from .harfe_dictionary import draw, sizes_of
 from .harfe_fit import GROWTH_STEPS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._base.arrays import finite, namespace
+from .._base.arrays import check_no_overflow, namespace
 from .._core.threshold import hard_threshold
 from ..solvers import ridge
 from ..solvers.columns import Support
@@ -268,8 +268,8 @@ def begin_all(fits: Sequence[L0Fit], task: Task, everything: FeatureSet, normali
         return squares, block.correlate(everything, namespace(s).stack(dual_points))
 
     squares, g = task.rows.sum(answer, fits[0].problem.weight, *(fit.dual_point() for fit in fits))
-    r = scales_of(finite(squares)) if normalize else np.ones(len(everything))
-    for fit, g_of_fit in zip(fits, finite(g), strict=True):
+    r = scales_of(check_no_overflow(squares)) if normalize else np.ones(len(everything))
+    for fit, g_of_fit in zip(fits, check_no_overflow(g), strict=True):
         fit.begin(r, g_of_fit)
 
 

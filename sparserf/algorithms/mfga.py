@@ -10,12 +10,12 @@ import numpy as np
 from .._base.checks import check_callable, check_flag, check_integer, check_real, check_rng
 from .._base.progress import parts, shows_progress
 from .._base.threads import single_threaded_blas
-from ..columns.fallback import with_fallbacks
 from ..losses import JOINTLY
 from ..model import warn_unconverged
 from ..solvers.greedy_classes import OnClasses
 from ..solvers.greedy_rows import OnRows
 from ..solvers.greedy_table import MOST, OnTable
+from .fallback import with_fallbacks
 from .mfga_candidates import candidates, n_terms, norms
 from .mfga_fit import GreedyFit
 from .proposed import proposed

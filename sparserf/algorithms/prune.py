@@ -9,6 +9,7 @@ import numpy as np
 
 from .._base.calls import checks_call
 from .._base.checks import check_flag, check_integer, check_real
+from .._base.sampling import spread_evenly
 from .._base.threads import single_threaded_blas
 from ..losses import PROBABILISTIC
 from ..losses.classification import softmax
@@ -317,7 +318,7 @@ def _moments(rows, features, h):
 def _look(rows, weight, n):
     """(some rows that have a weight, their weights, of sum 1)."""
     n = min(max(n, FEWEST_ROWS), rows.n_rows)
-    some = np.arange(n) * rows.n_rows // n
+    some = spread_evenly(rows.n_rows, n)
     h = weight[some]
     return rows.take(some) if n < rows.n_rows else rows, h / h.sum()
 

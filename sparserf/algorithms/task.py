@@ -13,11 +13,10 @@ import numpy as np
 from .._base.arrays import check_same_device
 from .._base.checks import check_choice, check_sample_weight
 from .._base.progress import FitCallback
-from ..columns.encodings import stage_of, stage_of_counts
-from ..columns.levels import with_means
+from ..columns.encodings import fit_sparse_stage, fit_stage, target_encode
 from ..columns.stage import ColumnStage
 from ..columns.table import Table, is_frame
-from ..columns.targets import encoded
+from ..columns.targets import encode_target
 from ..features import FeatureSet
 from ..features.feature_set import joined
 from ..losses import SELECTING, Loss, check_loss
@@ -100,7 +99,7 @@ class Task:
         rows = as_rows(X, workers, may_miss=may_miss)
         loss = check_loss(loss, losses)
         there, some, weight = weighted(rows, sample_weight)
-        classes, targets = encoded(y, loss, there, rows.n_rows, several_outputs)
+        classes, targets = encode_target(y, loss, there, rows.n_rows, several_outputs)
         if several_outputs == "apart" and classes is None and len(targets) > 1 and not loss.is_quadratic:
             raise ValueError(f"y must have one output for loss={loss.name!r}, got {len(targets)}: fit one at a time")
         loss, centers = loss.of_target(targets[0], weight), [np.zeros(y.shape[:-1]) for y in targets]
@@ -158,15 +157,15 @@ class Task:
         """This task with views of its columns, where they need any."""
         raw, table, means = self.raw, self.table, None
         if raw.is_sparse and is_scaled and is_curved:
-            stage, curves = stage_of_counts(raw, self.weight, rng)
+            stage, curves = fit_sparse_stage(raw, self.weight, rng)
             return replace(self, stage=stage, curves=tuple(curves))
         if raw.is_sparse or not (is_scaled or table is not None or self._lacks_numbers):
             return self
-        if table is not None and not table.is_plain:
-            X, table = table.of_rows(raw.array())
-            X, means = with_means(X, table, self.targets, self.weight, rng)
+        if table is not None and not table.is_numeric:
+            X, table = table.for_rows(raw.array())
+            X, means = target_encode(X, table, self.targets, self.weight, rng)
             raw = raw.beside(X)
-        stage, curves = stage_of(raw, self.weight, rng, table=table, means=means, is_scaled=is_scaled, is_curved=is_curved)
+        stage, curves = fit_stage(raw, self.weight, rng, table=table, means=means, is_scaled=is_scaled, is_curved=is_curved)
         return replace(self, raw=raw, table=table, stage=replace(stage, may_miss=may_miss), curves=tuple(curves))
 
     @property
@@ -216,7 +215,7 @@ def read(X: MatrixLike, features: Any, categorical: Categorical) -> tuple[Matrix
         if categorical is not None:
             raise ValueError("categorical must be None where features is a FeatureSet, which knows its columns")
         return features.stage.read(X), features.stage.table
-    return Table.of(X, categorical) if categorical is not None or is_frame(X) else (X, None)
+    return Table.learn(X, categorical) if categorical is not None or is_frame(X) else (X, None)
 
 
 def weighted(rows: Rows, sample_weight: ArrayLike | None) -> tuple[np.ndarray, Rows, np.ndarray]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.checks import is_sparse
+from .._base.sampling import draw_rows
 from ..features.feature_set import DefaultNames
 from ..rows import as_rows, rows_read, staged
 
@@ -108,18 +109,18 @@ def numbers(model: SparseModel, X: MatrixLike, most: int | None = None, rng: np.
     rows = rows_read(X, model.features.stage, n_features=model.n_features_in)
     if most is None or rows.n_rows <= most:
         return rows.array()
-    return rows.array(np.sort(rng.choice(rows.n_rows, most, replace=False)))
+    return rows.array(draw_rows(rows.n_rows, most, rng))
 
 
 def thinned(X: DenseOrCSR, most: int, rng: np.random.Generator) -> DenseOrCSR:
     """Rows of numbers, or at most so many of them, by chance."""
-    return X if X.shape[0] <= most else X[np.sort(rng.choice(X.shape[0], most, replace=False))]
+    return X if X.shape[0] <= most else X[draw_rows(X.shape[0], most, rng)]
 
 
 def views(model: SparseModel, X: DenseOrCSR) -> np.ndarray:
     """The views of rows of numbers, (n_rows, n_views)."""
     X, stage = X.astype(np.float64), model.features.stage
-    return dense(X if stage is None or stage.is_identity else stage.show(X))
+    return dense(X if stage is None or stage.is_identity else stage.transform(X))
 
 
 def dense(X: DenseOrCSR) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from .._base.checks import check_scale, is_sparse
-from ..columns.robust import are_equal, some_rows
+from .._base.sampling import is_uniform, sample_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +49,7 @@ def distance_scale(
     A row of twice the weight counts as two. Distances between rows that are equal do not count. 1.0 where no two differ.
     take(index): some rows, an ndarray or CSR.
     """
-    sample, weight = some_rows(weight, SAMPLE, rng)
+    sample, weight = sample_rows(weight, SAMPLE, rng)
     rows = take(sample)
     # Scaled to the largest entry, so that no square overflows.
     largest = float(np.abs(rows.data if is_sparse(rows) else rows).max(initial=0.0))
@@ -71,7 +71,7 @@ def _median(distance, weight):
     """Of the distances between two rows that differ, each as often as the product of their weights says."""
     pair = np.triu_indices(len(weight), 1)
     each = distance[pair]
-    if are_equal(weight):
+    if is_uniform(weight):
         return float(np.median(each[each > 0]))
     often = (weight[pair[0]] * weight[pair[1]])[each > 0]
     each = each[each > 0]
@@ -84,7 +84,7 @@ def _median(distance, weight):
 
 def _mean_to_neighbour(distance, weight):
     """To where NEIGHBOURS rows of mean weight, and the row itself, are nearer; in the mean over rows of which it is not 0."""
-    if are_equal(weight):
+    if is_uniform(weight):
         neighbour = min(NEIGHBOURS, len(weight) - 1)
         each = np.partition(distance, neighbour, axis=1)[:, neighbour]  # the 0th is the row itself
     else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from .._base.checks import check_integer, check_rng, is_sparse
-from ..columns.robust import some_rows
+from .._base.sampling import sample_rows
 from .bandwidth import SAMPLE
 from .feature_set import FeatureSet
 from .neuron_block import NeuronBlock
@@ -108,6 +108,6 @@ def inputs_that_vary(rows: Rows, weight: np.ndarray, stage: ColumnStage | None) 
 
 def sample_of(rows: Rows, inputs: np.ndarray, weight: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """(some rows, float64 (n, len(inputs)), how much each counts)."""
-    sample, weight = some_rows(weight, SAMPLE, rng)
+    sample, weight = sample_rows(weight, SAMPLE, rng)
     X = rows.array(sample)[:, inputs]
     return (X.toarray() if is_sparse(X) else X).astype(np.float64), weight

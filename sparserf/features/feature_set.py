@@ -261,7 +261,7 @@ def _written_out(features):
     """All that decides the values of features, comparable: of each kind, whose order does not matter, which they are."""
     written = {None: features.n_inputs}
     if features.stage is not None:
-        written |= {name: array.tobytes() for name, array in features.stage.written().items()}
+        written |= {name: array.tobytes() for name, array in features.stage.to_arrays().items()}
     for block, place in features.by_block(features.to_blocks(np.arange(len(features)))):
         of_kind = block.take(np.argsort(place))
         arrays = np.sort(place), of_kind.weights, of_kind.offset, of_kind.inputs

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from .._base.arrays import finite, namespace, outputs_like
+from .._base.arrays import check_no_overflow, namespace, outputs_like
 from .._base.warnings import warn
 from ..explain.explained import Explained
 from ..features import FeatureSet
@@ -298,7 +298,7 @@ def decided(
     block: Block | ArrayBlock,
 ) -> Array:  # fmt: skip
     """What finish makes of Phi c + b, in the dtype of X, rows first."""
-    f = finite(block.apply(features, coef))
+    f = check_no_overflow(block.apply(features, coef))
     f = f + outputs_like(intercept, f)
     if isinstance(f, np.ndarray):
         return finish(f.T.astype(dtype, copy=False))

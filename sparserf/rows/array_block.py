@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.arrays import from_host, to_host
-from ..columns.stage import Staged
+from ..columns.stage import EncodedMatrix
 from .products import slices
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class ArrayBlock:
 
     def staged(self, stage: ColumnStage) -> ArrayBlock:
         """This block as a column stage shows it."""
-        return ArrayBlock(Staged(self.X, stage), self._xp, self._device)
+        return ArrayBlock(EncodedMatrix(self.X, stage), self._xp, self._device)
 
     def correlate(self, features: FeatureSet, v: Array) -> np.ndarray:
         return self._correlate(features, v, lambda phi: phi)

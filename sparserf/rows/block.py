@@ -9,7 +9,7 @@ import numpy as np
 
 from .._base.checks import is_sparse
 from .._base.threads import Workers, single_threaded_blas
-from ..columns.stage import ColumnStage, Staged
+from ..columns.stage import ColumnStage, EncodedMatrix
 from . import products, statistics, tiles
 from .scratch import Scratch
 
@@ -65,7 +65,7 @@ class Block:
         """This block as a column stage shows it, the same one for as long as this is entered."""
         if self._staged is not None and self._staged[0] is stage:
             return self._staged[1]
-        shown = self.beside(stage.show(self.X) if is_sparse(self.X) else Staged(self.X, stage))
+        shown = self.beside(stage.transform(self.X) if is_sparse(self.X) else EncodedMatrix(self.X, stage))
         if self.is_entered:
             self._staged = stage, shown
         return shown
@@ -237,7 +237,7 @@ class Block:
         """Some rows, a slice or indices, as a block sees them."""
         kept = self._kept.get(block.envelope) if self._kept else None
         X = self.X if kept is None else kept
-        if isinstance(X, Staged) or not (isinstance(rows, slice) and rows.stop - rows.start == self.n_rows):
+        if isinstance(X, EncodedMatrix) or not (isinstance(rows, slice) and rows.stop - rows.start == self.n_rows):
             X = tiles.some_rows(X, rows)
         return tiles.inputs(block, X) if kept is None else X
 
@@ -273,7 +273,7 @@ class Block:
     def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
         """The numbers of some rows, or of all."""
         if index is None:
-            return self.X[:] if isinstance(self.X, Staged) else self.X
+            return self.X[:] if isinstance(self.X, EncodedMatrix) else self.X
         return tiles.some_rows(self.X, index)
 
     @property

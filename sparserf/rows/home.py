@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from .._base.arrays import finite, namespace
+from .._base.arrays import check_no_overflow, namespace
 from .._base.checks import is_sparse
 from .statistics import wider
 from .vectors import HostVectors
@@ -77,28 +77,28 @@ class Rows:
 
     def correlate(self, features: FeatureSet, v: RowVector) -> np.ndarray:
         """Phi' v: float64 of shape (len(features),) for v of shape (n_rows,), or (n_outputs, .) for (n_outputs, n_rows)."""
-        return finite(self.sum(lambda block, v: block.correlate(features, v), v))
+        return check_no_overflow(self.sum(lambda block, v: block.correlate(features, v), v))
 
     def ask(self, v: RowVector, questions: Sequence[Callable[..., np.ndarray]]) -> list[np.ndarray]:
         """The answers of questions (block, v), each added up over the blocks, in one pass."""
-        return [finite(answer) for answer in self.sum(lambda block, v: tuple(ask(block, v) for ask in questions), v)]
+        return [check_no_overflow(answer) for answer in self.sum(lambda block, v: tuple(ask(block, v) for ask in questions), v)]
 
     def correlate_squares(self, features: FeatureSet, v: RowVector) -> np.ndarray:
         """(Phi * Phi)' v, the diagonal of `gram` for v = weights; shapes as in `correlate`."""
-        return finite(self.sum(lambda block, v: block.correlate_squares(features, v), v))
+        return check_no_overflow(self.sum(lambda block, v: block.correlate_squares(features, v), v))
 
     def correlate_pair(self, features: FeatureSet, v: RowVector) -> np.ndarray:
         """`correlate` of cosines with v (n_rows,), and of the same a quarter later, cos(t - pi/2) for cos(t): (2, .)."""
-        return finite(self.sum(lambda block, v: block.correlate_pair(features, v), v))
+        return check_no_overflow(self.sum(lambda block, v: block.correlate_pair(features, v), v))
 
     def apply(self, features: FeatureSet, coef: np.ndarray) -> RowVector:
         """Phi c: float64 of shape (n_rows,) for coef of shape (len(features),), or (n_outputs, .) for (n_outputs, .)."""
-        return self.map(lambda block: finite(block.apply(features, coef)))
+        return self.map(lambda block: check_no_overflow(block.apply(features, coef)))
 
     def normal(self, features: FeatureSet, h: RowVector, coef: np.ndarray, shift: np.ndarray) -> tuple[RowVector, np.ndarray]:
         """f = Phi c - shift, and Phi' diag(h) f, for h (n_outputs, n_rows), c (n_outputs, .) and shift (n_outputs,)."""
         f, total = self.map_and_sum(lambda block, h: block.normal(features, h, coef, shift), h)
-        return f, finite(total)
+        return f, check_no_overflow(total)
 
     def gram(
         self, left: FeatureSet, right: FeatureSet | np.ndarray, weights: RowVector, dtype: DTypeLike | None = None
@@ -108,7 +108,7 @@ class Rows:
         right: features, or the places of some in left. Of float32 rows, products and their sums over a slice are in float32,
         unless dtype says otherwise.
         """
-        return finite(self.sum(lambda block, weights: block.gram(left, right, weights, dtype), weights))
+        return check_no_overflow(self.sum(lambda block, weights: block.gram(left, right, weights, dtype), weights))
 
     def moments(
         self, left: FeatureSet, right: FeatureSet | np.ndarray, weights: RowVector, dtype: DTypeLike | None = None
@@ -120,7 +120,7 @@ class Rows:
             return block.gram(left, right, weights, dtype), block.correlate(chosen, weights)
 
         gram, sums = self.sum(answer, weights)
-        return finite(gram), finite(sums)
+        return check_no_overflow(gram), check_no_overflow(sums)
 
     def signed_moments(
         self, features: FeatureSet, change: RowVector, dtype: DTypeLike | None = None
@@ -134,7 +134,7 @@ class Rows:
             return gram, block.correlate(features, change)
 
         gram, sums = self.sum(answer, change)
-        return finite(gram), finite(sums)
+        return check_no_overflow(gram), check_no_overflow(sums)
 
     def transform(self, features: FeatureSet) -> Array:
         """Phi itself, in the dtype of X."""
@@ -142,7 +142,7 @@ class Rows:
 
     def project(self, projection: Projection) -> Array:
         """X R / sqrt(m) of a random projection, in the dtype of X: (n_rows, n_projections)."""
-        return self.map(lambda block: finite(block.project(projection)), axis=0)
+        return self.map(lambda block: check_no_overflow(block.project(projection)), axis=0)
 
     def mean(self, share: RowVector) -> np.ndarray:
         """The mean of each column, of rows that count by their share; the shares add up to one."""

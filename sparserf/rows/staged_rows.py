@@ -27,7 +27,7 @@ def staged(rows: Rows, stage: ColumnStage | None, is_asked_often: bool = False) 
         return rows
     few = DURING_A_FIT if is_asked_often else FEW
     if isinstance(rows, Memory) and rows.n_rows * len(stage) <= few and not rows.is_sparse:
-        shown = rows.beside(stage.show(rows.array()))
+        shown = rows.beside(stage.transform(rows.array()))
         shown.give = rows.give
         return shown
     return StagedRows(rows, stage)
@@ -70,7 +70,7 @@ class StagedRows(Rows):
         return staged(self._rows.take(index), self._stage, is_asked_often=True)
 
     def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
-        return self._stage.show(self._rows.array(index))
+        return self._stage.transform(self._rows.array(index))
 
     def __enter__(self) -> Self:
         self._rows.__enter__()

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from .._base.arrays import is_foreign
 from .._base.calls import unknown_keyword
 from .._base.checks import is_sparse
-from ..columns.cells import names_of_frame
+from ..columns.frames import names_of_frame
 from ..columns.table import is_frame
 from ..explain.importances import Sample
 from ..losses import LOSSES, PROBABILISTIC, Loss
@@ -217,7 +217,7 @@ def check_loss(estimator: Any) -> None:
 def knows_categories(model: SparseModel) -> bool:
     """Whether it was fitted to columns of categories."""
     stage = model.features.stage
-    return stage is not None and stage.table is not None and not stage.table.is_plain
+    return stage is not None and stage.table is not None and not stage.table.is_numeric
 
 
 def as_target(y: Any, is_numeric: bool) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from .._base.arrays import finite, namespace, outputs_like
+from .._base.arrays import check_no_overflow, namespace, outputs_like
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -108,7 +108,7 @@ class Problem:
             return f, (losses, *(ask(block, v) for ask in questions))
 
         f, (losses, *answers) = rows.map_and_sum(answer, f, self.y, self.weight)
-        return f, float(np.sum(losses / self.n_rows)), [finite(answer) for answer in answers]
+        return f, float(np.sum(losses / self.n_rows)), [check_no_overflow(answer) for answer in answers]
 
     def curvature(self, z: RowVector) -> RowVector:
         """h = s L''(z) / n: the Hessian of the mean loss in w is Phi' diag(h) Phi."""

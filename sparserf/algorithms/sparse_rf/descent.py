@@ -8,8 +8,8 @@ import numpy as np
 
 from ..._base.progress import parts
 from ..._base.threads import single_threaded_blas
-from ...columns.fallback import with_fallbacks
 from ...model import FitInfo, SparseModel, warn_unconverged
+from ..fallback import with_fallbacks
 from ..task import keeping_fits, model_of
 from .classes import fits_of
 from .fit import N_COMPONENTS

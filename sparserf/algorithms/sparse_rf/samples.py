@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from ..._base.checks import check_integer
+from ..._base.sampling import spread_evenly
 from ...solvers.effort import of_a_pass
 from ..task import Task
 
@@ -130,7 +131,7 @@ def of_few_outputs(sample: Sample) -> Sample:
     task = sample.task
     sizes = [task.weight @ (y > 0) for y in task.targets] if task.loss.is_classifier else np.zeros(len(task.targets))
     order = np.argsort(sizes, kind="stable")[::-1] if task.loss.is_classifier else np.arange(len(sizes))
-    some = order[:FEW_OUTPUTS] if task.loss.is_classifier else order[np.arange(FEW_OUTPUTS) * len(order) // FEW_OUTPUTS]
+    some = order[:FEW_OUTPUTS] if task.loss.is_classifier else order[spread_evenly(len(order), FEW_OUTPUTS)]
     targets, factors = [task.targets[k] for k in some], [sample.factors[k] for k in some]
     centers = [task.centers[k] for k in some]
     if task.is_joint:

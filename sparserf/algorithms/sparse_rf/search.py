@@ -11,13 +11,13 @@ import numpy as np
 from ..._base.checks import check_integer, check_real
 from ..._base.progress import note_held_out_loss, part, parts
 from ..._base.threads import single_threaded_blas
-from ...columns.fallback import with_fallbacks
 from ...features import LinearFunctions, Steps
 from ...model import warn_unconverged
 from ...rows import staged
 from ...solvers.effort import A_ROW, FEW_ROWS, LOSS, UNBOUNDED, Effort
 from ...solvers.problem import Problem
 from ...solvers.rivals import Rivals
+from ..fallback import with_fallbacks
 from ..prune import pruned
 from ..task import in_units, keeping, keeping_fits, model_of
 from .classes import fits_of

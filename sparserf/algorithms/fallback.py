@@ -1,4 +1,4 @@
-"""What a model sees of a cell that says nothing: of a level that no training row has, or missing where none was in training."""
+"""Fallbacks: what a model sees of a cell whose level no training row has, or that is missing where none was in training."""
 
 from __future__ import annotations
 
@@ -8,37 +8,41 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._base.sampling import sample_rows
 from .._core.moments import KINDS
-from .robust import some_rows
-from .table import UNKNOWN
+from ..columns.table import UNKNOWN
 
 if TYPE_CHECKING:
-    from ..algorithms.task import Task
     from ..model import SparseModel
+    from .task import Task
 
 LEVEL, MISSING = KINDS.index("level"), KINDS.index("missing")
-# Of so many training rows, and of so many columns, categories first, and of these those that most terms see.
+# Training rows, and columns, that fallbacks are chosen by and for, at most; columns of categories first, then those that most
+# terms see.
 MOST_ROWS, MOST_COLUMNS = 512, 24
-# Points are tried of so many columns, where the centre is more than that share of the way from the model's loss to a
-# constant's: of a category, and of a number.
+# Other points than the centre are tried for so many columns, where the centre loses more than that share of the way from the
+# model's loss to a constant's: for a category, and for a number.
 MOST_TRIED = 3
 OF_CATEGORY, OF_NUMBER = 0.8, 1.0
-# From the centre of a category to each of its levels; quantiles of a number; and of f, among which a constant is looked for.
+# The points tried: for a category, shares of the way from its centre to each level; for a number, its quantiles. And the
+# quantiles of f among which the best constant is looked for.
 STEPS, QUANTILES, CONSTANTS = np.array([0.25, 0.5, 0.75, 1.0]), (np.arange(10) + 0.5) / 10, np.linspace(0, 1, 33)
 
 
 def with_fallbacks(model: SparseModel, task: Task) -> SparseModel:
-    """The model with the fallbacks of its columns: where it loses least on training rows whose cells of a column are hidden.
+    """Return the model with fallbacks chosen for its columns.
 
-    That is the centre of a column, or, since functions that are not linear may be anything there, where the centre does about
-    as badly as a constant, or worse, a point on the way from it to a level of a category, or a quantile of a number. Of columns
-    with missing cells in training rows, what is missing is what the model has learnt of these. Takes the time of predicting at
-    most 512 rows for each of 24 columns at most, and for each point tried of the three that matter most.
+    The fallback of a column is the point at which the model loses least on training rows whose cells of that column are hidden.
+    It is the centre of the column; or, where the model loses about as much there as a constant would (functions that are not
+    linear may be anything at a centre), a point on the way from the centre to a level of a category, or a quantile of a number.
+    For columns with missing cells in training rows, the model has learnt what a missing cell means, and that stays. Takes the
+    time of predicting at most 512 rows for each of at most 24 columns, and for each point tried for the three columns that
+    matter most.
     """
     stage = model.features.stage
     if stage is None or task.raw.is_sparse or not task.raw.in_memory or not len(stage):
         return model
-    some, weight = some_rows(task.weight, MOST_ROWS, np.random.default_rng(0))
+    some, weight = sample_rows(task.weight, MOST_ROWS, np.random.default_rng(0))
     X, hidden = task.raw.array(some), Hidden(model, task, some, weight)
     points = {j: _points(stage, j, X[:, j], hidden.mean) for j in _columns(model, stage)}
     best = {j: (views, at[0]) for j, (views, at) in points.items()}
@@ -51,33 +55,33 @@ def with_fallbacks(model: SparseModel, task: Task) -> SparseModel:
 
 
 class Hidden:
-    """Training rows of which some views are hidden, and what a model loses on them; infinite where that is no number."""
+    """Training rows with the encodings of some columns hidden, and the loss of a model on them, infinite where it overflows."""
 
     def __init__(self, model: SparseModel, task: Task, some: np.ndarray, weight: np.ndarray):
         self._bare, self._task = replace(model, features=model.features.staged(None)), task
-        self._shown, self._weight = model.features.stage.show(task.raw.array(some)), weight
+        self._shown, self._weight = model.features.stage.transform(task.raw.array(some)), weight
         self._y = np.vstack([y + np.expand_dims(c, -1) for y, c in zip(task.targets, task.centers, strict=True)])[:, some]
 
     def loss(self, views: np.ndarray, point: np.ndarray) -> float:
-        """Where these views are that point in all rows."""
+        """Return the loss where these encodings are that point in all rows."""
         shown = self._shown.copy()
         shown[:, views] = point
         return float(self._losses(self._bare.decision_function(shown).T).sum())
 
     def between(self, share: float) -> float:
-        """That share of the way from the loss of the model, with nothing hidden, to that of the best constant."""
+        """Return that share of the way from the loss of the model, with nothing hidden, to that of the best constant."""
         of_model, of_constant = self._ends
         return of_model + share * max(0.0, of_constant - of_model)
 
     @cached_property
     def mean(self) -> np.ndarray:
-        """Of each view; 0 where rounding has left a little of a view around its mean."""
+        """The weighted mean of each encoding; 0 where it is 0 but for rounding."""
         mean = self._weight / self._weight.sum() @ self._shown
         return np.where(np.abs(mean) > 1e-12, mean, 0.0)
 
     @cached_property
     def _ends(self):
-        """Both losses, that of a constant nearly: of one of some quantiles; of classes that count together, of mean margins."""
+        """The losses of the model and of nearly the best constant: a quantile; for classes fitted together the mean margins."""
         f = np.atleast_2d(self._bare.decision_function(self._shown).T)
         with np.errstate(over="ignore", invalid="ignore"):  # of f near the largest float
             constants = [f.mean(axis=1), *([] if self._task.is_joint else np.quantile(f, CONSTANTS, axis=1))]
@@ -86,7 +90,7 @@ class Hidden:
 
     @np.errstate(over="ignore", invalid="ignore")
     def _losses(self, f):
-        """Of each output, or of all that count together; each in the unit of its own target."""
+        """Return the loss of each output, in units of its own target; of classes fitted together, one for each class."""
         f, y, task = np.atleast_2d(f).astype(np.float64), self._y, self._task
         if task.is_joint:
             losses = task.loss.value(f, y)
@@ -97,7 +101,7 @@ class Hidden:
 
 
 def _columns(model, stage):
-    """Categories, and numbers that may be missing and that terms see; those first that most terms see."""
+    """Return categories, and columns of numbers that may be missing and that terms see; first those that most terms see."""
     is_category, is_seen = np.zeros((2, stage.n_columns), bool)
     is_category[stage.column[stage.kind == LEVEL]] = is_seen[stage.column] = True
     if stage.table is not None:
@@ -107,7 +111,7 @@ def _columns(model, stage):
 
 
 def _points(stage, j, x, mean):
-    """(views of a column, points in these): what it falls back on as yet, and what else is tried."""
+    """Return (the encodings of a column, points in these): the present fallback, and what else is tried."""
     if not (stage.kind[stage.column == j] == LEVEL).any():
         views = np.flatnonzero((stage.column == j) & (stage.kind != MISSING))
         there = x[~np.isnan(x)]
@@ -122,18 +126,18 @@ def _points(stage, j, x, mean):
 
 
 def _of_cells(stage, views, j, cells):
-    """These views of some cells of column j."""
+    """Return these encodings of some cells of column j."""
     X = np.zeros((len(cells), stage.n_columns))
     X[:, j] = cells
-    return stage.take(views).show(X)
+    return stage.take(views).transform(X)
 
 
 def _falling_back(stage, points, X):
-    """The stage with {column: (views, point)}; what training rows have of such cells stays."""
+    """Return the stage with fallbacks {column: (encodings, point)}; what training rows have of such cells stays."""
     fill, unknown = stage.fill.copy(), {}
     for j, (views, point) in points.items():
         fill[views] = _of_cells(stage, views, j, [np.nan])[0] if np.isnan(X[:, j]).any() else point
         other = _of_cells(stage, views, j, [UNKNOWN])[0] if (X[:, j] == UNKNOWN).any() else point
         scores = stage.center[views] + other * stage.unit[views]
         unknown |= {v: score for v, score in zip(views.tolist(), scores.tolist(), strict=True) if stage.kind[v] == LEVEL}
-    return stage.falling_back(fill, unknown)
+    return stage.with_fallbacks(fill, unknown)
