@@ -124,6 +124,9 @@ class Terminal:
 class Cell:
     """An output of a notebook's cell."""
 
+    def __init__(self) -> None:
+        self._handle = None  # IPython's, of the output once it is there
+
     def draw(self, text: str, share: float) -> None:
         """Show the text with a bar."""
         from .html import progress
@@ -136,12 +139,13 @@ class Cell:
             self._show({"text/plain": "", "text/html": ""})
 
     def _show(self, data):
-        from IPython.display import display
+        """Replace what the output shows, in the formats that the notebook may choose from."""
+        if self._handle is None:
+            from IPython.display import display
 
-        if hasattr(self, "_handle"):
-            self._handle.update(data, raw=True)
-        else:
             self._handle = display(data, raw=True, display_id=True)
+        else:
+            self._handle.update(data, raw=True)
 
 
 class Lines:
