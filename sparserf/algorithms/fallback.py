@@ -45,12 +45,12 @@ def with_fallbacks(model: SparseModel, task: Task) -> SparseModel:
     some, weight = sample_rows(task.weight, MOST_ROWS, np.random.default_rng(0))
     X, hidden = task.raw.array(some), Hidden(model, task, some, weight)
     points = {j: _points(stage, j, X[:, j], hidden.mean) for j in _columns(model, stage)}
-    best = {j: (views, at[0]) for j, (views, at) in points.items()}
+    best = {j: (places, at[0]) for j, (places, at) in points.items()}
     losses = {j: hidden.loss(*best[j]) for j in list(points)[:MOST_COLUMNS]}
     for j in sorted(losses, key=losses.__getitem__, reverse=True)[:MOST_TRIED]:
-        views, at = points[j]
-        if losses[j] > hidden.between(OF_CATEGORY if (stage.kind[views] == LEVEL).any() else OF_NUMBER):
-            best[j] = views, min(at, key=partial(hidden.loss, views))
+        places, at = points[j]
+        if losses[j] > hidden.between(OF_CATEGORY if (stage.kind[places] == LEVEL).any() else OF_NUMBER):
+            best[j] = places, min(at, key=partial(hidden.loss, places))
     return replace(model, features=model.features.staged(_falling_back(stage, best, task.raw.array())))
 
 
@@ -62,10 +62,10 @@ class Hidden:
         self._shown, self._weight = model.features.stage.transform(task.raw.array(some)), weight
         self._y = np.vstack([y + np.expand_dims(c, -1) for y, c in zip(task.targets, task.centers, strict=True)])[:, some]
 
-    def loss(self, views: np.ndarray, point: np.ndarray) -> float:
+    def loss(self, places: np.ndarray, point: np.ndarray) -> float:
         """Return the loss where these encodings are that point in all rows."""
         shown = self._shown.copy()
-        shown[:, views] = point
+        shown[:, places] = point
         return float(self._losses(self._bare.decision_function(shown).T).sum())
 
     def between(self, share: float) -> float:
@@ -113,31 +113,31 @@ def _columns(model, stage):
 def _points(stage, j, x, mean):
     """Return (the encodings of a column, points in these): the present fallback, and what else is tried."""
     if not (stage.kind[stage.column == j] == LEVEL).any():
-        views = np.flatnonzero((stage.column == j) & (stage.kind != MISSING))
+        places = np.flatnonzero((stage.column == j) & (stage.kind != MISSING))
         there = x[~np.isnan(x)]
         tried = np.quantile(there, QUANTILES, method="nearest") if len(there) else there
-        return views, np.vstack([stage.fill[views], _of_cells(stage, views, j, tried)])
-    views = np.flatnonzero((stage.column == j) & (stage.kind != MISSING))
-    of_levels, is_level = _of_cells(stage, views, j, np.arange(len(stage.table.levels[j]))), stage.kind[views] == LEVEL
-    unknown = _of_cells(stage, views, j, [UNKNOWN])  # of a mean of y that of all rows, wherever the levels are
+        return places, np.vstack([stage.fill[places], _of_cells(stage, places, j, tried)])
+    places = np.flatnonzero((stage.column == j) & (stage.kind != MISSING))
+    of_levels, is_level = _of_cells(stage, places, j, np.arange(len(stage.table.levels[j]))), stage.kind[places] == LEVEL
+    unknown = _of_cells(stage, places, j, [UNKNOWN])  # of a mean of y that of all rows, wherever the levels are
     of_levels = np.unique(np.where(is_level, of_levels, unknown), axis=0)
-    centre = np.where(is_level, mean[views], unknown[0])
-    return views, np.vstack([centre, *(centre + step * (of_levels - centre) for step in STEPS)])
+    centre = np.where(is_level, mean[places], unknown[0])
+    return places, np.vstack([centre, *(centre + step * (of_levels - centre) for step in STEPS)])
 
 
-def _of_cells(stage, views, j, cells):
+def _of_cells(stage, places, j, cells):
     """Return these encodings of some cells of column j."""
     X = np.zeros((len(cells), stage.n_columns))
     X[:, j] = cells
-    return stage.take(views).transform(X)
+    return stage.take(places).transform(X)
 
 
 def _falling_back(stage, points, X):
     """Return the stage with fallbacks {column: (encodings, point)}; what training rows have of such cells stays."""
     fill, unknown = stage.fill.copy(), {}
-    for j, (views, point) in points.items():
-        fill[views] = _of_cells(stage, views, j, [np.nan])[0] if np.isnan(X[:, j]).any() else point
-        other = _of_cells(stage, views, j, [UNKNOWN])[0] if (X[:, j] == UNKNOWN).any() else point
-        scores = stage.center[views] + other * stage.unit[views]
-        unknown |= {v: score for v, score in zip(views.tolist(), scores.tolist(), strict=True) if stage.kind[v] == LEVEL}
+    for j, (places, point) in points.items():
+        fill[places] = _of_cells(stage, places, j, [np.nan])[0] if np.isnan(X[:, j]).any() else point
+        other = _of_cells(stage, places, j, [UNKNOWN])[0] if (X[:, j] == UNKNOWN).any() else point
+        scores = stage.center[places] + other * stage.unit[places]
+        unknown |= {v: score for v, score in zip(places.tolist(), scores.tolist(), strict=True) if stage.kind[v] == LEVEL}
     return stage.with_fallbacks(fill, unknown)
