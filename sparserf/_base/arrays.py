@@ -45,15 +45,20 @@ def to_host(X: Array) -> np.ndarray:
         return X
     try:
         if not is_on_host(X):
-            from array_api_compat import is_jax_array, to_device
-
-            return np.asarray(X if is_jax_array(X) else to_device(X, "cpu"))
+            return _from_accelerator(X)
         try:
             return np.from_dlpack(X) if not hasattr(X, "__array__") else np.asarray(X)
         except (TypeError, ValueError, RuntimeError):
             return np.from_dlpack(X)
     except (BufferError, TypeError, ValueError, RuntimeError) as error:
         raise TypeError(f"an array of {type(X).__module__} could not be read: {error}") from None
+
+
+def _from_accelerator(X):
+    """Return an array on an accelerator as an ndarray."""
+    from array_api_compat import is_jax_array, to_device
+
+    return np.asarray(X if is_jax_array(X) else to_device(X, "cpu"))
 
 
 def from_host(values: np.ndarray, xp: Any, device: Any, dtype: Any = None) -> Array:
