@@ -7,19 +7,44 @@ try:
 except ModuleNotFoundError:  # the sources of a clone, which are not compiled: the end of this file takes what is installed
     __version__ = ""
 else:
-    from . import losses
+    from ._core import rows as _rows  # noqa: F401  kernels that cannot run on this processor fail here, not at the first fit
+
+if TYPE_CHECKING:  # what type checkers and readers see; at run time each name is imported when it is first asked for
+    from . import baselines, losses, plot
+    from . import sklearn as sklearn
+    from ._base.calls import IndexWarning
     from .algorithms.drp import drp, drp_path
     from .algorithms.harfe import harfe, harfe_path
     from .algorithms.mfga import mfga, mfga_path
     from .algorithms.prune import prune
     from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
-    from .columns.cells import IndexWarning
     from .features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
     from .model import ConvergenceWarning, FitInfo, SparseModel
     from .model.file import load
     from .rows import BlockError, Chunks
-    from .sums import Sums
-    from .validation import CrossValidation, Intervals, calibrated, cross_validate, intervals
+    from .sums.sums import Sums
+    from .validation.calibration import calibrated
+    from .validation.conformal import Intervals, intervals
+    from .validation.cross_validation import CrossValidation, cross_validate
+
+# Where each public name is imported from: the names of each module, and the modules that are public names themselves.
+_NAMES = {
+    "_base.calls": ("IndexWarning",),
+    "algorithms.drp": ("drp", "drp_path"),
+    "algorithms.harfe": ("harfe", "harfe_path"),
+    "algorithms.mfga": ("mfga", "mfga_path"),
+    "algorithms.prune": ("prune",),
+    "algorithms.sparse_rf": ("sparse_rf", "sparse_rf_path"),
+    "features": ("FeatureSet", "Fourier", "Linear", "Perceptron", "RandomNeurons", "Taylor"),
+    "model": ("ConvergenceWarning", "FitInfo", "SparseModel"),
+    "model.file": ("load",),
+    "rows": ("BlockError", "Chunks"),
+    "sums.sums": ("Sums",),
+    "validation.calibration": ("calibrated",),
+    "validation.conformal": ("Intervals", "intervals"),
+    "validation.cross_validation": ("CrossValidation", "cross_validate"),
+}
+_MODULES = "baselines", "losses", "plot", "sklearn"
 
 __all__ = [
     "BlockError",
@@ -56,18 +81,19 @@ __all__ = [
 ]
 
 
-if TYPE_CHECKING:
-    from . import baselines, plot
-    from . import sklearn as sklearn
-else:
+if not TYPE_CHECKING:
 
     def __getattr__(name):
-        """The modules that few programs use, imported when first asked for."""
-        if name not in ("baselines", "plot", "sklearn"):
-            raise AttributeError(f"module 'sparserf' has no attribute {name!r}")
+        """Import a public name when it is first asked for, so that `import sparserf` costs little."""
         from importlib import import_module
 
-        return import_module(f".{name}", __name__)
+        home = name if name in _MODULES else next((home for home, names in _NAMES.items() if name in names), None)
+        if home is None:
+            raise AttributeError(f"module 'sparserf' has no attribute {name!r}")
+        module = import_module(f".{home}", __name__)
+        thing = module if name in _MODULES else getattr(module, name)
+        globals()[name] = thing  # next time it is found without this function
+        return thing
 
 
 def __dir__() -> list[str]:

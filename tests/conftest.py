@@ -139,5 +139,5 @@ def rng(request):
 def callbacks_after_iterations_alone():
     """On a slow machine too; where a test is of what is told in between, it says so itself."""
     with pytest.MonkeyPatch.context() as patch:  # the fixture is not for tests that run in several threads
-        patch.setattr("sparserf._base.asking.EVERY", np.inf)
+        patch.setattr("sparserf._base.progress.SECONDS_BETWEEN_CALLS", np.inf)
         yield

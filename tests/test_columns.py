@@ -16,8 +16,7 @@ import sparserf as srf
 from sparserf._core.moments import KINDS
 from sparserf.algorithms.sparse_rf.held_out import PathPoint, best_mean
 from sparserf.algorithms.task import Task
-from sparserf.columns.encodings import stage_of, stage_of_counts
-from sparserf.columns.levels import with_means
+from sparserf.columns.encodings import fit_sparse_stage, fit_stage, target_encode
 from sparserf.columns.table import Table
 from sparserf.rows import as_rows
 
@@ -55,7 +54,7 @@ def r2(model, X, y):
 
 
 def stage_and_curves(X, **how):
-    return stage_of(as_rows(X, may_miss=True), np.ones(len(X)), np.random.default_rng(0), **how)
+    return fit_stage(as_rows(X, may_miss=True), np.ones(len(X)), np.random.default_rng(0), **how)
 
 
 # What is missing.
@@ -92,7 +91,7 @@ def test_what_is_missing_only_at_prediction_is_the_centre(fit):
     hole = center.copy()
     hole[0, 1] = np.nan
     plain = np.flatnonzero((stage.column == 1) & (np.diff(stage.first_knot) == 0))
-    assert np.allclose(stage.show(hole)[0, plain], stage.show(center)[0, plain], atol=1e-6)
+    assert np.allclose(stage.transform(hole)[0, plain], stage.transform(center)[0, plain], atol=1e-6)
     assert np.isfinite(model.predict(hole)).all()
 
 
@@ -131,7 +130,7 @@ def test_missing_in_columns_as_they_are():
 @pytest.mark.slow
 def test_what_hardly_ever_misses(fit, scale, center, monkeypatch):
     """In none of the rows that columns are read off: it is at the centre, also where that is 0 and columns are as they are."""
-    monkeypatch.setattr("sparserf.columns.robust.MOST_ROWS", 100)
+    monkeypatch.setattr("sparserf.columns.encodings.MOST_ROWS", 100)
     rare = X - np.median(X, axis=0) + center
     rare[17, 1] = np.nan
     y = np.sin(X[:, 0]) + X[:, 1]
@@ -232,9 +231,9 @@ def test_nothing_overflows_in_views_of_wild_cells(size):
         wild = HOLES[:60].copy()
         wild[:n_wild] = size
         stage = stage_and_curves(wild, is_curved=True)[0]
-        shown = stage.show(wild)
+        shown = stage.transform(wild)
         assert np.isfinite(shown).all() and np.allclose(np.abs(shown[0, stage.kind == CLIPPED]), 3, atol=1)
-        assert np.allclose(np.asarray(stage.show(strict.asarray(wild))), shown)
+        assert np.allclose(np.asarray(stage.transform(strict.asarray(wild))), shown)
         assert (stage.half_range[stage.kind == KINDS.index("clipped")] <= 3).all()
 
 
@@ -244,8 +243,8 @@ def test_nothing_overflows_in_views_of_wild_entries(size):
     counts = np.where(RNG.random((60, 3)) < 0.3, RNG.integers(1, 9, (60, 3)), 0.0) * 1e-3
     counts[0] = size
     task, _ = Task.seen_by("auto", sp.csr_array(counts), Y[:60], "squared", None, 1, RNG, HOW, is_curved=True)
-    shown = task.stage.show(sp.csr_array(counts)).toarray()
-    expected = task.stage.show(counts)
+    shown = task.stage.transform(sp.csr_array(counts)).toarray()
+    expected = task.stage.transform(counts)
     assert np.allclose(shown[:, task.stage.kind == CLIPPED], expected[:, task.stage.kind == CLIPPED])
     assert np.allclose(shown[0, task.stage.kind == CLIPPED], 3)
 
@@ -328,7 +327,7 @@ def test_curves():
     stage, curves = stage_and_curves(Z, is_curved=True)
     assert [KINDS[k] for k in stage.kind[curves[1]]] == ["clipped", "number", "clipped", "missing"]
     assert curves[0][1] == curves[1][1] == curves[2][1] and curves[0][3] == curves[2][3]
-    u = stage.show(Z)
+    u = stage.transform(Z)
     plain, clipped, ranks = (u[:, curve] for curve in curves)
     assert np.allclose(clipped[:, 0], plain[:, 0] / np.sqrt(1 + plain[:, 0] ** 2 / 9))
     there = ~np.isnan(Z[:, 2])
@@ -342,7 +341,7 @@ def test_curves():
 def test_views_of_ranks_know_ties():
     Z = np.where(RNG.random((5000, 1)) < 0.6, 0.0, RNG.random((5000, 1)))
     stage, curves = stage_and_curves(Z, is_curved=True)
-    ranks = stage.show(Z)[:, curves[2][0]]
+    ranks = stage.transform(Z)[:, curves[2][0]]
     assert np.unique(ranks[Z[:, 0] == 0]).size == 1 and ranks[Z[:, 0] == 0][0] < ranks[Z[:, 0] > 0].min() + 0.1
 
 
@@ -353,7 +352,7 @@ def test_features_of_views(namespace):
     every = srf.Fourier(gamma=0.2).draw(30, len(curves[1]), rng=0)
     features = every.seeing(curves[1], len(stage)).staged(stage)
     assert features.n_features_in == 3 and features.n_inputs == len(stage)
-    expected = every.transform(stage.take(curves[1]).show(Z))
+    expected = every.transform(stage.take(curves[1]).transform(Z))
     there = strict.asarray(Z) if namespace == "strict" else Z
     assert np.allclose(np.asarray(features.transform(there)), expected) and np.allclose(phi_oracle(features, Z), expected)
     assert np.array_equal(features.input_usage(), np.ones(3))
@@ -398,28 +397,28 @@ COUNTS = sp.csr_array(COUNTS.astype(float))
 
 
 def counts_stage():
-    return stage_of_counts(as_rows(COUNTS), np.ones(700), np.random.default_rng(0))
+    return fit_sparse_stage(as_rows(COUNTS), np.ones(700), np.random.default_rng(0))
 
 
 def test_views_of_counts():
     stage, curves = counts_stage()
     assert stage.keeps_zeros and stage.take(curves[0]).is_identity
-    shown, dense = stage.show(COUNTS), COUNTS.toarray()
+    shown, dense = stage.transform(COUNTS), COUNTS.toarray()
     assert sp.issparse(shown) and shown.has_canonical_format
     unit = [np.sort(column[column > 0])[(np.count_nonzero(column) - 1) // 2] for column in dense.T]
     clipped = dense / unit / np.sqrt(1 + (dense / unit / 3) ** 2)
     assert np.allclose(shown.toarray(), np.hstack([dense, clipped, dense > 0]))
-    assert np.allclose(stage.show(dense.astype(float)), shown.toarray())
-    assert np.allclose(np.asarray(stage.show(strict.asarray(dense.astype(float)))), shown.toarray())
+    assert np.allclose(stage.transform(dense.astype(float)), shown.toarray())
+    assert np.allclose(np.asarray(stage.transform(strict.asarray(dense.astype(float)))), shown.toarray())
     mixed = np.array([25, 3, 14])
-    assert np.allclose(stage.take(mixed).show(COUNTS).toarray(), shown.toarray()[:, mixed])
+    assert np.allclose(stage.take(mixed).transform(COUNTS).toarray(), shown.toarray()[:, mixed])
 
 
 def test_entries_that_are_alike_have_one_view():
     alike = COUNTS.copy()
     alike.data[:] = 2.0
-    assert stage_of_counts(as_rows(alike), np.ones(700), np.random.default_rng(0)) == (None, ())
-    assert stage_of_counts(as_rows(sp.csr_array((5, 3))), np.ones(5), np.random.default_rng(0)) == (None, ())
+    assert fit_sparse_stage(as_rows(alike), np.ones(700), np.random.default_rng(0)) == (None, ())
+    assert fit_sparse_stage(as_rows(sp.csr_array((5, 3))), np.ones(5), np.random.default_rng(0)) == (None, ())
 
 
 def test_a_few_large_counts_do_not_ruin_a_fit(tmp_path):
@@ -442,8 +441,8 @@ def test_a_few_large_counts_do_not_ruin_a_fit(tmp_path):
 def test_levels_of_one_row_each_have_means_that_are_all_alike(rng, offset):
     """The other rows tell nothing of them: what their means differ by is rounding, and no unit of a view."""
     y = offset + rng.standard_normal(60) * abs(offset or 1)
-    X, table = Table.of(np.array([[f"level {k}"] for k in range(60)], object), [0])
-    _, means = with_means(X, table, [y], np.ones(60), rng)
+    X, table = Table.learn(np.array([[f"level {k}"] for k in range(60)], object), [0])
+    _, means = target_encode(X, table, [y], np.ones(60), rng)
     assert np.ptp(means[0][1]) == 0
     assert means[0][1][0] == pytest.approx(y.mean())
 

@@ -88,7 +88,7 @@ def test_hostile_srfe_ends(data, eta):
 @ignore_convergence
 def test_a_callback_ends_a_long_iteration(loss, options, monkeypatch):
     """Within a fit that has not come to its first iteration's end; what is there by then is the model."""
-    monkeypatch.setattr("sparserf._base.asking.EVERY", 0.3)
+    monkeypatch.setattr("sparserf._base.progress.SECONDS_BETWEEN_CALLS", 0.3)
     y = np.tile(SMOOTH, 20) + np.random.default_rng(2).standard_normal(20 * N)
     told = []
 

@@ -85,7 +85,7 @@ class Elsewhere:
         """array_api_strict's devices are of no kind of their own to DLPack."""
         for module in (_arrays, rows_of):
             monkeypatch.setattr(module, "is_on_host", lambda X: getattr(X, "device", None) != Elsewhere.device)
-        monkeypatch.setattr(_arrays, "_brought", lambda X: np.from_dlpack(X))
+        monkeypatch.setattr(_arrays, "_from_accelerator", lambda X: np.from_dlpack(X))
 
 
 def each(models):

@@ -15,6 +15,8 @@ import sparserf as srf
 from sparserf.losses import Multinomial
 from sparserf.losses.classification import AgainstOthers
 from sparserf.rows import HostVectors
+from sparserf.losses.classification import OneClassMultinomial
+from sparserf.rows.vectors import HostVectors
 from sparserf.solvers import rivals as rivals_
 from sparserf.solvers.rivals import Rivals, nearest_median
 from sparserf.rows.vectors import HostVectors

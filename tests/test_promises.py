@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from sparserf.losses import LOSSES, Gamma, Huber, Logistic, Poisson, Quantile, SmoothedHinge, Squared, SquaredHinge, loss_of
-from sparserf.losses.classification import AgainstOthers, log_sum_exp, softmax
-from sparserf.losses.elementwise import positive, share, where, xlogx
+from sparserf.losses import LOSSES, Gamma, Huber, Logistic, Poisson, Quantile, SmoothedHinge, Squared, SquaredHinge, check_loss
+from sparserf.losses.base import clip_to_unit, positive_part, where, xlogx
+from sparserf.losses.classification import OneClassMultinomial, log_sum_exp, softmax
 
 Z = np.linspace(-6, 6, 2401)
 # Each loss with targets, and its value, written plainly.
@@ -146,11 +146,11 @@ def test_a_step_without_curvature_is_finite_or_downward():
 
 def test_functions_of_entries():
     a = np.array([-2.0, 0.0, 0.25, 3.0], np.float32)
-    np.testing.assert_array_equal(positive(a), [0, 0, 0.25, 3])
-    np.testing.assert_array_equal(share(a), [0, 0, 0.25, 1])
+    np.testing.assert_array_equal(positive_part(a), [0, 0, 0.25, 3])
+    np.testing.assert_array_equal(clip_to_unit(a), [0, 0, 0.25, 1])
     np.testing.assert_array_equal(where(a > 0, 2.0, a), [0, 0, 2, 2])
     assert where(a > 0, 2.0, a).dtype == np.float32
-    np.testing.assert_allclose(xlogx(share(a)), [0, 0, 0.25 * np.log(0.25), 0], rtol=1e-6)
+    np.testing.assert_allclose(xlogx(clip_to_unit(a)), [0, 0, 0.25 * np.log(0.25), 0], rtol=1e-6)
     assert xlogx(np.array([3.0]))[0] == pytest.approx(3 * np.log(3))
 
 
@@ -164,7 +164,7 @@ def test_softmax_and_the_log_of_sums_beside_plain_ones(rng):
 
 def test_the_loss_of_one_class_promises_less():
     """The curvature of log(e^z + e^c) in z is at most a quarter, but all classes move: half. Its dual has no bound."""
-    loss = AgainstOthers()
+    loss = OneClassMultinomial()
     assert (loss.smoothness, loss.is_unimodal, loss.dual_growth) == (0.5, False, np.inf)
 
 
@@ -173,7 +173,7 @@ def test_names(name):
     loss = CASES[name][0]
     assert loss.name == name
     assert type(LOSSES[name]) is type(loss)
-    assert type(loss_of(name, (name,))) is type(loss)
-    assert loss_of(loss, (name,)) is loss
+    assert type(check_loss(name, (name,))) is type(loss)
+    assert check_loss(loss, (name,)) is loss
     with pytest.raises(ValueError, match="loss must be one of"):
-        loss_of(loss, ("none of these",))
+        check_loss(loss, ("none of these",))

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 import sparserf as srf
 from sparserf._core.moments import KINDS, Views
-from sparserf.columns.encodings import stage_of as stage_and_curves
-from sparserf.columns.robust import robust, weighted_quantile
+from sparserf.columns.encodings import fit_stage as stage_and_curves
+from sparserf.columns.encodings import robust_units, weighted_quantile
 from sparserf.columns.stage import ColumnStage
 from sparserf.rows import as_rows, staged, staged_rows
 
@@ -101,7 +101,7 @@ def numbers_stage(unit, reach):
 @pytest.mark.parametrize("namespace", [np, strict])
 def test_nothing_is_infinite(namespace):
     stage = numbers_stage([1e-200, 1e-200, 1.0, 0.0], 3.0)
-    shown = np.asarray(stage.show(namespace.asarray([[1.7e308, -1.7e308, 2.0, 1.7e308]])))
+    shown = np.asarray(stage.transform(namespace.asarray([[1.7e308, -1.7e308, 2.0, 1.7e308]])))
     assert np.allclose(shown, [[6.0, -6.0, 2.0, 0.0]])
 
 
@@ -122,7 +122,7 @@ def test_weighted_quantile_counts_copies(n, share):
 
 
 def test_units_of_a_clean_column_are_its_mean_and_deviation():
-    center, unit, reach, half_range = robust(X, np.ones(N))
+    center, unit, reach, half_range = robust_units(X, np.ones(N))
     assert np.allclose(center, X.mean(axis=0)) and np.allclose(unit, X.std(axis=0))
     assert np.allclose(half_range * unit, np.ptp(X, axis=0) / 2)
     assert (reach > np.abs(X).max(axis=0)).all()
@@ -130,28 +130,28 @@ def test_units_of_a_clean_column_are_its_mean_and_deviation():
 
 def test_weights_are_copies():
     copies = RNG.integers(1, 4, N)
-    assert np.allclose(robust(X, copies.astype(float)), robust(np.repeat(X, copies, axis=0), np.ones(copies.sum())))
+    assert np.allclose(robust_units(X, copies.astype(float)), robust_units(np.repeat(X, copies, axis=0), np.ones(copies.sum())))
 
 
 @pytest.mark.parametrize("wild", [9999.0, -1e6, 1e300])
 def test_a_wild_cell_moves_no_unit(wild):
     Z = X.copy()
     Z[7, 0] = wild
-    one, two = robust(X, np.ones(N)), robust(Z, np.ones(N))
+    one, two = robust_units(X, np.ones(N)), robust_units(Z, np.ones(N))
     assert np.allclose(one[:2], two[:2], atol=0.03) and np.allclose(two[2:, 0], [one[2, 0], (one[2, 0] + 3) / 2], rtol=0.3)
 
 
 @pytest.mark.parametrize("share", [0.5, 0.1, 0.002])
 def test_zeros_and_ones_have_their_deviation(share):
     x = (RNG.random((5000, 1)) < share).astype(float)
-    assert np.allclose(robust(x, np.ones(5000))[1], x.std())
+    assert np.allclose(robust_units(x, np.ones(5000))[1], x.std())
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1 / 3, -7.0, 1e-310, 1e300])
 @pytest.mark.parametrize("n", [1, 2, 50])
 def test_constant_columns_are_zero(value, n):
     stage = stage_of(np.full((n, 2), value))
-    assert np.array_equal(stage.unit, [0, 0]) and np.array_equal(stage.show(np.full((3, 2), 17.0)), np.zeros((3, 2)))
+    assert np.array_equal(stage.unit, [0, 0]) and np.array_equal(stage.transform(np.full((3, 2), 17.0)), np.zeros((3, 2)))
 
 
 @pytest.mark.parametrize("power", [-1040, -900, -60, 1, 100, 1000])
@@ -159,9 +159,9 @@ def test_powers_of_two_change_no_bit(power):
     one, two = stage_of(X), stage_of(np.ldexp(X, power) if power > -1000 else np.ldexp(np.ldexp(X, -1000), power + 1000))
     scaled = np.ldexp(X, power)
     if power > -1000:  # below, numbers lose digits
-        assert np.array_equal(one.show(X), two.show(scaled))
+        assert np.array_equal(one.transform(X), two.transform(scaled))
     else:
-        assert np.allclose(one.show(X), two.show(scaled), atol=1e-3)
+        assert np.allclose(one.transform(X), two.transform(scaled), atol=1e-3)
 
 
 @each_fit
@@ -300,7 +300,7 @@ def test_a_sample_of_many_rows_tells():
     Z = 5 + 3 * rng.standard_normal((60_000, 2))
     weight = np.where(Z[:, 0] > 5, 2.0, 1.0)
     for w in (np.ones(60_000), weight):
-        center, unit, *_ = robust(Z, w)
+        center, unit, *_ = robust_units(Z, w)
         stage = stage_of(Z, w)
         assert np.allclose(stage.center, center, atol=0.1) and np.allclose(stage.unit, unit, rtol=0.03)
 
@@ -315,13 +315,13 @@ def test_columns_that_a_sample_takes_for_constant():
     not_seen = np.isclose(units[:, 1], Z[:, 1].std(), rtol=1e-12)
     assert 0 < not_seen.sum() < 6
     for stage in stages:
-        assert (stage.reach[1:] > stage.half_range[1:]).all() and np.ptp(stage.show(Z)[:, 1]) > 100
+        assert (stage.reach[1:] > stage.half_range[1:]).all() and np.ptp(stage.transform(Z)[:, 1]) > 100
 
 
 def test_staged_rows_answer_as_rows_in_those_units(monkeypatch):
     """Every question that Rows knows, shown block by block."""
     stage, Z = stage_of(50 + 3 * X), 50 + 3 * X
-    plain = as_rows(stage.show(Z))
+    plain = as_rows(stage.transform(Z))
     monkeypatch.setattr(staged_rows, "FEW", 0)
     shown, weight = staged(as_rows(Z), stage), np.ones(N)
     features = srf.Fourier(gamma=0.2).draw(40, D, rng=0)

@@ -43,7 +43,7 @@ def by_library(makers):
 
 def check(X, numbers, levels, categorical=None, dtype=np.float64):
     """What is learnt of X, and that it is read alike; returns the table."""
-    values, table = Table.of(X, categorical)
+    values, table = Table.learn(X, categorical)
     assert values.dtype == dtype and values.flags.c_contiguous
     np.testing.assert_array_equal(values, np.array(numbers, float))
     assert table.levels == levels
@@ -94,15 +94,15 @@ def test_float32_if_all_numbers_are(frame):
     check(frame({"a": single, "b": -single, "s": ["u", "t"]}), [[0.5, -0.5, 1], [1.5, -1.5, 0]], (None, None, ("t", "u")),
           dtype=np.float32)  # fmt: skip
     for other in (np.array([1.0, 2.0]), np.array([1, 2], np.int8), np.array([1, 2]) > 1):
-        assert Table.of(frame({"a": single, "b": other}))[0].dtype == np.float64
-    assert Table.of(frame({"s": ["u", "t"]}))[0].dtype == np.float64
+        assert Table.learn(frame({"a": single, "b": other}))[0].dtype == np.float64
+    assert Table.learn(frame({"s": ["u", "t"]}))[0].dtype == np.float64
 
 
 def test_float32_is_left_where_it_cannot_count_the_levels(monkeypatch):
     X = pd.DataFrame({"a": np.zeros(3, np.float32), "s": list("abc")})
-    assert Table.of(X)[0].dtype == np.float32
+    assert Table.learn(X)[0].dtype == np.float32
     monkeypatch.setattr(table_module, "EXACT", 2)
-    assert Table.of(X)[0].dtype == np.float64
+    assert Table.learn(X)[0].dtype == np.float64
 
 
 @by_library(CATEGORICAL)
@@ -216,10 +216,10 @@ def test_no_string_is_confused():
 def test_words_that_are_others_in_each_row_are_warned_of(frame):
     words = [f"2020-01-{day:02}" for day in range(1, 12)]
     with pytest.warns(UserWarning, match=r"^X\['date'\] holds words that are others in each row"):
-        Table.of(frame({"date": words}))
-    Table.of(frame({"date": words}), ["date"])  # which says that it is a category
-    Table.of(frame({"date": words[:10]}))
-    Table.of(frame({"date": [*words, words[0]]}))
+        Table.learn(frame({"date": words}))
+    Table.learn(frame({"date": words}), ["date"])  # which says that it is a category
+    Table.learn(frame({"date": words[:10]}))
+    Table.learn(frame({"date": [*words, words[0]]}))
 
 
 # What it may not hold.
@@ -237,12 +237,12 @@ SOME = {
 @pytest.mark.parametrize("categorical", [None, ["signed_up"]])
 def test_dates_and_times_say_what_to_do(values, what, such_as, categorical, frame):
     with pytest.raises(TypeError, match=rf"X\['signed_up'\] holds {what} \(\w+\): turn it into numbers, such as {such_as}"):
-        Table.of(frame({"signed_up": values}), categorical)
+        Table.learn(frame({"signed_up": values}), categorical)
 
 
 def test_a_date_of_polars_is_named_as_there():
     with pytest.raises(TypeError, match=r"^X\['a'\] holds dates \(Datetime\): turn it into numbers, such as days "):
-        Table.of(pl.DataFrame({"a": [dt.datetime(2020, 1, 1)]}))
+        Table.learn(pl.DataFrame({"a": [dt.datetime(2020, 1, 1)]}))
 
 
 STRANGE = {
@@ -269,53 +269,53 @@ STRANGE = {
 @pytest.mark.parametrize("categorical", [None, [0]])
 def test_other_kinds_are_named(make, kind, categorical):
     with pytest.raises(TypeError, match=rf"^X\['a'\] holds {kind}: leave it out, or make it numbers or strings$"):
-        Table.of(make(), categorical)
+        Table.learn(make(), categorical)
 
 
 @pytest.mark.parametrize("values", [["x", 1], [None, "x", NAN, 1], [pd.NA, 1, "x"]])
 @pytest.mark.parametrize("categorical", [None, ["a"]])
 def test_strings_and_numbers_in_one_column(values, categorical):
     with pytest.raises(TypeError, match=r"^X\['a'\] holds strings and int: leave it out, or make it numbers or strings$"):
-        Table.of(frame_of(pd.Series(values, dtype=object)), categorical)
+        Table.learn(frame_of(pd.Series(values, dtype=object)), categorical)
 
 
 @each_frame
 @pytest.mark.parametrize("bad", [np.inf, -np.inf])
 def test_infinite_cells(bad, frame):
     with pytest.raises(ValueError, match=rf"^X\['a'\] must be finite or missing, got {bad} in row 2$"):
-        Table.of(frame({"b": [1.0, 2.0, 3.0], "a": [1.0, NAN, bad]}))
+        Table.learn(frame({"b": [1.0, 2.0, 3.0], "a": [1.0, NAN, bad]}))
     with pytest.raises(ValueError, match=r"X\['a'\] must be finite or missing"):
-        Table.of(frame_of([1.0, bad], frame), ["a"])
+        Table.learn(frame_of([1.0, bad], frame), ["a"])
     for categorical in (None, ["a"]):
-        table = Table.of(frame_of([1.0, 2.0], frame), categorical)[1]
+        table = Table.learn(frame_of([1.0, 2.0], frame), categorical)[1]
         with pytest.raises(ValueError, match=r"X\['a'\] must be finite or missing"):
             table.read(frame_of([bad], frame))
 
 
 def test_integers_too_large_for_a_float():
     with pytest.raises(ValueError, match=r"^X\['a'\] must hold finite numbers: int too large"):
-        Table.of(frame_of(pd.Series([10**400, 1], dtype=object)))
+        Table.learn(frame_of(pd.Series([10**400, 1], dtype=object)))
 
 
 @each_frame
 def test_no_rows_or_no_columns(frame):
     for X in (frame({}), frame_of(np.zeros(0), frame)):
         with pytest.raises(ValueError, match=r"^X must have at least one row and one column, got shape \(0, [01]\)$"):
-            Table.of(X)
+            Table.learn(X)
     with pytest.raises(ValueError, match=r"got shape \(3, 0\)$"):
-        Table.of(pd.DataFrame(index=range(3)))
+        Table.learn(pd.DataFrame(index=range(3)))
     with pytest.raises(ValueError, match=r"got shape \(0, 2\)$"):
-        Table.of(np.empty((0, 2), object), [0])
+        Table.learn(np.empty((0, 2), object), [0])
 
 
 # Names.
 
 
 def test_names_become_strings():
-    assert Table.of(pd.DataFrame([[1, 2]]))[1].names == ("0", "1")
-    assert Table.of(pd.DataFrame([[1]], columns=[None]))[1].names[0] in ("None", "nan")
+    assert Table.learn(pd.DataFrame([[1, 2]]))[1].names == ("0", "1")
+    assert Table.learn(pd.DataFrame([[1]], columns=[None]))[1].names[0] in ("None", "nan")
     columns = pd.MultiIndex.from_tuples([("a", "x"), ("b", "y")])
-    assert Table.of(pd.DataFrame([[1, 2]], columns=columns))[1].names == ("('a', 'x')", "('b', 'y')")
+    assert Table.learn(pd.DataFrame([[1, 2]], columns=columns))[1].names == ("('a', 'x')", "('b', 'y')")
 
 
 REPEATED = {
@@ -328,12 +328,12 @@ REPEATED = {
 @by_library(REPEATED)
 def test_names_that_repeat(make):
     with pytest.raises(ValueError, match=r"^X must have columns of different names, got more than one 'a'$"):
-        Table.of(make())
+        Table.learn(make())
 
 
 def test_names_that_repeat_as_strings():
     with pytest.raises(ValueError, match=r"got more than one '1'$"):
-        Table.of(pd.DataFrame([[1, 2]], columns=[1, "1"]))
+        Table.learn(pd.DataFrame([[1, 2]], columns=[1, "1"]))
 
 
 @pytest.mark.parametrize("name", ["columns", "column_names", "shape", "dtypes"])
@@ -382,8 +382,8 @@ def test_chosen_numbers_of_pandas():
 
 def test_chosen_by_place_where_names_are_integers():
     X = pd.DataFrame([[5, 6], [4, 6]], columns=[1, 0])
-    assert Table.of(X, [1])[1].levels == (None, (6,))
-    assert Table.of(X, ["1"])[1].levels == ((4, 5), None)
+    assert Table.learn(X, [1])[1].levels == (None, (6,))
+    assert Table.learn(X, ["1"])[1].levels == ((4, 5), None)
 
 
 @pytest.mark.parametrize(("categorical", "error", "message"), [
@@ -398,17 +398,17 @@ def test_chosen_by_place_where_names_are_integers():
 @each_frame
 def test_wrong_choices(categorical, error, message, frame):
     with pytest.raises(error, match=message):
-        Table.of(frame({"a": [1], "b": [2]}), categorical)
+        Table.learn(frame({"a": [1], "b": [2]}), categorical)
 
 
 def test_an_array_has_no_names():
     with pytest.raises(ValueError, match=r"^categorical must name columns of X, an array, whose columns have no names: 'a'$"):
-        Table.of(np.zeros((2, 2)), ["a"])
+        Table.learn(np.zeros((2, 2)), ["a"])
 
 
 def test_long_lists_are_cut_short():
     with pytest.raises(ValueError, match=r"'c0', .*'c9' and 15 more$"):
-        Table.of(pd.DataFrame({"a": [1]}), [f"c{k}" for k in range(25)])
+        Table.learn(pd.DataFrame({"a": [1]}), [f"c{k}" for k in range(25)])
 
 
 # Arrays.
@@ -437,17 +437,17 @@ def test_arrays_of_strings(dtype):
 def test_arrays_that_are_refused():
     X = np.array([["b", 1], ["a", 2]], object)
     with pytest.raises(TypeError, match=r"^X\[:, 0\] holds strings: list it in categorical, or make it numbers$"):
-        Table.of(X, [1])
+        Table.learn(X, [1])
     for bad, kind in ((np.zeros((2, 1), "M8[s]"), r"dates \(datetime64\[s\]\)"), (np.zeros((2, 1), "m8[s]"), "durations"),
                       (np.zeros((2, 1), complex), "complex128"), (np.zeros((2, 1), "S3"), "bytes24")):  # fmt: skip
         with pytest.raises(TypeError, match=rf"^X\[:, 0\] holds {kind}"):
-            Table.of(bad, [0])
+            Table.learn(bad, [0])
     with pytest.raises(ValueError, match=r"^X must be two-dimensional, got shape \(2,\)$"):
-        Table.of(np.zeros(2), [0])
+        Table.learn(np.zeros(2), [0])
     with pytest.raises(ValueError, match=r"^X must not have masked entries, got 1$"):
-        Table.of(np.ma.array([[1.0, 2.0]], mask=[[True, False]]), [0])
+        Table.learn(np.ma.array([[1.0, 2.0]], mask=[[True, False]]), [0])
     with pytest.raises(ValueError, match=r"^X\[:, 0\] must be finite or missing, got inf in row 0"):
-        Table.of(np.full((1, 2), np.longdouble("1e4000")), [1])
+        Table.learn(np.full((1, 2), np.longdouble("1e4000")), [1])
 
 
 @pytest.mark.parametrize("X", [sp.csr_array(np.eye(2)), [["a"], ["b"]], pl.LazyFrame({"a": ["b"]}), pd.Series([1.0])],
@@ -456,9 +456,9 @@ def test_what_is_neither_a_frame_nor_an_array(X):
     hint = "; of one row, give a frame with one row" if isinstance(X, pd.Series) else ""
     what = rf"^X must be a data frame or a dense NumPy array where columns .*, got {type(X).__name__}{hint}$"
     with pytest.raises(TypeError, match=what):
-        Table.of(X, [0])
+        Table.learn(X, [0])
     with pytest.raises(TypeError, match=what):
-        Table.of(pd.DataFrame({"a": ["b"]}))[1].read(X)
+        Table.learn(pd.DataFrame({"a": ["b"]}))[1].read(X)
 
 
 # At prediction.
@@ -467,7 +467,7 @@ def test_what_is_neither_a_frame_nor_an_array(X):
 @each_frame
 @pytest.mark.parametrize("then", FRAMES.values(), ids=FRAMES)
 def test_columns_are_found_by_name_in_frames_of_any_library(then, frame):
-    table = Table.of(frame({"x": [1.5, 2.5], "s": ["b", "a"], "k": [3, 4]}), ["k"])[1]
+    table = Table.learn(frame({"x": [1.5, 2.5], "s": ["b", "a"], "k": [3, 4]}), ["k"])[1]
     X = then({"k": [4, 5, None], "x": [0.5, None, 1.0], "s": ["c", "a", None]})
     np.testing.assert_array_equal(table.read(X), [[0.5, -1, 1], [NAN, 0, -1], [1, NAN, NAN]])
 
@@ -479,16 +479,16 @@ def test_columns_are_found_by_name_in_frames_of_any_library(then, frame):
 ])  # fmt: skip
 @each_frame
 def test_other_columns_are_named(columns, message, frame):
-    table = Table.of(frame({name: ["x", "y"] for name in "abc"}))[1]
+    table = Table.learn(frame({name: ["x", "y"] for name in "abc"}))[1]
     with pytest.raises(ValueError, match=f"^{message}$"):
         table.read(frame({name: ["x"] for name in columns}))
 
 
 @each_frame
 def test_another_kind_than_in_training(frame):
-    of_numbers = Table.of(frame_of([1.0, 2.0], frame))[1]
-    of_strings = Table.of(frame_of(["1", "2"], frame))[1]
-    of_levels = Table.of(frame_of([1, 2], frame), ["a"])[1]
+    of_numbers = Table.learn(frame_of([1.0, 2.0], frame))[1]
+    of_strings = Table.learn(frame_of(["1", "2"], frame))[1]
+    of_levels = Table.learn(frame_of([1, 2], frame), ["a"])[1]
     for table in (of_numbers, of_levels):
         with pytest.raises(TypeError, match=r"^X\['a'\] holds strings, and held numbers when the model was fitted$"):
             table.read(frame_of(["1", None], frame))
@@ -504,26 +504,26 @@ def test_another_kind_than_in_training(frame):
 @each_frame
 def test_strings_and_categoricals_are_read_alike(frame, make):
     for before, after in ((frame, lambda X: make(X["a"])), (lambda X: make(X["a"]), frame)):
-        table = Table.of(before({"a": ["y", "x", None]}))[1]
+        table = Table.learn(before({"a": ["y", "x", None]}))[1]
         np.testing.assert_array_equal(table.read(after({"a": [None, "z", "y", "x"]})), [[NAN], [-1], [1], [0]])
 
 
 @each_frame
 def test_levels_are_found_whatever_kind_of_number_they_come_as(frame):
-    integers = Table.of(frame_of([3, 1, 2], frame), ["a"])[1]
+    integers = Table.learn(frame_of([3, 1, 2], frame), ["a"])[1]
     np.testing.assert_array_equal(integers.read(frame_of([1.0, None, 3.0, 2.5], frame)), [[0], [NAN], [2], [-1]])
     np.testing.assert_array_equal(integers.read(frame_of([True], frame)), [[0]])
-    booleans = Table.of(frame_of([True, False], frame), ["a"])[1]
+    booleans = Table.learn(frame_of([True, False], frame), ["a"])[1]
     for values in ([True, False, None], [1, 0, None], [1.0, 0.0, None]):
         np.testing.assert_array_equal(booleans.read(frame_of(values, frame)), [[1], [0], [NAN]])
     np.testing.assert_array_equal(booleans.read(frame_of([2], frame)), [[-1]])
-    floats = Table.of(frame_of([2.0, 0.5], frame), ["a"])[1]
+    floats = Table.learn(frame_of([2.0, 0.5], frame), ["a"])[1]
     np.testing.assert_array_equal(floats.read(frame_of([2, 3], frame)), [[1], [-1]])
 
 
 @each_frame
 def test_a_number_is_read_of_another_kind_of_number(frame):
-    table = Table.of(frame_of([1.5, 2.0], frame))[1]
+    table = Table.learn(frame_of([1.5, 2.0], frame))[1]
     for values in ([1, 0], [True, False], [Decimal(1), Decimal(0)], np.array([1, 0], np.uint8)):
         np.testing.assert_array_equal(table.read(frame_of(values, frame)), [[1], [0]])
     assert table.read(frame_of(np.array([1, 0], np.float32), frame)).dtype == np.float32
@@ -532,7 +532,7 @@ def test_a_number_is_read_of_another_kind_of_number(frame):
 @each_frame
 def test_no_rows_to_predict(frame):
     X = frame({"x": [1.5], "s": ["a"]})
-    table = Table.of(X)[1]
+    table = Table.learn(X)[1]
     assert table.read(X[:0]).shape == (0, 2)
     assert table.read(frame({"s": [], "x": []})).shape == (0, 2)
 
@@ -544,7 +544,7 @@ def test_the_index_of_pandas_is_not_read():
 
 @each_frame
 def test_frames_by_place_where_training_rows_had_no_names(frame):
-    table = Table.of(np.array([["b", 1.0], ["a", 2.0]], object), [0])[1]
+    table = Table.learn(np.array([["b", 1.0], ["a", 2.0]], object), [0])[1]
     np.testing.assert_array_equal(table.read(frame({"u": ["a", "c"], "v": [0.5, 1.5]})), [[0, 0.5], [-1, 1.5]])
     with pytest.raises(ValueError, match=r"^X must have 2 columns, got 1$"):
         table.read(frame({"u": ["a"]}))
@@ -554,7 +554,7 @@ def test_frames_by_place_where_training_rows_had_no_names(frame):
 
 @each_frame
 def test_arrays_by_place_where_training_rows_had_names(frame):
-    table = Table.of(frame({"x": [1.5, 2.5], "k": [3, 4]}))[1]
+    table = Table.learn(frame({"x": [1.5, 2.5], "k": [3, 4]}))[1]
     for dtype in (np.float32, np.float64):
         values = table.read(np.array([[0.5, 2], [NAN, 1]], dtype))
         np.testing.assert_array_equal(values, [[0.5, 2], [NAN, 1]])
@@ -567,13 +567,13 @@ def test_arrays_by_place_where_training_rows_had_names(frame):
 
 @each_frame
 def test_arrays_that_hold_the_levels(frame):
-    table = Table.of(frame({"x": [1.5, 2.5], "s": ["b", "a"]}))[1]
+    table = Table.learn(frame({"x": [1.5, 2.5], "s": ["b", "a"]}))[1]
     np.testing.assert_array_equal(table.read(np.array([[1.0, "a"], [None, "c"]], object)), [[1, 0], [NAN, -1]])
     with pytest.raises(TypeError, match=r"^X\[:, 1\] holds numbers, and held strings when the model was fitted$"):
         table.read(np.zeros((1, 2)))
     with pytest.raises(TypeError, match=r"^X\[:, 0\] holds strings, and held numbers when the model was fitted$"):
         table.read(np.array([["1", "a"]]))
-    of_numbers = Table.of(frame({"x": [1.5, 2.5], "k": [4, 3]}), ["k"])[1]
+    of_numbers = Table.learn(frame({"x": [1.5, 2.5], "k": [4, 3]}), ["k"])[1]
     np.testing.assert_array_equal(of_numbers.read(np.array([[0.5, 4], [1, 9], [2, NAN]])), [[0.5, 1], [1, -1], [2, NAN]])
 
 
@@ -604,7 +604,7 @@ def test_other_things_import_no_library(tmp_path):
         from sparserf.columns.table import ARRAYS, Table, is_frame
         assert not any(map(is_frame, (np.eye(2), [[1]], scipy.sparse.eye_array(2), None, "x")))
         X = np.array([["b", 1.0]], object)
-        assert Table.of(X, [0])[1].read(X).tolist() == [[0.0, 1.0]]
+        assert Table.learn(X, [0])[1].read(X).tolist() == [[0.0, 1.0]]
         print({"narwhals", "pandas", "polars", "pyarrow"} & set(sys.modules))"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.strip() == "set()"
@@ -627,17 +627,17 @@ def tables(draw):
 @given(tables())
 @pytest.mark.slow
 def test_what_is_written_is_restored(table):
-    written = table.written()
+    written = table.to_arrays()
     assert set(written) == set(ARRAYS) and all(array.dtype in (np.int64, np.uint8) for array in written.values())
-    back = Table.restored(written)
+    back = Table.from_arrays(written)
     assert back.is_same(table) and table.is_same(back)
     assert repr(back) == repr(table)  # the kinds of levels, too
-    assert Table.restored({"other": np.zeros(1)}) is None
+    assert Table.from_arrays({"other": np.zeros(1)}) is None
 
 
 def test_strings_that_are_no_unicode_are_kept():
     table = Table(("\ud800",), (("\udfff", "\ud83d\ude00", "\0"),))
-    assert Table.restored(table.written()).is_same(table)
+    assert Table.from_arrays(table.to_arrays()).is_same(table)
 
 
 def file_of(names, *columns):
@@ -688,25 +688,25 @@ BROKEN = {
 @pytest.mark.parametrize("arrays", BROKEN.values(), ids=BROKEN)
 def test_a_broken_file_is_refused(arrays):
     with pytest.raises((ValueError, KeyError)):
-        Table.restored(arrays)
+        Table.from_arrays(arrays)
 
 
 @pytest.mark.parametrize("name", ARRAYS)
 def test_half_a_file_is_refused(name):
     with pytest.raises(KeyError, match=name):
-        Table.restored({key: array for key, array in GOOD.items() if key != name})
-    assert Table.restored(GOOD).levels == (None, ("x", "yz")) and Table.restored(GOOD).names == ("a", "b")
+        Table.from_arrays({key: array for key, array in GOOD.items() if key != name})
+    assert Table.from_arrays(GOOD).levels == (None, ("x", "yz")) and Table.from_arrays(GOOD).names == ("a", "b")
 
 
 def test_levels_that_some_rows_lack():
-    X, table = Table.of(pd.DataFrame({"a": ["x", "y", None, "z"], "b": [1, 2, 3, 4], "c": ["u", "v", "u", "v"]}))
+    X, table = Table.learn(pd.DataFrame({"a": ["x", "y", None, "z"], "b": [1, 2, 3, 4], "c": ["u", "v", "u", "v"]}))
     before = X.copy()
-    some, fewer = table.of_rows(X[[3, 2, 1]])
+    some, fewer = table.for_rows(X[[3, 2, 1]])
     np.testing.assert_array_equal(some, [[1, 4, 1], [np.nan, 3, 0], [0, 2, 1]])
     assert fewer.levels == (("y", "z"), None, ("u", "v")) and fewer.names == table.names
-    same, every = table.of_rows(X)
+    same, every = table.for_rows(X)
     assert same is X and every.is_same(table)
-    none, without = table.of_rows(X[[2]])
+    none, without = table.for_rows(X[[2]])
     np.testing.assert_array_equal(none, [[np.nan, 3, 0]])
     assert without.levels == ((), None, ("u",))
     np.testing.assert_array_equal(X, before)
@@ -714,17 +714,17 @@ def test_levels_that_some_rows_lack():
 
 def test_tables_that_read_the_same():
     X = pd.DataFrame({"a": ["x", "y"], "b": [1, 2]})
-    table, again = Table.of(X)[1], Table.of(X)[1]
+    table, again = Table.learn(X)[1], Table.learn(X)[1]
     assert table.is_same(table) and table.is_same(again) and not table.is_same(None)
-    assert not table.is_same(Table.of(X[["b", "a"]])[1])
-    assert not table.is_same(Table.of(X, ["b"])[1])
-    assert not table.is_same(Table.of(X[:1])[1])
-    assert not table.is_same(Table.of(X.to_numpy(object), [0])[1])
+    assert not table.is_same(Table.learn(X[["b", "a"]])[1])
+    assert not table.is_same(Table.learn(X, ["b"])[1])
+    assert not table.is_same(Table.learn(X[:1])[1])
+    assert not table.is_same(Table.learn(X.to_numpy(object), [0])[1])
 
 
 def test_a_table_is_pickled_without_what_it_can_make_again():
     X = pd.DataFrame({"a": ["x", "y", None]})
-    values, table = Table.of(X)
+    values, table = Table.learn(X)
     before = pickle.dumps(table)
     np.testing.assert_array_equal(table.read(X), values)
     assert pickle.dumps(table) == before

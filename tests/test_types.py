@@ -18,11 +18,12 @@ import pytest
 
 import sparserf as srf
 from sparserf import _core
-from sparserf._base import types as _types
 from sparserf.baselines import kernels
 from sparserf.features import dictionary, fourier, neurons, projections
 from sparserf.losses import JOINTLY, SELECTING
 from sparserf.validation.cross_validation import MEASURES, Measure
+from sparserf.losses import JOINTLY, SELECTING, JointLoss, SelectingLoss
+from sparserf.validation.measures import MEASURES, Measure
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(srf.__file__).parent
@@ -52,12 +53,12 @@ def test_every_public_signature_is_annotated(thing):
 @pytest.mark.parametrize(
     ("named", "checked"),
     [
-        (_types.Kernel, fourier.KERNELS),
-        (_types.MachineKernel, kernels.KERNELS),
-        (_types.Activation, neurons.ACTIVATIONS),
-        (_types.ProjectionName, projections.PROJECTIONS),
-        (_types.SelectingLoss, SELECTING),
-        (_types.JointLoss, JOINTLY),
+        (fourier.Kernel, fourier.KERNELS),
+        (kernels.MachineKernel, kernels.KERNELS),
+        (neurons.Activation, neurons.ACTIVATIONS),
+        (projections.ProjectionName, projections.PROJECTIONS),
+        (SelectingLoss, SELECTING),
+        (JointLoss, JOINTLY),
         (Measure, tuple(MEASURES)),
     ],
 )
@@ -66,10 +67,10 @@ def test_names_are_those_that_are_checked(named, checked):
 
 
 def test_all_names_of_features_and_losses_are_there():
-    names = (*get_args(_types.Kernel), "perceptron")
+    names = (*get_args(fourier.Kernel), "perceptron")
     assert names == dictionary.NAMES
-    assert "Literal['auto', 'perceptron'] | Kernel" in _types.Features
-    assert {*get_args(_types.JointLoss), "smoothed_hinge"} == set(srf.losses.LOSSES)
+    assert "Literal['auto', 'perceptron'] | Kernel" in dictionary.Features
+    assert {*get_args(JointLoss), "smoothed_hinge"} == set(srf.losses.LOSSES)
 
 
 CORE = sorted(m.name for m in pkgutil.iter_modules(_core.__path__) if not m.name.startswith("_"))

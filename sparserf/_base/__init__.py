@@ -1,1 +1,1 @@
-"""What knows nothing of the field: checks of arguments, arrays and namespaces, threads, progress, warnings, files of arrays."""
+"""The base, which knows nothing of models: checks of arguments and calls, arrays and namespaces, samples, threads, progress."""

@@ -1,4 +1,4 @@
-"""Arrays of other namespaces: how they come here, and how answers go back."""
+"""Arrays of any namespace and device (NumPy, PyTorch, JAX, CuPy): bring them to this process, and send answers back."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def is_foreign(X: object) -> bool:
-    """Whether X is an array of a namespace that is not NumPy's: of PyTorch, JAX, CuPy and others that exchange by DLPack."""
+    """Whether X is an array of a namespace other than NumPy's, one that exchanges by DLPack: of PyTorch, JAX, CuPy, ..."""
     return not isinstance(X, np.ndarray) and hasattr(X, "__dlpack_device__")
 
 
 def namespace_of(X: Array) -> tuple[Any, Any]:
-    """(its namespace, its device)."""
+    """Return (the namespace of an array, its device)."""
     try:
         from array_api_compat import array_namespace, device
     except ImportError:
@@ -27,12 +27,12 @@ def namespace_of(X: Array) -> tuple[Any, Any]:
 
 
 def is_on_host(X: Array) -> bool:
-    """Whether its numbers are in the memory of this process."""
+    """Whether the numbers of an array are in the memory of this process."""
     return _device_of(X)[0] == 1
 
 
 def _device_of(X):
-    """DLPack's (kind, number), which Arrow did not tell of types that DLPack lacks, as strings: they are in memory."""
+    """Return DLPack's (kind, number) of a device; (1, 0), the memory of this process, for types that DLPack lacks."""
     try:
         return X.__dlpack_device__()
     except TypeError:
@@ -40,12 +40,12 @@ def _device_of(X):
 
 
 def to_host(X: Array) -> np.ndarray:
-    """An ndarray of the numbers of X; without a copy where they are in the memory of this process."""
+    """Return the numbers of X as an ndarray, without a copy where they are in the memory of this process."""
     if isinstance(X, np.ndarray):
         return X
     try:
         if not is_on_host(X):
-            return _brought(X)
+            return _from_accelerator(X)
         try:
             return np.from_dlpack(X) if not hasattr(X, "__array__") else np.asarray(X)
         except (TypeError, ValueError, RuntimeError):
@@ -54,21 +54,21 @@ def to_host(X: Array) -> np.ndarray:
         raise TypeError(f"an array of {type(X).__module__} could not be read: {error}") from None
 
 
-def _brought(X):
-    """An ndarray of an array on an accelerator."""
+def _from_accelerator(X):
+    """Return an array on an accelerator as an ndarray."""
     from array_api_compat import is_jax_array, to_device
 
     return np.asarray(X if is_jax_array(X) else to_device(X, "cpu"))
 
 
 def from_host(values: np.ndarray, xp: Any, device: Any, dtype: Any = None) -> Array:
-    """An array of numbers of this process, on that device."""
+    """Return an ndarray as an array of a namespace, on a device."""
     values = np.require(values, requirements=["C", "W"])  # PyTorch shares none that it may not write to
     return xp.asarray(values, device=device) if dtype is None else xp.astype(xp.asarray(values, device=device), dtype)
 
 
 def check_same_device(name: str, values: Any, X: Any) -> None:
-    """An array of another namespace than NumPy's must be where X is."""
+    """Check that an array of a namespace other than NumPy's is on the device of X."""
     if not is_foreign(values):
         return
     here, there = (_device_of(array) if is_foreign(array) else (1, 0) for array in (X, values))
@@ -78,24 +78,24 @@ def check_same_device(name: str, values: Any, X: Any) -> None:
 
 
 def namespace(x: Array) -> Any:
-    """The namespace whose functions compute on an array."""
+    """Return the namespace whose functions compute on an array."""
     return np if isinstance(x, (np.ndarray, np.generic)) else namespace_of(x)[0]
 
 
 def as_like(values: np.ndarray, x: Array) -> Array:
-    """Numbers of this process, in the namespace and on the device of x."""
+    """Convert an ndarray to the namespace and device of x."""
     return values if isinstance(x, np.ndarray) else from_host(values, *namespace_of(x))
 
 
 def outputs_like(t: float | np.ndarray, x: Array) -> Array:
-    """A number for each output as a column beside x, (n_outputs, n_rows); a single number as it is."""
-    if type(t) is float:  # first: a row is predicted in the time of some such questions
+    """Return numbers, one for each output, as a column beside x, (n_outputs, n_rows); a single number as float."""
+    if type(t) is float:  # first, since predicting a single row takes little more time than such questions
         return t
     return float(t) if np.ndim(t) == 0 else as_like(t, x)[:, None]
 
 
-def finite(sums: Array) -> Array:
-    """The sums; a ValueError where they overflowed."""
+def check_no_overflow(sums: Array) -> Array:
+    """Return the sums; a ValueError where they overflowed."""
     if not (are_finite(sums) if isinstance(sums, np.ndarray) else namespace(sums).all(namespace(sums).isfinite(sums))):
         raise ValueError("X must be of moderate size, got values whose features overflow: scale its columns")
     return sums

@@ -1,11 +1,10 @@
-"""What the user passed, turned into what the library works on, or an error that names the argument and the value.
+"""Checks of arguments: what the user passed becomes what the library works on, or an error that names argument and value.
 
-Only this file, _csr.py, _cells.py and rows/ look at types.
+Only this file, `csr.py`, `columns/frames.py` and `rows/` look at the types of what the user passed.
 """
 
 from __future__ import annotations
 
-import reprlib
 import sys
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -24,22 +23,25 @@ if TYPE_CHECKING:
 
 def is_sparse(X: object) -> bool:
     """Whether X is a scipy sparse matrix or array, without importing scipy.sparse: it is loaded if X exists."""
-    if type(X) is np.ndarray:  # first: a row is predicted in the time of some such questions
+    if type(X) is np.ndarray:  # first, since predicting a single row takes little more time than such questions
         return False
     sparse = sys.modules.get("scipy.sparse")
     return sparse is not None and sparse.issparse(X)
 
 
 def check_X(X: Any, n_features: int | None = None, known_finite: bool = False, may_miss: bool = False) -> DenseOrCSR:
-    """A float32 or float64 ndarray of shape (n_samples, n_features), any strides, or a canonical CSR matrix; finite.
+    """Return X as a finite float32 or float64 ndarray (n_samples, n_features) of any strides, or as a canonical CSR matrix.
 
-    may_miss : whether NaN may be in a dense one
+    may_miss : whether a dense X may have NaN
     """
     if is_sparse(X):
         X, may_miss = canonical_csr(X), False
         numbers = X.data
     else:
-        numbers = X = _check_dense(X)
+        numbers = X = as_real("X", X)
+        if X.ndim != 2:
+            hint = "; use X.reshape(-1, 1) for a single input, X.reshape(1, -1) for a single row" if X.ndim == 1 else ""
+            raise ValueError(f"X must be two-dimensional, got shape {X.shape}{hint}")
     if not known_finite:
         check_finite("X", numbers, may_miss)
     if n_features is not None and X.shape[1] != n_features:
@@ -48,7 +50,7 @@ def check_X(X: Any, n_features: int | None = None, known_finite: bool = False, m
 
 
 def check_training_X(X: Any, may_miss: bool = False) -> DenseOrCSR:
-    """As check_X, with at least one row and one column."""
+    """Return X as `check_X` does, with at least one row and one column."""
     X = check_X(X, may_miss=may_miss)
     if 0 in X.shape:
         raise ValueError(f"X must have at least one row and one column, got shape {X.shape}")
@@ -56,7 +58,7 @@ def check_training_X(X: Any, may_miss: bool = False) -> DenseOrCSR:
 
 
 def check_device_X(X: Array, xp: Any, may_miss: bool = False) -> Array:
-    """As check_X, of an array that stays on its device."""
+    """Check X as `check_X` does, where X is an array that stays on its device."""
     if X.ndim != 2:
         raise ValueError(f"X must be two-dimensional, got shape {tuple(X.shape)}")
     if not xp.isdtype(X.dtype, ("bool", "integral", "real floating")):
@@ -68,7 +70,7 @@ def check_device_X(X: Array, xp: Any, may_miss: bool = False) -> Array:
 
 
 def as_array(name: str, values: Any) -> np.ndarray:
-    """An ndarray without masked entries."""
+    """Return values as an ndarray; an error where entries are masked."""
     if is_foreign(values):
         return to_host(values)
     check_unmasked(name, values)
@@ -79,49 +81,46 @@ def as_array(name: str, values: Any) -> np.ndarray:
 
 
 def check_unmasked(name: str, values: Any) -> None:
+    """Check that no entry of a masked array is masked."""
     if np.ma.isMaskedArray(values) and np.ma.count_masked(values):
         raise ValueError(f"{name} must not have masked entries, got {np.ma.count_masked(values)}")
 
 
 def _is_native(array):
-    """Whether its numbers are those that C knows: float32 or float64 in the processor's order, none in the middle of a word."""
+    """Whether compiled code can read the array: float32 or float64 in the processor's byte order, aligned."""
     return array.dtype.char in "fd" and array.dtype.isnative and array.flags.aligned
 
 
 def as_real(name: str, values: Any) -> np.ndarray:
-    """A real ndarray: float32 kept, other numbers and booleans as float64; nothing else."""
+    """Return values as a real ndarray: float32 as it is, other numbers and booleans as float64; a TypeError for all else."""
     if type(values) is np.ndarray and _is_native(values):
         return values
     array = as_array(name, values)
     if array.dtype.kind == "O":  # a table of mixed columns: its numbers pass, all else does not
         strangers = [value for value in array.flat if not isinstance(value, Real)]
         if strangers:
-            raise TypeError(f"{name} must hold real numbers, got {reprlib.repr(strangers[0])}{_for_categories(name)}")
+            from reprlib import repr as shortened
+
+            raise TypeError(f"{name} must hold real numbers, got {shortened(strangers[0])}{_hint_of_categories(name)}")
         try:
             array = array.astype(np.float64)
         except OverflowError as error:
             raise ValueError(f"{name} must hold finite numbers: {error}") from None
     if array.dtype.kind not in "fiub":
-        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}{_for_categories(name)}")
+        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}{_hint_of_categories(name)}")
     if array.dtype.char in "fd" and array.dtype.isnative:
         return array if array.flags.aligned else array.copy()
     with np.errstate(over="ignore"):  # a long double may be too large: it becomes infinite, and is refused as that
         return array.astype(np.float64)
 
 
-def _for_categories(name):
+def _hint_of_categories(name):
+    """Return what an error about X adds for users with columns of categories."""
     return "; for columns of categories: categorical=, or X as a data frame" if name == "X" else ""
 
 
-def _check_dense(X):
-    X = as_real("X", X)
-    if X.ndim != 2:
-        hint = "; use X.reshape(-1, 1) for a single input, X.reshape(1, -1) for a single row" if X.ndim == 1 else ""
-        raise ValueError(f"X must be two-dimensional, got shape {X.shape}{hint}")
-    return X
-
-
 def check_finite(name: str, array: np.ndarray, may_miss: bool = False) -> None:
+    """Check that all numbers are finite; or, where may_miss, finite or NaN."""
     if _is_native(array) and are_finite(array, may_miss):
         return
     bad = np.argwhere(np.isinf(array) if may_miss else ~np.isfinite(array))
@@ -132,7 +131,7 @@ def check_finite(name: str, array: np.ndarray, may_miss: bool = False) -> None:
 
 
 def real_rows(name: str, values: Any, n_samples: int) -> np.ndarray:
-    """A finite float64 array, one entry a row."""
+    """Return values as a finite float64 array with an entry for each row."""
     array = as_real(name, values).astype(np.float64)
     check_length(name, array, n_samples)
     check_finite(name, array)
@@ -140,7 +139,7 @@ def real_rows(name: str, values: Any, n_samples: int) -> np.ndarray:
 
 
 def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray:
-    """Float64 weights of shape (n_samples,), of which the largest is 1; None is all ones."""
+    """Return float64 weights of shape (n_samples,), of which the largest is 1; all ones for None."""
     if sample_weight is None:
         return np.ones(n_samples)
     weight = real_rows("sample_weight", sample_weight, n_samples)
@@ -152,12 +151,13 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray:
 
 
 def check_length(name: str, array: np.ndarray, n_samples: int) -> None:
+    """Check that an array has one entry for each row."""
     if array.ndim != 1 or len(array) != n_samples:
         raise ValueError(f"{name} must have shape ({n_samples},), one entry a row of X, got {array.shape}")
 
 
 def check_rng(rng: Any) -> np.random.Generator:
-    """A Generator from None, a seed or a Generator."""
+    """Return a Generator made from None, a seed or a Generator."""
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
@@ -165,7 +165,7 @@ def check_rng(rng: Any) -> np.random.Generator:
 
 
 def check_scale(name: str, value: Any) -> float:
-    """A positive float that leaves room below overflow."""
+    """Return a positive float of at most 1e300, which leaves room below overflow."""
     value = check_real(name, value, 0, strict=True)
     if value > 1e300:
         raise ValueError(f"{name} must be at most 1e300, got {value}")
@@ -173,7 +173,7 @@ def check_scale(name: str, value: Any) -> float:
 
 
 def check_real(name: str, value: Any, minimum: float, *, strict: bool = False) -> float:
-    """A finite float >= minimum, or > minimum where strict."""
+    """Return a finite float >= minimum, or > minimum where strict."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a real number, got {value!r}")
     try:
@@ -186,7 +186,7 @@ def check_real(name: str, value: Any, minimum: float, *, strict: bool = False) -
 
 
 def check_integer(name: str, value: Any, minimum: int) -> int:
-    """An int >= minimum."""
+    """Return an int >= minimum."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be an integer, got {value!r}")
     if value < minimum:
@@ -195,14 +195,14 @@ def check_integer(name: str, value: Any, minimum: int) -> int:
 
 
 def check_choice(name: str, value: Any, choices: Collection[str]) -> Any:
-    """One of the named choices."""
+    """Return the value if it is one of the names in choices."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
     return value
 
 
 def check_alphas(alphas: Any) -> np.ndarray:
-    """Positive penalties in descending order."""
+    """Return positive penalties in descending order."""
     values = as_real("alphas", alphas)
     if np.asarray(alphas).dtype.kind == "b":
         raise TypeError(f"alphas must be real numbers, got {alphas!r}")
@@ -213,7 +213,7 @@ def check_alphas(alphas: Any) -> np.ndarray:
 
 
 def check_sizes(name: str, sizes: Any, largest: float) -> list[int]:
-    """Numbers of terms, each of 1 to largest, ascending without repeats."""
+    """Return numbers of terms, each from 1 to largest, in ascending order without repeats."""
     if isinstance(sizes, (str, bytes)) or not hasattr(sizes, "__iter__"):
         raise TypeError(f"{name} must be a sequence of integers, such as [10, 30, 100], got {sizes!r}")
     sizes = sorted({check_integer(name, size, 1) for size in sizes})
@@ -223,7 +223,7 @@ def check_sizes(name: str, sizes: Any, largest: float) -> list[int]:
 
 
 def check_indices(name: str, indices: Any, n: int) -> np.ndarray:
-    """Integers in [0, n), one-dimensional."""
+    """Return one-dimensional integers in [0, n)."""
     indices = as_array(name, indices)
     if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "iu"):
         raise TypeError(f"{name} must be a one-dimensional sequence of integers, got {indices!r}")
@@ -233,7 +233,7 @@ def check_indices(name: str, indices: Any, n: int) -> np.ndarray:
 
 
 def check_names(name: str, names: Any, n: int) -> list[str]:
-    """n strings, one for each column of X."""
+    """Return n strings, one for each column of X."""
     if isinstance(names, (str, bytes)) or not hasattr(names, "__iter__"):
         raise TypeError(f"{name} must be a sequence of names, got {names!r}")
     names = [str(each) for each in names]
@@ -243,7 +243,7 @@ def check_names(name: str, names: Any, n: int) -> list[str]:
 
 
 def check_vector(name: str, values: Any) -> np.ndarray:
-    """A finite one-dimensional float64 array."""
+    """Return a finite one-dimensional float64 array."""
     vector = as_real(name, values).astype(np.float64)
     if vector.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {vector.shape}")
@@ -252,14 +252,14 @@ def check_vector(name: str, values: Any) -> np.ndarray:
 
 
 def check_callable(name: str, value: Any) -> Any:
-    """A callable or None."""
+    """Return a callable or None."""
     if value is not None and not callable(value):
         raise TypeError(f"{name} must be callable or None, got {value!r}")
     return value
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """True or False."""
+    """Return True or False."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, got {value!r}")
     return bool(value)

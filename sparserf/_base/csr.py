@@ -1,4 +1,4 @@
-"""A scipy sparse matrix of any format, turned into CSR that kernels can trust, or an error that says what is wrong with it."""
+"""Checks of sparse X: a SciPy sparse matrix of any format becomes CSR that kernels can trust, or an error that says why not."""
 
 from __future__ import annotations
 
@@ -15,30 +15,33 @@ if TYPE_CHECKING:
 
 
 def canonical_csr(X: DenseOrCSR) -> DenseOrCSR:
-    """CSR of float32 or float64, with indices of its own that are in range, sorted and none twice; values shared if X is so."""
-    X = _with_own_structure(X)
-    return X if _is_canonical(X) else _made_canonical(X)
+    """Return X as CSR of float32 or float64 whose indices are in range, sorted and without repeats.
+
+    The indices are copies, which nobody else can change; the values are shared with X where they are such already.
+    """
+    X = _copy_structure(X)
+    return X if _is_canonical(X) else _make_canonical(X)
 
 
 def csr_arrays(X: DenseOrCSR, some: slice | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What kernels take of CSR rows, or of a slice of them: data, indices and where each row begins."""
+    """Return what kernels take of CSR rows, or of a slice of them: (data, indices, where each row begins)."""
     indptr = X.indptr if some is None else X.indptr[some.start : some.stop + 1]
     return np.ascontiguousarray(X.data), np.ascontiguousarray(X.indices, np.int32), np.ascontiguousarray(indptr, np.int64)
 
 
-def _with_own_structure(X):
-    """X with a copy of where its entries are, to be checked and trusted: nobody else can change it. The values are shared."""
+def _copy_structure(X):
+    """Return X with copies of its index arrays, which nobody else can change after the check; the values are shared."""
     mine = copy(X)
     if X.format in ("csr", "csc", "bsr"):
         mine.indices, mine.indptr = np.array(X.indices), np.array(X.indptr)
-        mine.data = np.require(X.data, requirements="A")  # C knows no number that begins in the middle of a word
+        mine.data = np.require(X.data, requirements="A")  # aligned: compiled code reads nothing else
     elif X.format == "coo":
         mine.coords = tuple(map(np.array, X.coords))
     return mine
 
 
 def _is_canonical(X):
-    """Whether X is already what `_made_canonical` would make of it, found at a tenth of its price for a single row."""
+    """Whether X is what `_make_canonical` would return; for a single row the answer takes a tenth of the time."""
     if type(X) is not sys.modules["scipy.sparse"].csr_array or X.ndim != 2:
         return False
     try:
@@ -49,7 +52,8 @@ def _is_canonical(X):
         return False
 
 
-def _made_canonical(X):
+def _make_canonical(X):
+    """Return a sparse matrix of any format as canonical CSR."""
     from scipy.sparse import csr_array
 
     if X.ndim != 2:
@@ -74,7 +78,7 @@ def _made_canonical(X):
 
 
 def _check_sparse_structure(X):
-    """Before scipy walks through it: scipy's own routines trust these arrays."""
+    """Check the index arrays before SciPy's routines, which trust them, go through them."""
     if X.format == "coo":
         for axis, (index, size) in enumerate(zip(X.coords, X.shape, strict=True)):
             _check_indices(f"coords[{axis}]", index, size, len(X.data))
@@ -91,6 +95,7 @@ def _check_sparse_structure(X):
 
 
 def _check_indices(name, indices, size, n):
+    """Check that there are n indices, all in [0, size)."""
     indices = np.asarray(indices)
     if indices.ndim != 1 or indices.dtype.kind not in "iu" or len(indices) != n:
         raise ValueError(f"{name} must hold {n} integers, one for each entry of data, got shape {indices.shape}")

@@ -1,7 +1,7 @@
-"""HTML that notebooks show: tables with bars, in the letters and on the ground of the page around them, bright or dark.
+"""HTML for notebooks: tables with bars, in the font and on the background of the page around them, bright or dark.
 
-Each element has its own style, since notebooks keep no sheets of it; there are no scripts and no files from elsewhere. Text of
-users, as names of columns and classes, goes through `text`.
+Each element has its own style, since notebooks keep no style sheets; there are no scripts and no files from elsewhere. Text of
+users, such as names of columns and classes, goes through `text`, which escapes it.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 BAR, TRACK, RULE = "#4c8fd6", "rgba(128,128,128,.2)", "1px solid rgba(128,128,128,.4)"  # seen on white and on black
 CELL = "padding:.15em 1em .15em 0;border:0;background:none;white-space:nowrap;vertical-align:middle;"
-MOST_LETTERS = 60  # of a name
-LONGEST_BAR = 9  # in the width of a letter
+MOST_LETTERS = 60  # of a name; the rest is shown where the mouse rests on it
+LONGEST_BAR = 9  # in em
 
 
 def text(words: object) -> str:
-    """Any words, that mean nothing in HTML; cut where they are long, all of them where the mouse rests."""
+    """Return words escaped for HTML, cut where they are long."""
     words = str(words)
     if len(words) <= MOST_LETTERS:
         return escape(words)
@@ -27,7 +27,7 @@ def text(words: object) -> str:
 
 
 def bar(share: float, start: float = 0.0) -> str:
-    """A bar of this share, in [0, 1], of the longest; of a range: from its start, both in parts fainter."""
+    """Return a bar whose length is this share, in [0, 1], of the longest; up to `start` it is fainter."""
     return "".join(
         f'<span style="display:inline-block;width:{LONGEST_BAR * size:.2f}em;height:.7em;background:{BAR};{look}"></span>'
         for size, look in ((start, "opacity:.4;"), (share - start, ""))
@@ -36,7 +36,7 @@ def bar(share: float, start: float = 0.0) -> str:
 
 
 def progress(share: float, words: str) -> str:
-    """A bar on a track, and words."""
+    """Return a progress bar with words beside it."""
     track = f"position:absolute;width:{LONGEST_BAR}em;height:100%;background:{TRACK};border-radius:2px;"
     whole = f"display:inline-block;position:relative;width:{LONGEST_BAR}em;height:.7em;margin-right:.8em;"
     filled = f"position:absolute;width:{100 * share:.1f}%;height:100%;background:{BAR};border-radius:2px;"
@@ -44,30 +44,34 @@ def progress(share: float, words: str) -> str:
 
 
 def title(name: str, words: str) -> str:
+    """Return a line with a name in bold and words beside it."""
     return f'<div style="margin-bottom:.2em;"><b>{escape(name)}</b>&ensp;{escape(words)}</div>'
 
 
 def line(words: str) -> str:
+    """Return a line of plain words."""
     return f"<div>{escape(words)}</div>"
 
 
 def note(words: str) -> str:
-    """A line that explains, or says what is left out."""
+    """Return a fainter line, which explains, or says what is left out."""
     return f'<div style="opacity:.7;font-size:.9em;">{escape(words)}</div>'
 
 
 def gap() -> str:
+    """Return an empty line."""
     return '<div style="height:.8em;"></div>'
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], n_left: int = 1, best: int | None = None) -> str:
-    """A table of cells of HTML.
+    """Return a table of cells of HTML.
 
-    n_left : how many columns stand at the left: words and bars; the others, of numbers, at the right
-    best : the row that is marked
+    n_left : the number of left-aligned columns, of words and bars; the others, of numbers, are right-aligned
+    best : the row that is in bold
     """
 
     def row(cells, tag, look):
+        """Return a row of cells of one tag and style."""
         sides = ["left" if k < n_left else "right" for k in range(len(cells))]
         styled = zip(cells, sides, strict=True)
         cells = (f'<{tag} style="{CELL}text-align:{side};{look}">{cell}</{tag}>' for cell, side in styled)
@@ -80,6 +84,6 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], n_left: int = 1, b
 
 
 def page(*parts: str) -> str:
-    """What a notebook is given, and takes no dollars in it for mathematics."""
+    """Return the parts as one element, in which notebooks take no dollar signs for mathematics."""
     look = "line-height:1.5;overflow-x:auto;padding:.2em 0;"
     return f'<div class="tex2jax_ignore mathjax_ignore" style="{look}">{"".join(parts)}</div>'

@@ -1,4 +1,7 @@
-"""Reading and writing the arrays of a model. A file is never trusted: nothing runs, no array is larger than the file."""
+"""Model files: .npz archives of plain arrays and JSON metadata.
+
+A file is never trusted: reading one runs nothing that is in it, and no array takes more memory than the file is large.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,17 @@ import numpy as np
 if TYPE_CHECKING:
     from os import PathLike
 
-FORMAT = 3
+FORMAT = 3  # the number of the format that is written; files of this one and of earlier ones are read
 HEADER = rb"\{'descr': '([<>|][fiubUS][0-9]{1,9})', 'fortran_order': (?:False|True), 'shape': \(([0-9, ]{0,200})\), \} *\n"
-# JSON becomes objects of some twenty times its text before it can be checked: its share of a file is small.
+# Most bytes of metadata, and the part of the file that they may be beyond these: parsed JSON takes some twenty times its text
+# in memory before it can be checked.
 META_BYTES, META_SHARE = 2**16, 32
 STORED = 0  # zipfile.ZIP_STORED
 MEMBER, VERSION = r"[a-z0-9_]{1,40}\.npy", r"[0-9]+(\.[0-9a-z+]{1,20}){1,4}"
 
 
 def write(path: str | PathLike[str], meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """An uncompressed .npz of the arrays, with meta as JSON bytes."""
+    """Write an uncompressed .npz of the arrays, with meta as an array of JSON bytes."""
     import json
 
     from .. import __version__
@@ -31,7 +35,7 @@ def write(path: str | PathLike[str], meta: dict[str, Any], arrays: dict[str, np.
 
 
 def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """(meta, arrays), of this format or an earlier one; ValueError for anything that no `write` would have written."""
+    """Return (meta, arrays) of a file of this format or an earlier one; a ValueError for anything else."""
     import json  # slow to import, both
     import zipfile
 
@@ -53,45 +57,45 @@ def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarra
 
 
 def check_format(where: object, meta: dict[str, Any]) -> None:
+    """Check that the metadata are those of a model, of a format that this version reads."""
     if not isinstance(meta, dict) or type(meta.get("format")) is not int or meta["format"] < 1:
         raise ValueError(f"{where} has no format number: it is not a model")
     if meta["format"] > FORMAT:
-        raise ValueError(f"{where} has a format after {FORMAT}: {_newer(meta.get('version'))}")
+        from .. import __version__
 
-
-def _newer(version):
-    """What reads a file of a format to come."""
-    from .. import __version__
-
-    known = isinstance(version, str) and len(version) < 40 and re.fullmatch(VERSION, version)
-    which = f"version {version}, which wrote it, or a later one" if known else "a later version"
-    return f"this is sparserf {__version__}; install {which}"
+        version = meta.get("version")
+        is_known = isinstance(version, str) and len(version) < 40 and re.fullmatch(VERSION, version)
+        which = f"version {version}, which wrote it, or a later one" if is_known else "a later version"
+        raise ValueError(f"{where} has a format after {FORMAT}: this is sparserf {__version__}; install {which}")
 
 
 def require(condition: object, what: str) -> None:
+    """Raise a ValueError unless the condition holds: the array `what` of a file is missing or inconsistent."""
     if not condition:
         raise ValueError(f"{what} is missing or inconsistent")
 
 
 def floats(arrays: dict[str, np.ndarray], name: str) -> np.ndarray:
-    """The array of that name, of finite float64."""
+    """Return the array of that name, which must be finite float64."""
     array = arrays[name]
     require(array.dtype == np.float64 and bool(np.isfinite(array).all()), name)
     return array
 
 
 def integers(arrays: dict[str, np.ndarray], name: str) -> np.ndarray:
-    """The array of that name, one-dimensional, of int64."""
+    """Return the array of that name, which must be one-dimensional int64."""
     array = arrays[name]
     require(array.dtype == np.int64 and array.ndim == 1, name)
     return array
 
 
 def no_constant(name: str) -> NoReturn:
+    """Refuse NaN and infinity in JSON: a `parse_constant` of `json.loads`."""
     raise ValueError(f"{name} in the metadata")
 
 
 def _members(archive, file_size):
+    """Return the arrays of an archive, {name: array}."""
     members = archive.infolist()
     names = [member.filename for member in members]
     if len(set(names)) != len(names) or not all(re.fullmatch(MEMBER, name) for name in names):
@@ -104,6 +108,7 @@ def _members(archive, file_size):
 
 
 def _array(archive, member):
+    """Return the array of a member of an archive; a ValueError unless its header is plain and its size is as that says."""
     with archive.open(member) as file:
         start = file.read(10)
         if start[:8] != b"\x93NUMPY\x01\x00" or len(start) < 10:

@@ -1,55 +1,155 @@
-"""How far long work has come: which share of it is done, told to callbacks, terminals, notebooks and logs.
+"""Progress of long work: the share that is done, shown and told to the user's callback, which may end the work.
 
-A fit does not know how long it will take. It divides what is left of the work at hand into parts, which may divide theirs; the
-share that is done is where the part at hand begins, or ends where its iteration has ended.
+Three things are told apart:
+
+- A call of a public function has a `ProgressReport`, made by `shows_progress` or `reporting`. It knows which share of its work
+  is done. A fit does not know how long it will take: it divides what is left of the work at hand into parts (`part`,
+  `parts`), which may divide theirs. The share that is done is where the part at hand begins, or ends where an iteration of it
+  has ended.
+- A fit has a `FitCallback`, which calls the user's callback after each iteration (`ask`), and also within long iterations
+  (`asked_within`): the work asks `check_not_ended` now and then.
+- What shows the share is in `display.py`, which is imported only where something is shown.
+
+All of it is kept by thread, so that fits on several threads do not mix.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .calls import checks_call
 from .checks import check_callable
-from .door import door
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import ArrayLike
 
-    from ..model import FitInfo
     from .display import Line, Lines
-    from .types import Callback, P, T
+    from .types import P, T
 
+# Within an iteration the callback is called each so many seconds; or, where a fit counts what it reads, after so many numbers,
+# some tenths of a second.
+SECONDS_BETWEEN_CALLS = 0.3
+NUMBERS_BETWEEN_CALLS = 2**27
+
+# Of this thread: `report`, the ProgressReport of the call at hand; `is_busy`, whether a call is at hand; `asking`, the
+# FitCallback that may be asked within an iteration.
 _here = threading.local()
 
 
-class Report:
-    """The callback of a fit, which adds to what it is told the share that is done; and shows that share.
+class Ended(Exception):
+    """The callback has ended the fit within an iteration; `FitCallback.asked_within` catches it."""
 
-    share : in [0, 1], never falling
+
+class FitCallback:
+    """The user's callback of one fit: called after each iteration and within long ones, until it ends the fit.
+
+    callback : callable(info) or None
+        Ends the fit by returning something true.
+    ended_by_callback : bool
+        Whether it has done so.
+    """
+
+    callback: Callable[[Any], object] | None
+    ended_by_callback: bool
+
+    def __init__(self, callback: Callable[[Any], object] | None):
+        self.callback = callback
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin another fit."""
+        self.ended_by_callback, self._n_read = False, 0
+        self._last_call = time.monotonic()
+
+    def ask(self, info: Callable[[], Any]) -> bool:
+        """Call the callback with info(); return whether it has ended the fit, now or before."""
+        show_progress()
+        if self.callback is not None and not self.ended_by_callback:
+            self.ended_by_callback = bool(self.callback(info()))
+        self._last_call, self._n_read = time.monotonic(), 0
+        return self.ended_by_callback
+
+    def ask_after_reading(self, n_numbers: float, info: Callable[[], Any]) -> bool:
+        """As `ask`, once NUMBERS_BETWEEN_CALLS have been read since the last call; n_numbers were read just now."""
+        self._n_read += n_numbers
+        return self.ask(info) if self._n_read > NUMBERS_BETWEEN_CALLS else self.ended_by_callback
+
+    def is_due(self) -> bool:
+        """Whether the last call, or the end of the last iteration, was SECONDS_BETWEEN_CALLS ago."""
+        return time.monotonic() - self._last_call >= SECONDS_BETWEEN_CALLS
+
+    def end_iteration(self, distance: float = np.inf, target: float = 0.0) -> None:
+        """Report that an iteration has ended, at this distance from where the fit ends, at the target."""
+        report = getattr(_here, "report", None)
+        if report is not None:
+            report.iteration_ended(distance, target)
+        self._last_call = time.monotonic()
+
+    @contextmanager
+    def asked_within(self, info: Callable[[], Any]) -> Iterator[None]:
+        """Let `check_not_ended` call the callback with info() within this block; leave the block where that ends the fit."""
+        outer, _here.asking = getattr(_here, "asking", None), (self, info)
+        try:
+            yield
+        except Ended:
+            pass
+        finally:
+            _here.asking = outer
+
+
+def check_not_ended() -> None:
+    """Call the callback of the fit at hand, if the last call was long ago; raise `Ended` where it ends the fit.
+
+    Called between the parts of work that may be long.
+    """
+    asking = getattr(_here, "asking", None)
+    if asking is None:
+        return
+    fit_callback, info = asking
+    if not fit_callback.is_due():
+        return
+    _here.asking = None  # info() may itself do such work
+    try:
+        ended = fit_callback.ask(info)
+    finally:
+        _here.asking = asking
+    if ended:
+        raise Ended
+
+
+class ProgressReport:
+    """The share of a call's work that is done: shown, and added to what the callback is told.
+
+    share : float in [0, 1], never falling
     span : (where the part at hand begins, where it ends, whether it is open: of iterations that nobody has counted)
+    held_out : float or None, the mean loss of held-out rows of the best model so far
     """
 
     share: float
     held_out: float | None
     span: tuple[float, float, bool]
 
-    def __init__(self, callback: Callback, show: Line | Lines | None):
+    def __init__(self, callback: Callable[[Any], object] | None, show: Line | Lines | None):
         self._callback, self._show = callback, show
         self.share, self.held_out, self._ended, self._told = 0.0, None, False, None
         self.begin(0.0, 1.0, True)
 
     def begin(self, start: float, end: float, is_open: bool) -> None:
+        """Begin a part of the work."""
         self.span, self._first = (start, end, is_open), None
         self.share = max(self.share, start)
 
     def iteration_ended(self, distance: float, target: float) -> None:
+        """Move on by one iteration, which ended at this distance from where the part ends, at the target."""
         start, end, is_open = self.span
         done = 1.0
         if is_open:
@@ -59,10 +159,12 @@ class Report:
         self.show()
 
     def show(self, n_terms: int | None = None) -> None:
+        """Show the share, if anything is shown."""
         if self._show is not None:
             self._show(self.share, self.held_out, n_terms)
 
-    def __call__(self, info: FitInfo) -> bool:
+    def __call__(self, info: Any) -> bool:
+        """Call the user's callback with info and the share; return whether it ends the fit."""
         info = replace(info, progress=self.share)
         if self.held_out is not None:
             info = replace(info, validation_loss=self.held_out)
@@ -71,7 +173,7 @@ class Report:
         self._ended = self._callback is not None and bool(self._callback(info))
         return self._ended
 
-    def finish(self, info: FitInfo) -> None:
+    def finish(self, info: Any) -> None:
         """Tell that all is done, unless that was told or the callback has ended the fit."""
         if self._ended:
             return
@@ -83,30 +185,30 @@ class Report:
 
 
 def nearness(first: float, distance: float, target: float) -> float:
-    """How much of the way from the first distance to the target is behind, in powers of ten."""
+    """Return how much of the way from the first distance to the target is behind, on a logarithmic scale."""
     if not (np.isfinite(distance) and first > target > 0):
         return 0.0
     return float(np.clip(np.log(first / max(distance, target)) / np.log(first / target), 0.0, 1.0)) if first < np.inf else 0.5
 
 
-def _display(name, verbose, is_inner):
-    """What shows the progress of a call, or None."""
+@contextmanager
+def reporting(
+    name: str, callback: Callable[[Any], object] | None, verbose: bool | None
+) -> Iterator[ProgressReport | None]:
+    """Make the `ProgressReport` of the work within this block; None where nobody is told and nothing is shown.
+
+    Of calls within calls the outermost alone has the screen.
+    """
+    check_callable("callback", callback)
     if not (verbose is None or isinstance(verbose, (bool, np.bool_))):
         raise TypeError(f"verbose must be True, False or None, got {verbose!r}")
-    if (verbose is None and is_inner) or (verbose is not None and not verbose):
-        return None
-    from .display import display
-
-    return display(name, verbose, is_inner)
-
-
-@contextmanager
-def reporting(name: str, callback: Callback, verbose: bool | None) -> Iterator[Report | None]:
-    """The `Report` of what runs inside; None where nobody asks or looks. The outermost call alone has the screen."""
-    check_callable("callback", callback)
     outer, is_inner = getattr(_here, "report", None), getattr(_here, "is_busy", False)
-    show = _display(name, verbose, is_inner)
-    report = None if callback is None and show is None else Report(callback, show)
+    show = None
+    if verbose or (verbose is None and not is_inner):
+        from .display import display
+
+        show = display(name, verbose, is_inner)
+    report = None if callback is None and show is None else ProgressReport(callback, show)
     _here.report, _here.is_busy = report, True  # a callback may itself fit
     try:
         yield report
@@ -116,28 +218,32 @@ def reporting(name: str, callback: Callback, verbose: bool | None) -> Iterator[R
             show.close()
 
 
-def reported(algorithm: Callable[P, T]) -> Callable[P, T]:
-    """A function of the user with verbose and callback, behind a `door`: the `Report` of a call is the callback of what runs.
+def shows_progress(function: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a public function that has verbose and callback: it reports its progress; and its calls are checked.
 
-    Where there is no callback, nothing is computed that only a callback would be told: what is shown is known anyway.
+    The callback of what runs is the `ProgressReport` of the call. Where the user gives no callback there is none, and nothing
+    is computed that only a callback would be told: what is shown is known anyway.
     """
 
-    @wraps(algorithm)
-    def told(*args: P.args, **how: P.kwargs) -> T:
-        callback = how.get("callback")
-        with reporting(algorithm.__name__, callback, how.pop("verbose", None)) as report:
-            how["callback"] = None if callback is None else report
-            fitted = algorithm(*args, **how)
+    @wraps(function)
+    def shown(*args: P.args, **keywords: P.kwargs) -> T:
+        callback = keywords.get("callback")
+        with reporting(function.__name__, callback, keywords.pop("verbose", None)) as report:
+            keywords["callback"] = None if callback is None else report
+            fitted = function(*args, **keywords)
             if report is not None:
                 report.finish((fitted[-1] if isinstance(fitted, list) else fitted).info)
             return fitted
 
-    return door(told)
+    return checks_call(shown)
 
 
 @contextmanager
 def part(share: float, is_open: bool = False) -> Iterator[None]:
-    """Work that is this share of what is left of the work at hand; open: not done with the first iteration that ends."""
+    """Enter a part of the work: this share of what is left of the work at hand.
+
+    is_open : whether the part goes on after the first iteration that ends
+    """
     report = getattr(_here, "report", None)
     if report is None:
         yield
@@ -152,9 +258,11 @@ def part(share: float, is_open: bool = False) -> Iterator[None]:
 
 
 def parts(items: Sequence[T], weights: ArrayLike | None = None, rest: float = 0.0, is_open: bool = False) -> Iterator[T]:
-    """Go through items, each of which is a part of the work at hand of a size in proportion to its weight.
+    """Yield the items, each of which is a part of the work at hand, of a size in proportion to its weight.
 
-    weights : None for equal ones; rest : the weight of what comes after them, which is open
+    weights : None for equal ones
+    rest : the weight of the work that comes after all items, which is open
+    is_open : whether a part goes on after the first iteration that ends
     """
     weights = np.ones(len(items)) if weights is None else np.asarray(weights, float)
     left = np.cumsum(np.append(rest, weights[::-1]))[:0:-1]
@@ -165,29 +273,22 @@ def parts(items: Sequence[T], weights: ArrayLike | None = None, rest: float = 0.
         report.begin(*report.span[:2], True)
 
 
-def iteration_ended(distance: float = np.inf, target: float = 0.0) -> None:
-    """An iteration of a fit has ended, at this distance from where it ends for good at the target."""
-    report = getattr(_here, "report", None)
-    if report is not None:
-        report.iteration_ended(distance, target)
-
-
-def predicts_held_out(loss: float) -> None:
-    """The mean loss of held-out rows of the best model so far."""
+def note_held_out_loss(loss: float) -> None:
+    """Report the mean loss of held-out rows of the best model so far."""
     report = getattr(_here, "report", None)
     if report is not None:
         report.held_out = loss
 
 
-def goes_on() -> None:
-    """Within an iteration: what is shown, is shown as it is by now."""
+def show_progress() -> None:
+    """Show again, within an iteration, the share that is done and the time."""
     report = getattr(_here, "report", None)
     if report is not None:
         report.show()
 
 
-def tell(info: FitInfo) -> None:
-    """What has been fitted, of work that is many fits: the part at hand is done."""
+def tell_model(info: Any) -> None:
+    """Report the `FitInfo` of a model, in work that is many fits: the part at hand is done."""
     report = getattr(_here, "report", None)
     if report is not None:
         report.iteration_ended(np.inf, 0.0)

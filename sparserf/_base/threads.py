@@ -1,4 +1,4 @@
-"""Workers, and the one thread that BLAS may use beside each of them."""
+"""Threads: workers that go through blocks of rows in order, and the limit of one BLAS thread beside them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
-from .asking import ask
+from .progress import check_not_ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def check_workers(workers: int) -> int:
-    """Number of threads: a positive integer, or -1 for all cores that this process may use."""
+    """Return the number of threads, of a positive integer or of -1 for all cores that this process may use."""
     if isinstance(workers, bool) or not isinstance(workers, (int, Integral)):
         raise TypeError(f"workers must be an integer, got {workers!r}")
     workers = int(workers)
@@ -30,7 +30,7 @@ def check_workers(workers: int) -> int:
 
 
 class Workers:
-    """A number of threads that answers `map`. They live while it is entered, however often, or for one map.
+    """Threads with an ordered `map`. They live while the object is entered, however often, or for one `map`.
 
     >>> with Workers(2) as workers:
     ...     list(workers.map(abs, [-2, -1]))
@@ -55,15 +55,17 @@ class Workers:
             self._pool = None
 
     def map(self, function: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
-        """Yield function(item) in the order of items, a few ahead of the reader.
+        """Yield function(item) in the order of the items; a few are computed ahead of the reader.
 
-        The order is what makes sums over blocks the same bits for any number of workers.
+        It is this order that gives sums over blocks the same bits for any number of workers. Between items the callback may end
+        the work.
         """
         for result in self._results(function, items):
-            ask()
+            check_not_ended()
             yield result
 
     def _results(self, function, items):
+        """Yield function(item) in the order of the items."""
         if self._n == 1 or len(items) < 2:
             yield from map(function, items)
         elif self._pool is None:
@@ -80,10 +82,10 @@ class Workers:
 
 
 class _SingleThreadedBlas:
-    """Limits BLAS to one thread while any caller is inside; the last one to leave restores what was before.
+    """A context in which BLAS uses one thread; the last caller that leaves it restores the numbers of threads of before.
 
-    threadpoolctl's own limit belongs to the Python thread that set it: of two overlapping calls, the one that ends last
-    could not lift it.
+    threadpoolctl's own limit belongs to the Python thread that set it: of two overlapping calls, the one that ends last could
+    not lift it.
     """
 
     def __init__(self):
@@ -107,6 +109,7 @@ class _SingleThreadedBlas:
                     self._set(self._before)
 
     def _find(self):
+        """Return threadpoolctl's controllers of all BLAS libraries."""
         if self._libraries is None:  # looks through the loaded libraries: milliseconds, once
             import scipy.linalg  # noqa: F401  its BLAS is not numpy's, and must be there to be found
             from threadpoolctl import ThreadpoolController
@@ -115,6 +118,7 @@ class _SingleThreadedBlas:
         return self._libraries
 
     def _set(self, numbers):
+        """Set the number of threads of each library."""
         for library, number in zip(self._libraries, numbers, strict=True):
             free = getattr(library, "clear_controlling_thread", lambda force: None)  # of threadpoolctl >= 3.8
             free(force=True)

@@ -1,90 +1,30 @@
-"""Words for types that many signatures share."""
+"""Type aliases that many signatures share, and that name nothing but arrays and numbers."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-if TYPE_CHECKING:
-    from ..algorithms.harfe_fit import L0Fit
-    from ..algorithms.harfe_multinomial import MultinomialL0Fit
-    from ..algorithms.sparse_rf.fit import L1Fit
-    from ..algorithms.sparse_rf.multinomial import MultinomialL1Fit
-    from ..features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
-    from ..linear.dual import SketchSteps
-    from ..linear.steps import AdaptiveSteps, InputSteps
-    from ..losses import Loss
-    from ..model import FitInfo
-    from ..solvers.problem import Problem
+T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class HasShape(Protocol):
     """A data frame, a sparse matrix, a dask collection, `Chunks`, or an array of another namespace than NumPy's."""
 
     @property
-    def shape(self) -> Any: ...
-
-
-class Dictionary(Protocol):
-    """Batches of draws."""
-
-    @property
-    def n_batches(self) -> int: ...
-
-    @property
-    def starts(self) -> np.ndarray:
-        """Index of the first draw of each batch, and the end."""
+    def shape(self) -> Any:
+        """(n_rows, n_columns)."""
         ...
 
 
-class Fit(Protocol):
-    """Of one target, or of several together."""
-
-    def info(self, certified: bool = True) -> "FitInfo": ...
-
-    def solution(self) -> "Solution": ...
-
-
-T = TypeVar("T")
-P = ParamSpec("P")
-OfKind = TypeVar("OfKind", bound="Problem")
-
-
-# What users give.
+# What users give as X and as rng.
 MatrixLike: TypeAlias = ArrayLike | HasShape
 Seed: TypeAlias = "int | np.integer | np.random.Generator | None"  # numpy.random is slow to import
-Kernel: TypeAlias = Literal["gaussian", "laplacian", "cauchy", "matern12", "matern32", "matern52"]
-MachineKernel: TypeAlias = Literal["gaussian", "laplacian", "perceptron", "gaussian+linear"]
-Gamma: TypeAlias = float | Literal["knn"] | None
-FeatureMap: TypeAlias = "Fourier | Linear | Perceptron | RandomNeurons | Taylor"
-Features: TypeAlias = "Literal['auto', 'perceptron'] | Kernel | FeatureMap | Sequence[FeatureMap] | FeatureSet"
-Activation: TypeAlias = Literal["sin", "cos", "tanh", "relu", "sign"]
-ProjectionName: TypeAlias = Literal["gaussian", "sparse_sign", "srht"]
-SelectingLoss: TypeAlias = Literal["squared", "huber", "quantile", "poisson", "gamma", "squared_hinge", "logistic"]
-JointLoss: TypeAlias = Literal[SelectingLoss, "multinomial"]
-SelectingLossLike: TypeAlias = "SelectingLoss | Loss"
-LossLike: TypeAlias = "JointLoss | Loss"
-LinearLossLike: TypeAlias = "JointLoss | Literal['smoothed_hinge'] | Loss"
-Units: TypeAlias = Literal["auto", "robust"] | None
-Missing: TypeAlias = Literal["learn", "raise"]
-Categorical: TypeAlias = Sequence[str] | Sequence[int] | Sequence[bool] | np.ndarray | None
-ImportanceMeasure: TypeAlias = Literal["shapley", "variance", "main", "total"]
-Callback: TypeAlias = "Callable[[FitInfo], object] | None"
 
-# An array of whichever namespace, where it lies; a vector with a number for each row, which only its home knows; a dense or CSR
-# matrix in memory; and how a fit is to see columns: {"scale", "missing", "categorical"}.
+# An array of any namespace, on any device.
 Array: TypeAlias = Any
+# A vector with a number for each row, which lives where the rows live; only `rows/` looks into it.
 RowVector: TypeAlias = Any
+# A dense matrix, or a canonical CSR one, in the memory of this process.
 DenseOrCSR: TypeAlias = Any
-ColumnSetting: TypeAlias = dict[str, Any]
-
-# A question to a block of rows at a dual point, and what takes its answer; (index, features, coefficients, intercept) of the
-# terms of a fit; (features, index, coefficients, intercept), from which one to other rows begins; a fit of one target, or of
-# all classes together; and whatever makes the steps of Newton's method.
-Question: TypeAlias = tuple[Callable[..., np.ndarray], Callable[..., object]]
-Solution: TypeAlias = "tuple[np.ndarray, FeatureSet, np.ndarray, float | np.ndarray]"
-State: TypeAlias = "tuple[FeatureSet, np.ndarray, np.ndarray, float]"
-L0FitLike: TypeAlias = "L0Fit | MultinomialL0Fit"
-L1FitLike: TypeAlias = "L1Fit | MultinomialL1Fit"
-NewtonSteps: TypeAlias = "AdaptiveSteps | InputSteps | SketchSteps"

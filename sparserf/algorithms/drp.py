@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from .._base.checks import check_alphas, check_callable, check_choice, check_flag, check_integer, check_real, check_rng
-from .._base.progress import parts, reported
+from .._base.progress import parts, shows_progress
 from .._base.threads import check_workers, single_threaded_blas
-from ..columns.fallback import with_fallbacks
 from ..features import PROJECTIONS, make_projection
 from ..linear.choice import steps_of
 from ..linear.descent import descend
@@ -19,14 +18,19 @@ from ..linear.multinomial import MultinomialLinearFit
 from ..linear.projected import Projected
 from ..model import warn_unconverged
 from .drp_fit import linear_fit
+from .fallback import with_fallbacks
 from .task import keeping_fits, model_of
 
 if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from .._base.types import Callback, Categorical, LinearLossLike, MatrixLike, Missing, ProjectionName, Seed
-    from ..model import SparseModel
+    from .._base.types import MatrixLike, Seed
+    from ..columns.stage import Missing
+    from ..columns.table import Categorical
+    from ..features.projections import ProjectionName
+    from ..losses import LinearLossLike
+    from ..model import Callback, SparseModel
 
 # Iterations where n_iter leaves their number to the tolerance.
 MOST_ITER = 100
@@ -42,7 +46,7 @@ def algorithm_2(fit: LinearFit, projected: Projected, max_iter: int) -> None:
             return
 
 
-@reported
+@shows_progress
 def drp(
     X: MatrixLike, y: ArrayLike, *, alpha: float, n_projections: int | None = None, n_iter: int | None = None,
     accelerate: bool = True, projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn",
@@ -163,7 +167,7 @@ def drp(
     )[0]  # fmt: skip
 
 
-@reported
+@shows_progress
 def drp_path(
     X: MatrixLike, y: ArrayLike, *, alphas: ArrayLike, n_projections: int | None = None, n_iter: int | None = None,
     accelerate: bool = True, projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn",

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from .._base.types import Callback, ColumnSetting, LinearLossLike, MatrixLike
+    from .._base.types import MatrixLike
+    from ..columns.stage import ColumnSetting
+    from ..losses import LinearLossLike
+    from ..model import Callback
 
 
 def linear_fit(

@@ -9,7 +9,8 @@ from .sparse_rf import sparse_rf
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from .._base.types import ColumnSetting, MatrixLike
+    from .._base.types import MatrixLike
+    from ..columns.stage import ColumnSetting
 
 
 def proposed(features: Any, X: MatrixLike, y: ArrayLike, columns: ColumnSetting, **how: Any) -> tuple[Any, ColumnSetting, bool]:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._base.calls import checks_call
 from .._base.checks import check_flag, check_integer, check_real
-from .._base.door import door
+from .._base.sampling import spread_evenly
 from .._base.threads import single_threaded_blas
 from ..losses import PROBABILISTIC
 from ..losses.classification import softmax
@@ -36,7 +37,7 @@ MOST_SHIFTS = 100
 ROUNDING = 100
 
 
-@door
+@checks_call
 def prune(
     model: SparseModel, X: MatrixLike, *, max_terms: int | None = None, max_order: int | None = None, readable: bool = False,
     tol: float | None = None, sample_weight: ArrayLike | None = None, workers: int = 1,
@@ -317,7 +318,7 @@ def _moments(rows, features, h):
 def _look(rows, weight, n):
     """(some rows that have a weight, their weights, of sum 1)."""
     n = min(max(n, FEWEST_ROWS), rows.n_rows)
-    some = np.arange(n) * rows.n_rows // n
+    some = spread_evenly(rows.n_rows, n)
     h = weight[some]
     return rows.take(some) if n < rows.n_rows else rows, h / h.sum()
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._base.calls import checks_call
 from .._base.checks import check_flag, check_integer, check_real
-from .._base.door import door
 from .._base.threads import check_workers, single_threaded_blas
 from ..algorithms.task import Task, in_units
 from ..model import warn_unconverged
@@ -20,7 +20,9 @@ from .kernels import Kernel
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from .._base.types import Gamma, MachineKernel, MatrixLike
+    from .._base.types import MatrixLike
+    from ..features.bandwidth import Gamma
+    from .kernels import MachineKernel
 
 # Largest duality gap of kernel ridge regression, relative to its objective, that is no reason to warn.
 TOLERANCE = 1e-3
@@ -28,7 +30,7 @@ TOLERANCE = 1e-3
 MATRICES = 4
 
 
-@door
+@checks_call
 def kernel_ridge(
     X: MatrixLike, y: ArrayLike, *, kernel: MachineKernel = "gaussian", gamma: Gamma = None, alpha: float = 1e-3,
     fit_intercept: bool = True, sample_weight: ArrayLike | None = None, max_rows: int = 20_000, workers: int = 1,
@@ -96,7 +98,7 @@ def kernel_ridge(
     return model
 
 
-@door
+@checks_call
 def kernel_svm(
     X: MatrixLike, y: ArrayLike, *, kernel: MachineKernel = "gaussian", gamma: Gamma = None, alpha: float = 1e-3,
     fit_intercept: bool = True, sample_weight: ArrayLike | None = None, tol: float = 1e-8, max_iter: int = 200,

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._base.calls import checks_call
 from .._base.checks import check_flag, check_integer, check_real
-from .._base.door import door
 from .._base.threads import single_threaded_blas
 from ..algorithms.harfe_dictionary import draw
 from ..algorithms.sparse_rf.descent import L1Fit, SparseRFOptions, exact_descent
@@ -18,14 +18,16 @@ from ..model import warn_unconverged
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from .._base.types import Activation, Features, MatrixLike, Seed
+    from .._base.types import MatrixLike, Seed
+    from ..features.dictionary import Features
+    from ..features.neurons import Activation
     from ..model import SparseModel
 
 # A halved penalty that lowers the residual by less than this share of what is missing, so many times in a row, is in vain.
 HARDLY, PATIENCE = 0.01, 5
 
 
-@door
+@checks_call
 def srfe(
     X: MatrixLike, y: ArrayLike, *, eta: float = 1e-2, n_components: int = 10_000, order: int | None = None,
     activation: Activation = "sin", features: Features | None = None, fit_intercept: bool = True,

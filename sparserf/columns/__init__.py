@@ -1,1 +1,4 @@
-"""From a table to numbers: frames and their cells, how columns are encoded, and targets."""
+"""From a table to numbers: data frames (`frames`), names and levels (`table`), encodings of columns (`stage`), and targets.
+
+`encodings` reads off the training rows how columns are encoded.
+"""

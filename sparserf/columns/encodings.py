@@ -1,74 +1,164 @@
-"""Which views of its columns a table gets, and their centres and units, as a sample of its rows tells."""
+"""How the columns of a training table are encoded: which encodings each column gets, and their centres and units.
+
+All of it is read off a sample of the rows: robust centres and units (functions `robust_units` and below), ranks of numbers, the
+frequent levels of categories, and for categories of many levels the mean of the target (`target_encode`). The result is a
+`ColumnStage`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
+from .._base.sampling import is_uniform, sample_rows
 from .._core.moments import KINDS
-from .robust import robust, sample_of
 from .stage import CLIP, ColumnStage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..rows import Rows
+    from .._base.types import DenseOrCSR
     from .table import Table
 
-# A category has a view of each level that at least this share of the rows has, of so many at most; where that is not all of
-# them, one of the target's mean of its level (`levels.py`).
-LEAST_SHARE, MOST_LEVELS = 0.01, 24
-# Knots of a view of ranks: quantiles at the middles of so many equal shares, and at a thousandth from the ends.
-N_SHARES = 64
-SHARES = np.concatenate([[1e-3], (np.arange(N_SHARES) + 0.5) / N_SHARES, [1 - 1e-3]])
-# Columns of which there are several views, at most; and distinct numbers below which they are the same but for units.
-MOST_CURVED, FEWEST_DISTINCT = 200, 3
 NUMBER, CLIPPED, LEVEL, MISSING, PRESENT = range(len(KINDS))
 
+# Rows, and numbers in them, that encodings are read off, where there are more.
+MOST_ROWS, MOST_NUMBERS = 2**14, 2**20
+# A category has an indicator for each level that at least this share of the rows has, for so many levels at most; where these
+# are not all levels, it has the mean of the target as well (`target_encode`).
+LEAST_SHARE, MOST_LEVELS = 0.01, 24
+# Knots of ranks: quantiles at the middles of so many equal shares, and at a thousandth from the ends.
+N_SHARES = 64
+SHARES = np.concatenate([[1e-3], (np.arange(N_SHARES) + 0.5) / N_SHARES, [1 - 1e-3]])
+# Columns of numbers up to which they are clipped and ranked as well; and distinct numbers of a column below which these
+# encodings would be the same but for units.
+MOST_CURVED, FEWEST_DISTINCT = 200, 3
 
-def stage_of(
-    rows: Rows, weight: np.ndarray, rng: np.random.Generator, *, table: Table | None = None,
+# For its unit a number counts as no farther from the median than so many times the median distance of those numbers that differ
+# from it. For a normal distribution that is 6.7 standard deviations.
+FAR = 10.0
+# Share of the rows, and how many, whose numbers may lie farther out than the reach of an encoding.
+WILD, FEWEST_WILD = 1e-3, 1.5
+# No number counts as farther out than this, in units of the median distance: the square of a larger one may overflow.
+FARTHEST = 1e280
+# A column is constant whose deviation is less than this many times the rounding of its numbers.
+ROUNDINGS = 16.0
+
+# Target encoding: folds of the training rows; and means that differ by less, in units of the largest target, are equal.
+N_FOLDS = 5
+EQUAL_MEANS = 1e-12
+
+
+class NumericRows(Protocol):
+    """Rows as numbers, of which a sample can be taken into memory."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        ...
+
+    @property
+    def n_features_in(self) -> int:
+        """Number of columns."""
+        ...
+
+    def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
+        """Return these rows, or all, as an ndarray or CSR."""
+        ...
+
+    def spreads(self, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return (the weighted standard deviation, half the range) of each column over all rows."""
+        ...
+
+
+class Encoding(NamedTuple):
+    """One encoding of a column, without its centre and unit.
+
+    column : int
+    kind : int, a place in `KINDS`
+    level : int, of an indicator of a level
+    knots : None, or (knots, scores) between which the encoding is linear
+    """
+
+    column: int
+    kind: int
+    level: int = 0
+    knots: tuple[np.ndarray, np.ndarray] | None = None
+
+
+def fit_stage(
+    rows: NumericRows, weight: np.ndarray, rng: np.random.Generator, *, table: Table | None = None,
     means: Mapping[int, tuple[np.ndarray, np.ndarray]] | None = None, is_scaled: bool = True, is_curved: bool = False,
 ) -> tuple[ColumnStage, Sequence[np.ndarray]]:  # fmt: skip
-    """(the `ColumnStage` of dense rows of positive weights, curves), as they tell, or a sample of them.
+    """Return (the `ColumnStage` of dense rows of positive weights, its sets of encodings), read off the rows or a sample.
 
-    means : {column: (knots, scores)} of categories of many levels
-    is_scaled : whether views are in robust units, or as they are
-    is_curved : whether there are views of numbers clipped, and in ranks, too
-    curves : lists of views that belong together, of each column: as it is; and clipped, and in ranks, where there are such
+    Parameters
+    ----------
+    means : {column: (knots, scores)} or None
+        Of categories of many levels, by `target_encode`.
+    is_scaled : bool
+        Whether encodings are in robust units, or as the columns are.
+    is_curved : bool
+        Whether numbers are encoded clipped and by their ranks as well.
+
+    Returns
+    -------
+    stage : ColumnStage
+    encoding_sets : list of arrays of places of encodings
+        Each set has all columns: as they are; and where there are such, with the numbers clipped, and with their ranks.
     """
-    X, of_sample = sample_of(rows, weight, rng)
-    plain = _plain(X, of_sample, table, means or {})
-    curved = _curved(X, plain) if is_curved and is_scaled else []
-    whole = [*plain, *((j, CLIPPED, 0, None) for j in curved), *((j, NUMBER, 0, _ranks(X[:, j], of_sample)) for j in curved)]
-    bare = _bare(whole, X.shape[1], table)
-    units = _units(bare, X, of_sample, rows, weight)
-    return _with(bare, units) if is_scaled else _raw(bare, units), _curves(plain, curved)
+    X, sample_weight = _sample(rows, weight, rng)
+    plain = _plain_encodings(X, sample_weight, table, means or {})
+    curved = _columns_to_curve(X, plain) if is_curved and is_scaled else []
+    clipped = [Encoding(j, CLIPPED) for j in curved]
+    ranked = [Encoding(j, NUMBER, 0, _ranks(X[:, j], sample_weight)) for j in curved]
+    unscaled = _stage_without_units([*plain, *clipped, *ranked], X.shape[1], table)
+    center, unit, reach, half_range = _units(unscaled, X, sample_weight, rows, weight)
+    if is_scaled:  # the range of a clipped encoding is clipped, too
+        clipped_range = half_range / np.hypot(1, half_range / CLIP)
+        half_range = np.where(unscaled.kind == CLIPPED, clipped_range, half_range)
+        stage = replace(unscaled, center=center, unit=unit, reach=reach, half_range=half_range)
+    else:  # the centre of its column takes the place of a missing number
+        stage = replace(unscaled, fill=np.where(unscaled.kind == NUMBER, center, 0.0))
+    return stage, _encoding_sets(plain, curved)
 
 
-def stage_of_counts(
-    rows: Rows, weight: np.ndarray, rng: np.random.Generator
+def fit_sparse_stage(
+    rows: NumericRows, weight: np.ndarray, rng: np.random.Generator
 ) -> tuple[ColumnStage | None, Sequence[np.ndarray]]:
-    """(None, no curves) of CSR rows whose entries are all alike; else (the stage, curves) of a view as they are, in which
-    entries are clipped at some three times the median entry of the column, and in which those of columns with zeros are one."""
-    X, _ = sample_of(rows, weight, rng)
+    """Return (the stage of CSR rows, its sets of encodings); (None, no sets) where all entries are equal.
+
+    All encodings keep zeros: entries as they are; clipped at some three times the median entry of the column; and 1 for entries
+    of columns that have zeros.
+    """
+    X, _ = _sample(rows, weight, rng)
     there = X.data != 0
     size, column = np.abs(X.data[there].astype(np.float64)), X.indices[there]
     if not there.any() or X.data[there].min() == X.data[there].max():
         return None, ()
     d, counts = rows.n_features_in, np.bincount(column, minlength=rows.n_features_in)
-    lacking = np.flatnonzero(counts < X.shape[0]).tolist()  # of the others all entries would be one, a constant
-    seen = [(j, kind, 0, None) for kind in (NUMBER, CLIPPED) for j in range(d)] + [(j, PRESENT, 0, None) for j in lacking]
-    unit = np.concatenate([np.ones(d), lower_medians(size, column, d), np.ones(len(lacking))])
-    curves = [curve for curve in np.split(np.arange(len(seen)), [d, 2 * d]) if len(curve)]
-    return replace(_bare(seen, d, None), unit=unit, may_miss=False), curves
+    with_zeros = np.flatnonzero(counts < X.shape[0]).tolist()  # of the others all entries would be one, a constant
+    encodings = [Encoding(j, kind) for kind in (NUMBER, CLIPPED) for j in range(d)]
+    encodings += [Encoding(j, PRESENT) for j in with_zeros]
+    unit = np.concatenate([np.ones(d), lower_medians(size, column, d), np.ones(len(with_zeros))])
+    encoding_sets = [places for places in np.split(np.arange(len(encodings)), [d, 2 * d]) if len(places)]
+    return replace(_stage_without_units(encodings, d, None), unit=unit, may_miss=False), encoding_sets
+
+
+def _sample(rows, weight, rng):
+    """Return (rows, their weights): all rows, or as many as encodings are read off."""
+    n = min(MOST_ROWS, max(2, MOST_NUMBERS // rows.n_features_in))
+    if rows.n_rows <= n:
+        return rows.array(), weight
+    index, weight = sample_rows(weight, n, rng)
+    return rows.array(index), weight.astype(np.float64)
 
 
 def lower_medians(values: np.ndarray, column: np.ndarray, n_columns: int) -> np.ndarray:
-    """Of the values in each column the lower median; 1 where there are none."""
+    """Return the lower median of the values in each column; 1 where there are none."""
     order, count = np.lexsort((values, column)), np.bincount(column, minlength=n_columns)
     middle = np.cumsum(count) - count + np.maximum(count - 1, 0) // 2
     median = np.ones(n_columns)
@@ -76,18 +166,18 @@ def lower_medians(values: np.ndarray, column: np.ndarray, n_columns: int) -> np.
     return median
 
 
-def _plain(X, weight, table, means):
-    """(column, kind, level, knots) of the views of each column as it is, and of where it is missing."""
+def _plain_encodings(X, weight, table, means):
+    """Return the encodings of each column as it is, sorted: numbers, frequent levels, target means, and what is missing."""
     levels = [None] * X.shape[1] if table is None else table.levels
-    numbers = [(j, NUMBER, 0, means.get(j)) for j in range(X.shape[1]) if levels[j] is None or j in means]
+    numbers = [Encoding(j, NUMBER, 0, means.get(j)) for j in range(X.shape[1]) if levels[j] is None or j in means]
     categories = [j for j, of_column in enumerate(levels) if of_column]
-    frequent = [(j, LEVEL, k, None) for j in categories for k in frequent_levels(X[:, j], weight)]
-    missing = [(j, MISSING, 0, None) for j in np.flatnonzero(np.isnan(X).any(axis=0)).tolist()]
-    return sorted(numbers + frequent + missing, key=lambda view: view[:3])
+    frequent = [Encoding(j, LEVEL, k) for j in categories for k in frequent_levels(X[:, j], weight)]
+    missing = [Encoding(j, MISSING) for j in np.flatnonzero(np.isnan(X).any(axis=0)).tolist()]
+    return sorted(numbers + frequent + missing, key=lambda encoding: encoding[:3])
 
 
 def frequent_levels(codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """The levels that get a view of their own: of two, one of them."""
+    """Return the levels that get an indicator; of two levels in all, one of them."""
     there = ~np.isnan(codes)
     share = np.bincount(np.floor(codes[there]).astype(np.intp), weight[there]) / weight.sum()
     frequent = np.sort(np.argsort(-share, kind="stable")[:MOST_LEVELS])
@@ -95,16 +185,16 @@ def frequent_levels(codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return frequent[1:] if there.all() and len(frequent) == 2 == len(share) else frequent
 
 
-def _curved(X, plain):
-    """The columns of which views differ by more than units."""
-    numbers = [j for j, kind, _, knots in plain if kind == NUMBER and knots is None]
+def _columns_to_curve(X, plain):
+    """Return the columns of numbers whose clipped and ranked encodings differ from the plain one by more than units."""
+    numbers = [encoding.column for encoding in plain if encoding.kind == NUMBER and encoding.knots is None]
     if len(numbers) > MOST_CURVED:
         return []
     return [j for j in numbers if len(np.unique(X[~np.isnan(X[:, j]), j])) >= FEWEST_DISTINCT]
 
 
 def _ranks(x, weight):
-    """(knots, scores): quantiles of a column by weight, and where a normal distribution has them; of equal ones the mean."""
+    """Return (knots, scores): weighted quantiles of a column, and the normal scores of these; for equal knots their mean."""
     there = ~np.isnan(x)
     order = np.argsort(x[there], kind="stable")
     total = weight[there][order].cumsum()
@@ -115,60 +205,166 @@ def _ranks(x, weight):
 
 @cache
 def normal_scores() -> np.ndarray:
-    """Where a normal distribution has the quantiles of these shares."""
+    """Return the quantiles of the standard normal distribution at SHARES."""
     from statistics import NormalDist  # slow to import
 
     return np.array([NormalDist().inv_cdf(share) for share in SHARES])
 
 
-def _bare(views, n_columns, table):
-    """The stage of these views, without units."""
-    column, kind, level = (np.array([view[i] for view in views], dtype) for i, dtype in enumerate((int, int, float)))
-    knots = [view[3] or (np.zeros(0), np.zeros(0)) for view in views]
-    first = np.cumsum([0, *(len(of_view) for of_view, _ in knots)])
+def _stage_without_units(encodings, n_columns, table):
+    """Return the stage of these encodings, with centres 0 and units 1."""
+    column, kind, level = (np.array([each[i] for each in encodings], dtype) for i, dtype in enumerate((int, int, float)))
+    knots = [each.knots or (np.zeros(0), np.zeros(0)) for each in encodings]
+    first = np.cumsum([0, *(len(of_encoding) for of_encoding, _ in knots)])
     knots = [np.concatenate([np.zeros(0), *(pair[i] for pair in knots)]) for i in range(2)]
-    zero, one = np.zeros((2, len(views))), np.ones((2, len(views)))
-    infinite = np.full(len(views), np.inf)
+    zero, one = np.zeros((2, len(encodings))), np.ones((2, len(encodings)))
+    infinite = np.full(len(encodings), np.inf)
     return ColumnStage(n_columns, column, kind, level, zero[0], one[0], infinite, one[1], zero[1], first, *knots, table)
 
 
-def _units(bare, X, of_sample, rows, weight):
-    """(center, unit, reach, half range) of each view."""
-    kind = np.where(bare.kind == CLIPPED, NUMBER, bare.kind)
-    seen = replace(bare, kind=kind).show(X)
-    seen[np.isnan(X[:, bare.column]) & (kind == NUMBER)] = np.nan
-    units = robust(seen, of_sample)
-    rare = (units[1] == 0) & (kind == NUMBER) & (np.diff(bare.first_knot) == 0)
+def _units(unscaled, X, sample_weight, rows, weight):
+    """Return (center, unit, reach, half range) of each encoding."""
+    kind = np.where(unscaled.kind == CLIPPED, NUMBER, unscaled.kind)
+    encoded = replace(unscaled, kind=kind).transform(X)
+    encoded[np.isnan(X[:, unscaled.column]) & (kind == NUMBER)] = np.nan
+    units = robust_units(encoded, sample_weight)
+    rare = (units[1] == 0) & (kind == NUMBER) & (np.diff(unscaled.first_knot) == 0)
     if rare.any() and len(X) < rows.n_rows:
-        _add_rare(units, rare, *(of_columns[bare.column] for of_columns in rows.spreads(weight)))
+        # Columns that are constant in the sample: around that constant, in units of their deviation over all rows.
+        deviation, half_range = (of_columns[unscaled.column] for of_columns in rows.spreads(weight))
+        some = np.flatnonzero(rare & (deviation > 0))
+        in_units = half_range[some] / deviation[some]
+        units[1:, some] = deviation[some], 2 * in_units, in_units
     return units
 
 
-def _add_rare(units, rare, deviation, half_range):
-    """Columns of which a sample knows one number only: around that, in units of their deviation over all rows."""
-    some = np.flatnonzero(rare & (deviation > 0))
-    in_units = half_range[some] / deviation[some]
-    units[1:, some] = deviation[some], 2 * in_units, in_units
+def _encoding_sets(plain, curved):
+    """Return the places of the plain encodings; and where there are such, with the numbers replaced by clipped, and by ranked.
 
-
-def _with(bare, units):
-    """The stage in units; of a clipped view the range is clipped, too."""
-    center, unit, reach, half_range = units
-    clipped = np.where(bare.kind == CLIPPED, half_range / np.hypot(1, half_range / CLIP), half_range)
-    return replace(bare, center=center, unit=unit, reach=reach, half_range=clipped)
-
-
-def _raw(bare, units):
-    """The stage of columns as they are; in the place of a missing number is the centre of its column."""
-    return replace(bare, fill=np.where(bare.kind == NUMBER, units[0], 0.0))
-
-
-def _curves(plain, curved):
-    """Of each curve its view of each plain one: as it is; and clipped, and in ranks, which come after all plain ones."""
-    as_they_are = np.arange(len(plain))
+    In the stage the clipped encodings of the `curved` columns come after all plain ones, and the ranked after these.
+    """
+    places = np.arange(len(plain))
     if not curved:
-        return [as_they_are]
-    column = np.array([j for j, *_ in plain])
-    is_number = np.array([kind == NUMBER and knots is None for _, kind, _, knots in plain]) & np.isin(column, curved)
-    place = len(plain) + np.searchsorted(curved, column)
-    return [as_they_are, *(np.where(is_number, place + k * len(curved), as_they_are) for k in range(2))]
+        return [places]
+    column = np.array([encoding.column for encoding in plain])
+    is_number = np.array([encoding.kind == NUMBER and encoding.knots is None for encoding in plain]) & np.isin(column, curved)
+    replaced = len(plain) + np.searchsorted(curved, column)
+    return [places, *(np.where(is_number, replaced + k * len(curved), places) for k in range(2))]
+
+
+def robust_units(X: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return (center, unit, reach, half range) of each column of an ndarray, as a `ColumnStage` has them: (4, n_columns).
+
+    Neither a few wild cells nor rows of weight zero move them. NaN is left out.
+    """
+    answers = np.zeros((4, X.shape[1]))
+    size = max(1, 2**17 // max(1, len(X)))
+    for start in range(0, X.shape[1], size):
+        some = slice(start, start + size)
+        answers[:, some] = _robust_units(X[:, some], weight)
+    for j in np.flatnonzero(np.isnan(answers[0])):
+        there = ~np.isnan(X[:, j])
+        answers[:, j] = _robust_units(X[there, j : j + 1], weight[there])[:, 0] if there.any() else 0.0
+    return answers
+
+
+@np.errstate(invalid="ignore")  # a column with NaN has NaN in its answers
+def _robust_units(X, weight):
+    """Return the answers of `robust_units` for some columns at once; NaN for a column with NaN."""
+    rounding = ROUNDINGS * np.finfo(X.dtype).eps
+    X = np.array(X, np.float64, order="C")  # sums in another order have other bits
+    down = np.where(np.frexp(np.abs(X).max(axis=0))[1] > 1000, 2.0**-30, 1.0)  # no difference overflows
+    X *= down
+    median = weighted_quantile(X, weight, 0.5)
+    X -= median
+    distance = np.abs(X)
+    near = weighted_quantile(distance, weight, 0.5, first=(distance == 0).sum(axis=0))
+    varies = near > 0
+    unit = np.where(varies, near, 1.0)
+    end = np.maximum(FAR * near, weighted_quantile(distance, weight, 1 - max(WILD, FEWEST_WILD / len(X))))
+    with np.errstate(over="ignore"):
+        end = np.minimum(end / unit, FARTHEST)
+        X /= unit
+    share, less = weight / weight.sum(), np.clip(X, -FAR, FAR)
+    mean = share @ less
+    deviation = np.sqrt(share @ (less - mean) ** 2)
+    varies &= deviation > rounding * (np.abs(median) / unit + FAR)
+    inside = np.clip(X, -end, end)
+    per_deviation = np.divide(1.0, deviation, out=np.zeros_like(mean), where=varies)
+    half_range = (inside.max(axis=0) - inside.min(axis=0)) / 2 * per_deviation
+    center, unit = (median + near * mean) / down, near * deviation / down * varies
+    return np.stack([center, unit, (end + np.abs(mean)) * per_deviation, half_range])
+
+
+def weighted_quantile(X: np.ndarray, weight: np.ndarray, share: float, first: int | np.ndarray = 0) -> np.ndarray:
+    """Return the least entry of each column that this share of the weight lies at or below, without the `first` least."""
+    if is_uniform(weight):
+        place = first + np.ceil((len(X) - first) * share * (1 - 1e-12)).astype(np.intp) - 1
+        return np.take_along_axis(np.sort(X, axis=0), np.broadcast_to(np.maximum(place, 0), X.shape[1:])[None], axis=0)[0]
+    order = np.argsort(X, axis=0, kind="stable")
+    total = np.where(np.arange(len(X))[:, None] < first, 0.0, weight[order]).cumsum(axis=0)
+    place = (total < total[-1] * share * (1 - 1e-12)).sum(axis=0)[None]
+    return np.take_along_axis(X, np.take_along_axis(order, place, axis=0), axis=0)[0]
+
+
+def target_encode(
+    X: np.ndarray, table: Table, targets: Sequence[np.ndarray], weight: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, dict[int, tuple[np.ndarray, np.ndarray]]]:
+    """Encode categories of many levels by the mean of the target of each level; return (X, {column: (knots, scores)}).
+
+    Parameters
+    ----------
+    X : ndarray
+        Level k of a category is k.
+    targets : list of ndarray of shape (n_rows,) or (n_outputs, n_rows)
+        The one that varies most is meant.
+
+    Notes
+    -----
+    A level k, of a row at prediction, has the mean of its rows. In a training row the returned X has k + 1/4 + t / 4 instead of
+    k, which stands for the mean of the rows of the other folds, t of the way from the least to the largest of these: a row does
+    not know its own target.
+    """
+    y = max(np.vstack(targets), key=np.var)
+    means = {}
+    for j, levels in enumerate(table.levels):
+        if levels and len(frequent_levels(X[:, j], weight)) < len(levels) - 1:
+            X = X if means else X.astype(np.float64)
+            X[:, j], means[j] = _target_encode_column(X[:, j], len(levels), y, weight, rng)
+    return X, means
+
+
+def _target_encode_column(codes, n_levels, y, weight, rng):
+    """Return (the codes of the training rows, (knots, scores)) of one column."""
+    there = np.flatnonzero(~np.isnan(codes))
+    level, y, weight = codes[there].astype(np.intp), y[there], weight[there]
+    fold = rng.permutation(len(there)) % N_FOLDS
+    unit = np.abs(y).max(initial=0.0) or 1.0  # no square over- or underflows
+    sums = [np.bincount(fold * n_levels + level, part, N_FOLDS * n_levels).reshape(N_FOLDS, -1)
+            for part in (weight, weight * (y / unit))]  # fmt: skip
+    count, total = (of_folds.sum(axis=0) for of_folds in sums)
+    prior = _prior(count, total, weight, y / unit, level)
+    of_all, of_others = _shrunken_means(count, total, *prior), _shrunken_means(count - sums[0], total - sums[1], *prior)
+    mean = of_others[fold, level]
+    low, high = mean.min(initial=prior[0]), mean.max(initial=prior[0])
+    if high - low <= EQUAL_MEANS:  # as where each level has a row of its own, of which the other rows tell nothing
+        low, high, mean, of_all = prior[0], prior[0], np.full(len(mean), prior[0]), np.full(n_levels, prior[0])
+    encoded = codes.copy()
+    encoded[there] = level + 0.25 + (mean - low) / ((high - low) or 1.0) / 4
+    knots = (np.arange(n_levels)[:, None] + [0, 0.25, 0.5]).ravel()
+    scores = np.stack([of_all, np.full(n_levels, low), np.full(n_levels, high)], axis=1).ravel()
+    return encoded, (np.append(-1.0, knots), unit * np.append(prior[0], scores))
+
+
+def _prior(count, total, weight, y, level):
+    """Return (the mean of all rows, as how many rows of a level it counts): the variance within levels over that between."""
+    mean = total.sum() / max(count.sum(), 1e-300)
+    means = total / np.maximum(count, 1e-300)
+    within = weight @ (y - means[level]) ** 2 / max(count.sum(), 1e-300)
+    between = count @ (means - mean) ** 2 / max(count.sum(), 1e-300) - within * len(count) / max(count.sum(), 1e-300)
+    return mean, float(np.clip(within / max(between, 1e-3 * within, 1e-300), 1.0, 1e3))
+
+
+def _shrunken_means(count, total, mean, rows):
+    """Return the mean of each level, with so many rows more that have the mean of all."""
+    return (total + rows * mean) / (count + rows)

@@ -1,10 +1,10 @@
-"""The column stage: what stands between the columns of a table, of any kind and size, and features, which measure distances."""
+"""The column stage: the encodings of columns of any kind and scale, as numbers between which distances make sense."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -20,41 +20,57 @@ if TYPE_CHECKING:
 
     from .._base.types import Array
 
-# The arrays of a file: those with an entry a view, and those of the knots.
-OF_VIEWS = "column", "kind", "level", "center", "unit", "reach", "half_range", "fill"
+# What users give as scale and as missing; and the three settings of how a fit encodes columns: {"scale", "missing",
+# "categorical"}.
+Units: TypeAlias = Literal["auto", "robust"] | None
+Missing: TypeAlias = Literal["learn", "raise"]
+ColumnSetting: TypeAlias = dict[str, Any]
+
+# The arrays of a file: those with an entry for each encoding, and those of the knots.
+OF_ENCODINGS = "column", "kind", "level", "center", "unit", "reach", "half_range", "fill"
 OF_KNOTS = "first_knot", "knots", "scores"
-OF_STAGE = tuple(f"stage_{name}" for name in (*OF_VIEWS, *OF_KNOTS, "may_miss"))
+OF_STAGE = tuple(f"stage_{name}" for name in (*OF_ENCODINGS, *OF_KNOTS, "may_miss"))
 ARRAYS = OF_STAGE + OF_TABLE
-# u of a clipped view is u / (1 + (u / CLIP)^2)^1/2, less than CLIP in size.
+# u of a clipped encoding is u / (1 + (u / CLIP)^2)^1/2, less than CLIP in size.
 CLIP = 3.0
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnStage:
-    """Views of the columns: what features see of a row of X, and what `FeatureSet` calls its inputs. Frozen: part of a model.
+    """The encodings of the columns of X, which are the inputs of features. Frozen: part of a model and of its file.
 
-    A view tells one column, of which r is, by its kind,
+    Each encoding is of one column, and a column may have several. Its raw value r is, by its kind,
 
-    - "number", "clipped": the number; where the view has knots (quantiles, or levels) what its scores say between them
-    - "level": 1 where the column is that level, or else 0; where the view has a knot, -1, its score where the column is a level
-      that no training row has
-    - "missing": 1 where it is NaN, or else 0
-    - "present": 1 where it is not 0, or else 0
+    - "number", "clipped": the number; where the encoding has knots (quantiles, or levels), linear between its scores at these
+    - "level": 1 where the column is that level, or else 0; where the encoding has a knot, at -1, the score of the knot where
+      the column is a level that no training row has
+    - "missing": 1 where the cell is NaN, or else 0
+    - "present": 1 where the cell is not 0, or else 0
 
-    and the view is u = (r - center) / unit, 0 where unit is 0; where reach < |u| it is reach (2 - reach / |u|) with the sign
-    of u: a few wild cells are no farther out than distances and linear functions can bear. "clipped" is then
-    u / (1 + (u / 3)^2)^1/2.
+    and the encoding is u = (r - center) / unit, 0 where unit is 0. Where |u| > reach it is reach (2 - reach / |u|) with the
+    sign of u, so that a few wild cells are no farther out than distances and linear functions can bear. "clipped" is then u /
+    (1 + (u / 3)^2)^1/2.
 
-    n_columns : of X
-    column, kind, level : of each view, the kind by its place in `KINDS`
-    center, unit : the weighted mean and standard deviation of the training rows, numbers far from the median counted as less
-        far; unit is 0 for a constant
-    reach : in these units, where training rows end but for a thousandth, or are that far from the median
-    half_range : half of what the training rows span, in these units
-    fill : the view of a number that is missing, and of a level with a knot; see `fallback.py`
-    first_knot : of each view in knots and scores, and the end
-    table : None, or the `Table` that tells names and levels of the columns
-    may_miss : whether NaN may be in rows
+    n_columns : int
+        Of X.
+    column, kind, level : ndarray of int, int, float
+        Of each encoding; the kind is a place in `KINDS`.
+    center, unit : ndarray of float
+        The weighted mean and standard deviation over the training rows, numbers far from the median counted as less far; unit
+        is 0 for a constant.
+    reach : ndarray of float
+        The distance, in these units, within which all training rows but a thousandth are; ten median distances if that is more.
+    half_range : ndarray of float
+        Half of the range of the training rows, in these units.
+    fill : ndarray of float
+        The encoding of a missing number, and of a missing level where the encoding has a knot (see `algorithms/fallback.py`).
+    first_knot : ndarray of int
+        Where the knots of each encoding begin in `knots` and `scores`, and the end.
+    knots, scores : ndarray of float
+    table : Table or None
+        Names and levels of the columns.
+    may_miss : bool
+        Whether rows may have NaN.
     """
 
     n_columns: int
@@ -80,7 +96,7 @@ class ColumnStage:
         self.__dict__.update(state)
         self.__post_init__()
 
-    def __getstate__(self) -> dict[str, Any]:  # without what can be made again
+    def __getstate__(self) -> dict[str, Any]:  # without cached properties
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
 
     def __len__(self) -> int:
@@ -88,10 +104,10 @@ class ColumnStage:
 
     @property
     def _arrays(self):
-        return {name: getattr(self, name) for name in (*OF_VIEWS, *OF_KNOTS)}
+        return {name: getattr(self, name) for name in (*OF_ENCODINGS, *OF_KNOTS)}
 
     def is_same(self, other: ColumnStage | None) -> bool:
-        """Whether another stage, or None, shows the same."""
+        """Whether another stage, or None, encodes the same."""
         if other is self or other is None:
             return other is self
         tables = (self.table is None) == (other.table is None) and (self.table is None or self.table.is_same(other.table))
@@ -99,46 +115,46 @@ class ColumnStage:
 
     @cached_property
     def is_column_by_column(self) -> bool:
-        """Whether there is one view of each column, in their order."""
+        """Whether there is one encoding of each column, in their order."""
         return np.array_equal(self.column, np.arange(self.n_columns))
 
     @cached_property
     def keeps_zeros(self) -> bool:
-        """Whether what is 0 has views that are 0: of CSR rows."""
+        """Whether all encodings of 0 are 0, so that CSR rows stay sparse."""
         may = np.isin(self.kind, [KINDS.index(kind) for kind in ("number", "clipped", "present")]).all()
         return bool(may and ((self.center == 0) & (self.unit > 0) & np.isinf(self.reach)).all()) and not len(self.knots)
 
     @property
     def is_raw(self) -> bool:
-        """Whether numbers are as they are."""
+        """Whether numbers are not put in robust units."""
         return bool(np.isinf(self.reach).all())
 
     @cached_property
     def is_identity(self) -> bool:
-        """Whether views are the columns as they are, all of whose numbers are there."""
+        """Whether the encodings are the columns as they are, none of whose cells may be missing."""
         as_they_are = self.is_column_by_column and not (self.kind.any() or len(self.knots) or self.may_miss)
         return as_they_are and bool(((self.center == 0) & (self.unit == 1) & np.isinf(self.reach)).all())
 
-    def take(self, views: np.ndarray) -> ColumnStage:
-        """The stage of some of the views."""
-        sizes = np.diff(self.first_knot)[views]
-        knots = [np.arange(self.first_knot[v], self.first_knot[v + 1]) for v in views[sizes > 0]]
+    def take(self, places: np.ndarray) -> ColumnStage:
+        """Return the stage of some of the encodings."""
+        sizes = np.diff(self.first_knot)[places]
+        knots = [np.arange(self.first_knot[v], self.first_knot[v + 1]) for v in places[sizes > 0]]
         knots = np.concatenate([np.zeros(0, np.intp), *knots])
-        some = {name: getattr(self, name)[views] for name in OF_VIEWS}
+        some = {name: getattr(self, name)[places] for name in OF_ENCODINGS}
         first = np.concatenate([[0], np.cumsum(sizes)])
         return replace(self, **some, first_knot=first, knots=self.knots[knots], scores=self.scores[knots])
 
     def read(self, X: Any) -> Any:
-        """X as the rows take it: a table as an array of numbers. Where all columns are numbers, X may live anywhere."""
-        return X if self.table is None or (self.table.is_plain and not is_frame(X)) else self.table.read(X)
+        """Return X as numbers: a data frame, or an array with categories, as an ndarray; other X as it is."""
+        return X if self.table is None or (self.table.is_numeric and not is_frame(X)) else self.table.read(X)
 
-    def falling_back(self, fill: np.ndarray, unknown: Mapping[int, float]) -> ColumnStage:
-        """This stage with what it shows of missing cells, and {view of a level: its score of unknown levels}."""
+    def with_fallbacks(self, fill: np.ndarray, unknown: Mapping[int, float]) -> ColumnStage:
+        """Return the stage with other encodings of missing cells, and {encoding of a level: its score for unknown levels}."""
         return replace(self._with_knots({v: ([UNKNOWN], [score]) for v, score in unknown.items()}), fill=fill)
 
     @cached_property
     def in_knots(self) -> ColumnStage:
-        """This stage, in which levels with a knot are numbers between knots, one at each level: of rows to predict the same."""
+        """The stage with levels that have a knot written as numbers with a knot at each level: the same for rows to predict."""
         some = np.flatnonzero((self.kind == KINDS.index("level")) & (np.diff(self.first_knot) > 0))
         knots = {v: np.arange(UNKNOWN, len(self.table.levels[self.column[v]])) for v in some.tolist()}
         score = self.scores[self.first_knot[some]]
@@ -148,7 +164,7 @@ class ColumnStage:
         return replace(self._with_knots({v: (knots[v], scores[v]) for v in knots}), kind=kind) if len(some) else self
 
     def _with_knots(self, given):
-        """With {view: (knots, scores)} in the place of its own."""
+        """Return the stage with {encoding: (knots, scores)} in place of its own."""
         own = [slice(*self.first_knot[v : v + 2]) for v in range(len(self))]
         pairs = [given.get(v, (self.knots[some], self.scores[some])) for v, some in enumerate(own)]
         first = np.cumsum([0, *(len(knots) for knots, _ in pairs)])
@@ -157,53 +173,58 @@ class ColumnStage:
 
     @cached_property
     def arithmetic(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """(power, center, factor, reach), u = (power r - center) factor: a power of two first, so that nothing overflows."""
+        """(power, center, factor, reach) of u = (power r - center) factor; power is a power of two: nothing overflows."""
         exponent = np.where(self.unit > 0, np.clip(np.frexp(self.unit)[1], -1000, 1000), 0)
         power = np.ldexp(1.0, -exponent)
         factor = np.divide(1.0, self.unit * power, out=np.zeros(len(self)), where=self.unit > 0)
         return power, np.where(factor > 0, self.center * power, 0.0), factor, np.where(factor > 0, self.reach, 1.0)
 
     @cached_property
-    def _views(self):
+    def _kernel(self):
+        """The compiled encoder of dense rows in memory."""
         stage = self.in_knots
         whole = (np.ascontiguousarray(array, np.int32) for array in (stage.column, stage.kind, stage.first_knot))
         return Views(*whole, stage.level, np.stack([*self.arithmetic, self.fill]), np.stack([stage.knots, stage.scores]))
 
-    def show(self, X: Array) -> Array:
-        """The views of rows of X, a new array in its dtype, namespace and device; of CSR rows CSR, where zeros are 0."""
+    def transform(self, X: Array) -> Array:
+        """Return the encodings of rows of X: a new array of shape (n_rows, n_encodings), of its dtype, namespace and device.
+
+        The encodings of CSR rows are CSR if those of zeros are 0, and dense otherwise.
+        """
         if is_sparse(X):
             if self.keeps_zeros:
-                return self._show_sparse(X)
+                return self._transform_sparse(X)
             X = X.toarray()
         if not isinstance(X, np.ndarray):
-            return self.in_knots._show_elsewhere(X)
+            return self.in_knots._transform_in_namespace(X)
         out = np.empty((len(X), len(self)), X.dtype)
-        self._views.show(X, out)
+        self._kernel.show(X, out)
         return out
 
-    def _show_sparse(self, X):
-        """Entries of columns that have a view of this kind, kind by kind."""
+    def _transform_sparse(self, X):
+        """Encode CSR rows: the entries of columns that have an encoding of a kind, kind by kind."""
         row, parts = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), []
         for kind in np.unique(self.kind):
-            view = np.full(self.n_columns, -1)
-            view[self.column[self.kind == kind]] = np.flatnonzero(self.kind == kind)
-            column = view[X.indices]
+            place = np.full(self.n_columns, -1)
+            place[self.column[self.kind == kind]] = np.flatnonzero(self.kind == kind)
+            column = place[X.indices]
             there = column >= 0
-            parts.append((self._entries(kind, X.data[there], column[there]), row[there], column[there]))
+            parts.append((self._encode_entries(kind, X.data[there], column[there]), row[there], column[there]))
         data, row, column = (np.concatenate(part) for part in zip(*parts, strict=True))
         order = np.lexsort((column, row))
         indptr = np.searchsorted(row[order], np.arange(X.shape[0] + 1))
         return type(X)((data[order].astype(X.dtype), column[order].astype(np.int32), indptr), shape=(X.shape[0], len(self)))
 
-    def _entries(self, kind, x, view):
-        """Views of numbers that are not zero, of one kind that keeps zeros."""
+    def _encode_entries(self, kind, x, place):
+        """Encode the entries x of CSR rows by encodings at these places, all of one kind."""
         if kind == KINDS.index("present"):
-            return (x != 0) / self.unit[view]
+            return (x != 0) / self.unit[place]
         with np.errstate(over="ignore"):
-            u = x / self.unit[view]
-        return clipped(u) if kind == KINDS.index("clipped") else u
+            u = x / self.unit[place]
+        return _clip(u) if kind == KINDS.index("clipped") else u
 
-    def _show_elsewhere(self, X):
+    def _transform_in_namespace(self, X):
+        """Encode rows in an array namespace other than NumPy's, on their device."""
         xp, device = namespace_of(X)
         power, center, factor, reach, level, fill = (
             from_host(array, xp, device) for array in (*self.arithmetic, self.level, self.fill)
@@ -220,11 +241,11 @@ class ColumnStage:
             u = (r * power - center) * factor
             size = xp.abs(u)
             u = xp.where(size > reach, xp.sign(u) * reach * (2 - reach / xp.maximum(size, reach)), u)
-            u = xp.where(kind == KINDS.index("clipped"), clipped(u, xp), u)
+            u = xp.where(kind == KINDS.index("clipped"), _clip(u, xp), u)
         return xp.astype(xp.where(is_number & is_missing, fill, u), X.dtype)
 
     def _between_knots(self, x, xp, device):
-        """x of the views, those that have knots replaced by their scores."""
+        """Return x, (n_rows, n_encodings), with encodings that have knots replaced by what is linear between their scores."""
         columns = [x[:, v] for v in range(len(self))] if len(self.knots) else []
         for v in np.flatnonzero(np.diff(self.first_knot)):
             some = slice(self.first_knot[v], self.first_knot[v + 1])
@@ -238,40 +259,39 @@ class ColumnStage:
         return xp.stack(columns, axis=1) if columns else x
 
     def names(self, columns: Sequence[str]) -> list[str]:
-        """Of each view, of the names of the columns."""
-        return [self._name(v, columns[int(self.column[v])]) for v in range(len(self))]
+        """Return a name for each encoding, from the names of the columns."""
+        names = []
+        for j, kind, level in zip(self.column.tolist(), self.kind.tolist(), self.level.tolist(), strict=True):
+            if KINDS[kind] == "level":
+                names.append(f"{columns[j]}={self.table.levels[j][int(level)]}")
+            else:
+                names.append(f"{columns[j]} is missing" if KINDS[kind] == "missing" else columns[j])
+        return names
 
-    def _name(self, v, column):
-        kind = KINDS[self.kind[v]]
-        if kind == "level":
-            return f"{column}={self.table.levels[self.column[v]][int(self.level[v])]}"
-        if kind == "missing":
-            return f"{column} is missing"
-        return column
-
-    def written(self) -> dict[str, np.ndarray]:
-        """The arrays of a file."""
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return the arrays that a model's file holds of the stage."""
         finite = {"reach": np.where(np.isinf(self.reach), -1.0, self.reach), "may_miss": np.array([int(self.may_miss)])}
         arrays = {f"stage_{name}": array for name, array in (self._arrays | finite).items()}
-        return arrays if self.table is None else arrays | self.table.written()
+        return arrays if self.table is None else arrays | self.table.to_arrays()
 
     @classmethod
-    def restored(cls, arrays: dict[str, np.ndarray], n_columns: int) -> ColumnStage | None:
-        """What `written` gave, of a file that is not trusted; None where it holds no stage."""
+    def from_arrays(cls, arrays: dict[str, np.ndarray], n_columns: int) -> ColumnStage | None:
+        """Return the stage that `to_arrays` wrote, from a file that is not trusted; None where it holds no stage."""
         if not any(name in arrays for name in ARRAYS):
             return None
         whole = {name: integers(arrays, f"stage_{name}") for name in ("column", "kind", "first_knot", "may_miss")}
-        numbers = {name: floats(arrays, f"stage_{name}") for name in (*OF_VIEWS, *OF_KNOTS) if name not in whole}
+        numbers = {name: floats(arrays, f"stage_{name}") for name in (*OF_ENCODINGS, *OF_KNOTS) if name not in whole}
         may_miss = whole.pop("may_miss")
         require(len(may_miss) == 1 and may_miss[0] in (0, 1), "stage_may_miss")
         numbers["reach"] = np.where(numbers["reach"] == -1, np.inf, numbers["reach"])
-        stage = cls(n_columns, **whole, **numbers, table=Table.restored(arrays), may_miss=bool(may_miss[0]))
-        stage._require()
+        stage = cls(n_columns, **whole, **numbers, table=Table.from_arrays(arrays), may_miss=bool(may_miss[0]))
+        stage._check()
         return stage
 
-    def _require(self):
+    def _check(self):
+        """Check that the arrays of a file fit together."""
         n, first = len(self), self.first_knot
-        require(all(getattr(self, name).shape == (n,) for name in OF_VIEWS) and first.shape == (n + 1,), "stage")
+        require(all(getattr(self, name).shape == (n,) for name in OF_ENCODINGS) and first.shape == (n + 1,), "stage")
         require(bool(((self.column >= 0) & (self.column < self.n_columns)).all()), "stage_column")
         require(bool(((self.kind >= 0) & (self.kind < len(KINDS))).all()), "stage_kind")
         require(bool((self.unit >= 0).all() and ((self.reach > 0) | (self.unit == 0)).all()), "stage")
@@ -279,9 +299,6 @@ class ColumnStage:
         require(bool((np.diff(first) >= 0).all()), "stage_first_knot")
         same = np.delete(np.diff(self.knots) > 0, first[1:-1][(first[1:-1] > 0) & (first[1:-1] < first[-1])] - 1)
         require(bool(same.all()), "stage_knots")
-        self._require_levels()
-
-    def _require_levels(self):
         levels = None if self.table is None else self.table.levels
         require(levels is None or len(levels) == self.n_columns, "table")
         for v in np.flatnonzero(self.kind == KINDS.index("level")):
@@ -290,14 +307,14 @@ class ColumnStage:
             require(self.knots[slice(*self.first_knot[v : v + 2])].tolist() in ([], [UNKNOWN]), "stage_knots")
 
 
-def clipped(u: Array, xp: Any = np) -> Array:
-    """u / (1 + (u / CLIP)^2)^1/2, without the overflow of a square."""
+def _clip(u, xp=np):
+    """Return u / (1 + (u / CLIP)^2)^1/2, without the overflow of a square."""
     u = xp.clip(u, -1e100, 1e100)
     return u / xp.sqrt(1 + (u / CLIP) ** 2)
 
 
-class Staged:
-    """A matrix that is made where it is sliced: the stage's views of these rows of X."""
+class EncodedMatrix:
+    """The encodings of the rows of X as a matrix, of which rows are made when they are sliced."""
 
     shape: tuple[int, int]
     dtype: np.dtype
@@ -308,4 +325,4 @@ class Staged:
         self.size: int = self.shape[0] * self.shape[1]
 
     def __getitem__(self, rows: slice | np.ndarray) -> Array:
-        return self._stage.show(self._X[rows])
+        return self._stage.transform(self._X[rows])

@@ -1,30 +1,32 @@
-"""The table: what the columns of a data frame, or of an array with categories, hold, and how they become numbers.
+"""The table: names and levels of the columns of a data frame, or of an array with categories, which make its cells numbers.
 
-A column of numbers stays one; in a column of categories each cell becomes the number of its level. Missing cells become NaN.
+Cells of a column of numbers stay numbers; in a column of categories each cell becomes the number of its level. Missing cells
+become NaN.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, repeat
 from numbers import Integral, Number
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from .._base.npz import integers, require
 from .._base.warnings import warn
-from .cells import cells_of, finite, is_categorical, keys_of, kind_of, label, listing, opened, own_order
-from .cells import is_frame as is_frame
+from .frames import cells_of, is_categorical, keys_of, kind_of, label, listing, numbers_of, open_columns, own_order
+from .frames import is_frame as is_frame
 
-if TYPE_CHECKING:
-    from .._base.types import Categorical
+# What users give as categorical: names or indices of columns, or a mask.
+Categorical: TypeAlias = Sequence[str] | Sequence[int] | Sequence[bool] | np.ndarray | None
 
 UNKNOWN = -1.0  # the number of a level that does not occur in the training rows
-FEW_ROWS = 10  # words of so many may be others in each by chance
-EXACT = 2**24  # so far can float32 count levels
-# The kinds of levels, and of the cells that all of them can stand for.
+FEW_ROWS = 10  # up to so many rows, a column may have a different word in each by chance
+EXACT = 2**24  # float32 can count this many levels exactly
+# The types of levels, and the types of cells that become levels of that type.
 PLAIN: dict[type, Any] = {str: str, bool: (bool, np.bool_), int: (Integral, np.bool_), float: Number}
 # The arrays of a file: the kind of each column, a place in PLAIN or -1 for numbers; how many levels it has; names of columns,
 # if they have any, and all levels, as text; and where each of these ends in it.
@@ -33,51 +35,54 @@ ARRAYS = "table_kind", "table_size", "table_text", "table_end"
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """What the columns of the training rows hold. Frozen: part of a model.
+    """Names and levels of the columns of the training rows. Frozen: part of a model and of its file.
 
-    names : the names of the columns of a data frame, as strings; None for an array
-    levels : of each column None, where it holds numbers; else its levels in the training rows, all str, int, float or bool:
-        sorted, or in their own order where the frame gives them one
+    names : tuple of str, or None for an array, whose columns have no names
+    levels : tuple with an entry for each column
+        None for a column of numbers; for a category its levels in the training rows, all str, int, float or bool: sorted, or in
+        the order that the frame gives them.
     """
 
     names: tuple[str, ...] | None
     levels: tuple[tuple[Any, ...] | None, ...]
 
     @cached_property
-    def is_plain(self) -> bool:
+    def is_numeric(self) -> bool:
         """Whether all columns hold numbers."""
         return all(levels is None for levels in self.levels)
 
-    def __getstate__(self) -> dict[str, Any]:  # without what can be made again
+    def __getstate__(self) -> dict[str, Any]:  # without cached properties
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
 
     @classmethod
-    def of(cls, X: Any, categorical: Categorical = None) -> tuple[np.ndarray, Table]:
-        """(the training rows as numbers, an ndarray of the shape of X; their Table).
+    def learn(cls, X: Any, categorical: Categorical = None) -> tuple[np.ndarray, Table]:
+        """Return (the training rows as numbers, an ndarray of the shape of X; their Table).
 
-        float32 where all columns of numbers are, float64 otherwise. O(1) a cell, and beside the answer the memory of one column
-        as Python objects. Levels are sorted; cells are looked up in a dictionary, faster than sorting them would be.
+        The numbers are float32 where all columns of numbers are, and float64 otherwise. Time O(1) for each cell; memory of one
+        column as Python objects beside the answer. Cells are looked up in a dictionary of the levels, which is faster than to
+        sort them.
 
         Parameters
         ----------
         X : data frame, or ndarray of shape (n_samples, n_features)
             In a frame, columns of strings, categoricals and enums are categories; those of numbers, decimals and booleans are
-            numbers, these 0 and 1; of objects, what they hold decides. Where nothing is present, and the dtype is not one of
-            numbers, a column is a category without levels. Sparse columns become dense. The index of pandas is not read.
+            numbers, booleans 0 and 1; of columns of objects, what they hold decides. A column in which all cells are missing,
+            and whose dtype is not numeric, is a category without levels. Sparse columns become dense. The index of pandas is
+            not read.
         categorical : None, or a sequence of names or indices of columns, or a mask
             These columns are categories, whatever they hold. Integers are indices, also where names in pandas are integers.
 
         Raises
         ------
         TypeError
-            A column of dates, lists or other things that are neither numbers nor strings, or of both.
+            A column of dates, lists or other things that are neither numbers nor strings; a column of numbers and strings.
         ValueError
             No rows, no columns, equal names, an infinite number, or a column in `categorical` that X lacks.
 
         Examples
         --------
         >>> import numpy as np
-        >>> X, table = Table.of(np.array([[2.5, "b"], [None, "a"], [1.0, None]], object), categorical=[1])
+        >>> X, table = Table.learn(np.array([[2.5, "b"], [None, "a"], [1.0, None]], object), categorical=[1])
         >>> X
         array([[2.5, 1. ],
                [nan, 0. ],
@@ -85,11 +90,11 @@ class Table:
         >>> table.levels
         (None, ('a', 'b'))
         """
-        names, columns, n_rows = opened(X)
+        names, columns, n_rows = open_columns(X)
         if not (n_rows and columns):
             raise ValueError(f"X must have at least one row and one column, got shape {(n_rows, len(columns))}")
         chosen = _chosen(categorical, names, len(columns))
-        learnt = [_learnt(label(names, k), column, k in chosen, names is not None) for k, column in enumerate(columns)]
+        learnt = [_learn_column(label(names, k), column, k in chosen, names is not None) for k, column in enumerate(columns)]
         values, levels = zip(*learnt, strict=True)
         for k, of_column in enumerate(levels):
             if len(of_column or ()) == n_rows > FEW_ROWS and k not in chosen:
@@ -98,21 +103,22 @@ class Table:
         return _matrix(values, levels, n_rows), cls(names, levels)
 
     def read(self, X: Any) -> np.ndarray:
-        """Rows to predict, as `of` gives the training rows: an ndarray. A level that did not occur there is -1.
+        """Return rows to predict as numbers, an ndarray, as `learn` does. A level that no training row has is -1.
 
-        The columns of a frame are found by their names, in any order; by their places where it, or the training rows, had none.
-        ValueError where columns lack or are too many, TypeError where one holds strings that held numbers, or the reverse.
+        The columns of a frame are found by their names, in any order; by their places where X or the training rows had no
+        names. ValueError where columns are missing or too many, TypeError where a column holds strings that held numbers, or
+        the reverse.
         """
-        names, columns, n_rows = opened(X)
+        names, columns, n_rows = open_columns(X)
         places = self._places(names, len(columns))
         values = [
-            _known(label(names, k), columns[k], levels, number)
+            _read_column(label(names, k), columns[k], levels, number)
             for k, levels, number in zip(places, self.levels, self._numbers, strict=True)
         ]
         return _matrix(values, self.levels, n_rows)
 
-    def of_rows(self, X: np.ndarray) -> tuple[np.ndarray, Table]:
-        """(rows as `of` gave them, this table), without the levels that none of these rows has."""
+    def for_rows(self, X: np.ndarray) -> tuple[np.ndarray, Table]:
+        """Return (X, the table) for some of the rows that `learn` returned, without the levels that none of them has."""
         levels = list(self.levels)
         for j in (j for j, of_column in enumerate(levels) if of_column):
             code = np.where(np.isnan(X[:, j]), len(levels[j]), X[:, j]).astype(np.intp)
@@ -127,8 +133,8 @@ class Table:
         """Whether another table, or None, reads the same."""
         return other is self or (other is not None and (self.names, self.levels) == (other.names, other.levels))
 
-    def written(self) -> dict[str, np.ndarray]:
-        """The arrays of a file."""
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return the arrays that a model's file holds of the table."""
         kind = [-1 if levels is None else list(PLAIN).index(type(levels[0]) if levels else str) for levels in self.levels]
         levels = [level for of_column in self.levels for level in of_column or ()]
         cells = [str(cell).encode("utf-8", "surrogatepass") for cell in (*(self.names or ()), *levels)]
@@ -137,8 +143,8 @@ class Table:
         return dict(zip(ARRAYS, (np.array(kind, np.int64), np.array(size, np.int64), text, end.astype(np.int64)), strict=True))
 
     @classmethod
-    def restored(cls, arrays: dict[str, np.ndarray]) -> Table | None:
-        """What `written` gave, of a file that is not trusted; None where it holds no table."""
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Table | None:
+        """Return the table that `to_arrays` wrote, from a file that is not trusted; None where it holds no table."""
         if not any(name in arrays for name in ARRAYS):
             return None
         (kind, size, end), text = (integers(arrays, f"table_{name}") for name in ("kind", "size", "end")), arrays["table_text"]
@@ -147,36 +153,35 @@ class Table:
         require(len(size) == n and bool(((size >= 0) & (size <= len(end)) & ((size == 0) | (kind >= 0))).all()), "table_size")
         n_names = len(end) - int(size.sum())
         require(n_names in (0, n), "table_end")
-        cells = _cells_of_text(text, end)
+        cells = _split_text(text, end)
         names, starts = cells[:n_names], n_names + np.cumsum([0, *size])
-        levels = [_restored(cells[slice(*starts[k : k + 2])], kind[k]) for k in range(n)]
+        levels = [_levels_from_text(cells[slice(*starts[k : k + 2])], kind[k]) for k in range(n)]
         require(all(len(set(each or ())) == len(each or ()) for each in (names, *levels)), "table_text")
         return cls(tuple(names) or None, tuple(levels))
 
     @cached_property
     def _numbers(self):
-        return [None if levels is None else _numbered(levels) for levels in self.levels]
+        """{level: number} of each category, None of each column of numbers."""
+        return [None if levels is None else _number_levels(levels) for levels in self.levels]
 
     def _places(self, names, n):
-        """Where in X each column of this table is."""
+        """Return where in X each column of this table is."""
         if names is not None and self.names is not None and names != self.names:
             place = {name: k for k, name in enumerate(names)}
-            _check_names([name for name in self.names if name not in place], [name for name in names if name not in self.names])
+            lacking = [name for name in self.names if name not in place]
+            extra = [name for name in names if name not in self.names]
+            faults = [f"lacks the columns {listing(lacking)}"] * bool(lacking)
+            faults += [f"has columns that the model was not fitted with: {listing(extra)}"] * bool(extra)
+            if faults:
+                raise ValueError(f"X {' and '.join(faults)}")
             return [place[name] for name in self.names]
         if n != len(self.levels):
             raise ValueError(f"X must have {len(self.levels)} columns, got {n}")
         return range(n)
 
 
-def _check_names(lacking, extra):
-    faults = [f"lacks the columns {listing(lacking)}"] * bool(lacking)
-    faults += [f"has columns that the model was not fitted with: {listing(extra)}"] * bool(extra)
-    if faults:
-        raise ValueError(f"X {' and '.join(faults)}")
-
-
-def _cells_of_text(text, end):
-    """The strings of which each ends there."""
+def _split_text(text, end):
+    """Return the strings in a text, of which each ends where `end` says."""
     require(text.dtype == np.uint8 and text.ndim == 1, "table_text")
     ends = np.concatenate([[0], end])
     require(ends[-1] == len(text) and bool((np.diff(ends) >= 0).all()) and ends.min() == 0, "table_end")
@@ -184,8 +189,8 @@ def _cells_of_text(text, end):
     return [text[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(ends)]
 
 
-def _restored(cells, kind):
-    """The levels of a column of which these are the strings."""
+def _levels_from_text(cells, kind):
+    """Return the levels of a column that a file holds as these strings."""
     if kind < 0:
         return None
     plain = list(PLAIN)[kind]
@@ -195,7 +200,7 @@ def _restored(cells, kind):
 
 
 def _chosen(categorical, names, n):
-    """The indices of the columns that `categorical` lists."""
+    """Return the indices of the columns that `categorical` lists."""
     if categorical is None:
         return set()
     if isinstance(categorical, (str, bytes)) or not hasattr(categorical, "__iter__"):
@@ -208,67 +213,64 @@ def _chosen(categorical, names, n):
     strange = [e for e in entries if isinstance(e, (bool, np.bool_)) or not isinstance(e, (str, Integral))]
     if strange:
         raise TypeError(f"categorical must hold names or indices of columns, got {strange[0]!r}")
-    return _named(entries, names) | _indexed(entries, n)
-
-
-def _named(entries, names):
     place = {name: k for k, name in enumerate(names or ())}
     unknown = [entry for entry in entries if isinstance(entry, str) and entry not in place]
     if unknown:
         has = "an array, whose columns have no names" if names is None else "which lacks them"
         raise ValueError(f"categorical must name columns of X, {has}: {listing(unknown)}")
-    return {place[entry] for entry in entries if isinstance(entry, str)}
-
-
-def _indexed(entries, n):
     indices = [int(entry) for entry in entries if not isinstance(entry, str)]
     outside = [k for k in indices if not 0 <= k < n]
     if outside:
         raise ValueError(f"categorical must lie in [0, {n}), got {listing(outside)}")
-    return set(indices)
+    return {place[entry] for entry in entries if isinstance(entry, str)} | set(indices)
 
 
-def _learnt(where, column, is_chosen, by_kind):
-    """(a training column as numbers, its levels or None). by_kind: strings are categories, though not chosen."""
+def _learn_column(where, column, is_chosen, strings_are_categories):
+    """Return (a training column as numbers, its levels, or None for a column of numbers).
+
+    is_chosen : whether the user says that it is a category
+    strings_are_categories : whether a column of strings is one though not chosen
+    """
     is_category = is_chosen or is_categorical(column)
     cells = cells_of(where, column, is_category)
     kind = kind_of(cells)
-    if not is_category and (kind == "numbers" or not by_kind):
+    if not is_category and (kind == "numbers" or not strings_are_categories):
         if kind == "strings":
             raise TypeError(f"{where} holds strings: list it in categorical, or make it numbers")
-        return finite(where, cells), None
+        return numbers_of(where, cells), None
     keys, order = keys_of(where, cells), own_order(column)
-    levels = _levels(keys, order if order is None else keys_of(where, list(order)))
-    return _codes(keys, _numbered(levels)), levels
+    present = set(keys) - {None}
+    kinds = set(map(type, present))
+    plain = next(plain for plain, stands_for in PLAIN.items() if all(issubclass(kind, stands_for) for kind in kinds))
+    in_order = sorted(present) if order is None else [level for level in keys_of(where, list(order)) if level in present]
+    levels = tuple(map(plain, in_order))
+    return _codes(keys, _number_levels(levels)), levels
 
 
-def _known(where, column, levels, number):
-    """A column to predict as numbers; levels, and the number of each: of the training column, None of numbers."""
+def _read_column(where, column, levels, number):
+    """Return a column to predict as numbers.
+
+    levels, number : the levels of the training column, and {level: number}; None for a column of numbers
+    """
     cells = cells_of(where, column, levels is not None)
     kind, was = kind_of(cells), "numbers" if levels is None else kind_of(levels)
     if None not in (kind, was) and kind != was:
         raise TypeError(f"{where} holds {kind}, and held {was} when the model was fitted")
-    return finite(where, cells) if levels is None else _codes(keys_of(where, cells), number)
+    return numbers_of(where, cells) if levels is None else _codes(keys_of(where, cells), number)
 
 
-def _levels(keys, order):
-    """Those that occur, in this order; or sorted."""
-    present = set(keys) - {None}
-    kinds = set(map(type, present))
-    plain = next(plain for plain, stands_for in PLAIN.items() if all(issubclass(kind, stands_for) for kind in kinds))
-    return tuple(map(plain, sorted(present) if order is None else [level for level in order if level in present]))
-
-
-def _numbered(levels):
+def _number_levels(levels):
+    """Return {level: its number}, NaN for a missing cell."""
     return {level: float(number) for number, level in enumerate(levels)} | {None: np.nan}
 
 
 def _codes(keys, number):
+    """Return the numbers of cells by their levels, UNKNOWN where there is none."""
     return np.fromiter(map(number.get, keys, repeat(UNKNOWN)), np.float64, len(keys))
 
 
 def _matrix(values, levels, n_rows):
-    """The columns side by side."""
+    """Return the columns side by side, as float32 where that holds all of them exactly."""
     kinds = {column.dtype for column, each in zip(values, levels, strict=True) if each is None}
     is_single = kinds == {np.dtype(np.float32)} and all(each is None or len(each) <= EXACT for each in levels)
     X = np.empty((n_rows, len(values)), np.float32 if is_single else np.float64)

@@ -1,4 +1,4 @@
-"""What y is: numbers, of one output or of several, or labels; or an error, or a warning, that says what was meant instead."""
+"""Checks of the target y: numbers, of one output or of several, or labels; and labels encoded as -1 and +1."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ if TYPE_CHECKING:
 
     from ..losses.base import Loss
 
+# What errors and warnings say where y looks like labels.
 ARE_LABELS = "For labels: loss='logistic', or a classifier of sparserf.sklearn"
-# Fewer rows than that may have two values by chance. More labels than that, and than half of the rows, are none.
+# With no more rows than FEW_ROWS a real target may have two values by chance. Labels of more values than MANY_LABELS, and than
+# half of the rows, are taken for a real target: "f" where some are not whole numbers, "i" where all are.
 FEW_ROWS, MANY_LABELS = 10, {"f": 10, "i": 100}
 
 
-def encoded(
+def encode_target(
     y: ArrayLike, loss: Loss, there: np.ndarray, n_rows: int, several_outputs: Literal["together", "apart"] | None = None
 ) -> tuple[np.ndarray | None, list[np.ndarray]]:
-    """(classes, targets) of some rows: the real targets; or -1/+1, one target for two classes and one a class for more.
+    """Return (classes, targets) of some rows: (None, real targets); or targets of -1/+1, one for each class but of two.
 
-    there : indices of these rows, of n_rows
-    several_outputs : None, where y has one alone; "together", where a real target may have several, (n_outputs, n_rows), or
-        "apart", where each of them is a target
+    there : the places of these rows among n_rows
+    several_outputs : None where y must have one output; "together" where a real target may have several, (n_outputs, n_rows);
+        "apart" where each of several outputs is a target of its own
     """
     if not loss.is_classifier:
         target = np.ascontiguousarray(check_target(y, n_rows, several_outputs is not None)[..., there])
@@ -41,10 +43,10 @@ def encoded(
 
 
 def check_target(y: ArrayLike, n_samples: int, several_outputs: bool = False) -> np.ndarray:
-    """A finite float64 target of shape (n_samples,); or of (n_samples, n_outputs), transposed."""
+    """Return a finite float64 target of shape (n_samples,); or, of several outputs, (n_outputs, n_samples)."""
     if isinstance(y, str):
         raise TypeError(f"y must be an array, the target of each row, got {y!r}: of a frame, X.pop({y!r})")
-    is_categorical, y = _is_categorical(y), flattened(as_array("y", y))
+    is_categorical, y = _is_categorical(y), _flatten_column(as_array("y", y))
     strings = y.dtype.kind in "UST" or (y.dtype.kind == "O" and any(isinstance(value, str) for value in y.flat))
     if strings or is_categorical:
         first = next((value for value in y.flat if isinstance(value, str)), "a categorical") if y.size else "none"
@@ -58,8 +60,8 @@ def check_target(y: ArrayLike, n_samples: int, several_outputs: bool = False) ->
     return np.ascontiguousarray(y.T)
 
 
-def flattened(y: np.ndarray) -> np.ndarray:
-    """A column as a vector, with a warning."""
+def _flatten_column(y: np.ndarray) -> np.ndarray:
+    """Return y; a single column as a vector, with a warning."""
     if y.ndim != 2 or y.shape[1] != 1:
         return y
     warn(f"y has shape {y.shape}, one column, and is taken as a vector: use y.ravel(), or of a frame y.squeeze()", UserWarning)
@@ -67,7 +69,7 @@ def flattened(y: np.ndarray) -> np.ndarray:
 
 
 def warn_of_labels(target: np.ndarray) -> None:
-    """Where a real target has two values alone, both whole numbers, as labels have."""
+    """Warn where a real target has two values alone, both whole numbers, as labels have."""
     for y in np.atleast_2d(target):
         low, high = y.min(), y.max()
         if len(y) > FEW_ROWS and low < high and low == round(low) and high == round(high) and np.all((y == low) | (y == high)):
@@ -76,7 +78,7 @@ def warn_of_labels(target: np.ndarray) -> None:
 
 
 def check_labels(y: ArrayLike, n_samples: int, there: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(classes, index of the class of each row) of some rows; at least two classes."""
+    """Return (classes, index of the class of each row) of some rows; an error unless there are at least two classes."""
     y = as_labels(y)
     if y.ndim > 1:
         raise ValueError(f"y must be one column of labels, shape ({n_samples},), got {y.shape}: fit a model to each column")
@@ -94,8 +96,8 @@ def check_labels(y: ArrayLike, n_samples: int, there: np.ndarray) -> tuple[np.nd
 
 
 def as_labels(y: ArrayLike) -> np.ndarray:
-    """An array of numbers, booleans or strings; an object array only if it holds strings, or numbers, alone."""
-    y = flattened(as_array("y", y))
+    """Return y as an array of numbers, booleans or strings; an object array must hold strings alone, or numbers alone."""
+    y = _flatten_column(as_array("y", y))
     if y.dtype.kind in "OT":
         values = y.tolist()
         missing = [i for i, value in enumerate(values) if _is_missing(value)] if y.ndim == 1 else []
@@ -110,10 +112,10 @@ def as_labels(y: ArrayLike) -> np.ndarray:
 
 
 def _is_missing(value):
-    """Whether it is None, NaN, or a kind of its own that stands for a missing cell."""
+    """Whether a label is None, NaN, or of a type that stands for a missing cell."""
     return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and value != value)
 
 
 def _is_categorical(y):
-    """Whether the dtype of a column of a data frame says so, whatever its categories are."""
+    """Whether y is a categorical column of a data frame, whatever its categories are."""
     return str(getattr(y, "dtype", "")).startswith(("category", "Categorical", "Enum"))

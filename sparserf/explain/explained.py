@@ -9,9 +9,9 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .._base.types import ImportanceMeasure, MatrixLike, Seed
+    from .._base.types import MatrixLike, Seed
     from .formula import Formula
-    from .importances import Importances
+    from .importances import ImportanceMeasure, Importances
     from .summary import Summary
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -16,8 +16,10 @@ from .terms import decision, dense, names_of, numbers, terms_of, thinned, views
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .._base.types import DenseOrCSR, ImportanceMeasure, MatrixLike, Seed
+    from .._base.types import DenseOrCSR, MatrixLike, Seed
     from ..model import SparseModel
+
+ImportanceMeasure: TypeAlias = Literal["shapley", "variance", "main", "total"]
 
 # Rows that are looked at, where the user leaves the choice; and orders of the inputs of a long term.
 ROWS, ORDERS = 1_000, 32

@@ -130,7 +130,7 @@ def _shown(stage, v, cells):
     """This view of some cells of its column."""
     X = np.zeros((len(cells), stage.n_columns))
     X[:, stage.column[v]] = cells
-    return stage.take(np.array([v])).show(X)[:, 0].tolist()
+    return stage.take(np.array([v])).transform(X)[:, 0].tolist()
 
 
 def joined(parts: Sequence[str]) -> str:

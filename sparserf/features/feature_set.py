@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 # (index, features, coefficients, intercept) of the terms of a fit; `index` says where the features are in its dictionary.
 Solution: TypeAlias = "tuple[np.ndarray, FeatureSet, np.ndarray, float | np.ndarray]"
 
+# (index, features, coefficients, intercept) of the terms of a fit: index are the places of the features in its dictionary.
+Solution: TypeAlias = "tuple[np.ndarray, FeatureSet, np.ndarray, float | np.ndarray]"
+
 
 class DefaultNames(Sequence[str]):
     """The names x0, x1, ... of n inputs, made when asked for: where there are very many, few are."""
@@ -262,7 +265,7 @@ def _contents(features):
     """Return all that decides the values of features, in a form that can be compared whatever the order of the blocks."""
     written = {None: features.n_inputs}
     if features.stage is not None:
-        written |= {name: array.tobytes() for name, array in features.stage.written().items()}
+        written |= {name: array.tobytes() for name, array in features.stage.to_arrays().items()}
     for block, place in features.by_block(features.to_blocks(np.arange(len(features)))):
         of_kind = block.take(np.argsort(place))
         arrays = np.sort(place), of_kind.weights, of_kind.offset, of_kind.inputs

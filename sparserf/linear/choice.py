@@ -12,7 +12,8 @@ from .steps import AdaptiveSteps, InputSteps
 if TYPE_CHECKING:
     import numpy as np
 
-    from .._base.types import NewtonSteps, ProjectionName
+    from ..features.projections import ProjectionName
+    from .descent import NewtonSteps
     from .inputs import Inputs
 
 # Inputs up to which their own second moments take the place of a sketch: in any rows, and in dense ones.

@@ -7,7 +7,7 @@ took), to which share of its residual each output's system is to be solved.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -16,9 +16,13 @@ from .certificate import HARDLY
 from .steps import plain_step
 
 if TYPE_CHECKING:
-    from .._base.types import NewtonSteps
+    from .dual import SketchSteps
     from .fit import LinearFit
     from .point import Point
+    from .steps import AdaptiveSteps, InputSteps
+
+# Whatever makes the steps of Newton's method.
+NewtonSteps: TypeAlias = "AdaptiveSteps | InputSteps | SketchSteps"
 
 # A Newton step's system is solved to this share at first; and to SAFETY times what the tolerance asks for at last.
 FIRST, SAFETY = 0.3, 0.5

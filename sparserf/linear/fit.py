@@ -12,14 +12,14 @@ from .certificate import Certificate
 from .point import Point
 
 if TYPE_CHECKING:
-    from .._base.types import Solution
+    from ..features.feature_set import Solution
     from ..model import FitInfo
     from .certificate import Look
     from .inputs import Inputs
     from .problem import LinearProblem
 
-# Numbers read between two questions to the callback, some tenths of a second, and as how many more a pass counts.
-OFTEN, A_CALL = 2**27, 2**14
+# As how many numbers a pass over the rows counts, beside those that it reads, until the callback is called again.
+NUMBERS_A_PASS = 2**14
 
 
 class Told:
@@ -77,7 +77,7 @@ class LinearFit(Told):
         super().__init__(inputs, progress)
         self.problem, self._unit = problem, unit
         self.has_diverged = self.is_on_the_way = False
-        self.n_projections = self.n_conjugate = self._unasked = 0
+        self.n_projections = self.n_conjugate = 0
         self.move_to(at or Point.at_zero(problem.vectors, problem.n_outputs, inputs.n_features))
 
     def begin(self, alpha: float, tol: float) -> None:
@@ -125,19 +125,13 @@ class LinearFit(Told):
         if not self.is_on_the_way:
             bound = np.inf if self.certificate is None else float(self.certificate.bound.max())
             self.progress.note(self.objective() if objective is None else objective, bound, self.tol)
-            self._ask()
+            self.progress.ask(self.info)
         return self.converged or self.ended_by_callback
 
-    def _ask(self):
-        self._unasked = 0
-        self.progress.ask(self.info)
-
     def is_told_to_stop(self) -> bool:
-        """After a pass over the rows within an iteration: the callback is asked each OFTEN numbers that are read."""
-        self._unasked += A_CALL + self.inputs.rows.row_size * self.inputs.n_rows * self.problem.n_outputs
-        if self._unasked > OFTEN:
-            self._ask()
-        return self.ended_by_callback
+        """Let the callback end the fit after a pass over the rows within an iteration."""
+        n_numbers = self.inputs.rows.row_size * self.inputs.n_rows * self.problem.n_outputs
+        return self.progress.ask_after_reading(NUMBERS_A_PASS + n_numbers, self.info)
 
     def solution(self) -> Solution:
         """(index, features, w, b) of all inputs, in the units of X and y."""

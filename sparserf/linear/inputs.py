@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.arrays import finite, namespace, outputs_like, to_host
+from .._base.arrays import check_no_overflow, namespace, outputs_like, to_host
 from .._base.checks import is_sparse
 from ..features import FeatureSet, Linear, NeuronBlock
 
@@ -68,7 +68,7 @@ class Inputs:
             return block.correlate(features, v / unit), xp.sum(v, axis=-1)
 
         sums, totals = self.rows.sum(answer, *vectors)
-        return np.split(finite(sums) - totals[:, None] * self._c, len(vectors))
+        return np.split(check_no_overflow(sums) - totals[:, None] * self._c, len(vectors))
 
     def apply(self, w: np.ndarray) -> RowVector:
         """Z w."""
@@ -89,7 +89,7 @@ class Inputs:
         features, unit, shift = self.features, self.unit, w @ self._c
 
         def answer(block):
-            f = finite(block.apply(features, w / unit))
+            f = check_no_overflow(block.apply(features, w / unit))
             return f - outputs_like(shift, f)
 
         return answer
@@ -104,7 +104,7 @@ class Inputs:
 
         f, total = self.rows.map_and_sum(answer, h)
         weighed = total[:, -1]
-        return f, finite(total[:, :-1]) - weighed[:, None] * self._c, weighed
+        return f, check_no_overflow(total[:, :-1]) - weighed[:, None] * self._c, weighed
 
     def curvature(self, h: RowVector, fit_intercept: bool) -> tuple[np.ndarray, np.ndarray]:
         """(Z' Pi diag(h) Pi Z, the diagonal of Z' diag(h) Z), in one pass, for row weights h of one output.
@@ -119,9 +119,9 @@ class Inputs:
             return (H, block.correlate(features, h / unit), namespace(h).sum(h)) if fit_intercept else (H,)
 
         H, *of_mean = self.rows.sum(answer, h)
-        squares = finite(H).diagonal().copy()
+        squares = check_no_overflow(H).diagonal().copy()
         if fit_intercept and of_mean[1] > 0:
-            mean = finite(of_mean[0]) - of_mean[1] * self._c
+            mean = check_no_overflow(of_mean[0]) - of_mean[1] * self._c
             H -= np.outer(mean, mean / of_mean[1])
         return H, squares
 
@@ -203,7 +203,7 @@ def _first_moments(rows, weight, has_mean):
         squares = block.correlate_squares(features, s / n)
         return (squares, block.correlate(features, s / n)) if has_mean else (squares,)
 
-    squares, *mean = map(finite, rows.sum(answer, weight))
+    squares, *mean = map(check_no_overflow, rows.sum(answer, weight))
     return squares, mean[0] if has_mean else None
 
 

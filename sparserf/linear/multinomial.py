@@ -22,10 +22,12 @@ from .problem import LinearProblem
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .._base.types import NewtonSteps, RowVector, Solution
+    from .._base.types import RowVector
     from ..algorithms.task import Progress, Task
+    from ..features.feature_set import Solution
     from ..model import FitInfo
     from .certificate import Certificate
+    from .descent import NewtonSteps
     from .inputs import Inputs
 
 # To which share of its residual the system of a turn is solved; the others' turns change it by more.

@@ -41,6 +41,10 @@ class Within:
     def ask(self, info: Callable[[], FitInfo]) -> bool:
         return self.fit.is_told_to_stop()
 
+    def ask_after_reading(self, n_numbers: float, info: Callable[[], FitInfo]) -> bool:
+        """Let the callback end the fit after a pass over the projected rows."""
+        return self.fit.progress.ask_after_reading(n_numbers, self.fit.info)
+
     @property
     def ended_by_callback(self) -> bool:
         return self.fit.ended_by_callback

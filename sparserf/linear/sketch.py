@@ -15,7 +15,8 @@ from .inputs import Beside
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._base.types import ProjectionName, RowVector
+    from .._base.types import RowVector
+    from ..features.projections import ProjectionName
     from .inputs import Inputs
 
 

@@ -1,4 +1,6 @@
-"""The losses L(z, y) of a fit: what `loss=` takes, by name or as an object, and the class of which your own is one.
+"""Loss functions L(z, y) of the predictor z and the target y: what `loss=` takes, by name or as an object.
+
+Your own loss is a class derived from `Loss`.
 
 ====================  ==========================================================  ==========================  ================
 name, class           L(z, y)                                                     y                           `predict`
@@ -26,12 +28,11 @@ Examples
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from .base import Loss
 from .classification import Logistic, Multinomial, SmoothedHinge, SquaredHinge
-from .means import Gamma, Poisson
-from .regression import Huber, Quantile, Squared
+from .regression import Gamma, Huber, Poisson, Quantile, Squared
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -48,15 +49,22 @@ LOSSES = {
     )
 }
 
-# Of the methods that select features, whose coordinates need a curvature; and of those that can fit all classes together.
+# Losses of the methods that select features, which need a curvature; and of those that can fit all classes together.
 SELECTING = ("squared", "huber", "quantile", "poisson", "gamma", "squared_hinge", "logistic")
 JOINTLY = (*SELECTING, "multinomial")
-# With `predict_proba`.
+# Losses whose models have `predict_proba`.
 PROBABILISTIC = ("logistic", "multinomial")
 
+# What users give as loss: to the methods that select features, to those that can fit all classes together, and to `drp`.
+SelectingLoss: TypeAlias = Literal["squared", "huber", "quantile", "poisson", "gamma", "squared_hinge", "logistic"]
+JointLoss: TypeAlias = Literal[SelectingLoss, "multinomial"]
+SelectingLossLike: TypeAlias = "SelectingLoss | Loss"
+LossLike: TypeAlias = "JointLoss | Loss"
+LinearLossLike: TypeAlias = "JointLoss | Literal['smoothed_hinge'] | Loss"
 
-def loss_of(loss: Any, names: Collection[str]) -> Loss:
-    """The loss that the user asks for, by one of these names or as an object; those of the house must be among the names."""
+
+def check_loss(loss: Any, names: Collection[str]) -> Loss:
+    """Return the loss that the user gives by name or as an object; the name of a loss of this package must be in `names`."""
     if isinstance(loss, type) and issubclass(loss, Loss):
         raise TypeError(f"loss must be an object, got the class {loss.__name__}: write {loss.__name__}()")
     if not isinstance(loss, (str, Loss)):
@@ -71,8 +79,8 @@ def loss_of(loss: Any, names: Collection[str]) -> Loss:
     return LOSSES[name] if isinstance(loss, str) else loss
 
 
-def restored(name: str, parameters: Mapping[str, Any]) -> Loss:
-    """The loss of a model, which keeps its name and parameters; ValueError for one of the user's own."""
+def loss_from_parameters(name: str, parameters: Mapping[str, Any]) -> Loss:
+    """Return the loss of a model by its name and parameters; a ValueError for a loss of the user's own."""
     if name not in LOSSES:
         raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got a model of {name!r}")
     return type(LOSSES[name])(**parameters)

@@ -1,4 +1,4 @@
-"""What a loss is asked for: the class that all losses, and those of the user, are of."""
+"""The class of all losses L(z, y), and functions by which losses are computed in any array namespace."""
 
 from __future__ import annotations
 
@@ -12,42 +12,45 @@ from .._base.arrays import namespace
 if TYPE_CHECKING:
     from .._base.types import Array
 
-# The conjugate of a loss that gives none: how often the reach of the search for its z doubles, and how often it is halved.
+# The search for z with L'(z) = u, by which a conjugate is found where a loss gives none: the interval is doubled at most so
+# often, then halved so often.
 DOUBLINGS, HALVINGS = 64, 64
 
 
 class Loss:
     r"""A convex, differentiable loss L(z, y) of the predictor z for the target y; derive from it for one of your own.
 
-    `value`, `derivative` and `curvature` are called with arrays z and y of one shape, float64, and return such: L, at least 0,
-    and its derivatives in z (of a derivative with corners, the second on either side), all finite. They compute elementwise,
-    with functions of `numpy`, or of the namespace of z where X is on a device. `conjugate` may be left out: it is then found by
-    a search, which takes some hundred times as long. A model is saved with the name of the loss alone, and needs no more.
+    Write `value`, `derivative` and `curvature`. They are called with float64 arrays z and y of one shape and return arrays of
+    that shape, all finite: L, which is at least 0, and its first and second derivative in z (at a corner of the derivative, the
+    second one on either side). They compute elementwise, with functions of `numpy`, or of the namespace of z where X is on a
+    device. `conjugate` may be left out: it is then found by a search, which takes some hundred times as long. A model is saved
+    with the name of the loss alone, and needs no more.
 
     Attributes
     ----------
     name : str
-        What `SparseModel.loss` says; by default that of the class, in small letters.
+        What `SparseModel.loss` says; by default the name of the class in lower case.
     link : {"identity", "log"}, default "identity"
-        `predict` returns z, or e^z. "softmax", of the house's multinomial loss: probabilities are shares of e^z.
+        `predict` returns z, or e^z. "softmax" is for `Multinomial` alone: probabilities are in proportion to e^z.
     smoothness : float, default infinity
-        A bound of the curvature. `drp` needs one.
+        An upper bound of the curvature. `drp` needs one.
     degree : {0, 1, 2}, default 0
-        Where ``L(c z, c y) = c^degree scaled(c)(z, y)``, y is divided by a power of two while it is fitted; 0: it is not.
+        The degree with which ``L(c z, c y) = c^degree scaled(c)(z, y)``: y is divided by a power of two while it is fitted. 0:
+        y is not scaled.
     is_quadratic, is_piecewise_quadratic : bool
-        Whether the curvature is the same everywhere, or one of two numbers.
+        Whether the curvature is the same everywhere; whether it is one of two numbers.
     is_unimodal, is_self_concordant : bool
-        Whether the curvature rises in z, then falls; whether it bounds the third derivative.
+        Whether the curvature first rises in z, then falls; whether the curvature bounds the third derivative.
     is_shift_invariant : bool
-        Whether L(z + c, y + c) = L(z, y): y is then less its mean, or its median, while it is fitted with an intercept.
+        Whether L(z + c, y + c) = L(z, y): the mean or the median of y is then subtracted while it is fitted with an intercept.
     is_classifier, is_smoothed : bool
-        Whether y is -1 or +1; whether there is a corner but for a smoothing.
+        Whether y is -1 or +1; whether the loss is a smoothed version of one with a corner.
     is_joint : bool
-        Whether the margins of all classes count together; the house's multinomial loss alone.
+        Whether the loss of a row depends on the margins of all classes together; `Multinomial` alone.
     dual_growth : float
         The least c with L*(a) - L*(u) - z (a - u) <= c (a - u)^2 / 2 L''(z) for u = L'(z), wherever L*(a) is finite.
     slopes : pair of float
-        Where it is: for a from the first to the second, times y for a classifier.
+        The interval of slopes a on which L*(a) is finite; for a classifier that of a y.
 
     Examples
     --------
@@ -82,7 +85,7 @@ class Loss:
     is_joint: bool = False
     dual_growth: float = np.inf
     slopes: tuple[float, float] = (-np.inf, np.inf)
-    least_step: float = 0.0  # in z, scaled: of the intercept a smaller one is rounding
+    least_step: float = 0.0  # a step of the intercept smaller than this, in scaled units of z, is rounding
 
     def __init_subclass__(cls, **how: Any) -> None:
         super().__init_subclass__(**how)
@@ -90,19 +93,19 @@ class Loss:
             cls.name = cls.__name__.lower()
 
     def value(self, z: Array, y: Array) -> Array:
-        """L(z, y)."""
+        """Return L(z, y)."""
         raise NotImplementedError(f"{type(self).__name__} must have value(z, y)")
 
     def derivative(self, z: Array, y: Array) -> Array:
-        """Of L in z."""
+        """Return the first derivative of L in z."""
         raise NotImplementedError(f"{type(self).__name__} must have derivative(z, y)")
 
     def curvature(self, z: Array, y: Array) -> Array:
-        """Second derivative of L in z, at least 0."""
+        """Return the second derivative of L in z, at least 0."""
         raise NotImplementedError(f"{type(self).__name__} must have curvature(z, y)")
 
     def conjugate(self, u: Array, y: Array) -> Array:
-        """L*(u) = max over z of u z - L(z, y), of slopes u. Here by a search for the z with L'(z) = u."""
+        """Return L*(u) = max over z of u z - L(z, y) at slopes u; unless overridden, by a search for the z with L'(z) = u."""
         xp = namespace(u)
         z, step = (y, xp.ones_like(u) + xp.abs(y)) if self.link == "identity" else (xp.zeros_like(u), xp.ones_like(u))
         low, high = z - step, z + step
@@ -119,34 +122,61 @@ class Loss:
         return u * z - self.value(z, y)
 
     def of_target(self, y: np.ndarray, weight: np.ndarray) -> Loss:
-        """This loss for a target, (n_rows,) or (n_outputs, n_rows): with parameters chosen that are None.
+        """Return the loss with its parameters that are None chosen for a target y, (n_rows,) or (n_outputs, n_rows).
 
-        ValueError where y is none that the loss is for.
+        A ValueError where y is outside the range of targets of this loss.
         """
         return self
 
     def scaled(self, unit: float) -> Loss:
-        """The loss in units of z and y."""
+        """Return the loss of z / unit and y / unit: with its parameters in the unit."""
         return self
 
     def doubt(self, y: np.ndarray, weight: np.ndarray) -> float:
-        """Return the share that a row of which nothing is known has beside held-out rows of these targets; 0: none."""
+        """Return the weight, in [0, 1), of one more row of unknown target when these rows are held out; 0: no such row.
+
+        It keeps a probability of 0 or 1, or a rate of 0, from looking perfect on few rows.
+        """
         return 0.0
 
     def of_unknown_row(self, z: Array, mean: float) -> Array:
-        """Return the loss of z for a row of which only the mean of all targets is known."""
+        """Return the loss of z for a row whose target is unknown but for the mean of all targets."""
         raise NotImplementedError(f"{type(self).__name__} has no doubt")
 
     def size(self, mean: float) -> float:
-        """Return the size of the numbers that cancel where a target of that mean is met exactly; 0 where none need to."""
+        """Return the size of the terms that cancel in the loss of a target that is met exactly, by the mean of y; 0: none do.
+
+        It says how much of a small mean loss is rounding.
+        """
         return 0.0
 
     def intercept_step(self, slope: float, curvature: float) -> float:
-        """From where the mean loss has that slope and curvature in the intercept, to its best: of Newton's method."""
+        """Return the step to the best intercept, where the mean loss has this slope and curvature in it: Newton's step."""
         return -slope / max(curvature, 1e-300)
 
     @property
     def parameters(self) -> dict[str, bool | int | float | str | None]:
-        """{name: value}, of a dataclass, of what a file can hold."""
+        """Parameters of the loss that a model's file holds, {name: value}: the plain fields of a dataclass."""
         values = asdict(self) if is_dataclass(self) else {}
         return {name: value for name, value in values.items() if value is None or isinstance(value, (bool, int, float, str))}
+
+
+def positive_part(a: Array) -> Array:
+    """Return max(a, 0)."""
+    return namespace(a).clip(a, 0.0, None)
+
+
+def clip_to_unit(a: Array) -> Array:
+    """Return a clipped to [0, 1]: rounding may put an argument of a conjugate just outside of its domain."""
+    return namespace(a).clip(a, 0.0, 1.0)
+
+
+def where(condition: Array, value: float, like: Array) -> Array:
+    """Return an array with the value where the condition holds and 0 elsewhere, of the namespace and dtype of `like`."""
+    return namespace(like).astype(condition, like.dtype) * value
+
+
+def xlogx(a: Array) -> Array:
+    """Return a log a, and 0 where a is 0."""
+    xp = namespace(a)
+    return a * xp.log(xp.where(a > 0, a, xp.ones_like(a)))

@@ -1,4 +1,4 @@
-"""Losses of the margin y z, for labels y of -1 and +1."""
+"""Losses for classification: functions of the margin y z, for labels y of -1 and +1; and the multinomial loss."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from .._base.arrays import namespace
-from .base import Loss
-from .elementwise import positive, share, where, xlogx
+from .base import Loss, clip_to_unit, positive_part, where, xlogx
 
 if TYPE_CHECKING:
     from .._base.types import Array
 
 
 class SquaredHinge(Loss):
-    """max(0, 1 - y z)^2, for labels.
+    """Squared hinge loss, max(0, 1 - y z)^2, for labels y of -1 and +1.
+
+    ==========  ========================================
+    derivative  -2 y max(0, 1 - y z)
+    curvature   2 where y z < 1, 0 elsewhere
+    conjugate   a^2 / 4 - a, for a = -y u >= 0
+    ==========  ========================================
 
     Examples
     --------
@@ -34,10 +39,10 @@ class SquaredHinge(Loss):
     slopes: tuple[float, float] = (-np.inf, 0.0)
 
     def value(self, z: Array, y: Array) -> Array:
-        return positive(1.0 - y * z) ** 2
+        return positive_part(1.0 - y * z) ** 2
 
     def derivative(self, z: Array, y: Array) -> Array:
-        return -2.0 * y * positive(1.0 - y * z)
+        return -2.0 * y * positive_part(1.0 - y * z)
 
     def curvature(self, z: Array, y: Array) -> Array:
         return where(y * z < 1.0, 2.0, z)
@@ -48,7 +53,13 @@ class SquaredHinge(Loss):
 
 
 class SmoothedHinge(Loss):
-    """For labels: 1/2 - y z for y z <= 0, (1 - y z)^2 / 2 up to y z = 1, and 0 from there.
+    """Smoothed hinge loss, for labels: 1/2 - y z for y z <= 0, (1 - y z)^2 / 2 up to y z = 1, and 0 from there.
+
+    ==========  ========================================
+    derivative  -y min(max(0, 1 - y z), 1)
+    curvature   1 where 0 <= y z < 1, 0 elsewhere
+    conjugate   a^2 / 2 - a, for a = -y u in [0, 1]
+    ==========  ========================================
 
     Examples
     --------
@@ -66,23 +77,31 @@ class SmoothedHinge(Loss):
     slopes: tuple[float, float] = (-1.0, 0.0)
 
     def value(self, z: Array, y: Array) -> Array:
-        short = positive(1.0 - y * z)
-        return namespace(z).where(short < 1.0, 0.5 * share(short) ** 2, short - 0.5)
+        short = positive_part(1.0 - y * z)
+        return namespace(z).where(short < 1.0, 0.5 * clip_to_unit(short) ** 2, short - 0.5)
 
     def derivative(self, z: Array, y: Array) -> Array:
-        return -y * share(1.0 - y * z)
+        return -y * clip_to_unit(1.0 - y * z)
 
     def curvature(self, z: Array, y: Array) -> Array:
         margin = y * z
         return where((margin >= 0.0) & (margin < 1.0), 1.0, z)
 
     def conjugate(self, u: Array, y: Array) -> Array:
-        a = share(-y * u)
+        a = clip_to_unit(-y * u)
         return a**2 / 2 - a
 
 
 class Logistic(Loss):
-    """log(1 + exp(-y z)), for labels.
+    """Logistic loss, log(1 + exp(-y z)), for labels y of -1 and +1.
+
+    With p = 1 / (1 + exp(-y z)), the probability of the row's label:
+
+    ==========  ==================================================
+    derivative  -y (1 - p)
+    curvature   p (1 - p)
+    conjugate   a log a + (1 - a) log(1 - a), for a = -y u in [0, 1]
+    ==========  ==================================================
 
     Examples
     --------
@@ -102,7 +121,7 @@ class Logistic(Loss):
 
     def value(self, z: Array, y: Array) -> Array:
         margin, xp = y * z, namespace(z)
-        return xp.log1p(xp.exp(-xp.abs(margin))) + positive(-margin)
+        return xp.log1p(xp.exp(-xp.abs(margin))) + positive_part(-margin)
 
     def derivative(self, z: Array, y: Array) -> Array:
         return -y * sigmoid(-y * z)
@@ -112,23 +131,30 @@ class Logistic(Loss):
         return p * (1.0 - p)
 
     def conjugate(self, u: Array, y: Array) -> Array:
-        a = share(-y * u)
+        a = clip_to_unit(-y * u)
         return xlogx(a) + xlogx(1.0 - a)
 
     def doubt(self, y: np.ndarray, weight: np.ndarray) -> float:
-        """One row more than there are."""
+        """Return 1 / (1 + the effective number of rows): one row more than there are."""
         return 1.0 / (1.0 + float(weight.sum() ** 2 / (weight @ weight)))
 
     def of_unknown_row(self, z: Array, mean: float) -> Array:
-        """In the mean over the labels."""
+        """Return the mean of the losses for both labels."""
         return (self.value(z, 1.0) + self.value(z, -1.0)) / 2
 
 
 class Multinomial(Logistic):
-    """-log of the share of e^z that the row's class has among all classes: one margin z a class, which count together.
+    """Multinomial loss, -log(exp(z_y) / sum_k exp(z_k)): one margin z_k for each class, which are fitted together.
 
-    z and y are (n_classes, n_rows), y +1 at the class of the row and -1 at all others; the loss of a row is the sum of its
-    column. Of two classes the second alone has a margin, the other's being 0: that is the logistic loss.
+    z and y are (n_classes, n_rows), y is +1 at the class of the row and -1 at all others; the loss of a row is the sum of its
+    column. With two classes the second alone has a margin and that of the first is 0: that is the logistic loss. With
+    p_k = exp(z_k) / sum_l exp(z_l):
+
+    ==========  ================================================================================
+    derivative  p_k - 1 for the class of the row, p_k for the others
+    curvature   p_k (1 - p_k), the diagonal of the Hessian
+    conjugate   sum_k a_k log a_k, for a_k = u_k + 1 for the class of the row, u_k for the others
+    ==========  ================================================================================
 
     Examples
     --------
@@ -156,29 +182,29 @@ class Multinomial(Logistic):
         return super().derivative(z, y) if is_single(z) else softmax(z) - where(y > 0, 1.0, z)
 
     def curvature(self, z: Array, y: Array) -> Array:
-        """The diagonal of the Hessian of a row."""
+        """Return the diagonal of the Hessian of a row."""
         if is_single(z):
             return super().curvature(z, y)
         p = softmax(z)
         return p * (1.0 - p)
 
     def conjugate(self, u: Array, y: Array) -> Array:
-        return super().conjugate(u, y) if is_single(u) else xlogx(share(u + where(y > 0, 1.0, u)))
+        return super().conjugate(u, y) if is_single(u) else xlogx(clip_to_unit(u + where(y > 0, 1.0, u)))
 
     def of_unknown_row(self, z: Array, mean: float) -> Array:
         return super().of_unknown_row(z, mean) if is_single(z) else (log_sum_exp(z) - z) / z.shape[0]
 
 
-class AgainstOthers(Logistic):
-    """The multinomial loss as a function of the margin z of one class: log(e^z + e^c) - t, with z itself in place of t where
-    the row is of the class.
+class OneClassMultinomial(Logistic):
+    """The multinomial loss as a function of the margin z of one class, the margins of the others being fixed.
 
-    y is (3, ...): +1 or -1, c = log of the sum of e^z over the other classes, and c - t >= 0, or 0 in rows of the class, for
-    the margin t of the row's own class.
+    It is log(e^z + e^c) - t, where c = log of the sum of e^z over the other classes, and t is the margin of the row's own class
+    (z itself in rows of this class). y is (3, ...): +1 in rows of the class and -1 in the others; c; and c - t >= 0 in rows of
+    other classes, 0 in rows of the class.
     """
 
     name: str = "multinomial"
-    smoothness: float = 0.5  # of the losses of all classes together the gradient moves by up to half of what the margins do
+    smoothness: float = 0.5  # the gradient over all classes moves by up to half of what the margins move
     is_unimodal: bool = False
     dual_growth: float = np.inf
 
@@ -196,30 +222,30 @@ class AgainstOthers(Logistic):
 
 
 def is_single(z: Array) -> bool:
-    """Whether there is one margin a row: of two classes."""
+    """Whether there is one margin for each row, as for two classes."""
     return z.ndim == 1 or z.shape[0] == 1
 
 
 def log_sum_exp(z: Array) -> Array:
-    """Over the classes, (n_rows,) of z (n_classes, n_rows)."""
+    """Return the log of the sum of e^z over the classes: (n_rows,), of z (n_classes, n_rows)."""
     xp, most = namespace(z), namespace(z).max(z, axis=0)
-    return most + xp.log(_total(xp.exp(z - most)))
+    return most + xp.log(_sum_over_classes(xp.exp(z - most)))
 
 
 def softmax(z: Array) -> Array:
-    """e^z as shares of their sum over the classes."""
+    """Return e^z divided by its sum over the classes, of z (n_classes, n_rows)."""
     xp = namespace(z)
     e = xp.exp(z - xp.max(z, axis=0))
-    return e / _total(e)
+    return e / _sum_over_classes(e)
 
 
-def _total(e: Array) -> Array:
-    """Over the classes, in one order, however many rows there are."""
+def _sum_over_classes(e: Array) -> Array:
+    """Return the sum over the classes, added up in the same order however many rows there are."""
     return reduce(namespace(e).add, (e[k, ...] for k in range(e.shape[0])))
 
 
 def sigmoid(z: Array) -> Array:
-    """1 / (1 + exp(-z)), without overflow."""
+    """Return 1 / (1 + exp(-z)), without overflow."""
     xp = namespace(z)
     e = xp.exp(-xp.abs(z))
     return xp.maximum(e, xp.sign(z)) / (1.0 + e)  # e <= 1: the larger is 1 where z >= 0, or else e

@@ -1,30 +1,44 @@
-"""Losses of the residual z - y, for real targets."""
+"""Losses for real targets: of the residual z - y (squared, Huber, quantile), and of the mean e^z (Poisson, gamma).
+
+The losses of the mean are half the unit deviances of the Poisson and the gamma distribution, with the log link. Both are
+functions of r = z - log y, the log of the ratio of the predicted mean to y.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 
 from .._base.arrays import namespace
 from .._base.checks import check_real
-from .base import Loss
-from .elementwise import where
+from .base import Loss, where, xlogx
 
 if TYPE_CHECKING:
     from .._base.types import Array
 
-# Of the robust spread of y where the parameter is None. With normal errors of that spread, delta loses 5 % of efficiency.
+# Huber's delta and the smoothing of a quantile, in units of the robust spread of y, where the parameter is None. With normal
+# errors of that spread, this delta loses 5 % of efficiency.
 DELTA, SMOOTHING = 1.35, 0.1
-# Of an interval of slopes, but for rounding.
-ABOUT = 1 + 1e-15
-# 1 / the median of |e| of a standard normal e.
+# An interval of slopes is widened by this factor, for rounding.
+WIDENED = 1 + 1e-15
+# The standard deviation of a normal distribution over its median absolute deviation.
 NORMAL = 1.4826
+# The largest |z - log y| of which e^(z - log y) is computed: beyond it the losses of a mean are flat, and nothing overflows.
+FARTHEST = 600.0
+# The largest y of the losses of a mean: a larger one, times e^FARTHEST, is no number.
+LARGEST_MEAN = 1e30
 
 
 class Squared(Loss):
-    """(z - y)^2 / 2: the mean of y is predicted.
+    """Squared loss, (z - y)^2 / 2: the mean of y is predicted.
+
+    ==========  =============
+    derivative  z - y
+    curvature   1
+    conjugate   u^2 / 2 + u y
+    ==========  =============
 
     Examples
     --------
@@ -57,7 +71,14 @@ class Squared(Loss):
 
 @dataclass(frozen=True)
 class Huber(Loss):
-    r"""(z - y)^2 / 2 up to \|z - y\| = delta, from there delta \|z - y\| - delta^2 / 2: rows far from the rest pull no more.
+    r"""Huber loss: (z - y)^2 / 2 up to \|z - y\| = delta, a line from there, so that outliers pull no more than others.
+
+    ==========  ==================================================================
+    loss        (z - y)^2 / 2, or delta \|z - y\| - delta^2 / 2 beyond delta
+    derivative  z - y, clipped to [-delta, delta]
+    curvature   1 where \|z - y\| <= delta, 0 elsewhere
+    conjugate   u^2 / 2 + u y, for u in [-delta, delta]
+    ==========  ==================================================================
 
     Parameters
     ----------
@@ -97,10 +118,10 @@ class Huber(Loss):
 
     @property
     def slopes(self) -> tuple[float, float]:
-        return -self.delta * ABOUT, self.delta * ABOUT
+        return -self.delta * WIDENED, self.delta * WIDENED
 
     def of_target(self, y: np.ndarray, weight: np.ndarray) -> Huber:
-        return self if self.delta is not None else replace(self, delta=DELTA * spread(y, weight))
+        return self if self.delta is not None else replace(self, delta=DELTA * robust_spread(y, weight))
 
     def scaled(self, unit: float) -> Huber:
         return replace(self, delta=self.delta / unit)
@@ -123,10 +144,18 @@ class Huber(Loss):
 
 @dataclass(frozen=True)
 class Quantile(Loss):
-    r"""The pinball loss max(level (y - z), (1 - level) (z - y)), in the mean over all shifts of z by at most `smoothing`.
+    r"""Smoothed pinball loss: the quantile of y of a given level is predicted.
 
-    Its minimum is the quantile of that level. With the smoothing it is a quadratic for \|z - y\| <= smoothing; that adds at
-    most smoothing / 4 to the loss, and moves the quantile in proportion to smoothing^2.
+    It is the mean of the pinball loss max(level (y - z), (1 - level) (z - y)) over all shifts of z by at most `smoothing`: a
+    quadratic for \|z - y\| <= smoothing. The smoothing adds at most smoothing / 4 to the loss, and moves the quantile in
+    proportion to smoothing^2. With s = smoothing and r = z - y:
+
+    ==========  =======================================================================
+    loss        s (1 - min(\|r\| / s, 1))^2 / 4 + \|r\| / 2 + (1/2 - level) r
+    derivative  r / (2 s), clipped to [-1/2, 1/2], + 1/2 - level
+    curvature   1 / (2 s) where \|r\| <= s, 0 elsewhere
+    conjugate   u y - s (level + u) (1 - level - u), for u in [-level, 1 - level]
+    ==========  =======================================================================
 
     Parameters
     ----------
@@ -175,10 +204,10 @@ class Quantile(Loss):
 
     @property
     def slopes(self) -> tuple[float, float]:
-        return -self.level * ABOUT, (1.0 - self.level) * ABOUT
+        return -self.level * WIDENED, (1.0 - self.level) * WIDENED
 
     def of_target(self, y: np.ndarray, weight: np.ndarray) -> Quantile:
-        return self if self.smoothing is not None else replace(self, smoothing=SMOOTHING * spread(y, weight))
+        return self if self.smoothing is not None else replace(self, smoothing=SMOOTHING * robust_spread(y, weight))
 
     def scaled(self, unit: float) -> Quantile:
         return replace(self, smoothing=self.smoothing / unit)
@@ -201,20 +230,171 @@ class Quantile(Loss):
         return u * y - self.smoothing * (self.level + u) * (1.0 - self.level - u)
 
 
-def spread(y: np.ndarray, weight: np.ndarray) -> float:
-    """The robust standard deviation of a target, or of several, each around its weighted median, together; 1 of a constant."""
+class Poisson(Loss):
+    """Poisson loss, y log(y / m) - y + m at the mean m = e^z: half the unit deviance, for counts and rates y >= 0.
+
+    ==========  ==================================================
+    derivative  m - y
+    curvature   m
+    conjugate   a log(a / y) - (a - y), for a = u + y >= 0
+    ==========  ==================================================
+
+    For counts c over exposures e, of time or of size, y is the rate c / e, and `sample_weight` is e.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, (2000, 1))
+    >>> exposure = rng.uniform(0.5, 5, 2000)
+    >>> counts = rng.poisson(exposure * np.exp(np.sin(2 * X.ravel())))
+    >>> how = {"features": "gaussian", "gamma": 1.0, "alpha": 0.01, "n_components": 500, "rng": 0}
+    >>> model = srf.sparse_rf(X, counts / exposure, loss="poisson", sample_weight=exposure, **how)
+    >>> bool(abs(model.decision_function(X) - np.sin(2 * X.ravel())).max() < 0.3)  # predict is e to the power of it
+    True
+    """
+
+    link: Literal["identity", "log"] = "log"
+    is_self_concordant: bool = True
+    is_unimodal: bool = True
+    least_step: float = 4e-15
+
+    def of_target(self, y: np.ndarray, weight: np.ndarray) -> Self:
+        _check_range(y, y.min() >= 0, ">= 0", self.name)
+        if not (np.atleast_2d(y).max(axis=1) > 0).all():
+            raise ValueError("y must have a positive entry for loss='poisson', got all zeros")
+        return self
+
+    def doubt(self, y: np.ndarray, weight: np.ndarray) -> float:
+        """Return 1 / (1 + the effective number of events), or of rows where counts are large."""
+        events = weight * (y / y.max())
+        return 1.0 / (1.0 + float(events.sum() ** 2 / (events @ events)))
+
+    def of_unknown_row(self, z: Array, mean: float) -> Array:
+        return self.value(z, namespace(z).full_like(z, mean))
+
+    def size(self, mean: float) -> float:
+        return mean
+
+    def intercept_step(self, slope: float, curvature: float) -> float:
+        """Return the exact step: it multiplies all e^z by one factor, and curvature - slope is the mean of y."""
+        with np.errstate(divide="ignore"):
+            return float(np.log1p(-min(1.0, slope / max(curvature, 1e-300))))
+
+    def value(self, z: Array, y: Array) -> Array:
+        xp, positive = namespace(z), y > 0
+        r = _log_ratio(z, y)
+        return xp.where(positive, y * (xp.expm1(r) - r), xp.exp(r))
+
+    def derivative(self, z: Array, y: Array) -> Array:
+        xp, r = namespace(z), _log_ratio(z, y)
+        return xp.where(y > 0, y * xp.expm1(r), xp.exp(r))
+
+    def curvature(self, z: Array, y: Array) -> Array:
+        return _or_one(y) * namespace(z).exp(_log_ratio(z, y))
+
+    def conjugate(self, u: Array, y: Array) -> Array:
+        mean = namespace(u).clip(u + y, 0.0, None)
+        return (xlogx(mean) - xlogx(y)) - (mean - y)
+
+
+class Gamma(Loss):
+    """Gamma loss, y / m - 1 - log(y / m) at the mean m = e^z: half the unit deviance, for y > 0.
+
+    Errors count in proportion to the mean.
+
+    ==========  ==================================================
+    derivative  1 - y / m
+    curvature   y / m
+    conjugate   (1 - u) log(1 - u) + u (1 + log y), for u <= 1
+    ==========  ==================================================
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, (2000, 1))
+    >>> y = 1000 * np.exp(np.sin(2 * X.ravel())) * rng.gamma(5, 1 / 5, 2000)
+    >>> how = {"features": "gaussian", "gamma": 1.0, "alpha": 0.01, "n_components": 500, "rng": 0}
+    >>> model = srf.sparse_rf(X, y, loss="gamma", **how)
+    >>> bool(abs(model.predict(X) / (1000 * np.exp(np.sin(2 * X.ravel()))) - 1).max() < 0.3)
+    True
+    """
+
+    link: Literal["identity", "log"] = "log"
+    is_self_concordant: bool = True
+    is_unimodal: bool = True
+    least_step: float = 4e-15
+
+    def of_target(self, y: np.ndarray, weight: np.ndarray) -> Self:
+        _check_range(y, y.min() > 0, "> 0", self.name)
+        return self
+
+    def size(self, mean: float) -> float:
+        return 1.0
+
+    def intercept_step(self, slope: float, curvature: float) -> float:
+        """Return the exact step: it makes the curvature, the mean of y / m, that of the weights."""
+        return float(np.log(max(curvature, 1e-300)))
+
+    def value(self, z: Array, y: Array) -> Array:
+        r = _negative_log_ratio(z, y)
+        return namespace(z).expm1(r) - r
+
+    def derivative(self, z: Array, y: Array) -> Array:
+        return -namespace(z).expm1(_negative_log_ratio(z, y))
+
+    def curvature(self, z: Array, y: Array) -> Array:
+        return namespace(z).exp(_negative_log_ratio(z, y))
+
+    def conjugate(self, u: Array, y: Array) -> Array:
+        xp = namespace(u)
+        left = xp.clip(1.0 - u, 0.0, None)
+        return xlogx(left) + u * (1.0 + xp.log(y))
+
+
+def robust_spread(y: np.ndarray, weight: np.ndarray) -> float:
+    """Return the robust standard deviation of a target, or of several together, each around its weighted median.
+
+    It is 1.4826 times the median absolute deviation, the standard deviation where that is 0, and 1 for a constant.
+    """
     y = np.atleast_2d(y)
     unit = float(np.abs(y).max()) or 1.0
     y = y / unit
-    away = np.concatenate([np.abs(each - median(each, weight)) for each in y])
-    found = NORMAL * median(away, np.tile(weight, len(y)))
+    away = np.concatenate([np.abs(each - weighted_median(each, weight)) for each in y])
+    found = NORMAL * weighted_median(away, np.tile(weight, len(y)))
     if found == 0:
         found = np.sqrt(np.mean((y - (y @ weight / weight.sum())[:, None]) ** 2 @ weight / weight.sum()))
     return float(unit * found) or 1.0
 
 
-def median(values: np.ndarray, weight: np.ndarray) -> float:
-    """The least value that half of the weight does not exceed."""
+def weighted_median(values: np.ndarray, weight: np.ndarray) -> float:
+    """Return the least value that half of the weight does not exceed."""
     order = np.argsort(values, kind="stable")
     total = np.cumsum(weight[order])
     return values[order][np.searchsorted(total, (0.5 - 1e-12) * total[-1])]
+
+
+def _check_range(y, is_in_range, what, name):
+    """Check the targets of a loss of a mean."""
+    if not is_in_range:
+        raise ValueError(f"y must be {what} for loss={name!r}, got {y.min()}")
+    if y.max() > LARGEST_MEAN:
+        raise ValueError(f"y must be at most {LARGEST_MEAN:g} for loss={name!r}, got {y.max()}: divide it by a unit")
+
+
+def _or_one(y):
+    """Return y, and 1 where it is not positive."""
+    return namespace(y).where(y > 0, y, namespace(y).ones_like(y))
+
+
+def _log_ratio(z, y):
+    """Return z - log y, and z where y is 0; at most FARTHEST."""
+    xp = namespace(z)
+    return xp.clip(z - xp.log(_or_one(y)), None, FARTHEST)
+
+
+def _negative_log_ratio(z, y):
+    """Return log y - z, at most FARTHEST."""
+    xp = namespace(z)
+    return xp.clip(xp.log(y) - z, None, FARTHEST)

@@ -44,7 +44,7 @@ def content(model: SparseModel) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         arrays["order"] = model.features.order.astype(np.int64)
     stage = model.features.stage
     if stage is not None:
-        arrays |= stage.written()
+        arrays |= stage.to_arrays()
     info = asdict(model.info)
     arrays["objective"] = np.array(info.pop("objective"), np.float64)
     _check_inputs(model.n_features_in, arrays)
@@ -114,7 +114,7 @@ def _model(meta, arrays):
     _check_inputs(d, arrays)
     loss, parameters, link = meta["loss"], meta.get("loss_parameters", {}), meta.get("link", "identity")
     _check_loss(loss, parameters, link, arrays.get("classes"))
-    stage = ColumnStage.restored(arrays, d)
+    stage = ColumnStage.from_arrays(arrays, d)
     n_inputs = d if stage is None else len(stage)
     blocks = [block_from_arrays(block, arrays, i, n_inputs) for i, block in enumerate(meta["blocks"])]
     features = FeatureSet(blocks, n_inputs, _order(arrays, sum(map(len, blocks))), stage)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from .._base.arrays import finite, namespace, outputs_like
+from .._base.arrays import check_no_overflow, namespace, outputs_like
 from .._base.warnings import warn
 from ..explain.explained import Explained
 from ..features import FeatureSet
@@ -94,6 +94,10 @@ class FitInfo:
     n_conjugate: int | None = None
     error_bound: float | None = None
     progress: float = 1.0
+
+
+# What users give as callback: it is called with what a fit tells of itself, and ends the fit by returning something true.
+Callback: TypeAlias = "Callable[[FitInfo], object] | None"
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,7 +298,7 @@ def decided(
     block: Block,
 ) -> Array:  # fmt: skip
     """What finish makes of Phi c + b, in the dtype of X, rows first."""
-    f = finite(block.apply(features, coef))
+    f = check_no_overflow(block.apply(features, coef))
     f = f + outputs_like(intercept, f)
     if isinstance(f, np.ndarray):
         return finish(f.T.astype(dtype, copy=False))

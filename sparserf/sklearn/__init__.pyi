@@ -6,20 +6,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-from .._base.types import (
-    Activation,
-    Callback,
-    Categorical,
-    Features,
-    Gamma,
-    LinearLossLike,
-    LossLike,
-    MatrixLike,
-    Missing,
-    ProjectionName,
-    Units,
-)
-from ..model import SparseModel
+from .._base.types import MatrixLike
+from ..columns.stage import Missing, Units
+from ..columns.table import Categorical
+from ..features.bandwidth import Gamma
+from ..features.dictionary import Features
+from ..features.neurons import Activation
+from ..features.projections import ProjectionName
+from ..losses import LinearLossLike, LossLike
+from ..model import Callback, SparseModel
 
 class _Estimator(BaseEstimator):
     model_: SparseModel

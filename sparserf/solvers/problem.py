@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .._base.arrays import finite, namespace, outputs_like
+from .._base.arrays import check_no_overflow, namespace, outputs_like
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -170,7 +170,7 @@ class Problem:
             return f, (losses, *(ask(block, v) for ask in questions))
 
         f, (losses, *answers) = rows.map_and_sum(answer, f, self.y, self.weight)
-        return f, float(np.sum(losses / self.n_rows)), [finite(answer) for answer in answers]
+        return f, float(np.sum(losses / self.n_rows)), [check_no_overflow(answer) for answer in answers]
 
     def intercept_response(self, total: float, x: float | np.ndarray) -> float | np.ndarray:
         """Return -x / total, where the intercept's own step minimises the quadratic model; 0 without an intercept.

@@ -10,7 +10,7 @@ import numpy as np
 from .._base.arrays import is_foreign
 from .._base.checks import check_sample_weight, is_sparse
 from .._base.csr import canonical_csr
-from ..columns.cells import is_frame, rows_of_frame
+from ..columns.frames import is_frame, rows_of_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,79 +1,30 @@
-"""The cells of raw columns, of a data frame or an array: numbers, or strings, or an error that names the column.
+"""Data frames: their columns and cells, as numbers or strings, or an error that names the column.
 
-Only this file knows data frames. It reads them through narwhals, which is imported when X is one.
+Columns of arrays are read the same way. Only this file knows data frames. It reads them through narwhals, which is imported
+when X is one.
 """
 
 from __future__ import annotations
 
-import sys
-from collections import Counter
 from numbers import Complex, Integral, Number, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._base.checks import check_unmasked
-from .._base.warnings import warn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-# Kinds of the cells that are missing, of any library.
+# Names of the types of missing cells, of any library.
 MISSING = {"NoneType", "NAType", "NaTType"}
+# What temporal columns are called in errors, and by which numbers they may be replaced, by the names of their types.
 DATES = ("dates", "days since a date, and where there are seasons the day of the year or the hour")
 DURATIONS = ("durations", "seconds")
 TIMES = {"date": DATES, "datetime": DATES, "timestamp": DATES, "datetime64": DATES, "duration": DURATIONS,
          "timedelta": DURATIONS, "timedelta64": DURATIONS, "time": ("times", "seconds since midnight")}  # fmt: skip
+# Items that an error lists.
 MOST_NAMED = 10
-
-
-class IndexWarning(UserWarning):
-    """Rows of X and y of pandas, or of weights, have indexes that hold other labels: they are paired by their places.
-
-    Equal indexes, and the default one, 0 to n - 1, beside any other, say nothing; the same labels in another order are a
-    ValueError. Nothing else reads an index.
-
-    Examples
-    --------
-    >>> import warnings, pandas as pd, sparserf as srf
-    >>> X, y = pd.DataFrame({"a": [1.0, 2.0, 4.0]}, index=[7, 8, 9]), pd.Series([1.0, 2.0, 3.0], index=["u", "v", "w"])
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore", srf.IndexWarning)
-    ...     model = srf.mfga(X, y, n_nonzero_coefs=1, rng=0)
-    """
-
-
-def check_paired(values: Mapping[str, Any]) -> None:
-    """Whether what has an entry for each row, by name, is in one order, as far as indexes of pandas tell.
-
-    ValueError where two hold the same labels in another order, an `IndexWarning` where they hold others. O(n).
-    """
-    pandas = sys.modules.get("pandas")
-    if pandas is None:
-        return
-    indexes = [(name, each.index) for name, each in values.items() if isinstance(each, (pandas.DataFrame, pandas.Series))]
-    for name, index in indexes[1:]:
-        _check_pair(*indexes[0], name, index)
-
-
-def _check_pair(first, of_first, name, index):
-    if len(of_first) != len(index) or of_first.equals(index):
-        return
-    pairs = enumerate(zip(map(repr, of_first), map(repr, index), strict=True))  # pandas.NA != pandas.NA is no bool
-    row, (one, other) = next((pair for pair in pairs if pair[1][0] != pair[1][1]), (0, (repr(of_first[0]), repr(index[0]))))
-    beside = f"row {row} is {one} in {first} and {other} in {name}"
-    if Counter(of_first) == Counter(index):
-        ways = f"{name}.loc[{first}.index] puts it in that of {first}, {name}.to_numpy() takes it as it is"
-        raise ValueError(f"{name} must have its rows in the order of {first}: their indexes hold the same labels in another "
-                         f"order ({beside}); {ways}")  # fmt: skip
-    if not (_is_default(of_first) or _is_default(index)):
-        message = f"{first} and {name} have different indexes ({beside}), and their rows are paired by their places"
-        warn(f"{message}: {name}.to_numpy() says that this is meant", IndexWarning)
-
-
-def _is_default(index):
-    """Whether labels are 0, 1, ..., as pandas gives them."""
-    return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
 
 
 def is_frame(X: object) -> bool:
@@ -87,14 +38,14 @@ def is_frame(X: object) -> bool:
 
 
 def rows_of_frame(X: Any, some: np.ndarray) -> Any:
-    """The frame of these rows of a frame, by an array of their places."""
+    """Return the frame of some rows of a frame, by an array of their places."""
     import narwhals as nw
 
     return nw.from_native(X, eager_only=True)[some.tolist()].to_native()
 
 
-def opened(X: Any) -> tuple[tuple[str, ...] | None, list[Any], int]:
-    """(names of the columns, None for an array; these columns; how many rows).
+def open_columns(X: Any) -> tuple[tuple[str, ...] | None, list[Any], int]:
+    """Return (the names of the columns, None for an array; the columns; the number of rows).
 
     A column is a Series of narwhals, or a one-dimensional ndarray.
     """
@@ -115,20 +66,20 @@ def opened(X: Any) -> tuple[tuple[str, ...] | None, list[Any], int]:
 
 
 def label(names: Sequence[str] | None, k: int) -> str:
-    """What errors call a column."""
+    """Return what errors call column k."""
     return f"X[:, {k}]" if names is None else f"X[{names[k]!r}]"
 
 
 def listing(items: Sequence[Any]) -> str:
-    """Some of them, for an error."""
+    """Return the items as text for an error, at most MOST_NAMED of them."""
     more = len(items) - MOST_NAMED
     return ", ".join(map(repr, items[:MOST_NAMED])) + (f" and {more} more" if more > 0 else "")
 
 
 def cells_of(where: str, column: Any, is_category: bool) -> Any:
-    """An ndarray of real numbers; or a list of numbers or of strings, None where missing.
+    """Return the cells of a column: an ndarray of real numbers; or a list of numbers or of strings, None where missing.
 
-    A list where these are categories, or where it takes a look at each cell to know.
+    It is a list for categories, and where the dtype does not tell what the cells are.
     """
     if isinstance(column, np.ndarray):
         return _array_cells(where, column, is_category)
@@ -141,11 +92,11 @@ def cells_of(where: str, column: Any, is_category: bool) -> Any:
         raise _refusal(where, type(dtype).__name__)
     if not is_category and (dtype.is_numeric() or dtype == nw.Boolean):
         return column.cast(nw.Float64).to_numpy()
-    return _alike(where, _listed(column))
+    return _of_one_kind(where, _listed(column))
 
 
 def is_categorical(column: Any) -> bool:
-    """Whether the dtype of a column says so, whatever its categories are."""
+    """Whether the dtype of a column is categorical, whatever its categories are."""
     if isinstance(column, np.ndarray):
         return False
     import narwhals as nw
@@ -154,7 +105,7 @@ def is_categorical(column: Any) -> bool:
 
 
 def own_order(column: Any) -> Any:
-    """All categories of a column, of a frame that orders them; else None."""
+    """Return all categories of a column in order, where the frame orders them; else None."""
     if isinstance(column, np.ndarray):
         return None
     import narwhals as nw
@@ -168,15 +119,15 @@ def own_order(column: Any) -> Any:
 
 
 def kind_of(cells: Any) -> str | None:
-    """'numbers' or 'strings'; None where nothing is present."""
+    """Return 'numbers' or 'strings'; None where all cells are missing."""
     if isinstance(cells, np.ndarray):
         return "numbers"
     first = next((cell for cell in cells if cell is not None), None)
     return None if first is None else "strings" if isinstance(first, str) else "numbers"
 
 
-def finite(where: str, cells: Any) -> np.ndarray:
-    """An ndarray of numbers, NaN where missing."""
+def numbers_of(where: str, cells: Any) -> np.ndarray:
+    """Return cells as an ndarray of numbers, NaN where missing; a ValueError where one is infinite."""
     try:
         numbers = np.array(cells, np.float64) if isinstance(cells, list) else cells
     except OverflowError as error:
@@ -189,10 +140,10 @@ def finite(where: str, cells: Any) -> np.ndarray:
 
 
 def keys_of(where: str, cells: Any) -> Any:
-    """Cells by which levels are found: strings, integers and booleans as they are, and numbers of other kinds as floats."""
+    """Return cells as keys of levels: strings, integers and booleans as they are, other numbers as floats."""
     if all(issubclass(kind, (str, Integral, np.bool_, type(None))) for kind in set(map(type, cells))):
         return cells
-    return [None if cell != cell else cell for cell in finite(where, cells).tolist()]
+    return [None if cell != cell else cell for cell in numbers_of(where, cells).tolist()]
 
 
 def names_of_frame(frame: Any) -> tuple[str, ...]:
@@ -208,17 +159,19 @@ def names_of_frame(frame: Any) -> tuple[str, ...]:
 
 
 def _array_cells(where, column, is_category):
+    """Return the cells of a column of an array, as `cells_of`."""
     if column.dtype.kind in "OUT":
-        return _alike(where, column.astype(object).tolist())
+        return _of_one_kind(where, column.astype(object).tolist())
     if column.dtype.kind not in "fiub":
         raise _refusal(where, column.dtype.name)
     if column.dtype.itemsize > 8:
         with np.errstate(over="ignore"):  # a long double may be too large: it becomes infinite, and is refused as that
             column = column.astype(np.float64)
-    return _alike(where, column.tolist()) if is_category else column
+    return _of_one_kind(where, column.tolist()) if is_category else column
 
 
 def _listed(series):
+    """Return the cells of a Series as a list."""
     dictionary = _arrow_dictionary(series)
     if dictionary is None:
         return series.to_list()
@@ -226,39 +179,36 @@ def _listed(series):
 
 
 def _arrow_dictionary(series):
-    """The ChunkedArray of a categorical of Arrow, else None."""
+    """Return the ChunkedArray of a categorical Series of Arrow, else None."""
     import narwhals as nw
 
     return series.to_native() if series.implementation.is_pyarrow() and series.dtype == nw.Categorical else None
 
 
-def _alike(where, cells):
-    """The cells with None for what is missing, if they are numbers alone or strings alone."""
+def _of_one_kind(where, cells):
+    """Return the cells with None for what is missing; an error unless they are all numbers or all strings."""
     kinds = set(map(type, cells))
     missing = {kind for kind in kinds if kind.__name__ in MISSING}
-    strange = {kind for kind in kinds - missing if not (issubclass(kind, str) or _is_of_numbers(kind))}
+    strange = {kind for kind in kinds - missing if not (issubclass(kind, str) or _is_number_type(kind))}
     if strange:
         raise _refusal(where, next(type(cell).__name__ for cell in cells if type(cell) in strange))
     if all(issubclass(kind, str) or kind is type(None) for kind in kinds):
         return cells
     cells = [None if type(cell) in missing or cell != cell else cell for cell in cells]
-    _check_one_kind(where, dict.fromkeys(map(type, cells)))
+    kinds = dict.fromkeys(map(type, cells))
+    others = [kind for kind in kinds if not issubclass(kind, (str, type(None)))]
+    if others and any(issubclass(kind, str) for kind in kinds):
+        raise TypeError(f"{where} holds strings and {others[0].__name__}: leave it out, or make it numbers or strings")
     return cells
 
 
-def _check_one_kind(where, kinds):
-    strings = [kind for kind in kinds if issubclass(kind, str)]
-    others = [kind for kind in kinds if not issubclass(kind, (str, type(None)))]
-    if strings and others:
-        raise TypeError(f"{where} holds strings and {others[0].__name__}: leave it out, or make it numbers or strings")
-
-
-def _is_of_numbers(kind):
-    """Real, or numpy.bool, or Decimal, which is a Number and not Complex as real ones are too."""
+def _is_number_type(kind):
+    """Whether a type is one of real numbers: Real, numpy.bool, or Decimal, which is a Number but neither Real nor Complex."""
     return kind is np.bool_ or (issubclass(kind, Number) and issubclass(kind, Real) == issubclass(kind, Complex))
 
 
 def _refusal(where, kind):
+    """Return the error of a column whose cells are neither numbers nor strings."""
     what, such_as = TIMES.get(kind.lower().partition("[")[0], (None, None))
     if what:
         return TypeError(f"{where} holds {what} ({kind}): turn it into numbers, such as {such_as}")

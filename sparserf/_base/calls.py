@@ -1,0 +1,107 @@
+"""Checks of a call of a public function as a whole: the names of its keywords, and whether its rows belong together."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from functools import wraps
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+from .warnings import warn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from .types import P, T
+
+# Words of scikit-learn and of other libraries, and the words for the same thing here: in functions, or in estimators.
+OTHER_WORDS = {
+    "random_state": "rng", "seed": "rng", "rng": "random_state", "n_jobs": "workers", "n_threads": "workers",
+    "workers": "n_jobs", "lambda_": "alpha", "reg_lambda": "alpha", "max_iter": "n_iter", "n_iter": "max_iter",
+    "sample_weights": "sample_weight", "weights": "sample_weight", "n_folds": "cv",
+}  # fmt: skip
+# Arguments with an entry for each row.
+ROW_ARGUMENTS = "X", "y", "sample_weight", "groups", "folds"
+
+
+class IndexWarning(UserWarning):
+    """Rows of X and y of pandas, or of weights, have indexes that hold other labels: they are paired by their places.
+
+    Equal indexes, and the default one, 0 to n - 1, beside any other, say nothing; the same labels in another order are a
+    ValueError. Nothing else reads an index.
+
+    Examples
+    --------
+    >>> import warnings, pandas as pd, sparserf as srf
+    >>> X, y = pd.DataFrame({"a": [1.0, 2.0, 4.0]}, index=[7, 8, 9]), pd.Series([1.0, 2.0, 3.0], index=["u", "v", "w"])
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", srf.IndexWarning)
+    ...     model = srf.mfga(X, y, n_nonzero_coefs=1, rng=0)
+    """
+
+
+def checks_call(function: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a public function: its calls are checked for unknown keywords and for pandas rows that do not pair up."""
+    parameters = tuple(signature(function).parameters)
+
+    @wraps(function)
+    def checked(*args: P.args, **keywords: P.kwargs) -> T:
+        for name in keywords:
+            if name not in parameters:
+                raise unknown_keyword(f"{function.__qualname__}()", name, parameters)
+        given = dict(zip(parameters, args, strict=False)) | keywords
+        check_same_rows({name: given[name] for name in ROW_ARGUMENTS if name in given})
+        return function(*args, **keywords)
+
+    return checked
+
+
+def unknown_keyword(what: str, name: str, parameters: Iterable[str]) -> TypeError:
+    """Return the error of a keyword that a function or class does not have; it names the keyword that was meant."""
+    meant = OTHER_WORDS.get(name)
+    if name == "C" and "alpha" in parameters:
+        return TypeError(f"{what} got an unexpected keyword argument 'C'; here it is alpha=1 / (n_samples * C)")
+    if meant in parameters:
+        return TypeError(f"{what} got an unexpected keyword argument {name!r}; here it is {meant!r}")
+    from difflib import get_close_matches  # slow to import
+
+    near = get_close_matches(name, list(parameters), 1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return TypeError(f"{what} got an unexpected keyword argument {name!r}{hint}")
+
+
+def check_same_rows(values: Mapping[str, Any]) -> None:
+    """Check that arguments with an entry for each row, {name: argument}, have their rows in one order, by pandas' indexes.
+
+    A ValueError where two hold the same labels in another order, an `IndexWarning` where they hold other labels. O(n).
+    """
+    pandas = sys.modules.get("pandas")
+    if pandas is None:
+        return
+    indexes = [(name, each.index) for name, each in values.items() if isinstance(each, (pandas.DataFrame, pandas.Series))]
+    for name, index in indexes[1:]:
+        _check_same_index(*indexes[0], name, index)
+
+
+def _check_same_index(first, first_index, name, index):
+    """Check the index of one argument against that of the first argument."""
+    if len(first_index) != len(index) or first_index.equals(index):
+        return
+    pairs = enumerate(zip(map(repr, first_index), map(repr, index), strict=True))  # pandas.NA != pandas.NA is no bool
+    row, (one, other) = next(
+        (pair for pair in pairs if pair[1][0] != pair[1][1]), (0, (repr(first_index[0]), repr(index[0])))
+    )
+    beside = f"row {row} is {one} in {first} and {other} in {name}"
+    if Counter(first_index) == Counter(index):
+        ways = f"{name}.loc[{first}.index] puts it in that of {first}, {name}.to_numpy() takes it as it is"
+        raise ValueError(f"{name} must have its rows in the order of {first}: their indexes hold the same labels in another "
+                         f"order ({beside}); {ways}")  # fmt: skip
+    if not (_is_default_index(first_index) or _is_default_index(index)):
+        message = f"{first} and {name} have different indexes ({beside}), and their rows are paired by their places"
+        warn(f"{message}: {name}.to_numpy() says that this is meant", IndexWarning)
+
+
+def _is_default_index(index):
+    """Whether the labels are 0, 1, 2, ..., as pandas gives them where the user gives none."""
+    return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
