@@ -5,10 +5,7 @@ try:
 except ImportError:
     raise ImportError("sparserf.sklearn needs scikit-learn: pip install sparserf[sklearn]") from None
 
-from ..algorithms.drp import drp
-from ..algorithms.harfe import harfe
-from ..algorithms.mfga import mfga
-from ..algorithms.sparse_rf import sparse_rf
+from ..algorithms import REGISTRY
 from ._base import Classifier, Fitting, Regressor
 from ._fitted import FittedClassifier, FittedRegressor
 from ._fitted import to_estimator as to_estimator
@@ -19,7 +16,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class SparseRFRegressor(Fitting, Regressor, function=sparse_rf):
+class SparseRFRegressor(Fitting, Regressor, function=REGISTRY["sparse_rf"].fit):
     """Regression by Sparse Random Features, `sparserf.sparse_rf`: a kernel model in few terms, by default with all chosen.
 
     Examples
@@ -35,7 +32,7 @@ class SparseRFRegressor(Fitting, Regressor, function=sparse_rf):
     """
 
 
-class SparseRFClassifier(Fitting, Classifier, function=sparse_rf):
+class SparseRFClassifier(Fitting, Classifier, function=REGISTRY["sparse_rf"].fit):
     """Classification by Sparse Random Features, `sparserf.sparse_rf`: a kernel model in few terms, by default with all chosen.
 
     Examples
@@ -50,7 +47,7 @@ class SparseRFClassifier(Fitting, Classifier, function=sparse_rf):
     """
 
 
-class HARFERegressor(Fitting, Regressor, function=harfe):
+class HARFERegressor(Fitting, Regressor, function=REGISTRY["harfe"].fit):
     """Regression by Hard-Ridge Random Feature Expansion, `sparserf.harfe`: the best s of many random features.
 
     Examples
@@ -65,7 +62,7 @@ class HARFERegressor(Fitting, Regressor, function=harfe):
     """
 
 
-class HARFEClassifier(Fitting, Classifier, function=harfe):
+class HARFEClassifier(Fitting, Classifier, function=REGISTRY["harfe"].fit):
     """Classification by Hard-Ridge Random Feature Expansion, `sparserf.harfe`: the best s of many random features.
 
     Examples
@@ -79,7 +76,7 @@ class HARFEClassifier(Fitting, Classifier, function=harfe):
     """
 
 
-class MFGARegressor(Fitting, Regressor, function=mfga):
+class MFGARegressor(Fitting, Regressor, function=REGISTRY["mfga"].fit):
     """Regression by Multi Feature Greedy Approximation, `sparserf.mfga`: the best few features, one after the other.
 
     Examples
@@ -93,7 +90,7 @@ class MFGARegressor(Fitting, Regressor, function=mfga):
     """
 
 
-class MFGAClassifier(Fitting, Classifier, function=mfga):
+class MFGAClassifier(Fitting, Classifier, function=REGISTRY["mfga"].fit):
     """Classification by Multi Feature Greedy Approximation, `sparserf.mfga`: the best few features, one after the other.
 
     Examples
@@ -107,7 +104,7 @@ class MFGAClassifier(Fitting, Classifier, function=mfga):
     """
 
 
-class DRPRegressor(Fitting, Regressor, function=drp, alpha=1e-3):
+class DRPRegressor(Fitting, Regressor, function=REGISTRY["drp"].fit, alpha=1e-3):
     """Ridge regression of many inputs by Dual Random Projection, `sparserf.drp`, to a certified error.
 
     Examples
@@ -121,7 +118,7 @@ class DRPRegressor(Fitting, Regressor, function=drp, alpha=1e-3):
     """
 
 
-class DRPClassifier(Fitting, Classifier, function=drp, alpha=1e-3):
+class DRPClassifier(Fitting, Classifier, function=REGISTRY["drp"].fit, alpha=1e-3):
     """Logistic regression, or a linear support vector machine, by Dual Random Projection, `sparserf.drp`, to a certified error.
 
     Examples

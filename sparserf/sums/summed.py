@@ -5,10 +5,7 @@ from __future__ import annotations
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from ..algorithms.drp import drp, drp_path
-from ..algorithms.harfe import harfe, harfe_path
-from ..algorithms.mfga import mfga, mfga_path
-from ..algorithms.sparse_rf import sparse_rf, sparse_rf_path
+from ..algorithms import REGISTRY
 from ..features import Linear, default_batch_size
 
 if TYPE_CHECKING:
@@ -16,18 +13,17 @@ if TYPE_CHECKING:
 
     from ..features import FeatureSet
 
-METHODS = sparse_rf, sparse_rf_path, harfe, harfe_path, mfga, mfga_path, drp, drp_path
+# The functions that fit, and the algorithm of each.
+ALGORITHMS = {function: algorithm for algorithm in REGISTRY.values() for function in algorithm.functions}
 # Their arguments that are about the rows, which are summed up, or about drawing or turning features, which are given.
 OF_ROWS = "X", "y", "sample_weight"
 OF_FEATURES = "features", "gamma", "n_components", "nu", "activation", "order", "best_phase", "rng"
-# Those whose default looks at the rows themselves.
-NEEDED = {"alpha": (sparse_rf,), "n_nonzero_coefs": (harfe, harfe_path)}
 
 
 def arguments(method: Callable[..., Any], options: dict[str, Any], features: FeatureSet) -> dict[str, Any]:
     """What the function is given beside the rows, checked."""
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(each.__name__ for each in METHODS)}, got {method!r}")
+    if method not in ALGORITHMS:
+        raise ValueError(f"method must be one of {', '.join(each.__name__ for each in ALGORITHMS)}, got {method!r}")
     known, name = signature(method).parameters, method.__name__
     refused = [*OF_ROWS, *(OF_FEATURES if "features" in known else ())]
     for given in options:
@@ -35,8 +31,8 @@ def arguments(method: Callable[..., Any], options: dict[str, Any], features: Fea
             raise ValueError(f"{given} must not be given: {name} is about the rows and features that were summed up")
     if options.get("loss", "squared") != "squared":
         raise ValueError(f"loss must be 'squared', which alone has sums, got {options['loss']!r}")
-    for needed, by in NEEDED.items():
-        if method in by and options.get(needed) is None:
+    for needed in ALGORITHMS[method].needs_rows:
+        if needed in known and options.get(needed) is None:
             raise ValueError(f"{needed} must be given to {name}: by default it looks at the rows, which are summed up")
     default = {}
     if "features" in known:
@@ -48,5 +44,5 @@ def arguments(method: Callable[..., Any], options: dict[str, Any], features: Fea
 
 def depends_on_means(method: Callable[..., Any], options: dict[str, Any]) -> bool:
     """Whether more than the intercept does. Where not, rows around the means are known in more digits."""
-    by_size = method in (harfe, harfe_path) and options.get("normalize", True)
+    by_size = method in REGISTRY["harfe"].functions and options.get("normalize", True)
     return by_size or not options.get("fit_intercept", True)

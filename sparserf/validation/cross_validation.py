@@ -16,10 +16,7 @@ from .._base import html as html
 from .._base.checks import check_choice, check_integer, check_rng
 from .._base.door import door
 from .._base.progress import parts, reporting
-from ..algorithms.drp import drp, drp_path
-from ..algorithms.harfe import harfe, harfe_path
-from ..algorithms.mfga import mfga, mfga_path
-from ..algorithms.sparse_rf import sparse_rf, sparse_rf_path
+from ..algorithms import REGISTRY, Algorithm
 from ..model import SparseModel
 from .folds import Data, seeds
 from .measures import MEASURES, Scores
@@ -29,14 +26,8 @@ if TYPE_CHECKING:
 
 # Settings that a notebook lists.
 MOST_LISTED = 30
-# Of each function the one that gives the models of a path, its parameter and what that is called there, and its order: from the
-# largest down, or from the smallest up.
-PATHS: dict[Callable[..., Any], tuple[Any, ...]] = {
-    sparse_rf: (sparse_rf_path, "alpha", "alphas", True),
-    drp: (drp_path, "alpha", "alphas", True),
-    harfe: (harfe_path, "n_nonzero_coefs", "n_nonzero_coefs", False),
-    mfga: (mfga_path, "n_nonzero_coefs", "n_nonzero_coefs", False),
-}
+# The algorithm of each function that fits one model: its path gives the models of a whole grid.
+PATHS: dict[Callable[..., Any], Algorithm] = {algorithm.fit: algorithm for algorithm in REGISTRY.values()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,11 +228,11 @@ class Run:
     function: Callable[..., Any]
     fixed: dict[str, Any]
     values: tuple[Any, ...] = ()
-    path: tuple[Any, ...] | None = None
+    path: Algorithm | None = None
 
     @property
     def settings(self) -> list[dict[str, Any]]:
-        return [{**self.fixed, self.path[1]: value} for value in self.values] if self.path else [self.fixed]
+        return [{**self.fixed, self.path.parameter: value} for value in self.values] if self.path else [self.fixed]
 
     @property
     def work(self) -> int:
@@ -254,12 +245,12 @@ class Run:
         """Of each setting."""
         if self.path is None:
             return [data.fit(self.function, some, seed, **self.fixed)]
-        path, parameter, name, _ = self.path
-        function = _on(self.function, path, parameter)
-        if path is not mfga_path:
+        path, name = self.path, self.path.path_parameter
+        function = _on(self.function, path.path, path.parameter)
+        if path.path_step is None:
             return data.fit(function, some, seed, **self.fixed, **{name: list(self.values)})
         models = data.fit(function, some, seed, **self.fixed, **{name: self.values[-1]})
-        step = self.fixed.get("n_select", _keywords(self.function).get("n_select", 1))
+        step = self.fixed.get(path.path_step, _keywords(self.function).get(path.path_step, 1))
         return [models[min(value // step, len(models)) - 1] for value in self.values]
 
 
@@ -278,20 +269,23 @@ def runs_of(function: Callable[..., Any], grid: Mapping[str, Values]) -> list[Ru
     path = PATHS.get(function.func if isinstance(function, partial) else function)
     if path is not None and not _covers(path, function, grid):
         path = None
-    varied = [name for name in grid if path is None or name != path[1]]
-    values = () if path is None else tuple(sorted(set(grid[path[1]]), reverse=path[3]))
+    varied = [name for name in grid if path is None or name != path.parameter]
+    values = () if path is None else tuple(sorted(set(grid[path.parameter]), reverse=path.is_descending))
     return [Run(function, dict(zip(varied, some, strict=True)), values, path) for some in product(*(grid[n] for n in varied))]
 
 
 def _covers(path, function, grid):
     """Whether a path gives the models of all values: it takes all that is fixed, and n_select divides the sizes of `mfga`."""
-    names = {*grid, *_keywords(function)} - {path[1]}
-    if path[1] not in grid or not names <= set(inspect.signature(path[0]).parameters):
+    names = {*grid, *_keywords(function)} - {path.parameter}
+    if path.parameter not in grid or not names <= set(inspect.signature(path.path).parameters):
         return False
-    if any(isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)) for value in grid[path[1]]):
+    values = grid[path.parameter]
+    if any(isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)) for value in values):
         return False
-    steps = grid.get("n_select", [_keywords(function).get("n_select", 1)])
-    return path[0] is not mfga_path or all(isinstance(s, int) and s > 0 and v % s == 0 for s in steps for v in grid[path[1]])
+    if path.path_step is None:
+        return True
+    steps = grid.get(path.path_step, [_keywords(function).get(path.path_step, 1)])
+    return all(isinstance(s, int) and s > 0 and v % s == 0 for s in steps for v in values)
 
 
 def means_of(losses: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
