@@ -95,7 +95,7 @@ class Following:
 def test_a_path_ends_where_a_penalty_is_decidedly_worse_than_the_best_or_two_are_no_better(worse, last):
     losses = [np.full(4, 2.0), np.ones(4)] + [np.ones(4) + worse] * 40
     fit = Following([np.sqrt(2 * each) for each in losses])
-    task = Task.of(np.zeros((4, 1)), np.zeros(4), "squared", None, 1)
+    task = Task.from_arrays(np.zeros((4, 1)), np.zeros(4), "squared", None, 1)
     task = dataclasses.replace(task, weight=np.ones(40))  # so that terms do not end it
     best, *_ = _search.choose([fit], lambda *args: None, _samples.Sample(task, np.ones(4), 1.0, [1.0], 1.0, np.arange(4)), 2000)
     assert best.states == [1] and fit.n == last
@@ -278,7 +278,7 @@ def test_the_penalty_over_linear_functions_is_the_length_of_their_sum(rng, loss,
     X = rng.standard_normal((200, 8)) * (rng.random((200, 8)) < 0.6)
     y = signs(X @ rng.standard_normal(8) + rng.standard_normal(200), loss)
     units, alpha = rng.uniform(0.5, 2, 8), 0.05
-    task = Task.of(layout(X), y, loss, None, 1)
+    task = Task.from_arrays(layout(X), y, loss, None, 1)
     with task.rows:
         (fit,) = fits_of(task, LinearFunctions(units), {"fit_intercept": True, "tol": 1e-9, "max_iter": None, "callback": None})
         middle = fit.solution()[3]  # the intercept alone
@@ -511,7 +511,7 @@ def test_a_sample_of_rows_in_groups_and_of_weights(rng):
     weight[:20_000] = 0
     X = np.column_stack([groups, np.arange(50_103)])
     targets = [groups.astype(float), weight]
-    task = dataclasses.replace(Task.of(X, groups, "squared", None, 1), targets=targets, weight=weight)
+    task = dataclasses.replace(Task.from_arrays(X, groups, "squared", None, 1), targets=targets, weight=weight)
     sample = _samples.Sample.of(task, groups, 0.1, _samples.MOST_ROWS, rng)
     group, row = sample.task.rows.array().T.astype(int)
     assert len(np.unique(row)) == len(row)  # none twice
@@ -533,7 +533,7 @@ def test_a_sample_of_rows_in_groups_and_of_weights(rng):
 @pytest.mark.parametrize("layout", [np.asarray, csr_array])
 def test_a_sample_leaves_out_rows_of_weight_zero(rng, layout):
     X, weight = rng.standard_normal((100, 2)), np.arange(100) % 3.0
-    task = Task.of(layout(X), X[:, 0], "squared", None, 1)
+    task = Task.from_arrays(layout(X), X[:, 0], "squared", None, 1)
     sample = _samples.Sample.of(dataclasses.replace(task, weight=weight), np.zeros(100), 0.1, 1000, rng)
     np.testing.assert_array_equal(sample.task.rows.transform(srf.Linear().draw(None, 2)), X[weight > 0])
     assert _samples.Sample.of(task, np.zeros(100), 0.1, 1000, rng).task.rows is task.rows

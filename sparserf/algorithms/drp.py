@@ -19,7 +19,7 @@ from ..linear.fit import LinearFit
 from ..linear.projected import Projected
 from ..model import warn_unconverged
 from .drp_fit import linear_fit
-from .task import keeping_fits, model_of
+from .task import model_of, partial_fits_on_error
 
 if TYPE_CHECKING:
 
@@ -232,7 +232,7 @@ def _models(X, y, alphas, n_projections, n_iter, accelerate, projection, columns
             X, y, alphas, n_projections, accelerate, projection, columns, loss, fit_intercept, sample_weight, rng, workers,
             callback,
         )  # fmt: skip
-        with fit.inputs.rows, keeping_fits([fit], task):
+        with fit.inputs.rows, partial_fits_on_error([fit], task):
             models = [_fit(fit, task, minimise, alpha, tol, n_iter) for alpha in parts(alphas, is_open=True)]
     for model, what in models:
         if what:

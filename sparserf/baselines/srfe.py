@@ -12,7 +12,7 @@ from .._base.threads import single_threaded_blas
 from ..algorithms.harfe_dictionary import draw
 from ..algorithms.sparse_rf.descent import exact_descent
 from ..algorithms.sparse_rf.fit import L1Fit
-from ..algorithms.task import AS_THEY_ARE, Task, model_of
+from ..algorithms.task import RAW_COLUMNS, Task, model_of
 from ..features import make_dictionary
 from ..model import warn_unconverged
 
@@ -84,12 +84,14 @@ def srfe(
     >>> bool(np.std(model.predict(X) - y) <= 0.0506 * np.std(y))
     True
     """
-    task, features = Task.seen_by(features, X, y, "squared", sample_weight, workers, None, AS_THEY_ARE)
+    task = Task.from_arguments(
+        X, y, features=features, loss="squared", sample_weight=sample_weight, workers=workers, rng=None, columns=RAW_COLUMNS
+    )
     task = task.centered(check_flag("fit_intercept", fit_intercept))
     rows, weight = task.rows, task.weight
     eta, tol = check_real("eta", eta, 0, strict=True), check_real("tol", tol, 0, strict=True)
     max_iter = check_integer("max_iter", max_iter, 1)
-    everything = draw(features, rows, weight, n_components, activation, order, rng)
+    everything = draw(task.features, rows, weight, n_components, activation, order, rng)
     dictionary = make_dictionary(everything, rows, n_components=None, batch_size=None, gamma=None, rng=None)
     fit = L1Fit(task, task.targets[0], dictionary, fit_intercept=fit_intercept, tol=tol, max_iter=None, callback=None)
     with single_threaded_blas(), rows:

@@ -10,7 +10,7 @@ from ..._base.progress import parts
 from ..._base.threads import single_threaded_blas
 from ...columns.fallback import with_fallbacks
 from ...model import FitInfo, SparseModel, warn_unconverged
-from ..task import keeping_fits, model_of
+from ..task import model_of, partial_fits_on_error
 from .classes import fits_of
 from .fit import N_COMPONENTS
 
@@ -55,7 +55,7 @@ def models_on_path(
     with single_threaded_blas(), task.rows:
         fits = fits_of(task, dictionary, setting.options)
         alphas = alphas_of(lambda: max(fit.largest_gradient() for fit in fits) or 1.0)
-        with keeping_fits(fits, task):
+        with partial_fits_on_error(fits, task):
             models = [_fit_all(fits, task, dictionary, alpha, setting.exact) for alpha in parts(alphas, 1 / np.cbrt(alphas))]
     for model, asked in models:
         if not asked:

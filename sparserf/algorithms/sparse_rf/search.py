@@ -19,7 +19,7 @@ from ...solvers.effort import A_ROW, FEW_ROWS, LOSS, UNBOUNDED, Effort
 from ...solvers.problem import Problem
 from ...solvers.rivals import Rivals
 from ..prune import pruned
-from ..task import in_units, keeping, keeping_fits, model_of
+from ..task import in_units, model_of, partial_fits_on_error, partial_model_on_error
 from .classes import fits_of
 from .descent import warn
 from .fit import N_COMPONENTS
@@ -166,7 +166,7 @@ def search(
     least = mean_value([mixture.loss for mixture in mixtures])
     worth = min(least, max(0.0, mean_value(without) - least))
     unit = task.scale(task.targets[0])
-    with keeping(lambda: model):
+    with partial_model_on_error(lambda: model):
         rows = staged(task.raw, model.features.stage, True)
         weight, curvature = curving(task, rows, model, unit)
         change = unit * np.sqrt(2 * PRUNED * worth / curvature)  # L(z + e) <= L(z) + L'(z) e + curvature e^2 / 2
@@ -222,7 +222,7 @@ def search_once(
     work = [member.work for member in members.values()]
     of_constant = next(iter(members.values())).is_constant  # it draws nothing, and has the number of the next
     for k, (name, member) in parts(list(enumerate(members.items(), first - of_constant)), work):
-        fits = member.fits(sample.task.curved(member.views), max(k, first))
+        fits = member.fits(sample.task.with_views(member.views), max(k, first))
         share = min(1.0, max(LEAST_SHARE, SLACK * member.work / sum(work[len(choices) :])))
         most = 0 if member.is_constant else most_terms
         choices[name], drawn, nothing = choose(fits, descend, sample, most, effort.part(share))
@@ -260,7 +260,7 @@ def together(
     views = None if members[0].views is None else np.unique(np.concatenate([member.views for member in members]))
     models, n = [], len(members) * len(found)
     for m, member in parts(list(enumerate(members))):
-        of_member = task.curved(member.views)
+        of_member = task.with_views(member.views)
         for k, choices in parts(list(enumerate(found))):
             fits, of_model = member.fits(of_member, k), effort.part(1 / (n - len(models)))
             model, stops = fit_again(fits, of_member, choices[m], tol, not ended, of_model)
@@ -282,7 +282,7 @@ def fit_again(
 
     alpha was chosen for a share of the rows. Noise, and alpha with it, falls with the root of how many they are.
     """
-    with keeping_fits(fits, task):
+    with partial_fits_on_error(fits, task):
         for fit, state in zip(fits, choice.states, strict=True):
             fit.spend(effort)
             fit.restart(choice.alpha * np.sqrt(choice.share))
@@ -354,14 +354,14 @@ def kinds_of(setting: Setting) -> list[list[Member]]:
     """
 
     def member(views, dictionary_of, settles=False, work=1.0):
-        dictionary = dictionary_of(setting.task.curved(views))
+        dictionary = dictionary_of(setting.task.with_views(views))
         return Member(views, lambda task, search: fits_of(task, dictionary, setting.options, settles, search), work)
 
     if not setting.learns:
         dictionary = member(None, partial(setting.dictionary, N_COMPONENTS), setting.exact)
         return [[constant(dictionary)], [dictionary]]
     n_draws = round(A_PENALTY * min(1.0, max(FEWEST_DRAWS, FEW_CLASSES / len(setting.task.targets))))
-    curves, is_sparse = setting.task.curves or (None,), setting.task.raw.is_sparse
+    curves, is_sparse = setting.task.encodings or (None,), setting.task.raw.is_sparse
     linear = curves if is_sparse else curves[:1]
     inputs = [member(views, setting.dictionary_of_inputs, True, LITTLE) for views in linear]
     functions = [member(views, lambda task: LinearFunctions(units_of(task)), False, LITTLE) for views in linear]

@@ -117,7 +117,11 @@ class Setting:
         if max_order is not None and not is_auto:
             raise ValueError(f"max_order needs features='auto', got {max_order!r} with other features")
         task_how = {"is_curved": is_curved and is_auto, "several_outputs": "apart", "losses": JOINTLY}
-        task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns, **task_how)
+        task = Task.from_arguments(
+            X, y, features=features, loss=loss, sample_weight=sample_weight, workers=workers, rng=rng, columns=columns,
+            **task_how,
+        )  # fmt: skip
+        features = task.features
         task = task.centered(check_flag("fit_intercept", fit_intercept))
         options = {
             "fit_intercept": fit_intercept,
