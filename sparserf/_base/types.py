@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from ..linear.steps import AdaptiveSteps, InputSteps
     from ..losses import Loss
     from ..model import FitInfo
-    from ..solvers.problem import Problem
 
 
 class HasShape(Protocol):
@@ -38,17 +37,8 @@ class Dictionary(Protocol):
         ...
 
 
-class Fit(Protocol):
-    """Of one target, or of several together."""
-
-    def info(self, certified: bool = True) -> "FitInfo": ...
-
-    def solution(self) -> "Solution": ...
-
-
 T = TypeVar("T")
 P = ParamSpec("P")
-OfKind = TypeVar("OfKind", bound="Problem")
 
 
 # What users give.

@@ -16,7 +16,7 @@ from .harfe_classes import fits_of
 from .harfe_dictionary import draw, sizes_of
 from .harfe_fit import GROWTH_STEPS
 from .proposed import proposed
-from .task import Task, keeping_fits, model_of
+from .task import Task, model_of, partial_fits_on_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -259,7 +259,10 @@ def _path(X, y, n_nonzero_coefs, n_models, n_components, order, alpha, activatio
     about = {"loss": loss, "fit_intercept": fit_intercept, "sample_weight": sample_weight, "rng": rng, "workers": workers}
     features, columns, is_found = proposed(features, X, y, columns, **about)
     how = {"several_outputs": "apart", "losses": JOINTLY}
-    task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns, **how)
+    task = Task.from_arguments(
+        X, y, features=features, loss=loss, sample_weight=sample_weight, workers=workers, rng=rng, columns=columns, **how
+    )
+    features = task.features
     task = task.centered(check_flag("fit_intercept", fit_intercept))
     options = {
         "fit_intercept": fit_intercept,
@@ -277,7 +280,7 @@ def _path(X, y, n_nonzero_coefs, n_models, n_components, order, alpha, activatio
     sizes = sizes_of(n_nonzero_coefs, n_models, task.rows.n_rows, len(everything), is_found)
     with single_threaded_blas(), task.rows:
         fits = fits_of(task, everything, normalize, options)
-        with keeping_fits(fits, task):
+        with partial_fits_on_error(fits, task):
             models = [_fit_all(fits, task, s, max_iter, greedy) for s in parts(sizes)]
     for model, asked in models:
         if not (model.info.converged or asked):

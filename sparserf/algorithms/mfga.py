@@ -19,7 +19,7 @@ from ..solvers.greedy_table import MOST, OnTable
 from .mfga_candidates import candidates, n_terms, norms
 from .mfga_fit import GreedyFit
 from .proposed import proposed
-from .task import Task, keeping_fits, model_of
+from .task import Task, model_of, partial_fits_on_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -246,7 +246,10 @@ def _begin(X, y, n_nonzero_coefs, features, nu, gamma, columns, n_components, lo
     about = {"loss": loss, "fit_intercept": fit_intercept, "sample_weight": sample_weight, "rng": rng, "workers": workers}
     features, columns, is_found = proposed(features, X, y, columns, **about)
     how = {"several_outputs": "together", "losses": JOINTLY}
-    task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns, **how)
+    task = Task.from_arguments(
+        X, y, features=features, loss=loss, sample_weight=sample_weight, workers=workers, rng=rng, columns=columns, **how
+    )
+    features = task.features
     task = task.centered(check_flag("fit_intercept", fit_intercept))
     rows, weight = task.rows, task.weight
     if not task.loss.is_quadratic and len(np.atleast_2d(task.targets[0])) > 1:
@@ -281,12 +284,12 @@ def _begin(X, y, n_nonzero_coefs, features, nu, gamma, columns, n_components, lo
 
 
 def _rounds(task, fits, n_nonzero_coefs, n_select):
-    with single_threaded_blas(), task.rows, keeping_fits(fits, task):
+    with single_threaded_blas(), task.rows, partial_fits_on_error(fits, task):
         yield from algorithm_1(fits, n_nonzero_coefs, n_select)
 
 
 def _model(fits, task):
-    with keeping_fits(fits, task):
+    with partial_fits_on_error(fits, task):
         model = with_fallbacks(model_of(fits, task), task)
     if not model.info.converged:
         warn_unconverged(

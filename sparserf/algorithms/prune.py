@@ -14,7 +14,7 @@ from ..losses import PROBABILISTIC
 from ..losses.classification import softmax
 from ..model import SparseModel
 from .readable import of_few_inputs, with_fewer_weights
-from .task import power_of_two, weighted
+from .task import power_of_two, rows_of_positive_weight
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -131,7 +131,7 @@ def prune(
     rows = model.features.rows_of(X, workers)
     if rows.n_rows == 0:
         raise ValueError(f"X must have at least one row, got shape (0, {rows.n_features_in})")
-    _, rows, weight = weighted(rows, sample_weight)
+    _, rows, weight = rows_of_positive_weight(rows, sample_weight)
     spare = READABLE if tol is None else check_real("tol", tol, 0)
     most = len(model.support) if max_terms is None else check_integer("max_terms", max_terms, 1)
     tol = (0.01 if max_terms is None else 0.0) if tol is None else check_real("tol", tol, 0)
