@@ -7,8 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 if TYPE_CHECKING:
-    from ..algorithms.harfe_classes import ClassesFit as L0Classes
-    from ..algorithms.harfe_fit import L0Fit
     from ..algorithms.sparse_rf.classes import ClassesFit as L1Classes
     from ..algorithms.sparse_rf.fit import L1Fit
     from ..features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
@@ -77,6 +75,5 @@ ColumnSetting: TypeAlias = dict[str, Any]
 Question: TypeAlias = tuple[Callable[..., np.ndarray], Callable[..., object]]
 Solution: TypeAlias = "tuple[np.ndarray, FeatureSet, np.ndarray, float | np.ndarray]"
 State: TypeAlias = "tuple[FeatureSet, np.ndarray, np.ndarray, float]"
-L0FitLike: TypeAlias = "L0Fit | L0Classes"
 L1FitLike: TypeAlias = "L1Fit | L1Classes"
 NewtonSteps: TypeAlias = "AdaptiveSteps | InputSteps | SketchSteps"

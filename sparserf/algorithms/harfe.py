@@ -1,47 +1,74 @@
-"""Hard-Ridge Random Feature Expansion (Saha, Schaeffer & Tran 2022): hard thresholding pursuit with ridge regression."""
+"""Hard-Ridge Random Feature Expansion (HARFE): hard thresholding pursuit with ridge regression on random features.
+
+With A the m x N matrix of N random features phi_j(x_k) on m rows, the paper looks for the c that minimises, (6) there,
+
+    ||A c - y||^2 + m lambda ||c||^2    subject to at most s entries of c that are not zero.
+
+Algorithm 1 of the paper repeats two lines: a gradient step, c~ = (1 - m mu lambda) c + mu A'(y - A c); and ridge regression
+on the support S of the s largest entries of c~. (The paper prints (8) with y in place of [y; 0], and the loop condition with
+"or" in place of "and".) Here the objective is over 2 m, so that lambda is `alpha`; the columns of A are phi_j / r_j with r_j
+the root mean square of feature j, and c_j = r_j w_j for the coefficients w of the features themselves; the loss may be another;
+an intercept is not penalised; and by default the step is halved until the objective falls, which the fixed step of the paper
+does not ensure. The path over s is that of graded hard thresholding pursuit.
+
+E. Saha, H. Schaeffer, G. Tran, HARFE: Hard-Ridge Random Feature Expansion, 2022.
+S. Foucart, Hard Thresholding Pursuit: An Algorithm for Compressive Sensing, SIAM Journal on Numerical Analysis 49, 2011.
+J.-L. Bouchot, S. Foucart, P. Hitczenko, Hard thresholding pursuit algorithms: number of iterations, 2016.
+
+This file has the functions of the user, the loop of Algorithm 1, and the dictionary. The steps of a fit are in `harfe_fit`.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from .._base.checks import check_callable, check_choice, check_flag, check_integer, check_real, check_rng
+from .._base.checks import check_integer, check_sizes
 from .._base.progress import parts, reported
 from .._base.threads import single_threaded_blas
 from ..columns.fallback import with_fallbacks
-from ..losses import JOINTLY
+from ..features import RandomNeurons, draw_all
 from ..model import warn_unconverged
 from .harfe_classes import fits_of
-from .harfe_dictionary import draw, sizes_of
-from .harfe_fit import GROWTH_STEPS
-from .proposed import proposed
-from .task import Task, model_of, partial_fits_on_error
+from .harfe_fit import HarfeOptions
+from .selection import read_task
+from .task import model_of, partial_fits_on_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import TypeAlias
 
     from numpy.typing import ArrayLike
 
-    from .._base.types import Activation, Callback, Categorical, Features, L0FitLike, LossLike, MatrixLike, Missing, Seed, Units
+    from .._base.types import Activation, Callback, Categorical, Features, LossLike, MatrixLike, Missing, Seed, Units
+    from ..features import FeatureSet
     from ..model import SparseModel
+    from ..rows.home import Rows
+    from .harfe_classes import ClassesFit
+    from .harfe_fit import L0Fit
 
-# Work that is expected: of each iteration, times that of the one before; and after the steps of growth, in such steps.
+    AnyFit: TypeAlias = L0Fit | ClassesFit
+
+# Steps in which a support grows to its size before Algorithm 1.
+GROWTH_STEPS = 10
+# For the progress that is shown: each iteration of Algorithm 1 is expected to be so much less likely than the one before; and
+# after a greedy start Algorithm 1 is expected to take the work of so many steps of growth.
 FADING, AFTER_GROWTH = 0.6, 2.0
 
 
-def algorithm_1(fit: L0FitLike, s: int, max_iter: int) -> None:
-    """Algorithm 1 of the paper, from the point where the fit is: A = features, c = r w, mu = step_size."""
+def algorithm_1(fit: AnyFit, s: int, max_iter: int) -> None:
+    """Run Algorithm 1 of the paper from the iterate where the fit stands: A = Phi / r, c = r w, mu = step_size."""
     n_iter = 0 if fit.ended_by_callback else max_iter
-    for _ in parts(range(n_iter), np.maximum(FADING ** np.arange(n_iter), 1e-9)):  # while n < max. iterations, residual > eps
-        fit.step(s)  #            c~ = (1 - mu m lambda) c + mu A'(y - A c);  S = s largest |c~|;  ridge regression on S
+    for _ in parts(range(n_iter), np.maximum(FADING ** np.arange(n_iter), 1e-9)):  # while n < tot_iter and residual > eps
+        fit.step(s)  #          c~ = (1 - m mu lambda) c + mu A'(y - A c);  S = the s largest |c~|;  ridge regression on S
         if fit.record():
             break
     fit.finish()
 
 
-def grow(fit: L0FitLike, s: int) -> None:
-    """A greedy start: the support grows to s, a share of it at each step, and may exchange terms on the way."""
+def grow(fit: AnyFit, s: int) -> None:
+    """Start greedily: let the support grow to s, a share of it in each step, and exchange terms on the way."""
     size = len(fit.point.index)
     for k in parts(range(1, GROWTH_STEPS), rest=AFTER_GROWTH):
         fit.step(size + (s - size) * k // GROWTH_STEPS)
@@ -185,10 +212,13 @@ def harfe(
     (60, True)
     """
     sizes = None if n_nonzero_coefs is None else [check_integer("n_nonzero_coefs", n_nonzero_coefs, 1)]
-    columns = {"scale": scale, "missing": missing, "categorical": categorical}
-    return _path(
-        X, y, sizes, 1, n_components, order, alpha, activation, features, columns, loss, selection, normalize, step_size,
-        backtracking, start, max_iter, tol, fit_intercept, sample_weight, rng, workers, callback)[0]  # fmt: skip
+    options = HarfeOptions(
+        n_components=n_components, order=order, alpha=alpha, activation=activation, features=features, scale=scale,
+        missing=missing, categorical=categorical, loss=loss, selection=selection, normalize=normalize, step_size=step_size,
+        backtracking=backtracking, start=start, max_iter=max_iter, tol=tol, fit_intercept=fit_intercept,
+        sample_weight=sample_weight, rng=rng, workers=workers, callback=callback,
+    )  # fmt: skip
+    return models_of_sizes(X, y, sizes, 1, options)[0]
 
 
 @reported
@@ -245,61 +275,65 @@ def harfe_path(
     >>> [len(model.features) for model in models]
     [2, 5, 10]
     """
-    columns = {"scale": scale, "missing": missing, "categorical": categorical}
-    return _path(
-        X, y, n_nonzero_coefs, n_models, n_components, order, alpha, activation, features, columns, loss, selection, normalize,
-        step_size, backtracking, start, max_iter, tol, fit_intercept, sample_weight, rng, workers, callback)  # fmt: skip
+    options = HarfeOptions(
+        n_components=n_components, order=order, alpha=alpha, activation=activation, features=features, scale=scale,
+        missing=missing, categorical=categorical, loss=loss, selection=selection, normalize=normalize, step_size=step_size,
+        backtracking=backtracking, start=start, max_iter=max_iter, tol=tol, fit_intercept=fit_intercept,
+        sample_weight=sample_weight, rng=rng, workers=workers, callback=callback,
+    )  # fmt: skip
+    return models_of_sizes(X, y, n_nonzero_coefs, check_integer("n_models", n_models, 1), options)
 
 
-def _path(X, y, n_nonzero_coefs, n_models, n_components, order, alpha, activation, features, columns, loss, selection,
-          normalize, step_size, backtracking, start, max_iter, tol, fit_intercept, sample_weight, rng, workers,
-          callback):  # fmt: skip
-    """What `harfe_path` returns; called by the functions of the user, to whose line warnings point."""
-    rng = check_rng(rng)
-    about = {"loss": loss, "fit_intercept": fit_intercept, "sample_weight": sample_weight, "rng": rng, "workers": workers}
-    features, columns, is_found = proposed(features, X, y, columns, **about)
-    how = {"several_outputs": "apart", "losses": JOINTLY}
-    task = Task.from_arguments(
-        X, y, features=features, loss=loss, sample_weight=sample_weight, workers=workers, rng=rng, columns=columns, **how
-    )
-    features = task.features
-    task = task.centered(check_flag("fit_intercept", fit_intercept))
-    options = {
-        "fit_intercept": fit_intercept,
-        "alpha": check_real("alpha", alpha, 0, strict=True),
-        "selection": check_choice("selection", selection, ("magnitude", "positive")),
-        "step_size": check_real("step_size", step_size, 0, strict=True),
-        "backtracking": check_flag("backtracking", backtracking),
-        "tol": check_real("tol", tol, 0),
-        "callback": check_callable("callback", callback),
-    }
-    normalize = check_flag("normalize", normalize)
-    greedy = check_choice("start", start, ("greedy", "zero")) == "greedy"
-    max_iter, n_models = check_integer("max_iter", max_iter, 1), check_integer("n_models", n_models, 1)
-    everything = draw(features, task.rows, task.weight, n_components, activation, order, rng)
-    sizes = sizes_of(n_nonzero_coefs, n_models, task.rows.n_rows, len(everything), is_found)
+def models_of_sizes(
+    X: MatrixLike, y: ArrayLike, n_nonzero_coefs: Iterable[int] | None, n_models: int, options: HarfeOptions
+) -> list[SparseModel]:
+    """Return a model for each number of terms, each fit from where the one before has ended."""
+    task = read_task(X, y, options, several_outputs="apart")
+    dictionary = draw_dictionary(
+        task.features, task.rows, task.weight, n_components=options.n_components, activation=options.activation,
+        order=options.order, rng=options.rng,
+    )  # fmt: skip
+    sizes = sizes_of(n_nonzero_coefs, n_models, task.rows.n_rows, len(dictionary), options.is_auto)
+    models = []
     with single_threaded_blas(), task.rows:
-        fits = fits_of(task, everything, normalize, options)
+        fits = fits_of(task, dictionary, options)
         with partial_fits_on_error(fits, task):
-            models = [_fit_all(fits, task, s, max_iter, greedy) for s in parts(sizes)]
-    for model, asked in models:
-        if not (model.info.converged or asked):
-            _warn(model.info, max_iter, options["tol"])
+            for s in parts(sizes):
+                for fit in parts(fits):
+                    fit.restart()
+                    if options.start == "greedy":
+                        grow(fit, s)
+                    algorithm_1(fit, s, options.max_iter)
+                is_ended = any(fit.ended_by_callback for fit in fits)
+                models.append((with_fallbacks(model_of(fits, task), task), is_ended))
+    for model, is_ended in models:
+        if not (model.info.converged or is_ended):
+            warn_unconverged(
+                f"n_nonzero_coefs={model.info.n_nonzero}: stopped after max_iter={options.max_iter} iterations, before the "
+                f"support came to rest, above tol={options.tol:.3g} and with a dual gap of {model.info.dual_gap:.3g}; "
+                "raise max_iter or tol",
+            )
     return [model for model, _ in models]
 
 
-def _fit_all(fits, task, s, max_iter, greedy):
-    """(model of all targets, whether a callback ended its fit)."""
-    for fit in parts(fits):
-        fit.restart()
-        if greedy:
-            grow(fit, s)
-        algorithm_1(fit, s, max_iter)
-    return with_fallbacks(model_of(fits, task), task), any(fit.ended_by_callback for fit in fits)
+def draw_dictionary(
+    features: Any, rows: Rows, weight: np.ndarray, *, n_components: int, activation: Activation, order: int | None, rng: Seed
+) -> FeatureSet:
+    """Return all N features: random neurons of this activation and order, or those that the features argument describes."""
+    if features is None:
+        features = RandomNeurons(activation, order=order)
+    elif order is not None or activation != "sin":
+        raise ValueError(f"order and activation must not be given beside features, got {order!r} and {activation!r}")
+    return draw_all(features, rows, n_components=n_components, rng=rng, weight=weight)
 
 
-def _warn(info, max_iter, tol):
-    warn_unconverged(
-        f"n_nonzero_coefs={info.n_nonzero}: stopped after max_iter={max_iter} iterations, before the support came to rest, "
-        f"above tol={tol:.3g} and with a dual gap of {info.dual_gap:.3g}; raise max_iter or tol",
-    )
+def sizes_of(n_nonzero_coefs: Iterable[int] | None, n_models: int, n_rows: int, n_features: int, is_auto: bool) -> list[int]:
+    """Return s of each model, ascending.
+
+    is_auto : whether the features are those that a search has found, of which there may be fewer than the user asks for
+    """
+    if n_nonzero_coefs is None:
+        largest = max(1, min(int(0.15 * n_rows), n_features // 10))
+        return np.unique(np.geomspace(largest, max(1, largest // 20), n_models).astype(int)).tolist()
+    sizes = check_sizes("n_nonzero_coefs", n_nonzero_coefs, np.inf if is_auto else n_features)
+    return sorted({min(size, n_features) for size in sizes})

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..features.feature_set import joined
 from ..solvers.ridge import RidgeProblem
 from ..solvers.rivals import AGAINST, Extrapolation, Rivals
-from .harfe_fit import Iterate, L0Fit, begin_all
+from .harfe_fit import HarfeOptions, Iterate, L0Fit, begin_fits
 
 if TYPE_CHECKING:
-    from .._base.types import Callback, RowVector, Solution
+    from .._base.types import RowVector, Solution
     from ..features import FeatureSet
     from ..model import FitInfo
     from .task import Progress, Task
@@ -72,18 +72,13 @@ class ClassesFit:
     at_rest: bool
     fits_well: bool
 
-    def __init__(
-        self, task: Task, everything: FeatureSet, normalize: bool, *, tol: float, alpha: float, callback: Callback,
-        **options: Any,
-    ):  # fmt: skip
-        if not options["backtracking"]:
+    def __init__(self, task: Task, everything: FeatureSet, options: HarfeOptions):
+        if not options.backtracking:
             raise ValueError(f"backtracking must be True for loss={task.loss.name!r} and more than two classes, got False")
-        self._rows, self._everything, self._tol, self._alpha = task.rows, everything, tol, alpha
-        self.progress, self._s = task.progress(callback, task.targets[0]), 0
-        how = {"tol": tol, "alpha": alpha, "callback": None, **options}
-        self._fits = [ClassFit(task, y, everything, **how) for y in task.targets]
-        self._rivals = Rivals.of_targets(task.rows.vectors, task.targets, task.weight, options["fit_intercept"])
-        begin_all(self._fits, task, everything, normalize)
+        self._rows, self._everything, self._tol, self._alpha = task.rows, everything, options.tol, options.alpha
+        self.progress, self._s = task.progress(options.callback, task.targets[0]), 0
+        self._fits = begin_fits(task, everything, replace(options, callback=None), ClassFit)
+        self._rivals = Rivals.of_targets(task.rows.vectors, task.targets, task.weight, options.fit_intercept)
         self._settle()
         self._loss_of_constant = self._objective()
 
@@ -186,10 +181,8 @@ class ClassesFit:
         return joined([fit.solution() for fit in self._fits])
 
 
-def fits_of(task: Task, everything: FeatureSet, normalize: bool, options: dict[str, Any]) -> list[L0Fit] | list[ClassesFit]:
+def fits_of(task: Task, everything: FeatureSet, options: HarfeOptions) -> list[L0Fit] | list[ClassesFit]:
     """The fit of each target, or one of all classes."""
     if task.is_joint:
-        return [ClassesFit(task, everything, normalize, **options)]
-    fits = [L0Fit(task, y, everything, **options) for y in task.targets]
-    begin_all(fits, task, everything, normalize)
-    return fits
+        return [ClassesFit(task, everything, options)]
+    return begin_fits(task, everything, options, L0Fit)

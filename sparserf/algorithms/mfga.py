@@ -1,37 +1,97 @@
-"""Multi Feature Greedy Approximation (Shahrampour & Tarokh 2018): features of several kernels, the largest gradient first."""
+"""Multi Feature Greedy Approximation (MFGA): the best few features of one or several kernels, one after another.
+
+The candidates are explicit features phi_{p,m} of P kernels with weights nu_p. The model is a function of their span, (2) in the
+paper,
+
+    f(x) = b + sum_j theta_j sqrt(nu_p(j)) phi_j(x),
+
+in which few theta_j are not zero, and R(theta) is its penalised mean loss: the paper's experiments, too, replace the constraint
+||theta|| <= C of (2) by a ridge penalty. Algorithm 1 of the paper starts from no feature. Each round it adds to the support I
+the feature with the largest |grad R(theta)_j|, and then minimises R over all theta with support in I. Off the support theta_j
+is 0, so that the gradient of R in theta_j is that of the mean loss. Theorem 3 of the paper bounds R after t rounds. Several
+features a round are Generalized Orthogonal Matching Pursuit.
+
+S. Shahrampour, V. Tarokh, Learning Bounds for Greedy Approximation with Explicit Feature Maps from Multiple Kernels, NeurIPS
+2018. J. Wang, S. Kwon, B. Shim, Generalized Orthogonal Matching Pursuit, IEEE Transactions on Signal Processing 60, 2012.
+
+A fit of one target, `GreedyFit`, leaves the gradients and the minimisation over the support to one of three solvers: `OnTable`
+for the squared loss and one feature a round, which keeps a table of inner products in place of passes over the rows; `OnRows`
+for any other loss; `OnClasses` for several classes with the multinomial loss.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from .._base.checks import check_callable, check_flag, check_integer, check_real, check_rng
+from .._base.checks import check_flag, check_integer, check_real, check_vector
 from .._base.progress import parts, reported
 from .._base.threads import single_threaded_blas
+from .._core.search import top_k
 from ..columns.fallback import with_fallbacks
-from ..losses import JOINTLY
+from ..features import FeatureSet, Linear, Taylor, draw_all
 from ..model import warn_unconverged
 from ..solvers.greedy_classes import OnClasses
 from ..solvers.greedy_rows import OnRows
 from ..solvers.greedy_table import MOST, OnTable
-from .mfga_candidates import candidates, n_terms, norms
-from .mfga_fit import GreedyFit
-from .proposed import proposed
-from .task import Task, model_of, partial_fits_on_error
+from ..solvers.ridge import RidgeProblem
+from .selection import SelectionOptions, read_task
+from .task import model_of, partial_fits_on_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import ArrayLike
 
-    from .._base.types import Callback, Categorical, Features, Gamma, LossLike, MatrixLike, Missing, Seed, Units
-    from ..model import SparseModel
+    from .._base.types import Callback, Categorical, Features, Gamma, LossLike, MatrixLike, Missing, Seed, Solution, Units
+    from ..model import FitInfo, SparseModel
+    from ..rows.home import Rows
+    from ..solvers.columns import Columns
+    from ..solvers.ridge import Point
+    from .task import Progress, Task
+
+# The default number of terms.
+N_TERMS = 30
+# Up to this number of inputs the default candidates have products of two inputs.
+MOST_INPUTS = 2000
+# A gradient below this share of the largest gradient at the start is taken for rounding.
+ROUNDING = 1e-14
+# A feature whose variance is below this share of its mean square is taken for a constant.
+CONSTANT = 1e-13
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MfgaOptions(SelectionOptions):
+    """The arguments of `mfga` and `mfga_path` beside X and y, checked."""
+
+    n_nonzero_coefs: int | None
+    nu: ArrayLike | None
+    gamma: Gamma
+    alpha: float
+    n_select: int
+    normalize: bool
+    best_phase: bool
+    tol: float | None
+
+    def __post_init__(self):
+        super().__post_init__()
+        self._check(
+            n_nonzero_coefs=None if self.n_nonzero_coefs is None else check_integer("n_nonzero_coefs", self.n_nonzero_coefs, 1),
+            alpha=check_real("alpha", self.alpha, 0),
+            n_select=check_integer("n_select", self.n_select, 1),
+            normalize=check_flag("normalize", self.normalize),
+            best_phase=check_flag("best_phase", self.best_phase),
+            tol=None if self.tol is None else check_real("tol", self.tol, 0),
+        )
+        if self.normalize and self.best_phase:
+            raise ValueError("normalize must be False where best_phase is True: the norm of a feature changes with its phase")
 
 
 def algorithm_1(fits: Sequence[GreedyFit], n_nonzero_coefs: int, n_select: int) -> Iterator[None]:
-    """Algorithm 1 of the paper, on each target; yields after each round."""
+    """Run Algorithm 1 of the paper on each target; yields after each round."""
     going = fits
     for _ in parts(range(-(-n_nonzero_coefs // n_select))):  #  for t in [M]
         for fit in going:
@@ -171,13 +231,13 @@ def mfga(
     >>> len(model.features), bool(np.mean((model.predict(X) - y) ** 2) < 0.2 * y.var())
     (20, True)
     """
-    columns = {"scale": scale, "missing": missing, "categorical": categorical}
-    fits, rounds, task = _begin(
-        X, y, n_nonzero_coefs, features, nu, gamma, columns, n_components, loss, alpha, n_select, normalize, best_phase,
-        fit_intercept, sample_weight, tol, rng, workers, callback)  # fmt: skip
-    for _ in rounds:
-        pass
-    return _model(fits, task)
+    options = MfgaOptions(
+        n_nonzero_coefs=n_nonzero_coefs, features=features, nu=nu, gamma=gamma, scale=scale, missing=missing,
+        categorical=categorical, n_components=n_components, loss=loss, alpha=alpha, n_select=n_select, normalize=normalize,
+        best_phase=best_phase, fit_intercept=fit_intercept, sample_weight=sample_weight, tol=tol, rng=rng, workers=workers,
+        callback=callback,
+    )  # fmt: skip
+    return models_of_rounds(X, y, options, every_round=False)[-1]
 
 
 @reported
@@ -232,63 +292,36 @@ def mfga_path(
     >>> len(models), bool(len(best.features) > 1)
     (15, True)
     """
-    columns = {"scale": scale, "missing": missing, "categorical": categorical}
-    fits, rounds, task = _begin(
-        X, y, n_nonzero_coefs, features, nu, gamma, columns, n_components, loss, alpha, n_select, normalize, best_phase,
-        fit_intercept, sample_weight, tol, rng, workers, callback)  # fmt: skip
-    return [_model(fits, task) for _ in rounds]
+    options = MfgaOptions(
+        n_nonzero_coefs=n_nonzero_coefs, features=features, nu=nu, gamma=gamma, scale=scale, missing=missing,
+        categorical=categorical, n_components=n_components, loss=loss, alpha=alpha, n_select=n_select, normalize=normalize,
+        best_phase=best_phase, fit_intercept=fit_intercept, sample_weight=sample_weight, tol=tol, rng=rng, workers=workers,
+        callback=callback,
+    )  # fmt: skip
+    return models_of_rounds(X, y, options, every_round=True)
 
 
-def _begin(X, y, n_nonzero_coefs, features, nu, gamma, columns, n_components, loss, alpha, n_select, normalize, best_phase,
-           fit_intercept, sample_weight, tol, rng, workers, callback):  # fmt: skip
-    """(a fit of each target, their rounds still to come, the task)."""
-    rng = check_rng(rng)
-    about = {"loss": loss, "fit_intercept": fit_intercept, "sample_weight": sample_weight, "rng": rng, "workers": workers}
-    features, columns, is_found = proposed(features, X, y, columns, **about)
-    how = {"several_outputs": "together", "losses": JOINTLY}
-    task = Task.from_arguments(
-        X, y, features=features, loss=loss, sample_weight=sample_weight, workers=workers, rng=rng, columns=columns, **how
-    )
-    features = task.features
-    task = task.centered(check_flag("fit_intercept", fit_intercept))
-    rows, weight = task.rows, task.weight
+def models_of_rounds(X: MatrixLike, y: ArrayLike, options: MfgaOptions, every_round: bool) -> list[SparseModel]:
+    """Return the model after each round of Algorithm 1, or after the last round alone."""
+    task = read_task(X, y, options, several_outputs="together")
     if not task.loss.is_quadratic and len(np.atleast_2d(task.targets[0])) > 1:
         raise ValueError(f"y must have one output for loss={task.loss.name!r}, got {len(task.targets[0])}: fit one at a time")
-    options = {
-        "fit_intercept": fit_intercept,
-        "alpha": check_real("alpha", alpha, 0),
-        "tol": None if tol is None else check_real("tol", tol, 0),
-        "callback": check_callable("callback", callback),
-    }
-    normalize, best_phase = check_flag("normalize", normalize), check_flag("best_phase", best_phase)
-    if normalize and best_phase:
-        raise ValueError("normalize must be False where best_phase is True: the norm of a feature changes with its phase")
-    if best_phase and task.is_joint:
+    if options.best_phase and task.is_joint:
         raise ValueError(f"best_phase must be False for loss={task.loss.name!r} and more than two classes, got True")
-    n_select = check_integer("n_select", n_select, 1)
-    if n_nonzero_coefs is not None:
-        check_integer("n_nonzero_coefs", n_nonzero_coefs, 1)
-    everything = candidates(features, rows, weight, nu, gamma, n_components, rng)
-    n_nonzero_coefs = n_terms(n_nonzero_coefs, len(everything), is_found)
-    with single_threaded_blas(), rows:
-        r = norms(rows, everything, weight, fit_intercept) if normalize else np.ones(len(everything))
-        if n_select == 1 and task.loss.name == "squared" and not best_phase and n_nonzero_coefs * len(everything) <= MOST:
-            make = partial(OnTable, most_terms=n_nonzero_coefs)
-        elif task.is_joint:
-            make = OnClasses
-        else:
-            make = partial(OnRows, best_phase=best_phase)
-        targets = [np.stack(task.targets)] if task.is_joint else task.targets
-        fits = [GreedyFit(task, y, everything, r, make, **options) for y in targets]
-    return fits, _rounds(task, fits, n_nonzero_coefs, n_select), task
-
-
-def _rounds(task, fits, n_nonzero_coefs, n_select):
-    with single_threaded_blas(), task.rows, partial_fits_on_error(fits, task):
-        yield from algorithm_1(fits, n_nonzero_coefs, n_select)
+    candidates = draw_candidates(task, options)
+    n_nonzero_coefs = number_of_terms(options, len(candidates))
+    models = []
+    with single_threaded_blas(), task.rows:
+        fits = greedy_fits(task, candidates, n_nonzero_coefs, options)
+        with partial_fits_on_error(fits, task):
+            for _ in algorithm_1(fits, n_nonzero_coefs, options.n_select):
+                if every_round:
+                    models.append(_model(fits, task))
+    return models if every_round else [_model(fits, task)]
 
 
 def _model(fits, task):
+    """Return the model of all targets as they are now; warn where Newton's method did not reach a minimum."""
     with partial_fits_on_error(fits, task):
         model = with_fallbacks(model_of(fits, task), task)
     if not model.info.converged:
@@ -297,3 +330,170 @@ def _model(fits, task):
             f"promised to lower the objective by {max(fit.promise for fit in fits):.3g}; raise alpha",
         )
     return model
+
+
+def draw_candidates(task: Task, options: MfgaOptions) -> FeatureSet:
+    """Return all candidates, the features of each map times sqrt(nu_p). By default: monomials of degree 2, and the inputs."""
+    features, gamma = task.features, options.gamma
+    if features is None:
+        degree = 2 if task.rows.n_features_in <= MOST_INPUTS else 1
+        features, gamma = (Taylor(degree, "knn" if gamma is None else gamma), Linear()), None
+    if isinstance(features, FeatureSet) and options.nu is not None:
+        raise ValueError("nu must be None where features is a FeatureSet")
+
+    def roots_of_nu(n_maps):
+        nu = np.ones(n_maps) if options.nu is None else check_vector("nu", options.nu)
+        if len(nu) != n_maps or nu.min() <= 0:
+            raise ValueError(f"nu must hold a positive number for each of the {n_maps} maps, got {nu.tolist()}")
+        return tuple(np.sqrt(nu / nu.max() / (nu / nu.max()).sum()).tolist())
+
+    return draw_all(
+        features, task.rows, n_components=options.n_components, gamma=gamma, rng=options.rng, scales=roots_of_nu,
+        weight=task.weight,
+    )  # fmt: skip
+
+
+def number_of_terms(options: MfgaOptions, n_candidates: int) -> int:
+    """Return M, the number of terms to choose among so many candidates."""
+    n_nonzero_coefs = options.n_nonzero_coefs
+    if n_nonzero_coefs is None or options.is_auto:
+        return min(n_nonzero_coefs or N_TERMS, n_candidates)
+    if n_nonzero_coefs > n_candidates:
+        most = f"{n_candidates}, the number of features"
+        raise ValueError(f"n_nonzero_coefs must be at most {most}, got {n_nonzero_coefs}; lower it, or give other features")
+    return n_nonzero_coefs
+
+
+def norms(rows: Rows, features: FeatureSet, weight: np.ndarray, fit_intercept: bool) -> np.ndarray:
+    """Return the root mean square of each feature, around its mean where there is an intercept; infinity for a constant."""
+    square = rows.correlate_squares(features, weight / rows.n_rows)
+    mean = rows.correlate(features, weight / rows.n_rows) if fit_intercept else 0.0
+    variance = square - mean * mean
+    return np.sqrt(np.where(variance > CONSTANT * square, variance, np.inf))
+
+
+def greedy_fits(task: Task, candidates: FeatureSet, n_nonzero_coefs: int, options: MfgaOptions) -> list[GreedyFit]:
+    """Return a fit of each target, or one of all classes together, before the first round."""
+    r = np.ones(len(candidates))
+    if options.normalize:
+        r = norms(task.rows, candidates, task.weight, options.fit_intercept)
+    is_small = n_nonzero_coefs * len(candidates) <= MOST
+    if options.n_select == 1 and task.loss.name == "squared" and not options.best_phase and is_small:
+        make_solver = partial(OnTable, most_terms=n_nonzero_coefs)
+    elif task.is_joint:
+        make_solver = OnClasses
+    else:
+        make_solver = partial(OnRows, best_phase=options.best_phase)
+    fits = []
+    for y in [np.stack(task.targets)] if task.is_joint else task.targets:
+        outputs = np.atleast_2d(y)
+        problem = task.problem(RidgeProblem, outputs, options.alpha, options.fit_intercept)
+        solver = make_solver(task.rows, problem, candidates, len(outputs))
+        fits.append(GreedyFit(solver, problem, task.progress(options.callback, y), candidates, r, options, y.ndim == 1))
+    return fits
+
+
+class GreedySolver(Protocol):
+    """The features that are in, their coefficients, and how these are fitted: `OnRows`, `OnTable` or `OnClasses`.
+
+    A : the columns of the features that are in, with their indices
+    point : their coefficients, the intercept, and the objective there
+    converged, promise : whether each refit has reached the minimum, and where not by how much a step still promised to lower it
+    """
+
+    A: Columns
+    point: Point
+    converged: bool
+    promise: float
+
+    def gradients(self) -> np.ndarray:
+        """Return |d mean loss / d theta_j| of each candidate, of several outputs the norm over them."""
+        ...
+
+    def append(self, J: np.ndarray) -> bool:
+        """Let features J in, but for those that depend on features that are in; return False where all are constants."""
+        ...
+
+    def refit(self) -> None:
+        """Minimise the objective over all coefficients of what is in."""
+        ...
+
+    def settle(self, certified: bool) -> None:
+        """Do what is left to do before anyone sees the coefficients; not certified: without asking the rows."""
+        ...
+
+
+class GreedyFit:
+    """A fit of one target, of several outputs that share a support, or of all classes together; theta has the support I."""
+
+    at_rest: bool
+
+    def __init__(
+        self, solver: GreedySolver, problem: RidgeProblem, progress: Progress, candidates: FeatureSet, r: np.ndarray,
+        options: MfgaOptions, one_output: bool,
+    ):  # fmt: skip
+        """r : by what the gradients of candidates are divided before they are compared."""
+        self._solver, self._problem, self.progress, self._candidates, self._r = solver, problem, progress, candidates, r
+        self._alpha, self._tol, self._one_output = options.alpha, options.tol, one_output
+        self._free, self._first = np.ones(len(candidates), bool), None
+        self._last, self.at_rest = solver.point.objective, False
+
+    def __len__(self) -> int:
+        """Return the number of features that are in."""
+        return len(self._solver.A)
+
+    @property
+    def promise(self) -> float:
+        """By how much a Newton step still promised to lower the objective where a refit did not reach the minimum."""
+        return self._solver.promise
+
+    def enter(self, n_select: int) -> None:
+        """Add the n_select features of largest gradient. In place of one that depends on features that are in, try the next."""
+        end = len(self) + n_select
+        while len(self) < end and not self.at_rest:
+            J = self._largest(end - len(self))
+            self.at_rest = len(J) == 0
+            if not self.at_rest:
+                self._free[J] = False
+                if not self._solver.append(J) and not len(self):
+                    self._first = None  # the gradient of a constant was rounding: it is no measure for those of others
+
+    def _largest(self, n):
+        """Return the indices of the n candidates of largest gradient above rounding, of those not tried yet."""
+        score = np.where(self._free, self._solver.gradients() / self._r, 0.0)
+        self._first = score.max(initial=0.0) if self._first is None else self._first
+        out = np.empty(min(n, len(score)), np.intp)
+        return out[: top_k(score, ROUNDING * self._first, out)]
+
+    def refit(self) -> None:
+        """Minimise the objective over all coefficients of the support."""
+        self._solver.refit()
+
+    def record(self) -> bool:
+        """End a round: note the objective and tell the callback. Return whether to stop."""
+        objective = self._solver.point.objective
+        fall, self._last = self._last - objective, objective
+        self.progress.note(objective)
+        slow = self._tol is not None and fall < self._tol * objective
+        return self.progress.ask(self.info) or slow or self.at_rest
+
+    def info(self, certified: bool = True) -> FitInfo:
+        self._solver.settle(certified)
+        return self.progress.info(
+            lambda: self._solver.point.objective, self._gap() if certified else np.inf, converged=self._solver.converged,
+            n_drawn=len(self._candidates), n_nonzero=self._solver.point.w.shape[1], alpha=self._alpha,
+        )  # fmt: skip
+
+    def _gap(self):
+        """Return the distance to a lower bound on the objective of any model of as many terms."""
+        point = self._solver.point
+        with np.errstate(over="ignore"):  # the gap is infinite where the bound says nothing
+            squares = self._solver.gradients() ** 2
+        return point.objective - self._problem.lower_bound(self._problem.margins(point.f, point.b), squares, len(self))
+
+    def solution(self) -> Solution:
+        self._solver.settle(True)
+        A, point = self._solver.A, self._solver.point
+        order = np.argsort(A.index[: point.w.shape[1]])  # what has just come in has no coefficient yet
+        w, b = self.progress.in_units_of_y(point.w[:, order], point.b)
+        return A.index[order], A.features.take(order), *((w[0], b[0]) if self._one_output else (w, b))

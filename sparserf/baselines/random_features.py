@@ -10,7 +10,7 @@ import numpy as np
 from .._base.checks import check_choice, check_flag, check_integer, check_real, check_rng, check_sizes
 from .._base.door import door
 from .._base.threads import single_threaded_blas
-from ..algorithms.harfe_fit import L0Fit
+from ..algorithms.harfe_fit import HarfeOptions, L0Fit, Start
 from ..algorithms.task import RAW_COLUMNS, Task, model_of, power_of_two
 from ..features import make_dictionary
 from ..model import warn_unconverged
@@ -288,11 +288,8 @@ class RidgeFit:
     ):
         self._chosen, self._n_drawn = np.flatnonzero(copies), len(everything)
         r = np.sqrt(copies.sum() / copies[self._chosen])
-        self._fit = L0Fit(
-            task, y, everything.take(self._chosen), fit_intercept=fit_intercept, alpha=alpha, selection="magnitude",
-            step_size=1.0, backtracking=True, tol=0.0, callback=None,
-        )  # fmt: skip
-        self._fit.begin(r)
+        options = HarfeOptions(alpha=alpha, fit_intercept=fit_intercept, step_size=1.0, tol=0.0)
+        self._fit = L0Fit(task, Start.from_target(task, y, options), everything.take(self._chosen), r, options)
         self._fit.minimise_on(np.arange(len(r)))
 
     def info(self, certified: bool = True) -> FitInfo:

@@ -9,7 +9,7 @@ import numpy as np
 from .._base.checks import check_flag, check_integer, check_real
 from .._base.door import door
 from .._base.threads import single_threaded_blas
-from ..algorithms.harfe_dictionary import draw
+from ..algorithms.harfe import draw_dictionary
 from ..algorithms.sparse_rf.descent import exact_descent
 from ..algorithms.sparse_rf.fit import L1Fit
 from ..algorithms.task import RAW_COLUMNS, Task, model_of
@@ -91,7 +91,9 @@ def srfe(
     rows, weight = task.rows, task.weight
     eta, tol = check_real("eta", eta, 0, strict=True), check_real("tol", tol, 0, strict=True)
     max_iter = check_integer("max_iter", max_iter, 1)
-    everything = draw(task.features, rows, weight, n_components, activation, order, rng)
+    everything = draw_dictionary(
+        task.features, rows, weight, n_components=n_components, activation=activation, order=order, rng=rng
+    )
     dictionary = make_dictionary(everything, rows, n_components=None, batch_size=None, gamma=None, rng=None)
     fit = L1Fit(task, task.targets[0], dictionary, fit_intercept=fit_intercept, tol=tol, max_iter=None, callback=None)
     with single_threaded_blas(), rows:
