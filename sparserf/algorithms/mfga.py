@@ -112,91 +112,99 @@ def mfga(
     sample_weight: ArrayLike | None = None, tol: float | None = None, rng: Seed = None, workers: int = 1,
     callback: Callback = None, verbose: bool | None = None,
 ) -> SparseModel:  # fmt: skip
-    r"""Multi Feature Greedy Approximation: the best few of the features of one or several kernels, one after the other.
+    r"""Fit a model of the best few features of one or several kernels, chosen one after another.
 
-    Each round adds the features in whose coefficients the objective falls fastest, and fits all coefficients again:
+    Each round of Multi Feature Greedy Approximation adds the features in whose coefficients the objective falls fastest, and
+    then fits all coefficients again:
 
     .. math:: \min \frac1n \sum_i s_i L(b + \sum_j \theta_j \sqrt{\nu_{p(j)}} \phi_j(x_i), y_i) + \frac\alpha2 \sum_j \theta_j^2
 
-    over the coefficients of the features chosen so far and the intercept b, with L as in `sparse_rf`, sample weights s
-    of mean 1, and p(j) the map that feature j is from.
+    over the coefficients of the features chosen so far and the intercept b, with the loss L as in `sparse_rf`, sample weights
+    s_i of mean 1, and p(j) the map that feature j is from.
 
     Parameters
     ----------
     X : array or CSR matrix of shape (n_samples, n_features)
-        float32 stays float32; all else becomes float64. Never modified; copied, in other units, where it holds at most
-        2**23 numbers.
-    y : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets with one shared support, with
-        the squared loss. With a classification loss the labels, any two, or more: for one-vs-rest, n_nonzero_coefs terms for
-        each class, or, with loss="multinomial", all classes together in n_nonzero_coefs terms that they share.
+        float32 stays float32; any other dtype becomes float64. X is never modified. A copy in the units of `scale` is made
+        where it holds at most 2**23 numbers.
+    y : array of shape (n_samples,), or (n_samples, n_outputs)
+        Several real targets share one support, and need the squared loss. With a classification loss y holds the labels of two
+        or more classes. More than two are fitted one-vs-rest, with n_nonzero_coefs terms for each class, or, with
+        loss="multinomial", together in n_nonzero_coefs terms that they share.
     n_nonzero_coefs : int or None, default None
-        M, terms of the model, at most the number of features. None: 30, or all features. See `mfga_path` for all numbers up
-        to it.
+        M, the number of terms of the model, at most the number of features. None: 30, or all features where there are fewer.
+        `mfga_path` returns the models of all numbers up to it.
     features : map, sequence of maps, str, FeatureSet or None, default None
-        The candidates, as in `sparse_rf`. None: ``(Taylor(2, gamma), Linear())``; of degree 1 for more than 2,000 inputs.
-        The paper's, which it counts as C(d, 2) + 2 d + 1, are ``Taylor(2)`` alone, or with `Linear` those of
-        ``include_squares=False``. "auto": the terms of ``sparse_rf(X, y)``, which costs what that does; where it finds fewer
-        than n_nonzero_coefs, all of them.
+        The candidates, as in `sparse_rf`. None: ``(Taylor(2, gamma), Linear())``, or degree 1 for more than 2,000 inputs. The
+        candidates of the paper, C(d, 2) + 2 d + 1 of them, are ``Taylor(2)`` alone, or ``Taylor(2, include_squares=False)`` and
+        ``Linear()``. "auto": the terms that ``sparse_rf(X, y)`` finds, in the time that this takes. Where it finds fewer than
+        n_nonzero_coefs, all are taken.
     nu : sequence of float or None, default None
-        A positive weight for each map; they are scaled to sum to 1. None: all the same.
+        A positive weight for each map. Weights are scaled to sum to 1. None: all are the same.
     gamma : float, "knn" or None, default None
-        Inverse width of the default features, or of the kernel that `features` names. None: by the rule "knn" of
-        `Fourier`, the paper's, for the default features.
+        The inverse width of the default features, or of the kernel that `features` names. None: for the default features by the
+        rule "knn" of `Fourier`, which is that of the paper.
     scale : {"auto", "robust"} or None, default "auto"
-        Units of the columns. "robust": each less its mean, over its standard deviation, numbers far from its median counted as
-        less far: neither shifts and sizes of columns nor a few wild cells decide. They are kept in the model, which takes X as
-        it is. None: columns as they are. "auto": "robust" for features that are named, or left out; None for maps. Those of
-        CSR X, and what a FeatureSet was drawn for, are always as they are.
+        The units of the columns. "robust": subtract from each column its mean and divide it by its standard deviation, in
+        which numbers far from the median count as less far, so that neither the shift and size of a column nor a few outliers
+        matter. The model keeps these units, and takes X as it is. None: columns as they are. "auto": "robust" where `features`
+        is a name or None, and None where it is a map. Columns of CSR X are always as they are, and a FeatureSet has the units
+        that it was drawn for.
     missing : {"learn", "raise"}, default "learn"
     categorical : sequence of names, of indices, or a mask; or None, default None
-        NaN in dense X, and columns that are categories, as in `sparse_rf`.
+        What to do with NaN in dense X, and which columns are categories: as in `sparse_rf`.
     n_components : int, default 10_000
-        Features to draw from the maps that are random, in equal shares.
+        The number of features to draw from the maps that are random, in equal shares.
     loss : str or `sparserf.losses.Loss`, default "squared"
-        "squared", "huber", "quantile", "poisson", "gamma", of real targets; "squared_hinge", "logistic", "multinomial", of
-        labels; or an object of `sparserf.losses`, with parameters, or your own.
+        For real targets "squared", "huber", "quantile", "poisson" or "gamma"; for labels "squared_hinge", "logistic" or
+        "multinomial"; or an object of `sparserf.losses` with parameters, or a loss of your own.
     alpha : float, default 1e-3
-        Ridge penalty, >= 0.
+        The ridge penalty, >= 0.
     n_select : int, default 1
-        Features added in a round. Some tens are as many times as fast, and a little less sparse.
+        The number of features that a round adds. Adding some tens makes the fit as many times as fast, and the model a little
+        less sparse.
     normalize : bool, default False
-        Compare gradients divided by the norms of their features (around their mean, with an intercept): orthogonal
-        matching pursuit as it is usually written. False compares them as they are, as the paper does.
+        Divide gradients by the norms of their features (around their means, where there is an intercept) before they are
+        compared, as orthogonal matching pursuit is usually written. False: compare them as they are, as the paper does.
     best_phase : bool, default False
-        Give each cosine that enters the phase with the largest gradient, which is a closed form, in place of the one
-        that was drawn. Without a map like `Fourier` there are none.
+        Give each cosine that enters the phase with the largest gradient, which has a closed form, in place of the phase that
+        was drawn. Without a map of cosines, such as `Fourier`, this does nothing.
     fit_intercept : bool, default True
         The intercept is not penalised. The paper has none.
     sample_weight : array of shape (n_samples,) or None, default None
-        As in `sparse_rf`: nonnegative, relative to their mean.
+        Nonnegative weights of the rows, relative to their mean, as in `sparse_rf`.
     tol : float or None, default None
-        End before n_nonzero_coefs where a round lowers the objective by less than tol times its value.
+        End before n_nonzero_coefs where a round lowers the objective by less than tol times its value. None: never.
     rng : None, int or numpy.random.Generator, default None
-        Seed of the draws, and of the 2,000 rows that a rule for gamma looks at: with more rows than that, and no number
-        for gamma, the default features depend on it too.
+        The seed of the draws, and of the 2,000 rows from which a rule takes gamma: where there are more rows, and gamma is no
+        number, the default features depend on it too.
     workers : int, default 1
-        Threads; -1 for all cores. The result is the same, bit for bit, for any number.
+        The number of threads; -1 for all cores. The result is the same, bit for bit, for any number.
     callback : callable or None, default None
-        Called after each round with the `FitInfo` so far; returning True ends the fit. One-vs-rest: for each class.
+        A function that is called after each round with the `FitInfo` so far, one-vs-rest for each class; where it returns True,
+        the fit ends.
     verbose : bool or None, default None
         As in `sparse_rf`.
 
     Returns
     -------
     SparseModel
-        Of fewer terms where no other feature has a gradient, or is independent of those that are in.
-        `info.dual_gap` bounds the distance to the best of *all* models of as many terms, out of reach in general.
+        It has fewer terms than n_nonzero_coefs where each other feature has no gradient, or depends on those that are in.
+        `info.dual_gap` bounds the distance of the objective to that of the best of *all* models of as many terms; it is rarely
+        small.
 
     Raises
     ------
     ValueError, TypeError
-        As `sparse_rf`; n_nonzero_coefs above the number of features; nu that does not fit the maps, or is not positive, or
-        beside a FeatureSet; normalize beside best_phase; best_phase beside the loss "multinomial" of more than two classes.
+        As `sparse_rf`. Also: n_nonzero_coefs is larger than the number of features; nu is not positive, has not one number for
+        each map, or is given beside a FeatureSet; normalize and best_phase are both True; best_phase is asked for with
+        loss="multinomial" and more than two classes.
 
     Warns
     -----
     ConvergenceWarning
-        A classification loss was not at its minimum on the support when Newton's method ended.
+        Newton's method ended before the minimum of the objective over the coefficients of the support. The squared loss never
+        warns.
 
     See Also
     --------
@@ -204,13 +212,13 @@ def mfga(
 
     Notes
     -----
-    The gradients of all monomials of degree 1 or 2 come from one product X'diag(.)X of O(n d^2), or of the entries of
-    CSR rows with each other; those of other features are O(n d) each. With k terms so far and n_select = p, a round
-    takes O(n k p) for the Gram matrix and O(k^2 p) for its Cholesky factor, which grows by blocks. With the squared loss
-    and p = 1 it takes one more such product in place of that: the inner products of the new feature with all others.
-    Memory, beyond X: O(n + k^2), a copy of X of at most 1 GB, the list of candidates (for p = 1 times k, of at most half
-    a gigabyte), of features of 64 inputs and more up to twice that of X, and blocks of some megabytes or of d^2 numbers a
-    worker.
+    Time: the gradients of all monomials of degree 1 or 2 come from one product X' diag(.) X of O(n d^2), or from the products
+    of the entries of each CSR row; the gradient of any other feature is O(n d). With k terms so far and n_select = p, a round
+    takes O(n k p) for the Gram matrix and O(k^2 p) for its Cholesky factor, which grows by blocks. With the squared loss and
+    p = 1 a round takes, in place of the Gram matrix, the inner products of the new feature with all candidates, which cost as
+    much as their gradients. Memory, beyond X: O(n + k^2), a copy of X of at most 1 GB, the candidates (and for p = 1 a table of
+    k numbers for each, of at most half a gigabyte), up to twice the memory of X for features of 64 inputs or more, and some
+    megabytes or d^2 numbers a worker.
 
     After t rounds the objective is within ``(F_0 - F(u)) exp(-t mu / (beta |u|_0))`` of that of any u with ``|u|_0`` terms, for
     an objective that is mu-strongly convex and beta-smooth in each coefficient (Theorem 3 of the paper).
@@ -249,7 +257,7 @@ def mfga_path(
     sample_weight: ArrayLike | None = None, tol: float | None = None, rng: Seed = None, workers: int = 1,
     callback: Callback = None, verbose: bool | None = None,
 ) -> list[SparseModel]:  # fmt: skip
-    """Models of `mfga` after every round, from one run: of n_select terms, of twice as many, and so on.
+    """Fit models of `mfga` after every round of one run: of n_select terms, of twice as many, and so on.
 
     Parameters
     ----------
@@ -261,7 +269,7 @@ def mfga_path(
     Returns
     -------
     list of SparseModel
-        The last is that of `mfga`. Choose by the error on rows that were held out.
+        The model after each round; the last is that of `mfga`. Choose one by its error on held-out rows.
 
     Raises
     ------
@@ -275,7 +283,7 @@ def mfga_path(
 
     Notes
     -----
-    Time as `mfga`. Memory, beyond it: the models, O(d) a term each, or O(1) for monomials.
+    Time as `mfga`. Memory, beyond that of `mfga`: the models, O(d) for each term of each, or O(1) for a monomial.
 
     References
     ----------

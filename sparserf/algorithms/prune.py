@@ -70,67 +70,67 @@ def prune(
     model: SparseModel, X: MatrixLike, *, max_terms: int | None = None, max_order: int | None = None, readable: bool = False,
     tol: float | None = None, sample_weight: ArrayLike | None = None, workers: int = 1,
 ) -> SparseModel:  # fmt: skip
-    r"""A model in fewer of its terms, which predicts nearly the same.
+    r"""Return the model with fewer of its terms, which predicts nearly the same.
 
-    By orthogonal least squares: one after another, the term is taken that, with all taken before at their best
+    Orthogonal least squares takes terms of the model one after another: the one that, with all taken before at their best
     coefficients, comes nearest to the model's own predictions f,
 
     .. math:: \sum_i s_i (\hat f(x_i) - f(x_i))^2 / \sum_i s_i
 
-    until that is at most tol of their variance, or there are max_terms. The target is not needed: what is fitted has no
-    noise, so that few terms suffice, without a penalty. Where e^f or probabilities are predicted, their mean is kept by the
-    intercept.
+    until that is at most tol times their variance, or there are max_terms. The target is not needed: predictions have no noise,
+    so that few terms suffice, without a penalty. Where the model predicts e^f or probabilities, the intercept keeps their mean.
 
     Parameters
     ----------
     model : SparseModel
+        The model, which is not changed.
     X : array or CSR matrix of shape (n_samples, n_features_in)
-        Rows on which the predictions shall be near, those of the fit or others. Eight for each term, but of up to 3,000, are
-        looked at, and at least 10,000.
+        Rows on which the predictions are to stay near: those of the fit, or others. Eight rows for each of at most 3,000 terms
+        are looked at, and at least 10,000.
     max_terms : int or None, default None
-        Most terms, at least 1.
+        The most terms to keep, at least 1.
     max_order : int or None, default None
-        Most columns of X that a term sees, at least 1; linear functions of all columns, which are sums of functions of one, may
-        stay. The terms are then parts of those of the model: each with the weights of all but a few of its columns zero, and
-        these at their means. With 1 or 2 `plot.effects` shows the model whole.
+        The most columns of X that a term may see, at least 1. Terms of more columns are replaced by parts of them, in which the
+        weights of all but a few columns are zero and those columns stand at their means. Linear functions of any number of
+        columns may stay: they are sums of functions of one. With 1 or 2 `plot.effects` shows the model whole.
     readable : bool, default False
-        Whether weights within terms shall be zero, too: as many as change the predictions by at most tol, None: 0.01, of
-        their variance more than fewer terms do.
+        Whether to make weights within terms zero, too: as many as change the predictions by at most tol (None: 0.01) times
+        their variance, beyond the change that fewer terms make.
     tol : float or None, default None
-        Largest change, >= 0: mean square over the variance of the predictions, both summed over the outputs. 0: as many
-        terms as there may be and rounding leaves something to explain, 2e-14 of the variance, or 1e-5 of float32 X.
-        None: 0 where there is a max_terms, else 0.01. With max_order, beyond the change that all candidates leave, where
-        that is larger.
+        The largest change, >= 0: its mean square over the variance of the predictions, both summed over the outputs. 0: keep
+        terms for as long as there may be more, and more than rounding is left to explain: 2e-14 of the variance, or 1e-5 for
+        float32 X. None: 0 where max_terms is given, else 0.01. With max_order, where all candidates together leave a larger
+        change, tol counts beyond that.
     sample_weight : array of shape (n_samples,) or None, default None
-        Nonnegative.
+        Nonnegative weights of the rows.
     workers : int, default 1
-        Threads; -1 for all cores. The result is the same, bit for bit, for any number.
+        The number of threads; -1 for all cores. The result is the same, bit for bit, for any number.
 
     Returns
     -------
     SparseModel
-        `support` and the terms are some of those of `model`; of `info` n_nonzero is new, and validation_loss, which was that
-        of `model`, is None where terms were dropped. With max_order or readable, terms are parts of those of `model`, and
-        `support` counts the candidates that they were chosen from.
+        Its terms and `support` are some of those of `model`. `info` is that of `model`, with the new n_nonzero and, where terms
+        were dropped, validation_loss None. With max_order or readable, the terms are parts of those of `model`, and `support`
+        indexes the candidates that they were chosen from.
 
     Raises
     ------
     ValueError, TypeError
-        An argument out of its range or of another kind.
+        An argument is out of its range or of another type.
 
     See Also
     --------
-    sparse_rf : With alpha=None it ends so.
+    sparse_rf : With alpha=None it ends by pruning its model.
 
     Notes
     -----
-    Of more than 3,000 terms only those that vary most may stay, even if the change is then above tol. Time O(n a^2 + a k^2)
-    for the n rows that are looked at, a terms that may stay and k that do; memory O(a^2), and a copy of those rows where
-    they are not all.
+    Of a model of more than 3,000 terms only the 3,000 that vary most may stay, even if the change is then above tol. Time:
+    O(n a^2 + a k^2) for n rows that are looked at, a terms that may stay and k that do. Memory: O(a^2), and a copy of these
+    rows where they are not all.
 
-    A term that sees more than max_order columns is replaced by parts that see so many of those that move it most; where columns
-    are independent, the mean of a cosine over all others is such a part. Up to about 2,000 are looked at. Time and memory are
-    then those of pruning so many terms; readable, of up to eight times that for the terms that stay.
+    A term that sees more than max_order columns is replaced by parts that see max_order of the columns that move it most; where
+    columns are independent, the mean of a cosine over all others is such a part. At most about 2,000 parts are looked at, in
+    the time and memory of pruning so many terms. `readable` takes up to eight times the time of pruning the terms that stay.
 
     References
     ----------
@@ -186,6 +186,8 @@ def pruned(
     looked_at = MOST_LOOKED_AT if looked_at is None else looked_at
     if len(model.support) <= most and tol == change == 0:
         return model
+
+    # Features over r, coefficients over unit and size, so that no square overflows: f = unit size (Phi / r) large'.
     coef, unit = _in_units(np.atleast_2d(model.coef))
     rows, h = _rows_looked_at(rows, weight, ROWS_A_TERM * min(len(model.support), looked_at))
     is_large = _is_among_largest(rows, model.features, coef, h, looked_at)
@@ -193,12 +195,13 @@ def pruned(
     m, G, r = _moments(rows, features, h)
     large, size = _in_units(coef[:, is_large] * r)
     c, variance, f_mean = large @ G, float((large @ G * large).sum()), large @ m
-    if not is_large.all():
+    if not is_large.all():  # add what the terms that are not looked at contribute to f
         f, mean = _around_mean(rows, rows.apply(model.features.take(np.flatnonzero(~is_large)), coef[:, ~is_large] / size), h)
         weighted_f = rows.vectors.times(h, f)
         more = rows.correlate(features, weighted_f) / r
         f_mean, c = f_mean + mean, c + more
         variance += float((2 * more * large).sum() + rows.vectors.dots(weighted_f, f).sum())
+
     rounding = ROUNDING * float(np.finfo(rows.dtype).eps)
     change = float(change) / unit / size
     largest = max(tol * variance + change * change, rounding * variance)  # ** would raise where the square is infinite
@@ -241,8 +244,7 @@ def made_readable(
     variance = float(rows.vectors.dots(weighted_f, f).sum())
 
     def best_of(candidates, most, tol):
-        """Return the places of the best candidates, ascending, their coefficients, the mean of their sum, and the change
-        left."""
+        """Return the places of the best candidates, ascending, their coefficients w, the mean of w'phi, and the change left."""
         m, G, r = _moments(rows, candidates, h)
         c = rows.correlate(candidates, weighted_f) / r
         rounding = ROUNDING * float(np.finfo(rows.dtype).eps)
