@@ -20,7 +20,7 @@ This file has the functions of the user, the loop of Algorithm 1, and the dictio
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
@@ -33,11 +33,10 @@ from ..model import warn_unconverged
 from .harfe_classes import fits_of
 from .harfe_fit import HarfeOptions
 from .selection import read_task
-from .task import model_of, partial_fits_on_error
+from .task import Fit, model_of, partial_fits_on_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import TypeAlias
 
     from numpy.typing import ArrayLike
 
@@ -45,10 +44,7 @@ if TYPE_CHECKING:
     from ..features import FeatureSet
     from ..model import SparseModel
     from ..rows.home import Rows
-    from .harfe_classes import ClassesFit
-    from .harfe_fit import L0Fit
-
-    AnyFit: TypeAlias = L0Fit | ClassesFit
+    from .harfe_fit import Iterate
 
 # Steps in which a support grows to its size before Algorithm 1.
 GROWTH_STEPS = 10
@@ -57,7 +53,37 @@ GROWTH_STEPS = 10
 FADING, AFTER_GROWTH = 0.6, 2.0
 
 
-def algorithm_1(fit: AnyFit, s: int, max_iter: int) -> None:
+class PursuitFit(Fit, Protocol):
+    """A fit of one target, `L0Fit`, or of several classes together, `ClassesFit`, as Algorithm 1 moves it."""
+
+    @property
+    def point(self) -> Iterate:
+        """The iterate where the fit stands; of several classes that of the most terms."""
+        ...
+
+    @property
+    def ended_by_callback(self) -> bool:
+        """Whether the user's callback has asked to end the fit."""
+        ...
+
+    def restart(self) -> None:
+        """Begin the iterations for a number of terms, from where the last ones have ended."""
+        ...
+
+    def step(self, s: int) -> None:
+        """Take a gradient step, keep its s largest entries, and solve the ridge problem on them."""
+        ...
+
+    def record(self) -> bool:
+        """End an iteration: note the objective and tell the callback. Return whether to stop."""
+        ...
+
+    def finish(self) -> None:
+        """Go to the best iterate of these iterations."""
+        ...
+
+
+def algorithm_1(fit: PursuitFit, s: int, max_iter: int) -> None:
     """Run Algorithm 1 of the paper from the iterate where the fit stands: A = Phi / r, c = r w, mu = step_size."""
     n_iter = 0 if fit.ended_by_callback else max_iter
     for _ in parts(range(n_iter), np.maximum(FADING ** np.arange(n_iter), 1e-9)):  # while n < tot_iter and residual > eps
@@ -67,7 +93,7 @@ def algorithm_1(fit: AnyFit, s: int, max_iter: int) -> None:
     fit.finish()
 
 
-def grow(fit: AnyFit, s: int) -> None:
+def grow(fit: PursuitFit, s: int) -> None:
     """Start greedily: let the support grow to s, a share of it in each step, and exchange terms on the way."""
     size = len(fit.point.index)
     for k in parts(range(1, GROWTH_STEPS), rest=AFTER_GROWTH):

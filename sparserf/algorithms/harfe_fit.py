@@ -98,6 +98,7 @@ class Start:
 
     @classmethod
     def from_target(cls, task: Task, y: np.ndarray, options: HarfeOptions) -> Self:
+        """Find the best constant for a target."""
         problem = task.problem(ridge.RidgeProblem, y, options.alpha, options.fit_intercept)
         f = problem.vectors.zeros()
         b = problem.best_intercept(f, 0.0)
@@ -105,6 +106,7 @@ class Start:
         return cls(y, problem, Iterate(np.zeros(0, np.int64), np.zeros(0), b, f, loss))
 
     def dual_point(self) -> RowVector:
+        """Return v at the constant, whose product Phi'v is the gradient of the mean loss."""
         return self.problem.dual_point(self.problem.margins(self.constant.f, self.constant.b))
 
 
@@ -122,17 +124,17 @@ class L0Fit:
     at_rest: bool
     fits_well: bool
 
-    def __init__(self, task: Task, start: Start, everything: FeatureSet, r: np.ndarray, options: HarfeOptions):
-        """r : the scale of each feature of the dictionary `everything`."""
-        self._rows, self._everything, self._r = task.rows, everything, r
+    def __init__(self, task: Task, start: Start, dictionary: FeatureSet, r: np.ndarray, options: HarfeOptions):
+        """r : the scales of the features of the dictionary."""
+        self._rows, self._dictionary, self._r = task.rows, dictionary, r
         self.problem, self.progress = start.problem, task.progress(options.callback, start.y)
         self._p = np.minimum(self.problem.alpha * r * r, 1e300)
-        self._support = Support(task.rows, everything, r)
+        self._support = Support(task.rows, dictionary, r)
         self._alpha, self._tol, self._backtracking = options.alpha, options.tol, options.backtracking
         self._positive = options.selection == "positive"
         self._step_size = self._mu = options.step_size
         self.point = self._constant = start.constant
-        self._loss_of_constant = start.constant.objective
+        self._loss_of_constant, self._s = start.constant.objective, 0
         self.restart()
 
     def restart(self) -> None:
@@ -151,7 +153,7 @@ class L0Fit:
     def _slopes(self, point):
         """Return g of an iterate, by a pass over rows and dictionary unless it is known."""
         if point.g is None:
-            point.g = self._rows.correlate(self._everything, self.problem.dual_point(self._margins(point)))
+            point.g = self._rows.correlate(self._dictionary, self.problem.dual_point(self._margins(point)))
         return point.g
 
     def gradient(self) -> np.ndarray:
@@ -240,7 +242,7 @@ class L0Fit:
             return point
         A = self._support
         w = point.w[np.searchsorted(point.index, A.index)]
-        view = A.view(self.problem, w, self._rows.vectors.zeros(), point.b, everything=self._everything)
+        view = A.view(self.problem, w, self._rows.vectors.zeros(), point.b, everything=self._dictionary)
         return self._iterate(w, point.b, view.f, self.problem.penalised(view.loss, w, self._p[A.index]), view.g)
 
     def _may_be_better(self, point):
@@ -257,12 +259,12 @@ class L0Fit:
         self._s = s
         mu, most_new, tried = min(self._step_size, 2 * self._mu), s, None
         while True:
-            S = self.select(mu, s, most_new)
+            S = self.select(mu, s, most_new)  # the s largest |c~|
             self.at_rest = np.array_equal(S, self.point.index) or (not self._backtracking and S.tobytes() in self._seen)
             if self.at_rest:
                 return
             if not np.array_equal(S, tried):
-                point, tried = self.solve_on(S), S
+                point, tried = self.solve_on(S), S  # ridge regression on S
                 if not self._backtracking or self._may_be_better(point):
                     point = self._evaluated(point)
                     if not self._backtracking or point.is_better_than(self.point):
@@ -302,7 +304,7 @@ class L0Fit:
     def info(self, certified: bool = True) -> FitInfo:
         return self.progress.info(
             lambda: self.point.objective, self._gap() if certified else np.inf,
-            converged=bool(self.at_rest or self.fits_well), n_drawn=len(self._everything),
+            converged=bool(self.at_rest or self.fits_well), n_drawn=len(self._dictionary),
             n_nonzero=int(np.count_nonzero(self.point.w)), alpha=self._alpha,
         )  # fmt: skip
 
@@ -316,10 +318,10 @@ class L0Fit:
         used = self.point.w != 0
         index = self.point.index[used]
         w, b = self.progress.in_units_of_y(self.point.w[used], self.point.b)
-        return index, self._everything.take(index), w, b
+        return index, self._dictionary.take(index), w, b
 
 
-def begin_fits(task: Task, everything: FeatureSet, options: HarfeOptions, Kind: type[T]) -> list[T]:
+def begin_fits(task: Task, dictionary: FeatureSet, options: HarfeOptions, Kind: type[T]) -> list[T]:
     """Return a fit of each target, at its best constant.
 
     One pass over the rows gives the scales r of all features, where they are normalized, and the gradients at the constants.
@@ -327,14 +329,14 @@ def begin_fits(task: Task, everything: FeatureSet, options: HarfeOptions, Kind: 
     starts, n = [Start.from_target(task, y, options) for y in task.targets], task.rows.n_rows
 
     def answer(block, s, *dual_points):
-        squares = block.correlate_squares(everything, s / n) if options.normalize else np.ones(1)
-        return squares, block.correlate(everything, namespace(s).stack(dual_points))
+        squares = block.correlate_squares(dictionary, s / n) if options.normalize else np.ones(1)
+        return squares, block.correlate(dictionary, namespace(s).stack(dual_points))
 
     squares, g = task.rows.sum(answer, starts[0].problem.weight, *(start.dual_point() for start in starts))
-    r = scales_of(finite(squares)) if options.normalize else np.ones(len(everything))
+    r = scales_of(finite(squares)) if options.normalize else np.ones(len(dictionary))
     for start, slopes in zip(starts, finite(g), strict=True):
         start.constant.g = slopes
-    return [Kind(task, start, everything, r, options) for start in starts]
+    return [Kind(task, start, dictionary, r, options) for start in starts]
 
 
 def scales_of(squares: np.ndarray) -> np.ndarray:
