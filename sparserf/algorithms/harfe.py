@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ..features import FeatureSet
     from ..model import SparseModel
     from ..rows.home import Rows
-    from .harfe_fit import Iterate
+    from .harfe_fit import SupportIterate
 
 # Steps in which a support grows to its size before Algorithm 1.
 GROWTH_STEPS = 10
@@ -57,7 +57,7 @@ class PursuitFit(Fit, Protocol):
     """A fit of one target, `L0Fit`, or of several classes together, `ClassesFit`, as Algorithm 1 moves it."""
 
     @property
-    def point(self) -> Iterate:
+    def point(self) -> SupportIterate:
         """The iterate where the fit stands; of several classes that of the most terms."""
         ...
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..features.feature_set import joined
 from ..solvers.ridge import RidgeProblem
 from ..solvers.rivals import AGAINST, Extrapolation, Rivals
-from .harfe_fit import HarfeOptions, Iterate, L0Fit, begin_fits
+from .harfe_fit import HarfeOptions, L0Fit, SupportIterate, begin_fits
 
 if TYPE_CHECKING:
     from .._base.types import RowVector, Solution
@@ -25,7 +25,7 @@ SETTLED, MOST_SWEEPS = 1e-7, 100
 class ClassFit(L0Fit):
     """The fit of one class against the others as they are."""
 
-    point: Iterate
+    point: SupportIterate
 
     def against(self, y: RowVector, b: float | None = None) -> None:
         """Turn to the others' margins, at the best intercept, or at b."""
@@ -40,7 +40,7 @@ class ClassFit(L0Fit):
         problem = self.problem
         b = problem.best_intercept(point.f, point.b) if b is None else b
         objective = problem.objective(problem.margins(point.f, b), point.w, self._p[point.index])
-        return Iterate(point.index, point.w, b, point.f, objective, point.is_feasible)
+        return SupportIterate(point.index, point.w, b, point.f, objective, point.is_feasible)
 
     def take_turn(self, s: int) -> None:
         """A step, or where there is none that lowers the objective, to the best point on the support."""
@@ -93,7 +93,7 @@ class ClassesFit:
         return self.progress.ended_by_callback
 
     @property
-    def point(self) -> Iterate:
+    def point(self) -> SupportIterate:
         """That of the most terms."""
         return max((fit.point for fit in self._fits), key=lambda point: len(point.index))
 

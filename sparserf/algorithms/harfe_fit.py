@@ -52,7 +52,7 @@ class HarfeOptions(SelectionOptions):
 
     def __post_init__(self):
         super().__post_init__()
-        self._check(
+        self._set_checked(
             alpha=check_real("alpha", self.alpha, 0, strict=True),
             selection=check_choice("selection", self.selection, ("magnitude", "positive")),
             normalize=check_flag("normalize", self.normalize),
@@ -65,7 +65,7 @@ class HarfeOptions(SelectionOptions):
 
 
 @dataclass(eq=False)
-class Iterate:
+class SupportIterate:
     """Where a fit stands: a support (ascending), the coefficients w on it, the intercept b, and the objective.
 
     f : Phi w, or None where the objective was predicted from inner products, before any row has been asked
@@ -81,7 +81,7 @@ class Iterate:
     is_feasible: bool = True
     g: np.ndarray | None = None
 
-    def is_better_than(self, other: Iterate) -> bool:
+    def is_better_than(self, other: SupportIterate) -> bool:
         """Return whether this one is lower by more than rounding; after an iterate that is not feasible any is better."""
         if not other.is_feasible:
             return True
@@ -94,7 +94,7 @@ class Start:
 
     y: np.ndarray
     problem: RidgeProblem
-    constant: Iterate
+    constant: SupportIterate
 
     @classmethod
     def from_target(cls, task: Task, y: np.ndarray, options: HarfeOptions) -> Self:
@@ -103,7 +103,7 @@ class Start:
         f = problem.vectors.zeros()
         b = problem.best_intercept(f, 0.0)
         loss = problem.mean_loss(problem.margins(f, b))
-        return cls(y, problem, Iterate(np.zeros(0, np.int64), np.zeros(0), b, f, loss))
+        return cls(y, problem, SupportIterate(np.zeros(0, np.int64), np.zeros(0), b, f, loss))
 
     def dual_point(self) -> RowVector:
         """Return v at the constant, whose product Phi'v is the gradient of the mean loss."""
@@ -120,7 +120,7 @@ class L0Fit:
 
     progress: Progress
     problem: RidgeProblem
-    point: Iterate
+    point: SupportIterate
     at_rest: bool
     fits_well: bool
 
@@ -179,7 +179,7 @@ class L0Fit:
         S = largest(kept, s)
         return S[kept[S] > 0] if self._positive else S
 
-    def solve_on(self, S: np.ndarray) -> Iterate:
+    def solve_on(self, S: np.ndarray) -> SupportIterate:
         """Return the iterate of least objective on S; with backtracking, the positive selection drops what is not positive."""
         while True:
             point = self._ridge(S)
@@ -206,7 +206,7 @@ class L0Fit:
         """Return the iterate of coefficients w in the order in which the support has its columns."""
         order = np.argsort(self._support.index)
         feasible = not self._positive or bool((w >= 0).all())
-        return Iterate(self._support.index[order], w[order], b, f, objective, feasible, g)
+        return SupportIterate(self._support.index[order], w[order], b, f, objective, feasible, g)
 
     def _predicted(self, p):
         """Return the solution for the squared loss, from inner products alone: one Newton step from the best constant.
@@ -282,7 +282,7 @@ class L0Fit:
         self.go_to(self._evaluated(self.solve_on(S)))
         self.record()
 
-    def go_to(self, point: Iterate) -> None:
+    def go_to(self, point: SupportIterate) -> None:
         """Stand at this iterate, and remember it where it is the best so far."""
         self.point = point
         self._seen.add(point.index.tobytes())

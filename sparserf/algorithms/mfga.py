@@ -78,7 +78,7 @@ class MfgaOptions(SelectionOptions):
 
     def __post_init__(self):
         super().__post_init__()
-        self._check(
+        self._set_checked(
             n_nonzero_coefs=None if self.n_nonzero_coefs is None else check_integer("n_nonzero_coefs", self.n_nonzero_coefs, 1),
             alpha=check_real("alpha", self.alpha, 0),
             n_select=check_integer("n_select", self.n_select, 1),

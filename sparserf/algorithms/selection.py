@@ -37,13 +37,13 @@ class SelectionOptions:
     callback: Callback = None
 
     def __post_init__(self):
-        self._check(
+        self._set_checked(
             rng=check_rng(self.rng),
             fit_intercept=check_flag("fit_intercept", self.fit_intercept),
             callback=check_callable("callback", self.callback),
         )
 
-    def _check(self, **checked):
+    def _set_checked(self, **checked):
         """Take these values, which have been checked, in place of those that the user gave."""
         for name, value in checked.items():
             object.__setattr__(self, name, value)
