@@ -94,20 +94,20 @@ PATHS = {
 def test_a_path_is_one_call_a_fold_and_gives_the_models_of_its_values(name, monkeypatch):
     function, grid, n_calls = PATHS[name]
     base = getattr(srf, name.split()[0])
-    algorithm = validation.PATHS[base]
-    path = algorithm.path
+    described = validation.PATHS[base]
+    path = described.function
     calls = []
 
     def counted(*args, **kwargs):
         calls.append(kwargs)
         return path(*args, **kwargs)
 
-    monkeypatch.setitem(validation.PATHS, base, dataclasses.replace(algorithm, path=counted))
+    monkeypatch.setitem(validation.PATHS, base, dataclasses.replace(described, function=counted))
     monkeypatch.setattr(validation.inspect, "signature", lambda function, real=validation.inspect.signature: real(
         path if function is counted else function))  # fmt: skip
     found = srf.cross_validate(function, X, Y, grid, cv=3, rng=0)
     assert len(calls) == n_calls
-    parameter = algorithm.parameter
+    parameter = described.parameter
     for i in range(len(found.table["mean"])):
         setting = {name: found.table[name][i] for name in grid}
         alone = srf.cross_validate(lambda X, y, rng, **how: function(X, y, rng=rng, **how), X, Y,

@@ -16,46 +16,52 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Algorithm:
-    """A function that fits a model, the function that fits a path of models, and how the two belong together.
+class Path:
+    """The function that fits a path of models, and how its values are named and ordered.
 
-    Attributes
-    ----------
-    fit : function
-        ``fit(X, y, **options) -> SparseModel``.
-    path : function
-        ``path(X, y, **options) -> list of SparseModel``, from one run.
-    parameter : str
-        The argument of `fit` whose values a path goes through.
-    path_parameter : str
-        The argument of `path` that takes these values.
-    is_descending : bool
-        Whether a path goes from the largest value down; else from the smallest up.
-    path_step : str or None
-        None where `path_parameter` takes a sequence of values. Else it takes the last value alone, and the path goes there in
-        steps of the size of this argument.
-    needs_rows : tuple of str
-        The arguments whose default value depends on the rows themselves, not on sums over them alone.
+    function : ``function(X, y, **options) -> list of SparseModel``, from one run
+    parameter : what the function of one fit calls the parameter that varies
+    argument : what `function` calls it
+    from_largest : whether models are fitted from the largest value down
+    step : the parameter by which the models of the path grow, if `function` takes the largest value alone; else None
+    """
+
+    function: Callable[..., Any]
+    parameter: str
+    argument: str
+    from_largest: bool
+    step: str | None = None
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """A function that fits one model, and the path that fits many.
+
+    fit : ``fit(X, y, **options) -> SparseModel``
+    path : the path that belongs to it
+    needs_rows : the arguments of either function whose defaults depend on the rows themselves, not on sums over them alone
     """
 
     fit: Callable[..., Any]
-    path: Callable[..., Any]
-    parameter: str
-    path_parameter: str
-    is_descending: bool
-    path_step: str | None = None
+    path: Path
     needs_rows: tuple[str, ...] = ()
 
     @property
     def functions(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
-        return self.fit, self.path
+        """The function of one fit, and that of a path."""
+        return self.fit, self.path.function
 
 
 REGISTRY: dict[str, Algorithm] = {
-    "sparse_rf": Algorithm(sparse_rf.sparse_rf, sparse_rf.sparse_rf_path, "alpha", "alphas", True, needs_rows=("alpha",)),
-    "harfe": Algorithm(
-        harfe.harfe, harfe.harfe_path, "n_nonzero_coefs", "n_nonzero_coefs", False, needs_rows=("n_nonzero_coefs",)
+    "sparse_rf": Algorithm(
+        sparse_rf.sparse_rf, Path(sparse_rf.sparse_rf_path, "alpha", "alphas", from_largest=True), needs_rows=("alpha",)
     ),
-    "mfga": Algorithm(mfga.mfga, mfga.mfga_path, "n_nonzero_coefs", "n_nonzero_coefs", False, path_step="n_select"),
-    "drp": Algorithm(drp.drp, drp.drp_path, "alpha", "alphas", True),
-}
+    "harfe": Algorithm(
+        harfe.harfe, Path(harfe.harfe_path, "n_nonzero_coefs", "n_nonzero_coefs", from_largest=False),
+        needs_rows=("n_nonzero_coefs",),
+    ),
+    "mfga": Algorithm(
+        mfga.mfga, Path(mfga.mfga_path, "n_nonzero_coefs", "n_nonzero_coefs", from_largest=False, step="n_select")
+    ),
+    "drp": Algorithm(drp.drp, Path(drp.drp_path, "alpha", "alphas", from_largest=True)),
+}  # fmt: skip

@@ -16,7 +16,7 @@ from .._base import html as html
 from .._base.checks import check_choice, check_integer, check_rng
 from .._base.door import door
 from .._base.progress import parts, reporting
-from ..algorithms import REGISTRY, Algorithm
+from ..algorithms import REGISTRY, Path
 from ..model import SparseModel
 from .folds import Data, seeds
 from .measures import MEASURES, Scores
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 # Settings that a notebook lists.
 MOST_LISTED = 30
-# The algorithm of each function that fits one model: its path gives the models of a whole grid.
-PATHS: dict[Callable[..., Any], Algorithm] = {algorithm.fit: algorithm for algorithm in REGISTRY.values()}
+# The path of each function of one fit.
+PATHS: dict[Callable[..., Any], Path] = {algorithm.fit: algorithm.path for algorithm in REGISTRY.values()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +228,7 @@ class Run:
     function: Callable[..., Any]
     fixed: dict[str, Any]
     values: tuple[Any, ...] = ()
-    path: Algorithm | None = None
+    path: Path | None = None
 
     @property
     def settings(self) -> list[dict[str, Any]]:
@@ -245,12 +245,12 @@ class Run:
         """Of each setting."""
         if self.path is None:
             return [data.fit(self.function, some, seed, **self.fixed)]
-        path, name = self.path, self.path.path_parameter
-        function = _on(self.function, path.path, path.parameter)
-        if path.path_step is None:
+        path, name = self.path, self.path.argument
+        function = _on(self.function, path.function, path.parameter)
+        if path.step is None:
             return data.fit(function, some, seed, **self.fixed, **{name: list(self.values)})
         models = data.fit(function, some, seed, **self.fixed, **{name: self.values[-1]})
-        step = self.fixed.get(path.path_step, _keywords(self.function).get(path.path_step, 1))
+        step = self.fixed.get(path.step, _keywords(self.function).get(path.step, 1))
         return [models[min(value // step, len(models)) - 1] for value in self.values]
 
 
@@ -270,21 +270,21 @@ def runs_of(function: Callable[..., Any], grid: Mapping[str, Values]) -> list[Ru
     if path is not None and not _covers(path, function, grid):
         path = None
     varied = [name for name in grid if path is None or name != path.parameter]
-    values = () if path is None else tuple(sorted(set(grid[path.parameter]), reverse=path.is_descending))
+    values = () if path is None else tuple(sorted(set(grid[path.parameter]), reverse=path.from_largest))
     return [Run(function, dict(zip(varied, some, strict=True)), values, path) for some in product(*(grid[n] for n in varied))]
 
 
 def _covers(path, function, grid):
     """Whether a path gives the models of all values: it takes all that is fixed, and n_select divides the sizes of `mfga`."""
     names = {*grid, *_keywords(function)} - {path.parameter}
-    if path.parameter not in grid or not names <= set(inspect.signature(path.path).parameters):
+    if path.parameter not in grid or not names <= set(inspect.signature(path.function).parameters):
         return False
     values = grid[path.parameter]
     if any(isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)) for value in values):
         return False
-    if path.path_step is None:
+    if path.step is None:
         return True
-    steps = grid.get(path.path_step, [_keywords(function).get(path.path_step, 1)])
+    steps = grid.get(path.step, [_keywords(function).get(path.step, 1)])
     return all(isinstance(s, int) and s > 0 and v % s == 0 for s in steps for v in values)
 
 
