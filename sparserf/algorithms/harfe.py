@@ -6,10 +6,10 @@ With A the m x N matrix of N random features phi_j(x_k) on m rows, the paper loo
 
 Algorithm 1 of the paper repeats two lines: a gradient step, c~ = (1 - m mu lambda) c + mu A'(y - A c); and ridge regression
 on the support S of the s largest entries of c~. (The paper prints (8) with y in place of [y; 0], and the loop condition with
-"or" in place of "and".) Here the objective is over 2 m, so that lambda is `alpha`; the columns of A are phi_j / r_j with r_j
-the root mean square of feature j, and c_j = r_j w_j for the coefficients w of the features themselves; the loss may be another;
-an intercept is not penalised; and by default the step is halved until the objective falls, which the fixed step of the paper
-does not ensure. The path over s is that of graded hard thresholding pursuit.
+"or" in place of "and".) Here the objective is divided by 2 m, so that lambda is `alpha`; the columns of A are phi_j / r_j with
+r_j the root mean square of feature j, and c_j = r_j w_j for the coefficients w of the features themselves; the loss may be
+another; an intercept is not penalised; and by default the step is halved until the objective falls, which the fixed step of the
+paper does not ensure. The path over s is that of graded hard thresholding pursuit.
 
 E. Saha, H. Schaeffer, G. Tran, HARFE: Hard-Ridge Random Feature Expansion, 2022.
 S. Foucart, Hard Thresholding Pursuit: An Algorithm for Compressive Sensing, SIAM Journal on Numerical Analysis 49, 2011.

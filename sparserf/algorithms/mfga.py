@@ -11,12 +11,16 @@ the feature with the largest |grad R(theta)_j|, and then minimises R over all th
 is 0, so that the gradient of R in theta_j is that of the mean loss. Theorem 3 of the paper bounds R after t rounds. Several
 features a round are Generalized Orthogonal Matching Pursuit.
 
-S. Shahrampour, V. Tarokh, Learning Bounds for Greedy Approximation with Explicit Feature Maps from Multiple Kernels, NeurIPS
-2018. J. Wang, S. Kwon, B. Shim, Generalized Orthogonal Matching Pursuit, IEEE Transactions on Signal Processing 60, 2012.
+A fit of one target, `GreedyFit`, leaves the gradients and the minimisation over the support to one of three solvers:
 
-A fit of one target, `GreedyFit`, leaves the gradients and the minimisation over the support to one of three solvers: `OnTable`
-for the squared loss and one feature a round, which keeps a table of inner products in place of passes over the rows; `OnRows`
-for any other loss; `OnClasses` for several classes with the multinomial loss.
+- `OnTable`, for the squared loss and one feature a round: it keeps a table of inner products in place of passes over the rows;
+- `OnRows`, for other losses, several features a round, the best phase, or where that table would be too large;
+- `OnClasses`, for several classes with the multinomial loss.
+
+S. Shahrampour, V. Tarokh, Learning Bounds for Greedy Approximation with Explicit Feature Maps from Multiple Kernels, NeurIPS
+2018.
+
+J. Wang, S. Kwon, B. Shim, Generalized Orthogonal Matching Pursuit, IEEE Transactions on Signal Processing 60, 2012.
 """
 
 from __future__ import annotations
@@ -402,7 +406,9 @@ def greedy_fits(task: Task, candidates: FeatureSet, n_nonzero_coefs: int, option
 
 
 class GreedySolver(Protocol):
-    """The features that are in, their coefficients, and how these are fitted: `OnRows`, `OnTable` or `OnClasses`.
+    """The features that are in, their coefficients, and how these are fitted.
+
+    `OnRows`, `OnTable` and `OnClasses` are such solvers.
 
     A : the columns of the features that are in, with their indices
     point : their coefficients, the intercept, and the objective there

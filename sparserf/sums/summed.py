@@ -22,7 +22,7 @@ OF_FEATURES = "features", "gamma", "n_components", "nu", "activation", "order", 
 
 def arguments(method: Callable[..., Any], options: dict[str, Any], features: FeatureSet) -> dict[str, Any]:
     """What the function is given beside the rows, checked."""
-    if method not in ALGORITHMS:
+    if method not in tuple(ALGORITHMS):  # a method may have no hash
         raise ValueError(f"method must be one of {', '.join(each.__name__ for each in ALGORITHMS)}, got {method!r}")
     known, name = signature(method).parameters, method.__name__
     refused = [*OF_ROWS, *(OF_FEATURES if "features" in known else ())]
