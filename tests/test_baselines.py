@@ -112,7 +112,7 @@ def test_the_gap_of_rks_bounds_the_distance_to_the_optimum(loss):
     """Also where the coefficients are not the best: the bound is on the distance then, not only zero at the end."""
     model = rks(X, TARGETS[loss], features=FEW, alpha=1e-3, loss=loss)
     assert 0 <= model.info.dual_gap <= 1e-6 * model.info.objective[-1] and model.info.converged
-    task, everything = Task.of(X, TARGETS[loss], loss, None, 1), FEW.take(np.arange(10))
+    task, everything = Task.from_arrays(X, TARGETS[loss], loss, None, 1), FEW.take(np.arange(10))
     fit = RidgeFit(task, task.targets[0], everything, np.ones(10, int), True, 0.01)._fit
     scale = fit.progress.scale
     best, w = fit.point.objective, fit.point.w.copy()

@@ -242,9 +242,10 @@ def test_nothing_overflows_in_views_of_wild_cells(size):
 def test_nothing_overflows_in_views_of_wild_entries(size):
     counts = np.where(RNG.random((60, 3)) < 0.3, RNG.integers(1, 9, (60, 3)), 0.0) * 1e-3
     counts[0] = size
-    task, _ = Task.seen_by("auto", sp.csr_array(counts), Y[:60], "squared", None, 1, RNG, HOW, is_curved=True)
-    shown = task.stage.transform(sp.csr_array(counts)).toarray()
-    expected = task.stage.transform(counts)
+    task = Task.from_arguments(sp.csr_array(counts), Y[:60], features="auto", loss="squared", sample_weight=None, workers=1,
+                               rng=RNG, columns=HOW, is_curved=True)  # fmt: skip
+    shown = task.stage.show(sp.csr_array(counts)).toarray()
+    expected = task.stage.show(counts)
     assert np.allclose(shown[:, task.stage.kind == CLIPPED], expected[:, task.stage.kind == CLIPPED])
     assert np.allclose(shown[0, task.stage.kind == CLIPPED], 3)
 

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 from functools import partial, wraps
+import dataclasses
+from functools import partial
 
 import numpy as np
 import pandas as pd

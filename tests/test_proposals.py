@@ -169,7 +169,7 @@ def test_each_round_descends_by_what_its_worst_violator_promises(loss, seed):
     rng = np.random.default_rng(seed)
     X, y = friedman(rng)
     y, alpha, beta = signs(y, loss), 0.01, LOSSES[loss].smoothness
-    dictionary, task = learning(X, 1200, 100, seed), Task.of(X, y, loss, None, 1).centered(True)
+    dictionary, task = learning(X, 1200, 100, seed), Task.from_arrays(X, y, loss, None, 1).centered(True)
     (y,) = task.targets
     fit = L1Fit(task, y, dictionary, SparseRFOptions(fit_intercept=True, tol=1e-6), to_tolerance=False)
     fit.restart(alpha)

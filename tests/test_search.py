@@ -100,7 +100,7 @@ class Following:
 def test_a_path_ends_where_a_penalty_is_decidedly_worse_than_the_best_or_two_are_no_better(worse, last):
     losses = [np.full(4, 2.0), np.ones(4)] + [np.ones(4) + worse] * 40
     fit = Following([np.sqrt(2 * each) for each in losses])
-    task = Task.of(np.zeros((4, 1)), np.zeros(4), "squared", None, 1)
+    task = Task.from_arrays(np.zeros((4, 1)), np.zeros(4), "squared", None, 1)
     task = dataclasses.replace(task, weight=np.ones(40))  # so that terms do not end it
     sample = _held_out.Sample(task, np.ones(4), 1.0, [1.0], 1.0, np.arange(4))
     best, *_ = _search.best_point_of_path([fit], lambda fit: None, sample, 2000)
@@ -284,7 +284,7 @@ def test_the_penalty_over_linear_functions_is_the_length_of_their_sum(rng, loss,
     X = rng.standard_normal((200, 8)) * (rng.random((200, 8)) < 0.6)
     y = signs(X @ rng.standard_normal(8) + rng.standard_normal(200), loss)
     units, alpha = rng.uniform(0.5, 2, 8), 0.05
-    task = Task.of(layout(X), y, loss, None, 1)
+    task = Task.from_arrays(layout(X), y, loss, None, 1)
     with task.rows:
         (fit,) = fits_of(task, LinearFunctions(units), SparseRFOptions(fit_intercept=True, tol=1e-9))
         middle = fit.solution()[3]  # the intercept alone

@@ -34,7 +34,9 @@ def linear_fit(
     """(a `LinearFit` at zero, or `MultinomialLinearFit`, to begin at one of the penalties; the task), all checked."""
     columns = {"scale": None, **columns}
     how = {"several_outputs": "together", "losses": LOSSES}
-    task, _ = Task.seen_by(Linear(), X, y, loss, sample_weight, workers, rng, columns, **how)
+    task = Task.from_arguments(
+        X, y, features=Linear(), loss=loss, sample_weight=sample_weight, workers=workers, rng=rng, columns=columns, **how
+    )
     if np.isinf(task.loss.smoothness) and not task.loss.is_self_concordant:
         raise ValueError(f"loss must have a finite smoothness, with which drp bounds the effect of rounding, got {task.loss!r}")
     task = task.centered(check_flag("fit_intercept", fit_intercept))

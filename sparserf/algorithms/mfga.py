@@ -1,36 +1,101 @@
-"""Multi Feature Greedy Approximation (Shahrampour & Tarokh 2018): features of several kernels, the largest gradient first."""
+"""Multi Feature Greedy Approximation (MFGA): the best few features of one or several kernels, one after another.
+
+The candidates are explicit features phi_{p,m} of P kernels with weights nu_p. The model is a function of their span, (2) in the
+paper,
+
+    f(x) = b + sum_j theta_j sqrt(nu_p(j)) phi_j(x),
+
+in which few theta_j are not zero, and R(theta) is its penalised mean loss: the paper's experiments, too, replace the constraint
+||theta|| <= C of (2) by a ridge penalty. Algorithm 1 of the paper starts from no feature. Each round it adds to the support I
+the feature with the largest |grad R(theta)_j|, and then minimises R over all theta with support in I. Off the support theta_j
+is 0, so that the gradient of R in theta_j is that of the mean loss. Theorem 3 of the paper bounds R after t rounds. Several
+features a round are Generalized Orthogonal Matching Pursuit.
+
+A fit of one target, `GreedyFit`, leaves the gradients and the minimisation over the support to one of three solvers:
+
+- `OnTable`, for the squared loss and one feature a round: it keeps a table of inner products in place of passes over the rows;
+- `OnRows`, for other losses, several features a round, the best phase, or where that table would be too large;
+- `OnClasses`, for several classes with the multinomial loss.
+
+S. Shahrampour, V. Tarokh, Learning Bounds for Greedy Approximation with Explicit Feature Maps from Multiple Kernels, NeurIPS
+2018.
+
+J. Wang, S. Kwon, B. Shim, Generalized Orthogonal Matching Pursuit, IEEE Transactions on Signal Processing 60, 2012.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from .._base.checks import check_callable, check_flag, check_integer, check_real, check_rng
+from .._base.checks import check_flag, check_integer, check_real, check_vector
 from .._base.progress import parts, reported
 from .._base.threads import single_threaded_blas
+from .._core.search import top_k
 from ..columns.fallback import with_fallbacks
-from ..losses import JOINTLY
+from ..features import FeatureSet, Linear, Taylor, draw_all
 from ..model import warn_unconverged
-from ..solvers.greedy import LARGEST_TABLE, CoefficientsOnRows, CoefficientsOnTable
-from ..solvers.greedy_multinomial import MultinomialCoefficients
-from .mfga_candidates import candidates, n_terms, norms
-from .mfga_fit import GreedyFit
-from .proposed import proposed
-from .task import Task, keeping_fits, model_of
+from ..solvers.greedy_classes import OnClasses
+from ..solvers.greedy_rows import OnRows
+from ..solvers.greedy_table import MOST, OnTable
+from ..solvers.ridge import RidgeProblem
+from .selection import SelectionOptions, read_task
+from .task import model_of, partial_fits_on_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import ArrayLike
 
-    from .._base.types import Callback, Categorical, Features, Gamma, LossLike, MatrixLike, Missing, Seed, Units
-    from ..model import SparseModel
+    from .._base.types import Callback, Categorical, Features, Gamma, LossLike, MatrixLike, Missing, Seed, Solution, Units
+    from ..model import FitInfo, SparseModel
+    from ..rows.home import Rows
+    from ..solvers.columns import Columns
+    from ..solvers.ridge import Point
+    from .task import Progress, Task
+
+# The default number of terms.
+N_TERMS = 30
+# Up to this number of inputs the default candidates have products of two inputs.
+MOST_INPUTS = 2000
+# A gradient below this share of the largest gradient at the start is taken for rounding.
+ROUNDING = 1e-14
+# A feature whose variance is below this share of its mean square is taken for a constant.
+CONSTANT = 1e-13
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MfgaOptions(SelectionOptions):
+    """The arguments of `mfga` and `mfga_path` beside X and y, checked."""
+
+    n_nonzero_coefs: int | None
+    nu: ArrayLike | None
+    gamma: Gamma
+    alpha: float
+    n_select: int
+    normalize: bool
+    best_phase: bool
+    tol: float | None
+
+    def __post_init__(self):
+        super().__post_init__()
+        self._set_checked(
+            n_nonzero_coefs=None if self.n_nonzero_coefs is None else check_integer("n_nonzero_coefs", self.n_nonzero_coefs, 1),
+            alpha=check_real("alpha", self.alpha, 0),
+            n_select=check_integer("n_select", self.n_select, 1),
+            normalize=check_flag("normalize", self.normalize),
+            best_phase=check_flag("best_phase", self.best_phase),
+            tol=None if self.tol is None else check_real("tol", self.tol, 0),
+        )
+        if self.normalize and self.best_phase:
+            raise ValueError("normalize must be False where best_phase is True: the norm of a feature changes with its phase")
 
 
 def algorithm_1(fits: Sequence[GreedyFit], n_nonzero_coefs: int, n_select: int) -> Iterator[None]:
-    """Algorithm 1 of the paper, on each target; yields after each round."""
+    """Run Algorithm 1 of the paper on each target; yields after each round."""
     going = fits
     for _ in parts(range(-(-n_nonzero_coefs // n_select))):  #  for t in [M]
         for fit in going:
@@ -51,91 +116,99 @@ def mfga(
     sample_weight: ArrayLike | None = None, tol: float | None = None, rng: Seed = None, workers: int = 1,
     callback: Callback = None, verbose: bool | None = None,
 ) -> SparseModel:  # fmt: skip
-    r"""Multi Feature Greedy Approximation: the best few of the features of one or several kernels, one after the other.
+    r"""Fit a model of the best few features of one or several kernels, chosen one after another.
 
-    Each round adds the features in whose coefficients the objective falls fastest, and fits all coefficients again:
+    Each round of Multi Feature Greedy Approximation adds the features in whose coefficients the objective falls fastest, and
+    then fits all coefficients again:
 
     .. math:: \min \frac1n \sum_i s_i L(b + \sum_j \theta_j \sqrt{\nu_{p(j)}} \phi_j(x_i), y_i) + \frac\alpha2 \sum_j \theta_j^2
 
-    over the coefficients of the features chosen so far and the intercept b, with L as in `sparse_rf`, sample weights s
-    of mean 1, and p(j) the map that feature j is from.
+    over the coefficients of the features chosen so far and the intercept b, with the loss L as in `sparse_rf`, sample weights
+    s_i of mean 1, and p(j) the map that feature j is from.
 
     Parameters
     ----------
     X : array or CSR matrix of shape (n_samples, n_features)
-        float32 stays float32; all else becomes float64. Never modified; copied, in other units, where it holds at most
-        2**23 numbers.
-    y : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets with one shared support, with
-        the squared loss. With a classification loss the labels, any two, or more: for one-vs-rest, n_nonzero_coefs terms for
-        each class, or, with loss="multinomial", all classes together in n_nonzero_coefs terms that they share.
+        float32 stays float32; any other dtype becomes float64. X is never modified. A copy in the units of `scale` is made
+        where it holds at most 2**23 numbers.
+    y : array of shape (n_samples,), or (n_samples, n_outputs)
+        Several real targets share one support, and need the squared loss. With a classification loss y holds the labels of two
+        or more classes. More than two are fitted one-vs-rest, with n_nonzero_coefs terms for each class, or, with
+        loss="multinomial", together in n_nonzero_coefs terms that they share.
     n_nonzero_coefs : int or None, default None
-        M, terms of the model, at most the number of features. None: 30, or all features. See `mfga_path` for all numbers up
-        to it.
+        M, the number of terms of the model, at most the number of features. None: 30, or all features where there are fewer.
+        `mfga_path` returns the models of all numbers up to it.
     features : map, sequence of maps, str, FeatureSet or None, default None
-        The candidates, as in `sparse_rf`. None: ``(Taylor(2, gamma), Linear())``; of degree 1 for more than 2,000 inputs.
-        The paper's, which it counts as C(d, 2) + 2 d + 1, are ``Taylor(2)`` alone, or with `Linear` those of
-        ``include_squares=False``. "auto": the terms of ``sparse_rf(X, y)``, which costs what that does; where it finds fewer
-        than n_nonzero_coefs, all of them.
+        The candidates, as in `sparse_rf`. None: ``(Taylor(2, gamma), Linear())``, or degree 1 for more than 2,000 inputs. The
+        candidates of the paper, C(d, 2) + 2 d + 1 of them, are ``Taylor(2)`` alone, or ``Taylor(2, include_squares=False)`` and
+        ``Linear()``. "auto": the terms that ``sparse_rf(X, y)`` finds, in the time that this takes. Where it finds fewer than
+        n_nonzero_coefs, all are taken.
     nu : sequence of float or None, default None
-        A positive weight for each map; they are scaled to sum to 1. None: all the same.
+        A positive weight for each map. Weights are scaled to sum to 1. None: all are the same.
     gamma : float, "knn" or None, default None
-        Inverse width of the default features, or of the kernel that `features` names. None: by the rule "knn" of
-        `Fourier`, the paper's, for the default features.
+        The inverse width of the default features, or of the kernel that `features` names. None: for the default features by the
+        rule "knn" of `Fourier`, which is that of the paper.
     scale : {"auto", "robust"} or None, default "auto"
-        Units of the columns. "robust": each less its mean, over its standard deviation, numbers far from its median counted as
-        less far: neither shifts and sizes of columns nor a few wild cells decide. They are kept in the model, which takes X as
-        it is. None: columns as they are. "auto": "robust" for features that are named, or left out; None for maps. Those of
-        CSR X, and what a FeatureSet was drawn for, are always as they are.
+        The units of the columns. "robust": subtract from each column its mean and divide it by its standard deviation, in
+        which numbers far from the median count as less far, so that neither the shift and size of a column nor a few outliers
+        matter. The model keeps these units, and takes X as it is. None: columns as they are. "auto": "robust" where `features`
+        is a name or None, and None where it is a map. Columns of CSR X are always as they are, and a FeatureSet has the units
+        that it was drawn for.
     missing : {"learn", "raise"}, default "learn"
     categorical : sequence of names, of indices, or a mask; or None, default None
-        NaN in dense X, and columns that are categories, as in `sparse_rf`.
+        What to do with NaN in dense X, and which columns are categories: as in `sparse_rf`.
     n_components : int, default 10_000
-        Features to draw from the maps that are random, in equal shares.
+        The number of features to draw from the maps that are random, in equal shares.
     loss : str or `sparserf.losses.Loss`, default "squared"
-        "squared", "huber", "quantile", "poisson", "gamma", of real targets; "squared_hinge", "logistic", "multinomial", of
-        labels; or an object of `sparserf.losses`, with parameters, or your own.
+        For real targets "squared", "huber", "quantile", "poisson" or "gamma"; for labels "squared_hinge", "logistic" or
+        "multinomial"; or an object of `sparserf.losses` with parameters, or a loss of your own.
     alpha : float, default 1e-3
-        Ridge penalty, >= 0.
+        The ridge penalty, >= 0.
     n_select : int, default 1
-        Features added in a round. Some tens are as many times as fast, and a little less sparse.
+        The number of features that a round adds. Adding some tens makes the fit as many times as fast, and the model a little
+        less sparse.
     normalize : bool, default False
-        Compare gradients divided by the norms of their features (around their mean, with an intercept): orthogonal
-        matching pursuit as it is usually written. False compares them as they are, as the paper does.
+        Divide gradients by the norms of their features (around their means, where there is an intercept) before they are
+        compared, as orthogonal matching pursuit is usually written. False: compare them as they are, as the paper does.
     best_phase : bool, default False
-        Give each cosine that enters the phase with the largest gradient, which is a closed form, in place of the one
-        that was drawn. Without a map like `Fourier` there are none.
+        Give each cosine that enters the phase with the largest gradient, which has a closed form, in place of the phase that
+        was drawn. Without a map of cosines, such as `Fourier`, this does nothing.
     fit_intercept : bool, default True
         The intercept is not penalised. The paper has none.
     sample_weight : array of shape (n_samples,) or None, default None
-        As in `sparse_rf`: nonnegative, relative to their mean.
+        Nonnegative weights of the rows, relative to their mean, as in `sparse_rf`.
     tol : float or None, default None
-        End before n_nonzero_coefs where a round lowers the objective by less than tol times its value.
+        End before n_nonzero_coefs where a round lowers the objective by less than tol times its value. None: never.
     rng : None, int or numpy.random.Generator, default None
-        Seed of the draws, and of the 2,000 rows that a rule for gamma looks at: with more rows than that, and no number
-        for gamma, the default features depend on it too.
+        The seed of the draws, and of the 2,000 rows from which a rule takes gamma: where there are more rows, and gamma is no
+        number, the default features depend on it too.
     workers : int, default 1
-        Threads; -1 for all cores. The result is the same, bit for bit, for any number.
+        The number of threads; -1 for all cores. The result is the same, bit for bit, for any number.
     callback : callable or None, default None
-        Called after each round with the `FitInfo` so far; returning True ends the fit. One-vs-rest: for each class.
+        A function that is called after each round with the `FitInfo` so far, one-vs-rest for each class; where it returns True,
+        the fit ends.
     verbose : bool or None, default None
         As in `sparse_rf`.
 
     Returns
     -------
     SparseModel
-        Of fewer terms where no other feature has a gradient, or is independent of those that are in.
-        `info.dual_gap` bounds the distance to the best of *all* models of as many terms, out of reach in general.
+        It has fewer terms than n_nonzero_coefs where each other feature has no gradient, or depends on those that are in.
+        `info.dual_gap` bounds the distance of the objective to that of the best of *all* models of as many terms; it is rarely
+        small.
 
     Raises
     ------
     ValueError, TypeError
-        As `sparse_rf`; n_nonzero_coefs above the number of features; nu that does not fit the maps, or is not positive, or
-        beside a FeatureSet; normalize beside best_phase; best_phase beside the loss "multinomial" of more than two classes.
+        As `sparse_rf`. Also: n_nonzero_coefs is larger than the number of features; nu is not positive, has not one number for
+        each map, or is given beside a FeatureSet; normalize and best_phase are both True; best_phase is asked for with
+        loss="multinomial" and more than two classes.
 
     Warns
     -----
     ConvergenceWarning
-        A classification loss was not at its minimum on the support when Newton's method ended.
+        Newton's method ended before the minimum of the objective over the coefficients of the support. The squared loss never
+        warns.
 
     See Also
     --------
@@ -143,13 +216,13 @@ def mfga(
 
     Notes
     -----
-    The gradients of all monomials of degree 1 or 2 come from one product X'diag(.)X of O(n d^2), or of the entries of
-    CSR rows with each other; those of other features are O(n d) each. With k terms so far and n_select = p, a round
-    takes O(n k p) for the Gram matrix and O(k^2 p) for its Cholesky factor, which grows by blocks. With the squared loss
-    and p = 1 it takes one more such product in place of that: the inner products of the new feature with all others.
-    Memory, beyond X: O(n + k^2), a copy of X of at most 1 GB, the list of candidates (for p = 1 times k, of at most half
-    a gigabyte), of features of 64 inputs and more up to twice that of X, and blocks of some megabytes or of d^2 numbers a
-    worker.
+    Time: the gradients of all monomials of degree 1 or 2 come from one product X' diag(.) X of O(n d^2), or from the products
+    of the entries of each CSR row; the gradient of any other feature is O(n d). With k terms so far and n_select = p, a round
+    takes O(n k p) for the Gram matrix and O(k^2 p) for its Cholesky factor, which grows by blocks. With the squared loss and
+    p = 1 a round takes, in place of the Gram matrix, the inner products of the new feature with all candidates, which cost as
+    much as their gradients. Memory, beyond X: O(n + k^2), a copy of X of at most 1 GB, the candidates (and for p = 1 a table of
+    k numbers for each, of at most half a gigabyte), up to twice the memory of X for features of 64 inputs or more, and some
+    megabytes or d^2 numbers a worker.
 
     After t rounds the objective is within ``(F_0 - F(u)) exp(-t mu / (beta |u|_0))`` of that of any u with ``|u|_0`` terms, for
     an objective that is mu-strongly convex and beta-smooth in each coefficient (Theorem 3 of the paper).
@@ -170,13 +243,13 @@ def mfga(
     >>> len(model.features), bool(np.mean((model.predict(X) - y) ** 2) < 0.2 * y.var())
     (20, True)
     """
-    columns = {"scale": scale, "missing": missing, "categorical": categorical}
-    fits, rounds, task = _begin(
-        X, y, n_nonzero_coefs, features, nu, gamma, columns, n_components, loss, alpha, n_select, normalize, best_phase,
-        fit_intercept, sample_weight, tol, rng, workers, callback)  # fmt: skip
-    for _ in rounds:
-        pass
-    return _model(fits, task)
+    options = MfgaOptions(
+        n_nonzero_coefs=n_nonzero_coefs, features=features, nu=nu, gamma=gamma, scale=scale, missing=missing,
+        categorical=categorical, n_components=n_components, loss=loss, alpha=alpha, n_select=n_select, normalize=normalize,
+        best_phase=best_phase, fit_intercept=fit_intercept, sample_weight=sample_weight, tol=tol, rng=rng, workers=workers,
+        callback=callback,
+    )  # fmt: skip
+    return models_of_rounds(X, y, options, every_round=False)[-1]
 
 
 @reported
@@ -188,7 +261,7 @@ def mfga_path(
     sample_weight: ArrayLike | None = None, tol: float | None = None, rng: Seed = None, workers: int = 1,
     callback: Callback = None, verbose: bool | None = None,
 ) -> list[SparseModel]:  # fmt: skip
-    """Models of `mfga` after every round, from one run: of n_select terms, of twice as many, and so on.
+    """Fit models of `mfga` after every round of one run: of n_select terms, of twice as many, and so on.
 
     Parameters
     ----------
@@ -200,7 +273,7 @@ def mfga_path(
     Returns
     -------
     list of SparseModel
-        The last is that of `mfga`. Choose by the error on rows that were held out.
+        The model after each round; the last is that of `mfga`. Choose one by its error on held-out rows.
 
     Raises
     ------
@@ -214,7 +287,7 @@ def mfga_path(
 
     Notes
     -----
-    Time as `mfga`. Memory, beyond it: the models, O(d) a term each, or O(1) for monomials.
+    Time as `mfga`. Memory, beyond that of `mfga`: the models, O(d) for each term of each, or O(1) for a monomial.
 
     References
     ----------
@@ -231,62 +304,37 @@ def mfga_path(
     >>> len(models), bool(len(best.features) > 1)
     (15, True)
     """
-    columns = {"scale": scale, "missing": missing, "categorical": categorical}
-    fits, rounds, task = _begin(
-        X, y, n_nonzero_coefs, features, nu, gamma, columns, n_components, loss, alpha, n_select, normalize, best_phase,
-        fit_intercept, sample_weight, tol, rng, workers, callback)  # fmt: skip
-    return [_model(fits, task) for _ in rounds]
+    options = MfgaOptions(
+        n_nonzero_coefs=n_nonzero_coefs, features=features, nu=nu, gamma=gamma, scale=scale, missing=missing,
+        categorical=categorical, n_components=n_components, loss=loss, alpha=alpha, n_select=n_select, normalize=normalize,
+        best_phase=best_phase, fit_intercept=fit_intercept, sample_weight=sample_weight, tol=tol, rng=rng, workers=workers,
+        callback=callback,
+    )  # fmt: skip
+    return models_of_rounds(X, y, options, every_round=True)
 
 
-def _begin(X, y, n_nonzero_coefs, features, nu, gamma, columns, n_components, loss, alpha, n_select, normalize, best_phase,
-           fit_intercept, sample_weight, tol, rng, workers, callback):  # fmt: skip
-    """(a fit of each target, their rounds still to come, the task)."""
-    rng = check_rng(rng)
-    about = {"loss": loss, "fit_intercept": fit_intercept, "sample_weight": sample_weight, "rng": rng, "workers": workers}
-    features, columns, is_found = proposed(features, X, y, columns, **about)
-    how = {"several_outputs": "together", "losses": JOINTLY}
-    task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, rng, columns, **how)
-    task = task.centered(check_flag("fit_intercept", fit_intercept))
-    rows, weight = task.rows, task.weight
+def models_of_rounds(X: MatrixLike, y: ArrayLike, options: MfgaOptions, every_round: bool) -> list[SparseModel]:
+    """Return the model after each round of Algorithm 1, or after the last round alone."""
+    task = read_task(X, y, options, several_outputs="together")
     if not task.loss.is_quadratic and len(np.atleast_2d(task.targets[0])) > 1:
         raise ValueError(f"y must have one output for loss={task.loss.name!r}, got {len(task.targets[0])}: fit one at a time")
-    options = {
-        "fit_intercept": fit_intercept,
-        "alpha": check_real("alpha", alpha, 0),
-        "tol": None if tol is None else check_real("tol", tol, 0),
-        "callback": check_callable("callback", callback),
-    }
-    normalize, best_phase = check_flag("normalize", normalize), check_flag("best_phase", best_phase)
-    if normalize and best_phase:
-        raise ValueError("normalize must be False where best_phase is True: the norm of a feature changes with its phase")
-    if best_phase and task.is_joint:
+    if options.best_phase and task.is_joint:
         raise ValueError(f"best_phase must be False for loss={task.loss.name!r} and more than two classes, got True")
-    n_select = check_integer("n_select", n_select, 1)
-    if n_nonzero_coefs is not None:
-        check_integer("n_nonzero_coefs", n_nonzero_coefs, 1)
-    everything = candidates(features, rows, weight, nu, gamma, n_components, rng)
-    n_nonzero_coefs = n_terms(n_nonzero_coefs, len(everything), is_found)
-    with single_threaded_blas(), rows:
-        r = norms(rows, everything, weight, fit_intercept) if normalize else np.ones(len(everything))
-        fits_a_table = n_nonzero_coefs * len(everything) <= LARGEST_TABLE
-        if n_select == 1 and task.loss.name == "squared" and not best_phase and fits_a_table:
-            make = partial(CoefficientsOnTable, most_terms=n_nonzero_coefs)
-        elif task.is_joint:
-            make = MultinomialCoefficients
-        else:
-            make = partial(CoefficientsOnRows, best_phase=best_phase)
-        targets = [np.stack(task.targets)] if task.is_joint else task.targets
-        fits = [GreedyFit(task, y, everything, r, make, **options) for y in targets]
-    return fits, _rounds(task, fits, n_nonzero_coefs, n_select), task
-
-
-def _rounds(task, fits, n_nonzero_coefs, n_select):
-    with single_threaded_blas(), task.rows, keeping_fits(fits, task):
-        yield from algorithm_1(fits, n_nonzero_coefs, n_select)
+    candidates = draw_candidates(task, options)
+    n_nonzero_coefs = number_of_terms(options, len(candidates))
+    models = []
+    with single_threaded_blas(), task.rows:
+        fits = greedy_fits(task, candidates, n_nonzero_coefs, options)
+        with partial_fits_on_error(fits, task):
+            for _ in algorithm_1(fits, n_nonzero_coefs, options.n_select):
+                if every_round:
+                    models.append(_model(fits, task))
+    return models if every_round else [_model(fits, task)]
 
 
 def _model(fits, task):
-    with keeping_fits(fits, task):
+    """Return the model of all targets as they are now; warn where Newton's method did not reach a minimum."""
+    with partial_fits_on_error(fits, task):
         model = with_fallbacks(model_of(fits, task), task)
     if not model.info.converged:
         warn_unconverged(
@@ -294,3 +342,172 @@ def _model(fits, task):
             f"promised to lower the objective by {max(fit.promise for fit in fits):.3g}; raise alpha",
         )
     return model
+
+
+def draw_candidates(task: Task, options: MfgaOptions) -> FeatureSet:
+    """Return all candidates, the features of each map times sqrt(nu_p). By default: monomials of degree 2, and the inputs."""
+    features, gamma = task.features, options.gamma
+    if features is None:
+        degree = 2 if task.rows.n_features_in <= MOST_INPUTS else 1
+        features, gamma = (Taylor(degree, "knn" if gamma is None else gamma), Linear()), None
+    if isinstance(features, FeatureSet) and options.nu is not None:
+        raise ValueError("nu must be None where features is a FeatureSet")
+
+    def roots_of_nu(n_maps):
+        nu = np.ones(n_maps) if options.nu is None else check_vector("nu", options.nu)
+        if len(nu) != n_maps or nu.min() <= 0:
+            raise ValueError(f"nu must hold a positive number for each of the {n_maps} maps, got {nu.tolist()}")
+        return tuple(np.sqrt(nu / nu.max() / (nu / nu.max()).sum()).tolist())
+
+    return draw_all(
+        features, task.rows, n_components=options.n_components, gamma=gamma, rng=options.rng, scales=roots_of_nu,
+        weight=task.weight,
+    )  # fmt: skip
+
+
+def number_of_terms(options: MfgaOptions, n_candidates: int) -> int:
+    """Return M, the number of terms to choose among so many candidates."""
+    n_nonzero_coefs = options.n_nonzero_coefs
+    if n_nonzero_coefs is None or options.is_auto:
+        return min(n_nonzero_coefs or N_TERMS, n_candidates)
+    if n_nonzero_coefs > n_candidates:
+        most = f"{n_candidates}, the number of features"
+        raise ValueError(f"n_nonzero_coefs must be at most {most}, got {n_nonzero_coefs}; lower it, or give other features")
+    return n_nonzero_coefs
+
+
+def norms(rows: Rows, features: FeatureSet, weight: np.ndarray, fit_intercept: bool) -> np.ndarray:
+    """Return the root mean square of each feature, around its mean where there is an intercept; infinity for a constant."""
+    square = rows.correlate_squares(features, weight / rows.n_rows)
+    mean = rows.correlate(features, weight / rows.n_rows) if fit_intercept else 0.0
+    variance = square - mean * mean
+    return np.sqrt(np.where(variance > CONSTANT * square, variance, np.inf))
+
+
+def greedy_fits(task: Task, candidates: FeatureSet, n_nonzero_coefs: int, options: MfgaOptions) -> list[GreedyFit]:
+    """Return a fit of each target, or one of all classes together, before the first round."""
+    r = np.ones(len(candidates))
+    if options.normalize:
+        r = norms(task.rows, candidates, task.weight, options.fit_intercept)
+    is_small = n_nonzero_coefs * len(candidates) <= MOST
+    if options.n_select == 1 and task.loss.name == "squared" and not options.best_phase and is_small:
+        make_solver = partial(OnTable, most_terms=n_nonzero_coefs)
+    elif task.is_joint:
+        make_solver = OnClasses
+    else:
+        make_solver = partial(OnRows, best_phase=options.best_phase)
+    fits = []
+    for y in [np.stack(task.targets)] if task.is_joint else task.targets:
+        outputs = np.atleast_2d(y)
+        problem = task.problem(RidgeProblem, outputs, options.alpha, options.fit_intercept)
+        solver = make_solver(task.rows, problem, candidates, len(outputs))
+        fits.append(GreedyFit(solver, problem, task.progress(options.callback, y), candidates, r, options, y.ndim == 1))
+    return fits
+
+
+class GreedySolver(Protocol):
+    """The features that are in, their coefficients, and how these are fitted.
+
+    `OnRows`, `OnTable` and `OnClasses` are such solvers.
+
+    A : the columns of the features that are in, with their indices
+    point : their coefficients, the intercept, and the objective there
+    converged, promise : whether each refit has reached the minimum, and where not by how much a step still promised to lower it
+    """
+
+    A: Columns
+    point: Point
+    converged: bool
+    promise: float
+
+    def gradients(self) -> np.ndarray:
+        """Return |d mean loss / d theta_j| of each candidate, of several outputs the norm over them."""
+        ...
+
+    def append(self, J: np.ndarray) -> bool:
+        """Let features J in, but for those that depend on features that are in; return False where all are constants."""
+        ...
+
+    def refit(self) -> None:
+        """Minimise the objective over all coefficients of what is in."""
+        ...
+
+    def settle(self, certified: bool) -> None:
+        """Do what is left to do before anyone sees the coefficients; not certified: without asking the rows."""
+        ...
+
+
+class GreedyFit:
+    """A fit of one target, of several outputs that share a support, or of all classes together; theta has the support I."""
+
+    at_rest: bool
+
+    def __init__(
+        self, solver: GreedySolver, problem: RidgeProblem, progress: Progress, candidates: FeatureSet, r: np.ndarray,
+        options: MfgaOptions, one_output: bool,
+    ):  # fmt: skip
+        """r : by what the gradients of candidates are divided before they are compared."""
+        self._solver, self._problem, self.progress, self._candidates, self._r = solver, problem, progress, candidates, r
+        self._alpha, self._tol, self._one_output = options.alpha, options.tol, one_output
+        self._free, self._first = np.ones(len(candidates), bool), None
+        self._last, self.at_rest = solver.point.objective, False
+
+    def __len__(self) -> int:
+        """Return the number of features that are in."""
+        return len(self._solver.A)
+
+    @property
+    def promise(self) -> float:
+        """By how much a Newton step still promised to lower the objective where a refit did not reach the minimum."""
+        return self._solver.promise
+
+    def enter(self, n_select: int) -> None:
+        """Add the n_select features of largest gradient. In place of one that depends on features that are in, try the next."""
+        end = len(self) + n_select
+        while len(self) < end and not self.at_rest:
+            J = self._largest(end - len(self))
+            self.at_rest = len(J) == 0
+            if not self.at_rest:
+                self._free[J] = False
+                if not self._solver.append(J) and not len(self):
+                    self._first = None  # the gradient of a constant was rounding: it is no measure for those of others
+
+    def _largest(self, n):
+        """Return the indices of the n candidates of largest gradient above rounding, of those not tried yet."""
+        score = np.where(self._free, self._solver.gradients() / self._r, 0.0)
+        self._first = score.max(initial=0.0) if self._first is None else self._first
+        out = np.empty(min(n, len(score)), np.intp)
+        return out[: top_k(score, ROUNDING * self._first, out)]
+
+    def refit(self) -> None:
+        """Minimise the objective over all coefficients of the support."""
+        self._solver.refit()
+
+    def record(self) -> bool:
+        """End a round: note the objective and tell the callback. Return whether to stop."""
+        objective = self._solver.point.objective
+        fall, self._last = self._last - objective, objective
+        self.progress.note(objective)
+        slow = self._tol is not None and fall < self._tol * objective
+        return self.progress.ask(self.info) or slow or self.at_rest
+
+    def info(self, certified: bool = True) -> FitInfo:
+        self._solver.settle(certified)
+        return self.progress.info(
+            lambda: self._solver.point.objective, self._gap() if certified else np.inf, converged=self._solver.converged,
+            n_drawn=len(self._candidates), n_nonzero=self._solver.point.w.shape[1], alpha=self._alpha,
+        )  # fmt: skip
+
+    def _gap(self):
+        """Return the distance to a lower bound on the objective of any model of as many terms."""
+        point = self._solver.point
+        with np.errstate(over="ignore"):  # the gap is infinite where the bound says nothing
+            squares = self._solver.gradients() ** 2
+        return point.objective - self._problem.lower_bound(self._problem.margins(point.f, point.b), squares, len(self))
+
+    def solution(self) -> Solution:
+        self._solver.settle(True)
+        A, point = self._solver.A, self._solver.point
+        order = np.argsort(A.index[: point.w.shape[1]])  # what has just come in has no coefficient yet
+        w, b = self.progress.in_units_of_y(point.w[:, order], point.b)
+        return A.index[order], A.features.take(order), *((w[0], b[0]) if self._one_output else (w, b))

@@ -1,108 +1,136 @@
-"""A model in fewer of its terms: those that give its own predictions best."""
+"""Prune a model to fewer terms, or to terms of fewer inputs, which give its own predictions best.
+
+Orthogonal least squares takes the terms one after another. With f the predictions of the model, Phi its features and h the
+weights of the rows, of sum 1, all around their means, the next term is the one that lowers
+
+    tr (f - Phi w')' diag(h) (f - Phi w')
+
+most, with all terms taken before at their best coefficients: by |c_j|^2 / d_j, where c_j is the inner product of f with the
+part of feature j that is orthogonal to those before, and d_j is the square of that part. Both follow from G = Phi' diag(h) Phi
+and Phi' diag(h) f, by the steps of a Cholesky factorisation whose pivots are the terms taken.
+
+Terms of fewer inputs are parts of the terms of the model. The mean of cos(u + v) over a v that is independent of u, and
+symmetric around its mean m, is a smaller cosine of u: E cos(u + v) = E cos(v - m) cos(u + m). So the part of a cosine that a
+few of its inputs tell is a cosine of these inputs, with the weights of the others zero and their means in its phase. For other
+neurons and dependent inputs that holds nearly, and the coefficients are fitted again.
+
+S. Chen, S. A. Billings, W. Luo, Orthogonal least squares methods and their application to non-linear system identification,
+International Journal of Control 50, 1989.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._base.calls import checks_call
 from .._base.checks import check_flag, check_integer, check_real
-from .._base.sampling import spread_evenly
+from .._base.door import door
 from .._base.threads import single_threaded_blas
+from ..features import FeatureSet, Linear
 from ..losses import PROBABILISTIC
 from ..losses.classification import softmax
 from ..model import SparseModel
-from .readable import of_few_inputs, with_fewer_weights
-from .task import power_of_two, weighted
+from .task import power_of_two, rows_of_positive_weight
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import MatrixLike
-    from ..rows import Rows
+    from ..features.block import FeatureBlock
+    from ..rows.home import Rows
 
-# Terms that may stay, of more the largest. Rows that are looked at, in evenly spaced places: for each of these, and at least.
-MOST_LOOKED_AT, ROWS_A_TERM, FEWEST_ROWS = 3_000, 8, 10_000
-# A term of which less than this share is new depends on those before it, and is constant if its variance is less than
-# this share of its mean square.
-DEPENDENT, CONSTANT = 1e-9, 1e-13
-# The share of the variance that zero weights may cost by default; and of the variance of each w'x, the largest of these shares
-# is made zero with which they do not cost more.
-READABLE, SHARES = 0.01, (0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005)
-# Steps towards the intercepts at which classes keep their mean probability, at most.
-MOST_SHIFTS = 100
-# The share, in units of the last place, that may be rounding alone: fitted to it, coefficients would be of any size.
+# The most terms that are looked at: of a larger model those that vary most.
+MOST_LOOKED_AT = 3_000
+# Rows that are looked at, evenly spaced: so many for each of these terms, and at least so many.
+ROWS_A_TERM, FEWEST_ROWS = 8, 10_000
+# A feature of which less than this share is orthogonal to those before depends on them.
+DEPENDENT = 1e-9
+# A feature whose variance is less than this share of its mean square is a constant.
+CONSTANT = 1e-13
+# A change below so many units in the last place may be rounding alone: coefficients that were fitted to it would be of any
+# size.
 ROUNDING = 100
+# The share of the variance of the predictions that zero weights may cost by default.
+READABLE = 0.01
+# The shares of the variance of each w'x that may be made zero: the largest is taken that does not cost more.
+SHARES = (0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005)
+# The most candidates, about, where terms of many inputs are replaced: their Gram matrix is most of the work.
+MOST_CANDIDATES = 2_000
+# The inputs from which subsets of a term's inputs are drawn: those that move it most, so many more than a subset may have.
+MORE_INPUTS = 2
+# The most steps to the intercepts at which classes keep their mean probabilities.
+MOST_SHIFTS = 100
 
 
-@checks_call
+@door
 def prune(
     model: SparseModel, X: MatrixLike, *, max_terms: int | None = None, max_order: int | None = None, readable: bool = False,
     tol: float | None = None, sample_weight: ArrayLike | None = None, workers: int = 1,
 ) -> SparseModel:  # fmt: skip
-    r"""A model in fewer of its terms, which predicts nearly the same.
+    r"""Return the model with fewer of its terms, which predicts nearly the same.
 
-    By orthogonal least squares: one after another, the term is taken that, with all taken before at their best
+    Orthogonal least squares takes terms of the model one after another: the one that, with all taken before at their best
     coefficients, comes nearest to the model's own predictions f,
 
     .. math:: \sum_i s_i (\hat f(x_i) - f(x_i))^2 / \sum_i s_i
 
-    until that is at most tol of their variance, or there are max_terms. The target is not needed: what is fitted has no
-    noise, so that few terms suffice, without a penalty. Where e^f or probabilities are predicted, their mean is kept by the
-    intercept.
+    until that is at most tol times their variance, or there are max_terms. The target is not needed: predictions have no noise,
+    so that few terms suffice, without a penalty. Where the model predicts e^f or probabilities, the intercept keeps their mean.
 
     Parameters
     ----------
     model : SparseModel
+        The model, which is not changed.
     X : array or CSR matrix of shape (n_samples, n_features_in)
-        Rows on which the predictions shall be near, those of the fit or others. Eight for each term, but of up to 3,000, are
-        looked at, and at least 10,000.
+        Rows on which the predictions are to stay near: those of the fit, or others. Eight rows for each of at most 3,000 terms
+        are looked at, and at least 10,000.
     max_terms : int or None, default None
-        Most terms, at least 1.
+        The most terms to keep, at least 1.
     max_order : int or None, default None
-        Most columns of X that a term sees, at least 1; linear functions of all columns, which are sums of functions of one, may
-        stay. The terms are then parts of those of the model: each with the weights of all but a few of its columns zero, and
-        these at their means. With 1 or 2 `plot.effects` shows the model whole.
+        The most columns of X that a term may see, at least 1. Terms of more columns are replaced by parts of them, in which the
+        weights of all but a few columns are zero and those columns stand at their means. Linear functions of any number of
+        columns may stay: they are sums of functions of one. With 1 or 2 `plot.effects` shows the model whole.
     readable : bool, default False
-        Whether weights within terms shall be zero, too: as many as change the predictions by at most tol, None: 0.01, of
-        their variance more than fewer terms do.
+        Whether to make weights within terms zero, too: as many as change the predictions by at most tol (None: 0.01) times
+        their variance, beyond the change that fewer terms make.
     tol : float or None, default None
-        Largest change, >= 0: mean square over the variance of the predictions, both summed over the outputs. 0: as many
-        terms as there may be and rounding leaves something to explain, 2e-14 of the variance, or 1e-5 of float32 X.
-        None: 0 where there is a max_terms, else 0.01. With max_order, beyond the change that all candidates leave, where
-        that is larger.
+        The largest change, >= 0: its mean square over the variance of the predictions, both summed over the outputs. 0: keep
+        terms for as long as there may be more, and more than rounding is left to explain: 2e-14 of the variance, or 1e-5 for
+        float32 X. None: 0 where max_terms is given, else 0.01. With max_order, where all candidates together leave a larger
+        change, tol counts beyond that.
     sample_weight : array of shape (n_samples,) or None, default None
-        Nonnegative.
+        Nonnegative weights of the rows.
     workers : int, default 1
-        Threads; -1 for all cores. The result is the same, bit for bit, for any number.
+        The number of threads; -1 for all cores. The result is the same, bit for bit, for any number.
 
     Returns
     -------
     SparseModel
-        `support` and the terms are some of those of `model`; of `info` n_nonzero is new, and validation_loss, which was that
-        of `model`, is None where terms were dropped. With max_order or readable, terms are parts of those of `model`, and
-        `support` counts the candidates that they were chosen from.
+        Its terms and `support` are some of those of `model`. `info` is that of `model`, with the new n_nonzero and, where terms
+        were dropped, validation_loss None. With max_order or readable, the terms are parts of those of `model`, and `support`
+        indexes the candidates that they were chosen from.
 
     Raises
     ------
     ValueError, TypeError
-        An argument out of its range or of another kind.
+        An argument is out of its range or of another type.
 
     See Also
     --------
-    sparse_rf : With alpha=None it ends so.
+    sparse_rf : With alpha=None it ends by pruning its model.
 
     Notes
     -----
-    Of more than 3,000 terms only those that vary most may stay, even if the change is then above tol. Time O(n a^2 + a k^2)
-    for the n rows that are looked at, a terms that may stay and k that do; memory O(a^2), and a copy of those rows where
-    they are not all.
+    Of a model of more than 3,000 terms only the 3,000 that vary most may stay, even if the change is then above tol. Time:
+    O(n a^2 + a k^2) for n rows that are looked at, a terms that may stay and k that do. Memory: O(a^2), and a copy of these
+    rows where they are not all.
 
-    A term that sees more than max_order columns is replaced by parts that see so many of those that move it most; where columns
-    are independent, the mean of a cosine over all others is such a part. Up to about 2,000 are looked at. Time and memory are
-    then those of pruning so many terms; readable, of up to eight times that for the terms that stay.
+    A term that sees more than max_order columns is replaced by parts that see max_order of the columns that move it most; where
+    columns are independent, the mean of a cosine over all others is such a part. At most about 2,000 parts are looked at, in
+    the time and memory of pruning so many terms. `readable` takes up to eight times the time of pruning the terms that stay.
 
     References
     ----------
@@ -132,7 +160,7 @@ def prune(
     rows = model.features.rows_of(X, workers)
     if rows.n_rows == 0:
         raise ValueError(f"X must have at least one row, got shape (0, {rows.n_features_in})")
-    _, rows, weight = weighted(rows, sample_weight)
+    _, rows, weight = rows_of_positive_weight(rows, sample_weight)
     spare = READABLE if tol is None else check_real("tol", tol, 0)
     most = len(model.support) if max_terms is None else check_integer("max_terms", max_terms, 1)
     tol = (0.01 if max_terms is None else 0.0) if tol is None else check_real("tol", tol, 0)
@@ -146,85 +174,38 @@ def prune(
         return small if small is model else _with_mean_of(model, small, rows, weight)
 
 
-def _with_mean_of(model, small, rows, weight):
-    """Return the small model with the intercept at which its mean prediction on the rows is that of the model.
-
-    f is kept in the mean already. Where e^f or probabilities are predicted, these would not be.
-    """
-    if model.link != "log" and model.loss not in PROBABILISTIC:
-        return small
-    f, g = (np.atleast_2d(_margins(each, rows)) for each in (model, small))
-    if model.link == "log":
-        shift = np.array([_log_mean(f_k, weight) - _log_mean(g_k, weight) for f_k, g_k in zip(f, g, strict=True)])
-    elif len(f) > 1 and model.link == "softmax":
-        shift = _shift_of_shares(f, g, weight)
-    else:  # of each output, beside one of 0
-        pairs = zip(*([np.stack([np.zeros_like(z_k), z_k]) for z_k in z] for z in (f, g)), strict=True)
-        shift = np.array([np.diff(_shift_of_shares(*pair, weight))[0] for pair in pairs])
-    b = small.intercept + shift.reshape(np.shape(small.intercept))
-    return replace(small, intercept=b if np.ndim(b) else float(b))
-
-
-def _margins(model, rows):
-    f = rows.vectors.fetch(rows.apply(model.features.staged(None), model.coef))
-    return f + np.expand_dims(model.intercept, -1)
-
-
-def _log_mean(z, weight):
-    """Return log of the mean of e^z."""
-    return z.max() + np.log(weight @ np.exp(z - z.max()) / len(z))
-
-
-def _shift_of_shares(f, g, weight):
-    """Return the shifts of the margins g of all classes at which each has the mean probability that it has at margins f.
-
-    Newton's method; where its step does not bring them nearer, iterative scaling (Darroch and Ratcliff, 1972), which does.
-    """
-    s = weight / weight.sum()
-    mean = softmax(f) @ s
-    shift, p = np.zeros(len(f)), softmax(g)
-    for _ in range(MOST_SHIFTS):
-        missing = mean - p @ s
-        if np.abs(missing).max() <= 1e-12:
-            break
-        newton = np.linalg.pinv(np.diag(p @ s) - (p * s) @ p.T, rcond=1e-13, hermitian=True) @ missing
-        scaled = np.log(np.maximum(mean, 1e-300)) - np.log(np.maximum(p @ s, 1e-300))
-        for step in (newton, scaled):
-            q = softmax(g + (shift + step)[:, None])
-            if np.abs(mean - q @ s).max() < np.abs(missing).max():
-                break
-        shift, p = shift + step, q
-    return shift
-
-
 def pruned(
     rows: Rows, model: SparseModel, weight: np.ndarray, most: int, *, tol: float = 0.0, change: float = 0.0,
     looked_at: int | None = None,
 ) -> SparseModel:  # fmt: skip
-    """`prune` where the largest change, in mean square, is tol times the variance of the predictions, or change^2.
+    """Return the model in at most so many of its terms, fewer where the mean square of the change allows.
 
-    looked_at : of more terms the largest; None: MOST_LOOKED_AT
+    tol, change : the change may be tol times the variance of the predictions, plus change^2
+    looked_at : the most terms that are looked at, those that vary most; None: MOST_LOOKED_AT
     """
     looked_at = MOST_LOOKED_AT if looked_at is None else looked_at
     if len(model.support) <= most and tol == change == 0:
         return model
+
+    # Features over r, coefficients over unit and size, so that no square overflows: f = unit size (Phi / r) large'.
     coef, unit = _in_units(np.atleast_2d(model.coef))
-    rows, h = _look(rows, weight, ROWS_A_TERM * min(len(model.support), looked_at))
-    is_large = _largest(rows, model.features, coef, h, looked_at)
+    rows, h = _rows_looked_at(rows, weight, ROWS_A_TERM * min(len(model.support), looked_at))
+    is_large = _is_among_largest(rows, model.features, coef, h, looked_at)
     features = model.features.take(np.flatnonzero(is_large))
     m, G, r = _moments(rows, features, h)
     large, size = _in_units(coef[:, is_large] * r)
     c, variance, f_mean = large @ G, float((large @ G * large).sum()), large @ m
-    if not is_large.all():
+    if not is_large.all():  # add what the terms that are not looked at contribute to f
         f, mean = _around_mean(rows, rows.apply(model.features.take(np.flatnonzero(~is_large)), coef[:, ~is_large] / size), h)
         weighted_f = rows.vectors.times(h, f)
         more = rows.correlate(features, weighted_f) / r
         f_mean, c = f_mean + mean, c + more
         variance += float((2 * more * large).sum() + rows.vectors.dots(weighted_f, f).sum())
+
     rounding = ROUNDING * float(np.finfo(rows.dtype).eps)
     change = float(change) / unit / size
     largest = max(tol * variance + change * change, rounding * variance)  # ** would raise where the square is infinite
-    least = np.maximum(max(DEPENDENT, rounding) * G.diagonal(), max(CONSTANT, rounding) * (G.diagonal() + m * m))
+    least = _least_pivots(G, m, rounding)
     S, w = orthogonal_least_squares(G, c, variance, most, largest, least)
     if len(S) == len(coef[0]):
         return model
@@ -236,7 +217,7 @@ def pruned(
 
 
 def _in_terms_of(model, features, support, w, b):
-    """Return the model with these features and coefficients; b: what comes to the intercept of each output."""
+    """Return the model with these features and coefficients; b: what is added to the intercept of each output."""
     with np.errstate(over="ignore", invalid="ignore"):
         b = model.intercept + b.reshape(np.shape(model.intercept))
     if not (np.isfinite(w).all() and np.isfinite(b).all()):
@@ -250,27 +231,28 @@ def _in_terms_of(model, features, support, w, b):
 def made_readable(
     rows: Rows, model: SparseModel, weight: np.ndarray, most: int, tol: float, max_order: int | None, spare: float | None
 ) -> SparseModel:
-    """Return a model in terms of few columns, and of few weights: the best parts of the model's terms.
+    """Return a model in terms of few columns, or of few weights: the best parts of the terms of the model.
 
-    spare : the share of the variance of the predictions that zero weights may cost; None: none are made zero
+    max_order : the most columns that a term may see; None: any number
+    spare : the share of the variance of the predictions that zero weights may cost; None: no weights are made zero
     """
     features = model.features
-    rows, h = _look(rows, weight, ROWS_A_TERM * min(len(features), MOST_LOOKED_AT))
+    rows, h = _rows_looked_at(rows, weight, ROWS_A_TERM * min(len(features), MOST_LOOKED_AT))
     coef, unit = _in_units(np.atleast_2d(model.coef))
     f, f_mean = _around_mean(rows, rows.apply(features, coef), h)
     weighted_f = rows.vectors.times(h, f)
     variance = float(rows.vectors.dots(weighted_f, f).sum())
 
     def best_of(candidates, most, tol):
-        """Return (the places of the best candidates, ascending, coefficients, their means, the change left)."""
+        """Return the places of the best candidates, ascending, their coefficients w, the mean of w'phi, and the change left."""
         m, G, r = _moments(rows, candidates, h)
         c = rows.correlate(candidates, weighted_f) / r
         rounding = ROUNDING * float(np.finfo(rows.dtype).eps)
-        least = np.maximum(max(DEPENDENT, rounding) * G.diagonal(), max(CONSTANT, rounding) * (G.diagonal() + m * m))
+        least = _least_pivots(G, m, rounding)
         c, largest = np.atleast_2d(c), max(tol, rounding) * variance
         S, w = orthogonal_least_squares(G, c, variance, most, largest, least)
         left = variance - float((w * c[:, S]).sum())
-        if tol and left > largest:  # what all candidates leave may be more: then as much beyond that
+        if tol and left > largest:  # all candidates together leave more: the change may then be as much beyond that
             S, w = orthogonal_least_squares(G, c, variance, most, left + largest, least)
             left = variance - float((w * c[:, S]).sum())
         S, w = np.sort(S), w[:, np.argsort(S)]
@@ -295,54 +277,19 @@ def made_readable(
     return _in_terms_of(model, candidates, S, unit * w, unit * (f_mean - w_mean))
 
 
-def _around_mean(rows, f, h):
-    """(f around its mean, the mean) of each output."""
-    mean = rows.vectors.dots(f, h)
-    return rows.vectors.minus(f, mean), mean
-
-
-def _in_units(coef):
-    """(coef / unit, unit), a power of two such that no square over- or underflows where it matters."""
-    unit = power_of_two(coef) if coef.size else 1.0
-    return coef / unit, unit
-
-
-def _moments(rows, features, h):
-    """(means, covariance, r) of the features, each divided by r, a power of two near its root mean square."""
-    G = rows.gram(features, features, h, np.float64)  # float32's rounding would grow from step to step
-    r = 2.0 ** (np.frexp(G.diagonal())[1] // 2)
-    m = rows.correlate(features, h) / r
-    return m, G / r / r[:, None] - np.outer(m, m), r
-
-
-def _look(rows, weight, n):
-    """(some rows that have a weight, their weights, of sum 1)."""
-    n = min(max(n, FEWEST_ROWS), rows.n_rows)
-    some = spread_evenly(rows.n_rows, n)
-    h = weight[some]
-    return rows.take(some) if n < rows.n_rows else rows, h / h.sum()
-
-
-def _largest(rows, features, coef, h, n):
-    """Which n features have the terms that vary most; all, where there are no more."""
-    if len(features) <= n:
-        return np.ones(len(features), bool)
-    varies = rows.correlate_squares(features, h) - rows.correlate(features, h) ** 2
-    order = np.argsort(-(coef**2).sum(axis=0) * varies, kind="stable")
-    return np.isin(np.arange(len(features)), order[:n])
-
-
 def orthogonal_least_squares(
     G: np.ndarray, c: np.ndarray, variance: float, most: int, largest: float, least: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(S, w): terms S in the order taken, and w (n_outputs, len(S)), so that the mean square of f - Phi w' <= largest.
+    """Return the terms S in the order in which they were taken, and their coefficients w, (n_outputs, len(S)).
 
-    Terms whose d, below, is at most `least` are not taken.
+    Terms are taken until the mean square of f - Phi w' is at most `largest`, or there are `most`. One whose d is at most
+    `least` is never taken.
 
-    G = Phi' diag(h) Phi, c = f' diag(h) Phi, variance = tr f' diag(h) f. With Q the part of Cholesky's factor of G that has
-    been made, columns of S first, d = diag(G - Q Q') and c less what the terms taken explain: the next term is the one of
-    largest |c_j|^2 / d_j.
+    G = Phi' diag(h) Phi, c = f' diag(h) Phi and variance = tr f' diag(h) f. Q' has the columns of the Cholesky factor of G that
+    have been made, those of S. On the way d = diag(G - Q'Q), and c loses what the terms taken explain.
     """
+    from scipy.linalg import solve_triangular
+
     d, left = G.diagonal().copy(), variance
     S, e, Q = [], [], np.zeros((min(most, len(d)), len(d)))
     while len(S) < len(Q) and left > largest:
@@ -356,11 +303,185 @@ def orthogonal_least_squares(
         Q[len(S)], d[j] = q, 0.0
         S.append(j)
     S = np.array(S, np.intp)
-    return S, _back_substituted(Q[: len(S), S], np.array(e).reshape(len(S), len(c)))
+    R, e = Q[: len(S), S], np.array(e).reshape(len(S), len(c))
+    return S, solve_triangular(R, e, check_finite=False).T if len(S) else e.T
 
 
-def _back_substituted(R, e):
-    """(R^-1 e)' for an upper triangle R."""
-    from scipy.linalg import solve_triangular
+def _around_mean(rows, f, h):
+    """Return f around its mean, and the mean, of each output."""
+    mean = rows.vectors.dots(f, h)
+    return rows.vectors.minus(f, mean), mean
 
-    return solve_triangular(R, e, check_finite=False).T if len(R) else e.T
+
+def _in_units(coef):
+    """Return coef / unit and unit, a power of two such that no square overflows or underflows where it matters."""
+    unit = power_of_two(coef) if coef.size else 1.0
+    return coef / unit, unit
+
+
+def _moments(rows, features, h):
+    """Return means and covariance of features / r, and r, a power of two near the root mean square of each feature."""
+    G = rows.gram(features, features, h, np.float64)  # rounding to float32 would grow from step to step
+    r = 2.0 ** (np.frexp(G.diagonal())[1] // 2)
+    m = rows.correlate(features, h) / r
+    return m, G / r / r[:, None] - np.outer(m, m), r
+
+
+def _least_pivots(G, m, rounding):
+    """Return the least d at which each feature may be taken: below, it is a constant or depends on those before."""
+    return np.maximum(max(DEPENDENT, rounding) * G.diagonal(), max(CONSTANT, rounding) * (G.diagonal() + m * m))
+
+
+def _rows_looked_at(rows, weight, n):
+    """Return at least n evenly spaced rows, or all of them, and their weights, of sum 1."""
+    n = min(max(n, FEWEST_ROWS), rows.n_rows)
+    some = np.arange(n) * rows.n_rows // n
+    h = weight[some]
+    return rows.take(some) if n < rows.n_rows else rows, h / h.sum()
+
+
+def _is_among_largest(rows, features, coef, h, n):
+    """Return a mask of the n features whose terms vary most, or of all where there are no more."""
+    if len(features) <= n:
+        return np.ones(len(features), bool)
+    varies = rows.correlate_squares(features, h) - rows.correlate(features, h) ** 2
+    order = np.argsort(-(coef**2).sum(axis=0) * varies, kind="stable")
+    return np.isin(np.arange(len(features)), order[:n])
+
+
+def _with_mean_of(model, small, rows, weight):
+    """Return the small model with the intercept at which its mean prediction on the rows is that of the model.
+
+    Least squares keeps the mean of f. Where the model predicts e^f or probabilities, their means are other functions of f.
+    """
+    if model.link != "log" and model.loss not in PROBABILISTIC:
+        return small
+    f, g = (np.atleast_2d(_margins(each, rows)) for each in (model, small))
+    if model.link == "log":
+        shift = np.array([_log_mean(f_k, weight) - _log_mean(g_k, weight) for f_k, g_k in zip(f, g, strict=True)])
+    elif len(f) > 1 and model.link == "softmax":
+        shift = _shift_of_shares(f, g, weight)
+    else:  # one-vs-rest: each margin beside one of 0
+        pairs = zip(*([np.stack([np.zeros_like(z_k), z_k]) for z_k in z] for z in (f, g)), strict=True)
+        shift = np.array([np.diff(_shift_of_shares(*pair, weight))[0] for pair in pairs])
+    b = small.intercept + shift.reshape(np.shape(small.intercept))
+    return replace(small, intercept=b if np.ndim(b) else float(b))
+
+
+def _margins(model, rows):
+    """Return f of the rows, an ndarray."""
+    f = rows.vectors.fetch(rows.apply(model.features.staged(None), model.coef))
+    return f + np.expand_dims(model.intercept, -1)
+
+
+def _log_mean(z, weight):
+    """Return log of the mean of e^z."""
+    return z.max() + np.log(weight @ np.exp(z - z.max()) / len(z))
+
+
+def _shift_of_shares(f, g, weight):
+    """Return the shifts of the margins g of all classes at which each class has the mean probability that it has at margins f.
+
+    By Newton's method; where its step does not bring them nearer, by a step of iterative scaling (Darroch and Ratcliff, 1972),
+    which does.
+    """
+    s = weight / weight.sum()
+    mean = softmax(f) @ s
+    shift, p = np.zeros(len(f)), softmax(g)
+    for _ in range(MOST_SHIFTS):
+        missing = mean - p @ s
+        if np.abs(missing).max() <= 1e-12:
+            break
+        newton = np.linalg.pinv(np.diag(p @ s) - (p * s) @ p.T, rcond=1e-13, hermitian=True) @ missing
+        scaled = np.log(np.maximum(mean, 1e-300)) - np.log(np.maximum(p @ s, 1e-300))
+        for step in (newton, scaled):
+            q = softmax(g + (shift + step)[:, None])
+            if np.abs(mean - q @ s).max() < np.abs(missing).max():
+                break
+        shift, p = shift + step, q
+    return shift
+
+
+def of_few_inputs(rows: Rows, features: FeatureSet, h: np.ndarray, max_order: int) -> FeatureSet:
+    """Return candidates that see at most max_order columns of X: parts of the features.
+
+    Linear functions, which are sums of functions of one column, stay as they are, and so do monomials of as few factors. For
+    each other feature, subsets of the columns that move it most are tried.
+
+    h : weights of the rows, of sum 1
+    """
+    mean, deviation = _moments_of_inputs(rows, features, h)
+    n_subsets = max(1, MOST_CANDIDATES // max(len(features), 1))
+    blocks = []
+    for block in features.blocks:
+        column = _columns_seen(features, block)
+        if block.activation in ("identity", "product"):
+            if block.activation == "identity" or block.order <= max_order:
+                blocks.append(block)
+        else:
+            effect = (block.weights * deviation[_inputs_of(block)]) ** 2
+            subsets = [_subsets(column[k], effect[k], max_order, n_subsets) for k in range(len(block))]
+            few = np.repeat(np.arange(len(block)), list(map(len, subsets)))
+            kept = np.concatenate([np.isin(column[k], some)[None] for k, of_term in enumerate(subsets) for some in of_term])
+            blocks.append(_with_weights(block.take(few), kept, mean))
+    return FeatureSet(blocks, features.n_inputs, stage=features.stage)
+
+
+def with_fewer_weights(rows: Rows, features: FeatureSet, h: np.ndarray, share: float) -> FeatureSet:
+    """Return the features with their smallest weights zero: of each feature as many as make up this share of the variance of
+    w'x.
+
+    The variance is that of uncorrelated inputs. h : weights of the rows, of sum 1
+    """
+    mean, deviation = _moments_of_inputs(rows, features, h)
+    blocks = []
+    for block in features.blocks:
+        if block.activation == "product":
+            blocks.append(block)
+            continue
+        effect = (block.weights * deviation[_inputs_of(block)]) ** 2
+        ascending = np.argsort(effect, axis=1, kind="stable")
+        below = np.cumsum(np.take_along_axis(effect, ascending, axis=1), axis=1)
+        kept = np.empty(effect.shape, bool)
+        np.put_along_axis(kept, ascending, below > share * below[:, -1:], axis=1)
+        blocks.append(_with_weights(block, kept, mean))
+    return FeatureSet(blocks, features.n_inputs, features.order, features.stage)
+
+
+def _moments_of_inputs(rows, features, h):
+    """Return the mean of each input and its standard deviation."""
+    inputs = Linear().draw(None, features.n_inputs)
+    mean = rows.correlate(inputs, h)
+    return mean, np.sqrt(np.maximum(rows.correlate_squares(inputs, h) - mean**2, 0.0))
+
+
+def _inputs_of(block):
+    """Return the inputs that the weights multiply, (n_features, order)."""
+    return np.broadcast_to(np.arange(block.order), block.weights.shape) if block.inputs is None else block.inputs
+
+
+def _columns_seen(features, block):
+    """Return the column of X that each weight belongs to, -1 where the weight is zero."""
+    inputs = _inputs_of(block) if block.activation != "product" else block.inputs
+    column = inputs if features.stage is None else features.stage.column[inputs]
+    return np.where(block.weights != 0, column, -1) if block.activation != "product" else column
+
+
+def _subsets(columns, effect, max_order, most):
+    """Return sets of at most max_order columns, from those that move a term most; first the sets that move it most."""
+    seen, place = np.unique(columns[columns >= 0], return_inverse=True)
+    if len(seen) <= max_order:
+        return [seen]
+    total = np.bincount(place, effect[columns >= 0])
+    largest = np.argsort(-total, kind="stable")[: max_order + MORE_INPUTS]
+    return [seen[list(some)] for some in combinations(largest, max_order)][:most]
+
+
+def _with_weights(block: FeatureBlock, kept: np.ndarray, mean: np.ndarray) -> FeatureBlock:
+    """Return the block with the weights that are kept, and the inputs of the others at their means."""
+    weights = np.where(kept, block.weights, 0.0)
+    if block.activation == "identity":
+        return replace(block, weights=weights)
+    hidden = np.where(kept, 0.0, block.weights)
+    moved = (hidden * mean[_inputs_of(block)]).sum(axis=1)
+    return replace(block, weights=weights, offset=(block.offset + moved).astype(block.offset.dtype))

@@ -1,4 +1,10 @@
-"""The task of a fit, from what the user gives; its progress; and the one model that the fits of all targets become."""
+"""What is to be fitted, read from the user's arguments; the progress of its fits; and the one model that they become.
+
+A fit minimises (1/n) sum_i s_i L(f(x_i), y_i) + penalty. `Task.from_arguments` turns X, y and sample_weight into the rows, the
+targets y_i and the weights s_i of that sum, in this order: a table becomes numbers; rows of weight zero are left out; weights
+are scaled to mean 1; y becomes one target for each output or class; and, where the features need it, columns are encoded by a
+`ColumnStage`. `model_of` turns the fits of all targets into one `SparseModel`, in the units of y.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from operator import mul
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -18,7 +24,8 @@ from ..columns.levels import with_means
 from ..columns.stage import ColumnStage
 from ..columns.table import Table, is_frame
 from ..columns.targets import encoded
-from ..features import FeatureSet, merge_solutions
+from ..features import FeatureSet
+from ..features.feature_set import joined
 from ..losses import SELECTING, Loss, loss_of
 from ..losses.regression import median
 from ..model import FitInfo, SparseModel
@@ -30,30 +37,57 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from .._base.types import Callback, Categorical, ColumnSetting, Fit, LinearLossLike, MatrixLike, OfKind
-    from ..rows import Rows
+    from .._base.types import Callback, ColumnSetting, LinearLossLike, MatrixLike, Solution
+    from ..rows.home import Rows
+    from ..solvers.problem import Problem
 
-# The unit of a target from which no center is taken: the difference of two such numbers might be none.
+OfKind = TypeVar("OfKind", bound="Problem")
+# A target whose unit is above this has no centre taken from it: the difference of two such numbers may overflow.
 LARGEST_CENTERED = 2.0**1020
-AS_THEY_ARE: ColumnSetting = {"scale": None, "missing": "raise", "categorical": None}  # as the papers' functions see columns
+# The column options of the functions of the papers, which see columns as they are.
+RAW_COLUMNS: ColumnSetting = {"scale": None, "missing": "raise", "categorical": None}
+
+
+class Fit(Protocol):
+    """A fit of one target, or of several targets together, as `model_of` needs it."""
+
+    def info(self, certified: bool = True) -> FitInfo:
+        """Return what is known of the fit; certified: with what only another pass over the rows can tell, as a duality gap."""
+        ...
+
+    def solution(self) -> Solution:
+        """Return (index, features, w, b) of the terms by ascending index, in the units of y."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is to be fitted: the rows whose weight is not zero, their weights, of mean 1, and their targets, all checked.
+    """The rows to fit, their weights and their targets, all checked.
 
+    Attributes
+    ----------
     raw : Rows
-        Those whose weight is not zero, as numbers.
+        The rows whose weight is not zero, as numbers, before their columns are encoded.
+    loss : Loss
+        The loss, its parameters chosen where the user left them to the data.
+    weight : ndarray of shape (n_rows,)
+        Sample weights, of mean 1.
+    classes : ndarray of labels, or None for real targets
     targets : list of ndarray
-        The real target, (n_rows,) or (n_outputs, n_rows), or one an output; or -1/+1, one for two classes, else one a class.
+        For real targets one array, (n_rows,) or (n_outputs, n_rows), or one for each output; for classes -1/+1, one array for
+        two classes, else one for each class.
     centers : list of float or ndarray
-        What was taken from each target, a number an output, and which `model_of` adds to the intercept.
-    classes : None, or ndarray of the labels of a classifier
+        What was subtracted from each target, one number for each output. `model_of` adds it to the intercept.
     index : ndarray
-        The places of these rows in X.
-    table : None, or the `Table` that X is
-    stage : None, or the `ColumnStage` that shows these rows
-    curves : lists of views, each of all columns, as they are, clipped, or in ranks
+        The places of the rows in X.
+    table : Table or None
+        The reader of X, where X is a table.
+    stage : ColumnStage or None
+        The encoding of the columns; None for columns as they are.
+    encodings : tuple of ndarray
+        Sets of views, one for each way to see all columns: as they are, clipped, in ranks. Empty where there is one way alone.
+    features : any
+        The `features` argument, in terms of encoded columns: of a FeatureSet, without its stage.
     """
 
     raw: Rows
@@ -65,59 +99,101 @@ class Task:
     index: np.ndarray
     table: Table | None = None
     stage: ColumnStage | None = None
-    curves: tuple[np.ndarray, ...] = ()
+    encodings: tuple[np.ndarray, ...] = ()
+    features: Any = None
 
     @classmethod
-    def of(
-        cls, X: MatrixLike, y: ArrayLike, loss: LinearLossLike, sample_weight: ArrayLike | None, workers: int, *,
-        several_outputs: Literal["together", "apart"] | None = None, losses: Collection[str] = SELECTING,
-        may_miss: bool = False, table: Table | None = None,
+    def from_arguments(
+        cls, X: MatrixLike, y: ArrayLike, *, features: Any, loss: LinearLossLike, sample_weight: ArrayLike | None, workers: int,
+        rng: np.random.Generator | None, columns: ColumnSetting, losses: Collection[str] = SELECTING,
+        several_outputs: Literal["together", "apart"] | None = None, is_curved: bool = False,
     ) -> Task:  # fmt: skip
-        """several_outputs: as in `encoded`; where may_miss, dense X may have NaN."""
-        for name, values in (("y", y), ("sample_weight", sample_weight)):
-            check_same_device(name, values, X)
-        rows = as_rows(X, workers, may_miss=may_miss)
-        loss = loss_of(loss, losses)
-        there, some, weight = weighted(rows, sample_weight)
-        classes, targets = encoded(y, loss, there, rows.n_rows, several_outputs)
-        if several_outputs == "apart" and classes is None and len(targets) > 1 and not loss.is_quadratic:
-            raise ValueError(f"y must have one output for loss={loss.name!r}, got {len(targets)}: fit one at a time")
-        loss, centers = loss.of_target(targets[0], weight), [np.zeros(y.shape[:-1]) for y in targets]
-        return cls(some, loss, weight, classes, targets, centers, there, table)
+        """Check the arguments of a fit, and encode the columns of X as its features need them.
 
-    @classmethod
-    def seen_by(
-        cls, features: Any, X: MatrixLike, y: ArrayLike, loss: LinearLossLike, sample_weight: ArrayLike | None, workers: int,
-        rng: np.random.Generator | None, columns: ColumnSetting, *, is_curved: bool = False, **how: Any,
-    ) -> tuple[Task, Any]:  # fmt: skip
-        """(the task of X as these features see it, the features of such views).
+        A FeatureSet brings the encoding that it was drawn for. Else columns are encoded where they are to be in robust units,
+        where X is a table, and where numbers are missing.
 
-        columns : {"scale", "missing", "categorical"} as the user gave them. A FeatureSet has its own stage; scale "auto" asks
-            for robust units where features are a name, or None. CSR rows are as they are
-        is_curved : whether numbers are to be seen in more than one view
-        how : as in `of`
+        columns : {"scale", "missing", "categorical"} as the user gave them; scale "auto" asks for robust units where features
+            are a name or None
+        losses, several_outputs : as in `from_arrays`
+        is_curved : whether numbers are to have several encodings
         """
         scale, missing, categorical = (columns[name] for name in ("scale", "missing", "categorical"))
         may_miss = check_choice("missing", missing, ("learn", "raise")) == "learn"
         if scale is not None:
             check_choice("scale", scale, ("auto", "robust"))
-        (X, table), of_task = read(X, features, categorical), partial(cls.of, y=y, loss=loss, sample_weight=sample_weight)
-        of_task = partial(of_task, X, workers=workers, table=table, **how)
-        if isinstance(features, FeatureSet):
-            stage = features.stage
-            task = of_task(may_miss=may_miss and stage is not None and stage.may_miss)
-            return replace(task, stage=stage), features.staged(None)
+        is_drawn = isinstance(features, FeatureSet)
+        stage = features.stage if is_drawn else None
+
+        if stage is not None and categorical is not None:
+            raise ValueError("categorical must be None where features is a FeatureSet, which knows its columns")
+        table = None
+        if stage is not None:
+            X, table = stage.read(X), stage.table
+        elif categorical is not None or is_frame(X):
+            X, table = Table.of(X, categorical)
+
+        from_arrays = partial(
+            cls.from_arrays, X, y, loss, sample_weight, workers, several_outputs=several_outputs, losses=losses, table=table
+        )
+        if is_drawn:
+            task = from_arrays(may_miss=may_miss and stage is not None and stage.may_miss)
+            return replace(task, stage=stage, features=features.staged(None))
         is_scaled = scale == "robust" or (scale == "auto" and (features is None or isinstance(features, str)))
-        task = of_task(may_miss=may_miss)._staged(rng, is_scaled, is_curved, may_miss)
-        if task.stage is None and not task.raw.in_memory:  # where they are not looked through, none may be missing
-            task = of_task(may_miss=False)
-        return task, features
+        task = from_arrays(may_miss=may_miss)._encoded(rng, is_scaled, is_curved, may_miss)
+        if task.stage is None and not task.raw.in_memory:
+            # Nothing has looked for missing numbers in rows outside memory: read them again, so that one is an error.
+            task = from_arrays(may_miss=False)
+        return replace(task, features=features)
+
+    @classmethod
+    def from_arrays(
+        cls, X: MatrixLike, y: ArrayLike, loss: LinearLossLike, sample_weight: ArrayLike | None, workers: int, *,
+        several_outputs: Literal["together", "apart"] | None = None, losses: Collection[str] = SELECTING,
+        may_miss: bool = False, table: Table | None = None,
+    ) -> Task:  # fmt: skip
+        """Check X, y, loss and sample_weight, with the columns of X as they are.
+
+        several_outputs : whether a real y may have several outputs, and whether these are one target or one each: see `encoded`
+        losses : the names of the losses that may be given
+        may_miss : whether dense X may have NaN
+        """
+        for name, values in (("y", y), ("sample_weight", sample_weight)):
+            check_same_device(name, values, X)
+        rows = as_rows(X, workers, may_miss=may_miss)
+        loss = loss_of(loss, losses)
+        index, weighted, weight = rows_of_positive_weight(rows, sample_weight)
+        classes, targets = encoded(y, loss, index, rows.n_rows, several_outputs)
+        if several_outputs == "apart" and classes is None and len(targets) > 1 and not loss.is_quadratic:
+            raise ValueError(f"y must have one output for loss={loss.name!r}, got {len(targets)}: fit one at a time")
+        loss, centers = loss.of_target(targets[0], weight), [np.zeros(y.shape[:-1]) for y in targets]
+        return cls(weighted, loss, weight, classes, targets, centers, index, table)
+
+    def _encoded(self, rng, is_scaled, is_curved, may_miss):
+        """Return the task with a `ColumnStage`, or as it is where its columns need none."""
+        raw, table, means = self.raw, self.table, None
+        if raw.is_sparse and is_scaled and is_curved:
+            stage, encodings = stage_of_counts(raw, self.weight, rng)
+            return replace(self, stage=stage, encodings=tuple(encodings))
+        if raw.is_sparse or not (is_scaled or table is not None or self._has_missing):
+            return self
+        if table is not None and not table.is_plain:
+            X, table = table.of_rows(raw.array())
+            X, means = with_means(X, table, self.targets, self.weight, rng)
+            raw = raw.beside(X)
+        stage, encodings = stage_of(raw, self.weight, rng, table=table, means=means, is_scaled=is_scaled, is_curved=is_curved)
+        return replace(self, raw=raw, table=table, stage=replace(stage, may_miss=may_miss), encodings=tuple(encodings))
+
+    @property
+    def _has_missing(self):
+        """Whether rows in memory have a NaN; of others only a pass over them would tell."""
+        return self.raw.in_memory and bool(np.isnan(self.raw.array()).any())
 
     def centered(self, fit_intercept: bool) -> Self:
-        """Take its center from each target, where the intercept can give it back.
+        """Return the task with targets around their centres, where an intercept can give these back.
 
-        Numbers far from 0 would be rounded in every sum; and the duality gap is a bound where the dual point sums up to 0:
-        rounding leaves a little of that sum, times which the mean of y would come into the gap.
+        Numbers far from 0 would be rounded in every sum. And the duality gap is a bound where the dual point sums to 0:
+        rounding leaves a little of that sum, and the mean of y times that little would enter the gap.
         """
         if not (fit_intercept and self.loss.is_shift_invariant):
             return self
@@ -125,7 +201,7 @@ class Task:
         return replace(self, targets=[y - c[..., None] for y, c in zip(self.targets, centers, strict=True)], centers=centers)
 
     def _center(self, y):
-        """The mean of one target, which the squared loss is least at, else the median; of a constant that constant."""
+        """Return the mean of a target for the squared loss, else its median. A constant target has that constant exactly."""
         unit = power_of_two(y)
         if unit > LARGEST_CENTERED:
             return 0.0
@@ -133,90 +209,64 @@ class Task:
         mean = float(np.clip(self.weight @ y / len(y), y.min(), y.max()))
         return unit * (mean if self.loss.is_quadratic else float(median(y, self.weight)))
 
-    def _staged(self, rng, is_scaled, is_curved, may_miss):
-        """This task with views of its columns, where they need any."""
-        raw, table, means = self.raw, self.table, None
-        if raw.is_sparse and is_scaled and is_curved:
-            stage, curves = stage_of_counts(raw, self.weight, rng)
-            return replace(self, stage=stage, curves=tuple(curves))
-        if raw.is_sparse or not (is_scaled or table is not None or self._lacks_numbers):
-            return self
-        if table is not None and not table.is_plain:
-            X, table = table.of_rows(raw.array())
-            X, means = with_means(X, table, self.targets, self.weight, rng)
-            raw = raw.on_same_threads(X)
-        stage, curves = stage_of(raw, self.weight, rng, table=table, means=means, is_scaled=is_scaled, is_curved=is_curved)
-        return replace(self, raw=raw, table=table, stage=replace(stage, may_miss=may_miss), curves=tuple(curves))
-
-    @property
-    def _lacks_numbers(self):
-        return self.raw.in_memory and bool(np.isnan(self.raw.array()).any())
-
-    @property
-    def is_joint(self) -> bool:
-        """Whether the targets are classes whose margins count together."""
-        return self.loss.is_joint and len(self.targets) > 1
+    def with_views(self, views: np.ndarray | None) -> Task:
+        """Return the task that sees these views of its stage alone; None: all of them."""
+        return self if views is None else replace(self, stage=self.stage.take(views))
 
     @cached_property
     def rows(self) -> Rows:
-        """The rows as the stage shows them."""
+        """The rows with their columns encoded."""
         return staged(self.raw, self.stage, is_asked_often=True)
 
-    def curved(self, views: np.ndarray | None) -> Task:
-        """This task of some of its views; None: of all."""
-        return self if views is None else replace(self, stage=self.stage.take(views))
+    @property
+    def is_joint(self) -> bool:
+        """Whether the targets are classes that are fitted together, by the multinomial loss."""
+        return self.loss.is_joint and len(self.targets) > 1
 
     def scale(self, y: np.ndarray) -> float:
-        """The power of two by which a target is divided: exactly, and its squares then neither over- nor underflow."""
+        """Return the unit in which a target is fitted: a power of two, so that squares neither overflow nor underflow."""
         return power_of_two(y) if self.loss.degree else 1.0
 
     def loss_of(self, y: np.ndarray) -> Loss:
-        """The loss of a target in its scale."""
+        """Return the loss for a target in its unit."""
         return self.loss.scaled(self.scale(y))
 
     def slope_unit(self, y: np.ndarray) -> float:
-        """By which a gradient of the mean loss is divided, where y is by its scale."""
+        """Return the factor by which a gradient of the mean loss shrinks where y is divided by its unit."""
         return self.scale(y) ** (self.loss.degree - 1)
 
     def problem(self, Kind: type[OfKind], y: np.ndarray, alpha: float, fit_intercept: bool) -> OfKind:
-        """The problem of one target in units of its scale, a `Kind` of Problem. alpha: of a penalty on squares."""
+        """Return the `Kind` of Problem for a target in its unit; alpha: the factor of a penalty on squares, for y as it is."""
         scale = self.scale(y)
         alpha = min(alpha * scale ** (2 - self.loss.degree), 1e300)
-        return Kind.from_arrays(self.rows.vectors, self.loss_of(y), y / scale, self.weight, alpha, fit_intercept)
+        return Kind.of(self.rows.vectors, self.loss_of(y), y / scale, self.weight, alpha, fit_intercept)
 
     def progress(self, callback: Callback, y: np.ndarray) -> Progress:
-        """The `Progress` of the fit of one target."""
+        """Return the `Progress` for the fit of a target."""
         return Progress(callback, self.scale(y), self.loss.degree)
 
 
-def read(X: MatrixLike, features: Any, categorical: Categorical) -> tuple[MatrixLike, Table | None]:
-    """(X as an array, if it is a table; None, or its `Table`), as these features see columns."""
-    if isinstance(features, FeatureSet) and features.stage is not None:
-        if categorical is not None:
-            raise ValueError("categorical must be None where features is a FeatureSet, which knows its columns")
-        return features.stage.read(X), features.stage.table
-    return Table.of(X, categorical) if categorical is not None or is_frame(X) else (X, None)
-
-
-def weighted(rows: Rows, sample_weight: ArrayLike | None) -> tuple[np.ndarray, Rows, np.ndarray]:
-    """(the indices of the rows whose weight is not zero; these rows, copied if they are not all; their weights, of mean 1)."""
+def rows_of_positive_weight(rows: Rows, sample_weight: ArrayLike | None) -> tuple[np.ndarray, Rows, np.ndarray]:
+    """Return the indices of the rows whose weight is not zero, these rows (a copy where some are left out), and their weights
+    scaled to mean 1."""
     weight = check_sample_weight(sample_weight, rows.n_rows)
-    there = np.flatnonzero(weight)
-    if len(there) < rows.n_rows:
-        rows, weight = rows.take(there), weight[there]
-    return there, rows, weight / weight.mean()
+    index = np.flatnonzero(weight)
+    if len(index) < rows.n_rows:
+        rows, weight = rows.take(index), weight[index]
+    return index, rows, weight / weight.mean()
 
 
 def power_of_two(y: np.ndarray) -> float:
-    """The power of two by which a target is divided: exactly, and its squares then neither over- nor underflow."""
+    """Return the largest power of two that is at most max |y|, or 1 for zeros: a unit by which to divide y exactly."""
     largest = float(np.abs(y).max())
     return float(2.0 ** (np.frexp(largest)[1] - 1)) if largest > 0 else 1.0
 
 
 class Progress:
-    """The objectives of a fit so far, in units of y, and its callback.
+    """The objectives of a fit so far, in units of y, and the user's callback.
 
-    scale: of the fit's own units, a power of two; degree: of that in the loss.
+    scale : the unit in which the target is fitted, a power of two
+    degree : the power of that unit which the loss is in, as in `Loss`
     """
 
     callback: Callback
@@ -229,25 +279,26 @@ class Progress:
         self.restart()
 
     def restart(self) -> None:
+        """Forget the objectives so far: a new fit of a path begins."""
         self.objectives, self.ended_by_callback = [], False
 
     def note(self, objective: float, *left: float) -> None:
-        """End an iteration. Rounding may raise the objective: what is noted never rises.
+        """End an iteration, and record its objective, or the one before where rounding has raised it.
 
-        left : the distance from the end of the fit, and that at which it ends, where these are known
+        left : how far the fit is from its end, and at which distance it ends, where these are known
         """
         iteration_ended(*left)
         self.objectives.append(min([self._in_units(objective), *self.objectives[-1:]]))
 
     def ask(self, info: Callable[[], FitInfo]) -> bool:
-        """Tell the callback of info(); returns whether it has ended the fit, now or before."""
+        """Call the callback with info(), and return whether it has ended the fit, now or before."""
         goes_on()
         if self.callback is not None and not self.ended_by_callback:
             self.ended_by_callback = bool(self.callback(info()))
         return self.ended_by_callback
 
     def info(self, objective: Callable[[], float], gap: float, **more: Any) -> FitInfo:
-        """The `FitInfo` of a fit that stands at this objective() and gap."""
+        """Return the `FitInfo` of a fit with this duality gap; objective() is asked where no iteration has been noted."""
         return FitInfo(
             n_iter=len(self.objectives),
             objective=tuple(self.objectives) or (self._in_units(objective()),),
@@ -259,7 +310,7 @@ class Progress:
         return in_units(objective, self.scale, self._degree)
 
     def in_units_of_y(self, *values: Any) -> list[Any]:
-        """Coefficients of y / scale in units of y."""
+        """Return coefficients of y / scale in units of y. Raise ValueError where they overflow."""
         with np.errstate(over="ignore"):
             scaled = [self.scale * value for value in values]
         if not all(np.isfinite(value).all() for value in scaled):
@@ -268,43 +319,29 @@ class Progress:
 
 
 def in_units(objective: float, scale: float, degree: int = 2) -> float:
-    """An objective of y / scale in units of y to that degree, or the largest float where it is larger than that."""
+    """Return scale ** degree times the objective of y / scale, or the largest float where that overflows."""
     return min(reduce(mul, [scale] * degree, float(objective)), float(np.finfo(np.float64).max))
 
 
-@contextmanager
-def keeping(model_so_far: Callable[[], SparseModel]) -> Iterator[None]:
-    """Where a block of rows cannot be read, the error takes along model_so_far(), what was fitted until then."""
-    try:
-        yield
-    except BlockError as error:
-        if error.model is None:
-            with suppress(ValueError):  # coefficients that overflow
-                error.model = model_so_far()
-        raise
-
-
-def keeping_fits(fits: Sequence[Fit], task: Task) -> AbstractContextManager[None]:
-    """`keeping` the model of these fits as they are."""
-    return keeping(lambda: model_of(fits, task, certified=False))
-
-
 def model_of(fits: Sequence[Fit], task: Task, certified: bool = True) -> SparseModel:
-    """One model of the fit of each target: their terms together, a coefficient for each.
+    """Return one model of the fits of all targets: the terms of any of them, with a coefficient for each target.
 
-    certified: with all that a pass over the rows would tell of it.
+    certified : whether `info` tells what only another pass over the rows can tell, as a duality gap
     """
     infos, about = [fit.info(certified) for fit in fits], (task.loss.parameters, task.loss.link)
     solutions = [fit.solution() for fit in fits]
-    index, features, w, b = solutions[0] if len(solutions) == 1 else merge_solutions(solutions)
-    info = infos[0] if len(infos) == 1 else _together(infos, len(index))
+    index, features, w, b = solutions[0] if len(solutions) == 1 else joined(solutions)
+    info = infos[0] if len(infos) == 1 else _combined(infos, len(index))
     b = b + np.reshape(np.stack(task.centers), np.shape(b))
     features, b = features.staged(task.stage), b if np.ndim(b) else float(b)
     return SparseModel(w, b, index, features, task.loss.name, task.classes, info, *about)
 
 
-def _together(infos, n_terms):
-    """Sums of the objectives and gaps, a fit that ended, or has not begun, counting with its last; the rest at its worst."""
+def _combined(infos, n_terms):
+    """Return one `FitInfo` of the fits of several targets: objectives and gaps added up, the rest as the worst of them has it.
+
+    A fit of fewer iterations than others counts with its last objective from there on.
+    """
     n_iter = max(info.n_iter for info in infos)
     longest = max(len(info.objective) for info in infos)
     padded = [info.objective + info.objective[-1:] * (longest - len(info.objective)) for info in infos]
@@ -317,3 +354,20 @@ def _together(infos, n_terms):
         n_nonzero=n_terms,
         alpha=infos[0].alpha,
     )
+
+
+@contextmanager
+def partial_model_on_error(model_so_far: Callable[[], SparseModel]) -> Iterator[None]:
+    """Attach model_so_far() to the `BlockError` that is raised where a block of rows cannot be read."""
+    try:
+        yield
+    except BlockError as error:
+        if error.model is None:
+            with suppress(ValueError):  # coefficients that overflow
+                error.model = model_so_far()
+        raise
+
+
+def partial_fits_on_error(fits: Sequence[Fit], task: Task) -> AbstractContextManager[None]:
+    """Attach the model of these fits, as far as they have come, to a `BlockError`."""
+    return partial_model_on_error(lambda: model_of(fits, task, certified=False))

@@ -174,7 +174,7 @@ def _warn(model, alpha, tol, advice):
 
 def _fit(X, y, loss, kernel, gamma, alpha, fit_intercept, sample_weight, max_rows, workers, tol, max_iter):
     """(model, the largest duality gap of a target as a share of its objective)."""
-    task = Task.of(X, y, loss, sample_weight, workers)
+    task = Task.from_arrays(X, y, loss, sample_weight, workers)
     rows = task.rows
     alpha, fit_intercept = check_real("alpha", alpha, 0, strict=True), check_flag("fit_intercept", fit_intercept)
     n, max_rows = rows.n_rows, check_integer("max_rows", max_rows, 1)

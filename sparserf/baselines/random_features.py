@@ -10,8 +10,8 @@ import numpy as np
 from .._base.checks import check_choice, check_flag, check_integer, check_real, check_rng, check_sizes
 from .._base.door import door
 from .._base.threads import single_threaded_blas
-from ..algorithms.harfe_fit import L0Fit
-from ..algorithms.task import AS_THEY_ARE, Task, model_of, power_of_two
+from ..algorithms.harfe_fit import HarfeOptions, L0Fit, Start
+from ..algorithms.task import RAW_COLUMNS, Task, model_of, power_of_two
 from ..features import make_dictionary
 from ..model import warn_unconverged
 from .alignment import aligned
@@ -243,12 +243,14 @@ def _marked(index, n):
 def _fit(
     X, y, n_terms, choose, features, n_components, gamma, loss, alpha, fit_intercept, sample_weight, rng, workers
 ):  # fmt: skip
-    task, features = Task.seen_by(features, X, y, loss, sample_weight, workers, None, AS_THEY_ARE)
+    task = Task.from_arguments(
+        X, y, features=features, loss=loss, sample_weight=sample_weight, workers=workers, rng=None, columns=RAW_COLUMNS
+    )
     rows, weight, targets = task.rows, task.weight, task.targets
     alpha, fit_intercept = check_real("alpha", alpha, 0, strict=True), check_flag("fit_intercept", fit_intercept)
     rng = check_rng(rng)
     dictionary = make_dictionary(
-        features, rows, n_components=n_components, batch_size=None, gamma=gamma, rng=rng, weight=weight
+        task.features, rows, n_components=n_components, batch_size=None, gamma=gamma, rng=rng, weight=weight
     )
     everything = dictionary.batch(0)
     for k in range(1, dictionary.n_batches):
@@ -286,11 +288,8 @@ class RidgeFit:
     ):
         self._chosen, self._n_drawn = np.flatnonzero(copies), len(everything)
         r = np.sqrt(copies.sum() / copies[self._chosen])
-        self._fit = L0Fit(
-            task, y, everything.take(self._chosen), fit_intercept=fit_intercept, alpha=alpha, selection="magnitude",
-            step_size=1.0, backtracking=True, tol=0.0, callback=None,
-        )  # fmt: skip
-        self._fit.begin(r)
+        options = HarfeOptions(alpha=alpha, fit_intercept=fit_intercept, step_size=1.0, tol=0.0)
+        self._fit = L0Fit(task, Start.from_target(task, y, options), everything.take(self._chosen), r, options)
         self._fit.minimise_on(np.arange(len(r)))
 
     def info(self, certified: bool = True) -> FitInfo:

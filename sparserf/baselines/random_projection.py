@@ -10,7 +10,7 @@ from .._base.calls import checks_call
 from .._base.checks import check_choice, check_integer, check_real, check_rng
 from .._base.threads import check_workers, single_threaded_blas
 from ..algorithms.drp_fit import linear_fit
-from ..algorithms.task import AS_THEY_ARE, model_of
+from ..algorithms.task import RAW_COLUMNS, model_of
 from ..features import PROJECTIONS, make_projection
 from ..linear.projected import Projected
 
@@ -75,7 +75,7 @@ def random_projection(
     alpha, m = check_real("alpha", alpha, 0, strict=True), check_integer("n_projections", n_projections, 1)
     kind, workers, rng = check_choice("projection", projection, PROJECTIONS), check_workers(workers), check_rng(rng)
     with single_threaded_blas():
-        fit, task = linear_fit(X, y, [alpha], loss, fit_intercept, sample_weight, workers, None, AS_THEY_ARE)
+        fit, task = linear_fit(X, y, [alpha], loss, fit_intercept, sample_weight, workers, None, RAW_COLUMNS)
         if task.is_joint:
             raise ValueError(f"loss must not be {task.loss.name!r} for more than two classes: 'logistic' is one-vs-rest")
         with fit.inputs.rows:

@@ -1,0 +1,75 @@
+"""What `harfe` and `mfga` share: the arguments about the data, and features="auto".
+
+Both select among the features of a dictionary that is drawn whole. With features="auto" these are the terms that `sparse_rf`
+finds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from .._base.checks import check_callable, check_flag, check_rng
+from ..losses import JOINTLY
+from .sparse_rf import sparse_rf
+from .task import Task
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from .._base.types import Callback, Categorical, LossLike, MatrixLike, Missing, Units
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SelectionOptions:
+    """The arguments that `harfe` and `mfga` share, checked, with rng as a Generator."""
+
+    features: Any = None
+    n_components: int = 10_000
+    scale: Units = "auto"
+    missing: Missing = "learn"
+    categorical: Categorical = None
+    loss: LossLike = "squared"
+    fit_intercept: bool = True
+    sample_weight: ArrayLike | None = None
+    rng: Any = None
+    workers: int = 1
+    callback: Callback = None
+
+    def __post_init__(self):
+        self._set_checked(
+            rng=check_rng(self.rng),
+            fit_intercept=check_flag("fit_intercept", self.fit_intercept),
+            callback=check_callable("callback", self.callback),
+        )
+
+    def _set_checked(self, **checked):
+        """Take these values, which have been checked, in place of those that the user gave."""
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def is_auto(self) -> bool:
+        """Whether the features are those that `sparse_rf` finds: there may then be fewer than were asked for."""
+        return isinstance(self.features, str) and self.features == "auto"
+
+
+def read_task(
+    X: MatrixLike, y: ArrayLike, options: SelectionOptions, several_outputs: Literal["together", "apart"]
+) -> Task:
+    """Return the `Task` of a selection, around its centres, with its candidates as `task.features`: those found for "auto".
+
+    several_outputs : whether real targets of several outputs are one target or one each
+    """
+    about = {name: getattr(options, name) for name in ("loss", "sample_weight", "rng", "workers")}
+    columns = {name: getattr(options, name) for name in ("scale", "missing", "categorical")}
+    features = options.features
+    if options.is_auto:
+        features = sparse_rf(X, y, **columns, **about, fit_intercept=options.fit_intercept).features
+        if len(features) == 0:
+            raise ValueError("features='auto' has found no term that predicts y better than a constant: give other features")
+        columns["categorical"] = None  # a FeatureSet knows its columns
+    task = Task.from_arguments(
+        X, y, features=features, columns=columns, losses=JOINTLY, several_outputs=several_outputs, **about
+    )
+    return task.centered(options.fit_intercept)
