@@ -15,8 +15,7 @@ else:
     from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
     from .columns.cells import IndexWarning
     from .features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
-    from .model import ConvergenceWarning, FitInfo, SparseModel
-    from .model.file import load
+    from .model import ConvergenceWarning, FitInfo, SparseModel, load
     from .rows import BlockError, Chunks
     from .sums.sums import Sums
     from .validation.calibration import calibrated

@@ -71,7 +71,6 @@ Missing: TypeAlias = Literal["learn", "raise"]
 Categorical: TypeAlias = Sequence[str] | Sequence[int] | Sequence[bool] | np.ndarray | None
 Values: TypeAlias = Sequence[Any] | np.ndarray
 Measure: TypeAlias = Literal["squared_error", "absolute_error", "error", "log_loss", "loss"]
-ImportanceMeasure: TypeAlias = Literal["shapley", "variance", "main", "total"]
 Callback: TypeAlias = "Callable[[FitInfo], object] | None"
 
 # An array of whichever namespace, where it lies; a vector with a number for each row, which only its home knows; a dense or CSR

@@ -19,7 +19,7 @@ from .._base.checks import is_sparse
 from .._base.door import unexpected
 from ..columns.cells import names_of_frame
 from ..columns.table import is_frame
-from ..explain.importances import Sample
+from ..explain.importances import ImportanceSample
 from ..losses import LOSSES, PROBABILISTIC, Loss
 from ..rows import Chunks
 from ..rows.cluster import is_dask
@@ -160,7 +160,7 @@ class Fitting:
         arguments = {given[name]: value for name, value in self.get_params(deep=False).items()}
         arguments |= {"rng": generator(self.random_state), "workers": effective_n_jobs(self.n_jobs)}
         self.model_ = self._function(X, y, sample_weight=sample_weight, **arguments)
-        self._sample, self._importances = deepcopy(Sample.of(self.model_, X)), None  # whoever changes X later
+        self._sample, self._importances = deepcopy(ImportanceSample.from_rows(self.model_, X)), None  # whoever changes X later
         if not self._y_is_numeric:
             self.classes_ = self.model_.classes
         return self
