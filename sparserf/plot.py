@@ -9,8 +9,8 @@ import numpy as np
 
 from ._base.checks import check_integer, check_names
 from .explain.effects import Effects
+from .explain.evaluate import column_of, read_numbers
 from .explain.importances import percent
-from .explain.rows import column_of, read_numbers
 from .model import SparseModel
 from .model.outputs import effect_on, of_output
 from .model.terms import column_levels, column_names

@@ -16,7 +16,7 @@ from sparserf._base.npz import FORMAT
 from sparserf.explain import effects, importances
 from sparserf.explain import shapley as games
 from sparserf.explain.additive import approximate
-from sparserf.explain.rows import read_numbers, views_of
+from sparserf.explain.evaluate import read_numbers, views_of
 from sparserf.export.written import WrittenModel
 from sparserf.model.terms import terms_of
 

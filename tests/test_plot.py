@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 import sparserf as srf
 from sparserf import plot
 from sparserf.explain import additive, effects
-from sparserf.explain.rows import read_numbers
+from sparserf.explain.evaluate import read_numbers
 
 matplotlib.use("Agg")
 RNG = np.random.default_rng(0)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ..model.terms import column_levels, terms_of
-from .rows import decision_values, draw_rows
+from .evaluate import decision_values, subsample
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -228,7 +228,7 @@ def approximate(model: SparseModel, X: np.ndarray, importance: np.ndarray, n_pai
     together = [sorted(paired.intersection(term.columns.tolist())) for term in terms if term.activation != "identity"]
     pairs = {pair for some in together for pair in combinations(some, 2)}
     axes = {j: Axis.from_column(X[:, j], levels[j]) for j in sorted(columns)}
-    rows = draw_rows(X, BACKGROUND, np.random.default_rng(0))
+    rows = subsample(X, BACKGROUND, np.random.default_rng(0))
     prior = {j: _partial_dependence(model, rows, j, np.append(axis.knots, np.nan), X[:, j]) for j, axis in axes.items()}
     return AdditiveApproximation(X, decision_values(model, X)[0], axes, prior, sorted(pairs), n_pairs)
 

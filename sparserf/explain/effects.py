@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ..model.terms import column_levels, terms_of
-from ..rows import as_rows, staged
 from .additive import approximate, frequent_levels, r_squared
-from .rows import column_of, decision_values, to_dense, views_of
+from .evaluate import column_of, decision_values, encoded_rows, to_dense, views_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -147,8 +146,7 @@ def _sum_of_terms(model, terms, X, inputs):
     """Return the sum of some terms in rows of numbers; of linear ones the summand of their input."""
     linear = [term for term in terms if term.activation == "identity" and len(inputs) == 1]
     others = [term.position for term in terms if term not in linear]
-    rows = staged(as_rows(X, may_miss=True), model.features.stage)
-    total = rows.apply(model.features.take(others), model.coef[others])
+    total = encoded_rows(model, X).apply(model.features.take(others), model.coef[others])
     U = views_of(model, X) if linear else None
     for term in linear:
         total = total + model.coef[term.position] * term.gain * term.parts(U)[term.columns.tolist().index(inputs[0])]

@@ -11,7 +11,7 @@ from .._base import html as html
 from .._base.checks import check_choice, check_integer, check_rng
 from ..model.outputs import of_output
 from ..model.terms import column_names, terms_of
-from .rows import decision_values, draw_rows, read_numbers, to_dense, views_of
+from .evaluate import decision_values, read_numbers, subsample, to_dense, views_of
 from .shapley import background_of, shapley_values, worth
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def _conditional_means(term, parts, rng):
 def _shuffled(B, rng):
     """Return rows in which each column has the entries of B's, in a random order of its own."""
     most = max(FEWEST, min(SHUFFLED, AT_ONCE // B.shape[1]))
-    B = to_dense(draw_rows(B, most, rng))
+    B = to_dense(subsample(B, most, rng))
     return rng.permuted(np.tile(B, (-(-most // len(B)), 1)), axis=0)
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from .._base.checks import check_integer, check_rng
 from ..model.terms import columns_of_views, terms_of
-from .rows import draw_rows, read_numbers, views_of
+from .evaluate import read_numbers, subsample, views_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +49,7 @@ def background_of(model: SparseModel, X: DenseOrCSR, background: MatrixLike | No
     """Return the background as rows of numbers: some rows of X where it is None."""
     if background is None and X.shape[0] == 1:
         raise ValueError("background must be given for a single row: what is usual is in other rows, as those of the fit")
-    B = draw_rows(X, BACKGROUND, rng) if background is None else read_numbers(model, background)
+    B = subsample(X, BACKGROUND, rng) if background is None else read_numbers(model, background)
     if B.shape[0] == 0:
         raise ValueError("background must have at least one row, got none")
     return B

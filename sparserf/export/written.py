@@ -215,15 +215,15 @@ class TermGroup:
     @classmethod
     def from_block(cls, block: FeatureBlock, coef: np.ndarray, views: np.ndarray, n_views: int) -> Self:
         """Return the terms of a block, whose inputs are some of n_views views; with dense weights where these are few."""
-        weights, inputs = block.weights, block.inputs
+        weights, inputs, n_inputs = block.weights, block.inputs, len(views)
         if block.envelope is None and inputs is None:
             weights = weights[:, views]
         elif block.envelope is None:
             place = np.zeros(n_views, np.intp)
-            place[views] = np.arange(len(views))
+            place[views] = np.arange(n_inputs)
             inputs = np.where(weights != 0, place[inputs], 0)
-            if len(views) <= DENSE_BELOW * block.order:
-                weights, inputs = block.spread(inputs, len(views)), None
+            if n_inputs <= DENSE_BELOW * block.order:
+                weights, inputs = block.spread(inputs, n_inputs), None
         return cls(block.activation, coef, weights, block.offset, inputs, block.gamma)
 
     def __len__(self) -> int:

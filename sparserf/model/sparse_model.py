@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -99,6 +99,11 @@ class FitInfo:
     n_conjugate: int | None = None
     error_bound: float | None = None
     progress: float = 1.0
+
+
+# What a user may give as callback: a function that is called with the `FitInfo` of a fit so far, and ends the fit by returning
+# something true.
+Callback: TypeAlias = "Callable[[FitInfo], object] | None"
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Rows as a model reads them: numbers in memory, their views, and the decision values of the model there."""
+"""A model at rows of X: the rows as numbers in memory, their views, and the decision values there."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ..rows import as_rows, rows_read, staged
 if TYPE_CHECKING:
     from .._base.types import DenseOrCSR, MatrixLike
     from ..model import SparseModel
+    from ..rows.home import Rows
 
 
 def read_numbers(
@@ -24,7 +25,7 @@ def read_numbers(
     return rows.array(np.sort(rng.choice(rows.n_rows, most, replace=False)))
 
 
-def draw_rows(X: DenseOrCSR, most: int, rng: np.random.Generator) -> DenseOrCSR:
+def subsample(X: DenseOrCSR, most: int, rng: np.random.Generator) -> DenseOrCSR:
     """Return the rows of X, or `most` of them drawn by rng, in their order."""
     return X if X.shape[0] <= most else X[np.sort(rng.choice(X.shape[0], most, replace=False))]
 
@@ -40,13 +41,17 @@ def to_dense(X: DenseOrCSR) -> np.ndarray:
 
 
 def views_of(model: SparseModel, X: DenseOrCSR) -> np.ndarray:
-    """Return what the features see of rows of numbers, (n_rows, n_views)."""
+    """Return the views of rows of numbers, as an array of shape (n_rows, n_views)."""
     X, stage = X.astype(np.float64), model.features.stage
     return to_dense(X if stage is None or stage.is_identity else stage.show(X))
 
 
 def decision_values(model: SparseModel, X: DenseOrCSR) -> np.ndarray:
     """Return f of rows of numbers, (n_outputs, n_rows)."""
-    rows = staged(as_rows(X, may_miss=True), model.features.stage)
-    f = rows.apply(model.features, np.atleast_2d(model.coef))
+    f = encoded_rows(model, X).apply(model.features, np.atleast_2d(model.coef))
     return f + np.atleast_1d(model.intercept)[:, None]
+
+
+def encoded_rows(model: SparseModel, X: DenseOrCSR) -> Rows:
+    """Return rows of numbers as the features of the model see them."""
+    return staged(as_rows(X, may_miss=True), model.features.stage)
