@@ -149,7 +149,7 @@ class AdditiveApproximation:
         return self._basis(part, self._X[rows][:, list(part)]) @ values
 
     def _fit(self, parts, f, rows):
-        """Fit f by some parts over some rows: return {part: values at knots}, a penalised step away from the prior."""
+        """Fit some parts to f over some rows, by penalised least squares around the prior: return {part: values at knots}."""
         basis = [self._basis(part, self._X[rows][:, list(part)]) for part in parts]
         H, ends = np.hstack(basis), np.cumsum([0, *(b.shape[1] for b in basis)])
         prior = np.concatenate([self._prior.get(part, np.zeros(b.shape[1])) for part, b in zip(parts, basis, strict=True)])
@@ -217,9 +217,9 @@ def r_squared(parts: Iterable[np.ndarray], f: np.ndarray) -> float:
 
 
 def approximate(model: SparseModel, X: np.ndarray, importance: np.ndarray, n_pairs: int) -> AdditiveApproximation:
-    """Approximate a model of one output over rows of numbers X; importance : of each column, by which some are chosen.
+    """Approximate a model of one output over rows of numbers X.
 
-    Pairs are sought among the most important columns that some term sees together.
+    importance : of each column; the most important ones have functions, and pairs among them that some term sees together
     """
     levels, terms = column_levels(model), list(terms_of(model.features))
     seen = sorted({j for term in terms for j in term.columns.tolist()})

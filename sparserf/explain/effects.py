@@ -128,7 +128,7 @@ def parts_of(model: SparseModel, groups: dict[Part, list[int]], grids: dict[int,
 def parts_at_rows(
     model: SparseModel, X: DenseOrCSR, groups: dict[Part, list[int]], grids: dict[int, np.ndarray]
 ) -> dict[Part, np.ndarray]:
-    """Return {part: values in the rows of X}; the curves in surfaces, by which these are less, are interpolated on the grid."""
+    """Return {part: values in the rows of X}; the curves that are in surfaces are interpolated on the grids, and moved."""
     every, parts = {term.position: term for term in terms_of(model.features)}, {(j,): np.zeros(X.shape[0]) for j in grids}
     for inputs, positions in groups.items():
         terms = [every[k] for k in positions]
@@ -143,7 +143,7 @@ def parts_at_rows(
 
 
 def _sum_of_terms(model, terms, X, inputs):
-    """Return the sum of some terms in rows of numbers; of linear ones the summand of their input."""
+    """Return the sum of some terms in rows of numbers; of a linear term, where the part is one input, its summand alone."""
     linear = [term for term in terms if term.activation == "identity" and len(inputs) == 1]
     others = [term.position for term in terms if term not in linear]
     total = encoded_rows(model, X).apply(model.features.take(others), model.coef[others])
@@ -173,7 +173,7 @@ def grid_of(values: np.ndarray, n_points: int, levels: Sequence[Any] | None = No
 
 
 def _at(width, inputs, values):
-    """Return CSR rows of some width that are zero but for the values of some inputs, in ascending order."""
+    """Return CSR rows of some width that are zero but for the values of some inputs; inputs : in ascending order."""
     from scipy.sparse import csr_array
 
     n, k = values.shape

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ImportanceMeasure: TypeAlias = Literal["shapley", "variance", "main", "total"]
 
-# The default numbers of rows, and of orders of the inputs of a term of many.
+# The default numbers of rows, and of random orders of the inputs of a term that sees many.
 ROWS, ORDERS = 1_000, 32
 # The number of rows of shuffled columns, about: fewer where they would have more than AT_ONCE numbers, but at least FEWEST.
 SHUFFLED, FEWEST, AT_ONCE = 4_000, 200, 2**24
@@ -152,8 +152,8 @@ def importances(
     return ImportanceSample.from_rows(model, X, background, n_rows, rng).importances(model, measure, n_permutations)
 
 
-# -- the measures, each of a model, rows of numbers X, background rows B of numbers: (the value of each input, added up over the
-#    outputs; the whole of which they are shares)
+# -- the measures: functions of a model, rows of numbers X and background rows B, which return (the value of each input, added
+#    up over the outputs; the whole, of which a value is a share)
 
 
 def _shapley(model, X, B, n_permutations, rng):

@@ -90,6 +90,7 @@ class Summary:
         return html.page(*parts)
 
     def _what(self):
+        """Return the task and the loss."""
         return f"{self.kind}, loss {self.loss!r}"
 
     def _about(self):
@@ -110,10 +111,12 @@ class Summary:
         return ", ".join(row.name for row in shown) + (f", and {len(more)} more" if more else "")
 
     def _above_terms(self):
+        """Return the line above the largest terms."""
         has_no_bound = not {"relu", "identity"}.isdisjoint(self.kinds)
         return LARGEST + (", at inputs of one unit" if has_no_bound else "")
 
     def _intercept(self):
+        """Return the intercepts in words: all of few outputs, else the smallest and the largest."""
         if len(self.outputs) == 1:
             return f"intercept {self.intercept[0]:.4g}"
         low, high = int(np.argmin(self.intercept)), int(np.argmax(self.intercept))
@@ -122,6 +125,7 @@ class Summary:
         return "intercept " + (", ".join(named) if len(self.outputs) <= MOST_INTERCEPTS else f"from {' to '.join(named)}")
 
     def _fit(self):
+        """Return in words how the fit went."""
         info, held_out = self.info, self.info.validation_loss
         parts = ["no term predicts held-out rows better than a constant does"] * (self.n_terms == 0 and held_out is not None)
         parts += ["converged to its tolerance" if info.converged else "not converged to its tolerance"]

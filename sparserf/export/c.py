@@ -57,6 +57,7 @@ def to_c(model: SparseModel, path: str | PathLike[str] | None = None, name: str 
 
 
 def _filled(template, **values):
+    """Fill in the ${names} of a template."""
     return Template(template).substitute(values)
 
 
@@ -198,12 +199,14 @@ def _array(ctype, name, values):
 
 
 def _nested(values, write):
+    """Return nested lists as an initializer, each number by a function that writes it."""
     if isinstance(values[0], list):
         return "{" + ",\n    ".join(_nested(each, write) for each in values) + "}"
     return _in_lines([write(each) for each in values])
 
 
 def _in_lines(words):
+    """Return words in braces, a few on a line."""
     lines = [", ".join(words[i : i + NUMBERS]) for i in range(0, len(words), NUMBERS)]
     return "{" + ",\n     ".join(lines) + "}"
 

@@ -179,6 +179,7 @@ def _before_units(graph, written, x):
 
 
 def _is_level(graph, stage, views, x):
+    """Return 1 where x, one column for each view, is the level of the view, else 0."""
     level = stage.level[views]
     return graph.cast(graph("And", graph("LessOrEqual", level, x), graph("Less", x, level + 1)), np.float64)
 
@@ -291,7 +292,7 @@ class Graph:
     """
 
     def __init__(self, taken: Iterable[str]):
-        """taken : the names of the inputs, which nothing else may have"""
+        """Begin a graph without nodes; taken : the names of its inputs, which nothing else may have."""
         self._nodes, self._constants, self._inputs, self._outputs, self._taken = [], [], [], [], set(taken)
 
     def __call__(self, operator: str, *operands: Any, **attributes: Any) -> str:

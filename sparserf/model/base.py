@@ -1,4 +1,4 @@
-"""BaseModel: arrays that cannot be written to, and predictions from decision values; and what links make of these."""
+"""The base class of models: it predicts from decision values, through a link, and its arrays cannot be written to."""
 
 from __future__ import annotations
 

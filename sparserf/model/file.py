@@ -79,7 +79,7 @@ def load(path: str | PathLike[str]) -> SparseModel:
     True
     """
     path = path if os.path.isfile(path) else _with_ending(path)
-    return _restored(path, *_npz.read(path))
+    return _model_from_content(path, *_npz.read(path))
 
 
 def to_json(model: SparseModel) -> str:
@@ -90,7 +90,7 @@ def to_json(model: SparseModel) -> str:
 
     meta, arrays = _content(model)
     meta = {"format": FORMAT, "version": __version__, **meta}
-    return json.dumps(meta | {"arrays": {n: _listed(a) for n, a in arrays.items()}}, allow_nan=False)
+    return json.dumps(meta | {"arrays": {n: _array_to_json(a) for n, a in arrays.items()}}, allow_nan=False)
 
 
 def from_json(text: str) -> SparseModel:
@@ -104,10 +104,10 @@ def from_json(text: str) -> SparseModel:
         check_format("text", meta)
         arrays = meta.pop("arrays", None)
         require(type(arrays) is dict, "arrays")
-        arrays = {name: _array(name, array, MOST_A_CHARACTER * len(text) + LEAST) for name, array in arrays.items()}
+        arrays = {name: _array_from_json(name, array, MOST_A_CHARACTER * len(text) + LEAST) for name, array in arrays.items()}
     except (ValueError, TypeError, OverflowError, RecursionError, MemoryError) as error:
         raise ValueError(f"text is not a model: {type(error).__name__}: {error}") from None
-    return _restored("text", meta, arrays)
+    return _model_from_content("text", meta, arrays)
 
 
 def _with_ending(path):
@@ -143,7 +143,7 @@ def _content(model):
     return meta, arrays
 
 
-def _restored(where, meta, arrays):
+def _model_from_content(where, meta, arrays):
     """Return the model of a content that is not trusted, of any format; where : it was found, for an error message."""
     try:
         for number in range(meta["format"], FORMAT):
@@ -181,7 +181,7 @@ def _checked_model(meta, arrays):
     stage = ColumnStage.restored(arrays, d)
     n_inputs = d if stage is None else len(stage)
     blocks = [saved.read(block, arrays, i, n_inputs) for i, block in enumerate(meta["blocks"])]
-    features = FeatureSet(blocks, n_inputs, _order(arrays, sum(map(len, blocks))), stage)
+    features = FeatureSet(blocks, n_inputs, _checked_order(arrays, sum(map(len, blocks))), stage)
     classes, coef, intercept = arrays.get("classes"), floats(arrays, "coef"), floats(arrays, "intercept")
     outputs = intercept.shape if classes is None else () if len(classes) == 2 else (len(classes),)
     require(len(outputs) < 2 and outputs != (0,), "intercept")
@@ -194,7 +194,7 @@ def _checked_model(meta, arrays):
     known = {"coef", "intercept", "support", "classes", "objective", "order", *STAGE_ARRAYS}
     require(set(arrays) <= known | {f"{name}_{i}" for name in saved.ARRAYS for i in range(len(blocks))}, "members")
     return SparseModel(coef, intercept if outputs else float(intercept), support, features, loss, classes,
-                       _info(meta["info"], floats(arrays, "objective")), parameters, link)  # fmt: skip
+                       _checked_info(meta["info"], floats(arrays, "objective")), parameters, link)  # fmt: skip
 
 
 def _check_loss(name, parameters, link, classes):
@@ -213,7 +213,7 @@ def _check_inputs(d, arrays):
         raise ValueError(f"n_features_in must be at most {MOST_INPUTS}, or the numbers in the file, got {d}")
 
 
-def _order(arrays, n):
+def _checked_order(arrays, n):
     """Return the order of the features, checked; None where they are in the order of their blocks."""
     order = arrays.get("order")
     if order is not None:
@@ -221,7 +221,7 @@ def _order(arrays, n):
     return order
 
 
-def _info(meta, objective):
+def _checked_info(meta, objective):
     """Return the `FitInfo`, checked."""
     require(set(meta) == {field.name for field in fields(FitInfo)} - {"objective"}, "info")
     require(all(type(meta[n]) is int for n in ("n_iter", "n_drawn", "n_nonzero")), "info")
@@ -236,7 +236,7 @@ def _info(meta, objective):
 # -- arrays as JSON has them
 
 
-def _listed(array):
+def _array_to_json(array):
     """Return an array as JSON has it: Python writes a float with the fewest digits that read back to the same bits."""
     array = np.asarray(array)
     values = array.ravel().tolist()
@@ -244,7 +244,7 @@ def _listed(array):
     return {"dtype": array.dtype.str, "shape": list(array.shape), "values": values}
 
 
-def _array(name, listed, most_bytes):
+def _array_from_json(name, listed, most_bytes):
     """Return the array that was listed, checked; of at most so many bytes."""
     require(type(listed) is dict and set(listed) == {"dtype", "shape", "values"}, name)
     dtype, shape, values = listed["dtype"], listed["shape"], listed["values"]

@@ -167,7 +167,7 @@ class SparseModel(BaseModel):
 
     @property
     def feature_names_in_(self) -> tuple[str, ...] | None:
-        """The names of the columns of the data frame that it was fitted to, as strings; None for an array."""
+        """The names of the columns of the data frame that the model was fitted to; None for an array."""
         return self.features.feature_names_in_
 
     def decision_function(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
@@ -622,7 +622,7 @@ def _decide(
     features: FeatureSet, coef: np.ndarray, intercept: float | np.ndarray, dtype: np.dtype, finish: Callable[[Array], Array],
     block: Block | ArrayBlock,
 ) -> Array:  # fmt: skip
-    """Return finish(f) of a block of rows: f = Phi c + b in the dtype of X, one line for each row."""
+    """Return finish(f) for a block of rows, with f = Phi coef + intercept in the dtype of X, one line for each row."""
     f = finite(block.apply(features, coef))
     f = f + outputs_like(intercept, f)
     if isinstance(f, np.ndarray):
