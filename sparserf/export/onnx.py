@@ -102,10 +102,10 @@ def _coded(graph, cell, table, j, dtype):
     if levels is None:
         return graph.cast(cell, np.float64)
     if _are_strings(levels):
-        code = _code(graph, cell, _check_text(where, levels))
+        code = _code(graph, cell, _text_levels(where, levels))
         return code if "" in levels else graph("Where", graph("Equal", cell, np.array("", object)), np.nan, code)
     x = graph.cast(cell, np.float64)
-    return graph("Where", graph("IsNaN", x), x, _code(graph, x, _rounded(where, levels, dtype)))
+    return graph("Where", graph("IsNaN", x), x, _code(graph, x, _number_levels(where, levels, dtype)))
 
 
 def _code(graph, cell, levels):
@@ -115,7 +115,7 @@ def _code(graph, cell, levels):
     return graph("Sub", graph.cast(place, np.float64), 1.0)
 
 
-def _check_text(where, levels):
+def _text_levels(where, levels):
     """Return levels that are strings as an array, if all of them are UTF-8."""
     try:
         "".join(levels).encode()
@@ -125,7 +125,7 @@ def _check_text(where, levels):
 
 
 @np.errstate(over="ignore")  # infinite: a level that no number is
-def _rounded(where, levels, dtype):
+def _number_levels(where, levels, dtype):
     """Return levels that are numbers as the dtype has them, if it tells them apart."""
     rounded = finite(where, list(levels)).astype(dtype).astype(np.float64)
     if len(np.unique(rounded)) < len(levels):
@@ -134,7 +134,7 @@ def _rounded(where, levels, dtype):
 
 
 def _gathered(graph, x, columns, n):
-    """Return some of the n columns of x."""
+    """Return some of the n columns of x, x itself where they are all."""
     return x if np.array_equal(columns, np.arange(n)) else graph("Gather", x, np.asarray(columns, np.int64), axis=1)
 
 
@@ -142,7 +142,7 @@ def _gathered(graph, x, columns, n):
 
 
 def _views(graph, written, x):
-    """Return u, (n_rows, n_inputs)."""
+    """Return the views u of the columns x, (n_rows, n_inputs)."""
     r, stage = _before_units(graph, written, x), written.stage
     if written.has_raw_inputs:
         return r
@@ -194,7 +194,8 @@ ANSWERS: dict[str, Callable[..., str]] = {
 
 
 def _score(graph, stage, v, x):
-    """Return the score of view v: that of a level; or the first, and of each rise to the next the share that x has passed."""
+    """Return r of view v, which has knots: the score of a level; or, linear between knots, the first score and then the share of
+    each rise that x has passed."""
     some = slice(*stage.first_knot[v : v + 2])
     knots, scores = stage.knots[some], stage.scores[some]
     levels = None if stage.table is None else stage.table.levels[stage.column[v]]
@@ -232,7 +233,7 @@ def _over_inputs(graph, operator, inputs, weights, u):
 
 
 def _activated(graph, group, z, dtype):
-    """Return the activation of z."""
+    """Return activation(z): cosines, sines and tanh in the dtype that is asked for."""
     if group.activation == "relu":
         return graph("Relu", z)
     if group.activation == "sign":

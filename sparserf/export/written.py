@@ -103,10 +103,14 @@ class WrittenModel:
         return None if stage is None or stage.is_identity else {v: Encoding.from_stage(stage, v) for v in self.views.tolist()}
 
     @cached_property
+    def _sizes(self):
+        return term_sizes(self.features, self.coef)
+
+    @cached_property
     def terms(self) -> list[Term]:
         """The terms one by one, the largest first."""
         terms = {term.position: term for term in terms_of(self.features)}
-        return [terms[k] for k in _largest_first(term_sizes(self.features, self.coef)).tolist()]
+        return [terms[k] for k in _largest_first(self._sizes).tolist()]
 
     @cached_property
     def factors(self) -> np.ndarray:
@@ -117,7 +121,7 @@ class WrittenModel:
     @cached_property
     def sizes(self) -> np.ndarray:
         """|coef| sup|phi| of each of `terms`, (n_outputs, n_terms)."""
-        return term_sizes(self.features, self.coef)[:, [term.position for term in self.terms]]
+        return self._sizes[:, [term.position for term in self.terms]]
 
     @property
     def envelopes(self) -> dict[float, np.ndarray]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class ConvergenceWarning(UserWarning):
-    """A fit stopped before it reached its tolerance; the message names the gap, the tolerance and what to change.
+    """The warning of a fit that stopped before it reached its tolerance; it names the gap, the tolerance and what to change.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class ConvergenceWarning(UserWarning):
 
 
 def warn_unconverged(message: str) -> None:
-    """Warn of a `ConvergenceWarning`, at the line of the user's call."""
+    """Issue a `ConvergenceWarning` that points at the line of the user's call."""
     warn(message, ConvergenceWarning)
 
 
