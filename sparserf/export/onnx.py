@@ -194,8 +194,10 @@ ANSWERS: dict[str, Callable[..., str]] = {
 
 
 def _score(graph, stage, v, x):
-    """Return r of view v, which has knots: the score of a level; or, linear between knots, the first score and then the share of
-    each rise that x has passed."""
+    """Return r of view v, which has knots: the score of a level, or a number's, linear between knots.
+
+    The latter is the first score, and of each rise to the next the share that x has passed.
+    """
     some = slice(*stage.first_knot[v : v + 2])
     knots, scores = stage.knots[some], stage.scores[some]
     levels = None if stage.table is None else stage.table.levels[stage.column[v]]
