@@ -215,7 +215,8 @@ class SparseModel(BaseModel):
 
     def _map_decisions(self, X, workers, finish):
         rows = self.features.rows_of(X, workers)
-        return rows.give(rows.map(partial(_decide, self.features, self.coef, self.intercept, rows.dtype, finish), axis=0))
+        decide = partial(_decide, self.features, self.coef, self.intercept, rows.dtype, finish)
+        return rows.give(rows.map(decide, axis=0))
 
     def summary(self, X: MatrixLike | None = None, *, n_terms: int = 10, rng: Seed = 0) -> Summary:
         """Summarize the model: what it is, how its fit went, how much its inputs matter, and its largest terms.
