@@ -16,7 +16,7 @@ from sparserf._base.npz import FORMAT
 from sparserf.explain import effects, importances
 from sparserf.explain import shapley as games
 from sparserf.explain.additive import approximate
-from sparserf.explain.evaluate import read_numbers, views_of
+from sparserf.explain.evaluate import encode, read_numbers
 from sparserf.export.written import WrittenModel
 from sparserf.model.terms import terms_of
 
@@ -240,7 +240,7 @@ def test_soft_and_squeezed_views_are_as_the_formula_says(models):
     soft = lambda u, r: np.where(np.abs(u) <= r, u, np.sign(u) * r * (2 - r / np.maximum(np.abs(u), r)))  # noqa: E731
     names = {"soft": soft, "squeeze": lambda u: u / np.sqrt(1 + (u / 3) ** 2)}
     stage, n = model.features.stage, 0
-    shown = views_of(model, X)
+    shown = encode(model, X)
     for v, view in WrittenModel.from_model(model).encodings.items():
         label = f"clip(x{view.column})" if view.squeezed else f"z(x{view.column})"
         if view.knots is None:
@@ -310,7 +310,7 @@ def test_independent_inputs_are_exact(models):
     grid = np.stack(np.meshgrid(*[[-1.0, 0.5]] * 4), axis=-1).reshape(-1, 4)
     term = next(term for term in terms_of(models["gaussian"].features) if len(term.columns) == 4)
     model = models["gaussian"]
-    U, B = views_of(model, X[:10]), views_of(model, grid)
+    U, B = encode(model, X[:10]), encode(model, grid)
     exact = games.shares(4) @ games.exact_worth(term, U, B)
     np.testing.assert_allclose(games.independent_values(term, term.parts(U), term.parts(B).mean(axis=1)), exact, atol=1e-13)
     np.testing.assert_allclose(games.sampled_values(term, [np.arange(4)], U, B), exact, atol=1e-13)

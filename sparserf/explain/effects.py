@@ -14,7 +14,7 @@ import numpy as np
 
 from ..model.terms import column_levels, terms_of
 from .additive import approximate, frequent_levels, r_squared
-from .evaluate import column_of, decision_values, encoded_rows, to_dense, views_of
+from .evaluate import column_of, decision_values, encode, encoded_rows, to_dense
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -147,7 +147,7 @@ def _sum_of_terms(model, terms, X, inputs):
     linear = [term for term in terms if term.activation == "identity" and len(inputs) == 1]
     others = [term.position for term in terms if term not in linear]
     total = encoded_rows(model, X).apply(model.features.take(others), model.coef[others])
-    U = views_of(model, X) if linear else None
+    U = encode(model, X) if linear else None
     for term in linear:
         total = total + model.coef[term.position] * term.gain * term.parts(U)[term.columns.tolist().index(inputs[0])]
     return total

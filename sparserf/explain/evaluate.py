@@ -1,4 +1,4 @@
-"""A model at rows of X: the rows as numbers in memory, their views, and the decision values there."""
+"""A model at rows of X: the rows as numbers in memory, their encodings, and the decision values there."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def to_dense(X: DenseOrCSR) -> np.ndarray:
     return (X.toarray() if is_sparse(X) else X).astype(np.float64)
 
 
-def views_of(model: SparseModel, X: DenseOrCSR) -> np.ndarray:
-    """Return the views of rows of numbers, as an array of shape (n_rows, n_views)."""
+def encode(model: SparseModel, X: DenseOrCSR) -> np.ndarray:
+    """Return the encodings of rows of numbers, as an array of shape (n_rows, n_encodings)."""
     X, stage = X.astype(np.float64), model.features.stage
     return to_dense(X if stage is None or stage.is_identity else stage.show(X))
 

@@ -11,7 +11,7 @@ from .._base import html as html
 from .._base.checks import check_choice, check_integer, check_rng
 from ..model.outputs import of_output
 from ..model.terms import column_names, terms_of
-from .evaluate import decision_values, read_numbers, subsample, to_dense, views_of
+from .evaluate import decision_values, encode, read_numbers, subsample, to_dense
 from .shapley import background_of, shapley_values, worth
 
 if TYPE_CHECKING:
@@ -158,14 +158,14 @@ def importances(
 
 def _shapley(model, X, B, n_permutations, rng):
     """Return (the mean size of the Shapley values of each input, the sum of all)."""
-    phi = np.atleast_3d(shapley_values(model, X, views_of(model, B), n_permutations, rng))
+    phi = np.atleast_3d(shapley_values(model, X, encode(model, B), n_permutations, rng))
     size = np.abs(phi).mean(axis=0).sum(axis=1)
     return size, size.sum()
 
 
 def _variance(model, X, B, n_permutations, rng):
     """Return (the covariance of the Shapley values of each input with f, the sum of all: the variance of f)."""
-    phi = np.atleast_3d(shapley_values(model, X, views_of(model, B), n_permutations, rng))
+    phi = np.atleast_3d(shapley_values(model, X, encode(model, B), n_permutations, rng))
     f = phi.sum(axis=1, keepdims=True)
     covariance = ((phi - phi.mean(axis=0)) * (f - f.mean(axis=0))).mean(axis=0).sum(axis=1)
     return covariance, covariance.sum()
@@ -173,7 +173,7 @@ def _variance(model, X, B, n_permutations, rng):
 
 def _main(model, _, B, n_permutations, rng):
     """Return (the variance of E[f | x_j], that of f), of independent inputs, each distributed as in the background."""
-    coef, V, effect = np.atleast_2d(model.coef), views_of(model, B), {}
+    coef, V, effect = np.atleast_2d(model.coef), encode(model, B), {}
     for term in terms_of(model.features):
         c = coef[:, term.position, None]
         for j, mean in zip(term.columns.tolist(), _conditional_means(term, term.parts(V), rng), strict=True):

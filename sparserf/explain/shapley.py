@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._base.checks import check_integer, check_rng
-from ..model.terms import columns_of_views, terms_of
-from .evaluate import read_numbers, subsample, views_of
+from ..model.terms import columns_of_encodings, terms_of
+from .evaluate import encode, read_numbers, subsample
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ def shapley(model: SparseModel, X: MatrixLike, background: MatrixLike | None, n_
     """Compute Shapley values: see `SparseModel.shapley`."""
     n_permutations, rng = check_integer("n_permutations", n_permutations, 2), check_rng(rng)
     X = read_numbers(model, X)
-    B = views_of(model, background_of(model, X, background, rng))
+    B = encode(model, background_of(model, X, background, rng))
     return shapley_values(model, X, B, n_permutations, rng)
 
 
@@ -58,21 +58,21 @@ def background_of(model: SparseModel, X: DenseOrCSR, background: MatrixLike | No
 def shapley_values(
     model: SparseModel, X: DenseOrCSR, B: np.ndarray, n_permutations: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Compute the Shapley values of rows of numbers X against a background of views B.
+    """Compute the Shapley values of rows of numbers X against a background B, the encodings of its rows.
 
     Returns an array of shape (n_rows, n_columns), or (n_rows, n_columns, n_outputs) for several outputs.
     """
     coef, n, terms = np.atleast_2d(model.coef), X.shape[0], list(terms_of(model.features))
     groups = _grouped([term for term in terms if term.activation != "identity"], n_permutations, rng)
-    linear = np.zeros((B.shape[1], len(coef)))  # (n_views, n_outputs), the sum of all linear terms
+    linear = np.zeros((B.shape[1], len(coef)))  # (n_encodings, n_outputs), the sum of all linear terms
     for term in terms:
         if term.activation == "identity":
-            linear[term.views] += np.multiply.outer(term.gain * term.weights, coef[:, term.position])
-    column, out = columns_of_views(model.features), np.zeros((n, model.n_features_in, len(coef)))
+            linear[term.encodings] += np.multiply.outer(term.gain * term.weights, coef[:, term.position])
+    column, out = columns_of_encodings(model.features), np.zeros((n, model.n_features_in, len(coef)))
     step = max(1, AT_ONCE // max(1, len(B[0]), *(_numbers_a_row(group[0][0]) for group in groups)))
     for start in range(0, n, step):
         part = slice(start, min(start + step, n))
-        U = views_of(model, X[part])
+        U = encode(model, X[part])
         np.add.at(out[part].transpose(1, 2, 0), column, linear[:, :, None] * (U - B.mean(axis=0)).T[:, None])
         for group in groups:
             columns = group[0][0].columns

@@ -1,6 +1,6 @@
 """A model as a file of C99, which needs the C library alone and computes as `predict` does in double precision.
 
-The file is put together of templates, which stand at the end of this module, and of tables of numbers: the views that a row
+The file is put together of templates, which stand at the end of this module, and of tables of numbers: the encodings that a row
 shows, the terms of each activation side by side in vectors, and the functions that other files call.
 """
 
@@ -44,7 +44,7 @@ def to_c(model: SparseModel, path: str | PathLike[str] | None = None, name: str 
         _comment(written, name),
         _filled(HEAD, n_columns=model.n_features_in, n_inputs=n_inputs, n_outputs=n_outputs, lanes=LANES),
         declarations,
-        _views(written),
+        _encodings(written),
         WAVES if activations & {"cos", "sin"} else "",
         TANHS if "tanh" in activations else "",
         *(_terms(group, b) for b, group in enumerate(written.groups)),
@@ -133,8 +133,8 @@ def _string(label):
     return '"' + "".join(chr(c) if 32 <= c < 127 and chr(c) not in '"\\?' else f"\\{c:03o}" for c in label) + '"'
 
 
-def _views(written):
-    """Return the function `see`, which makes the views of a row, with its tables."""
+def _encodings(written):
+    """Return the function `see`, which makes the encodings of a row, with its tables."""
     stage = written.stage
     if written.has_raw_inputs:
         if np.array_equal(stage.column, np.arange(len(stage))):
@@ -143,13 +143,13 @@ def _views(written):
     power, center, factor, reach = stage.arithmetic
     numbers = np.stack([stage.level, power, center, factor, reach, stage.fill], axis=1).tolist()
     kinds, first, size = (kind.upper() for kind in written.kinds), stage.first_knot, np.diff(stage.first_knot)
-    views = [
+    rows = [
         "{" + ", ".join([str(int(j)), kind, *map(_number, each), str(int(start)), str(int(n))]) + "}"
         for j, kind, each, start, n in zip(stage.column, kinds, numbers, first, size, strict=False)
     ]
     knots, scores = (values if len(values) else np.zeros(1) for values in (stage.knots, stage.scores))
     arrays = _array("double", "knots", knots) + _array("double", "scores", scores)
-    table = "static const view views[N_INPUTS] = {\n    " + ",\n    ".join(views) + "};\n"
+    table = "static const view views[N_INPUTS] = {\n    " + ",\n    ".join(rows) + "};\n"
     or_nan, refused = ("", "isinf(value)") if stage.may_miss else (" or NAN", "!isfinite(value)")
     return VIEWS + arrays + table + _filled(SEEN, or_nan=or_nan, refused=refused)
 

@@ -36,7 +36,7 @@ def term_expression(
 ) -> str:  # fmt: skip
     """Return code of a term without its gain.
 
-    names, envelopes : of the variables that hold the views and exp(-gamma |u|^2)
+    names, envelopes : of the variables that hold the encodings and exp(-gamma |u|^2)
     number : writes a number
     functions : a template of each activation
     summed : writes the sum of parts like "+ a"
@@ -44,11 +44,11 @@ def term_expression(
     if term.gamma is not None:
         factors = [names[v] for v, p in term.powers for _ in range(p)]
         return " * ".join([envelopes[term.gamma], *factors])
-    parts = [signed(w, f"{number(abs(w))} * {names[v]}") for v, w in zip(term.views.tolist(), term.weights, strict=True)]
+    parts = [signed(w, f"{number(abs(w))} * {names[v]}") for v, w in zip(term.encodings.tolist(), term.weights, strict=True)]
     if term.offset or not parts:
         parts.append(signed(term.offset, number(abs(term.offset))))
     if term.activation == "identity" and len(parts) == 1 and term.weights[0] == 1:
-        return names[int(term.views[0])]
+        return names[int(term.encodings[0])]
     return functions[term.activation].format(summed(parts))
 
 

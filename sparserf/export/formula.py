@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Language: TypeAlias = Literal["text", "latex", "python", "sql"]
 
-# The number of levels of a category, and of views under an envelope, up to which they are listed.
+# The number of levels of a category, and of encodings under an envelope, up to which they are listed.
 MOST_LISTED = 12
 
 
@@ -160,7 +160,8 @@ def _formula(written, to, digits):
         left = _left_out(written.n_left_out, int(is_small[k].sum()))
         parts += [f"+ {to.ellipsis} {to.words(left)}"] if left else []
         sums.append(to.first.format(to.output(name)) + to.line.join([number(written.intercept[k]), *parts]))
-    notes = _notes_on_views(written, labels, names, to, number) + [to.words(line) for line in _how_it_predicts(written.model)]
+    notes = _notes_on_encodings(written, labels, names, to, number)
+    notes += [to.words(line) for line in _how_it_predicts(written.model)]
     head = to.start + to.row.join(sums)
     return head + (to.where + to.line + to.line.join(notes) if notes else "") + to.end
 
@@ -187,23 +188,23 @@ def _how_it_predicts(model):
     return [f"{line}; the probability of a class is its {share}, divided by the sum of those of all classes"]
 
 
-def _notes_on_views(written, labels, names, to, number):
-    """Return lines that define the views, and the functions and norms in which they and the terms are written."""
+def _notes_on_encodings(written, labels, names, to, number):
+    """Return lines that define the encodings, and the functions and norms in which they and the terms are written."""
     encodings = written.encodings or {}
     lines = [_definition(each, labels[v], names[each.column], to, number) for v, each in encodings.items()]
     lines = [line for line in dict.fromkeys(lines) if line]
     lines += [to.soft] if any(each.reach is not None for each in encodings.values()) else []
     lines += [to.squeeze] if any(each.squeezed for each in encodings.values()) else []
-    for views in {tuple(views.tolist()): None for views in written.envelopes.values()}:
-        squares = [to.power.format(labels[v], 2) for v in views[:MOST_LISTED]]
-        squares += [f"{to.ellipsis} {to.words(f'({len(views)} inputs)')}"] if len(views) > MOST_LISTED else []
+    for seen in {tuple(seen.tolist()): None for seen in written.envelopes.values()}:
+        squares = [to.power.format(labels[v], 2) for v in seen[:MOST_LISTED]]
+        squares += [f"{to.ellipsis} {to.words(f'({len(seen)} inputs)')}"] if len(seen) > MOST_LISTED else []
         lines.append("|u|^2" + to.equals + " + ".join(squares))
     is_cut = any(each.knots is not None or len((each.table or [()])[0]) > MOST_LISTED for each in encodings.values())
     return lines + [to.words('what is not listed here, and all digits, is in formula("python"), exact and complete')] * is_cut
 
 
 def _label(encoding, name, to):
-    """Return what a view is called in the formula, by the name of its column."""
+    """Return what an encoding is called in the formula, by the name of its column."""
     if encoding.asks is not None:
         kind, level = encoding.asks
         question = {"level": f" is {level}", "missing": " is missing", "present": " is not 0"}
@@ -216,7 +217,7 @@ def _label(encoding, name, to):
 
 
 def _definition(encoding, label, name, to, number):
-    """Return a line that defines a view, None where its label says all."""
+    """Return a line that defines an encoding, None where its label says all."""
     if encoding.asks is not None:
         line = label + to.equals + number(encoding.high) + to.words(" where it is so, else ") + number(encoding.low)
         if encoding.known is None:
@@ -245,9 +246,9 @@ def _phi(term, labels, to, number):
     if term.gamma is not None:
         factors = [labels[v] if p == 1 else to.power.format(labels[v], p) for v, p in term.powers]
         return " ".join([to.norm.format(number(term.gamma)), *factors])
-    parts = [signed(w, f"{number(abs(w))} {labels[v]}") for v, w in zip(term.views.tolist(), term.weights, strict=True)]
+    parts = [signed(w, f"{number(abs(w))} {labels[v]}") for v, w in zip(term.encodings.tolist(), term.weights, strict=True)]
     if term.activation == "identity" and len(parts) == 1 and not term.offset and term.weights[0] == 1:
-        return labels[int(term.views[0])]
+        return labels[int(term.encodings[0])]
     if term.offset or not parts:
         parts.append(signed(term.offset, number(abs(term.offset))))
     if term.activation == "identity":

@@ -42,7 +42,7 @@ def to_onnx(
     written, table = WrittenModel.from_model(model), _table_of_inputs(model)
     graph = Graph(["X"] if table is None else _input_names(table))
     x = _read_matrix(graph, written, dtype) if table is None else _read_columns(graph, written, table, dtype)
-    u = _views(graph, written, x)
+    u = _encodings(graph, written, x)
     f = graph("Add", graph("MatMul", u, written.linear.T), written.constant)
     for group in written.groups:
         f = graph("Add", f, _sum(graph, group, u, dtype))
@@ -138,11 +138,11 @@ def _gathered(graph, x, columns, n):
     return x if np.array_equal(columns, np.arange(n)) else graph("Gather", x, np.asarray(columns, np.int64), axis=1)
 
 
-# -- the views of these, in the formulas of `ColumnStage`
+# -- the encodings of these, in the formulas of `ColumnStage`
 
 
-def _views(graph, written, x):
-    """Return the views u of the columns x, (n_rows, n_inputs)."""
+def _encodings(graph, written, x):
+    """Return the encodings u of the columns x, (n_rows, n_inputs)."""
     r, stage = _before_units(graph, written, x), written.stage
     if written.has_raw_inputs:
         return r
@@ -161,16 +161,16 @@ def _views(graph, written, x):
 
 
 def _before_units(graph, written, x):
-    """Return r of each view: the number, its score, or 1 or 0, the answer to what the view asks."""
+    """Return r of each encoding: the number, its score, or 1 or 0, the answer to what the encoding asks."""
     stage, kind, n = written.stage, written.kinds, len(written.columns)
     place, has_knots = np.searchsorted(written.columns, stage.column), np.diff(stage.first_knot) > 0
     kind = np.where(np.isin(kind, ["number", "clipped"]) & ~has_knots, "as it is", kind)
     order, parts = [], []
     for of_kind, answer in ANSWERS.items():
-        views = np.flatnonzero(kind == of_kind)
-        if len(views):
-            order.append(views)
-            parts.append(answer(graph, stage, views, _gathered(graph, x, place[views], n)))
+        encodings = np.flatnonzero(kind == of_kind)
+        if len(encodings):
+            order.append(encodings)
+            parts.append(answer(graph, stage, encodings, _gathered(graph, x, place[encodings], n)))
     for v in np.flatnonzero(has_knots & np.isin(kind, ["number", "clipped"])):
         order.append([v])
         parts.append(_score(graph, stage, v, graph("Gather", x, place[[v]], axis=1)))
@@ -178,23 +178,23 @@ def _before_units(graph, written, x):
     return _gathered(graph, r, np.argsort(np.concatenate(order)), len(stage))
 
 
-def _is_level(graph, stage, views, x):
-    """Return 1 where x, one column for each view, is the level of the view, else 0."""
-    level = stage.level[views]
+def _is_level(graph, stage, encodings, x):
+    """Return 1 where x, one column for each encoding, is the level of the encoding, else 0."""
+    level = stage.level[encodings]
     return graph.cast(graph("And", graph("LessOrEqual", level, x), graph("Less", x, level + 1)), np.float64)
 
 
-# How r of views without knots is made, by their kind.
+# How r of encodings without knots is made, by their kind.
 ANSWERS: dict[str, Callable[..., str]] = {
-    "as it is": lambda graph, stage, views, x: x,
+    "as it is": lambda graph, stage, encodings, x: x,
     "level": _is_level,
-    "missing": lambda graph, stage, views, x: graph.cast(graph("IsNaN", x), np.float64),
-    "present": lambda graph, stage, views, x: graph.cast(graph("Not", graph("Equal", x, 0.0)), np.float64),
+    "missing": lambda graph, stage, encodings, x: graph.cast(graph("IsNaN", x), np.float64),
+    "present": lambda graph, stage, encodings, x: graph.cast(graph("Not", graph("Equal", x, 0.0)), np.float64),
 }
 
 
 def _score(graph, stage, v, x):
-    """Return r of view v, which has knots: the score of a level, or a number's, linear between knots.
+    """Return r of encoding v, which has knots: the score of a level, or a number's, linear between knots.
 
     The latter is the first score, and of each rise to the next the share that x has passed.
     """
@@ -210,7 +210,7 @@ def _score(graph, stage, v, x):
     return graph("Add", graph("MatMul", share, np.diff(scores)[:, None]), scores[0])
 
 
-# -- f of the views, (n_rows, n_outputs), and the outputs of the graph
+# -- f of the encodings, (n_rows, n_outputs), and the outputs of the graph
 
 
 def _sum(graph, group, u, dtype):

@@ -66,20 +66,20 @@ INVERSE_LINKS = {"identity": "{}", "log": "np.exp({})"}
 def python_source(written: WrittenModel, digits: int | None) -> str:
     """Return the source of a module with `decision_function`, `predict` and, where there are any, `predict_proba`.
 
-    Variables are x3, column 3 of X, u5, view 5, envelope0, and f.
+    Variables are x3, column 3 of X, u5, encoding 5, envelope0, and f.
     """
     number = partial(float_literal, digits)
     encodings, envelopes = written.encodings, {gamma: f"envelope{i}" for i, gamma in enumerate(written.envelopes)}
     body = [_read(written, j) for j in written.columns.tolist()]
     if encodings is None:
-        names = {v: f"x{v}" for v in written.views.tolist()}
+        names = {v: f"x{v}" for v in written.used_encodings.tolist()}
     else:
         names = {v: f"u{v}" for v in encodings}
         for v, encoding in encodings.items():
             x, is_category = f"x{encoding.column}", written.is_category(encoding.column)
             body += [f"u{v} = {line}" for line in _encode(encoding, x, f"u{v}", number, is_category)]
-    for gamma, views in written.envelopes.items():
-        squares = " + ".join(f"{names[v]}**2" for v in views.tolist())
+    for gamma, seen in written.envelopes.items():
+        squares = " + ".join(f"{names[v]}**2" for v in seen.tolist())
         body.append(f"{envelopes[gamma]} = np.exp(-{number(gamma)} * ({squares}))")
     has_several = written.model.coef.ndim > 1
     b, n = [number(value) for value in written.intercept], f"len(x{written.columns[0]})"
@@ -104,7 +104,7 @@ def _read(written, j):
 
 
 def _encode(encoding, x, u, number, is_category):
-    """Return expressions that make a view u of a column x, each of what the one before made."""
+    """Return expressions that make an encoding u of a column x, each of what the one before made."""
     if encoding.asks is not None:
         kind, level = encoding.asks
         high, low = number(encoding.high), number(encoding.low)

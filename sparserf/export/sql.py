@@ -1,8 +1,8 @@
 """A model as a SELECT, in SQL that SQLite, DuckDB and PostgreSQL read alike.
 
-The query is a chain of steps, WITH ... AS MATERIALIZED: the first reads the columns as doubles, the next encode them as views,
+The query is a chain of steps, WITH ... AS MATERIALIZED: the first reads the columns as doubles, the next makes their encodings,
 then come envelopes, terms, outputs and answers. Steps are MATERIALIZED because an engine that puts the expressions of a
-subquery where its columns are used computes each view again in every term.
+subquery where its columns are used computes each encoding again in every term.
 """
 
 from __future__ import annotations
@@ -42,18 +42,19 @@ WORDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\b[a-z]\d+\b""")
 def sql_query(written: WrittenModel, digits: int | None, table: str | Sequence[str], keep: Sequence[str]) -> str:
     """Return the SELECT of `SparseModel.formula`.
 
-    Columns of the steps are k0, kept ones, x3, column 3 of X, u5, view 5, s0, |u|^2, e0, envelopes, t0, terms, and f0, outputs.
+    Columns of the steps are k0, columns that are kept; x3, column 3 of X; u5, encoding 5; s0, |u|^2; e0, envelopes; t0, terms;
+    and f0, outputs.
     """
     number = partial(float_literal, digits)
     source = ".".join(_identifiers("table", table.split(".") if isinstance(table, str) else table))
     kept = {f"k{i}": name for i, name in enumerate(_identifiers("keep", keep))}
     columns, encodings = written.columns.tolist(), written.encodings
     steps = [("inputs", kept | {f"x{j}": _read(written, j) for j in columns})]
-    names = {v: f"x{v}" for v in written.views.tolist()}
+    names = {v: f"x{v}" for v in written.used_encodings.tolist()}
     if encodings is not None:
         names = {v: f"u{v}" for v in encodings}
         steps.append(("views", {names[v]: _encode(each, f"x{each.column}", number) for v, each in encodings.items()}))
-    squares = [balanced([f"+ {names[v]} * {names[v]}" for v in views.tolist()]) for views in written.envelopes.values()]
+    squares = [balanced([f"+ {names[v]} * {names[v]}" for v in seen.tolist()]) for seen in written.envelopes.values()]
     steps.append(("squares", {f"s{i}": f"({square})" for i, square in enumerate(squares)}))
     envelopes = {gamma: f"e{i}" for i, gamma in enumerate(written.envelopes)}
     steps.append(("envelopes", {e: _power(f"-{number(gamma)} * s{i}", f"s{i} > {number(FAR / gamma)}")
@@ -205,7 +206,7 @@ def _shares(f, largest, is_softmax):
 
 
 def _encode(encoding, x, number):
-    """Return an expression that makes a view, a double, of a column x."""
+    """Return an expression that makes an encoding, a double, of a column x."""
     if encoding.asks is not None:
         kind, level = encoding.asks
         if encoding.known is not None:

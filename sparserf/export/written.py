@@ -1,4 +1,4 @@
-"""A model as writers see it: which columns it reads, how each is encoded, what is linear in these views, and all other terms.
+"""A model as writers see it: which columns it reads, how each is encoded, what is linear in them, and all other terms.
 
     f(x) = intercept + sum_j coef_j phi_j(u),  u_v = encoding_v(x_c(v))
 
@@ -18,7 +18,7 @@ from .._core.moments import KINDS
 from ..columns.stage import ColumnStage
 from ..columns.table import UNKNOWN
 from ..features.block import DENSE_BELOW
-from ..model.terms import Term, column_names, columns_of_views, term_sizes, terms_of
+from ..model.terms import Term, column_names, columns_of_encodings, term_sizes, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,8 +62,8 @@ class WrittenModel:
         return np.atleast_1d(self.model.intercept)
 
     @cached_property
-    def views(self) -> np.ndarray:
-        """The views that f depends on, ascending."""
+    def used_encodings(self) -> np.ndarray:
+        """The indices of the encodings that f depends on, ascending."""
         used = np.zeros(self.features.n_inputs, bool)
         for block in self.features.blocks:
             if block.envelope is not None:
@@ -75,14 +75,14 @@ class WrittenModel:
         return np.flatnonzero(used)
 
     @cached_property
-    def read_views(self) -> np.ndarray:
-        """The views that a program makes: those that f depends on, or the first where there are none, to count the rows."""
-        return self.views if len(self.views) else np.zeros(1, np.intp)
+    def made_encodings(self) -> np.ndarray:
+        """The indices of those that a program makes: all that are used, or the first where none is, to count the rows."""
+        return self.used_encodings if len(self.used_encodings) else np.zeros(1, np.intp)
 
     @cached_property
     def columns(self) -> np.ndarray:
         """The columns of X that a program reads, ascending."""
-        return np.unique(columns_of_views(self.features)[self.read_views])
+        return np.unique(columns_of_encodings(self.features)[self.made_encodings])
 
     @property
     def names(self) -> Sequence[str]:
@@ -98,9 +98,11 @@ class WrittenModel:
 
     @cached_property
     def encodings(self) -> dict[int, Encoding] | None:
-        """How each view that f depends on encodes its column; None where all views are the columns as they are."""
+        """How each of `used_encodings` is made of its column; None where all encodings are the columns as they are."""
         stage = self.features.stage
-        return None if stage is None or stage.is_identity else {v: Encoding.from_stage(stage, v) for v in self.views.tolist()}
+        if stage is None or stage.is_identity:
+            return None
+        return {v: Encoding.from_stage(stage, v) for v in self.used_encodings.tolist()}
 
     @cached_property
     def _sizes(self):
@@ -125,10 +127,10 @@ class WrittenModel:
 
     @property
     def envelopes(self) -> dict[float, np.ndarray]:
-        """The Gaussian envelopes exp(-gamma sum_v u_v^2) in `terms`: {gamma: the views v}."""
-        return {term.gamma: term.views for term in self.terms if term.gamma is not None}
+        """The Gaussian envelopes exp(-gamma sum_v u_v^2) in `terms`: {gamma: the encodings v}."""
+        return {term.gamma: term.encodings for term in self.terms if term.gamma is not None}
 
-    # -- in arrays, for C and ONNX: the inputs are `read_views`, numbered from 0
+    # -- in arrays, for C and ONNX: the inputs are `made_encodings`, numbered from 0
 
     @cached_property
     def stage(self) -> ColumnStage:
@@ -140,7 +142,7 @@ class WrittenModel:
             stage = ColumnStage(
                 n, np.arange(n), kind, zero, zero, one, infinite, one, zero, first, none, none, may_miss=False
             )  # fmt: skip
-        return _without_knots_between_levels(stage.take(self.read_views).in_knots)
+        return _without_knots_between_levels(stage.take(self.made_encodings).in_knots)
 
     @property
     def kinds(self) -> np.ndarray:
@@ -171,7 +173,7 @@ class WrittenModel:
             elif block.activation == "identity":
                 inputs = block.inputs.ravel()
                 linear += np.stack([np.bincount(inputs, (c[:, None] * block.weights).ravel(), n) for c in coef])
-        return linear[:, self.read_views]
+        return linear[:, self.made_encodings]
 
     @cached_property
     def constant(self) -> np.ndarray:
@@ -185,9 +187,9 @@ class WrittenModel:
     @cached_property
     def groups(self) -> tuple[TermGroup, ...]:
         """The terms that are not linear, in one group for each block of the features."""
-        views, n = self.read_views, self.features.n_inputs
+        encodings, n = self.made_encodings, self.features.n_inputs
         some = ((block, coef) for block, coef in self._blocks if block.activation != "identity")
-        return tuple(TermGroup.from_block(block, coef, views, n) for block, coef in some)
+        return tuple(TermGroup.from_block(block, coef, encodings, n) for block, coef in some)
 
 
 def _largest_first(size):
@@ -217,14 +219,14 @@ class TermGroup:
     gamma: float | None
 
     @classmethod
-    def from_block(cls, block: FeatureBlock, coef: np.ndarray, views: np.ndarray, n_views: int) -> Self:
-        """Return the terms of a block, whose inputs are some of n_views views; with dense weights where these are few."""
-        weights, inputs, n_inputs = block.weights, block.inputs, len(views)
+    def from_block(cls, block: FeatureBlock, coef: np.ndarray, encodings: np.ndarray, n_encodings: int) -> Self:
+        """Return the terms of a block, whose inputs are some of n_encodings; with dense weights where these are few."""
+        weights, inputs, n_inputs = block.weights, block.inputs, len(encodings)
         if block.envelope is None and inputs is None:
-            weights = weights[:, views]
+            weights = weights[:, encodings]
         elif block.envelope is None:
-            place = np.zeros(n_views, np.intp)
-            place[views] = np.arange(n_inputs)
+            place = np.zeros(n_encodings, np.intp)
+            place[encodings] = np.arange(n_inputs)
             inputs = np.where(weights != 0, place[inputs], 0)
             if n_inputs <= DENSE_BELOW * block.order:
                 weights, inputs = block.spread(inputs, n_inputs), None
@@ -247,7 +249,7 @@ def _without_knots_between_levels(stage):
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """How one view encodes its column x, in the form in which it is read: one of three.
+    """How one encoding u is made of its column x, as a reader of formulas wants it: in one of three forms.
 
     - A number: r = x or, where there are knots, linear between them; u = (r - center) / unit; where `reach` is given and
       |u| > reach, u becomes sign(u) reach (2 - reach / |u|); where `squeezed`, then u / (1 + (u / 3)^2)^1/2.
@@ -273,7 +275,7 @@ class Encoding:
 
     @classmethod
     def from_stage(cls, stage: ColumnStage, v: int) -> Self:
-        """Return the encoding of view v of a stage."""
+        """Return how a stage makes its encoding v."""
         kind, j = KINDS[stage.kind[v]], int(stage.column[v])
         levels = None if stage.table is None else stage.table.levels[j]
         if kind == "level":
@@ -306,7 +308,7 @@ class Encoding:
 
 
 def _encode(stage, v, cells):
-    """Return view v of some cells of its column."""
+    """Return the encoding v of some cells of its column."""
     X = np.zeros((len(cells), stage.n_columns))
     X[:, stage.column[v]] = cells
     return stage.take(np.array([v])).show(X)[:, 0].tolist()

@@ -1,7 +1,7 @@
 """The terms of a model one by one, and the names and levels of the columns of X.
 
-A feature map sees *views*: the columns of X as the model's `ColumnStage` encodes them, u_0, u_1, ..., one or more for each
-column; without a stage, the columns themselves.
+A feature sees *encodings* u_0, u_1, ... of the columns of X, one or more of each column, which the `ColumnStage` of the model
+makes; without a stage they are the columns themselves.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """One feature of a model: gain activation(sum_v w_v u_v + offset), of the views u_v that it sees.
+    """One feature of a model: gain activation(sum_v w_v u_v + offset), of the encodings u_v that it sees.
 
     The activation "product", a feature of `Taylor`, stands for gain exp(-gamma sum_v u_v^2) prod_v u_v^w_v.
 
     position : int
         Its index among the terms of the model.
-    views, weights : ndarray of shape (n_views,)
-        The indices of the views that it sees, ascending, and their weights; of a product the powers.
+    encodings, weights : ndarray of shape (n_encodings,)
+        The indices of the encodings that it sees, ascending, and their weights; of a product the powers.
     columns : ndarray of shape (n_columns,)
-        The columns of X that these views encode, ascending.
-    place : ndarray of shape (n_views,)
-        The index of each view's column in `columns`.
+        The columns of X that these encodings are of, ascending.
+    place : ndarray of shape (n_encodings,)
+        The index of the column of each encoding in `columns`.
     """
 
     position: int
     activation: str
     gain: float
     offset: float
-    views: np.ndarray
+    encodings: np.ndarray
     weights: np.ndarray
     columns: np.ndarray
     place: np.ndarray
@@ -50,22 +50,22 @@ class Term:
 
     @classmethod
     def from_block(cls, block: FeatureBlock, k: int, position: int, column: np.ndarray) -> Self:
-        """Return feature k of a block; column : the column of X that each view encodes."""
+        """Return feature k of a block; column : the column of X that each encoding is of."""
         gain, gamma = block.scale, None
         if block.envelope is not None:
             n = len(column)
-            views, weights = np.arange(n), np.bincount(block.inputs[k], minlength=n + 1)[1:].astype(np.float64)
+            encodings, weights = np.arange(n), np.bincount(block.inputs[k], minlength=n + 1)[1:].astype(np.float64)
             gain *= float(block.weights[k, 0]) ** block.order * (2 * block.gamma) ** (weights.sum() / 2)
             gamma = block.gamma
         else:
             if block.inputs is None:
-                views, weights = np.arange(block.order), block.weights[k]
+                encodings, weights = np.arange(block.order), block.weights[k]
             else:
-                views, place = np.unique(block.inputs[k], return_inverse=True)
+                encodings, place = np.unique(block.inputs[k], return_inverse=True)
                 weights = np.bincount(place, block.weights[k])
-            views, weights = views[weights != 0], weights[weights != 0]
-        columns, place = np.unique(column[views], return_inverse=True)
-        return cls(position, block.activation, float(gain), float(block.offset[k]), views, weights, columns, place, gamma)
+            encodings, weights = encodings[weights != 0], weights[weights != 0]
+        columns, place = np.unique(column[encodings], return_inverse=True)
+        return cls(position, block.activation, float(gain), float(block.offset[k]), encodings, weights, columns, place, gamma)
 
     @cached_property
     def is_product(self) -> bool:
@@ -81,16 +81,16 @@ class Term:
 
     @property
     def powers(self) -> list[tuple[int, int]]:
-        """The factors of the activation "product": pairs of a view and its power."""
-        return [(v, int(p)) for v, p in zip(self.views.tolist(), self.weights, strict=True) if p]
+        """The factors of the activation "product": pairs of an encoding and its power."""
+        return [(v, int(p)) for v, p in zip(self.encodings.tolist(), self.weights, strict=True) if p]
 
     @np.errstate(over="ignore", under="ignore")
     def parts(self, U: np.ndarray) -> np.ndarray:
-        """Return what each column contributes in rows whose views are U, (n_rows, n_views): shape (n_columns, n_rows).
+        """Return what each column contributes in rows whose encodings are U, (n_rows, n_encodings): shape (n_columns, n_rows).
 
         Of a product these are the factors z_j, of any other term the summands of w'u.
         """
-        u, w = U[:, self.views].T, self.weights[:, None]
+        u, w = U[:, self.encodings].T, self.weights[:, None]
         if self.activation == "product":  # (u exp(-gamma u^2 / w))^w does not overflow
             factors = np.where(w > 0, u * np.exp(-self.gamma * u / np.maximum(w, 1) * u), 1.0) ** w
             return self._by_column(np.multiply, np.where(w > 0, factors, np.exp(-self.gamma * u * u)))
@@ -98,7 +98,7 @@ class Term:
         return np.exp(1j * sums) if self.is_product else sums
 
     def _by_column(self, combine, values):
-        """Combine the values of the views of each column."""
+        """Combine the values of the encodings of each column."""
         combined = np.full((len(self.columns), values.shape[1]), float(combine.identity))
         combine.at(combined, self.place, values)
         return combined
@@ -106,7 +106,7 @@ class Term:
 
 def terms_of(features: FeatureSet) -> Iterator[Term]:
     """Yield all terms of a FeatureSet, block by block; those that see no column, too."""
-    column = columns_of_views(features)
+    column = columns_of_encodings(features)
     for block, positions in features.by_block(features.to_blocks(np.arange(len(features)))):
         for k, position in enumerate(positions.tolist()):
             yield Term.from_block(block, k, position, column)
@@ -115,7 +115,7 @@ def terms_of(features: FeatureSet) -> Iterator[Term]:
 def term_sizes(features: FeatureSet, coef: np.ndarray) -> np.ndarray:
     """Return |coef_j| sup_x |phi_j(x)|, shape (n_outputs, n_terms).
 
-    A term without a bound, linear or of "relu", counts as |coef_j gain_j| sum_v |w_v|: its size at views of 1.
+    A term without a bound, linear or of "relu", counts as |coef_j gain_j| sum_v |w_v|: its size at encodings of 1.
     """
     largest = np.array(features.largest_value)
     if np.isinf(largest).any():
@@ -125,8 +125,8 @@ def term_sizes(features: FeatureSet, coef: np.ndarray) -> np.ndarray:
     return np.abs(np.atleast_2d(coef)) * largest
 
 
-def columns_of_views(features: FeatureSet) -> np.ndarray:
-    """Return the column of X that each view encodes."""
+def columns_of_encodings(features: FeatureSet) -> np.ndarray:
+    """Return the column of X that each encoding is of."""
     return np.arange(features.n_inputs) if features.stage is None else features.stage.column
 
 
