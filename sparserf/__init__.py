@@ -19,8 +19,7 @@ if TYPE_CHECKING:  # what type checkers and readers see; at run time each name i
     from .algorithms.prune import prune
     from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
     from .features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
-    from .model import ConvergenceWarning, FitInfo, SparseModel
-    from .model.file import load
+    from .model import ConvergenceWarning, FitInfo, SparseModel, load
     from .rows import BlockError, Chunks
     from .sums.sums import Sums
     from .validation.calibration import calibrated

@@ -1,4 +1,4 @@
-"""Pictures of models; needs matplotlib (the extra `plot`)."""
+"""Pictures of models. They need matplotlib: `pip install sparserf[plot]`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._base.checks import check_integer, check_names
-from .explain.effects import Effects, column_of
+from .explain.effects import Effects
+from .explain.evaluate import column_of, read_numbers
 from .explain.importances import percent
-from .explain.outputs import effect_on, of_output
-from .explain.terms import levels_of, names_of, numbers
 from .model import SparseModel
+from .model.outputs import effect_on, of_output
+from .model.terms import column_levels, column_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,34 +25,35 @@ if TYPE_CHECKING:
 
 __all__ = ["effects", "input_usage"]
 
-# Rows that effects are looked at in, and that are drawn.
+# The most rows over which effects are computed, and that are drawn as ticks or points.
 MOST_ROWS, MOST_TICKS = 5_000, 300
-# The share below which a part is not drawn.
+# The share of the importances below which a function is not drawn.
 LEAST_SHARE = 0.005
-# What is said above a picture with curves, and one with surfaces too; and characters in a line of it, by panels side by side.
+# The lines above a picture that has curves, and that has surfaces, too; and their characters for each panel side by side.
 MEANINGS = (
     "%: the input's share of mean |Shapley value|, by all that it does, alone and with others",
     "two inputs: what they do together beyond their curves",
 )
 PER_PANEL = 42
-# Characters of a level or name that are shown, and of those of an axis, or of a pair, that stand side by side.
+# The most characters of a level or name that are shown, and of all that stand side by side, on an axis or in a title.
 LONGEST, SIDE_BY_SIDE = 24, 24
 
 
 def __dir__() -> list[str]:
-    """What there is for users."""
+    """Return the names that users need."""
     return __all__
 
 
 def input_usage(model: SparseModel, *, names: Iterable[str] | None = None, ax: Axes | None = None) -> Axes:
-    """How often each input occurs in the terms of a model: HARFE's Figures 4 and 5.
+    """Draw the share of a model's terms that use each input, as in Figures 4 and 5 of the HARFE paper.
 
     Parameters
     ----------
     model : SparseModel
     names : sequence of str or None, default None
-        Of the inputs.
+        The names of the inputs. None: those of the data frame that the model was fitted to, or none.
     ax : matplotlib Axes or None, default None
+        Where to draw. None: in a new figure.
 
     Returns
     -------
@@ -60,7 +62,7 @@ def input_usage(model: SparseModel, *, names: Iterable[str] | None = None, ax: A
     Raises
     ------
     ImportError
-        matplotlib is not there: `pip install sparserf[plot]`.
+        matplotlib is not installed: `pip install sparserf[plot]`.
 
     Examples
     --------
@@ -87,59 +89,60 @@ def effects(
     model: SparseModel, X: MatrixLike, *, names: Iterable[str] | None = None, output: object = None, n_panels: int = 12,
     n_points: int = 40,
 ) -> Figure:  # fmt: skip
-    """A model in functions of one and two inputs: a curve an input, with its share as in the summary, and a surface a pair.
+    """Draw what a model does with its inputs: a curve for each input, and a surface for each pair.
 
-    Where all features see at most two inputs, or are linear, these functions add up to f, and each surface has mean zero along
-    both its sides. Of any other model they are its projection: the sum of such functions that is nearest to f over the rows of
-    X, the functions of an input piecewise linear, of pairs those that tell most of what is left; where inputs depend on one
-    another, and many sums come as near, the one whose functions of an input are nearest to the mean of f for given values of
-    that input (partial dependence).
+    Where every term sees at most two inputs, or is linear, these functions add up to f, and each surface has mean zero along
+    both its sides. Of any other model they are an approximation: the sum of such functions that is nearest to f over the rows
+    of X, by least squares. The curves are piecewise linear, and the pairs are those that explain most of what the curves leave.
+    Where inputs depend on one another many sums come as near; the one is drawn whose curves are nearest to partial dependence,
+    the mean of f for given values of the input.
 
-    Beside the name of an input stands its share of the mean size of all Shapley values, by which curves are in order: the
-    number that `SparseModel.summary` and `SparseModel.importances` have for the same X (and output). It is of all that the
-    input does, alone and together with others, so that a flat curve may have a large share: what it does is then in surfaces,
-    or, together with two and more others, in no panel. A surface is what two inputs do beyond their curves, and has no share of
-    its own: half of it is in the values of each of its inputs, and by that, but behind these, it finds its place among the
-    n_panels that matter most. What would have less than 0.5 % is not drawn, but the first. Above all stands how much of the
-    variance of f the panels together account for, R^2.
+    The title of a curve has the share of its input in the mean size of all Shapley values, the number that
+    `SparseModel.importances` and `SparseModel.summary` have for the same X and output; curves are chosen and ordered by it. It
+    counts all that the input does, alone and with others: a flat curve may have a large share, whose cause is then in surfaces
+    or, together with two and more other inputs, in no panel. A surface is what two inputs do beyond their curves. It has no
+    share of its own, as half of it is in the values of each of its inputs; by that, but after both of them, it is chosen among
+    the n_panels that matter most. What would have less than 0.5 % is not drawn, except the first. R^2, above all panels, is
+    how much of the variance of f they account for together.
 
     Parameters
     ----------
     model : SparseModel
     X : data frame, array or CSR matrix of shape (n_samples, n_features)
-        Where the effects are looked at: each input between its 1st and 99th percentile. Of more than 5,000 rows these many.
+        The rows over which effects are computed, at most 5,000 of them; each input is drawn between its 1st and 99th
+        percentile.
     names : sequence of str or None, default None
-        Of the columns; None: those of the data frame that the model was fitted to, or x0, x1, ...
+        The names of the columns. None: those of the data frame that the model was fitted to, or x0, x1, ...
     output : label of a class, int, or None, default None
-        Of a model of several outputs the one that is drawn: the label of a class, or its index where labels are text; or the
-        index of a target. Of two classes f speaks for the second, which is drawn where this is None.
+        The output that is drawn, where a model has several: the label of a class, or its index where labels are text; or the
+        index of a target. Of two classes None stands for the second.
     n_panels : int, default 12
-        Most parts to draw, at least 1.
+        The most functions to draw, at least 1.
     n_points : int, default 40
-        Points of a curve and of each side of a surface, at least 2.
+        The number of points of a curve and of each side of a surface, at least 2.
 
     Returns
     -------
     matplotlib Figure
-        In original units; of a category the 12 levels that most rows have, by their names. Curves share one scale, surfaces one
-        of colours; ticks along the lower edge, and points, are up to 300 rows of X, by chance. A notebook shows it where it is
-        what a cell returns; in a script it is among those of `plt.show()`, and ``savefig`` writes it.
+        Axes are in original units; of a category they have the 12 most frequent levels. All curves have one scale, all surfaces
+        one scale of colours. Ticks along the lower edge, and points, are up to 300 random rows of X. A notebook shows the
+        figure where it is what a cell returns; in a script `plt.show()` does, and ``savefig`` writes it to a file.
 
     Raises
     ------
     ValueError, TypeError
-        output is None and there are several, or is none of them; X has no rows; an argument is out of its range or of another
+        output is None where there are several, or is none of them; X has no rows; an argument is out of its range or of another
         kind.
     ImportError
-        matplotlib is not there: `pip install sparserf[plot]`.
+        matplotlib is not installed: `pip install sparserf[plot]`.
 
     Notes
     -----
-    R^2 of a projection, and the sizes of its surfaces, are of rows that it was not fitted to: it is fitted to each half of the
-    rows, and looked at in the other. It sees the up to 64 inputs of the largest shares, and pairs among the first 14 that some
-    term sees together. Of a category of more than 24 levels, in a pair 12, the most frequent have a value each, and all others
-    together one. It takes the time of `SparseModel.importances`, and O(n p^2 + p^3) for p numbers in the functions, at most
-    2,000 and mostly some hundreds.
+    R^2 of an approximation, and the sizes of its surfaces, are cross-fitted: computed on each half of the rows by a fit to the
+    other half. The up to 64 inputs of the largest shares have curves, and pairs are sought among the first 14 that some term
+    sees together. Of a category of more than 24 levels, in a pair 12, the most frequent have a value each, and all others share
+    one. Time is that of `SparseModel.importances`, and O(n p^2 + p^3) for p values in all functions, at most 2,000 and mostly
+    some hundreds.
 
     Examples
     --------
@@ -153,42 +156,46 @@ def effects(
     """
     _check_model(model)
     plt, d = _pyplot(), model.n_features_in
-    of_one, names = of_output(model, output), names_of(model) if names is None else check_names("names", names, d)
+    of_one, names = of_output(model, output), column_names(model) if names is None else check_names("names", names, d)
     n_panels, n_points = check_integer("n_panels", n_panels, 1), check_integer("n_points", n_points, 2)
-    worth, X = of_one.importances(X), numbers(model, X, MOST_ROWS, np.random.default_rng(0))
-    parts = Effects.of(of_one, X, worth.share, n_points, n_panels)
-    drawn = parts.chosen(worth, n_panels, LEAST_SHARE)
-    columns = min(4, max(len(drawn), 1))
-    height = -(-max(len(drawn), 1) // columns)
-    levels = levels_of(model)
+    importances, X = of_one.importances(X), read_numbers(model, X, MOST_ROWS, np.random.default_rng(0))
+    parts = Effects.from_model(of_one, X, importances.share, n_points, n_panels)
+    drawn = parts.choose(importances, n_panels, LEAST_SHARE)
+    levels = column_levels(model)
     ticks = _ticks(parts.grids, levels)
-    each = 2.7 + 0.08 * max((len(label) for part in drawn for label in ticks[part[0]] if _is_long(ticks[part[0]])), default=0)
+    n_columns = min(4, max(len(drawn), 1))
+    n_lines = -(-max(len(drawn), 1) // n_columns)
+    height = 2.7 + 0.08 * max((len(label) for part in drawn for label in ticks[part[0]] if _is_long(ticks[part[0]])), default=0)
     kind = "Parts of" if parts.is_whole else "A projection of"
-    whole = f"{kind} the model; all panels together: R²\u00a0=\u00a0{parts.told(drawn):.3f}"
-    said = "\n".join(fill(line, PER_PANEL * columns) for line in (whole, *MEANINGS[: max(map(len, drawn), default=0)]))
-    size = 3.3 * columns, each * height + 0.15 * said.count("\n")
-    fig, axes = plt.subplots(height, columns, figsize=size, squeeze=False, layout="constrained")
-    fig.suptitle(said, fontsize="medium")
+    heading = f"{kind} the model; all panels together: R²\u00a0=\u00a0{parts.r2(drawn):.3f}"
+    lines = (heading, *MEANINGS[: max(map(len, drawn), default=0)])
+    heading = "\n".join(fill(line, PER_PANEL * n_columns) for line in lines)
+    size = 3.3 * n_columns, height * n_lines + 0.15 * heading.count("\n")
+    fig, axes = plt.subplots(n_lines, n_columns, figsize=size, squeeze=False, layout="constrained")
+    fig.suptitle(heading, fontsize="medium")
     for ax in axes.flat[len(drawn) :]:
         ax.remove()
     _draw(fig, axes.flat[: len(drawn)], drawn, parts, X, names, levels, ticks, effect_on(model, output))
     for ax, part in zip(axes.flat, drawn, strict=False):
         title = [_short(names[j]) for j in part]
         between = " and " if sum(map(len, title)) <= SIDE_BY_SIDE else " and\n"
-        share = f": {percent(worth.share[part[0]])}" if len(part) == 1 else ""
+        share = f": {percent(importances.share[part[0]])}" if len(part) == 1 else ""
         ax.set_title(between.join(title) + share, fontsize="medium")
-    return shown_once(plt, fig)
+    return close_in_notebook(plt, fig)
 
 
-def shown_once(plt: Any, fig: Figure) -> Figure:
-    """The figure; out of pyplot's hands where it draws into a notebook: that shows what a cell returns, and then all that
-    pyplot holds."""
+def close_in_notebook(plt: Any, fig: Figure) -> Figure:
+    """Return the figure, closed in pyplot where that draws into a notebook.
+
+    A notebook shows what a cell returns, and then all figures that are open in pyplot: this one twice.
+    """
     if "inline" in plt.get_backend().lower():
         plt.close(fig)
     return fig
 
 
 def _pyplot():
+    """Import matplotlib.pyplot."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
@@ -197,12 +204,13 @@ def _pyplot():
 
 
 def _short(text):
+    """Return a level or a name, cut where it is long."""
     text = str(text)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 def _draw(fig, axes, drawn, parts, X, names, levels, ticks, effect):
-    """The parts, curves on one scale and surfaces on one of colours, with the rows' ticks and points."""
+    """Draw parts into axes, curves on one scale and surfaces on one scale of colours, with ticks and points for some rows."""
     values, grids = parts.values, parts.grids
     largest = {k: max((np.abs(values[part]).max() for part in drawn if len(part) == k), default=1.0) or 1.0 for k in (1, 2)}
     some = np.sort(np.random.default_rng(0).permutation(X.shape[0])[:MOST_TICKS])
@@ -228,7 +236,7 @@ def _draw(fig, axes, drawn, parts, X, names, levels, ticks, effect):
 
 
 def _shown(x, grid, levels):
-    """Where numbers lie on an axis; NaN, which is not drawn, beyond the grid or of a level that is not on it."""
+    """Return where values lie on an axis; NaN, which is not drawn, beyond the grid and for levels that are not on it."""
     if levels is None:
         return np.where((x >= grid[0]) & (x <= grid[-1]), x, np.nan)
     place = np.minimum(np.searchsorted(grid, x), len(grid) - 1)
@@ -236,7 +244,7 @@ def _shown(x, grid, levels):
 
 
 def _name(axis, name, levels, ticks):
-    """The label of an axis, and of a category its levels."""
+    """Label an axis, of a category with its levels."""
     if levels is None:
         axis.set_label_text(_short(name))
         if axis.axis_name == "x":
@@ -250,7 +258,7 @@ def _name(axis, name, levels, ticks):
 
 
 def _thin(axis):
-    """Fewer numbers on an axis, until they stand side by side, or upright where no few do."""
+    """Put fewer numbers on an axis until they fit side by side; turn them upright where even two do not."""
     for n in (5, 4, 3, 2):
         axis.get_major_locator().set_params(nbins=n)
         low, high = axis.get_view_interval()
@@ -261,13 +269,13 @@ def _thin(axis):
 
 
 def _ticks(grids, levels):
-    """The names of the levels that are shown, none of numbers."""
+    """Return {input: the names of the levels that are shown}, none for numbers."""
     return {j: [_short(levels[j][int(k)]) for k in grid if int(k) < len(levels[j])] if levels[j] is not None else []
             for j, grid in grids.items()}  # fmt: skip
 
 
 def _is_long(ticks, steps=None):
-    """Whether so many steps, or one a label, as wide as the longest label and a gap, are wider than an axis."""
+    """Return whether labels are wider than an axis: so many steps, or one for each, as wide as the longest and a gap."""
     return (len(ticks) if steps is None else steps) * (max(map(len, ticks), default=0) + 1) > SIDE_BY_SIDE
 
 

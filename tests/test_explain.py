@@ -13,10 +13,12 @@ from scipy.sparse import csr_array
 import sparserf as srf
 from sparserf import plot
 from sparserf._base.npz import FORMAT
-from sparserf.explain import effects, importances, pieces
+from sparserf.explain import effects, importances
 from sparserf.explain import shapley as games
-from sparserf.explain.projection import projected
-from sparserf.explain.terms import numbers, terms_of, views
+from sparserf.explain.additive import approximate
+from sparserf.explain.evaluate import encode, read_numbers
+from sparserf.export.written import WrittenModel
+from sparserf.model.terms import terms_of
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((400, 4))
@@ -238,8 +240,8 @@ def test_soft_and_squeezed_views_are_as_the_formula_says(models):
     soft = lambda u, r: np.where(np.abs(u) <= r, u, np.sign(u) * r * (2 - r / np.maximum(np.abs(u), r)))  # noqa: E731
     names = {"soft": soft, "squeeze": lambda u: u / np.sqrt(1 + (u / 3) ** 2)}
     stage, n = model.features.stage, 0
-    shown = views(model, X)
-    for v, view in pieces.Pieces.of(model, None).views.items():
+    shown = encode(model, X)
+    for v, view in WrittenModel.from_model(model).encodings.items():
         label = f"clip(x{view.column})" if view.squeezed else f"z(x{view.column})"
         if view.knots is None:
             said = next(line for line in text.splitlines() if line.strip().startswith(label + " = ")).split(" = ")[1]
@@ -308,10 +310,10 @@ def test_independent_inputs_are_exact(models):
     grid = np.stack(np.meshgrid(*[[-1.0, 0.5]] * 4), axis=-1).reshape(-1, 4)
     term = next(term for term in terms_of(models["gaussian"].features) if len(term.columns) == 4)
     model = models["gaussian"]
-    U, B = views(model, X[:10]), views(model, grid)
-    exact = games.shares(4) @ games.exactly(term, U, B)
-    np.testing.assert_allclose(games.independent(term, term.parts(U), term.parts(B).mean(axis=1)), exact, atol=1e-13)
-    np.testing.assert_allclose(games.sampled(term, [np.arange(4)], U, B), exact, atol=1e-13)
+    U, B = encode(model, X[:10]), encode(model, grid)
+    exact = games.shares(4) @ games.exact_worth(term, U, B)
+    np.testing.assert_allclose(games.independent_values(term, term.parts(U), term.parts(B).mean(axis=1)), exact, atol=1e-13)
+    np.testing.assert_allclose(games.sampled_values(term, [np.arange(4)], U, B), exact, atol=1e-13)
 
 
 def sampler(f, rows, background, n_permutations, rng):
@@ -567,7 +569,7 @@ def test_a_projection_finds_the_sum_that_is_there():
     Z = np.random.default_rng(0).uniform(-1, 1, (3000, 4))
     y = np.sin(3 * Z[:, 0]) + 2 * Z[:, 1] * Z[:, 2]
     model = srf.sparse_rf(Z, y, features="gaussian", alpha=1e-3, n_components=2000, rng=0)
-    parts = projected(model, numbers(model, Z), model.importances(Z).share, 3)
+    parts = approximate(model, read_numbers(model, Z), model.importances(Z).share, 3)
     assert parts.pairs[0] == (1, 2)
     x = np.linspace(-0.9, 0.9, 20)
     assert np.abs(parts.at((0,), x[:, None]) - np.sin(3 * x)).max() < 0.15
@@ -576,7 +578,7 @@ def test_a_projection_finds_the_sum_that_is_there():
     assert error.mean() < 0.1 and error.max() < 0.6
     for part, known in {(0,): np.sin(3 * Z[:, 0]), (1, 2): 2 * Z[:, 1] * Z[:, 2]}.items():
         assert np.abs(parts.at_rows[part] - known).mean() < 0.1
-    assert 0.93 < parts.told < 1.01
+    assert 0.93 < parts.r2 < 1.01
 
 
 def test_a_projection_is_not_taken_in_by_its_own_freedom():
@@ -585,7 +587,7 @@ def test_a_projection_is_not_taken_in_by_its_own_freedom():
     y = Z.prod(axis=1)
     model = srf.sparse_rf(Z, y / y.std(), features="gaussian", gamma=3.0, alpha=1e-4, n_components=4000, rng=0)
     assert model.predict(Z).std() > 0.3
-    assert projected(model, Z, np.ones(6), 5).told < 0.3
+    assert approximate(model, Z, np.ones(6), 5).r2 < 0.3
 
 
 @pytest.mark.slow
@@ -617,5 +619,5 @@ def test_a_model_of_order_two_is_shown_whole():
         points = RNG.integers(0, 7, (50, 4))
         f = model.predict(np.stack([grids[j][points[:, j]] for j in range(4)], axis=1))
         assert np.ptp(f - sum(values[tuple(points[:, j] for j in inputs)] for inputs, values in parts.items())) < 1e-10
-        whole = effects.Effects.of(model, X, np.ones(4), 7, 12)
-        assert whole.is_whole and abs(whole.told(list(whole.values)) - 1) < 1e-12
+        whole = effects.Effects.from_model(model, X, np.ones(4), 7, 12)
+        assert whole.is_whole and abs(whole.r2(list(whole.values)) - 1) < 1e-12

@@ -17,9 +17,10 @@ import pytest
 import scipy.sparse as sp
 
 import sparserf as srf
+from sparserf._core.moments import KINDS
 from sparserf.columns.stage import ColumnStage
-from sparserf.export import c_maths, c_text
-from sparserf.export.parts import Parts, kinds
+from sparserf.export import c
+from sparserf.export.written import WrittenModel
 
 RNG = np.random.default_rng(0)
 N, D = 600, 5
@@ -219,7 +220,8 @@ def feed_of(frame, dtype):
 def of_frame():
     model = srf.sparse_rf(FRAME, OF_FRAME, categorical=["floor"], rng=0, n_models=1, n_components=600)
     stage = model.features.stage
-    assert {"number", "clipped", "level", "missing"} <= set(kinds(stage)) and (np.diff(stage.first_knot) > 0).any()
+    assert {"number", "clipped", "level", "missing"} <= set(np.array(KINDS)[stage.kind])
+    assert (np.diff(stage.first_knot) > 0).any()
     return model
 
 
@@ -422,9 +424,9 @@ def test_phases_of_any_size(activation, tmp_path):
 @pytest.mark.parametrize("options", [("-O2",), ("-O3", "-march=native")], ids=" ".join)
 def test_activations_are_those_of_many_digits(options, tmp_path):
     mpmath.mp.prec = 200
-    head = Template(c_text.HEAD).substitute(n_columns=1, n_inputs=1, n_outputs=1, lanes=32)
+    head = Template(c.HEAD).substitute(n_columns=1, n_inputs=1, n_outputs=1, lanes=32)
     calls = "void wave(double *z, double shift) { waves(z, shift); }\nvoid tanh_of(double *z) { tanhs(z); }\n"
-    (tmp_path / "maths.c").write_text(head + c_maths.WAVES + c_maths.TANHS + calls)
+    (tmp_path / "maths.c").write_text(head + c.WAVES + c.TANHS + calls)
     command = [COMPILER, *options, "-fPIC", "-shared", "maths.c", "-o", "maths.so", "-lm"]
     subprocess.run(command, cwd=tmp_path, check=True)
     library = ctypes.CDLL(str(tmp_path / "maths.so"))
@@ -499,8 +501,8 @@ def test_only_what_is_seen_is_read():
     features = srf.RandomNeurons("sin", order=2).draw(3, 100, rng=0)
     wide = RNG.standard_normal((200, 100))
     model = srf.mfga(wide, wide[:, 0], features=features, n_nonzero_coefs=2, rng=0)
-    parts = Parts.of(model)
-    assert np.array_equal(parts.columns, np.flatnonzero(model.input_usage())) and len(parts.columns) <= 4
+    written = WrittenModel.from_model(model)
+    assert np.array_equal(written.columns, np.flatnonzero(model.input_usage())) and len(written.columns) <= 4
 
 
 def test_views_of_every_kind(tmp_path):

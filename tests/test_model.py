@@ -23,7 +23,7 @@ import scipy.sparse as sp
 
 import sparserf as srf
 from sparserf._base.npz import FORMAT
-from sparserf.model.upgrades import UPGRADES
+from sparserf.model.file import UPGRADES
 
 from .conftest import phi_oracle
 

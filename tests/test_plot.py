@@ -14,8 +14,8 @@ from scipy.sparse import csr_array
 
 import sparserf as srf
 from sparserf import plot
-from sparserf.explain import effects, projection
-from sparserf.explain.terms import numbers
+from sparserf.explain import additive, effects
+from sparserf.explain.evaluate import read_numbers
 
 matplotlib.use("Agg")
 RNG = np.random.default_rng(0)
@@ -160,10 +160,10 @@ def test_a_category_of_many_levels_costs_little():
     table = pd.DataFrame({"name": [f"level of number {k:03d}" for k in code], "a": a, "b": b})
     y = 2 * (code == 0) - (code == 1) + a + a * b
     model = srf.sparse_rf(table, y, alpha=0.02, n_components=300, rng=0)
-    of_name = projection.projected(model, numbers(model, table), np.ones(3), 12)
+    of_name = additive.approximate(model, read_numbers(model, table), np.ones(3), 12)
     sizes = {part: len(values) for part, values in of_name.values.items()}
-    assert sizes[(0,)] == projection.LEVELS + 2 and sum(sizes.values()) <= projection.MOST_VALUES
-    assert all(size <= (projection.LEVELS_OF_TWO + 2) * 8 for part, size in sizes.items() if part != (0,))
+    assert sizes[(0,)] == additive.LEVELS + 2 and sum(sizes.values()) <= additive.MOST_VALUES
+    assert all(size <= (additive.LEVELS_OF_TWO + 2) * 8 for part, size in sizes.items() if part != (0,))
     rare = np.array([[many - 1.0], [many - 2.0], [-1.0]])
     assert np.ptp(of_name.at((0,), rare)) == 0 and of_name.at((0,), np.array([[0.0]])) > of_name.at((0,), rare[:1])
     figure = plot.effects(model, table)
@@ -177,7 +177,7 @@ def test_a_category_of_many_levels_costs_little():
 def test_few_levels_have_a_value_each():
     """What functions of a category were before there was a limit: a value of each level, in pairs too."""
     codes = np.array([0.0, 2.0, 2.0, 4.0, np.nan])
-    axis = projection.Axis.of(codes, list("abcdefgh"))
+    axis = additive.Axis.from_column(codes, list("abcdefgh"))
     np.testing.assert_array_equal(axis.knots, np.arange(-1.0, 8.0))
     np.testing.assert_array_equal(axis.coarse, np.arange(9))
     np.testing.assert_array_equal(axis.hats(codes).argmax(axis=1), [1, 3, 3, 5, 9])
@@ -193,7 +193,7 @@ def test_curves_are_what_the_model_makes_of_an_input():
                    support=np.arange(2))  # fmt: skip
     assert effects.groups_of(both) is None
     worth = both.importances(Z, Z)
-    parts = projection.projected(both, Z, worth.share, 3).at_rows
+    parts = additive.approximate(both, Z, worth.share, 3).at_rows
     np.testing.assert_allclose([np.abs(parts[(j,)]).mean() for j in range(3)], worth.value, atol=0.02)
 
 

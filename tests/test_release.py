@@ -42,8 +42,8 @@ def in_the_root_of(clone, code, *options, path=()):
 
 
 WHERE = """
-import sparserf, sparserf.explain.terms
-print(sparserf.__file__, sparserf.__spec__.origin, sparserf.explain.terms.__file__, sep="\\n")"""
+import sparserf, sparserf.model.terms
+print(sparserf.__file__, sparserf.__spec__.origin, sparserf.model.terms.__file__, sep="\\n")"""
 PICKLED = """
 import pickle, sparserf
 model = pickle.loads(pickle.dumps(sparserf.drp([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0], alpha=0.1)))

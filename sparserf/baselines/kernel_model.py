@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._base.threads import check_workers, single_threaded_blas
-from ..model.predictor import Predictor, itself
+from ..model import BaseModel, identity
 from ..rows import as_rows
 from .kernels import Kernel
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class KernelModel(Predictor):
+class KernelModel(BaseModel):
     """f(x) = intercept + sum_i coef_i k(x, rows_i). Made by `kernel_ridge` and `kernel_svm`; immutable.
 
     Attributes
@@ -75,9 +75,9 @@ class KernelModel(Predictor):
             float32 for float32 X, float64 for all else. Time O(n_samples * n_support * n_features); memory O(n_support)
             and blocks of some megabytes a worker.
         """
-        return self._answers(X, workers, itself)
+        return self._map_decisions(X, workers, identity)
 
-    def _answers(self, X, workers, finish):
+    def _map_decisions(self, X, workers, finish):
         rows = as_rows(X, workers, n_features=self.rows.shape[1])
         X = rows.array()
         f = np.zeros((X.shape[0], *self.coef.shape[:-1]))

@@ -1,1 +1,1 @@
-"""What a model says: summaries, formulas, Shapley values, and shares of variance."""
+"""What a model does with its inputs: summaries, Shapley values, shares of variance, and effects of one and two inputs."""

@@ -1,4 +1,9 @@
-"""A model in functions of one and two inputs: all of it, where its terms see no more, or its projection."""
+"""A model as a sum of functions of one and of two inputs, as `plot.effects` draws it.
+
+Where no term sees more than two inputs, or is linear, the model is such a sum, a functional analysis of variance over a grid.
+Of any other model it is the additive approximation (`additive.py`). A *part* is the tuple of the inputs of one function, (j,)
+or (j, k): (j,) is drawn as a curve, (j, k) as a surface.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..rows import as_rows, staged
-from .projection import frequent, projected, told
-from .terms import decision, dense, levels_of, terms_of, views
+from ..model.terms import column_levels, terms_of
+from .additive import approximate, frequent_levels, r_squared
+from .evaluate import column_of, decision_values, encode, encoded_rows, to_dense
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,16 +25,20 @@ if TYPE_CHECKING:
 
     Part = tuple[int, ...]
 
-LARGEST = 1e100  # beyond which pictures overflow
-# Levels of a category that are shown: the most frequent.
+# The largest number that can be drawn: beyond it pictures overflow.
+LARGEST = 1e100
+# The most levels of a category that are shown, the most frequent ones.
 MOST_SHOWN = 12
 
 
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """values : of each part, inputs (j,) or (j, k), on the grids of its inputs
-    grids : of each input; of a category the numbers of the levels that are shown
-    at_rows : the parts in the rows; f : the model there
+    """The functions of one and two inputs of a model, on grids and in rows.
+
+    values : {part: its values on the grids of its inputs, (j,) or (j, k)}
+    grids : {input: its grid}; of a category the codes of the levels that are shown
+    at_rows : {part: its values in the rows}
+    f : the decision values of the model in the rows
     is_whole : whether the parts add up to f
     """
 
@@ -40,43 +49,51 @@ class Effects:
     is_whole: bool
 
     @classmethod
-    def of(cls, model: SparseModel, X: DenseOrCSR, worth: np.ndarray, n_points: int, n_pairs: int) -> Self:
-        """Of a model of one output, in rows of numbers; worth : of each column, where not all can have a function."""
-        levels, groups = levels_of(model), groups_of(model)
+    def from_model(cls, model: SparseModel, X: DenseOrCSR, importance: np.ndarray, n_points: int, n_pairs: int) -> Self:
+        """Compute the parts of a model of one output, in rows of numbers X.
+
+        importance : of each column, by which columns are chosen where not all can have a function
+        """
+        levels, groups = column_levels(model), groups_of(model)
         seen = sorted(set().union(*(term.columns.tolist() for term in terms_of(model.features))))
         whole = {j: grid_of(column_of(X, j), n_points, levels[j]) for j in seen}
-        grids = {j: grid if levels[j] is None else frequent(column_of(X, j), levels[j], MOST_SHOWN)
+        grids = {j: grid if levels[j] is None else frequent_levels(column_of(X, j), levels[j], MOST_SHOWN)
                  for j, grid in whole.items()}  # fmt: skip
-        f = decision(model, X)[0]
+        f = decision_values(model, X)[0]
         if groups is None:
-            projection = projected(model, dense(X), worth, n_pairs)
-            values = {part: projection.at(part, points(grids, part)).reshape([len(grids[j]) for j in part])
-                      for part in projection.values}  # fmt: skip
-            return cls(values, grids, projection.at_rows, f, False)
+            additive = approximate(model, to_dense(X), importance, n_pairs)
+            values = {part: additive.at(part, points(grids, part)).reshape([len(grids[j]) for j in part])
+                      for part in additive.values}  # fmt: skip
+            return cls(values, grids, additive.at_rows, f, False)
         places = {j: slice(None) if levels[j] is None else grid.astype(np.intp) for j, grid in grids.items()}
         values = {part: all_of[places[part[0]]] if len(part) == 1 else all_of[places[part[0]]][:, places[part[1]]]
                   for part, all_of in parts_of(model, groups, whole).items()}  # fmt: skip
         return cls(values, grids, parts_at_rows(model, X, groups, whole), f, True)
 
-    def chosen(self, worth: Importances, n_parts: int, least: float) -> list[Part]:
-        """The parts to show, curves first: an input counts by its share; a pair by what it adds to the Shapley values of both,
-        half its own size each, and for no more than its inputs do, so that it comes after them."""
-        total = worth.value.sum() or 1.0
-        rank = {(j,): float(worth.share[j]) for j in worth.order.tolist() if (j,) in self.values}
+    def choose(self, importances: Importances, n_parts: int, least: float) -> list[Part]:
+        """Choose at most n_parts parts to show, of at least some share of the importances, or one; curves come first.
+
+        A curve counts as the share of its input. A surface counts as what it adds to the Shapley values of both its inputs,
+        half of its own size each, and as no more than either input does, so that it is chosen after them.
+        """
+        total = importances.value.sum() or 1.0
+        rank = {(j,): float(importances.share[j]) for j in importances.order.tolist() if (j,) in self.values}
         for pair in (part for part in self.values if len(part) == 2):
             size = np.abs(self.at_rows[pair] - self.at_rows[pair].mean()).mean()
-            rank[pair] = min(size / 2 / total, *(worth.share[j] for j in pair))
+            rank[pair] = min(size / 2 / total, *(importances.share[j] for j in pair))
         best = sorted(rank, key=lambda part: -rank[part])[:n_parts]
         return sorted([part for part in best if rank[part] >= least] or best[:1], key=len)
 
-    def told(self, some: Sequence[Part]) -> float:
-        """How much of the variance of f these parts together account for."""
-        return told([self.at_rows[part] - self.at_rows[part].mean() for part in some], self.f)
+    def r2(self, parts: Sequence[Part]) -> float:
+        """Return the share of the variance of f that some parts together account for."""
+        return r_squared([self.at_rows[part] - self.at_rows[part].mean() for part in parts], self.f)
 
 
 def groups_of(model: SparseModel) -> dict[Part, list[int]] | None:
-    """The terms by the inputs that they see, linear ones with each of theirs: {(j,) or (j, k): positions}; None where one sees
-    more than two."""
+    """Group the terms by the inputs that they see: return {part: their positions}, linear terms at each of their inputs.
+
+    None where a term that is not linear sees more than two inputs.
+    """
     groups = {}
     for term in terms_of(model.features):
         inputs = term.columns.tolist()
@@ -91,12 +108,12 @@ def groups_of(model: SparseModel) -> dict[Part, list[int]] | None:
 
 
 def parts_of(model: SparseModel, groups: dict[Part, list[int]], grids: dict[int, np.ndarray]) -> dict[Part, np.ndarray]:
-    """{inputs: values on their grid}: the curves, and the surfaces without the curves that are in them."""
+    """Return {part: values on its grid}; the curves that are in surfaces are moved into the functions of one input."""
     parts = {(j,): np.zeros(len(grid)) for j, grid in grids.items()}
     every = {term.position: term for term in terms_of(model.features)}
     for inputs, positions in groups.items():
         at = _at(model.n_features_in, inputs, points(grids, inputs))
-        values = _values(model, [every[k] for k in positions], at, inputs)
+        values = _sum_of_terms(model, [every[k] for k in positions], at, inputs)
         if len(inputs) == 1:
             parts[inputs] += values
             continue
@@ -111,13 +128,13 @@ def parts_of(model: SparseModel, groups: dict[Part, list[int]], grids: dict[int,
 def parts_at_rows(
     model: SparseModel, X: DenseOrCSR, groups: dict[Part, list[int]], grids: dict[int, np.ndarray]
 ) -> dict[Part, np.ndarray]:
-    """The parts at the rows of X: those of two inputs without the curves that are in them, which lie between their points."""
+    """Return {part: values in the rows of X}; the curves that are in surfaces are interpolated on the grids, and moved."""
     every, parts = {term.position: term for term in terms_of(model.features)}, {(j,): np.zeros(X.shape[0]) for j in grids}
     for inputs, positions in groups.items():
         terms = [every[k] for k in positions]
-        parts[inputs] = parts.get(inputs, 0.0) + _values(model, terms, X, inputs)
+        parts[inputs] = parts.get(inputs, 0.0) + _sum_of_terms(model, terms, X, inputs)
         if len(inputs) == 2:
-            surface = _values(model, terms, _at(model.n_features_in, inputs, points(grids, inputs)), inputs)
+            surface = _sum_of_terms(model, terms, _at(model.n_features_in, inputs, points(grids, inputs)), inputs)
             for k, j in enumerate(inputs):
                 curve = surface.reshape([len(grids[i]) for i in inputs]).mean(axis=1 - k)
                 between = np.interp(np.nan_to_num(column_of(X, j)), grids[j], curve)
@@ -125,26 +142,25 @@ def parts_at_rows(
     return parts
 
 
-def _values(model, terms, X, inputs):
-    """What terms add up to at rows of numbers; of linear ones the part of their inputs."""
+def _sum_of_terms(model, terms, X, inputs):
+    """Return the sum of some terms in rows of numbers; of a linear term, where the part is one input, its summand alone."""
     linear = [term for term in terms if term.activation == "identity" and len(inputs) == 1]
     others = [term.position for term in terms if term not in linear]
-    rows = staged(as_rows(X, may_miss=True), model.features.stage)
-    total = rows.apply(model.features.take(others), model.coef[others])
-    U = views(model, X) if linear else None
+    total = encoded_rows(model, X).apply(model.features.take(others), model.coef[others])
+    U = encode(model, X) if linear else None
     for term in linear:
         total = total + model.coef[term.position] * term.gain * term.parts(U)[term.columns.tolist().index(inputs[0])]
     return total
 
 
 def points(grids: dict[int, np.ndarray], part: Part) -> np.ndarray:
-    """Those of the grids of the inputs of a part, (n, 1 or 2), the last input's fastest."""
+    """Return the points of the grid of a part, (n, 1 or 2), those of the last input in the inner loop."""
     return np.stack([axis.ravel() for axis in np.meshgrid(*(grids[j] for j in part), indexing="ij")], axis=1)
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def grid_of(values: np.ndarray, n_points: int, levels: Sequence[Any] | None = None) -> np.ndarray:
-    """Points from the 1st percentile to the 99th of the numbers that are there; or the levels of a category."""
+    """Return n_points from the 1st to the 99th percentile of the values that are not missing; or the codes of all levels."""
     if len(values) == 0:
         raise ValueError("X must have at least one row, got none")
     if levels is not None:
@@ -156,13 +172,8 @@ def grid_of(values: np.ndarray, n_points: int, levels: Sequence[Any] | None = No
     return grid
 
 
-def column_of(X: DenseOrCSR, j: int) -> np.ndarray:
-    """Column j of rows of numbers."""
-    return X[:, j] if isinstance(X, np.ndarray) else X[:, [j]].toarray().ravel()
-
-
 def _at(width, inputs, values):
-    """CSR rows that are zero but for these inputs, which ascend."""
+    """Return CSR rows of some width that are zero but for the values of some inputs; inputs : in ascending order."""
     from scipy.sparse import csr_array
 
     n, k = values.shape

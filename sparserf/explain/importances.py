@@ -1,4 +1,4 @@
-"""What each input is worth to a model: the shares of Shapley values, and of variance."""
+"""How much each input matters to a model: shares of Shapley values, and of variance."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy as np
 
 from .._base import html as html
 from .._base.checks import check_choice, check_integer, check_rng
-from .outputs import of_output
-from .shapley import background_of, played, values
-from .terms import decision, dense, names_of, numbers, terms_of, thinned, views
+from ..model.outputs import of_output
+from ..model.terms import column_names, terms_of
+from .evaluate import decision_values, encode, read_numbers, subsample, to_dense
+from .shapley import background_of, shapley_values, worth
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
 
 ImportanceMeasure: TypeAlias = Literal["shapley", "variance", "main", "total"]
 
-# Rows that are looked at, where the user leaves the choice; and orders of the inputs of a long term.
+# The default numbers of rows, and of random orders of the inputs of a term that sees many.
 ROWS, ORDERS = 1_000, 32
-# Rows of shuffled columns, about; fewer where they would be more than so many numbers, but not below FEWEST.
+# The number of rows of shuffled columns, about: fewer where they would have more than AT_ONCE numbers, but at least FEWEST.
 SHUFFLED, FEWEST, AT_ONCE = 4_000, 200, 2**24
-# The columns of a printed table, by measure: the share, and what it is a share of.
+# The heads of a printed table, by measure: of the share, and of what it is a share of.
 HEADS = {"shapley": ("share", "|Shapley|"), "variance": ("share", "covariance"), "main": ("main", "variance"),
          "total": ("total", "variance")}  # fmt: skip
 
@@ -33,7 +34,13 @@ HEADS = {"shapley": ("share", "|Shapley|"), "variance": ("share", "covariance"),
 class InputRow(NamedTuple):
     """One input in a table of importances.
 
-    column : int, in X; name : str; share : float, of all; value : float, what that is a share of (`Importances`)
+    column : int
+        The index of the input in X.
+    name : str
+    share : float
+        Its share of all importances.
+    value : float
+        Its importance, in the unit of the measure.
     """
 
     column: int
@@ -44,10 +51,19 @@ class InputRow(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Importances:
-    """What each input is worth, by `SparseModel.importances`, where the arrays are described.
+    """How much each input matters. Made by `SparseModel.importances`; prints as a table.
 
-    measure : which; names : of the inputs; order : the inputs, of the largest share first; rows : the same as a table, in this
-    order
+    Attributes
+    ----------
+    share, value : ndarray of shape (n_features_in,)
+        The share of each input, and the importance of which that is a share, as the measure defines them.
+    order : ndarray of shape (n_features_in,)
+        The indices of the inputs, the one of the largest share first.
+    rows : tuple of InputRow
+        The same as a table, in this order.
+    measure : {"shapley", "variance", "main", "total"}
+    names : tuple of str
+        The names of the inputs.
     """
 
     measure: ImportanceMeasure
@@ -73,19 +89,19 @@ class Importances:
 
 
 def percent(share: float) -> str:
-    """A share as it is shown, in tables and pictures alike."""
+    """Return a share as tables and pictures show it."""
     return f"{round(100 * share, 1) + 0.0:.1f} %"  # no -0.0
 
 
 def table(rows: Sequence[InputRow], heads: tuple[str, str]) -> str:
-    """Rows with their heads, as text."""
+    """Return a table of inputs as text, with the heads of its two columns of numbers."""
     width = max([12, *(len(row.name) for row in rows)])
     lines = [f"{'':{width}} {heads[0]:>7}  {heads[1]:>10}"]
     return "\n".join(lines + [f"{row.name:{width}} {percent(row.share):>7}  {row.value:10.4g}" for row in rows])
 
 
 def html_table(rows: Sequence[InputRow], heads: tuple[str, str]) -> str:
-    """Rows with their heads, as HTML, with bars; below zero there is none."""
+    """Return a table of inputs as HTML, with a bar for each share that is not negative."""
     largest = max((row.share for row in rows), default=0.0) or 1.0
     cells = (
         [html.text(row.name), html.bar(max(row.share / largest, 0.0)), percent(row.share), f"{row.value:.4g}"] for row in rows
@@ -94,19 +110,23 @@ def html_table(rows: Sequence[InputRow], heads: tuple[str, str]) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
-    """The rows of numbers that importances are of, those of the background, and where the seed of what follows stands."""
+class ImportanceSample:
+    """The rows from which importances are computed: some rows of X, as numbers, and a background.
+
+    rng : the generator that drew them, in the state in which it goes on
+    """
 
     numbers: DenseOrCSR
     background: DenseOrCSR
     rng: np.random.Generator
 
     @classmethod
-    def of(
+    def from_rows(
         cls, model: SparseModel, X: MatrixLike, background: MatrixLike | None = None, n_rows: int = ROWS, rng: Seed = 0
     ) -> Self:
+        """Draw at most n_rows rows of X, and the background where that is None."""
         n_rows, rng = check_integer("n_rows", n_rows, 2), check_rng(rng)
-        X = numbers(model, X, n_rows, rng)
+        X = read_numbers(model, X, n_rows, rng)
         if X.shape[0] == 0:
             raise ValueError("X must have at least one row, got none")
         return cls(X, background_of(model, X, background, rng), rng)
@@ -114,9 +134,9 @@ class Sample:
     def importances(
         self, model: SparseModel, measure: ImportanceMeasure = "shapley", n_permutations: int = ORDERS
     ) -> Importances:
-        """Those of these rows."""
+        """Compute the importances of a model over these rows."""
         check_choice("measure", measure, MEASURES)
-        names = names_of(model)
+        names = column_names(model)
         value, whole = MEASURES[measure](model, self.numbers, self.background, n_permutations, self.rng)
         share = value / whole if whole > 0 else np.zeros_like(value)
         return Importances(measure, tuple(names[j] for j in range(len(names))), share, value)
@@ -126,42 +146,46 @@ def importances(
     model: SparseModel, X: MatrixLike, background: MatrixLike | None, measure: ImportanceMeasure, n_rows: int,
     n_permutations: int, rng: Seed, output: object = None,
 ) -> Importances:  # fmt: skip
-    """`SparseModel.importances`."""
+    """Measure how much each input matters: see `SparseModel.importances`."""
     model = model if output is None else of_output(model, output)
     n_permutations = check_integer("n_permutations", n_permutations, 2)
-    return Sample.of(model, X, background, n_rows, rng).importances(model, measure, n_permutations)
+    return ImportanceSample.from_rows(model, X, background, n_rows, rng).importances(model, measure, n_permutations)
+
+
+# -- the measures: functions of a model, rows of numbers X and background rows B, which return (the value of each input, added
+#    up over the outputs; the whole, of which a value is a share)
 
 
 def _shapley(model, X, B, n_permutations, rng):
-    """(the mean size of the Shapley values of each input, added up over the outputs; their sum)."""
-    size = np.abs(np.atleast_3d(values(model, X, views(model, B), n_permutations, rng))).mean(axis=0).sum(axis=1)
+    """Return (the mean size of the Shapley values of each input, the sum of all)."""
+    phi = np.atleast_3d(shapley_values(model, X, encode(model, B), n_permutations, rng))
+    size = np.abs(phi).mean(axis=0).sum(axis=1)
     return size, size.sum()
 
 
 def _variance(model, X, B, n_permutations, rng):
-    """(the covariances of the Shapley values of each input with f, added up over the outputs; their sum)."""
-    phi = np.atleast_3d(values(model, X, views(model, B), n_permutations, rng))
+    """Return (the covariance of the Shapley values of each input with f, the sum of all: the variance of f)."""
+    phi = np.atleast_3d(shapley_values(model, X, encode(model, B), n_permutations, rng))
     f = phi.sum(axis=1, keepdims=True)
     covariance = ((phi - phi.mean(axis=0)) * (f - f.mean(axis=0))).mean(axis=0).sum(axis=1)
     return covariance, covariance.sum()
 
 
 def _main(model, _, B, n_permutations, rng):
-    """(the variance of E[f | x_j] of each column, added up over the outputs, of independent inputs as in the background; that
-    of f)."""
-    coef, V, effect = np.atleast_2d(model.coef), views(model, B), {}
+    """Return (the variance of E[f | x_j], that of f), of independent inputs, each distributed as in the background."""
+    coef, V, effect = np.atleast_2d(model.coef), encode(model, B), {}
     for term in terms_of(model.features):
         c = coef[:, term.position, None]
-        for j, given in zip(term.columns.tolist(), _effects(term, term.parts(V), rng), strict=True):
-            effect[j] = effect.get(j, 0.0) + c * given
+        for j, mean in zip(term.columns.tolist(), _conditional_means(term, term.parts(V), rng), strict=True):
+            effect[j] = effect.get(j, 0.0) + c * mean
     main = np.zeros(model.n_features_in)
-    for j, given in effect.items():
-        main[j] = given.var(axis=1).sum()
-    return main, decision(model, _shuffled(B, rng)).var(axis=1).sum()
+    for j, mean in effect.items():
+        main[j] = mean.var(axis=1).sum()
+    return main, decision_values(model, _shuffled(B, rng)).var(axis=1).sum()
 
 
-def _effects(term, parts, rng):
-    """Of a term the mean given each of its columns, but for a constant."""
+def _conditional_means(term, parts, rng):
+    """Return E[term | x_j] for each of its columns in the rows of the background, up to a constant: (n_columns, n_rows)."""
     if term.activation == "identity":
         return term.gain * parts
     if term.is_product:
@@ -169,30 +193,28 @@ def _effects(term, parts, rng):
         others = [np.prod(np.delete(mean, k)) for k in range(len(mean))]
         return (term.constant * np.array(others)[:, None] * parts).real
     shuffled = rng.permuted(parts, axis=1)
-    return np.concatenate([played(term, part[None], shuffled.sum(axis=0)[None] - shuffled[k])
+    return np.concatenate([worth(term, part[None], shuffled.sum(axis=0)[None] - shuffled[k])
                            for k, part in enumerate(parts)])  # fmt: skip
 
 
-def _most_shuffled(n_columns: int) -> int:
-    return max(FEWEST, min(SHUFFLED, AT_ONCE // n_columns))
-
-
 def _shuffled(B, rng):
-    """Rows of which each column has the entries of B's, in an order of its own."""
-    most = _most_shuffled(B.shape[1])
-    B = dense(thinned(B, most, rng))
+    """Return rows in which each column has the entries of B's, in a random order of its own."""
+    most = max(FEWEST, min(SHUFFLED, AT_ONCE // B.shape[1]))
+    B = to_dense(subsample(B, most, rng))
     return rng.permuted(np.tile(B, (-(-most // len(B)), 1)), axis=0)
 
 
 def _total(model, _, B, n_permutations, rng):
-    """(half the mean square of what changes in f when one column is drawn anew, the variance of f), over rows of independent
-    columns; added up over the outputs."""
+    """Return (half the mean square of the change of f when one column is drawn anew, the variance of f), of independent inputs.
+
+    This is Jansen's estimator of the variance of f that is left when all other inputs are known.
+    """
     X, other = _shuffled(B, rng), _shuffled(B, rng)
-    f, total = decision(model, X), np.zeros(model.n_features_in)
+    f, total = decision_values(model, X), np.zeros(model.n_features_in)
     for j in sorted({j for term in terms_of(model.features) for j in term.columns.tolist()}):
         kept = X[:, j].copy()
         X[:, j] = other[:, j]
-        total[j] = ((decision(model, X) - f) ** 2).mean(axis=1).sum() / 2
+        total[j] = ((decision_values(model, X) - f) ** 2).mean(axis=1).sum() / 2
         X[:, j] = kept
     return total, f.var(axis=1).sum()
 

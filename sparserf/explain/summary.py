@@ -1,4 +1,4 @@
-"""What a model is, on a page."""
+"""A model on a page: its task, its fit, its inputs by importance, and its largest terms."""
 
 from __future__ import annotations
 
@@ -10,44 +10,45 @@ import numpy as np
 
 from .._base import html as html
 from .._base.checks import check_integer
+from ..model.outputs import describe_task, function_names, unit_of
+from ..model.terms import column_names, term_sizes, terms_of
 from .importances import HEADS, Importances, InputRow, html_table, percent, table
-from .outputs import function_names, kind_of, unit_of
-from .pieces import sizes
-from .terms import names_of, terms_of
 
 if TYPE_CHECKING:
     from .._base.types import MatrixLike, Seed
     from ..model import FitInfo, SparseModel
 
-# Columns of a term that are named; inputs that are listed; and outputs whose intercepts are.
+# The most columns of a term that are named, inputs that are listed, and outputs whose intercepts are listed.
 MOST_NAMED, MOST_LISTED, MOST_INTERCEPTS = 3, 20, 3
 
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What a model is; prints as a page. Made by `SparseModel.summary`.
+    """A model on a page. Made by `SparseModel.summary`; prints as text, and in notebooks as a table.
 
     Attributes
     ----------
     kind, loss : str
-        Regression, or of which classes.
+        The task, "regression" or which classes there are, and the name of the loss.
     n_terms, n_inputs : int
-    kinds : dict
-        How many terms there are of each activation.
+        The numbers of terms, and of columns of X.
     inputs : tuple of InputRow
-        Those that terms see, each with its `column`, `name`, `share` and `value`. Of rows X that of the largest share first:
-        `value` is the mean size of its Shapley values, and `share` that of the sum over all inputs, as in
-        `SparseModel.importances`. Without X in the order of the columns, with NaN for both.
+        The inputs that terms see, each with its `column`, `name`, `share` and `value`. With rows X the one of the largest share
+        is first: `value` is the mean size of its Shapley values, and `share` that divided by the sum over all inputs, as in
+        `SparseModel.importances`. Without X they are in the order of the columns, and both are NaN.
+    terms : tuple of (str, ndarray, float)
+        The largest terms: what each is in words, its coefficients, and its size ``|coef| sup|phi|``.
+    importances : Importances or None
+        The importances over X.
+    info : FitInfo
+        How the fit went.
+    kinds : dict
+        The number of terms of each activation.
     intercept : ndarray of shape (n_outputs,)
     outputs : tuple of str
-        What these are called: f, or f[class].
+        What the outputs are called: f, or f[class].
     unit : str
         What f is measured in.
-    info : FitInfo
-    importances : Importances or None
-        Of X.
-    terms : tuple of (str, ndarray, float)
-        Of the largest terms what each is, its coefficients, and its size ``|coef| sup|phi|``.
     """
 
     kind: str
@@ -89,28 +90,33 @@ class Summary:
         return html.page(*parts)
 
     def _what(self):
+        """Return the task and the loss."""
         return f"{self.kind}, loss {self.loss!r}"
 
     def _about(self):
+        """Return the two lines on top: of what the model is made, and how its fit went."""
         kinds = ", ".join(f"{count} {name}" for name, count in self.kinds.items())
         seen = f"{len(self.inputs)} of {self.n_inputs} inputs"
         return [f"{self.n_terms} terms ({kinds or 'none'}) of {seen}, {self._intercept()}", f"fit: {self._fit()}"]
 
     def _below(self):
-        """What stands below the table of inputs."""
+        """Return the lines below the table of inputs."""
         more = self.inputs[MOST_LISTED:]
-        said = [f"and {len(more)} more, together {percent(sum(row.share for row in more))}"] if more else []
-        return [*said, MEANING.format(unit=self.unit + (", all outputs together" if len(self.outputs) > 1 else ""))]
+        lines = [f"and {len(more)} more, together {percent(sum(row.share for row in more))}"] if more else []
+        return [*lines, MEANING.format(unit=self.unit + (", all outputs together" if len(self.outputs) > 1 else ""))]
 
     def _seen(self):
+        """Return the names of the inputs, where there are no importances."""
         shown, more = self.inputs[:MOST_LISTED], self.inputs[MOST_LISTED:]
         return ", ".join(row.name for row in shown) + (f", and {len(more)} more" if more else "")
 
     def _above_terms(self):
+        """Return the line above the largest terms."""
         has_no_bound = not {"relu", "identity"}.isdisjoint(self.kinds)
         return LARGEST + (", at inputs of one unit" if has_no_bound else "")
 
     def _intercept(self):
+        """Return the intercepts in words: all of few outputs, else the smallest and the largest."""
         if len(self.outputs) == 1:
             return f"intercept {self.intercept[0]:.4g}"
         low, high = int(np.argmin(self.intercept)), int(np.argmax(self.intercept))
@@ -119,16 +125,17 @@ class Summary:
         return "intercept " + (", ".join(named) if len(self.outputs) <= MOST_INTERCEPTS else f"from {' to '.join(named)}")
 
     def _fit(self):
+        """Return in words how the fit went."""
         info, held_out = self.info, self.info.validation_loss
-        said = ["no term predicts held-out rows better than a constant does"] * (self.n_terms == 0 and held_out is not None)
-        said += ["converged to its tolerance" if info.converged else "not converged to its tolerance"]
-        said += [f"penalty alpha {info.alpha:.4g}"]
+        parts = ["no term predicts held-out rows better than a constant does"] * (self.n_terms == 0 and held_out is not None)
+        parts += ["converged to its tolerance" if info.converged else "not converged to its tolerance"]
+        parts += [f"penalty alpha {info.alpha:.4g}"]
         if held_out is not None and np.isfinite(held_out):
             is_squared = self.loss == "squared" and len(self.outputs) == 1  # half the square
-            said += [f"root mean squared error of held-out rows {np.sqrt(2 * held_out):.4g} (units of y)" if is_squared else
-                     f"loss of held-out rows {held_out:.4g}"]  # fmt: skip
-        said += [f"coefficients known to {info.error_bound:.1g} of their length"] if info.error_bound is not None else []
-        return ", ".join(said)
+            parts += [f"root mean squared error of held-out rows {np.sqrt(2 * held_out):.4g} (units of y)" if is_squared else
+                      f"loss of held-out rows {held_out:.4g}"]  # fmt: skip
+        parts += [f"coefficients known to {info.error_bound:.1g} of their length"] if info.error_bound is not None else []
+        return ", ".join(parts)
 
 
 MEANING = "|Shapley|: by how much it moves f in a row, on average, in {unit}; share: of the sum of these over all inputs"
@@ -137,10 +144,11 @@ LARGEST = "largest terms, with the inputs of most weight, by |coef| sup|phi|: ho
 
 
 def summary(model: SparseModel, X: MatrixLike | None, n_terms: int, rng: Seed) -> Summary:
-    """`SparseModel.summary`."""
-    n_terms, size = check_integer("n_terms", n_terms, 0), sizes(model).max(axis=0, initial=0.0)
+    """Summarize a model: see `SparseModel.summary`."""
+    n_terms = check_integer("n_terms", n_terms, 0)
+    size = term_sizes(model.features, model.coef).max(axis=0, initial=0.0)
     largest = np.argsort(-size, kind="stable")[:n_terms]
-    names = names_of(model)
+    names = column_names(model)
     titles = {term.position: _title(term, names) for term in terms_of(model.features.take(largest))}  # they come by block
     coef = np.atleast_2d(model.coef)
     terms = tuple((titles[i], coef[:, k], float(size[k])) for i, k in enumerate(largest.tolist()))
@@ -151,13 +159,13 @@ def summary(model: SparseModel, X: MatrixLike | None, n_terms: int, rng: Seed) -
     kinds = Counter(block.activation for block in model.features.blocks for _ in range(len(block)))
     b = np.atleast_1d(model.intercept)
     return Summary(
-        kind_of(model), model.loss, len(size), model.n_features_in, dict(kinds), inputs, b, tuple(function_names(model)),
+        describe_task(model), model.loss, len(size), model.n_features_in, dict(kinds), inputs, b, tuple(function_names(model)),
         unit_of(model), model.info, importances, terms,
     )  # fmt: skip
 
 
 def _title(term, names):
-    """A term in words: its columns by weight, at most three of them."""
+    """Return a term in words: its activation and its columns, at most three, those of the largest weights."""
     weight = np.zeros(len(term.columns))
     np.add.at(weight, term.place, np.abs(term.weights))
     if term.activation == "product":

@@ -1,1 +1,1 @@
-"""Models for programs without Python: as an ONNX graph, and as a file of C."""
+"""Models written in other languages: formulas, Python, SQL, C, and ONNX graphs."""

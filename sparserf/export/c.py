@@ -1,4 +1,8 @@
-"""A model as a file of C99, which needs the C library alone and computes as `predict` does in double precision."""
+"""A model as a file of C99, which needs the C library alone and computes as `predict` does in double precision.
+
+The file is put together of templates, which stand at the end of this module, and of tables of numbers: the encodings that a row
+shows, the terms of each activation side by side in vectors, and the functions that other files call.
+"""
 
 from __future__ import annotations
 
@@ -11,78 +15,69 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..losses import PROBABILISTIC
-from . import c_maths as maths
-from . import c_text as text
-from .parts import Parts, kinds
+from .written import WrittenModel
 
 if TYPE_CHECKING:
     from os import PathLike
 
     from ..model import SparseModel
 
-# Terms side by side in a group: compilers turn loops of so many into vectors, those of 16 into single steps first.
+# Terms that are computed side by side: compilers make vectors of loops of this length, and unroll those of 16 before they try.
 LANES = 32
-# Characters and numbers on a line.
+# The most characters of a line of the comment at the top, and numbers on a line of an array.
 WIDTH, NUMBERS = 112, 5
-# A space where no line ends.
+# Stands for a space at which no line is broken.
 TIED = "\0"
-RESERVED = frozenset(
-    "auto break case char const continue default do double else enum extern float for goto if inline int long main register "
-    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while".split()
-) | set(re.findall(r"\w+", re.sub(r"/\*.*?\*/|\$\{\w+\}", "", "".join(text.ALL + maths.ALL), flags=re.DOTALL)))
 
 
 def to_c(model: SparseModel, path: str | PathLike[str] | None = None, name: str = "predict") -> str:
-    """See `SparseModel.to_c`."""
-    _check_name(name)
-    parts = Parts.of(model)
-    declared, defined = _functions(model, name)
-    activations = {terms.activation for terms in parts.terms}
-    sizes = {"n_columns": model.n_features_in, "n_inputs": len(parts.stage), "n_outputs": len(parts.intercept), "lanes": LANES}
-    blocks = [
-        _about(model, parts, name),
-        _filled(text.HEAD, **sizes),
-        declared,
-        _stage(parts),
-        maths.WAVES if activations & {"cos", "sin"} else "",
-        maths.TANHS if "tanh" in activations else "",
-        *(_terms(terms, b) for b, terms in enumerate(parts.terms)),
-        _values(parts),
-        defined,
-    ]
-    source = "".join(blocks)
+    """Write a model as a file of C: see `SparseModel.to_c`."""
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
+        raise ValueError(f"name must be the name of a function in C, letters, digits and _, got {name!r}")
+    if {name, name.rstrip("0123456789")} & RESERVED:
+        raise ValueError(f"name must not be a word of C or of the file itself, got {name!r}")
+    written = WrittenModel.from_model(model)
+    n_inputs, n_outputs = len(written.stage), len(written.intercept)
+    activations = {group.activation for group in written.groups}
+    declarations, functions = _public_functions(model, name)
+    source = "".join([
+        _comment(written, name),
+        _filled(HEAD, n_columns=model.n_features_in, n_inputs=n_inputs, n_outputs=n_outputs, lanes=LANES),
+        declarations,
+        _encodings(written),
+        WAVES if activations & {"cos", "sin"} else "",
+        TANHS if "tanh" in activations else "",
+        *(_terms(group, b) for b, group in enumerate(written.groups)),
+        _outputs(written),
+        functions,
+    ])  # fmt: skip
     if path is not None:
         Path(path).write_text(source, encoding="utf-8")
     return source
 
 
-def _check_name(name):
-    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
-        raise ValueError(f"name must be the name of a function in C, letters, digits and _, got {name!r}")
-    if {name, name.rstrip("0123456789")} & RESERVED:
-        raise ValueError(f"name must not be a word of C or of the file itself, got {name!r}")
-
-
 def _filled(template, **values):
+    """Fill in the ${names} of a template."""
     return Template(template).substitute(values)
 
 
-def _about(model, parts, name):
-    """The comment at the top: what the file computes of what."""
-    nan = "NAN is a missing number, and infinite ones are" if parts.stage.may_miss else "NAN and infinite ones are"
+def _comment(written, name):
+    """Return the comment at the top: what the file computes, of which columns, and which rows it refuses."""
+    model = written.model
+    nan = "NAN is a missing number, and infinite ones are" if written.stage.may_miss else "NAN and infinite ones are"
     then = "f is NAN" if model.classes is None else "the class is -1, and decision values and probabilities are NAN"
     lines = [
         f"{name}: {model!r}, written by sparserf. C99; link with -lm.",
         f"A row x is the {model.n_features_in} columns of X in their order, as doubles.",
         f"{nan} refused in the columns that f depends on: {then}.",
-        *_columns(model),
+        *_about_columns(model),
     ]
     wrapped = [piece for line in lines for piece in wrap(line, WIDTH, break_long_words=False, subsequent_indent="  ")]
     return "/* " + "\n * ".join(wrapped).replace(TIED, " ") + "\n */\n"
 
 
-def _columns(model):
-    """Of each column that has a name or is a category a line."""
+def _about_columns(model):
+    """Yield a line for each column that has a name or is a category."""
     table = model.features.stage and model.features.stage.table
     if table is None:
         return
@@ -96,127 +91,473 @@ def _columns(model):
 
 
 def _commented(level):
-    """A level or a name where a comment may hold it."""
+    """Return a level or a name so that it neither ends a comment nor begins one, and is no trigraph."""
     if not isinstance(level, str):
         return str(level)
     escaped = "".join(c if c.isprintable() and c not in '"\\' else f"\\x{ord(c):02x}" for c in level)
     return '"' + escaped.replace("*/", "*\\/").replace("/*", "/\\*").replace("??", "?\\?") + '"'
 
 
-def _functions(model, name):
-    """What other files may call: (the declarations, the functions)."""
+def _public_functions(model, name):
+    """Return (the declarations, the definitions) of the functions that other files call."""
     if model.classes is None:
-        texts = (text.OF_VALUE, text.ONE_VALUE) if np.size(model.intercept) == 1 else (text.OF_VALUES, text.SOME_VALUES)
+        templates = (OF_VALUE, ONE_VALUE) if np.size(model.intercept) == 1 else (OF_VALUES, SOME_VALUES)
         what, mean = ("e to the f", "exp") if model.link == "log" else ("f", "")
-        return [_filled(each, name=name, what=what, mean=mean) for each in texts]
+        return [_filled(template, name=name, what=what, mean=mean) for template in templates]
     ctype, labels = _labels(model.classes)
-    declared = _filled(text.OF_CLASSES, name=name, n=len(labels), ctype=ctype, labels=_listed(labels))
-    defined = _filled(text.CLASSES, name=name)
+    declared = _filled(OF_CLASSES, name=name, n=len(labels), ctype=ctype, labels=_in_lines(labels))
+    defined = _filled(CLASSES, name=name)
     if model.loss in PROBABILISTIC:
         is_softmax = model.link == "softmax" and np.size(model.intercept) > 1
-        declared += _filled(text.OF_PROBABILITIES, name=name)
-        defined += _filled(text.SOFTMAX if is_softmax else text.PROBABILITIES, name=name)
+        declared += _filled(OF_PROBABILITIES, name=name)
+        defined += _filled(SOFTMAX if is_softmax else PROBABILITIES, name=name)
     return declared, defined
 
 
 def _labels(classes):
-    """(type in C, the classes as they are written there)."""
+    """Return the labels of classes in C: (their type, literals)."""
     kind = classes.dtype.kind
     if kind in "US":
-        return "const char *const", [_literal(c) for c in classes.tolist()]
+        return "const char *const", [_string(c) for c in classes.tolist()]
     if kind == "f":
         return "const double", [_number(float(c)) for c in classes]
-    return ("const unsigned long long", [f"{c}ull" for c in classes]) if kind == "u" else ("const long long", _whole(classes))
+    if kind == "u":
+        return "const unsigned long long", [f"{c}ull" for c in classes]
+    smallest = -(2**63)  # which has no literal
+    return "const long long", [f"{c}ll" if c > smallest else f"{c + 1}ll - 1" for c in map(int, classes)]
 
 
-def _whole(classes):
-    """-2**63 is no literal."""
-    return [f"{c}ll" if c > -(2**63) else f"{c + 1}ll - 1" for c in map(int, classes)]
-
-
-def _literal(label):
-    """A string, or bytes."""
+def _string(label):
+    """Return a string, or bytes, as a literal of ASCII."""
     label = label.encode("utf-8", "surrogatepass") if isinstance(label, str) else label
     return '"' + "".join(chr(c) if 32 <= c < 127 and chr(c) not in '"\\?' else f"\\{c:03o}" for c in label) + '"'
 
 
-def _stage(parts):
-    """What a row shows."""
-    stage = parts.stage
-    if parts.is_raw:
+def _encodings(written):
+    """Return the function `see`, which makes the encodings of a row, with its tables."""
+    stage = written.stage
+    if written.has_raw_inputs:
         if np.array_equal(stage.column, np.arange(len(stage))):
-            return _filled(text.SEE_RAW, column="j")
-        return _array("int", "columns", stage.column) + _filled(text.SEE_RAW, column="columns[j]")
+            return _filled(SEE_RAW, column="j")
+        return _array("int", "columns", stage.column) + _filled(SEE_RAW, column="columns[j]")
     power, center, factor, reach = stage.arithmetic
     numbers = np.stack([stage.level, power, center, factor, reach, stage.fill], axis=1).tolist()
-    kind, first, size = (name.upper() for name in kinds(stage)), stage.first_knot, np.diff(stage.first_knot)
-    views = [
-        "{" + ", ".join([str(int(j)), k, *map(_number, each), str(int(start)), str(int(n))]) + "}"
-        for j, k, each, start, n in zip(stage.column, kind, numbers, first, size, strict=False)
+    kinds, first, size = (kind.upper() for kind in written.kinds), stage.first_knot, np.diff(stage.first_knot)
+    rows = [
+        "{" + ", ".join([str(int(j)), kind, *map(_number, each), str(int(start)), str(int(n))]) + "}"
+        for j, kind, each, start, n in zip(stage.column, kinds, numbers, first, size, strict=False)
     ]
     knots, scores = (values if len(values) else np.zeros(1) for values in (stage.knots, stage.scores))
     arrays = _array("double", "knots", knots) + _array("double", "scores", scores)
-    table = "static const view views[N_INPUTS] = {\n    " + ",\n    ".join(views) + "};\n"
-    refused = ("", "isinf(value)") if stage.may_miss else (" or NAN", "!isfinite(value)")
-    return text.VIEWS + arrays + table + _filled(text.SEEN, or_nan=refused[0], refused=refused[1])
+    table = "static const view views[N_INPUTS] = {\n    " + ",\n    ".join(rows) + "};\n"
+    or_nan, refused = ("", "isinf(value)") if stage.may_miss else (" or NAN", "!isfinite(value)")
+    return VIEWS + arrays + table + _filled(SEEN, or_nan=or_nan, refused=refused)
 
 
-def _terms(terms, b):
-    """The tables and the function of terms of one kind."""
-    n_groups = -(-len(terms) // LANES)
-    tables = {"weights": terms.weights, "inputs": terms.inputs, "coef": terms.coef.T}
-    if terms.gamma is None:
-        tables["offset"] = terms.offset
+def _terms(group, b):
+    """Return the function that adds up the terms of group b, with its tables."""
+    n_vectors = -(-len(group) // LANES)
+    tables = {"weights": group.weights, "inputs": group.inputs, "coef": group.coef.T}
+    if group.gamma is None:
+        tables["offset"] = group.offset
     arrays = "".join(
-        _array("int" if what == "inputs" else "double", f"{what}_{b}", _in_lanes(values, n_groups))
+        _array("int" if what == "inputs" else "double", f"{what}_{b}", _in_lanes(values, n_vectors))
         for what, values in tables.items()
         if values is not None
     )
-    about = f"\n/* {len(terms)} terms, {LANES} side by side. */\n"
-    if terms.gamma is not None:
-        shared = {"gamma": _number(terms.gamma), "root": _number(float(np.sqrt(2 * terms.gamma)))}
-        return about + arrays + _filled(text.PRODUCTS, b=b, n_groups=n_groups, order=terms.inputs.shape[1], **shared)
-    order, of_term = ("N_INPUTS", "i") if terms.inputs is None else (terms.inputs.shape[1], f"inputs_{b}[g][i][k]")
-    activation = maths.ACTIVATIONS[terms.activation]
-    filled = _filled(text.NEURONS, b=b, n_groups=n_groups, order=order, input=of_term, activation=activation)
-    return about + arrays + filled
+    about = f"\n/* {len(group)} terms, {LANES} side by side. */\n"
+    if group.gamma is not None:
+        shared = {"gamma": _number(group.gamma), "root": _number(float(np.sqrt(2 * group.gamma)))}
+        return about + arrays + _filled(PRODUCTS, b=b, n_groups=n_vectors, order=group.inputs.shape[1], **shared)
+    order, place = ("N_INPUTS", "i") if group.inputs is None else (group.inputs.shape[1], f"inputs_{b}[g][i][k]")
+    activation = ACTIVATIONS[group.activation]
+    return about + arrays + _filled(NEURONS, b=b, n_groups=n_vectors, order=order, input=place, activation=activation)
 
 
-def _in_lanes(values, n_groups):
-    """(n_terms, m) or (n_terms,) as (n_groups, m, LANES) or (n_groups, LANES), zeros behind the last term."""
-    padded = np.zeros((n_groups * LANES, *values.shape[1:]), values.dtype)
+def _in_lanes(values, n_vectors):
+    """Return (n_terms, m) or (n_terms,) values as (n_vectors, m, LANES) or (n_vectors, LANES), with zeros at the end."""
+    padded = np.zeros((n_vectors * LANES, *values.shape[1:]), values.dtype)
     padded[: len(values)] = values
-    return np.moveaxis(padded.reshape(n_groups, LANES, *values.shape[1:]), 1, -1)
+    return np.moveaxis(padded.reshape(n_vectors, LANES, *values.shape[1:]), 1, -1)
 
 
-def _values(parts):
-    calls = [f"    add_terms_{b}(u, sum);" for b in range(len(parts.terms))]
+def _outputs(written):
+    """Return the function `values`, which makes all outputs f of a row, and what is linear in it."""
+    calls = [f"    add_terms_{b}(u, sum);" for b in range(len(written.groups))]
     linear = ""
-    if parts.linear.any():
-        linear = "\n" + _array("double", "linear", parts.linear) + text.LINEAR
+    if written.linear.any():
+        linear = "\n" + _array("double", "linear", written.linear) + LINEAR
         calls.append("    add_linear(u, sum);")
-    return linear + "\n" + _array("double", "intercept", parts.intercept) + _filled(text.VALUES, calls="\n".join(calls))
+    return linear + "\n" + _array("double", "intercept", written.constant) + _filled(VALUES, calls="\n".join(calls))
 
 
 def _array(ctype, name, values):
+    """Return the definition of a constant array."""
     sizes = "".join(f"[{n}]" for n in values.shape)
     write = str if ctype == "int" else _number
     return f"static const {ctype} {name}{sizes} = {_nested(values.tolist(), write)};\n"
 
 
 def _nested(values, write):
+    """Return nested lists as an initializer, each number by a function that writes it."""
     if isinstance(values[0], list):
         return "{" + ",\n    ".join(_nested(each, write) for each in values) + "}"
-    return _listed([write(each) for each in values])
+    return _in_lines([write(each) for each in values])
 
 
-def _listed(words):
+def _in_lines(words):
+    """Return words in braces, a few on a line."""
     lines = [", ".join(words[i : i + NUMBERS]) for i in range(0, len(words), NUMBERS)]
     return "{" + ",\n     ".join(lines) + "}"
 
 
 def _number(value):
-    """The shortest that reads as the same double."""
+    """Return the shortest literal that reads back as the same double."""
     if np.isinf(value):
         return "INFINITY" if value > 0 else "-INFINITY"
     return "0" if value == 0 else repr(value)
+
+
+# -- the text of C: `to_c` puts these templates together, those that the model needs
+
+HEAD = r"""
+#include <float.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __FAST_MATH__
+#error "compile without -ffast-math: NAN and rounding must be those of C99"
+#endif
+
+enum { N_COLUMNS = ${n_columns}, N_INPUTS = ${n_inputs}, N_OUTPUTS = ${n_outputs}, LANES = ${lanes} };
+
+/* Added and taken again, it rounds a double to an integer. */
+#define ROUNDER 6755399441055744.0
+/* Whether doubles are computed as doubles; if not, the C library has the functions. */
+#define IS_DOUBLE (FLT_EVAL_METHOD >= 0 && FLT_EVAL_METHOD != 2)
+"""
+
+# Declarations of the functions that other files call, by what the model predicts.
+OF_VALUE = r"""
+/* ${what} of a row, and of n_rows rows that lie one after the other. */
+double ${name}(const double *x);
+void ${name}_rows(const double *X, size_t n_rows, double *out);
+"""
+
+OF_VALUES = r"""
+/* The N_OUTPUTS numbers ${what} of a row, and of n_rows rows that lie one after the other. */
+void ${name}(const double *x, double *out);
+void ${name}_rows(const double *X, size_t n_rows, double *out);
+"""
+
+OF_CLASSES = r"""
+/* The place of a row's class among ${name}_classes, or -1; the same of n_rows rows that lie one after the other; and the
+ * N_OUTPUTS decision values of a row: of two classes it is the second where the value is positive, of more of the largest. */
+enum { N_CLASSES = ${n} };
+extern ${ctype} ${name}_classes[N_CLASSES];
+int ${name}(const double *x);
+void ${name}_rows(const double *X, size_t n_rows, int *out);
+void ${name}_decision(const double *x, double *f);
+
+${ctype} ${name}_classes[N_CLASSES] = ${labels};
+"""
+
+OF_PROBABILITIES = r"""
+/* The probability of each of the N_CLASSES classes. */
+void ${name}_proba(const double *x, double *p);
+"""
+
+# How views are made: the formulas of `ColumnStage`, as in `_core/moments.pyx`.
+VIEWS = r"""
+/* What terms see of a row: views of its columns. value is, by kind, the number, or what its scores say between knots; or
+ * whether it is that level, is missing, or is not 0. The view is u = (value power - center) factor; where reach < |u| it is
+ * drawn in to at most twice the reach; "clipped" is then u / sqrt(1 + u^2 / 9). fill is the view of a missing number. */
+enum { NUMBER, CLIPPED, LEVEL, MISSING, PRESENT };
+typedef struct {
+    int column, kind;
+    double level, power, center, factor, reach, fill;
+    int first_knot, n_knots;
+} view;
+"""
+
+SEEN = r"""
+/* Linear between two knots, constant beyond the ends. */
+static double between_knots(const double *knot, const double *score, int n, double x) {
+    int low = 0, high = n - 1;
+    if (x <= knot[low]) return score[low];
+    if (x >= knot[high]) return score[high];
+    while (high - low > 1) {
+        int middle = (low + high) / 2;
+        if (knot[middle] <= x)
+            low = middle;
+        else
+            high = middle;
+    }
+    return score[low] + (x - knot[low]) / (knot[high] - knot[low]) * (score[high] - score[low]);
+}
+
+static double seen(const view *v, double x) {
+    double value = x, size;
+    if (v->kind == MISSING)
+        value = isnan(x);
+    else if (v->kind == LEVEL)
+        value = v->level <= x && x < v->level + 1;
+    else if (v->kind == PRESENT)
+        value = x != 0;
+    else if (isnan(x))
+        return v->fill;
+    else if (v->n_knots)
+        value = between_knots(knots + v->first_knot, scores + v->first_knot, v->n_knots, x);
+    value = (value * v->power - v->center) * v->factor;
+    size = fabs(value);
+    if (size > v->reach) value = copysign(v->reach * (2 - v->reach / size), value);
+    if (v->kind != CLIPPED) return value;
+    value = fmin(fmax(value, -1e100), 1e100);
+    return value / sqrt(1 + value * value / 9);
+}
+
+/* The views of a row; 0 where a number is infinite${or_nan}. */
+static int see(const double *x, double *u) {
+    for (int v = 0; v < N_INPUTS; v++) {
+        double value = x[views[v].column];
+        if (${refused}) return 0;
+        u[v] = seen(views + v, value);
+    }
+    return 1;
+}
+"""
+
+# The same where the views are columns as they are.
+SEE_RAW = r"""
+/* The columns that terms see; 0 where one is not finite. */
+static int see(const double *x, double *u) {
+    for (int j = 0; j < N_INPUTS; j++) {
+        u[j] = x[${column}];
+        if (!isfinite(u[j])) return 0;
+    }
+    return 1;
+}
+"""
+
+# The sum of what is linear.
+LINEAR = r"""
+static void add_linear(const double *u, double sum[N_OUTPUTS][LANES]) {
+    for (int o = 0; o < N_OUTPUTS; o++)
+        for (int j = 0; j < N_INPUTS; j++) sum[o][j % LANES] += linear[o][j] * u[j];
+}
+"""
+
+# The sum of the terms of one group, numbered b.
+NEURONS = r"""
+static void add_terms_${b}(const double *u, double sum[N_OUTPUTS][LANES]) {
+    for (int g = 0; g < ${n_groups}; g++) {
+        double z[LANES] = {0};
+        for (int i = 0; i < ${order}; i++)
+            for (int k = 0; k < LANES; k++) z[k] += weights_${b}[g][i][k] * u[${input}];
+        for (int k = 0; k < LANES; k++) z[k] += offset_${b}[g][k];
+        ${activation}
+        for (int o = 0; o < N_OUTPUTS; o++)
+            for (int k = 0; k < LANES; k++) sum[o][k] += coef_${b}[g][o][k] * z[k];
+    }
+}
+"""
+
+PRODUCTS = r"""
+static void add_terms_${b}(const double *u, double sum[N_OUTPUTS][LANES]) {
+    double factor[1 + N_INPUTS], square = 0;
+    for (int j = 0; j < N_INPUTS; j++) square += u[j] * ${gamma} * u[j];
+    factor[0] = exp(-square / ${order});
+    for (int j = 0; j < N_INPUTS; j++) factor[1 + j] = u[j] * (factor[0] * ${root});
+    for (int g = 0; g < ${n_groups}; g++) {
+        double z[LANES];
+        for (int k = 0; k < LANES; k++) z[k] = 1;
+        for (int i = 0; i < ${order}; i++)
+            for (int k = 0; k < LANES; k++) z[k] *= weights_${b}[g][0][k] * factor[inputs_${b}[g][i][k]];
+        for (int o = 0; o < N_OUTPUTS; o++)
+            for (int k = 0; k < LANES; k++) sum[o][k] += coef_${b}[g][o][k] * z[k];
+    }
+}
+"""
+
+# All outputs f of a row, and the functions declared above.
+VALUES = r"""
+/* f of a row, N_OUTPUTS numbers; 0 where a column that it depends on holds what no row may, and f is NAN. */
+static int values(const double *x, double *f) {
+    double u[N_INPUTS], sum[N_OUTPUTS][LANES] = {{0}};
+    for (int o = 0; o < N_OUTPUTS; o++) f[o] = NAN;
+    if (!see(x, u)) return 0;
+${calls}
+    for (int o = 0; o < N_OUTPUTS; o++) {
+        f[o] = intercept[o];
+        for (int k = 0; k < LANES; k++) f[o] += sum[o][k];
+    }
+    return 1;
+}
+"""
+
+ONE_VALUE = r"""
+double ${name}(const double *x) {
+    double f[N_OUTPUTS];
+    values(x, f);
+    return ${mean}(f[0]);
+}
+
+void ${name}_rows(const double *X, size_t n_rows, double *out) {
+    for (size_t i = 0; i < n_rows; i++) out[i] = ${name}(X + i * N_COLUMNS);
+}
+"""
+
+SOME_VALUES = r"""
+void ${name}(const double *x, double *out) {
+    values(x, out);
+    for (int o = 0; o < N_OUTPUTS; o++) out[o] = ${mean}(out[o]);
+}
+
+void ${name}_rows(const double *X, size_t n_rows, double *out) {
+    for (size_t i = 0; i < n_rows; i++) ${name}(X + i * N_COLUMNS, out + i * N_OUTPUTS);
+}
+"""
+
+CLASSES = r"""
+int ${name}(const double *x) {
+    double f[N_OUTPUTS];
+    int best = 0;
+    if (!values(x, f)) return -1;
+    if (N_OUTPUTS == 1) return f[0] > 0;
+    for (int o = 1; o < N_OUTPUTS; o++)
+        if (f[o] > f[best]) best = o;
+    return best;
+}
+
+void ${name}_rows(const double *X, size_t n_rows, int *out) {
+    for (size_t i = 0; i < n_rows; i++) out[i] = ${name}(X + i * N_COLUMNS);
+}
+
+void ${name}_decision(const double *x, double *f) {
+    values(x, f);
+}
+"""
+
+PROBABILITIES = r"""
+static double sigmoid(double z) {
+    double e = exp(-fabs(z));
+    return (z > 0 ? 1 : e) / (1 + e);
+}
+
+void ${name}_proba(const double *x, double *p) {
+    double f[N_OUTPUTS], total = 0;
+    if (!values(x, f)) {
+        for (int o = 0; o < N_CLASSES; o++) p[o] = NAN;
+        return;
+    }
+    if (N_OUTPUTS == 1) {
+        p[N_CLASSES - 1] = sigmoid(f[0]);
+        p[0] = 1 - p[N_CLASSES - 1];
+        return;
+    }
+    for (int o = 0; o < N_OUTPUTS; o++) total += p[o] = sigmoid(f[o]);
+    for (int o = 0; o < N_OUTPUTS; o++) p[o] = total > 0 ? p[o] / total : 1.0 / N_OUTPUTS;
+}
+"""
+
+SOFTMAX = r"""
+void ${name}_proba(const double *x, double *p) {
+    double f[N_OUTPUTS], most, total = 0;
+    if (!values(x, f)) {
+        for (int o = 0; o < N_CLASSES; o++) p[o] = NAN;
+        return;
+    }
+    most = f[0];
+    for (int o = 1; o < N_OUTPUTS; o++) most = f[o] > most ? f[o] : most;
+    for (int o = 0; o < N_OUTPUTS; o++) total += p[o] = exp(f[o] - most);
+    for (int o = 0; o < N_OUTPUTS; o++) p[o] /= total;
+}
+"""
+
+# -- the activations: the formulas of `_core/simd.h`, in arithmetic that compilers turn into vectors
+
+WAVES = r"""
+/* sin(x + shift pi), shift 0 or 1/2: x less k pi, a multiple for which it lies in [-pi/2, pi/2]; then a polynomial. It errs by
+ * some 1e-15 of the larger of itself and 1e-6, for |x| <= FARTHEST; beyond, the C library. A phase that overflows counts as 0,
+ * the mean. */
+#define FARTHEST (IS_DOUBLE ? 1e6 : -1.0)
+
+static inline double near_wave(double x, double shift) {
+    double turns = (x * 0.31830988618379067154 + shift + ROUNDER) - ROUNDER;
+    double odd = turns - 2 * ((0.5 * turns + ROUNDER) - ROUNDER);
+    double k = turns - shift;
+    double r = ((x - k * 0x1.921fb54p+1) - k * 0x1.10b46118p-29) - k * 0x1.313198a2e0370p-60;
+    double s = r * r;
+    double p = s * 2.7313442774399189806e-15 + -7.6439622324426545328e-13;
+    p = p * s + 1.6058977059718266793e-10;
+    p = p * s + -2.5052107613095432063e-8;
+    p = p * s + 2.7557319219132584056e-6;
+    p = p * s + -1.9841269841254860234e-4;
+    p = p * s + 8.333333333333315713e-3;
+    p = p * s + -1.6666666666666666633e-1;
+    return (1 - 2 * odd * odd) * (s * r * p + r);
+}
+
+static double far_wave(double x, double shift) {
+    return !isfinite(x) ? 0 : shift ? cos(x) : sin(x);
+}
+
+static void waves(double *z, double shift) {
+    int is_far = 0;
+    for (int k = 0; k < LANES; k++) is_far |= !(fabs(z[k]) <= FARTHEST);
+    if (is_far)
+        for (int k = 0; k < LANES; k++) z[k] = far_wave(z[k], shift);
+    else
+        for (int k = 0; k < LANES; k++) z[k] = near_wave(z[k], shift);
+}
+"""
+
+TANHS = r"""
+/* tanh(x) = e / (e + 2), e = exp(2 |x|) - 1 = 2^k (exp(r) - 1) + (2^k - 1), with the sign of x. It errs by
+ * some 1e-15 of itself. */
+static inline double near_tanh(double x) {
+    double y = 2 * (fabs(x) > 20 ? 20 : fabs(x));
+    double rounded = y * 1.4426950408889634074 + ROUNDER;
+    double k = rounded - ROUNDER, two_k, e;
+    double r = (y - k * 0x1.62e42feep-1) - k * 0x1.a39ef35793c76p-33;
+    double p = r * 2.0914898727175524234e-9 + 2.5105513541847084876e-8;
+    uint64_t bits;
+    memcpy(&bits, &rounded, sizeof bits);
+    bits = (bits + 1023) << 52;
+    memcpy(&two_k, &bits, sizeof bits);
+    p = p * r + 2.7557273132896040925e-7;
+    p = p * r + 2.7557254685728802533e-6;
+    p = p * r + 2.4801587325951109373e-5;
+    p = p * r + 1.9841269875385479525e-4;
+    p = p * r + 1.3888888888883632605e-3;
+    p = p * r + 8.3333333333259731077e-3;
+    p = p * r + 4.1666666666669842e-2;
+    p = p * r + 1.6666666666666671113e-1;
+    p = p * r + 0.5;
+    e = two_k * (p * (r * r) + r) + (two_k - 1);
+    return copysign(e / (e + 2), x);
+}
+
+static void tanhs(double *z) {
+    for (int k = 0; k < LANES; k++) z[k] = isnan(z[k]) ? 0 : IS_DOUBLE ? near_tanh(z[k]) : tanh(z[k]);
+}
+"""
+
+# The statement that applies each activation to z[LANES].
+ACTIVATIONS = {
+    "cos": "waves(z, 0.5);",
+    "sin": "waves(z, 0);",
+    "tanh": "tanhs(z);",
+    "relu": "for (int k = 0; k < LANES; k++) z[k] = z[k] > 0 ? z[k] : 0;",
+    "sign": "for (int k = 0; k < LANES; k++) z[k] = z[k] >= 0 ? 1 : -1;",
+}
+
+# Names that a model's function may not have: the words of C, and all that the templates use.
+TEMPLATES = (HEAD, OF_VALUE, OF_VALUES, OF_CLASSES, OF_PROBABILITIES, VIEWS, SEEN, SEE_RAW, LINEAR, NEURONS, PRODUCTS, VALUES,
+             ONE_VALUE, SOME_VALUES, CLASSES, PROBABILITIES, SOFTMAX, WAVES, TANHS, *ACTIVATIONS.values())  # fmt: skip
+RESERVED = frozenset(
+    "auto break case char const continue default do double else enum extern float for goto if inline int long main register "
+    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while".split()
+) | set(re.findall(r"\w+", re.sub(r"/\*.*?\*/|\$\{\w+\}", "", "".join(TEMPLATES), flags=re.DOTALL)))

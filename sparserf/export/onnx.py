@@ -1,51 +1,60 @@
-"""A model as an ONNX graph: of each row what `predict` says of it, and the probabilities or the decision values of classes."""
+"""A model as an ONNX graph: what `predict` gives for each row, and the probabilities or the decision values of classes.
+
+The graph computes in double precision, but for cosines, sines and tanh, whose precision the user chooses.
+"""
 
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from .._base.checks import check_choice
-from ..columns.frames import label, numbers_of
+from ..columns.cells import finite, label
 from ..columns.stage import CLIP
 from ..losses import PROBABILISTIC
-from .graph import Graph, write
-from .parts import Parts, kinds
+from .written import WrittenModel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from os import PathLike
-
-    from onnx import ModelProto
 
     from ..model import SparseModel
 
-# Activations whose values are computed in the precision that is asked for; the others are exact, or cheap. A cosine is the sine
-# of a quarter more: not all runtimes have cosines in double precision.
+try:
+    import onnx
+except ImportError as error:
+    raise ImportError("to_onnx needs the package onnx: pip install 'sparserf[onnx]'") from error
+
+# The versions of the operators and of the format: the first in which strings can be compared.
+OPSET, IR_VERSION = 19, 9
+# The operators of activations in the precision that is asked for; the others are exact, or cheap. A cosine is the sine of a
+# quarter turn more: not all runtimes have cosines in double precision.
 ROUNDED = {"cos": "Sin", "sin": "Sin", "tanh": "Tanh"}
 
 
 def to_onnx(
     model: SparseModel, path: str | PathLike[str] | None = None, dtype: Literal["float32", "float64"] = "float32"
-) -> ModelProto:
-    """See `SparseModel.to_onnx`."""
+) -> onnx.ModelProto:
+    """Write a model as an ONNX graph: see `SparseModel.to_onnx`."""
     dtype = np.dtype(check_choice("dtype", dtype, ("float32", "float64")))
-    parts, table = Parts.of(model), _table(model)
-    graph = Graph(["X"] if table is None else _names(table))
-    x = _of_matrix(graph, model, parts, dtype) if table is None else _of_columns(graph, parts, table, dtype)
-    u = _views(graph, parts, x)
-    f = reduce(lambda f, terms: graph("Add", f, _sum(graph, terms, u, dtype)), parts.terms, _linear(graph, parts, u))
-    _answers(graph, model, f, len(parts.intercept), dtype)
+    written, table = WrittenModel.from_model(model), _table_of_inputs(model)
+    graph = Graph(["X"] if table is None else _input_names(table))
+    x = _read_matrix(graph, written, dtype) if table is None else _read_columns(graph, written, table, dtype)
+    u = _encodings(graph, written, x)
+    f = graph("Add", graph("MatMul", u, written.linear.T), written.constant)
+    for group in written.groups:
+        f = graph("Add", f, _sum(graph, group, u, dtype))
+    _add_outputs(graph, model, f, len(written.intercept), dtype)
     exported = graph.model(repr(model))
     if path is not None:
-        write(exported, path)
+        onnx.save(exported, path)
     return exported
 
 
-def _table(model):
-    """The `Table` by which each column is an input of its own; None where one matrix holds all columns."""
+def _table_of_inputs(model):
+    """Return the `Table` by which each column is an input of its own; None where one matrix X holds all columns."""
     table = model.features.stage and model.features.stage.table
     if table is None or (table.names is None and not any(map(_are_strings, table.levels))):
         return None
@@ -56,56 +65,58 @@ def _are_strings(levels):
     return levels is not None and (levels == () or isinstance(levels[0], str))
 
 
-# What the columns hold: of those that are read a number each, as the library has it, NaN where missing.
+# -- the columns that are read, as numbers in double precision, categories as codes, NaN where missing
 
 
-def _names(table):
-    """Of the inputs: those of the columns, or x0, x1, ..."""
+def _input_names(table):
+    """Return the names of the inputs: those of the columns, or x0, x1, ..."""
     names = [f"x{j}" for j in range(len(table.levels))] if table.names is None else list(table.names)
     if "" in names:
         raise ValueError("a column must have a name to be an input of an ONNX graph, got X['']")
     return names
 
 
-def _of_matrix(graph, model, parts, dtype):
-    """Of one input, X."""
+def _read_matrix(graph, written, dtype):
+    """Add the one input X, and return the columns that are read."""
+    model, columns = written.model, written.columns
     n, table = model.n_features_in, model.features.stage and model.features.stage.table
     graph.input("X", dtype, n)
-    x = graph.cast(_taken(graph, "X", parts.columns, n), np.float64)
-    if table is None or table.is_numeric:
+    x = graph.cast(_gathered(graph, "X", columns, n), np.float64)
+    if table is None or table.is_plain:
         return x
-    cells = [(j, graph("Gather", x, [k], axis=1)) for k, j in enumerate(parts.columns)]
+    cells = [(j, graph("Gather", x, [k], axis=1)) for k, j in enumerate(columns)]
     return graph("Concat", *(_coded(graph, cell, table, j, dtype) for j, cell in cells), axis=1)
 
 
-def _of_columns(graph, parts, table, dtype):
-    """Of an input for each column, whether it is read or not."""
-    names = _names(table)
+def _read_columns(graph, written, table, dtype):
+    """Add an input for each column of a table, whether it is read or not, and return the columns that are read."""
+    names = _input_names(table)
     for name, levels in zip(names, table.levels, strict=True):
         graph.input(name, np.object_ if _are_strings(levels) else dtype, 1)
-    return graph("Concat", *(_coded(graph, names[j], table, j, dtype) for j in parts.columns), axis=1)
+    return graph("Concat", *(_coded(graph, names[j], table, j, dtype) for j in written.columns), axis=1)
 
 
 def _coded(graph, cell, table, j, dtype):
-    """The cells of column j as numbers, (n_rows, 1) in double precision."""
+    """Return the cells of column j as numbers, (n_rows, 1) in double precision."""
     levels, where = table.levels[j], label(table.names, int(j))
     if levels is None:
         return graph.cast(cell, np.float64)
     if _are_strings(levels):
-        code = _place(graph, cell, _written(where, levels))
+        code = _code(graph, cell, _text_levels(where, levels))
         return code if "" in levels else graph("Where", graph("Equal", cell, np.array("", object)), np.nan, code)
     x = graph.cast(cell, np.float64)
-    return graph("Where", graph("IsNaN", x), x, _place(graph, x, _rounded(where, levels, dtype)))
+    return graph("Where", graph("IsNaN", x), x, _code(graph, x, _number_levels(where, levels, dtype)))
 
 
-def _place(graph, cell, levels):
-    """k where the cell is level k, -1 where it is none of them; counted in float32, which is exact to 2**24."""
+def _code(graph, cell, levels):
+    """Return k where the cell is level k, -1 where it is none of them; counted in float32, which is exact to 2**24."""
     is_level = graph.cast(graph("Equal", cell, levels[None]), np.float32)
     place = graph("MatMul", is_level, np.arange(1, len(levels) + 1, dtype=np.float32)[:, None])
     return graph("Sub", graph.cast(place, np.float64), 1.0)
 
 
-def _written(where, levels):
+def _text_levels(where, levels):
+    """Return levels that are strings as an array, if all of them are UTF-8."""
     try:
         "".join(levels).encode()
     except UnicodeEncodeError as error:
@@ -114,25 +125,26 @@ def _written(where, levels):
 
 
 @np.errstate(over="ignore")  # infinite: a level that no number is
-def _rounded(where, levels, dtype):
-    rounded = numbers_of(where, list(levels)).astype(dtype).astype(np.float64)
+def _number_levels(where, levels, dtype):
+    """Return levels that are numbers as the dtype has them, if it tells them apart."""
+    rounded = finite(where, list(levels)).astype(dtype).astype(np.float64)
     if len(np.unique(rounded)) < len(levels):
         raise ValueError(f"{where} has levels that {dtype} does not tell apart: export it with another dtype, or as strings")
     return rounded
 
 
-def _taken(graph, x, columns, n):
-    """Some of the n columns of x."""
+def _gathered(graph, x, columns, n):
+    """Return some of the n columns of x, x itself where they are all."""
     return x if np.array_equal(columns, np.arange(n)) else graph("Gather", x, np.asarray(columns, np.int64), axis=1)
 
 
-# What the views show of these, in the formulas of `ColumnStage`.
+# -- the encodings of these, in the formulas of `ColumnStage`
 
 
-def _views(graph, parts, x):
-    """u, (n_rows, n_inputs)."""
-    r, stage = _seen(graph, parts, x), parts.stage
-    if parts.is_raw:
+def _encodings(graph, written, x):
+    """Return the encodings u of the columns x, (n_rows, n_inputs)."""
+    r, stage = _before_units(graph, written, x), written.stage
+    if written.has_raw_inputs:
         return r
     power, center, factor, reach = stage.arithmetic
     u = graph("Mul", graph("Sub", graph("Mul", r, power), center), factor)
@@ -140,7 +152,7 @@ def _views(graph, parts, x):
         size = graph("Abs", u)
         end = graph("Mul", graph("Sign", u), graph("Mul", reach, graph("Sub", 2.0, graph("Div", reach, size))))
         u = graph("Where", graph("Greater", size, reach), end, u)
-    is_clipped = kinds(stage) == "clipped"
+    is_clipped = written.kinds == "clipped"
     if is_clipped.any():
         part = graph("Div", graph("Clip", u, -1e100, 1e100), CLIP)
         length = graph("Sqrt", graph("Add", graph("Mul", part, part), 1.0))
@@ -148,39 +160,44 @@ def _views(graph, parts, x):
     return graph("Where", graph("IsNaN", r), stage.fill, u) if stage.may_miss else u
 
 
-def _seen(graph, parts, x):
-    """r of each view: the number, its score, or whether it is what the view asks."""
-    stage, n = parts.stage, len(parts.columns)
-    place, kind, has_knots = np.searchsorted(parts.columns, stage.column), kinds(stage), np.diff(stage.first_knot) > 0
+def _before_units(graph, written, x):
+    """Return r of each encoding: the number, its score, or 1 or 0, the answer to what the encoding asks."""
+    stage, kind, n = written.stage, written.kinds, len(written.columns)
+    place, has_knots = np.searchsorted(written.columns, stage.column), np.diff(stage.first_knot) > 0
     kind = np.where(np.isin(kind, ["number", "clipped"]) & ~has_knots, "as it is", kind)
-    order, seen = [], []
-    for of_kind, ask in ASKED.items():
-        views = np.flatnonzero(kind == of_kind)
-        if len(views):
-            order.append(views)
-            seen.append(ask(graph, stage, views, _taken(graph, x, place[views], n)))
+    order, parts = [], []
+    for of_kind, answer in ANSWERS.items():
+        encodings = np.flatnonzero(kind == of_kind)
+        if len(encodings):
+            order.append(encodings)
+            parts.append(answer(graph, stage, encodings, _gathered(graph, x, place[encodings], n)))
     for v in np.flatnonzero(has_knots & np.isin(kind, ["number", "clipped"])):
         order.append([v])
-        seen.append(_score(graph, stage, v, graph("Gather", x, place[[v]], axis=1)))
-    r = seen[0] if len(seen) == 1 else graph("Concat", *seen, axis=1)
-    return _taken(graph, r, np.argsort(np.concatenate(order)), len(stage))
+        parts.append(_score(graph, stage, v, graph("Gather", x, place[[v]], axis=1)))
+    r = parts[0] if len(parts) == 1 else graph("Concat", *parts, axis=1)
+    return _gathered(graph, r, np.argsort(np.concatenate(order)), len(stage))
 
 
-def _is_level(graph, stage, views, x):
-    level = stage.level[views]
+def _is_level(graph, stage, encodings, x):
+    """Return 1 where x, one column for each encoding, is the level of the encoding, else 0."""
+    level = stage.level[encodings]
     return graph.cast(graph("And", graph("LessOrEqual", level, x), graph("Less", x, level + 1)), np.float64)
 
 
-ASKED: dict[str, Callable[..., str]] = {
-    "as it is": lambda graph, stage, views, x: x,
+# How r of encodings without knots is made, by their kind.
+ANSWERS: dict[str, Callable[..., str]] = {
+    "as it is": lambda graph, stage, encodings, x: x,
     "level": _is_level,
-    "missing": lambda graph, stage, views, x: graph.cast(graph("IsNaN", x), np.float64),
-    "present": lambda graph, stage, views, x: graph.cast(graph("Not", graph("Equal", x, 0.0)), np.float64),
+    "missing": lambda graph, stage, encodings, x: graph.cast(graph("IsNaN", x), np.float64),
+    "present": lambda graph, stage, encodings, x: graph.cast(graph("Not", graph("Equal", x, 0.0)), np.float64),
 }
 
 
 def _score(graph, stage, v, x):
-    """Of a level its score. Between knots: the first score, and of each rise to the next the share that x has passed."""
+    """Return r of encoding v, which has knots: the score of a level, or a number's, linear between knots.
+
+    The latter is the first score, and of each rise to the next the share that x has passed.
+    """
     some = slice(*stage.first_knot[v : v + 2])
     knots, scores = stage.knots[some], stage.scores[some]
     levels = None if stage.table is None else stage.table.levels[stage.column[v]]
@@ -193,51 +210,50 @@ def _score(graph, stage, v, x):
     return graph("Add", graph("MatMul", share, np.diff(scores)[:, None]), scores[0])
 
 
-# f of the views, (n_rows, n_outputs), and what is said of it.
+# -- f of the encodings, (n_rows, n_outputs), and the outputs of the graph
 
 
-def _linear(graph, parts, u):
-    return graph("Add", graph("MatMul", u, parts.linear.T), parts.intercept)
+def _sum(graph, group, u, dtype):
+    """Return the sum of the terms of a group times their coefficients."""
+    phi = _products(graph, group, u) if group.gamma is not None else _activated(graph, group, _phases(graph, group, u), dtype)
+    return graph("MatMul", phi, group.coef.T)
 
 
-def _sum(graph, terms, u, dtype):
-    phi = _products(graph, terms, u) if terms.gamma is not None else _activated(graph, terms, _phases(graph, terms, u), dtype)
-    return graph("MatMul", phi, terms.coef.T)
-
-
-def _phases(graph, terms, u):
-    offset = terms.offset + (np.pi / 2 if terms.activation == "cos" else 0.0)
-    if terms.inputs is None:
-        return graph("Add", graph("MatMul", u, terms.weights.T), offset)
-    return graph("Add", _over_inputs(graph, "Add", terms.inputs, terms.weights, u), offset)
+def _phases(graph, group, u):
+    """Return w'u + offset of each term, of cosines with a quarter turn more."""
+    offset = group.offset + (np.pi / 2 if group.activation == "cos" else 0.0)
+    if group.inputs is None:
+        return graph("Add", graph("MatMul", u, group.weights.T), offset)
+    return graph("Add", _over_inputs(graph, "Add", group.inputs, group.weights, u), offset)
 
 
 def _over_inputs(graph, operator, inputs, weights, u):
-    """Sum or product, of each term, of its inputs times their weights."""
+    """Return the sum or product, by the operator, of the inputs of each term times their weights."""
     each = zip(inputs.T.astype(np.int64), weights.T, strict=True)
     factors = (graph("Mul", graph("Gather", u, some, axis=1), weight) for some, weight in each)
     return reduce(lambda one, other: graph(operator, one, other), factors)
 
 
-def _activated(graph, terms, z, dtype):
-    if terms.activation == "relu":
+def _activated(graph, group, z, dtype):
+    """Return activation(z): cosines, sines and tanh in the dtype that is asked for."""
+    if group.activation == "relu":
         return graph("Relu", z)
-    if terms.activation == "sign":
+    if group.activation == "sign":
         return graph("Where", graph("GreaterOrEqual", z, 0.0), 1.0, -1.0)
-    return graph.cast(graph(ROUNDED[terms.activation], graph.cast(z, dtype)), np.float64)
+    return graph.cast(graph(ROUNDED[group.activation], graph.cast(z, dtype)), np.float64)
 
 
-def _products(graph, terms, u):
-    """Of the factors e and e (2 gamma)^1/2 u, e = exp(-gamma |u|^2 / order)."""
-    order, n = terms.inputs.shape[1], terms.inputs.shape[0]
-    square = graph("ReduceSum", graph("Mul", graph("Mul", u, terms.gamma / order), u), np.array([1]), keepdims=1)
+def _products(graph, group, u):
+    """Return the products of factors e and e (2 gamma)^1/2 u, e = exp(-gamma |u|^2 / order)."""
+    order, n = group.inputs.shape[1], group.inputs.shape[0]
+    square = graph("ReduceSum", graph("Mul", graph("Mul", u, group.gamma / order), u), np.array([1]), keepdims=1)
     envelope = graph("Exp", graph("Neg", square))
-    factors = graph("Concat", envelope, graph("Mul", u, graph("Mul", envelope, np.sqrt(2 * terms.gamma))), axis=1)
-    return _over_inputs(graph, "Mul", terms.inputs, np.broadcast_to(terms.weights, (n, order)), factors)
+    factors = graph("Concat", envelope, graph("Mul", u, graph("Mul", envelope, np.sqrt(2 * group.gamma))), axis=1)
+    return _over_inputs(graph, "Mul", group.inputs, np.broadcast_to(group.weights, (n, order)), factors)
 
 
-def _answers(graph, model, f, n_outputs, dtype):
-    """The outputs of the graph."""
+def _add_outputs(graph, model, f, n_outputs, dtype):
+    """Add the outputs of the graph: "variable", or "label" with "probabilities" or "scores"."""
     if model.classes is None:
         mean = graph("Exp", f) if model.link == "log" else f
         graph.output("variable", graph.cast(mean, dtype), dtype, n_outputs)
@@ -256,12 +272,13 @@ def _answers(graph, model, f, n_outputs, dtype):
 
 
 def _labels(classes):
-    """As tensors have them: strings, integers and floats of 64 bits, booleans."""
+    """Return the labels of classes as tensors have them: strings, booleans, integers and floats of 64 bits."""
     types = {"U": object, "S": object, "i": np.int64, "u": np.int64, "f": np.float64, "b": bool}
     return classes if classes.dtype == np.uint64 else classes.astype(types[classes.dtype.kind])
 
 
 def _probabilities(graph, f, n_outputs, link):
+    """Return the probabilities of the classes."""
     if link == "softmax" and n_outputs > 1:
         return graph("Softmax", f, axis=1)
     p = graph("Sigmoid", f)
@@ -269,3 +286,60 @@ def _probabilities(graph, f, n_outputs, link):
         return graph("Concat", graph("Sub", 1.0, p), p, axis=1)
     total = graph("ReduceSum", p, np.array([1]), keepdims=1)
     return graph("Where", graph("Greater", total, 0.0), graph("Div", p, total), 1 / n_outputs)
+
+
+class Graph:
+    """An ONNX graph that grows node by node: `graph("Add", x, 1.0)` adds a node and returns the name of its result.
+
+    Names of results and constants begin with "_"; `new_name` keeps them apart from those of inputs and outputs.
+    """
+
+    def __init__(self, taken: Iterable[str]):
+        """Begin a graph without nodes; taken : the names of its inputs, which nothing else may have."""
+        self._nodes, self._constants, self._inputs, self._outputs, self._taken = [], [], [], [], set(taken)
+
+    def __call__(self, operator: str, *operands: Any, **attributes: Any) -> str:
+        """Add a node and return the name of its result; operands are names, or arrays, which become constants."""
+        result = self.new_name(f"_{operator}_{len(self._nodes)}")
+        names = [operand if isinstance(operand, str) else self._constant(operand) for operand in operands]
+        self._nodes.append(onnx.helper.make_node(operator, names, [result], **attributes))
+        return result
+
+    def new_name(self, name: str) -> str:
+        """Return the name, with "_" behind it as long as it is taken."""
+        while name in self._taken:
+            name += "_"
+        self._taken.add(name)
+        return name
+
+    def _constant(self, values):
+        """Add a constant and return its name."""
+        name = self.new_name(f"_constant_{len(self._constants)}")
+        self._constants.append(onnx.numpy_helper.from_array(np.ascontiguousarray(values).reshape(np.shape(values)), name))
+        return name
+
+    def cast(self, value: str, dtype: Any) -> str:
+        """Return a value in another dtype."""
+        return self("Cast", value, to=_type(dtype))
+
+    def input(self, name: str, dtype: Any, n_columns: int) -> None:
+        """Add an input of shape (n_rows, n_columns)."""
+        self._inputs.append(onnx.helper.make_tensor_value_info(name, _type(dtype), ["n_rows", n_columns]))
+
+    def output(self, name: str, value: str, dtype: Any, *shape: int) -> None:
+        """Add an output, a value of shape (n_rows, *shape)."""
+        name = self.new_name(name)
+        self._nodes.append(onnx.helper.make_node("Identity", [value], [name]))
+        self._outputs.append(onnx.helper.make_tensor_value_info(name, _type(dtype), ["n_rows", *shape]))
+
+    def model(self, about: str) -> onnx.ModelProto:
+        """Return the graph as a model, checked."""
+        graph = onnx.helper.make_graph(self._nodes, "sparserf", self._inputs, self._outputs, self._constants, about)
+        opset = [onnx.helper.make_opsetid("", OPSET)]
+        model = onnx.helper.make_model(graph, opset_imports=opset, ir_version=IR_VERSION, producer_name="sparserf")
+        onnx.checker.check_model(model)
+        return model
+
+
+def _type(dtype):
+    return onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))

@@ -1,5 +1,8 @@
-"""The model that every algorithm returns, and its file."""
+"""The model that every algorithm returns, its terms and outputs, and its file."""
 
+from .base import BaseModel as BaseModel
+from .base import identity as identity
+from .file import load as load
 from .sparse_model import Callback as Callback
 from .sparse_model import ConvergenceWarning as ConvergenceWarning
 from .sparse_model import FitInfo as FitInfo

@@ -1,84 +1,70 @@
-"""The file of a model: written by `SparseModel.save`, read by `load`, which does not trust it."""
+"""The file of a model, and the same content as JSON text: `save` and `load`, `to_json` and `from_json`.
+
+The content is (meta, arrays): what a model is in numbers and short words, and its arrays by name. A file is an uncompressed
+.npz of the arrays, with the metadata as JSON in one of them (`_base/npz.py`). What is read is not trusted: every member is
+checked before a model is made of it.
+
+Whoever changes the content adds 1 to `FORMAT` in `_base/npz.py`, a line to `UPGRADES` below, and tiny files of the new format
+to tests/files, where those of the earlier ones stay.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._base import npz as _npz
-from .._base.npz import floats, require
+from .._base.npz import FORMAT, check_format, floats, no_constant, require
 from ..columns.stage import ARRAYS as STAGE_ARRAYS
 from ..columns.stage import ColumnStage
-from ..features import BLOCK_ARRAYS, FeatureSet, block_from_arrays
+from ..features import FeatureSet, saved
 from ..losses import LOSSES
-from . import FitInfo, SparseModel
-from .predictor import LINKS, MEANS
-from .upgrades import upgraded
+from .base import CLASSIFIER_LINKS, INVERSE_LINKS
+from .sparse_model import FitInfo, SparseModel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from os import PathLike
 
 # Inputs that a file may claim beyond the numbers that it holds: `input_usage` makes an array of so many, a gigabyte.
 MOST_INPUTS = 2**27
+# The most characters of the name of a loss.
 LONGEST_NAME = 100
+# The types that the entries of an array have in JSON, by the letter of its dtype.
+JSON_TYPES: dict[str, tuple[type, ...]] = {"f": (float, int), "i": (int,), "u": (int,), "b": (bool,), "U": (str,), "S": (str,)}
+# An array read from JSON has at most this many bytes for each character of the text, and this many more.
+MOST_A_CHARACTER, LEAST = 16, 2**20
 
 
-def write(model: SparseModel, path: str | PathLike[str]) -> None:
-    _npz.write(with_ending(path), *content(model))
-
-
-def content(model: SparseModel) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """(meta, arrays): all that the model is."""
-    arrays = {"coef": model.coef, "intercept": np.asarray(model.intercept, np.float64), "support": model.support}
-    if model.classes is not None:
-        arrays["classes"] = model.classes
-    blocks = []
-    for i, block in enumerate(model.features.blocks):
-        meta, values = block.to_arrays(i)
-        blocks.append(meta)
-        arrays |= values
-    if model.features.order is not None:
-        arrays["order"] = model.features.order.astype(np.int64)
-    stage = model.features.stage
-    if stage is not None:
-        arrays |= stage.to_arrays()
-    info = asdict(model.info)
-    arrays["objective"] = np.array(info.pop("objective"), np.float64)
-    _check_inputs(model.n_features_in, arrays)
-    meta = {"loss": model.loss, "n_features_in": model.n_features_in, "blocks": blocks, "info": info}
-    if model.loss_parameters or model.link != "identity":  # else the file is what it always was
-        meta |= {"loss_parameters": model.loss_parameters, "link": model.link}
-    return meta, arrays
-
-
-def with_ending(path: str | PathLike[str]) -> str | PathLike[str]:
-    """The path with ".npz" where it has no ending of its own."""
-    path = os.fsdecode(path)
-    return path if os.path.splitext(path)[1] else f"{path}.npz"
+def save(model: SparseModel, path: str | PathLike[str]) -> None:
+    """Write a model to a file: see `SparseModel.save`."""
+    _npz.write(_with_ending(path), *_content(model))
 
 
 def load(path: str | PathLike[str]) -> SparseModel:
-    """Read a model that `SparseModel.save` wrote, of this version or an earlier one; ".npz" may be left out of the path.
+    """Read a model that `SparseModel.save` wrote, in this version or an earlier one; ".npz" may be left out of the path.
 
-    The file is not trusted: no pickle, no code, no array larger than the file, no more than 2**27 inputs without numbers.
+    The file is not trusted: it is read without pickle, runs no code, and makes no array larger than the file, nor a model of
+    more than 2**27 inputs that it has no numbers for.
 
     Parameters
     ----------
     path : str or path
-        Of a file that `SparseModel.save` wrote.
+        The path of a file that `SparseModel.save` wrote.
 
     Returns
     -------
     SparseModel
-        With the same predictions, bit for bit.
+        A model with the same predictions, bit for bit.
 
     Raises
     ------
     ValueError
-        Anything but a whole, consistent model file; one of a later format, with the version that wrote it.
+        The file is not a whole, consistent model, or is of a later format: the message has the version that wrote it.
     OSError
         There is no such file, or it may not be read.
 
@@ -92,19 +78,97 @@ def load(path: str | PathLike[str]) -> SparseModel:
     >>> bool((srf.load(path).predict(X) == model.predict(X)).all())
     True
     """
-    path = path if os.path.isfile(path) else with_ending(path)
-    return restored(path, *_npz.read(path))
+    path = path if os.path.isfile(path) else _with_ending(path)
+    return _model_from_content(path, *_npz.read(path))
 
 
-def restored(where: object, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> SparseModel:
-    """The model of what `content` gave, of a text or file that is not trusted; where: it was found."""
+def to_json(model: SparseModel) -> str:
+    """Write a model as JSON text: see `SparseModel.to_json`."""
+    import json  # slow to import
+
+    from .. import __version__
+
+    meta, arrays = _content(model)
+    meta = {"format": FORMAT, "version": __version__, **meta}
+    return json.dumps(meta | {"arrays": {n: _array_to_json(a) for n, a in arrays.items()}}, allow_nan=False)
+
+
+def from_json(text: str) -> SparseModel:
+    """Read a model that `to_json` wrote: see `SparseModel.from_json`."""
+    import json
+
+    if not isinstance(text, str):
+        raise TypeError(f"text must be a string, got {type(text).__name__}")
     try:
-        return _model(*upgraded(meta, arrays))
+        meta = json.loads(text, parse_constant=no_constant)
+        check_format("text", meta)
+        arrays = meta.pop("arrays", None)
+        require(type(arrays) is dict, "arrays")
+        arrays = {name: _array_from_json(name, array, MOST_A_CHARACTER * len(text) + LEAST) for name, array in arrays.items()}
+    except (ValueError, TypeError, OverflowError, RecursionError, MemoryError) as error:
+        raise ValueError(f"text is not a model: {type(error).__name__}: {error}") from None
+    return _model_from_content("text", meta, arrays)
+
+
+def _with_ending(path):
+    """Return the path, with ".npz" where it has no ending of its own."""
+    path = os.fsdecode(path)
+    return path if os.path.splitext(path)[1] else f"{path}.npz"
+
+
+# -- what a model is, as metadata and arrays
+
+
+def _content(model):
+    """Return (meta, arrays), all that a model is."""
+    arrays = {"coef": model.coef, "intercept": np.asarray(model.intercept, np.float64), "support": model.support}
+    if model.classes is not None:
+        arrays["classes"] = model.classes
+    blocks = []
+    for i, block in enumerate(model.features.blocks):
+        meta, values = saved.written(block, i)
+        blocks.append(meta)
+        arrays |= values
+    if model.features.order is not None:
+        arrays["order"] = model.features.order.astype(np.int64)
+    stage = model.features.stage
+    if stage is not None:
+        arrays |= stage.written()
+    info = asdict(model.info)
+    arrays["objective"] = np.array(info.pop("objective"), np.float64)
+    _check_inputs(model.n_features_in, arrays)
+    meta = {"loss": model.loss, "n_features_in": model.n_features_in, "blocks": blocks, "info": info}
+    if model.loss_parameters or model.link != "identity":  # left out where they say nothing, as files did before they could
+        meta |= {"loss_parameters": model.loss_parameters, "link": model.link}
+    return meta, arrays
+
+
+def _model_from_content(where, meta, arrays):
+    """Return the model of a content that is not trusted, of any format; where : it was found, for an error message."""
+    try:
+        for number in range(meta["format"], FORMAT):
+            meta, arrays = UPGRADES[number](meta, arrays)
+        return _checked_model({**meta, "format": FORMAT}, arrays)
     except (KeyError, TypeError, AttributeError, OverflowError, ValueError) as error:
         raise ValueError(f"{where} is not a whole model: {type(error).__name__}: {error}") from None
 
 
-def _model(meta, arrays):
+def _upgrade_1(meta, arrays):
+    """Add what format 2 has more: the version that wrote the file, and `FitInfo.progress`."""
+    return {**meta, "version": "0.1.0", "info": {**meta["info"], "progress": 1.0}}, arrays
+
+
+def _upgrade_2(meta, arrays):
+    """Change nothing: format 3 may give levels that no training row had a value of their own; format 2 never does."""
+    return meta, arrays
+
+
+# From each earlier format to the next: functions of metadata and arrays that are not checked yet.
+UPGRADES: dict[int, Callable[..., Any]] = {1: _upgrade_1, 2: _upgrade_2}
+
+
+def _checked_model(meta, arrays):
+    """Return the model of metadata and arrays of the present format, once all of it is checked."""
     about = {"loss_parameters", "link"} & set(meta)
     require(set(meta) == {"format", "version", "loss", "n_features_in", "blocks", "info"} | about, "metadata")
     require(type(meta["blocks"]) is list and type(meta["info"]) is dict, "metadata")
@@ -114,10 +178,10 @@ def _model(meta, arrays):
     _check_inputs(d, arrays)
     loss, parameters, link = meta["loss"], meta.get("loss_parameters", {}), meta.get("link", "identity")
     _check_loss(loss, parameters, link, arrays.get("classes"))
-    stage = ColumnStage.from_arrays(arrays, d)
+    stage = ColumnStage.restored(arrays, d)
     n_inputs = d if stage is None else len(stage)
-    blocks = [block_from_arrays(block, arrays, i, n_inputs) for i, block in enumerate(meta["blocks"])]
-    features = FeatureSet(blocks, n_inputs, _order(arrays, sum(map(len, blocks))), stage)
+    blocks = [saved.read(block, arrays, i, n_inputs) for i, block in enumerate(meta["blocks"])]
+    features = FeatureSet(blocks, n_inputs, _checked_order(arrays, sum(map(len, blocks))), stage)
     classes, coef, intercept = arrays.get("classes"), floats(arrays, "coef"), floats(arrays, "intercept")
     outputs = intercept.shape if classes is None else () if len(classes) == 2 else (len(classes),)
     require(len(outputs) < 2 and outputs != (0,), "intercept")
@@ -128,34 +192,37 @@ def _model(meta, arrays):
     require(support.shape == (len(features),) and support.dtype == np.int64, "support")
     require(bool(np.all(np.diff(support) > 0)) and (len(support) == 0 or support[0] >= 0), "support")
     known = {"coef", "intercept", "support", "classes", "objective", "order", *STAGE_ARRAYS}
-    require(set(arrays) <= known | {f"{name}_{i}" for name in BLOCK_ARRAYS for i in range(len(blocks))}, "members")
+    require(set(arrays) <= known | {f"{name}_{i}" for name in saved.ARRAYS for i in range(len(blocks))}, "members")
     return SparseModel(coef, intercept if outputs else float(intercept), support, features, loss, classes,
-                       _info(meta["info"], floats(arrays, "objective")), parameters, link)  # fmt: skip
+                       _checked_info(meta["info"], floats(arrays, "objective")), parameters, link)  # fmt: skip
 
 
 def _check_loss(name, parameters, link, classes):
-    """One of the house, or the user's own, of which the file knows the name, the parameters and the link alone."""
+    """Check a loss: one of `sparserf.losses`, or the user's own, of which a file has name, parameters and link alone."""
     require(type(name) is str and 0 < len(name) <= LONGEST_NAME and type(parameters) is dict, "loss")
     require(all(value is None or type(value) in (int, float, str, bool) for value in parameters.values()), "loss_parameters")
     if name in LOSSES:
         known = type(LOSSES[name])(**parameters)
         require(link == known.link and (classes is not None) == known.is_classifier, "loss")
-    require(link in (MEANS if classes is None else LINKS), "link")
+    require(link in (INVERSE_LINKS if classes is None else CLASSIFIER_LINKS), "link")
 
 
 def _check_inputs(d, arrays):
+    """Check that a model does not claim more inputs than `input_usage` should make an array of."""
     if d > max(MOST_INPUTS, sum(np.size(array) for array in arrays.values())):
         raise ValueError(f"n_features_in must be at most {MOST_INPUTS}, or the numbers in the file, got {d}")
 
 
-def _order(arrays, n):
+def _checked_order(arrays, n):
+    """Return the order of the features, checked; None where they are in the order of their blocks."""
     order = arrays.get("order")
     if order is not None:
         require(order.dtype == np.int64 and np.array_equal(np.sort(order), np.arange(n)), "order")
     return order
 
 
-def _info(meta, objective):
+def _checked_info(meta, objective):
+    """Return the `FitInfo`, checked."""
     require(set(meta) == {field.name for field in fields(FitInfo)} - {"objective"}, "info")
     require(all(type(meta[n]) is int for n in ("n_iter", "n_drawn", "n_nonzero")), "info")
     require(objective.ndim == 1 and len(objective) > 0 and type(meta["converged"]) is bool, "info")
@@ -164,3 +231,30 @@ def _info(meta, objective):
     require(all(meta[n] is None or type(meta[n]) is float for n in ("error_bound", "validation_loss")), "info")
     require(type(meta["progress"]) is float and 0 <= meta["progress"] <= 1, "info")
     return FitInfo(**meta, objective=tuple(objective.tolist()))
+
+
+# -- arrays as JSON has them
+
+
+def _array_to_json(array):
+    """Return an array as JSON has it: Python writes a float with the fewest digits that read back to the same bits."""
+    array = np.asarray(array)
+    values = array.ravel().tolist()
+    values = [value.decode("latin-1") for value in values] if array.dtype.kind == "S" else values
+    return {"dtype": array.dtype.str, "shape": list(array.shape), "values": values}
+
+
+def _array_from_json(name, listed, most_bytes):
+    """Return the array that was listed, checked; of at most so many bytes."""
+    require(type(listed) is dict and set(listed) == {"dtype", "shape", "values"}, name)
+    dtype, shape, values = listed["dtype"], listed["shape"], listed["values"]
+    require(type(dtype) is str and re.fullmatch("[<>|][fiubUS][0-9]{1,9}", dtype) is not None, name)
+    dtype = np.dtype(dtype)
+    require(type(shape) is list and all(type(n) is int and n >= 0 for n in shape) and type(values) is list, name)
+    require(np.prod(shape, dtype=object) == len(values) and len(values) * dtype.itemsize <= most_bytes, name)
+    require(all(type(value) in JSON_TYPES[dtype.kind] for value in values), name)
+    values = [value.encode("latin-1") for value in values] if dtype.kind == "S" else values
+    array = np.array(values, dtype).reshape(shape)
+    require(array.ravel().tolist() == values, name)  # nothing was cut off or rounded
+    array.flags.writeable = False
+    return array

@@ -5,30 +5,33 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 import numpy as np
 
-from .._base.arrays import check_no_overflow, namespace, outputs_like
+from .._base.arrays import finite, namespace, outputs_like
 from .._base.warnings import warn
-from ..explain.explained import Explained
 from ..features import FeatureSet
 from ..losses import PROBABILISTIC
-from .predictor import Predictor, itself, probabilities
+from .base import BaseModel, identity, probabilities
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
     from onnx import ModelProto
 
-    from .._base.types import Array, MatrixLike
-    from ..rows import Block
+    from .._base.types import Array, MatrixLike, Seed
+    from ..explain.importances import ImportanceMeasure, Importances
+    from ..explain.summary import Summary
+    from ..export.formula import Formula
+    from ..rows.array_block import ArrayBlock
+    from ..rows.block import Block
     from ..sklearn import FittedClassifier, FittedRegressor
 
 
 class ConvergenceWarning(UserWarning):
-    """A fit stopped before it reached its tolerance; the message names the gap, the tolerance and what to change.
+    """The warning of a fit that stopped before it reached its tolerance; it names the gap, the tolerance and what to change.
 
     Examples
     --------
@@ -41,35 +44,37 @@ class ConvergenceWarning(UserWarning):
 
 
 def warn_unconverged(message: str) -> None:
+    """Issue a `ConvergenceWarning` that points at the line of the user's call."""
     warn(message, ConvergenceWarning)
 
 
 @dataclass(frozen=True)
 class FitInfo:
-    """How a fit went.
+    """How a fit went: whether it converged, how far from the optimum it ended, and what it cost.
 
     Attributes
     ----------
-    n_iter : int
-        Iterations of the algorithm (for `sparse_rf`: batches, and where exact then sweeps over all draws).
     converged : bool
         Whether the tolerance was reached.
+    dual_gap : float
+        A bound on the distance of the objective to the optimum of the problem that was solved last. One-vs-rest: the sum.
     objective : tuple of float
         The objective after each iteration, never rising. One-vs-rest: the sum over the classes.
-    dual_gap : float
-        Bound on the distance of the objective to the optimum of the problem that was solved last. One-vs-rest: the sum.
+    n_iter : int
+        The number of iterations of the algorithm (of `sparse_rf`: batches and, where exact, sweeps over all draws after them).
     n_drawn : int
-        Features that were looked at.
+        The number of features that were looked at.
     n_nonzero : int
-        Features in the model.
+        The number of features in the model.
     alpha : float
         The penalty.
-    validation_loss : float; None but where alpha was chosen
+    validation_loss : float, or None where alpha was not chosen by the fit
         The mean loss of the held-out rows (logistic, multinomial: with one row more, of any class), before the last fit to all
         rows. While alpha is searched, the least so far.
-    n_projections, n_conjugate, error_bound : int, int and float; None but for `drp`
-        Projections of the sketch; steps of conjugate gradients in all; a bound on ``||w - w*|| / ||w*||``, the largest over the
-        outputs.
+    n_projections, n_conjugate : int, or None but for `drp`
+        The number of projections of the sketch, and of steps of conjugate gradients in all.
+    error_bound : float, or None but for `drp`
+        A bound on ``||w - w*|| / ||w*||``, the largest over the outputs.
     progress : float
         The share of the work that is done, an estimate which never falls; 1 at the end.
 
@@ -96,32 +101,38 @@ class FitInfo:
     progress: float = 1.0
 
 
-# What users give as callback: it is called with what a fit tells of itself, and ends the fit by returning something true.
+# What a user may give as callback: a function that is called with the `FitInfo` of a fit so far, and ends the fit by returning
+# something true.
 Callback: TypeAlias = "Callable[[FitInfo], object] | None"
 
 
 @dataclass(frozen=True, eq=False)
-class SparseModel(Explained, Predictor):
-    """A sparse expansion in selected features. Made by the algorithms and by `load`; immutable, picklable.
+class SparseModel(BaseModel):
+    """A sparse expansion f(x) = intercept + sum_j coef_j phi_j(x) in selected features phi_j.
+
+    It is what all algorithms and `load` return; immutable, and can be pickled.
 
     Attributes
     ----------
     coef : ndarray of shape (n_terms,), or (n_outputs, n_terms) for several outputs or more than two classes
+        The coefficients of the terms.
     intercept : float, or ndarray of shape (n_outputs,)
-    support : int64 ndarray of shape (n_terms,)
-        Index of each term in the dictionary that it was selected from, ascending.
     features : FeatureSet
         The selected features alone: predicting costs O(n_terms) a row, whatever the size of the dictionary.
+    support : int64 ndarray of shape (n_terms,)
+        The index of each term in the dictionary that it was selected from, ascending.
+    classes : None, or ndarray of shape (n_classes,)
+        The sorted labels of a classifier.
+    info : FitInfo
+        How the fit went.
     n_features_in : int
+        The number of columns of X.
     loss : str
         The name of the loss, one of `sparserf.losses` or of your own.
-    classes : None, or ndarray of shape (n_classes,)
-        Sorted labels of a classifier.
-    info : FitInfo
     loss_parameters : dict
-        Of the loss, {name: number}, those that were chosen too.
+        The parameters of the loss, {name: number}, those that the fit chose, too.
     link : {"identity", "log", "softmax"}
-        `predict` returns f, or e^f. "softmax": `predict_proba` are shares of e^f.
+        What `predict` returns: f, or e^f with "log". With "softmax" `predict_proba` returns the softmax of f.
 
     Examples
     --------
@@ -156,41 +167,41 @@ class SparseModel(Explained, Predictor):
 
     @property
     def feature_names_in_(self) -> tuple[str, ...] | None:
-        """The names of the columns of the data frame that it was fitted to, as strings; None for an array."""
+        """The names of the columns of the data frame that the model was fitted to; None for an array."""
         return self.features.feature_names_in_
 
     def decision_function(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
-        """f(x): shape (n_samples,), or (n_samples, n_outputs) for several outputs or more than two classes.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features_in)
-        workers : int, default 1
-            Threads; -1 for all cores. The result does not depend on it.
-
-        Returns
-        -------
-        ndarray
-            float32 for float32 X, float64 for all else.
-        """
-        return self._answers(X, workers, itself)
-
-    def _answers(self, X, workers, finish):
-        rows = self.features.rows_of(X, workers)
-        answer = partial(decided, self.features, self.coef, self.intercept, rows.dtype, finish)
-        return rows.to_namespace_of_X(rows.map(answer, axis=0))
-
-    def predict_proba(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
-        """Probability of each class, shape (n_samples, n_classes); with the logistic or the multinomial loss only.
-
-        More than two classes: the softmax of the decision values of loss="multinomial"; of loss="logistic" the one-vs-rest
-        probabilities, scaled to sum to 1.
+        """Compute f(x), before labels or links are made of it.
 
         Parameters
         ----------
         X : data frame, array or CSR matrix of shape (n_samples, n_features_in)
         workers : int, default 1
             Threads; -1 for all cores. The result does not depend on it.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or (n_samples, n_outputs) for several outputs or more than two classes
+            float32 for float32 X, float64 for all else.
+        """
+        return self._map_decisions(X, workers, identity)
+
+    def predict_proba(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
+        """Compute the probability of each class, with the logistic or the multinomial loss only.
+
+        For more than two classes it is the softmax of the decision values with loss="multinomial"; with loss="logistic" the
+        one-vs-rest probabilities are scaled to sum to 1.
+
+        Parameters
+        ----------
+        X : data frame, array or CSR matrix of shape (n_samples, n_features_in)
+        workers : int, default 1
+            Threads; -1 for all cores. The result does not depend on it.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of `classes`.
 
         Raises
         ------
@@ -200,64 +211,381 @@ class SparseModel(Explained, Predictor):
         if self.loss not in PROBABILISTIC:
             names = " or ".join(f"loss={name!r}" for name in PROBABILISTIC)
             raise ValueError(f"predict_proba needs a model fitted with {names}, this one has loss={self.loss!r}")
-        return self._answers(X, workers, partial(probabilities, self.link))
+        return self._map_decisions(X, workers, partial(probabilities, self.link))
 
-    def input_usage(self) -> np.ndarray:
-        """Share of the selected features that use each input, shape (n_features_in,)."""
-        return self.features.input_usage()
+    def _map_decisions(self, X, workers, finish):
+        rows = self.features.rows_of(X, workers)
+        decide = partial(_decide, self.features, self.coef, self.intercept, rows.dtype, finish)
+        return rows.give(rows.map(decide, axis=0))
 
-    def to_estimator(self) -> FittedRegressor | FittedClassifier:
-        """This model as an estimator of scikit-learn that has been fitted: `predict`, `score` and all that is built on them.
+    def summary(self, X: MatrixLike | None = None, *, n_terms: int = 10, rng: Seed = 0) -> Summary:
+        """Summarize the model: what it is, how its fit went, how much its inputs matter, and its largest terms.
+
+        Parameters
+        ----------
+        X : data frame, array or CSR matrix of shape (n_samples, n_features_in), or None, default None
+            Rows over which `importances` measures the inputs. None: inputs are only named, since how much each of them matters
+            depends on rows; terms have their sizes ``|coef| sup|phi|`` in either case.
+        n_terms : int, default 10
+            The number of the largest terms to show, at least 0.
+        rng : None, int or numpy.random.Generator, default 0
+            Seed, as in `importances`; without X not used.
 
         Returns
         -------
-        sparserf.sklearn.FittedRegressor or FittedClassifier
-            Fitting it, or a clone of it, changes nothing.
+        Summary
+            Prints as a table; its fields are the numbers.
 
         Raises
         ------
-        ImportError
-            scikit-learn is not there.
-        """
-        from ..sklearn import to_estimator
+        ValueError, TypeError
+            X does not fit the model, or n_terms is negative.
 
-        return to_estimator(self)
+        Notes
+        -----
+        Time O(n_terms) without X, else that of `importances`.
+
+        Examples
+        --------
+        >>> import numpy as np, sparserf as srf
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 3))
+        >>> model = srf.mfga(X, 3 * X[:, 0] + X[:, 1] + 1, features=srf.Linear(), n_nonzero_coefs=2, alpha=1e-9, rng=0)
+        >>> print(model.summary(n_terms=1))
+        SparseModel: regression, loss 'squared'
+        2 terms (2 identity) of 2 of 3 inputs, intercept 1
+        fit: converged to its tolerance, penalty alpha 1e-09
+        <BLANKLINE>
+        inputs that terms see; how much each matters depends on rows: summary(X)
+          x0, x1
+        <BLANKLINE>
+        largest terms, with the inputs of most weight, by |coef| sup|phi|: how far each can move f, at inputs of one unit
+                  3  x0
+        """
+        from ..explain.summary import summary
+
+        return summary(self, X, n_terms, rng)
+
+    def importances(
+        self, X: MatrixLike, background: MatrixLike | None = None, *, measure: ImportanceMeasure = "shapley",
+        n_rows: int = 1000, n_permutations: int = 32, rng: Seed = 0, output: object = None,
+    ) -> Importances:  # fmt: skip
+        """Measure how much each input matters to the model, by its share of the mean size of all Shapley values, or otherwise.
+
+        With phi_ij the Shapley value of input j in row i, in units of `decision_function`, the `value` of j is the mean of
+        ``|phi_ij|`` over the rows; for several outputs the sum of these means, each in its output's own units. Its `share` is
+        its value divided by the sum of the values of all inputs: no share is negative, and they add up to 1. `summary`,
+        `plot.effects` and the `feature_importances_` of estimators show these shares, and order inputs by them.
+
+        Parameters
+        ----------
+        X : data frame, array or CSR matrix of shape (n_samples, n_features_in)
+        background : as X, or None, default None
+            The background of the Shapley values, as in `shapley`, and the distribution of the inputs for "main" and "total".
+        measure : {"shapley", "variance", "main", "total"}, default "shapley"
+            What value and share are; the values of several outputs are added up.
+
+            - "shapley" : as above
+            - "variance" : the covariance of an input's Shapley values with f, and its share of the variance of f. Shares add up
+              to 1; one is negative where the values mostly go against f, as they may where inputs depend on one another
+            - "main" : the variance of E[f | x_j], and its share of the variance of f, of independent inputs, each distributed
+              as in the background: a first-order Sobol' index
+            - "total" : the variance of f that is left, for such inputs, when all of them but x_j are known: a total Sobol'
+              index, in which interactions count for each of their inputs
+        n_rows : int, default 1000
+            The most rows of X that are looked at, at least 2, drawn by rng; "main" and "total" look at those of the background.
+        n_permutations : int, default 32
+            As in `shapley`.
+        rng : None, int or numpy.random.Generator, default 0
+            Seed of all that is random, the rows too. 0: the same at each call.
+        output : label of a class, int, or None, default None
+            The one output to measure, as in `plot.effects`. None: all outputs together.
+
+        Returns
+        -------
+        Importances
+            Prints as a table, the input of the largest share first. Its arrays `share` and `value` are of shape
+            (n_features_in,), 0 for an input that the model does not use; `order` has the inputs by their shares.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As in `shapley`; measure is none of the above; n_rows is below 2; the model has no such output.
+
+        Notes
+        -----
+        "main" is exact for cosines, products and linear terms, by E prod_j z_j = prod_j E z_j, and for all terms that see one
+        input; for others it is a mean over background rows whose columns are shuffled. "total", and the variance of f for
+        independent inputs, are means over some 4,000 shuffled rows. Time as `shapley`; for "total" that of predicting these
+        rows n_features_in times.
+
+        References
+        ----------
+        S. M. Lundberg, S.-I. Lee, A Unified Approach to Interpreting Model Predictions, NIPS 2017. I. M. Sobol', Sensitivity
+        Estimates for Nonlinear Mathematical Models, 1993. M. J. W. Jansen, Analysis of Variance Designs for Model Output, 1999.
+
+        Examples
+        --------
+        >>> import numpy as np, sparserf as srf
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 3))
+        >>> model = srf.mfga(X, 2 * X[:, 0] - X[:, 1], features=srf.Linear(), n_nonzero_coefs=2, alpha=1e-9, rng=0)
+        >>> print(model.importances(X, X))
+                       share   |Shapley|
+        x0            68.1 %       1.027
+        x1            31.9 %      0.4809
+        >>> print(model.importances(X, X, measure="total"))
+                       total    variance
+        x0            81.9 %       1.417
+        x1            17.8 %      0.3076
+        """
+        from ..explain.importances import importances
+
+        return importances(self, X, background, measure, n_rows, n_permutations, rng, output)
+
+    def shapley(
+        self, X: MatrixLike, background: MatrixLike | None = None, *, n_permutations: int = 32, rng: Seed = None
+    ) -> np.ndarray:
+        """Compute Shapley values: how much each input of a row moves `decision_function` from its mean over background rows.
+
+        The value of a set S of inputs is the mean over the background rows b of f(x_S, b_rest): the inputs in S are those of
+        x, all others those of b. The Shapley value of an input is what it adds to the value of the inputs before it, on average
+        over all orders of the inputs.
+
+        Parameters
+        ----------
+        X : data frame, array or CSR matrix of shape (n_samples, n_features_in)
+        background : as X, or None, default None
+            Rows that stand for what is usual. None: 200 random rows of X, or all where there are fewer.
+        n_permutations : int, default 32
+            The number of orders, at least 2, that are drawn for each term of more than ten inputs.
+        rng : None, int or numpy.random.Generator, default None
+            Seed of these orders, and of the rows of the background where that is None.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features_in), or (n_samples, n_features_in, n_outputs) for several outputs
+            float64. The values of a row add up to f(x) minus the mean of f over the background, but for rounding.
+
+        Raises
+        ------
+        ValueError, TypeError
+            X or background does not fit the model, background has no rows or is not given where X is one row, or n_permutations
+            is below 2.
+
+        Notes
+        -----
+        The values of f are the sums of those of its terms, and an input that a term does not see has none there. For terms of
+        up to ten inputs, and linear ones of any number, the values are exact for this background. For terms of more, random
+        orders are drawn, in pairs of one and its reverse; of a cosine, or a product of `Taylor`, only the part that comes from
+        dependence among the background's inputs is sampled, since the part of independent inputs is an integral of a
+        polynomial.
+
+        The mean over background rows is not taken anew for each row: exp(i w'x) is a product over inputs, so that one complex
+        number for each set of inputs says all about the background; for steps its rows are sorted. Time for a term of q inputs,
+        n rows and m background rows: O(2^q (n + m)) where q <= 10, else O(n_permutations q (n + m)); with "tanh" n m in place
+        of n + m. Memory O(n d) and some tens of megabytes.
+
+        References
+        ----------
+        S. M. Lundberg, S.-I. Lee, A Unified Approach to Interpreting Model Predictions, NIPS 2017. E. Strumbelj, I. Kononenko,
+        Explaining Prediction Models and Individual Predictions with Feature Contributions, 2014.
+
+        Examples
+        --------
+        >>> import numpy as np, sparserf as srf
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 3))
+        >>> model = srf.sparse_rf(X, np.sin(3 * X[:, 0]) * X[:, 1], features="gaussian", alpha=0.01, rng=0)
+        >>> values = model.shapley(X[:2], X)
+        >>> np.allclose(values.sum(axis=1), model.predict(X[:2]) - model.predict(X).mean())
+        True
+        """
+        from ..explain.shapley import shapley
+
+        return shapley(self, X, background, n_permutations, rng)
+
+    def formula(
+        self, language: Literal["text", "latex", "python", "sql"] = "text", n_terms: int | None = None, *,
+        digits: int | None = None, table: str | Sequence[str] = "data", keep: Sequence[str] = (),
+    ) -> Formula:  # fmt: skip
+        """Write the model out: to read, as text or LaTeX, or to run elsewhere, as Python or SQL.
+
+        Parameters
+        ----------
+        language : {"text", "latex", "python", "sql"}, default "text"
+            - "text", "latex" : a formula to read. Numbers are rounded, terms far below the printed digits of the largest are
+              left out, and neither knots nor more than 12 levels are listed; the formula says what it leaves out.
+            - "python" : source that needs NumPy alone, with functions `decision_function`, `predict` and, with the logistic or
+              multinomial loss, `predict_proba`. They take X as an array; where the model was fitted to a data frame, as a data
+              frame or a dictionary of arrays; and compute in float64.
+            - "sql" : a SELECT for SQLite from 3.35, DuckDB, and PostgreSQL from 12: standard SQL but for MATERIALIZED, and
+              SQRT, EXP, COS, SIN and TANH where terms need them. Columns of an array are "x0", "x1", ...; a missing cell is
+              NULL, a boolean 0 or 1. It gives `prediction`, as `predict` does, for several targets `prediction_0`, ...; for a
+              classifier the label and, beside it, "probability_LABEL" as `predict_proba` gives it, for two classes that of the
+              second alone, or "decision_LABEL" with losses that have no probabilities.
+        n_terms : int or None, default None
+            The number of terms to write, at least 0, the largest by ``|coef| sup|phi|``; the formula says how many are left
+            out. None: all.
+        digits : int or None, default None
+            Significant digits. None: 4 to read; to run, as many as read back to the same bits.
+        table : str or sequence of str, default "data"
+            The table that the SQL reads, "table" or "schema.table"; a sequence of its parts where one of them has a dot.
+        keep : sequence of str, default ()
+            Columns of that table that the SQL gives before the prediction, such as a key: tables have no order.
+
+        Returns
+        -------
+        str
+            Interpreters show it in its lines, notebooks as typeset mathematics or highlighted code.
+
+        Raises
+        ------
+        ValueError, TypeError
+            An argument is not as above; table or keep is given for another language than SQL, or is no identifier; the SQL
+            needs more than the 1,600 columns in a SELECT that engines allow, or the model has more than 750 classes.
+
+        Notes
+        -----
+        Where phases overflow, `predict` has a rule, and code has none. Time O(entries of the weights).
+
+        Examples
+        --------
+        >>> import numpy as np, sparserf as srf
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+        >>> model = srf.mfga(X, 3 * X[:, 0] + X[:, 1] + 1, features=srf.Linear(), n_nonzero_coefs=2, alpha=1e-9, rng=0)
+        >>> print(model.formula("sql", digits=3, table="lab.rows", keep=["id"]))
+        SELECT "id",
+          1.0 + 3.0 * CAST("x0" AS DOUBLE PRECISION) + 1.0 * CAST("x1" AS DOUBLE PRECISION) AS prediction
+        FROM "lab"."rows"
+        """
+        from ..export.formula import formula
+
+        return formula(self, language, n_terms, digits, table, keep)
+
+    def input_usage(self) -> np.ndarray:
+        """Return the share of the selected features that use each input, shape (n_features_in,)."""
+        return self.features.input_usage()
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the model to an uncompressed file, of the ending .npz where the path has none; `load` reads it back to the same
-        predictions, bit for bit.
+        """Write the model to a file; `load` reads it back to the same predictions, bit for bit.
 
         Parameters
         ----------
         path : str or path
+            Where the file goes, an uncompressed .npz: an ending that the path lacks is added.
 
         Raises
         ------
         ValueError
-            More than 2**27 inputs, and more than the file would hold numbers: `load` would not believe it.
+            The model has more than 2**27 inputs, and more than the file would hold numbers: `load` would refuse it.
         """
-        from .file import write
+        from .file import save
 
-        write(self, path)
+        save(self, path)
 
-    def to_onnx(
-        self, path: str | PathLike[str] | None = None, *, dtype: Literal["float32", "float64"] = "float32"
-    ) -> ModelProto:
-        """The model as an `onnx.ModelProto` of O(n_terms n_features_in) numbers, written to path too; see docs/export.md.
+    def to_json(self) -> str:
+        """Write the model as JSON text; `from_json` reads it back to the same predictions, bit for bit.
+
+        Returns
+        -------
+        str
+            The metadata of the file that `save` writes, and under "arrays" the dtype, shape and values of each array. A number
+            takes some twenty characters, where the file has eight bytes.
+
+        Raises
+        ------
+        ValueError
+            The model has more inputs than `save` writes.
+
+        Examples
+        --------
+        >>> import numpy as np, sparserf as srf
+        >>> X = np.linspace(-3, 3, 200)[:, None]
+        >>> model = srf.sparse_rf(X, np.sin(2 * X.ravel()), features="gaussian", alpha=0.01, n_components=500, rng=0)
+        >>> again = srf.SparseModel.from_json(model.to_json())
+        >>> bool((again.predict(X) == model.predict(X)).all())
+        True
+        """
+        from .file import to_json
+
+        return to_json(self)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read a model from text that `to_json` made. The text is not trusted: it is checked as `load` checks a file.
+
+        Parameters
+        ----------
+        text : str
+
+        Returns
+        -------
+        SparseModel
+
+        Raises
+        ------
+        ValueError
+            The text is not a whole, consistent model, or has an array of more than 16 bytes for each character of the text
+            and a megabyte.
+        TypeError
+            text is not a string.
+
+        Examples
+        --------
+        >>> import sparserf as srf
+        >>> srf.SparseModel.from_json("{}")
+        Traceback (most recent call last):
+        ValueError: text is not a model: ValueError: text has no format number: it is not a model
+        """
+        from .file import from_json
+
+        return from_json(text)
+
+    def to_c(self, path: str | PathLike[str] | None = None, *, name: str = "predict") -> str:
+        """Write the model as a file of C99 that needs the C library alone; see docs/export.md, and the example in `to_onnx`.
 
         Parameters
         ----------
         path : str, path or None, default None
-            Where the file goes. None: nowhere.
+            Where the file goes. None: no file is written.
+        name : str, default "predict"
+            The name of the function that predicts a row; the names of the others begin with it.
+
+        Returns
+        -------
+        str
+            The text of the file, of O(n_terms n_features_in) numbers.
+
+        Raises
+        ------
+        ValueError
+            name is none in C, or is one that C or the file itself uses.
+        """
+        from ..export.c import to_c
+
+        return to_c(self, path, name)
+
+    def to_onnx(
+        self, path: str | PathLike[str] | None = None, *, dtype: Literal["float32", "float64"] = "float32"
+    ) -> ModelProto:
+        """Write the model as an ONNX graph, for any runtime of that format; see docs/export.md.
+
+        Parameters
+        ----------
+        path : str, path or None, default None
+            Where the file goes. None: no file is written.
         dtype : {"float32", "float64"}, default "float32"
-            Of numbers that come in and go out, and of cosines, sines and tanh; all else is in double precision.
+            The precision of inputs and outputs, and of cosines, sines and tanh; all else is in double precision.
+
+        Returns
+        -------
+        onnx.ModelProto
+            Of O(n_terms n_features_in) numbers.
 
         Raises
         ------
         ImportError
-            The package onnx is not there: `pip install sparserf[onnx]`.
+            The package onnx is not installed: `pip install sparserf[onnx]`.
         ValueError
-            Another dtype; a column without a name, or with levels that an input cannot tell apart.
+            dtype is another; or a column has no name, or levels that an input cannot tell apart.
 
         Examples
         --------
@@ -272,33 +600,31 @@ class SparseModel(Explained, Predictor):
 
         return to_onnx(self, path, dtype)
 
-    def to_c(self, path: str | PathLike[str] | None = None, *, name: str = "predict") -> str:
-        """The model as the text of a file of C99, of as many numbers, written to path too; example in `to_onnx`.
+    def to_estimator(self) -> FittedRegressor | FittedClassifier:
+        """Make a fitted scikit-learn estimator of this model, with `predict`, `score` and all that is built on them.
 
-        Parameters
-        ----------
-        path : str, path or None, default None
-            Where the file goes. None: nowhere.
-        name : str, default "predict"
-            Of the function that predicts a row, with which the names of the others begin.
+        Returns
+        -------
+        sparserf.sklearn.FittedRegressor or FittedClassifier
+            Fitting it, or a clone of it, changes nothing.
 
         Raises
         ------
-        ValueError
-            A name that is none in C, or that C or the file uses itself.
+        ImportError
+            scikit-learn is not installed.
         """
-        from ..export.c import to_c
+        from ..sklearn import to_estimator
 
-        return to_c(self, path, name)
+        return to_estimator(self)
 
 
 @np.errstate(over="ignore")  # infinite beyond the largest float, of float32 X beyond that of float32
-def decided(
+def _decide(
     features: FeatureSet, coef: np.ndarray, intercept: float | np.ndarray, dtype: np.dtype, finish: Callable[[Array], Array],
-    block: Block,
+    block: Block | ArrayBlock,
 ) -> Array:  # fmt: skip
-    """What finish makes of Phi c + b, in the dtype of X, rows first."""
-    f = check_no_overflow(block.apply(features, coef))
+    """Return finish(f) for a block of rows, with f = Phi coef + intercept in the dtype of X, one line for each row."""
+    f = finite(block.apply(features, coef))
     f = f + outputs_like(intercept, f)
     if isinstance(f, np.ndarray):
         return finish(f.T.astype(dtype, copy=False))

@@ -1,7 +1,8 @@
 """A model as a SELECT, in SQL that SQLite, DuckDB and PostgreSQL read alike.
 
-One step makes doubles of the inputs, one their views of these, one the terms, and so on. A step is MATERIALIZED: engines that
-put a subquery's expressions where its columns are used would compute each view again in every term.
+The query is a chain of steps, WITH ... AS MATERIALIZED: the first reads the columns as doubles, the next makes their encodings,
+then come envelopes, terms, outputs and answers. Steps are MATERIALIZED because an engine that puts the expressions of a
+subquery where its columns are used computes each encoding again in every term.
 """
 
 from __future__ import annotations
@@ -14,55 +15,61 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..losses import PROBABILISTIC
-from .code import exact, phi_of, says
-from .outputs import sides
-from .pieces import joined, signed
+from ..model.outputs import two_classes
+from .expressions import float_literal, joined, signed, term_expression, title
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .pieces import Pieces
+    from .written import WrittenModel
 
-FUNCTIONS = {"cos": "COS({})", "sin": "SIN({})", "tanh": "TANH({})", "relu": "(CASE WHEN {0} > 0 THEN {0} ELSE 0.0 END)",
-             "sign": "(CASE WHEN {} >= 0 THEN 1.0 ELSE -1.0 END)", "identity": "({})"}  # fmt: skip
+# How the activations are written, and a number in double precision.
+ACTIVATIONS = {"cos": "COS({})", "sin": "SIN({})", "tanh": "TANH({})", "relu": "(CASE WHEN {0} > 0 THEN {0} ELSE 0.0 END)",
+               "sign": "(CASE WHEN {} >= 0 THEN 1.0 ELSE -1.0 END)", "identity": "({})"}  # fmt: skip
 DOUBLE = "CAST({} AS DOUBLE PRECISION)"
-# Entries of a sum that stand side by side; of more, sums of sums, since parsers bear so much depth (SQLite 1,000).
+# A sum of more entries than this is written as a sum of sums: parsers limit the depth of an expression (SQLite to 1,000).
 MOST_IN_A_ROW = 64
-# Columns that a step makes, and that it has: PostgreSQL bears 1,664, SQLite 2,000.
+# The most columns that a step makes, and that it has: PostgreSQL allows 1,664, SQLite 2,000.
 MOST_MADE, MOST_COLUMNS = 750, 1600
-# Outputs that one CASE compares with each other.
+# The number of outputs that one CASE compares with each other.
 MOST_COMPARED = 8
 # e^-x of larger x is written as 0: PostgreSQL refuses what is below its smallest double.
 FAR = 500.0
-# What is quoted, or the name of a column of a step.
+# What is quoted, or is the name of a column of a step.
 WORDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\b[a-z]\d+\b""")
 
 
-def sql(pieces: Pieces, digits: int | None, table: str | Sequence[str], keep: Sequence[str]) -> str:
-    """`SparseModel.formula` of the language "sql"."""
-    number = partial(exact, digits)
+def sql_query(written: WrittenModel, digits: int | None, table: str | Sequence[str], keep: Sequence[str]) -> str:
+    """Return the SELECT of `SparseModel.formula`.
+
+    Columns of the steps are k0, columns that are kept; x3, column 3 of X; u5, encoding 5; s0, |u|^2; e0, envelopes; t0, terms;
+    and f0, outputs.
+    """
+    number = partial(float_literal, digits)
     source = ".".join(_identifiers("table", table.split(".") if isinstance(table, str) else table))
-    kept = _identifiers("keep", keep)
-    steps = [("inputs", {f"k{i}": name for i, name in enumerate(kept)} | {f"x{j}": _input(pieces, j) for j in pieces.columns})]
-    names = {j: f"x{j}" for j in pieces.columns}
-    if pieces.views is not None:
-        names = {v: f"u{v}" for v in pieces.views}
-        steps.append(("views", {f"u{v}": _view(view, f"x{view.column}", number) for v, view in pieces.views.items()}))
-    envelopes = {gamma: f"e{i}" for i, gamma in enumerate(pieces.gammas)}
-    squares = [balanced([f"+ {names[v]} * {names[v]}" for v in seen.tolist()]) for seen in pieces.gammas.values()]
+    kept = {f"k{i}": name for i, name in enumerate(_identifiers("keep", keep))}
+    columns, encodings = written.columns.tolist(), written.encodings
+    steps = [("inputs", kept | {f"x{j}": _read(written, j) for j in columns})]
+    names = {v: f"x{v}" for v in written.used_encodings.tolist()}
+    if encodings is not None:
+        names = {v: f"u{v}" for v in encodings}
+        steps.append(("views", {names[v]: _encode(each, f"x{each.column}", number) for v, each in encodings.items()}))
+    squares = [balanced([f"+ {names[v]} * {names[v]}" for v in seen.tolist()]) for seen in written.envelopes.values()]
     steps.append(("squares", {f"s{i}": f"({square})" for i, square in enumerate(squares)}))
+    envelopes = {gamma: f"e{i}" for i, gamma in enumerate(written.envelopes)}
     steps.append(("envelopes", {e: _power(f"-{number(gamma)} * s{i}", f"s{i} > {number(FAR / gamma)}")
                                 for i, (gamma, e) in enumerate(envelopes.items())}))  # fmt: skip
-    steps.append(("terms", {f"t{k}": phi_of(term, names, envelopes, number, FUNCTIONS, balanced)
-                            for k, term in enumerate(pieces.terms)}))  # fmt: skip
-    sums = [_sum(b, c, number) for b, c in zip(pieces.intercept, pieces.coef, strict=True)]
-    made, answers = _answers(pieces.model, len(sums))
+    steps.append(("terms", {f"t{k}": term_expression(term, names, envelopes, number, ACTIVATIONS, balanced)
+                            for k, term in enumerate(written.terms)}))  # fmt: skip
+    sums = [_sum(b, c, number) for b, c in zip(written.intercept, written.factors, strict=True)]
     steps.append(("outputs", {f"f{k}": f for k, f in enumerate(sums)}))
-    said = f"-- {says(pieces)}\n" if pieces.left_out else ""
-    return said + query(steps + made, {name: f"k{i}" for i, name in enumerate(kept)} | answers, source)
+    more, answers = _answers(written.model, len(sums))
+    comment = f"-- {title(written)}\n" if written.n_left_out else ""
+    return comment + query(steps + more, {name: k for k, name in kept.items()} | answers, source)
 
 
 def _identifiers(argument, names):
+    """Check the names of a table or of columns, and quote them."""
     if isinstance(names, (str, bytes)) or not all(isinstance(name, str) for name in names):
         raise TypeError(f"{argument} must be a sequence of names, got {names!r}")
     if not all(name and "\0" not in name for name in names) or (argument == "table" and not names):
@@ -70,17 +77,19 @@ def _identifiers(argument, names):
     return [quoted(name) for name in names]
 
 
-def _input(pieces, j):
-    name = quoted(str(pieces.names[j]))
-    return name if pieces.is_category(j) else DOUBLE.format(name)
+def _read(written, j):
+    """Return column j of X: a number as a double, a category as it is."""
+    name = quoted(str(written.names[j]))
+    return name if written.is_category(j) else DOUBLE.format(name)
 
 
 def _sum(b, c, number):
+    """Return the sum of an intercept b and the terms t0, t1, ... times their coefficients c."""
     return balanced([signed(b, number(abs(b))), *(signed(a, f"{number(abs(a))} * t{k}") for k, a in enumerate(c) if a)])
 
 
 def balanced(parts: Sequence[str]) -> str:
-    """A sum whose depth is small."""
+    """Return the sum of parts like "+ a", of brackets where there are many, so that its depth is small."""
     if len(parts) <= MOST_IN_A_ROW:
         return joined(parts)
     size = max(MOST_IN_A_ROW, -(-len(parts) // MOST_IN_A_ROW))
@@ -88,8 +97,14 @@ def balanced(parts: Sequence[str]) -> str:
 
 
 def query(steps: Sequence[tuple[str, dict[str, str]]], answers: dict[str, str], table: str) -> str:
-    """The SELECT of answers, {alias: expression}, from steps, (name, {column: expression}): the first reads the table, and each
-    other the one before. Columns that are used once are written where they are used, and no step is made for these alone."""
+    """Return the SELECT of some answers at the end of a chain of steps.
+
+    The first step reads the table, each other the one before. A column that is used once is written where it is used, and a
+    step of such columns alone is left out.
+
+    steps : pairs of a name and {column: expression}
+    answers : {alias: expression}
+    """
     (first, inputs), *steps = steps
     made = []
     for k, (name, columns) in enumerate(steps):
@@ -118,11 +133,12 @@ def query(steps: Sequence[tuple[str, dict[str, str]]], answers: dict[str, str], 
 
 
 def _words(columns):
+    """Return all that is quoted, or is a name, in some expressions."""
     return [word for expression in columns.values() for word in WORDS.findall(expression)]
 
 
 def _with(columns, written):
-    """{alias: expression} with what is written for some columns in their place."""
+    """Return {alias: expression} with the names of some columns replaced by their expressions, {name: expression}."""
     swap = partial(WORDS.sub, lambda word: written.get(word[0], word[0]))
     return {alias: swap(expression) for alias, expression in columns.items()} if written else columns
 
@@ -133,7 +149,7 @@ def _select(columns, source):
 
 
 def _answers(model, n_outputs):
-    """(steps from the outputs f0, f1, ... on, {alias: expression}): what `predict` gives, and `predict_proba`."""
+    """Return what `predict` and `predict_proba` give, of the outputs f0, f1, ...: (more steps, {alias: expression})."""
     f = [f"f{k}" for k in range(n_outputs)]
     if model.classes is None:
         aliases = ["prediction"] if model.coef.ndim == 1 else [f"prediction_{k}" for k in range(n_outputs)]
@@ -142,7 +158,7 @@ def _answers(model, n_outputs):
     if n_outputs > MOST_MADE:
         raise ValueError(f"language 'sql' is for up to {MOST_MADE} classes, the model has {n_outputs}")
     if model.coef.ndim == 1:
-        one, other = sides(model)
+        one, other = two_classes(model)
         label = f"CASE WHEN f0 > 0 THEN {literal(other)} WHEN f0 <= 0 THEN {literal(one)} END"
         answers, steps, classes = [_logistic("f0") if model.loss in PROBABILISTIC else "f0"], [], [other]
     else:
@@ -159,6 +175,7 @@ def _answers(model, n_outputs):
 
 
 def _power(exponent, is_far):
+    """Return e to the power of an expression, 0 under a condition."""
     return f"CASE WHEN {is_far} THEN 0.0 ELSE EXP({exponent}) END"
 
 
@@ -167,7 +184,7 @@ def _logistic(f):
 
 
 def _largest(columns):
-    """(steps, the column of the largest of some), few at a time."""
+    """Return (steps, the column) of the largest of some columns, found few at a time."""
     steps, n = [], 0
     while len(columns) > 1:
         groups, made = [columns[k : k + MOST_COMPARED] for k in range(0, len(columns), MOST_COMPARED)], {}
@@ -181,76 +198,76 @@ def _largest(columns):
 
 
 def _shares(f, largest, is_softmax):
-    """(steps, expressions): of each output its e^f, or 1 / (1 + e^-f), of the sum of these."""
+    """Return (steps, the probability of each class): the share of its e^f, or 1 / (1 + e^-f), in the sum over all classes."""
     parts = [_power(f"{each} - {largest}", f"{each} < {largest} - {FAR}") if is_softmax else _logistic(each) for each in f]
     p = {f"p{k}": part for k, part in enumerate(parts)}
     steps = [("parts", p), ("totals", {"q0": "(" + balanced([f"+ {each}" for each in p]) + ")"})]
     return steps, [f"CASE WHEN q0 > 0 THEN {each} / q0 ELSE {1 / len(f)} END" for each in p]
 
 
-def _view(view, x, number):
-    """Of a View an expression of its column x, a double."""
-    if view.is_it is not None:
-        kind, level = view.is_it
-        if view.known is not None:
-            return DOUBLE.format(_of_level(view, x, level, number))
-        is_it = f"{x} IS NULL" if kind == "missing" else f"{x} <> 0" if kind == "present" else f"{x} = {literal(level)}"
-        return DOUBLE.format(f"CASE WHEN {is_it} THEN {number(view.high)} ELSE {number(view.low)} END")
-    fill = "NULL" if view.fill is None else number(view.fill)
-    if view.table is not None:
-        cases = " ".join(f"WHEN {x} = {literal(level)} THEN {number(value)}" for level, value in view.table[0].items())
-        return DOUBLE.format(f"CASE WHEN {x} IS NULL THEN {number(view.fill or 0.0)} {cases} ELSE {number(view.table[1])} END")
-    if not view.unit:
+def _encode(encoding, x, number):
+    """Return an expression that makes an encoding, a double, of a column x."""
+    if encoding.asks is not None:
+        kind, level = encoding.asks
+        if encoding.known is not None:
+            return DOUBLE.format(_of_level(encoding, x, level, number))
+        condition = f"{x} IS NULL" if kind == "missing" else f"{x} <> 0" if kind == "present" else f"{x} = {literal(level)}"
+        return DOUBLE.format(f"CASE WHEN {condition} THEN {number(encoding.high)} ELSE {number(encoding.low)} END")
+    fill = "NULL" if encoding.fill is None else number(encoding.fill)
+    if encoding.table is not None:
+        of_levels, other = encoding.table
+        cases = " ".join(f"WHEN {x} = {literal(level)} THEN {number(value)}" for level, value in of_levels.items())
+        return DOUBLE.format(f"CASE WHEN {x} IS NULL THEN {number(encoding.fill or 0.0)} {cases} ELSE {number(other)} END")
+    if not encoding.unit:
         shown = DOUBLE.format("0.0")
-    elif view.knots is None:
-        shown = _bent(view, f"(({x} - {number(view.center)}) / {number(view.unit)})", number)
+    elif encoding.knots is None:
+        shown = _bent(encoding, f"(({x} - {number(encoding.center)}) / {number(encoding.unit)})", number)
     else:
-        shown = _between(x, view, 0, len(view.knots[0]), number)
-    is_known = view.fill is None and view.unit and view.knots is None
-    return shown if is_known else f"CASE WHEN {x} IS NULL THEN {fill} ELSE {shown} END"
+        shown = _between(x, encoding, 0, len(encoding.knots[0]), number)
+    keeps_null = encoding.fill is None and encoding.unit and encoding.knots is None
+    return shown if keeps_null else f"CASE WHEN {x} IS NULL THEN {fill} ELSE {shown} END"
 
 
-def _of_level(view, x, level, number):
-    """Return a level where those that are not known have a value of their own."""
-    others, other = view.known
-    cases = f"WHEN {x} = {literal(level)} THEN {number(view.high)}"
-    cases += f" WHEN {x} IN ({', '.join(map(literal, others))}) THEN {number(view.low)}" if others else ""
-    return f"CASE WHEN {x} IS NULL THEN {number(view.fill)} {cases} ELSE {number(other)} END"
+def _of_level(encoding, x, level, number):
+    """Return the expression of a question after a level, where levels that are not known have a value of their own."""
+    others, other = encoding.known
+    cases = f"WHEN {x} = {literal(level)} THEN {number(encoding.high)}"
+    cases += f" WHEN {x} IN ({', '.join(map(literal, others))}) THEN {number(encoding.low)}" if others else ""
+    return f"CASE WHEN {x} IS NULL THEN {number(encoding.fill)} {cases} ELSE {number(other)} END"
 
 
-def _bent(view, u, number):
-    """u within its reach, and squeezed."""
-    last = "({0} / SQRT(1.0 + {0} * {0} / 9.0))" if view.squeezed else "{}"
-    if view.reach is None:
+def _bent(encoding, u, number):
+    """Return u drawn in beyond its reach, and squeezed."""
+    last = "({0} / SQRT(1.0 + {0} * {0} / 9.0))" if encoding.squeezed else "{}"
+    if encoding.reach is None:
         return last.format(u)
-    reach, twice, square = number(view.reach), number(2 * view.reach), number(view.reach**2)
+    reach, twice, square = number(encoding.reach), number(2 * encoding.reach), number(encoding.reach**2)
     above, below = (last.format(f"({sign}{twice} - {square} / {u})") for sign in ("", "-"))
     return f"CASE WHEN {u} > {reach} THEN {above} WHEN {u} < -{reach} THEN {below} ELSE {last.format(u)} END"
 
 
-def _between(x, view, first, last, number):
-    """Linear between the knots from first - 1 to last, constant beyond the ends of all: by bisection."""
-    knots, u = view.knots[0], (view.knots[1] - view.center) / view.unit
+def _between(x, encoding, first, last, number):
+    """Return r, linear between the knots from first - 1 to last, and constant beyond the ends of all: nested CASEs bisect."""
+    knots, u = encoding.knots[0], (encoding.knots[1] - encoding.center) / encoding.unit
     if first < last:
         middle = (first + last) // 2
-        low, high = _between(x, view, first, middle, number), _between(x, view, middle + 1, last, number)
+        low, high = _between(x, encoding, first, middle, number), _between(x, encoding, middle + 1, last, number)
         return f"CASE WHEN {x} < {number(knots[middle])} THEN {low} ELSE {high} END"
     if first in (0, len(knots)):
-        return _bent(view, number(u[0] if first == 0 else u[-1]), number)
+        return _bent(encoding, number(u[0] if first == 0 else u[-1]), number)
     slope = (u[first] - u[first - 1]) / (knots[first] - knots[first - 1])
-    return _bent(view, f"({number(u[first - 1])} + ({x} - {number(knots[first - 1])}) * {number(slope)})", number)
+    return _bent(encoding, f"({number(u[first - 1])} + ({x} - {number(knots[first - 1])}) * {number(slope)})", number)
 
 
 def quoted(name: str) -> str:
-    """An identifier."""
+    """Return a name as an identifier of SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(value: Any) -> str:
-    """A level of a category, or the label of a class."""
+    """Return a level of a category, or the label of a class, as SQL writes it."""
     if isinstance(value, str):
         if "\0" in value:
             raise ValueError(f"text in SQL must have no NUL, got {value!r}")
         return "'" + value.replace("'", "''") + "'"
     return repr(int(value) if isinstance(value, (bool, np.bool_)) else value)
-

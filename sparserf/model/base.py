@@ -1,7 +1,8 @@
-"""What models share: arrays that cannot be written to, and predictions of what they make of each row."""
+"""The base class of models: it predicts from decision values, through a link, and its arrays cannot be written to."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,15 +18,13 @@ if TYPE_CHECKING:
     from .._base.types import Array, MatrixLike
 
 
-class Predictor:
-    """What a model has beside its own: `classes`, None or an array of labels, and
+class BaseModel(ABC):
+    """A frozen dataclass that predicts from its decision values f.
 
-    _answers(X, workers, finish) : finish(f), of decision values f (n_rows,), or (n_rows, n_outputs), as whoever brought X
-        expects arrays; an answer of blocks of rows: finish(f) has an entry or a line for each of the rows that f is of
+    A subclass has `classes`, None or an array of labels, may have a `link`, and computes f in `_map_decisions`.
     """
 
     classes: np.ndarray | None
-    _answers: Callable[..., Array]
     link: Literal["identity", "log", "softmax"] = "identity"
 
     def __post_init__(self) -> None:
@@ -37,8 +36,16 @@ class Predictor:
         self.__dict__.update(state)
         self.__post_init__()
 
+    @abstractmethod
+    def _map_decisions(self, X: MatrixLike, workers: int, finish: Callable[[Array], Array]) -> Array:
+        """Return finish(f) for the decision values f of the rows of X, in the kind of array that X is.
+
+        f is of shape (n_rows,), or (n_rows, n_outputs), for a block of rows at a time, and finish(f) has one entry or line for
+        each of these rows.
+        """
+
     def predict(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
-        """Regression values, with the log link e^f, or class labels.
+        """Predict class labels, or regression values: the decision values f, with the log link e^f.
 
         Parameters
         ----------
@@ -52,11 +59,11 @@ class Predictor:
             In the namespace, on the device or in the partitions of X. Time O(n_samples) times that of the terms, which see
             few inputs each.
         """
-        finish = MEANS[self.link] if self.classes is None else partial(labels, self.classes)
-        return self._answers(X, workers, finish)
+        finish = INVERSE_LINKS[self.link] if self.classes is None else partial(labels_of_decisions, self.classes)
+        return self._map_decisions(X, workers, finish)
 
 
-def itself(f: Array) -> Array:
+def identity(f: Array) -> Array:
     return f
 
 
@@ -64,15 +71,16 @@ def exponential(f: Array) -> Array:
     return namespace(f).exp(f)
 
 
-MEANS = {"identity": itself, "log": exponential}
-# Decision values of that size are as good as infinite ones, whose differences are no numbers.
-FAR = 1e30
-# Of a classifier: its link, as that of the loss.
-LINKS = ("identity", "softmax")
+# What a regression predicts from f, by its link.
+INVERSE_LINKS = {"identity": identity, "log": exponential}
+# The links that a classifier may have.
+CLASSIFIER_LINKS = ("identity", "softmax")
+# Decision values beyond this size count as of this size in a softmax: differences of infinite ones are NaN.
+LARGEST_DECISION = 1e30
 
 
-def labels(classes: np.ndarray, f: Array) -> Array:
-    """Of each row of decision values the label, in their namespace where that has such labels."""
+def labels_of_decisions(classes: np.ndarray, f: Array) -> Array:
+    """Return the label of each row of decision values, in their namespace where that has labels of this dtype."""
     xp, several = namespace(f), f.ndim == 2
     index = xp.argmax(f, axis=1) if several else xp.astype(f > 0, xp.int64)
     if xp is np:
@@ -82,9 +90,9 @@ def labels(classes: np.ndarray, f: Array) -> Array:
 
 
 def probabilities(link: str, f: Array) -> Array:
-    """Of each class, of decision values with the logistic loss; with the link "softmax" the multinomial."""
+    """Return the probability of each class: with the link "softmax" the softmax of f, else sigmoids, scaled to sum to 1."""
     if link == "softmax" and f.ndim == 2:
-        return softmax(namespace(f).clip(f, -FAR, FAR).T).T
+        return softmax(namespace(f).clip(f, -LARGEST_DECISION, LARGEST_DECISION).T).T
     xp, p = namespace(f), sigmoid(f)
     if p.ndim == 1:
         p = p[:, None]

@@ -1,0 +1,57 @@
+"""A model at rows of X: the rows as numbers in memory, their encodings, and the decision values there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .._base.checks import is_sparse
+from ..rows import as_rows, rows_read, staged
+
+if TYPE_CHECKING:
+    from .._base.types import DenseOrCSR, MatrixLike
+    from ..model import SparseModel
+    from ..rows.home import Rows
+
+
+def read_numbers(
+    model: SparseModel, X: MatrixLike, most: int | None = None, rng: np.random.Generator | None = None
+) -> DenseOrCSR:
+    """Return the rows of X as numbers in memory, levels of categories as their codes; at most `most` of them, drawn by rng."""
+    rows = rows_read(X, model.features.stage, n_features=model.n_features_in)
+    if most is None or rows.n_rows <= most:
+        return rows.array()
+    return rows.array(np.sort(rng.choice(rows.n_rows, most, replace=False)))
+
+
+def subsample(X: DenseOrCSR, most: int, rng: np.random.Generator) -> DenseOrCSR:
+    """Return the rows of X, or `most` of them drawn by rng, in their order."""
+    return X if X.shape[0] <= most else X[np.sort(rng.choice(X.shape[0], most, replace=False))]
+
+
+def column_of(X: DenseOrCSR, j: int) -> np.ndarray:
+    """Return column j of X."""
+    return X[:, j] if isinstance(X, np.ndarray) else X[:, [j]].toarray().ravel()
+
+
+def to_dense(X: DenseOrCSR) -> np.ndarray:
+    """Return X as a float64 array."""
+    return (X.toarray() if is_sparse(X) else X).astype(np.float64)
+
+
+def encode(model: SparseModel, X: DenseOrCSR) -> np.ndarray:
+    """Return the encodings of rows of numbers, as an array of shape (n_rows, n_encodings)."""
+    X, stage = X.astype(np.float64), model.features.stage
+    return to_dense(X if stage is None or stage.is_identity else stage.show(X))
+
+
+def decision_values(model: SparseModel, X: DenseOrCSR) -> np.ndarray:
+    """Return f of rows of numbers, (n_outputs, n_rows)."""
+    f = encoded_rows(model, X).apply(model.features, np.atleast_2d(model.coef))
+    return f + np.atleast_1d(model.intercept)[:, None]
+
+
+def encoded_rows(model: SparseModel, X: DenseOrCSR) -> Rows:
+    """Return rows of numbers as the features of the model see them."""
+    return staged(as_rows(X, may_miss=True), model.features.stage)

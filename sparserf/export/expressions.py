@@ -1,0 +1,58 @@
+"""Expressions that formulas, Python and SQL have in common: numbers, sums, and terms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..model.terms import Term
+    from .written import WrittenModel
+
+
+def float_literal(digits: int | None, value: float) -> str:
+    """Return a number as a literal that is a float, to so many digits, or the fewest that read back to the same bits."""
+    text = repr(float(value)) if digits is None else f"{value:.{digits}g}"
+    return text if any(c in text for c in ".e") else text + ".0"
+
+
+def signed(value: float, text: str) -> str:
+    """Return "+ text", or "- text" of a negative value; text is of its size."""
+    return ("- " if value < 0 or (value == 0 and np.signbit(value)) else "+ ") + text
+
+
+def joined(parts: Sequence[str]) -> str:
+    """Return the sum of parts like "+ a" and "- b"."""
+    text = " ".join(parts)
+    return text.removeprefix("+ ") if text.startswith("+ ") else "-" + text.removeprefix("- ") if text else "0.0"
+
+
+def term_expression(
+    term: Term, names: dict[int, str], envelopes: dict[float, str], number: Callable[[float], str], functions: dict[str, str],
+    summed: Callable[[Sequence[str]], str] = joined,
+) -> str:  # fmt: skip
+    """Return code of a term without its gain.
+
+    names, envelopes : of the variables that hold the encodings and exp(-gamma |u|^2)
+    number : writes a number
+    functions : a template of each activation
+    summed : writes the sum of parts like "+ a"
+    """
+    if term.gamma is not None:
+        factors = [names[v] for v, p in term.powers for _ in range(p)]
+        return " * ".join([envelopes[term.gamma], *factors])
+    parts = [signed(w, f"{number(abs(w))} * {names[v]}") for v, w in zip(term.encodings.tolist(), term.weights, strict=True)]
+    if term.offset or not parts:
+        parts.append(signed(term.offset, number(abs(term.offset))))
+    if term.activation == "identity" and len(parts) == 1 and term.weights[0] == 1:
+        return names[int(term.encodings[0])]
+    return functions[term.activation].format(summed(parts))
+
+
+def title(written: WrittenModel) -> str:
+    """Return a sentence that says which model the code is of."""
+    left = f", without its {written.n_left_out} smallest terms" if written.n_left_out else ""
+    return f"{written.model!r}{left}, as code."

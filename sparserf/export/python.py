@@ -1,0 +1,140 @@
+"""A model as source of Python that needs NumPy alone."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ..losses import PROBABILISTIC
+from .expressions import float_literal, term_expression, title
+
+if TYPE_CHECKING:
+    from .written import WrittenModel
+
+# Functions that all sources have, and those of classifiers with probabilities.
+HELPERS = '''
+
+def _reached(u, reach):
+    """As it is up to the reach of the training rows, and beyond it less than twice that."""
+    size = np.maximum(np.abs(u), reach)
+    return np.where(size > reach, np.sign(u) * reach * (2 - reach / size), u)
+
+
+def _squeezed(u):
+    u = np.clip(u, -1e100, 1e100)
+    return u / np.sqrt(1 + (u / 3) ** 2)
+
+
+def _sign(z):
+    return np.where(z >= 0, 1.0, -1.0)
+
+
+def _cells(cells, values, other, missing):
+    """What each cell of a category stands for."""
+    def value(cell):
+        is_missing = cell is None or (not isinstance(cell, str) and str(cell) in ("nan", "NaT", "<NA>"))
+        return missing if is_missing else values.get(cell, other)
+    return np.array([value(cell) for cell in cells], float)
+'''
+PROBABILITIES = '''
+
+def predict_proba(X):
+    """Of each class."""
+    with np.errstate(over="ignore"):
+        p = 1 / (1 + np.exp(-decision_function(X)))
+    if p.ndim == 1:
+        return np.stack([1 - p, p], axis=1)
+    total = p.sum(axis=1, keepdims=True)
+    return np.where(total > 0, p / np.where(total > 0, total, 1.0), 1 / p.shape[1])
+'''
+SOFTMAX = '''
+
+def predict_proba(X):
+    """Of each class."""
+    f = decision_function(X)
+    e = np.exp(f - f.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+'''
+
+
+# How the activations, and what is predicted by the link, are written.
+ACTIVATIONS = {"cos": "np.cos({})", "sin": "np.sin({})", "tanh": "np.tanh({})", "relu": "np.maximum({}, 0.0)",
+               "sign": "_sign({})", "identity": "({})"}  # fmt: skip
+INVERSE_LINKS = {"identity": "{}", "log": "np.exp({})"}
+
+
+def python_source(written: WrittenModel, digits: int | None) -> str:
+    """Return the source of a module with `decision_function`, `predict` and, where there are any, `predict_proba`.
+
+    Variables are x3, column 3 of X, u5, encoding 5, envelope0, and f.
+    """
+    number = partial(float_literal, digits)
+    encodings, envelopes = written.encodings, {gamma: f"envelope{i}" for i, gamma in enumerate(written.envelopes)}
+    body = [_read(written, j) for j in written.columns.tolist()]
+    if encodings is None:
+        names = {v: f"x{v}" for v in written.used_encodings.tolist()}
+    else:
+        names = {v: f"u{v}" for v in encodings}
+        for v, encoding in encodings.items():
+            x, is_category = f"x{encoding.column}", written.is_category(encoding.column)
+            body += [f"u{v} = {line}" for line in _encode(encoding, x, f"u{v}", number, is_category)]
+    for gamma, seen in written.envelopes.items():
+        squares = " + ".join(f"{names[v]}**2" for v in seen.tolist())
+        body.append(f"{envelopes[gamma]} = np.exp(-{number(gamma)} * ({squares}))")
+    has_several = written.model.coef.ndim > 1
+    b, n = [number(value) for value in written.intercept], f"len(x{written.columns[0]})"
+    body.append(f"f = np.full(({n}, {len(b)}), [{', '.join(b)}])" if has_several else f"f = np.full({n}, {b[0]})")
+    for term, c in zip(written.terms, written.factors.T, strict=True):
+        phi = term_expression(term, names, envelopes, number, ACTIVATIONS)
+        c = [number(value) for value in c]
+        body.append(f"f += np.multiply.outer({phi}, [{', '.join(c)}])" if has_several else f"f += {c[0]} * {phi}")
+    lines = [f'"""{title(written)}"""', "", "import numpy as np", HELPERS, "", "def decision_function(X):"]
+    lines += [*("    " + line for line in body), "    return f", "", "", "def predict(X):", *_predict(written.model)]
+    source = "\n".join(lines) + "\n"
+    if written.model.loss not in PROBABILISTIC:
+        return source
+    return source + (SOFTMAX if has_several and written.model.link == "softmax" else PROBABILITIES)
+
+
+def _read(written, j):
+    """Return the line that reads column j of X."""
+    has_names = written.model.feature_names_in_ is not None
+    cell = f"X[{str(written.names[j])!r}]" if has_names else f"np.asarray(X)[:, {j}]"
+    return f"x{j} = np.asarray({cell}, dtype={'object' if written.is_category(j) else 'float'})"
+
+
+def _encode(encoding, x, u, number, is_category):
+    """Return expressions that make an encoding u of a column x, each of what the one before made."""
+    if encoding.asks is not None:
+        kind, level = encoding.asks
+        high, low = number(encoding.high), number(encoding.low)
+        if encoding.known is not None:
+            others, other = encoding.known
+            values = f"dict.fromkeys({others!r}, {low}) | {{{level!r}: {high}}}"
+            return [f"_cells({x}, {values}, {number(other)}, {number(encoding.fill)})"]
+        if kind == "level":
+            return [f"_cells({x}, {{{level!r}: {high}}}, {low}, {low})"]
+        if is_category:
+            return [f"_cells({x}, {{}}, {low}, {high})"]
+        condition = {"missing": f"np.isnan({x})", "present": f"{x} != 0"}[kind]
+        return [f"np.where({condition}, {high}, {low})"]
+    if encoding.table is not None:
+        of_levels, other = encoding.table
+        values = ", ".join(f"{level!r}: {number(value)}" for level, value in of_levels.items())
+        return [f"_cells({x}, {{{values}}}, {number(other)}, {number(encoding.fill or 0.0)})"]
+    r = x
+    if encoding.knots is not None:
+        knots, scores = ([float(value) for value in values] for values in encoding.knots)
+        r = f"np.interp({x}, {knots}, {scores})"
+    lines = [f"({r} - {number(encoding.center)}) / {number(encoding.unit)}" if encoding.unit else f"0.0 * {x}"]
+    lines += [f"_reached({u}, {number(encoding.reach)})"] if encoding.reach is not None else []
+    lines += [f"_squeezed({u})"] if encoding.squeezed else []
+    return lines + ([f"np.where(np.isnan({x}), {number(encoding.fill)}, {u})"] if encoding.fill is not None else [])
+
+
+def _predict(model):
+    """Return the lines of the function `predict`."""
+    if model.classes is None:
+        return [f"    return {INVERSE_LINKS[model.link].format('decision_function(X)')}"]
+    index = "np.argmax(f, axis=1)" if model.coef.ndim > 1 else "(f > 0).astype(int)"
+    return ["    f = decision_function(X)", f"    return np.array({model.classes.tolist()!r})[{index}]"]

@@ -1,0 +1,314 @@
+"""A model as writers see it: which columns it reads, how each is encoded, what is linear in them, and all other terms.
+
+    f(x) = intercept + sum_j coef_j phi_j(u),  u_v = encoding_v(x_c(v))
+
+Formulas, Python and SQL are written term by term, C and ONNX in arrays of all terms of one activation: `WrittenModel` has the
+same model in both forms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from .._core.moments import KINDS
+from ..columns.stage import ColumnStage
+from ..columns.table import UNKNOWN
+from ..features.block import DENSE_BELOW
+from ..model.terms import Term, column_names, columns_of_encodings, term_sizes, terms_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..features import FeatureSet
+    from ..features.block import FeatureBlock
+    from ..model import SparseModel
+
+
+@dataclass(frozen=True, eq=False)
+class WrittenModel:
+    """A model, or its largest terms, to be written in another language.
+
+    model : SparseModel
+        All of it: how its outputs become predictions does not depend on how many terms are written.
+    features : FeatureSet
+        The terms that are written.
+    coef : ndarray of shape (n_outputs, n_terms)
+        The coefficients of these.
+    n_left_out : int
+        The number of terms that are not written.
+    """
+
+    model: SparseModel
+    features: FeatureSet
+    coef: np.ndarray
+    n_left_out: int
+
+    @classmethod
+    def from_model(cls, model: SparseModel, n_terms: int | None = None) -> Self:
+        """Keep the n_terms largest terms of a model by |coef| sup|phi|, or all."""
+        features, coef = model.features, np.atleast_2d(model.coef)
+        if n_terms is None or n_terms >= len(features):
+            return cls(model, features, coef, 0)
+        kept = np.sort(_largest_first(term_sizes(features, coef))[:n_terms])
+        return cls(model, features.take(kept), coef[:, kept], len(features) - n_terms)
+
+    @property
+    def intercept(self) -> np.ndarray:
+        """The intercepts, of shape (n_outputs,)."""
+        return np.atleast_1d(self.model.intercept)
+
+    @cached_property
+    def used_encodings(self) -> np.ndarray:
+        """The indices of the encodings that f depends on, ascending."""
+        used = np.zeros(self.features.n_inputs, bool)
+        for block in self.features.blocks:
+            if block.envelope is not None:
+                used[:] = True
+            elif block.inputs is None:
+                used |= (block.weights != 0).any(axis=0)
+            else:
+                used[block.inputs[block.weights != 0]] = True
+        return np.flatnonzero(used)
+
+    @cached_property
+    def made_encodings(self) -> np.ndarray:
+        """The indices of those that a program makes: all that are used, or the first where none is, to count the rows."""
+        return self.used_encodings if len(self.used_encodings) else np.zeros(1, np.intp)
+
+    @cached_property
+    def columns(self) -> np.ndarray:
+        """The columns of X that a program reads, ascending."""
+        return np.unique(columns_of_encodings(self.features)[self.made_encodings])
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of all columns of X."""
+        return column_names(self.model)
+
+    def is_category(self, j: int) -> bool:
+        """Whether column j of X holds levels, not numbers."""
+        table = None if self.features.stage is None else self.features.stage.table
+        return table is not None and table.levels[j] is not None
+
+    # -- term by term, for formulas, Python and SQL
+
+    @cached_property
+    def encodings(self) -> dict[int, Encoding] | None:
+        """How each of `used_encodings` is made of its column; None where all encodings are the columns as they are."""
+        stage = self.features.stage
+        if stage is None or stage.is_identity:
+            return None
+        return {v: Encoding.from_stage(stage, v) for v in self.used_encodings.tolist()}
+
+    @cached_property
+    def _sizes(self):
+        return term_sizes(self.features, self.coef)
+
+    @cached_property
+    def terms(self) -> list[Term]:
+        """The terms one by one, the largest first."""
+        terms = {term.position: term for term in terms_of(self.features)}
+        return [terms[k] for k in _largest_first(self._sizes).tolist()]
+
+    @cached_property
+    def factors(self) -> np.ndarray:
+        """What multiplies activation(...) of each of `terms`, coef times gain: (n_outputs, n_terms)."""
+        terms, n_outputs = self.terms, len(self.coef)
+        return np.array([self.coef[:, term.position] * term.gain for term in terms]).reshape(len(terms), n_outputs).T
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """|coef| sup|phi| of each of `terms`, (n_outputs, n_terms)."""
+        return self._sizes[:, [term.position for term in self.terms]]
+
+    @property
+    def envelopes(self) -> dict[float, np.ndarray]:
+        """The Gaussian envelopes exp(-gamma sum_v u_v^2) in `terms`: {gamma: the encodings v}."""
+        return {term.gamma: term.encodings for term in self.terms if term.gamma is not None}
+
+    # -- in arrays, for C and ONNX: the inputs are `made_encodings`, numbered from 0
+
+    @cached_property
+    def stage(self) -> ColumnStage:
+        """The `ColumnStage` that makes the inputs, all categories in tables; one of columns as they are where there is none."""
+        stage, n = self.features.stage, self.features.n_inputs
+        if stage is None:
+            zero, one, none, first = np.zeros(n), np.ones(n), np.zeros(0), np.zeros(n + 1, np.int64)
+            kind, infinite = np.zeros(n, np.int64), np.full(n, np.inf)
+            stage = ColumnStage(
+                n, np.arange(n), kind, zero, zero, one, infinite, one, zero, first, none, none, may_miss=False
+            )  # fmt: skip
+        return _without_knots_between_levels(stage.take(self.made_encodings).in_knots)
+
+    @property
+    def kinds(self) -> np.ndarray:
+        """The kind of each input by its name, as in `ColumnStage`."""
+        return np.array(KINDS)[self.stage.kind]
+
+    @cached_property
+    def has_raw_inputs(self) -> bool:
+        """Whether the inputs are columns as they are."""
+        stage = self.stage
+        as_they_are = not (stage.kind.any() or len(stage.knots) or stage.may_miss) and stage.is_raw
+        return as_they_are and bool(((stage.center == 0) & (stage.unit == 1)).all())
+
+    @cached_property
+    def _blocks(self):
+        """The blocks of the features, each with coefficients that have the scale of the features as a factor."""
+        coef = self.features.to_blocks(self.coef)
+        return [(block, block.scale * c) for block, c in self.features.by_block(coef)]
+
+    @cached_property
+    def linear(self) -> np.ndarray:
+        """The coefficients of what is linear in the inputs, (n_outputs, n_inputs)."""
+        n = self.features.n_inputs
+        linear = np.zeros((len(self.coef), n))
+        for block, coef in self._blocks:
+            if block.activation == "identity" and block.inputs is None:
+                linear += coef @ block.weights
+            elif block.activation == "identity":
+                inputs = block.inputs.ravel()
+                linear += np.stack([np.bincount(inputs, (c[:, None] * block.weights).ravel(), n) for c in coef])
+        return linear[:, self.made_encodings]
+
+    @cached_property
+    def constant(self) -> np.ndarray:
+        """The intercepts with what the offsets of linear terms add, (n_outputs,)."""
+        constant = np.array(self.model.intercept, np.float64, ndmin=1)
+        for block, coef in self._blocks:
+            if block.activation == "identity":
+                constant += coef @ block.offset
+        return constant
+
+    @cached_property
+    def groups(self) -> tuple[TermGroup, ...]:
+        """The terms that are not linear, in one group for each block of the features."""
+        encodings, n = self.made_encodings, self.features.n_inputs
+        some = ((block, coef) for block, coef in self._blocks if block.activation != "identity")
+        return tuple(TermGroup.from_block(block, coef, encodings, n) for block, coef in some)
+
+
+def _largest_first(size):
+    return np.argsort(-size.max(axis=0, initial=0.0), kind="stable")
+
+
+@dataclass(frozen=True, eq=False)
+class TermGroup:
+    """sum_j coef_j phi_j(u) over terms of one activation: phi_j = activation(w_j'u + offset_j), or a product.
+
+    Products, of the activation "product", are those of `MonomialBlock`.
+
+    coef : ndarray of shape (n_outputs, n_terms)
+        With the scale of the features as a factor.
+    weights : ndarray of shape (n_terms, n_inputs), or (n_terms, order) where `inputs` is given, or (n_terms, 1) of products
+    offset : ndarray of shape (n_terms,)
+    inputs : None, or ndarray of shape (n_terms, order)
+        The input that each weight multiplies, or the factors of a product.
+    gamma : float, of products; or None
+    """
+
+    activation: str
+    coef: np.ndarray
+    weights: np.ndarray
+    offset: np.ndarray
+    inputs: np.ndarray | None
+    gamma: float | None
+
+    @classmethod
+    def from_block(cls, block: FeatureBlock, coef: np.ndarray, encodings: np.ndarray, n_encodings: int) -> Self:
+        """Return the terms of a block, whose inputs are some of n_encodings; with dense weights where these are few."""
+        weights, inputs, n_inputs = block.weights, block.inputs, len(encodings)
+        if block.envelope is None and inputs is None:
+            weights = weights[:, encodings]
+        elif block.envelope is None:
+            place = np.zeros(n_encodings, np.intp)
+            place[encodings] = np.arange(n_inputs)
+            inputs = np.where(weights != 0, place[inputs], 0)
+            if n_inputs <= DENSE_BELOW * block.order:
+                weights, inputs = block.spread(inputs, n_inputs), None
+        return cls(block.activation, coef, weights, block.offset, inputs, block.gamma)
+
+    def __len__(self) -> int:
+        return len(self.offset)
+
+
+def _without_knots_between_levels(stage):
+    """Drop the knots of categories that lie between two levels: only training rows, in a fit, have such numbers."""
+    table = stage.table
+    levels = [None] * stage.n_columns if table is None else table.levels
+    is_category = np.array([levels[j] is not None for j in stage.column], bool)
+    of_category = np.repeat(is_category, np.diff(stage.first_knot))
+    kept = ~of_category | (stage.knots == np.floor(stage.knots))
+    first = np.append(0, np.cumsum(kept))[stage.first_knot]
+    return replace(stage, first_knot=first, knots=stage.knots[kept], scores=stage.scores[kept])
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """How one encoding u is made of its column x, as a reader of formulas wants it: in one of three forms.
+
+    - A number: r = x or, where there are knots, linear between them; u = (r - center) / unit; where `reach` is given and
+      |u| > reach, u becomes sign(u) reach (2 - reach / |u|); where `squeezed`, then u / (1 + (u / 3)^2)^1/2.
+    - A category of many levels, where `table` is given: (u of each level, u of all others).
+    - A question, where `asks` is given: `high` if x is the level, is missing, or is not 0, else `low`. Of a level, `known` may
+      hold (the other levels, u of those that are not known); without it, all others are low.
+
+    fill : None, or u where x is missing
+    """
+
+    column: int
+    knots: tuple[np.ndarray, np.ndarray] | None = None
+    center: float = 0.0
+    unit: float = 1.0
+    reach: float | None = None
+    squeezed: bool = False
+    fill: float | None = None
+    asks: tuple[str, Any] | None = None
+    high: float = 1.0
+    low: float = 0.0
+    table: tuple[Any, ...] | None = None
+    known: tuple[Sequence[Any], float] | None = None
+
+    @classmethod
+    def from_stage(cls, stage: ColumnStage, v: int) -> Self:
+        """Return how a stage makes its encoding v."""
+        kind, j = KINDS[stage.kind[v]], int(stage.column[v])
+        levels = None if stage.table is None else stage.table.levels[j]
+        if kind == "level":
+            k = int(stage.level[v])
+            high, other, missing = _encode(stage, v, [k, UNKNOWN, np.nan])
+            others = [level for level in levels if level != levels[k]]
+            low = _encode(stage, v, [float(k == 0)])[0] if others else other
+            known = None if low == other == missing else (others, other)
+            return cls(j, asks=("level", levels[k]), high=high, low=low, fill=missing, known=known)
+        if kind in ("missing", "present"):
+            high, low = _encode(stage, v, {"missing": (np.nan, 0.0), "present": (1.0, 0.0)}[kind])
+            return cls(j, asks=(kind, None), high=high, low=low)
+        some = slice(stage.first_knot[v], stage.first_knot[v + 1])
+        knots = (stage.knots[some], stage.scores[some]) if some.stop > some.start else None
+        fill = float(stage.fill[v]) if stage.may_miss else None
+        table = None
+        if levels is not None:
+            *of_levels, other = _encode(stage, v, [*range(len(levels)), UNKNOWN])
+            table = (dict(zip(levels, of_levels, strict=True)), other)
+        unit, reach = float(stage.unit[v]), float(stage.reach[v])
+        bounded = knots is not None and unit > 0 and np.abs(knots[1] - stage.center[v]).max() <= reach * unit
+        reach = None if np.isinf(reach) or unit == 0 or bounded else reach
+        return cls(j, knots, float(stage.center[v]), unit, reach, kind == "clipped", fill, table=table)
+
+    @property
+    def is_column_itself(self) -> bool:
+        """Whether u is x, and 0 where x is missing."""
+        plain = self.knots is None and self.table is None and self.asks is None and not self.squeezed
+        return plain and (self.center, self.unit, self.reach) == (0.0, 1.0, None) and not self.fill
+
+
+def _encode(stage, v, cells):
+    """Return the encoding v of some cells of its column."""
+    X = np.zeros((len(cells), stage.n_columns))
+    X[:, stage.column[v]] = cells
+    return stage.take(np.array([v])).show(X)[:, 0].tolist()

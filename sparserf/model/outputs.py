@@ -1,0 +1,113 @@
+"""The outputs of a model: their names and units, and the model of one output alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .._base.checks import check_integer
+from ..losses import PROBABILISTIC
+from .terms import term_sizes
+
+if TYPE_CHECKING:
+    from .sparse_model import SparseModel
+
+# A term whose size in one output is at most this share of the largest there is dropped from the model of that output: it was
+# selected for another one.
+SMALLEST = 1e-12
+# The length in characters up to which the labels of classes are listed.
+LONGEST = 80
+
+
+def function_names(model: SparseModel) -> list[str]:
+    """Return what the outputs are called: f, or f[class], or f_0, f_1, ... of several targets."""
+    if model.coef.ndim == 1:
+        return ["f"]
+    if model.classes is None:
+        return [f"f_{k}" for k in range(len(model.coef))]
+    return [f"f[{label}]" for label in model.classes.tolist()]
+
+
+def two_classes(model: SparseModel) -> tuple[object, object]:
+    """Return the classes that f <= 0 and f > 0 stand for; where there is only one class, that one twice."""
+    labels = model.classes.tolist()
+    return labels[0], labels[-1]
+
+
+def describe_task(model: SparseModel) -> str:
+    """Return "regression", or how many classes there are and which."""
+    if model.classes is None:
+        return "regression" if model.coef.ndim == 1 else f"regression, {len(model.coef)} outputs"
+    labels = [str(label) for label in model.classes.tolist()]
+    listed = ", ".join(labels)
+    if len(listed) > LONGEST:  # cut between labels; the first is whole
+        listed = labels[0] + listed[len(labels[0]) : LONGEST].rpartition(",")[0] + ", ..."
+    side = f"; f > 0 means {labels[1]}" if model.coef.ndim == 1 and len(labels) == 2 else ""
+    return f"{len(labels)} classes ({listed}{side})"
+
+
+def unit_of(model: SparseModel) -> str:
+    """Return the unit in which f is measured, in words."""
+    if model.classes is None:
+        return "the logarithm of what is predicted" if model.link == "log" else "units of y"
+    return "log odds" if model.loss in PROBABILISTIC and model.link != "softmax" else "units of f"
+
+
+def effect_on(model: SparseModel, output: object) -> str:
+    """Return the label of an axis on which f of `of_output(model, output)` is drawn."""
+    if model.classes is None:
+        name = "the prediction" if model.coef.ndim == 1 else f"target {output}"
+        return f"effect on the log of {name}" if model.link == "log" else f"effect on {name}"
+    label = two_classes(model)[1] if output is None else output
+    if model.loss not in PROBABILISTIC or model.link == "softmax":
+        return f"effect on f of {label}"
+    return f"effect on the log odds of {label}"
+
+
+def of_output(model: SparseModel, output: object) -> SparseModel:
+    """Return the model of one output, a class by its label or a target by its index, without the terms of the others.
+
+    A model of two classes has one f: of the second class it is f, of the first -f.
+    """
+    classes = [] if model.classes is None else model.classes.tolist()
+    if model.coef.ndim == 1 and output is None:
+        return model
+    if output is None:
+        raise ValueError(f"output must be given where a model has several: {_list_outputs(model)}")
+    k = _index_of(model, classes, output)
+    if model.coef.ndim == 1:
+        sign = 1.0 if k else -1.0
+        return replace(model, coef=sign * model.coef, intercept=sign * model.intercept)
+    kept = ~are_negligible(term_sizes(model.features, model.coef), SMALLEST)[k]
+    return replace(model, coef=model.coef[k, kept], intercept=float(np.asarray(model.intercept)[k]),
+                   support=model.support[kept], features=model.features.take(np.flatnonzero(kept)))  # fmt: skip
+
+
+def are_negligible(size: np.ndarray, share: float) -> np.ndarray:
+    """Return which terms have at most this share of the size of the largest of their output; size : (n_outputs, n_terms)."""
+    largest = size.max(axis=1, keepdims=True, initial=0.0)
+    return (size <= share * largest) & (size < largest)
+
+
+def _index_of(model, classes, output):
+    """Return the index of an output, given as the label of a class, its index where labels are text, or that of a target."""
+    output = output.item() if isinstance(output, np.generic) else output
+    if model.classes is None and model.coef.ndim > 1:
+        k = check_integer("output", output, 0)
+        if k < len(model.coef):
+            return k
+    elif any(type(label) is type(output) and label == output for label in classes):
+        return classes.index(output)
+    elif not classes:
+        raise ValueError(f"output must be None where a model has one, got {output!r}")
+    elif type(output) is int and not any(isinstance(label, (int, float)) for label in classes) and 0 <= output < len(classes):
+        return output
+    raise ValueError(f"output must be one of {_list_outputs(model)}, got {output!r}")
+
+
+def _list_outputs(model):
+    """Return the outputs that may be asked for, as an error message names them."""
+    n_outputs = len(np.atleast_2d(model.coef))
+    return f"{n_outputs} targets, 0 to {n_outputs - 1}" if model.classes is None else repr(model.classes.tolist())

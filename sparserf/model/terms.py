@@ -1,0 +1,141 @@
+"""The terms of a model one by one, and the names and levels of the columns of X.
+
+A feature sees *encodings* u_0, u_1, ... of the columns of X, one or more of each column, which the `ColumnStage` of the model
+makes; without a stage they are the columns themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from ..features.feature_set import DefaultNames
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..features import FeatureSet
+    from ..features.block import FeatureBlock
+    from .sparse_model import SparseModel
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """One feature of a model: gain activation(sum_v w_v u_v + offset), of the encodings u_v that it sees.
+
+    The activation "product", a feature of `Taylor`, stands for gain exp(-gamma sum_v u_v^2) prod_v u_v^w_v.
+
+    position : int
+        Its index among the terms of the model.
+    encodings, weights : ndarray of shape (n_encodings,)
+        The indices of the encodings that it sees, ascending, and their weights; of a product the powers.
+    columns : ndarray of shape (n_columns,)
+        The columns of X that these encodings are of, ascending.
+    place : ndarray of shape (n_encodings,)
+        The index of the column of each encoding in `columns`.
+    """
+
+    position: int
+    activation: str
+    gain: float
+    offset: float
+    encodings: np.ndarray
+    weights: np.ndarray
+    columns: np.ndarray
+    place: np.ndarray
+    gamma: float | None = None
+
+    @classmethod
+    def from_block(cls, block: FeatureBlock, k: int, position: int, column: np.ndarray) -> Self:
+        """Return feature k of a block; column : the column of X that each encoding is of."""
+        gain, gamma = block.scale, None
+        if block.envelope is not None:
+            n = len(column)
+            encodings, weights = np.arange(n), np.bincount(block.inputs[k], minlength=n + 1)[1:].astype(np.float64)
+            gain *= float(block.weights[k, 0]) ** block.order * (2 * block.gamma) ** (weights.sum() / 2)
+            gamma = block.gamma
+        else:
+            if block.inputs is None:
+                encodings, weights = np.arange(block.order), block.weights[k]
+            else:
+                encodings, place = np.unique(block.inputs[k], return_inverse=True)
+                weights = np.bincount(place, block.weights[k])
+            encodings, weights = encodings[weights != 0], weights[weights != 0]
+        columns, place = np.unique(column[encodings], return_inverse=True)
+        return cls(position, block.activation, float(gain), float(block.offset[k]), encodings, weights, columns, place, gamma)
+
+    @cached_property
+    def is_product(self) -> bool:
+        """Whether the term is Re(K prod_j z_j), with z_j a number that depends on column j alone: cosines and sines, too."""
+        return self.activation in ("cos", "sin", "product")
+
+    @property
+    def constant(self) -> complex:
+        """K of a product."""
+        if self.activation == "product":
+            return self.gain
+        return self.gain * np.exp(1j * (self.offset - (np.pi / 2 if self.activation == "sin" else 0.0)))
+
+    @property
+    def powers(self) -> list[tuple[int, int]]:
+        """The factors of the activation "product": pairs of an encoding and its power."""
+        return [(v, int(p)) for v, p in zip(self.encodings.tolist(), self.weights, strict=True) if p]
+
+    @np.errstate(over="ignore", under="ignore")
+    def parts(self, U: np.ndarray) -> np.ndarray:
+        """Return what each column contributes in rows whose encodings are U, (n_rows, n_encodings): shape (n_columns, n_rows).
+
+        Of a product these are the factors z_j, of any other term the summands of w'u.
+        """
+        u, w = U[:, self.encodings].T, self.weights[:, None]
+        if self.activation == "product":  # (u exp(-gamma u^2 / w))^w does not overflow
+            factors = np.where(w > 0, u * np.exp(-self.gamma * u / np.maximum(w, 1) * u), 1.0) ** w
+            return self._by_column(np.multiply, np.where(w > 0, factors, np.exp(-self.gamma * u * u)))
+        sums = self._by_column(np.add, w * u)
+        return np.exp(1j * sums) if self.is_product else sums
+
+    def _by_column(self, combine, values):
+        """Combine the values of the encodings of each column."""
+        combined = np.full((len(self.columns), values.shape[1]), float(combine.identity))
+        combine.at(combined, self.place, values)
+        return combined
+
+
+def terms_of(features: FeatureSet) -> Iterator[Term]:
+    """Yield all terms of a FeatureSet, block by block; those that see no column, too."""
+    column = columns_of_encodings(features)
+    for block, positions in features.by_block(features.to_blocks(np.arange(len(features)))):
+        for k, position in enumerate(positions.tolist()):
+            yield Term.from_block(block, k, position, column)
+
+
+def term_sizes(features: FeatureSet, coef: np.ndarray) -> np.ndarray:
+    """Return |coef_j| sup_x |phi_j(x)|, shape (n_outputs, n_terms).
+
+    A term without a bound, linear or of "relu", counts as |coef_j gain_j| sum_v |w_v|: its size at encodings of 1.
+    """
+    largest = np.array(features.largest_value)
+    if np.isinf(largest).any():
+        for term in terms_of(features):
+            if np.isinf(largest[term.position]):
+                largest[term.position] = abs(term.gain) * np.abs(term.weights).sum()
+    return np.abs(np.atleast_2d(coef)) * largest
+
+
+def columns_of_encodings(features: FeatureSet) -> np.ndarray:
+    """Return the column of X that each encoding is of."""
+    return np.arange(features.n_inputs) if features.stage is None else features.stage.column
+
+
+def column_names(model: SparseModel) -> Sequence[str]:
+    """Return the names of the columns of X: those of the data frame, or x0, x1, ..."""
+    return model.feature_names_in_ or DefaultNames(model.n_features_in)
+
+
+def column_levels(model: SparseModel) -> Sequence[Sequence[Any] | None]:
+    """Return the levels of each column of X that is a category, and None for numbers."""
+    stage = model.features.stage
+    return [None] * model.n_features_in if stage is None or stage.table is None else stage.table.levels
