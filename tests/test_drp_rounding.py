@@ -302,7 +302,7 @@ def test_a_callback_is_asked_within_long_iterations(how, monkeypatch):
     X, y = hostile("wide")
     told = []
     whole = quietly(X, np.sign(y), alpha=1e-8, loss="logistic", rng=0, callback=told.append, **how)
-    monkeypatch.setattr(fit, "OFTEN", X.size)
+    monkeypatch.setattr(fit, "NUMBERS_BETWEEN_QUESTIONS", X.size)
     often = []
     again = quietly(X, np.sign(y), alpha=1e-8, loss="logistic", rng=0, callback=often.append, **how)
     assert np.array_equal(again.coef, whole.coef) and len(often) > len(told)

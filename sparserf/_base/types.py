@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from ..algorithms.sparse_rf.classes import ClassesFit as L1Classes
     from ..algorithms.sparse_rf.fit import L1Fit
     from ..features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
-    from ..linear.dual import SketchSteps
-    from ..linear.steps import AdaptiveSteps, InputSteps
     from ..losses import Loss
     from ..model import FitInfo
     from ..solvers.problem import Problem
@@ -82,11 +80,10 @@ DenseOrCSR: TypeAlias = Any
 ColumnSetting: TypeAlias = dict[str, Any]
 
 # A question to a block of rows at a dual point, and what takes its answer; (index, features, coefficients, intercept) of the
-# terms of a fit; (features, index, coefficients, intercept), from which one to other rows begins; a fit of one target, or of
-# all classes together; and whatever makes the steps of Newton's method.
+# terms of a fit; (features, index, coefficients, intercept), from which one to other rows begins; and a fit of one target, or
+# of all classes together.
 Question: TypeAlias = tuple[Callable[..., np.ndarray], Callable[..., object]]
 Solution: TypeAlias = "tuple[np.ndarray, FeatureSet, np.ndarray, float | np.ndarray]"
 State: TypeAlias = "tuple[FeatureSet, np.ndarray, np.ndarray, float]"
 L0FitLike: TypeAlias = "L0Fit | L0Classes"
 L1FitLike: TypeAlias = "L1Fit | L1Classes"
-NewtonSteps: TypeAlias = "AdaptiveSteps | InputSteps | SketchSteps"

@@ -1,9 +1,17 @@
-"""Dual Random Projection (Zhang et al. 2013): the optimal linear model from a problem of a few random projections."""
+"""Dual Random Projection: the optimal linear model, recovered from a problem of a few random projections of the inputs.
+
+Algorithms 1 and 2 of L. Zhang, M. Mahdavi, R. Jin, T. Yang, S. Zhu, Recovering the Optimal Solution by Dual Random Projection,
+COLT 2013, are `algorithm_2` below, with T = 1 and more. The paper sums the losses, here is their mean: its lambda is n alpha.
+
+By default a fit goes to the same optimum by Newton's method on the problem itself, where the projected rows precondition
+conjugate gradients that would be slow without; see `linear/`.
+"""
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -11,35 +19,64 @@ from .._base.checks import check_alphas, check_callable, check_choice, check_fla
 from .._base.progress import parts, reported
 from .._base.threads import check_workers, single_threaded_blas
 from ..columns.fallback import with_fallbacks
-from ..features import PROJECTIONS, make_projection
-from ..linear.choice import steps_of
-from ..linear.classes import LinearClasses
-from ..linear.descent import descend
-from ..linear.fit import LinearFit
-from ..linear.projected import Projected
+from ..features import PROJECTIONS, Linear, make_projection
+from ..linear import (
+    AdaptiveSteps,
+    Inputs,
+    InputSteps,
+    LinearClasses,
+    LinearFit,
+    LinearProblem,
+    ProjectedProblem,
+    Sketch,
+    SketchSteps,
+    descend,
+)
+from ..losses import LOSSES
 from ..model import warn_unconverged
-from .drp_fit import linear_fit
-from .task import keeping_fits, model_of
+from .task import Task, keeping_fits, model_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
 
     from .._base.types import Callback, Categorical, LinearLossLike, MatrixLike, Missing, ProjectionName, Seed
     from ..model import SparseModel
 
-# Iterations where n_iter leaves their number to the tolerance.
-MOST_ITER = 100
+# Iterations at most where n_iter leaves their number to the tolerance.
+MOST_ITERATIONS = 100
+# A step of Algorithm 2 that is so many times the shortest so far is divergence, unless it is STEP_ROUNDING beside w. A rising
+# objective is no sign of divergence: w comes nearer to w*, and may pass where the objective is higher.
+STEP_GROWTH, STEP_ROUNDING = 10.0, 1e-9
+# The inputs' own second moments take the place of a sketch up to FEW_INPUTS inputs; up to MOST_FEW_INPUTS where at least the
+# share DENSE of the entries of X is not zero.
+FEW_INPUTS, MOST_FEW_INPUTS, DENSE = 256, 2048, 0.25
+# Second moments that take longer than so many passes over the rows wait until conjugate gradients take as many steps.
+FEW_PASSES = 10
 
 
-def algorithm_2(fit: LinearFit, projected: Projected, max_iter: int) -> None:
-    """Algorithm 2 of the paper; Algorithm 1 where T, max_iter, is 1. X_hat = X R / sqrt(m)."""
-    projected.begin()
-    for _ in range(max_iter):  #   for t = 1, ..., T
-        projected.solve()  #         z = argmin alpha/2 |z + R'w / sqrt(m)|^2 + (1/n) sum_i L(z'x_hat_i + w'x_i, y_i)
-        projected.recover()  #       a_i = L'(z'x_hat_i + w'x_i, y_i) / n;  w = -X'a / alpha
-        if fit.record() or fit.has_diverged:
-            return
+def algorithm_2(fit: LinearFit, projected: ProjectedProblem, T: int) -> bool:
+    """Algorithm 2 of the paper, and with T = 1 Algorithm 1, where X_hat = X R / sqrt(m); return whether the iteration diverges.
+
+    It ends before T where the fit's tolerance is met. Where it diverges the fit goes back to its nearest w.
+    """
+    shortest, nearest, distance = np.inf, fit.at, fit.certificate.distance.max()
+    for _ in range(T):  #                                                                      for t = 1, ..., T
+        before = fit.w
+        small = projected.solve()  #  z = argmin alpha/2 |z + R'w / sqrt(m)|^2 + (1/n) sum_i L(z'x_hat_i + w'x_i, y_i)
+        projected.recover(small)  #   a_i = L'(z'x_hat_i + w'x_i, y_i) / n;  w = -X'a / alpha
+        step, size = np.linalg.norm(fit.w - before), np.linalg.norm(fit.w)
+        diverges = not step <= max(STEP_GROWTH * shortest, STEP_ROUNDING * size)
+        shortest = min(step, shortest)
+        if fit.certificate.distance.max() < distance:
+            nearest, distance = fit.at, fit.certificate.distance.max()
+        if diverges:
+            fit.move_to(nearest)
+            fit.look()
+        if fit.record() or diverges:
+            return diverges
+    return False
 
 
 @reported
@@ -156,11 +193,12 @@ def drp(
     >>> model.coef.shape, model.info.error_bound < 1e-6
     ((5000,), True)
     """
-    alphas, columns = [check_real("alpha", alpha, 0, strict=True)], {"missing": missing, "categorical": categorical}
-    return _models(
-        X, y, alphas, n_projections, n_iter, accelerate, projection, columns, loss, fit_intercept, sample_weight, tol, rng,
-        workers, callback,
-    )[0]  # fmt: skip
+    options = Options.from_arguments(
+        y=y, alphas=[check_real("alpha", alpha, 0, strict=True)], n_projections=n_projections, n_iter=n_iter,
+        accelerate=accelerate, projection=projection, missing=missing, categorical=categorical, loss=loss,
+        fit_intercept=fit_intercept, sample_weight=sample_weight, tol=tol, rng=rng, workers=workers, callback=callback,
+    )  # fmt: skip
+    return _fit_path(X, options)[0]
 
 
 @reported
@@ -215,67 +253,127 @@ def drp_path(
     >>> [model.info.alpha for model in models], all(model.info.converged for model in models)
     ([1.0, 0.1, 0.01], True)
     """
-    columns = {"missing": missing, "categorical": categorical}
-    return _models(
-        X, y, check_alphas(alphas).tolist(), n_projections, n_iter, accelerate, projection, columns, loss, fit_intercept,
-        sample_weight, tol, rng, workers, callback,
+    options = Options.from_arguments(
+        y=y, alphas=check_alphas(alphas).tolist(), n_projections=n_projections, n_iter=n_iter,
+        accelerate=accelerate, projection=projection, missing=missing, categorical=categorical, loss=loss,
+        fit_intercept=fit_intercept, sample_weight=sample_weight, tol=tol, rng=rng, workers=workers, callback=callback,
     )  # fmt: skip
+    return _fit_path(X, options)
 
 
-def _models(X, y, alphas, n_projections, n_iter, accelerate, projection, columns, loss, fit_intercept, sample_weight, tol, rng,
-            workers, callback):  # fmt: skip
-    """A model of each penalty; what is wrong with it is a warning at the line that calls the caller."""
-    tol = check_real("tol", tol, 0, strict=True)
-    n_iter = MOST_ITER if n_iter is None else check_integer("n_iter", n_iter, 1)
-    with single_threaded_blas():
-        fit, minimise, task = _begin(
-            X, y, alphas, n_projections, accelerate, projection, columns, loss, fit_intercept, sample_weight, rng, workers,
-            callback,
+@dataclass(frozen=True)
+class Options:
+    """The checked arguments of `drp` or `drp_path`, but for X; y, sample_weight, loss and columns are checked with it."""
+
+    y: ArrayLike
+    alphas: Sequence[float]
+    n_projections: int | None = None
+    n_iter: int = MOST_ITERATIONS
+    accelerate: bool = True
+    projection: ProjectionName = "sparse_sign"
+    missing: Missing = "raise"
+    categorical: Categorical = None
+    loss: LinearLossLike = "squared"
+    fit_intercept: bool = True
+    sample_weight: ArrayLike | None = None
+    tol: float = 1e-6
+    rng: np.random.Generator | None = None
+    workers: int = 1
+    callback: Callback = None
+
+    @classmethod
+    def from_arguments(
+        cls, *, n_projections: int | None, n_iter: int | None, accelerate: bool, projection: str, tol: float, rng: Seed,
+        workers: int, callback: Callback, **others: Any,
+    ) -> Self:  # fmt: skip
+        """Check the arguments that do not depend on X; others: those that do, and alphas, which are taken as they are."""
+        tol = check_real("tol", tol, 0, strict=True)
+        n_iter = MOST_ITERATIONS if n_iter is None else check_integer("n_iter", n_iter, 1)
+        m = None if n_projections is None else check_integer("n_projections", n_projections, 1)
+        accelerate = check_flag("accelerate", accelerate)
+        kind = check_choice("projection", projection, ("auto", *PROJECTIONS))
+        kind = kind if kind != "auto" else "sparse_sign" if accelerate else "gaussian"
+        if not accelerate and m is None:
+            raise ValueError("n_projections must be given where accelerate=False, got None: some 20 times the rank of X")
+        return cls(
+            n_projections=m, n_iter=n_iter, accelerate=accelerate, projection=kind, tol=tol, rng=check_rng(rng),
+            workers=check_workers(workers), callback=check_callable("callback", callback), **others,
         )  # fmt: skip
+
+
+def _fit_path(X, options):
+    """Return a model of each penalty, each fit started from the one before; a warning names the line that called the caller."""
+    models, complaints = [], []
+    with single_threaded_blas():
+        fit, task = linear_fit(X, options)
+        if not options.accelerate:
+            R = make_projection(options.projection, fit.inputs.n_features, options.n_projections, options.rng)
+            projected = ProjectedProblem(fit, R)
+        else:
+            steps = _choose_steps(fit, options, n_fits=len(task.targets) if task.is_joint else 1)
         with fit.inputs.rows, keeping_fits([fit], task):
-            models = [_fit(fit, task, minimise, alpha, tol, n_iter) for alpha in parts(alphas, is_open=True)]
-    for model, what in models:
-        if what:
-            warn_unconverged(f"alpha={model.info.alpha:.3g}: {what}")
-    return [model for model, _ in models]
+            for alpha in parts(options.alphas, is_open=True):
+                with np.errstate(over="ignore", invalid="ignore"):
+                    fit.progress.restart()
+                    fit.begin(alpha, options.tol)
+                    diverges = False
+                    if not options.accelerate:
+                        diverges = algorithm_2(fit, projected, options.n_iter)
+                    elif task.is_joint:
+                        fit.descend(steps, options.n_iter)
+                    else:
+                        descend(fit, steps[0], options.n_iter)
+                    models.append(with_fallbacks(model_of([fit], task), task))
+                    complaints.append(_complaint(fit, diverges))
+    for model, complaint in zip(models, complaints, strict=True):
+        if complaint:
+            warn_unconverged(f"alpha={model.info.alpha:.3g}: {complaint}")
+    return models
 
 
-@np.errstate(over="ignore", invalid="ignore")
-def _fit(fit, task, minimise, alpha, tol, n_iter):
-    """(the model, what is wrong with it)."""
-    fit.progress.restart()
-    fit.begin(alpha, tol)
-    minimise(fit, max_iter=n_iter)
-    return with_fallbacks(model_of([fit], task), task), _complaint(fit)
-
-
-def _begin(X, y, alphas, n_projections, accelerate, projection, columns, loss, fit_intercept, sample_weight, rng, workers,
-           callback):  # fmt: skip
-    """(the fit, minimise(fit, max_iter), the task)."""
-    m = None if n_projections is None else check_integer("n_projections", n_projections, 1)
-    accelerate = check_flag("accelerate", accelerate)
-    kind = check_choice("projection", projection, ("auto", *PROJECTIONS))
-    kind = kind if kind != "auto" else "sparse_sign" if accelerate else "gaussian"
-    if not accelerate and m is None:
-        raise ValueError("n_projections must be given where accelerate=False, got None: some 20 times the rank of X")
-    rng, workers = check_rng(rng), check_workers(workers)
-    callback = check_callable("callback", callback)
-    fit, task = linear_fit(X, y, alphas, loss, fit_intercept, sample_weight, workers, rng, columns, callback)
+def linear_fit(X: MatrixLike, options: Options) -> tuple[LinearFit | LinearClasses, Task]:
+    """Return a fit at zero coefficients, of all outputs or of all classes together, and its task; all arguments are checked."""
+    columns = {"scale": None, "missing": options.missing, "categorical": options.categorical}
+    task, _ = Task.seen_by(
+        Linear(), X, options.y, options.loss, options.sample_weight, options.workers, options.rng, columns,
+        several_outputs="together", losses=LOSSES,
+    )  # fmt: skip
+    if np.isinf(task.loss.smoothness) and not task.loss.is_self_concordant:
+        raise ValueError(f"loss must have a finite smoothness, with which drp bounds the effect of rounding, got {task.loss!r}")
+    fit_intercept = check_flag("fit_intercept", options.fit_intercept)
+    task = task.centered(fit_intercept)
+    if task.is_joint and not options.accelerate:
+        raise ValueError("accelerate must be True for loss='multinomial' and more than two classes, got False")
+    targets = np.vstack(task.targets)
+    problem, progress = task.problem(LinearProblem, targets, 1.0, fit_intercept), task.progress(options.callback, targets)
+    inputs = Inputs.from_rows(task.rows, problem.weight, fit_intercept, options.alphas)
     if task.is_joint:
-        if not accelerate:
-            raise ValueError("accelerate must be True for loss='multinomial' and more than two classes, got False")
-        steps = steps_of(fit.inputs, fit.problem.fit_intercept, m, kind, rng, len(task.targets))
-        return fit, partial(LinearClasses.descend, steps=steps), task
-    if accelerate:
-        return fit, partial(descend, steps=steps_of(fit.inputs, fit.problem.fit_intercept, m, kind, rng)[0]), task
-    projected = Projected(fit, make_projection(kind, fit.inputs.n_features, m, rng))
-    return fit, partial(algorithm_2, projected=projected), task
+        return LinearClasses.of(task, inputs, progress, fit_intercept), task
+    return LinearFit(inputs, problem, progress, unit=problem.alpha), task
 
 
-def _complaint(fit):
+def _choose_steps(fit, options, n_fits):
+    """Return what makes the Newton steps of each of n_fits: `InputSteps`, `SketchSteps`, or plain steps while quick."""
+    inputs, m = fit.inputs, options.n_projections
+    few = max(FEW_INPUTS, min(MOST_FEW_INPUTS, inputs.rows.row_size / DENSE))
+    if inputs.n_features <= min(inputs.n_rows, few, inputs.n_features if m is None else m):
+        return [_input_steps(inputs, options) for _ in range(n_fits)]
+    sketch = cache(lambda: Sketch(inputs, m, options.projection, fit.problem.fit_intercept, options.rng))  # all share one
+    return [SketchSteps(sketch()) if m else AdaptiveSteps(lambda: SketchSteps(sketch())) for _ in range(n_fits)]
+
+
+def _input_steps(inputs, options):
+    """Return steps from the second moments of the inputs; plain ones first, where these take the time of many passes."""
+    steps = InputSteps(inputs, options.rng)
+    is_quick = options.n_projections or steps.n_passes <= FEW_PASSES
+    return steps if is_quick else AdaptiveSteps(lambda: steps, steps.n_passes)
+
+
+def _complaint(fit, diverges):
+    """Return what is wrong with a fit that has ended, for a warning, or None."""
     if fit.converged or fit.ended_by_callback:
         return None
-    if fit.has_diverged:
+    if diverges:
         return f"the iteration diverges: n_projections={fit.n_projections} is too small; raise it, or accelerate"
     info, is_rounding = fit.info(), fit.certificate.is_rounding.all()
     why = "what is left of it may be rounding; raise tol or alpha" if is_rounding else "raise n_iter, tol or alpha"

@@ -9,10 +9,10 @@ import numpy as np
 from .._base.checks import check_choice, check_integer, check_real, check_rng
 from .._base.door import door
 from .._base.threads import check_workers, single_threaded_blas
-from ..algorithms.drp_fit import linear_fit
-from ..algorithms.task import AS_THEY_ARE, model_of
+from ..algorithms.drp import Options, linear_fit
+from ..algorithms.task import model_of
 from ..features import PROJECTIONS, make_projection
-from ..linear.projected import Projected
+from ..linear import ProjectedProblem
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -72,13 +72,16 @@ def random_projection(
     """
     alpha, m = check_real("alpha", alpha, 0, strict=True), check_integer("n_projections", n_projections, 1)
     kind, workers, rng = check_choice("projection", projection, PROJECTIONS), check_workers(workers), check_rng(rng)
+    options = Options(
+        y=y, alphas=[alpha], n_projections=m, projection=kind, loss=loss, fit_intercept=fit_intercept,
+        sample_weight=sample_weight, workers=workers,
+    )  # fmt: skip
     with single_threaded_blas():
-        fit, task = linear_fit(X, y, [alpha], loss, fit_intercept, sample_weight, workers, None, AS_THEY_ARE)
+        fit, task = linear_fit(X, options)
         if task.is_joint:
             raise ValueError(f"loss must not be {task.loss.name!r} for more than two classes: 'logistic' is one-vs-rest")
         with fit.inputs.rows:
-            projected = Projected(fit, make_projection(kind, fit.inputs.n_features, m, rng))
+            projected = ProjectedProblem(fit, make_projection(kind, fit.inputs.n_features, m, rng))
             fit.begin(alpha, np.inf)
-            projected.solve()
-            projected.expand()
+            projected.expand(projected.solve())
     return model_of([fit], task)

@@ -10,18 +10,27 @@ import numpy as np
 from ..solvers.krylov import norms
 from ..solvers.rivals import AGAINST, Extrapolation, Rivals
 from .certificate import HARDLY
-from .descent import FALLS, NEGLIGIBLE, PATIENCE, line_search
-from .fit import LinearFit, Told
-from .point import Point
-from .problem import LinearProblem
+from .descent import (
+    MOST_PENALTIES,
+    NEGLIGIBLE,
+    PATIENCE,
+    PENALTY_FACTOR,
+    STEPS_ON_THE_WAY,
+    TOL_ON_THE_WAY,
+    line_search,
+    n_larger_penalties,
+)
+from .fit import CertifiedFit, LinearFit
+from .problem import Iterate, LinearProblem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .._base.types import NewtonSteps, RowVector, Solution
+    from .._base.types import RowVector, Solution
     from ..algorithms.task import Progress, Task
     from ..model import FitInfo
     from .certificate import Certificate
+    from .descent import NewtonSteps
     from .inputs import Inputs
 
 # To which share of its residual the system of a turn is solved; the others' turns change it by more.
@@ -75,7 +84,7 @@ class JointCertificate:
         self.gap = sum(c.gap for c in of_each)
 
 
-class LinearClasses(Told):
+class LinearClasses(CertifiedFit):
     """What a `LinearFit` is, of all classes together."""
 
     problem: LinearProblem
@@ -101,12 +110,12 @@ class LinearClasses(Told):
 
     def descend(self, steps: Sequence[NewtonSteps], max_iter: int) -> None:
         """`sweeps` at ever smaller penalties, down to the fit's own."""
-        alpha, tol, n_falls = self.alpha, self.tol, FALLS.number_to(self._fits[0])
+        alpha, tol, n_falls = self.alpha, self.tol, n_larger_penalties(self._fits[0])
         for fit in self._fits:
             fit.n_projections = fit.n_conjugate = 0
-        for k in range(n_falls, max(0, n_falls - FALLS.most), -1):
-            self.begin(alpha * FALLS.by**k, FALLS.bound)
-            self._sweeps(steps, min(max_iter, FALLS.most_steps), is_on_the_way=True)
+        for k in range(n_falls, max(0, n_falls - MOST_PENALTIES), -1):
+            self.begin(alpha * PENALTY_FACTOR**k, TOL_ON_THE_WAY)
+            self._sweeps(steps, min(max_iter, STEPS_ON_THE_WAY), is_on_the_way=True)
         self.begin(alpha, tol)
         self._sweeps(steps, max_iter)
 
@@ -157,7 +166,7 @@ class LinearClasses(Told):
         """The sum of points, each times its share."""
         w, b = (sum(share * getattr(p, name) for share, p in zip(shares, points, strict=True)) for name in ("w", "b"))
         u = None if any(p.u is None for p in points) else self._rivals.combined(shares, [p.u for p in points])
-        return Point.at_w(w, self._rivals.combined(shares, [p.f for p in points]), b, u)
+        return Iterate.from_w(w, self._rivals.combined(shares, [p.f for p in points]), b, u)
 
     def _extrapolate(self, extrapolation):
         """Go where the last sweeps lead, if that is lower."""
