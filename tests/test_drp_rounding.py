@@ -297,12 +297,12 @@ def test_hostile_fits_end(kind, loss, how):
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.slow
 def test_a_callback_is_asked_within_long_iterations(how, monkeypatch):
-    from sparserf.linear import fit
+    from sparserf._base import progress
 
     X, y = hostile("wide")
     told = []
     whole = quietly(X, np.sign(y), alpha=1e-8, loss="logistic", rng=0, callback=told.append, **how)
-    monkeypatch.setattr(fit, "NUMBERS_BETWEEN_QUESTIONS", X.size)
+    monkeypatch.setattr(progress, "NUMBERS_BETWEEN_CALLS", X.size)
     often = []
     again = quietly(X, np.sign(y), alpha=1e-8, loss="logistic", rng=0, callback=often.append, **how)
     assert np.array_equal(again.coef, whole.coef) and len(often) > len(told)

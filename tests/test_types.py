@@ -19,7 +19,7 @@ import pytest
 import sparserf as srf
 from sparserf import _core
 from sparserf._base import types as _types
-from sparserf.baselines import kernels
+from sparserf.baselines import kernel_machines
 from sparserf.features import dictionary, fourier, neurons, projections
 from sparserf.losses import JOINTLY, SELECTING
 from sparserf.validation.measures import MEASURES
@@ -53,7 +53,7 @@ def test_every_public_signature_is_annotated(thing):
     ("named", "checked"),
     [
         (_types.Kernel, fourier.KERNELS),
-        (_types.MachineKernel, kernels.KERNELS),
+        (_types.MachineKernel, kernel_machines.KERNELS),
         (_types.Activation, neurons.ACTIVATIONS),
         (_types.ProjectionName, projections.PROJECTIONS),
         (_types.SelectingLoss, SELECTING),

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from .display import Line, Lines
     from .types import Callback, P, T
 
+# Numbers read between two calls of a callback within an iteration.
+NUMBERS_BETWEEN_CALLS = 2**27
+
 _here = threading.local()
 
 

@@ -87,57 +87,59 @@ def drp(
     sample_weight: ArrayLike | None = None, tol: float = 1e-6, rng: Seed = None, workers: int = 1, callback: Callback = None,
     verbose: bool | None = None,
 ) -> SparseModel:  # fmt: skip
-    r"""Dual Random Projection: the optimal linear model of many inputs, by way of a few random projections of them.
+    r"""Fit the optimal linear model of many inputs, certified, by Dual Random Projection.
 
-    Minimises, over the coefficients w of all inputs and the intercept b,
+    It minimises, over the coefficients w of all inputs and the intercept b,
 
     .. math:: \frac1n \sum_i s_i L(b + w^T x_i, y_i) + \frac\alpha2 \|w\|^2
 
-    with sample weights s of mean 1, and bounds the distance to the minimum. The rows are projected once,
-    :math:`\hat X = X R / \sqrt m` with m projections; what the projected problem knows of the dual variables leads back to
-    w. By default the projected rows, where they are needed, precondition conjugate gradients on Newton's steps: m decides
-    how fast they converge, and rounding how far. ``accelerate=False`` is the paper's own iteration, which needs m some
-    twenty times the effective rank of X.
+    with sample weights s of mean 1, and bounds how far w is from its optimum. The rows are projected once,
+    :math:`\hat X = X R / \sqrt m` with m projections; the dual variables of the projected problem lead back to w. By default
+    this is Newton's method on the problem itself, where the projected rows precondition conjugate gradients if these would be
+    slow without: m decides how fast they converge, and rounding alone how far. ``accelerate=False`` is the paper's own
+    iteration, which needs m some twenty times the effective rank of X.
 
     Parameters
     ----------
     X : array or CSR matrix of shape (n_samples, n_features)
-        float32 stays float32; all else becomes float64. Never modified, densified or copied whole. Where there is an
-        intercept a shift of a column changes what rounding changes, and no more.
+        float32 stays float32; all else becomes float64. X is never modified, densified or copied whole. Where there is an
+        intercept, adding a constant to a column changes the model by rounding only.
     y : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets
-        With a classification loss the labels, any two, or more for one-vs-rest. All outputs share one sketch. With
+        The target; with a classification loss the labels, any two, or more for one-vs-rest. All outputs share one sketch. With
         loss="multinomial" the classes are fitted in turns until the bound holds for all coefficients together.
     alpha : float
         Penalty, > 0: the paper's lambda / n, scikit-learn's Ridge alpha / n, 1/(n C) of LogisticRegression.
     n_projections : int or None, default None
-        m. None: none, for as long as conjugate gradients on X itself are quick; where they are slow, as many as the effective
-        dimension of X at alpha asks for, found by growing, in no more memory than X, and if they are enough to pay. Where
-        the inputs are few (2,048 or less, dense, and no more than rows) their second moments, of a sample of the rows where
-        these are many, take the place of a sketch, and come first where they take the time of few passes over X. Must be
-        given where not accelerate.
+        The number m of projections. None makes none for as long as conjugate gradients on X itself are quick. Where these are
+        slow, m grows to what the effective dimension of X at alpha asks for, in no more memory than X, and the sketch is used
+        if it is fine enough to pay. Where the inputs are few (2,048 or less, dense, and no more than rows) their second moments
+        take the place of a sketch, from a sample of the rows where these are many; they are made at once where that takes
+        the time of few passes over X. n_projections must be given with ``accelerate=False``.
     n_iter : int or None, default None
-        Most iterations: steps of Newton's method, of which the squared loss needs one or two, with loss="multinomial" rounds of
-        one for each class; or T of Algorithm 2, 1 being Algorithm 1. None: until tol, at most 100. Steps at larger penalties,
-        from which the other losses come down to alpha where w starts at 0, do not count.
+        Iterations at most; None iterates until tol, 100 times at most. An iteration is a step of Newton's method, of which the
+        squared loss needs one or two, or with loss="multinomial" a round of one step for each class. With ``accelerate=False``
+        it is T of Algorithm 2, and 1 is Algorithm 1. Steps at larger penalties, by which other losses than the squared one come
+        down to alpha, do not count.
     accelerate : bool, default True
-        Newton's method on the problem itself, which a sketch may precondition. False: the iteration of the paper.
+        True is Newton's method on the problem itself, which a sketch may precondition; False is the iteration of the paper.
     projection : {"auto", "gaussian", "sparse_sign", "srht"}, default "auto"
-        R: normal entries, as in the paper; eight random signs an input; or a subsampled randomised Hadamard transform, which
-        takes m up to the next power of two from n_features. "auto": "sparse_sign"; "gaussian" where not accelerate.
+        The kind of R. "gaussian" has normal entries, as in the paper; "sparse_sign" eight random signs an input; "srht" is a
+        subsampled randomised Hadamard transform, for which m may be up to the next power of two from n_features. "auto" is
+        "sparse_sign", or "gaussian" with ``accelerate=False``.
     missing : {"learn", "raise"}, default "learn"
-        NaN in dense X in host memory. "learn": the mean of the column stands for a missing number, beside an input that says
-        that it is missing; "raise": a ValueError.
+        What to do with NaN in dense X in host memory. "learn" puts the mean of the column in place of a missing number, and
+        adds an input that says where it was missing; "raise" raises a ValueError.
     categorical : sequence of names, of indices, or a mask; or None, default None
-        As in `sparse_rf`: columns that become inputs of zeros and ones, beside those of strings in a data frame.
+        As in `sparse_rf`: these columns become inputs of zeros and ones, as columns of strings in a data frame do.
     loss : str or `sparserf.losses.Loss`, default "squared"
-        As in `sparse_rf`, and "smoothed_hinge": 1/2 - y z for y z < 0, (1 - y z)^2 / 2 up to y z = 1, then 0. Your own must
-        have a finite `smoothness`.
+        As in `sparse_rf`, and "smoothed_hinge": 1/2 - y z for y z < 0, (1 - y z)^2 / 2 up to y z = 1, then 0. A loss of your
+        own must have a finite `smoothness`.
     fit_intercept : bool, default True
-        The intercept is not penalised. The paper has none.
+        Whether to fit an intercept, which is not penalised. The paper has none.
     sample_weight : array of shape (n_samples,) or None, default None
-        As in `sparse_rf`: nonnegative, relative to their mean.
+        As in `sparse_rf`: nonnegative; they count relative to their mean.
     tol : float, default 1e-6
-        The bound on ``||w - w*|| / ||w*||`` at which to stop.
+        The bound on ``||w - w*|| / ||w*||``, w* the optimum, at which to stop.
     rng : None, int or numpy.random.Generator, default None
         Seed of the projections.
     workers : int, default 1
@@ -150,32 +152,35 @@ def drp(
     Returns
     -------
     SparseModel
-        `coef` of all inputs. `info.error_bound` is certified: ``||w - w*||`` is at most sqrt(2 gap / alpha) for any dual point,
-        by the strong convexity of the penalty, and less where the losses are curved in all directions; what rounding may add
-        is included, its errors taken as independent. `info.n_projections`: m, 0
-        where there was no need; `info.n_conjugate`: steps of conjugate gradients, of one pass over X each, or two on a sketch.
+        Its `coef` has all inputs. `info.error_bound` bounds ``||w - w*|| / ||w*||``. It is certified: ``||w - w*||`` is at most
+        sqrt(2 gap / alpha) for any dual point, by the strong convexity of the penalty, and less where the losses are curved in
+        all directions; what rounding may add is included, its errors taken as independent. `info.n_projections` is m, 0 where
+        no projection was needed; `info.n_conjugate` is the number of steps of conjugate gradients, of one pass over X each, or
+        two on a sketch.
 
     Raises
     ------
     ValueError, TypeError
-        As `sparse_rf`; where not accelerate, n_projections missing, or the loss "multinomial" of more than two classes.
+        As `sparse_rf`; with ``accelerate=False``, n_projections is missing, or the loss is "multinomial" for more than two
+        classes.
 
     Warns
     -----
     ConvergenceWarning
-        The bound is above tol at the end: n_iter is too small, or what is left may be rounding, as where alpha is below
+        The bound is above tol at the end. Either n_iter is too small; or what is left may be rounding, as where alpha is below
         1e-12 of the mean ``||x_i||^2`` and there are more than 256 inputs, or where columns differ by 1e10 in size and the loss
-        is a hinge; w is then often nearer than can be told. Or the paper's iteration diverges, m being too small; the best w
-        on its way is returned.
+        is a hinge, and w is then often nearer than can be told; or the paper's iteration diverges since m is too small, and the
+        best w on its way is returned.
 
     See Also
     --------
-    drp_path : Models for many penalties, from one sketch.
+    drp_path : Fit models for many penalties, from one sketch.
 
     Notes
     -----
-    Time O(nnz k) for k steps of conjugate gradients; on a sketch O(nnz (k + 8)), and O(n m^2 + m^3) a Newton step. Memory,
-    beyond X: O((n + d) n_outputs), O(n m) for a sketch, and blocks of some megabytes a worker; d^2 where the inputs are few.
+    Time is O(nnz k) for k steps of conjugate gradients, nnz the numbers that X holds; on a sketch it is O(nnz (k + 8)), and
+    O(n m^2 + m^3) a Newton step. Memory, beyond X, is O((n + d) n_outputs), O(n m) for a sketch, d^2 where the d inputs are
+    few, and blocks of some megabytes a worker.
 
     References
     ----------
@@ -193,7 +198,7 @@ def drp(
     >>> model.coef.shape, model.info.error_bound < 1e-6
     ((5000,), True)
     """
-    options = Options.from_arguments(
+    options = DRPOptions.from_arguments(
         y=y, alphas=[check_real("alpha", alpha, 0, strict=True)], n_projections=n_projections, n_iter=n_iter,
         accelerate=accelerate, projection=projection, missing=missing, categorical=categorical, loss=loss,
         fit_intercept=fit_intercept, sample_weight=sample_weight, tol=tol, rng=rng, workers=workers, callback=callback,
@@ -209,21 +214,23 @@ def drp_path(
     sample_weight: ArrayLike | None = None, tol: float = 1e-6, rng: Seed = None, workers: int = 1, callback: Callback = None,
     verbose: bool | None = None,
 ) -> list[SparseModel]:  # fmt: skip
-    """Models of `drp` for many penalties, largest first, each started from the one before, from one sketch.
+    """Fit models of `drp` for many penalties, largest first, each started from the one before, from one sketch.
 
     Parameters
     ----------
-    X, y, n_projections, n_iter, accelerate, projection, missing, categorical, loss, fit_intercept, sample_weight, tol, rng
+    X, y
         As in `drp`.
-    workers, callback, verbose
-        As in `drp`. Where m is left to the data, the sketch grows by what a smaller penalty needs beyond it.
     alphas : sequence of float
-        Penalties, > 0; used in descending order.
+        Penalties, > 0; they are used in descending order.
+    n_projections, n_iter, accelerate, projection, missing, categorical, loss, fit_intercept, sample_weight, tol, rng
+        As in `drp`. Where n_projections is None, the sketch grows by what a smaller penalty needs beyond it.
+    workers, callback, verbose
+        As in `drp`.
 
     Returns
     -------
     list of SparseModel
-        One a penalty, `info.alpha` descending.
+        One for each penalty, `info.alpha` descending.
 
     Raises
     ------
@@ -237,8 +244,8 @@ def drp_path(
 
     Notes
     -----
-    The time of a fit for each penalty, less the sketch and what a near starting point saves. Memory as `drp`, and d
-    numbers a model and output.
+    Time is that of a fit for each penalty, less the sketch and what a near starting point saves. Memory is that of `drp`, and
+    d numbers for each model and output.
 
     References
     ----------
@@ -253,7 +260,7 @@ def drp_path(
     >>> [model.info.alpha for model in models], all(model.info.converged for model in models)
     ([1.0, 0.1, 0.01], True)
     """
-    options = Options.from_arguments(
+    options = DRPOptions.from_arguments(
         y=y, alphas=check_alphas(alphas).tolist(), n_projections=n_projections, n_iter=n_iter,
         accelerate=accelerate, projection=projection, missing=missing, categorical=categorical, loss=loss,
         fit_intercept=fit_intercept, sample_weight=sample_weight, tol=tol, rng=rng, workers=workers, callback=callback,
@@ -262,7 +269,7 @@ def drp_path(
 
 
 @dataclass(frozen=True)
-class Options:
+class DRPOptions:
     """The checked arguments of `drp` or `drp_path`, but for X; y, sample_weight, loss and columns are checked with it."""
 
     y: ArrayLike
@@ -331,7 +338,7 @@ def _fit_path(X, options):
     return models
 
 
-def linear_fit(X: MatrixLike, options: Options) -> tuple[LinearFit | LinearClasses, Task]:
+def linear_fit(X: MatrixLike, options: DRPOptions) -> tuple[LinearFit | LinearClasses, Task]:
     """Return a fit at zero coefficients, of all outputs or of all classes together, and its task; all arguments are checked."""
     columns = {"scale": None, "missing": options.missing, "categorical": options.categorical}
     task, _ = Task.seen_by(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from .._base import progress
 from .._base.arrays import check_same_device
 from .._base.checks import check_choice, check_sample_weight
 from .._base.progress import goes_on, iteration_ended
@@ -230,7 +231,7 @@ class Progress:
         self.restart()
 
     def restart(self) -> None:
-        self.objectives, self.ended_by_callback = [], False
+        self.objectives, self.ended_by_callback, self._n_read = [], False, 0
 
     def note(self, objective: float, *left: float) -> None:
         """End an iteration. Rounding may raise the objective: what is noted never rises.
@@ -245,7 +246,13 @@ class Progress:
         goes_on()
         if self.callback is not None and not self.ended_by_callback:
             self.ended_by_callback = bool(self.callback(info()))
+        self._n_read = 0
         return self.ended_by_callback
+
+    def ask_after_reading(self, n_numbers: float, info: Callable[[], FitInfo]) -> bool:
+        """As `ask`, once NUMBERS_BETWEEN_CALLS have been read since the last call; n_numbers were read just now."""
+        self._n_read += n_numbers
+        return self.ask(info) if self._n_read > progress.NUMBERS_BETWEEN_CALLS else self.ended_by_callback
 
     def info(self, objective: Callable[[], float], gap: float, **more: Any) -> FitInfo:
         """The `FitInfo` of a fit that stands at this objective() and gap."""

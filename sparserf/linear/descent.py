@@ -25,8 +25,8 @@ FIRST_SHARE, SAFETY = 0.3, 0.5
 # taken to be in the way.
 PATIENCE, NEGLIGIBLE = 4, 1e-10
 # Where w is 0 and the loss is not quadratic, the fit goes to its penalty by larger ones, each PENALTY_FACTOR times the next.
-# The first is about FIRST_PENALTY times the trace of the losses' Hessian; there are no more than MOST_PENALTIES, since what follows
-# is a share of the trace that is rounding.
+# The first is about FIRST_PENALTY times the trace of the losses' Hessian; there are no more than MOST_PENALTIES, since what
+# follows is a share of the trace that is rounding.
 FIRST_PENALTY, PENALTY_FACTOR, MOST_PENALTIES = 0.01, 10.0, 14
 # On the way a penalty is left at this relative error, or after so many steps.
 TOL_ON_THE_WAY, STEPS_ON_THE_WAY = 0.3, 20

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from .inputs import Inputs
     from .problem import LinearProblem, Step
 
-# The callback is asked each time so many numbers have been read, which takes some tenths of a second; a pass over the rows
-# counts as NUMBERS_OF_A_PASS more.
-NUMBERS_BETWEEN_QUESTIONS, NUMBERS_OF_A_PASS = 2**27, 2**14
+# A pass over the rows counts as so many numbers, beside those that it reads, until the callback is called again.
+NUMBERS_A_PASS = 2**14
 
 
 class Progress(Protocol):
@@ -46,6 +45,10 @@ class Progress(Protocol):
 
     def ask(self, info: Callable[[], FitInfo]) -> bool:
         """Call the callback with info(); return whether it has ended the fit, now or before."""
+        ...
+
+    def ask_after_reading(self, n_numbers: float, info: Callable[[], FitInfo]) -> bool:
+        """As `ask`, but only where much was read since the last call; n_numbers were read just now."""
         ...
 
     def info(self, objective: Callable[[], float], gap: float, **more: Any) -> FitInfo:
@@ -142,7 +145,7 @@ class LinearFit(CertifiedFit):
     ):
         super().__init__(inputs, progress)
         self.problem, self._unit, self._is_on_the_way = problem, unit, False
-        self.n_projections = self.n_conjugate = self._unasked = 0
+        self.n_projections = self.n_conjugate = 0
         self.move_to(at or Iterate.zero(problem.vectors, problem.n_outputs, inputs.n_features))
 
     def begin(self, alpha: float, tol: float, is_on_the_way: bool = False) -> None:
@@ -199,20 +202,13 @@ class LinearFit(CertifiedFit):
         if not self._is_on_the_way:
             bound = np.inf if self.certificate is None else float(self.certificate.bound.max())
             self.progress.note(self.objective() if objective is None else objective, bound, self.tol)
-            self._ask()
+            self.progress.ask(self.info)
         return self.converged or self.ended_by_callback
 
     def is_told_to_stop(self) -> bool:
-        """Count a pass over the rows within an iteration, and ask the callback now and then; return whether to stop."""
-        self._unasked += NUMBERS_OF_A_PASS + self.inputs.rows.row_size * self.inputs.n_rows * self.problem.n_outputs
-        if self._unasked > NUMBERS_BETWEEN_QUESTIONS:
-            self._ask()
-        return self.ended_by_callback
-
-    def _ask(self):
-        """Ask the callback whether to go on."""
-        self._unasked = 0
-        self.progress.ask(self.info)
+        """Let the callback end the fit after a pass over the rows within an iteration; return whether it has."""
+        n_numbers = self.inputs.rows.row_size * self.inputs.n_rows * self.problem.n_outputs
+        return self.progress.ask_after_reading(NUMBERS_A_PASS + n_numbers, self.info)
 
     def solution(self) -> Solution:
         """Return (index, features, w, b) of all inputs, in the units of X and y."""

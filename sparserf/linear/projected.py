@@ -43,8 +43,12 @@ class ProgressOfIteration:
         """Note nothing."""
 
     def ask(self, info: Callable[[], FitInfo]) -> bool:
-        """Let the whole fit ask its callback now and then; return whether to stop."""
+        """Let the callback end the whole fit after a step of this one; return whether it has."""
         return self._whole.is_told_to_stop()
+
+    def ask_after_reading(self, n_numbers: float, info: Callable[[], FitInfo]) -> bool:
+        """Let the callback end the whole fit after a pass over the projected rows; return whether it has."""
+        return self._whole.progress.ask_after_reading(n_numbers, self._whole.info)
 
     def info(self, objective: Callable[[], float], gap: float, **more: Any) -> FitInfo:
         """Refuse: nobody is told of this fit."""
