@@ -57,9 +57,9 @@ FEW_PASSES = 10
 
 
 def algorithm_2(fit: LinearFit, projected: ProjectedProblem, T: int) -> bool:
-    """Algorithm 2 of the paper, and with T = 1 Algorithm 1, where X_hat = X R / sqrt(m); return whether the iteration diverges.
+    """Run Algorithm 2 of the paper, or Algorithm 1 with T = 1; return whether the iteration diverges. X_hat = X R / sqrt(m).
 
-    It ends before T where the fit's tolerance is met. Where it diverges the fit goes back to its nearest w.
+    It ends before T once the fit's tolerance is met. Where it diverges, the fit goes back to the w that was nearest to w*.
     """
     shortest, nearest, distance = np.inf, fit.at, fit.certificate.distance.max()
     for _ in range(T):  #                                                                      for t = 1, ..., T
@@ -270,7 +270,10 @@ def drp_path(
 
 @dataclass(frozen=True)
 class DRPOptions:
-    """The checked arguments of `drp` or `drp_path`, but for X; y, sample_weight, loss and columns are checked with it."""
+    """The arguments of `drp` or `drp_path` but X, checked; those whose check looks at X are checked by `linear_fit`.
+
+    alphas holds the penalties, descending; an accelerated fit draws its projections, and samples rows, with rng.
+    """
 
     y: ArrayLike
     alphas: Sequence[float]

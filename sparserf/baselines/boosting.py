@@ -146,7 +146,7 @@ class Added:
 
     @property
     def starts(self) -> np.ndarray:
-        """The index of the first feature, and the end."""
+        """The index of the first feature, and the end of the indices."""
         return np.array([self.first, self.first + len(self.features)])
 
     def batch(self, k: int) -> FeatureSet:

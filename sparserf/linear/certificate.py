@@ -39,7 +39,7 @@ TUBE_RADII = (1e-3, 1e-5, 1e-7)
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What a pass over the rows tells of an iterate, whatever the penalty.
+    """The dual point of an iterate and its sums over the rows, from one pass over them, whatever the penalty.
 
     v, h : row vectors
         The dual point, and the curvature of each row.
@@ -63,7 +63,7 @@ class Evaluation:
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """How near an iterate is to the optimum: |w - w*| is at most distance + rounding.
+    """A bound on the distance of an iterate to the optimum: |w - w*| is at most distance + rounding.
 
     evaluation : Evaluation
     g : ndarray of shape (n_outputs, n_features)
@@ -88,7 +88,7 @@ class Certificate:
 
     @property
     def is_rounding(self) -> np.ndarray:
-        """Whether what is left is hardly more than rounding, for each output."""
+        """Whether the distance is hardly more than rounding, for each output."""
         return self.distance <= HARDLY * self.rounding
 
 
@@ -130,7 +130,7 @@ def _evaluate(inputs, problem, at):
     sizes = problem.sizes_at(at, v)
     a = None
     if at.knows_u and np.isfinite(problem.loss.dual_growth):
-        curved = problem.flattened(h)
+        curved = problem.zero_in_flat_rows(h)
         a = problem.dual_point_from_u(at.u, v, curved)
     # Z'h is 0 where h is the sample weights and Z is around the means that these weight.
     asks_means = problem.fit_intercept and not (problem.loss.is_quadratic and inputs.is_around_means)

@@ -35,7 +35,7 @@ MOST_TRIALS = 40
 
 
 class NewtonSteps(Protocol):
-    """What makes the steps of Newton's method."""
+    """A way to make the steps of Newton's method."""
 
     def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Step, int]:
         """Return a step from fit.at, and how many steps of conjugate gradients it took.
@@ -54,7 +54,7 @@ def n_larger_penalties(fit: LinearFit) -> int:
 
 
 def descend(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
-    """Minimise the objective of a fit that has begun: by Newton's method at ever smaller penalties, down to the fit's own.
+    """Minimise the objective of a fit that has begun, by Newton's method at ever smaller penalties, down to the fit's own.
 
     Far from w* a small penalty makes systems that are hard to solve, for steps that lead nowhere.
     """

@@ -28,16 +28,17 @@ NUMBERS_A_PASS = 2**14
 
 
 class Progress(Protocol):
-    """What a fit reports to: it keeps the objectives so far, and asks the user's callback whether to go on.
+    """The progress of a fit: its objectives so far, and the user's callback, which may end it.
 
     scale : the power of two by which y was divided
-    ended_by_callback : whether the callback has ended the fit
     """
 
     scale: float
 
     @property
-    def ended_by_callback(self) -> bool: ...
+    def ended_by_callback(self) -> bool:
+        """Whether the callback has ended the fit."""
+        ...
 
     def note(self, objective: float, *left: float) -> None:
         """Note the objective at the end of an iteration; left: the distance to the end of the fit, and the one to reach."""
@@ -48,7 +49,7 @@ class Progress(Protocol):
         ...
 
     def ask_after_reading(self, n_numbers: float, info: Callable[[], FitInfo]) -> bool:
-        """As `ask`, but only where much was read since the last call; n_numbers were read just now."""
+        """Ask as `ask` does, but only where much was read since the last call; n_numbers were read just now."""
         ...
 
     def info(self, objective: Callable[[], float], gap: float, **more: Any) -> FitInfo:
@@ -160,7 +161,7 @@ class LinearFit(CertifiedFit):
         self.look(known)
 
     def move_to(self, at: Iterate) -> None:
-        """Move to the w of an iterate, at the best intercepts there."""
+        """Move to an iterate, whose intercepts become the best ones at its w."""
         at.b = self.problem.best_intercepts(at.f, at.b)
         self.at, self.certificate = at, None
 

@@ -50,9 +50,7 @@ class Inputs:
     n_rows: int
     n_features: int
 
-    def __init__(
-        self, rows: Rows, centre: np.ndarray | None = None, unit: float = 1.0, mean_squares: np.ndarray | None = None
-    ):
+    def __init__(self, rows: Rows, centre: np.ndarray | None = None, unit: float = 1.0, mean_squares: np.ndarray | None = None):
         self.rows, self.unit, self.n_rows, self.n_features = rows, unit, rows.n_rows, rows.n_features_in
         self.features: FeatureSet = Linear().draw(None, self.n_features)
         self.centre: np.ndarray = np.zeros(self.n_features) if centre is None else centre

@@ -50,7 +50,7 @@ class Step:
 
 @dataclass
 class Iterate:
-    """Where a fit stands; each field has a line or a number for each output.
+    """The point where a fit stands; each field has a line or a number for each output.
 
     w : ndarray of shape (n_outputs, n_features), the coefficients
     f : row vector, Z w; in the projected problem the offset of the rows is added to it
@@ -146,7 +146,7 @@ class LinearProblem(Problem):
         """Return Newton's step -slope / total of the intercepts, for total = sum h; 0 where there are none."""
         return -np.divide(slope, total, out=np.zeros_like(slope), where=(total > 0) & self.fit_intercept)
 
-    def flattened(self, h: RowVector) -> RowVector:
+    def zero_in_flat_rows(self, h: RowVector) -> RowVector:
         """Return h, with 0 in flat rows."""
         flat = FLAT * self.vectors.sum(lambda h: namespace(h).max(h, axis=-1), h, add=np.maximum)
 
@@ -242,9 +242,7 @@ class LinearProblem(Problem):
         of_z, of_v = self._lengths(answer, at.f, v, self.weight)
         return of_z, np.sqrt(n) * of_v
 
-    def dual_distances(
-        self, a: RowVector, v: RowVector, h: RowVector
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def dual_distances(self, a: RowVector, v: RowVector, h: RowVector) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return, of each output, how far the dual point a is from v = s L'(z) / n.
 
         Four arrays: the length of (a - v) / sqrt(h), that of (|v| + |a|) / sqrt(h), the length of a in the norm of dual points,

@@ -51,7 +51,7 @@ class ProgressOfIteration:
         return self._whole.progress.ask_after_reading(n_numbers, self._whole.info)
 
     def info(self, objective: Callable[[], float], gap: float, **more: Any) -> FitInfo:
-        """Refuse: nobody is told of this fit."""
+        """Raise an error: nobody is told of this fit."""
         raise NotImplementedError
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from ..features import make_projection
 from ..solvers.krylov import Shrunk, root
 from .inputs import HostInputs
-from .steps import MOST_STEPS, MadeOfWeights, solve_system, step_from_w
+from .steps import MOST_STEPS, WeightCache, solve_system, step_from_w
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,8 +56,6 @@ class Sketch:
 
     Attributes
     ----------
-    m : int
-        Columns that there are.
     is_exact : bool
         Whether X_hat X_hat' is X X' but for rounding.
     """
@@ -76,10 +74,14 @@ class Sketch:
 
     @property
     def m(self) -> int:
+        """Columns that there are."""
         return self._hat.shape[1]
 
-    def suffice(self, h: RowVector, alpha: float) -> float:
-        """Grow, where free to, until the projections are enough for row weights h and alpha; return the level they are for."""
+    def grow_for(self, h: RowVector, alpha: float) -> float:
+        """Append projections, where free to, until they are enough for row weights h and alpha.
+
+        Returns the level nu that they are enough for: alpha, or more where there are too few.
+        """
         while self.m < self._most and not self.is_exact:
             dimension = Shrunk(self.curvature(h), alpha, is_exact=True).effective_dimension()
             if PROJECTIONS_A_DIMENSION * dimension <= self.m:
@@ -131,7 +133,7 @@ class Roots:
         self._problem, self._vectors, self.h = problem, problem.vectors, h
         self.s, self.total = self._vectors.root(h), self._vectors.total(h)
 
-    def orthogonal(self, q: RowVector) -> RowVector:
+    def orthogonal_part(self, q: RowVector) -> RowVector:
         """Return q less its part along s."""
         if not self._problem.fit_intercept:
             return q
@@ -154,13 +156,13 @@ class SketchSteps:
     """
 
     def __init__(self, sketch: Sketch):
-        self._sketch, self._kept, self._pays = sketch, MadeOfWeights(), {}
+        self._sketch, self._cache, self._is_quicker = sketch, WeightCache(), {}
 
     def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Step, int]:
         """Return a step and the steps of conjugate gradients it took; see `NewtonSteps`. Notes m in fit.n_projections."""
         fit.n_projections = self._sketch.m
         problem, vectors, inputs = fit.problem, fit.problem.vectors, fit.inputs
-        roots = Roots(problem, problem.flattened(fit.certificate.evaluation.h))
+        roots = Roots(problem, problem.zero_in_flat_rows(fit.certificate.evaluation.h))
         u, b = _known_part(fit, roots)
         slopes = inputs.apply(fit.certificate.g)
 
@@ -168,7 +170,7 @@ class SketchSteps:
             return vectors.along(roots.kernel_times(inputs, vectors.times(roots.s, q)), problem.alpha, q)
 
         def enough(q, r, _):
-            """Stop by the step w of q: |r|^2 bounds |H w + g|^2 in the norm of H^-1, and -g'w is |g|^2 there once r is 0."""
+            """Judge the step w of q: |r|^2 bounds |H w + g|^2 in the norm of H^-1, and -g'w is |g|^2 there once r is 0."""
             residual, slope = problem.residual_and_slope(r, slopes, u, roots.s, q)
             return (shares > 1) | (residual <= -(shares**2) * slope)
 
@@ -187,25 +189,25 @@ class SketchSteps:
         def make(h):
             return Shrunk(sketch.curvature(h), problem.alpha, sketch.is_exact)
 
-        h_then, parts = self._kept.update(problem, roots.h, make)
+        h_then, parts = self._cache.update(problem, roots.h, make)
         then = roots if h_then is roots.h else Roots(problem, h_then)
         apply_and_weigh, levels = sketch.weighing(h_then), np.array([part.nu for part in parts])
 
         def precondition(r):
-            c = sketch.correlate(vectors.times(then.s, then.orthogonal(r)))
+            c = sketch.correlate(vectors.times(then.s, then.orthogonal_part(r)))
             c = np.array([part.inverse @ c_k for part, c_k in zip(parts, c, strict=True)])
             z = problem.where_curved(roots.h, vectors.along(r, -1.0, then.times(*apply_and_weigh(c))))
-            return vectors.scaled(roots.orthogonal(z), 1 / levels)
+            return vectors.scaled(roots.orthogonal_part(z), 1 / levels)
 
         return precondition
 
-    def pay(self, fit: LinearFit) -> bool:
-        """Return whether the sketch is fine enough at the fit's penalty; it grows for it where it may."""
+    def is_quicker(self, fit: LinearFit) -> bool:
+        """Return whether the sketch is fine enough to be quicker at the fit's penalty; it grows for that where it may."""
         alpha = fit.problem.alpha
-        if alpha not in self._pays:
-            level = self._sketch.suffice(fit.problem.most_curved(fit.certificate.evaluation.h), alpha)
-            self._pays[alpha] = level <= HIGHEST_LEVEL * alpha
-        return self._pays[alpha]
+        if alpha not in self._is_quicker:
+            level = self._sketch.grow_for(fit.problem.most_curved(fit.certificate.evaluation.h), alpha)
+            self._is_quicker[alpha] = level <= HIGHEST_LEVEL * alpha
+        return self._is_quicker[alpha]
 
 
 def _known_part(fit, roots):
@@ -214,7 +216,7 @@ def _known_part(fit, roots):
     u = problem.step_of_flat_rows(fit.at.u, v, roots.h)
     slope, size = problem.sums_and_sizes(u)
     u = vectors.along(u, problem.intercept_step(roots.total, slope), roots.h)
-    b = roots.orthogonal(problem.slope_over_roots(v, fit.at.u, u, roots.s))
+    b = roots.orthogonal_part(problem.slope_over_roots(v, fit.at.u, u, roots.s))
     if size.any():
         b = vectors.along(b, 1.0, roots.kernel_times(fit.inputs, u))
     return u, vectors.scaled(b, -1.0)

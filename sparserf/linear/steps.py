@@ -112,8 +112,8 @@ def plain_step(fit: LinearFit, shares: np.ndarray, max_steps: int = MOST_STEPS) 
     return step_from_w(fit, w, u, here.evaluation.h, here.evaluation.total), n_steps
 
 
-class MadeOfWeights:
-    """What was made of the row weights h of each output, kept while alpha stays and h changes little."""
+class WeightCache:
+    """A cache of what was made of the row weights h of each output, kept while alpha stays and h changes little."""
 
     def __init__(self):
         self.forget()
@@ -154,7 +154,7 @@ class InputSteps:
     """
 
     def __init__(self, inputs: Inputs, rng: np.random.Generator | None = None):
-        self._inputs, self._kept, self._sample, self._n_sampled = inputs, MadeOfWeights(), None, inputs.n_rows
+        self._inputs, self._cache, self._sample, self._n_sampled = inputs, WeightCache(), None, inputs.n_rows
         n, d = inputs.n_rows, inputs.n_features
         if rng is not None and d >= LEAST_INPUTS_TO_SAMPLE and n >= SAMPLES_IN_ROWS * SAMPLED_ROWS_AN_INPUT * d:
             self._n_sampled, sample = SAMPLED_ROWS_AN_INPUT * d, np.zeros(n)
@@ -164,7 +164,7 @@ class InputSteps:
     def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Step, int]:
         """Return a step without u, and the steps of conjugate gradients it took; see `NewtonSteps`."""
         g, here = fit.certificate.g, fit.certificate.evaluation
-        h_then, parts = self._kept.update(fit.problem, here.h, lambda h: self._inverse_of_hessian(fit.problem, h))
+        h_then, parts = self._cache.update(fit.problem, here.h, lambda h: self._inverse_of_hessian(fit.problem, h))
 
         def precondition(r):
             return np.array([part.inverse @ r_k for part, r_k in zip(parts, r, strict=True)])
@@ -179,7 +179,7 @@ class InputSteps:
             )
             if n_steps == max_steps:  # few rows may hold what the others do not
                 self._sample, self._n_sampled = None, self._inputs.n_rows
-                self._kept.forget()
+                self._cache.forget()
         return step_from_w(fit, w, None, here.h, here.total), n_steps
 
     def _inverse_of_hessian(self, problem, h):
@@ -197,8 +197,8 @@ class InputSteps:
         """How many passes over the rows take as long as the second moments do."""
         return self._inputs.n_features * self._n_sampled // (PRODUCTS_A_PASS * self._inputs.n_rows)
 
-    def pay(self, fit: LinearFit) -> bool:
-        """Return True: second moments that have been made pay at any penalty."""
+    def is_quicker(self, fit: LinearFit) -> bool:
+        """Return True: second moments that have been made are quicker than plain steps at any penalty."""
         return True
 
 
@@ -209,13 +209,13 @@ class PreconditionedSteps(Protocol):
         """Return a step and the steps of conjugate gradients it took; see `NewtonSteps`."""
         ...
 
-    def pay(self, fit: LinearFit) -> bool:
-        """Return whether they are quicker than plain steps at the fit's penalty."""
+    def is_quicker(self, fit: LinearFit) -> bool:
+        """Return whether these are quicker than plain steps at the fit's penalty."""
         ...
 
 
 class AdaptiveSteps:
-    """`NewtonSteps` that are plain until one is slow, and from then on those that make() makes, at penalties where these pay.
+    """`NewtonSteps` that are plain until one is slow, and from then on preconditioned, at penalties where that is quicker.
 
     Parameters
     ----------
@@ -235,4 +235,4 @@ class AdaptiveSteps:
             if n_steps == self._slow:
                 self._preconditioned = self._make()
             return step, n_steps
-        return (self._preconditioned if self._preconditioned.pay(fit) else plain_step)(fit, shares)
+        return (self._preconditioned if self._preconditioned.is_quicker(fit) else plain_step)(fit, shares)
