@@ -379,13 +379,14 @@ class KernelModel(Predictor):
         return self._answers(X, workers, itself)
 
     def _answers(self, X, workers, finish):
+        """Return finish(f(x)) of each row, where X is."""
         rows = as_rows(X, workers, n_features=self.rows.shape[1])
         X = rows.array()
         f = np.zeros((X.shape[0], *self.coef.shape[:-1]))
         with single_threaded_blas():
             for part, product in self.kernel.blocks(X, self.rows, check_workers(workers), lambda K: K @ self.coef.T):
                 f[part] = product
-        with np.errstate(over="ignore"):  # infinite beyond the largest float, of float32 X beyond that of float32
+        with np.errstate(over="ignore"):  # f is infinite beyond the largest float of the dtype of X
             f = (f + self.intercept).astype(X.dtype, copy=False)
         return rows.give(rows.vectors.map(lambda f: finish(f.T), rows.vectors.put(f.T), axis=0))
 

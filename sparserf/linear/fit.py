@@ -67,9 +67,13 @@ class CertifiedFit:
     certificate : `Certificate` of the iterate, or None where the fit has moved since it was made
     """
 
+    inputs: Inputs
+    progress: Progress
+    alpha: float
+    tol: float
+    certificate: Any
     n_projections: Any
     n_conjugate: Any
-    certificate: Any
 
     def __init__(self, inputs: Inputs, progress: Progress):
         self.inputs, self.progress = inputs, progress
