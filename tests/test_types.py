@@ -53,7 +53,7 @@ def test_every_public_signature_is_annotated(thing):
     ("named", "checked"),
     [
         (_types.Kernel, fourier.KERNELS),
-        (_types.MachineKernel, kernel_machines.KERNELS),
+        (kernel_machines.MachineKernel, kernel_machines.KERNELS),
         (_types.Activation, neurons.ACTIVATIONS),
         (_types.ProjectionName, projections.PROJECTIONS),
         (_types.SelectingLoss, SELECTING),

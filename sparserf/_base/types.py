@@ -53,7 +53,6 @@ OfKind = TypeVar("OfKind", bound="Problem")
 MatrixLike: TypeAlias = ArrayLike | HasShape
 Seed: TypeAlias = "int | np.integer | np.random.Generator | None"  # numpy.random is slow to import
 Kernel: TypeAlias = Literal["gaussian", "laplacian", "cauchy", "matern12", "matern32", "matern52"]
-MachineKernel: TypeAlias = Literal["gaussian", "laplacian", "perceptron", "gaussian+linear"]
 Gamma: TypeAlias = float | Literal["knn"] | None
 FeatureMap: TypeAlias = "Fourier | Linear | Perceptron | RandomNeurons | Taylor"
 Features: TypeAlias = "Literal['auto', 'perceptron'] | Kernel | FeatureMap | Sequence[FeatureMap] | FeatureSet"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from .._base.types import DenseOrCSR, Gamma, MachineKernel, MatrixLike
+    from .._base.types import DenseOrCSR, Gamma, MatrixLike
     from ..rows.home import Rows
 
 KERNELS = ("gaussian", "laplacian", "perceptron", "gaussian+linear")
+MachineKernel: TypeAlias = Literal["gaussian", "laplacian", "perceptron", "gaussian+linear"]
 # Entries of the kernel matrix in a block: 8 MB, and a few such arrays a worker while it is made.
 BLOCK_ENTRIES = 2**20
 # Largest duality gap of kernel ridge regression, relative to its objective, that is no reason to warn.
