@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from .fit import LinearFit
     from .problem import Step
 
-# The first Newton step's is solved to FIRST_SHARE of its residual, the last to SAFETY times what the tolerance asks.
+# The system of the first Newton step is solved to FIRST_SHARE of its residual, that of the last to SAFETY times what the
+# tolerance asks for.
 FIRST_SHARE, SAFETY = 0.3, 0.5
 # After so many steps in a row that neither halve the bound nor lower the objective by more than NEGLIGIBLE of it, rounding is
 # taken to be in the way.
