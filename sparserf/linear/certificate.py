@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 UNIT_ROUNDOFF, PROBABLE = 2.0**-53, 2.0
 # Up to so many inputs their Hessian is made for a nearer bound, where rounding is all that is left.
 FEW_INPUTS = 256
-# Below this multiple of its own rounding a distance is taken to be rounding.
-HARDLY = 1e-5
+# A distance of less than this share of what rounding may add to it is taken to be rounding.
+ROUNDING_RATIO = 1e-5
 # Margins that move by no more than a radius keep the least curvature within it; the radii are tried in this order.
 TUBE_RADII = (1e-3, 1e-5, 1e-7)
 
@@ -89,7 +89,7 @@ class Certificate:
     @property
     def is_rounding(self) -> np.ndarray:
         """Whether the distance is hardly more than rounding, for each output."""
-        return self.distance <= HARDLY * self.rounding
+        return self.distance <= ROUNDING_RATIO * self.rounding
 
 
 def certify(

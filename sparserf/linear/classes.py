@@ -9,7 +9,7 @@ import numpy as np
 
 from ..solvers.krylov import norms
 from ..solvers.rivals import AGAINST, Extrapolation, Rivals
-from .certificate import HARDLY
+from .certificate import ROUNDING_RATIO
 from .descent import (
     MOST_PENALTIES,
     NEGLIGIBLE,
@@ -80,7 +80,7 @@ class JointCertificate:
         total, size = self.distance + self.rounding, np.hypot.reduce([norms(fit.at.w) for fit in fits])
         self.bound = np.divide(total, size - total, out=np.where(total > 0, np.inf, 0.0), where=size > total)
         self.converged = bool(self.bound.max() <= tol)
-        self.is_rounding = self.distance <= HARDLY * self.rounding
+        self.is_rounding = self.distance <= ROUNDING_RATIO * self.rounding
         self.gap = sum(c.gap for c in of_each)
 
 

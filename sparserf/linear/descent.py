@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from ..solvers.krylov import dots, norms
-from .certificate import HARDLY
+from .certificate import ROUNDING_RATIO
 from .steps import plain_step
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _residual_shares(fit, distance_before):
     distance_before: the certificate's distance a step ago, None before the first.
     """
     here = fit.certificate
-    aim = np.maximum(fit.tol * norms(fit.at.w) - here.rounding, HARDLY * here.rounding)
+    aim = np.maximum(fit.tol * norms(fit.at.w) - here.rounding, ROUNDING_RATIO * here.rounding)
     share = SAFETY * np.maximum(aim / np.maximum(np.maximum(here.distance, aim), 1e-300), fit.tol)
     if not fit.problem.loss.is_quadratic:
         forcing = FIRST_SHARE
