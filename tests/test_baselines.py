@@ -13,11 +13,12 @@ from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 
 import sparserf as srf
 from sparserf.algorithms.task import Task
-from sparserf.baselines import boosting, eerf, kernel_ridge, kernel_svm, kernels, lkrf, rks, srfe
-from sparserf.baselines.alignment import aligned
+from sparserf.baselines import boosting, eerf, kernel_machines, kernel_ridge, kernel_svm, lkrf, rks, srfe
 from sparserf.baselines.boosting import WeakLearner, best_threshold
 from sparserf.baselines.random_features import RidgeFit
 from sparserf.rows import as_rows, core_block
+from sparserf.baselines.random_features import RidgeFit, aligned
+from sparserf.rows import as_rows, block
 
 from .conftest import phi_oracle
 
@@ -420,7 +421,7 @@ def bits(model):
 
 def test_same_bits_for_any_workers(fitted, monkeypatch):
     monkeypatch.setattr(core_block, "SLICE_ELEMENTS", 2**10)  # blocks enough to share
-    monkeypatch.setattr(kernels, "BLOCK_ENTRIES", 2**10)
+    monkeypatch.setattr(kernel_machines, "BLOCK_ENTRIES", 2**10)
     one = fitted()
     assert bits(one) == bits(fitted(workers=3)) == bits(fitted(workers=-1))
     assert one.decision_function(X, workers=3).tobytes() == one.decision_function(X).tobytes()

@@ -20,6 +20,7 @@ from sparserf.features import make_projection
 from sparserf.linear import steps
 from sparserf.linear.steps import Sampling
 from sparserf.rows.core_block import CoreBlock
+from sparserf.rows.block import Block
 
 from . import conftest
 
@@ -450,7 +451,7 @@ def few_and_rare(n, d, rng):
 @pytest.mark.parametrize("kind", ["ordinary", "rare"])
 def test_many_rows_from_the_moments_of_a_sample(loss, fit_intercept, kind, monkeypatch):
     """n >= 80 d: as from the moments of all rows."""
-    monkeypatch.setattr(steps, "SAMPLING", Sampling(fewest_inputs=50))
+    monkeypatch.setattr(steps, "LEAST_INPUTS_TO_SAMPLE", 50)
     rng = np.random.default_rng(0)
     n, d = 5000, 60
     X = rng.standard_normal((n, d)) if kind == "ordinary" else few_and_rare(n, d, rng)
@@ -458,7 +459,7 @@ def test_many_rows_from_the_moments_of_a_sample(loss, fit_intercept, kind, monke
     y = y if loss == "squared" else np.sign(y)
     model = drp(X, y, alpha=1e-3, loss=loss, fit_intercept=fit_intercept, tol=1e-8, rng=0)
     assert model.info.converged
-    monkeypatch.setattr(steps, "SAMPLING", Sampling(fewest_inputs=d + 1))
+    monkeypatch.setattr(steps, "LEAST_INPUTS_TO_SAMPLE", d + 1)
     again = drp(X, y, alpha=1e-3, loss=loss, fit_intercept=fit_intercept, tol=1e-8, rng=0)
     assert again.info.n_conjugate < model.info.n_conjugate
     assert norm(model.coef - again.coef) <= 3e-8 * norm(again.coef)

@@ -19,6 +19,8 @@ import pytest
 import sparserf as srf
 from sparserf import _core
 from sparserf.baselines import kernels
+from sparserf._base import types as _types
+from sparserf.baselines import kernel_machines
 from sparserf.features import dictionary, fourier, neurons, projections
 from sparserf.losses import JOINTLY, SELECTING
 from sparserf.validation.cross_validation import MEASURES, Measure
@@ -54,7 +56,7 @@ def test_every_public_signature_is_annotated(thing):
     ("named", "checked"),
     [
         (fourier.Kernel, fourier.KERNELS),
-        (kernels.MachineKernel, kernels.KERNELS),
+        (kernel_machines.MachineKernel, kernel_machines.KERNELS),
         (neurons.Activation, neurons.ACTIVATIONS),
         (projections.ProjectionName, projections.PROJECTIONS),
         (SelectingLoss, SELECTING),

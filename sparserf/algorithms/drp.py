@@ -1,52 +1,85 @@
-"""Dual Random Projection (Zhang et al. 2013): the optimal linear model from a problem of a few random projections."""
+"""Dual Random Projection: the optimal linear model, recovered from a problem of a few random projections of the inputs.
+
+Algorithms 1 and 2 of L. Zhang, M. Mahdavi, R. Jin, T. Yang, S. Zhu, Recovering the Optimal Solution by Dual Random Projection,
+COLT 2013, are `algorithm_2` below, with T = 1 and more. The paper sums the losses, here is their mean: its lambda is n alpha.
+
+By default a fit goes to the same optimum by Newton's method on the problem itself, where the projected rows precondition
+conjugate gradients that would be slow without; see `linear/`.
+"""
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
 from .._base.checks import check_alphas, check_callable, check_choice, check_flag, check_integer, check_real, check_rng
-from .._base.progress import parts, shows_progress
+from .._base.progress import parts, reported
 from .._base.threads import check_workers, single_threaded_blas
-from ..features import PROJECTIONS, make_projection
-from ..linear.choice import steps_of
-from ..linear.descent import descend
-from ..linear.fit import LinearFit
-from ..linear.multinomial import MultinomialLinearFit
-from ..linear.projected import Projected
+from ..columns.fallback import with_fallbacks
+from ..features import PROJECTIONS, Linear, make_projection
+from ..linear import (
+    AdaptiveSteps,
+    Inputs,
+    InputSteps,
+    LinearClasses,
+    LinearFit,
+    LinearProblem,
+    ProjectedProblem,
+    Sketch,
+    SketchSteps,
+    descend,
+)
+from ..losses import LOSSES
 from ..model import warn_unconverged
-from .drp_fit import linear_fit
-from .fallback import with_fallbacks
-from .task import keeping_fits, model_of
+from .task import Task, keeping_fits, model_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
 
-    from .._base.types import MatrixLike, Seed
-    from ..columns.stage import Missing
-    from ..columns.table import Categorical
-    from ..features.projections import ProjectionName
-    from ..losses import LinearLossLike
-    from ..model import Callback, SparseModel
+    from .._base.types import Callback, Categorical, LinearLossLike, MatrixLike, Missing, ProjectionName, Seed
+    from ..model import SparseModel
 
-# Iterations where n_iter leaves their number to the tolerance.
-MOST_ITER = 100
-
-
-def algorithm_2(fit: LinearFit, projected: Projected, max_iter: int) -> None:
-    """Algorithm 2 of the paper; Algorithm 1 where T, max_iter, is 1. X_hat = X R / sqrt(m)."""
-    projected.begin()
-    for _ in range(max_iter):  #   for t = 1, ..., T
-        projected.solve()  #         z = argmin alpha/2 |z + R'w / sqrt(m)|^2 + (1/n) sum_i L(z'x_hat_i + w'x_i, y_i)
-        projected.recover()  #       a_i = L'(z'x_hat_i + w'x_i, y_i) / n;  w = -X'a / alpha
-        if fit.record() or fit.has_diverged:
-            return
+# Iterations at most where n_iter leaves their number to the tolerance.
+MOST_ITERATIONS = 100
+# A step of Algorithm 2 that is so many times the shortest so far is divergence, unless it is STEP_ROUNDING beside w. A rising
+# objective is no sign of divergence: w comes nearer to w*, and may pass where the objective is higher.
+STEP_GROWTH, STEP_ROUNDING = 10.0, 1e-9
+# The inputs' own second moments take the place of a sketch up to FEW_INPUTS inputs; up to MOST_FEW_INPUTS where at least the
+# share DENSE of the entries of X is not zero.
+FEW_INPUTS, MOST_FEW_INPUTS, DENSE = 256, 2048, 0.25
+# Second moments that take longer than so many passes over the rows wait until conjugate gradients take as many steps.
+FEW_PASSES = 10
 
 
-@shows_progress
+def algorithm_2(fit: LinearFit, projected: ProjectedProblem, T: int) -> bool:
+    """Run Algorithm 2 of the paper, or Algorithm 1 with T = 1; return whether the iteration diverges. X_hat = X R / sqrt(m).
+
+    It ends before T once the fit's tolerance is met. Where it diverges, the fit goes back to the w that was nearest to w*.
+    """
+    shortest, nearest, distance = np.inf, fit.at, fit.certificate.distance.max()
+    for _ in range(T):  #                                                                      for t = 1, ..., T
+        before = fit.w
+        small = projected.solve()  #  z = argmin alpha/2 |z + R'w / sqrt(m)|^2 + (1/n) sum_i L(z'x_hat_i + w'x_i, y_i)
+        projected.recover(small)  #   a_i = L'(z'x_hat_i + w'x_i, y_i) / n;  w = -X'a / alpha
+        step, size = np.linalg.norm(fit.w - before), np.linalg.norm(fit.w)
+        diverges = not step <= max(STEP_GROWTH * shortest, STEP_ROUNDING * size)
+        shortest = min(step, shortest)
+        if fit.certificate.distance.max() < distance:
+            nearest, distance = fit.at, fit.certificate.distance.max()
+        if diverges:
+            fit.move_to(nearest)
+            fit.look()
+        if fit.record() or diverges:
+            return diverges
+    return False
+
+
+@reported
 def drp(
     X: MatrixLike, y: ArrayLike, *, alpha: float, n_projections: int | None = None, n_iter: int | None = None,
     accelerate: bool = True, projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn",
@@ -54,57 +87,59 @@ def drp(
     sample_weight: ArrayLike | None = None, tol: float = 1e-6, rng: Seed = None, workers: int = 1, callback: Callback = None,
     verbose: bool | None = None,
 ) -> SparseModel:  # fmt: skip
-    r"""Dual Random Projection: the optimal linear model of many inputs, by way of a few random projections of them.
+    r"""Fit the optimal linear model of many inputs, certified, by Dual Random Projection.
 
-    Minimises, over the coefficients w of all inputs and the intercept b,
+    It minimises, over the coefficients w of all inputs and the intercept b,
 
     .. math:: \frac1n \sum_i s_i L(b + w^T x_i, y_i) + \frac\alpha2 \|w\|^2
 
-    with sample weights s of mean 1, and bounds the distance to the minimum. The rows are projected once,
-    :math:`\hat X = X R / \sqrt m` with m projections; what the projected problem knows of the dual variables leads back to
-    w. By default the projected rows, where they are needed, precondition conjugate gradients on Newton's steps: m decides
-    how fast they converge, and rounding how far. ``accelerate=False`` is the paper's own iteration, which needs m some
-    twenty times the effective rank of X.
+    with sample weights s of mean 1, and bounds how far w is from its optimum. The rows are projected once,
+    :math:`\hat X = X R / \sqrt m` with m projections; the dual variables of the projected problem lead back to w. By default
+    this is Newton's method on the problem itself, where the projected rows precondition conjugate gradients if these would be
+    slow without: m decides how fast they converge, and rounding alone how far. ``accelerate=False`` is the paper's own
+    iteration, which needs m some twenty times the effective rank of X.
 
     Parameters
     ----------
     X : array or CSR matrix of shape (n_samples, n_features)
-        float32 stays float32; all else becomes float64. Never modified, densified or copied whole. Where there is an
-        intercept a shift of a column changes what rounding changes, and no more.
+        float32 stays float32; all else becomes float64. X is never modified, densified or copied whole. Where there is an
+        intercept, adding a constant to a column changes the model by rounding only.
     y : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets
-        With a classification loss the labels, any two, or more for one-vs-rest. All outputs share one sketch. With
+        The target; with a classification loss the labels, any two, or more for one-vs-rest. All outputs share one sketch. With
         loss="multinomial" the classes are fitted in turns until the bound holds for all coefficients together.
     alpha : float
         Penalty, > 0: the paper's lambda / n, scikit-learn's Ridge alpha / n, 1/(n C) of LogisticRegression.
     n_projections : int or None, default None
-        m. None: none, for as long as conjugate gradients on X itself are quick; where they are slow, as many as the effective
-        dimension of X at alpha asks for, found by growing, in no more memory than X, and if they are enough to pay. Where
-        the inputs are few (2,048 or less, dense, and no more than rows) their second moments, of a sample of the rows where
-        these are many, take the place of a sketch, and come first where they take the time of few passes over X. Must be
-        given where not accelerate.
+        The number m of projections. None makes none for as long as conjugate gradients on X itself are quick. Where these are
+        slow, m grows to what the effective dimension of X at alpha asks for, in no more memory than X, and the sketch is used
+        if it is fine enough to pay. Where the inputs are few (2,048 or less, dense, and no more than rows) their second moments
+        take the place of a sketch, from a sample of the rows where these are many; they are made at once where that takes
+        the time of few passes over X. n_projections must be given with ``accelerate=False``.
     n_iter : int or None, default None
-        Most iterations: steps of Newton's method, of which the squared loss needs one or two, with loss="multinomial" rounds of
-        one for each class; or T of Algorithm 2, 1 being Algorithm 1. None: until tol, at most 100. Steps at larger penalties,
-        from which the other losses come down to alpha where w starts at 0, do not count.
+        Iterations at most; None iterates until tol, 100 times at most. An iteration is a step of Newton's method, of which the
+        squared loss needs one or two, or with loss="multinomial" a round of one step for each class. With ``accelerate=False``
+        it is T of Algorithm 2, and 1 is Algorithm 1. Steps at larger penalties, by which other losses than the squared one come
+        down to alpha, do not count.
     accelerate : bool, default True
-        Newton's method on the problem itself, which a sketch may precondition. False: the iteration of the paper.
+        True is Newton's method on the problem itself, which a sketch may precondition; False is the iteration of the paper.
     projection : {"auto", "gaussian", "sparse_sign", "srht"}, default "auto"
-        R: normal entries, as in the paper; eight random signs an input; or a subsampled randomised Hadamard transform, which
-        takes m up to the next power of two from n_features. "auto": "sparse_sign"; "gaussian" where not accelerate.
+        The kind of R. "gaussian" has normal entries, as in the paper; "sparse_sign" eight random signs an input; "srht" is a
+        subsampled randomised Hadamard transform, for which m may be up to the next power of two from n_features. "auto" is
+        "sparse_sign", or "gaussian" with ``accelerate=False``.
     missing : {"learn", "raise"}, default "learn"
-        NaN in dense X in host memory. "learn": the mean of the column stands for a missing number, beside an input that says
-        that it is missing; "raise": a ValueError.
+        What to do with NaN in dense X in host memory. "learn" puts the mean of the column in place of a missing number, and
+        adds an input that says where it was missing; "raise" raises a ValueError.
     categorical : sequence of names, of indices, or a mask; or None, default None
-        As in `sparse_rf`: columns that become inputs of zeros and ones, beside those of strings in a data frame.
+        As in `sparse_rf`: these columns become inputs of zeros and ones, as columns of strings in a data frame do.
     loss : str or `sparserf.losses.Loss`, default "squared"
-        As in `sparse_rf`, and "smoothed_hinge": 1/2 - y z for y z < 0, (1 - y z)^2 / 2 up to y z = 1, then 0. Your own must
-        have a finite `smoothness`.
+        As in `sparse_rf`, and "smoothed_hinge": 1/2 - y z for y z < 0, (1 - y z)^2 / 2 up to y z = 1, then 0. A loss of your
+        own must have a finite `smoothness`.
     fit_intercept : bool, default True
-        The intercept is not penalised. The paper has none.
+        Whether to fit an intercept, which is not penalised. The paper has none.
     sample_weight : array of shape (n_samples,) or None, default None
-        As in `sparse_rf`: nonnegative, relative to their mean.
+        As in `sparse_rf`: nonnegative; they count relative to their mean.
     tol : float, default 1e-6
-        The bound on ``||w - w*|| / ||w*||`` at which to stop.
+        The bound on ``||w - w*|| / ||w*||``, w* the optimum, at which to stop.
     rng : None, int or numpy.random.Generator, default None
         Seed of the projections.
     workers : int, default 1
@@ -117,32 +152,35 @@ def drp(
     Returns
     -------
     SparseModel
-        `coef` of all inputs. `info.error_bound` is certified: ``||w - w*||`` is at most sqrt(2 gap / alpha) for any dual point,
-        by the strong convexity of the penalty, and less where the losses are curved in all directions; what rounding may add
-        is included, its errors taken as independent. `info.n_projections`: m, 0
-        where there was no need; `info.n_conjugate`: steps of conjugate gradients, of one pass over X each, or two on a sketch.
+        Its `coef` has all inputs. `info.error_bound` bounds ``||w - w*|| / ||w*||``. It is certified: ``||w - w*||`` is at most
+        sqrt(2 gap / alpha) for any dual point, by the strong convexity of the penalty, and less where the losses are curved in
+        all directions; what rounding may add is included, its errors taken as independent. `info.n_projections` is m, 0 where
+        no projection was needed; `info.n_conjugate` is the number of steps of conjugate gradients, of one pass over X each, or
+        two on a sketch.
 
     Raises
     ------
     ValueError, TypeError
-        As `sparse_rf`; where not accelerate, n_projections missing, or the loss "multinomial" of more than two classes.
+        As `sparse_rf`; with ``accelerate=False``, n_projections is missing, or the loss is "multinomial" for more than two
+        classes.
 
     Warns
     -----
     ConvergenceWarning
-        The bound is above tol at the end: n_iter is too small, or what is left may be rounding, as where alpha is below
+        The bound is above tol at the end. Either n_iter is too small; or what is left may be rounding, as where alpha is below
         1e-12 of the mean ``||x_i||^2`` and there are more than 256 inputs, or where columns differ by 1e10 in size and the loss
-        is a hinge; w is then often nearer than can be told. Or the paper's iteration diverges, m being too small; the best w
-        on its way is returned.
+        is a hinge, and w is then often nearer than can be told; or the paper's iteration diverges since m is too small, and the
+        best w on its way is returned.
 
     See Also
     --------
-    drp_path : Models for many penalties, from one sketch.
+    drp_path : Fit models for many penalties, from one sketch.
 
     Notes
     -----
-    Time O(nnz k) for k steps of conjugate gradients; on a sketch O(nnz (k + 8)), and O(n m^2 + m^3) a Newton step. Memory,
-    beyond X: O((n + d) n_outputs), O(n m) for a sketch, and blocks of some megabytes a worker; d^2 where the inputs are few.
+    Time is O(nnz k) for k steps of conjugate gradients, nnz the numbers that X holds; on a sketch it is O(nnz (k + 8)), and
+    O(n m^2 + m^3) a Newton step. Memory, beyond X, is O((n + d) n_outputs), O(n m) for a sketch, d^2 where the d inputs are
+    few, and blocks of some megabytes a worker.
 
     References
     ----------
@@ -160,14 +198,15 @@ def drp(
     >>> model.coef.shape, model.info.error_bound < 1e-6
     ((5000,), True)
     """
-    alphas, columns = [check_real("alpha", alpha, 0, strict=True)], {"missing": missing, "categorical": categorical}
-    return _models(
-        X, y, alphas, n_projections, n_iter, accelerate, projection, columns, loss, fit_intercept, sample_weight, tol, rng,
-        workers, callback,
-    )[0]  # fmt: skip
+    options = DRPOptions.from_arguments(
+        y=y, alphas=[check_real("alpha", alpha, 0, strict=True)], n_projections=n_projections, n_iter=n_iter,
+        accelerate=accelerate, projection=projection, missing=missing, categorical=categorical, loss=loss,
+        fit_intercept=fit_intercept, sample_weight=sample_weight, tol=tol, rng=rng, workers=workers, callback=callback,
+    )  # fmt: skip
+    return _fit_path(X, options)[0]
 
 
-@shows_progress
+@reported
 def drp_path(
     X: MatrixLike, y: ArrayLike, *, alphas: ArrayLike, n_projections: int | None = None, n_iter: int | None = None,
     accelerate: bool = True, projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn",
@@ -175,21 +214,23 @@ def drp_path(
     sample_weight: ArrayLike | None = None, tol: float = 1e-6, rng: Seed = None, workers: int = 1, callback: Callback = None,
     verbose: bool | None = None,
 ) -> list[SparseModel]:  # fmt: skip
-    """Models of `drp` for many penalties, largest first, each started from the one before, from one sketch.
+    """Fit models of `drp` for many penalties, largest first, each started from the one before, from one sketch.
 
     Parameters
     ----------
-    X, y, n_projections, n_iter, accelerate, projection, missing, categorical, loss, fit_intercept, sample_weight, tol, rng
+    X, y
         As in `drp`.
-    workers, callback, verbose
-        As in `drp`. Where m is left to the data, the sketch grows by what a smaller penalty needs beyond it.
     alphas : sequence of float
-        Penalties, > 0; used in descending order.
+        Penalties, > 0; they are used in descending order.
+    n_projections, n_iter, accelerate, projection, missing, categorical, loss, fit_intercept, sample_weight, tol, rng
+        As in `drp`. Where n_projections is None, the sketch grows by what a smaller penalty needs beyond it.
+    workers, callback, verbose
+        As in `drp`.
 
     Returns
     -------
     list of SparseModel
-        One a penalty, `info.alpha` descending.
+        One for each penalty, `info.alpha` descending.
 
     Raises
     ------
@@ -203,8 +244,8 @@ def drp_path(
 
     Notes
     -----
-    The time of a fit for each penalty, less the sketch and what a near starting point saves. Memory as `drp`, and d
-    numbers a model and output.
+    Time is that of a fit for each penalty, less the sketch and what a near starting point saves. Memory is that of `drp`, and
+    d numbers for each model and output.
 
     References
     ----------
@@ -219,67 +260,130 @@ def drp_path(
     >>> [model.info.alpha for model in models], all(model.info.converged for model in models)
     ([1.0, 0.1, 0.01], True)
     """
-    columns = {"missing": missing, "categorical": categorical}
-    return _models(
-        X, y, check_alphas(alphas).tolist(), n_projections, n_iter, accelerate, projection, columns, loss, fit_intercept,
-        sample_weight, tol, rng, workers, callback,
+    options = DRPOptions.from_arguments(
+        y=y, alphas=check_alphas(alphas).tolist(), n_projections=n_projections, n_iter=n_iter,
+        accelerate=accelerate, projection=projection, missing=missing, categorical=categorical, loss=loss,
+        fit_intercept=fit_intercept, sample_weight=sample_weight, tol=tol, rng=rng, workers=workers, callback=callback,
     )  # fmt: skip
+    return _fit_path(X, options)
 
 
-def _models(X, y, alphas, n_projections, n_iter, accelerate, projection, columns, loss, fit_intercept, sample_weight, tol, rng,
-            workers, callback):  # fmt: skip
-    """A model of each penalty; what is wrong with it is a warning at the line that calls the caller."""
-    tol = check_real("tol", tol, 0, strict=True)
-    n_iter = MOST_ITER if n_iter is None else check_integer("n_iter", n_iter, 1)
-    with single_threaded_blas():
-        fit, minimise, task = _begin(
-            X, y, alphas, n_projections, accelerate, projection, columns, loss, fit_intercept, sample_weight, rng, workers,
-            callback,
+@dataclass(frozen=True)
+class DRPOptions:
+    """The arguments of `drp` or `drp_path` but X, checked; those whose check looks at X are checked by `linear_fit`.
+
+    alphas holds the penalties, descending; an accelerated fit draws its projections, and samples rows, with rng.
+    """
+
+    y: ArrayLike
+    alphas: Sequence[float]
+    n_projections: int | None = None
+    n_iter: int = MOST_ITERATIONS
+    accelerate: bool = True
+    projection: ProjectionName = "sparse_sign"
+    missing: Missing = "raise"
+    categorical: Categorical = None
+    loss: LinearLossLike = "squared"
+    fit_intercept: bool = True
+    sample_weight: ArrayLike | None = None
+    tol: float = 1e-6
+    rng: np.random.Generator | None = None
+    workers: int = 1
+    callback: Callback = None
+
+    @classmethod
+    def from_arguments(
+        cls, *, n_projections: int | None, n_iter: int | None, accelerate: bool, projection: str, tol: float, rng: Seed,
+        workers: int, callback: Callback, **others: Any,
+    ) -> Self:  # fmt: skip
+        """Check the arguments that do not depend on X; others: those that do, and alphas, which are taken as they are."""
+        tol = check_real("tol", tol, 0, strict=True)
+        n_iter = MOST_ITERATIONS if n_iter is None else check_integer("n_iter", n_iter, 1)
+        m = None if n_projections is None else check_integer("n_projections", n_projections, 1)
+        accelerate = check_flag("accelerate", accelerate)
+        kind = check_choice("projection", projection, ("auto", *PROJECTIONS))
+        kind = kind if kind != "auto" else "sparse_sign" if accelerate else "gaussian"
+        if not accelerate and m is None:
+            raise ValueError("n_projections must be given where accelerate=False, got None: some 20 times the rank of X")
+        return cls(
+            n_projections=m, n_iter=n_iter, accelerate=accelerate, projection=kind, tol=tol, rng=check_rng(rng),
+            workers=check_workers(workers), callback=check_callable("callback", callback), **others,
         )  # fmt: skip
+
+
+def _fit_path(X, options):
+    """Return a model of each penalty, each fit started from the one before; a warning names the line that called the caller."""
+    models, complaints = [], []
+    with single_threaded_blas():
+        fit, task = linear_fit(X, options)
+        if not options.accelerate:
+            R = make_projection(options.projection, fit.inputs.n_features, options.n_projections, options.rng)
+            projected = ProjectedProblem(fit, R)
+        else:
+            steps = _choose_steps(fit, options, n_fits=len(task.targets) if task.is_joint else 1)
         with fit.inputs.rows, keeping_fits([fit], task):
-            models = [_fit(fit, task, minimise, alpha, tol, n_iter) for alpha in parts(alphas, is_open=True)]
-    for model, what in models:
-        if what:
-            warn_unconverged(f"alpha={model.info.alpha:.3g}: {what}")
-    return [model for model, _ in models]
+            for alpha in parts(options.alphas, is_open=True):
+                with np.errstate(over="ignore", invalid="ignore"):
+                    fit.progress.restart()
+                    fit.begin(alpha, options.tol)
+                    diverges = False
+                    if not options.accelerate:
+                        diverges = algorithm_2(fit, projected, options.n_iter)
+                    elif task.is_joint:
+                        fit.descend(steps, options.n_iter)
+                    else:
+                        descend(fit, steps[0], options.n_iter)
+                    models.append(with_fallbacks(model_of([fit], task), task))
+                    complaints.append(_complaint(fit, diverges))
+    for model, complaint in zip(models, complaints, strict=True):
+        if complaint:
+            warn_unconverged(f"alpha={model.info.alpha:.3g}: {complaint}")
+    return models
 
 
-@np.errstate(over="ignore", invalid="ignore")
-def _fit(fit, task, minimise, alpha, tol, n_iter):
-    """(the model, what is wrong with it)."""
-    fit.progress.restart()
-    fit.begin(alpha, tol)
-    minimise(fit, max_iter=n_iter)
-    return with_fallbacks(model_of([fit], task), task), _complaint(fit)
-
-
-def _begin(X, y, alphas, n_projections, accelerate, projection, columns, loss, fit_intercept, sample_weight, rng, workers,
-           callback):  # fmt: skip
-    """(the fit, minimise(fit, max_iter), the task)."""
-    m = None if n_projections is None else check_integer("n_projections", n_projections, 1)
-    accelerate = check_flag("accelerate", accelerate)
-    kind = check_choice("projection", projection, ("auto", *PROJECTIONS))
-    kind = kind if kind != "auto" else "sparse_sign" if accelerate else "gaussian"
-    if not accelerate and m is None:
-        raise ValueError("n_projections must be given where accelerate=False, got None: some 20 times the rank of X")
-    rng, workers = check_rng(rng), check_workers(workers)
-    callback = check_callable("callback", callback)
-    fit, task = linear_fit(X, y, alphas, loss, fit_intercept, sample_weight, workers, rng, columns, callback)
+def linear_fit(X: MatrixLike, options: DRPOptions) -> tuple[LinearFit | LinearClasses, Task]:
+    """Return a fit at zero coefficients, of all outputs or of all classes together, and its task; all arguments are checked."""
+    columns = {"scale": None, "missing": options.missing, "categorical": options.categorical}
+    task, _ = Task.seen_by(
+        Linear(), X, options.y, options.loss, options.sample_weight, options.workers, options.rng, columns,
+        several_outputs="together", losses=LOSSES,
+    )  # fmt: skip
+    if np.isinf(task.loss.smoothness) and not task.loss.is_self_concordant:
+        raise ValueError(f"loss must have a finite smoothness, with which drp bounds the effect of rounding, got {task.loss!r}")
+    fit_intercept = check_flag("fit_intercept", options.fit_intercept)
+    task = task.centered(fit_intercept)
+    if task.is_joint and not options.accelerate:
+        raise ValueError("accelerate must be True for loss='multinomial' and more than two classes, got False")
+    targets = np.vstack(task.targets)
+    problem, progress = task.problem(LinearProblem, targets, 1.0, fit_intercept), task.progress(options.callback, targets)
+    inputs = Inputs.from_rows(task.rows, problem.weight, fit_intercept, options.alphas)
     if task.is_joint:
-        if not accelerate:
-            raise ValueError("accelerate must be True for loss='multinomial' and more than two classes, got False")
-        steps = steps_of(fit.inputs, fit.problem.fit_intercept, m, kind, rng, len(task.targets))
-        return fit, partial(MultinomialLinearFit.descend, steps=steps), task
-    if accelerate:
-        return fit, partial(descend, steps=steps_of(fit.inputs, fit.problem.fit_intercept, m, kind, rng)[0]), task
-    projected = Projected(fit, make_projection(kind, fit.inputs.n_features, m, rng))
-    return fit, partial(algorithm_2, projected=projected), task
+        return LinearClasses.of(task, inputs, progress, fit_intercept), task
+    return LinearFit(inputs, problem, progress, unit=problem.alpha), task
 
 
-def _complaint(fit):
+def _choose_steps(fit, options, n_fits):
+    """Return what makes the Newton steps of each of n_fits: `InputSteps`, `SketchSteps`, or plain steps while quick."""
+    inputs, m = fit.inputs, options.n_projections
+    few = max(FEW_INPUTS, min(MOST_FEW_INPUTS, inputs.rows.row_size / DENSE))
+    if inputs.n_features <= min(inputs.n_rows, few, inputs.n_features if m is None else m):
+        return [_input_steps(inputs, options) for _ in range(n_fits)]
+    sketch = cache(lambda: Sketch(inputs, m, options.projection, fit.problem.fit_intercept, options.rng))  # all share one
+    return [SketchSteps(sketch()) if m else AdaptiveSteps(lambda: SketchSteps(sketch())) for _ in range(n_fits)]
+
+
+def _input_steps(inputs, options):
+    """Return steps from the second moments of the inputs; plain ones first, where these take the time of many passes."""
+    steps = InputSteps(inputs, options.rng)
+    is_quick = options.n_projections or steps.n_passes <= FEW_PASSES
+    return steps if is_quick else AdaptiveSteps(lambda: steps, steps.n_passes)
+
+
+def _complaint(fit, diverges):
+    """Return what is wrong with a fit that has ended, for a warning, or None."""
     if fit.converged or fit.ended_by_callback:
         return None
-    if fit.has_diverged:
+    if diverges:
         return f"the iteration diverges: n_projections={fit.n_projections} is too small; raise it, or accelerate"
     info, is_rounding = fit.info(), fit.certificate.is_rounding.all()
     why = "what is left of it may be rounding; raise tol or alpha" if is_rounding else "raise n_iter, tol or alpha"

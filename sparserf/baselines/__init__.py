@@ -1,4 +1,4 @@
-"""What the papers compare with, thin, on the same parts."""
+"""The methods that the papers of sparserf's algorithms compare with, on the same parts."""
 
 from .boosting import boosting
 from .kernel_machines import KernelModel, kernel_ridge, kernel_svm

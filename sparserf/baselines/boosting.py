@@ -1,4 +1,8 @@
-"""Boosting as Yen et al. (2014) compare with it: coordinate descent over all perceptrons, greedy as far as one can be."""
+"""Boosting of perceptrons with an l1 penalty, which Yen et al. (2014, Section 3.3) compare Sparse Random Features with.
+
+It is coordinate descent over all perceptrons, greedy as far as it can be: the perceptron that descends most cannot be found
+exactly, and a convex surrogate, logistic regression, finds one.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +15,26 @@ from .._base.checks import check_callable, check_choice, check_flag, check_integ
 from .._base.door import door
 from .._base.threads import single_threaded_blas
 from ..algorithms.harfe_fit import scales_of
-from ..algorithms.sparse_rf.descent import L1Fit, SparseRFOptions
+from ..algorithms.sparse_rf.fit import L1Fit
 from ..algorithms.task import Task, model_of
 from ..features import FeatureSet, Linear, NeuronBlock
 from ..losses import LOSSES
 from ..solvers import ridge
-from ..solvers.active import Support
+from ..solvers.columns import Support
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import Callback, MatrixLike, RowVector
     from ..model import SparseModel
-    from ..rows import Rows
+    from ..rows.home import Rows
 
-# Penalty of the weak learner on inputs of mean square 1: enough for labels that a hyperplane separates.
+# Penalty of the weak learner on inputs of mean square 1: it is enough for labels that a hyperplane separates.
 RIDGE = 1e-4
 
 
 def greedy_descent(fit: L1Fit, learner: WeakLearner, n_terms: int) -> None:
-    """Boosting as Section 3.3 of the paper has it."""
+    """Add n_terms features to a fit that has begun at a penalty; see Section 3.3 of the paper."""
     for _ in range(n_terms):
         found = add_learner(fit, learner)  #   h = argmin over perceptrons of (1/n) sum L'_i h(x_i), approximately (24)
         fit.minimise_over(fit.draw(0))  #    minimise (8) over all that were added
@@ -44,7 +48,7 @@ def boosting(
     offset: Literal["surrogate", "exact"] = "surrogate", fit_intercept: bool = True, sample_weight: ArrayLike | None = None,
     tol: float = 1e-3, workers: int = 1, callback: Callback = None,
 ) -> SparseModel:  # fmt: skip
-    r"""Boosting of perceptrons with an l1 penalty: what Sparse Random Features are compared with.
+    r"""Fit boosting of perceptrons with an l1 penalty, which Sparse Random Features are compared with.
 
     Minimises over the features phi(x) = sign(t'x - c), all of them, and their coefficients
 
@@ -62,22 +66,23 @@ def boosting(
     alpha : float
         Penalty, > 0, as in `sparse_rf`.
     n_terms : int
-        Most features to add (a class).
+        Features to add at most, for each class.
     loss : {"squared", "squared_hinge", "logistic"}, default "squared_hinge"
     offset : {"surrogate", "exact"}, default "surrogate"
-        c of the logistic regression; or, along its t, the c that descends most.
+        "surrogate" takes c of the logistic regression; "exact" takes, along its t, the c that descends most.
     fit_intercept, sample_weight, workers
         As in `sparse_rf`.
     tol : float, default 1e-3
-        Largest duality gap of the problem over the features that were added, relative to its objective.
+        Largest duality gap of the problem over the features that were added, relative to its objective, at which to stop.
     callback : callable or None, default None
-        Called after each feature with the `FitInfo` so far; returning True ends the fit. One-vs-rest: for each class.
+        Called after each feature with the `FitInfo` so far; returning True ends the fit, of one-vs-rest that of the class.
 
     Returns
     -------
     SparseModel
-        `support`: the order in which the features were added, from 0, less those that ended at zero; for class k of more
-        than two from k n_terms. `info.dual_gap` is over the features that were added, not over all perceptrons.
+        `support` counts the features in the order in which they were added, from 0, or from k n_terms for class k of more than
+        two; those that ended at zero are left out. `info.dual_gap` is that over the features that were added, not over all
+        perceptrons.
 
     Raises
     ------
@@ -90,8 +95,8 @@ def boosting(
 
     Notes
     -----
-    Ends early where the surrogate's feature would not lower the objective by more than the tolerance leaves. Nothing is
-    random. Time for term t: O(n d m) a step of the surrogate, m the lesser of n and d, O(n log n) for the exact offset,
+    The fit ends early where the surrogate's feature would not lower the objective by more than the tolerance leaves. Nothing
+    is random. Time for term t: O(n d m) a step of the surrogate, m the lesser of n and d, O(n log n) for the exact offset,
     and O(n t (d + a)) for the problem over t features, a of them in play. Memory, beyond X: O(n + t d + a^2 + m^2).
 
     References
@@ -110,18 +115,20 @@ def boosting(
     >>> bool(np.mean(model.predict(X) == y) > 0.9)
     True
     """
-    task = Task.from_arrays(X, y, loss, sample_weight, workers, losses=("squared", "squared_hinge", "logistic"))
+    task = Task.of(X, y, loss, sample_weight, workers, losses=("squared", "squared_hinge", "logistic"))
     alpha, n_terms = check_real("alpha", alpha, 0, strict=True), check_integer("n_terms", n_terms, 1)
-    exact = check_choice("offset", offset, ("surrogate", "exact")) == "exact"
-    options = SparseRFOptions(
-        fit_intercept=check_flag("fit_intercept", fit_intercept), tol=check_real("tol", tol, 0, strict=True),
-        callback=check_callable("callback", callback),
-    )  # fmt: skip
+    is_exact = check_choice("offset", offset, ("surrogate", "exact")) == "exact"
+    options = {
+        "fit_intercept": check_flag("fit_intercept", fit_intercept),
+        "tol": check_real("tol", tol, 0, strict=True),
+        "callback": check_callable("callback", callback),
+        "max_iter": None,
+    }
     task = task.centered(fit_intercept)
     with single_threaded_blas(), task.rows:
-        learner = WeakLearner(task.rows, exact)
+        learner = WeakLearner(task.rows, is_exact)
         nothing = FeatureSet((), task.rows.n_features_in)
-        fits = [L1Fit(task, y_k, Added(k * n_terms, nothing), options) for k, y_k in enumerate(task.targets)]
+        fits = [L1Fit(task, y_k, Added(k * n_terms, nothing), **options) for k, y_k in enumerate(task.targets)]
         for fit in fits:
             fit.restart(alpha)
             greedy_descent(fit, learner, n_terms)
@@ -130,7 +137,7 @@ def boosting(
 
 @dataclass
 class Added:
-    """The dictionary of one fit: one batch, which grows; in the model the support counts from `first`."""
+    """The dictionary of one fit: one batch that grows; in the model the support counts from `first`."""
 
     first: int
     features: FeatureSet
@@ -139,14 +146,16 @@ class Added:
 
     @property
     def starts(self) -> np.ndarray:
+        """The index of the first feature, and the end of the indices."""
         return np.array([self.first, self.first + len(self.features)])
 
     def batch(self, k: int) -> FeatureSet:
+        """Return all features."""
         return self.features
 
 
 def add_learner(fit: L1Fit, learner: WeakLearner) -> bool:
-    """Add the weak learner's feature, unless it violates no more than the penalty and the tolerance allow."""
+    """Add the weak learner's feature, unless it violates no more than penalty and tolerance allow; return whether it does."""
     feature = learner.fit(fit.A.v)
     found = fit.violates(feature)
     if found:
@@ -155,26 +164,30 @@ def add_learner(fit: L1Fit, learner: WeakLearner) -> bool:
 
 
 class WeakLearner:
-    """sign(t'x - c) for which |phi'v| is large, by logistic regression; v is the dual point."""
+    """The search for a feature phi = sign(t'x - c) for which |phi'v| is large, v the dual point, by logistic regression.
 
-    def __init__(self, rows: Rows, exact: bool):
-        self._rows, self._exact = rows, exact
+    is_exact: whether c is the best along t.
+    """
+
+    def __init__(self, rows: Rows, is_exact: bool):
+        self._rows, self._is_exact = rows, is_exact
         self._inputs = Linear().draw(None, rows.n_features_in)
 
     def fit(self, v: RowVector) -> FeatureSet:
+        """Return the feature found at the dual point v."""
         v = self._rows.vectors.fetch(v)
         t, f, b = self._hyperplane(v)
-        c = best_threshold(f, v) if self._exact else -b
+        c = best_threshold(f, v) if self._is_exact else -b
         return FeatureSet([NeuronBlock("sign", 1.0, t[None], np.array([-c]))], len(t))
 
     def _hyperplane(self, v):
-        """(t, Xt, b) with t of length 1; v and Xt ndarrays."""
+        """Return (t, Xt, b) of the logistic regression, with t of length 1; v and Xt are ndarrays."""
         u, d, vectors = np.abs(v), len(self._inputs), self._rows.vectors
         u = u / (u.mean() or 1.0)
         r = scales_of(self._rows.correlate_squares(self._inputs, u / len(v)))
         phi = Support(self._rows, self._inputs, r)
         phi.replace(np.arange(d))
-        problem = ridge.RidgeProblem.from_arrays(vectors, LOSSES["logistic"], np.where(v > 0, -1.0, 1.0), u, RIDGE, True)
+        problem = ridge.RidgeProblem.of(vectors, LOSSES["logistic"], np.where(v > 0, -1.0, 1.0), u, RIDGE, True)
         f = vectors.zeros()
         point = ridge.solve(problem, phi, RIDGE * r * r, np.zeros(d), problem.best_intercept(f, 0.0), f)
         length = float(np.linalg.norm(point.w)) or 1.0
@@ -182,7 +195,7 @@ class WeakLearner:
 
 
 def best_threshold(f: np.ndarray, v: np.ndarray) -> float:
-    """The c that maximises |sum_i v_i sign(f_i - c)|, half way between two f_i that count; below all where none is better."""
+    """Return the c that maximises |sum_i v_i sign(f_i - c)|: half way between two f_i that count, or below all."""
     f, v = f[v != 0], v[v != 0]
     if len(f) == 0:
         return 0.0

@@ -1,41 +1,55 @@
-"""The kernel machines that random features approximate: kernel ridge regression, and a support vector machine."""
+"""The kernel machines that random features approximate: kernel ridge regression, and a support vector machine.
+
+f is in the span of the kernel at the rows, f = sum_i a_i k(x_i, .), so that Newton's method is on n numbers, with the kernel
+matrix K in memory; of the squared hinge only the rows inside the margin enter a step (O. Chapelle, Training a Support Vector
+Machine in the Primal, Neural Computation 19, 2007).
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
 
-from .._base.calls import checks_call
-from .._base.checks import check_flag, check_integer, check_real
-from .._base.threads import check_workers, single_threaded_blas
+from .._base.checks import check_choice, check_flag, check_integer, check_real, is_sparse
+from .._base.door import door
+from .._base.threads import Workers, check_workers, single_threaded_blas
 from ..algorithms.task import Task, in_units
+from ..features import Fourier, Perceptron
+from ..features.bandwidth import distances
 from ..model import warn_unconverged
-from ..rows import HostVectors
+from ..model.predictor import Predictor, itself
+from ..rows import as_rows
+from ..rows.vectors import HostVectors
 from ..solvers import ridge
-from ..solvers.problem import backtrack
-from .kernel_model import KernelModel
-from .kernels import Kernel
+from ..solvers.backtracking import backtrack
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from numpy.typing import ArrayLike
 
-    from .._base.types import MatrixLike
-    from ..features.bandwidth import Gamma
-    from .kernels import MachineKernel
+    from .._base.types import DenseOrCSR, Gamma, MatrixLike
+    from ..rows.home import Rows
 
+KERNELS = ("gaussian", "laplacian", "perceptron", "gaussian+linear")
+MachineKernel: TypeAlias = Literal["gaussian", "laplacian", "perceptron", "gaussian+linear"]
+# Entries of the kernel matrix in a block: 8 MB, and a few such arrays a worker while it is made.
+BLOCK_ENTRIES = 2**20
 # Largest duality gap of kernel ridge regression, relative to its objective, that is no reason to warn.
 TOLERANCE = 1e-3
 # Arrays as large as the kernel matrix that a fit may hold at once.
 MATRICES = 4
 
 
-@checks_call
+@door
 def kernel_ridge(
     X: MatrixLike, y: ArrayLike, *, kernel: MachineKernel = "gaussian", gamma: Gamma = None, alpha: float = 1e-3,
     fit_intercept: bool = True, sample_weight: ArrayLike | None = None, max_rows: int = 20_000, workers: int = 1,
 ) -> KernelModel:  # fmt: skip
-    r"""Kernel ridge regression.
+    r"""Fit kernel ridge regression.
 
     .. math:: \min_{f, b} \frac1n \sum_i \frac{s_i}2 (f(x_i) + b - y_i)^2 + \frac\alpha2 \|f\|_K^2
 
@@ -46,18 +60,19 @@ def kernel_ridge(
     X : array or CSR matrix of shape (n_samples, n_features)
     y : array of shape (n_samples,)
     kernel : {"gaussian", "laplacian", "perceptron", "gaussian+linear"}, default "gaussian"
-        ``exp(-gamma |x - z|_2^2)``; ``exp(-gamma |x - z|_1)``; ``1 - c_d |x - z|_2 / radius`` as in `Perceptron`, of which the
-        radius is read off X; the mean of the first and x'z.
+        k(x, z): "gaussian" is ``exp(-gamma |x - z|_2^2)``, "laplacian" ``exp(-gamma |x - z|_1)``, "perceptron"
+        ``1 - c_d |x - z|_2 / radius`` as in `Perceptron`, with the radius read off X, and "gaussian+linear" the mean of the
+        first and x'z.
     gamma : float, None or "knn", default None
-        As in `Fourier`, with the rules on a fixed sample of the rows.
+        As in `Fourier`; the rules look at a fixed sample of the rows.
     alpha : float, default 1e-3
-        > 0; scikit-learn's KernelRidge with alpha * n_samples.
+        Penalty, > 0; scikit-learn's KernelRidge takes alpha * n_samples.
     fit_intercept : bool, default True
         The intercept is not penalised.
     sample_weight : array of shape (n_samples,) or None, default None
-        Nonnegative, relative to their mean.
+        Nonnegative; they count relative to their mean.
     max_rows : int, default 20_000
-        More rows are refused: the kernel matrix of 20,000 takes 3 GiB, and a fit up to four times that.
+        More rows are an error: the kernel matrix of 20,000 takes 3 GiB, and a fit up to four times that.
     workers : int, default 1
         Threads that make the kernel matrix; -1 for all cores. The result does not depend on it.
 
@@ -68,12 +83,12 @@ def kernel_ridge(
     Raises
     ------
     ValueError, TypeError
-        More than max_rows rows; gamma beside the perceptron kernel; else as `sparse_rf`.
+        X has more than max_rows rows; gamma is given beside the perceptron kernel; else as `sparse_rf`.
 
     Warns
     -----
     ConvergenceWarning
-        A duality gap above a thousandth of the objective is left: alpha is too small for floating point.
+        The duality gap is above a thousandth of the objective: alpha is too small for floating point.
 
     Notes
     -----
@@ -92,19 +107,24 @@ def kernel_ridge(
     >>> bool(np.abs(model.predict(X) - np.sin(2 * X.ravel())).max() < 0.1)
     True
     """
-    model, share = _fit(X, y, "squared", kernel, gamma, alpha, fit_intercept, sample_weight, max_rows, workers, 0.0, 1)
+    options = KernelOptions(
+        loss="squared", kernel=kernel, gamma=gamma, alpha=check_real("alpha", alpha, 0, strict=True),
+        fit_intercept=check_flag("fit_intercept", fit_intercept), sample_weight=sample_weight,
+        max_rows=check_integer("max_rows", max_rows, 1), workers=workers, tol=0.0, max_iter=1,
+    )  # fmt: skip
+    model, share = _fit(X, y, options)
     if share > TOLERANCE:
         _warn(model, alpha, TOLERANCE, "raise alpha")
     return model
 
 
-@checks_call
+@door
 def kernel_svm(
     X: MatrixLike, y: ArrayLike, *, kernel: MachineKernel = "gaussian", gamma: Gamma = None, alpha: float = 1e-3,
     fit_intercept: bool = True, sample_weight: ArrayLike | None = None, tol: float = 1e-8, max_iter: int = 200,
     max_rows: int = 20_000, workers: int = 1,
 ) -> KernelModel:  # fmt: skip
-    r"""Support vector machine with the squared hinge, by Newton's method on the rows inside the margin.
+    r"""Fit a support vector machine with the squared hinge, by Newton's method on the rows inside the margin.
 
     .. math:: \min_{f, b} \frac1n \sum_i s_i \max(0, 1 - y_i (f(x_i) + b))^2 + \frac\alpha2 \|f\|_K^2
 
@@ -118,11 +138,11 @@ def kernel_svm(
     kernel, gamma, fit_intercept, sample_weight, max_rows, workers
         As in `kernel_ridge`.
     alpha : float, default 1e-3
-        > 0; 1 / (n C) in LIBSVM and liblinear with the squared hinge of cost C.
+        Penalty, > 0; it is 1 / (n C) of LIBSVM's and liblinear's squared hinge of cost C.
     tol : float, default 1e-8
-        Largest duality gap, relative to the objective.
+        Largest duality gap, relative to the objective, at which to stop.
     max_iter : int, default 200
-        Most of Newton's steps: ten or so, more the nearer the classes come to being separated.
+        Newton steps at most. It takes ten or so, and more the nearer the classes come to being separated.
 
     Returns
     -------
@@ -131,12 +151,12 @@ def kernel_svm(
     Raises
     ------
     ValueError, TypeError
-        As `kernel_ridge`; a single class; tol not positive.
+        As `kernel_ridge`; y has a single class; tol is not positive.
 
     Warns
     -----
     ConvergenceWarning
-        Stopped above the tolerance, by max_iter or because floating point allows no further descent.
+        The fit stopped above the tolerance, by max_iter or because floating point allows no further descent.
 
     Notes
     -----
@@ -156,107 +176,276 @@ def kernel_svm(
     >>> bool(np.mean(model.predict(X) == y) > 0.95), len(model.support) < 200
     (True, True)
     """
-    tol, max_iter = check_real("tol", tol, 0, strict=True), check_integer("max_iter", max_iter, 1)
-    model, share = _fit(
-        X, y, "squared_hinge", kernel, gamma, alpha, fit_intercept, sample_weight, max_rows, workers, tol, max_iter
-    )
+    options = KernelOptions(
+        loss="squared_hinge", kernel=kernel, gamma=gamma, alpha=check_real("alpha", alpha, 0, strict=True),
+        fit_intercept=check_flag("fit_intercept", fit_intercept), sample_weight=sample_weight,
+        max_rows=check_integer("max_rows", max_rows, 1), workers=workers, tol=check_real("tol", tol, 0, strict=True),
+        max_iter=check_integer("max_iter", max_iter, 1),
+    )  # fmt: skip
+    model, share = _fit(X, y, options)
     if share > tol:
         _warn(model, alpha, tol, "raise max_iter (or tol, or alpha)")
     return model
 
 
 def _warn(model, alpha, tol, advice):
+    """Warn that the duality gap of a model is above the tolerance."""
     warn_unconverged(
         f"alpha={alpha:.3g}: stopped with a duality gap of {model.dual_gap:.3g} at an objective of "
         f"{model.objective:.3g}, above tol={tol:.2g}; {advice}"
     )
 
 
-def _fit(X, y, loss, kernel, gamma, alpha, fit_intercept, sample_weight, max_rows, workers, tol, max_iter):
-    """(model, the largest duality gap of a target as a share of its objective)."""
-    task = Task.from_arrays(X, y, loss, sample_weight, workers)
-    rows = task.rows
-    alpha, fit_intercept = check_real("alpha", alpha, 0, strict=True), check_flag("fit_intercept", fit_intercept)
-    n, max_rows = rows.n_rows, check_integer("max_rows", max_rows, 1)
-    if n > max_rows:
+@dataclass(frozen=True)
+class KernelOptions:
+    """The arguments of a kernel machine, checked but for those whose check looks at X."""
+
+    loss: str
+    kernel: MachineKernel
+    gamma: Gamma
+    alpha: float
+    fit_intercept: bool
+    sample_weight: ArrayLike | None
+    max_rows: int
+    workers: int
+    tol: float
+    max_iter: int
+
+
+def _fit(X, y, options):
+    """Return the model, and the largest duality gap of a target as a share of its objective."""
+    task = Task.of(X, y, options.loss, options.sample_weight, options.workers)
+    rows, n = task.rows, task.rows.n_rows
+    if n > options.max_rows:
         raise ValueError(
-            f"X must have at most max_rows={max_rows} rows, got {n}: their kernel matrix takes {8 * n * n / 2**30:.3g} "
-            f"GiB, the fit up to {8 * MATRICES * n * n / 2**30:.3g} GiB"
+            f"X must have at most max_rows={options.max_rows} rows, got {n}: their kernel matrix takes "
+            f"{8 * n * n / 2**30:.3g} GiB, the fit up to {8 * MATRICES * n * n / 2**30:.3g} GiB"
         )
-    kernel = Kernel.resolve(kernel, gamma, rows, task.weight)
+    kernel = Kernel.from_rows(options.kernel, options.gamma, rows, task.weight)
     with single_threaded_blas():
         X = rows.array()
-        K = kernel.matrix(X, check_workers(workers))
-        fits = [KernelFit(K, task, y, alpha, fit_intercept) for y in task.targets]
-        shares = [fit.descend(tol, max_iter) for fit in fits]
-        return _model(fits, kernel, X, task), max(shares)
-
-
-class KernelFit:
-    """One target: f = K a + b. Newton's method in f, in which the loss is quadratic but for which rows count."""
-
-    def __init__(self, K: np.ndarray, task: Task, y: np.ndarray, alpha: float, fit_intercept: bool):
-        self._K, self._scale = K, task.scale(y)
-        self._problem = ridge.RidgeProblem.from_arrays(
-            HostVectors(len(y)), task.loss, y / self._scale, task.weight, alpha, fit_intercept
-        )
-        f = np.zeros(len(y))
-        self._point = f, self._problem.best_intercept(f, 0.0), f  # a, b, K a
-
-    def descend(self, tol: float, max_iter: int) -> float:
-        """Steps until the duality gap is at most tol times the objective; returns what share of it is left."""
-        for _ in range(max_iter):
-            if self._gap() <= tol * self._objective(*self._point) or not self._step():
-                break
-        return self._gap() / max(self._objective(*self._point), 1e-300)
-
-    def _step(self):
-        """Solve for the rows that count; halve the step until the objective falls. Returns whether it did."""
-        problem, (a, b, f) = self._problem, self._point
-        v, h = problem.dual_point(f + b), problem.curvature(f + b)
-        inside = np.flatnonzero(h)
-        K = self._K if len(inside) == len(f) else self._K[np.ix_(inside, inside)]
-        solved = ridge.solve_dual(problem, K, v[inside], h[inside], f[inside])
-        if solved is None:
-            return False
-        end, start = np.zeros(len(a)), self._objective(a, b, f)
-        end[inside], e = solved
-        end_f = self._K @ end
-
-        def point_at(t):
-            new_f = f + t * (end_f - f)
-            return a + t * (end - a), problem.best_intercept(new_f, b + t * e), new_f
-
-        _, point = backtrack(point_at, lambda point, t: self._objective(*point) < start)
-        self._point = self._point if point is None else point
-        return point is not None
-
-    def _objective(self, a, b, f):
-        return self._problem.mean_loss(f + b) + 0.5 * self._problem.alpha * max(0.0, float(a @ f))
-
-    def _gap(self):
-        """P - D: the most that f can gain of the dual point v is sqrt(v'Kv) times its norm."""
-        _, b, f = self._point
-        v = self._problem.dual_point(f + b)
-        u = self._problem.derivative(f + b)
-        bound = self._problem.dual_value(u, max(0.0, float(v @ self._K @ v)))
-        return max(0.0, self._objective(*self._point) - bound)
-
-    def solution(self) -> tuple[np.ndarray, float, float, float, float]:
-        """(a, b, norm, objective, gap) in the units of y."""
-        (a, b, f), scale = self._point, self._scale
-        values = (in_units(value, scale) for value in (self._objective(a, b, f), self._gap()))
-        return a * scale, b * scale, scale * float(np.sqrt(max(0.0, a @ f))), *values
-
-
-def _model(fits, kernel, X, task):
-    with np.errstate(over="ignore"):
-        a, b, norm, objective, gap = zip(*(fit.solution() for fit in fits), strict=True)
+        K = kernel.matrix(X, check_workers(options.workers))
+        fits = [KernelFit(K, task, y, options.alpha, options.fit_intercept) for y in task.targets]
+        shares = [fit.descend(options.tol, options.max_iter) for fit in fits]
+        with np.errstate(over="ignore"):
+            a, b, norm, objective, gap = zip(*(fit.solution() for fit in fits), strict=True)
     if not (np.isfinite(a).all() and np.isfinite([b, norm]).all()):
         raise ValueError("y must be of moderate size, got values whose coefficients overflow: scale it")
     support = np.flatnonzero(np.any(a, axis=0))
     coef, b, norm = np.array(a)[:, support], np.array(b), np.array(norm)
     if len(fits) == 1:
         coef, b, norm = coef[0], float(b[0]), float(norm[0])
-    about = task.loss.name, task.classes, norm, sum(objective), sum(gap)
-    return KernelModel(kernel, X[support], task.index[support], coef, b, *about)
+    model = KernelModel(
+        kernel=kernel, rows=X[support], support=task.index[support], coef=coef, intercept=b, loss=task.loss.name,
+        classes=task.classes, norm=norm, objective=sum(objective), dual_gap=sum(gap),
+    )  # fmt: skip
+    return model, max(shares)
+
+
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """Where a kernel fit stands: the coefficients a of the rows, the intercept b, and f = K a."""
+
+    a: np.ndarray
+    b: float
+    f: np.ndarray
+
+
+class KernelFit:
+    """The fit of one target by Newton's method in f, in which the loss is quadratic but for which rows count.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n_rows, n_rows)
+    task : Task
+    y : ndarray of shape (n_rows,)
+        One of its targets.
+    alpha : float
+    fit_intercept : bool
+    """
+
+    def __init__(self, K: np.ndarray, task: Task, y: np.ndarray, alpha: float, fit_intercept: bool):
+        self._K, self._scale = K, task.scale(y)
+        self._problem = ridge.RidgeProblem.of(
+            HostVectors(len(y)), task.loss, y / self._scale, task.weight, alpha, fit_intercept
+        )
+        zero = np.zeros(len(y))
+        self._at = Iterate(zero, self._problem.best_intercept(zero, 0.0), zero)
+
+    def descend(self, tol: float, max_iter: int) -> float:
+        """Take steps until the duality gap is at most tol times the objective; return what share of it is left."""
+        for _ in range(max_iter):
+            if self._gap() <= tol * self._objective(self._at) or not self._step():
+                break
+        return self._gap() / max(self._objective(self._at), 1e-300)
+
+    def _step(self):
+        """Solve for the rows that count, and halve the step until the objective falls; return whether it did."""
+        problem, at = self._problem, self._at
+        v, h = problem.dual_point(at.f + at.b), problem.curvature(at.f + at.b)
+        inside = np.flatnonzero(h)
+        K = self._K if len(inside) == len(at.f) else self._K[np.ix_(inside, inside)]
+        solved = ridge.solve_dual(problem, K, v[inside], h[inside], at.f[inside])
+        if solved is None:
+            return False
+        end_a, start = np.zeros(len(at.a)), self._objective(at)
+        end_a[inside], e = solved
+        end_f = self._K @ end_a
+
+        def iterate_at(t):
+            f = at.f + t * (end_f - at.f)
+            return Iterate(at.a + t * (end_a - at.a), problem.best_intercept(f, at.b + t * e), f)
+
+        _, end = backtrack(iterate_at, lambda end, t: self._objective(end) < start)
+        self._at = at if end is None else end
+        return end is not None
+
+    def _objective(self, at):
+        """Return the objective at an iterate."""
+        return self._problem.mean_loss(at.f + at.b) + 0.5 * self._problem.alpha * max(0.0, float(at.a @ at.f))
+
+    def _gap(self):
+        """Return the duality gap: the most that f can gain of the dual point v is sqrt(v'Kv) times its norm."""
+        z = self._at.f + self._at.b
+        v, u = self._problem.dual_point(z), self._problem.derivative(z)
+        bound = self._problem.dual_value(u, max(0.0, float(v @ self._K @ v)))
+        return max(0.0, self._objective(self._at) - bound)
+
+    def solution(self) -> tuple[np.ndarray, float, float, float, float]:
+        """Return (a, b, norm of f, objective, duality gap) in the units of y."""
+        at, scale = self._at, self._scale
+        values = (in_units(value, scale) for value in (self._objective(at), self._gap()))
+        return at.a * scale, at.b * scale, scale * float(np.sqrt(max(0.0, at.a @ at.f))), *values
+
+
+@dataclass(frozen=True, eq=False)
+class KernelModel(Predictor):
+    """A fitted kernel machine, f(x) = intercept + sum_i coef_i k(x, rows_i), of `kernel_ridge` or `kernel_svm`; immutable.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        Its `name`, and its `gamma` or `radius`.
+    rows : array or CSR matrix of shape (n_support, n_features)
+        The training rows whose coefficient is not zero.
+    support : int64 ndarray of shape (n_support,)
+        Their indices among the training rows, ascending.
+    coef : ndarray of shape (n_support,), or (n_classes, n_support) for more than two classes
+    intercept : float, or ndarray of shape (n_classes,)
+    loss : {"squared", "squared_hinge"}
+    classes : None, or ndarray of shape (n_classes,)
+    norm : float, or ndarray of shape (n_classes,)
+        The norm of f - intercept in the kernel's Hilbert space, sqrt(a'Ka).
+    objective, dual_gap : float
+        The objective of the fit, and a bound on its distance to the optimum. One-vs-rest: sums over the classes.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> X = np.linspace(-3, 3, 100)[:, None]
+    >>> model = srf.baselines.kernel_ridge(X, np.sin(2 * X.ravel()), gamma=1.0, alpha=1e-4)
+    >>> model.coef.shape, bool(abs(model.predict(X) - np.sin(2 * X.ravel())).max() < 0.05)
+    ((100,), True)
+    """
+
+    kernel: Kernel
+    rows: DenseOrCSR
+    support: np.ndarray
+    coef: np.ndarray
+    intercept: float | np.ndarray
+    loss: str
+    classes: np.ndarray | None
+    norm: float | np.ndarray
+    objective: float
+    dual_gap: float
+
+    def __repr__(self) -> str:
+        return f"KernelModel({self.kernel}, {len(self.support)} rows, loss={self.loss!r})"
+
+    def decision_function(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
+        """Compute f(x): shape (n_samples,), or (n_samples, n_classes) for more than two classes.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        workers : int, default 1
+            Threads; -1 for all cores. The result does not depend on it.
+
+        Returns
+        -------
+        ndarray
+            float32 for float32 X, float64 for all else. Time O(n_samples * n_support * n_features); memory O(n_support)
+            and blocks of some megabytes a worker.
+        """
+        return self._answers(X, workers, itself)
+
+    def _answers(self, X, workers, finish):
+        """Return finish(f(x)) of each row, where X is."""
+        rows = as_rows(X, workers, n_features=self.rows.shape[1])
+        X = rows.array()
+        f = np.zeros((X.shape[0], *self.coef.shape[:-1]))
+        with single_threaded_blas():
+            for part, product in self.kernel.blocks(X, self.rows, check_workers(workers), lambda K: K @ self.coef.T):
+                f[part] = product
+        with np.errstate(over="ignore"):  # f is infinite beyond the largest float of the dtype of X
+            f = (f + self.intercept).astype(X.dtype, copy=False)
+        return rows.give(rows.vectors.map(lambda f: finish(f.T), rows.vectors.put(f.T), axis=0))
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel by name, with its gamma, or the radius of the perceptron kernel."""
+
+    name: str
+    gamma: float | None = None
+    radius: float | None = None
+
+    @classmethod
+    def from_rows(cls, name: Any, gamma: Gamma, rows: Rows, weight: np.ndarray) -> Self:
+        """Return the kernel of that name, of the width that the random features of the same name would read off the rows."""
+        check_choice("kernel", name, KERNELS)
+        if name == "perceptron":
+            if gamma is not None:
+                raise ValueError(f"gamma must be None where kernel is 'perceptron', got {gamma!r}")
+            return cls(name, radius=Perceptron().resolve(rows, None, weight).radius)
+        fourier = Fourier(name.removesuffix("+linear"), gamma)
+        return cls(name, gamma=fourier.resolve(rows, np.random.default_rng(0), weight).gamma)
+
+    def blocks(
+        self, A: DenseOrCSR, B: DenseOrCSR, workers: int, use: Callable[[np.ndarray], Any] = lambda K: K
+    ) -> Iterator[tuple[slice, Any]]:
+        """Yield (a slice of rows of A, use(K of these rows and B)) in order; the slices depend on the shapes alone."""
+        if is_sparse(A) != is_sparse(B):
+            from scipy.sparse import csr_array
+
+            A, B = csr_array(A), csr_array(B)
+        B = B.astype(np.float64, copy=False)  # else once a block
+        size = max(1, BLOCK_ENTRIES // max(1, B.shape[0]))
+        slices = [slice(i, min(i + size, A.shape[0])) for i in range(0, A.shape[0], size)]
+        yield from zip(slices, Workers(workers).map(lambda rows: use(self._block(A[rows], B)), slices), strict=True)
+
+    def matrix(self, X: DenseOrCSR, workers: int) -> np.ndarray:
+        """Return the kernel matrix of the rows of X, float64."""
+        K = np.empty((X.shape[0], X.shape[0]))
+        for rows, block in self.blocks(X, X, workers):
+            K[rows] = block
+        return K
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _block(self, A, B):
+        """Return the kernel matrix of the rows of A and of B."""
+        A = A.astype(np.float64, copy=False)
+        if self.name == "perceptron":
+            d = A.shape[1]
+            c_d = math.exp(math.lgamma(d / 2) - math.lgamma((d + 1) / 2)) / math.sqrt(math.pi)
+            K = 1 - c_d / self.radius * distances(A, B, "euclidean")
+        elif self.name == "laplacian":
+            K = np.exp(-self.gamma * distances(A, B, "cityblock"))
+        else:
+            K = np.exp(-self.gamma * distances(A, B, "euclidean") ** 2)
+            if self.name == "gaussian+linear":
+                product = A @ B.T
+                K = (K + (product.toarray() if is_sparse(product) else product)) / 2
+        if not np.isfinite(K).all():
+            raise ValueError("X must be of moderate size, got values whose kernel overflows: scale its columns")
+        return K

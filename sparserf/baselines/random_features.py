@@ -1,26 +1,29 @@
-"""Ridge regression on random features: on all that are drawn, or on those that a score or a kernel alignment chooses."""
+"""Ridge regression on random features: on all that are drawn, or on those that a score or a kernel alignment chooses.
+
+`rks`, `eerf` and `lkrf` draw the dictionary of `sparse_rf` of the same seed, choose features for each target, with copies of
+some, and solve one ridge problem on these.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
 from .._base.checks import check_choice, check_flag, check_integer, check_real, check_rng, check_sizes
 from .._base.door import door
 from .._base.threads import single_threaded_blas
-from ..algorithms.harfe_fit import HarfeOptions, L0Fit, Start
-from ..algorithms.task import RAW_COLUMNS, Task, model_of, power_of_two
+from ..algorithms.harfe_fit import L0Fit
+from ..algorithms.task import AS_THEY_ARE, Task, model_of, power_of_two
 from ..features import make_dictionary
 from ..model import warn_unconverged
-from .alignment import aligned
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import Features, Gamma, MatrixLike, Seed, SelectingLossLike, Solution
-    from ..features import FeatureSet
+    from ..features.feature_set import FeatureSet
     from ..model import FitInfo, SparseModel
 
 # Largest duality gap of a ridge problem, relative to its objective, that is no reason to warn.
@@ -33,13 +36,13 @@ def rks(
     loss: SelectingLossLike = "squared", alpha: float = 1e-3, fit_intercept: bool = True,
     sample_weight: ArrayLike | None = None, rng: Seed = None, workers: int = 1,
 ) -> SparseModel:  # fmt: skip
-    r"""Random kitchen sinks: ridge regression on all features that are drawn.
+    r"""Fit random kitchen sinks: ridge regression on all features that are drawn.
 
     .. math:: \min_{\theta, b} \frac1n \sum_i s_i L(b + \frac1{\sqrt D} \sum_j \theta_j \phi_j(x_i), y_i)
               + \frac\alpha2 \|\theta\|^2
 
-    with L as in `sparse_rf` and sample weights s of mean 1: with the squared loss and for many features D, `kernel_ridge` of
-    the same alpha.
+    with L as in `sparse_rf` and sample weights s of mean 1. With the squared loss and for many features D it nears
+    `kernel_ridge` of the same alpha.
 
     Parameters
     ----------
@@ -47,11 +50,11 @@ def rks(
     y : array of shape (n_samples,)
         The target; with a classification loss the labels, any two, or more for one-vs-rest over one dictionary.
     n_components : int, default 1000
-        D, features to draw; those of `Linear` and `Taylor` come on top.
+        D, the number of features to draw; those of `Linear` and `Taylor` come on top.
     features, gamma, loss, fit_intercept, sample_weight
         As in `sparse_rf`, which draws the same dictionary from the same seed.
     alpha : float, default 1e-3
-        > 0.
+        Penalty, > 0.
     rng : None, int or numpy.random.Generator, default None
         Seed of the draws.
     workers : int, default 1
@@ -60,8 +63,8 @@ def rks(
     Returns
     -------
     SparseModel
-        `coef` are theta_j / sqrt(D), `support` indexes the dictionary. `info.dual_gap` bounds the distance to the optimum
-        over all theta.
+        `coef` holds theta_j / sqrt(D), `support` the places of the features in the dictionary. `info.dual_gap` bounds the
+        distance of the objective to its minimum over all theta.
 
     Raises
     ------
@@ -71,7 +74,7 @@ def rks(
     Warns
     -----
     ConvergenceWarning
-        A duality gap above a thousandth of the objective is left: alpha is too small for Newton's method or for the dtype.
+        The duality gap is above a thousandth of the objective: alpha is too small for Newton's method or for the dtype.
 
     Notes
     -----
@@ -80,8 +83,8 @@ def rks(
 
     References
     ----------
-    A. Rahimi, B. Recht, Weighted Sums of Random Kitchen Sinks, NIPS 2008, with a bound on the norm in place of the
-    largest coefficient.
+    A. Rahimi, B. Recht, Weighted Sums of Random Kitchen Sinks, NIPS 2008; here the norm of theta is penalised where they
+    bound its largest coefficient.
 
     Examples
     --------
@@ -92,7 +95,10 @@ def rks(
     >>> bool(np.std(rks(X, y, n_components=200, gamma=1.0, rng=0).predict(X) - y) < 0.1)
     True
     """
-    return _fit(X, y, None, None, features, n_components, gamma, loss, alpha, fit_intercept, sample_weight, rng, workers)
+    return _fit(X, y, RidgeOptions.from_arguments(
+        features=features, n_components=n_components, gamma=gamma, loss=loss, alpha=alpha, fit_intercept=fit_intercept,
+        sample_weight=sample_weight, rng=rng, workers=workers,
+    ))  # fmt: skip
 
 
 @door
@@ -101,29 +107,29 @@ def eerf(
     gamma: Gamma = None, loss: SelectingLossLike = "squared", alpha: float = 1e-3, fit_intercept: bool = True,
     sample_weight: ArrayLike | None = None, rng: Seed = None, workers: int = 1,
 ) -> SparseModel:  # fmt: skip
-    r"""Energy-based random features: ridge regression on the features that correlate most with the target.
+    r"""Fit energy-based random features: ridge regression on the features that correlate most with the target.
 
-    The score of a feature is \|(1/n) sum_i s_i y_i phi_j(x_i)\|, with the squared loss and an intercept of the centred
-    y, with any other of the labels -1 and 1. On the best, the problem of `rks`.
+    The score of a feature is \|(1/n) sum_i s_i y_i phi_j(x_i)\|. Here y is the real target, centred where there is an
+    intercept, or the labels -1 and 1. The features of the largest scores enter the problem of `rks`.
 
     Parameters
     ----------
     X, y, features, gamma, loss, alpha, fit_intercept, sample_weight, rng, workers
         As in `rks`.
     n_nonzero_coefs : int
-        Terms of the model (a class), at most the number of features; D of the ridge problem.
+        Terms of the model (of each class), at most the number of features; D of the ridge problem.
     n_components : int, default 10_000
-        Features to draw and score.
+        Number of features to draw and score.
 
     Returns
     -------
     SparseModel
-        As of `rks`; `info.dual_gap` is of the ridge problem on the features that were chosen.
+        As that of `rks`; `info.dual_gap` is that of the ridge problem on the features that were chosen.
 
     Raises
     ------
     ValueError, TypeError
-        As `rks`; n_nonzero_coefs above the number of features.
+        As `rks`; n_nonzero_coefs is above the number of features.
 
     Warns
     -----
@@ -149,10 +155,15 @@ def eerf(
     >>> len(model.features), model.info.n_drawn
     (20, 500)
     """
-    return _fit(
-        X, y, n_nonzero_coefs, lambda score, s, _: _marked(np.argsort(-score, kind="stable")[:s], len(score)),
-        features, n_components, gamma, loss, alpha, fit_intercept, sample_weight, rng, workers,
+    options = RidgeOptions.from_arguments(
+        features=features, n_components=n_components, gamma=gamma, loss=loss, alpha=alpha, fit_intercept=fit_intercept,
+        sample_weight=sample_weight, rng=rng, workers=workers, n_nonzero_coefs=n_nonzero_coefs,
     )  # fmt: skip
+
+    def choose(score, s):
+        return _copies_of(np.argsort(-score, kind="stable")[:s], len(score))
+
+    return _fit(X, y, options, choose)
 
 
 @door
@@ -162,36 +173,36 @@ def lkrf(
     loss: SelectingLossLike = "squared", alpha: float = 1e-3, fit_intercept: bool = True,
     sample_weight: ArrayLike | None = None, rng: Seed = None, workers: int = 1,
 ) -> SparseModel:  # fmt: skip
-    r"""Learning kernels with random features: ridge regression on features that a kernel alignment chooses.
+    r"""Learn a kernel with random features: ridge regression on features that a kernel alignment chooses.
 
     The alignment with the target reweights the N features that are drawn, within a chi-square ball:
 
     .. math:: \max_q \sum_j q_j \left(\sum_i s_i y_i \phi_j(x_i)\right)^2 \quad\text{subject to}\quad
               q \ge 0, \ \sum_j q_j = 1, \ \|q - 1/N\|^2 \le \rho / N
 
-    with y as in `eerf`. On what q chooses, the problem of `rks`.
+    with y as in `eerf`. The features that q chooses enter the problem of `rks`.
 
     Parameters
     ----------
     X, y, n_nonzero_coefs, n_components, features, gamma, loss, alpha, fit_intercept, sample_weight, rng, workers
         As in `eerf`.
     rho : float or None, default None
-        Radius of the ball, > 0. None: 0.005 N, as in the authors' example.
+        Radius of the ball, > 0. None stands for 0.005 N, as in the authors' example.
     selection : {"largest", "sample"}, default "largest"
-        "largest": the features of the n_nonzero_coefs largest q, as Shahrampour & Tarokh (2018) describe it. q never
-        falls where the alignment rises, so that these are the features of `eerf`, whatever rho is. "sample": so many
-        independent draws from q, one that comes k times counting as k features; or, where q has no more positive
-        entries, all of those once: what the authors' code does.
+        "largest" takes the features of the n_nonzero_coefs largest q, as Shahrampour & Tarokh (2018) describe it. q never
+        falls where the alignment rises, so that these are the features of `eerf`, whatever rho is. "sample" makes that many
+        independent draws from q, a feature drawn k times counting as k features, or takes each positive entry of q once
+        where there are no more: what the authors' code does.
 
     Returns
     -------
     SparseModel
-        As of `eerf`.
+        As that of `eerf`.
 
     Raises
     ------
     ValueError, TypeError
-        As `eerf`; rho not positive; another selection.
+        As `eerf`; rho is not positive; selection is neither.
 
     Warns
     -----
@@ -218,84 +229,164 @@ def lkrf(
     True
     """
     rho = None if rho is None else check_real("rho", rho, 0, strict=True)
-    sample = check_choice("selection", selection, ("largest", "sample")) == "sample"
+    is_sampled = check_choice("selection", selection, ("largest", "sample")) == "sample"
+    options = RidgeOptions.from_arguments(
+        features=features, n_components=n_components, gamma=gamma, loss=loss, alpha=alpha, fit_intercept=fit_intercept,
+        sample_weight=sample_weight, rng=rng, workers=workers, n_nonzero_coefs=n_nonzero_coefs,
+    )  # fmt: skip
 
-    def choose(score, s, rng):
+    def choose(score, s):
         v = (score / (score.max() or 1.0)) ** 2  # scaled: the same q
         q = aligned(v, 0.005 * len(v) if rho is None else rho)
-        if not sample:
-            return _marked(np.lexsort([-v, -q])[:s], len(v))
+        if not is_sampled:
+            return _copies_of(np.lexsort([-v, -q])[:s], len(v))
         if np.count_nonzero(q) <= s:
-            return _marked(q > 0, len(v))
-        return np.bincount(rng.choice(len(v), s, p=q / q.sum()), minlength=len(v))
+            return _copies_of(q > 0, len(v))
+        return np.bincount(options.rng.choice(len(v), s, p=q / q.sum()), minlength=len(v))
 
-    return _fit(
-        X, y, n_nonzero_coefs, choose, features, n_components, gamma, loss, alpha, fit_intercept, sample_weight, rng, workers
-    )
+    return _fit(X, y, options, choose)
 
 
-def _marked(index, n):
+def _copies_of(index, n):
+    """Return the number of copies of n features: one of those in index, none of the others."""
     copies = np.zeros(n, np.intp)
     copies[index] = 1
     return copies
 
 
-def _fit(
-    X, y, n_terms, choose, features, n_components, gamma, loss, alpha, fit_intercept, sample_weight, rng, workers
-):  # fmt: skip
-    task = Task.from_arguments(
-        X, y, features=features, loss=loss, sample_weight=sample_weight, workers=workers, rng=None, columns=RAW_COLUMNS
+def aligned(v: np.ndarray, rho: float) -> np.ndarray:
+    """Return the q in the simplex with ||q - 1/N||^2 <= rho / N that maximises q'v, for v in [0, 1] (Sinha & Duchi 2016).
+
+    For a multiplier l of the ball q is the projection of 1/N + v/l onto the simplex; its distance to 1/N falls with l, which is
+    found by bisection.
+    """
+    uniform, squared_radius = 1 / len(v), rho / len(v)
+    inside = lambda l: np.sum((_nearest_in_simplex(uniform + v / l) - uniform) ** 2) <= squared_radius  # noqa: E731, E741
+    high = max(np.sqrt(np.sum((v - v.mean()) ** 2) / squared_radius), 1e-12)  # inside: projections bring points together
+    low = high
+    while low > 1e-12 and inside(low):  # below that, q is on the largest v alone, as near as floats tell
+        high, low = low, low / 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if inside(middle) else (middle, high)
+    return _nearest_in_simplex(uniform + v / high)
+
+
+def _nearest_in_simplex(x):
+    """Return the point nearest to x with entries >= 0 that sum to 1: max(0, x - shift)."""
+    x = x - x.max()  # the same projection, exact where it matters
+    down = np.sort(x)[::-1]
+    shift = (np.cumsum(down) - 1) / np.arange(1, len(x) + 1)
+    return np.maximum(x - shift[np.flatnonzero(down > shift)[-1]], 0.0)
+
+
+@dataclass(frozen=True)
+class RidgeOptions:
+    """The arguments of `rks`, `eerf` or `lkrf`, checked but for those whose check looks at X.
+
+    n_nonzero_coefs is None where all features that are drawn are taken.
+    """
+
+    features: Features
+    n_components: int
+    gamma: Gamma
+    loss: SelectingLossLike
+    alpha: float
+    fit_intercept: bool
+    sample_weight: ArrayLike | None
+    rng: np.random.Generator
+    workers: int
+    n_nonzero_coefs: int | None = None
+
+    @classmethod
+    def from_arguments(
+        cls, *, alpha: float, fit_intercept: bool, rng: Seed, n_nonzero_coefs: int | None = None, **others: Any
+    ) -> Self:
+        """Check the arguments that do not depend on X; others: those that do, which are taken as they are."""
+        if n_nonzero_coefs is not None:
+            n_nonzero_coefs = check_integer("n_nonzero_coefs", n_nonzero_coefs, 1)
+        return cls(
+            alpha=check_real("alpha", alpha, 0, strict=True), fit_intercept=check_flag("fit_intercept", fit_intercept),
+            rng=check_rng(rng), n_nonzero_coefs=n_nonzero_coefs, **others,
+        )  # fmt: skip
+
+
+def _fit(X, y, options, choose=None):
+    """Return the model of the ridge problem on the features of which choose(score, n_nonzero_coefs) makes copies.
+
+    choose returns how many copies of each feature there are, 0 of most; None takes one of each.
+    """
+    task, features = Task.seen_by(
+        options.features, X, y, options.loss, options.sample_weight, options.workers, None, AS_THEY_ARE
     )
     rows, weight, targets = task.rows, task.weight, task.targets
-    alpha, fit_intercept = check_real("alpha", alpha, 0, strict=True), check_flag("fit_intercept", fit_intercept)
-    rng = check_rng(rng)
     dictionary = make_dictionary(
-        task.features, rows, n_components=n_components, batch_size=None, gamma=gamma, rng=rng, weight=weight
+        features, rows, n_components=options.n_components, batch_size=None, gamma=options.gamma, rng=options.rng, weight=weight
     )
     everything = dictionary.batch(0)
     for k in range(1, dictionary.n_batches):
         everything = everything.concat(dictionary.batch(k))
     if choose is not None:
-        (n_terms,) = check_sizes("n_nonzero_coefs", [check_integer("n_nonzero_coefs", n_terms, 1)], len(everything))
+        (n_terms,) = check_sizes("n_nonzero_coefs", [options.n_nonzero_coefs], len(everything))
     with single_threaded_blas(), rows:
         copies = [np.ones(len(everything), np.intp)] * len(targets)
         if choose is not None:
-            scores = _scores(rows, everything, targets, weight, fit_intercept and not task.loss.is_classifier)
-            copies = [choose(score, n_terms, rng) for score in scores]
-        fits = [RidgeFit(task, y, everything, m, fit_intercept, alpha) for m, y in zip(copies, targets, strict=True)]
+            is_centred = options.fit_intercept and not task.loss.is_classifier
+            copies = [choose(score, n_terms) for score in _scores(rows, everything, targets, weight, is_centred)]
+        how = {"fit_intercept": options.fit_intercept, "alpha": options.alpha}
+        fits = [RidgeFit(task, y, everything, m, **how) for m, y in zip(copies, targets, strict=True)]
         model = model_of(fits, task)
     if not model.info.converged:
         warn_unconverged(
-            f"alpha={alpha:.3g}: Newton's method stopped with a duality gap of {model.info.dual_gap:.3g} at an objective of "
-            f"{model.info.objective[-1]:.3g}; raise alpha"
+            f"alpha={options.alpha:.3g}: Newton's method stopped with a duality gap of {model.info.dual_gap:.3g} at an "
+            f"objective of {model.info.objective[-1]:.3g}; raise alpha"
         )
     return model
 
 
-def _scores(rows, everything, targets, weight, centred):
-    """|(1/n) sum_i s_i y_i phi_j(x_i)|, a row a target, for y in units in which nothing overflows."""
+def _scores(rows, everything, targets, weight, is_centred):
+    """Return |(1/n) sum_i s_i y_i phi_j(x_i)|, a row a target, for y in units in which nothing overflows."""
     y = np.array([target / power_of_two(target) for target in targets])
-    if centred:
+    if is_centred:
         y -= np.mean(weight * y)
     return np.abs(rows.correlate(everything, weight * y / rows.n_rows))
 
 
 class RidgeFit:
-    """The ridge problem on the features that have copies; theta of D features is r w with r = sqrt(D / copies)."""
+    """The ridge problem of one target on the features that have copies.
+
+    theta, of D copies in all, is r w with r = sqrt(D / copies).
+
+    Parameters
+    ----------
+    task : Task
+    y : ndarray of shape (n_rows,)
+        One of its targets.
+    everything : FeatureSet
+        All features that were drawn.
+    copies : ndarray of shape (len(everything),)
+    fit_intercept : bool
+    alpha : float
+    """
 
     def __init__(
         self, task: Task, y: np.ndarray, everything: FeatureSet, copies: np.ndarray, fit_intercept: bool, alpha: float
     ):
         self._chosen, self._n_drawn = np.flatnonzero(copies), len(everything)
         r = np.sqrt(copies.sum() / copies[self._chosen])
-        options = HarfeOptions(alpha=alpha, fit_intercept=fit_intercept, step_size=1.0, tol=0.0)
-        self._fit = L0Fit(task, Start.from_target(task, y, options), everything.take(self._chosen), r, options)
+        self._fit = L0Fit(
+            task, y, everything.take(self._chosen), fit_intercept=fit_intercept, alpha=alpha, selection="magnitude",
+            step_size=1.0, backtracking=True, tol=0.0, callback=None,
+        )  # fmt: skip
+        self._fit.begin(r)
         self._fit.minimise_on(np.arange(len(r)))
 
     def info(self, certified: bool = True) -> FitInfo:
+        """Return the `FitInfo` of the ridge problem; it has converged where its gap is no reason to warn."""
         info = self._fit.info(certified)
         return replace(info, n_drawn=self._n_drawn, converged=info.dual_gap <= TOLERANCE * info.objective[-1])
 
     def solution(self) -> Solution:
+        """Return (index, features, w, b) of the terms; index counts all features that were drawn."""
         index, *rest = self._fit.solution()
         return self._chosen[index], *rest

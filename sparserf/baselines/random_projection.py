@@ -1,4 +1,4 @@
-"""The naive solution of a randomly projected problem, which dual random projection recovers w* from."""
+"""The naive solution of a randomly projected problem, from which dual random projection recovers the optimal one."""
 
 from __future__ import annotations
 
@@ -6,47 +6,45 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._base.calls import checks_call
 from .._base.checks import check_choice, check_integer, check_real, check_rng
+from .._base.door import door
 from .._base.threads import check_workers, single_threaded_blas
-from ..algorithms.drp_fit import linear_fit
-from ..algorithms.task import RAW_COLUMNS, model_of
+from ..algorithms.drp import DRPOptions, linear_fit
+from ..algorithms.task import model_of
 from ..features import PROJECTIONS, make_projection
-from ..linear.projected import Projected
+from ..linear import ProjectedProblem
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from .._base.types import MatrixLike, Seed
-    from ..features.projections import ProjectionName
-    from ..losses import LinearLossLike
+    from .._base.types import LinearLossLike, MatrixLike, ProjectionName, Seed
     from ..model import SparseModel
 
 
-@checks_call
+@door
 def random_projection(
     X: MatrixLike, y: ArrayLike, *, alpha: float, n_projections: int, projection: ProjectionName = "gaussian",
     loss: LinearLossLike = "squared", fit_intercept: bool = True, sample_weight: ArrayLike | None = None, rng: Seed = None,
     workers: int = 1,
 ) -> SparseModel:  # fmt: skip
-    r"""The linear model of m random projections of the inputs, as one of the inputs: R z / sqrt(m).
+    r"""Fit a linear model of m random projections of the inputs, and write it as one of the inputs: w = R z / sqrt(m).
 
-    z solves the problem of `drp` for the projected rows R'x / sqrt(m). It predicts nearly as the optimum does where X is of
-    low rank and m large, but is far from it, however large m is below d.
+    z solves the problem of `drp` for the projected rows R'x / sqrt(m). The model predicts nearly as the optimum does where X is
+    of low rank and m is large, but w is far from the optimal w*, however large m is below the number of inputs d.
 
     Parameters
     ----------
     X, y, alpha, loss, fit_intercept, sample_weight, rng, workers
         As in `drp`.
     n_projections : int
-        m, at least 1.
+        The number m of projections, at least 1.
     projection : {"gaussian", "sparse_sign", "srht"}, default "gaussian"
-        As in `drp`; of the same seed, the same R as there with ``accelerate=False``.
+        The kind of R, as in `drp`. The same seed gives the same R as there with ``accelerate=False``.
 
     Returns
     -------
     SparseModel
-        `info.dual_gap` and `info.error_bound` are of the problem in all inputs, as those of `drp`.
+        `info.dual_gap` and `info.error_bound` are those of the problem in all inputs, as for `drp`.
 
     Raises
     ------
@@ -74,13 +72,16 @@ def random_projection(
     """
     alpha, m = check_real("alpha", alpha, 0, strict=True), check_integer("n_projections", n_projections, 1)
     kind, workers, rng = check_choice("projection", projection, PROJECTIONS), check_workers(workers), check_rng(rng)
+    options = DRPOptions(
+        y=y, alphas=[alpha], n_projections=m, projection=kind, loss=loss, fit_intercept=fit_intercept,
+        sample_weight=sample_weight, workers=workers,
+    )  # fmt: skip
     with single_threaded_blas():
-        fit, task = linear_fit(X, y, [alpha], loss, fit_intercept, sample_weight, workers, None, RAW_COLUMNS)
+        fit, task = linear_fit(X, options)
         if task.is_joint:
             raise ValueError(f"loss must not be {task.loss.name!r} for more than two classes: 'logistic' is one-vs-rest")
         with fit.inputs.rows:
-            projected = Projected(fit, make_projection(kind, fit.inputs.n_features, m, rng))
+            projected = ProjectedProblem(fit, make_projection(kind, fit.inputs.n_features, m, rng))
             fit.begin(alpha, np.inf)
-            projected.solve()
-            projected.expand()
+            projected.expand(projected.solve())
     return model_of([fit], task)

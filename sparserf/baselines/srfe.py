@@ -1,4 +1,4 @@
-"""Sparse Random Feature Expansion (Hashemi et al. 2021): what HARFE compares with."""
+"""Sparse Random Feature Expansion (Hashemi et al. 2021), which HARFE compares with: basis pursuit denoising by the Lasso."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._base.calls import checks_call
 from .._base.checks import check_flag, check_integer, check_real
+from .._base.door import door
 from .._base.threads import single_threaded_blas
 from ..algorithms.harfe_dictionary import draw
-from ..algorithms.sparse_rf.descent import L1Fit, SparseRFOptions, exact_descent
+from ..algorithms.sparse_rf.descent import exact_descent
+from ..algorithms.sparse_rf.fit import L1Fit
 from ..algorithms.task import AS_THEY_ARE, Task, model_of
 from ..features import make_dictionary
 from ..model import warn_unconverged
@@ -18,22 +19,23 @@ from ..model import warn_unconverged
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from .._base.types import MatrixLike, Seed
-    from ..features.dictionary import Features
-    from ..features.neurons import Activation
+    from .._base.types import Activation, Features, MatrixLike, Seed
     from ..model import SparseModel
 
-# A halved penalty that lowers the residual by less than this share of what is missing, so many times in a row, is in vain.
-HARDLY, PATIENCE = 0.01, 5
+# The search ends after PATIENCE halvings of the penalty in a row that each lower the residual by less than LEAST_FALL of what
+# is still missing.
+LEAST_FALL, PATIENCE = 0.01, 5
+# A residual between this share of what was asked and all of it is near enough.
+NEAR_ENOUGH = 0.99
 
 
-@checks_call
+@door
 def srfe(
     X: MatrixLike, y: ArrayLike, *, eta: float = 1e-2, n_components: int = 10_000, order: int | None = None,
     activation: Activation = "sin", features: Features | None = None, fit_intercept: bool = True,
     sample_weight: ArrayLike | None = None, tol: float = 1e-6, max_iter: int = 40, rng: Seed = None, workers: int = 1,
 ) -> SparseModel:  # fmt: skip
-    r"""Sparse Random Feature Expansion: basis pursuit denoising on random features.
+    r"""Fit a Sparse Random Feature Expansion: basis pursuit denoising on random features.
 
     .. math:: \min \|c\|_1 \quad\text{subject to}\quad \sqrt{\tfrac1n \sum_i s_i (f(x_i) - y_i)^2} \le \eta\, \sigma_y
 
@@ -45,15 +47,15 @@ def srfe(
     X : array or CSR matrix of shape (n_samples, n_features)
     y : array of shape (n_samples,)
     eta : float, default 1e-2
-        Root mean square of the residual over the standard deviation of y, > 0.
+        The root mean square of the residual, over the standard deviation of y, to reach; > 0.
     n_components, order, activation, features
         The dictionary, as in `harfe`. Its columns are taken as they are.
     fit_intercept, sample_weight, rng, workers
         As in `harfe`.
     tol : float, default 1e-6
-        Relative duality gap of each Lasso.
+        Relative duality gap at which each Lasso stops.
     max_iter : int, default 40
-        Most penalties that are tried.
+        Penalties to try at most.
 
     Returns
     -------
@@ -68,7 +70,7 @@ def srfe(
     Warns
     -----
     ConvergenceWarning
-        The residual was not reached in max_iter penalties.
+        No penalty of those that were tried reached the residual.
 
     References
     ----------
@@ -92,21 +94,22 @@ def srfe(
     max_iter = check_integer("max_iter", max_iter, 1)
     everything = draw(features, rows, weight, n_components, activation, order, rng)
     dictionary = make_dictionary(everything, rows, n_components=None, batch_size=None, gamma=None, rng=None)
-    fit = L1Fit(task, task.targets[0], dictionary, SparseRFOptions(fit_intercept=fit_intercept, tol=tol))
+    fit = L1Fit(task, task.targets[0], dictionary, fit_intercept=fit_intercept, tol=tol, max_iter=None, callback=None)
     with single_threaded_blas(), rows:
-        _to_residual(fit, eta, max_iter)
+        _to_residual(fit, dictionary, eta, max_iter)
     return model_of([fit], task)
 
 
-def _to_residual(fit, eta, max_iter):
-    """Halve the penalty until the residual, which rises with it, is below eta; then bisect to within 1 %.
+def _to_residual(fit, dictionary, eta, max_iter):
+    """Fit at the penalty whose residual is eta sigma_y, within 1 %.
 
-    Or until it has fallen, some times in a row, by so little of what is missing that it will not get there.
+    The residual rises with the penalty, which is halved until the residual is low enough, and then bisected. The search ends
+    early where the residual has fallen, PATIENCE times in a row, by so little of what is missing that it will not get there.
     """
 
     def residual_at(alpha):
         fit.restart(alpha)
-        exact_descent(fit)
+        exact_descent(fit, dictionary)
         return fit.residual()
 
     wanted = eta * fit.residual()  # of the constant
@@ -117,10 +120,10 @@ def _to_residual(fit, eta, max_iter):
         if residual > wanted:
             before, high, low = residual, low, low / 2
             residual = residual_at(low)
-            waited = waited + 1 if before - residual < HARDLY * (residual - wanted) else 0
+            waited = waited + 1 if before - residual < LEAST_FALL * (residual - wanted) else 0
             if waited == PATIENCE:
                 break
-        elif residual < 0.99 * wanted and high > 1.001 * low:
+        elif residual < NEAR_ENOUGH * wanted and high > 1.001 * low:
             middle = np.sqrt(low) * np.sqrt(high)  # the product may underflow
             above = residual_at(middle)
             low, high, residual = (low, middle, residual) if above > wanted else (middle, high, above)

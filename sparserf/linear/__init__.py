@@ -1,5 +1,19 @@
-"""Newton's method for linear models, whose features are the inputs themselves; each step comes with a bound on what is left.
+"""Newton's method for models linear in the inputs, certified: each iterate comes with a bound on its distance to the optimum.
 
-`LinearFit` is where a fit stands, `Certificate` how near that is to the optimum, `descent` the way there, `steps` and `dual`
-how a step is made, `Inputs` what is asked of the rows, and `LinearProblem` what is computed on row vectors.
+`problem.py` is the problem, its iterates, and what is computed on row vectors; `inputs.py` is what is asked of the rows;
+`certificate.py` is how near an iterate is to the optimum; `fit.py` is where a fit stands; `descent.py` is Newton's method;
+`steps.py` and `sketch.py` are how a Newton step is made; `classes.py` is several classes together; and `projected.py` is the
+projected problem of dual random projection.
 """
+
+from .classes import LinearClasses as LinearClasses
+from .descent import NewtonSteps as NewtonSteps
+from .descent import descend as descend
+from .fit import LinearFit as LinearFit
+from .inputs import Inputs as Inputs
+from .problem import LinearProblem as LinearProblem
+from .projected import ProjectedProblem as ProjectedProblem
+from .sketch import Sketch as Sketch
+from .sketch import SketchSteps as SketchSteps
+from .steps import AdaptiveSteps as AdaptiveSteps
+from .steps import InputSteps as InputSteps

@@ -1,35 +1,54 @@
-"""What one pass over the rows tells of a point, and how near it is to the optimum by that."""
+"""The certificate of an iterate: a bound on its distance to the optimum, with all that rounding may add to it.
+
+The objective P is alpha-strongly convex in w, so that for any dual point a, with dual objective D(a), |w - w*|^2 is at most
+2 (P - D(a)) / alpha. Two dual points are tried: v = s L'(z) / n, for which the bound is |alpha w + Z'v| / alpha; and -alpha u
+where w = Z'u is known, which is nearer where X is ill-conditioned. Where the inputs are few and rounding is all that is left,
+the Hessian around the iterate gives a third bound.
+
+Rounding: a sum of k products, |a|'|b| in all, is computed to within PROBABLE sqrt(k) u |a|'|b|, u = 2^-53: each of its k
+additions adds an error of at most u times the sum so far, and as many independent errors of mean zero add up to more than twice
+the root of the sum of their squares in one case of thousands (N. J. Higham, T. Mary, A new approach to probabilistic rounding
+error analysis, 2019). The numbers of float32 rows are exact in float64, in which all sums are made.
+
+Lengths over the rows: the norm of dual points is |e| = sqrt(n sum e_i^2 / s_i), the norm of margins sqrt(sum s_i e_i^2 / n).
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..solvers.krylov import norms
-from . import rounding
 
 if TYPE_CHECKING:
     from .._base.types import RowVector
     from .inputs import Inputs
-    from .point import Point
-    from .problem import LinearProblem
+    from .problem import Iterate, LinearProblem
 
-# Inputs up to which their second moments are made for a nearer bound.
-FEW = 256
-# What is left of a bound is hardly more than rounding.
-HARDLY = 1e-5
+# Unit roundoff of float64, and the factor of the root of k in the error of a sum of k numbers.
+UNIT_ROUNDOFF, PROBABLE = 2.0**-53, 2.0
+# Up to so many inputs their Hessian is made for a nearer bound, where rounding is all that is left.
+FEW_INPUTS = 256
+# A distance of less than this share of what rounding may add to it is taken to be rounding.
+ROUNDING_RATIO = 1e-5
+# Margins that move by no more than a radius keep the least curvature within it; the radii are tried in this order.
+TUBE_RADII = (1e-3, 1e-5, 1e-7)
 
 
-class Look:
-    """What the rows tell of a point, whatever the penalty.
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The dual point of an iterate and its sums over the rows, from one pass over them, whatever the penalty.
 
     v, h : row vectors
         The dual point, and the curvature of each row.
-    slope, total, size_z, size_v : ndarrays of shape (n_outputs,)
-        The sums of v and of h, and the sizes of margins and dual point in which rounding is counted.
+    slope, total : ndarrays of shape (n_outputs,)
+        The sums of v and of h.
+    size_z, size_v : ndarrays of shape (n_outputs,)
+        The sizes of margins and of the dual point, in which their rounding is counted.
     z_v, means : ndarrays of shape (n_outputs, n_features)
-        Z'v, and Z'h: by how much the intercept takes part in a Newton step.
+        Z'v, and Z'h, by which the intercept takes part in a Newton step.
     """
 
     v: RowVector
@@ -41,96 +60,176 @@ class Look:
     z_v: np.ndarray
     means: np.ndarray
 
-    def __init__(self, inputs: Inputs, problem: LinearProblem, at: Point):
-        self._inputs, self._problem = inputs, problem
-        self.v, self.h = problem.look_at(at.f, at.b)
-        self.slope, self.total = problem.vectors.totals(self.v, self.h)
-        self.size_z, self.size_v = problem.sizes_at(at, self.v)
 
-    def correlate(self, a: RowVector) -> np.ndarray | None:
-        """Make z_v and means; returns Z'a of another dual point a, None for None. All in one pass."""
-        quadratic, is_around_means = self._problem.loss.is_quadratic, self._inputs.is_around_means
-        asks_means = self._problem.fit_intercept and not (quadratic and is_around_means)  # else they are 0
-        asked = [self.v, *[self.h] * asks_means, *([] if a is None else [a])]
-        answers = self._inputs.correlate_each(*asked)
-        self.z_v, self.means = answers[0], answers[1] if asks_means else np.zeros_like(answers[0])
-        return None if a is None else answers[-1]
-
-
+@dataclass(frozen=True, eq=False)
 class Certificate:
-    """How near a point is to the optimum: |w - w*| is at most distance + rounding, a number for each output.
+    """A bound on the distance of an iterate to the optimum: |w - w*| is at most distance + rounding.
 
+    evaluation : Evaluation
     g : ndarray of shape (n_outputs, n_features)
         The gradient alpha w + Z'v.
-    gap : float
-        A bound on the objective's distance.
+    distance, rounding : ndarrays of shape (n_outputs,)
+        The bound as computed, and what rounding may add to it.
     bound : ndarray of shape (n_outputs,)
         On |w - w*| / |w*|.
+    gap : float
+        A bound on the objective's distance to its minimum.
+    converged : bool
+        Whether all bounds are within the tolerance.
     """
 
-    look: Look
+    evaluation: Evaluation
+    g: np.ndarray
     distance: np.ndarray
     rounding: np.ndarray
     bound: np.ndarray
+    gap: float
     converged: bool
-
-    def __init__(self, inputs: Inputs, problem: LinearProblem, at: Point, tol: float, look: Look | None = None):
-        """look: what is known of the point already, where it was looked at for another penalty; no pass is needed then."""
-        self._inputs, self._problem, self._at, self._tol = inputs, problem, at, tol
-        self.look, a = look or Look(inputs, problem, at), None
-        if look is None:
-            tells = at.knows_u and np.isfinite(problem.loss.dual_growth)
-            curved = problem.curved(self.look.h) if tells else None
-            a = problem.dual_of(at.u, self.look.v, curved) if tells else None
-            z_a = self.look.correlate(a)
-        self.g: np.ndarray = problem.alpha * at.w + self.look.z_v
-        in_z, in_g = self._errors()
-        # |w - w*| <= |w - w~| = sqrt(2 gap / alpha) for w~ = -Z'v / alpha, v the dual point.
-        self.distance, self.rounding = norms(self.g) / problem.alpha, norms(in_g) / problem.alpha
-        self._judge()
-        if not self.converged and a is not None:
-            self._take_if_nearer(*self._distance_from(a, z_a, curved, in_z))
-        with np.errstate(over="ignore"):
-            self.gap: float = 0.5 * float(((np.sqrt(problem.alpha) * (self.distance + self.rounding)) ** 2).sum())
-        if not self.converged and inputs.n_features <= FEW and (self.distance <= self.rounding).all():
-            self._take_if_nearer(*rounding.nearby(inputs, problem, at, self.g, in_g))
-
-    def _errors(self):
-        """(|z - z^|, |g_j - g_j^|), what rounding may have done to margins and gradient."""
-        inputs, problem, look, at = self._inputs, self._problem, self.look, self._at
-        astray = np.abs(problem.follow(look.total, look.slope))
-        in_z = rounding.of_margins(inputs, at.way, look.size_z, astray)
-        in_v = rounding.of_dual_point(problem.smoothness_at(look.h), in_z, look.size_v)
-        return in_z, rounding.of_gradient(inputs, problem.alpha, at.w, in_v, look.size_v)
-
-    def _distance_from(self, a, z_a, curved, in_z):
-        """(distance, rounding) by a dual point a that comes of u, and Z'a: of an ill-conditioned X it is nearer than v.
-
-        gap = n/2 sum (a - v)^2 / h + alpha/2 |w + Z'a / alpha|^2 where the losses are quadratic, and at most `dual_growth`
-        times the first. An error e in z adds sqrt(smoothness) |e| to the root of twice the first.
-        """
-        problem, w = self._problem, self._at.w
-        alpha, loss = problem.alpha, problem.loss
-        between, beside, size_a, is_in_domain = problem.distances_to(a, self.look.v, curved)
-        first = np.sqrt(loss.dual_growth) * between
-        in_first = loss.smoothness**0.5 * in_z + 4 * rounding.UNIT * beside
-        rest = norms(alpha * w + z_a)
-        in_rest = norms(rounding.of_correlation(self._inputs, size_a)) + 2 * rounding.UNIT * alpha * norms(w)
-        distance = np.where(is_in_domain, first / np.sqrt(alpha) + rest / alpha, np.inf)
-        return distance, in_first / np.sqrt(alpha) + in_rest / alpha
-
-    def _take_if_nearer(self, distance, in_distance):
-        nearer = distance + in_distance < self.distance + self.rounding
-        self.distance, self.rounding = np.where(nearer, (distance, in_distance), (self.distance, self.rounding))
-        self._judge()
-
-    def _judge(self):
-        total = self.distance + self.rounding
-        room = norms(self._at.w) - total  # |w*| is at least this
-        self.bound = np.divide(total, room, out=np.where(total > 0, np.inf, 0.0), where=room > 0)
-        self.converged = bool(self.bound.max() <= self._tol)
 
     @property
     def is_rounding(self) -> np.ndarray:
-        """Whether what is left is hardly more than rounding, for each output."""
-        return self.distance <= HARDLY * self.rounding
+        """Whether the distance is hardly more than rounding, for each output."""
+        return self.distance <= ROUNDING_RATIO * self.rounding
+
+
+def certify(
+    inputs: Inputs, problem: LinearProblem, at: Iterate, tol: float, evaluation: Evaluation | None = None
+) -> Certificate:
+    """Return the certificate of an iterate at its best intercepts; tol is of the relative bound.
+
+    evaluation: what is known of the iterate, where it was evaluated for another penalty; no pass over the rows is needed then.
+    """
+    from_u = None
+    if evaluation is None:
+        evaluation, from_u = _evaluate(inputs, problem, at)
+    alpha, g = problem.alpha, problem.alpha * at.w + evaluation.z_v
+    # What rounding may have done to the margins z, to the dual point v, and to each entry of the gradient.
+    in_z = _error_of_margins(inputs, problem, at, evaluation)
+    in_v = problem.smoothness_at(evaluation.h) * in_z + 4 * UNIT_ROUNDOFF * evaluation.size_v
+    in_sums = np.outer(in_v, inputs.sizes) + _error_of_correlation(inputs, evaluation.size_v)
+    in_g = in_sums + 2 * UNIT_ROUNDOFF * alpha * np.abs(at.w)
+    # |w - w*| <= |w - w~| = sqrt(2 gap / alpha) for w~ = -Z'v / alpha, v the dual point.
+    distance, rounding = norms(g) / alpha, norms(in_g) / alpha
+    bound = _relative(at.w, distance, rounding)
+    if not bound.max() <= tol and from_u is not None:
+        distance, rounding = _nearer(distance, rounding, *_distance_from_u(inputs, problem, at, evaluation, *from_u, in_z))
+        bound = _relative(at.w, distance, rounding)
+    with np.errstate(over="ignore"):
+        gap = 0.5 * float(((np.sqrt(alpha) * (distance + rounding)) ** 2).sum())
+    if not bound.max() <= tol and inputs.n_features <= FEW_INPUTS and (distance <= rounding).all():
+        distance, rounding = _nearer(distance, rounding, *_distance_by_hessian(inputs, problem, at, g, in_g))
+        bound = _relative(at.w, distance, rounding)
+    return Certificate(evaluation, g, distance, rounding, bound, gap, bool(bound.max() <= tol))
+
+
+def _evaluate(inputs, problem, at):
+    """Return the evaluation of an iterate, and (a, Z'a, h) of the dual point a = -alpha u where it is known, else None."""
+    z = problem.margins(at.f, at.b)
+    v, h = problem.dual_point(z), problem.curvature(z)
+    slope, total = problem.vectors.totals(v, h)
+    sizes = problem.sizes_at(at, v)
+    a = None
+    if at.knows_u and np.isfinite(problem.loss.dual_growth):
+        curved = problem.zero_in_flat_rows(h)
+        a = problem.dual_point_from_u(at.u, v, curved)
+    # Z'h is 0 where h is the sample weights and Z is around the means that these weight.
+    asks_means = problem.fit_intercept and not (problem.loss.is_quadratic and inputs.is_around_means)
+    asked = [v, *[h] * asks_means, *([] if a is None else [a])]
+    answers = inputs.correlate_each(*asked)
+    means = answers[1] if asks_means else np.zeros_like(answers[0])
+    evaluation = Evaluation(v, h, slope, total, *sizes, answers[0], means)
+    return evaluation, None if a is None else (a, answers[-1], curved)
+
+
+def _relative(w, distance, rounding):
+    """Return the bounds on |w - w*| / |w*|; infinite where w* may be 0."""
+    total = distance + rounding
+    least = norms(w) - total  # |w*| is at least this
+    return np.divide(total, least, out=np.where(total > 0, np.inf, 0.0), where=least > 0)
+
+
+def _nearer(distance, rounding, other_distance, other_rounding):
+    """Return the lesser of two bounds, output by output."""
+    is_nearer = other_distance + other_rounding < distance + rounding
+    return np.where(is_nearer, (other_distance, other_rounding), (distance, rounding))
+
+
+def _distance_from_u(inputs, problem, at, evaluation, a, z_a, curved, in_z):
+    """Return (distance, rounding) by the dual point a = -alpha u.
+
+    gap = n/2 sum (a - v)^2 / h + alpha/2 |w + Z'a / alpha|^2 where the losses are quadratic; elsewhere at most `dual_growth`
+    times the first term. An error e in z adds sqrt(smoothness) |e| to the root of twice the first.
+    """
+    alpha, loss = problem.alpha, problem.loss
+    between, beside, size_a, is_in_domain = problem.dual_distances(a, evaluation.v, curved)
+    first = np.sqrt(loss.dual_growth) * between
+    in_first = loss.smoothness**0.5 * in_z + 4 * UNIT_ROUNDOFF * beside
+    rest = norms(alpha * at.w + z_a)
+    in_rest = norms(_error_of_correlation(inputs, size_a)) + 2 * UNIT_ROUNDOFF * alpha * norms(at.w)
+    distance = np.where(is_in_domain, first / np.sqrt(alpha) + rest / alpha, np.inf)
+    return distance, in_first / np.sqrt(alpha) + in_rest / alpha
+
+
+def _distance_by_hessian(inputs, problem, at, g, in_g):
+    """Return (distance, rounding) by the least curvature around the iterate; infinite where it gives no bound.
+
+    g, in_g: the gradient, and the sizes of its errors.
+    """
+    found = np.full((2, len(g)), np.inf)
+    for tube in TUBE_RADII if problem.loss.is_unimodal else ():
+        h = problem.least_curvature(at.f, at.b, tube)
+        for k in np.flatnonzero(np.isinf(found[0])):
+            found[:, k] = _distance_within(tube, inputs, problem, problem.vectors.output(h, k), g[k], in_g[k])
+        if np.isfinite(found).all():
+            break
+    return found
+
+
+@np.errstate(over="ignore")
+def _distance_within(tube, inputs, problem, h, g, in_g):
+    """Return (distance, rounding) of one output with the least curvature h in a tube around its margins.
+
+    Inside, the Hessian is at least H = alpha I + Z' Pi diag(h) Pi Z, and that at least theta D, D the diagonal of H. So theta
+    |D^1/2 dw|^2 <= -g'dw for dw on the way to w*, and |D^1/2 dw| <= |D^-1/2 g| / theta. If that moves no margin out of the
+    tube, w* is inside; else the answer is infinite.
+    """
+    unknown = np.inf, np.inf
+    H, before = inputs.curvature(h, problem.fit_intercept)
+    H.flat[:: len(H) + 1] += problem.alpha
+    D = H.diagonal()
+    if not (D > 0).all():
+        return unknown
+    theta = np.linalg.eigvalsh(H / np.sqrt(D) / np.sqrt(D)[:, None])[0] - _error_of_sum(inputs.n_rows) * (1 + before / D).sum()
+    if theta <= 0:
+        return unknown
+    lengths = norms(np.vstack([g, in_g]) / np.sqrt(D))
+    if not problem.loss.is_quadratic:
+        length = lengths.sum()
+        moved = 2 * length / theta * np.sqrt(inputs.n_rows / problem.least_weight() * (inputs.sizes**2 / D).sum())
+        if problem.fit_intercept:
+            moved = moved + length / np.sqrt(max(theta * float(problem.vectors.total(h)), 1e-300))
+        if not moved < tube:
+            return unknown
+    return tuple(lengths / (theta * np.sqrt(D.min())))
+
+
+def _error_of_sum(k):
+    """Return the error of a sum of k products, relative to the sum of their sizes."""
+    return PROBABLE * k**0.5 * UNIT_ROUNDOFF
+
+
+def _error_of_margins(inputs, problem, at, evaluation):
+    """Return the error of the margins z = f + b of each output, in the norm of margins.
+
+    f is a sum of Z w of steps whose |w| add up to at.way, and |x_i'w - (x_i'w)^| is at most the error of a sum of d products
+    times sum_j |x_ij| |w_j|, whose length over the rows is at most sum_j |x_j| |w_j|. b is as far from its best as Newton's
+    step from it is long.
+    """
+    astray = np.abs(problem.intercept_step(evaluation.total, evaluation.slope))
+    in_f = _error_of_sum(inputs.rows.longest_row + 2) * (at.way @ inputs.sizes_in_sums)
+    return in_f + 2 * UNIT_ROUNDOFF * evaluation.size_z + astray
+
+
+def _error_of_correlation(inputs, size):
+    """Return the errors of the sums Z'v over the rows, for v of that size in the norm of dual points."""
+    return _error_of_sum(inputs.n_rows) * np.outer(size, inputs.sizes_in_sums)

@@ -1,127 +1,133 @@
-"""Newton's method down a path of penalties, and the search along each of its steps.
+"""Newton's method for a linear fit: a path of penalties, and at each of them steps with a line search.
 
-What makes a step is a function steps(fit, shares): (the step from fit.at, a `Point`; how many steps of conjugate gradients it
-took), to which share of its residual each output's system is to be solved.
+A step solves H d = -g by conjugate gradients, inexactly: to a share of the residual that falls with the distance to the
+optimum, so that convergence stays superlinear (S. C. Eisenstat, H. F. Walker, Choosing the forcing terms in an inexact Newton
+method, SIAM J. Sci. Comput. 17, 1996, choice 2). What makes the steps, `NewtonSteps`, is in `steps.py` and `sketch.py`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from ..solvers.krylov import dots, norms
-from .certificate import HARDLY
+from .certificate import ROUNDING_RATIO
 from .steps import plain_step
 
 if TYPE_CHECKING:
-    from .dual import SketchSteps
     from .fit import LinearFit
-    from .point import Point
-    from .steps import AdaptiveSteps, InputSteps
+    from .problem import Step
 
-# Whatever makes the steps of Newton's method.
-NewtonSteps: TypeAlias = "AdaptiveSteps | InputSteps | SketchSteps"
-
-# A Newton step's system is solved to this share at first; and to SAFETY times what the tolerance asks for at last.
-FIRST, SAFETY = 0.3, 0.5
-# Steps in a row that neither halve the bound nor lower the objective, by more than NEGLIGIBLE of it, before rounding is
+# The system of the first Newton step is solved to FIRST_SHARE of its residual, that of the last to SAFETY times what the
+# tolerance asks for.
+FIRST_SHARE, SAFETY = 0.3, 0.5
+# After so many steps in a row that neither halve the bound nor lower the objective by more than NEGLIGIBLE of it, rounding is
 # taken to be in the way.
 PATIENCE, NEGLIGIBLE = 4, 1e-10
+# Where w is 0 and the loss is not quadratic, the fit goes to its penalty by larger ones, each PENALTY_FACTOR times the next.
+# The first is about FIRST_PENALTY times the trace of the losses' Hessian; there are no more than MOST_PENALTIES, since what
+# follows is a share of the trace that is rounding.
+FIRST_PENALTY, PENALTY_FACTOR, MOST_PENALTIES = 0.01, 10.0, 14
+# On the way a penalty is left at this relative error, or after so many steps.
+TOL_ON_THE_WAY, STEPS_ON_THE_WAY = 0.3, 20
+# Trials of a line search at most.
+MOST_TRIALS = 40
 
 
-@dataclass(frozen=True)
-class Falls:
-    """The penalties on the way to that of the fit, from one that the losses' curvature does not exceed much."""
+class NewtonSteps(Protocol):
+    """A way to make the steps of Newton's method."""
 
-    first: float = 0.01  # of the trace of the Hessian
-    by: float = 10.0  # the factor from each to the next
-    bound: float = 0.3  # to which each is met
-    most: int = 14  # a smaller share of the trace is rounding
-    most_steps: int = 20  # at each
+    def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Step, int]:
+        """Return a step from fit.at, and how many steps of conjugate gradients it took.
 
-    def number_to(self, fit: LinearFit) -> int:
-        """How many there are; none from a w that is not 0."""
-        if fit.problem.loss.is_quadratic or fit.at.w.any():
-            return 0
-        return max(0, int(np.log(max(fit.total_curvature() * self.first / fit.problem.alpha, 1.0)) / np.log(self.by)))
+        shares, of shape (n_outputs,): to which share of its residual each output's system is to be solved; above 1, not at all.
+        """
+        ...
 
 
-FALLS = Falls()
+def n_larger_penalties(fit: LinearFit) -> int:
+    """Return how many larger penalties lead to the fit's own: none from a w that is not 0, or for a quadratic loss."""
+    if fit.problem.loss.is_quadratic or fit.at.w.any():
+        return 0
+    ratio = fit.total_curvature() * FIRST_PENALTY / fit.problem.alpha
+    return max(0, int(np.log(max(ratio, 1.0)) / np.log(PENALTY_FACTOR)))
 
 
 def descend(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
-    """`newton` at ever smaller penalties, down to the fit's own.
+    """Minimise the objective of a fit that has begun, by Newton's method at ever smaller penalties, down to the fit's own.
 
     Far from w* a small penalty makes systems that are hard to solve, for steps that lead nowhere.
     """
     alpha, tol = fit.alpha, fit.tol
     fit.n_projections = fit.n_conjugate = 0
-    n_falls = FALLS.number_to(fit)
-    for k in range(n_falls, max(0, n_falls - FALLS.most), -1):
+    n_larger = n_larger_penalties(fit)
+    for k in range(n_larger, max(0, n_larger - MOST_PENALTIES), -1):
         if not fit.ended_by_callback:
-            fit.is_on_the_way = True
-            fit.begin(alpha * FALLS.by**k, FALLS.bound)
-            newton(fit, steps, min(max_iter, FALLS.most_steps))
-    fit.is_on_the_way = False
-    if n_falls:
+            fit.begin(alpha * PENALTY_FACTOR**k, TOL_ON_THE_WAY, is_on_the_way=True)
+            newton(fit, steps, min(max_iter, STEPS_ON_THE_WAY))
+    if n_larger:
         fit.begin(alpha, tol)
     newton(fit, steps, max_iter)
 
 
 def newton(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
-    """Newton's method until the fit's bound is below its tolerance, or rounding allows no more."""
-    least, lowest, waited, before = np.inf, None, 0, None
+    """Take Newton steps until the fit's bound is within its tolerance, or rounding allows no more."""
+    least_bound, lowest, waited, distance_before = np.inf, None, 0, None
     for _ in range(max_iter):
         here = fit.certificate
         if here.converged or here.is_rounding.all() or fit.ended_by_callback:
             return
-        shares = _shares(fit, before)
+        shares = _residual_shares(fit, distance_before)
         step, n_conjugate = steps(fit, shares)
         fit.n_conjugate += n_conjugate
-        if (dots(here.g, step.w) > 0).any():  # rounding has made its preconditioner indefinite; none is needed to go down
+        if (dots(here.g, step.w) > 0).any():  # rounding has made the preconditioner indefinite; without one the step goes down
             step, n_conjugate = plain_step(fit, shares)
             fit.n_conjugate += n_conjugate
-        if not all(np.isfinite(part).all() for part in (step.w, step.b)):  # a penalty that rounding does not know from 0
+        if not all(np.isfinite(part).all() for part in (step.w, step.b)):  # the penalty is 0 beside rounding
             return
-        before = here.distance
+        distance_before = here.distance
         fit.move_along(line_search(fit, step), step)
         fit.look()
         objective = fit.objective()
         if fit.record(objective):
             return
-        worst, fell = float(fit.certificate.bound.max()), lowest is None or objective < lowest - NEGLIGIBLE * abs(lowest)
-        waited = 0 if worst < 0.5 * least or fell else waited + 1  # < : infinite bounds do not halve
-        least, lowest = min(worst, least), objective if lowest is None else min(objective, lowest)
+        bound, fell = float(fit.certificate.bound.max()), lowest is None or objective < lowest - NEGLIGIBLE * abs(lowest)
+        waited = 0 if bound < 0.5 * least_bound or fell else waited + 1  # an infinite bound does not halve
+        least_bound, lowest = min(bound, least_bound), objective if lowest is None else min(objective, lowest)
         if waited == PATIENCE:
             return
 
 
-def _shares(fit, before):
-    """To which share the residual of each output has to fall; above 1: it need not. Eisenstat & Walker (1996), choice 2."""
+def _residual_shares(fit, distance_before):
+    """Return to which share the residual of each output has to fall; above 1 where no step is needed.
+
+    distance_before: the certificate's distance a step ago, None before the first.
+    """
     here = fit.certificate
-    aim = np.maximum(fit.tol * norms(fit.at.w) - here.rounding, HARDLY * here.rounding)
-    needed = SAFETY * np.maximum(aim / np.maximum(np.maximum(here.distance, aim), 1e-300), fit.tol)
-    share = needed if fit.problem.loss.is_quadratic else np.maximum(_forcing(here.distance, before), needed)
+    aim = np.maximum(fit.tol * norms(fit.at.w) - here.rounding, ROUNDING_RATIO * here.rounding)
+    share = SAFETY * np.maximum(aim / np.maximum(np.maximum(here.distance, aim), 1e-300), fit.tol)
+    if not fit.problem.loss.is_quadratic:
+        forcing = FIRST_SHARE
+        if distance_before is not None:
+            fall = np.minimum(here.distance / np.maximum(distance_before, 1e-300), 1.0)
+            forcing = np.minimum(FIRST_SHARE, fall**2)
+        share = np.maximum(forcing, share)
     return np.where((here.bound <= fit.tol) | here.is_rounding, 2.0, share)
 
 
-def _forcing(distance, before):
-    if before is None:
-        return FIRST
-    return np.minimum(FIRST, np.minimum(distance / np.maximum(before, 1e-300), 1.0) ** 2)
+def line_search(fit: LinearFit, step: Step) -> np.ndarray:
+    """Return how many steps to go, for each output: 1, or where that goes too far a t that about halves the slope.
 
-
-def line_search(fit: LinearFit, step: Point) -> np.ndarray:
-    """t of each output: 1, or where that goes too far a t that about halves the slope, which never falls along the step."""
+    The objective is convex, so that its slope never falls along the step; t is found by the secant rule in a bracket.
+    """
     t = np.ones(len(step.b))
     before, start = fit.along(step, 0.0 * t)
     values, slopes = fit.along(step, t)
     if fit.problem.loss.is_quadratic and (values <= before * (1 + NEGLIGIBLE)).all():
         return t
     low, high, slope_low, slope_high = 0.0 * t, t, start, -start
-    for _ in range(40):
+    for _ in range(MOST_TRIALS):
         far = (slopes > 0) & ((slopes > -0.5 * start) | (values > before * (1 + 1e-14)))
         short = (slopes < 0.5 * start) & (t < 1)
         if not (far | short).any():

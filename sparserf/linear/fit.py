@@ -1,55 +1,109 @@
-"""w* = argmin (1/n) sum_i s_i L(x_i'w + b, y_i) + (alpha/2) |w|^2: where a fit stands, and what it tells of itself."""
+"""A fit of a linear model: its problem, where it stands, how near to the optimum that is, and what it reports.
+
+The problem is that of `problem.py`, in the units of `inputs.py`; how it is solved is in `descent.py`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ..solvers.krylov import dots, norms
-from .certificate import Certificate
-from .point import Point
+from .certificate import certify
+from .problem import Iterate
 
 if TYPE_CHECKING:
-    from ..features.feature_set import Solution
-    from ..model import FitInfo
-    from .certificate import Look
-    from .inputs import Inputs
-    from .problem import LinearProblem
+    from collections.abc import Callable
 
-# As how many numbers a pass over the rows counts, beside those that it reads, until the callback is called again.
+    from .._base.types import Solution
+    from ..model import FitInfo
+    from .certificate import Certificate, Evaluation
+    from .inputs import Inputs
+    from .problem import LinearProblem, Step
+
+# A pass over the rows counts as so many numbers, beside those that it reads, until the callback is called again.
 NUMBERS_A_PASS = 2**14
 
 
-class Told:
-    """What a fit tells of itself: by its certificate, its coefficients w, and the `progress` that notes its objectives.
+class Progress(Protocol):
+    """The progress of a fit: its objectives so far, and the user's callback, which may end it.
 
-    progress notes objectives and asks a callback: a `Progress` of task.py, or what stands for one.
+    scale : the power of two by which y was divided
+    """
+
+    scale: float
+
+    @property
+    def ended_by_callback(self) -> bool:
+        """Whether the callback has ended the fit."""
+        ...
+
+    def note(self, objective: float, *left: float) -> None:
+        """Note the objective at the end of an iteration; left: the distance to the end of the fit, and the one to reach."""
+        ...
+
+    def ask(self, info: Callable[[], FitInfo]) -> bool:
+        """Call the callback with info(); return whether it has ended the fit, now or before."""
+        ...
+
+    def ask_after_reading(self, n_numbers: float, info: Callable[[], FitInfo]) -> bool:
+        """Ask as `ask` does, but only where much was read since the last call; n_numbers were read just now."""
+        ...
+
+    def info(self, objective: Callable[[], float], gap: float, **more: Any) -> FitInfo:
+        """Return the `FitInfo` of a fit with this objective and duality gap, in units of y."""
+        ...
+
+
+class CertifiedFit:
+    """The base of `LinearFit` and of the fit of all classes together: a penalty, a tolerance, a certificate and a report.
+
+    A class of fits adds the coefficients w, objective(), n_projections and n_conjugate.
+
+    alpha, tol : float
+        The penalty, in units of X, and the relative error at which to stop; 1 and infinity until `begin`.
+    certificate : `Certificate` of the iterate, or None where the fit has moved since it was made
     """
 
     inputs: Inputs
-    progress: Any
+    progress: Progress
     alpha: float
     tol: float
     certificate: Any
+    n_projections: Any
+    n_conjugate: Any
 
-    def __init__(self, inputs: Inputs, progress: Any):
+    def __init__(self, inputs: Inputs, progress: Progress):
         self.inputs, self.progress = inputs, progress
+        self.alpha, self.tol, self.certificate = 1.0, np.inf, None
 
     def begin(self, alpha: float, tol: float) -> None:
-        """Turn to another penalty, from where it stands."""
+        """Turn to another penalty and tolerance, from where the fit stands."""
         self.alpha, self.tol, self.certificate = alpha, tol, None
 
     @property
+    def w(self) -> np.ndarray:
+        """The coefficients of Z, a line for each output or class."""
+        raise NotImplementedError
+
+    def objective(self) -> float:
+        """Return the objective where the fit stands."""
+        raise NotImplementedError
+
+    @property
     def converged(self) -> bool:
+        """Whether the bound on the error is within the tolerance."""
         return self.certificate is not None and self.certificate.converged
 
     @property
     def ended_by_callback(self) -> bool:
+        """Whether the callback has ended the fit."""
         return self.progress.ended_by_callback
 
     def info(self, certified: bool = True) -> FitInfo:
+        """Return the `FitInfo` of the fit as it stands; certified makes no difference: the certificate is there anyway."""
         here = self.certificate
         bound = np.inf if here is None else here.bound.max()
         return self.progress.info(
@@ -65,77 +119,105 @@ class Told:
         )
 
 
-class LinearFit(Told):
-    """The problem over all outputs, a point, and its certificate. z = Z w + b."""
+class LinearFit(CertifiedFit):
+    """A fit of all outputs together: a problem, an iterate, and its certificate.
+
+    Parameters
+    ----------
+    inputs : Inputs
+    problem : LinearProblem
+        Its alpha is that of a penalty of 1 on X.
+    progress : Progress
+    at : Iterate or None, default None
+        Where to start; None for zero coefficients.
+    unit : float, default 1.0
+        What a penalty on X is multiplied by in the problem, as y is in units of its own.
+
+    Attributes
+    ----------
+    n_projections : int
+        Columns of the sketch that the last step used.
+    n_conjugate : int
+        Steps of conjugate gradients so far.
+    """
 
     problem: LinearProblem
     certificate: Certificate
-    at: Point
+    at: Iterate
 
-    def __init__(self, inputs: Inputs, problem: LinearProblem, progress: Any, at: Point | None = None, unit: float = 1.0):
-        """unit: of alpha in the problem."""
+    def __init__(
+        self, inputs: Inputs, problem: LinearProblem, progress: Progress, at: Iterate | None = None, unit: float = 1.0
+    ):
         super().__init__(inputs, progress)
-        self.problem, self._unit = problem, unit
-        self.has_diverged = self.is_on_the_way = False
+        self.problem, self._unit, self._is_on_the_way = problem, unit, False
         self.n_projections = self.n_conjugate = 0
-        self.move_to(at or Point.at_zero(problem.vectors, problem.n_outputs, inputs.n_features))
+        self.move_to(at or Iterate.zero(problem.vectors, problem.n_outputs, inputs.n_features))
 
-    def begin(self, alpha: float, tol: float) -> None:
-        """One pass if it has not looked at the rows from there."""
-        seen = self.certificate and self.certificate.look
+    def begin(self, alpha: float, tol: float, is_on_the_way: bool = False) -> None:
+        """Turn to another penalty and tolerance; one pass over the rows if they have not been looked at from here.
+
+        is_on_the_way: whether this penalty only leads to another, so that its iterations are not reported.
+        """
+        known = self.certificate and self.certificate.evaluation
         super().begin(alpha, tol)
+        self._is_on_the_way = is_on_the_way
         self.problem = replace(self.problem, alpha=self._unit * alpha / self.inputs.unit**2)
-        self.look(seen)
+        self.look(known)
 
-    def move_to(self, point: Point) -> None:
-        """To its w, at the best intercepts."""
-        point.b = self.problem.best_intercepts(point.f, point.b)
-        self.at, self.certificate = point, None
+    def move_to(self, at: Iterate) -> None:
+        """Move to an iterate, whose intercepts become the best ones at its w."""
+        at.b = self.problem.best_intercepts(at.f, at.b)
+        self.at, self.certificate = at, None
 
-    def move_along(self, t: np.ndarray, step: Point) -> None:
+    def move_along(self, t: np.ndarray, step: Step) -> None:
+        """Move t steps on, for a number t of each output."""
         self.move_to(self.at.along(self.problem.vectors, t, step))
 
-    def look(self, seen: Look | None = None) -> None:
-        """Make the certificate, in one pass; seen: a `Look` from the same point, with which none is needed."""
-        self.certificate = Certificate(self.inputs, self.problem, self.at, self.tol, seen)
+    def look(self, known: Evaluation | None = None) -> None:
+        """Make the certificate, in one pass over the rows; in none where the evaluation of the iterate is known."""
+        self.certificate = certify(self.inputs, self.problem, self.at, self.tol, known)
 
     @property
     def w(self) -> np.ndarray:
+        """The coefficients, of shape (n_outputs, n_features), of Z."""
         return self.at.w
 
     def total_curvature(self) -> float:
-        """Trace of the Hessian of the losses where they are most curved, or more; if they may be of any curvature, here."""
-        return float(np.max(self.problem.smoothness_at(self.certificate.look.h))) * float(self.inputs.sizes @ self.inputs.sizes)
+        """Return the trace of the losses' Hessian where they are most curved, or more; of a loss of no smoothness, here."""
+        smoothness = float(np.max(self.problem.smoothness_at(self.certificate.evaluation.h)))
+        return smoothness * float(self.inputs.sizes @ self.inputs.sizes)
 
     def objective(self) -> float:
+        """Return the objective of all outputs together."""
         z = self.problem.margins(self.at.f, self.at.b)
         return (self.problem.mean_losses(z) + self._penalties(self.at.w)).sum()
 
-    def along(self, step: Point, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(the objective, its slope in t) of each output at t from here along the step."""
-        losses, slopes = self.problem.look_along(self.at, step, t)
+    def along(self, step: Step, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the objective of each output at t steps from here, and its slope in t."""
+        losses, slopes = self.problem.losses_along(self.at, step, t)
         w = self.at.w + t[:, None] * step.w
         return losses + self._penalties(w), slopes + self.problem.alpha * dots(w, step.w)
 
     def _penalties(self, w):
+        """Return (alpha/2) |w|^2 of each output."""
         return 0.5 * norms(np.sqrt(self.problem.alpha) * w) ** 2
 
     def record(self, objective: float | None = None) -> bool:
-        """End an iteration: note the objective, tell the callback; returns whether to stop."""
-        if not self.is_on_the_way:
+        """End an iteration: note the objective and ask the callback; return whether to stop."""
+        if not self._is_on_the_way:
             bound = np.inf if self.certificate is None else float(self.certificate.bound.max())
             self.progress.note(self.objective() if objective is None else objective, bound, self.tol)
             self.progress.ask(self.info)
         return self.converged or self.ended_by_callback
 
     def is_told_to_stop(self) -> bool:
-        """Let the callback end the fit after a pass over the rows within an iteration."""
+        """Let the callback end the fit after a pass over the rows within an iteration; return whether it has."""
         n_numbers = self.inputs.rows.row_size * self.inputs.n_rows * self.problem.n_outputs
         return self.progress.ask_after_reading(NUMBERS_A_PASS + n_numbers, self.info)
 
     def solution(self) -> Solution:
-        """(index, features, w, b) of all inputs, in the units of X and y."""
-        # Both are powers of two, whose ratio may overflow.
+        """Return (index, features, w, b) of all inputs, in the units of X and y."""
+        # Both units are powers of two, whose ratio may overflow.
         exponent = np.frexp(self.progress.scale)[1] - np.frexp(self.inputs.unit)[1]
         most = np.finfo(np.float64).max
         with np.errstate(over="ignore", under="ignore"):

@@ -1,6 +1,13 @@
-"""The losses of a linear model over its rows, for several outputs at once: all that Newton's method computes on row vectors.
+"""The problem of a linear model, its iterates, and all that Newton's method computes on row vectors.
 
-Row vectors f, v, h, u have a line for each output; sums over the rows are ndarrays with a number for each.
+With the inputs Z of `inputs.py`, weights s of mean 1 and L' and L'' the derivatives of the loss in the margin z = Z w + b,
+
+    minimise  (1/n) sum_i s_i L(z_i, y_i) + (alpha/2) |w|^2   over w and b, for several outputs at once.
+
+v = s L'(z) / n is the dual point of an iterate, h = s L''(z) / n the curvature of its rows. The gradient in w is alpha w + Z'v,
+the Hessian alpha I + Z' diag(h) Z, and at the optimum w = Z'u for u = -v / alpha.
+
+The row vectors f, v, h and u have a line for each output; a sum over the rows is an ndarray with a number for each output.
 """
 
 from __future__ import annotations
@@ -19,49 +26,103 @@ if TYPE_CHECKING:
 
     from .._base.types import RowVector
     from ..losses.base import Loss
-    from ..rows import RowVectors
-    from .point import Point
+    from ..rows.vectors import RowVectors
 
-# A row of less curvature than this share of the largest counts as flat.
+# A row whose curvature is below this share of the largest counts as flat: its h is taken for 0.
 FLAT = 1e-10
+
+
+@dataclass
+class Step:
+    """A step between two iterates; each field has a line or a number for each output.
+
+    w : ndarray of shape (n_outputs, n_features)
+    f : row vector, Z w
+    b : ndarray of shape (n_outputs,), the steps of the intercepts
+    u : row vector with w = Z'u, or None where it is not known
+    """
+
+    w: np.ndarray
+    f: RowVector
+    b: np.ndarray
+    u: RowVector
+
+
+@dataclass
+class Iterate:
+    """The point where a fit stands; each field has a line or a number for each output.
+
+    w : ndarray of shape (n_outputs, n_features), the coefficients
+    f : row vector, Z w; in the projected problem the offset of the rows is added to it
+    b : ndarray of shape (n_outputs,), the intercepts
+    u : row vector with w = Z'u, or None where it is not known
+    way : ndarray of shape (n_outputs, n_features), |w| of all iterates and steps on the way here, added up: the rounding of f
+        is in proportion to it
+    """
+
+    w: np.ndarray
+    f: RowVector
+    b: np.ndarray
+    u: RowVector
+    way: np.ndarray
+
+    @classmethod
+    def zero(cls, vectors: RowVectors, n_outputs: int, n_features: int) -> Iterate:
+        """Return the iterate of no coefficients and no intercepts."""
+        shape = n_outputs, n_features
+        return cls(np.zeros(shape), vectors.zeros(n_outputs), np.zeros(n_outputs), vectors.zeros(n_outputs), np.zeros(shape))
+
+    @classmethod
+    def from_w(cls, w: np.ndarray, f: RowVector, b: np.ndarray, u: RowVector) -> Iterate:
+        """Return the iterate at w that one step from zero leads to."""
+        return cls(w, f, b, u, np.abs(w))
+
+    @property
+    def knows_u(self) -> bool:
+        """Whether w is not 0, and u is known."""
+        return self.u is not None and bool(self.w.any())
+
+    def along(self, vectors: RowVectors, t: np.ndarray, step: Step) -> Iterate:
+        """Return the iterate t steps on, for a number t of each output."""
+        w, way = self.w + t[:, None] * step.w, self.way + np.abs(t)[:, None] * np.abs(step.w)
+        u = None if self.u is None or step.u is None else vectors.along(self.u, t, step.u)
+        return Iterate(w, vectors.along(self.f, t, step.f), self.b + t * step.b, u, way + np.abs(w))
 
 
 @dataclass(frozen=True, eq=False)
 class LinearProblem(Problem):
-    """The penalty is alpha/2 |w|^2. What is asked of the rows together is one answer, which holds no row vectors itself."""
+    """A `Problem` of several outputs with the penalty (alpha/2) |w|^2.
+
+    What is asked of the rows together is one answer, which holds no row vectors itself.
+    """
 
     n_outputs: int = 1
 
     @classmethod
-    def from_arrays(
+    def of(
         cls, vectors: RowVectors, loss: Loss, y: np.ndarray, weight: np.ndarray, alpha: float, fit_intercept: bool
     ) -> LinearProblem:
-        """Of ndarrays y, (n_outputs, n_rows), and weight."""
+        """Return the problem of ndarrays y, of shape (n_outputs, n_rows), and weight."""
         return cls(vectors, loss, vectors.put(y), vectors.put(weight), alpha, fit_intercept, len(y))
 
     def in_home(self, move: Callable[[RowVector], RowVector], vectors: RowVectors) -> LinearProblem:
-        """The same problem, its row vectors moved to another home by move(vector)."""
+        """Return the same problem with its row vectors moved to another home, that of `vectors`, by move(vector)."""
         return replace(self, vectors=vectors, y=move(self.y), weight=move(self.weight))
 
-    def look_at(self, f: RowVector, b: np.ndarray) -> tuple[RowVector, RowVector]:
-        """(v, h): the dual point s L'(z) / n and the curvature s L''(z) / n at margins z = f + b."""
-        z = self.margins(f, b)
-        return self.dual_point(z), self.curvature(z)
-
-    def look_along(self, point: Point, step: Point, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(the mean loss, its slope in t) of each output at point + t step."""
-        loss, n, b, b_step = self.loss, self.n_rows, point.b + t * step.b, step.b
+    def losses_along(self, at: Iterate, step: Step, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean loss of each output at t steps from the iterate, and its slope in t."""
+        loss, n, b, b_step = self.loss, self.n_rows, at.b + t * step.b, step.b
 
         def answer(f, d, y, s):
             xp, z = namespace(f), f + outputs_like(t, d) * d + outputs_like(b, f)
             v = s * loss.derivative(z, y) / n
             return xp.sum(s * loss.value(z, y), axis=-1), xp.vecdot(v, d + outputs_like(b_step, d))
 
-        losses, slopes = self.vectors.sum(answer, point.f, step.f, self.y, self.weight)
+        losses, slopes = self.vectors.sum(answer, at.f, step.f, self.y, self.weight)
         return losses / n, slopes
 
     def least_curvature(self, f: RowVector, b: np.ndarray, tube: float) -> RowVector:
-        """The least s L''(z) / n of margins at -tube, 0 and tube from z = f + b."""
+        """Return the least h at the margins -tube, 0 and tube from f + b."""
         loss, n = self.loss, self.n_rows
 
         def answer(f, y, s):
@@ -71,33 +132,42 @@ class LinearProblem(Problem):
 
         return self.vectors.map(answer, f, self.y, self.weight)
 
-    def follow(self, total: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """-x / total: by how much the intercept moves where its curvature is total and its slope x; 0 without an intercept."""
-        return -np.divide(x, total, out=np.zeros_like(x), where=(total > 0) & self.fit_intercept)
-
-    def largest(self, h: RowVector) -> np.ndarray:
-        """The largest h of each output."""
-        return self.vectors.sum(lambda h: namespace(h).max(h, axis=-1), h, add=np.maximum)
-
     def smoothness_at(self, h: RowVector) -> float | np.ndarray:
-        """A bound of L'', or where it has none twice the largest of each output where the curvature is h: as margins move by
-        less than log 2, the loss being self-concordant."""
+        """Return a bound of L'' near the margins whose curvature is h: a number, or one for each output.
+
+        A loss of no finite smoothness must be self-concordant: its L'' at most doubles where margins move by less than log 2.
+        """
         if np.isfinite(self.loss.smoothness):
             return self.loss.smoothness
         n = self.n_rows
         return 2 * self.vectors.sum(lambda h, s: namespace(h).max(n * h / s, axis=-1), h, self.weight, add=np.maximum)
 
-    def curved(self, h: RowVector) -> RowVector:
-        """h, and 0 where it is flat."""
-        flat = FLAT * self.largest(h)
+    def intercept_step(self, total: np.ndarray, slope: np.ndarray) -> np.ndarray:
+        """Return Newton's step -slope / total of the intercepts, for total = sum h; 0 where there are none."""
+        return -np.divide(slope, total, out=np.zeros_like(slope), where=(total > 0) & self.fit_intercept)
+
+    def zero_in_flat_rows(self, h: RowVector) -> RowVector:
+        """Return h, with 0 in flat rows."""
+        flat = FLAT * self.vectors.sum(lambda h: namespace(h).max(h, axis=-1), h, add=np.maximum)
 
         def answer(h):
             return namespace(h).where(h > outputs_like(flat, h), h, namespace(h).zeros_like(h))
 
         return self.vectors.map(answer, h)
 
-    def dual_of(self, u: RowVector, v: RowVector, curved: RowVector) -> RowVector:
-        """The dual point a = -alpha u, but v in flat rows; of the sum 0 where there is an intercept. None: u is no number."""
+    def where_curved(self, h: RowVector, x: RowVector) -> RowVector:
+        """Return x, with 0 where h is 0."""
+        return self.vectors.map(lambda h, x: namespace(x).where(h > 0, x, namespace(x).zeros_like(x)), h, x)
+
+    def most_curved(self, h: RowVector) -> RowVector:
+        """Return the largest h of each row among the outputs: a row vector of one output."""
+        return self.vectors.map(lambda h: namespace(h).max(h, axis=0), h)
+
+    def dual_point_from_u(self, u: RowVector, v: RowVector, h: RowVector) -> RowVector | None:
+        """Return the dual point -alpha u, with v in place of it where h is 0, or None where u is not finite.
+
+        Where there is an intercept a multiple of h is added, so that the dual point sums to 0, as it must.
+        """
         alpha = self.alpha
 
         def parts(u, v, h):
@@ -107,32 +177,28 @@ class LinearProblem(Problem):
             xp = namespace(u)
             return xp.sum(parts(u, v, h), axis=-1), xp.sum(h, axis=-1)
 
-        slope, total = self.vectors.sum(sums, u, v, curved)
+        slope, total = self.vectors.sum(sums, u, v, h)
         if not np.isfinite(slope).all():
             return None
-        shift = self.follow(total, slope)
-        return self.vectors.map(lambda u, v, h: parts(u, v, h) + h * outputs_like(shift, h), u, v, curved)
+        shift = self.intercept_step(total, slope)
+        return self.vectors.map(lambda u, v, h: parts(u, v, h) + h * outputs_like(shift, h), u, v, h)
 
-    def most_curved(self, h: RowVector) -> RowVector:
-        """The largest h of each row among its outputs: a row vector of one."""
-        return self.vectors.map(lambda h: namespace(h).max(h, axis=0), h)
-
-    def u_of(self, v: RowVector) -> RowVector:
-        """u = -v / alpha, which makes w = Z'u of the dual point v."""
+    def u_from_dual_point(self, v: RowVector) -> RowVector:
+        """Return u = -v / alpha, which makes the coefficients w = Z'u of the dual point v."""
         alpha = self.alpha
         return self.vectors.map(lambda v: -v / alpha, v)
 
-    def u_of_flat(self, u: RowVector, v: RowVector, curved: RowVector) -> RowVector:
-        """-(u + v / alpha) in flat rows, 0 in others: the part of the step in u that is known."""
+    def step_of_flat_rows(self, u: RowVector, v: RowVector, h: RowVector) -> RowVector:
+        """Return -(u + v / alpha) where h is 0, and 0 elsewhere: the part of a step in u that needs no system."""
         alpha = self.alpha
 
         def answer(u, v, h):
             return namespace(u).where(h > 0, namespace(u).zeros_like(u), -(u + v / alpha))
 
-        return self.vectors.map(answer, u, v, curved)
+        return self.vectors.map(answer, u, v, h)
 
-    def over_roots(self, v: RowVector, u: RowVector, step: RowVector, s: RowVector) -> RowVector:
-        """(v + alpha (u + step)) / s, and 0 where s is 0."""
+    def slope_over_roots(self, v: RowVector, u: RowVector, step: RowVector, s: RowVector) -> RowVector:
+        """Return (v + alpha (u + step)) / s, with 0 where s, the root of h, is 0."""
         alpha = self.alpha
 
         def answer(v, u, step, s):
@@ -141,14 +207,10 @@ class LinearProblem(Problem):
 
         return self.vectors.map(answer, v, u, step, s)
 
-    def where_curved(self, h: RowVector, x: RowVector) -> RowVector:
-        """x, and 0 where h is 0."""
-        return self.vectors.map(lambda h, x: namespace(x).where(h > 0, x, namespace(x).zeros_like(x)), h, x)
-
-    def left_of(
+    def residual_and_slope(
         self, r: RowVector, slopes: RowVector, u: RowVector, s: RowVector, q: RowVector
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(|r|^2, slopes'(u + s q)) of each output."""
+        """Return |r|^2 and slopes'(u + s q) of each output."""
 
         def answer(r, slopes, u, s, q):
             vecdot = namespace(r).vecdot
@@ -157,25 +219,35 @@ class LinearProblem(Problem):
         return self.vectors.sum(answer, r, slopes, u, s, q)
 
     def sums_and_sizes(self, x: RowVector) -> tuple[np.ndarray, np.ndarray]:
-        """(sum x, sum |x|) of each output."""
+        """Return sum x and sum |x| of each output."""
         return self.vectors.sum(lambda x: (namespace(x).sum(x, axis=-1), namespace(x).sum(namespace(x).abs(x), axis=-1)), x)
 
-    def sizes_at(self, point: Point, v: RowVector) -> tuple[np.ndarray, np.ndarray]:
-        """(the length of |f| + |b|, as of something like margins; the length of v, as of something like dual points)."""
-        b, n = np.abs(point.b), self.n_rows
+    def change_of_weights(self, h: RowVector, before: RowVector) -> tuple[np.ndarray, np.ndarray]:
+        """Return the sum of |h - before| and that of before, of each output."""
+
+        def answer(h, before):
+            xp = namespace(h)
+            return xp.sum(xp.abs(h - before), axis=-1), xp.sum(before, axis=-1)
+
+        return self.vectors.sum(answer, h, before)
+
+    def sizes_at(self, at: Iterate, v: RowVector) -> tuple[np.ndarray, np.ndarray]:
+        """Return the lengths of |f| + |b| and of v, in the norms of margins and of dual points (see `certificate.py`)."""
+        b, n = np.abs(at.b), self.n_rows
 
         def answer(f, v, s):
             xp = namespace(f)
             return xp.sqrt(s / n) * (xp.abs(f) + outputs_like(b, f)), v / xp.sqrt(s)
 
-        of_z, of_v = self._lengths(answer, point.f, v, self.weight)
+        of_z, of_v = self._lengths(answer, at.f, v, self.weight)
         return of_z, np.sqrt(n) * of_v
 
-    def distances_to(
-        self, a: RowVector, v: RowVector, curved: RowVector
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """How far the dual point a is from v = s L'(z) / n: (the length of (a - v) / sqrt(h), that of |v| + |a| over sqrt(h),
-        the length of a as of something like dual points, whether the conjugate losses are finite at a)."""
+    def dual_distances(self, a: RowVector, v: RowVector, h: RowVector) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return, of each output, how far the dual point a is from v = s L'(z) / n.
+
+        Four arrays: the length of (a - v) / sqrt(h), that of (|v| + |a|) / sqrt(h), the length of a in the norm of dual points,
+        and whether the conjugate losses are finite at a. Rows where h is 0 are left out of the first two.
+        """
         loss, n = self.loss, self.n_rows
 
         def answer(a, v, h, y, s):
@@ -186,28 +258,20 @@ class LinearProblem(Problem):
             beside = xp.where(is_curved, (xp.abs(v) + xp.abs(a)) / root, zero)
             return between, beside, a / xp.sqrt(s), xp.astype(is_outside, a.dtype)
 
-        between, beside, size, outside = self._lengths(answer, a, v, curved, self.y, self.weight)
+        between, beside, size, outside = self._lengths(answer, a, v, h, self.y, self.weight)
         return between, beside, np.sqrt(n) * size, outside == 0
 
     def _lengths(self, answer, *vectors):
-        """The length of each row vector that answer(*parts) makes, of each output."""
+        """Return the length of each row vector that answer(*parts) makes, of each output."""
         return self.vectors.sum(lambda *parts: tuple(map(norms, answer(*parts))), *vectors, add=np.hypot)
 
     def least_weight(self) -> float:
+        """Return the least sample weight."""
         return float(self.vectors.sum(lambda s: namespace(s).min(s), self.weight, add=np.minimum))
-
-    def moved(self, h: RowVector, then: RowVector) -> tuple[np.ndarray, np.ndarray]:
-        """Of each output, (the sum of |h - then|, that of then)."""
-
-        def answer(h, then):
-            xp = namespace(h)
-            return xp.sum(xp.abs(h - then), axis=-1), xp.sum(then, axis=-1)
-
-        return self.vectors.sum(answer, h, then)
 
 
 def _is_in_domain(loss, a, y, s):
-    """Whether the conjugate loss of s L is finite at a."""
+    """Return whether the conjugate of s L is finite at a, row by row."""
     low, high = loss.slopes
     slope = y * a if loss.is_classifier else a
     return (slope >= low * s) & (slope <= high * s)

@@ -1,218 +1,238 @@
-"""The step of Newton's method, H w = -g, by conjugate gradients on the Hessian itself.
+"""Steps of Newton's method, H d = -g: by conjugate gradients on the Hessian, or from the second moments of few inputs.
 
-H = alpha I + Z' Pi diag(h) Pi Z, with Pi the projection that an intercept at its best means; none where there is none.
+H = alpha I + Z' Pi diag(h) Pi Z at the iterate, where Pi is the projection that stands for an intercept at its best, or none. A
+product with H is one pass over the rows. Where d is large and conjugate gradients are slow, `sketch.py` preconditions them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ..solvers.krylov import ArrayVectors, DampedInverse, conjugate_gradients, dots
-from .point import Point
+from ..solvers.krylov import Lines, Shrunk, conjugate_gradients, dots
+from .problem import Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._base.types import RowVector
-    from ..rows import RowVectors
-    from .dual import SketchSteps
+    from ..rows.vectors import RowVectors
     from .fit import LinearFit
     from .inputs import Inputs
     from .problem import LinearProblem
 
-# Without rounding conjugate gradients end after as many steps as X has rank; where its columns differ by 1e10 in size, after
-# some twenty times as many; more lead nowhere.
-MAX_STEPS, RANKS = 1000, 50
-# Steps of conjugate gradients on one system that are worth a better preconditioner.
-SLOW = 20
-# Share of their sum by which the row weights h may change before a preconditioner is made anew.
-MOVED = 0.2
-# Multiplications of a matrix product, a number of the rows, that take as long as one pass over them.
-A_PASS = 50
+# Steps of conjugate gradients on one system at most; and most of them for each rank that X can have. Without rounding they end
+# after as many as X has rank; where its columns differ by 1e10 in size, after some twenty times as many; more lead nowhere.
+MOST_STEPS, STEPS_A_RANK = 1000, 50
+# A system that takes so many steps of conjugate gradients is worth a better preconditioner.
+SLOW_STEPS = 20
+# A preconditioner is made anew once the row weights h have changed by more than this share of their sum.
+MOST_CHANGE = 0.2
+# So many multiplications of a matrix product, for each number of the rows, take as long as one pass over them.
+PRODUCTS_A_PASS = 50
+# From so many inputs on, and if X has SAMPLES_IN_ROWS times as many rows, the second moments are those of a sample of
+# SAMPLED_ROWS_AN_INPUT rows an input: they are within small factors of those of all rows, and take the time of few passes.
+LEAST_INPUTS_TO_SAMPLE, SAMPLED_ROWS_AN_INPUT, SAMPLES_IN_ROWS = 200, 40, 2
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """A sample of the rows, whose second moments are within small factors of those of all, and take the time of few passes."""
-
-    rows_an_input: int = 40
-    fewest_inputs: int = 200
-    fewest_samples: int = 2  # that the rows have to hold
-
-    def pays(self, n: int, d: int) -> bool:
-        return d >= self.fewest_inputs and n >= self.fewest_samples * self.rows_an_input * d
-
-
-SAMPLING = Sampling()
-
-
-def solve(
+def solve_system(
     fit: LinearFit, A: Callable[[Any], Any], precondition: Callable[[Any], Any], b: Any, zero: Any,
     enough: Callable[..., np.ndarray], max_steps: int, space: Any,
 ) -> tuple[Any, int]:  # fmt: skip
-    """`conjugate_gradients`, until the callback says so too."""
+    """Solve a system of a Newton step by `conjugate_gradients`, which the callback of the fit may end.
 
-    def over(x, r, rho):
+    max_steps is bounded by what the rank of X allows. Returns the solution and the number of steps.
+    """
+
+    def ends(x, r, rho):
         return enough(x, r, rho) | fit.is_told_to_stop()
 
-    most = RANKS * (1 + min(fit.inputs.n_rows, fit.inputs.n_features))
-    return conjugate_gradients(A, precondition, b, zero, over, min(max_steps, most), space)
+    most = STEPS_A_RANK * (1 + min(fit.inputs.n_rows, fit.inputs.n_features))
+    return conjugate_gradients(A, precondition, b, zero, ends, min(max_steps, most), space)
 
 
-def step_to(fit: LinearFit, w: np.ndarray, u: RowVector, h: RowVector, total: np.ndarray) -> Point:
-    """The step w, with u and with the intercept that follows, total being the sum of the row weights h."""
+def step_from_w(fit: LinearFit, w: np.ndarray, u: RowVector, h: RowVector, total: np.ndarray) -> Step:
+    """Return the step w = Z'u, with the intercept that follows it; total: the sum of the row weights h."""
     f, weighed = fit.inputs.apply_and_weigh(w, h)
-    return Point.at_w(w, f, fit.problem.follow(total, weighed), u)
+    return Step(w, f, fit.problem.intercept_step(total, weighed), u)
 
 
 class Hessian:
-    """Products with H at the point where a fit stands, in one pass each."""
+    """The Hessian H where a fit stands: products with it, in one pass over the rows each."""
 
     def __init__(self, fit: LinearFit):
-        self._inputs, self._problem, self._look = fit.inputs, fit.problem, fit.certificate.look
+        self._inputs, self._problem, self._evaluation = fit.inputs, fit.problem, fit.certificate.evaluation
 
     def times(self, p: np.ndarray) -> np.ndarray:
+        """Return H p."""
         return self._times(p)[0]
 
     def times_pair(self, p: tuple[np.ndarray, RowVector]) -> tuple[np.ndarray, RowVector]:
-        """The same for p = (w, u) with w = Z'u: H w, and what it is Z' of."""
+        """Return (H w, the row vector that it is Z' of), for p = (w, u) with w = Z'u."""
         (w, u), vectors = p, self._problem.vectors
-        in_w, f, shift = self._times(w)
-        in_u = vectors.times(self._look.h, vectors.minus(f, -shift))
-        return in_w, vectors.along(in_u, self._problem.alpha, u)
+        H_w, f, shift = self._times(w)
+        of_rows = vectors.times(self._evaluation.h, vectors.minus(f, -shift))
+        return H_w, vectors.along(of_rows, self._problem.alpha, u)
 
     def _times(self, w):
-        look, problem = self._look, self._problem
-        f, product, weighed = self._inputs.normal(look.h, w)
-        shift = problem.follow(look.total, weighed)
-        return problem.alpha * w + (product + shift[:, None] * look.means), f, shift
+        """Return H w, Z w, and the steps of the intercepts that follow w."""
+        here, problem = self._evaluation, self._problem
+        f, product, weighed = self._inputs.normal(here.h, w)
+        shift = problem.intercept_step(here.total, weighed)
+        return problem.alpha * w + (product + shift[:, None] * here.means), f, shift
 
 
-class Pairs:
-    """Vectors of conjugate gradients kept as (w, u) with w = Z'u: inner products are those of w."""
+class PairSpace:
+    """The space of vectors kept as pairs (w, u) with w = Z'u, for conjugate gradients: inner products are those of w."""
 
     def __init__(self, vectors: RowVectors):
         self._vectors = vectors
 
     def dots(self, a: tuple[np.ndarray, RowVector], b: tuple[np.ndarray, RowVector]) -> np.ndarray:
+        """Return the inner products of each output."""
         return dots(a[0], b[0])
 
     def along(
         self, x: tuple[np.ndarray, RowVector], t: np.ndarray, d: tuple[np.ndarray, RowVector]
     ) -> tuple[np.ndarray, RowVector]:
-        return ArrayVectors.along(x[0], t, d[0]), self._vectors.along(x[1], t, d[1])
+        """Return x + t d, for a number t of each output."""
+        return Lines.along(x[0], t, d[0]), self._vectors.along(x[1], t, d[1])
 
 
-def plain_step(fit: LinearFit, shares: np.ndarray, max_steps: int = MAX_STEPS) -> tuple[Point, int]:
-    """(the step from fit.at, steps of conjugate gradients) without a preconditioner: one pass over the rows each."""
+def plain_step(fit: LinearFit, shares: np.ndarray, max_steps: int = MOST_STEPS) -> tuple[Step, int]:
+    """Return a step without a preconditioner, as `NewtonSteps` do: one pass over the rows for each step of the gradients."""
     here, problem, vectors = fit.certificate, fit.problem, fit.problem.vectors
     most = shares**2 * dots(here.g, here.g)
-    b = -here.g, vectors.scaled(vectors.along(here.look.v, problem.alpha, fit.at.u), -1.0)
+    b = -here.g, vectors.scaled(vectors.along(here.evaluation.v, problem.alpha, fit.at.u), -1.0)
     zero = np.zeros_like(here.g), vectors.zeros(len(here.g))
-    (w, u), n_iter = solve(
-        fit, Hessian(fit).times_pair, lambda r: r, b, zero, lambda x, r, rho: rho <= most, max_steps, Pairs(vectors)
+    (w, u), n_steps = solve_system(
+        fit, Hessian(fit).times_pair, lambda r: r, b, zero, lambda x, r, rho: rho <= most, max_steps, PairSpace(vectors)
     )
-    return step_to(fit, w, u, here.look.h, here.look.total), n_iter
+    return step_from_w(fit, w, u, here.evaluation.h, here.evaluation.total), n_steps
 
 
-class Kept:
-    """What make(h) has made of the row weights h of each output, kept while alpha stays and h changes little."""
+class WeightCache:
+    """A cache of what was made of the row weights h of each output, kept while alpha stays and h changes little."""
 
     def __init__(self):
         self.forget()
 
     def forget(self) -> None:
+        """Make all of it anew next time."""
         self._h = self._alpha = self._made = None
 
     def update(self, problem: LinearProblem, h: RowVector, make: Callable[[RowVector], Any]) -> tuple[RowVector, list[Any]]:
-        """(the h that each output's was made of, a list of what was made); made again where h or alpha is not what it was."""
-        is_stale = self._is_stale(problem, h)
+        """Return the row weights that each output's was made of, and what make(h) has made of each.
+
+        It is made again where h or alpha is no longer what it was. Outputs of a quadratic loss share theirs.
+        """
+        is_stale = np.full(problem.n_outputs, True)
+        if self._alpha == problem.alpha:
+            change, size = problem.change_of_weights(h, self._h)
+            is_stale = change > MOST_CHANGE * size
         if is_stale.all():
             self._h, self._alpha, self._made = h, problem.alpha, [None] * len(is_stale)
         elif is_stale.any():
             self._h = problem.vectors.chosen(is_stale, h, self._h)
-        for k in np.flatnonzero(is_stale):  # the curvature of a quadratic loss is that of all outputs
+        for k in np.flatnonzero(is_stale):
             is_shared = k > 0 and problem.loss.is_quadratic
             self._made[k] = self._made[0] if is_shared else make(problem.vectors.output(h, k))
         return self._h, self._made
 
-    def _is_stale(self, problem, h):
-        if self._alpha != problem.alpha:
-            return np.full(problem.n_outputs, True)
-        moved, size = problem.moved(h, self._h)
-        return moved > MOVED * size
-
 
 class InputSteps:
-    """Steps where the inputs are few: H itself is made and inverted, of a sample of the rows where they are many. Conjugate
-    gradients correct what is not in the sample, and what h has changed since."""
+    """`NewtonSteps` where the inputs are few: H itself is made and inverted, of a sample of the rows where they are many.
+
+    Conjugate gradients correct what is not in the sample, and what has changed in h since H was made.
+
+    Parameters
+    ----------
+    inputs : Inputs
+    rng : numpy.random.Generator or None, default None
+        Draws the sample; None: H is made of all rows.
+    """
 
     def __init__(self, inputs: Inputs, rng: np.random.Generator | None = None):
-        """rng: for the sample; None: none."""
-        self._inputs, self._kept, self._sample, self._n_sampled = inputs, Kept(), None, inputs.n_rows
+        self._inputs, self._cache, self._sample, self._n_sampled = inputs, WeightCache(), None, inputs.n_rows
         n, d = inputs.n_rows, inputs.n_features
-        if rng is not None and SAMPLING.pays(n, d):
-            self._n_sampled, some = SAMPLING.rows_an_input * d, np.zeros(n)
-            some[rng.choice(n, self._n_sampled, replace=False, shuffle=False)] = 1.0
-            self._sample = inputs.rows.vectors.put(some)
+        if rng is not None and d >= LEAST_INPUTS_TO_SAMPLE and n >= SAMPLES_IN_ROWS * SAMPLED_ROWS_AN_INPUT * d:
+            self._n_sampled, sample = SAMPLED_ROWS_AN_INPUT * d, np.zeros(n)
+            sample[rng.choice(n, self._n_sampled, replace=False, shuffle=False)] = 1.0
+            self._sample = inputs.rows.vectors.put(sample)
 
-    def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Point, int]:
-        """(the step from fit.at, a Point without u; steps of conjugate gradients)."""
-        g, look = fit.certificate.g, fit.certificate.look
-        h_then, parts = self._kept.update(fit.problem, look.h, lambda h: self._shrunk(fit.problem, h))
+    def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Step, int]:
+        """Return a step without u, and the steps of conjugate gradients it took; see `NewtonSteps`."""
+        g, here = fit.certificate.g, fit.certificate.evaluation
+        h_then, parts = self._cache.update(fit.problem, here.h, lambda h: self._inverse_of_hessian(fit.problem, h))
 
         def precondition(r):
             return np.array([part.inverse @ r_k for part, r_k in zip(parts, r, strict=True)])
 
-        is_exact = self._sample is None and h_then is look.h and all(part.nu == fit.problem.alpha for part in parts)
-        w, n_iter = (precondition(-g), 0) if is_exact else self._corrected(fit, precondition, shares)
-        return step_to(fit, w, None, look.h, look.total), n_iter
+        if self._sample is None and h_then is here.h and all(part.nu == fit.problem.alpha for part in parts):
+            w, n_steps = precondition(-g), 0  # it is the inverse of H
+        else:
+            most = shares**2 * dots(g, precondition(g))
+            max_steps, zero = MOST_STEPS if self._sample is None else SLOW_STEPS, np.zeros_like(g)
+            w, n_steps = solve_system(
+                fit, Hessian(fit).times, precondition, -g, zero, lambda w, r, rho: rho <= most, max_steps, Lines
+            )
+            if n_steps == max_steps:  # few rows may hold what the others do not
+                self._sample, self._n_sampled = None, self._inputs.n_rows
+                self._cache.forget()
+        return step_from_w(fit, w, None, here.h, here.total), n_steps
 
-    def _corrected(self, fit, precondition, shares):
-        """(w, steps of conjugate gradients), of an inverse that is not that of H."""
-        g = fit.certificate.g
-        most = shares**2 * dots(g, precondition(g))
-        max_steps, zero = MAX_STEPS if self._sample is None else SLOW, np.zeros_like(g)
-        w, n_iter = solve(
-            fit, Hessian(fit).times, precondition, -g, zero, lambda w, r, rho: rho <= most, max_steps, ArrayVectors
-        )
-        if n_iter == max_steps:  # few rows may hold what the others do not
-            self._sample, self._n_sampled = None, self._inputs.n_rows
-            self._kept.forget()
-        return w, n_iter
+    def _inverse_of_hessian(self, problem, h):
+        """Return the inverse of H for row weights h of one output, of the sample where there is one."""
+        if self._sample is not None:
+            vectors = problem.vectors
+            of_sample = vectors.times(h, self._sample)
+            total, total_of_sample = vectors.totals(h, of_sample)
+            h = vectors.scaled(of_sample, float(total / max(total_of_sample, 1e-300)))
+        H, _ = self._inputs.curvature(h, problem.fit_intercept)
+        return Shrunk(H, problem.alpha, is_exact=True)
 
     @property
     def n_passes(self) -> int:
         """How many passes over the rows take as long as the second moments do."""
-        return self._inputs.n_features * self._n_sampled // (A_PASS * self._inputs.n_rows)
+        return self._inputs.n_features * self._n_sampled // (PRODUCTS_A_PASS * self._inputs.n_rows)
 
-    def pay(self, fit: LinearFit) -> bool:
+    def is_quicker(self, fit: LinearFit) -> bool:
+        """Return True: second moments that have been made are quicker than plain steps at any penalty."""
         return True
 
-    def _shrunk(self, problem, h):
-        if self._sample is not None:
-            vectors = problem.vectors
-            some = vectors.times(h, self._sample)
-            total, of_some = vectors.totals(h, some)
-            h = vectors.scaled(some, float(total / max(of_some, 1e-300)))
-        H, _ = self._inputs.curvature(h, problem.fit_intercept)
-        return DampedInverse(H, problem.alpha, is_exact=True)
+
+class PreconditionedSteps(Protocol):
+    """`NewtonSteps` that cost more to begin with than plain ones, and need fewer steps of conjugate gradients."""
+
+    def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Step, int]:
+        """Return a step and the steps of conjugate gradients it took; see `NewtonSteps`."""
+        ...
+
+    def is_quicker(self, fit: LinearFit) -> bool:
+        """Return whether these are quicker than plain steps at the fit's penalty."""
+        ...
 
 
 class AdaptiveSteps:
-    """Plain steps until one is slow; from there on those that make() makes, at penalties for which they pay."""
+    """`NewtonSteps` that are plain until one is slow, and from then on preconditioned, at penalties where that is quicker.
 
-    def __init__(self, make: Callable[[], InputSteps | SketchSteps], slow: int = SLOW):
-        self._make, self._other, self._slow = make, None, slow
+    Parameters
+    ----------
+    make : callable
+        Makes the `PreconditionedSteps`; called once, if ever.
+    slow : int, default SLOW_STEPS
+        A plain step of so many steps of conjugate gradients is slow, and left at that.
+    """
 
-    def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Point, int]:
-        """(the step from fit.at, a Point, steps of conjugate gradients)."""
-        if self._other is None:
-            step, n_iter = plain_step(fit, shares, self._slow)
-            if n_iter == self._slow:
-                self._other = self._make()
-            return step, n_iter
-        return (self._other if self._other.pay(fit) else plain_step)(fit, shares)
+    def __init__(self, make: Callable[[], PreconditionedSteps], slow: int = SLOW_STEPS):
+        self._make, self._preconditioned, self._slow = make, None, slow
+
+    def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Step, int]:
+        """Return a step and the steps of conjugate gradients it took; see `NewtonSteps`."""
+        if self._preconditioned is None:
+            step, n_steps = plain_step(fit, shares, self._slow)
+            if n_steps == self._slow:
+                self._preconditioned = self._make()
+            return step, n_steps
+        return (self._preconditioned if self._preconditioned.is_quicker(fit) else plain_step)(fit, shares)
