@@ -15,10 +15,8 @@ import sparserf as srf
 from sparserf.algorithms.task import Task
 from sparserf.baselines import boosting, eerf, kernel_machines, kernel_ridge, kernel_svm, lkrf, rks, srfe
 from sparserf.baselines.boosting import WeakLearner, best_threshold
-from sparserf.baselines.random_features import RidgeFit
-from sparserf.rows import as_rows, core_block
 from sparserf.baselines.random_features import RidgeFit, aligned
-from sparserf.rows import as_rows, block
+from sparserf.rows import as_rows, core_block
 
 from .conftest import phi_oracle
 

@@ -244,8 +244,8 @@ def test_nothing_overflows_in_views_of_wild_entries(size):
     counts[0] = size
     task = Task.from_arguments(sp.csr_array(counts), Y[:60], features="auto", loss="squared", sample_weight=None, workers=1,
                                rng=RNG, columns=HOW, is_curved=True)  # fmt: skip
-    shown = task.stage.show(sp.csr_array(counts)).toarray()
-    expected = task.stage.show(counts)
+    shown = task.stage.transform(sp.csr_array(counts)).toarray()
+    expected = task.stage.transform(counts)
     assert np.allclose(shown[:, task.stage.kind == CLIPPED], expected[:, task.stage.kind == CLIPPED])
     assert np.allclose(shown[0, task.stage.kind == CLIPPED], 3)
 

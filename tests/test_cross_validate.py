@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 from functools import partial, wraps
-import dataclasses
-from functools import partial
 
 import numpy as np
 import pandas as pd

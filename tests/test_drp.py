@@ -18,9 +18,7 @@ import sparserf as srf
 from sparserf import drp, drp_path
 from sparserf.features import make_projection
 from sparserf.linear import steps
-from sparserf.linear.steps import Sampling
 from sparserf.rows.core_block import CoreBlock
-from sparserf.rows.block import Block
 
 from . import conftest
 

@@ -15,8 +15,6 @@ from sklearn.linear_model import LogisticRegression, OrthogonalMatchingPursuit, 
 import sparserf as srf
 from sparserf import mfga, mfga_path
 from sparserf.rows import as_rows, core_block
-from sparserf.solvers.greedy import Cholesky
-from sparserf.rows import as_rows, block
 from sparserf.solvers.definite import GrowingCholesky
 
 from .conftest import SLOPE, VALUE, phi_oracle

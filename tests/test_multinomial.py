@@ -13,13 +13,8 @@ from scipy.special import logsumexp, softmax
 
 import sparserf as srf
 from sparserf.losses import Multinomial
-from sparserf.losses.classification import AgainstOthers
-from sparserf.rows import HostVectors
 from sparserf.losses.classification import OneClassMultinomial
-from sparserf.rows.vectors import HostVectors
-from sparserf.solvers import rivals as rivals_
-from sparserf.solvers.rivals import Rivals, nearest_median
-from sparserf.rows.vectors import HostVectors
+from sparserf.rows import HostVectors
 from sparserf.solvers import multinomial as multinomial_
 from sparserf.solvers.multinomial import ClassesInTurn, MultinomialProblem, nearest_median
 
@@ -100,7 +95,7 @@ def test_fenchel_and_young(z, label, c):
 
 @given(z=margins, label=labels, k=st.integers(0, 2))
 def test_a_class_against_the_others_has_the_same_loss(z, label, k):
-    y, against = signs(label, 3), AgainstOthers()
+    y, against = signs(label, 3), OneClassMultinomial()
     rivals = MultinomialProblem.from_targets(HostVectors(5), list(y), np.ones(5), True)
     y_k = next(islice(rivals.class_targets(z), k, None))
     np.testing.assert_allclose(against.value(z[k], y_k), LOSS.value(z, y).sum(axis=0), rtol=1e-10, atol=1e-10)

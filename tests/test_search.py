@@ -14,13 +14,9 @@ from sparserf.algorithms.sparse_rf import budget as _budget
 from sparserf.algorithms.sparse_rf import descent as _descent
 from sparserf.algorithms.sparse_rf import held_out as _held_out
 from sparserf.algorithms.sparse_rf import search as _search
-from sparserf.algorithms.sparse_rf import sources as sparse_rf_sources
-from sparserf.algorithms.sparse_rf.fit import L1Fit
-from sparserf.algorithms.sparse_rf.kinds import Mixture, gain, in_question
-from sparserf.algorithms.sparse_rf.multinomial import fits_of
-from sparserf.algorithms.sparse_rf.classes import fits_of
 from sparserf.algorithms.sparse_rf.descent import L1Fit, SparseRFOptions
 from sparserf.algorithms.sparse_rf.held_out import HeldOutLosses, gain, in_question
+from sparserf.algorithms.sparse_rf.multinomial import fits_of
 from sparserf.algorithms.task import Task, model_of
 from sparserf.features import LinearFunctions, linear_functions
 from sparserf.model import FitInfo
@@ -517,7 +513,7 @@ def test_a_sample_of_rows_in_groups_and_of_weights(rng):
     weight[:20_000] = 0
     X = np.column_stack([groups, np.arange(50_103)])
     targets = [groups.astype(float), weight]
-    task = dataclasses.replace(Task.of(X, groups, "squared", None, 1), targets=targets, weight=weight)
+    task = dataclasses.replace(Task.from_arrays(X, groups, "squared", None, 1), targets=targets, weight=weight)
     sample = _held_out.Sample.draw(task, groups, 0.1, _budget.MOST_ROWS, rng)
     group, row = sample.task.rows.array().T.astype(int)
     assert len(np.unique(row)) == len(row)  # none twice
@@ -539,7 +535,7 @@ def test_a_sample_of_rows_in_groups_and_of_weights(rng):
 @pytest.mark.parametrize("layout", [np.asarray, csr_array])
 def test_a_sample_leaves_out_rows_of_weight_zero(rng, layout):
     X, weight = rng.standard_normal((100, 2)), np.arange(100) % 3.0
-    task = Task.of(layout(X), X[:, 0], "squared", None, 1)
+    task = Task.from_arrays(layout(X), X[:, 0], "squared", None, 1)
     sample = _held_out.Sample.draw(dataclasses.replace(task, weight=weight), np.zeros(100), 0.1, 1000, rng)
     np.testing.assert_array_equal(sample.task.rows.transform(srf.Linear().draw(None, 2)), X[weight > 0])
     assert _held_out.Sample.draw(task, np.zeros(100), 0.1, 1000, rng).task.rows is task.rows

@@ -18,14 +18,10 @@ import pytest
 
 import sparserf as srf
 from sparserf import _core
-from sparserf.baselines import kernels
-from sparserf._base import types as _types
 from sparserf.baselines import kernel_machines
 from sparserf.features import dictionary, fourier, neurons, projections
-from sparserf.losses import JOINTLY, SELECTING
-from sparserf.validation.cross_validation import MEASURES, Measure
 from sparserf.losses import JOINTLY, SELECTING, JointLoss, SelectingLoss
-from sparserf.validation.measures import MEASURES, Measure
+from sparserf.validation.cross_validation import MEASURES, Measure
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(srf.__file__).parent

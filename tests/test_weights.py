@@ -8,10 +8,8 @@ from scipy.sparse import csr_array
 
 import sparserf as srf
 from sparserf import baselines, sparse_rf
-from sparserf.algorithms.sparse_rf import samples as sparse_rf_samples
-from sparserf.features import RandomCosines, bandwidth, inverse_deviations, learning
 from sparserf.algorithms.sparse_rf.held_out import hold_out
-from sparserf.features import Mixture, bandwidth, inverse_deviations, proposals
+from sparserf.features import RandomCosines, bandwidth, inverse_deviations, learning
 from sparserf.rows import as_rows
 
 from .conftest import friedman, signs

@@ -16,17 +16,16 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from .._base.checks import check_alphas, check_callable, check_choice, check_flag, check_integer, check_real, check_rng
-from .._base.progress import parts, reported
+from .._base.progress import parts, shows_progress
 from .._base.threads import check_workers, single_threaded_blas
-from ..columns.fallback import with_fallbacks
 from ..features import PROJECTIONS, Linear, make_projection
 from ..linear import (
     AdaptiveSteps,
     Inputs,
     InputSteps,
-    LinearClasses,
     LinearFit,
     LinearProblem,
+    MultinomialLinearFit,
     ProjectedProblem,
     Sketch,
     SketchSteps,
@@ -34,15 +33,20 @@ from ..linear import (
 )
 from ..losses import LOSSES
 from ..model import warn_unconverged
-from .task import Task, keeping_fits, model_of
+from .fallback import with_fallbacks
+from .task import Task, model_of, partial_fits_on_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
 
-    from .._base.types import Callback, Categorical, LinearLossLike, MatrixLike, Missing, ProjectionName, Seed
-    from ..model import SparseModel
+    from .._base.types import MatrixLike, Seed
+    from ..columns.stage import Missing
+    from ..columns.table import Categorical
+    from ..features.projections import ProjectionName
+    from ..losses import LinearLossLike
+    from ..model import Callback, SparseModel
 
 # Iterations at most where n_iter leaves their number to the tolerance.
 MOST_ITERATIONS = 100
@@ -79,7 +83,7 @@ def algorithm_2(fit: LinearFit, projected: ProjectedProblem, T: int) -> bool:
     return False
 
 
-@reported
+@shows_progress
 def drp(
     X: MatrixLike, y: ArrayLike, *, alpha: float, n_projections: int | None = None, n_iter: int | None = None,
     accelerate: bool = True, projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn",
@@ -206,7 +210,7 @@ def drp(
     return _fit_path(X, options)[0]
 
 
-@reported
+@shows_progress
 def drp_path(
     X: MatrixLike, y: ArrayLike, *, alphas: ArrayLike, n_projections: int | None = None, n_iter: int | None = None,
     accelerate: bool = True, projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn",
@@ -321,7 +325,7 @@ def _fit_path(X, options):
             projected = ProjectedProblem(fit, R)
         else:
             steps = _choose_steps(fit, options, n_fits=len(task.targets) if task.is_joint else 1)
-        with fit.inputs.rows, keeping_fits([fit], task):
+        with fit.inputs.rows, partial_fits_on_error([fit], task):
             for alpha in parts(options.alphas, is_open=True):
                 with np.errstate(over="ignore", invalid="ignore"):
                     fit.progress.restart()
@@ -341,12 +345,12 @@ def _fit_path(X, options):
     return models
 
 
-def linear_fit(X: MatrixLike, options: DRPOptions) -> tuple[LinearFit | LinearClasses, Task]:
+def linear_fit(X: MatrixLike, options: DRPOptions) -> tuple[LinearFit | MultinomialLinearFit, Task]:
     """Return a fit at zero coefficients, of all outputs or of all classes together, and its task; all arguments are checked."""
     columns = {"scale": None, "missing": options.missing, "categorical": options.categorical}
-    task, _ = Task.seen_by(
-        Linear(), X, options.y, options.loss, options.sample_weight, options.workers, options.rng, columns,
-        several_outputs="together", losses=LOSSES,
+    task = Task.from_arguments(
+        X, options.y, features=Linear(), loss=options.loss, sample_weight=options.sample_weight, workers=options.workers,
+        rng=options.rng, columns=columns, several_outputs="together", losses=LOSSES,
     )  # fmt: skip
     if np.isinf(task.loss.smoothness) and not task.loss.is_self_concordant:
         raise ValueError(f"loss must have a finite smoothness, with which drp bounds the effect of rounding, got {task.loss!r}")
@@ -358,7 +362,7 @@ def linear_fit(X: MatrixLike, options: DRPOptions) -> tuple[LinearFit | LinearCl
     problem, progress = task.problem(LinearProblem, targets, 1.0, fit_intercept), task.progress(options.callback, targets)
     inputs = Inputs.from_rows(task.rows, problem.weight, fit_intercept, options.alphas)
     if task.is_joint:
-        return LinearClasses.of(task, inputs, progress, fit_intercept), task
+        return MultinomialLinearFit(task, inputs, progress, fit_intercept), task
     return LinearFit(inputs, problem, progress, unit=problem.alpha), task
 
 

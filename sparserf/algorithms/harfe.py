@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 
 from .._base.checks import check_integer, check_sizes
-from .._base.progress import parts, reported
+from .._base.progress import parts, shows_progress
 from .._base.threads import single_threaded_blas
-from ..columns.fallback import with_fallbacks
 from ..features import RandomNeurons, draw_all
 from ..model import warn_unconverged
-from .harfe_classes import fits_of
+from .fallback import with_fallbacks
 from .harfe_fit import HarfeOptions
+from .harfe_multinomial import fits_of
 from .selection import read_task
 from .task import Fit, model_of, partial_fits_on_error
 
@@ -40,10 +40,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from .._base.types import Activation, Callback, Categorical, Features, LossLike, MatrixLike, Missing, Seed, Units
+    from .._base.types import MatrixLike, Seed
+    from ..columns.stage import Missing, Units
+    from ..columns.table import Categorical
     from ..features import FeatureSet
-    from ..model import SparseModel
-    from ..rows.home import Rows
+    from ..features.dictionary import Features
+    from ..features.neurons import Activation
+    from ..losses import LossLike
+    from ..model import Callback, SparseModel
+    from ..rows import Rows
     from .harfe_fit import SupportIterate
 
 # Steps in which a support grows to its size before Algorithm 1.
@@ -54,7 +59,7 @@ FADING, AFTER_GROWTH = 0.6, 2.0
 
 
 class PursuitFit(Fit, Protocol):
-    """A fit of one target, `L0Fit`, or of several classes together, `ClassesFit`, as Algorithm 1 moves it."""
+    """A fit of one target, `L0Fit`, or of several classes together, `MultinomialL0Fit`, as Algorithm 1 moves it."""
 
     @property
     def point(self) -> SupportIterate:
@@ -103,7 +108,7 @@ def grow(fit: PursuitFit, s: int) -> None:
             break
 
 
-@reported
+@shows_progress
 def harfe(
     X: MatrixLike, y: ArrayLike, *, n_components: int = 10_000, n_nonzero_coefs: int | None = None, order: int | None = None,
     alpha: float = 1e-4, activation: Activation = "sin", features: Features | None = None, scale: Units = "auto",
@@ -249,7 +254,7 @@ def harfe(
     return models_of_sizes(X, y, sizes, 1, options)[0]
 
 
-@reported
+@shows_progress
 def harfe_path(
     X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: Iterable[int] | None = None, n_models: int = 10,
     n_components: int = 10_000, order: int | None = None, alpha: float = 1e-4, activation: Activation = "sin",

@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
 import numpy as np
 
-from .._base.arrays import finite, namespace
+from .._base.arrays import check_no_overflow, namespace
 from .._base.checks import check_choice, check_flag, check_integer, check_real
 from .._core.threshold import hard_threshold
 from ..solvers import ridge
-from ..solvers.columns import Support
+from ..solvers.active import Support
 from .selection import SelectionOptions
 
 if TYPE_CHECKING:
-    from .._base.types import Activation, RowVector, Solution
-    from ..features.feature_set import FeatureSet
+    from .._base.types import RowVector
+    from ..features import FeatureSet
+    from ..features.feature_set import Solution
+    from ..features.neurons import Activation
     from ..model import FitInfo
     from ..solvers.ridge import RidgeProblem
     from .task import Progress, Task
@@ -214,7 +216,7 @@ class L0Fit:
         The objective is predicted, too: it is as exact as inner products are, and no row is asked.
         """
         A, constant, (h, total) = self._support, self._constant, self._curvature
-        seen = ridge.View(None, constant.objective, self._slopes(constant)[A.index], 0.0, (*A.curvature(h), total))
+        seen = ridge.LocalModel(None, constant.objective, self._slopes(constant)[A.index], 0.0, (*A.curvature(h), total))
         d, e, promise = ridge.newton_step(self.problem, p, np.zeros(len(A)), seen)
         return self._iterate(d, constant.b + e, None, constant.objective - promise)
 
@@ -242,7 +244,7 @@ class L0Fit:
             return point
         A = self._support
         w = point.w[np.searchsorted(point.index, A.index)]
-        view = A.view(self.problem, w, self._rows.vectors.zeros(), point.b, everything=self._dictionary)
+        view = A.local_model(self.problem, w, self._rows.vectors.zeros(), point.b, everything=self._dictionary)
         return self._iterate(w, point.b, view.f, self.problem.penalised(view.loss, w, self._p[A.index]), view.g)
 
     def _may_be_better(self, point):
@@ -333,8 +335,8 @@ def begin_fits(task: Task, dictionary: FeatureSet, options: HarfeOptions, Kind: 
         return squares, block.correlate(dictionary, namespace(s).stack(dual_points))
 
     squares, g = task.rows.sum(answer, starts[0].problem.weight, *(start.dual_point() for start in starts))
-    r = scales_of(finite(squares)) if options.normalize else np.ones(len(dictionary))
-    for start, slopes in zip(starts, finite(g), strict=True):
+    r = scales_of(check_no_overflow(squares)) if options.normalize else np.ones(len(dictionary))
+    for start, slopes in zip(starts, check_no_overflow(g), strict=True):
         start.constant.g = slopes
     return [Kind(task, start, dictionary, r, options) for start in starts]
 

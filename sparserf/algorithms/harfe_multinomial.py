@@ -8,20 +8,21 @@ extrapolated.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..features.feature_set import joined
+from ..features import merge_solutions
 from ..solvers.multinomial import CLASS_VERSUS_REST, BlockDescent, Extrapolation, MultinomialProblem
 from ..solvers.ridge import RidgeProblem
-from .harfe_fit import L0Fit, begin_all
+from .harfe_fit import L0Fit, begin_fits
 
 if TYPE_CHECKING:
-    from .._base.types import Callback, RowVector, Solution
+    from .._base.types import RowVector
     from ..features import FeatureSet
+    from ..features.feature_set import Solution
     from ..model import FitInfo
-    from .harfe_fit import SupportIterate
+    from .harfe_fit import HarfeOptions, SupportIterate
     from .task import Progress, Task
 
 # Sweeps over the classes on their supports end where one lowers the objective by less than this share, or after so many.
@@ -94,21 +95,15 @@ class MultinomialL0Fit:
     at_rest: bool
     fits_well: bool
 
-    def __init__(
-        self, task: Task, everything: FeatureSet, normalize: bool, *, tol: float, alpha: float, callback: Callback,
-        **options: Any,
-    ):  # fmt: skip
-        """options: the others of `L0Fit`."""
-        if not options["backtracking"]:
+    def __init__(self, task: Task, dictionary: FeatureSet, options: HarfeOptions):
+        if not options.backtracking:
             raise ValueError(f"backtracking must be True for loss={task.loss.name!r} and more than two classes, got False")
-        self._everything, self._tol, self._alpha = everything, tol, alpha
-        self.progress, self._s = task.progress(callback, task.targets[0]), 0
-        how = {"tol": tol, "alpha": alpha, "callback": None, **options}
-        self._fits = [OneClassL0Fit(task, y, everything, **how) for y in task.targets]
-        self._problem = MultinomialProblem.from_targets(task.rows.vectors, task.targets, task.weight, options["fit_intercept"])
+        self._dictionary, self._tol, self._alpha = dictionary, options.tol, options.alpha
+        self.progress, self._s = task.progress(options.callback, task.targets[0]), 0
+        self._fits = begin_fits(task, dictionary, replace(options, callback=None), OneClassL0Fit)
+        self._problem = MultinomialProblem.from_targets(task.rows.vectors, task.targets, task.weight, options.fit_intercept)
         self._classes = BlockDescent(self._problem, self._fits)
         self.at_rest = self.fits_well = False
-        begin_all(self._fits, task, everything, normalize)
         self._classes.settle()
         self._loss_of_constant = self._objective()
 
@@ -180,7 +175,7 @@ class MultinomialL0Fit:
         """Return what is known of the fit; certified: whether to compute the duality gap."""
         return self.progress.info(
             self._objective, self._gap() if certified else np.inf, converged=bool(self.at_rest or self.fits_well),
-            n_drawn=len(self._everything), n_nonzero=self._count_terms(), alpha=self._alpha,
+            n_drawn=len(self._dictionary), n_nonzero=self._count_terms(), alpha=self._alpha,
         )  # fmt: skip
 
     def _count_terms(self):
@@ -196,15 +191,11 @@ class MultinomialL0Fit:
 
     def solution(self) -> Solution:
         """Return (index, features, w, b) of the terms of any class, by ascending index."""
-        return joined([fit.solution() for fit in self._fits])
+        return merge_solutions([fit.solution() for fit in self._fits])
 
 
-def fits_of(
-    task: Task, everything: FeatureSet, normalize: bool, options: dict[str, Any]
-) -> list[L0Fit] | list[MultinomialL0Fit]:
+def fits_of(task: Task, dictionary: FeatureSet, options: HarfeOptions) -> list[L0Fit] | list[MultinomialL0Fit]:
     """Make the fit of each target, or with the multinomial loss the one fit of all classes."""
     if task.is_joint:
-        return [MultinomialL0Fit(task, everything, normalize, **options)]
-    fits = [L0Fit(task, y, everything, **options) for y in task.targets]
-    begin_all(fits, task, everything, normalize)
-    return fits
+        return [MultinomialL0Fit(task, dictionary, options)]
+    return begin_fits(task, dictionary, options, L0Fit)

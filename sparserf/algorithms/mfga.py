@@ -13,9 +13,9 @@ features a round are Generalized Orthogonal Matching Pursuit.
 
 A fit of one target, `GreedyFit`, leaves the gradients and the minimisation over the support to one of three solvers:
 
-- `OnTable`, for the squared loss and one feature a round: it keeps a table of inner products in place of passes over the rows;
-- `OnRows`, for other losses, several features a round, the best phase, or where that table would be too large;
-- `OnClasses`, for several classes with the multinomial loss.
+- `CoefficientsOnTable`, for the squared loss and one feature a round: it keeps a table of inner products in place of passes over the rows;
+- `CoefficientsOnRows`, for other losses, several features a round, the best phase, or where that table would be too large;
+- `MultinomialCoefficients`, for several classes with the multinomial loss.
 
 S. Shahrampour, V. Tarokh, Learning Bounds for Greedy Approximation with Explicit Feature Maps from Multiple Kernels, NeurIPS
 2018.
@@ -32,16 +32,15 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from .._base.checks import check_flag, check_integer, check_real, check_vector
-from .._base.progress import parts, reported
+from .._base.progress import parts, shows_progress
 from .._base.threads import single_threaded_blas
 from .._core.search import top_k
-from ..columns.fallback import with_fallbacks
 from ..features import FeatureSet, Linear, Taylor, draw_all
 from ..model import warn_unconverged
-from ..solvers.greedy_classes import OnClasses
-from ..solvers.greedy_rows import OnRows
-from ..solvers.greedy_table import MOST, OnTable
+from ..solvers.greedy import LARGEST_TABLE, CoefficientsOnRows, CoefficientsOnTable
+from ..solvers.greedy_multinomial import MultinomialCoefficients
 from ..solvers.ridge import RidgeProblem
+from .fallback import with_fallbacks
 from .selection import SelectionOptions, read_task
 from .task import model_of, partial_fits_on_error
 
@@ -50,11 +49,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from .._base.types import Callback, Categorical, Features, Gamma, LossLike, MatrixLike, Missing, Seed, Solution, Units
-    from ..model import FitInfo, SparseModel
-    from ..rows.home import Rows
-    from ..solvers.columns import Columns
-    from ..solvers.ridge import Point
+    from .._base.types import MatrixLike, Seed
+    from ..columns.stage import Missing, Units
+    from ..columns.table import Categorical
+    from ..features.bandwidth import Gamma
+    from ..features.dictionary import Features
+    from ..features.feature_set import Solution
+    from ..losses import LossLike
+    from ..model import Callback, FitInfo, SparseModel
+    from ..rows import Rows
+    from ..solvers.active import ActiveFeatures
+    from ..solvers.problem import Iterate
     from .task import Progress, Task
 
 # The default number of terms.
@@ -107,7 +112,7 @@ def algorithm_1(fits: Sequence[GreedyFit], n_nonzero_coefs: int, n_select: int) 
             break
 
 
-@reported
+@shows_progress
 def mfga(
     X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: int | None = None, features: Features | None = None,
     nu: ArrayLike | None = None, gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn",
@@ -252,7 +257,7 @@ def mfga(
     return models_of_rounds(X, y, options, every_round=False)[-1]
 
 
-@reported
+@shows_progress
 def mfga_path(
     X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: int | None = None, features: Features | None = None,
     nu: ArrayLike | None = None, gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn",
@@ -389,13 +394,13 @@ def greedy_fits(task: Task, candidates: FeatureSet, n_nonzero_coefs: int, option
     r = np.ones(len(candidates))
     if options.normalize:
         r = norms(task.rows, candidates, task.weight, options.fit_intercept)
-    is_small = n_nonzero_coefs * len(candidates) <= MOST
+    is_small = n_nonzero_coefs * len(candidates) <= LARGEST_TABLE
     if options.n_select == 1 and task.loss.name == "squared" and not options.best_phase and is_small:
-        make_solver = partial(OnTable, most_terms=n_nonzero_coefs)
+        make_solver = partial(CoefficientsOnTable, most_terms=n_nonzero_coefs)
     elif task.is_joint:
-        make_solver = OnClasses
+        make_solver = MultinomialCoefficients
     else:
-        make_solver = partial(OnRows, best_phase=options.best_phase)
+        make_solver = partial(CoefficientsOnRows, best_phase=options.best_phase)
     fits = []
     for y in [np.stack(task.targets)] if task.is_joint else task.targets:
         outputs = np.atleast_2d(y)
@@ -408,15 +413,15 @@ def greedy_fits(task: Task, candidates: FeatureSet, n_nonzero_coefs: int, option
 class GreedySolver(Protocol):
     """The features that are in, their coefficients, and how these are fitted.
 
-    `OnRows`, `OnTable` and `OnClasses` are such solvers.
+    `CoefficientsOnRows`, `CoefficientsOnTable` and `MultinomialCoefficients` are such solvers.
 
     A : the columns of the features that are in, with their indices
-    point : their coefficients, the intercept, and the objective there
+    iterate : their coefficients, the intercept, and the objective there
     converged, promise : whether each refit has reached the minimum, and where not by how much a step still promised to lower it
     """
 
-    A: Columns
-    point: Point
+    A: ActiveFeatures
+    iterate: Iterate
     converged: bool
     promise: float
 
@@ -450,7 +455,7 @@ class GreedyFit:
         self._solver, self._problem, self.progress, self._candidates, self._r = solver, problem, progress, candidates, r
         self._alpha, self._tol, self._one_output = options.alpha, options.tol, one_output
         self._free, self._first = np.ones(len(candidates), bool), None
-        self._last, self.at_rest = solver.point.objective, False
+        self._last, self.at_rest = solver.iterate.objective, False
 
     def __len__(self) -> int:
         """Return the number of features that are in."""
@@ -485,7 +490,7 @@ class GreedyFit:
 
     def record(self) -> bool:
         """End a round: note the objective and tell the callback. Return whether to stop."""
-        objective = self._solver.point.objective
+        objective = self._solver.iterate.objective
         fall, self._last = self._last - objective, objective
         self.progress.note(objective)
         slow = self._tol is not None and fall < self._tol * objective
@@ -494,20 +499,20 @@ class GreedyFit:
     def info(self, certified: bool = True) -> FitInfo:
         self._solver.settle(certified)
         return self.progress.info(
-            lambda: self._solver.point.objective, self._gap() if certified else np.inf, converged=self._solver.converged,
-            n_drawn=len(self._candidates), n_nonzero=self._solver.point.w.shape[1], alpha=self._alpha,
+            lambda: self._solver.iterate.objective, self._gap() if certified else np.inf, converged=self._solver.converged,
+            n_drawn=len(self._candidates), n_nonzero=self._solver.iterate.w.shape[1], alpha=self._alpha,
         )  # fmt: skip
 
     def _gap(self):
         """Return the distance to a lower bound on the objective of any model of as many terms."""
-        point = self._solver.point
+        point = self._solver.iterate
         with np.errstate(over="ignore"):  # the gap is infinite where the bound says nothing
             squares = self._solver.gradients() ** 2
         return point.objective - self._problem.lower_bound(self._problem.margins(point.f, point.b), squares, len(self))
 
     def solution(self) -> Solution:
         self._solver.settle(True)
-        A, point = self._solver.A, self._solver.point
+        A, point = self._solver.A, self._solver.iterate
         order = np.argsort(A.index[: point.w.shape[1]])  # what has just come in has no coefficient yet
         w, b = self.progress.in_units_of_y(point.w[:, order], point.b)
         return A.index[order], A.features.take(order), *((w[0], b[0]) if self._one_output else (w, b))

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._base.calls import checks_call
 from .._base.checks import check_flag, check_integer, check_real
-from .._base.door import door
 from .._base.threads import single_threaded_blas
 from ..features import FeatureSet, Linear
 from ..losses import PROBABILISTIC
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import MatrixLike
-    from ..features.block import FeatureBlock
-    from ..rows.home import Rows
+    from ..features import FeatureBlock
+    from ..rows import Rows
 
 # The most terms that are looked at: of a larger model those that vary most.
 MOST_LOOKED_AT = 3_000
@@ -65,7 +65,7 @@ MORE_INPUTS = 2
 MOST_SHIFTS = 100
 
 
-@door
+@checks_call
 def prune(
     model: SparseModel, X: MatrixLike, *, max_terms: int | None = None, max_order: int | None = None, readable: bool = False,
     tol: float | None = None, sample_weight: ArrayLike | None = None, workers: int = 1,

@@ -17,7 +17,11 @@ from .task import Task
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from .._base.types import Callback, Categorical, LossLike, MatrixLike, Missing, Units
+    from .._base.types import MatrixLike
+    from ..columns.stage import Missing, Units
+    from ..columns.table import Categorical
+    from ..losses import LossLike
+    from ..model import Callback
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -18,16 +18,14 @@ import numpy as np
 
 from .._base.arrays import check_same_device
 from .._base.checks import check_choice, check_sample_weight
-from .._base.progress import goes_on, iteration_ended
-from ..columns.encodings import stage_of, stage_of_counts
-from ..columns.levels import with_means
+from .._base.progress import FitCallback
+from ..columns.encodings import fit_sparse_stage, fit_stage, target_encode
 from ..columns.stage import ColumnStage
 from ..columns.table import Table, is_frame
-from ..columns.targets import encoded
-from ..features import FeatureSet
-from ..features.feature_set import joined
-from ..losses import SELECTING, Loss, loss_of
-from ..losses.regression import median
+from ..columns.targets import encode_target
+from ..features import FeatureSet, merge_solutions
+from ..losses import SELECTING, Loss, check_loss
+from ..losses.regression import weighted_median
 from ..model import FitInfo, SparseModel
 from ..rows import BlockError, as_rows, staged
 
@@ -37,8 +35,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from .._base.types import Callback, ColumnSetting, LinearLossLike, MatrixLike, Solution
-    from ..rows.home import Rows
+    from .._base.types import MatrixLike
+    from ..columns.stage import ColumnSetting
+    from ..features.feature_set import Solution
+    from ..losses import LinearLossLike
+    from ..model import Callback
+    from ..rows import Rows
     from ..solvers.problem import Problem
 
 OfKind = TypeVar("OfKind", bound="Problem")
@@ -131,7 +133,7 @@ class Task:
         if stage is not None:
             X, table = stage.read(X), stage.table
         elif categorical is not None or is_frame(X):
-            X, table = Table.of(X, categorical)
+            X, table = Table.learn(X, categorical)
 
         from_arrays = partial(
             cls.from_arrays, X, y, loss, sample_weight, workers, several_outputs=several_outputs, losses=losses, table=table
@@ -161,9 +163,9 @@ class Task:
         for name, values in (("y", y), ("sample_weight", sample_weight)):
             check_same_device(name, values, X)
         rows = as_rows(X, workers, may_miss=may_miss)
-        loss = loss_of(loss, losses)
+        loss = check_loss(loss, losses)
         index, weighted, weight = rows_of_positive_weight(rows, sample_weight)
-        classes, targets = encoded(y, loss, index, rows.n_rows, several_outputs)
+        classes, targets = encode_target(y, loss, index, rows.n_rows, several_outputs)
         if several_outputs == "apart" and classes is None and len(targets) > 1 and not loss.is_quadratic:
             raise ValueError(f"y must have one output for loss={loss.name!r}, got {len(targets)}: fit one at a time")
         loss, centers = loss.of_target(targets[0], weight), [np.zeros(y.shape[:-1]) for y in targets]
@@ -173,15 +175,15 @@ class Task:
         """Return the task with a `ColumnStage`, or as it is where its columns need none."""
         raw, table, means = self.raw, self.table, None
         if raw.is_sparse and is_scaled and is_curved:
-            stage, encodings = stage_of_counts(raw, self.weight, rng)
+            stage, encodings = fit_sparse_stage(raw, self.weight, rng)
             return replace(self, stage=stage, encodings=tuple(encodings))
         if raw.is_sparse or not (is_scaled or table is not None or self._has_missing):
             return self
-        if table is not None and not table.is_plain:
-            X, table = table.of_rows(raw.array())
-            X, means = with_means(X, table, self.targets, self.weight, rng)
-            raw = raw.beside(X)
-        stage, encodings = stage_of(raw, self.weight, rng, table=table, means=means, is_scaled=is_scaled, is_curved=is_curved)
+        if table is not None and not table.is_numeric:
+            X, table = table.for_rows(raw.array())
+            X, means = target_encode(X, table, self.targets, self.weight, rng)
+            raw = raw.on_same_threads(X)
+        stage, encodings = fit_stage(raw, self.weight, rng, table=table, means=means, is_scaled=is_scaled, is_curved=is_curved)
         return replace(self, raw=raw, table=table, stage=replace(stage, may_miss=may_miss), encodings=tuple(encodings))
 
     @property
@@ -207,7 +209,7 @@ class Task:
             return 0.0
         y = y / unit
         mean = float(np.clip(self.weight @ y / len(y), y.min(), y.max()))
-        return unit * (mean if self.loss.is_quadratic else float(median(y, self.weight)))
+        return unit * (mean if self.loss.is_quadratic else float(weighted_median(y, self.weight)))
 
     def with_views(self, views: np.ndarray | None) -> Task:
         """Return the task that sees these views of its stage alone; None: all of them."""
@@ -239,7 +241,7 @@ class Task:
         """Return the `Kind` of Problem for a target in its unit; alpha: the factor of a penalty on squares, for y as it is."""
         scale = self.scale(y)
         alpha = min(alpha * scale ** (2 - self.loss.degree), 1e300)
-        return Kind.of(self.rows.vectors, self.loss_of(y), y / scale, self.weight, alpha, fit_intercept)
+        return Kind.from_arrays(self.rows.vectors, self.loss_of(y), y / scale, self.weight, alpha, fit_intercept)
 
     def progress(self, callback: Callback, y: np.ndarray) -> Progress:
         """Return the `Progress` for the fit of a target."""
@@ -262,40 +264,32 @@ def power_of_two(y: np.ndarray) -> float:
     return float(2.0 ** (np.frexp(largest)[1] - 1)) if largest > 0 else 1.0
 
 
-class Progress:
+class Progress(FitCallback):
     """The objectives of a fit so far, in units of y, and the user's callback.
 
     scale : the unit in which the target is fitted, a power of two
     degree : the power of that unit which the loss is in, as in `Loss`
     """
 
-    callback: Callback
     scale: float
     objectives: list[float]
-    ended_by_callback: bool
 
     def __init__(self, callback: Callback, scale: float, degree: int = 2):
-        self.callback, self.scale, self._degree = callback, scale, degree
-        self.restart()
+        self.scale, self._degree = scale, degree
+        super().__init__(callback)
 
     def restart(self) -> None:
         """Forget the objectives so far: a new fit of a path begins."""
-        self.objectives, self.ended_by_callback = [], False
+        super().restart()
+        self.objectives = []
 
     def note(self, objective: float, *left: float) -> None:
         """End an iteration, and record its objective, or the one before where rounding has raised it.
 
         left : how far the fit is from its end, and at which distance it ends, where these are known
         """
-        iteration_ended(*left)
+        self.end_iteration(*left)
         self.objectives.append(min([self._in_units(objective), *self.objectives[-1:]]))
-
-    def ask(self, info: Callable[[], FitInfo]) -> bool:
-        """Call the callback with info(), and return whether it has ended the fit, now or before."""
-        goes_on()
-        if self.callback is not None and not self.ended_by_callback:
-            self.ended_by_callback = bool(self.callback(info()))
-        return self.ended_by_callback
 
     def info(self, objective: Callable[[], float], gap: float, **more: Any) -> FitInfo:
         """Return the `FitInfo` of a fit with this duality gap; objective() is asked where no iteration has been noted."""
@@ -330,7 +324,7 @@ def model_of(fits: Sequence[Fit], task: Task, certified: bool = True) -> SparseM
     """
     infos, about = [fit.info(certified) for fit in fits], (task.loss.parameters, task.loss.link)
     solutions = [fit.solution() for fit in fits]
-    index, features, w, b = solutions[0] if len(solutions) == 1 else joined(solutions)
+    index, features, w, b = solutions[0] if len(solutions) == 1 else merge_solutions(solutions)
     info = infos[0] if len(infos) == 1 else _combined(infos, len(index))
     b = b + np.reshape(np.stack(task.centers), np.shape(b))
     features, b = features.staged(task.stage), b if np.ndim(b) else float(b)

@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from .._base.calls import checks_call
 from .._base.checks import check_callable, check_choice, check_flag, check_integer, check_real
-from .._base.door import door
 from .._base.threads import single_threaded_blas
 from ..algorithms.harfe_fit import scales_of
-from ..algorithms.sparse_rf.fit import L1Fit
+from ..algorithms.sparse_rf.descent import L1Fit, SparseRFOptions
 from ..algorithms.task import Task, model_of
 from ..features import FeatureSet, Linear, NeuronBlock
 from ..losses import LOSSES
 from ..solvers import ridge
-from ..solvers.columns import Support
+from ..solvers.active import Support
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from .._base.types import Callback, MatrixLike, RowVector
-    from ..model import SparseModel
-    from ..rows.home import Rows
+    from .._base.types import MatrixLike, RowVector
+    from ..model import Callback, SparseModel
+    from ..rows import Rows
 
 # Penalty of the weak learner on inputs of mean square 1: it is enough for labels that a hyperplane separates.
 RIDGE = 1e-4
@@ -42,7 +42,7 @@ def greedy_descent(fit: L1Fit, learner: WeakLearner, n_terms: int) -> None:
             break
 
 
-@door
+@checks_call
 def boosting(
     X: MatrixLike, y: ArrayLike, *, alpha: float, n_terms: int, loss: Literal["squared_hinge", "logistic"] = "squared_hinge",
     offset: Literal["surrogate", "exact"] = "surrogate", fit_intercept: bool = True, sample_weight: ArrayLike | None = None,
@@ -115,20 +115,18 @@ def boosting(
     >>> bool(np.mean(model.predict(X) == y) > 0.9)
     True
     """
-    task = Task.of(X, y, loss, sample_weight, workers, losses=("squared", "squared_hinge", "logistic"))
+    task = Task.from_arrays(X, y, loss, sample_weight, workers, losses=("squared", "squared_hinge", "logistic"))
     alpha, n_terms = check_real("alpha", alpha, 0, strict=True), check_integer("n_terms", n_terms, 1)
     is_exact = check_choice("offset", offset, ("surrogate", "exact")) == "exact"
-    options = {
-        "fit_intercept": check_flag("fit_intercept", fit_intercept),
-        "tol": check_real("tol", tol, 0, strict=True),
-        "callback": check_callable("callback", callback),
-        "max_iter": None,
-    }
+    options = SparseRFOptions(
+        fit_intercept=check_flag("fit_intercept", fit_intercept), tol=check_real("tol", tol, 0, strict=True),
+        callback=check_callable("callback", callback),
+    )  # fmt: skip
     task = task.centered(fit_intercept)
     with single_threaded_blas(), task.rows:
         learner = WeakLearner(task.rows, is_exact)
         nothing = FeatureSet((), task.rows.n_features_in)
-        fits = [L1Fit(task, y_k, Added(k * n_terms, nothing), **options) for k, y_k in enumerate(task.targets)]
+        fits = [L1Fit(task, y_k, Added(k * n_terms, nothing), options) for k, y_k in enumerate(task.targets)]
         for fit in fits:
             fit.restart(alpha)
             greedy_descent(fit, learner, n_terms)
@@ -187,7 +185,7 @@ class WeakLearner:
         r = scales_of(self._rows.correlate_squares(self._inputs, u / len(v)))
         phi = Support(self._rows, self._inputs, r)
         phi.replace(np.arange(d))
-        problem = ridge.RidgeProblem.of(vectors, LOSSES["logistic"], np.where(v > 0, -1.0, 1.0), u, RIDGE, True)
+        problem = ridge.RidgeProblem.from_arrays(vectors, LOSSES["logistic"], np.where(v > 0, -1.0, 1.0), u, RIDGE, True)
         f = vectors.zeros()
         point = ridge.solve(problem, phi, RIDGE * r * r, np.zeros(d), problem.best_intercept(f, 0.0), f)
         length = float(np.linalg.norm(point.w)) or 1.0

@@ -13,26 +13,24 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
 
+from .._base.calls import checks_call
 from .._base.checks import check_choice, check_flag, check_integer, check_real, is_sparse
-from .._base.door import door
 from .._base.threads import Workers, check_workers, single_threaded_blas
 from ..algorithms.task import Task, in_units
-from ..features import Fourier, Perceptron
-from ..features.bandwidth import distances
-from ..model import warn_unconverged
-from ..model.predictor import Predictor, itself
-from ..rows import as_rows
-from ..rows.vectors import HostVectors
+from ..features import Fourier, Perceptron, distances
+from ..model import BaseModel, identity, warn_unconverged
+from ..rows import HostVectors, as_rows
 from ..solvers import ridge
-from ..solvers.backtracking import backtrack
+from ..solvers.problem import backtrack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import ArrayLike
 
-    from .._base.types import DenseOrCSR, Gamma, MatrixLike
-    from ..rows.home import Rows
+    from .._base.types import DenseOrCSR, MatrixLike
+    from ..features.bandwidth import Gamma
+    from ..rows import Rows
 
 KERNELS = ("gaussian", "laplacian", "perceptron", "gaussian+linear")
 MachineKernel: TypeAlias = Literal["gaussian", "laplacian", "perceptron", "gaussian+linear"]
@@ -44,7 +42,7 @@ TOLERANCE = 1e-3
 MATRICES = 4
 
 
-@door
+@checks_call
 def kernel_ridge(
     X: MatrixLike, y: ArrayLike, *, kernel: MachineKernel = "gaussian", gamma: Gamma = None, alpha: float = 1e-3,
     fit_intercept: bool = True, sample_weight: ArrayLike | None = None, max_rows: int = 20_000, workers: int = 1,
@@ -118,7 +116,7 @@ def kernel_ridge(
     return model
 
 
-@door
+@checks_call
 def kernel_svm(
     X: MatrixLike, y: ArrayLike, *, kernel: MachineKernel = "gaussian", gamma: Gamma = None, alpha: float = 1e-3,
     fit_intercept: bool = True, sample_weight: ArrayLike | None = None, tol: float = 1e-8, max_iter: int = 200,
@@ -214,7 +212,7 @@ class KernelOptions:
 
 def _fit(X, y, options):
     """Return the model, and the largest duality gap of a target as a share of its objective."""
-    task = Task.of(X, y, options.loss, options.sample_weight, options.workers)
+    task = Task.from_arrays(X, y, options.loss, options.sample_weight, options.workers)
     rows, n = task.rows, task.rows.n_rows
     if n > options.max_rows:
         raise ValueError(
@@ -266,7 +264,7 @@ class KernelFit:
 
     def __init__(self, K: np.ndarray, task: Task, y: np.ndarray, alpha: float, fit_intercept: bool):
         self._K, self._scale = K, task.scale(y)
-        self._problem = ridge.RidgeProblem.of(
+        self._problem = ridge.RidgeProblem.from_arrays(
             HostVectors(len(y)), task.loss, y / self._scale, task.weight, alpha, fit_intercept
         )
         zero = np.zeros(len(y))
@@ -319,7 +317,7 @@ class KernelFit:
 
 
 @dataclass(frozen=True, eq=False)
-class KernelModel(Predictor):
+class KernelModel(BaseModel):
     """A fitted kernel machine, f(x) = intercept + sum_i coef_i k(x, rows_i), of `kernel_ridge` or `kernel_svm`; immutable.
 
     Attributes
@@ -377,9 +375,9 @@ class KernelModel(Predictor):
             float32 for float32 X, float64 for all else. Time O(n_samples * n_support * n_features); memory O(n_support)
             and blocks of some megabytes a worker.
         """
-        return self._answers(X, workers, itself)
+        return self._map_decisions(X, workers, identity)
 
-    def _answers(self, X, workers, finish):
+    def _map_decisions(self, X, workers, finish):
         """Return finish(f(x)) of each row, where X is."""
         rows = as_rows(X, workers, n_features=self.rows.shape[1])
         X = rows.array()
@@ -389,7 +387,7 @@ class KernelModel(Predictor):
                 f[part] = product
         with np.errstate(over="ignore"):  # f is infinite beyond the largest float of the dtype of X
             f = (f + self.intercept).astype(X.dtype, copy=False)
-        return rows.give(rows.vectors.map(lambda f: finish(f.T), rows.vectors.put(f.T), axis=0))
+        return rows.to_namespace_of_X(rows.vectors.map(lambda f: finish(f.T), rows.vectors.put(f.T), axis=0))
 
 
 @dataclass(frozen=True)

@@ -11,26 +11,30 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from .._base.calls import checks_call
 from .._base.checks import check_choice, check_flag, check_integer, check_real, check_rng, check_sizes
-from .._base.door import door
 from .._base.threads import single_threaded_blas
-from ..algorithms.harfe_fit import L0Fit
-from ..algorithms.task import AS_THEY_ARE, Task, model_of, power_of_two
+from ..algorithms.harfe_fit import HarfeOptions, L0Fit, Start
+from ..algorithms.task import RAW_COLUMNS, Task, model_of, power_of_two
 from ..features import make_dictionary
 from ..model import warn_unconverged
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from .._base.types import Features, Gamma, MatrixLike, Seed, SelectingLossLike, Solution
-    from ..features.feature_set import FeatureSet
+    from .._base.types import MatrixLike, Seed
+    from ..features import FeatureSet
+    from ..features.bandwidth import Gamma
+    from ..features.dictionary import Features
+    from ..features.feature_set import Solution
+    from ..losses import SelectingLossLike
     from ..model import FitInfo, SparseModel
 
 # Largest duality gap of a ridge problem, relative to its objective, that is no reason to warn.
 TOLERANCE = 1e-3
 
 
-@door
+@checks_call
 def rks(
     X: MatrixLike, y: ArrayLike, *, n_components: int = 1000, features: Features = "gaussian", gamma: Gamma = None,
     loss: SelectingLossLike = "squared", alpha: float = 1e-3, fit_intercept: bool = True,
@@ -101,7 +105,7 @@ def rks(
     ))  # fmt: skip
 
 
-@door
+@checks_call
 def eerf(
     X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: int, n_components: int = 10_000, features: Features = "gaussian",
     gamma: Gamma = None, loss: SelectingLossLike = "squared", alpha: float = 1e-3, fit_intercept: bool = True,
@@ -166,7 +170,7 @@ def eerf(
     return _fit(X, y, options, choose)
 
 
-@door
+@checks_call
 def lkrf(
     X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: int, n_components: int = 10_000, rho: float | None = None,
     selection: Literal["largest", "sample"] = "largest", features: Features = "gaussian", gamma: Gamma = None,
@@ -316,13 +320,15 @@ def _fit(X, y, options, choose=None):
 
     choose returns how many copies of each feature there are, 0 of most; None takes one of each.
     """
-    task, features = Task.seen_by(
-        options.features, X, y, options.loss, options.sample_weight, options.workers, None, AS_THEY_ARE
-    )
+    task = Task.from_arguments(
+        X, y, features=options.features, loss=options.loss, sample_weight=options.sample_weight, workers=options.workers,
+        rng=None, columns=RAW_COLUMNS,
+    )  # fmt: skip
     rows, weight, targets = task.rows, task.weight, task.targets
     dictionary = make_dictionary(
-        features, rows, n_components=options.n_components, batch_size=None, gamma=options.gamma, rng=options.rng, weight=weight
-    )
+        task.features, rows, n_components=options.n_components, batch_size=None, gamma=options.gamma, rng=options.rng,
+        weight=weight,
+    )  # fmt: skip
     everything = dictionary.batch(0)
     for k in range(1, dictionary.n_batches):
         everything = everything.concat(dictionary.batch(k))
@@ -374,11 +380,8 @@ class RidgeFit:
     ):
         self._chosen, self._n_drawn = np.flatnonzero(copies), len(everything)
         r = np.sqrt(copies.sum() / copies[self._chosen])
-        self._fit = L0Fit(
-            task, y, everything.take(self._chosen), fit_intercept=fit_intercept, alpha=alpha, selection="magnitude",
-            step_size=1.0, backtracking=True, tol=0.0, callback=None,
-        )  # fmt: skip
-        self._fit.begin(r)
+        options = HarfeOptions(alpha=alpha, fit_intercept=fit_intercept, step_size=1.0, tol=0.0)
+        self._fit = L0Fit(task, Start.from_target(task, y, options), everything.take(self._chosen), r, options)
         self._fit.minimise_on(np.arange(len(r)))
 
     def info(self, certified: bool = True) -> FitInfo:

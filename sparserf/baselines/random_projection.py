@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._base.calls import checks_call
 from .._base.checks import check_choice, check_integer, check_real, check_rng
-from .._base.door import door
 from .._base.threads import check_workers, single_threaded_blas
 from ..algorithms.drp import DRPOptions, linear_fit
 from ..algorithms.task import model_of
@@ -17,11 +17,13 @@ from ..linear import ProjectedProblem
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from .._base.types import LinearLossLike, MatrixLike, ProjectionName, Seed
+    from .._base.types import MatrixLike, Seed
+    from ..features.projections import ProjectionName
+    from ..losses import LinearLossLike
     from ..model import SparseModel
 
 
-@door
+@checks_call
 def random_projection(
     X: MatrixLike, y: ArrayLike, *, alpha: float, n_projections: int, projection: ProjectionName = "gaussian",
     loss: LinearLossLike = "squared", fit_intercept: bool = True, sample_weight: ArrayLike | None = None, rng: Seed = None,

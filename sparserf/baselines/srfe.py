@@ -6,20 +6,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._base.calls import checks_call
 from .._base.checks import check_flag, check_integer, check_real
-from .._base.door import door
 from .._base.threads import single_threaded_blas
-from ..algorithms.harfe_dictionary import draw
-from ..algorithms.sparse_rf.descent import exact_descent
-from ..algorithms.sparse_rf.fit import L1Fit
-from ..algorithms.task import AS_THEY_ARE, Task, model_of
+from ..algorithms.harfe import draw_dictionary
+from ..algorithms.sparse_rf.descent import L1Fit, SparseRFOptions, exact_descent
+from ..algorithms.task import RAW_COLUMNS, Task, model_of
 from ..features import make_dictionary
 from ..model import warn_unconverged
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from .._base.types import Activation, Features, MatrixLike, Seed
+    from .._base.types import MatrixLike, Seed
+    from ..features.dictionary import Features
+    from ..features.neurons import Activation
     from ..model import SparseModel
 
 # The search ends after PATIENCE halvings of the penalty in a row that each lower the residual by less than LEAST_FALL of what
@@ -29,7 +30,7 @@ LEAST_FALL, PATIENCE = 0.01, 5
 NEAR_ENOUGH = 0.99
 
 
-@door
+@checks_call
 def srfe(
     X: MatrixLike, y: ArrayLike, *, eta: float = 1e-2, n_components: int = 10_000, order: int | None = None,
     activation: Activation = "sin", features: Features | None = None, fit_intercept: bool = True,
@@ -87,20 +88,25 @@ def srfe(
     >>> bool(np.std(model.predict(X) - y) <= 0.0506 * np.std(y))
     True
     """
-    task, features = Task.seen_by(features, X, y, "squared", sample_weight, workers, None, AS_THEY_ARE)
+    task = Task.from_arguments(
+        X, y, features=features, loss="squared", sample_weight=sample_weight, workers=workers, rng=None, columns=RAW_COLUMNS,
+    )  # fmt: skip
+    features = task.features
     task = task.centered(check_flag("fit_intercept", fit_intercept))
     rows, weight = task.rows, task.weight
     eta, tol = check_real("eta", eta, 0, strict=True), check_real("tol", tol, 0, strict=True)
     max_iter = check_integer("max_iter", max_iter, 1)
-    everything = draw(features, rows, weight, n_components, activation, order, rng)
+    everything = draw_dictionary(
+        features, rows, weight, n_components=n_components, activation=activation, order=order, rng=rng
+    )
     dictionary = make_dictionary(everything, rows, n_components=None, batch_size=None, gamma=None, rng=None)
-    fit = L1Fit(task, task.targets[0], dictionary, fit_intercept=fit_intercept, tol=tol, max_iter=None, callback=None)
+    fit = L1Fit(task, task.targets[0], dictionary, SparseRFOptions(fit_intercept=fit_intercept, tol=tol))
     with single_threaded_blas(), rows:
-        _to_residual(fit, dictionary, eta, max_iter)
+        _to_residual(fit, eta, max_iter)
     return model_of([fit], task)
 
 
-def _to_residual(fit, dictionary, eta, max_iter):
+def _to_residual(fit, eta, max_iter):
     """Fit at the penalty whose residual is eta sigma_y, within 1 %.
 
     The residual rises with the penalty, which is halved until the residual is low enough, and then bisected. The search ends
@@ -109,7 +115,7 @@ def _to_residual(fit, dictionary, eta, max_iter):
 
     def residual_at(alpha):
         fit.restart(alpha)
-        exact_descent(fit, dictionary)
+        exact_descent(fit)
         return fit.residual()
 
     wanted = eta * fit.residual()  # of the constant

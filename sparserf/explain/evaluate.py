@@ -7,27 +7,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._base.checks import is_sparse
-from ..rows import as_rows, rows_read, staged
+from .._base.sampling import draw_rows
+from ..rows import as_rows, read_rows, staged
 
 if TYPE_CHECKING:
     from .._base.types import DenseOrCSR, MatrixLike
     from ..model import SparseModel
-    from ..rows.home import Rows
+    from ..rows import Rows
 
 
 def read_numbers(
     model: SparseModel, X: MatrixLike, most: int | None = None, rng: np.random.Generator | None = None
 ) -> DenseOrCSR:
     """Return the rows of X as numbers in memory, levels of categories as their codes; at most `most` of them, drawn by rng."""
-    rows = rows_read(X, model.features.stage, n_features=model.n_features_in)
+    rows = read_rows(X, model.features.stage, n_features=model.n_features_in)
     if most is None or rows.n_rows <= most:
         return rows.array()
-    return rows.array(np.sort(rng.choice(rows.n_rows, most, replace=False)))
+    return rows.array(draw_rows(rows.n_rows, most, rng))
 
 
 def subsample(X: DenseOrCSR, most: int, rng: np.random.Generator) -> DenseOrCSR:
     """Return the rows of X, or `most` of them drawn by rng, in their order."""
-    return X if X.shape[0] <= most else X[np.sort(rng.choice(X.shape[0], most, replace=False))]
+    return X if X.shape[0] <= most else X[draw_rows(X.shape[0], most, rng)]
 
 
 def column_of(X: DenseOrCSR, j: int) -> np.ndarray:
@@ -43,7 +44,7 @@ def to_dense(X: DenseOrCSR) -> np.ndarray:
 def encode(model: SparseModel, X: DenseOrCSR) -> np.ndarray:
     """Return the encodings of rows of numbers, as an array of shape (n_rows, n_encodings)."""
     X, stage = X.astype(np.float64), model.features.stage
-    return to_dense(X if stage is None or stage.is_identity else stage.show(X))
+    return to_dense(X if stage is None or stage.is_identity else stage.transform(X))
 
 
 def decision_values(model: SparseModel, X: DenseOrCSR) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .._base.checks import check_choice
-from ..columns.cells import finite, label
+from ..columns.frames import label, numbers_of
 from ..columns.stage import CLIP
 from ..losses import PROBABILISTIC
 from .written import WrittenModel
@@ -82,7 +82,7 @@ def _read_matrix(graph, written, dtype):
     n, table = model.n_features_in, model.features.stage and model.features.stage.table
     graph.input("X", dtype, n)
     x = graph.cast(_gathered(graph, "X", columns, n), np.float64)
-    if table is None or table.is_plain:
+    if table is None or table.is_numeric:
         return x
     cells = [(j, graph("Gather", x, [k], axis=1)) for k, j in enumerate(columns)]
     return graph("Concat", *(_coded(graph, cell, table, j, dtype) for j, cell in cells), axis=1)
@@ -127,7 +127,7 @@ def _text_levels(where, levels):
 @np.errstate(over="ignore")  # infinite: a level that no number is
 def _number_levels(where, levels, dtype):
     """Return levels that are numbers as the dtype has them, if it tells them apart."""
-    rounded = finite(where, list(levels)).astype(dtype).astype(np.float64)
+    rounded = numbers_of(where, list(levels)).astype(dtype).astype(np.float64)
     if len(np.unique(rounded)) < len(levels):
         raise ValueError(f"{where} has levels that {dtype} does not tell apart: export it with another dtype, or as strings")
     return rounded

@@ -17,14 +17,13 @@ import numpy as np
 from .._core.moments import KINDS
 from ..columns.stage import ColumnStage
 from ..columns.table import UNKNOWN
-from ..features.block import DENSE_BELOW
+from ..features import DENSE_BELOW
 from ..model.terms import Term, column_names, columns_of_encodings, term_sizes, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..features import FeatureSet
-    from ..features.block import FeatureBlock
+    from ..features import FeatureBlock, FeatureSet
     from ..model import SparseModel
 
 
@@ -229,7 +228,7 @@ class TermGroup:
             place[encodings] = np.arange(n_inputs)
             inputs = np.where(weights != 0, place[inputs], 0)
             if n_inputs <= DENSE_BELOW * block.order:
-                weights, inputs = block.spread(inputs, n_inputs), None
+                weights, inputs = block.dense_weights(inputs, n_inputs), None
         return cls(block.activation, coef, weights, block.offset, inputs, block.gamma)
 
     def __len__(self) -> int:
@@ -311,4 +310,4 @@ def _encode(stage, v, cells):
     """Return the encoding v of some cells of its column."""
     X = np.zeros((len(cells), stage.n_columns))
     X[:, stage.column[v]] = cells
-    return stage.take(np.array([v])).show(X)[:, 0].tolist()
+    return stage.take(np.array([v])).transform(X)[:, 0].tolist()

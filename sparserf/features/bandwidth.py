@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from .._base.checks import check_scale, is_sparse
-from ..columns.robust import are_equal, some_rows
+from .._base.sampling import is_uniform, sample_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +58,7 @@ def distance_scale(
     take : function take(index) that returns some rows, an ndarray or CSR matrix.
     weight : of each row.
     """
-    sample, weight = some_rows(weight, SAMPLE, rng)
+    sample, weight = sample_rows(weight, SAMPLE, rng)
     rows = take(sample)
     # Scaled to the largest entry, so that no square overflows.
     largest = float(np.abs(rows.data if is_sparse(rows) else rows).max(initial=0.0))
@@ -80,7 +80,7 @@ def _median(distance, weight):
     """Return the median distance between two rows that differ, where each pair counts by the product of its weights."""
     pair = np.triu_indices(len(weight), 1)
     each = distance[pair]
-    if are_equal(weight):
+    if is_uniform(weight):
         return float(np.median(each[each > 0]))
     often = (weight[pair[0]] * weight[pair[1]])[each > 0]
     each = each[each > 0]
@@ -96,7 +96,7 @@ def _mean_to_neighbour(distance, weight):
 
     Rows for which it is 0 do not count.
     """
-    if are_equal(weight):
+    if is_uniform(weight):
         neighbour = min(NEIGHBOURS, len(weight) - 1)
         each = np.partition(distance, neighbour, axis=1)[:, neighbour]  # the 0th is the row itself
     else:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from .._base.checks import check_integer, check_rng, is_sparse
-from ..columns.robust import some_rows
+from .._base.sampling import sample_rows
 from .bandwidth import SAMPLE, SMALLEST, distance_scale
 from .blocks import NeuronBlock
 from .feature_set import FeatureSet
@@ -255,7 +255,7 @@ def _inputs_that_vary(rows, weight, stage):
 
 def _sample(rows, inputs, weight, rng):
     """Return these inputs of some rows, float64 (n, len(inputs)), and how much each row counts."""
-    sample, weight = some_rows(weight, SAMPLE, rng)
+    sample, weight = sample_rows(weight, SAMPLE, rng)
     X = rows.array(sample)[:, inputs]
     return (X.toarray() if is_sparse(X) else X).astype(np.float64), weight
 

@@ -6,11 +6,11 @@
 projected problem of dual random projection.
 """
 
-from .classes import LinearClasses as LinearClasses
 from .descent import NewtonSteps as NewtonSteps
 from .descent import descend as descend
 from .fit import LinearFit as LinearFit
 from .inputs import Inputs as Inputs
+from .multinomial import MultinomialLinearFit as MultinomialLinearFit
 from .problem import LinearProblem as LinearProblem
 from .projected import ProjectedProblem as ProjectedProblem
 from .sketch import Sketch as Sketch

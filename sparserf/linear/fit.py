@@ -17,7 +17,7 @@ from .problem import Iterate
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._base.types import Solution
+    from ..features.feature_set import Solution
     from ..model import FitInfo
     from .certificate import Certificate, Evaluation
     from .inputs import Inputs

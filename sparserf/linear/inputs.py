@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.arrays import finite, namespace, outputs_like, to_host
+from .._base.arrays import check_no_overflow, namespace, outputs_like, to_host
 from .._base.checks import is_sparse
 from ..features import FeatureSet, Linear, NeuronBlock
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from .._base.types import DenseOrCSR, RowVector
-    from ..features.projections import Projection
-    from ..rows.home import Rows
+    from ..features import Projection
+    from ..rows import Rows
 
 EPS = np.finfo(np.float64).eps
 # Most powers of two between the unit and sqrt(alpha): neither alpha / unit^2 nor its inverse overflows.
@@ -69,7 +69,7 @@ class Inputs:
             squares = block.correlate_squares(features, s / n)
             return (squares, block.correlate(features, s / n)) if fit_intercept else (squares,)
 
-        squares, *mean = map(finite, rows.sum(answer, weight))
+        squares, *mean = map(check_no_overflow, rows.sum(answer, weight))
         mean = mean[0] if fit_intercept else None
         centre = np.zeros(rows.n_features_in) if mean is None else mean
         total = float(_variances(squares, centre, n).sum())
@@ -91,7 +91,7 @@ class Inputs:
             return block.correlate(features, v / unit), xp.sum(v, axis=-1)
 
         sums, totals = self.rows.sum(answer, *vectors)
-        return np.split(finite(sums) - totals[:, None] * self._c, len(vectors))
+        return np.split(check_no_overflow(sums) - totals[:, None] * self._c, len(vectors))
 
     def apply(self, w: np.ndarray) -> RowVector:
         """Return Z w."""
@@ -112,7 +112,7 @@ class Inputs:
         features, unit, shift = self.features, self.unit, w @ self._c
 
         def answer(block):
-            f = finite(block.apply(features, w / unit))
+            f = check_no_overflow(block.apply(features, w / unit))
             return f - outputs_like(shift, f)
 
         return answer
@@ -127,7 +127,7 @@ class Inputs:
 
         f, total = self.rows.map_and_sum(answer, h)
         weighed = total[:, -1]
-        return f, finite(total[:, :-1]) - weighed[:, None] * self._c, weighed
+        return f, check_no_overflow(total[:, :-1]) - weighed[:, None] * self._c, weighed
 
     def curvature(self, h: RowVector, fit_intercept: bool) -> tuple[np.ndarray, np.ndarray]:
         """Return Z' Pi diag(h) Pi Z and the diagonal of Z' diag(h) Z, in one pass, for row weights h of one output.
@@ -142,9 +142,9 @@ class Inputs:
             return (H, block.correlate(features, h / unit), namespace(h).sum(h)) if fit_intercept else (H,)
 
         H, *of_mean = self.rows.sum(answer, h)
-        squares = finite(H).diagonal().copy()
+        squares = check_no_overflow(H).diagonal().copy()
         if fit_intercept and of_mean[1] > 0:
-            mean = finite(of_mean[0]) - of_mean[1] * self._c
+            mean = check_no_overflow(of_mean[0]) - of_mean[1] * self._c
             H -= np.outer(mean, mean / of_mean[1])
         return H, squares
 
@@ -190,7 +190,7 @@ class HostInputs:
     """
 
     def __init__(self, rows: Rows, matrix: np.ndarray):
-        self.inputs: Inputs = Inputs(rows.beside(matrix))
+        self.inputs: Inputs = Inputs(rows.on_same_threads(matrix))
         self._home, self._here = rows.vectors, self.inputs.rows.vectors
 
     def bring(self, vector: RowVector) -> RowVector:

@@ -13,18 +13,26 @@ import numpy as np
 
 from ..solvers.krylov import norms
 from ..solvers.multinomial import CLASS_VERSUS_REST, BlockDescent, Extrapolation, MultinomialProblem
-from .certificate import HARDLY
-from .descent import FALLS, NEGLIGIBLE, PATIENCE, line_search
-from .fit import LinearFit, Told
-from .point import Point
-from .problem import LinearProblem
+from .certificate import ROUNDING_RATIO
+from .descent import (
+    MOST_PENALTIES,
+    NEGLIGIBLE,
+    PATIENCE,
+    PENALTY_FACTOR,
+    STEPS_ON_THE_WAY,
+    TOL_ON_THE_WAY,
+    line_search,
+    n_larger_penalties,
+)
+from .fit import CertifiedFit, LinearFit
+from .problem import Iterate, LinearProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .._base.types import RowVector
     from ..algorithms.task import Progress, Task
-    from ..features.feature_set import Solution
+    from ..features import Solution
     from ..model import FitInfo
     from .certificate import Certificate
     from .descent import NewtonSteps
@@ -46,7 +54,7 @@ class OneClassLinearFit(LinearFit):
         super().__init__(inputs, problem, progress, unit=problem.alpha)
 
     @property
-    def iterate(self) -> Point:
+    def iterate(self) -> Iterate:
         """Where the fit stands."""
         return self.at
 
@@ -73,11 +81,11 @@ class OneClassLinearFit(LinearFit):
         if all(np.isfinite(part).all() for part in (step.w, step.b)):
             self.move_along(line_search(self, step), step)
 
-    def take_away(self, common: Point) -> None:
+    def take_away(self, common: Iterate) -> None:
         """Take a point away from where the fit stands, to be followed by `hold_others`."""
         self.at = self.at.along(self.problem.vectors, np.array([-1.0]), common)
 
-    def put(self, point: Point) -> None:
+    def put(self, point: Iterate) -> None:
         """Go to a point, with f computed anew, without the rounding of all steps before; to be followed by `hold_others`."""
         point.f = self.inputs.apply(point.w)
         self.at = point
@@ -111,11 +119,11 @@ class JointCertificate:
         total, size = self.distance + self.rounding, np.hypot.reduce([norms(fit.at.w) for fit in fits])
         self.bound = np.divide(total, size - total, out=np.where(total > 0, np.inf, 0.0), where=size > total)
         self.converged = bool(self.bound.max() <= tol)
-        self.is_rounding = self.distance <= HARDLY * self.rounding
+        self.is_rounding = self.distance <= ROUNDING_RATIO * self.rounding
         self.gap = sum(c.gap for c in of_each)
 
 
-class MultinomialLinearFit(Told):
+class MultinomialLinearFit(CertifiedFit):
     """The fit of all classes together, which offers what a `LinearFit` does."""
 
     problem: LinearProblem
@@ -138,12 +146,12 @@ class MultinomialLinearFit(Told):
 
     def descend(self, steps: Sequence[NewtonSteps], max_iter: int) -> None:
         """Sweep at ever smaller penalties, down to the fit's own; steps: what makes the Newton steps of each class."""
-        alpha, tol, n_falls = self.alpha, self.tol, FALLS.number_to(self._fits[0])
+        alpha, tol, n_falls = self.alpha, self.tol, n_larger_penalties(self._fits[0])
         for fit in self._fits:
             fit.forget_work()
-        for k in range(n_falls, max(0, n_falls - FALLS.most), -1):
-            self.begin(alpha * FALLS.by**k, FALLS.bound)
-            self._sweeps(steps, min(max_iter, FALLS.most_steps), is_on_the_way=True)
+        for k in range(n_falls, max(0, n_falls - MOST_PENALTIES), -1):
+            self.begin(alpha * PENALTY_FACTOR**k, TOL_ON_THE_WAY)
+            self._sweeps(steps, min(max_iter, STEPS_ON_THE_WAY), is_on_the_way=True)
         self.begin(alpha, tol)
         self._sweeps(steps, max_iter)
 
@@ -185,7 +193,7 @@ class MultinomialLinearFit(Told):
         """Return the sum of points, each times its share."""
         w, b, f = self._joint.combine_iterates(shares, points)
         u = None if any(p.u is None for p in points) else self._joint.combine(shares, [p.u for p in points])
-        return Point.at_w(w, f, b, u)
+        return Iterate.from_w(w, f, b, u)
 
     def _extrapolate(self, extrapolation):
         """Go where the last sweeps at the same penalty lead, if that is lower."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from .._base.types import RowVector
     from ..losses.base import Loss
-    from ..rows.vectors import RowVectors
+    from ..rows import RowVectors
 
 # A row whose curvature is below this share of the largest counts as flat: its h is taken for 0.
 FLAT = 1e-10
@@ -99,7 +99,7 @@ class LinearProblem(Problem):
     n_outputs: int = 1
 
     @classmethod
-    def of(
+    def from_arrays(
         cls, vectors: RowVectors, loss: Loss, y: np.ndarray, weight: np.ndarray, alpha: float, fit_intercept: bool
     ) -> LinearProblem:
         """Return the problem of ndarrays y, of shape (n_outputs, n_rows), and weight."""

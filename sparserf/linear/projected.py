@@ -34,10 +34,6 @@ class ProgressOfIteration:
     def __init__(self, whole: LinearFit):
         self._whole = whole
 
-    def ask_after_reading(self, n_numbers: float, info: Callable[[], FitInfo]) -> bool:
-        """Let the callback end the fit after a pass over the projected rows."""
-        return self.fit.progress.ask_after_reading(n_numbers, self.fit.info)
-
     @property
     def ended_by_callback(self) -> bool:
         """Whether the callback has ended the whole fit."""

@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..features import make_projection
-from ..solvers.krylov import Shrunk, root
+from ..solvers.definite import semidefinite_root
+from ..solvers.krylov import DampedInverse
 from .inputs import HostInputs
 from .steps import MOST_STEPS, WeightCache, solve_system, step_from_w
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._base.types import ProjectionName, RowVector
+    from .._base.types import RowVector
+    from ..features.projections import ProjectionName
     from .fit import LinearFit
     from .inputs import Inputs
     from .problem import LinearProblem, Step
@@ -83,18 +85,18 @@ class Sketch:
         Returns the level nu that they are enough for: alpha, or more where there are too few.
         """
         while self.m < self._most and not self.is_exact:
-            dimension = Shrunk(self.curvature(h), alpha, is_exact=True).effective_dimension()
+            dimension = DampedInverse(self.curvature(h), alpha, is_exact=True).effective_dimension()
             if PROJECTIONS_A_DIMENSION * dimension <= self.m:
                 break
             self._grow_to(min(GROWTH_FACTOR * self.m, self._most))
-        return Shrunk(self.curvature(h), alpha, self.is_exact).nu
+        return DampedInverse(self.curvature(h), alpha, self.is_exact).nu
 
     def _grow_to(self, m):
         """Append columns up to m, or take the root of X X' where it is hardly larger."""
         n = self._inputs.n_rows
         if m >= n or (self.m and 2 * m > n and n <= MOST_PROJECTIONS):
             self.is_exact = True
-            hat = root(self._inputs.kernel(), np.finfo(self._inputs.rows.dtype).eps)
+            hat = semidefinite_root(self._inputs.kernel(), np.finfo(self._inputs.rows.dtype).eps)
         else:
             new = make_projection(self._projection, self._inputs.n_features, m - self.m, self._rng)
             more = self._inputs.project(new)
@@ -187,7 +189,7 @@ class SketchSteps:
         sketch, vectors = self._sketch, problem.vectors
 
         def make(h):
-            return Shrunk(sketch.curvature(h), problem.alpha, sketch.is_exact)
+            return DampedInverse(sketch.curvature(h), problem.alpha, sketch.is_exact)
 
         h_then, parts = self._cache.update(problem, roots.h, make)
         then = roots if h_then is roots.h else Roots(problem, h_then)

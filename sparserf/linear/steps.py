@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ..solvers.krylov import Lines, Shrunk, conjugate_gradients, dots
+from ..solvers.krylov import ArrayVectors, DampedInverse, conjugate_gradients, dots
 from .problem import Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._base.types import RowVector
-    from ..rows.vectors import RowVectors
+    from ..rows import RowVectors
     from .fit import LinearFit
     from .inputs import Inputs
     from .problem import LinearProblem
@@ -97,7 +97,7 @@ class PairSpace:
         self, x: tuple[np.ndarray, RowVector], t: np.ndarray, d: tuple[np.ndarray, RowVector]
     ) -> tuple[np.ndarray, RowVector]:
         """Return x + t d, for a number t of each output."""
-        return Lines.along(x[0], t, d[0]), self._vectors.along(x[1], t, d[1])
+        return ArrayVectors.along(x[0], t, d[0]), self._vectors.along(x[1], t, d[1])
 
 
 def plain_step(fit: LinearFit, shares: np.ndarray, max_steps: int = MOST_STEPS) -> tuple[Step, int]:
@@ -175,7 +175,7 @@ class InputSteps:
             most = shares**2 * dots(g, precondition(g))
             max_steps, zero = MOST_STEPS if self._sample is None else SLOW_STEPS, np.zeros_like(g)
             w, n_steps = solve_system(
-                fit, Hessian(fit).times, precondition, -g, zero, lambda w, r, rho: rho <= most, max_steps, Lines
+                fit, Hessian(fit).times, precondition, -g, zero, lambda w, r, rho: rho <= most, max_steps, ArrayVectors
             )
             if n_steps == max_steps:  # few rows may hold what the others do not
                 self._sample, self._n_sampled = None, self._inputs.n_rows
@@ -190,7 +190,7 @@ class InputSteps:
             total, total_of_sample = vectors.totals(h, of_sample)
             h = vectors.scaled(of_sample, float(total / max(total_of_sample, 1e-300)))
         H, _ = self._inputs.curvature(h, problem.fit_intercept)
-        return Shrunk(H, problem.alpha, is_exact=True)
+        return DampedInverse(H, problem.alpha, is_exact=True)
 
     @property
     def n_passes(self) -> int:

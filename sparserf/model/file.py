@@ -21,7 +21,7 @@ from .._base import npz as _npz
 from .._base.npz import FORMAT, check_format, floats, no_constant, require
 from ..columns.stage import ARRAYS as STAGE_ARRAYS
 from ..columns.stage import ColumnStage
-from ..features import FeatureSet, saved
+from ..features import BLOCK_ARRAYS, FeatureSet, block_from_arrays
 from ..losses import LOSSES
 from .base import CLASSIFIER_LINKS, INVERSE_LINKS
 from .sparse_model import FitInfo, SparseModel
@@ -126,14 +126,14 @@ def _content(model):
         arrays["classes"] = model.classes
     blocks = []
     for i, block in enumerate(model.features.blocks):
-        meta, values = saved.written(block, i)
+        meta, values = block.to_arrays(i)
         blocks.append(meta)
         arrays |= values
     if model.features.order is not None:
         arrays["order"] = model.features.order.astype(np.int64)
     stage = model.features.stage
     if stage is not None:
-        arrays |= stage.written()
+        arrays |= stage.to_arrays()
     info = asdict(model.info)
     arrays["objective"] = np.array(info.pop("objective"), np.float64)
     _check_inputs(model.n_features_in, arrays)
@@ -178,9 +178,9 @@ def _checked_model(meta, arrays):
     _check_inputs(d, arrays)
     loss, parameters, link = meta["loss"], meta.get("loss_parameters", {}), meta.get("link", "identity")
     _check_loss(loss, parameters, link, arrays.get("classes"))
-    stage = ColumnStage.restored(arrays, d)
+    stage = ColumnStage.from_arrays(arrays, d)
     n_inputs = d if stage is None else len(stage)
-    blocks = [saved.read(block, arrays, i, n_inputs) for i, block in enumerate(meta["blocks"])]
+    blocks = [block_from_arrays(block, arrays, i, n_inputs) for i, block in enumerate(meta["blocks"])]
     features = FeatureSet(blocks, n_inputs, _checked_order(arrays, sum(map(len, blocks))), stage)
     classes, coef, intercept = arrays.get("classes"), floats(arrays, "coef"), floats(arrays, "intercept")
     outputs = intercept.shape if classes is None else () if len(classes) == 2 else (len(classes),)
@@ -192,7 +192,7 @@ def _checked_model(meta, arrays):
     require(support.shape == (len(features),) and support.dtype == np.int64, "support")
     require(bool(np.all(np.diff(support) > 0)) and (len(support) == 0 or support[0] >= 0), "support")
     known = {"coef", "intercept", "support", "classes", "objective", "order", *STAGE_ARRAYS}
-    require(set(arrays) <= known | {f"{name}_{i}" for name in saved.ARRAYS for i in range(len(blocks))}, "members")
+    require(set(arrays) <= known | {f"{name}_{i}" for name in BLOCK_ARRAYS for i in range(len(blocks))}, "members")
     return SparseModel(coef, intercept if outputs else float(intercept), support, features, loss, classes,
                        _checked_info(meta["info"], floats(arrays, "objective")), parameters, link)  # fmt: skip
 

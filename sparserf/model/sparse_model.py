@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 import numpy as np
 
-from .._base.arrays import finite, namespace, outputs_like
+from .._base.arrays import check_no_overflow, namespace, outputs_like
 from .._base.warnings import warn
 from ..features import FeatureSet
 from ..losses import PROBABILISTIC
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from ..explain.importances import ImportanceMeasure, Importances
     from ..explain.summary import Summary
     from ..export.formula import Formula
-    from ..rows.array_block import ArrayBlock
-    from ..rows.block import Block
+    from ..rows import Block
     from ..sklearn import FittedClassifier, FittedRegressor
 
 
@@ -216,7 +215,7 @@ class SparseModel(BaseModel):
     def _map_decisions(self, X, workers, finish):
         rows = self.features.rows_of(X, workers)
         decide = partial(_decide, self.features, self.coef, self.intercept, rows.dtype, finish)
-        return rows.give(rows.map(decide, axis=0))
+        return rows.to_namespace_of_X(rows.map(decide, axis=0))
 
     def summary(self, X: MatrixLike | None = None, *, n_terms: int = 10, rng: Seed = 0) -> Summary:
         """Summarize the model: what it is, how its fit went, how much its inputs matter, and its largest terms.
@@ -621,10 +620,10 @@ class SparseModel(BaseModel):
 @np.errstate(over="ignore")  # infinite beyond the largest float, of float32 X beyond that of float32
 def _decide(
     features: FeatureSet, coef: np.ndarray, intercept: float | np.ndarray, dtype: np.dtype, finish: Callable[[Array], Array],
-    block: Block | ArrayBlock,
+    block: Block,
 ) -> Array:  # fmt: skip
     """Return finish(f) for a block of rows, with f = Phi coef + intercept in the dtype of X, one line for each row."""
-    f = finite(block.apply(features, coef))
+    f = check_no_overflow(block.apply(features, coef))
     f = f + outputs_like(intercept, f)
     if isinstance(f, np.ndarray):
         return finish(f.T.astype(dtype, copy=False))

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..features.feature_set import DefaultNames
+from ..features import DefaultNames
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..features import FeatureSet
-    from ..features.block import FeatureBlock
+    from ..features import FeatureBlock, FeatureSet
     from .sparse_model import SparseModel
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from .._base.checks import is_sparse
 from .._base.threads import Workers, single_threaded_blas
-from ..columns.stage import ColumnStage, Staged
+from ..columns.stage import ColumnStage, EncodedMatrix
 from . import tiles
 from .block import Block, wider_extremes
 
@@ -101,7 +101,7 @@ class CoreBlock(Block):
         """
         if self._staged is not None and self._staged[0] is stage:
             return self._staged[1]
-        shown = self.on_same_threads(stage.show(self.X) if is_sparse(self.X) else Staged(self.X, stage))
+        shown = self.on_same_threads(stage.transform(self.X) if is_sparse(self.X) else EncodedMatrix(self.X, stage))
         if self._is_entered:
             self._staged = stage, shown
         return shown
@@ -126,7 +126,7 @@ class CoreBlock(Block):
     def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
         """Return the rows at these indices, or all rows, as an ndarray or CSR matrix."""
         if index is None:
-            return self.X[:] if isinstance(self.X, Staged) else self.X
+            return self.X[:] if isinstance(self.X, EncodedMatrix) else self.X
         return tiles.some_rows(self.X, index)
 
     def _each_slice(self, function, work, at_least=0):
@@ -155,7 +155,7 @@ class CoreBlock(Block):
         """Return the `tiles.inputs` of a block of features for some rows, a slice or indices."""
         kept = self._kept.get(block.envelope) if self._kept else None
         X = self.X if kept is None else kept
-        if isinstance(X, Staged) or not (isinstance(rows, slice) and rows.stop - rows.start == self.n_rows):
+        if isinstance(X, EncodedMatrix) or not (isinstance(rows, slice) and rows.stop - rows.start == self.n_rows):
             X = tiles.some_rows(X, rows)
         return tiles.inputs(block, X) if kept is None else X
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.arrays import from_host, is_foreign, to_host
-from ..columns.stage import Staged
+from ..columns.stage import EncodedMatrix
 from .block import Block
 from .memory import from_host_if_possible
 from .remote import RemoteRows
@@ -119,7 +119,7 @@ class ArrayBlock(Block):
         self._widest = self._put(np.zeros(1)).dtype  # float64, or float32 where JAX has been told of no wider numbers
 
     def staged(self, stage: ColumnStage) -> ArrayBlock:
-        return ArrayBlock(Staged(self.X, stage), self.xp, self.device)
+        return ArrayBlock(EncodedMatrix(self.X, stage), self.xp, self.device)
 
     def correlate(self, features: FeatureSet, v: Array) -> np.ndarray:
         return self._correlate(features, v, lambda phi: phi)

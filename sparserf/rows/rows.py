@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
-from .._base.arrays import finite, namespace
+from .._base.arrays import check_no_overflow, namespace
 from .._base.checks import is_sparse
 from .block import wider_extremes
 from .vectors import HostVectors
@@ -120,23 +120,23 @@ class Rows(ABC):
 
     def correlate(self, features: FeatureSet, v: RowVector) -> np.ndarray:
         """Return Phi' v: float64 (len(features),) for v (n_rows,), or (n_outputs, len(features)) for (n_outputs, n_rows)."""
-        return finite(self.sum(lambda block, v: block.correlate(features, v), v))
+        return check_no_overflow(self.sum(lambda block, v: block.correlate(features, v), v))
 
     def ask(self, v: RowVector, questions: Sequence[Callable[..., np.ndarray]]) -> list[np.ndarray]:
         """Return the answers to questions (block, v), each added up over the blocks, in one pass."""
-        return [finite(answer) for answer in self.sum(lambda block, v: tuple(ask(block, v) for ask in questions), v)]
+        return [check_no_overflow(answer) for answer in self.sum(lambda block, v: tuple(ask(block, v) for ask in questions), v)]
 
     def correlate_squares(self, features: FeatureSet, v: RowVector) -> np.ndarray:
         """Return (Phi * Phi)' v, which is the diagonal of `gram` for v = weights; shapes as in `correlate`."""
-        return finite(self.sum(lambda block, v: block.correlate_squares(features, v), v))
+        return check_no_overflow(self.sum(lambda block, v: block.correlate_squares(features, v), v))
 
     def correlate_pair(self, features: FeatureSet, v: RowVector) -> np.ndarray:
         """Return Phi' v of cosines cos(t), and of the same with a phase less by a quarter, cos(t - pi/2) = sin(t): (2, .)."""
-        return finite(self.sum(lambda block, v: block.correlate_pair(features, v), v))
+        return check_no_overflow(self.sum(lambda block, v: block.correlate_pair(features, v), v))
 
     def apply(self, features: FeatureSet, coef: np.ndarray) -> RowVector:
         """Return Phi c: float64 (n_rows,) for c (len(features),), or (n_outputs, n_rows) for (n_outputs, len(features))."""
-        return self.map(lambda block: finite(block.apply(features, coef)))
+        return self.map(lambda block: check_no_overflow(block.apply(features, coef)))
 
     def normal(self, features: FeatureSet, h: RowVector, coef: np.ndarray, shift: np.ndarray) -> tuple[RowVector, np.ndarray]:
         """Return f = Phi c - shift and Phi' diag(h) f in one pass: a product with the matrix of the normal equations.
@@ -144,7 +144,7 @@ class Rows(ABC):
         h : (n_outputs, n_rows); coef : (n_outputs, len(features)); shift : (n_outputs,)
         """
         f, total = self.map_and_sum(lambda block, h: block.normal(features, h, coef, shift), h)
-        return f, finite(total)
+        return f, check_no_overflow(total)
 
     def gram(
         self, left: FeatureSet, right: FeatureSet | np.ndarray, weights: RowVector, dtype: DTypeLike | None = None
@@ -154,7 +154,7 @@ class Rows(ABC):
         right : features, or the indices of some in `left`.
         dtype : of the products and of their sums over some thousand rows; None: that of X.
         """
-        return finite(self.sum(lambda block, weights: block.gram(left, right, weights, dtype), weights))
+        return check_no_overflow(self.sum(lambda block, weights: block.gram(left, right, weights, dtype), weights))
 
     def moments(
         self, left: FeatureSet, right: FeatureSet | np.ndarray, weights: RowVector, dtype: DTypeLike | None = None
@@ -166,7 +166,7 @@ class Rows(ABC):
             return block.gram(left, right, weights, dtype), block.correlate(chosen, weights)
 
         gram, sums = self.sum(answer, weights)
-        return finite(gram), finite(sums)
+        return check_no_overflow(gram), check_no_overflow(sums)
 
     def signed_moments(
         self, features: FeatureSet, change: RowVector, dtype: DTypeLike | None = None
@@ -180,7 +180,7 @@ class Rows(ABC):
             return gram, block.correlate(features, change)
 
         gram, sums = self.sum(answer, change)
-        return finite(gram), finite(sums)
+        return check_no_overflow(gram), check_no_overflow(sums)
 
     def transform(self, features: FeatureSet) -> Array:
         """Return Phi itself, in the dtype of X: (n_rows, len(features))."""
@@ -188,7 +188,7 @@ class Rows(ABC):
 
     def project(self, projection: Projection) -> Array:
         """Return the random projection X R / sqrt(m), in the dtype of X: (n_rows, n_projections)."""
-        return self.map(lambda block: finite(block.project(projection)), axis=0)
+        return self.map(lambda block: check_no_overflow(block.project(projection)), axis=0)
 
     def mean(self, share: RowVector) -> np.ndarray:
         """Return the mean of each column where each row counts by its share; the shares add up to one."""

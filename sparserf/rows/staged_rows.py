@@ -34,7 +34,7 @@ def staged(rows: Rows, stage: ColumnStage | None, is_asked_often: bool = False) 
         return rows
     few = DURING_A_FIT if is_asked_often else FEW
     if isinstance(rows, MemoryRows) and rows.n_rows * len(stage) <= few and not rows.is_sparse:
-        return rows.on_same_threads(stage.show(rows.array()))
+        return rows.on_same_threads(stage.transform(rows.array()))
     return StagedRows(rows, stage)
 
 
@@ -72,7 +72,7 @@ class StagedRows(Rows):
         return staged(self._rows.take(index), self._stage, is_asked_often=True)
 
     def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
-        return self._stage.show(self._rows.array(index))
+        return self._stage.transform(self._rows.array(index))
 
     def on_same_threads(self, X: DenseOrCSR) -> Rows:
         return self._rows.on_same_threads(X)

@@ -12,10 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base.arrays import is_foreign
 from .._base.checks import is_sparse
-from ..columns.cells import is_frame, names_of_frame
+from ..columns.frames import is_frame, names_of_frame
 from ..losses import PROBABILISTIC
 from ..rows import Chunks
-from ..rows.cluster import is_dask
+from ..rows.dask import is_dask
 
 try:
     from sklearn.utils.validation import validate_data
@@ -124,4 +124,4 @@ class Classifier(ClassifierMixin, ModelEstimator):
 def has_category_columns(model: SparseModel) -> bool:
     """Return whether a model was fitted to columns of categories."""
     stage = model.features.stage
-    return stage is not None and stage.table is not None and not stage.table.is_plain
+    return stage is not None and stage.table is not None and not stage.table.is_numeric

@@ -14,9 +14,9 @@ from joblib import effective_n_jobs
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from .._base.door import unexpected
+from .._base.calls import unknown_keyword
 from ..algorithms import REGISTRY
-from ..explain.importances import Sample
+from ..explain.importances import ImportanceSample
 from ..losses import LOSSES, Loss
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class FitMixin:
         arguments |= {"rng": seed, "workers": effective_n_jobs(self.n_jobs)}
         self.model_ = self._function(X, y, sample_weight=sample_weight, **arguments)
         # a copy, as X may be changed later
-        self._sample, self._importances = deepcopy(Sample.of(self.model_, X)), None
+        self._sample, self._importances = deepcopy(ImportanceSample.from_rows(self.model_, X)), None
         if not self._y_is_numeric:
             self.classes_ = self.model_.classes
         return self
@@ -150,7 +150,7 @@ def make_constructor(function: Callable[..., SparseModel], cls: type, defaults: 
     def __init__(self, **given):
         for name in given:
             if name not in own.parameters:
-                raise unexpected(type(self).__name__, name, own.parameters)
+                raise unknown_keyword(type(self).__name__, name, own.parameters)
         given = own.bind(self, **given)
         given.apply_defaults()
         for name, value in given.arguments.items():

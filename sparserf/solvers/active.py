@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..features import FeatureSet, Linear
-from ..rows.home import correlation
+from ..rows import correlation
 from .effort import UNBOUNDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .._base.types import RowVector
-    from ..rows.home import Rows
+    from ..rows import Rows
     from .effort import Effort
     from .problem import Problem
     from .ridge import LocalModel, RidgeProblem
@@ -69,7 +69,7 @@ class ActiveFeatures:
         if n > n_kept:
             new = self._rows.transform(self.features.take(np.arange(n_kept, n)))
             self._values = np.hstack([self._values, new])
-        return self._rows.beside(self._values), Linear().draw(None, n)
+        return self._rows.on_same_threads(self._values), Linear().draw(None, n)
 
     def correlate(self, v: RowVector) -> np.ndarray:
         """Return Phi' v."""

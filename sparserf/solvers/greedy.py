@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._base.arrays import finite, namespace, outputs_like
+from .._base.arrays import check_no_overflow, namespace, outputs_like
 from .active import ActiveFeatures
 from .definite import GrowingCholesky
 from .ridge import advance, best_constant, eliminate_intercept
 
 if TYPE_CHECKING:
-    from ..features.feature_set import FeatureSet
-    from ..rows.home import Rows
+    from ..features import FeatureSet
+    from ..rows import Rows
     from .problem import Iterate
     from .ridge import RidgeProblem
 
@@ -257,7 +257,7 @@ class CoefficientsOnTable:
         def answer(block, v, h):
             return block.correlate(everything, namespace(h).concat([v, h[None, ...]]))
 
-        products = finite(self._rows.sum(answer, v, self._h))
+        products = check_no_overflow(self._rows.sum(answer, v, self._h))
         means = products[-1] / self._total
         return np.outer(self._problem.vectors.total(v), means) - products[:-1], means
 
@@ -289,7 +289,7 @@ class CoefficientsOnTable:
         mean, one, everything = self._means[J], np.eye(len(J)), self._everything
 
         def answer(block, h):
-            phi = finite(block.apply(features, one))
+            phi = check_no_overflow(block.apply(features, one))
             xp, varying = namespace(phi), phi - outputs_like(mean, phi)
             v = h * varying
             with np.errstate(over="ignore"):
@@ -298,7 +298,7 @@ class CoefficientsOnTable:
 
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite raises
             columns, off, squares = self._rows.sum(answer, self._h)
-            columns = finite(columns - np.outer(off, self._means))
+            columns = check_no_overflow(columns - np.outer(off, self._means))
             left = off / self._total if self._problem.fit_intercept else 0.0
             spread = np.sqrt(np.maximum(squares - left * off, 0.0) / self._total)
         return columns, self._total * mean + off, spread

@@ -16,8 +16,8 @@ from .problem import Iterate
 
 if TYPE_CHECKING:
     from .._base.types import RowVector
-    from ..features.feature_set import FeatureSet
-    from ..rows.home import Rows
+    from ..features import FeatureSet
+    from ..rows import Rows
     from .active import ActiveFeatures
     from .ridge import RidgeProblem
 

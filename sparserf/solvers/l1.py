@@ -23,9 +23,10 @@ from .problem import Problem, backtrack
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .._base.types import Question, RowVector
-    from ..features.feature_set import FeatureSet
-    from ..rows.home import Rows
+    from .._base.types import RowVector
+    from ..features import FeatureSet
+    from ..rows import Rows
+    from ..rows.rows import Question
     from .effort import Effort
 
 # A fall of the objective below this share of it is rounding.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._base.asking import ask
+from .._base.progress import check_not_ended
 from .._core.descent import descend, largest_violation
 from .definite import factor_positive, solve_positive
 from .effort import UNBOUNDED
@@ -51,7 +51,7 @@ def _alternate(H, g, w, x, alpha, tol, rounds, effort):
     """Return (x, its violation) after at most so many rounds of passes and a Newton step, starting from x."""
     x, v = x.copy(), g + H @ (x - w)
     for _ in range(rounds):
-        ask()
+        check_not_ended()
         effort.add(WAIT * PASSES * len(x) ** 2)
         if descend(H, x, v, alpha, PASSES) <= tol or effort.is_spent:
             break
@@ -105,7 +105,7 @@ def interior_point(H: np.ndarray, g: np.ndarray, w: np.ndarray, alpha: float, to
     u, z = np.maximum(sign * w, 0.0) + START * start, np.full((2, len(w)), alpha)
     best, least, least_residual = w, np.inf, np.inf
     for _ in range(MOST_STEPS):
-        ask()
+        check_not_ended()
         effort.add_factor(len(w))
         x, mean = u[0] - u[1], np.mean(u * z)
         for candidate in (np.where((u / u.max() < z / alpha).all(axis=0), 0.0, x), x):

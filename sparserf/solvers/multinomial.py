@@ -3,7 +3,7 @@
 The loss of a row is -log of the softmax share of its class, over the margins z_k = f_k + b_k of all classes. It is smooth and
 convex, and each penalty is of the coefficients of one class, so that minimising over one class at a time, sweep after sweep,
 comes to the optimum of all (P. Tseng, Convergence of a block coordinate descent method for nondifferentiable minimization,
-2001). As a function of one class's margin the loss is the logistic one, shifted by what the others add up to (`AgainstOthers`):
+2001). As a function of one class's margin the loss is the logistic one, shifted by what the others add up to (`OneClassMultinomial`):
 each class is fitted by the moves that an algorithm has for a single target. `BlockDescent` is the driver; an algorithm gives it
 a fit of each class, a `OneClassFit`.
 
@@ -26,7 +26,7 @@ import numpy as np
 
 from .._base.arrays import namespace, outputs_like
 from .._core.descent import largest_violation
-from ..losses.classification import AgainstOthers, Multinomial, log_sum_exp, softmax
+from ..losses.classification import Multinomial, OneClassMultinomial, log_sum_exp, softmax
 from .l1_quadratic import minimize
 from .problem import Problem, backtrack
 
@@ -34,12 +34,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from .._base.types import RowVector
-    from ..rows.home import Rows
-    from ..rows.vectors import RowVectors
+    from ..rows import Rows, RowVectors
     from .l1 import WorkingSet
 
 # The loss of one class as a function of its own margins.
-CLASS_VERSUS_REST = AgainstOthers()
+CLASS_VERSUS_REST = OneClassMultinomial()
 # Sweeps that are extrapolated together.
 DEPTH = 5
 # Newton steps for the intercepts at most. A step of less than SURE is followed by none; one of less than NEAR is taken even

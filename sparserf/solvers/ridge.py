@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from .._base.arrays import finite, namespace, outputs_like
+from .._base.arrays import check_no_overflow, namespace, outputs_like
 from .definite import solve_positive
 from .problem import Iterate, Problem, backtrack
 
@@ -113,7 +113,7 @@ class RidgeProblem(Problem):
         loss, dual_point, curvature = self.loss, self.dual_point_function(), self.curvature_function()
 
         def answer(block, f, y, s):
-            xp, f = namespace(f), f if change is None else f + finite(block.apply(features, change))
+            xp, f = namespace(f), f if change is None else f + check_no_overflow(block.apply(features, change))
             with np.errstate(over="ignore"):  # an infinite loss is infinitely bad
                 z = f + outputs_like(b, f)
                 losses = xp.sum(s * loss.value(z, y), axis=-1)
@@ -127,9 +127,9 @@ class RidgeProblem(Problem):
 
         f, (losses, g_b, g, *hessian) = rows.map_and_sum(answer, f, self.y, self.weight)
         if curved:
-            g, m = finite(g)[:-1].reshape(*np.shape(g_b), -1), g[-1]
-            hessian = finite(hessian[0]), m, float(hessian[1])
-        return LocalModel(f, float(np.sum(losses / self.n_rows)), finite(g), g_b, hessian if curved else None)
+            g, m = check_no_overflow(g)[:-1].reshape(*np.shape(g_b), -1), g[-1]
+            hessian = check_no_overflow(hessian[0]), m, float(hessian[1])
+        return LocalModel(f, float(np.sum(losses / self.n_rows)), check_no_overflow(g), g_b, hessian if curved else None)
 
     def dual_value(self, u: RowVector, largest_squares: float, c: float = 1.0) -> float:
         """Return the dual objective, at most the primal one, at c times the dual point of derivatives u = L'(z).

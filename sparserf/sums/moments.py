@@ -12,7 +12,7 @@ from .._base.arrays import check_same_device, to_host
 from .._base.checks import check_indices, check_sample_weight, check_vector
 from .._base.threads import single_threaded_blas
 from ..columns.targets import check_target
-from ..rows import rows_read, staged
+from ..rows import read_rows, staged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from .._base.types import Array, MatrixLike
     from ..features import FeatureSet
-    from ..rows.array_block import ArrayBlock
-    from ..rows.block import Block
+    from ..rows import Block
 
 # The rounding error of a variance, as a share of the variances that were added up to it; and of a mean, as a share of it.
 VARIANCE_ROUNDING, MEAN_ROUNDING = 1e-13, 1e-14
@@ -114,7 +113,7 @@ def read_moments(
     """
     for name, values in (("y", y), ("sample_weight", sample_weight)):
         check_same_device(name, values, X)
-    rows = rows_read(X, features.stage, workers)
+    rows = read_rows(X, features.stage, workers)
     if features.n_features_in != rows.n_features_in:
         raise ValueError(f"features must have the {rows.n_features_in} inputs of X, got {features.n_features_in}")
     if len(features) == 0:
@@ -141,7 +140,7 @@ def read_moments(
 
 
 def _moments_of_block(
-    block: Block | ArrayBlock, weight: Array, y: Array, fold: Array, features: FeatureSet, n_folds: int
+    block: Block, weight: Array, y: Array, fold: Array, features: FeatureSet, n_folds: int
 ) -> list[Moments | None]:
     """Return the moments over the rows of a block in each fold; None for a fold that has no row there."""
     weight, y, fold = map(to_host, (weight, y, fold))

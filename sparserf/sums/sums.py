@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .._base.door import door
+from .._base.calls import checks_call
 from ..algorithms import REGISTRY
 from ..features import FeatureSet, Linear, are_same, default_batch_size
 from ..model import SparseModel
@@ -87,7 +87,7 @@ class Sums:
             raise ValueError("X, y and sample_weight must be of moderate size, got values whose sums overflow: scale them")
 
     @classmethod
-    @door
+    @checks_call
     def of(
         cls, X: MatrixLike, y: ArrayLike, features: FeatureSet, *, sample_weight: ArrayLike | None = None, workers: int = 1
     ) -> Self:
@@ -133,7 +133,7 @@ class Sums:
         return cls.of_folds(X, y, features, None, sample_weight=sample_weight, workers=workers)[0]
 
     @classmethod
-    @door
+    @checks_call
     def of_folds(
         cls, X: MatrixLike, y: ArrayLike, features: FeatureSet, folds: ArrayLike | None, *,
         sample_weight: ArrayLike | None = None, workers: int = 1,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._base.calls import checks_call
 from .._base.checks import check_integer, check_rng
-from .._base.door import door
-from .._base.progress import part, parts, reporting, tell
+from .._base.progress import part, parts, reporting, tell_model
 from ..losses.classification import sigmoid
 from ..model import SparseModel
 from .folds import Dataset, draw_seeds
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MAX_NEWTON_STEPS, GRADIENT_TOLERANCE = 50, 1e-10
 
 
-@door
+@checks_call
 def calibrated(
     function_or_model: Callable[..., SparseModel] | SparseModel, X: MatrixLike, y: ArrayLike, *, cv: int = 5,
     sample_weight: ArrayLike | None = None, rng: Seed = None, verbose: bool | None = None,
@@ -121,7 +121,7 @@ def _cross_fit(function, data, cv, rng):
     fold, (seed, *fold_seeds) = data.assign_folds(cv, rng), draw_seeds(rng, cv + 1)
     with part(1 / (cv + 1)):
         model = _check_classifier(data.fit(function, data.used, seed))
-        tell(model.info)
+        tell_model(model.info)
     f = np.zeros((len(data),) if len(model.classes) == 2 else (len(data), len(model.classes)))
     for k, seed in parts(list(enumerate(fold_seeds))):
         fitted, held = (fold != k) & data.used, fold == k
@@ -131,7 +131,7 @@ def _cross_fit(function, data, cv, rng):
             raise ValueError(f"y must have rows of each class in all folds but one, got too few of {missing!r} for cv={cv}")
         model_of_others = data.fit(function, fitted, seed)
         f[held] = _decision_values(model_of_others, data.take(held)[0])
-        tell(model_of_others.info)
+        tell_model(model_of_others.info)
     return model, f
 
 

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._base import html
+from .._base.calls import checks_call
 from .._base.checks import check_choice, check_flag, check_integer, check_real, check_rng
-from .._base.door import door
-from .._base.progress import parts, reporting, tell
+from .._base.progress import parts, reporting, tell_model
 from ..algorithms.sparse_rf import sparse_rf
 from ..columns.targets import check_target
 from ..model import SparseModel
@@ -188,7 +188,7 @@ def _center_and_scale(model, scale, X, workers):
     return center, np.ones(len(center)) if scale is None else scale.predict(X, workers)
 
 
-@door
+@checks_call
 def intervals(
     function_or_model: Callable[..., Any] | SparseModel, X: MatrixLike, y: ArrayLike, *, coverage: float = 0.9,
     method: Literal["split", "cv+"] = "split", cv: int = 5, calibration: float = 0.3, adaptive: bool = True,
@@ -310,7 +310,7 @@ def intervals(
                 fitted, held = np.flatnonzero((fold != k) & data.used), np.flatnonzero(fold == k)
                 two_seeds = seeds[2 * k : 2 * k + 2]
                 experts.append(_fit_expert(function_or_model, data, fitted, held, coverage, adaptive, two_seeds))
-                tell(experts[-1].model.info)
+                tell_model(experts[-1].model.info)
             guarantee = guarantee_of_cv(coverage, cv, len(rows))
         if report is not None:
             report.finish(experts[-1].model.info)

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._base import html
+from .._base.calls import checks_call
 from .._base.checks import check_choice, check_integer, check_rng
-from .._base.door import door
-from .._base.progress import parts, reporting, tell
+from .._base.progress import parts, reporting, tell_model
 from ..algorithms import REGISTRY, Path
-from ..losses import PROBABILISTIC, restored
+from ..losses import PROBABILISTIC, loss_from_parameters
 from ..model import SparseModel
 from .folds import Dataset, draw_seeds
 
@@ -110,7 +110,7 @@ def _format_cell(cell):
     return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
 
 
-@door
+@checks_call
 def cross_validate(
     function: Callable[..., SparseModel], X: MatrixLike, y: ArrayLike,
     grid: Mapping[str, Values] | Sequence[Mapping[str, Values]], *, cv: int = 5, rule: Literal["min", "1se"] = "min",
@@ -212,7 +212,7 @@ def cross_validate(
                 X_held, y_held, weight = data.take(fold == k)
                 run_losses[:, k] = [np.average(loss_of_rows(model, X_held, y_held), weights=weight) for model in models]
                 run_terms[:, k] = [len(model.features) for model in models]
-                tell(models[-1].info)
+                tell_model(models[-1].info)
             losses.append(run_losses)
             terms.append(run_terms.mean(axis=1))
         losses, terms = np.concatenate(losses), np.concatenate(terms)
@@ -380,7 +380,7 @@ def log_loss(model: SparseModel, X: MatrixLike, y: np.ndarray) -> np.ndarray:
 def own_loss(model: SparseModel, X: MatrixLike, y: np.ndarray) -> np.ndarray:
     """Return the loss of each row that the model was fitted with."""
     f = np.asarray(model.decision_function(X), np.float64)
-    return restored(model.loss, model.loss_parameters).value(f, y)
+    return loss_from_parameters(model.loss, model.loss_parameters).value(f, y)
 
 
 MEASURES: dict[str, Callable[..., np.ndarray]] = {

@@ -13,12 +13,12 @@ import numpy as np
 from ..._base.checks import check_integer, check_real
 from ...solvers.effort import A_ROW as FIT_A_ROW
 from ...solvers.effort import FEW_ROWS as FIT_FEW_ROWS
-from ...solvers.effort import Effort, of_a_pass
+from ...solvers.effort import Effort, work_of_pass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ...rows.home import Rows
+    from ...rows import Rows
 
 # With effort 1 a search looks at about so many rows, where there are more.
 MOST_ROWS = 16_000
@@ -84,7 +84,7 @@ class Budget:
     def work_of_searches(self, rows: Rows, n_features: int) -> float:
         """Return the multiplications that all searches together may take, where n_features are drawn for a penalty."""
         n = min(rows.n_rows, self.rows)
-        once = SEARCHES + A_ROW * n + PASSES * of_a_pass(rows, n_features) * n / rows.n_rows
+        once = SEARCHES + A_ROW * n + PASSES * work_of_pass(rows, n_features) * n / rows.n_rows
         return once * self.effort * (1.0 if self.rounds is None else max(1.0, self.rounds / OF_FEW[1]))
 
 

@@ -28,29 +28,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from ..._base.asking import Answering, Ended
-from ..._base.progress import goes_on, parts
+from ..._base.progress import parts
 from ..._core.search import top_k
-from ...features import LearningDictionary, LinearFunctions, Mixture, make_dictionary, make_learning_dictionary
+from ...features import LearningDictionary, LinearFunctions, RandomCosines, make_dictionary, make_learning_dictionary
 from ...model import warn_unconverged
-from ...solvers.columns import WorkingSet
-from ...solvers.effort import Effort, of_a_pass
-from ...solvers.lasso import ROUNDING, L1Problem, solve
+from ...solvers.effort import Effort, work_of_pass
+from ...solvers.l1 import ROUNDING, L1Problem, WorkingSet, solve
 from .draws import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..._base.types import Callback, Dictionary, Question, Solution, State
-    from ...features.base import Base
-    from ...features.feature_set import FeatureSet
-    from ...model import FitInfo
+    from ...features import BaseDistribution, FeatureSet
+    from ...features.dictionary import Dictionary
+    from ...features.feature_set import Solution
+    from ...model import Callback, FitInfo
+    from ...rows.rows import Question
     from ..task import Progress, Task
     from .draws import Draws
+
+State: TypeAlias = "tuple[FeatureSet, np.ndarray, np.ndarray, float]"
 
 # D, the number of features that are drawn where `n_components` is None.
 N_COMPONENTS = 10_000
@@ -106,7 +107,7 @@ class SparseRFOptions:
         """Whether the draws follow the features that the fit has accepted."""
         return isinstance(self.features, str) and self.features == "auto"
 
-    def dictionary(self, task: Task, default: int, base: type[Base] = Mixture) -> Dictionary:
+    def dictionary(self, task: Task, default: int, base: type[BaseDistribution] = RandomCosines) -> Dictionary:
         """Return the dictionary that is searched, for the rows of `task`.
 
         Where `n_components` is None it has `default` draws. One that learns starts from the distribution `base`.
@@ -270,7 +271,7 @@ class BatchRules:
     step_leaves : the share of the largest violation that the step of a round in which violators enter may leave
     most_steps : the most steps of the solver in a round in which no violator enters
     search_tol : the relative gap that is near enough where the penalty itself is chosen on held-out rows
-    work : the share of the default work of a fit (`Effort.of_a_fit`) that the fit may take
+    work : the share of the default work of a fit (`Effort.for_l1_fit`) that the fit may take
     """
 
     solves: Literal["every", "last", "none"] = "every"
@@ -340,12 +341,10 @@ def interruptible(method: Callable[..., bool | None]) -> Callable[..., bool]:
 
     @wraps(method)
     def asked(self, *args):
-        try:
-            with self._answering:
-                return method(self, *args)
-        except Ended:
-            self.stopped = self.progress.ended_by_callback = True
-            return True
+        with self.progress.asked_within(self.info):
+            return method(self, *args)
+        self.stopped = True  # the callback has ended the fit within the method
+        return True
 
     return asked
 
@@ -382,11 +381,10 @@ class L1Fit:
         self.progress, self._slope_unit = task.progress(options.callback, y), task.slope_unit(y)
         self._problem = task.problem(L1Problem, y, 0.0, options.fit_intercept)
         self._size = self._problem.loss.size(float(task.weight @ (y / len(y))))
-        self._answering = Answering(self._answer)
         effort = Effort(np.inf)
         if options.max_iter is None:
             share = self._rules.work * min(1.0, TARGETS_OF_FULL_WORK / len(task.targets))
-            effort = Effort.of_a_fit(task.rows, dictionary.starts[-1], share)
+            effort = Effort.for_l1_fit(task.rows, dictionary.starts[-1], share)
         self.A = WorkingSet(task.rows, self._problem, effort)
         self._most_kept = int(np.diff(dictionary.starts).max())  # violators that are kept in memory: as many as a batch holds
         self.restart(np.inf)
@@ -400,7 +398,6 @@ class L1Fit:
         """
         if forgets_work:
             self.A.effort.forget()
-        self._answering.has_told()
         self._source.forget()
         self._alpha = float(alpha)
         self._problem = replace(self._problem, alpha=min(self._alpha / self._slope_unit, 1e300))
@@ -481,7 +478,7 @@ class L1Fit:
     def _look_at(self, draws):
         """Return |g| of the draws, the duality gap over these and A, the objective, and the gap that is within tolerance."""
         A, problem = self.A, self._problem
-        A.effort.add(of_a_pass(self._rows, len(draws.index)))
+        A.effort.add(work_of_pass(self._rows, len(draws.index)))
         violation = np.abs(draws.gradient(A.v, problem.alpha))
         gap = problem.dual_gap(A.z, A.w, max(violation.max(initial=0.0), A.largest_gradient))
         objective = A.objective(problem)
@@ -559,13 +556,7 @@ class L1Fit:
         self.progress.note(objective, self._gap, self._tol * objective)
         if tells and self.progress.ask(self.info):
             self.stopped = True
-        self._answering.has_told()
         return self.stopped
-
-    def _answer(self):
-        """Ask the callback within an iteration, a few times a second; return whether it ends the fit."""
-        goes_on()
-        return self.progress.callback is not None and self.progress.callback(self.info())
 
     # What others ask of the fit
 

@@ -18,17 +18,17 @@ import numpy as np
 
 from ..._core.search import top_k
 from ...features import FeatureSet, LearningDictionary, LinearFunctions, inputs_times
-from ...rows.home import correlation, correlation_pair
+from ...rows import correlation, correlation_pair
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ..._base.types import Array, Dictionary, Question, RowVector
-    from ...features.dictionary import FixedDictionary, RandomDictionary
-    from ...rows.array_block import ArrayBlock
-    from ...rows.block import Block
-    from ...rows.home import Rows
-    from ...solvers.columns import WorkingSet
+    from ..._base.types import Array, RowVector
+    from ...features import FixedDictionary, RandomDictionary
+    from ...features.dictionary import Dictionary
+    from ...rows import Block, Rows
+    from ...rows.rows import Question
+    from ...solvers.l1 import WorkingSet
 
 # The most numbers in the weights of the batches that are made again for one pass over the rows: 128 MB.
 WEIGHTS_A_PASS = 2**24
@@ -53,7 +53,7 @@ class LazyBatch:
         return LazyBatch, (self._make, self._some)
 
 
-def correlations(batches: Iterable[LazyBatch], block: Block | ArrayBlock, v: Array) -> np.ndarray:
+def correlations(batches: Iterable[LazyBatch], block: Block, v: Array) -> np.ndarray:
     """Return phi_h' v over a block of rows, for the features of all batches; of no batch an empty array."""
     return np.concatenate([np.zeros(0), *(block.correlate(batch.features, v) for batch in batches)])
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._base.checks import check_alphas, check_callable, check_choice, check_flag, check_integer, check_real, check_rng
-from ..._base.progress import parts, reported
+from ..._base.progress import parts, shows_progress
 from ..._base.threads import single_threaded_blas
-from ...columns.fallback import with_fallbacks
 from ...features import NAMES
 from ...losses import JOINTLY
-from ..task import Task, keeping_fits, model_of
-from .classes import fits_of
+from ..fallback import with_fallbacks
+from ..task import Task, model_of, partial_fits_on_error
 from .descent import N_COMPONENTS, SparseRFOptions, algorithm_1, exact_descent, warn_if_unconverged
+from .multinomial import fits_of
 from .search import choose_by_held_out_rows
 
 if TYPE_CHECKING:
@@ -26,11 +26,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from ..._base.types import Callback, Categorical, Features, Gamma, LossLike, MatrixLike, Missing, Seed, Units
-    from ...model import SparseModel
+    from ..._base.types import MatrixLike, Seed
+    from ...columns.stage import Missing, Units
+    from ...columns.table import Categorical
+    from ...features.bandwidth import Gamma
+    from ...features.dictionary import Features
+    from ...losses import LossLike
+    from ...model import Callback, SparseModel
 
 
-@reported
+@shows_progress
 def sparse_rf(
     X: MatrixLike, y: ArrayLike, *, alpha: float | None = None, features: Features = "auto", gamma: Gamma = None,
     scale: Units = "auto", missing: Missing = "learn", categorical: Categorical = None, loss: LossLike = "squared",
@@ -228,7 +233,7 @@ def sparse_rf(
     )
 
 
-@reported
+@shows_progress
 def sparse_rf_path(
     X: MatrixLike, y: ArrayLike, *, alphas: ArrayLike | None = None, n_alphas: int = 20, alpha_min_ratio: float = 1e-3,
     features: Features = "auto", gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn",
@@ -317,10 +322,11 @@ def _read_arguments(
     if max_order is not None and not is_auto:
         raise ValueError(f"max_order needs features='auto', got {max_order!r} with other features")
     columns = {"scale": scale, "missing": missing, "categorical": categorical}
-    task, features = Task.seen_by(
-        features, X, y, loss, sample_weight, workers, rng, columns, is_curved=has_several_views and is_auto,
-        several_outputs="apart", losses=JOINTLY,
+    task = Task.from_arguments(
+        X, y, features=features, loss=loss, sample_weight=sample_weight, workers=workers, rng=rng, columns=columns,
+        is_curved=has_several_views and is_auto, several_outputs="apart", losses=JOINTLY,
     )  # fmt: skip
+    features = task.features
     task = task.centered(check_flag("fit_intercept", fit_intercept))
     options = SparseRFOptions(
         fit_intercept=fit_intercept, tol=check_real("tol", tol, 0, strict=True),
@@ -342,7 +348,7 @@ def _fit_path(
     with single_threaded_blas(), task.rows:
         fits = fits_of(task, dictionary, options)
         alphas = alphas_of(lambda: max(fit.largest_gradient() for fit in fits) or 1.0)
-        with keeping_fits(fits, task):
+        with partial_fits_on_error(fits, task):
             for alpha in parts(alphas, 1 / np.cbrt(alphas)):
                 for fit in parts(fits):
                     fit.restart(alpha)

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...features.feature_set import joined
+from ...features import merge_solutions
 from ...solvers.effort import TURN, UNBOUNDED, Effort
 from ...solvers.l1 import L1Problem
 from ...solvers.multinomial import (
@@ -26,15 +26,18 @@ from ...solvers.multinomial import (
     nearest_median,
     shared_features,
 )
-from .fit import PATIENCE, L1Fit
+from .descent import PATIENCE, L1Fit, SparseRFOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..._base.types import Callback, Dictionary, RowVector, Solution, State
+    from ..._base.types import RowVector
+    from ...features.dictionary import Dictionary
+    from ...features.feature_set import Solution
     from ...model import FitInfo
     from ...solvers.l1 import WorkingSet
     from ..task import Progress, Task
+    from .descent import State
     from .draws import Draws
 
 # After a sweep that leaves more than this share of the gaps of the classes, all classes make a step together.
@@ -97,7 +100,7 @@ class OneClassL1Fit(L1Fit):
         self.largest = max(violation.max(initial=0.0), self.A.largest_gradient)
         return violation, *more
 
-    def _asked_with(self, draws, n_entering, w):
+    def _questions_at(self, draws, n_entering, w):
         """Ask nothing in advance: the answers are out of date once the other classes have moved."""
         return []
 
@@ -106,9 +109,9 @@ class OneClassL1Fit(L1Fit):
         return False
 
     @property
-    def settles(self) -> bool:
+    def to_tolerance(self) -> bool:
         """Whether the last draws are gone over until the tolerance is met."""
-        return self._settles()
+        return self._is_solved_to_tolerance()
 
     @property
     def gap(self) -> float:
@@ -174,30 +177,34 @@ class MultinomialL1Fit:
     progress: Progress
 
     def __init__(
-        self, task: Task, dictionary: Dictionary, settles: bool = True, target: int = 0, *, tol: float, callback: Callback,
-        **options: Any,
+        self, task: Task, dictionary: Dictionary, options: SparseRFOptions, *, to_tolerance: bool = True,
+        target: int = 0,
     ):  # fmt: skip
-        """settles, target, options: as those of `L1Fit`, of the first class."""
-        self._rows, self.dictionary, self._tol, self._targets = task.rows, dictionary, tol, task.targets
+        """to_tolerance, target, options: as those of `L1Fit`, of the first class."""
+        self._rows, self.dictionary, self._tol, self._targets = task.rows, dictionary, options.tol, task.targets
+        callback = options.callback
         self.progress = task.progress(callback, task.targets[0])
         tells = callback and (lambda _: callback(self.info(certified=False)))
-        how = {"tol": tol / len(task.targets), "callback": tells, **options}
-        self._fits = [OneClassL1Fit(task, y, dictionary, settles, k, **how) for k, y in enumerate(task.targets, target)]
-        self._problem = MultinomialProblem.from_targets(task.rows.vectors, task.targets, task.weight, options["fit_intercept"])
+        of_class = replace(options, tol=options.tol / len(task.targets), callback=tells)
+        self._fits = [
+            OneClassL1Fit(task, y, dictionary, of_class, to_tolerance=to_tolerance, target=k)
+            for k, y in enumerate(task.targets, target)
+        ]
+        self._problem = MultinomialProblem.from_targets(task.rows.vectors, task.targets, task.weight, options.fit_intercept)
         self._classes = BlockDescent(self._problem, self._fits)
         self.A: WorkingSetsOfClasses = WorkingSetsOfClasses(self._fits)
         self._effort = UNBOUNDED
         self._settle()
         self.restart(np.inf)
 
-    def restart(self, alpha: float, rested: bool = False) -> None:
-        """Begin a fit with this penalty, from where the last one ended; rested: whether its work is counted anew."""
+    def restart(self, alpha: float, forgets_work: bool = False) -> None:
+        """Begin a fit with this penalty, from where the last one ended; forgets_work: whether its work is counted anew."""
         self._alpha, self._draws, self._gap, self._n_tightened = float(alpha), None, np.inf, 0
         self._idle, self._lowest, self._least_gap = 0, np.inf, np.inf
         self._reached = False
         self.progress.restart()
         for fit in self._fits:
-            fit.restart(alpha, rested)
+            fit.restart(alpha, forgets_work)
             fit.set_tol(self._tol / len(self._fits))
 
     def spend(self, effort: Effort) -> None:
@@ -217,9 +224,9 @@ class MultinomialL1Fit:
         return self.progress.ended_by_callback or any(fit.ended_by_callback for fit in self._fits)
 
     @property
-    def near(self) -> float:
+    def search_tol(self) -> float:
         """The gap, as a share of the objective, that is near enough where the penalty itself is a choice."""
-        return self._fits[0].near
+        return self._fits[0].search_tol
 
     def state(self) -> list[State]:
         """Return the state of each class, for `adopt`."""
@@ -264,7 +271,7 @@ class MultinomialL1Fit:
 
     def minimise_over(self, draws: DrawsOfClasses) -> None:
         """Sweep over the classes, each over its terms and draws, once, or until there is no more to do."""
-        while not self.improve_over(draws) and self._fits[-1].settles and not self.stopped:
+        while not self.improve_over(draws) and self._fits[-1].to_tolerance and not self.stopped:
             pass
 
     def improve_over(self, draws: DrawsOfClasses) -> bool:
@@ -280,7 +287,7 @@ class MultinomialL1Fit:
         if draws is not self._draws:
             self._draws, self._idle, self._lowest, self._least_gap = draws, 0, np.inf, np.inf
         if self._sweep(move):
-            if self._fits[-1].settles and sum(fit.gap for fit in self._fits) > SLOW * self._least_gap and not self.stopped:
+            if self._fits[-1].to_tolerance and sum(fit.gap for fit in self._fits) > SLOW * self._least_gap and not self.stopped:
                 self._step_together()
             return self.stopped or self._is_idle(self._objective())
         share = self._tol * self._objective() / max(self._certify(), 1e-300)
@@ -378,18 +385,18 @@ class MultinomialL1Fit:
 
     def solution(self) -> Solution:
         """Return (index, features, w, b) of the terms of any class, by ascending index."""
-        return joined([fit.solution() for fit in self._fits])
+        return merge_solutions([fit.solution() for fit in self._fits])
 
 
 def fits_of(
-    task: Task, dictionary: Dictionary, options: dict[str, Any], settles: bool = True, search: int = 0
+    task: Task, dictionary: Dictionary, options: SparseRFOptions, *, to_tolerance: bool = True, search: int = 0
 ) -> list[L1Fit] | list[MultinomialL1Fit]:
     """Make the fit of each target, or with the multinomial loss the one fit of all classes.
 
-    settles : whether fits go on to the tolerance
+    to_tolerance : whether fits go on to the tolerance
     search : the number of the search of which the fits are a part, each of which draws features of its own
     """
     first = search * len(task.targets)
     if task.is_joint:
-        return [MultinomialL1Fit(task, dictionary, settles, first, **options)]
-    return [L1Fit(task, y, dictionary, settles, k, **options) for k, y in enumerate(task.targets, first)]
+        return [MultinomialL1Fit(task, dictionary, options, to_tolerance=to_tolerance, target=first)]
+    return [L1Fit(task, y, dictionary, options, to_tolerance=to_tolerance, target=k) for k, y in enumerate(task.targets, first)]

@@ -22,29 +22,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._base.checks import check_integer
-from ..._base.progress import part, parts, predicts_held_out
+from ..._base.progress import note_held_out_loss, part, parts
 from ..._base.threads import single_threaded_blas
-from ...columns.fallback import with_fallbacks
-from ...features import LinearFunctions, Steps, inputs_times, inverse_deviations, make_dictionary
+from ...features import LinearFunctions, RandomSteps, inputs_times, inverse_deviations, make_dictionary
 from ...model import warn_unconverged
 from ...rows import staged
 from ...solvers.effort import LOSS, UNBOUNDED, Effort
+from ...solvers.multinomial import MultinomialProblem
 from ...solvers.problem import Problem
-from ...solvers.rivals import Rivals
+from ..fallback import with_fallbacks
 from ..prune import pruned
-from ..task import in_units, keeping, keeping_fits, model_of, power_of_two
+from ..task import in_units, model_of, partial_fits_on_error, partial_model_on_error, power_of_two
 from .budget import Budget, effort_of_searches
-from .classes import fits_of
 from .descent import N_COMPONENTS, algorithm_1, exact_descent, warn_if_unconverged
 from .held_out import FEW_OUTPUTS, HeldOutLosses, PathPoint, Sample, best_mean, errors_of_chance, gain, groups_of, in_question
 from .mean import mean_of, mean_value, one_function, with_views
+from .multinomial import fits_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ..._base.types import Dictionary
+    from ...features.dictionary import Dictionary
     from ...model import SparseModel
-    from ...rows.home import Rows
+    from ...rows import Rows
     from ..task import Task
     from .descent import L1FitLike, SparseRFOptions
 
@@ -172,7 +172,7 @@ def choose_by_held_out_rows(
         with part(1 - PRUNING):
             model, ended = fitted_to_all_rows(found, task, options.tol, searches.within)
         loss, unit = mean_value([losses.loss for losses in found.losses]), task.scale(task.targets[0])
-        with keeping(lambda: model):
+        with partial_model_on_error(lambda: model):
             rows = staged(task.raw, model.features.stage, True)
             worth = min(loss, max(0.0, mean_value(found.losses_of_empty) - loss))  # by how much its terms lower it
             weight, curvature = loss_curvature(task, rows, model, unit)
@@ -248,7 +248,7 @@ def kinds_of(task: Task, options: SparseRFOptions) -> list[list[Candidate]]:
     """
 
     def candidate(views, dictionary_of, *, to_tolerance=False, work=1.0):
-        dictionary = dictionary_of(task.curved(views))
+        dictionary = dictionary_of(task.with_views(views))
         return Candidate(
             views, lambda task, search: fits_of(task, dictionary, options, to_tolerance=to_tolerance, search=search), work
         )
@@ -259,7 +259,7 @@ def kinds_of(task: Task, options: SparseRFOptions) -> list[list[Candidate]]:
     if not options.learns:
         given = candidate(None, partial(options.dictionary, default=N_COMPONENTS), to_tolerance=options.exact)
         return [[constant(given)], [given]]
-    curves, is_sparse = task.curves or (None,), task.raw.is_sparse  # each has the columns in one way: as they are, clipped, ...
+    curves, is_sparse = task.encodings or (None,), task.raw.is_sparse  # each has the columns in one way: as they are, clipped, ...
     linear = curves if is_sparse else curves[:1]
     dictionary_of_inputs = partial(_dictionary_of_inputs, options)
     inputs = [candidate(views, dictionary_of_inputs, to_tolerance=True, work=WORK_OF_LINEAR) for views in linear]
@@ -268,7 +268,7 @@ def kinds_of(task: Task, options: SparseRFOptions) -> list[list[Candidate]]:
     learned = [candidate(views, partial(options.dictionary, default=n_draws)) for views in curves]
     if is_sparse:
         return [[constant(inputs[0])], functions, inputs, learned]
-    steps = candidate(curves[0], partial(options.dictionary, default=n_draws, base=Steps), work=WORK_OF_STEPS)
+    steps = candidate(curves[0], partial(options.dictionary, default=n_draws, base=RandomSteps), work=WORK_OF_STEPS)
     return [[constant(inputs[0])], inputs, functions, [*learned, steps]]
 
 
@@ -379,7 +379,7 @@ def _search_once(
     work = [candidate.work for candidate in candidates.values()]
     has_constant = next(iter(candidates.values())).is_constant  # it draws nothing, and has the number of the next
     for k, (name, candidate) in parts(list(enumerate(candidates.items(), first - has_constant)), work):
-        fits = candidate.make_fits(sample.task.curved(candidate.views), max(k, first))
+        fits = candidate.make_fits(sample.task.with_views(candidate.views), max(k, first))
         share = min(1.0, max(LEAST_SHARE, SLACK * candidate.work / sum(work[len(points) :])))
         most = 0 if candidate.is_constant else most_terms
         points[name], drawn, of_empty = best_point_of_path(fits, descend, sample, most, effort.part(share))
@@ -418,7 +418,7 @@ def best_point_of_path(
         counts = max(NEGLIGIBLE * best.loss, NOTHING_LEFT * empty.loss)
         waited = 0 if here.loss < best.loss - counts else waited + 1
         best = min(best, here, key=lambda point: point.loss)
-        predicts_held_out(in_units(best.loss, sample.unit, sample.task.loss.degree))
+        note_held_out_loss(in_units(best.loss, sample.unit, sample.task.loss.degree))
         more, error = gain([best], [here])
         if waited == PATIENCE or more > ERRORS * error or any(fit.ended_by_callback for fit in fits):
             break
@@ -447,7 +447,7 @@ def fitted_to_all_rows(found: Found, task: Task, tol: float, effort: Effort) -> 
         views = np.unique(np.concatenate([candidate.views for candidate in candidates]))
     models, n = [], len(candidates) * len(points)
     for m, candidate in parts(list(enumerate(candidates))):
-        of_candidate = task.curved(candidate.views)
+        of_candidate = task.with_views(candidate.views)
         for k, of_round in parts(list(enumerate(points))):
             fits, of_model = candidate.make_fits(of_candidate, k), effort.part(1 / (n - len(models)))
             model, stops = fit_again(fits, of_candidate, of_round[m], tol, not ended, of_model)
@@ -463,7 +463,7 @@ def fit_again(
 
     alpha was chosen for a share of the rows. Noise, and alpha with it, falls with the root of how many they are.
     """
-    with keeping_fits(fits, task):
+    with partial_fits_on_error(fits, task):
         for fit, state in zip(fits, point.states, strict=True):
             fit.spend(effort)
             fit.restart(point.alpha * np.sqrt(point.share))
@@ -502,11 +502,11 @@ def with_best_intercept(model: SparseModel, task: Task, rows: Rows) -> SparseMod
         return model
     f = rows.vectors.put(rows.vectors.fetch(rows.apply(model.features.staged(None), model.coef)).astype(np.float64))
     if task.is_joint:
-        joint = Rivals.of_targets(rows.vectors, task.targets, task.weight, True)
+        joint = MultinomialProblem.from_targets(rows.vectors, task.targets, task.weight, True)
         return replace(model, intercept=joint.best_intercepts(f, model.intercept))
     best = []
     for k, (y, b) in enumerate(zip(task.targets, np.atleast_1d(model.intercept) - task.centers, strict=True)):
         scale, f_k = task.scale(y), f if np.ndim(model.intercept) == 0 else rows.vectors.output(f, k)
-        problem = Problem.of(rows.vectors, task.loss_of(y), y / scale, task.weight, 0.0, True)
+        problem = Problem.from_arrays(rows.vectors, task.loss_of(y), y / scale, task.weight, 0.0, True)
         best.append(scale * problem.best_intercept(rows.vectors.scaled(f_k, 1 / scale), float(b) / scale) + task.centers[k])
     return replace(model, intercept=np.reshape(best, np.shape(model.intercept)) if np.ndim(model.intercept) else float(best[0]))
