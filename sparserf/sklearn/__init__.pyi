@@ -6,15 +6,36 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-from .._base.types import MatrixLike
-from ..columns.stage import Missing, Units
-from ..columns.table import Categorical
-from ..features.bandwidth import Gamma
-from ..features.dictionary import Features
-from ..features.neurons import Activation
-from ..features.projections import ProjectionName
-from ..losses import LinearLossLike, LossLike
-from ..model import Callback, SparseModel
+from .._base.types import (
+    MatrixLike,
+)
+from ..columns.stage import (
+    Missing,
+    Units,
+)
+from ..columns.table import (
+    Categorical,
+)
+from ..features.bandwidth import (
+    Gamma,
+)
+from ..features.dictionary import (
+    Features,
+)
+from ..features.neurons import (
+    Activation,
+)
+from ..features.projections import (
+    ProjectionName,
+)
+from ..losses import (
+    LinearLossLike,
+    LossLike,
+)
+from ..model.sparse_model import (
+    Callback,
+)
+from ..model import SparseModel
 
 class _Estimator(BaseEstimator):
     model_: SparseModel

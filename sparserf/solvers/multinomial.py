@@ -3,9 +3,9 @@
 The loss of a row is -log of the softmax share of its class, over the margins z_k = f_k + b_k of all classes. It is smooth and
 convex, and each penalty is of the coefficients of one class, so that minimising over one class at a time, sweep after sweep,
 comes to the optimum of all (P. Tseng, Convergence of a block coordinate descent method for nondifferentiable minimization,
-2001). As a function of one class's margin the loss is the logistic one, shifted by what the others add up to (`OneClassMultinomial`):
-each class is fitted by the moves that an algorithm has for a single target. `BlockDescent` is the driver; an algorithm gives it
-a fit of each class, a `OneClassFit`.
+2001). As a function of one class's margin the loss is the logistic one, shifted by what the others add up to
+(`OneClassMultinomial`): each class is fitted by the moves that an algorithm has for a single target. `BlockDescent` is the
+driver; an algorithm gives it a fit of each class, a `OneClassFit`.
 
 Three things keep sweeps from creeping:
 

@@ -259,7 +259,8 @@ def kinds_of(task: Task, options: SparseRFOptions) -> list[list[Candidate]]:
     if not options.learns:
         given = candidate(None, partial(options.dictionary, default=N_COMPONENTS), to_tolerance=options.exact)
         return [[constant(given)], [given]]
-    curves, is_sparse = task.encodings or (None,), task.raw.is_sparse  # each has the columns in one way: as they are, clipped, ...
+    # Each set of encodings shows all columns in one way: as they are, clipped, or in ranks.
+    curves, is_sparse = task.encodings or (None,), task.raw.is_sparse
     linear = curves if is_sparse else curves[:1]
     dictionary_of_inputs = partial(_dictionary_of_inputs, options)
     inputs = [candidate(views, dictionary_of_inputs, to_tolerance=True, work=WORK_OF_LINEAR) for views in linear]
