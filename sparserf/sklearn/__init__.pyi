@@ -32,10 +32,10 @@ from ..losses import (
     LinearLossLike,
     LossLike,
 )
+from ..model import SparseModel
 from ..model.sparse_model import (
     Callback,
 )
-from ..model import SparseModel
 
 class _Estimator(BaseEstimator):
     model_: SparseModel
