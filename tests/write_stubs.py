@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-{types}from ..model import SparseModel
-
+{types}
 class _Estimator(BaseEstimator):
     model_: SparseModel
     n_features_in_: int
@@ -68,15 +67,15 @@ def stub() -> str:
 
 
 def imports_for(names: set[str]) -> str:
-    """Import lines of the type aliases among these names, each from the module that defines it."""
-    text = ""
+    """Return import lines of the type aliases among these names, each from the module that defines it, and of `SparseModel`."""
+    imports = {"model": "from ..model import SparseModel\n"}
     for path in sorted(PACKAGE.rglob("*.py")):
         used = sorted(names & set(re.findall(r"^(\w+): TypeAlias", path.read_text(), re.MULTILINE)))
         if used:
             module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
             lines = "".join(f"    {name},\n" for name in used)
-            text += f"from ..{module} import (\n{lines})\n"
-    return text
+            imports[module] = f"from ..{module} import (\n{lines})\n"
+    return "".join(text for _, text in sorted(imports.items()))
 
 
 def written(cls: type) -> str:

@@ -35,6 +35,6 @@ END
 [ -e "$dir/build" ] || meson setup "$dir/build" --cross-file "$dir/cross.ini" -Dpython.purelibdir=/ -Dpython.platlibdir=/ >/dev/null
 DESTDIR=$dir/sparserf meson install -C "$dir/build" --quiet
 # A process cannot start another one under qemu-user: of test_levels.py, the one test that does not.
-[ $# -gt 0 ] || set -- -q tests/test_core.py tests/test_levels.py::test_fused_levels_give_the_same_bits_on_every_processor
+[ $# -gt 0 ] || set -- -q tests/core/test_kernels.py tests/core/test_levels.py::test_fused_levels_give_the_same_bits_on_every_processor
 PYTHONPATH=$dir/sparserf:$dir/site OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1 \
   qemu-aarch64 -L "$root" "$dir/$python" -P -m pytest -p no:cacheprovider "$@"

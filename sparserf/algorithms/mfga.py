@@ -13,8 +13,8 @@ features a round are Generalized Orthogonal Matching Pursuit.
 
 A fit of one target, `GreedyFit`, leaves the gradients and the minimisation over the support to one of three solvers:
 
-- `CoefficientsOnTable`, for the squared loss and one feature a round: it keeps a table of inner products in place of passes over
-  the rows;
+- `CoefficientsOnTable`, for the squared loss and one feature a round: it keeps a table of inner products, which takes the place
+  of passes over the rows;
 - `CoefficientsOnRows`, for other losses, several features a round, the best phase, or where that table would be too large;
 - `MultinomialCoefficients`, for several classes with the multinomial loss.
 

@@ -2,7 +2,7 @@
 
     python tests/files/make.py
 
-Files of earlier formats stay as they are: tests/test_model.py loads all of them.
+Files of earlier formats stay as they are: tests/model/test_model.py loads all of them.
 """
 
 import json

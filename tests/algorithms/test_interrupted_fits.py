@@ -1,0 +1,238 @@
+"""That sparse_rf, harfe, mfga and srfe end: on hostile data, by a callback, by an interrupt; and where their warnings point.
+
+Limits of time are far above what the fits take: only a hang fails.
+"""
+
+import inspect
+import re
+import time
+
+import numpy as np
+import pytest
+
+import sparserf as srf
+from sparserf.algorithms.sparse_rf import budget as _budget
+from sparserf.algorithms.sparse_rf import search as _search
+from sparserf.baselines import srfe
+
+from ..conftest import HAS_TIMERS, after
+
+N, D = 150, 20
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((N, D))
+SMOOTH = np.sin(2 * X[:, 0] * X[:, 1]) + X[:, 3]
+DATA = {
+    "noise": (X, RNG.standard_normal(N)),
+    "separable": (X, X[:, 0]),
+    "collinear": (np.hstack([X[:, :10], X[:, :10] * (1 + 1e-9)]), SMOOTH),
+    "noiseless": (X, SMOOTH),
+}
+needs_timers = pytest.mark.skipif(not HAS_TIMERS, reason="no timers here")
+ignore_convergence = pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
+
+
+def harfe(X, y, **options):
+    return srf.harfe(X, y, n_components=1000, rng=0, **options)
+
+
+def mfga(X, y, **options):
+    options = {"features": "gaussian", "n_components": 300, "n_nonzero_coefs": 60, "n_select": 5, "rng": 0, **options}
+    return srf.mfga(X, y, **options)
+
+
+def sparse_rf(X, y, **options):
+    return srf.sparse_rf(X, y, rng=0, **options)
+
+
+def path(X, y, alpha, **options):
+    alphas = alpha * 10.0 ** np.arange(4)
+    return srf.sparse_rf_path(X, y, alphas=alphas, features="gaussian", n_components=300, rng=0, **options)[-1]
+
+
+SETTINGS = [
+    (sparse_rf, {"n_components": 400, "batch_size": 100}), (sparse_rf, {"features": "gaussian", "n_components": 400}),
+    (path, {}),
+    (sparse_rf, {"features": "gaussian", "gamma": 1e-6, "n_components": 400, "exact": True}),
+    (harfe, {}), (harfe, {"selection": "positive", "step_size": 1e3}), (harfe, {"backtracking": False, "step_size": 1e3}),
+    (harfe, {"n_nonzero_coefs": 200, "max_iter": 10}), (mfga, {}), (mfga, {"features": None, "n_nonzero_coefs": 251}),
+    (mfga, {"best_phase": True}),
+]  # fmt: skip
+
+
+@needs_timers
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])
+@pytest.mark.parametrize(("solver", "options"), SETTINGS, ids=lambda of: getattr(of, "__name__", str(of)))
+@ignore_convergence
+def test_hostile_fits_end(data, loss, solver, options, monkeypatch):
+    monkeypatch.setattr("sparserf.solvers.effort.EFFORT", 1e9)  # or hopeless l1 fits take 120 times as long
+    Z, y = DATA[data]
+    y = y if loss == "squared" else y > 0
+    for alpha in (0.0 if solver is mfga else 1e-8, 1e-3, 1.0):
+        with after(60, TimeoutError):
+            model = solver(Z, y, loss=loss, alpha=alpha, **options)
+        assert np.isfinite(model.coef).all()
+
+
+@needs_timers
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize("eta", [1e-4, 0.3])
+@ignore_convergence
+def test_hostile_srfe_ends(data, eta):
+    with after(60, TimeoutError):
+        srfe(*DATA[data], eta=eta, n_components=300, max_iter=8, rng=0)
+
+
+@pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("options", [{"n_components": 20_000}, {"features": "gaussian", "exact": True}], ids=str)
+@ignore_convergence
+def test_a_callback_ends_a_long_iteration(loss, options, monkeypatch):
+    """Within a fit that has not come to its first iteration's end; what is there by then is the model."""
+    monkeypatch.setattr("sparserf._base.progress.SECONDS_BETWEEN_CALLS", 0.3)
+    y = np.tile(SMOOTH, 20) + np.random.default_rng(2).standard_normal(20 * N)
+    told = []
+
+    def callback(info):
+        told.append((time.process_time(), info))
+        return len(told) == 2
+
+    Z = np.tile(X, (20, 1)) + 1e-3 * np.random.default_rng(3).standard_normal((20 * N, D))
+    with after(60, TimeoutError):
+        model = srf.sparse_rf(Z, y if loss == "squared" else y > 0, alpha=1e-8, loss=loss, callback=callback, rng=0, **options)
+    assert len(told) == 2 and np.isfinite([model.info.objective[-1], model.info.dual_gap]).all()
+    assert time.process_time() - told[-1][0] < 5
+
+
+@pytest.mark.parametrize("features", ["auto", "gaussian"])
+def test_work_is_bounded_the_same_for_any_workers(features, monkeypatch):
+    """A warning tells the gap; max_iter lifts the bound."""
+    monkeypatch.setattr("sparserf.solvers.effort.EFFORT", 5e6)
+    monkeypatch.setattr("sparserf.solvers.effort.PASSES", 0)
+    options = {"alpha": 1e-4, "features": features, "n_components": 1000, "rng": 0}
+    with pytest.warns(srf.ConvergenceWarning, match="with a duality gap of"):
+        model, again = (srf.sparse_rf(X, SMOOTH, workers=workers, **options) for workers in (1, 2))
+    assert model.coef.tobytes() == again.coef.tobytes() and not model.info.converged
+    assert srf.sparse_rf(X, SMOOTH, max_iter=10_000, **options).info.converged
+
+
+@needs_timers
+@pytest.mark.parametrize("solver", [srf.sparse_rf, srf.harfe, srf.harfe_path, srf.mfga, srf.mfga_path, srfe])
+def test_an_interrupt_ends_the_fit(solver):
+    options = {srf.mfga: {"n_nonzero_coefs": 2000, "features": "gaussian"}, srfe: {"eta": 1e-3}}
+    options[srf.mfga_path] = options[srf.mfga]
+    with pytest.raises(KeyboardInterrupt), after(60, TimeoutError), after(0.3, KeyboardInterrupt):
+        solver(np.tile(X, (20, 1)), np.tile(SMOOTH, 20), rng=0, **options.get(solver, {}))
+
+
+@pytest.mark.parametrize("solver", [srf.harfe, srf.harfe_path])
+def test_warnings_of_harfe_point_at_the_caller(solver):
+    options = {"max_iter": 1, "start": "zero", "tol": 0, "n_components": 300, "rng": 0}
+    with pytest.warns(srf.ConvergenceWarning, match=r"max_iter=1 .* above tol=0 and with a dual gap of \d") as caught:
+        line, _ = inspect.currentframe().f_lineno, solver(X, SMOOTH, **options)
+    assert {(warning.filename, warning.lineno) for warning in caught} == {(__file__, line)}
+
+
+@pytest.mark.parametrize("solver", [srf.mfga, srf.mfga_path])
+def test_warnings_of_mfga_point_at_the_caller(solver, monkeypatch):
+    monkeypatch.setattr("sparserf.solvers.greedy.MAX_STEPS", 1)
+    with pytest.warns(srf.ConvergenceWarning, match=r"promised to lower the objective by \d") as caught:
+        line, _ = inspect.currentframe().f_lineno, solver(X, SMOOTH > 0, n_nonzero_coefs=5, loss="logistic", rng=0)
+    assert {(warning.filename, warning.lineno) for warning in caught} == {(__file__, line)}
+
+
+def test_warnings_of_srfe_point_at_the_caller():
+    with pytest.warns(srf.ConvergenceWarning, match="times what was asked") as caught:
+        line, _ = inspect.currentframe().f_lineno, srfe(X, SMOOTH, eta=0.01, n_components=5, max_iter=2, rng=0)
+    assert {(warning.filename, warning.lineno) for warning in caught} == {(__file__, line)}
+
+
+SMALL = np.random.default_rng(1).uniform(-1, 1, (60, 3))
+FITS = {
+    "harfe": lambda X, y, **k: srf.harfe(X, y, n_components=80, n_nonzero_coefs=70, max_iter=3, rng=0, **k),
+    "harfe plain": lambda X, y, **k: srf.harfe(X, y, features=srf.Linear(), normalize=False, backtracking=False, start="zero",
+                                               n_nonzero_coefs=2, selection="positive", **k),
+    "mfga": lambda X, y, **k: srf.mfga(X, y, n_nonzero_coefs=6, **k),
+    "mfga, linear": lambda X, y, **k: srf.mfga(X, y, n_nonzero_coefs=3, features=srf.Linear(), **k),
+    "mfga, several": lambda X, y, **k: srf.mfga(X, y, n_nonzero_coefs=6, n_select=3, normalize=True, **k),
+    "srfe": lambda X, y, alpha: srfe(X, y, n_components=60, max_iter=4, tol=1e-2, rng=0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 1e-300])
+@pytest.mark.parametrize("size", [1e-320, 1e-308, 1e-154, 1e100, 1e154, 1.7e308])
+@pytest.mark.parametrize("where", ["X", "column", "y"])
+@pytest.mark.parametrize("solver", FITS)
+@ignore_convergence
+def test_no_other_warning_at_the_ends_of_float(alpha, size, where, solver):
+    """Numbers are finite, or an error says what is of no moderate size."""
+    Z, y = SMALL.copy(), np.sin(3 * SMALL[:, 0]) + SMALL[:, 1]
+    if where == "y":
+        y = y / np.abs(y).max() * size
+    else:
+        Z[:, slice(None) if where == "X" else 0] *= size
+    try:
+        model = FITS[solver](Z, y, alpha=alpha)
+    except ValueError as error:
+        assert "must be of moderate size" in str(error) and size > 1  # noqa: PT017
+    else:
+        assert np.isfinite([*np.ravel(model.coef), *model.info.objective, model.info.dual_gap]).all()
+
+
+def bounded(monkeypatch, most):
+    """The efforts of the calls to come, whose searches may take so many multiplications."""
+    for name, value in (("SEARCHES", most), ("A_ROW", 0), ("PASSES", 0)):
+        monkeypatch.setattr(_budget, name, value)
+    efforts, effort_of = [], _search.effort_of_searches
+    monkeypatch.setattr(_search, "effort_of_searches", lambda *args: efforts.append(effort_of(*args)) or efforts[-1])
+    return efforts
+
+
+def outputs(n_outputs, loss):
+    """(X, y): so many real targets, or classes."""
+    rng = np.random.default_rng(0)
+    Z = rng.uniform(-2, 2, (300, 4))
+    f = np.sin(2 * Z @ rng.normal(size=(4, n_outputs)))
+    return Z, f if loss == "squared" else f.argmax(axis=1)
+
+
+@pytest.mark.parametrize("n_outputs", [3, 12])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial"])
+def test_the_work_of_a_call_is_bounded_for_all_outputs_together(n_outputs, loss, monkeypatch):
+    """The bound may be passed by the step at hand; one warning says what was cut; the model is the best that was found."""
+    most = 3e9
+    efforts = bounded(monkeypatch, most)
+    Z, y = outputs(n_outputs, loss)
+    with pytest.warns(srf.ConvergenceWarning) as told:
+        model, again = (srf.sparse_rf(Z, y, loss=loss, rng=0, workers=workers) for workers in (1, 2))
+    assert len(told) == len(efforts) == 2 and not model.info.converged
+    assert re.search(
+        r"effort=1: .* were [1-9]\d* (paths of penalties|rounds of searches).*raise effort, or fit fewer classes",
+        str(told[0].message),
+    )
+    for searches in efforts:
+        assert 0.5 * most < searches.spent < 1.2 * most and searches.within.spent < 1.4 * most
+    assert (model.coef.tobytes(), np.asarray(model.intercept).tobytes()) == (
+        again.coef.tobytes(),
+        np.asarray(again.intercept).tobytes(),
+    )
+    error = np.mean((model.predict(Z) - y) ** 2 if loss == "squared" else model.predict(Z) != y)
+    assert error < 0.9 * (y.var() if loss == "squared" else np.mean(y != np.bincount(y).argmax()))
+
+
+def test_a_call_within_its_bound_does_not_know_of_it(monkeypatch):
+    Z, y = outputs(3, "logistic")
+    monkeypatch.setattr(_budget, "OF_FEW", (1, 1))
+    efforts = bounded(monkeypatch, 1e12)
+    model = srf.sparse_rf(Z, y, loss="logistic", rng=0)
+    (searches,) = efforts
+    assert 0 < searches.spent < 1e11 and not searches.within.cuts
+    monkeypatch.setattr(_budget, "SEARCHES", 10 * searches.spent)
+    assert srf.sparse_rf(Z, y, loss="logistic", rng=0).coef.tobytes() == model.coef.tobytes()
+
+
+def test_max_iter_lifts_the_bound_of_a_call(monkeypatch):
+    Z, y = outputs(2, "squared")
+    monkeypatch.setattr(_budget, "OF_FEW", (1, 1))
+    efforts = bounded(monkeypatch, 1e6)
+    srf.sparse_rf(Z, y, rng=0, max_iter=20)
+    assert efforts[0].spent > 1e7 and not efforts[0].within.cuts

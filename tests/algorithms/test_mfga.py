@@ -1,0 +1,577 @@
+"""mfga and mfga_path: Algorithm 1 written plainly, the bounds M1 to M4, scikit-learn's OMP, and the same fit asked another
+way."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.linalg import hadamard
+from scipy.optimize import minimize
+from scipy.sparse import csr_array
+from sklearn.linear_model import LogisticRegression, OrthogonalMatchingPursuit, Ridge
+
+import sparserf as srf
+from sparserf import mfga, mfga_path
+from sparserf.rows import as_rows, core_block
+from sparserf.solvers.definite import GrowingCholesky
+
+from ..conftest import SLOPE, VALUE, phi_oracle
+
+RNG = np.random.default_rng(0)
+N, D = 120, 5
+X = RNG.normal(size=(N, D))
+Y = X[:, 0] * X[:, 1] + X[:, 2] + 0.3 * np.sin(3 * X[:, 3]) + 0.1 * RNG.standard_normal(N)
+SIGNS = np.where(Y > 0.1, 1, -1)
+THREE = np.digitize(Y, [-0.6, 0.7])
+WEIGHT = RNG.integers(1, 4, N).astype(float)
+MAPS = srf.Taylor(2, gamma=0.1), srf.Linear()
+ATOMS = MAPS[0].draw(None, D).concat(MAPS[1].draw(None, D))
+LOSSES = ("squared", "squared_hinge", "logistic")
+BETA = {"squared": 1.0, "squared_hinge": 2.0, "logistic": 0.25}
+each_loss = pytest.mark.parametrize("loss", LOSSES)
+each_intercept = pytest.mark.parametrize("fit_intercept", [False, True])
+
+
+def target(loss):
+    return Y if loss == "squared" else SIGNS
+
+
+def fit(X=X, y=None, path=False, **options):
+    options = {"features": ATOMS, "n_nonzero_coefs": 12, "alpha": 1e-3, **options}
+    return (mfga_path if path else mfga)(X, target(options.get("loss", "squared")) if y is None else y, **options)
+
+
+class Plain:
+    """F, its gradient over all columns of phi, and its minimum on a support, in plain NumPy and SciPy."""
+
+    def __init__(self, phi, y, loss="squared", alpha=1e-3, fit_intercept=True, weight=None):
+        self.phi, self.y, self.loss, self.alpha, self.fit_intercept = phi, y, loss, alpha, fit_intercept
+        self.s = np.ones(len(y)) if weight is None else weight / weight.mean()
+
+    def F(self, theta, b):
+        z = self.phi @ theta + b
+        return np.mean(self.s * VALUE[self.loss](z, self.y)) + self.alpha / 2 * theta @ theta
+
+    def gradient(self, theta, b):
+        v = self.s * SLOPE[self.loss](self.phi @ theta + b, self.y) / len(self.y)
+        return self.phi.T @ v + self.alpha * theta, v.sum()
+
+    def minimum(self, support):
+        """(theta, b) by a solver of general purpose."""
+
+        def objective(p):
+            theta, b = self._unpack(p, support)
+            g, g_b = self.gradient(theta, b)
+            return self.F(theta, b), np.append(g[support], g_b * self.fit_intercept)
+
+        start = np.zeros(len(support) + 1)
+        end = minimize(objective, start, jac=True, method="BFGS", options={"gtol": 1e-11, "maxiter": 5000}).x
+        return self._unpack(end, support)
+
+    def _unpack(self, p, support):
+        theta = np.zeros(self.phi.shape[1])
+        theta[support] = p[:-1]
+        return theta, p[-1] * self.fit_intercept
+
+    def of(self, model):
+        theta = np.zeros(self.phi.shape[1])
+        theta[model.support] = model.coef
+        return theta, model.intercept
+
+
+# --- the algorithm, written plainly ----------------------------------------------------------------------------------
+
+
+@each_loss
+@each_intercept
+@pytest.mark.parametrize("weighted", [False, True])
+def test_each_round_takes_the_largest_gradient_and_fits_all_again(loss, fit_intercept, weighted):
+    weight = WEIGHT if weighted else None
+    plain = Plain(phi_oracle(ATOMS, X), target(loss), loss, 1e-3, fit_intercept, weight)
+    models = fit(loss=loss, fit_intercept=fit_intercept, sample_weight=weight, path=True, n_nonzero_coefs=6)
+    support = []
+    theta, b = plain.minimum([])
+    for model in models:
+        size = np.abs(plain.gradient(theta, b)[0])
+        size[support] = 0
+        support.append(int(size.argmax()))
+        theta, b = plain.minimum(support)
+        np.testing.assert_array_equal(model.support, np.sort(support))
+        assert plain.F(*plain.of(model)) <= plain.F(theta, b) * (1 + 1e-9)
+        np.testing.assert_allclose(model.coef, theta[model.support], rtol=1e-4, atol=1e-5)
+        assert model.info.objective[-1] == pytest.approx(plain.F(*plain.of(model)), rel=1e-12)
+
+
+def test_the_coefficients_are_those_of_scikit_learn_on_the_same_columns():
+    phi = phi_oracle(ATOMS, X)
+    model = fit(alpha=0.01)
+    ridge = Ridge(alpha=N * 0.01, tol=1e-12).fit(phi[:, model.support], Y)
+    np.testing.assert_allclose(model.coef, ridge.coef_, rtol=1e-9)
+    model = fit(loss="logistic", alpha=0.01)
+    logistic = LogisticRegression(C=1 / (N * 0.01), tol=1e-10, max_iter=10_000).fit(phi[:, model.support], SIGNS)
+    np.testing.assert_allclose(model.coef, logistic.coef_[0], rtol=1e-4, atol=1e-5)
+    assert model.intercept == pytest.approx(logistic.intercept_[0], abs=1e-4)
+
+
+# --- the bounds of section 4 -----------------------------------------------------------------------------------------
+
+
+def random_problem(seed, loss, fit_intercept):
+    """Plain, and the path, of a random dictionary of independent columns."""
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(60, 15)) @ (np.eye(15) + 0.4 * rng.normal(size=(15, 15)))
+    y = A @ (rng.normal(size=15) * (rng.random(15) < 0.4)) + rng.normal(size=60)
+    y = y if loss == "squared" else np.where(y > 0, 1.0, -1.0)
+    alpha = 10.0 ** rng.uniform(-3, 0)
+    n_select = int(rng.integers(1, 5))
+    options = {"features": srf.Linear(), "n_nonzero_coefs": 15, "alpha": alpha, "loss": loss, "n_select": n_select}
+    models = mfga_path(A, y, fit_intercept=fit_intercept, **options)
+    return Plain(A, y, loss, alpha, fit_intercept), models
+
+
+@settings(max_examples=60, derandomize=True, deadline=None, database=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(LOSSES), st.booleans())
+@pytest.mark.slow
+def test_m1_each_round_descends(seed, loss, fit_intercept):
+    """M1: F_{t+1} <= F_t - max_j g_j^2 / (2 beta_j), beta_j = beta mean(phi_j^2) + alpha, of the feature that entered."""
+    plain, models = random_problem(seed, loss, fit_intercept)
+    beta = BETA[loss] * (plain.phi**2).mean(axis=0) + plain.alpha
+    before = plain.minimum([])
+    for model in models:
+        g = plain.gradient(*before)[0]
+        after = plain.of(model)
+        fall = (g**2).max() / (2 * beta[np.abs(g).argmax()])
+        assert plain.F(*after) <= plain.F(*before) - fall + 1e-9 * plain.F(*before)
+        before = after
+
+
+@settings(max_examples=60, derandomize=True, deadline=None, database=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(LOSSES), st.integers(1, 3), st.integers(1, 3))
+def test_m2_the_distance_to_any_reference_shrinks(seed, loss, n_terms, n_select):
+    """M2: D_{t+1} <= D_t (1 - mu / (beta_c k)) while D > 0, for every theta of k terms (Theorem 3).
+
+    Atoms are nearly orthogonal and mu is near beta_c, and the target is of few of them: the largest gradient is needed.
+    """
+    rng = np.random.default_rng(seed)
+    A = np.sqrt(60) * np.linalg.qr(rng.normal(size=(60, 15)))[0] + 0.1 * rng.normal(size=(60, 15))
+    true = rng.choice(15, n_terms, replace=False)
+    y = A[:, true] @ rng.choice([-1.0, 1.0], n_terms) + 0.1 * rng.normal(size=60)
+    y, alpha = (y, 10.0 ** rng.uniform(-3, 0)) if loss == "squared" else (np.sign(y), 10.0 ** rng.uniform(0, 2))
+    models = mfga_path(A, y, n_nonzero_coefs=8, features=srf.Linear(), alpha=alpha, loss=loss, fit_intercept=False,
+                       n_select=n_select)  # fmt: skip
+    plain = Plain(A, y, loss, alpha, False)
+    beta = BETA[loss] * (A**2).mean(axis=0).max() + alpha
+    mu = alpha + (np.linalg.eigvalsh(A.T @ A / 60)[0] if loss == "squared" else 0)
+    for support in (true, *(rng.choice(15, k, replace=False) for k in (1, 3, 8))):
+        reference = plain.F(*plain.minimum(support))
+        distance = [plain.F(np.zeros(15), 0.0) - reference, *(plain.F(*plain.of(m)) - reference for m in models)]
+        for before, after in pairwise(distance):
+            if before > 1e-9 * reference:
+                assert after <= before * (1 - mu / (beta * len(support))) + 1e-9 * reference
+
+
+@each_loss
+@pytest.mark.filterwarnings("ignore:y is .* alone")
+def test_m2_is_attained(loss):
+    """M2 of three orthogonal atoms of equal gradient: the first round does as little as the bound allows, or 3 % more."""
+    A = hadamard(64)[:, 1:16].astype(float)
+    y, alpha = A[:, :3].sum(axis=1), 100.0
+    y = y if loss == "squared" else np.sign(y)
+    plain = Plain(A, y, loss, alpha, False)
+    model = mfga(A, y, n_nonzero_coefs=1, features=srf.Linear(), alpha=alpha, loss=loss, fit_intercept=False)
+    reference, start = plain.F(*plain.minimum([0, 1, 2])), plain.F(np.zeros(15), 0.0)
+    fall = 1 - (plain.F(*plain.of(model)) - reference) / (start - reference)
+    rate = (alpha + (loss == "squared")) / (BETA[loss] + alpha) / 3
+    assert rate * (1 - 1e-9) <= fall <= 1.03 * rate
+
+
+@each_intercept
+def test_m3_one_at_a_time_is_orthogonal_matching_pursuit(fit_intercept):
+    phi = phi_oracle(ATOMS, X)
+    unit = phi / np.linalg.norm(phi - fit_intercept * phi.mean(axis=0), axis=0)
+    for M in (1, 2, 5, 12):
+        model = fit(n_nonzero_coefs=M, alpha=0, normalize=True, fit_intercept=fit_intercept)
+        theirs = OrthogonalMatchingPursuit(n_nonzero_coefs=M, fit_intercept=fit_intercept).fit(unit, Y)
+        np.testing.assert_array_equal(model.support, np.flatnonzero(theirs.coef_))
+        np.testing.assert_allclose(model.predict(X), theirs.predict(unit), rtol=1e-9, atol=1e-9)
+        residual = Y - model.predict(X)
+        assert np.abs(phi[:, model.support].T @ residual).max() <= 1e-10 * np.abs(phi.T @ Y).max()
+
+
+@pytest.mark.parametrize("n_select", [1, 3, 7])
+def test_m3_supports_are_nested(n_select):
+    models = fit(path=True, n_select=n_select, n_nonzero_coefs=20)
+    assert [len(m.support) for m in models] == [*range(n_select, 20, n_select), 20]
+    for small, large in pairwise(models):
+        assert set(small.support) < set(large.support)
+
+
+@settings(max_examples=80, derandomize=True, deadline=None, database=None)
+@given(st.integers(0, 2**32 - 1), st.lists(st.integers(0, 9), min_size=1, max_size=6))
+def test_m3_the_growing_factor_is_the_factor(seed, blocks):
+    """To 1e-10; and columns that depend on others are left out, and no others."""
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(80, sum(blocks)))
+    copies = rng.random(A.shape[1]) < 0.3
+    for j in np.flatnonzero(copies[1:]) + 1:  # a combination of the columns before it
+        A[:, j] = A[:, :j] @ rng.normal(size=j)
+    copies[:1] = False
+    H, factor, kept, start = A.T @ A, GrowingCholesky(), np.zeros(0, int), 0
+    for size in blocks:
+        new = np.arange(start, start + size)
+        added = factor.append(H[np.ix_(kept, new)], H[np.ix_(new, new)])
+        kept, start = np.concatenate([kept, new[added]]), start + size
+    np.testing.assert_array_equal(kept, np.flatnonzero(~copies))
+    g = rng.normal(size=len(kept))
+    exact = np.linalg.solve(H[np.ix_(kept, kept)], g) if len(kept) else g
+    np.testing.assert_allclose(factor.solve(g), exact, rtol=1e-9, atol=1e-10 * np.abs(exact).max(initial=0))
+
+
+@pytest.mark.parametrize("P", [2, 3, 5, 21])
+def test_m4_rademacher_complexity(P):
+    """Lemma 1: (C/N) E sqrt(max_p sum_m (psi_pm' sigma)^2) <= B C sqrt(3 ceil(log P) / N), B = 1."""
+    rng = np.random.default_rng(P)
+    maps = [srf.Taylor(2, gamma) for gamma in np.geomspace(0.01, 1, P)]
+    phi = [phi_oracle(map_.draw(None, D), X) for map_ in maps]
+    assert max((p**2).sum(axis=1).max() for p in phi) <= 1 + 1e-12
+    sigma = rng.choice([-1.0, 1.0], (2000, N))
+    sup = np.sqrt(np.max([((sigma @ p) ** 2).sum(axis=1) for p in phi], axis=0)) / N
+    assert sup.mean() + 4 * sup.std() / np.sqrt(len(sup)) <= np.sqrt(3 * np.ceil(np.log(P)) / N)
+
+
+# --- what the arguments do ---------------------------------------------------------------------------------------------
+
+
+@each_loss
+@pytest.mark.parametrize("n_select", [1, 4])
+def test_the_path_holds_the_model_of_every_round(loss, n_select):
+    models = fit(path=True, loss=loss, n_select=n_select)
+    assert len(models) == -(-12 // n_select)
+    for model in (models[0], models[-1]):
+        alone = fit(loss=loss, n_select=n_select, n_nonzero_coefs=len(model.support))
+        np.testing.assert_array_equal(model.coef, alone.coef)
+        assert model.info == alone.info
+    objective = np.array(models[-1].info.objective)
+    assert len(objective) == len(models) and (np.diff(objective) <= 0).all()
+
+
+@each_loss
+def test_the_gap_bounds_every_model_of_as_many_terms(loss):
+    model = fit(loss=loss, n_nonzero_coefs=2)
+    plain = Plain(phi_oracle(ATOMS, X), target(loss), loss)
+    best = min(plain.F(*plain.minimum([i, j])) for i in range(0, len(ATOMS), 3) for j in range(1, i, 4))
+    assert 0 <= model.info.objective[-1] - best <= model.info.dual_gap or model.info.objective[-1] < best
+
+
+def test_weight_is_duplication():
+    copies = np.repeat(np.arange(N), WEIGHT.astype(int))
+    for loss in LOSSES:
+        one, other = fit(loss=loss, sample_weight=WEIGHT), fit(X[copies], target(loss)[copies], loss=loss)
+        np.testing.assert_array_equal(one.support, other.support)
+        np.testing.assert_allclose(one.coef, other.coef, rtol=1e-6, atol=1e-9)
+
+
+def test_order_of_the_rows_does_not_matter():
+    order = RNG.permutation(N)
+    one, other = fit(), fit(X[order], Y[order])
+    np.testing.assert_array_equal(one.support, other.support)
+    np.testing.assert_allclose(one.coef, other.coef, rtol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-6, 1e6, 1e150])
+def test_units_of_the_target(scale):
+    one, other = fit(), fit(y=scale * Y)
+    np.testing.assert_array_equal(one.support, other.support)
+    np.testing.assert_allclose(other.coef, scale * one.coef, rtol=1e-12)
+
+
+@each_loss
+@pytest.mark.parametrize("features", [ATOMS, (*MAPS, srf.Fourier(gamma=0.3)), "laplacian", srf.Taylor(3), None], ids=str)
+def test_csr_and_float32_give_the_same_model(loss, features):
+    sparse = np.where(RNG.random(X.shape) < 0.4, 0.0, X)
+    options = {"loss": loss, "features": features, "scale": None, "n_components": 60, "rng": 0}
+    dense = fit(sparse, **options)
+    csr = fit(csr_array(sparse), **options)
+    np.testing.assert_array_equal(dense.support, csr.support)
+    np.testing.assert_allclose(dense.predict(sparse) * 1.0, csr.predict(csr_array(sparse)), rtol=1e-6, atol=1e-8)
+    single = fit(sparse.astype(np.float32), **options)
+    assert single.predict(sparse.astype(np.float32)).dtype == (np.float32 if loss == "squared" else dense.predict(X).dtype)
+    assert single.info.objective[-1] == pytest.approx(dense.info.objective[-1], rel=1e-3)
+
+
+@each_loss
+def test_three_classes(loss):
+    if loss == "squared":
+        return
+    model = fit(y=THREE, loss=loss)
+    assert model.coef.shape == (3, len(model.support)) and np.mean(model.predict(X) == THREE) > 0.75
+    for k in range(3):
+        alone = fit(y=THREE == k, loss=loss)
+        mine = model.coef[k] != 0
+        np.testing.assert_array_equal(model.support[mine], alone.support)
+        np.testing.assert_array_equal(model.coef[k][mine], alone.coef)
+    models = fit(y=THREE, loss=loss, path=True, n_select=5)
+    np.testing.assert_array_equal(models[-1].predict(X), fit(y=THREE, loss=loss, n_select=5).predict(X))
+
+
+@each_intercept
+def test_several_outputs_share_a_support(fit_intercept):
+    """The largest joint gradient enters; on the support each output is fitted for itself."""
+    two = np.column_stack([Y, 0.5 * X[:, 3] * X[:, 4] - X[:, 1] + 2, np.zeros(N)])
+    models = fit(y=two, path=True, n_nonzero_coefs=8, alpha=0.01, fit_intercept=fit_intercept)
+    phi, support = phi_oracle(ATOMS, X), []
+    residual = two - two.mean(axis=0) * fit_intercept
+    for model in models:
+        size = np.linalg.norm(phi.T @ residual, axis=1)
+        size[support] = 0
+        support.append(int(size.argmax()))
+        ridge = Ridge(alpha=N * 0.01, fit_intercept=fit_intercept, tol=1e-12).fit(phi[:, np.sort(support)], two)
+        residual = two - ridge.predict(phi[:, np.sort(support)])
+        np.testing.assert_array_equal(model.support, np.sort(support))
+        np.testing.assert_allclose(model.coef, ridge.coef_, rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(model.predict(X), ridge.predict(phi[:, np.sort(support)]), rtol=1e-8, atol=1e-9)
+
+
+def test_several_outputs_are_saved(tmp_path):
+    model = fit(y=np.column_stack([Y, X[:, 0]]))
+    model.save(tmp_path / "m.npz")
+    back = srf.load(tmp_path / "m.npz")
+    np.testing.assert_array_equal(back.predict(X), model.predict(X))
+    assert back.info == model.info
+
+
+def test_nu_weighs_the_kernels():
+    """The features of map p are sqrt(nu_p) phi: as fitted to columns scaled by hand."""
+    model = fit(features=MAPS, nu=[3, 1], alpha=0.01)
+    scaled = np.sqrt(np.repeat([0.75, 0.25], [len(ATOMS) - D, D])) * phi_oracle(ATOMS, X)
+    by_hand = mfga(scaled, Y, features=srf.Linear(), n_nonzero_coefs=12, alpha=0.01)
+    np.testing.assert_array_equal(model.support, by_hand.support)
+    np.testing.assert_allclose(model.coef, by_hand.coef, rtol=1e-8)
+    np.testing.assert_array_equal(fit(features=MAPS).coef, fit(features=MAPS, nu=[7, 7]).coef)
+    heavy = fit(features=MAPS, nu=[1e-6, 1])
+    assert (heavy.support >= len(ATOMS) - D).sum() == D
+
+
+def test_tol_ends_early():
+    models = fit(path=True, n_nonzero_coefs=20)
+    objective = models[-1].info.objective
+    for tol in (1e300, 0.5, 0.05, 1e-3):
+        ended = fit(n_nonzero_coefs=20, tol=tol).info.objective
+        before = (0.5 * Y.var(), *objective)
+        expected = next((i + 1 for i in range(20) if before[i] - objective[i] < tol * objective[i]), 20)
+        assert ended == objective[:expected]
+
+
+def test_callback_sees_each_round_and_may_end_it():
+    seen = []
+    model = fit(callback=seen.append)
+    assert [info.n_nonzero for info in seen] == list(range(1, 13)) and seen[-1] == model.info
+    ended = fit(callback=lambda info: info.n_nonzero == 5)
+    assert len(ended.support) == 5 and ended.info.converged
+
+
+def test_dependent_features_are_skipped():
+    """Copies, sums and constants among the columns never enter twice, and never end the fit."""
+    base = RNG.normal(size=(N, 6))
+    A = np.column_stack([base, base, base @ RNG.normal(size=(6, 4)), np.ones(N), np.zeros(N)])
+    y = base @ np.arange(1, 7) + 0.01 * RNG.standard_normal(N)
+    for normalize in (False, True):
+        model = mfga(A, y, features=srf.Linear(), n_nonzero_coefs=16, alpha=0, normalize=normalize, n_select=2)
+        assert len(model.support) == 6 and np.isfinite(model.coef).all()
+        best = np.linalg.lstsq(np.column_stack([base, np.ones(N)]), y)[0]
+        np.testing.assert_allclose(model.predict(A), np.column_stack([base, np.ones(N)]) @ best, rtol=1e-8, atol=1e-8)
+
+
+def test_an_exact_fit_ends_at_rest():
+    y = phi_oracle(ATOMS, X)[:, [3, 9, 14]] @ [2.0, -1.0, 0.5]
+    model = fit(y=y, alpha=0, normalize=True, n_nonzero_coefs=20, fit_intercept=False)
+    assert 3 <= len(model.support) <= 6
+    np.testing.assert_allclose(model.predict(X), y, atol=1e-10)
+    constant = fit(y=np.full(N, 3.0))
+    assert len(constant.support) == 0 and constant.intercept == 3.0 and constant.predict(X[:2]).tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("n_select", [1, 2])
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e5, 1e7])
+def test_columns_far_from_zero(offset, n_select):
+    """Inner products of columns that are not centred would lose what tells them apart: as two at a time do at 1e7."""
+    A = RNG.normal(size=(300, 20))
+    y = A[:, :6] @ [5, 4, 3, 2, 1, 0.5] + RNG.normal(size=300)
+    model = mfga(A + offset, y, n_nonzero_coefs=8, features=srf.Linear(), n_select=n_select)
+    centred = mfga(A, y, n_nonzero_coefs=8, features=srf.Linear(), n_select=n_select)
+    if offset < 1e6 or n_select == 1:
+        assert set(range(6)) <= set(model.support)
+        assert model.info.objective[-1] == pytest.approx(centred.info.objective[-1], rel=1e-6)
+    true = np.mean((model.predict(A + offset) - y) ** 2) / 2 + 5e-4 * model.coef @ model.coef
+    assert model.info.objective[-1] == pytest.approx(true, rel=1e-5 if offset > 1e6 else 1e-8)
+
+
+@pytest.mark.parametrize(("loss", "n_select"), [("squared", 1), ("squared", 2), ("logistic", 1)])
+def test_float32_columns_far_from_zero(loss, n_select):
+    A = RNG.normal(size=(2000, 5))
+    y = A @ [1, 0.5, 0.4, 0.3, 0.2] + 0.1 * RNG.standard_normal(2000)
+    y = y if loss == "squared" else y > 0
+    A = (A + 3000).astype(np.float32)
+    options = {"n_nonzero_coefs": 5, "features": srf.Linear(), "loss": loss, "n_select": n_select}
+    single, double = mfga(A, y, **options), mfga(A.astype(np.float64), y, **options)
+    assert len(single.support) == len(double.support) == 5
+    assert single.info.objective[-1] == pytest.approx(double.info.objective[-1], rel=1e-3)
+
+
+@pytest.mark.parametrize("size", [1e3, 1e12, 1e150])
+def test_a_constant_column_has_no_term(size):
+    """Of the squared loss in rounds of one feature; without an intercept it has one."""
+    A = RNG.normal(size=(200, 4))
+    y = A @ [4, 3, 2, 1] + 0.1 * RNG.standard_normal(200) + 1
+    A[:, 1] = size / 3
+    options = {"n_nonzero_coefs": 4, "features": srf.Linear(), "alpha": 1e-3, "sample_weight": RNG.uniform(1, 2, 200)}
+    assert list(mfga(A, y, **options).support) == [0, 2, 3]
+    assert 1 in mfga(A, y, fit_intercept=False, **options).support
+
+
+@pytest.mark.parametrize("noise", [1e-3, 1e-6, 1e-9])
+def test_the_objective_is_right_where_the_fit_is_nearly_exact(noise):
+    A = RNG.normal(size=(200, 20))
+    y = A[:, :4] @ [4, 3, 2, 1] + noise * RNG.standard_normal(200) + 1e3
+    models = mfga_path(A, y, n_nonzero_coefs=8, features=srf.Linear(), alpha=0)
+    for model in models:
+        residual = y - (A[:, model.support] @ model.coef + model.intercept)
+        assert model.info.objective[-1] == pytest.approx(np.mean(residual**2) / 2, rel=1e-7 if noise > 1e-8 else 1e-4)
+
+
+def test_nearly_dependent_columns():
+    A = RNG.normal(size=(200, 20))
+    A[:, 10:] = A[:, :1] + 1e-5 * RNG.normal(size=(200, 10))
+    y = (A[:, 10] - A[:, 11]) / 1e-5 + A[:, 1] + 0.1 * RNG.standard_normal(200)
+    model = mfga(A, y, n_nonzero_coefs=20, features=srf.Linear(), alpha=0)
+    assert model.info.objective[-1] == pytest.approx(np.mean((model.predict(A) - y) ** 2) / 2, rel=1e-6)
+    theirs = np.column_stack([A, np.ones(200)]) @ np.linalg.lstsq(np.column_stack([A, np.ones(200)]), y)[0]
+    assert model.info.objective[-1] == pytest.approx(np.mean((theirs - y) ** 2) / 2, rel=1e-3)
+
+
+@pytest.mark.parametrize("n", [57, 60, 120, 131])
+@pytest.mark.parametrize("value", [2.0, 0.1, 1 / 3, 1e6])
+def test_a_constant_target_has_no_terms(n, value):
+    for y in (np.full(n, value), np.full((n, 2), value)):
+        model = mfga(X[:n, :4] if n <= N else RNG.normal(size=(n, 4)), y, n_nonzero_coefs=3)
+        assert len(model.support) == 0 and np.ravel(model.intercept) == pytest.approx(value, rel=1e-12)
+
+
+def test_normalize_tells_large_means_from_constants():
+    A = RNG.normal(size=(300, 6))
+    y = A @ [5, 4, 3, 2, 1, 0.5]
+    model = mfga(A + 1e5, y, n_nonzero_coefs=6, features=srf.Linear(), normalize=True)
+    assert len(model.support) == 6
+
+
+def test_best_phase_is_the_best():
+    draws = srf.Fourier(gamma=0.3).draw(50, D, rng=0)
+    model = fit(features=draws, best_phase=True, n_nonzero_coefs=1, fit_intercept=False)
+    block, drawn = model.features.blocks[0], draws.blocks[0]
+    np.testing.assert_array_equal(block.weights[0], drawn.weights[model.support[0]])
+    phases = np.linspace(0, 2 * np.pi, 721)
+    t = X @ drawn.weights.T
+    gradient = np.abs([Y @ np.cos(t + phase) for phase in phases])  # (phases, features)
+    assert model.support[0] == gradient.max(axis=0).argmax()
+    assert np.abs(Y @ np.cos(X @ block.weights[0] + block.offset[0])) >= gradient.max() * (1 - 1e-9)
+    both = [fit(features=(srf.Fourier(gamma=0.3), MAPS[0]), best_phase=b, n_nonzero_coefs=15, n_components=300, rng=0)
+            for b in (True, False)]  # fmt: skip
+    assert both[0].info.objective[-1] < both[1].info.objective[-1]
+
+
+def test_best_phase_of_several_outputs():
+    draws = srf.Fourier(gamma=0.3).draw(20, D, rng=0)
+    two = np.column_stack([Y, X[:, 1]])
+    model = fit(y=two, features=draws, best_phase=True, n_nonzero_coefs=1, fit_intercept=False)
+    t = X @ draws.blocks[0].weights.T
+    gradient = np.array([np.linalg.norm(two.T @ np.cos(t + phase), axis=0) for phase in np.linspace(0, 2 * np.pi, 721)])
+    assert model.support[0] == gradient.max(axis=0).argmax()
+    block = model.features.blocks[0]
+    chosen = np.linalg.norm(two.T @ np.cos(X @ block.weights[0] + block.offset[0]))
+    assert chosen >= gradient.max() * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"n_select": 5}, {"loss": "logistic"}, {"features": (*MAPS, srf.Fourier(gamma=1.0)), "n_components": 300},
+    {"features": None},
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("kind", [np.asarray, csr_array])
+def test_the_same_bits_for_any_number_of_workers(options, kind, monkeypatch):
+    monkeypatch.setattr(core_block, "SLICE_ELEMENTS", 2**9)
+    models = [fit(kind(X), rng=0, workers=workers, **options) for workers in (1, 2, 3, 2)]
+    for model in models[1:]:
+        np.testing.assert_array_equal(model.support, models[0].support)
+        assert model.coef.tobytes() == models[0].coef.tobytes() and model.info == models[0].info
+
+
+def test_the_default_features():
+    model = mfga(X, Y, n_nonzero_coefs=5, scale=None, rng=0)
+    gamma = srf.Taylor(2, "knn").resolve(as_rows(X), np.random.default_rng(0)).gamma
+    by_hand = mfga(X, Y, n_nonzero_coefs=5, features=(srf.Taylor(2, gamma), srf.Linear()))
+    np.testing.assert_array_equal(model.coef, by_hand.coef)
+    assert model.info.n_drawn == 21 + 5
+    assert mfga(X, Y, n_nonzero_coefs=5, gamma=0.3).info.n_drawn == 26
+    wide = csr_array((np.ones(40), (np.arange(40), 70 * np.arange(40))), shape=(40, 3000))
+    assert mfga(wide, np.arange(40.0), n_nonzero_coefs=5).info.n_drawn == 6001
+
+
+@pytest.mark.parametrize(("change", "error", "names"), [
+    ({"n_nonzero_coefs": 0}, ValueError, "n_nonzero_coefs"),
+    ({"n_nonzero_coefs": 27}, ValueError, "n_nonzero_coefs must be at most 26"),
+    ({"n_nonzero_coefs": 2.0}, TypeError, "n_nonzero_coefs"),
+    ({"n_select": 0}, ValueError, "n_select"),
+    ({"alpha": -1e-9}, ValueError, "alpha"),
+    ({"alpha": np.nan}, ValueError, "alpha"),
+    ({"tol": -1}, ValueError, "tol"),
+    ({"tol": "x"}, TypeError, "tol"),
+    ({"nu": [1, 1]}, ValueError, "nu must be None"),
+    ({"features": MAPS, "nu": [1]}, ValueError, "nu"),
+    ({"features": MAPS, "nu": [1, 0]}, ValueError, "nu"),
+    ({"features": MAPS, "nu": [1, np.inf]}, ValueError, "nu"),
+    ({"features": MAPS, "gamma": 0.1}, ValueError, "gamma"),
+    ({"features": ()}, TypeError, "features"),
+    ({"normalize": 1}, TypeError, "normalize"),
+    ({"normalize": True, "best_phase": True}, ValueError, "normalize"),
+    ({"best_phase": "yes"}, TypeError, "best_phase"),
+    ({"loss": "hinge"}, ValueError, "loss"),
+    ({"callback": 3}, TypeError, "callback"),
+    ({"fit_intercept": None}, TypeError, "fit_intercept"),
+    ({"y": np.zeros((N, 0))}, ValueError, "y"),
+    ({"y": np.zeros((N - 1, 2))}, ValueError, "y"),
+    ({"y": np.full((N, 2), np.nan)}, ValueError, "y"),
+    ({"y": np.zeros((N, 2, 1))}, ValueError, "y"),
+    ({"y": np.stack([SIGNS, SIGNS], axis=1), "loss": "logistic"}, ValueError, "y"),
+    ({"sample_weight": -WEIGHT}, ValueError, "sample_weight"),
+    ({"X": X[:, 0]}, ValueError, "X"),
+    ({"X": np.full((N, D), np.nan)}, ValueError, "X"),
+])  # fmt: skip
+def test_bad_arguments_are_named(change, error, names):
+    with pytest.raises(error, match=names):
+        fit(**change)
+    with pytest.raises(error, match=names):
+        fit(**change, path=True)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, csr_array])
+@each_loss
+def test_columns_of_extreme_size(kind, loss):
+    """No NaN out of finite numbers: a model, or an error that names X."""
+    for scale in (1e-300, 1e-160, 1e-30, 1e30, 1e140):
+        model = mfga(kind(X * np.array([scale, 1, 1, 1, 1])), target(loss), n_nonzero_coefs=8, loss=loss)
+        assert np.isfinite(model.coef).all() and np.isfinite(model.info.objective).all()
+        assert np.isfinite(model.decision_function(kind(X))).all()
+    for scale in (1e160, 1e300):
+        if kind is np.asarray:
+            mfga(X * np.array([scale, 1, 1, 1, 1]), target(loss), n_nonzero_coefs=8, loss=loss)  # in units of their own
+        with pytest.raises(ValueError, match="X must be of moderate size"):
+            mfga(kind(X * np.array([scale, 1, 1, 1, 1])), target(loss), n_nonzero_coefs=8, scale=None, loss=loss)
+
+
+@pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_separable_classes_without_a_penalty_end(loss):
+    model = fit(y=X[:, 0] > 0, loss=loss, alpha=0, n_nonzero_coefs=5, features=srf.Linear())
+    assert np.isfinite(model.coef).all() and np.mean(model.predict(X) == (X[:, 0] > 0)) == 1
+    assert 0 <= model.info.dual_gap <= model.info.objective[-1] or model.info.objective[-1] < 1e-9

@@ -1,0 +1,245 @@
+"""Sample weights: a row of weight zero is not there, one of weight k counts as k rows, wherever rows are counted."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import sparserf as srf
+from sparserf import baselines, sparse_rf
+from sparserf.algorithms.sparse_rf.held_out import hold_out
+from sparserf.features import RandomCosines, bandwidth, inverse_deviations, learning
+from sparserf.rows import as_rows
+
+from ..conftest import friedman, signs
+
+N, D = 100, 4
+each_layout = pytest.mark.parametrize("layout", [np.asarray, csr_array])
+each_loss = pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])
+ignore_convergence = pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
+
+
+def pruned(X, y, sample_weight, loss):
+    """A model that these rows did not make, pruned on them."""
+    Z = np.random.default_rng(1).standard_normal((N, D))
+    model = sparse_rf(Z, np.sin(Z[:, 0]), features="gaussian", alpha=1e-3, n_components=200, rng=0)
+    return srf.prune(model, X, sample_weight=sample_weight)
+
+
+def path(fit, *args, **options):
+    return fit(*args, **options)[-1]
+
+
+EVERY_LOSS = {
+    "auto": partial(sparse_rf, rng=0, n_components=100, n_models=1),
+    "auto, alpha given": partial(sparse_rf, rng=0, n_components=400, batch_size=200, alpha=0.05),
+    "gaussian": partial(sparse_rf, rng=0, n_components=200, n_models=1, features="gaussian"),
+    "laplacian, knn": partial(sparse_rf, rng=0, n_components=200, alpha=0.01, features="laplacian", gamma="knn"),
+    "perceptron, exact": partial(sparse_rf, rng=0, n_components=200, alpha=0.01, features="perceptron", exact=True),
+    "path": partial(path, srf.sparse_rf_path, rng=0, n_components=200, n_alphas=4, features="matern32"),
+    "harfe": partial(srf.harfe, rng=0, n_components=100),
+    "harfe_path": partial(path, srf.harfe_path, rng=0, n_components=100),
+    "mfga": partial(srf.mfga, rng=0, n_nonzero_coefs=8),
+    "mfga, normalized": partial(srf.mfga, rng=0, n_nonzero_coefs=8, normalize=True, n_select=2),
+    "drp": partial(srf.drp, rng=0, alpha=0.01),
+    "drp, a sketch": partial(srf.drp, rng=0, alpha=1.0, n_projections=60, accelerate=False),
+    "drp_path": partial(path, srf.drp_path, rng=0, alphas=[1.0, 0.1]),
+    "random_projection": partial(baselines.random_projection, rng=0, alpha=0.01, n_projections=3),
+    "rks": partial(baselines.rks, rng=0, n_components=20),
+    "eerf": partial(baselines.eerf, rng=0, n_nonzero_coefs=5, n_components=60),
+    "lkrf": partial(baselines.lkrf, rng=0, n_nonzero_coefs=5, n_components=60),
+}
+ONE_LOSS = {
+    "prune": (pruned, "squared"),
+    "srfe": (lambda *args, loss, **how: baselines.srfe(*args, eta=0.2, rng=0, n_components=100, **how), "squared"),
+    "kernel_ridge": (lambda *args, loss, **how: baselines.kernel_ridge(*args, **how), "squared"),
+    "kernel_ridge, perceptron": (
+        lambda *args, loss, **how: baselines.kernel_ridge(*args, kernel="perceptron", **how),
+        "squared",
+    ),
+    "kernel_svm": (lambda *args, loss, **how: baselines.kernel_svm(*args, **how), "squared_hinge"),
+    "boosting": (partial(baselines.boosting, alpha=0.01, n_terms=5), "squared_hinge"),
+}
+FITS = {f"{name}-{loss}": (fit, loss) for name, fit in EVERY_LOSS.items() for loss in ("squared", "squared_hinge", "logistic")}
+FITS |= ONE_LOSS
+
+
+def bits(model, places=None):
+    """All that a model is; of rows that it keeps the places among those that count."""
+    fields = dict(vars(model))
+    if "features" in fields:
+        features = fields.pop("features")
+        fields |= {f"features {k}": np.vstack([block.weights.T, block.offset]) for k, block in enumerate(features.blocks)}
+    elif places is not None:
+        fields["support"] = places[fields["support"]]
+    arrays = {name: value for name, value in fields.items() if isinstance(value, np.ndarray)}
+    return {name: repr(value) for name, value in fields.items() if name not in arrays and name != "rows"} | {
+        name: value.tolist() for name, value in arrays.items()
+    }
+
+
+@ignore_convergence
+@each_layout
+@pytest.mark.parametrize("name", FITS)
+def test_rows_of_weight_zero_do_not_matter(name, layout):
+    """Not a bit changes, however many there are and whatever X and y are there: of another scale, of no class of the rest."""
+    fit, loss = FITS[name]
+    rng = np.random.default_rng(0)
+    X, weight = rng.standard_normal((N, D)), rng.integers(1, 4, N).astype(float)
+    real = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(N)
+    y, strangers = (real, [1e300, -1e8]) if loss == "squared" else (np.array(["a", "b"])[(real > 0) * 1], ["b", "c"])
+    without = fit(layout(X), y, sample_weight=weight, loss=loss)
+    for size, stranger, n_more in ((1e300, strangers[0], 7), (1e4, strangers[1], 150)):
+        there = np.sort(rng.choice(N + n_more, N, replace=False))
+        Z, zero, z = size * rng.standard_normal((N + n_more, D)), np.zeros(N + n_more), np.full(N + n_more, stranger)
+        Z[there], zero[there], z[there] = X, weight, y
+        places = np.full(N + n_more, -1)
+        places[there] = np.arange(N)
+        assert bits(fit(layout(Z), z, sample_weight=zero, loss=loss), places) == bits(without)
+
+
+def test_classes_are_those_of_the_rows_that_count(rng):
+    X, y = rng.standard_normal((60, 2)), np.arange(60) % 3
+    model = sparse_rf(X, y, features="gaussian", alpha=0.01, loss="logistic", sample_weight=(y < 2) * 1.0, rng=0)
+    assert model.classes.tolist() == [0, 1] and model.predict_proba(X).shape == (60, 2)
+    with pytest.raises(ValueError, match="y must have at least two classes in rows of positive weight"):
+        sparse_rf(X, y, loss="logistic", sample_weight=(y < 1) * 1.0)
+
+
+def test_prune_needs_a_row(rng):
+    X = rng.standard_normal((30, 2))
+    model = sparse_rf(X, X[:, 0], features="gaussian", alpha=1e-3, rng=0)
+    with pytest.raises(ValueError, match="X must have at least one row"):
+        srf.prune(model, X[:0])
+
+
+# What is read off X
+
+
+@pytest.fixture
+def counted(rng):
+    """(X, weights of mean 1 and whole ratios, X with so many copies), weights following the size of the rows."""
+    X = np.where(rng.random((120, 5)) < 0.3, 0.0, rng.standard_normal((120, 5)) * [1, 10, 1e-3, 4, 2] + [0, 20, 0, 0, 0])
+    k = 1 + (np.abs(X[:, 0]) > 0.5) * 2 + (np.arange(120) % 3 == 0) * 5
+    return X, k / k.mean(), np.repeat(X, k, axis=0)
+
+
+@each_layout
+def test_units_count_rows_by_their_weights(counted, layout):
+    X, weight, copies = counted
+    ones = np.ones(len(copies))
+    np.testing.assert_allclose(as_rows(layout(X)).spreads(weight), as_rows(layout(copies)).spreads(ones), rtol=1e-9)
+    np.testing.assert_allclose(as_rows(layout(X)).spreads(weight)[0], copies.std(axis=0), rtol=1e-9)
+    units, expected = inverse_deviations(as_rows(layout(X)), weight), inverse_deviations(as_rows(layout(copies)), ones)
+    np.testing.assert_allclose(units, expected, rtol=1e-9)
+    assert np.abs(as_rows(X).spreads(np.ones(120))[0] / copies.std(axis=0) - 1).max() > 0.05  # alike they are not the same
+    of_copies = RandomCosines.from_rows(as_rows(layout(copies)), ones, np.random.default_rng(0)).units
+    of_weights = RandomCosines.from_rows(as_rows(layout(X)), weight, np.random.default_rng(1)).units
+    np.testing.assert_allclose(of_weights, of_copies, rtol=1e-9)
+
+
+@each_layout
+@pytest.mark.parametrize("features", [srf.Fourier(), srf.Fourier("laplacian"), srf.Taylor(2), srf.Perceptron()])
+def test_bandwidths_count_rows_by_their_weights(counted, features, layout):
+    X, weight, copies = counted
+    of_weights = features.resolve(as_rows(layout(X)), np.random.default_rng(0), weight)
+    of_copies, alike = (features.resolve(as_rows(layout(Z)), np.random.default_rng(1)) for Z in (copies, X))
+    name = "radius" if isinstance(features, srf.Perceptron) else "gamma"
+    assert getattr(of_weights, name) == pytest.approx(getattr(of_copies, name), rel=1e-9)
+    assert getattr(alike, name) != pytest.approx(getattr(of_copies, name), rel=1e-3)
+    if name == "radius":
+        np.testing.assert_allclose(of_weights.center, copies.mean(axis=0), rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_neighbours", [1, 7, 30, 1000])
+def test_neighbours_count_by_their_weights(rng, monkeypatch, n_neighbours):
+    """So many of the mean weight, which of copies are twice as many where that is 2."""
+    X, k = rng.standard_normal((90, 3)), np.arange(90) % 3 + 1
+    monkeypatch.setattr(bandwidth, "NEIGHBOURS", n_neighbours)
+    of_weights = bandwidth.distance_scale(X.__getitem__, k / 2, "knn", "euclidean", rng)
+    monkeypatch.setattr(bandwidth, "NEIGHBOURS", 2 * n_neighbours)
+    of_copies = bandwidth.distance_scale(np.repeat(X, k, axis=0).__getitem__, np.ones(180), "knn", "euclidean", rng)
+    assert of_weights == pytest.approx(of_copies, rel=1e-12)
+
+
+def test_the_bandwidth_of_many_rows_is_of_draws_by_their_weights(rng):
+    """Two clusters: by the weights nearly all distances are within the tight one, by the rows hardly any."""
+    X = rng.standard_normal((6000, 3)) * np.where(np.arange(6000) < 1000, 0.1, 1.0)[:, None]
+    weight = np.where(np.arange(6000) < 1000, 30.0, 1.0)
+    weight /= weight.mean()
+    scales = [bandwidth.distance_scale(X.__getitem__, weight, None, "euclidean", rng) for _ in range(5)]
+    k = np.where(np.arange(6000) < 1000, 30, 1)[::3]
+    exact = bandwidth._median(bandwidth.distances(X[::3], X[::3], "euclidean"), k)
+    np.testing.assert_allclose(scales, exact, rtol=0.1)
+    assert bandwidth.distance_scale(X.__getitem__, np.ones(6000), None, "euclidean", rng) > 3 * exact
+
+
+# The fit
+
+
+@each_loss
+def test_weights_are_copies_where_draws_and_penalty_are_the_same(rng, loss, monkeypatch):
+    """The same model but for rounding. How many numbers the Generator gave before depends on how many rows there are."""
+    monkeypatch.setattr(learning, "seed_of", lambda rng: np.random.SeedSequence(5))
+    X, y = friedman(rng, 150, 6)
+    y, k = signs(y, loss), 1 + (X[:, 0] > 0.6) * 3 + np.arange(150) % 2
+    how = {"alpha": 0.03, "n_components": 1000, "loss": loss, "tol": 1e-8, "rng": 0}  # within tol any solution will do
+    weighted, copies = sparse_rf(X, y, sample_weight=k, **how), sparse_rf(np.repeat(X, k, axis=0), np.repeat(y, k), **how)
+    alike = sparse_rf(X, y, **how)
+    size = np.std(copies.decision_function(X))
+    assert len(copies.coef) > 10
+    np.testing.assert_allclose(weighted.decision_function(X), copies.decision_function(X), atol=1e-5 * size)
+    assert np.abs(alike.decision_function(X) - copies.decision_function(X)).max() > 0.05 * size
+
+
+@pytest.mark.slow
+def test_weights_and_copies_predict_alike_where_the_penalty_is_the_same():
+    """Over other draws: their mean error, within three standard errors of the difference, which are a tenth of it at most."""
+    errors = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, y = friedman(rng, 1200, 6)
+        k, (Z, z) = rng.integers(1, 4, 200), (X[200:], y[200:])
+        X, y = X[:200], y[:200]
+        how = {"alpha": 0.1, "n_components": 1000}
+        models = (
+            sparse_rf(X, y, sample_weight=k, rng=seed, **how),
+            sparse_rf(np.repeat(X, k, axis=0), np.repeat(y, k), rng=seed + 100, **how),
+        )
+        errors.append([np.mean((model.predict(Z) - z) ** 2) for model in models])
+    difference, mean = np.diff(errors, axis=1), np.mean(errors)
+    error = difference.std(ddof=1) / np.sqrt(20)
+    assert error < 0.033 * mean
+    assert abs(difference.mean()) < 3 * error
+
+
+def test_rows_of_hardly_any_weight_hardly_matter(rng):
+    """Though they are of another scale, by which deviations and distances would be measured."""
+    X, y = friedman(rng, 1500, 5)
+    far, weight = X[:500].copy(), np.ones(500)
+    far[:100] *= 1000
+    weight[:100] = 1e-9
+    how = {"alpha": 0.1, "n_components": 2000, "rng": 0}
+    without = sparse_rf(X[100:500], y[100:500], **how)
+    model = sparse_rf(far, y[:500], sample_weight=weight, **how)
+    errors = [np.mean((one.predict(X[500:]) - y[500:]) ** 2) for one in (model, without)]
+    assert errors[0] < 1.3 * errors[1]
+
+
+# The search
+
+
+def test_of_each_row_the_same_share_of_its_weight_is_held_out(rng):
+    """In the mean over splits, as of so many copies; in one split a row is held out whole."""
+    weight, n = rng.integers(1, 9, 60).astype(float), 2000
+    held = np.array([hold_out(np.zeros(60), weight, 0.2, rng)[1] > 0 for _ in range(n)])
+    assert (held.sum(axis=1) == 12).all()
+    np.testing.assert_allclose(held.mean(axis=0), 0.2, atol=4.5 * np.sqrt(0.2 * 0.8 / n))
+
+
+@each_loss
+def test_weights_that_are_all_alike_are_none(rng, loss):
+    X, y = friedman(rng, 200, 6)
+    how = {"loss": loss, "n_components": 100, "n_models": 2, "rng": 0}
+    assert bits(sparse_rf(X, signs(y, loss), sample_weight=np.full(200, 3), **how)) == bits(sparse_rf(X, signs(y, loss), **how))

@@ -1,0 +1,62 @@
+"""A ConvergenceWarning points at the line that called the public function."""
+
+import dataclasses
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import sparserf as srf
+from sparserf import baselines
+from sparserf.algorithms import task
+
+from ..battery import LABELS, NAMED, SMALL, X, Y
+
+TINY = {"alpha": 1e-9, **NAMED, "max_iter": 1}
+LATE = {"loss": "logistic", "alpha": 1e-12, "rng": 0, "tol": 1e-15}
+PAPER = {"n_projections": 3, "accelerate": False, "n_iter": 1, "rng": 0}
+START = {"start": "zero", "max_iter": 1, "tol": 0, **SMALL}
+FINE = {"alpha": 1e-300, **SMALL}
+X32 = X.astype(np.float32)
+UNFINISHED = {  # each on a line of its own
+    "sparse_rf": lambda: srf.sparse_rf(X, Y, **TINY),
+    "sparse_rf_path": lambda: srf.sparse_rf_path(X, Y, alphas=[1e-9], **NAMED, max_iter=1),
+    "harfe": lambda: srf.harfe(X, Y, n_nonzero_coefs=8, **START),
+    "harfe_path": lambda: srf.harfe_path(X, Y, n_nonzero_coefs=[8], **START),
+    "mfga": lambda: srf.mfga(X, Y, n_nonzero_coefs=9, rng=0),
+    "mfga_path": lambda: srf.mfga_path(X, Y, n_nonzero_coefs=9, rng=0),
+    "drp": lambda: srf.drp(X, LABELS, **LATE),
+    "drp_path": lambda: srf.drp_path(X, LABELS, alphas=[1e-12], loss="logistic", rng=0, tol=1e-15),
+    "drp of the paper": lambda: srf.drp(X, Y, alpha=1e-3, **PAPER),
+    "drp_path of the paper": lambda: srf.drp_path(X, Y, alphas=[1e-3], **PAPER),
+    "rks": lambda: baselines.rks(X32, Y, **FINE),
+    "eerf": lambda: baselines.eerf(X32, Y, n_nonzero_coefs=30, **FINE),
+    "lkrf": lambda: baselines.lkrf(X32, Y, n_nonzero_coefs=30, **FINE),
+    "kernel_ridge": lambda: baselines.kernel_ridge(X, Y, alpha=1e-300),
+    "kernel_svm": lambda: baselines.kernel_svm(X, LABELS, max_iter=1, alpha=1e-9),
+    "srfe": lambda: baselines.srfe(X, Y, eta=1e-9, n_components=5, max_iter=1, rng=0),
+}
+
+
+@pytest.fixture
+def unfinished(monkeypatch):
+    """mfga's models say that they have not converged: in so few terms they always do."""
+
+    def model_of(*given):
+        model = task.model_of(*given)
+        return dataclasses.replace(model, info=dataclasses.replace(model.info, converged=False))
+
+    monkeypatch.setattr(sys.modules["sparserf.algorithms.mfga"], "model_of", model_of)
+
+
+@pytest.mark.parametrize("name", UNFINISHED)
+@pytest.mark.usefixtures("unfinished")
+def test_a_warning_points_at_the_caller(name):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        UNFINISHED[name]()
+    assert caught
+    for warning in caught:
+        assert warning.category is srf.ConvergenceWarning
+        assert (warning.filename, warning.lineno) == (__file__, UNFINISHED[name].__code__.co_firstlineno)

@@ -1,0 +1,528 @@
+"""Models outside of Python: what an ONNX graph and a file of C say of a row is what predict says."""
+
+import ctypes
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from string import Template
+
+import mpmath
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+import sparserf as srf
+from sparserf._core.moments import KINDS
+from sparserf.columns.stage import ColumnStage
+from sparserf.export import c
+from sparserf.export.written import WrittenModel
+
+RNG = np.random.default_rng(0)
+N, D = 600, 5
+X = RNG.standard_normal((N, D)) * [1, 10, 100, 1e-3, 1] + [0, 1e6, 5, 0, 0]
+SEEN = (X - X.mean(axis=0)) / X.std(axis=0)
+Y = np.sin(2 * SEEN[:, 0]) * SEEN[:, 1] + SEEN[:, 2] + (SEEN[:, 3] > 0) + 0.05 * RNG.standard_normal(N)
+CLASSES = np.digitize(Y, np.quantile(Y, [0.3, 0.6]))
+NAMES = np.array(["u", 'say "*/"', "ü??/"])
+WORDS = sp.csr_array(np.where(RNG.random((N, 40)) < 0.1, RNG.integers(1, 4, (N, 40)), 0).astype(float))
+OF_WORDS = WORDS[:, :5].sum(axis=1) - np.asarray(WORDS[:, [7]].toarray()).ravel()
+
+FRAME = pd.DataFrame({
+    "size": np.where(RNG.random(N) < 0.1, np.nan, X[:, 1]),
+    "kind": RNG.choice(["a", 'b "*/" \\', "ü", "", "rare"], N, p=[0.4, 0.3, 0.2, 0.095, 0.005]),
+    "place": RNG.choice([f"place {k}" for k in range(60)], N),
+    "label": SEEN[:, 0],
+    "floor": RNG.choice([1, 2, 3], N),
+})  # fmt: skip
+OF_FRAME = (
+    np.sin(2 * SEEN[:, 0]) * np.where(FRAME["size"].isna(), 3, SEEN[:, 1]) + (FRAME["kind"] == "a") * SEEN[:, 0]
+    + FRAME["place"].str[6:].astype(int) / 20 + (FRAME["floor"] == 2)
+)  # fmt: skip
+FRAME.loc[::23, "place"] = None
+
+
+def expansion(map_, features=None, **how):
+    """All of some draws, each with a coefficient."""
+    features = map_.draw(60, D, rng=0) if features is None else features
+    return srf.harfe(SEEN, Y, features=features, n_nonzero_coefs=min(40, len(features)), rng=0, **how)
+
+
+NEURONS = {
+    f"{activation} {order or 'dense'} {scale}": lambda a=activation, q=order, s=scale: expansion(
+        srf.RandomNeurons(a, order=q), scale=s
+    )
+    for activation in ("cos", "sin", "tanh", "relu", "sign")
+    for order, scale in ((None, None), (2, "robust"))
+}
+EXPANSIONS = NEURONS | {
+    "gaussian": lambda: expansion(srf.Fourier(gamma=0.1)),
+    "perceptron": lambda: expansion(srf.Perceptron(radius=3.0)),
+    "linear": lambda: expansion(srf.Linear()),
+    "taylor 1": lambda: expansion(srf.Taylor(1, gamma=0.1)),
+    "taylor 2": lambda: expansion(srf.Taylor(2, gamma=0.1), scale="robust"),
+    "taylor 4": lambda: expansion(srf.Taylor(4, gamma=0.1)),
+    "all at once": lambda: expansion(None, srf.Linear().draw(None, D).concat(srf.Fourier(gamma=0.1).draw(40, D, rng=1)).concat(
+        srf.Taylor(2, gamma=0.1).draw(None, D)).concat(srf.RandomNeurons("tanh", order=1).draw(40, D, rng=1))),
+}  # fmt: skip
+REGRESSIONS = EXPANSIONS | {
+    "sparse_rf": lambda: srf.sparse_rf(X, Y, rng=0, n_models=1, n_components=500),
+    "harfe": lambda: srf.harfe(X, Y, n_components=300, n_nonzero_coefs=30, order=2, rng=0),
+    "mfga": lambda: srf.mfga(X, Y, n_nonzero_coefs=15, rng=0),
+    "drp": lambda: srf.drp(X, Y, alpha=1e-3, rng=0),
+    "outputs": lambda: srf.mfga(X, np.stack([Y, -Y**2, 3 + X[:, 0]], axis=1), n_nonzero_coefs=15, rng=0),
+    "no terms": lambda: srf.sparse_rf(X, Y, features="gaussian", alpha=1e6, n_components=50, rng=0),
+    "no terms, raw": lambda: srf.sparse_rf(X, Y, features="gaussian", alpha=1e6, n_components=50, rng=0, scale=None),
+    "constant": lambda: srf.mfga(np.ones((9, 2)), np.arange(9.0), n_nonzero_coefs=1, rng=0),
+    "thousands": lambda: srf.harfe(X, Y, n_components=4000, n_nonzero_coefs=3000, rng=0, max_iter=1),
+    "poisson": lambda: srf.sparse_rf(X, np.exp(Y), loss="poisson", features="gaussian", alpha=1e-2, n_components=200, rng=0),
+    "one input": lambda: srf.sparse_rf(X[:, :1], Y, features="gaussian", alpha=1e-3, n_components=500, rng=0),
+}  # fmt: skip
+OF_CSR = {
+    "words": lambda: srf.sparse_rf(WORDS, OF_WORDS, rng=0, n_models=1, n_components=300),
+    "words, drp": lambda: srf.drp(WORDS, OF_WORDS, alpha=1e-3, rng=0),
+    "words, gaussian": lambda: srf.sparse_rf(WORDS, OF_WORDS, features="gaussian", alpha=1e-3, n_components=300, rng=0),
+    "words, sparse": lambda: srf.harfe(WORDS, OF_WORDS, features=srf.RandomNeurons("sin", order=1), n_components=200,
+                                       n_nonzero_coefs=20, rng=0),
+}  # fmt: skip
+CLASSIFIERS = {
+    "logistic": lambda: srf.sparse_rf(X, Y > 0, loss="logistic", rng=0, n_models=1, n_components=300),
+    "multinomial": lambda: srf.mfga(X, NAMES[CLASSES], loss="multinomial", n_nonzero_coefs=10, rng=0),
+    "multinomial of two": lambda: srf.mfga(X, Y > 0, loss="multinomial", n_nonzero_coefs=10, rng=0),
+    "logistic, names": lambda: srf.mfga(X, NAMES[CLASSES], loss="logistic", n_nonzero_coefs=10, rng=0),
+    "hinge": lambda: srf.sparse_rf(X, 2 * (Y > 0) - 1, loss="squared_hinge", features="gaussian", alpha=1e-3, n_components=300,
+                                   rng=0),
+    "hinge, floats": lambda: srf.harfe(X, CLASSES + 0.5, loss="squared_hinge", n_components=200, n_nonzero_coefs=20, rng=0),
+    "drp, bytes": lambda: srf.drp(X, np.array([b"no", b"yes"])[(Y > 0).astype(int)], loss="logistic", alpha=1e-2, rng=0),
+}  # fmt: skip
+pytestmark = pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
+FITTED = {}
+
+
+def fitted(name, make):
+    """The model of that name, fitted once."""
+    if name not in FITTED:
+        FITTED[name] = make()
+    return FITTED[name]
+
+
+def rows_for(name):
+    """Rows to predict, beside the training rows some that are far out."""
+    if name.startswith("words"):
+        return np.ascontiguousarray(WORDS.toarray())
+    if name == "constant":
+        return np.array([[1.0, 1.0], [2.0, -3.0]])
+    rows = SEEN if name in EXPANSIONS else X
+    far = np.concatenate([rows, rows[:20] + 30 * rows.std(axis=0), rows[20:40] * [1, 1, -50, 1, 1]])
+    return np.ascontiguousarray(far[:, :1] if name == "one input" else far)
+
+
+def regressions(test):
+    both = REGRESSIONS | OF_CSR
+    return pytest.mark.parametrize(("name", "make"), both.items(), ids=both)(test)
+
+
+def classifiers(test):
+    return pytest.mark.parametrize(("name", "make"), CLASSIFIERS.items(), ids=CLASSIFIERS)(test)
+
+
+def size(model, X):
+    """Of the terms whose sum a prediction is: what a rounding error is in proportion to."""
+    terms = np.abs(model.features.transform(X)) @ np.abs(np.atleast_2d(model.coef)).T
+    of_f = (terms + np.abs(model.intercept)).max()
+    return of_f * (model.predict(X).max() if model.link == "log" else 1.0)
+
+
+# ONNX.
+
+
+def asked(model, feed, **how):
+    """What onnxruntime says: a dictionary by output."""
+    runtime = pytest.importorskip("onnxruntime")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = 1, 3
+    exported = model.to_onnx(**how).SerializeToString()
+    session = runtime.InferenceSession(exported, options, providers=["CPUExecutionProvider"])
+    return dict(zip([output.name for output in session.get_outputs()], session.run(None, feed), strict=True))
+
+
+def error_of(answer, model, X):
+    """By how much an answer differs from what predict says, relative to the largest of it."""
+    expected = model.predict(X)
+    return np.abs(answer.reshape(expected.shape) - expected).max() / np.abs(expected).max()
+
+
+@regressions
+def test_onnx_of_float32(name, make):
+    model, rows = fitted(name, make), rows_for(name).astype(np.float32)
+    answer = asked(model, {"X": rows})
+    assert list(answer) == ["variable"] and answer["variable"].dtype == np.float32
+    assert answer["variable"].shape == (len(rows), np.size(model.intercept))
+    assert error_of(answer["variable"], model, rows.astype(np.float64)) < 1e-5
+
+
+@regressions
+def test_onnx_of_float64(name, make):
+    model, rows = fitted(name, make), rows_for(name)
+    answer = asked(model, {"X": rows}, dtype="float64")["variable"]
+    assert answer.dtype == np.float64
+    expected = model.predict(rows)
+    assert np.abs(answer.reshape(expected.shape) - expected).max() <= 1e-13 * size(model, rows)
+
+
+@classifiers
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.slow
+def test_onnx_of_classes(name, make, dtype):
+    model, rows = fitted(name, make), rows_for(name).astype(dtype)
+    answer = asked(model, {"X": rows}, dtype=dtype)
+    rows, bound = rows.astype(np.float64), 1e-5 if dtype == "float32" else 1e-13
+    label, f = answer["label"], model.decision_function(rows)
+    expected = model.predict(rows)
+    expected = np.char.decode(expected) if expected.dtype.kind == "S" else expected
+    margin = np.abs(f) if f.ndim == 1 else np.diff(np.sort(f, axis=1)[:, -2:], axis=1).ravel()
+    sure = margin > bound * np.abs(f).max()
+    assert sure.mean() > 0.9 and np.array_equal(label[sure], expected[sure])
+    assert label.dtype == (object if expected.dtype.kind == "U" else np.int64 if expected.dtype.kind == "i" else expected.dtype)
+    if model.loss in ("logistic", "multinomial"):
+        assert list(answer) == ["label", "probabilities"]
+        assert np.abs(answer["probabilities"] - model.predict_proba(rows)).max() < bound
+    else:
+        assert list(answer) == ["label", "scores"]
+        assert np.abs(answer["scores"].reshape(f.shape) - f).max() < bound * np.abs(f).max()
+
+
+def test_onnx_has_standard_operators_alone():
+    model = fitted("all at once", REGRESSIONS["all at once"]).to_onnx()
+    assert [(each.domain, each.version) for each in model.opset_import] == [("", 19)]
+
+
+def test_onnx_of_large_columns():
+    """At 1e7 a float32 knows a number to one: what it knows is not rounded again."""
+    large = np.round(1e7 + 100 * RNG.standard_normal((N, 2)))
+    model = srf.sparse_rf(large, np.sin((large[:, 0] - 1e7) / 50), features="gaussian", alpha=1e-3, n_components=300, rng=0)
+    single = large.astype(np.float32)
+    assert np.array_equal(single, large)
+    assert error_of(asked(model, {"X": single})["variable"], model, large) < 1e-5
+
+
+def feed_of(frame, dtype):
+    """An input a column, strings as they are, none for what is missing."""
+    strings = {name for name in frame if not pd.api.types.is_numeric_dtype(frame[name])}
+    return {name: frame[[name]].fillna("").to_numpy(object) if name in strings else frame[[name]].to_numpy(dtype)
+            for name in frame}  # fmt: skip
+
+
+def of_frame():
+    model = srf.sparse_rf(FRAME, OF_FRAME, categorical=["floor"], rng=0, n_models=1, n_components=600)
+    stage = model.features.stage
+    assert {"number", "clipped", "level", "missing"} <= set(np.array(KINDS)[stage.kind])
+    assert (np.diff(stage.first_knot) > 0).any()
+    return model
+
+
+def changed_frame():
+    """Rows with levels that are new, and with other cells missing."""
+    frame = FRAME.copy()
+    frame.loc[::7, "kind"] = "new"
+    frame.loc[::11, "place"] = "nowhere"
+    frame["floor"] = frame["floor"].astype(float)
+    frame.loc[::13, "floor"] = np.nan
+    frame.loc[::17, "floor"] = 9
+    frame.loc[::19, ["size", "label"]] = np.nan
+    return frame
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.slow
+def test_onnx_of_a_frame(dtype):
+    model, frame = fitted("frame", of_frame), changed_frame()
+    frame[["size", "label", "floor"]] = frame[["size", "label", "floor"]].astype(dtype).astype(float)
+    answer = asked(model, feed_of(frame, dtype), dtype=dtype)["variable"]
+    assert error_of(answer, model, frame) < (1e-5 if dtype == "float32" else 1e-12)
+
+
+def test_onnx_of_columns_that_have_the_names_of_outputs():
+    model = srf.mfga(FRAME[["label"]], CLASSES, loss="logistic", n_nonzero_coefs=2, rng=0)
+    answer = asked(model, feed_of(FRAME[["label"]], np.float32))
+    assert list(answer) == ["label_", "probabilities"]
+
+
+def test_onnx_where_an_empty_string_is_missing():
+    frame = FRAME[["place", "label"]]
+    model = srf.sparse_rf(frame, OF_FRAME, rng=0, n_models=1, n_components=300)
+    assert "missing" in " ".join(model.features.stage.names(["place", "label"]))
+    answer = asked(model, feed_of(frame, np.float64), dtype="float64")["variable"].ravel()
+    assert np.allclose(answer, model.predict(frame), rtol=1e-12)
+
+
+@pytest.mark.parametrize("strings", [True, False])
+def test_onnx_of_an_array_with_categories(strings):
+    cells = np.array([SEEN[:, 0], FRAME["kind" if strings else "floor"]], object).T
+    model = srf.sparse_rf(cells, OF_FRAME, categorical=[1], rng=0, n_models=1, n_components=300)
+    feed = {"x0": cells[:, :1].astype(float), "x1": cells[:, 1:]} if strings else {"X": cells.astype(float)}
+    assert np.allclose(asked(model, feed, dtype="float64")["variable"].ravel(), model.predict(cells), rtol=1e-12)
+
+
+def test_onnx_refuses_by_the_name_of_the_column():
+    levels = pd.DataFrame({"id": np.arange(N) % 4 + 2**24, "z": SEEN[:, 0]})
+    model = srf.mfga(levels, Y, categorical=["id"], n_nonzero_coefs=3, rng=0)
+    pytest.importorskip("onnx")
+    with pytest.raises(ValueError, match=r"X\['id'\] has levels that float32 does not tell apart"):
+        model.to_onnx()
+    assert np.allclose(asked(model, feed_of(levels, np.float64), dtype="float64")["variable"].ravel(), model.predict(levels))
+    with pytest.raises(ValueError, match=r"got X\[''\]"):
+        srf.mfga(pd.DataFrame({"": SEEN[:, 0]}), Y, n_nonzero_coefs=1, rng=0).to_onnx()
+    broken = np.array([["a"], ["\ud800"]], object)[CLASSES % 2]
+    with pytest.raises(ValueError, match=r"X\[:, 0\] has a level that is no text in UTF-8"):
+        srf.mfga(broken, Y, categorical=[0], n_nonzero_coefs=1, rng=0).to_onnx()
+    with pytest.raises(ValueError, match="dtype must be one of 'float32', 'float64', got 'half'"):
+        model.to_onnx(dtype="half")
+
+
+def test_onnx_is_written(tmp_path):
+    onnx, model = pytest.importorskip("onnx"), fitted("mfga", REGRESSIONS["mfga"])
+    exported = model.to_onnx(tmp_path / "model.onnx")
+    assert onnx.load(tmp_path / "model.onnx") == exported
+
+
+@pytest.mark.slow
+def test_onnx_says_what_to_install():
+    code = """
+import sys
+sys.modules["onnx"] = None
+import numpy as np, sparserf as srf
+model = srf.mfga(np.eye(3), [1.0, 2, 3], n_nonzero_coefs=1, rng=0)
+try:
+    model.to_onnx()
+except ImportError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'sparserf[onnx]'" in done.stdout
+
+
+# C.
+
+
+COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+needs_compiler = pytest.mark.skipif(COMPILER is None or os.name == "nt", reason="no compiler of C is there")
+STRICT = "-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-Wmissing-prototypes"
+
+
+def compiled(model, folder, *options):
+    """The library of what to_c writes."""
+    number = len(list(folder.glob("*.c")))
+    source, library = folder / f"model{number}.c", folder / f"model{number}.so"
+    model.to_c(source)
+    subprocess.run([COMPILER, *STRICT, *(options or ("-O1",)), "-fPIC", "-shared", source, "-o", library, "-lm"], check=True)
+    return ctypes.CDLL(str(library))
+
+
+def pointer(array):
+    return array.ctypes.data_as(ctypes.c_void_p)
+
+
+def of_rows(library, X, n_outputs, dtype=np.float64):
+    X = np.ascontiguousarray(X, np.float64)
+    out = np.empty((len(X), n_outputs), dtype)
+    library.predict_rows(pointer(X), ctypes.c_size_t(len(X)), pointer(out))
+    return out
+
+
+def one_by_one(function, X, n_outputs):
+    out, X = np.empty((len(X), n_outputs)), np.ascontiguousarray(X, np.float64)
+    for x, f in zip(X, out, strict=True):
+        function(pointer(x), pointer(f))
+    return out
+
+
+@needs_compiler
+@regressions
+def test_c(name, make, tmp_path):
+    model, rows = fitted(name, make), rows_for(name)
+    library, n_outputs, expected = compiled(model, tmp_path), np.size(model.intercept), model.predict(rows)
+    f = of_rows(library, rows, n_outputs)
+    assert np.abs(f.reshape(expected.shape) - expected).max() <= 1e-13 * size(model, rows)
+    assert error_of(f, model, rows) < 1e-12
+    library.predict.restype = ctypes.c_double if n_outputs == 1 else None
+    if n_outputs == 1:
+        assert library.predict(pointer(rows[1].copy())) == f[1, 0]
+    else:
+        assert np.array_equal(one_by_one(library.predict, rows[:9], n_outputs), f[:9])
+
+
+@needs_compiler
+@classifiers
+def test_c_of_classes(name, make, tmp_path):
+    model, rows = fitted(name, make), rows_for(name)
+    library, n_outputs, f = compiled(model, tmp_path), np.size(model.intercept), model.decision_function(rows)
+    place = of_rows(library, rows, 1, np.int32)[:, 0]
+    assert np.array_equal(model.classes[place], model.predict(rows))
+    assert library.predict(pointer(rows[3].copy())) == place[3]
+    assert np.abs(one_by_one(library.predict_decision, rows, n_outputs).reshape(f.shape) - f).max() < 1e-12 * np.abs(f).max()
+    if model.loss in ("logistic", "multinomial"):
+        assert np.abs(one_by_one(library.predict_proba, rows, len(model.classes)) - model.predict_proba(rows)).max() < 1e-12
+    labels = (class_type(model.classes) * len(model.classes)).in_dll(library, "predict_classes")
+    encoded = [label.encode() if isinstance(label, str) else label for label in model.classes.tolist()]
+    assert list(labels) == encoded
+
+
+def class_type(classes):
+    return {"U": ctypes.c_char_p, "S": ctypes.c_char_p, "f": ctypes.c_double}.get(classes.dtype.kind, ctypes.c_longlong)
+
+
+@needs_compiler
+def test_c_of_a_frame(tmp_path):
+    """Categories are the numbers of their levels, as the comment lists them; NAN is missing."""
+    model, frame = fitted("frame", of_frame), changed_frame()
+    codes = model.features.stage.table.read(frame)
+    assert np.isnan(codes).any() and (codes == -1).any()
+    assert error_of(of_rows(compiled(model, tmp_path), codes, 1), model, frame) < 1e-12
+    text = re.sub(r"\s*\n \*\s*", " ", model.to_c())
+    assert 'x[1] "kind", the number of its level; -1 for any other, NAN where missing: 0 "", 1 "a"' in text
+    assert '"b \\x22*\\/\\x22 \\x5c"' in text and '"ü"' in text and '59 "place 9"' in text
+
+
+@needs_compiler
+@pytest.mark.parametrize("options", [("-O0",), ("-O3", "-march=native"), ("-O2", "-std=gnu99", "-march=native")], ids=" ".join)
+def test_c_with_any_option(options, tmp_path):
+    for name in ("sparse_rf", "all at once", "thousands"):
+        model, rows = fitted(name, REGRESSIONS[name]), rows_for(name)
+        f = of_rows(compiled(model, tmp_path, *options), rows, 1)[:, 0]
+        assert np.abs(f - model.predict(rows)).max() <= 1e-13 * size(model, rows)
+
+
+@needs_compiler
+def test_c_refuses_fast_math(tmp_path):
+    fitted("mfga", REGRESSIONS["mfga"]).to_c(tmp_path / "model.c")
+    done = subprocess.run([COMPILER, "-ffast-math", "-c", "model.c"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode and "without -ffast-math" in done.stderr
+
+
+@needs_compiler
+@pytest.mark.parametrize("activation", ["cos", "sin", "tanh"])
+def test_phases_of_any_size(activation, tmp_path):
+    """To 1e6 a polynomial, beyond the C library; one that overflows counts as its mean, 0."""
+    features = srf.RandomNeurons(activation).draw(40, 1, rng=0)
+    model = srf.mfga(SEEN[:, :1], Y, features=features, n_nonzero_coefs=20, rng=0, scale=None)
+    library = compiled(model, tmp_path, "-O2")
+    for power in (-9, -1, 0, 0.5, 1, 2, 4, 5, 5.9, 6.1, 8, 15):
+        rows = 10.0**power * RNG.standard_normal((200, 1))
+        phase = np.abs(rows * features.blocks[0].weights.T).max()
+        error = np.abs(of_rows(library, rows, 1)[:, 0] - model.predict(rows)).max()
+        assert error <= (1e-15 + 3e-16 * phase * (phase > 1e6)) * 10 * size(model, rows)
+    huge = np.array([[1.7e308], [-1.7e308]])
+    assert np.isfinite(of_rows(library, huge, 1)).all()
+
+
+@needs_compiler
+@pytest.mark.parametrize("options", [("-O2",), ("-O3", "-march=native")], ids=" ".join)
+def test_activations_are_those_of_many_digits(options, tmp_path):
+    mpmath.mp.prec = 200
+    head = Template(c.HEAD).substitute(n_columns=1, n_inputs=1, n_outputs=1, lanes=32)
+    calls = "void wave(double *z, double shift) { waves(z, shift); }\nvoid tanh_of(double *z) { tanhs(z); }\n"
+    (tmp_path / "maths.c").write_text(head + c.WAVES + c.TANHS + calls)
+    command = [COMPILER, *options, "-fPIC", "-shared", "maths.c", "-o", "maths.so", "-lm"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    library = ctypes.CDLL(str(tmp_path / "maths.so"))
+    x = RNG.choice([-1, 1], 3200) * 10 ** RNG.uniform(-12, 6, 3200)
+    x[:100] = np.pi / 2 * RNG.integers(-600_000, 600_000, 100)
+    for exact, call in {
+        mpmath.cos: lambda z: library.wave(pointer(z), ctypes.c_double(0.5)),
+        mpmath.sin: lambda z: library.wave(pointer(z), ctypes.c_double(0)),
+        mpmath.tanh: lambda z: library.tanh_of(pointer(z)),
+    }.items():
+        z = x.copy()
+        for some in z.reshape(-1, 32):
+            call(some)
+        truth = [exact(each) for each in x]
+        error = max(abs(float(a - b)) / max(abs(float(a)), 1e-6) for a, b in zip(truth, z, strict=True))
+        assert error < 1e-15
+
+
+@needs_compiler
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_c_says_so_where_predict_raises(bad, tmp_path):
+    for name in ("mfga", "relu dense None", "logistic"):
+        model, row = fitted(name, (REGRESSIONS | CLASSIFIERS)[name]), X[:1].copy()
+        library = compiled(model, tmp_path)
+        row[0, 0] = bad
+        may_be = model.features.stage is not None and np.isnan(bad)
+        if not may_be:
+            with pytest.raises(ValueError, match="X must be finite"):
+                model.predict(row)
+        if model.classes is None:
+            assert np.isnan(of_rows(library, row, 1)[0, 0]) != may_be
+            continue
+        assert (library.predict(pointer(row)) == -1) != may_be
+        assert np.isnan(one_by_one(library.predict_decision, row, 1)).all() != may_be
+        assert np.isnan(one_by_one(library.predict_proba, row, 2)).all() != may_be
+
+
+@needs_compiler
+def test_missing_numbers(tmp_path):
+    """A model that was fitted to some, and one that was not, which has their centres in their place."""
+    some = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
+    for model in (srf.sparse_rf(some, Y, rng=0, n_models=1, n_components=300), fitted("sparse_rf", REGRESSIONS["sparse_rf"])):
+        assert error_of(of_rows(compiled(model, tmp_path), some, 1), model, some) < 1e-12
+        assert error_of(asked(model, {"X": some}, dtype="float64")["variable"], model, some) < 1e-12
+
+
+@pytest.mark.parametrize("name", ["", "1st", "a b", "a-b", "ü", "_f", None, "while", "main", "cos", "views", "weights_0"])
+def test_names_of_functions(name):
+    with pytest.raises(ValueError, match="name must"):
+        fitted("mfga", REGRESSIONS["mfga"]).to_c(name=name)
+
+
+def test_c_is_written(tmp_path):
+    model = fitted("mfga", REGRESSIONS["mfga"])
+    text = model.to_c(tmp_path / "price.c", name="price")
+    assert (tmp_path / "price.c").read_text(encoding="utf-8") == text and "double price(const double *x);" in text
+
+
+# What both write.
+
+
+@needs_compiler
+def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
+    pytest.importorskip("onnxruntime")
+    page, names = Path(__file__).parents[2] / "docs" / "export.md", {}
+    monkeypatch.chdir(tmp_path)
+    for code in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+        exec(compile(code, page.name, "exec"), names)
+
+
+def test_only_what_is_seen_is_read():
+    features = srf.RandomNeurons("sin", order=2).draw(3, 100, rng=0)
+    wide = RNG.standard_normal((200, 100))
+    model = srf.mfga(wide, wide[:, 0], features=features, n_nonzero_coefs=2, rng=0)
+    written = WrittenModel.from_model(model)
+    assert np.array_equal(written.columns, np.flatnonzero(model.input_usage())) and len(written.columns) <= 4
+
+
+def test_views_of_every_kind(tmp_path):
+    """Of each kind with knots and without, far out and clipped, where the unit is 0, and where no knot is passed."""
+    kind = [0, 1, 0, 1, 2, 3, 4, 0, 0, 0]
+    column, n = [0, 0, 1, 1, 2, 0, 2, 3, 3, 2], len(kind)
+    sizes = [0, 0, 3, 2, 0, 0, 0, 1, 0, 0]
+    knots, scores = np.array([-1.0, 0, 2, -1, 1, 0]), np.array([0.0, 5, 1, -2, 2, 7])
+    stage = ColumnStage(
+        4, np.array(column), np.array(kind), np.array([0, 0, 0, 0, 1.0, 0, 0, 0, 0, 0]),
+        center=np.array([1e3, 0.5, 0, 1, 0.5, 0, 0.1, 1, 0, 0]), unit=np.array([2.0, 0.1, 1, 3, 0.5, 1, 1, 2, 0, 1e-300]),
+        reach=np.array([3.0, 2, np.inf, 1, np.inf, np.inf, 2, np.inf, 1, 5]), half_range=np.ones(n),
+        fill=np.arange(n) / 10, first_knot=np.append(0, np.cumsum(sizes)), knots=knots, scores=scores,
+    )  # fmt: skip
+    some, y = RNG.standard_normal((50, n)), RNG.standard_normal(50)
+    model = srf.mfga(some, y, features=srf.Linear(), n_nonzero_coefs=n, rng=0, scale=None)
+    model = replace(model, features=model.features.staged(stage))
+    rows = np.stack([RNG.normal(0, 1e3, 300), RNG.normal(0, 2, 300), RNG.integers(-1, 3, 300) * 1.0, RNG.normal(0, 1, 300)], 1)
+    rows[RNG.random(rows.shape) < 0.1] = np.nan
+    expected = model.predict(rows)
+    assert np.allclose(asked(model, {"X": rows}, dtype="float64")["variable"].ravel(), expected, rtol=1e-12)
+    if COMPILER:
+        assert np.allclose(of_rows(compiled(model, tmp_path), rows, 1)[:, 0], expected, rtol=1e-12)

@@ -1,0 +1,279 @@
+"""features="auto": the base mixture, the moves, and the fit that follows what it has accepted."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import sparserf as srf
+from sparserf import sparse_rf, sparse_rf_path
+from sparserf.algorithms.sparse_rf import search as _search
+from sparserf.algorithms.sparse_rf.descent import L1Fit, SparseRFOptions
+from sparserf.algorithms.sparse_rf.draws import LearningSource
+from sparserf.algorithms.task import Task
+from sparserf.features import FeatureSet, RandomCosines, make_learning_dictionary
+from sparserf.features import learning as moves
+from sparserf.losses import LOSSES
+from sparserf.rows import as_rows
+
+from ..conftest import SLOPE, VALUE, friedman, phi_oracle, signs
+
+each_loss = pytest.mark.parametrize("loss", VALUE)
+
+
+def learning(X, n_components, batch_size, seed):
+    how = {"n_components": n_components, "batch_size": batch_size, "gamma": None, "rng": seed}
+    return make_learning_dictionary(as_rows(X), weight=np.ones(len(X)), **how)
+
+
+# The base mixture
+
+
+@pytest.mark.parametrize("layout", [np.asarray, csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_mixture_measures_each_input_in_its_own_units(rng, layout, dtype):
+    X = (rng.standard_normal((300, 5)) * [1, 100, 1e-3, 7, 0] + [0, 5, 0, 0, 3]).astype(dtype)
+    base = RandomCosines.from_rows(as_rows(layout(X)), np.ones(300), np.random.default_rng(0))
+    assert base.inputs.tolist() == [0, 1, 2, 3]  # the last is constant
+    for unit, size in zip(base.units, (X[:, :4].std(axis=0, dtype=float), np.ptp(X[:, :4].astype(float), axis=0)), strict=True):
+        np.testing.assert_allclose(unit * size, unit[0] * size[0], rtol=1e-5)
+        scaled = X[:, :4].astype(float) * unit
+        distance = np.sqrt(((scaled[:, None] - scaled) ** 2).sum(axis=2))[np.triu_indices(300, 1)]
+        assert np.median(distance) == pytest.approx(1.0, rel=1e-5)
+
+
+def test_mixture_draws_every_order_and_width(rng):
+    base = RandomCosines.from_rows(as_rows(rng.standard_normal((500, 30))), np.ones(500), rng)
+    w = base.weights(20_000, rng)
+    order = np.count_nonzero(w, axis=1)
+    assert order.min() == 1 and order.max() == 30
+    for q in (1, 2, 5):  # log-uniform: P(order = q) = log((q + 1) / q) / log 31
+        expected = np.log((q + 1) / q) / np.log(31)
+        assert abs(np.mean(order == q) - expected) < 4 * np.sqrt(expected / len(order))
+    ratio = base.units[1] / base.units[0]
+    assert ratio.min() < 0.95 < 1.05 < ratio.max()  # deviations and ranges do tell apart
+    width = np.sqrt(((w / np.sqrt(base.units[0] * base.units[1])) ** 2).sum(axis=1) / 30)
+    wide = width[order > 15]  # there sum u^2 is near its mean, in either unit
+    assert 0.2 < np.quantile(wide, 0.01) < 0.4 and 2.5 < np.quantile(wide, 0.99) < 4.8
+    assert 0.85 < np.median(wide) < 1.15
+
+
+@pytest.mark.parametrize("X", [np.ones((5, 3)), np.zeros((1, 1)), 1e200 * np.ones((4, 2))])
+def test_mixture_of_constant_inputs_is_constant(X):
+    features = RandomCosines.from_rows(as_rows(X), np.ones(len(X)), np.random.default_rng(0)).draw(7, X.shape[1], rng=0)
+    phi = features.transform(X)
+    assert np.isfinite(phi).all() and np.ptp(phi, axis=0).max() < 1e-12
+
+
+def test_mixture_of_many_inputs_sees_those_of_largest_variance(rng):
+    X = rng.standard_normal((50, 1500))
+    X[:, 700:1176] *= 0.01
+    base = RandomCosines.from_rows(as_rows(X), np.ones(len(X)), rng)
+    assert len(base.inputs) == 1024 and not ((base.inputs >= 700) & (base.inputs < 1176)).any()
+    w = base.weights(9, rng)
+    features = base.features(w, 1500, rng)
+    np.testing.assert_array_equal(base.weights_of(features), w)
+    np.testing.assert_allclose(features.transform(X), phi_oracle(features, X), atol=1e-12)
+
+
+# The moves
+
+
+@pytest.fixture
+def accepted(rng):
+    base = RandomCosines.from_rows(as_rows(rng.standard_normal((200, 6)) * [1, 2, 4, 8, 16, 32]), np.ones(200), rng)
+    return base, base.weights(40, rng)
+
+
+def made(move, accepted, n=500):
+    base, W = accepted
+    picks = []
+
+    def pick():
+        picks.append(np.random.default_rng(len(picks)).integers(0, len(W), n))
+        return picks[-1]
+
+    return move(W.copy(), pick, base, np.random.default_rng(5)), [W[k] for k in picks]
+
+
+def test_jitter_and_rescale_keep_what_is_zero(accepted):
+    for move in (moves.jitter, moves.rescale):
+        w, (parent,) = made(move, accepted)
+        assert ((w == 0) == (parent == 0)).all() and not (w == parent)[parent != 0].any()
+    factor = np.divide(w, parent, out=np.full_like(w, np.nan), where=parent != 0)
+    np.testing.assert_allclose(np.nanmin(factor, axis=1), np.nanmax(factor, axis=1))
+    assert np.log(np.nanmax(factor, axis=1)).std() == pytest.approx(moves.RESCALE, rel=0.15)
+
+
+def test_add_mix_and_swap(accepted):
+    w, (a, b) = made(moves.add, accepted)
+    plus = np.isclose(w, a + b).all(axis=1)
+    assert (plus | np.isclose(w, a - b).all(axis=1)).all() and 0.4 < plus.mean() < 0.6
+    w, (a, b) = made(moves.mix, accepted)
+    assert ((w == a) | (w == b)).all() and (w != a).any(axis=1).mean() > 0.5
+    w, (a,) = made(moves.swap, accepted)
+    assert (np.count_nonzero(w != a, axis=1) == 1).all()
+
+
+def test_a_batch_has_its_share_from_the_base_and_the_moves_that_succeed_get_more(rng):
+    dictionary = learning(rng.standard_normal((100, 4)), 10**6, 400, 0)
+    proposer = dictionary.proposer(2)
+    start, features = proposer.batch(400, srf.FeatureSet((), 4), np.zeros(0), np.zeros(0, int))
+    assert start == 3 << 40 and len(features) == 400
+    for _ in range(12):  # of each batch all that `jitter`, the first move, made survives
+        n_base = int(np.count_nonzero(proposer._last == 0))
+        assert n_base >= moves.BASE * 400
+        kept = np.flatnonzero(proposer._last == 1) if (proposer._last == 1).any() else np.arange(20)
+        start, features = proposer.batch(400, features.take(kept), np.ones(len(kept)), start + kept)
+    assert np.count_nonzero(proposer._last == 1) > 0.6 * 400 * (1 - moves.BASE)
+    assert np.bincount(proposer._last, minlength=6).min() > 0
+
+
+def test_the_phase_is_the_best(rng):
+    X, v = rng.standard_normal((60, 3)), rng.standard_normal(60)
+    rows, dictionary = as_rows(X), learning(X, 50, 25, 1)
+    features = dictionary.proposer(0).batch(25, FeatureSet((), 3), np.zeros(0), np.zeros(0, int))[1]
+    A = SimpleNamespace(features=FeatureSet((), 3), w=np.zeros(0), index=np.zeros(0, int), v=v)
+    draws = LearningSource(rows, dictionary, 0).draw((0,), A)
+    angles = np.linspace(0, 2 * np.pi, 721)
+    every = np.abs([rows.correlate(features.turned(np.full(25, angle)), v) for angle in angles]).max(axis=0)
+    g = np.abs(draws.gradient(v))
+    assert (g >= every * (1 - 1e-12)).all() and (g <= every * (1 + 1e-4)).all()
+    assert draws.index.tolist() == list(range(1 << 40, (1 << 40) + 25))
+
+
+def test_a_batch_that_is_asked_about_twice_is_proposed_once(rng):
+    """And what is known of its gradients is of these proposals, where the second step did not come about."""
+    X, v = rng.standard_normal((60, 3)), rng.standard_normal(60)
+    rows, dictionary = as_rows(X), learning(X, 50, 25, 1)
+    A = SimpleNamespace(features=FeatureSet((), 3), w=np.zeros(0), index=np.zeros(0, int), v=v)
+    source = LearningSource(rows, dictionary, 0)
+    ((ask, take),) = source.ask_ahead(0, A, A.w)
+    take(v, rows.ask(v, [ask])[0])
+    source.ask_ahead(0, A, A.w)
+    draws, entered = source.draw((0,), A), []
+    draws.enter(SimpleNamespace(add=lambda features, index, g: entered.append((features, g))), np.arange(25))
+    ((features, g),) = entered
+    np.testing.assert_allclose(rows.correlate(features, v), g, rtol=1e-10)
+    assert draws.index[0] == 1 << 40
+
+
+# The fit
+
+
+@each_loss
+@pytest.mark.parametrize("seed", range(3))
+def test_each_round_descends_by_what_its_worst_violator_promises(loss, seed):
+    """S1: F_(t+1) <= F_t - max_h (|g_h| - alpha)^2 / (2 gamma_h), gamma_h = beta mean(phi_h^2), whatever proposes h."""
+    rng = np.random.default_rng(seed)
+    X, y = friedman(rng)
+    y, alpha, beta = signs(y, loss), 0.01, LOSSES[loss].smoothness
+    dictionary, task = learning(X, 1200, 100, seed), Task.from_arrays(X, y, loss, None, 1).centered(True)
+    (y,) = task.targets
+    fit = L1Fit(task, y, dictionary, SparseRFOptions(fit_intercept=True, tol=1e-6), to_tolerance=False)
+    fit.restart(alpha)
+
+    def objective():
+        return VALUE[loss](fit.A.f + fit.A.b, y / fit._scale).mean() + alpha / fit._scale * np.abs(fit.A.w).sum()
+
+    for t in range(dictionary.n_batches):
+        h = fit.draw(t)
+        v = SLOPE[loss](fit.A.f + fit.A.b, y / fit._scale) / len(y)
+        phi = h._features.transform(X)
+        least = (np.maximum(np.abs(v @ phi) - alpha / fit._scale, 0) ** 2 / (2 * beta * (phi**2).mean(axis=0))).max()
+        before = objective()
+        fit.minimise_over(h)
+        assert objective() <= before - least * (1 - 1e-9) + 1e-13
+        fit.record()
+
+
+@pytest.mark.slow
+def test_it_learns_which_inputs_matter(rng):
+    X, y = friedman(rng, 1500, 30)
+    X_test, y_test = friedman(rng, 1500, 30)
+    auto = sparse_rf(X, y, features="auto", rng=0)
+    plain = sparse_rf(X, y, features="gaussian", n_components=2000, rng=0)
+    errors = [np.mean((model.predict(X_test) - y_test) ** 2) for model in (auto, plain)]
+    assert errors[0] < 2.0 < 0.6 * errors[1]  # the noise is 1
+    assert auto.input_usage()[:5].min() > np.median(auto.input_usage()[5:])
+
+
+def penalised(alpha):
+    """Options of a fit, or of two short searches."""
+    return {"n_models": 2, "n_components": 400} if alpha is None else {"alpha": alpha, "n_components": 1500}
+
+
+@each_loss
+@pytest.mark.parametrize("alpha", [0.02, None])
+@pytest.mark.slow
+def test_same_seed_same_bits_for_any_number_of_workers(rng, loss, alpha):
+    X, y = friedman(rng, 900)
+    how = {"features": "auto", "loss": loss, "rng": 3} | penalised(alpha)
+    models = [sparse_rf(X, signs(y, loss), workers=workers, **how) for workers in (1, 1, 2, 3)]
+    assert len(models[0].coef) > 3
+    for model in models[1:]:
+        np.testing.assert_array_equal(model.coef, models[0].coef)
+        np.testing.assert_array_equal(model.support, models[0].support)
+        np.testing.assert_array_equal(model.predict(X), models[0].predict(X))
+
+
+@pytest.mark.parametrize("alpha", [0.02, None])
+def test_the_scale_of_a_column_changes_nothing(rng, alpha):
+    X, y = friedman(rng, 300, 6)
+    units = 2.0 ** np.array([-30, 20, 0, 3, -4, 12])
+    f, g = (sparse_rf(Z, y, features="auto", rng=0, **penalised(alpha)).predict(Z) for Z in (X, X * units))
+    np.testing.assert_array_equal(f, g)  # powers of two: no rounding
+
+
+@pytest.mark.parametrize("alpha", [0.02, None])
+@pytest.mark.slow
+def test_rows_of_any_kind(rng, alpha):
+    X, y = friedman(rng, 300, 6)
+    X[X < 0.3] = 0
+    how = {"features": "auto", "rng": 0} | penalised(alpha)
+    dense = sparse_rf(X, y, **how)
+    sparse = sparse_rf(csr_array(X), y, **how).predict(X)
+    if alpha:  # the search has more rounds, and what rounding changes in one the next ones follow
+        np.testing.assert_allclose(sparse, dense.predict(X), rtol=1e-4)
+    assert np.corrcoef(sparse, dense.predict(X))[0, 1] > 0.98
+    single = sparse_rf(X.astype(np.float32), y, **how).predict(X.astype(np.float32))
+    assert single.dtype == np.float32 and np.corrcoef(single, dense.predict(X))[0, 1] > 0.99
+    assert sparse_rf(X[:, [0]], y, **how).n_features_in == 1
+    wide = np.hstack([X, 1e-3 * rng.standard_normal((300, 1100))])
+    assert sparse_rf(csr_array(wide), y, **how).n_features_in == 1106
+
+
+@pytest.mark.parametrize("alpha", [0.01, None])
+@pytest.mark.slow
+def test_several_classes_have_draws_of_their_own(rng, alpha, monkeypatch):
+    X = rng.standard_normal((600, 3))
+    y = np.array(["a", "b", "c"])[np.argmax(np.sin(2 * X), axis=1)]
+    how = {"alpha": alpha, "features": "auto", "loss": "logistic", "rng": 0, "n_components": 1000}
+    how |= {"n_models": 2} if alpha is None else {}
+    monkeypatch.setattr(_search, "pruned", lambda rows, model, *args, **options: model)  # where all get all terms
+    model = sparse_rf(X, y, **how)
+    # Class k of 3 in search j has 3 j + k, where each search of a kind, and of views, counts as one.
+    stream = (model.support >> 40) - 1
+    searches = np.unique(stream // 3).tolist()
+    assert np.unique(stream).tolist() == [3 * j + k for j in searches for k in range(3)]
+    assert searches == [0] if alpha else len(searches) in (2, 4, 6) and len({j // 5 for j in searches}) == 2
+    for k in range(3):
+        assert not model.coef[k, stream % 3 != k].any() and model.coef[k, stream % 3 == k].all()
+    assert (model.predict(X) == y).mean() > 0.85
+
+
+def test_a_path_goes_on_from_what_was_learnt(rng):
+    X, y = friedman(rng)
+    models = sparse_rf_path(X, y, alphas=[0.3, 0.1, 0.03], features="auto", n_components=1000, rng=0)
+    assert [model.info.n_drawn for model in models] == [1000] * 3
+    assert all(model.info.converged for model in models)
+    assert np.intersect1d(models[0].support, models[1].support).size > 0
+    assert all(np.all(np.diff(model.info.objective) <= 0) for model in models)
+
+
+def test_save_and_load(rng, tmp_path):
+    X, y = friedman(rng)
+    model = sparse_rf(X, y, features="auto", n_models=1, rng=0)
+    model.save(tmp_path / "m.npz")
+    np.testing.assert_array_equal(srf.load(tmp_path / "m.npz").predict(X), model.predict(X))

@@ -1,0 +1,287 @@
+"""Random projections: the kernels against plain NumPy, each kind of R against its matrix, and rows on workers.
+
+The matrix of a projection is read off `expand` of the identity. Diagonals of R R' / m are 1 but for Gaussian entries;
+what is random is held to six standard deviations, which are exceeded with odds of 2e-9.
+"""
+
+import time
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy.linalg import hadamard
+from scipy.sparse import csr_array, random_array
+
+from sparserf._core import projection as core
+from sparserf._core.rows import RowSlice
+from sparserf.features import make_projection, projections
+from sparserf.rows import as_rows
+
+from ..conftest import SIZES
+
+PROJECTIONS = ("gaussian", "sparse_sign", "srht")
+LAYOUTS = {
+    "C": np.ascontiguousarray,
+    "F": np.asfortranarray,
+    "rows": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "columns": lambda X: np.repeat(X, 3, axis=1)[:, ::3],
+    "backwards": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
+    "CSR": csr_array,
+}
+each_kind = pytest.mark.parametrize("kind", PROJECTIONS)
+each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+each_layout = pytest.mark.parametrize("layout", LAYOUTS)
+
+
+def shapes():
+    """(rows, inputs, projections) in which every size occurs three times at each place, of the last two from 1 on."""
+    rng = np.random.default_rng(7)
+    sizes = np.array([rng.permutation(SIZES) for _ in range(9)]).reshape(3, 3, -1)
+    sizes = [*sizes.transpose(0, 2, 1).reshape(-1, 3).tolist(), [70, 1000, 300]]
+    return [(n, max(d, 1), max(m, 1)) for n, d, m in sizes]
+
+
+def make(kind, d, m, seed=0):
+    """A projection onto m columns, or as many as there are."""
+    length = 1 << (d - 1).bit_length()
+    return make_projection(kind, d, min(m, length) if kind == "srht" else m, seed)
+
+
+def matrix(p):
+    """R / sqrt(m)."""
+    return p.expand(np.eye(p.n_projections)).T
+
+
+def draw(rng, shape, dtype, density=0.5):
+    return (rng.standard_normal(shape) * (rng.random(shape) < density)).astype(dtype)
+
+
+def read_only(X):
+    for array in (X.data, X.indices, X.indptr) if isinstance(X, csr_array) else (X,):
+        array.flags.writeable = False
+    return X
+
+
+def assert_projects(p, X, R, dense):
+    X_hat = p.project(X)
+    assert X_hat.dtype == X.dtype and X_hat.shape == (X.shape[0], p.n_projections)
+    dense = dense.astype(np.float64)
+    error = 4 * (len(R) + 8) * np.finfo(X.dtype).eps * (np.abs(dense).sum(axis=1, keepdims=True) * np.abs(R).max() + 1e-300)
+    assert (np.abs(X_hat - dense @ R) <= error).all()
+
+
+@each_dtype
+@pytest.mark.parametrize("shape", shapes())
+def test_sparse_sign_is_the_product(shape, dtype, rng):
+    n, d, m = shape
+    zeta = min(3, m)
+    X, S = draw(rng, (n, d), dtype), np.zeros((d, m))
+    columns = rng.permuted(np.tile(np.arange(m, dtype=np.int32), (d, 1)), axis=1)[:, :zeta].copy()
+    signs = (2 * rng.integers(0, 2, (d, zeta)) - 1).astype(np.int8)
+    np.put_along_axis(S, columns.astype(np.intp), signs.astype(np.float64), axis=1)
+    frame = np.full((n + 2, m), np.nan, dtype)
+    core.sparse_sign(X, columns, signs, 0.5, frame[1:-1])
+    assert np.isnan(frame[[0, -1]]).all()
+    np.testing.assert_allclose(
+        frame[1:-1], 0.5 * (X.astype(np.float64) @ S), rtol=1e-6, atol=1e-5 * (dtype == np.float32) + 1e-13
+    )
+    C, from_csr = csr_array(X), np.full((n, m), np.nan, dtype)
+    arrays = C.data, C.indices.astype(np.int32), C.indptr.astype(np.int64)
+    core.sparse_sign_csr(RowSlice(*arrays), columns, signs, 0.5, from_csr)
+    np.testing.assert_array_equal(from_csr, frame[1:-1])  # the same sums in the same order
+
+
+@each_dtype
+@pytest.mark.parametrize("length", [2**k for k in range(12)])
+def test_hadamard_is_the_matrix(length, dtype, rng):
+    X = rng.integers(-8, 8, (5, length)).astype(dtype)  # sums of integers are exact
+    frame = np.full((7, length), np.nan, dtype)
+    frame[1:-1] = X
+    core.hadamard(frame[1:-1])
+    assert np.isnan(frame[[0, -1]]).all()
+    np.testing.assert_array_equal(frame[1:-1], X @ hadamard(length, dtype))
+
+
+@pytest.mark.parametrize("length", [2**12, 2**13, 2**17])
+def test_long_transforms(length, rng):
+    X = rng.integers(-8, 8, (2, length)).astype(np.float64)
+    Z = X.copy()
+    core.hadamard(Z)
+    for k in rng.integers(0, length, 5):
+        row = np.bitwise_count(np.arange(length) & k) % 2
+        np.testing.assert_array_equal(Z[:, k], X @ (1.0 - 2 * row))
+    core.hadamard(Z)
+    np.testing.assert_array_equal(Z, length * X)
+
+
+@each_kind
+@each_dtype
+@pytest.mark.parametrize("shape", shapes())
+def test_project_is_the_product(kind, dtype, shape, rng):
+    n, d, m = shape
+    p, X = make(kind, d, m), draw(rng, (n, d), dtype)
+    R = matrix(p)
+    assert R.shape == (p.n_features, p.n_projections) == (d, min(m, R.shape[1]))
+    assert_projects(p, X, R, X)
+
+
+@each_kind
+@each_dtype
+@each_layout
+def test_layouts(kind, dtype, layout, rng):
+    p, X = make(kind, 150, 40), draw(rng, (77, 150), dtype)
+    arranged = read_only(LAYOUTS[layout](X))
+    before = arranged.copy()
+    assert_projects(p, arranged, matrix(p), X)
+    assert_projects(p, arranged[5:21], matrix(p), X[5:21])
+    assert abs(arranged - before).max() == 0
+
+
+@each_kind
+@each_dtype
+def test_csr_is_the_same(kind, dtype, rng):
+    p, X = make(kind, 150, 40), draw(rng, (77, 150), dtype, 0.1)
+    X[3] = 0.0
+    tolerance = 100 * np.finfo(dtype).eps
+    np.testing.assert_allclose(p.project(csr_array(X)), p.project(X), rtol=tolerance, atol=tolerance)
+    np.testing.assert_array_equal(p.project(csr_array(X))[3], 0.0)
+
+
+@each_kind
+@pytest.mark.parametrize(("d", "m"), [(1, 1), (33, 7), (300, 200), (70_000, 65)])
+def test_expand_is_the_adjoint(kind, d, m, rng):
+    p = make(kind, d, m)
+    X, Z = rng.standard_normal((3, d)), rng.standard_normal((2, 5, p.n_projections))
+    expanded = p.expand(Z)
+    assert expanded.shape == (2, 5, d) and expanded.dtype == np.float64
+    np.testing.assert_allclose(expanded @ X.T, Z @ p.project(X).T, rtol=1e-9, atol=1e-11 * d)
+    np.testing.assert_allclose(p.expand(Z[0, 0]), expanded[0, 0], rtol=1e-12, atol=1e-12)
+    assert p.expand(Z[:0]).shape == (0, 5, d)
+
+
+def test_matrices_are_what_they_say():
+    p = make("sparse_sign", 40, 21)
+    S = sum(np.eye(21)[p.columns[:, k]] * p.signs[:, k, None] for k in range(8))
+    np.testing.assert_allclose(matrix(p), S / np.sqrt(8), rtol=1e-14)
+    p = make("srht", 40, 21)
+    HS = hadamard(64)[:40, p.sample]
+    np.testing.assert_allclose(matrix(p), p.signs[:, None] * HS / np.sqrt(21), rtol=1e-14)
+    p = make("gaussian", 40, 170)
+    np.testing.assert_array_equal(matrix(p), np.hstack([R for _, R in p._blocks()]))
+
+
+@pytest.mark.parametrize("m", [1, 3, 8, 13, 64, 1000])
+def test_rows_of_a_sparse_sign_matrix(m):
+    p = make("sparse_sign", 500, m)
+    zeta = min(8, m)
+    assert p.columns.shape == p.signs.shape == (500, zeta)
+    assert p.columns.dtype == np.int32 and p.signs.dtype == np.int8
+    assert (np.diff(p.columns, axis=1) > 0).all() and p.columns.min() >= 0 and p.columns.max() < m
+    assert set(np.unique(p.signs)) <= {-1, 1}
+    if m <= 64:  # every column occurs: one is left out of 500 * zeta / m draws with odds below 1e-20
+        assert set(np.unique(p.columns)) == set(range(m))
+    R = matrix(p)
+    assert ((R != 0).sum(axis=1) == zeta).all()
+    np.testing.assert_allclose((R**2).sum(axis=1), 1.0, rtol=1e-14)
+
+
+def test_srht_is_of_unit_rows_and_distinct_columns():
+    p = make("srht", 100, 50)
+    assert len(set(p.sample.tolist())) == 50
+    np.testing.assert_allclose(np.abs(matrix(p)), 50**-0.5, rtol=1e-14)
+    np.testing.assert_allclose((matrix(p) ** 2).sum(axis=1), 1.0, rtol=1e-14)
+
+
+@pytest.mark.parametrize("d", [1, 4, 64, 256])
+def test_srht_of_all_columns_is_orthogonal(d):
+    p = make_projection("srht", d, d, 0)
+    R = matrix(p)
+    np.testing.assert_array_equal(R @ R.T, np.eye(d))  # entries are powers of two: no rounding
+
+
+@each_kind
+def test_mean_of_the_squared_matrix_is_the_identity(kind):
+    """The mean of R R' / m over 4,000 matrices: the variance of its entries is 2 / (4000 m) at most."""
+    d, m, n = 6, 4, 4000
+    R = np.array([matrix(make(kind, d, m, seed)) for seed in range(n)])
+    mean = np.einsum("kij,klj->il", R, R) / n
+    assert np.abs(mean - np.eye(d)).max() < 6 * np.sqrt(2 / (n * m))
+    assert np.abs(R.mean(axis=0)).max() < 6 / np.sqrt(n * m)
+
+
+def test_gaussian_entries():
+    """Moments of 200,000 entries N(0, 1), each within six standard deviations."""
+    entries = np.sqrt(200) * matrix(make("gaussian", 1000, 200)).ravel()
+    for power, moment, variance in [(1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)]:
+        assert abs((entries**power).mean() - moment) < 6 * np.sqrt(variance / entries.size)
+    parts = [R for _, R in make("gaussian", 1000, 200)._blocks()]
+    assert [R.shape[1] for R in parts] == [64, 64, 64, 8]
+    assert len({R[0, 0] for R in parts}) == 4
+
+
+@pytest.mark.parametrize(("d", "width"), [(1, 64), (2**15, 64), (2**15 + 1, 63), (2**21, 1), (2**22, 1)])
+def test_width_of_a_gaussian_part(d, width):
+    assert make("gaussian", d, 100)._width == width
+    assert make("gaussian", d, 1)._width == 1
+
+
+@each_kind
+def test_same_seed_same_bits(kind, rng):
+    X = rng.standard_normal((20, 100))
+    first, again, other = (make(kind, 100, 70, seed) for seed in (5, np.random.default_rng(5), 6))
+    np.testing.assert_array_equal(first.project(X), again.project(X))
+    np.testing.assert_array_equal(first.project(X), first.project(X))
+    assert not np.array_equal(first.project(X), other.project(X))
+
+
+@each_kind
+@each_dtype
+@pytest.mark.parametrize("layout", ["C", "F", "CSR"])
+def test_same_bits_for_any_number_of_workers(kind, dtype, layout, rng, monkeypatch):
+    monkeypatch.setattr("sparserf.rows.core_block.SLICE_ELEMENTS", 2**10)
+    p, X = make(kind, 150, 90), LAYOUTS[layout](draw(rng, (1500, 150), dtype))
+    one, two, five = (as_rows(X, workers).project(p) for workers in (1, 2, 5))
+    assert one.dtype == dtype and one.shape == (1500, 90)
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(one, five)
+    np.testing.assert_allclose(one, p.project(X), rtol=1e-4, atol=1e-4)
+    with as_rows(X, 2) as rows:
+        np.testing.assert_array_equal(rows.project(p), one)
+
+
+@each_kind
+@each_dtype
+def test_huge_values_do_not_warn(kind, dtype):
+    X = np.full((130, 40), np.finfo(dtype).max)
+    p = make(kind, 40, 16)
+    p.project(X), p.project(csr_array(X)), p.expand(np.full(16, np.finfo(np.float64).max))
+    with pytest.raises(ValueError, match="X must be of moderate size"):
+        as_rows(X, 2).project(p)
+    assert np.isfinite(as_rows(X / dtype(1e6), 2).project(p)).all()
+
+
+def test_millions_of_inputs_take_little_memory():
+    d, m = 2_000_000, 64
+    X = random_array((500, d), density=1e-5, format="csr", rng=0)
+    tracemalloc.start()
+    start = time.process_time()
+    p = make_projection("sparse_sign", d, m, 0)
+    X_hat = as_rows(X, 2).project(p)
+    assert time.process_time() - start < 3
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 150e6  # columns and signs are 80 MB, and 16 MB more while the signs are drawn
+    norms = np.sqrt(X.power(2).sum(axis=1))
+    assert abs((np.linalg.norm(X_hat, axis=1) / norms).mean() - 1) < 0.1
+
+
+def test_wrong_arguments_are_named():
+    with pytest.raises(ValueError, match="projection must be one of 'gaussian', 'sparse_sign', 'srht', got 'fft'"):
+        make_projection("fft", 3, 2)
+    with pytest.raises(ValueError, match=r"n_projections must be at most 4, .* got 5"):
+        make_projection("srht", 3, 5)
+    with pytest.raises(ValueError, match="n_projections must be at least 1"):
+        make_projection("gaussian", 3, 0)
+    with pytest.raises(TypeError, match="n_features must be an integer"):
+        make_projection("gaussian", 3.0, 2)
+    assert projections.PROJECTIONS == PROJECTIONS

@@ -1,0 +1,491 @@
+"""The losses of `sparserf.losses`: each against plain NumPy, and fits with them against other solvers."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize, minimize_scalar
+
+import sparserf as srf
+from sparserf.losses import Gamma, Huber, Loss, Poisson, Quantile
+from sparserf.losses.regression import robust_spread, weighted_median
+
+from ..conftest import phi_oracle
+
+OBJECTS = {
+    "squared": srf.losses.Squared(), "huber": Huber(0.7), "quantile": Quantile(0.8, 0.3),
+    "poisson": Poisson(), "gamma": Gamma(),
+}  # fmt: skip
+NEW = [name for name in OBJECTS if name != "squared"]
+each = pytest.mark.parametrize("name", OBJECTS)
+each_new = pytest.mark.parametrize("name", NEW)
+points = st.floats(-8, 8)
+counts = st.sampled_from([0.0, 0.3, 1.0, 7.0, 2000.0])
+
+
+def target_of(name, y):
+    """Of the loss's domain."""
+    return y if name in ("poisson", "squared", "huber", "quantile") else y + 0.1
+
+
+class LogCosh(Loss):
+    smoothness = 1.0
+
+    def value(self, z, y):
+        return np.logaddexp(z - y, y - z) - np.log(2)
+
+    def derivative(self, z, y):
+        return np.tanh(z - y)
+
+    def curvature(self, z, y):
+        return 1 - np.tanh(z - y) ** 2
+
+
+class OwnPoisson(Loss):
+    """As that of the house, without its conjugate and domain."""
+
+    link = "log"
+
+    def __init__(self):
+        self._own = Poisson()
+
+    def value(self, z, y):
+        return self._own.value(z, y)
+
+    def derivative(self, z, y):
+        return self._own.derivative(z, y)
+
+    def curvature(self, z, y):
+        return self._own.curvature(z, y)
+
+
+# The losses, written plainly.
+PLAIN = {
+    "squared": lambda z, y: (z - y) ** 2 / 2,
+    "huber": lambda z, y: (z - y) ** 2 / 2 if abs(z - y) < 0.7 else 0.7 * abs(z - y) - 0.7**2 / 2,
+    "quantile": lambda z, y: np.mean(pinball(z + 0.3 * (2 * (np.arange(4000) + 0.5) / 4000 - 1), y, 0.8)),
+    "poisson": lambda z, y: np.exp(z) - y * z + (y * np.log(y) - y if y > 0 else 0.0),
+    "gamma": lambda z, y: y * np.exp(-z) + z - np.log(y) - 1,
+}
+
+
+def pinball(z, y, level):
+    return np.maximum(level * (y - z), (1 - level) * (z - y))
+
+
+@each
+@given(z=points, y=counts)
+def test_a_loss_is_what_it_is_called(name, z, y):
+    y = target_of(name, y)
+    assert np.isclose(OBJECTS[name].value(np.array([z]), np.array([y]))[0], PLAIN[name](z, y), rtol=1e-6, atol=1e-9 * (1 + y))
+
+
+@each
+@given(z=points, y=counts)
+def test_derivative_and_curvature_are_those_of_the_value(name, z, y):
+    loss, y = OBJECTS[name], np.full(3, target_of(name, y))
+    near = z + 1e-5 * np.array([-1.0, 0, 1])
+    values, slopes = loss.value(near, y), loss.derivative(near, y)
+    size = 1 + np.abs(slopes).max() + loss.curvature(near, y).max()
+    assert np.isclose((values[2] - values[0]) / 2e-5, slopes[1], rtol=1e-5, atol=1e-5 * size)
+    if not loss.is_piecewise_quadratic or len(set(loss.curvature(near, y))) == 1:
+        assert np.isclose((slopes[2] - slopes[0]) / 2e-5, loss.curvature(near, y)[1], rtol=1e-4, atol=1e-5 * size)
+
+
+@each
+@settings(max_examples=40)
+@given(z=points, y=counts, share=st.floats(0, 1))
+def test_conjugates_are_numeric_ones(name, z, y, share):
+    """At shares of a slope: those are what a duality gap asks for. The conjugate by search is the same."""
+    loss, y = OBJECTS[name], target_of(name, y)
+    u = share * loss.derivative(np.array([z]), np.array([y]))
+    found = loss.conjugate(u, np.array([y]))[0]
+    center = np.log(max(y, 1e-3)) if loss.link == "log" else y
+    reach = 40.0 if loss.link == "log" else 40 + 2 * abs(u[0])
+    best = minimize_scalar(
+        lambda z: float(loss.value(np.array([z]), np.array([y]))[0] - u[0] * z),
+        bounds=(center - reach, center + reach), method="bounded", options={"xatol": 1e-10},
+    )  # fmt: skip
+    size = 1e-6 * (1 + y + abs(found))
+    assert found >= -best.fun - size
+    assert np.isclose(found, -best.fun, rtol=1e-5, atol=1e-5 * (1 + y))
+    assert np.isclose(Loss.conjugate(loss, u, np.array([y]))[0], found, rtol=1e-6, atol=1e-6 * (1 + y))
+
+
+@each
+@given(z=points, y=counts, at=points, share=st.floats(0, 1))
+def test_fenchel_and_young(name, z, y, at, share):
+    loss, y = OBJECTS[name], np.array([target_of(name, y)])
+    z, u = np.array([z]), share * loss.derivative(np.array([at]), y)
+    rounding = 1e-10 * (1 + abs(loss.value(z, y)) + abs(loss.conjugate(u, y)) + abs(u * z) + abs(y * np.log(y + 1)))
+    assert loss.value(z, y) + loss.conjugate(u, y) >= u * z - rounding
+    own = loss.derivative(z, y)
+    rounding = 1e-10 * (1 + abs(loss.value(z, y)) + abs(loss.conjugate(own, y)) + abs(own * z) + abs(y * np.log(y + 1)))
+    assert abs(loss.value(z, y) + loss.conjugate(own, y) - own * z) <= rounding
+
+
+@each
+@pytest.mark.parametrize("z", [-1e300, -1e3, 0.0, 1e3, 1e300])
+def test_nothing_overflows_but_squares(name, z):
+    loss, y = OBJECTS[name], np.array([1e-30, 1.0, 1e6])
+    with np.errstate(over="ignore"):
+        answers = [method(np.full(3, z), y) for method in (loss.value, loss.derivative, loss.curvature)]
+    assert not np.isnan(answers).any()
+    if name in ("poisson", "gamma"):
+        assert np.isfinite(answers).all()
+
+
+def test_the_weighted_median_and_spread():
+    rng = np.random.default_rng(0)
+    y, k = rng.standard_normal(501), rng.integers(1, 5, 501)
+    assert weighted_median(y, k) == weighted_median(np.repeat(y, k), np.ones(k.sum()))
+    assert np.isclose(robust_spread(y, k / k.mean()), robust_spread(np.repeat(y, k), np.ones(k.sum())), rtol=1e-14)
+    assert abs(robust_spread(rng.standard_normal(10**5), np.ones(10**5)) - 1) < 0.02
+    assert robust_spread(np.r_[np.zeros(90), np.ones(10)], np.ones(100)) == pytest.approx(0.3)
+    assert robust_spread(np.full(9, 4.0), np.ones(9)) == 1.0
+
+
+N = 400
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-2, 2, (N, 3))
+F = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1]
+WEIGHT = RNG.integers(0, 4, N).astype(float)
+Y = {
+    "squared": F + 0.3 * RNG.standard_normal(N), "huber": F + 0.3 * RNG.standard_t(1.5, N),
+    "quantile": F + 0.3 * RNG.standard_exponential(N), "poisson": RNG.poisson(3 * np.exp(F)).astype(float),
+    "gamma": 50 * np.exp(F) * RNG.gamma(3, 1 / 3, N),
+}  # fmt: skip
+FIXED = srf.sparse_rf(X, F, features="gaussian", gamma=0.3, alpha=0.01, n_components=300, rng=0).features
+EXACT = {"features": FIXED, "exact": True, "tol": 1e-9}
+ALPHA = {"squared": 0.01, "huber": 0.01, "quantile": 0.01, "poisson": 0.05, "gamma": 0.01}
+
+
+def objective(loss, phi, y, weight, alpha, w, b):
+    z = phi @ w + b
+    return float(weight @ loss.value(z, y) / weight.sum() + alpha * np.abs(w).sum())
+
+
+def l1_oracle(loss, phi, y, weight, alpha, b):
+    """L-BFGS over the two signs of w apart, from the best constant b."""
+    k = phi.shape[1]
+
+    def both(x):
+        z = phi @ (x[:k] - x[k : 2 * k]) + x[-1]
+        v = weight * loss.derivative(z, y) / weight.sum()
+        g = phi.T @ v
+        value = weight @ loss.value(z, y) / weight.sum() + alpha * x[:-1].sum()
+        return value, np.concatenate([g + alpha, alpha - g, [v.sum()]])
+
+    bounds = [(0, None)] * (2 * k) + [(None, None)]
+    start = np.concatenate([np.zeros(2 * k), [b]])
+    options = {"maxiter": 20000, "maxfun": 50000, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 30}
+    return minimize(both, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options)
+
+
+@each
+def test_l1_fits_are_the_optimum_of_an_oracle(name):
+    """And the gap bounds what is left, at any tolerance."""
+    loss, y, alpha, phi = OBJECTS[name], Y[name], ALPHA[name], phi_oracle(FIXED, X)
+    weight = WEIGHT + 0.0
+    constant = np.log(y.mean()) if loss.link == "log" else np.median(y)
+    least = l1_oracle(loss, phi, y, weight, alpha, constant).fun
+    for tol in (1e-1, 1e-4, 1e-9):
+        model = srf.sparse_rf(X, y, loss=loss, alpha=alpha, sample_weight=weight, **{**EXACT, "tol": tol})
+        w = np.zeros(len(FIXED))
+        w[model.support] = model.coef
+        reached = objective(loss, phi, y, weight, alpha, w, model.intercept)
+        assert model.info.converged and np.isclose(model.info.objective[-1], reached, rtol=1e-10)
+        assert reached - least <= model.info.dual_gap + 1e-7 * least
+        assert model.info.dual_gap <= tol * reached
+    g, size = phi.T @ (v := weight * loss.derivative(phi @ w + model.intercept, y) / weight.sum()), np.abs(v).sum()
+    assert abs(v.sum()) <= 1e-7 * size and np.abs(g).max() <= alpha + 1e-4 * size
+    assert np.allclose(g[w != 0], -alpha * np.sign(w[w != 0]), atol=1e-4 * size)
+
+
+@each_new
+def test_a_weight_is_as_many_rows(name):
+    for loss in (OBJECTS[name], name):
+        one = srf.sparse_rf(X, Y[name], loss=loss, alpha=ALPHA[name], sample_weight=WEIGHT, **EXACT)
+        k = WEIGHT.astype(int)
+        other = srf.sparse_rf(X.repeat(k, axis=0), Y[name].repeat(k), loss=loss, alpha=ALPHA[name], **EXACT)
+        assert np.allclose(one.predict(X), other.predict(X), rtol=1e-3, atol=1e-4)
+        assert np.isclose(one.info.objective[-1], other.info.objective[-1], rtol=1e-8)
+        assert one.loss_parameters == pytest.approx(other.loss_parameters)
+
+
+@pytest.mark.parametrize("name", ["huber", "quantile"])
+@pytest.mark.parametrize("unit", [1e-100, 1e-3, 1e4, 1e100])
+def test_losses_of_residuals_are_equivariant(name, unit):
+    """With defaults, whose parameters follow y; and with such that are scaled along."""
+    degree = OBJECTS[name].degree
+    own = {"huber": Huber(0.7 * unit), "quantile": Quantile(0.8, 0.3 * unit)}[name]
+    for loss, scaled in ((name, name), (OBJECTS[name], own)):
+        one = srf.sparse_rf(X, Y[name], loss=loss, alpha=0.01, **EXACT)
+        other = srf.sparse_rf(X, unit * Y[name], loss=scaled, alpha=0.01 * unit ** (degree - 1), **EXACT)
+        assert np.allclose(one.predict(X), other.predict(X) / unit, rtol=1e-3, atol=1e-4)
+        assert np.isclose(one.info.objective[-1], other.info.objective[-1] / unit / unit ** (degree - 1), rtol=1e-8)
+    ridge = {"n_nonzero_coefs": 5, "features": FIXED, "rng": 0}
+    for fit, alpha in ((srf.harfe, 1e-3), (srf.mfga, 1e-3)):
+        one = fit(X, Y[name], loss=OBJECTS[name], alpha=alpha, **ridge)
+        other = fit(X, unit * Y[name], loss=own, alpha=alpha * unit ** (degree - 2.0), **ridge)
+        assert np.allclose(one.predict(X), other.predict(X) / unit, rtol=1e-3, atol=1e-4)
+        assert np.isclose(other.info.alpha, alpha * unit ** (degree - 2.0))
+    one = srf.drp(X, Y[name], loss=OBJECTS[name], alpha=0.1, rng=0)
+    other = srf.drp(X, unit * Y[name], loss=own, alpha=0.1 * unit ** (degree - 2.0), rng=0)
+    assert np.allclose(one.predict(X), other.predict(X) / unit, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("unit", [1e-25, 1e-4, 1e6, 1e25])
+def test_log_links_absorb_the_unit_of_y(unit):
+    for name, alpha in (("poisson", 0.05 * unit), ("gamma", 0.01)):
+        one = srf.sparse_rf(X, Y[name], loss=name, alpha=ALPHA[name], **EXACT)
+        other = srf.sparse_rf(X, unit * Y[name], loss=name, alpha=alpha, **{**EXACT, "tol": 1e-8})
+        assert np.allclose(one.predict(X), other.predict(X) / unit, rtol=1e-3)
+        assert other.info.converged
+
+
+def test_the_constant_is_the_best_one():
+    """Where the penalty leaves no term: the mean of y with the log link, the quantile, the median."""
+    few = {"features": FIXED, "alpha": 1e9}
+    for name in ("poisson", "gamma"):
+        for unit in (1e-9, 1.0, 1e6):
+            model = srf.sparse_rf(X, unit * Y[name], loss=name, sample_weight=WEIGHT, **few)
+            assert len(model.features) == 0
+            assert np.allclose(model.predict(X), unit * np.average(Y[name], weights=WEIGHT), rtol=1e-12)
+            assert np.allclose(model.decision_function(X), np.log(model.predict(X)))
+    for level in (0.05, 0.5, 0.95):
+        model = srf.sparse_rf(X, Y["quantile"], loss=Quantile(level, smoothing=1e-6), **few)
+        assert np.isclose(model.intercept, np.quantile(Y["quantile"], level), atol=0.02)
+
+
+def test_exposure_is_a_weight_of_a_rate():
+    """The objective of counts c at exposures e with log e added to f, up to a constant and the mean of e."""
+    exposure = RNG.uniform(0.2, 4, N)
+    c = RNG.poisson(exposure * np.exp(F)).astype(float)
+    model = srf.sparse_rf(X, c / exposure, sample_weight=exposure, loss="poisson", alpha=0.02, **EXACT)
+    phi, e = phi_oracle(FIXED, X), exposure
+
+    def counted(w, b):
+        mu = e * np.exp(phi @ w + b)
+        return np.mean(mu - c * np.log(mu)) / e.mean() + 0.02 * np.abs(w).sum()
+
+    w = np.zeros(len(FIXED))
+    w[model.support] = model.coef
+    here = counted(w, model.intercept)
+    for j in range(-1, len(w)):
+        for step in (-1e-3, 1e-3):
+            moved = w.copy()
+            if j >= 0:
+                moved[j] += step
+            assert counted(moved, model.intercept + (step if j < 0 else 0)) >= here
+
+
+@pytest.mark.parametrize("name", ["poisson", "gamma"])
+def test_drp_is_scikit_learns_solution(name):
+    linear = pytest.importorskip("sklearn.linear_model")
+    Solver = {"poisson": linear.PoissonRegressor, "gamma": linear.GammaRegressor}[name]
+    theirs = Solver(alpha=0.1, tol=1e-10, max_iter=10000).fit(X, Y[name], sample_weight=WEIGHT)
+    ours = srf.drp(X, Y[name], loss=name, alpha=0.1, sample_weight=WEIGHT, tol=1e-8, rng=0)
+    assert ours.info.converged
+    assert np.allclose(ours.predict(X), theirs.predict(X), rtol=1e-5)
+    assert np.allclose(ours.coef, theirs.coef_, rtol=1e-5)
+
+
+def l2_oracle(loss, Z, y, weight, alpha, b, centre=0.0):
+    k = Z.shape[1]
+
+    def both(x):
+        z = Z @ x[:k] + x[-1]
+        v = weight * loss.derivative(z, y) / weight.sum()
+        return weight @ loss.value(z, y) / weight.sum() + alpha / 2 * x[:k] @ x[:k], np.append(Z.T @ v + alpha * x[:k], v.sum())
+
+    options = {"maxiter": 20000, "maxfun": 50000, "ftol": 1e-16, "gtol": 1e-12, "maxcor": 30}
+    return minimize(both, np.append(np.zeros(k), b), jac=True, method="L-BFGS-B", options=options)
+
+
+@each_new
+@pytest.mark.parametrize("alpha", [1.0, 0.01, 1e-5])
+def test_drp_is_within_its_bound_of_the_oracle(name, alpha):
+    loss, y = OBJECTS[name], Y[name]
+    constant = np.log(y.mean()) if loss.link == "log" else np.median(y)
+    found = l2_oracle(loss, X, y, WEIGHT, alpha, constant)
+    for tol in (1e-8, 1e-2):
+        model = srf.drp(X, y, loss=loss, alpha=alpha, sample_weight=WEIGHT, tol=tol, rng=0)
+        error = np.linalg.norm(model.coef - found.x[:3]) / np.linalg.norm(found.x[:3])
+        assert model.info.converged and error <= model.info.error_bound + 1e-5
+        assert model.info.objective[-1] - found.fun <= model.info.dual_gap + 1e-9 * found.fun
+
+
+@each_new
+def test_drp_of_several_outputs_is_one_after_the_other(name):
+    both = np.column_stack([Y[name], 2 * Y[name][::-1]])
+    model = srf.drp(X, both, loss=OBJECTS[name], alpha=0.1, rng=0)
+    for k, y in enumerate(both.T):
+        one = srf.drp(X, y, loss=OBJECTS[name], alpha=0.1, rng=0)
+        assert np.allclose(model.predict(X)[:, k], one.predict(X), rtol=1e-4, atol=1e-5)
+
+
+@each_new
+def test_drp_with_a_sketch_finds_the_same(name):
+    wide = np.hstack([X, np.random.default_rng(1).standard_normal((N, 500))])
+    plain, sketched = (srf.drp(wide, Y[name], loss=OBJECTS[name], alpha=0.3, n_projections=m, rng=0) for m in (None, 200))
+    assert plain.info.converged and sketched.info.converged
+    assert np.linalg.norm(plain.coef - sketched.coef) <= 3e-6 * np.linalg.norm(plain.coef)
+
+
+@each_new
+@pytest.mark.parametrize("fit", [srf.harfe, srf.mfga])
+def test_harfe_and_mfga_minimise_over_their_terms(name, fit):
+    loss, y, alpha = OBJECTS[name], Y[name], 1e-3
+    options = {"normalize": False} if fit is srf.harfe else {}
+    model = fit(X, y, loss=loss, alpha=alpha, features=FIXED, n_nonzero_coefs=8, sample_weight=WEIGHT, rng=0, **options)
+    phi, constant = phi_oracle(model.features, X), np.log(y.mean()) if loss.link == "log" else np.median(y)
+    found = l2_oracle(loss, phi, y, WEIGHT, alpha, constant)
+    assert len(model.support) == 8
+    assert model.info.objective[-1] <= found.fun * (1 + 1e-6)
+    assert model.info.dual_gap >= 0
+
+
+@each_new
+def test_harfe_of_fewer_rows_than_terms(name):
+    loss, few, y = OBJECTS[name], X[:30], Y[name][:30]
+    dictionary = srf.sparse_rf(X, F, features="gaussian", gamma=0.5, alpha=1e-5, n_components=300, rng=0).features
+    n = min(40, len(dictionary))
+    assert n > 30
+    model = srf.harfe(
+        few, y, loss=loss, alpha=0.01, features=dictionary, n_nonzero_coefs=n, normalize=False, start="zero", max_iter=5, rng=0
+    )
+    phi, constant = phi_oracle(model.features, few), np.log(y.mean()) if loss.link == "log" else np.median(y)
+    assert model.info.objective[-1] <= l2_oracle(loss, phi, y, np.ones(30), 0.01, constant).fun * (1 + 1e-5)
+
+
+@each_new
+@pytest.mark.slow
+def test_the_default_learns(name):
+    """And prunes within what it may cost; held-out losses are those of y in its own units."""
+    rng = np.random.default_rng(3)
+    x = rng.uniform(-2, 2, (800, 3))
+    f = np.sin(2 * x[:, 0]) + 0.5 * x[:, 1]
+    y = {
+        "huber": f + 0.2 * rng.standard_t(1.5, 800), "quantile": f + 0.3 * rng.standard_normal(800),
+        "poisson": rng.poisson(20 * np.exp(f)).astype(float), "gamma": 9 * np.exp(f) * rng.gamma(9, 1 / 9, 800),
+    }[name]  # fmt: skip
+    model = srf.sparse_rf(x, y, loss=name, rng=0, n_models=1, n_components=300)
+    assert np.corrcoef(model.decision_function(x), f)[0, 1] > 0.98
+    loss = OBJECTS[name] if not model.loss_parameters else type(OBJECTS[name])(**model.loss_parameters)
+    here = np.mean(loss.value(model.decision_function(x), y))
+    assert 0.5 * here < model.info.validation_loss < 2 * here
+    again = srf.sparse_rf(x, y, loss=name, rng=0, n_models=1, n_components=300, workers=2)
+    assert np.array_equal(model.coef, again.coef)
+
+
+def test_quantiles_hold_their_share_out_of_sample():
+    rng = np.random.default_rng(4)
+    x = rng.uniform(-2, 2, (6000, 2))
+    y = np.sin(2 * x[:, 0]) + (0.3 + 0.2 * x[:, 1] ** 2) * rng.standard_normal(6000)
+    for level in (0.1, 0.9):
+        how = {"features": "gaussian", "gamma": 0.3, "alpha": 0.002, "n_components": 500, "rng": 0}
+        model = srf.sparse_rf(x[:3000], y[:3000], loss=Quantile(level=level), **how)
+        assert abs(np.mean(y[3000:] < model.predict(x[3000:])) - level) < 0.03
+
+
+@each_new
+def test_every_home_gives_the_same(name):
+    one = srf.sparse_rf(X, Y[name], loss=name, alpha=ALPHA[name], **EXACT)
+    sparse = np.where(np.abs(X) < 0.7, 0, X)
+    both = sparse, sp.csr_array(sparse)
+    plain, csr = (srf.sparse_rf(each, Y[name], loss=name, alpha=ALPHA[name], **EXACT) for each in both)
+    assert np.allclose(plain.predict(sparse), csr.predict(sp.csr_array(sparse)), rtol=1e-6)
+    chunks = srf.Chunks(lambda start, stop: X[start:stop], X.shape, block_rows=100)
+    away = srf.sparse_rf(chunks, Y[name], loss=name, alpha=ALPHA[name], **EXACT)
+    assert np.allclose(one.predict(X), away.predict(X), rtol=1e-4)
+    assert np.allclose(away.predict(chunks), away.predict(X), rtol=1e-12)
+
+
+@each
+def test_saved_and_loaded(name, tmp_path):
+    model = srf.sparse_rf(X, Y[name], loss=name, alpha=ALPHA[name], **EXACT)
+    model.save(tmp_path / "model.npz")
+    again = srf.load(tmp_path / "model.npz")
+    assert (again.loss, again.loss_parameters, again.link) == (name, model.loss_parameters, model.link)
+    assert (again.predict(X) == model.predict(X)).all()
+    if OBJECTS[name].link == "log":
+        assert np.allclose(again.predict(X), np.exp(again.decision_function(X)))
+
+
+@pytest.mark.parametrize("fit", ["sparse_rf", "default", "harfe", "mfga", "drp"])
+def test_a_loss_of_your_own(fit, tmp_path):
+    y = Y["huber"]
+    fits = {
+        "sparse_rf": lambda loss: srf.sparse_rf(X, y, loss=loss, alpha=0.01, **EXACT),
+        "default": lambda loss: srf.sparse_rf(X, y, loss=loss, n_models=1, n_components=300, rng=0),
+        "harfe": lambda loss: srf.harfe(X, y, loss=loss, n_nonzero_coefs=6, features=FIXED, rng=0),
+        "mfga": lambda loss: srf.mfga(X, y, loss=loss, n_nonzero_coefs=6, rng=0),
+        "drp": lambda loss: srf.drp(X, y, loss=loss, alpha=0.1, rng=0),
+    }
+    model = fits[fit](LogCosh())
+    assert model.loss == "logcosh" and model.info.converged
+    model.save(tmp_path / "model.npz")
+    assert (srf.load(tmp_path / "model.npz").predict(X) == model.predict(X)).all()
+
+
+def test_the_conjugate_by_search_certifies_as_the_own_does():
+    own = srf.sparse_rf(X, Y["poisson"], loss=OwnPoisson(), alpha=0.05, **EXACT)
+    house = srf.sparse_rf(X, Y["poisson"], loss="poisson", alpha=0.05, **EXACT)
+    assert own.info.converged and np.allclose(own.predict(X), house.predict(X), rtol=1e-4)
+    assert own.link == "log"
+
+
+def test_what_is_wrong_is_named():
+    few = {"features": FIXED, "alpha": 0.1}
+    y = Y["poisson"].copy()
+    y[3] = -2.0
+    cases = [
+        (ValueError, "y must be >= 0 for loss='poisson', got -2.0", lambda: srf.sparse_rf(X, y, loss="poisson", **few)),
+        (ValueError, "y must have a positive entry", lambda: srf.sparse_rf(X, 0 * y, loss="poisson", **few)),
+        (ValueError, "y must be > 0 for loss='gamma', got -2.0", lambda: srf.sparse_rf(X, y, loss=Gamma(), **few)),
+        (ValueError, "y must be > 0 for loss='gamma', got 0.0", lambda: srf.sparse_rf(X, 0 * y, loss="gamma", **few)),
+        (ValueError, "y must be at most 1e.30 .* got 1e.40", lambda: srf.sparse_rf(X, y**2 * 0 + 1e40, loss="gamma", **few)),
+        (ValueError, "y must have one output for loss='huber', got 3", lambda: srf.mfga(X, X, n_nonzero_coefs=2, loss="huber")),
+        (ValueError, "delta must be finite and > 0, got 0", lambda: Huber(0)),
+        (ValueError, "level must be below 1, got 1", lambda: Quantile(1)),
+        (ValueError, "level must be finite and > 0", lambda: Quantile(-0.1)),
+        (ValueError, "smoothing must be finite and > 0", lambda: Quantile(0.5, 0)),
+        (ValueError, "loss must be one of 'squared', .*'hubber'", lambda: srf.sparse_rf(X, y, loss="hubber", **few)),
+        (ValueError, "got 'smoothed_hinge'", lambda: srf.harfe(X, y > 1, loss="smoothed_hinge")),
+        (TypeError, r"write Huber\(\)", lambda: srf.sparse_rf(X, y, loss=Huber, **few)),
+        (TypeError, "loss must be a name or a sparserf.losses.Loss, got int", lambda: srf.sparse_rf(X, y, loss=3, **few)),
+        (ValueError, "loss must have a finite smoothness", lambda: srf.drp(X, Y["poisson"], loss=OwnPoisson(), alpha=0.1)),
+        (NotImplementedError, "Nothing must have", lambda: srf.sparse_rf(X, y, loss=type("Nothing", (Loss,), {})(), **few)),
+    ]
+    for error, message, fit in cases:
+        with pytest.raises(error, match=message):
+            fit()
+    y[3], weight = -2.0, np.ones(N)
+    weight[3] = 0
+    srf.sparse_rf(X, y, loss="poisson", sample_weight=weight, **few)  # that row is not there
+
+
+@pytest.mark.parametrize("largest", [1e-30, 1e-6, 1.0, 1e6, 1e20])
+def test_no_scale_of_y_makes_a_number_that_is_none(largest):
+    rng = np.random.default_rng(5)
+    y = largest * np.exp(3 * rng.standard_normal(N))
+    y /= y.max() / largest
+    some = np.where(rng.random(N) < 0.5, 0.0, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", srf.ConvergenceWarning)
+        for name, target in (("poisson", some), ("poisson", y), ("gamma", y), ("huber", y), ("quantile", y)):
+            unit = 1.0 if name in ("gamma", "quantile") else target.mean()
+            for alpha in (0.1, 1e-3, 1e-7):
+                model = srf.sparse_rf(X, target, loss=name, features=FIXED, alpha=alpha * unit, tol=1e-6)
+                assert np.isfinite(model.predict(X)).all() and np.isfinite(model.info.objective).all()
+            unit = target.mean() if name == "poisson" else 1.0 / target.mean() if name == "quantile" else 1.0
+            for fit in (srf.harfe, srf.mfga):
+                model = fit(X, target, loss=name, features=FIXED, n_nonzero_coefs=5, alpha=1e-6 * unit, rng=0)
+                assert np.isfinite(model.predict(X)).all() and np.isfinite(model.info.dual_gap)
+            model = srf.drp(X, target, loss=name, alpha=1e-3 * unit, rng=0)
+            assert np.isfinite(model.predict(X)).all() and model.info.error_bound < 1e-3

@@ -1,0 +1,174 @@
+"""What the documents promise: examples that run, names that exist, an import that is cheap."""
+
+import doctest
+import importlib
+import os
+import pkgutil
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sparserf as srf
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+MODULES = [m.name for m in pkgutil.walk_packages(srf.__path__, "sparserf.") if "_core." not in m.name]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstring_examples_run(name):
+    failed, _ = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert failed == 0
+
+
+PAGES = [path.stem for path in sorted(DOCS.glob("*.md")) if "```python\n" in path.read_text()]
+LONG = {"groups", "rows", "validation"}  # which take several seconds
+
+
+@pytest.fixture
+def clone(tmp_path, monkeypatch):
+    """Where a user of a clone types: what is written lands in a temporary folder."""
+    (tmp_path / "tools").symlink_to(ROOT / "tools")
+    monkeypatch.chdir(tmp_path)
+
+
+def run_python_of(page, after_each=lambda names: None):
+    """The blocks of a page as they stand, each after the others, and nothing before the first; the names that they leave."""
+    names = {"__name__": "__main__"}
+    for code in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
+        exec(compile(code, page.name, "exec"), names)
+        after_each(names)
+    return names
+
+
+@pytest.mark.usefixtures("clone")
+def test_the_lines_of_the_readme_run(capsys):
+    """As they stand, and say what their comments promise."""
+    names = run_python_of(ROOT / "README.md")
+    assert 1.3 < float(capsys.readouterr().out.split()[0]) < 1.7
+    X, y = names["table"].to_numpy(), names["y"].to_numpy()
+    assert len(srf.load("noise.npz").features) == 30
+    assert 1.9 < np.std(y[1000:] - names["small"].predict(names["table"][1000:])) < 2.5
+    assert 4.6 < np.std(y[1000:] - srf.drp(X[:1000], y[:1000], alpha=1e-9).predict(X[1000:])) < 4.8
+
+
+@pytest.mark.usefixtures("clone")
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in LONG])
+def test_pages_run_as_they_stand(page):
+    run_python_of(DOCS / f"{page}.md")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("clone")
+def test_the_examples_of_where_rows_may_live_run():
+    def fitted(names):
+        assert np.mean((names["model"].predict(names["X"]) - names["y"]) ** 2) < 0.05 * np.var(names["y"])
+
+    run_python_of(DOCS / "rows.md", fitted)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("clone")
+def test_the_examples_of_cross_validation_run():
+    assert run_python_of(DOCS / "validation.md")["found"].losses.shape == (6, 5)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("clone")
+def test_the_page_of_groups_says_what_happens():
+    pytest.importorskip("sklearn")
+    seen = []
+    names = run_python_of(DOCS / "groups.md", lambda names: seen.append(dict(names)))
+    at_random, by_patient = (seen[0][name].table["mean"][0] for name in ("at_random", "by_patient"))
+    others = names["of_others"]
+    assert at_random < 0.1 * others and 0.5 * others < by_patient < 2 * others
+    assert max(names["of_found"], names["of_alone"]) < 0.9 * others
+    assert names["at_random"] < 0.5 * names["of_later"] and names["of_known"] < 0.7 * names["of_later"]
+    rare = names["rare"].mean()
+    assert 0.7 * rare < names["p"].mean() < 1.4 * rare < 2 * rare < names["q"].mean()
+
+
+EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_downloads_of_the_gallery_run(example, tmp_path, monkeypatch):
+    """In an empty folder, with the tables beside them that their pages offer."""
+    pytest.importorskip("sklearn")
+    plt = pytest.importorskip("matplotlib.pyplot")
+    for path in re.findall(r":download:`\S+ <(.+?)>`", example.read_text()):
+        shutil.copy(os.path.normpath(DOCS / "gallery" / path), tmp_path)  # gallery is there once the site is built
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(example), run_name="__main__")
+    plt.close("all")
+
+
+def test_the_readme_is_one_page_with_two_commands_for_ci():
+    text = (ROOT / "README.md").read_text()
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    assert len(prose.split()) < 450
+    commands = re.findall(r"^python3 -m venv.*", text, re.MULTILINE)
+    assert len(commands) == 2 and "tools/data/ccpp.csv" in commands[0] and commands[1].endswith("pytest -q -n auto")
+
+
+def test_the_page_of_the_estimators_prints_what_it_says(capsys):
+    page = DOCS / "estimators.md"
+    run_python_of(page)
+    told = re.findall(r"^```python\n.*?^```\n\n^```\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    assert capsys.readouterr().out == "".join(told) != ""
+
+
+def test_every_public_name_has_a_docstring_with_an_example():
+    for name in srf.__all__:
+        thing = getattr(srf, name)
+        assert thing.__doc__, name
+        if name not in ("baselines", "plot"):  # modules, whose functions have
+            assert ">>>" in thing.__doc__, name
+
+
+def test_the_public_names():
+    assert sorted(srf.__all__) == [
+        "BlockError", "Chunks", "ConvergenceWarning", "CrossValidation", "FeatureSet", "FitInfo", "Fourier",
+        "IndexWarning", "Intervals", "Linear", "Perceptron", "RandomNeurons", "SparseModel", "Sums", "Taylor", "baselines",
+        "calibrated", "cross_validate",
+        "drp", "drp_path", "harfe", "harfe_path", "intervals", "load", "losses", "mfga", "mfga_path", "plot", "prune",
+        "sparse_rf", "sparse_rf_path",
+    ]  # fmt: skip
+
+
+def test_the_names_of_the_baselines():
+    names = ["KernelModel", "boosting", "eerf", "kernel_ridge", "kernel_svm", "lkrf", "random_projection", "rks", "srfe"]
+    assert sorted(srf.baselines.__all__) == names
+    for name in names:
+        assert ">>>" in getattr(srf.baselines, name).__doc__, name
+
+
+def loaded_by(code, tmp_path):
+    """The modules that this code loads after numpy."""
+    code = f"import sys, numpy; before = set(sys.modules); {code}; print(*sorted(set(sys.modules) - before), sep=',')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    return set(done.stdout.strip().split(","))
+
+
+def test_import_loads_numpy_and_little_else(tmp_path):
+    loaded = loaded_by("import sparserf", tmp_path)
+    others = {name.split(".")[0] for name in loaded}
+    assert not others & {"scipy", "threadpoolctl", "sklearn", "matplotlib", "json", "zipfile", "concurrent"}, others
+    assert not loaded & {"sparserf.baselines", "sparserf.plot", "numpy.random"}, loaded
+
+
+def test_what_is_imported_when_asked_for(tmp_path, monkeypatch):
+    assert {"sparserf.baselines", "sparserf.baselines.srfe"} <= loaded_by("from sparserf import baselines", tmp_path)
+    assert "sparserf.plot" in loaded_by("from sparserf import *", tmp_path)
+    assert {"baselines", "plot", "sklearn", "sparse_rf"} <= set(dir(srf)) and "stage" not in dir(srf)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "sklearn" not in dir(srf)  # help(sparserf) imports all that is listed
+    with pytest.raises(AttributeError, match="no_such_name"):
+        srf.no_such_name  # noqa: B018

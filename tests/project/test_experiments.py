@@ -1,0 +1,261 @@
+"""The runner and the report writer of tools/, on an experiment of their own; and those that are stored."""
+
+import importlib
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import sparserf as srf
+
+ROOT = Path(__file__).parents[2]
+TOOLS = ROOT / "tools"
+FILES = sorted((TOOLS / "experiments").glob("*.toml"))
+FAKE = """
+title = "Fake"
+about = "Of nothing."
+[groups.one]
+title = "The first"
+load = {of = "data.synthetic", f = "X[:, 0]", d = 2, test = 20}
+describe = {of = "fits.told", error = "float(model)", rows = "len(data.y)"}
+seeds = 2
+contenders.ours = {of = "fits.run", do = "2.0"}
+contenders."theirs, twice" = {of = "fits.run", do = "4.0"}
+contenders.absent = {of = "fits.run", needs = ["no_such_library"], do = "0"}
+contenders.broken = {of = "fits.run", do = "1 / 0"}
+contenders.unfit = {of = "fits.estimator", make = "none", limits = {squared = 3}}
+[[groups.one.tables]]
+columns = {set = "{set}", paper = "{paper[0]}"}
+cell = "{error:.1f} of {rows:.0f}"
+[[groups.one.tables]]
+kind = "standing"
+by = ["group"]
+[groups.one.sets]
+a = {load = {n = 30}, paper = [7, 8]}
+b = {load = {n = 40}, seeds = 1, paper = [9]}
+"""
+
+
+@pytest.fixture(scope="module")
+def tools():
+    """(run, report), the modules of tools/, which are gone after these tests."""
+    sys.path.insert(0, str(TOOLS))
+    yield importlib.import_module("run"), importlib.import_module("report")
+    sys.path.remove(str(TOOLS))
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("run", "report", "experiments")]:
+        del sys.modules[name]
+
+
+def test_what_is_missing_is_run_and_recorded_and_a_page_written(tmp_path, tools, monkeypatch):
+    """In this process instead of many."""
+    run, _ = tools
+    file, calls = tmp_path / "fake.toml", []
+    file.write_text(FAKE)
+
+    def here(name, one, key, args):
+        calls.append(key)
+        try:
+            first = run.Records(args.to, name).found.get((*key[:2], 0))
+            return run.measure(one, *key, first)
+        except ZeroDivisionError as error:
+            return {"failed": str(error)}
+
+    monkeypatch.setattr(run, "in_process", here)
+    monkeypatch.setattr(sys, "argv", ["run.py", "--only", str(file), "--to", str(tmp_path)])
+    with pytest.raises(SystemExit, match=r"failed: .*fake\.toml a broken 0"):
+        run.main()
+    assert len(calls) == 15
+    records = [json.loads(line) for line in (tmp_path / "tables/fake.jsonl").read_text().splitlines()]
+    assert {(r["set"], r["contender"]) for r in records} == {(s, c) for s in "ab" for c in ("ours", "theirs, twice", "unfit")}
+    assert sum(r["set"] == "a" for r in records) == 6 and sum(r["set"] == "b" for r in records) == 3
+    for record in records:
+        assert {"machine", "versions", "threads", "commit"} <= set(record)
+        assert record.get("skipped") == ("too slow" if record["contender"] == "unfit" else None)
+        assert record["contender"] == "unfit" or record["seconds"] >= 0 <= record["mb"]
+    page = (tmp_path / "tables/fake.md").read_text()
+    assert page.startswith("# Fake\n\n`python tools/run.py --only")
+    assert "| set | paper | ours | theirs, twice |\n| --- | --- | --- | --- |\n| a | 7 | 2.0 of 30 | 4.0 of 30 |\n" in page
+    assert "| b | 9 | 2.0 of 40 | 4.0 of 40 |\n" in page
+    assert "| one | theirs, twice | 2 | 0.50 | 0.50 | 2 | 0.50 |" in page
+    assert "threads, Python 3" in page and "commit" in page
+
+    calls.clear()
+    with pytest.raises(SystemExit, match="failed"):
+        run.main()
+    assert {key[1] for key in calls} == {"absent", "broken"}  # what has a record is not run again
+    monkeypatch.setattr(sys, "argv", [*sys.argv, "--report"])
+    calls.clear()
+    run.main()
+    assert not calls and (tmp_path / "tables/fake.md").read_text() == page
+
+
+def test_a_contender_runs_in_a_process_of_its_own_and_is_stopped(tmp_path):
+    file = tmp_path / "fake.toml"
+    slow = """{slow = {of = "fits.run", do = "of('time:sleep')(9)"}}"""
+    file.write_text(FAKE + f"c = {{load = {{n = 5}}, longest = 1, seeds = 1, contenders = {slow}}}")
+    some = ["--sets", "b", "c", "--contenders", "ours", "slow"]
+    command = [sys.executable, TOOLS / "run.py", "--only", file, "--to", tmp_path, *some]
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}  # tools/ import each other
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stderr
+    ours, slow = map(json.loads, (tmp_path / "tables/fake.jsonl").read_text().splitlines())
+    assert ours["error"] == 2.0 and ours["rows"] == 40
+    assert slow["skipped"].startswith("not done in 1 s")
+
+
+def records(values):
+    return [{"set": s, "contender": c, "seed": k, "error": e} for (s, c, k), e in values.items()]
+
+
+def test_ratios_are_geometric_means_over_seeds_in_common_and_sets(tools):
+    _, report = tools
+    of_a = {("a", "x", 0): 1.0, ("a", "x", 1): 4.0, ("a", "y", 0): 2.0, ("a", "y", 1): 2.0}
+    found = records(of_a | {("b", "x", 0): 3.0, ("b", "y", 0): 1.0, ("b", "x", 1): 99.0})
+    assert report.ratio(found, "a", "x", "y") == pytest.approx(math.sqrt(0.5 * 2))
+    assert report.ratio(found, "b", "x", "y") == pytest.approx(3.0)
+    assert math.isnan(report.ratio(found, "b", "x", "z"))
+    found += records({("b", "w", 0): 9.0})
+    sets = {"a": {"kind": "k"}, "b": {"kind": "l"}}
+    head, _, *rows = report.standing({}, sets, found)
+    assert head == "| beside | sets | median | geometric mean | ahead on | worst |"
+    assert rows == ["| y | 2 | 2.00 | 1.73 | 0 | 3.00 |", "| w | 1 | 0.33 | 0.33 | 1 | 0.33 |"]
+    costly = [r | {"mb": 5.0 if r["contender"] == "x" else 2.0} for r in found]
+    head, _, *rows = report.standing({"by": ["kind"], "costs": {"MB": "mb"}}, sets, costly)
+    assert head == "| sets of | beside | sets | median | geometric mean | ahead on | worst | MB |"
+    assert rows[0] == "| k | y | 1 | 1.00 | 1.00 | 0 | 1.00 | 2.5 |" and rows[-1].startswith("| l | w | 1 |") and len(rows) == 3
+
+
+def test_rows_of_a_table_are_chosen_and_sorted_by_expressions_and_know_the_best_rival(tools):
+    _, report = tools
+    errors = {("a", "x", 0): 3.0, ("a", "y", 0): 2.0, ("a", "z", 0): 2.9, ("b", "x", 0): 1.0, ("b", "y", 0): 2.0}
+    found = records(errors | {("c", "x", 0): 9.0, ("c", "y", 0): 3.0, ("c", "x", 1): 1.0})  # a second seed of ours alone
+    table = {"where": "ratio > 1", "sort": "-ratio"}
+    table["columns"] = {"set": "{set}", "rival": "{rival}, {rival_error:.1f}", "ours": "{ours:.1f}", "ratio": "{ratio:.1f}"}
+    sets = {name: {"contenders": dict.fromkeys("xyz")} for name in "abc"}
+    assert report.plain(table, sets, found)[2:] == ["| c | y, 3.0 | 9.0 | 3.0 |", "| a | y, 2.0 | 3.0 | 1.5 |"]
+
+
+def test_pages_get_the_tables_that_they_ask_for(tools, monkeypatch):
+    _, report = tools
+    sets = {name: {"contenders": {"x": {}, "y": {}}} for name in ("a1", "b1")}
+    said = [{"set": name, "contender": who, "seed": 0, "says": f"{name} of {who}  \n two\n"} for name in sets for who in "xy"]
+    some = {"of": ["one"], "sets": ["a*"], "contenders": ["y"]}
+    columns = {"columns": {"set": "{set}"}, "cell": "{says}", "about": "About.", "made": False}
+    pages = {"words": [some | {"kind": "quoted"}], "both": [some | columns, some | {"columns": {}}]}
+    monkeypatch.setattr(report, "PAGES", pages)
+    text = "Before.\n\n<!-- table: words -->\nold\n<!-- end -->\nBetween.\n<!-- table: both -->\n<!-- end -->\nAfter."
+    filled = report.fill(text, lambda name: (sets, said) if name == "one" else None)
+    command = "`python tools/run.py --only one`. Made on"
+    assert filled.startswith(f"Before.\n\n<!-- table: words -->\n```\na1 of y\n two\n```\n\n{command}")
+    assert "Between.\n<!-- table: both -->\nAbout.\n\n| set | y |\n| --- | --- |\n| a1 | a1 of y  <br> two |" in filled
+    assert filled.count("run.py") == 1 and report.fill(filled, lambda name: (sets, said)) == filled
+
+
+def test_summaries_over_seeds(tools):
+    _, report = tools
+    found = report.measures(records({("a", "x", 0): 1.0, ("a", "x", 1): 4.0}))
+    expected = {"error": 2.5, "error_geo": 2.0, "error_sd": 1.5, "error_n": 2, "error_max": 4.0}
+    assert {key: found[key] for key in expected} == expected
+    stored = report.measures([{"set": "a", "contender": "x", "seed": 0, "error": 3.0, "error_sd": 0.25, "of": 100}])
+    assert (stored["error"], stored["error_sd"]) == (3.0, 0.25)  # of a record that is a summary itself
+    assert report.cell(["{error:.1f} ({terms})", "{error:.2f} | {error_short}"], found) == "2.50 \\| 2"
+    assert report.cell("{nothing}", found) == ""
+
+
+def test_lines_are_of_lists(tools):
+    _, report = tools
+    one = {"set": "a", "contender": "x", "m": [10, 20], "bound": [5.0, None]}
+    found = [one | {"seed": k, "error": [4.0, 1.0 + k]} for k in (0, 1)]
+    figure = report.lines({"x": "m", "y": ["error"], "dashed": "bound"}, {"a": {}}, found)
+    mean, dashed = figure.axes[0].lines
+    assert list(mean.get_xdata()) == [10, 20] and list(mean.get_ydata()) == [4.0, 1.5] and dashed.get_ydata()[0] == 5
+    plt.close(figure)
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+def test_experiments_name_functions_that_are_there_and_pages_are_of_their_records(path, tools, tmp_path, monkeypatch):
+    run, report = tools
+    experiment = run.read(path.stem)
+    sets = run.sets(experiment)
+    for name, one in sets.items():
+        assert one["contenders"], name
+        for spec in [*one["contenders"].values(), *filter(None, (one["load"], one["describe"]))]:
+            module, function = spec["of"].rsplit(".", 1)
+            assert callable(getattr(importlib.import_module(f"experiments.{module}"), function))
+    stored = run.Records(ROOT / "docs", path.stem).found
+    assert {key[0] for key in stored} <= set(sets)
+    assert all(contender in sets[name]["contenders"] for name, contender, _ in stored)
+    if stored and experiment.get("page", True):
+        monkeypatch.setattr(report, "PICTURES", dict.fromkeys(report.PICTURES, lambda *_: plt.figure(figsize=(0.1, 0.1))))
+        report.write(experiment, sets, list(stored.values()), tmp_path)
+        page = experiment.get("page", f"tables/{path.stem}.md")
+        assert (tmp_path / page).read_text() == (ROOT / "docs" / page).read_text()
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))])
+def test_tables_of_pages_are_of_their_records(page, tools):
+    run, report = tools
+    if not (ROOT / "docs/tables").exists():
+        pytest.skip("records are not in the source distribution")
+    text = (ROOT / page).read_text()
+    assert text.count("<!-- table: ") == text.count("<!-- end -->") == len(report.MARK.findall(text))
+    assert report.fill(text, run.stored) == text
+
+
+def test_every_table_that_is_declared_is_on_a_page_and_every_record_in_a_table(tools):
+    run, report = tools
+    asked = {name for page in run.PAGES for _, name, _ in report.MARK.findall(page.read_text())}
+    assert asked == set(report.PAGES)
+    shown = {of for tables in report.PAGES.values() for table in tables for of in table["of"]}
+    assert {path.stem for path in FILES if not run.read(path.stem).get("page", True)} <= shown
+
+
+@pytest.mark.parametrize("target", ["price", "kind", "colour"])
+def test_a_table_with_words_and_gaps_is_fitted_without_a_line_of_code(target, tmp_path):
+    """Real, of two words, and of three; rows without a target are left out, and each step has a line."""
+    rng, path = np.random.default_rng(0), tmp_path / "mine.csv"
+    kinds, colours, size = rng.choice(["a<b", "b c"], 80), rng.choice(["red", "green", "blue"], 80), rng.uniform(1, 2, 80)
+    lines = [["size", "kind", "colour", "price"]]
+    lines += [
+        [f"{x:.3f}", kind, colour, f"{x + (kind == 'b c'):.3f}"] for x, kind, colour in zip(size, kinds, colours, strict=True)
+    ]
+    lines[3][0], lines[4][1], lines[5][2], lines[6][3] = "", "NA", "?", ""
+    path.write_text("\n".join(map(",".join, lines)) + "\n", encoding="utf-8-sig")
+    picture, model = tmp_path / "fit.png", tmp_path / "fit.npz"
+    command = [
+        sys.executable,
+        str(TOOLS / "fit.py"),
+        str(path),
+        "--target",
+        target,
+        "--picture",
+        str(picture),
+        "--save",
+        str(model),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    loss = {"price": "squared", "kind": "logistic", "colour": "multinomial"}[target]
+    words = 2 if target == "price" else 1
+    assert f"79 rows; 3 inputs, {words} of words; 3 missing cells; {target}: " in done.stdout and f"loss {loss}" in done.stdout
+    steps = [line.split(" s  ")[1].split()[0] for line in done.stdout.splitlines() if " s  " in line]
+    assert steps == ["reads", "79", "fits", "fits", "fits", "draws", "writes"] and done.stdout.count("a linear model: ") == 1
+    assert picture.stat().st_size > 1000 and srf.load(model).loss == loss
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    path = tmp_path / "none.csv"
+    done = subprocess.run([sys.executable, str(TOOLS / "fit.py"), str(path)], capture_output=True, text=True, check=False)
+    assert done.returncode and "none.csv cannot be read: " in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_row_of_too_few_cells_is_named(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("a,b\n1,2\n3\n")
+    done = subprocess.run([sys.executable, str(TOOLS / "fit.py"), str(path)], capture_output=True, text=True, check=False)
+    assert done.returncode and "row 3 of " in done.stderr and "has 1 cells, the header has 2" in done.stderr

@@ -1,0 +1,134 @@
+"""What is released: one version everywhere, workflows that name what there is, and a source distribution that is small."""
+
+import io
+import os
+import re
+import subprocess
+import sys
+import tarfile
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+import yaml
+
+import sparserf as srf
+
+ROOT = Path(__file__).parents[2]
+GITHUB = ROOT / ".github"
+VERSION = re.search(r"^  version: '(.+)'", (ROOT / "meson.build").read_text(), re.M)[1]
+WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
+SENT = {"LICENSE", "README.md", "docs", "meson.build", "meson.options", "pyproject.toml", "sparserf", "tests", "tools"}
+in_a_clone = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a clone")
+
+
+def test_one_version():
+    assert srf.__version__ == VERSION == version("sparserf")
+
+
+def uncompiled(folder):
+    """What Python finds of the package where it is started in the root of a clone, newer than what is installed."""
+    (folder / "sparserf").mkdir(parents=True)
+    newer = (ROOT / "sparserf" / "__init__.py").read_text().replace("from . import losses\n", "from . import not_yet_there\n")
+    (folder / "sparserf" / "__init__.py").write_text(newer)
+    return folder
+
+
+def in_the_root_of(clone, code, *options, path=()):
+    """The run of code by `python -c` in a folder."""
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    env["PYTHONPATH"] = os.pathsep.join([*map(str, path), *filter(None, [env.get("PYTHONPATH")])])
+    return subprocess.run([sys.executable, *options, "-c", code], cwd=clone, env=env, capture_output=True, text=True)
+
+
+WHERE = """
+import sparserf, sparserf.model.terms
+print(sparserf.__file__, sparserf.__spec__.origin, sparserf.model.terms.__file__, sep="\\n")"""
+PICKLED = """
+import pickle, sparserf
+model = pickle.loads(pickle.dumps(sparserf.drp([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0], alpha=0.1)))
+print(type(model) is sparserf.SparseModel, sparserf.plot.effects.__module__, *sparserf.__all__)"""
+BY_THREADS = """
+import threading
+found = []
+def use():
+    import sparserf
+    found.append(sparserf.sparse_rf)
+threads = [threading.Thread(target=use) for _ in range(8)]
+[thread.start() for thread in threads], [thread.join() for thread in threads]
+print(len(found))"""
+
+
+def test_in_the_root_of_a_clone_the_installed_package_is_imported(tmp_path):
+    """Though sources lie there, and in another clone on the path: whatever is imported first, pickled, or asked for later."""
+    clone, other = uncompiled(tmp_path / "clone"), uncompiled(tmp_path / "other")
+    installed = Path(srf.__file__)
+    for path in (), (other,):
+        run = in_the_root_of(clone, WHERE, path=path)
+        assert run.stdout.split("\n")[:3] == [*[str(installed)] * 2, str(installed.parent / "explain" / "terms.py")], run.stderr
+    assert in_the_root_of(clone, PICKLED).stdout.split() == ["True", "sparserf.plot", *srf.__all__]
+    assert in_the_root_of(clone, BY_THREADS).stdout == "8\n"
+
+
+def test_sources_that_are_not_compiled_say_so(tmp_path):
+    """Where nothing is installed."""
+    run = in_the_root_of(uncompiled(tmp_path), "import sys; sys.path[:] = [''] + sys.path[-3:]; import sparserf", "-SE")
+    assert re.search(r"ImportError: .*not compiled, and no sparserf is installed: `python -m pip install", run.stderr)
+
+
+@in_a_clone
+def test_changelog_and_citation_are_of_this_version():
+    assert re.search(r"^## (\S+?),? ", (ROOT / "docs" / "changelog.md").read_text(), re.M)[1] == VERSION
+    citation = yaml.safe_load((GITHUB / "CITATION.cff").read_text())
+    assert citation["version"] == VERSION
+    assert len(citation["references"]) == 4
+
+
+@in_a_clone
+def test_there_are_workflows():
+    assert [path.stem for path in WORKFLOWS] == ["nightly", "release", "tests"]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflow(path):
+    """Rights are none but to read, actions are pinned by commit, and scripts and variants are there."""
+    workflow = yaml.safe_load(path.read_text())
+    assert workflow["permissions"] == {"contents": "read"}
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    assert all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", step["uses"]) for step in steps if "uses" in step)
+    for script in re.findall(r"\.(?:ci|github)/[\w./-]+", " ".join(step.get("run", "") for step in steps)):
+        assert (ROOT / script).exists(), script
+    there_are = re.findall(r"^  ([\w-]+)\) ", (GITHUB / "scripts" / "variant.sh").read_text(), re.M)
+    assert variants(workflow) <= set(there_are)
+
+
+def variants(workflow):
+    matrices = [job["strategy"]["matrix"] for job in workflow["jobs"].values() if "strategy" in job]
+    included = {row["variant"] for matrix in matrices for row in matrix.get("include", ())}
+    return included.union(*(matrix.get("variant", ()) for matrix in matrices))
+
+
+@in_a_clone
+def test_source_distribution():
+    """Of what is committed: meson makes it of the same archive."""
+    archive = subprocess.run(["git", "archive", "--format=tar.gz", "HEAD"], cwd=ROOT, capture_output=True, check=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        names = {member.name for member in tar if member.isfile()}
+    assert len(archive) <= 1e6
+    assert {name.split("/")[0] for name in names if not name.startswith(".")} == SENT
+    assert not [name for name in names if name.endswith(".png")]
+    assert {f"sparserf/{path.relative_to(ROOT / 'sparserf')}" for path in (ROOT / "sparserf").rglob("*.py*")
+            if path.suffix in (".py", ".pyx", ".pxd")} <= names | uncommitted()  # fmt: skip
+
+
+def uncommitted():
+    command = ["git", "ls-files", "--others", "--exclude-standard", "sparserf"]
+    return set(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split())
+
+
+@in_a_clone
+def test_the_security_policy_names_tests_that_there_are():
+    named = re.findall(r"`(test_\w+)`", (GITHUB / "SECURITY.md").read_text())
+    assert len(named) >= 8
+    tests = (ROOT / "tests" / "model" / "test_model.py").read_text()
+    assert all(f"def {name}(" in tests for name in named)

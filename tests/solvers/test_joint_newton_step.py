@@ -1,0 +1,168 @@
+"""The steps of all classes together, and MFGA's points, beside plain NumPy."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+
+from sparserf import Fourier, Linear
+from sparserf.features import linear_functions
+from sparserf.losses import LOSSES, Multinomial
+from sparserf.rows import as_rows
+from sparserf.solvers.definite import GrowingCholesky
+from sparserf.solvers.effort import Effort
+from sparserf.solvers.greedy import CoefficientsOnRows
+from sparserf.solvers.greedy_multinomial import MultinomialCoefficients
+from sparserf.solvers.l1 import L1Problem, WorkingSet
+from sparserf.solvers.multinomial import CLASS_VERSUS_REST, MultinomialProblem, _joint_quadratic_model, joint_l1_step
+from sparserf.solvers.ridge import RidgeProblem
+
+from ..conftest import phi_oracle
+
+N, D, ALPHA = 150, 5, 0.02
+
+
+def classes(rng):
+    """(X, the class of each row, weights, targets of -1 and +1)."""
+    X = rng.normal(size=(N, D))
+    label = (X[:, :3] * 1.5 + rng.gumbel(size=(N, 3))).argmax(axis=1)
+    s = rng.uniform(0.5, 1.5, N)
+    return X, label, s / s.mean(), [np.where(label == k, 1.0, -1.0) for k in range(3)]
+
+
+def loss(z, label, s):
+    return -(s * log_softmax(z, axis=0)[label, np.arange(N)]).mean()
+
+
+def stand(rng, w, b, fit_intercept=True):
+    """(X, label, s, rows, rivals, a working set a class, margins) at coefficients w, a line a class, and intercepts b."""
+    X, label, s, targets = classes(rng)
+    rows, effort = as_rows(X), Effort(np.inf)
+    rivals = MultinomialProblem.from_targets(rows.vectors, targets, s, fit_intercept)
+    b = rivals.best_intercepts(w @ X.T, b)
+    z = w @ X.T + b[:, None]
+    v, sets = rivals.dual_point(z), []
+    for k, y_k in zip(range(3), rivals.class_targets(z), strict=False):
+        used = np.flatnonzero(w[k]) if w[k].any() else np.arange(D)
+        A = WorkingSet(rows, L1Problem.from_arrays(rows.vectors, CLASS_VERSUS_REST, y_k, s, ALPHA, fit_intercept), effort)
+        A.add(Linear().draw(None, D).take(used), used, X.T[used] @ v[k])
+        A.w, A.b, A.f = w[k, used], b[k], X @ w[k]
+        sets.append(A)
+    return X, label, s, rows, rivals, sets, z
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("scale", [0.0, 0.3, 6.0])
+def test_joint_steps_come_to_the_minimum(scale, fit_intercept):
+    """From nothing, near, and far, where whole steps go too far: each lowers the objective, and all end at L-BFGS-B's."""
+    rng = np.random.default_rng(4)
+    w, b = scale * rng.normal(size=(3, D)), scale * rng.normal(size=3) * fit_intercept
+    X, label, s, rows, rivals, sets, z = stand(rng, w, b, fit_intercept)
+    b = np.array([A.b for A in sets])
+
+    def objective(w, b):
+        return loss(w @ X.T + b[:, None], label, s) + ALPHA * abs(w).sum()
+
+    before = objective(w, b)
+    for _ in range(25):
+        moved = joint_l1_step(rows, rivals, sets, z, ALPHA)
+        if moved is None:
+            break
+        w, b = np.array([of[0] for of in moved]), np.array([of[1] for of in moved])
+        for A, (w_k, b_k, f) in zip(sets, moved, strict=True):
+            np.testing.assert_allclose(f, X @ w_k, atol=1e-10)
+            A.put(w_k, b_k, f)
+        assert objective(w, b) <= before + 1e-15
+        _, b, z = rivals.at_best_intercepts([A.f for A in sets], b)
+        before, v = objective(w, b), rivals.dual_point(z)
+        for k, A in enumerate(sets):
+            A.g, A.b = X.T @ v[k], b[k]
+
+    def both(x):
+        w, b = (x[: 3 * D] - x[3 * D : 6 * D]).reshape(3, D), x[6 * D :] * fit_intercept
+        z = w @ X.T + b[:, None]
+        off = s * (softmax(z, axis=0) - (np.arange(3)[:, None] == label)) / N
+        g = (off @ X).ravel()
+        value = loss(z, label, s) + ALPHA * x[: 6 * D].sum()
+        return value, np.concatenate([g + ALPHA, -g + ALPHA, off.sum(axis=1) * fit_intercept])
+
+    bounds, options = [(0, None)] * (6 * D) + [(None, None)] * 3, {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 5000}
+    other = minimize(both, np.zeros(6 * D + 3), jac=True, bounds=bounds, options=options)
+    assert before <= other.fun + 1e-9
+    assert before == pytest.approx(other.fun, rel=1e-8)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_hessian_of_all_classes(fit_intercept):
+    """Phi' (diag(p) - p p') Phi over all rows, less what the intercepts take of it; and what it costs."""
+    rng = np.random.default_rng(0)
+    X, _, s, rows, rivals, sets, z = stand(rng, rng.normal(size=(3, D)), np.zeros(3), fit_intercept)
+    H, slope = _joint_quadratic_model(rows, rivals, sets, z)
+    p = softmax(z, axis=0)
+    h = s / N * (p[:, None] * (np.eye(3)[:, :, None] - p))
+    whole = np.einsum("ni,kln,nj->kilj", X, h, X).reshape(15, 15)
+    M, T = np.einsum("ni,kln->kil", X, h).reshape(15, 3), h.sum(axis=2)
+    expected = -np.linalg.pinv(T, rcond=1e-12) @ M.T * fit_intercept
+    np.testing.assert_allclose(slope, expected, atol=1e-10)
+    np.testing.assert_allclose(H, whole + M @ expected, atol=1e-10)
+    assert sets[0].effort._spent == N * 15 * 15 / 2
+
+
+def test_no_step_from_the_minimum():
+    rng = np.random.default_rng(0)
+    _, _, _, rows, rivals, sets, z = stand(rng, np.zeros((3, D)), np.zeros(3), False)
+    assert joint_l1_step(rows, rivals, sets, z, 10.0) is None
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_coefficients_of_all_classes_are_at_their_best(fit_intercept):
+    """MFGA's point on three features: that of Newton's method for all, less what the classes have in common."""
+    rng = np.random.default_rng(1)
+    X, label, s, targets = classes(rng)
+    X *= 3
+    rows, alpha = as_rows(X), 1e-3
+    problem = RidgeProblem.from_arrays(rows.vectors, Multinomial(), np.stack(targets), s, alpha, fit_intercept)
+    fit = MultinomialCoefficients(rows, problem, linear_functions(np.eye(D)), 3)
+    v = problem.dual_point(problem.margins(fit.iterate.f, fit.iterate.b))
+    np.testing.assert_allclose(fit.gradients(), np.linalg.norm(v @ X, axis=0))
+    fit.append(np.array([0, 1]))
+    fit.refit()
+    fit.append(np.array([2]))
+    fit.refit()
+    w, b, U = fit.iterate.w, fit.iterate.b, X[:, :3]
+    assert fit.converged
+    np.testing.assert_allclose(fit.iterate.f, w @ U.T, atol=1e-10)
+    z = w @ U.T + b[:, None]
+    off = s * (softmax(z, axis=0) - (np.arange(3)[:, None] == label)) / N
+    np.testing.assert_allclose(off @ U + alpha * w, 0, atol=3e-5)
+    assert abs(off.sum(axis=1)).max() <= 1e-6 or not fit_intercept
+    np.testing.assert_allclose(w.sum(axis=0), 0, atol=1e-9)
+    assert fit.iterate.objective == pytest.approx(loss(z, label, s) + alpha * (w**2).sum() / 2)
+    for each, w_k in zip(fit._classes.fits, w, strict=True):
+        here = each.iterate
+        np.testing.assert_allclose(here.f, U @ here.w if here.w.ndim == 1 else here.w @ U.T, atol=1e-9)
+        np.testing.assert_allclose(np.ravel(here.w), w_k)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_the_gradients_of_turned_cosines_are_those_of_the_rows(n_outputs):
+    """Each term at the phase of the largest gradient; its gradient is read off those of all."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(N, D))
+    y = np.stack([np.sin(X[:, 0] + k) + X[:, 1] ** 2 for k in range(n_outputs)])
+    rows, everything = as_rows(X), Fourier("gaussian", 0.3).draw(40, D, rng=0)
+    problem = RidgeProblem.from_arrays(rows.vectors, LOSSES["squared"], y, np.ones(N), 1e-3, True)
+    fit = CoefficientsOnRows(rows, problem, everything, n_outputs, best_phase=True)
+    for _ in range(4):
+        fit.append(np.array([fit.gradients().argmax()]))
+        fit.refit()
+        v = problem.dual_point(problem.margins(fit.iterate.f, fit.iterate.b))
+        np.testing.assert_allclose(fit._of_terms(fit._all_slopes()), v @ phi_oracle(fit.A.features, X), atol=1e-12)
+        np.testing.assert_allclose(fit._slopes_of_terms()[0] + 1e-3 * fit.iterate.w, 0, atol=1e-8)
+    assert len(fit._angles) == len(fit.A) == 4
+
+
+def test_a_pivot_that_is_none_is_the_diagonal_however_small():
+    H, factor = np.full((2, 2), 0.01), GrowingCholesky()
+    factor.append(H[:0], H, all_of_them=True)
+    np.testing.assert_allclose(factor.solve(np.array([0.0, 0.02])), np.linalg.solve([[0.01, 0.01], [0.01, 0.02]], [0.0, 0.02]))
