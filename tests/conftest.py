@@ -1,11 +1,13 @@
-"""Shared fixtures: matrices in every layout, and the plain NumPy feature matrix that is the oracle of the kernels."""
+"""What tests of several rooms share: options of the command line, plain NumPy oracles, makers of data, measures of memory."""
 
 import signal
+import tracemalloc
 from collections import defaultdict
 from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from scipy.special import expit
 
 CASES = 3  # of each test, unless all are asked for
@@ -23,7 +25,7 @@ def pytest_generate_tests(metafunc):
 
 
 def pytest_collection_modifyitems(config, items):
-    """No slow tests, and of each of the others some cases, spread over all: unless all, or some by name, are asked for."""
+    """Keep some cases of each test, spread over all, and no slow tests, unless --whole or names of tests ask for more."""
     by_name = config.option.keyword or any("::" in name for name in config.args)
     if config.option.whole or by_name or config.option.markexpr != "not nightly":
         return
@@ -38,20 +40,20 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Each file in one process, in its order, in which tests of a file draw from one generator."""
+    """Run each file in one process and in its order: tests of a file may draw from one generator."""
     from xdist.scheduler import LoadFileScheduling
 
     return LoadFileScheduling(config, log)
 
 
 def pytest_terminal_summary(terminalreporter):
-    """What tests recorded, each on a line of its own."""
+    """Print each figure that a test recorded on a line of its own."""
     for report in terminalreporter.getreports("passed"):
         for name, value in report.user_properties:
             terminalreporter.write_line(f"figures of {report.nodeid.split('::')[1]}: {value} {name}")
 
 
-# The losses L(z, y) and their derivatives in z, written plainly.
+# The losses L(z, y) and their derivatives in z, as NumPy expressions.
 VALUE = {
     "squared": lambda z, y: (z - y) ** 2 / 2,
     "squared_hinge": lambda z, y: np.maximum(0, 1 - y * z) ** 2,
@@ -65,7 +67,7 @@ SLOPE = {
 
 
 def stage_oracle(stage, v, x):
-    """View v of the numbers of its column, none of them missing."""
+    """Compute column v of a stage's output from the numbers of its input column, none of them missing."""
     knots = slice(*stage.first_knot[v : v + 2])
     r = np.interp(x, stage.knots[knots], stage.scores[knots]) if knots.stop > knots.start else x
     u = (r - stage.center[v]) / stage.unit[v] if stage.unit[v] > 0 else np.zeros_like(x)
@@ -75,7 +77,7 @@ def stage_oracle(stage, v, x):
 
 
 def phi_oracle(features, X):
-    """The feature matrix, written plainly in float64: what every kernel must agree with."""
+    """Compute the feature matrix by NumPy in float64: every kernel must agree with it."""
     activation = {
         "cos": np.cos, "sin": np.sin, "tanh": np.tanh, "relu": lambda z: np.maximum(z, 0.0),
         "sign": lambda z: np.where(z >= 0, 1.0, -1.0), "identity": lambda z: z,
@@ -100,15 +102,68 @@ def phi_oracle(features, X):
 
 
 def friedman(rng, n=400, d=12):
-    """Five inputs of d matter."""
+    """Draw n rows of d inputs, and a target with noise of deviation 1 to which the first five inputs matter."""
     X = rng.random((n, d))
     f = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
     return X, f + rng.standard_normal(n)
 
 
 def signs(y, loss):
-    """The target y, or for a classifier which half of it."""
+    """Return y, or for the loss of a classifier -1 below the median of y and 1 above."""
     return y if loss == "squared" else np.sign(y - np.median(y))
+
+
+each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+
+
+def read_only(array):
+    """Return a copy of an array that cannot be written to."""
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+def r2(model, X, y):
+    """Return the share of the variance of y that the model explains."""
+    return 1 - np.mean((model.predict(X) - y) ** 2) / np.var(y)
+
+
+def l1_oracle(value_and_slopes, phi, alpha, b=0.0, fit_intercept=True):
+    """Minimize L(phi w + b) + alpha |w|_1 by L-BFGS-B, from w = 0 and b, over the positive and negative parts of w.
+
+    value_and_slopes : function of the margins z that returns L(z) and its derivative in each margin
+    """
+    k = phi.shape[1]
+
+    def value_and_gradient(x):
+        value, v = value_and_slopes(phi @ (x[:k] - x[k : 2 * k]) + x[-1] * fit_intercept)
+        g = phi.T @ v
+        return value + alpha * x[:-1].sum(), np.concatenate([g + alpha, alpha - g, [v.sum() * fit_intercept]])
+
+    bounds = [(0, None)] * (2 * k) + [(None, None)]
+    start = np.concatenate([np.zeros(2 * k), [b]])
+    options = {"maxiter": 20000, "maxfun": 50000, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 30}
+    return minimize(value_and_gradient, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options)
+
+
+@contextmanager
+def peak_memory():
+    """Trace what is allocated inside; afterwards the one entry of the list that this yields is its peak in bytes."""
+    peak = []
+    tracemalloc.start()
+    try:
+        yield peak
+        peak.append(tracemalloc.get_traced_memory()[1])
+    finally:
+        tracemalloc.stop()
+
+
+@contextmanager
+def peak_below(n_bytes):
+    """Check that everything inside allocates less than n_bytes at a time."""
+    with peak_memory() as peak:
+        yield
+    assert peak[0] < n_bytes
 
 
 HAS_TIMERS = hasattr(signal, "setitimer")
@@ -116,7 +171,7 @@ HAS_TIMERS = hasattr(signal, "setitimer")
 
 @contextmanager
 def after(seconds, error):
-    """Raise the error after so many seconds of work, in the middle of whatever runs. Other programs' time does not count."""
+    """Raise the error after so many seconds of processor time of this process, in the middle of whatever runs then."""
 
     def handler(*_):
         raise error
@@ -137,7 +192,7 @@ def rng(request):
 
 @pytest.fixture(autouse=True)
 def callbacks_after_iterations_alone():
-    """On a slow machine too; where a test is of what is told in between, it says so itself."""
-    with pytest.MonkeyPatch.context() as patch:  # the fixture is not for tests that run in several threads
+    """Call callbacks after iterations alone, however slow the machine is; tests of calls in between undo this."""
+    with pytest.MonkeyPatch.context() as patch:  # pytest's own fixture cannot be used where tests run in several threads
         patch.setattr("sparserf._base.progress.SECONDS_BETWEEN_CALLS", np.inf)
         yield

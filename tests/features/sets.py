@@ -1,0 +1,79 @@
+"""Sets of features and rows for the tests of this room, and checks that several files make."""
+
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from sparserf import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons
+from sparserf.rows import as_rows
+
+each_layout = pytest.mark.parametrize("layout", [np.asarray, csr_array])
+seeds = st.integers(0, 2**32 - 1)
+
+
+def examples(n):
+    """Return settings of hypothesis for n examples, the same in every run."""
+    return settings(max_examples=n, derandomize=True, deadline=None, database=None)
+
+
+def raises(error, message):
+    """Expect an error whose message begins with `message`, taken literally."""
+    return pytest.raises(error, match=r"^" + re.escape(message))
+
+
+def same(a, b):
+    """Return whether two FeatureSets hold the same features, bit for bit, in the same blocks."""
+    if a.n_features_in != b.n_features_in or len(a.blocks) != len(b.blocks):
+        return False
+    pairs = zip(a.blocks, b.blocks, strict=True)
+    return all(
+        (p.activation, p.scale, p.gamma) == (q.activation, q.scale, q.gamma)
+        and all(np.array_equal(getattr(p, name), getattr(q, name)) for name in ("weights", "offset"))
+        and ((p.inputs is None and q.inputs is None) or np.array_equal(p.inputs, q.inputs))
+        for p, q in pairs
+    ) and np.array_equal(*([] if f.order is None else f.order for f in (a, b)))
+
+
+def mixed(d=5):
+    """Return a FeatureSet of 90 features (for 5 inputs) in blocks of several kinds; two parts are of one kind."""
+    parts = [
+        Fourier("gaussian", 0.3).draw(7, d, 1), RandomNeurons("relu", 2).draw(40, d, 2), Linear().draw(None, d),
+        RandomNeurons("sin", 2).draw(3, d, 3), Perceptron(1.0).draw(33, d, 4), RandomNeurons("relu", 2).draw(2, d, 5),
+    ]  # fmt: skip
+    features = FeatureSet((), d)
+    for part in parts:
+        features = features.concat(part)
+    return features
+
+
+def check_read_only(features):
+    """Check that neither arrays nor attributes of a set and its blocks can be changed."""
+    for block in features.blocks:
+        for array in (block.weights, block.offset, block.inputs):
+            if array is not None:
+                with pytest.raises(ValueError, match="read-only"):
+                    array[...] = 0
+        for name in ("weights", "offset", "inputs", "scale", "activation"):
+            with pytest.raises(dataclasses.FrozenInstanceError):
+                setattr(block, name, None)
+    if features.order is not None:
+        with pytest.raises(ValueError, match="read-only"):
+            features.order[...] = 0
+    for name in ("blocks", "order", "n_features_in"):
+        with pytest.raises(AttributeError):
+            setattr(features, name, None)
+
+
+def gamma_of(kernel, rule, X, rng=0):
+    """Return the gamma that a rule (None or 'knn') reads off the rows of X."""
+    return Fourier(kernel, rule).resolve(as_rows(X), np.random.default_rng(rng)).gamma
+
+
+def sparse_rows(rng, n=90, d=6):
+    """Draw a matrix half of whose entries are zero."""
+    return rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.5)
