@@ -1,4 +1,4 @@
-"""What a block of rows in an array of another namespace answers, beside the rows in memory and plain NumPy."""
+"""Blocks of rows in arrays of another namespace answer as NumPy does, and as rows in memory do."""
 
 import array_api_strict as strict
 import numpy as np
@@ -10,7 +10,7 @@ from sparserf.features import FeatureSet, linear_functions, make_projection
 from sparserf.rows import device
 from sparserf.rows.device import ArrayBlock
 
-from ..conftest import phi_oracle
+from ..conftest import each_dtype, phi_oracle
 
 D = 5
 ACTIVATIONS = [RandomNeurons(name, 2).draw(7, D, rng=1) for name in ("sin", "tanh", "relu", "sign")]
@@ -23,9 +23,9 @@ ALIKE = Fourier("gaussian", 0.3).draw(12, D, rng=2)
 
 
 @pytest.mark.parametrize("tile", [2**25, 60])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_questions_of_features(rng, dtype, tile, monkeypatch):
-    """In tiles of any size."""
+@each_dtype
+def test_answers_on_features(rng, dtype, tile, monkeypatch):
+    """Whatever the size of the tiles of features that are made at a time."""
     monkeypatch.setattr(device, "TILE", tile)
     monkeypatch.setattr(device, "TILE_FEATURES", 9 if tile < 100 else 4096)
     X = rng.normal(size=(40, D)).astype(dtype)
@@ -61,8 +61,8 @@ def test_no_features(rng):
     np.testing.assert_array_equal(to_host(block.apply(nothing, np.zeros(0))), np.zeros(4))
 
 
-def test_phases_that_are_no_number_count_as_zero():
-    """As in the kernels: X of this size overflows in X w."""
+def test_phases_that_are_nan_count_as_zero():
+    """As in the compiled kernels, where X w overflows."""
     X = np.array([[1e308, -1e308], [1.0, 2.0]])
     block = ArrayBlock(strict.asarray(X), strict, strict.asarray(X).device)
     features = RandomNeurons("tanh").draw(6, 2, rng=0)
@@ -72,7 +72,7 @@ def test_phases_that_are_no_number_count_as_zero():
 
 
 @pytest.mark.parametrize("tile", [2**25, 12])
-def test_questions_of_the_rows_themselves(rng, tile, monkeypatch):
+def test_answers_on_the_rows_themselves(rng, tile, monkeypatch):
     monkeypatch.setattr(device, "TILE", tile)
     X, s, unit, mean = rng.normal(size=(30, D)), rng.random(30), rng.uniform(1, 2, D), rng.normal(size=D)
     block, weight = ArrayBlock(strict.asarray(X), strict, strict.asarray(X).device), strict.asarray(s)
@@ -85,7 +85,7 @@ def test_questions_of_the_rows_themselves(rng, tile, monkeypatch):
 
 
 def test_projections_are_those_of_rows_in_memory(rng):
-    """More inputs than unit vectors at a time: 300 of 256."""
+    """X has 300 inputs, more than the 256 unit vectors that are projected at a time."""
     X = rng.normal(size=(6, 300))
     for kind in ("gaussian", "sparse_sign", "srht"):
         projection = make_projection(kind, 300, 20, rng=0)

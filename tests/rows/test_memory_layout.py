@@ -1,12 +1,12 @@
-"""X in memory of any layout: in blocks, a thread copies what is not contiguous, and never the whole."""
-
-import tracemalloc
+"""X in any layout in memory: threads copy blocks of what is not contiguous, and X is never copied whole."""
 
 import numpy as np
 import pytest
 
 import sparserf as srf
 from sparserf.rows import core_block, tiles
+
+from ..conftest import peak_memory
 
 N, D = 10_000, 64
 RNG = np.random.default_rng(0)
@@ -36,11 +36,10 @@ LAYOUTS = {
 
 
 def peak(use, X):
-    tracemalloc.start()
-    use(X)
-    most = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return most
+    """Return the most bytes that use(X) allocates at a time."""
+    with peak_memory() as n_bytes:
+        use(X)
+    return n_bytes[0]
 
 
 @pytest.mark.parametrize("use", USES)
@@ -53,6 +52,6 @@ def test_no_layout_of_x_is_copied_whole(use, monkeypatch):
 
 
 @pytest.mark.parametrize("model", [NAMED, PRODUCTS], ids=["features", "products"])
-def test_prediction_takes_a_fifth_of_x(model):
+def test_prediction_allocates_at_most_a_fifth_of_x(model):
     wide = np.random.default_rng(1).standard_normal((D, 80_000)).T  # 41 MB, in Fortran order
     assert peak(model.predict, wide) <= wide.nbytes / 5

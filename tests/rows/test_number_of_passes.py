@@ -1,4 +1,4 @@
-"""How often a fit asks all its rows: from disk each pass reads everything, on a cluster each is a round trip."""
+"""How many passes over the rows a fit takes: from disk each pass reads everything, on a cluster each is a round trip."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,10 @@ import pytest
 import sparserf as srf
 from sparserf import baselines
 from sparserf.algorithms import task
+
+from .homes import NAMED as IN_BATCHES
+from .homes import X as IN_MEMORY
+from .homes import Y as TARGET
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((2000, 10))
@@ -15,30 +19,30 @@ HARFE = {"n_components": 1000, "n_nonzero_coefs": 50, "rng": 0}
 
 EXACT = {"alpha": 0.005, "exact": True, "tol": 1e-6, **KERNEL}
 
-# (the most passes for an iteration, and beside these; a fit, which returns a model). Asked twice, any question is too many.
+# The most passes for each iteration, the most besides, and a fit. One question that is asked twice exceeds them.
 FITS = {
-    # The scales and the first gradient. The products of new columns; the new point with the gradient at it.
+    # Once the scales and the first gradient; each iteration the products of new columns, and the new iterate with its gradient.
     "harfe": (2, 1, lambda: srf.harfe(X, Y, **HARFE)),
-    # Three steps of Newton's method with their Hessians, the point, the gradient at it.
+    # Each iteration three steps of Newton's method with their Hessians, the iterate, and its gradient.
     "harfe logistic": (5, 1, lambda: srf.harfe(X, Y > 0, loss="logistic", **HARFE)),
     "harfe squared_hinge": (9, 1, lambda: srf.harfe(X, Y > 0, loss="squared_hinge", **HARFE)),
-    # The first gradient; a column of the table; the residual at the end.
+    # Once the first gradient and at the end the residual; each iteration a column of the table of inner products.
     "mfga": (1, 2, lambda: srf.mfga(X, Y, n_nonzero_coefs=20, **KERNEL)),
-    # The first gradient. The products of new columns; the new point with the gradient at it.
+    # Once the first gradient; each iteration the products of new columns, and the new iterate with its gradient.
     "mfga several": (2, 1, lambda: srf.mfga(X, Y, n_nonzero_coefs=20, n_select=4, **KERNEL)),
     "mfga best phase": (2, 1, lambda: srf.mfga(X, Y, n_nonzero_coefs=10, best_phase=True, **KERNEL)),
     "mfga two outputs": (2, 1, lambda: srf.mfga(X, np.column_stack([Y, X[:, 1]]), n_nonzero_coefs=10, n_select=2, **KERNEL)),
-    # Steps of Newton's method with a Hessian that is kept: some five, the last with the gradient at the new point.
+    # Each iteration some five steps of Newton's method with a Hessian that is kept, the last with the gradient.
     "mfga logistic": (7, 1, lambda: srf.mfga(X, Y > 0, n_nonzero_coefs=20, loss="logistic", **KERNEL)),
     "mfga squared_hinge": (7, 1, lambda: srf.mfga(X, Y > 0, n_nonzero_coefs=20, loss="squared_hinge", **KERNEL)),
-    # A batch: the gradients, unless they came with the last step of the one before; of each of some rounds the products of what
-    # enters, and the step with the next look.
+    # Each batch its gradients, unless they came with the last step before it; each round in it the products of the features
+    # that enter, and the step together with the gradients after it.
     "sparse_rf": (10, 0, lambda: srf.sparse_rf(X, Y, alpha=0.005, batch_size=250, **KERNEL)),
     "sparse_rf exact": (3, 0, lambda: srf.sparse_rf(X, Y, batch_size=250, **EXACT)),
-    # A step with its margins, and at the best intercept there the gradients with the next look.
+    # Each step its margins, and the gradients at the best intercept there.
     "sparse_rf logistic": (24, 0, lambda: srf.sparse_rf(X, Y > 0, alpha=0.002, batch_size=250, loss="logistic", **KERNEL)),
     "sparse_rf auto": (3, 8, lambda: srf.sparse_rf(X, Y, alpha=0.02, n_components=2000, rng=0)),
-    # The gradient at the constant, the Gram matrix, the solution.
+    # The gradient at the constant model, the Gram matrix, and the solution.
     "rks": (3, 0, lambda: baselines.rks(X, Y, alpha=0.01, **{**KERNEL, "n_components": 50})),
 }
 
@@ -51,3 +55,23 @@ def test_passes_over_all_rows(name, monkeypatch):
     n_iter = fit().info.n_iter
     assert len(asked) == 1
     assert 0 < asked[0].n_passes <= an_iteration * n_iter + beside
+
+
+# The most passes over all rows that each fit to chunks takes, and the fit.
+FITS_TO_CHUNKS = {
+    "sparse_rf": (60, lambda X, y: srf.sparse_rf(X, y, alpha=0.01, **IN_BATCHES)),
+    "sparse_rf exact": (52, lambda X, y: srf.sparse_rf(X, y, alpha=0.01, exact=True, **IN_BATCHES)),
+    "harfe": (25, lambda X, y: srf.harfe(X, y, n_components=500, n_nonzero_coefs=20, rng=0)),
+    "mfga": (14, lambda X, y: srf.mfga(X, y, n_nonzero_coefs=10, rng=0)),
+    "drp": (5, lambda X, y: srf.drp(X, y, alpha=0.01, rng=0)),
+    "drp logistic": (18, lambda X, y: srf.drp(X, y > 0, alpha=0.01, loss="logistic", rng=0)),
+}
+
+
+@pytest.mark.parametrize("name", FITS_TO_CHUNKS)
+def test_passes_over_chunks(name):
+    """A pass reads each block once; beside the passes the first blocks are read for the type of the rows and for samples."""
+    most, fit = FITS_TO_CHUNKS[name]
+    starts = []
+    fit(srf.Chunks(lambda start, stop: starts.append(start) or IN_MEMORY[start:stop], IN_MEMORY.shape, block_rows=250), TARGET)
+    assert 0 < min(map(starts.count, starts)) <= most

@@ -4,14 +4,13 @@ Also: the same bits for any number of workers, inputs that are left alone, what 
 """
 
 import threading
-import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
+from scipy.sparse import csr_array
 
 from sparserf import FeatureSet, Fourier, Linear, RandomNeurons, Taylor
 from sparserf.features import NeuronBlock, linear_functions
@@ -19,7 +18,8 @@ from sparserf.rows import as_rows, core_block
 from sparserf.rows import tiles as of_slices
 from sparserf.solvers.active import ActiveFeatures
 
-from ..conftest import SIZES, phi_oracle
+from ..conftest import SIZES, each_dtype, peak_below, phi_oracle, read_only
+from .layouts import LAYOUTS, non_native
 
 D = 6
 FEATURES = {
@@ -37,73 +37,9 @@ FEATURES["products"] = FEATURES["taylor"].concat(Taylor(1, 0.1).draw(None, D)).c
 FEATURES["products"] = FEATURES["products"].concat(Linear().draw(None, D)).take(np.random.default_rng(0).permutation(83)[:80])
 
 
-def csr_with(array=csr_array, index=np.int32, arrange=lambda a: a):
-    """X -> CSR with that type of indices, and its three arrays arranged in some way."""
-
-    def make(X):
-        S = csr_array(X)
-        made = array(X.shape, dtype=X.dtype)
-        made.data, made.indices, made.indptr = map(arrange, (S.data, S.indices.astype(index), S.indptr.astype(index)))
-        return made
-
-    return make
-
-
-def read_only(array):
-    array = array.copy()
-    array.flags.writeable = False
-    return array
-
-
-def non_native(array):
-    return array.astype(array.dtype.newbyteorder())
-
-
-def every_other(array):
-    return np.repeat(array, 2, axis=0)[::2]
-
-
-def shuffled(X):
-    """CSR whose columns are not sorted within rows and whose entries are sums of two."""
-    i, j = np.nonzero(X)
-    order = np.random.default_rng(0).permutation(2 * len(i))
-    order = order[np.argsort(np.tile(i, 2)[order], kind="stable")]
-    indptr = 2 * np.concatenate([[0], np.cumsum((X != 0).sum(axis=1))])
-    return csr_array((np.tile(X[i, j] / 2, 2)[order], np.tile(j, 2)[order], indptr), X.shape)
-
-
-def written_zeros(X):
-    """CSR in which the zeros are entries."""
-    S = csr_array(np.ones_like(X))
-    S.data = X.ravel().copy()
-    return S
-
-
-def with_slack(X):
-    """CSR whose arrays are longer than its entries."""
-    S = csr_array(X)
-    S.data, S.indices = np.append(S.data, np.nan).astype(X.dtype), np.append(S.indices, 0)
-    return S
-
-
-DENSE = {
-    "C": np.ascontiguousarray, "F": np.asfortranarray, "read-only": read_only, "every other row": every_other,
-    "every other column": lambda X: np.repeat(X, 2, axis=1)[:, ::2], "non-native": non_native,
-    "backwards": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
-    "unaligned": lambda X: np.frombuffer(b"x" + X.tobytes(), X.dtype, offset=1).reshape(X.shape),
-    "list": lambda X: X.tolist(), "objects": lambda X: X.astype(object),
-}  # fmt: skip
-SPARSE = {
-    "csr": csr_with(), "int64 indices": csr_with(index=np.int64), "matrix": csr_with(csr_matrix),
-    "read-only csr": csr_with(arrange=read_only), "every other entry": csr_with(arrange=every_other),
-    "non-native csr": csr_with(arrange=non_native), "shuffled": shuffled, "zeros": written_zeros,
-    "with slack": with_slack, "csc": csc_array, "coo": coo_array,
-}  # fmt: skip
-LAYOUTS = DENSE | SPARSE
 each_features = pytest.mark.parametrize("features", FEATURES.values(), ids=FEATURES)
 each_layout = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 each_storage = pytest.mark.parametrize("layout", [np.asarray, csr_array], ids=["dense", "csr"])
-each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
 def random_X(rng, n, dtype=np.float64, d=D):
@@ -579,18 +515,6 @@ def test_inputs_are_never_modified(rng, layout, dtype):
     before = [bits_of(a) for a in (X, v, c, h)]
     answers(as_rows(X, 2), features, v, c, h)
     assert [bits_of(a) for a in (X, v, c, h)] == before
-
-
-@contextmanager
-def peak_below(n_bytes):
-    """Everything inside allocates at most n_bytes at a time."""
-    tracemalloc.start()
-    try:
-        yield
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < n_bytes
 
 
 @pytest.fixture(scope="module")

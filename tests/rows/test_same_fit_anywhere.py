@@ -10,7 +10,6 @@ import cloudpickle
 import dask.array as da
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from dask import delayed
 
 import sparserf as srf
@@ -18,20 +17,12 @@ from sparserf import baselines
 from sparserf import rows as rows_of
 from sparserf._base import arrays as _arrays
 from sparserf.losses import LOSSES
-from sparserf.rows import ChunkedRows, HostVectors, as_rows, correlation
+from sparserf.rows import HostVectors, as_rows, correlation
 from sparserf.rows.dask import tree_sum
 from sparserf.rows.memory import MemoryRows
 from sparserf.solvers.problem import Problem
 
-N, D = 1200, 6
-RNG = np.random.default_rng(0)
-X = RNG.uniform(-2, 2, (N, D))
-Y = np.sin(2 * X[:, 0]) * X[:, 1] + 0.5 * X[:, 2] + 0.1 * RNG.standard_normal(N)
-LABELS = np.digitize(Y, [-0.6, 0.6])
-WEIGHT = np.where(RNG.random(N) < 0.2, 0.0, RNG.random(N) + 0.5)
-SPARSE = sp.csr_array(np.where(RNG.random((N, D)) < 0.4, 0.0, X))
-NAMED = {"features": "gaussian", "gamma": 0.1, "n_components": 600, "batch_size": 200, "rng": 0}
-SHORT = {"n_components": 300, "batch_size": 100, "rng": 0}
+from .homes import HOMES, LABELS, NAMED, SHORT, SPARSE, WEIGHT, D, N, OtherDevice, X, Y
 
 FITS = {
     "sparse_rf auto, chosen": lambda X: srf.sparse_rf(X, Y, n_models=2, n_components=2000, rng=0),
@@ -67,37 +58,8 @@ TOLERANCES = dict.fromkeys(("sparse_rf_path", "drp", "drp weighted", "drp sketch
 TOLERANCES |= {name: 1e-5 for name in FITS if "multinomial" in name}
 
 
-def in_chunks(X, block_rows=250):
-    """As whoever reads them from elsewhere sees them: rows by a function."""
-    return srf.Chunks(lambda start, stop: X[start:stop], X.shape, block_rows=block_rows)
-
-
-class Elsewhere:
-    """Arrays on a device that is not the host's: operations with host arrays, and np.asarray, are errors."""
-
-    device = strict.Device("device1")
-
-    def __call__(self, X):
-        return strict.asarray(X, device=self.device)
-
-    @staticmethod
-    def patch(monkeypatch):
-        """array_api_strict's devices are of no kind of their own to DLPack."""
-        for module in (_arrays, rows_of):
-            monkeypatch.setattr(module, "is_on_host", lambda X: getattr(X, "device", None) != Elsewhere.device)
-        monkeypatch.setattr(_arrays, "_from_accelerator", lambda X: np.from_dlpack(X))
-
-
 def each(models):
     return models if isinstance(models, list) else [models]
-
-
-def in_partitions(X):
-    """As a dask array of unequal partitions, one of them empty."""
-    if sp.issparse(X):
-        parts = [da.from_delayed(delayed(X[a:b]), (b - a, D), X.dtype, meta=X[:0]) for a, b in ((0, 400), (400, 1200))]
-        return da.concatenate(parts)
-    return da.from_array(X, chunks=((500, 0, 300, 399, 1), D))
 
 
 class Sealed:
@@ -161,7 +123,6 @@ class SealedRows(MemoryRows):
         return sealed(part), total
 
 
-
 @pytest.mark.parametrize("name", FITS)
 @pytest.mark.slow
 def test_only_losses_and_problems_compute_on_row_vectors(name, monkeypatch):
@@ -174,9 +135,6 @@ def test_only_losses_and_problems_compute_on_row_vectors(name, monkeypatch):
         assert model.info == of_memory.info
 
 
-HOMES = {"dask": in_partitions, "chunks": in_chunks, "device": Elsewhere(), "array API": strict.asarray}
-
-
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("home", HOMES)
 @pytest.mark.parametrize("name", FITS)
@@ -187,7 +145,7 @@ def test_the_same_fit_in_every_home(name, home, source, monkeypatch):
     if source == "csr" and home not in ("chunks", "dask"):
         pytest.skip("these arrays are dense")
     expected = each(FITS[name](X))
-    Elsewhere.patch(monkeypatch)
+    OtherDevice.patch(monkeypatch)
     for model, of_memory in zip(each(FITS[name](HOMES[home](X))), expected, strict=True):
         if source == "float32" or "auto" in name:
             f, of_these = of_memory.decision_function(X), model.decision_function(X)
@@ -202,178 +160,6 @@ def test_the_same_fit_in_every_home(name, home, source, monkeypatch):
         np.testing.assert_allclose(model.intercept, of_memory.intercept, atol=tol * max(scale, 1))
 
 
-@pytest.mark.parametrize("block_rows", [1, 7, 64, 1199, 1200, 5000])
-def test_any_size_of_blocks(block_rows):
-    rows, whole = as_rows(in_chunks(X, block_rows)), as_rows(X)
-    features, rng = srf.Fourier(gamma=0.3).draw(70, D, rng=0).concat(srf.Taylor(2, 0.1).draw(None, D)), np.random.default_rng(1)
-    v, h, c = rng.standard_normal((2, N)), rng.random(N), rng.standard_normal((2, len(features)))
-    for ask in (
-        lambda rows: rows.correlate(features, v),
-        lambda rows: rows.correlate_squares(features, v[0]),
-        lambda rows: rows.apply(features, c),
-        lambda rows: rows.gram(features, features, h),
-        lambda rows: rows.gram(features, np.array([3, 1]), h),
-        lambda rows: rows.moments(features, features, h)[1],
-        lambda rows: rows.transform(features),
-        lambda rows: np.vstack(rows.spreads(h / h.mean())),
-        lambda rows: rows.mean(h),
-        lambda rows: rows.largest_square_distance(np.ones(D)),
-        lambda rows: rows.take(np.array([5, 700, 6])).apply(features, c),
-    ):
-        np.testing.assert_allclose(ask(rows), ask(whole), atol=1e-10 * N)
-
-
-@pytest.mark.parametrize("kind", ["memmap", "csr", "int"])
-def test_models_predict_in_chunks(kind, tmp_path):
-    np.save(tmp_path / "X.npy", np.round(X) if kind == "int" else X)
-    dense = np.load(tmp_path / "X.npy", mmap_mode="r") if kind != "int" else np.round(X).astype(np.int16)
-    source = SPARSE if kind == "csr" else dense
-    model = srf.sparse_rf(X, Y, alpha=0.02, features="gaussian", n_components=200, rng=0)
-    np.testing.assert_array_equal(model.predict(srf.Chunks(source, block_rows=100)), model.predict(source))
-    np.testing.assert_array_equal(model.features.transform(in_chunks(source)), model.features.transform(source))
-    small, of_memory = srf.prune(model, in_chunks(source), max_terms=5), srf.prune(model, source, max_terms=5)
-    np.testing.assert_array_equal(small.support, of_memory.support)
-
-
-def test_workers_do_not_matter():
-    models = [srf.sparse_rf(in_chunks(X), Y, alpha=0.01, workers=workers, **NAMED) for workers in (1, 3)]
-    np.testing.assert_array_equal(models[0].coef, models[1].coef)
-
-
-class Failing:
-    """Rows of which the block from row `first` on is not what it should be, from the `after`-th reading of it on."""
-
-    def __init__(self, how, after, first=500):
-        self.how, self.after, self.first = how, after, first
-
-    def __call__(self, start, stop):
-        rows = X[start:stop]
-        if start != self.first:
-            return rows
-        self.after -= 1
-        return self.how(rows) if self.after < 0 else rows
-
-
-def refuse(rows):
-    raise OSError("disk on fire")
-
-
-BROKEN = {
-    "raises": (refuse, "OSError: disk on fire"),
-    "shorter": (lambda rows: rows[:-1], "shape"),
-    "narrower": (lambda rows: rows[:, :-1], "shape"),
-    "NaN": (lambda rows: np.where(rows > 1, np.nan, rows), "finite"),
-    "infinite": (lambda rows: np.where(rows > 1, np.inf, rows), "finite"),
-    "strings": (lambda rows: rows.astype(str), "real numbers"),
-    "float32": (lambda rows: rows.astype(np.float32), "float32"),
-    "sparse": (sp.csr_array, "CSR"),
-    "nothing": (lambda rows: None, "real numbers"),
-}
-
-
-@pytest.mark.parametrize("what", BROKEN)
-def test_a_broken_block_is_named(what):
-    how, words = BROKEN[what]
-    chunks = srf.Chunks(Failing(how, 0), X.shape, block_rows=250)
-    with pytest.raises(srf.BlockError, match=rf"X\[500:750\].*{words}") as caught:
-        srf.sparse_rf(chunks, Y, alpha=0.01, missing="raise", **NAMED)
-    assert (caught.value.start, caught.value.stop) == (500, 750)
-
-
-@pytest.mark.parametrize("home", ["chunks", "dask"])
-def test_a_block_in_which_all_is_missing(home):
-    """Is learnt from, and told of where it must not be, whichever was asked first."""
-    holes = X.copy()
-    holes[500:750] = np.nan
-    Z = in_chunks(holes) if home == "chunks" else da.from_array(holes, chunks=(250, D))
-    models = [srf.sparse_rf(of, Y, alpha=0.01, **NAMED) for of in (Z, holes)]
-    assert len(models[0].support) == len(models[1].support) > 3
-    np.testing.assert_allclose(np.asarray(models[0].predict(Z)), models[1].predict(holes), rtol=1e-6, atol=1e-6)
-    with pytest.raises(srf.BlockError, match=r"X\[500:750\].*finite"):
-        srf.sparse_rf(Z, Y, alpha=0.01, missing="raise", **NAMED)
-
-
-@pytest.mark.parametrize("name", ["sparse_rf", "harfe", "mfga", "mfga logistic", "drp"])
-def test_what_was_fitted_is_in_the_error(name):
-    fit = {
-        "sparse_rf": lambda X: srf.sparse_rf(X, Y, alpha=0.005, exact=True, **NAMED),
-        "harfe": lambda X: srf.harfe(X, Y, n_components=500, n_nonzero_coefs=60, rng=0),
-        "mfga": lambda X: srf.mfga(X, Y, n_nonzero_coefs=30, rng=0),
-        "mfga logistic": lambda X: srf.mfga(X, LABELS, n_nonzero_coefs=6, loss="logistic", rng=0),
-        "drp": lambda X: srf.drp(X, LABELS, alpha=1e-3, loss="logistic", rng=0),
-    }[name]
-    with pytest.raises(srf.BlockError) as caught:
-        fit(srf.Chunks(Failing(refuse, 20), X.shape, block_rows=250))
-    model = caught.value.model
-    target = Y if model.classes is None else LABELS
-    assert len(model.features) > 0
-    assert np.isfinite(model.predict(X)).all()
-    better = np.mean((model.predict(X) - target) ** 2) < np.var(Y) if model.classes is None else True
-    assert better
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        ((lambda a, b: X[a:b],), ValueError, "shape must be given"),
-        ((X[:, 0],), ValueError, "shape must be"),
-        ((lambda a, b: X[a:b], (N, 0)), ValueError, "shape"),
-        ((lambda a, b: X[a:b], (N, D, 1)), ValueError, "shape"),
-        ((object(), (N, D)), TypeError, "source"),
-    ],
-)
-def test_sources_that_are_none(arguments, error, words):
-    with pytest.raises(error, match=words):
-        srf.Chunks(*arguments)
-
-
-def test_blocks_of_any_sizes():
-    sizes = [100, 0, 1000, 1, 99]
-    chunks = srf.Chunks(lambda start, stop: X[start:stop], X.shape, block_rows=sizes)
-    assert chunks.edges == [0, 100, 1100, 1101, 1200]
-    np.testing.assert_allclose(as_rows(chunks).mean(np.full(N, 1 / N)), X.mean(axis=0), atol=1e-14)
-    with pytest.raises(ValueError, match="add up to the 1200 rows of X, got 1199"):
-        srf.Chunks(X, block_rows=[100, 1099])
-
-
-def test_bad_sizes():
-    with pytest.raises(ValueError, match="block_rows must be at least 1"):
-        srf.Chunks(X, block_rows=0)
-    model = srf.sparse_rf(X, Y, alpha=0.1, **NAMED)
-    with pytest.raises(ValueError, match="6 columns, got 5"):
-        model.predict(srf.Chunks(X[:, :5]))
-    with pytest.raises(ValueError, match=r"y must have shape \(1200,\)"):
-        srf.sparse_rf(srf.Chunks(X), Y[:-1], alpha=0.1, **NAMED)
-
-
-def test_blocks_follow_the_chunks_of_the_source():
-    class Stored:
-        shape, chunks = (10**6, 2000), (1500, 2000)
-
-        def __getitem__(self, some):
-            raise AssertionError
-
-    assert srf.Chunks(Stored()).edges[1] == 2**24 // 2000 // 1500 * 1500
-
-
-def test_no_more_than_some_blocks_are_in_memory(tmp_path):
-    """Of 64 MB in blocks of 1 MB: what is read, the one ahead and what a block's answer takes."""
-    import tracemalloc
-
-    n, d = 2**16, 128
-    big = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", np.float64, (n, d))
-    big[:] = RNG.standard_normal((n, d))
-    big.flush()
-    y = np.array(big[:, 0])
-    source = srf.Chunks(np.load(tmp_path / "X.npy", mmap_mode="r"), block_rows=1024)
-    tracemalloc.start()
-    model = srf.sparse_rf(source, y, features=srf.Linear(), alpha=0.01)
-    most = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert model.support.tolist() == [0]
-    assert most < 20e6
-
-
 def test_nothing_outside_of_rows_looks_at_x():
     """X leaves its home only as an answer: no attribute X is read anywhere else in the package."""
     package = Path(srf.__file__).parent
@@ -385,12 +171,12 @@ def test_nothing_outside_of_rows_looks_at_x():
         assert not found, f"{path.name}: {found}"
 
 
-# ------------------------------------------------------------------------------------------------- arrays of other namespaces
+# Arrays of other namespaces and devices
 
 
 @pytest.mark.parametrize("home", ["array API", "device", "dask"])
 def test_answers_come_back_in_the_callers_namespace(home, monkeypatch):
-    Elsewhere.patch(monkeypatch)
+    OtherDevice.patch(monkeypatch)
     there = HOMES[home](X)
     regression = srf.sparse_rf(X, Y, alpha=0.05, **NAMED)
     classifier = srf.sparse_rf(X, LABELS, alpha=0.02, loss="logistic", **NAMED)
@@ -434,10 +220,10 @@ def test_an_array_in_this_memory_is_shared(monkeypatch):
 
 
 def test_mixed_devices_are_named(monkeypatch):
-    kinds = {Elsewhere.device: (2, 0)}
+    kinds = {OtherDevice.device: (2, 0)}
     monkeypatch.setattr(type(strict.asarray(X)), "__dlpack_device__", lambda self: kinds.get(self.device, (1, 0)))
-    here, there = strict.asarray(Y), strict.asarray(Y, device=Elsewhere.device)
-    for bad_y, bad_weight, of_x in ((here, None, Elsewhere()(X)), (there, None, X), (there, None, strict.asarray(X))):
+    here, there = strict.asarray(Y), strict.asarray(Y, device=OtherDevice.device)
+    for bad_y, bad_weight, of_x in ((here, None, OtherDevice()(X)), (there, None, X), (there, None, strict.asarray(X))):
         with pytest.raises(ValueError, match=r"y must be on the device of X, .*, got one on"):
             srf.sparse_rf(of_x, bad_y, alpha=0.1, sample_weight=bad_weight)
     with pytest.raises(ValueError, match=r"sample_weight must be on the device of X, .*device1"):
@@ -454,16 +240,55 @@ def test_mixed_devices_are_named(monkeypatch):
         (lambda xp: xp.zeros((3, 2), dtype=xp.complex64), TypeError, "real"),
     ],
 )
-@pytest.mark.parametrize("device", [None, Elsewhere.device])
+@pytest.mark.parametrize("device", [None, OtherDevice.device])
 def test_bad_arrays_of_other_namespaces(make, error, words, device, monkeypatch):
-    Elsewhere.patch(monkeypatch)
+    OtherDevice.patch(monkeypatch)
     values = make(strict)
     values = values if device is None else strict.asarray(np.from_dlpack(values), device=device)
     with pytest.raises(error, match=words):
         srf.sparse_rf(values, np.zeros(values.shape[0]), alpha=0.1, missing="raise")
 
 
-# ------------------------------------------------------------------------------------------------- dask
+def test_labels_that_the_namespace_does_not_have():
+    y = np.where(Y > 0, 2**40, 2**40 + 1)
+    model = srf.sparse_rf(X, y, alpha=0.05, loss="logistic", **NAMED)
+    labels = model.predict(strict.asarray(X))
+    np.testing.assert_array_equal(np.asarray(labels), model.predict(X))
+    half = srf.sparse_rf(X, (Y > 0).astype(np.float16), alpha=0.05, loss="logistic", **NAMED)
+    np.testing.assert_array_equal(np.asarray(half.predict(strict.asarray(X))), half.predict(X))
+
+
+def test_labels_that_dlpack_does_not_have():
+    import pyarrow as pa
+
+    names = np.array(["low", "middle", "high"])[LABELS]
+    expected = srf.sparse_rf(X, names, alpha=0.05, loss="logistic", **NAMED)
+    model = srf.sparse_rf(X, pa.array(names.tolist()), alpha=0.05, loss="logistic", **NAMED)
+    np.testing.assert_array_equal(model.coef, expected.coef)
+    np.testing.assert_array_equal(model.classes, expected.classes)
+
+
+class Unreadable:
+    """As a tensor that is part of a graph."""
+
+    shape, ndim = (N,), 1
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def __dlpack__(self, **how):
+        raise BufferError("requires grad")
+
+    def __array__(self, *how, **more):
+        raise RuntimeError("detach it first")
+
+
+def test_arrays_that_cannot_be_read():
+    with pytest.raises(TypeError, match="could not be read: requires grad"):
+        srf.sparse_rf(X, Unreadable(), alpha=0.1)
+
+
+# Partitions of dask
 
 
 def test_dataframes_and_targets_of_dask():
@@ -531,100 +356,6 @@ def test_row_vectors_travel_once():
             srf.mfga(there, y, n_nonzero_coefs=2, n_components=50, rng=0)
 
 
-# ------------------------------------------------------------------------------------------------- what once went wrong
-
-
-def test_a_reader_may_use_its_memory_again():
-    buffer = np.empty((250, D))
-
-    def read(start, stop):
-        buffer[: stop - start] = X[start:stop]
-        return buffer[: stop - start]
-
-    model = srf.sparse_rf(srf.Chunks(read, X.shape, block_rows=250), Y, alpha=0.02, **NAMED)
-    np.testing.assert_array_equal(model.coef, srf.sparse_rf(in_chunks(X), Y, alpha=0.02, **NAMED).coef)
-
-
-EVERY = {
-    "sparse_rf of classes": lambda X: srf.sparse_rf(X, LABELS, alpha=0.05, loss="logistic", **SHORT | {"features": "gaussian"}),
-    "sparse_rf chosen": lambda X: srf.sparse_rf(X, Y, n_models=1, features="gaussian", n_components=200, rng=0),
-    "harfe of classes": lambda X: srf.harfe(X, LABELS, n_components=100, n_nonzero_coefs=5, loss="logistic", rng=0),
-    "mfga": lambda X: srf.mfga(X, Y, n_nonzero_coefs=4, rng=0),
-    "mfga of classes": lambda X: srf.mfga(X, LABELS, n_nonzero_coefs=4, loss="logistic", rng=0),
-    "mfga_path": lambda X: srf.mfga_path(X, Y > 0, n_nonzero_coefs=4, loss="squared_hinge", rng=0),
-    "drp": lambda X: srf.drp(X, LABELS, alpha=1e-3, loss="logistic", rng=0),
-    "drp, the paper's": lambda X: srf.drp(X, Y, alpha=0.1, n_projections=5, accelerate=False, n_iter=3, rng=0),
-    "srfe": lambda X: baselines.srfe(X, Y, n_components=100, eta=0.8, rng=0),
-}
-
-
-@pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
-@pytest.mark.parametrize("name", EVERY)
-def test_it_may_fail_at_any_reading(name):
-    """The error is the block's, whenever it comes; and late in a fit it has a model that predicts."""
-    whole = Failing(lambda rows: rows, 0)
-    EVERY[name](srf.Chunks(whole, X.shape, block_rows=250))
-    n_readings = -whole.after
-    for after in sorted({*range(0, n_readings, max(1, n_readings // 12)), n_readings - 2, n_readings - 1} - {-1}):
-        with pytest.raises(srf.BlockError, match="disk on fire") as caught:
-            EVERY[name](srf.Chunks(Failing(refuse, after), X.shape, block_rows=250))
-        assert (caught.value.start, caught.value.stop) == (500, 750)
-    if name != "srfe":
-        model = caught.value.model
-        assert np.isfinite(model.decision_function(X)).all()
-        assert len(model.features) > 0
-
-
-@pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
-def test_a_model_of_classes_of_which_some_were_not_fitted():
-    """Those of later classes are their constants."""
-    fit, whole = EVERY["sparse_rf of classes"], Failing(lambda rows: rows, 0)
-    fit(srf.Chunks(whole, X.shape, block_rows=250))
-    for share in (0.2, 0.4, 0.6, 0.8):
-        with pytest.raises(srf.BlockError) as caught:
-            fit(srf.Chunks(Failing(refuse, int(-whole.after * share)), X.shape, block_rows=250))
-        model = caught.value.model
-        assert len(model.info.objective) >= model.info.n_iter
-        assert np.isfinite(model.decision_function(X)).all()
-
-
-def test_sums_of_partitions_are_added_in_pairs():
-    """In rounds: of neighbours, and of what is left when their number is odd."""
-    values = np.random.default_rng(0).standard_normal(45)
-    for n in (1, 2, 7, 8, 9, 17, 45):
-        pairs = list(values[:n])
-        while len(pairs) > 1:
-            pairs = [a + b for a, b in zip(pairs[::2], pairs[1::2], strict=False)] + pairs[len(pairs) // 2 * 2 :]
-        assert tree_sum([delayed(value) for value in values[:n]], np.add).compute() == pairs[0]
-
-
-def test_block_errors_travel():
-    import copy
-    import pickle
-
-    error = srf.BlockError(1, 2, "broken")
-    for other in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
-        assert (other.start, other.stop, other.model, str(other)) == (1, 2, None, "X[1:2]: broken")
-
-
-def test_threads_are_those_of_the_fit():
-    with as_rows(in_chunks(X), 2) as rows:
-        pool = rows._workers._pool
-        features = srf.Fourier(gamma=0.3).draw(1100, D, rng=0)
-        rows.gram(features, features, np.ones(N))
-        assert rows._workers._pool is pool is not None
-    assert rows._workers._pool is None
-
-
-def test_labels_that_the_namespace_does_not_have():
-    y = np.where(Y > 0, 2**40, 2**40 + 1)
-    model = srf.sparse_rf(X, y, alpha=0.05, loss="logistic", **NAMED)
-    labels = model.predict(strict.asarray(X))
-    np.testing.assert_array_equal(np.asarray(labels), model.predict(X))
-    half = srf.sparse_rf(X, (Y > 0).astype(np.float16), alpha=0.05, loss="logistic", **NAMED)
-    np.testing.assert_array_equal(np.asarray(half.predict(strict.asarray(X))), half.predict(X))
-
-
 def test_partitions_that_cannot_be_made():
     def broken():
         raise OSError("no such bucket")
@@ -637,62 +368,23 @@ def test_partitions_that_cannot_be_made():
         srf.sparse_rf(bad, Y, alpha=0.1, missing="raise")
 
 
-# ------------------------------------------------------------------------------------------------- passes
-
-PASSES = {
-    "sparse_rf": (60, lambda X: srf.sparse_rf(X, Y, alpha=0.01, **NAMED)),
-    "sparse_rf exact": (52, lambda X: srf.sparse_rf(X, Y, alpha=0.01, exact=True, **NAMED)),
-    "harfe": (25, lambda X: srf.harfe(X, Y, n_components=500, n_nonzero_coefs=20, rng=0)),
-    "mfga": (14, lambda X: srf.mfga(X, Y, n_nonzero_coefs=10, rng=0)),
-    "drp": (5, lambda X: srf.drp(X, Y, alpha=0.01, rng=0)),
-    "drp logistic": (18, lambda X: srf.drp(X, Y > 0, alpha=0.01, loss="logistic", rng=0)),
-}
+def test_sums_of_partitions_are_added_in_pairs():
+    """In rounds: of neighbours, and of what is left when their number is odd."""
+    values = np.random.default_rng(0).standard_normal(45)
+    for n in (1, 2, 7, 8, 9, 17, 45):
+        pairs = list(values[:n])
+        while len(pairs) > 1:
+            pairs = [a + b for a, b in zip(pairs[::2], pairs[1::2], strict=False)] + pairs[len(pairs) // 2 * 2 :]
+        assert tree_sum([delayed(value) for value in values[:n]], np.add).compute() == pairs[0]
 
 
-@pytest.mark.parametrize("name", PASSES)
-def test_passes_over_all_rows(name, monkeypatch):
-    """No more than so many; from disk each reads everything."""
-    most, fit = PASSES[name]
-    n_passes, blocks = [0], ChunkedRows._blocks
-    monkeypatch.setattr(ChunkedRows, "_blocks", lambda rows: n_passes.__setitem__(0, n_passes[0] + 1) or blocks(rows))
-    fit(in_chunks(X))
-    assert n_passes[0] <= most
-
-
-def test_labels_that_dlpack_does_not_have():
-    import pyarrow as pa
-
-    names = np.array(["low", "middle", "high"])[LABELS]
-    expected = srf.sparse_rf(X, names, alpha=0.05, loss="logistic", **NAMED)
-    model = srf.sparse_rf(X, pa.array(names.tolist()), alpha=0.05, loss="logistic", **NAMED)
-    np.testing.assert_array_equal(model.coef, expected.coef)
-    np.testing.assert_array_equal(model.classes, expected.classes)
-
-
-class Unreadable:
-    """As a tensor that is part of a graph."""
-
-    shape, ndim = (N,), 1
-
-    def __dlpack_device__(self):
-        return (1, 0)
-
-    def __dlpack__(self, **how):
-        raise BufferError("requires grad")
-
-    def __array__(self, *how, **more):
-        raise RuntimeError("detach it first")
-
-
-def test_arrays_that_cannot_be_read():
-    with pytest.raises(TypeError, match="could not be read: requires grad"):
-        srf.sparse_rf(X, Unreadable(), alpha=0.1)
+# Row vectors and problems on them
 
 
 @pytest.mark.parametrize("home", HOMES)
 def test_row_vectors_of_every_home(home, monkeypatch):
     """What is computed on them where they are is what NumPy computes."""
-    Elsewhere.patch(monkeypatch)
+    OtherDevice.patch(monkeypatch)
     rng = np.random.default_rng(0)
     vectors = as_rows(HOMES[home](X)).vectors
     a, b = rng.standard_normal((2, 2, N))
@@ -727,7 +419,7 @@ def test_row_vectors_of_every_home(home, monkeypatch):
 @pytest.mark.parametrize("home", HOMES)
 def test_problems_of_every_home(home, loss, monkeypatch):
     """Losses, dual points, curvatures and intercepts of vectors where they are, and a look at the rows that makes them."""
-    Elsewhere.patch(monkeypatch)
+    OtherDevice.patch(monkeypatch)
     y = Y if loss == "squared" else np.where(Y > 0, 1.0, -1.0)
     weight = WEIGHT / WEIGHT.mean()
     rows, here = as_rows(HOMES[home](X)), as_rows(X)

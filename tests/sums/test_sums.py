@@ -13,7 +13,7 @@ from sparserf.rows import as_rows, core_block, read_rows
 from sparserf.sums import moments as _moments
 
 from ..conftest import phi_oracle
-from ..rows.test_same_fit_anywhere import HOMES, Elsewhere, in_chunks
+from ..rows.homes import HOMES, OtherDevice, in_chunks
 
 N, D = 900, 6
 RNG = np.random.default_rng(0)
@@ -203,7 +203,7 @@ def test_features_that_do_not_vary_in_what_is_left(k):
 @pytest.mark.parametrize("home", HOMES)
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weighted"])
 def test_rows_of_any_home(home, weight, monkeypatch):
-    Elsewhere.patch(monkeypatch)
+    OtherDevice.patch(monkeypatch)
     n = {"dask": 1200}.get(home, N)  # the partitions are of so many
     index = np.arange(n) % N
     some = None if weight is None else weight[index]
