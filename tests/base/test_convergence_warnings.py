@@ -19,7 +19,7 @@ PAPER = {"n_projections": 3, "accelerate": False, "n_iter": 1, "rng": 0}
 START = {"start": "zero", "max_iter": 1, "tol": 0, **SMALL}
 FINE = {"alpha": 1e-300, **SMALL}
 X32 = X.astype(np.float32)
-UNFINISHED = {  # each on a line of its own
+UNFINISHED = {  # each on a line of its own, at which the warning must point
     "sparse_rf": lambda: srf.sparse_rf(X, Y, **TINY),
     "sparse_rf_path": lambda: srf.sparse_rf_path(X, Y, alphas=[1e-9], **NAMED, max_iter=1),
     "harfe": lambda: srf.harfe(X, Y, n_nonzero_coefs=8, **START),
@@ -28,6 +28,8 @@ UNFINISHED = {  # each on a line of its own
     "mfga_path": lambda: srf.mfga_path(X, Y, n_nonzero_coefs=9, rng=0),
     "drp": lambda: srf.drp(X, LABELS, **LATE),
     "drp_path": lambda: srf.drp_path(X, LABELS, alphas=[1e-12], loss="logistic", rng=0, tol=1e-15),
+    "drp squared": lambda: srf.drp(X, Y, alpha=1e-3, n_iter=1, tol=1e-14, rng=0),
+    "drp_path squared": lambda: srf.drp_path(X, Y, alphas=[1e-3], tol=1e-15, rng=0),
     "drp of the paper": lambda: srf.drp(X, Y, alpha=1e-3, **PAPER),
     "drp_path of the paper": lambda: srf.drp_path(X, Y, alphas=[1e-3], **PAPER),
     "rks": lambda: baselines.rks(X32, Y, **FINE),
@@ -41,7 +43,7 @@ UNFINISHED = {  # each on a line of its own
 
 @pytest.fixture
 def unfinished(monkeypatch):
-    """mfga's models say that they have not converged: in so few terms they always do."""
+    """Make the models of mfga say that they have not converged: with so few terms they always do."""
 
     def model_of(*given):
         model = task.model_of(*given)

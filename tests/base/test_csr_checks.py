@@ -1,4 +1,4 @@
-"""The places of the entries of sparse rows are copied at the door: who changes them during a call changes nothing."""
+"""Checks of sparse X: indices are copied at the start of a call, so that changing them during it changes nothing."""
 
 import threading
 import time
@@ -28,6 +28,7 @@ def rows(kind=sp.csr_array, n=300, d=40):
 
 
 def corrupt(X, garbage):
+    """Overwrite the indices of a CSR matrix."""
     X.indices[:], X.indptr[:] = garbage, garbage
     X.indptr[0] = 0
 
@@ -67,7 +68,7 @@ def test_structure_changed_by_a_thread_in_a_prediction_changes_nothing():
     thread.start()
     try:
         for _ in range(100):
-            with suppress(ValueError):  # it may be invalid at the door
+            with suppress(ValueError):  # X may be invalid at the start of the call
                 np.testing.assert_array_equal(model.predict(X, workers=2), plain)
                 n_right += 1
     finally:
@@ -77,7 +78,7 @@ def test_structure_changed_by_a_thread_in_a_prediction_changes_nothing():
 
 
 @pytest.mark.parametrize("kind", ["csr_array", "csr_matrix", "csc_array", "coo_array", "bsr_array"])
-def test_values_are_shared_where_the_rows_are_csr_and_places_never(kind):
+def test_values_of_csr_are_shared_and_indices_never(kind):
     X, _ = rows(getattr(sp, kind))
     mine = check_X(X)
     assert np.shares_memory(mine.data, X.data) == (X.format == "csr")
@@ -87,7 +88,7 @@ def test_values_are_shared_where_the_rows_are_csr_and_places_never(kind):
 
 
 @pytest.mark.parametrize("column", [-1, 3, 10**6])
-def test_lists_of_rows_with_a_column_that_is_not_there(column):
+def test_lil_with_a_column_that_does_not_exist(column):
     X = sp.lil_array((3, 3))
     X[0, 1] = 1
     X.rows[0] = [column]
@@ -97,8 +98,8 @@ def test_lists_of_rows_with_a_column_that_is_not_there(column):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("zeros", ["none", "of one column"])
-def test_columns_without_zeros_have_no_view_of_where_they_are(seed, zeros):
-    """Which would be a constant, and so would all features of it be: the default search divided by their variance."""
+def test_columns_without_zeros_are_not_encoded_by_where_their_zeros_are(seed, zeros):
+    """Whether an entry is zero is no column of its own where none is: a constant column has variance zero."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-2, 2, (400, 3))
     if zeros == "of one column":

@@ -1,4 +1,4 @@
-"""What notebooks show: tables whose text is text, whatever it holds, in the colours of the page."""
+"""HTML and Markdown in notebooks: names are shown as text, whatever they hold, in the colours of the page."""
 
 import copy
 import pickle
@@ -23,7 +23,7 @@ LINEAR = {"features": srf.Linear(), "n_nonzero_coefs": 3, "rng": 0}
 
 
 class Seen(HTMLParser):
-    """The tags, styles and words of a piece of HTML, all of whose tags must be closed."""
+    """Tags, attributes and words of a piece of HTML; every tag must be closed."""
 
     def __init__(self, html):
         super().__init__()
@@ -45,7 +45,7 @@ class Seen(HTMLParser):
 
 @pytest.fixture(scope="module")
 def shown():
-    """What there is to show, each with the names that are to be read there."""
+    """Return objects that notebooks show, each with the words that must stand in its HTML."""
     model, classes = srf.mfga(X, Y, **LINEAR), srf.mfga(X, LABELS, loss="multinomial", **LINEAR)
     fit = partial(srf.mfga, features=srf.Linear())
     found = srf.cross_validate(fit, X, Y, {"n_nonzero_coefs": [1, 2], "normalize": [True, False]}, cv=3, rng=0)
@@ -66,7 +66,7 @@ def shown():
 @pytest.mark.parametrize(
     "what", ["model", "classes", "summary", "summary of rows", "of classes", "importances", "validation", "split", "cv+"]
 )
-def test_names_are_text_and_colours_those_of_the_page(what, shown):
+def test_names_are_text_and_letters_have_the_colour_of_the_page(what, shown):
     one, names = shown[what]
     html = one._repr_html_()
     seen = Seen(html)
@@ -94,7 +94,7 @@ def test_a_long_name_is_cut_and_can_be_read(shown):
     assert len(cut) == _html.MOST_LETTERS and ("title", NAMES[2]) in seen.attributes
 
 
-def test_many_settings_and_losses_that_are_none(monkeypatch, shown):
+def test_many_settings_and_losses_that_are_no_numbers(monkeypatch, shown):
     found, _ = shown["validation"]
     html = found._repr_html_()
     assert html.count("<tr") == 5 and html.count("font-weight:600") == 6  # the cells of the best
@@ -107,7 +107,7 @@ def test_many_settings_and_losses_that_are_none(monkeypatch, shown):
         Seen(other._repr_html_())
 
 
-def test_models_of_nothing_are_shown():
+def test_models_without_terms_are_shown():
     constant = srf.mfga(np.eye(4), np.ones(4), n_nonzero_coefs=1, rng=0)
     empty = srf.sparse_rf(np.eye(4), [1.0, 1.0, 1.0, 1.0], features="gaussian", alpha=1.0, rng=0)
     for model in (constant, empty):
@@ -134,7 +134,7 @@ def test_code_with_backticks_is_one_block(shown):
 
 
 def test_names_in_latex_have_no_escapes_in_text(shown):
-    """MathJax, as notebooks have it, shows the backslash of an escape within \\text."""
+    """MathJax would show the backslash of an escape within \\text."""
     latex = shown["model"][0].formula("latex")
     inside = re.findall(r"\\text\{([^{}]*)\}", latex)
     assert "".join(inside).count("\\") == 0 and r"name}\_\text{with}\backslash{}" in latex

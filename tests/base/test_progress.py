@@ -1,4 +1,4 @@
-"""What callbacks, terminals and logs are told of long work: a share that never falls, and 1 at the end."""
+"""Progress in callbacks, terminals, logs and notebooks: its share of the work never falls, and is 1 at the end."""
 
 import io
 import logging
@@ -58,7 +58,7 @@ def test_a_callback_that_ends_the_fit_is_not_asked_again():
     assert len(told) == 2
 
 
-def test_parts_divide_what_is_left():
+def test_parts_divide_the_span_of_the_work():
     with reports.reporting("x", lambda info: None, False) as report:
         begins = []
         for _ in reports.parts([1, 2], [1, 3]):
@@ -97,7 +97,7 @@ def test_intervals_and_calibration_are_shown(caplog):
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """Standard error as a terminal, where a fit has taken long from its beginning."""
+    """Make standard error a terminal on which progress is shown from the first moment on; return what is written."""
     screen = io.StringIO()
     screen.isatty = lambda: True
     monkeypatch.setattr(_display, "sys", SimpleNamespace(stderr=screen, modules=sys.modules))
@@ -108,11 +108,12 @@ def terminal(monkeypatch):
 
 
 def drawn(screen):
+    """Return each line that was drawn over the line before."""
     return [text.strip() for text in screen.getvalue().split("\r") if text.strip()]
 
 
 def rows_of(written, width=300):
-    """What a terminal holds in the end."""
+    """Return the lines that a terminal shows in the end."""
     rows, at = [[" "] * width], 0
     for letter in written:
         if letter == "\n":
@@ -126,7 +127,7 @@ def rows_of(written, width=300):
 
 @pytest.mark.parametrize("level", [None, logging.WARNING])
 def test_lines_on_standard_error_where_no_logger_takes_them(level, monkeypatch, capsys):
-    """In a pipe, whether nobody has set up logging, or somebody for warnings alone."""
+    """A fit that writes to a pipe logs to standard error, whether logging is not set up, or for warnings alone."""
     handler = logging.StreamHandler(io.StringIO())
     monkeypatch.setattr(logging.getLogger(), "handlers", [] if level is None else [handler])
     monkeypatch.setattr(logging.getLogger(), "level", logging.WARNING)
@@ -186,7 +187,7 @@ def test_a_terminal_that_goes_away_ends_no_fit(terminal):
 
 @pytest.mark.parametrize("inner", [None, True])
 def test_the_outermost_call_has_the_line(terminal, inner):
-    """And one that is told to be silent is so with all that it calls."""
+    """A call with verbose=False silences all fits that it makes."""
     fit = partial(srf.mfga, n_nonzero_coefs=5, verbose=inner)
     for verbose in (False, None):
         srf.cross_validate(fit, X, Y, {"alpha": [0.1, 0.01]}, cv=3, rng=0, verbose=verbose)
@@ -198,7 +199,7 @@ def test_the_outermost_call_has_the_line(terminal, inner):
 
 
 def test_fits_of_several_threads_take_turns(terminal):
-    with _display._screen:  # as the line of another thread has it
+    with _display._screen:  # as while another thread shows its line
         FITS["mfga"]()
     assert not drawn(terminal)
     FITS["mfga"]()
@@ -222,7 +223,7 @@ def test_bars_of_the_user_are_not_drawn_over(terminal, monkeypatch):
 
 
 @pytest.mark.parametrize("verbose", [None, True])
-def test_in_a_notebook_an_output_of_the_cell(verbose, monkeypatch, capsys):
+def test_a_notebook_shows_progress_as_an_output_of_the_cell(verbose, monkeypatch, capsys):
     outputs = []
 
     def display(data, raw, display_id):
@@ -241,8 +242,8 @@ def test_in_a_notebook_an_output_of_the_cell(verbose, monkeypatch, capsys):
 
 @pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
 @pytest.mark.parametrize("name", FITS)
-def test_to_be_shown_costs_a_fit_nothing(name, terminal, monkeypatch):
-    """Nothing is computed for a line that is not computed without it: gaps, for one, take passes over the rows."""
+def test_showing_progress_computes_nothing_more(name, terminal, monkeypatch):
+    """A line of progress asks for nothing that a fit would not compute without it, such as a duality gap."""
     asked = []
     real = task.Progress.info
     monkeypatch.setattr(task.Progress, "info", lambda *a, **k: asked.append(name) or real(*a, **k))

@@ -1,12 +1,12 @@
-"""The compiled kernels against plain NumPy, and nothing above them.
+"""The compiled kernels against plain NumPy.
 
-features: correlate, apply and transform at every instruction set, for both types, every activation and every kind of
-          rows and weights, at sizes around the edges of a tile; the bytes around the output; how exact cos, sin and
-          tanh are, and what they do with phases that are huge or overflow.
-rows:     X'v, X p and X'diag(h) X p of rows, dense and CSR; what they are refused with.
-search:   top_k against sorting; threshold: hard_threshold too.
-checks:   are_finite and is_canonical against their definitions, with faults anywhere.
-descent:  descend and largest_violation against their definitions and scikit-learn; solvers.l1_quadratic.minimize on top.
+features   correlate, apply and transform at every instruction set, for both types, every activation and every kind of
+           rows and weights, at sizes around the edges of a tile; that no byte around the output is written; the accuracy of
+           cos, sin and tanh, also at phases that are huge or overflow
+rows       X'v, X p and X'diag(h) X p of dense and CSR rows; arrays that they refuse
+search     top_k against sorting, and threshold: hard_threshold against sorting
+checks     are_finite and is_canonical against their definitions, with faults anywhere
+descent    descend and largest_violation against their definitions and scikit-learn, and solvers.l1_quadratic.minimize
 """
 
 import math
@@ -26,30 +26,30 @@ from sparserf._core.rows import LEVEL, LEVELS, RowSlice
 from sparserf.features import FeatureSet, MonomialBlock, NeuronBlock
 from sparserf.solvers.l1_quadratic import minimize
 
-from ..conftest import SIZES, phi_oracle
+from ..conftest import SIZES, each_dtype, phi_oracle, read_only
 
-WIDE = 10**9  # rows said to be so wide that sparse weights stay sparse
+# A width of rows at which weights of few inputs are packed sparse.
+WIDE = 10**9
 each_level = pytest.mark.parametrize("level", range(len(LEVELS)), ids=LEVELS)
-each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 each_activation = pytest.mark.parametrize("activation", [name for name in ACTIVATIONS if name != "product"])
 each_kind = pytest.mark.parametrize("kind", ["dense", "q-sparse", "csr"])
 
 
 def sampled_shapes():
-    """(rows, inputs, features) in which every size occurs three times at each place."""
+    """Return triples (rows, inputs, features) in which every size occurs three times in each place."""
     rng = np.random.default_rng(7)
     return [shape for _ in range(3) for shape in zip(*(rng.permutation(SIZES).tolist() for _ in range(3)), strict=True)]
 
 
 class Case:
-    """Random rows and features as the kernels take them, the oracle `phi`, and how far from it rounding may lead."""
+    """Random rows and features as the kernels take them, their values `phi` by NumPy, and the largest `error` of rounding."""
 
     def __init__(self, shape, dtype, activation, kind, seed=0):
         rng = np.random.default_rng([*shape, seed])
         n, d, p = shape
         order = min(3, d) if kind == "q-sparse" else d
         X, weights, offset = (rng.standard_normal(size) for size in [(n, d), (p, order), p])
-        if activation == "sign":  # sums are exact and never 0: no rounding can cross the step
+        if activation == "sign":  # sums are exact and never 0, so that rounding changes no sign
             X, weights, offset = np.rint(4 * X) / 4, np.rint(4 * weights) / 4, (np.rint(16 * offset) + 0.5) / 16
         if kind == "csr":
             X *= rng.random(X.shape) < 0.3
@@ -70,7 +70,7 @@ class Case:
 
 
 class ProductCase(Case):
-    """Random products of `order` inputs; the kernels take the inputs as they are."""
+    """Random products of `order` inputs."""
 
     def __init__(self, shape, dtype, order):
         rng = np.random.default_rng([*shape, order])
@@ -85,6 +85,7 @@ class ProductCase(Case):
 
 
 def rows_of(X, kind, level=-1):
+    """Return the rows as the kernels take them, dense or CSR."""
     if kind != "csr":
         return RowSlice(X, level=level)
     S = csr_array(X)
@@ -92,7 +93,7 @@ def rows_of(X, kind, level=-1):
 
 
 class Framed:
-    """A strided view of `values` amid NaN: a read outside shows in the result, a write outside in the frame."""
+    """A strided view of `values` within NaN: reading outside of it shows in the result, writing outside in the frame."""
 
     def __init__(self, values):
         n, m = values.shape
@@ -101,7 +102,7 @@ class Framed:
         self.view[...] = values
 
     def take(self):
-        """The values, after a check that the frame is as it was."""
+        """Return the values, and check that nothing around them was written."""
         values = self.view.copy()
         self.view[...] = np.nan
         assert np.isnan(self._frame).all()
@@ -189,7 +190,7 @@ def test_second_moments_of_sparse_rows(dtype, shape, rng):
 @each_kind
 @pytest.mark.parametrize("shape", sampled_shapes(), ids=str)
 def test_correlate_pair(shape, kind, dtype, level, rng):
-    """The cosines bit for bit as they are alone; the sines as near as any."""
+    """Sums of cosines have the bits of sums of cosines alone; sums of sines are as accurate as any."""
     cos, sin = Case(shape, dtype, "cos", kind), Case(shape, dtype, "sin", kind)
     v, start = rng.standard_normal((2, shape[0])), rng.standard_normal((2, cos.width))
     alone, out, quarter = start.copy(), Framed(start), Framed(start)
@@ -216,13 +217,8 @@ def test_levels_agree_to_rounding_and_one_of_them_is_the_default(dtype, activati
     by_level = [transform(case, level) for level in range(len(LEVELS))]
     for phi in by_level:
         assert (abs(phi.astype(np.float64) - by_level[0]) <= 2 * case.error).all()
-    for level in (-1, len(LEVELS), 99):  # one that this processor lacks is never run
+    for level in (-1, len(LEVELS), 99):  # a level that this processor lacks is never run
         np.testing.assert_array_equal(transform(case, level), by_level[LEVEL])
-
-
-def read_only(X):
-    X.flags.writeable = False
-    return X
 
 
 @each_level
@@ -248,7 +244,7 @@ def test_products_of_rows_agree_with_numpy(level, dtype, squared, shape, rng):
 @each_dtype
 @pytest.mark.parametrize("d", SIZES)
 def test_products_of_rows_are_those_of_the_normal_equations(level, dtype, d, rng):
-    """Bit for bit: f = X p, then X'(h f)."""
+    """The sums for normal equations have the bits of f = X p followed by X'(h f)."""
     X, p, h = rng.standard_normal((65, d)).astype(dtype), rng.standard_normal((2, d)), rng.standard_normal((2, 65))
     f, out, f_then, out_then = np.zeros((2, 65)), np.zeros((2, d)), np.zeros((2, 65)), np.zeros((2, d))
     rows = RowSlice(X, level=level)
@@ -308,7 +304,7 @@ def test_rows_that_kernels_cannot_read_are_refused(ask):
 
 @each_kind
 def test_rows_of_another_type_or_width_than_the_features_are_refused(kind):
-    """They would be read past their end."""
+    """The kernels would read past the end of these rows."""
     case = Case((5, 4, 3), np.float64, "cos", kind)
     v, out, phi = np.zeros((1, 5)), np.zeros((1, case.width)), np.zeros((5, 3))
     single = rows_of(np.zeros((5, 4), np.float32), kind)
@@ -379,7 +375,7 @@ def test_is_canonical_counts_rows():
 
 
 def activate(activation, x, level):
-    """The activation alone: one feature of weight 1 and offset 0."""
+    """Compute the activation by one feature of weight 1 and offset 0."""
     panels = NeuronBlock(activation, 1.0, np.ones((1, 1)), np.zeros(1)).packed(x.dtype, 1)
     out = np.empty((len(x), 1), x.dtype)
     panels.transform(RowSlice(x[:, None], level=level), out)
@@ -387,12 +383,13 @@ def activate(activation, x, level):
 
 
 def limit_of(dtype):
+    """Return the largest phase that polynomials handle; beyond it libm does."""
     return 1e6 if dtype == np.float64 else 2e4
 
 
 @cache
 def exact(activation, dtype):
-    """Arguments within the limit, most of them hard ones, and the exact result as a sum of two doubles."""
+    """Return arguments within the limit, most of them hard, and the exact results, each as a sum of two doubles."""
     rng, limit = np.random.default_rng(3), limit_of(dtype)
     tiny = -300 if dtype == np.float64 else -37
     near_zeros = np.pi / 2 * rng.integers(-int(limit / 1.6), int(limit / 1.6), 1500)
@@ -442,7 +439,7 @@ def test_a_phase_that_overflows_is_zero_or_saturates(activation, dtype, level, k
     assert np.isclose(out[0, 3], getattr(math, activation)(0.25), rtol=4 * np.finfo(dtype).eps)
     if activation == "tanh":
         assert (out[0, 0], out[0, 2]) == (1, -1)
-        assert abs(out[0, 1]) <= 1  # NaN or infinite, by how the products are summed
+        assert abs(out[0, 1]) <= 1  # the phase is NaN or infinite, by the order in which products are added
     else:
         np.testing.assert_array_equal(out[0, :3], 0)
 
@@ -517,7 +514,7 @@ def test_hard_threshold_sizes(rng, size):
 
 
 def least_squares(rng, kind, p=30):
-    """(X, y) whose Gram matrix is of that kind; the target has noise, so that no minimum is degenerate."""
+    """Draw (X, y) with a Gram matrix of that kind; y has noise, so that no minimum is degenerate."""
     n = 2 * p
     X = rng.standard_normal((n, p))
     if kind == "ill conditioned":
@@ -544,11 +541,13 @@ each_gram = pytest.mark.parametrize("kind", KINDS)
 
 
 def quadratic(rng, kind):
+    """Return (H, g) of the least squares problem of that kind."""
     X, y = least_squares(rng, kind)
     return X.T @ X / len(X), -X.T @ y / len(X)
 
 
 def violations(w, v, alpha):
+    """Compute how far each coordinate is from optimality, given the gradient v of the smooth part."""
     return np.where(w == 0, np.maximum(abs(v) - alpha, 0), abs(v + alpha * np.sign(w)))
 
 
@@ -582,7 +581,7 @@ def test_descend_never_raises_the_objective_and_keeps_its_gradient(rng, kind, n_
     assert (abs(v - (g + H @ (w - w0))) <= 1e-11 * scale.max()).all()
 
 
-def test_descend_leaves_alone_what_it_cannot_move(rng):
+def test_descend_leaves_coordinates_without_curvature_alone(rng):
     H, g = quadratic(rng, "zero columns")
     w = rng.standard_normal(len(g))
     start, v = w.copy(), g.copy()
@@ -627,5 +626,5 @@ def test_minimize_reaches_its_tolerance(kind, share, warm):
         assert violations(x, g + H @ (x - w), alpha).max() <= 1.01 * tol
 
 
-def test_minimize_of_nothing_is_nothing():
+def test_minimize_over_no_coordinates():
     assert minimize(np.empty((0, 0)), np.empty(0), np.empty(0), 0.1, 1e-9).shape == (0,)

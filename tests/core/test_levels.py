@@ -1,4 +1,4 @@
-"""The instruction sets of one machine: which of them runs, the bits that they share, and that a better one is no slower."""
+"""Levels of instruction sets: which level runs, the bits that levels share, and that a higher level is no slower."""
 
 import os
 import platform
@@ -15,17 +15,19 @@ from sparserf._core.features import ACTIVATIONS, PANEL
 from sparserf._core.rows import LEVELS, RowSlice
 from sparserf.features import NeuronBlock
 
-each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
-# Levels whose products are fused with the sums that they go into. The baseline of x86-64 has no such instruction.
+from ..conftest import each_dtype
+
+# Levels that fuse multiplication and addition. The baseline of x86-64 has no such instruction.
 FUSED = [level for level, name in enumerate(LEVELS) if name != "baseline" or platform.machine() == "aarch64"]
 
 
 def python(code, **env):
+    """Run code in a fresh interpreter with these environment variables."""
     env = {name: value for name, value in os.environ.items() if name != "SPARSERF_LEVEL"} | env
     return subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=600, env=env)
 
 
-# The bits of a tile and of the normal equations at every level, those of the default level last.
+# Prints hashes of a tile of features and of normal equations at every level, and last at the default level.
 BITS = """
 import numpy as np
 from sparserf._core.rows import LEVELS, RowSlice
@@ -64,11 +66,11 @@ def test_level_that_is_not_there():
 
 
 def answers(level, dtype, activation, n_inputs, n_features, order):
-    """Everything that the kernels say of one case."""
+    """Return the output of every kernel for one case."""
     rng = np.random.default_rng([n_inputs, n_features])
     n, width = 133, -(-n_features // PANEL) * PANEL
 
-    def numbers(*shape):  # exact ones, the same from every NumPy
+    def numbers(*shape):  # multiples of 2**-19, the same in every version of NumPy
         return rng.integers(-(2**20), 2**20, shape) / 2**19
 
     X, v, h = numbers(n, n_inputs).astype(dtype), numbers(2, n), numbers(2, n)
@@ -93,7 +95,7 @@ def answers(level, dtype, activation, n_inputs, n_features, order):
 
 @pytest.mark.skipif(not FUSED, reason="this processor has no fused operations")
 def test_fused_levels_give_the_same_bits_on_every_processor():
-    """Those of x86-64-v3 and -v4 and of aarch64, with GCC 12 and Clang 14."""
+    """The digest is that of x86-64-v3, x86-64-v4 and aarch64, compiled by GCC 12 and by Clang 14."""
     for level in FUSED:
         digest = sha256()
         for shape in ((1, 1), (7, 65), (8, 32), (21, 100), (150, 40)):
@@ -105,7 +107,7 @@ def test_fused_levels_give_the_same_bits_on_every_processor():
 
 
 def seconds_of_each(runs, repetitions=15):
-    """The least time of each function, taken in turns."""
+    """Return the shortest time of each function; they are run in turns."""
     best = [np.inf] * len(runs)
     for _ in range(repetitions):
         for i, run in enumerate(runs):
@@ -119,13 +121,13 @@ def seconds_of_each(runs, repetitions=15):
 @each_dtype
 @pytest.mark.parametrize("activation", ["cos", "tanh"])
 def test_no_level_is_slower_than_the_one_below(dtype, activation):
-    """A compiler that drops an instruction set makes a level three times slower than the one below, not faster."""
+    """Where a compiler drops an instruction set, the level is three times slower than the one below."""
     rng = np.random.default_rng(0)
     X, out = rng.standard_normal((64, 21)).astype(dtype), np.zeros((1, 128))
     panels = NeuronBlock(activation, 1.0, rng.standard_normal((128, 21)), np.zeros(128)).packed(np.dtype(dtype), 21)
     each, v = [RowSlice(X, level=level) for level in range(len(LEVELS))], rng.standard_normal((1, 64))
     runs = [lambda rows=rows: panels.correlate(rows, v, out) for rows in each]
-    for _ in range(5):  # all of one level's turns may be disturbed, but hardly five times
+    for _ in range(5):  # other processes may disturb all turns of a level, but hardly five times
         seconds = seconds_of_each(runs)
         if all(better <= 1.5 * below for below, better in pairwise(seconds)):
             return

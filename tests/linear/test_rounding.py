@@ -1,7 +1,8 @@
-"""What `drp` says of its own error held against 40 digits, and data that rounding makes hard: columns of very different sizes,
-far from 0 or very large, penalties far below what float64 can tell."""
+"""The error bound of `drp` against solutions in 40 digits, and data that rounding makes hard.
 
-import inspect
+Hard data are columns of very different sizes, far from 0 or very large, and penalties far below what float64 can resolve.
+"""
+
 import warnings
 
 import mpmath
@@ -11,32 +12,32 @@ from numpy.linalg import norm
 from scipy.sparse import csr_array
 
 import sparserf as srf
-from sparserf import drp, drp_path
+from sparserf import drp
 from sparserf.baselines import random_projection
 
 LOSSES = ("squared", "squared_hinge", "smoothed_hinge", "logistic")
 each_loss = pytest.mark.parametrize("loss", LOSSES)
 nightly = pytest.mark.nightly
-# The paper's iteration, which ends after as many as it is given: a few are as good as a hundred.
+# Five of the paper's iterations. They end after the number that is given, and five do for these tests.
 A_FEW = {"accelerate": False, "n_iter": 5}
 each_layout = pytest.mark.parametrize("layout", [np.asarray, csr_array])
 
 
 def quietly(*args, **options):
-    """A fit that may warn of its bound, and of nothing else."""
+    """Fit by drp, which may warn that its bound is above the tolerance, and of nothing else."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", srf.ConvergenceWarning)
         return drp(*args, **options)
 
 
-# The bound, in 40 digits
+# The bound beside solutions in 40 digits
 
 exactly = np.vectorize(mpmath.mpf, otypes=[object])
 
 
 def solve(A, b):
-    """Gauss."""
+    """Solve A x = b by Gaussian elimination with pivoting, in the precision of mpmath."""
     rows, n = [[*row, right] for row, right in zip(A, b, strict=True)], len(b)
     for i in range(n):
         best = max(range(i, n), key=lambda k: abs(rows[k][i]))
@@ -51,6 +52,7 @@ def solve(A, b):
 
 
 def slope_and_curvature(loss, z, y):
+    """Compute the first and second derivatives of the loss in each margin, in the precision of mpmath."""
     zero, one = mpmath.mpf(0), mpmath.mpf(1)
     if loss == "squared":
         return z - y, 0 * z + one
@@ -64,7 +66,7 @@ def slope_and_curvature(loss, z, y):
 
 
 def optimum(X, y, alpha, loss, fit_intercept, s, w, b):
-    """w* by Newton's method from (w, b); None where that does not settle, as on a kink."""
+    """Find w* by Newton's method from (w, b); return None where it does not settle, as on a kink."""
     n, d = X.shape
     Z = exactly(np.hstack([X, np.ones((n, 1))]) if fit_intercept else X)
     P = exactly(np.append(np.full(d, alpha), 0.0) if fit_intercept else np.full(d, alpha))
@@ -76,12 +78,13 @@ def optimum(X, y, alpha, loss, fit_intercept, s, w, b):
         if mpmath.sqrt(g @ g) < mpmath.mpf(10) ** -30 * (1 + mpmath.sqrt(t @ t)):
             return t[:d]
         H = (Z.T * h) @ Z + np.diag(P)
-        H[-1, -1] += mpmath.mpf(10) ** -25  # no row need be curved
+        H[-1, -1] += mpmath.mpf(10) ** -25  # curvatures of all rows may be zero
         t = t - solve(H, g)
     return None
 
 
 def hard_problem(rng, loss):
+    """Draw (X, y): columns may differ in size, be far from 0 or equal, and the noise may be none."""
     n, d = int(rng.integers(5, 30)), int(rng.integers(1, 7))
     X = rng.standard_normal((n, d))
     if rng.random() < 0.4:
@@ -99,7 +102,7 @@ def hard_problem(rng, loss):
 @each_loss
 @pytest.mark.parametrize("n_seeds", [20, pytest.param(100, marks=nightly)])
 def test_the_bound_holds_in_40_digits(loss, n_seeds):
-    """Tolerances down to 1e-15: what is left is rounding, and belongs to the bound."""
+    """At tolerances down to 1e-15 the error is rounding, which the bound must include."""
     n_checked = n_tight = 0
     with mpmath.workdps(40):
         for seed in range(n_seeds):
@@ -131,7 +134,7 @@ def test_the_bound_holds_in_40_digits(loss, n_seeds):
 @pytest.mark.slow
 def test_converges_for_any_m_and_columns_of_any_size(loss, alpha, n, d):
     rng = np.random.default_rng(n)
-    # Beyond, for the hinges: flat rows and kinks as near as rounding.
+    # With larger sizes rounding would decide on which side of a kink of a hinge a row lies.
     for size in (1e2, 1e5) if loss in ("squared", "logistic") else (1e2,):
         X = rng.standard_normal((n, d)) * rng.permutation(np.geomspace(1 / size, size, d))
         y = rng.standard_normal(n)
@@ -150,7 +153,7 @@ def test_converges_for_any_m_and_columns_of_any_size(loss, alpha, n, d):
 @pytest.mark.parametrize(("n", "d"), [(200, 8), (60, 300)])
 @pytest.mark.parametrize("shift", [1e3, 1e6, 1e8, 1e10])
 def test_a_shift_changes_what_rounding_changes(layout, loss, n, d, shift):
-    """Against the rows as they are once rounded to shift + x, shifted back: that is exact."""
+    """Shifted rows, once rounded, are shifted back exactly: the two fits may differ by rounding within the fit alone."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, d)) + shift * rng.choice([-1.0, 1.0], d)
     centred = X - np.round(X.mean(axis=0))
@@ -170,7 +173,7 @@ def test_a_shift_changes_what_rounding_changes(layout, loss, n, d, shift):
 @pytest.mark.parametrize("exponent", [-140, 126])
 @pytest.mark.parametrize("method", ["drp", "drp of the paper", "random_projection"])
 def test_float32_at_the_ends_of_its_range(layout, exponent, method):
-    """Entries k / 8 times a power of two are numbers of float32, sums of them are not: the same model, in other units."""
+    """Entries k / 8 times a power of two fit into float32, sums of them do not: the model is the same in other units."""
     rng = np.random.default_rng(0)
     X = (rng.integers(-16, 17, (60, 20)) / 8).astype(np.float32)
     y = X[:, 0] + rng.standard_normal(60)
@@ -200,7 +203,7 @@ def test_a_shift_of_float32(layout):
     (100, 8, {}), (40, 300, {}), (40, 300, {"n_projections": 5}), (100, 8, {"n_projections": 100} | A_FEW),
 ])  # fmt: skip
 def test_a_power_of_two_changes_nothing(layout, loss, dtype, n, d, how):
-    """X 2^k and alpha 4^k: w 2^-k, in the same steps, bit for bit."""
+    """X 2^k with alpha 4^k gives w 2^-k in the same steps, bit for bit."""
     rng = np.random.default_rng(1)
     X = (rng.standard_normal((n, d)) + 0.5).astype(dtype)
     y = X[:, 0] + rng.standard_normal(n)
@@ -217,7 +220,7 @@ def test_a_power_of_two_changes_nothing(layout, loss, dtype, n, d, how):
 @pytest.mark.parametrize(("n", "d"), [(80, 5), (80, 300)])
 @pytest.mark.parametrize("scale", [1e9, 1e18, 1e100])
 def test_penalties_below_rounding_end(loss, n, d, scale):
-    """The fit of least squares, or a separation, is found; how far w is from w* need not be known."""
+    """A fit finds the least-squares solution or separates the classes, even where it cannot bound its distance to w*."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, d))
     y = X[:, 0] + 0.1 * rng.standard_normal(n)
@@ -250,19 +253,11 @@ def test_extreme_sizes_leak_no_warning(layout, loss, size, alpha):
             assert np.isfinite(model.coef).all() and np.isfinite(model.intercept)
 
 
-# Warnings, and ends
-
-
-def test_warnings_point_at_the_line_that_calls():
-    X, y = np.random.default_rng(0).standard_normal((2, 50, 50))
-    for fit in (lambda: drp(X, y[0], alpha=1e-3, n_iter=1, tol=1e-14), lambda: drp_path(X, y[0], alphas=[1e-3], tol=1e-15)):
-        with pytest.warns(srf.ConvergenceWarning) as caught:
-            fit()
-        assert caught[0].filename == __file__
-        assert caught[0].lineno == inspect.currentframe().f_lineno - 4
+# Fits that must end
 
 
 def hostile(kind):
+    """Draw (X, f) without noise: more columns than rows, nearly equal columns, or columns of very different sizes."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((150, 1000)) if kind == "wide" else rng.standard_normal((2000, 20))
     if kind == "collinear":
@@ -284,7 +279,7 @@ HOW = [
 @pytest.mark.parametrize("kind", ["wide", "collinear", "sizes"])
 @pytest.mark.parametrize("how", HOW)
 def test_hostile_fits_end(kind, loss, how):
-    """Noiseless, separable, alpha = 1e-8: a fit that does not end is what fails."""
+    """Without noise, with separable classes and alpha = 1e-8 every fit ends, and warns where it has not converged."""
     X, y = hostile(kind)
     y = y if loss == "squared" else np.sign(y)
     with warnings.catch_warnings(record=True) as caught:

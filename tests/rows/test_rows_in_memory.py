@@ -1,6 +1,7 @@
 """Rows in memory: correlate, apply, gram and transform against plain NumPy for every type and layout of X.
 
-Also: the same bits for any number of workers, inputs that are left alone, what is never held in memory, and overflow.
+Answers have the same bits for any number of workers, inputs stay as they are, neither X nor the feature matrix is copied whole,
+and overflow is an error.
 """
 
 import threading
@@ -43,14 +44,14 @@ each_storage = pytest.mark.parametrize("layout", [np.asarray, csr_array], ids=["
 
 
 def random_X(rng, n, dtype=np.float64, d=D):
-    """About half of the entries zero, and some rows and a column of zeros."""
+    """Draw a matrix about half of whose entries are zero, and some whole rows and a column."""
     X = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.5)
     X[::17], X[:, 3] = 0, 0
     return X.astype(dtype)
 
 
 def agree(actual, expected, size, dtype):
-    """Equal to rounding in sums of terms of that total size."""
+    """Check that sums are equal but for rounding; `size` is the sum of the absolute values of their terms."""
     assert actual.dtype == np.float64
     assert actual.shape == expected.shape
     assert (abs(actual - expected) <= 50 * np.finfo(dtype).eps * size).all()
@@ -148,7 +149,7 @@ def test_gram_with_weights(rng, layout, dtype, zeros, n):
 @each_dtype
 @pytest.mark.parametrize("n", [2, 300])
 def test_gram_by_panels(rng, monkeypatch, layout, dtype, n):
-    """Of more features than a panel has: as by slices of the rows, and the same bits for any number of workers."""
+    """Gram matrices of many features are made by panels: equal but for rounding, with the same bits for any workers."""
     X, h = random_X(rng, n, dtype), rng.random(n) * (rng.random(n) < 0.8)
     features = FEATURES["functions among others"].concat(FEATURES["products"])
     expected = as_rows(layout(X)).gram(features, features, h)
@@ -167,7 +168,7 @@ def test_gram_by_panels(rng, monkeypatch, layout, dtype, n):
 @pytest.mark.parametrize("d", [1, 2, 3, 33])
 @pytest.mark.parametrize("k", [1, 2, 33])
 def test_linear_functions_of_all_inputs(rng, layout, dtype, d, k):
-    """Whatever the order: of one input they are no multiples of inputs, of two no products."""
+    """Functions of one input are not taken for scaled inputs, nor functions of two inputs for products."""
     X, W = random_X(rng, 70, dtype, max(d, 4))[:, :d], rng.standard_normal((k, d))
     features, rows, v, c = linear_functions(W), as_rows(layout(X)), rng.standard_normal((2, 70)), rng.standard_normal((2, k))
     phi, size = X @ W.T, abs(X) @ abs(W).T + 1
@@ -182,7 +183,7 @@ def test_linear_functions_of_all_inputs(rng, layout, dtype, d, k):
 @pytest.mark.parametrize("zeros", [0.0, 0.5])
 @pytest.mark.parametrize("k", [1, 30, 80])
 def test_gram_with_some_of_its_own_features(rng, layout, dtype, zeros, k):
-    """By their places, in any order; the same bits for any number of workers."""
+    """The features on the right may be given by their indices, in any order; the bits are the same for any workers."""
     X = random_X(rng, 6000, dtype)
     h, places = rng.uniform(0.1, 2, 6000) * (rng.random(6000) >= zeros), rng.permutation(80)[:k]
     for name in ("mixed", "products"):
@@ -210,7 +211,7 @@ def test_no_rows(layout):
     np.testing.assert_array_equal(rows.gram(features, features, np.empty(0)), np.zeros((80, 80)))
 
 
-# Monomials of degree 1 and 2, through the moments of the inputs
+# Monomials of degree 1 and 2, whose sums are made of the moments of the inputs
 
 
 MONOMIALS = {
@@ -223,13 +224,14 @@ each_monomial = pytest.mark.parametrize("draw", MONOMIALS.values(), ids=MONOMIAL
 
 
 def descending(features):
-    """The same products, their factors the other way round."""
+    """Return the same products with their factors in descending order."""
     blocks = [replace(b, inputs=np.ascontiguousarray(b.inputs[:, ::-1])) for b in features.blocks]
     return FeatureSet(blocks, features.n_features_in)
 
 
 @contextmanager
 def only_tiles():
+    """Make all features in tiles, none through moments."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(of_slices, "by_moments", lambda *_: False)
         yield
@@ -239,7 +241,7 @@ def only_tiles():
 @each_dtype
 @pytest.mark.parametrize("layout", ["C", "F", "read-only", "backwards", "csr", "shuffled", "zeros"])
 def test_moments_give_what_tiles_give(rng, draw, dtype, layout):
-    """Each within some units in the last place of the terms that are added up, of features as accurate as a product is."""
+    """Both ways are within some units in the last place of the terms that are added up."""
     for n, d in [*((n, 7) for n in SIZES), (65, 1), (65, 2), (33, 40), (1000, 5)]:
         X, features = random_X(rng, n, dtype, max(d, 4))[:, :d], draw(d)
         given = LAYOUTS[layout](X)
@@ -265,7 +267,7 @@ def test_moments_give_what_tiles_give(rng, draw, dtype, layout):
 
 @each_dtype
 @pytest.mark.parametrize("layout", ["C", "csr"])
-def test_few_monomials_are_made_in_tiles_and_all_of_them_are_not(rng, dtype, layout):
+def test_few_monomials_are_made_in_tiles_and_all_of_degree_2_by_moments(rng, dtype, layout):
     X, features = LAYOUTS[layout](random_X(rng, 300, dtype, 40)), FEATURES["empty"]
     for features in (Taylor(2, 0.01).draw(None, 40), Taylor(3, 0.01).draw(None, 40)):
         (whole,), few = features.blocks, features.take(np.arange(0, len(features), 97)[:9])
@@ -288,7 +290,7 @@ def test_float32_moments_of_many_rows_are_as_accurate_as_few(rng, layout):
 @each_storage
 @each_dtype
 def test_the_range_of_floats_does_not_bound_squares_or_moments(layout, dtype):
-    """The squares of these inputs, and these v, are no float32."""
+    """The squares of these inputs, and these v, are beyond the range of float32."""
     X = np.tile(np.array([[3e25, 2e-25, 1.0, 0.0]], dtype), (50, 1))
     rows, v = as_rows(layout(X)), np.full(50, 2.0)
     squares = rows.correlate_squares(Linear().draw(None, 4), v)
@@ -301,7 +303,7 @@ def test_the_range_of_floats_does_not_bound_squares_or_moments(layout, dtype):
 
 
 def test_the_moments_of_many_inputs_take_no_more_than_their_square(rng):
-    """The 320,000 features of 800 inputs, by 3,000 rows, would be 8 GB."""
+    """The matrix of the 320,000 features of 800 inputs for 3,000 rows would take 8 GB."""
     X, features = rng.standard_normal((3000, 800)), Taylor(2, 1e-3).draw(None, 800)
     rows, v = as_rows(X), rng.standard_normal(3000)
     few = features.take(np.arange(0, len(features), 4001))
@@ -310,12 +312,12 @@ def test_the_moments_of_many_inputs_take_no_more_than_their_square(rng):
     np.testing.assert_allclose(whole[::4001], v @ phi_oracle(few, X), rtol=1e-9, atol=1e-9)
 
 
-# Columns: some features, and a Gram matrix that grows with them
+# Features in use, and their Gram matrix, which grows with them
 
 
 @each_storage
-def test_columns_keep_what_they_know_of_equal_weights_only(rng, layout, monkeypatch):
-    """However the set and the weights change, the answer is that of all features anew; equal weights cost only what is new."""
+def test_gram_matrices_are_kept_for_equal_weights_only(rng, layout, monkeypatch):
+    """However features and weights change, Gram matrices are right; for equal weights only new columns are computed."""
     X, everything = random_X(rng, 200), FEATURES["products"]
     rows, phi = as_rows(layout(X)), phi_oracle(everything, X)
     made = []
@@ -345,14 +347,15 @@ def test_columns_keep_what_they_know_of_equal_weights_only(rng, layout, monkeypa
 @each_storage
 @each_dtype
 @pytest.mark.parametrize("workers", [1, 2])
-def test_columns_of_many_inputs_are_made_once(rng, layout, dtype, workers, monkeypatch):
-    """While they are no more numbers than X has, twice; the answers are the same, by rounding, and the bits for any workers."""
+def test_features_of_many_inputs_are_computed_once(rng, layout, dtype, workers, monkeypatch):
+    """Values of features are kept while they are at most twice as many numbers as X has."""
     X = random_X(rng, 300, dtype, 80)
     everything, rows = Fourier("gaussian", 0.02).draw(250, 80, rng=0), as_rows(layout(X), workers)
     phi, made, transform = phi_oracle(everything, X), [], rows.transform
     monkeypatch.setattr(rows, "transform", lambda features: made.append(len(features)) or transform(features))
     columns, index, known = ActiveFeatures(rows), np.zeros(0, int), 0
-    for new, kept in [(30, 30), (20, 35), (0, 35), (20, 50), (90, 140), (30, 40), (0, 30)]:  # too many for CSR, then for all
+    # The features become too many to be kept, first for CSR rows and then for dense rows.
+    for new, kept in [(30, 30), (20, 35), (0, 35), (20, 50), (90, 140), (30, 40), (0, 30)]:
         free = np.setdiff1d(np.arange(250), index)[:new]
         columns.append(everything.take(free), free)
         index, made[:] = np.concatenate([index, free]), []
@@ -375,6 +378,7 @@ def test_columns_of_many_inputs_are_made_once(rng, layout, dtype, workers, monke
 
 
 def answers(rows, features, v, c, h):
+    """Ask rows for sums, margins, Gram matrices and values of features."""
     right = features.take(np.arange(0, len(features), 3))
     return [
         *(rows.correlate(features, u) for u in (v, v[0])),
@@ -386,7 +390,7 @@ def answers(rows, features, v, c, h):
 
 @pytest.fixture(scope="module")
 def many_blocks():
-    """Features, v, coef and weights for 5003 rows, large enough to be worked on in many blocks, and X."""
+    """Return X of 5003 rows, enough for many blocks, and (features, v, coefficients, weights) to ask about."""
     rng, n, d = np.random.default_rng(0), 5003, 20
     features = Fourier("gaussian", 0.1).draw(200, d, rng=1).concat(RandomNeurons("relu", 3).draw(100, d, rng=2))
     h = rng.random(n) * (rng.random(n) < 0.7)
@@ -447,7 +451,7 @@ def test_the_same_kernel_matrix_for_any_number_of_workers(many_blocks):
     agree(expected, phi * weights @ phi.T, abs(phi) * weights @ abs(phi).T, np.float64)
 
 
-def test_one_memory_may_be_asked_from_many_threads(many_blocks):
+def test_one_object_of_rows_may_be_asked_from_many_threads(many_blocks):
     X, (features, v, c, h) = many_blocks
     expected = answers(as_rows(X, 1), features, v, c, h)
     with as_rows(X, 2) as rows, ThreadPoolExecutor(3) as pool:
@@ -470,7 +474,7 @@ def test_no_thread_outlives_a_question(many_blocks):
 
 @each_storage
 def test_some_of_the_rows(many_blocks, monkeypatch, layout):
-    """They answer as rows of their own, on the threads of all, which go on after that."""
+    """Taken rows answer as rows of their own, on the threads of the rows that they were taken from."""
     monkeypatch.setattr(core_block, "GRAM_PANEL", 128)
     X, arguments = layout(many_blocks[0]), many_blocks[1]
     features, v, c, h = arguments
@@ -502,6 +506,7 @@ def test_all_cores_give_the_same_bits(many_blocks):
 
 
 def bits_of(X):
+    """Return the bytes of an array or a sparse matrix."""
     if isinstance(X, np.ndarray):
         return X.tobytes("A")
     return b"".join(a.tobytes() for a in (X.data, *((X.indices, X.indptr) if hasattr(X, "indptr") else X.coords)))
@@ -519,7 +524,7 @@ def test_inputs_are_never_modified(rng, layout, dtype):
 
 @pytest.fixture(scope="module")
 def wide():
-    """A CSR matrix that would be 16 GB if it were dense, 10 entries a row."""
+    """Return a CSR matrix with 10 entries in each row that would take 16 GB if it were dense."""
     rng = np.random.default_rng(0)
     indices = np.sort(rng.choice(1_000_000, (2000, 10)), axis=1)
     X = csr_array((rng.standard_normal(20_000), indices.ravel(), np.arange(0, 20_001, 10)), shape=(2000, 1_000_000))
@@ -545,7 +550,7 @@ def test_csr_is_never_dense_as_a_whole(wide, rng, workers):
 
 @each_storage
 def test_the_feature_matrix_is_never_held(rng, layout):
-    """20,000 rows by 2,000 features are 320 MB."""
+    """The values of 2,000 features in 20,000 rows would take 320 MB."""
     features, X = Fourier("gaussian", 0.3).draw(2000, D, rng=1), layout(random_X(rng, 20_000))
     rows, v, c, h = as_rows(X, 2), rng.standard_normal(20_000), rng.standard_normal(2000), np.ones(20_000)
     few = features.take(np.arange(100))
@@ -582,7 +587,7 @@ QUESTIONS = {
 @pytest.mark.parametrize("n", [3, 5000])
 @pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)
 def test_overflow_is_an_error_that_names_X(layout, dtype, n, ask):
-    """And nothing else, no warning: also where one block of rows gives +inf and another -inf."""
+    """There is no warning besides, even where one block of rows gives +inf and another -inf."""
     huge = np.sqrt(np.finfo(dtype).max)
     features = RandomNeurons("relu", scale=float(huge)).draw(300, D, rng=0).concat(FEATURES["linear"])
     with pytest.raises(ValueError, match=r"^X must be of moderate size"):

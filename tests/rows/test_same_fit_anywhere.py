@@ -1,4 +1,4 @@
-"""The same fit wherever the rows are: in memory, or read in chunks; and what happens when a block cannot be read."""
+"""Fits, predictions and errors are the same wherever the rows are: in chunks, dask, other namespaces or on a device."""
 
 import ast
 import warnings
@@ -53,7 +53,7 @@ FITS = {
     "ridge": lambda X: baselines.rks(X, Y, alpha=0.01, n_components=40, rng=0),
 }
 SOURCES = {"dense": X, "float32": X.astype(np.float32), "csr": SPARSE}
-# Of what ends within a tolerance, not at a point.
+# Relative tolerances of coefficients, for fits that end within a tolerance of their optimum.
 TOLERANCES = dict.fromkeys(("sparse_rf_path", "drp", "drp weighted", "drp sketched", "drp of the paper", "drp_path"), 1e-6)
 TOLERANCES |= {name: 1e-5 for name in FITS if "multinomial" in name}
 
@@ -63,7 +63,7 @@ def each(models):
 
 
 class Sealed:
-    """A row vector that nothing can be computed on."""
+    """A row vector on which nothing can be computed."""
 
     __slots__ = ("values",)
 
@@ -75,15 +75,17 @@ class Sealed:
 
 
 def travelled(answer):
-    """As it comes to another process."""
+    """Return a function as another process would receive it."""
     return cloudpickle.loads(cloudpickle.dumps(answer))
 
 
 def opened(vectors):
+    """Return the arrays inside sealed row vectors."""
     return [vector.values if isinstance(vector, Sealed) else vector for vector in vectors]
 
 
 def sealed(answer):
+    """Seal a row vector, or each of several."""
     return tuple(map(Sealed, answer)) if isinstance(answer, tuple) else Sealed(answer)
 
 
@@ -105,7 +107,7 @@ class SealedVectors(HostVectors):
 
 
 class SealedRows(MemoryRows):
-    """Rows in memory whose row vectors are opaque."""
+    """Rows in memory whose row vectors are sealed."""
 
     @cached_property
     def vectors(self):
@@ -126,7 +128,7 @@ class SealedRows(MemoryRows):
 @pytest.mark.parametrize("name", FITS)
 @pytest.mark.slow
 def test_only_losses_and_problems_compute_on_row_vectors(name, monkeypatch):
-    """An algorithm passes them along: the same bits come of a fit whose vectors are sealed."""
+    """Algorithms pass row vectors along only: a fit whose vectors are sealed has the same bits."""
     expected = each(FITS[name](X))
     monkeypatch.setattr(rows_of, "MemoryRows", SealedRows)
     for model, of_memory in zip(each(FITS[name](X)), expected, strict=True):
@@ -139,8 +141,8 @@ def test_only_losses_and_problems_compute_on_row_vectors(name, monkeypatch):
 @pytest.mark.parametrize("home", HOMES)
 @pytest.mark.parametrize("name", FITS)
 def test_the_same_fit_in_every_home(name, home, source, monkeypatch):
-    """The sums of blocks round otherwise than those of all rows. In float32, and where draws follow what was accepted before,
-    other terms may come of that, which predict as well."""
+    """Sums by blocks round otherwise than sums of all rows, which in float32, and where draws follow the terms accepted before,
+    may lead to other terms; they predict as well."""
     X = SOURCES[source]
     if source == "csr" and home not in ("chunks", "dask"):
         pytest.skip("these arrays are dense")
@@ -161,7 +163,7 @@ def test_the_same_fit_in_every_home(name, home, source, monkeypatch):
 
 
 def test_nothing_outside_of_rows_looks_at_x():
-    """X leaves its home only as an answer: no attribute X is read anywhere else in the package."""
+    """No attribute X is read outside of rows/: algorithms see answers alone."""
     package = Path(srf.__file__).parent
     for path in package.rglob("*.py"):
         if path.parent.name in ("rows", "validation"):  # folds are cut from what the user gives, before any fit
@@ -197,10 +199,10 @@ def test_answers_come_back_in_the_callers_namespace(home, monkeypatch):
 @pytest.mark.parametrize("features", ["gaussian", "perceptron"])
 @pytest.mark.slow
 def test_a_device_of_no_wider_numbers_than_float32(features, monkeypatch):
-    """As JAX is where it has not been told of wider ones: it warns where it is asked for them."""
+    """JAX has float32 alone unless it is told otherwise, and warns where it is asked for float64."""
     jnp = pytest.importorskip("jax.numpy")
     if jnp.asarray(Y).dtype != jnp.float32:
-        pytest.skip("it has been told of float64")
+        pytest.skip("JAX has been told to use float64")
     for module in (_arrays, rows_of):
         monkeypatch.setattr(module, "is_on_host", lambda X: False)
     there, y = jnp.asarray(X[:300].astype(np.float32)), Y[:300] > 0
@@ -269,7 +271,7 @@ def test_labels_that_dlpack_does_not_have():
 
 
 class Unreadable:
-    """As a tensor that is part of a graph."""
+    """An array that refuses to be read, as a tensor that is part of a graph."""
 
     shape, ndim = (N,), 1
 
@@ -315,7 +317,7 @@ def test_bad_partitions_are_named():
 
 @pytest.mark.nightly
 def test_a_worker_that_dies_changes_nothing():
-    """A cluster of two processes, of which one is killed in the middle of a fit."""
+    """One of the two processes of a cluster is killed in the middle of a fit."""
     import os
     import signal
 
@@ -340,9 +342,9 @@ def test_a_worker_that_dies_changes_nothing():
 
 @pytest.mark.nightly
 def test_row_vectors_travel_once():
-    """distributed warns where a graph is large; but for y and the weights none of a fit has the size of a row vector.
+    """No graph of a fit but those of y and the weights has the size of a row vector: distributed would warn of it.
 
-    What is asked for the rows of a sample has their numbers, at most 2¹⁴ however many rows there are: 131 kB."""
+    Graphs that ask for a sample of rows hold their indices, at most 2¹⁴ (131 kB) however many rows there are."""
     import dask
     from distributed import Client, LocalCluster
 
@@ -369,7 +371,7 @@ def test_partitions_that_cannot_be_made():
 
 
 def test_sums_of_partitions_are_added_in_pairs():
-    """In rounds: of neighbours, and of what is left when their number is odd."""
+    """Each round adds neighbours, and keeps the last where their number is odd."""
     values = np.random.default_rng(0).standard_normal(45)
     for n in (1, 2, 7, 8, 9, 17, 45):
         pairs = list(values[:n])
@@ -383,7 +385,7 @@ def test_sums_of_partitions_are_added_in_pairs():
 
 @pytest.mark.parametrize("home", HOMES)
 def test_row_vectors_of_every_home(home, monkeypatch):
-    """What is computed on them where they are is what NumPy computes."""
+    """Operations on row vectors where they are give what NumPy gives."""
     OtherDevice.patch(monkeypatch)
     rng = np.random.default_rng(0)
     vectors = as_rows(HOMES[home](X)).vectors
@@ -418,7 +420,7 @@ def test_row_vectors_of_every_home(home, monkeypatch):
 @pytest.mark.parametrize("loss", ["squared", "squared_hinge", "smoothed_hinge", "logistic"])
 @pytest.mark.parametrize("home", HOMES)
 def test_problems_of_every_home(home, loss, monkeypatch):
-    """Losses, dual points, curvatures and intercepts of vectors where they are, and a look at the rows that makes them."""
+    """Losses, dual points, curvatures, intercepts and steps are computed where the row vectors are, as in memory."""
     OtherDevice.patch(monkeypatch)
     y = Y if loss == "squared" else np.where(Y > 0, 1.0, -1.0)
     weight = WEIGHT / WEIGHT.mean()
