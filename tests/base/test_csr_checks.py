@@ -94,17 +94,3 @@ def test_lil_with_a_column_that_does_not_exist(column):
     X.rows[0] = [column]
     with pytest.raises(ValueError, match="X is not a valid sparse matrix: indices must lie in"):
         check_X(X)
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("zeros", ["none", "of one column"])
-def test_columns_without_zeros_are_not_encoded_by_where_their_zeros_are(seed, zeros):
-    """Whether an entry is zero is no column of its own where none is: a constant column has variance zero."""
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-2, 2, (400, 3))
-    if zeros == "of one column":
-        X[rng.random(400) < 0.3, 1] = 0.0
-    y = np.sin(2 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(400)
-    model = srf.sparse_rf(sp.csr_array(X[:300]), y[:300], n_models=1, rng=0)
-    assert np.isfinite(model.coef).all()
-    assert np.mean((model.predict(sp.csr_array(X[300:])) - y[300:]) ** 2) < 0.1 * y.var()

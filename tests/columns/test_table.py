@@ -1,4 +1,4 @@
-"""What is read of a data frame, or of an array with categories: the same of pandas, polars and Arrow, and at prediction."""
+"""Table: reads data frames, and arrays with categories, as numbers: alike from every library, and at prediction."""
 
 import datetime as dt
 import pickle
@@ -38,11 +38,12 @@ ORDERED = {
 
 
 def by_library(makers):
+    """Run a test for the maker of each library."""
     return pytest.mark.parametrize("make", makers.values(), ids=makers)
 
 
 def check(X, numbers, levels, categorical=None, dtype=np.float64):
-    """What is learnt of X, and that it is read alike; returns the table."""
+    """Check the numbers and levels that are learnt from X, and that reading X again gives the same; return the table."""
     values, table = Table.learn(X, categorical)
     assert values.dtype == dtype and values.flags.c_contiguous
     np.testing.assert_array_equal(values, np.array(numbers, float))
@@ -54,10 +55,11 @@ def check(X, numbers, levels, categorical=None, dtype=np.float64):
 
 
 def frame_of(values, frame=pd.DataFrame):
+    """Return a data frame of one column."""
     return frame({"a": values})
 
 
-# What a column holds.
+# What a column may hold
 
 
 @each_frame
@@ -108,14 +110,14 @@ def test_float32_is_left_where_it_cannot_count_the_levels(monkeypatch):
 @by_library(CATEGORICAL)
 def test_categoricals(make):
     check(make(["y", None, "x", "y"]), [[1], [NAN], [0], [1]], (("x", "y"),))
-    check(make([None, "b"])[1:], [[0]], (("b",),))  # which does not hold all of its categories
+    check(make([None, "b"])[1:], [[0]], (("b",),))  # a slice that does not hold all of its categories
 
 
 @by_library(ORDERED)
 def test_categories_with_an_order_keep_it(make):
     table = check(make(["high", None, "low", "middle"]), [[2], [NAN], [0], [1]], (("low", "middle", "high"),))
     np.testing.assert_array_equal(table.read(make(["never", "low"])), [[-1], [0]])
-    check(make(["high", "low"]), [[1], [0]], (("low", "high"),))  # those that occur
+    check(make(["high", "low"]), [[1], [0]], (("low", "high"),))  # levels are the categories that occur
 
 
 def test_categories_of_decimals_are_floats():
@@ -205,7 +207,7 @@ def test_a_column_without_anything_is_a_category_without_levels(frame):
     check(frame_of(np.array([NAN, NAN]), frame), [[NAN], [NAN]], (None,))
 
 
-def test_no_string_is_confused():
+def test_similar_strings_are_different_levels():
     values = ["nan", "NaN", "None", "", " ", "a\0", "a", "ä", "\U0001f600", "1", "1.0", "True"]
     numbers = [[sorted(values).index(v)] for v in [*values, "a"]]
     for frame in FRAMES.values():
@@ -213,16 +215,16 @@ def test_no_string_is_confused():
 
 
 @each_frame
-def test_words_that_are_others_in_each_row_are_warned_of(frame):
+def test_words_that_differ_in_every_row_are_warned_of(frame):
     words = [f"2020-01-{day:02}" for day in range(1, 12)]
     with pytest.warns(UserWarning, match=r"^X\['date'\] holds words that are others in each row"):
         Table.learn(frame({"date": words}))
-    Table.learn(frame({"date": words}), ["date"])  # which says that it is a category
+    Table.learn(frame({"date": words}), ["date"])  # the user says that it is a category
     Table.learn(frame({"date": words[:10]}))
     Table.learn(frame({"date": [*words, words[0]]}))
 
 
-# What it may not hold.
+# What a column may not hold
 
 SOME = {
     "Date": ([dt.date(2020, 1, 1)], "dates", "days since a date"),
@@ -308,7 +310,7 @@ def test_no_rows_or_no_columns(frame):
         Table.learn(np.empty((0, 2), object), [0])
 
 
-# Names.
+# Names of columns
 
 
 def test_names_become_strings():
@@ -342,7 +344,7 @@ def test_a_column_may_be_called_like_an_attribute(name, frame):
     assert check(frame({name: ["a", "b"]}), [[0], [1]], (("a", "b"),)).names == (name,)
 
 
-# Which columns are categories, where it is said.
+# Columns that the user declares categorical
 
 
 @each_frame
@@ -411,7 +413,7 @@ def test_long_lists_are_cut_short():
         Table.learn(pd.DataFrame({"a": [1]}), [f"c{k}" for k in range(25)])
 
 
-# Arrays.
+# Arrays
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -452,7 +454,7 @@ def test_arrays_that_are_refused():
 
 @pytest.mark.parametrize("X", [sp.csr_array(np.eye(2)), [["a"], ["b"]], pl.LazyFrame({"a": ["b"]}), pd.Series([1.0])],
                          ids=lambda X: type(X).__name__)  # fmt: skip
-def test_what_is_neither_a_frame_nor_an_array(X):
+def test_other_types_of_X_are_refused(X):
     hint = "; of one row, give a frame with one row" if isinstance(X, pd.Series) else ""
     what = rf"^X must be a data frame or a dense NumPy array where columns .*, got {type(X).__name__}{hint}$"
     with pytest.raises(TypeError, match=what):
@@ -461,7 +463,7 @@ def test_what_is_neither_a_frame_nor_an_array(X):
         Table.learn(pd.DataFrame({"a": ["b"]}))[1].read(X)
 
 
-# At prediction.
+# Reading at prediction
 
 
 @each_frame
@@ -495,7 +497,7 @@ def test_another_kind_than_in_training(frame):
     for values in ([1], [None, 1.5], [True]):
         with pytest.raises(TypeError, match=r"^X\['a'\] holds numbers, and held strings when the model was fitted$"):
             of_strings.read(frame_of(values, frame))
-    for table in (of_numbers, of_levels, of_strings):  # nothing is of no kind
+    for table in (of_numbers, of_levels, of_strings):  # a column of missing cells is of no kind
         for nothing in ([None], [NAN], np.array([NAN, NAN])):
             assert np.isnan(table.read(frame_of(nothing, frame))).all()
 
@@ -577,7 +579,7 @@ def test_arrays_that_hold_the_levels(frame):
     np.testing.assert_array_equal(of_numbers.read(np.array([[0.5, 4], [1, 9], [2, NAN]])), [[0.5, 1], [1, -1], [2, NAN]])
 
 
-# What is a frame.
+# What is a data frame
 
 
 def test_frames_and_others():
@@ -598,19 +600,20 @@ def test_a_frame_of_narwhals_is_read():
     check(nw.from_native(pl.DataFrame({"a": ["x", "y"]})), [[0], [1]], (("x", "y"),))
 
 
-def test_other_things_import_no_library(tmp_path):
+def test_no_library_of_data_frames_is_imported_without_one(tmp_path):
+    """Importing the package, and reading arrays, imports no library of data frames, nor scikit-learn."""
     code = """if True:
         import sys, numpy as np, scipy.sparse, sparserf
         from sparserf.columns.table import ARRAYS, Table, is_frame
         assert not any(map(is_frame, (np.eye(2), [[1]], scipy.sparse.eye_array(2), None, "x")))
         X = np.array([["b", 1.0]], object)
         assert Table.learn(X, [0])[1].read(X).tolist() == [[0.0, 1.0]]
-        print({"narwhals", "pandas", "polars", "pyarrow"} & set(sys.modules))"""
+        print({"narwhals", "pandas", "polars", "pyarrow", "sklearn"} & set(sys.modules))"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.strip() == "set()"
 
 
-# Files, copies.
+# Files, equality and copies
 
 TEXT = st.text(max_size=5)
 KINDS = [TEXT, st.integers(), st.booleans(), st.floats(allow_nan=False, allow_infinity=False)]
@@ -619,6 +622,7 @@ LEVELS = st.one_of([st.lists(kind, unique=True, max_size=5).map(tuple) for kind 
 
 @st.composite
 def tables(draw):
+    """Draw a table with any names and levels."""
     levels = draw(st.lists(st.none() | LEVELS, min_size=1, max_size=4))
     names = draw(st.none() | st.lists(TEXT, min_size=len(levels), max_size=len(levels), unique=True).map(tuple))
     return Table(names, tuple(levels))
@@ -626,7 +630,7 @@ def tables(draw):
 
 @given(tables())
 @pytest.mark.slow
-def test_what_is_written_is_restored(table):
+def test_tables_are_restored_from_arrays(table):
     written = table.to_arrays()
     assert set(written) == set(ARRAYS) and all(array.dtype in (np.int64, np.uint8) for array in written.values())
     back = Table.from_arrays(written)
@@ -641,7 +645,7 @@ def test_strings_that_are_no_unicode_are_kept():
 
 
 def file_of(names, *columns):
-    """The arrays of a file: of each column (kind, its levels as text)."""
+    """Return the arrays of a file of these columns, each (kind, its levels as text)."""
     cells = [cell.encode() if isinstance(cell, str) else cell for cell in [*names, *(c for _, of in columns for c in of)]]
     kind, size = (np.array(each, np.int64) for each in ([kind for kind, _ in columns], [len(of) for _, of in columns]))
     end = np.cumsum([len(cell) for cell in cells]).astype(np.int64)

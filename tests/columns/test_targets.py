@@ -1,12 +1,11 @@
-"""What y may be: labels of any kind, one output or several; what is said where something else was meant."""
+"""Targets: labels of any kind, one output or several, rows paired by index, and errors that say what to do."""
 
-import inspect
-import pickle
 from functools import partial
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import sparserf as srf
@@ -34,27 +33,26 @@ def fit(request):
 
 
 def same(model, other):
+    """Return whether two models have the same bits."""
     return model.coef.tobytes() == other.coef.tobytes() and np.array_equal(model.support, other.support)
 
 
-# ------------------------------------------------------------------------------------------------------------ labels
+# Labels
 
 
-def labels_of_libraries():
-    pd, pl, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
-    return {
-        "list": SIGNS.tolist(), "object": SIGNS.astype(object), "variable": SIGNS.astype(np.dtypes.StringDType()),
-        "pandas": pd.Series(SIGNS), "pandas category": pd.Series(SIGNS, dtype="category"), "Categorical": pd.Categorical(SIGNS),
-        "polars": pl.Series(SIGNS), "polars Categorical": pl.Series(SIGNS).cast(pl.Categorical),
-        "polars Enum": pl.Series(SIGNS.tolist(), dtype=pl.Enum(["up", "down"])),
-        "arrow": pa.chunked_array([SIGNS.tolist()]), "arrow array": pa.array(SIGNS.tolist()),
-        "arrow dictionary": pa.array(SIGNS.tolist()).dictionary_encode(),
-    }  # fmt: skip
+LABELS_OF_LIBRARIES = {
+    "list": SIGNS.tolist(), "object": SIGNS.astype(object), "variable": SIGNS.astype(np.dtypes.StringDType()),
+    "pandas": pd.Series(SIGNS), "pandas category": pd.Series(SIGNS, dtype="category"), "Categorical": pd.Categorical(SIGNS),
+    "polars": pl.Series(SIGNS), "polars Categorical": pl.Series(SIGNS).cast(pl.Categorical),
+    "polars Enum": pl.Series(SIGNS.tolist(), dtype=pl.Enum(["up", "down"])),
+    "arrow": pa.chunked_array([SIGNS.tolist()]), "arrow array": pa.array(SIGNS.tolist()),
+    "arrow dictionary": pa.array(SIGNS.tolist()).dictionary_encode(),
+}  # fmt: skip
 
 
 def test_labels_of_any_library():
     plain = FITS["mfga"](SIGNS, loss="logistic")
-    for name, y in labels_of_libraries().items():
+    for name, y in LABELS_OF_LIBRARIES.items():
         model = FITS["mfga"](y, loss="logistic")
         assert same(model, plain), name
         assert model.classes.tolist() == ["down", "up"]
@@ -63,7 +61,7 @@ def test_labels_of_any_library():
 
 
 @pytest.mark.parametrize("y", [Y > 0, (Y > 0).astype(int), (Y > 0).astype(float), (Y > 0).astype(object)])
-def test_bools_and_numbers_are_labels_where_the_loss_is_of_a_classifier(fit, y):
+def test_bools_and_numbers_are_labels_for_the_loss_of_a_classifier(fit, y):
     model = fit(y, loss="logistic")
     assert model.classes.tolist() == [0, 1]
     assert same(model, fit(SIGNS, loss="logistic"))
@@ -71,13 +69,12 @@ def test_bools_and_numbers_are_labels_where_the_loss_is_of_a_classifier(fit, y):
 
 
 def test_a_model_of_strings_is_saved(tmp_path):
-    model = FITS["mfga"](labels_of_libraries()["pandas category"], loss="logistic")
+    model = FITS["mfga"](LABELS_OF_LIBRARIES["pandas category"], loss="logistic")
     model.save(tmp_path / "model")
     assert np.array_equal(srf.load(tmp_path / "model").predict(X), model.predict(X))
 
 
 def test_categories_of_integers_are_labels():
-    pd = pytest.importorskip("pandas")
     y = pd.Series(1 + (Y > 0)).astype("category")
     assert FITS["mfga"](y, loss="logistic").classes.tolist() == [1, 2]
     with pytest.raises(TypeError, match=r"labels: loss='logistic'"):
@@ -86,7 +83,7 @@ def test_categories_of_integers_are_labels():
 
 @pytest.mark.parametrize("y", [SIGNS, SIGNS.tolist(), [1.5, "a"] * (N // 2), SIGNS[:, None]])
 @pytest.mark.filterwarnings("ignore:y has shape")
-def test_strings_are_no_numbers(fit, y):
+def test_strings_are_no_target_of_a_regression(fit, y):
     with pytest.raises(TypeError, match=r"y must hold .* of a regression, got '.*'\. For labels: loss='logistic'"):
         fit(y)
 
@@ -94,16 +91,16 @@ def test_strings_are_no_numbers(fit, y):
 @pytest.mark.parametrize("missing", [None, np.nan, "NA"])
 def test_missing_labels(missing):
     y = SIGNS.astype(object)
-    y[3] = pytest.importorskip("pandas").NA if missing == "NA" else missing
+    y[3] = pd.NA if missing == "NA" else missing
     with pytest.raises(ValueError, match=r"y must not have missing labels, got .* at \[3\]: leave such rows out"):
         FITS["mfga"](y, loss="logistic")
 
 
-def test_a_target_that_is_none_of_labels():
+def test_targets_that_are_no_labels():
     for y in (Y, np.arange(N)):
         with pytest.raises(ValueError, match="is it a target for loss='squared'"):
             FITS["mfga"](y, loss="logistic")
-    classes, _ = check_labels(np.arange(15) // 2 / 2, 15, np.arange(15))  # halves, but few
+    classes, _ = check_labels(np.arange(15) // 2 / 2, 15, np.arange(15))  # halves, but few of them
     assert len(classes) == 8
     with pytest.raises(ValueError, match=r"shape .*: fit a model to each column"):
         FITS["mfga"](np.stack([Y > 0, Y < 0], axis=1), loss="logistic")
@@ -111,7 +108,7 @@ def test_a_target_that_is_none_of_labels():
         FITS["mfga"](np.ones(N, int), loss="logistic")
 
 
-# ------------------------------------------------------------------------------------------------------- what looks like labels
+# Targets that look like labels
 
 ALARMS = {
     "bools": Y > 0, "0 and 1": (Y > 0).astype(int), "-1 and 1": np.sign(Y), "1 and 2": 1 + (Y > 0), "far": 255.0 * (Y > 0),
@@ -131,13 +128,13 @@ def test_two_whole_numbers_look_like_labels(y):
     assert model.classes is None
 
 
-def test_each_function_says_so(fit):
+def test_each_function_warns_of_labels(fit):
     with pytest.warns(UserWarning, match="y is 0 or 1 alone"):
         fit(Y > 0)
 
 
 @pytest.mark.parametrize("y", SILENT)
-def test_what_does_not_look_like_labels(y):
+def test_targets_that_do_not_look_like_labels(y):
     warn_of_labels(check_target(SILENT[y], len(SILENT[y])))
 
 
@@ -148,7 +145,7 @@ def test_rows_of_weight_zero_do_not_count():
         FITS["mfga"](y, sample_weight=1.0 - np.arange(N) % 2)
 
 
-# -------------------------------------------------------------------------------------------------------------- shapes
+# Shapes of y
 
 
 def test_a_column_is_a_vector(fit):
@@ -161,17 +158,17 @@ def test_a_column_is_a_vector(fit):
 
 
 def test_a_frame_of_targets():
-    pd = pytest.importorskip("pandas")
     both = np.stack([Y, X[:, 2]], axis=1)
     assert same(FITS["mfga"](pd.DataFrame(both, columns=["a", "b"])), FITS["mfga"](both))
 
 
-# ------------------------------------------------------------------------------------------------------------ several outputs
+# Several outputs
 
 SEVERAL = np.stack([Y, 10 - 1000 * Y, np.cos(2 * X[:, 2])], axis=1)
 
 
 def explained(model, several=SEVERAL):
+    """Return the share of the variance of each output that the model explains."""
     return 1 - ((model.predict(X) - several) ** 2).mean(axis=0) / several.var(axis=0)
 
 
@@ -188,8 +185,8 @@ def test_several_outputs_share_a_support(fit, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["sparse_rf", "harfe"])
-def test_each_output_is_as_if_it_were_alone(name):
-    """Of one dictionary and penalty: the coefficients are those of its own optimum, over the union of all supports."""
+def test_each_output_has_the_coefficients_of_its_own_fit(name):
+    """With one dictionary and penalty, the support is the union of the supports of fits to each output."""
     model, alone = FITS[name](SEVERAL), [FITS[name](y) for y in SEVERAL.T]
     assert np.array_equal(model.support, np.unique(np.concatenate([each.support for each in alone])))
     for coef, intercept, each in zip(model.coef, model.intercept, alone, strict=True):
@@ -213,7 +210,7 @@ def test_where_alpha_is_chosen_the_units_of_outputs_do_not_matter():
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")  # drp: w = 0 has no relative error
+@pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")  # for drp, which bounds no relative error of w = 0
 def test_a_constant_output(fit, fit_intercept):
     several = np.stack([Y, np.full(N, 3e6), np.zeros(N)], axis=1)
     model = fit(several, fit_intercept=fit_intercept)
@@ -224,7 +221,7 @@ def test_a_constant_output(fit, fit_intercept):
         assert explained(model, several[:, :1])[0] > 0.1
 
 
-def test_a_term_of_one_output_predicts_it_only():
+def test_terms_of_one_output_have_zeros_for_the_other():
     y = np.stack([np.sin(2 * X[:, 0]), np.zeros(N)], axis=1)
     model = FITS["sparse_rf"](y)
     assert np.count_nonzero(model.coef[0]) == len(model.features) and not model.coef[1].any()
@@ -247,7 +244,7 @@ def test_sums_of_several_outputs(method, how):
 
 
 def test_weights_of_several_outputs(fit):
-    """A row of weight zero is not there."""
+    """Targets of rows of weight zero do not matter."""
     weight = np.ones(N)
     weight[::4] = 0
     far = SEVERAL.copy()
@@ -260,19 +257,19 @@ def test_baselines_have_one_output():
         srf.baselines.rks(X, SEVERAL, alpha=0.1, n_components=10)
 
 
-# -------------------------------------------------------------------------------------------------------------- small
+# Files and messages
 
 
-def test_a_path_without_its_ending(tmp_path):
+def test_names_of_files_without_their_ending(tmp_path):
     model = FITS["mfga"](Y)
     model.save(tmp_path / "a")
     model.save(str(tmp_path / "b.bin"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npz", "b.bin"]
     for name in ("a", "a.npz", "b.bin"):
         assert same(srf.load(tmp_path / name), model), name
-    (tmp_path / "a").mkdir()  # a folder is no file
+    (tmp_path / "a").mkdir()  # a folder of that name is not taken for the file
     assert same(srf.load(tmp_path / "a"), model)
-    (tmp_path / "a.npz").rename(tmp_path / "old")  # as earlier versions wrote it
+    (tmp_path / "a.npz").rename(tmp_path / "old")  # earlier versions wrote such names
     assert same(srf.load(tmp_path / "old"), model)
     with pytest.raises(FileNotFoundError, match=r"none\.npz"):
         srf.load(tmp_path / "none")
@@ -296,10 +293,10 @@ def test_messages_say_what_to_do(name):
         call()
 
 
-def test_the_unit_of_a_target_is_its_deviation():
+def test_the_unit_of_a_target_is_its_standard_deviation():
     assert deviation(np.array([1.0, 2, 5, 99]), np.array([2.0, 1, 1, 0])) == pytest.approx(np.std([1, 1, 2, 5]))
     assert deviation(1e200 * np.array([1.0, 3]), np.ones(2)) == pytest.approx(1e200)
-    assert deviation(np.full(3, 0.1), np.ones(3)) == pytest.approx(0.1)  # of a constant its size
+    assert deviation(np.full(3, 0.1), np.ones(3)) == pytest.approx(0.1)  # a constant has its size for a unit
     assert deviation(np.zeros(3), np.ones(3)) == 1.0
 
 
@@ -313,7 +310,7 @@ def test_models_of_targets_in_other_units():
 
 
 def test_terms_of_mfga_by_default():
-    assert len(srf.mfga(X, Y, rng=0).features) == 13  # all that there are: 1, x, xx' and x
+    assert len(srf.mfga(X, Y, rng=0).features) == 13  # all features that three inputs have: 1, x, x x' and x again
     wide = RNG.standard_normal((N, 10))
     assert len(srf.mfga(wide, wide[:, 0] * wide[:, 1] + wide[:, 2], rng=0).features) == 30
 
@@ -323,7 +320,7 @@ def test_the_name_of_a_target_is_no_target():
         srf.sparse_rf(np.zeros((3, 1)), "price")
 
 
-# Rows of pandas, and their indexes.
+# Rows of pandas and their indexes
 
 INDEXED = pd.DataFrame(np.random.default_rng(3).standard_normal((40, 2)), columns=["a", "b"], index=np.arange(40) + 100)
 OF_INDEXED = pd.Series(np.arange(40.0), index=INDEXED.index)
@@ -341,7 +338,7 @@ each_pairing = pytest.mark.parametrize("fit", PAIRING.values(), ids=PAIRING)
 
 
 @each_pairing
-def test_the_same_rows_in_another_order(fit):
+def test_rows_in_another_order_are_an_error(fit):
     for y in (OF_INDEXED[::-1], OF_INDEXED.sample(frac=1.0, random_state=0)):
         with pytest.raises(ValueError, match=r"y must .* in the order of X: .* \(row 0 is 100 in X and .* y.loc\[X.index\]"):
             fit(INDEXED, y)
@@ -351,14 +348,14 @@ def test_the_same_rows_in_another_order(fit):
 
 
 @each_pairing
-def test_rows_of_other_labels(fit):
-    """A warning, once, at the line that called."""
+def test_different_indexes_are_warned_of(fit):
+    """There is one warning, and it points at the line that called."""
     with pytest.warns(srf.IndexWarning, match=r"X and y have different indexes \(row 0 is 100 in X and 107 in y\)") as told:
         fit(INDEXED, OF_INDEXED.set_axis(OF_INDEXED.index + 7))
     assert len(told) == 1 and told[0].filename == __file__
 
 
-def test_indexes_that_say_nothing():
+def test_indexes_that_are_not_compared():
     fit = PAIRING["drp"]
     expected = fit(INDEXED, OF_INDEXED).coef
     for X, y in (
@@ -397,7 +394,7 @@ def test_groups_and_estimators_pair_rows_too():
 
 @pytest.mark.parametrize("scale", ["auto", None])
 def test_a_model_of_an_array_and_frames(scale):
-    """By places, whatever the library and the dtype; and the reverse."""
+    """A model of an array reads frames by place, whatever their library and types, and a model of a frame reads arrays so."""
     A = INDEXED.to_numpy()
     of_array = srf.mfga(A, OF_INDEXED.to_numpy(), n_nonzero_coefs=2, scale=scale, rng=0)
     of_frame = srf.mfga(INDEXED, OF_INDEXED, n_nonzero_coefs=2, scale=scale, rng=0)
@@ -412,38 +409,3 @@ def test_a_model_of_an_array_and_frames(scale):
         of_frame.predict(np.zeros((3, 3)))
     with pytest.raises(TypeError, match=r"X\['b'\] holds strings, and held numbers when the model was fitted"):
         of_array.predict(INDEXED.assign(b="word"))
-
-
-# Keywords of others.
-
-
-def test_words_of_scikit_learn():
-    X, y = np.eye(3), np.arange(3.0)
-    functions = [srf.sparse_rf, srf.sparse_rf_path, srf.harfe, srf.harfe_path, srf.mfga, srf.mfga_path, srf.drp, srf.drp_path]
-    for function in [*functions, srf.baselines.rks, srf.baselines.random_projection]:
-        for word, here in {"random_state": "rng", "seed": "rng", "n_jobs": "workers", "weights": "sample_weight"}.items():
-            with pytest.raises(TypeError, match=rf"^{function.__name__}\(\) got .* '{word}'; here it is '{here}'$"):
-                function(X, y, **{word: 1})
-    for function in (srf.cross_validate, srf.intervals, srf.calibrated):
-        with pytest.raises(TypeError, match=rf"^{function.__name__}\(\) .* 'random_state'; here it is 'rng'"):
-            function(srf.drp, X, y, random_state=0)
-    with pytest.raises(TypeError, match=r"prune\(\) got an unexpected .* 'n_jobs'; here it is 'workers'"):
-        srf.prune(srf.mfga(X, y, rng=0), X, n_jobs=2)
-    with pytest.raises(TypeError, match=r"drp\(\) got an unexpected .* 'C'; here it is alpha=1 / \(n_samples \* C\)"):
-        srf.drp(X, y, C=1.0)
-    with pytest.raises(TypeError, match=r"drp\(\) got an unexpected .* 'max_iter'; here it is 'n_iter'"):
-        srf.drp(X, y, max_iter=1)
-    with pytest.raises(TypeError, match=r"mfga\(\) got an unexpected .* 'n_nonzero_coef'; did you mean 'n_nonzero_coefs'\?"):
-        srf.mfga(X, y, n_nonzero_coef=1)
-    with pytest.raises(TypeError, match=r"^drp\(\) got an unexpected keyword argument 'no_such'$"):
-        srf.drp(X, y, no_such=1)
-    with pytest.raises(TypeError, match=r"harfe\(\) missing 1 required positional argument: 'y'"):
-        srf.harfe(X)
-
-
-def test_functions_keep_their_signatures():
-    for name in srf.__all__:
-        function = getattr(srf, name)
-        if inspect.isfunction(function):
-            assert "args" not in inspect.signature(function).parameters, name
-            assert function.__name__ == name and function.__doc__ and pickle.loads(pickle.dumps(function)) is function

@@ -1,4 +1,4 @@
-"""features="auto": the base mixture, the moves, and the fit that follows what it has accepted."""
+"""features="auto": the base distribution of random cosines, the moves from accepted features, and fits that learn by them."""
 
 from types import SimpleNamespace
 
@@ -17,7 +17,7 @@ from sparserf.features import learning as moves
 from sparserf.losses import LOSSES
 from sparserf.rows import as_rows
 
-from ..conftest import SLOPE, VALUE, friedman, phi_oracle, signs
+from ..conftest import SLOPE, VALUE, each_dtype, friedman, phi_oracle, signs
 
 each_loss = pytest.mark.parametrize("loss", VALUE)
 
@@ -27,12 +27,12 @@ def learning(X, n_components, batch_size, seed):
     return make_learning_dictionary(as_rows(X), weight=np.ones(len(X)), **how)
 
 
-# The base mixture
+# The base distribution
 
 
 @pytest.mark.parametrize("layout", [np.asarray, csr_array])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_mixture_measures_each_input_in_its_own_units(rng, layout, dtype):
+@each_dtype
+def test_base_weights_are_in_the_units_of_each_input(rng, layout, dtype):
     X = (rng.standard_normal((300, 5)) * [1, 100, 1e-3, 7, 0] + [0, 5, 0, 0, 3]).astype(dtype)
     base = RandomCosines.from_rows(as_rows(layout(X)), np.ones(300), np.random.default_rng(0))
     assert base.inputs.tolist() == [0, 1, 2, 3]  # the last is constant
@@ -43,7 +43,7 @@ def test_mixture_measures_each_input_in_its_own_units(rng, layout, dtype):
         assert np.median(distance) == pytest.approx(1.0, rel=1e-5)
 
 
-def test_mixture_draws_every_order_and_width(rng):
+def test_base_weights_have_every_order_and_width(rng):
     base = RandomCosines.from_rows(as_rows(rng.standard_normal((500, 30))), np.ones(500), rng)
     w = base.weights(20_000, rng)
     order = np.count_nonzero(w, axis=1)
@@ -52,21 +52,21 @@ def test_mixture_draws_every_order_and_width(rng):
         expected = np.log((q + 1) / q) / np.log(31)
         assert abs(np.mean(order == q) - expected) < 4 * np.sqrt(expected / len(order))
     ratio = base.units[1] / base.units[0]
-    assert ratio.min() < 0.95 < 1.05 < ratio.max()  # deviations and ranges do tell apart
+    assert ratio.min() < 0.95 < 1.05 < ratio.max()  # units by deviation and by range differ
     width = np.sqrt(((w / np.sqrt(base.units[0] * base.units[1])) ** 2).sum(axis=1) / 30)
-    wide = width[order > 15]  # there sum u^2 is near its mean, in either unit
+    wide = width[order > 15]  # with many inputs the mean of their squares is near its expectation
     assert 0.2 < np.quantile(wide, 0.01) < 0.4 and 2.5 < np.quantile(wide, 0.99) < 4.8
     assert 0.85 < np.median(wide) < 1.15
 
 
 @pytest.mark.parametrize("X", [np.ones((5, 3)), np.zeros((1, 1)), 1e200 * np.ones((4, 2))])
-def test_mixture_of_constant_inputs_is_constant(X):
+def test_base_features_of_constant_inputs_are_constant(X):
     features = RandomCosines.from_rows(as_rows(X), np.ones(len(X)), np.random.default_rng(0)).draw(7, X.shape[1], rng=0)
     phi = features.transform(X)
     assert np.isfinite(phi).all() and np.ptp(phi, axis=0).max() < 1e-12
 
 
-def test_mixture_of_many_inputs_sees_those_of_largest_variance(rng):
+def test_base_weights_are_on_the_1024_inputs_of_largest_variance(rng):
     X = rng.standard_normal((50, 1500))
     X[:, 700:1176] *= 0.01
     base = RandomCosines.from_rows(as_rows(X), np.ones(len(X)), rng)
@@ -77,16 +77,18 @@ def test_mixture_of_many_inputs_sees_those_of_largest_variance(rng):
     np.testing.assert_allclose(features.transform(X), phi_oracle(features, X), atol=1e-12)
 
 
-# The moves
+# Moves from accepted features
 
 
 @pytest.fixture
 def accepted(rng):
+    """Return a base distribution of six inputs, and 40 weights that were accepted."""
     base = RandomCosines.from_rows(as_rows(rng.standard_normal((200, 6)) * [1, 2, 4, 8, 16, 32]), np.ones(200), rng)
     return base, base.weights(40, rng)
 
 
 def made(move, accepted, n=500):
+    """Make n weights by a move; return them, and the parents of each."""
     base, W = accepted
     picks = []
 
@@ -97,7 +99,7 @@ def made(move, accepted, n=500):
     return move(W.copy(), pick, base, np.random.default_rng(5)), [W[k] for k in picks]
 
 
-def test_jitter_and_rescale_keep_what_is_zero(accepted):
+def test_jitter_and_rescale_keep_zeros(accepted):
     for move in (moves.jitter, moves.rescale):
         w, (parent,) = made(move, accepted)
         assert ((w == 0) == (parent == 0)).all() and not (w == parent)[parent != 0].any()
@@ -116,12 +118,12 @@ def test_add_mix_and_swap(accepted):
     assert (np.count_nonzero(w != a, axis=1) == 1).all()
 
 
-def test_a_batch_has_its_share_from_the_base_and_the_moves_that_succeed_get_more(rng):
+def test_moves_that_succeed_make_more_and_the_base_keeps_its_share(rng):
     dictionary = learning(rng.standard_normal((100, 4)), 10**6, 400, 0)
     proposer = dictionary.proposer(2)
     start, features = proposer.batch(400, srf.FeatureSet((), 4), np.zeros(0), np.zeros(0, int))
     assert start == 3 << 40 and len(features) == 400
-    for _ in range(12):  # of each batch all that `jitter`, the first move, made survives
+    for _ in range(12):  # of each batch only the features made by `jitter`, the first move, are accepted
         n_base = int(np.count_nonzero(proposer._last == 0))
         assert n_base >= moves.BASE * 400
         kept = np.flatnonzero(proposer._last == 1) if (proposer._last == 1).any() else np.arange(20)
@@ -130,7 +132,7 @@ def test_a_batch_has_its_share_from_the_base_and_the_moves_that_succeed_get_more
     assert np.bincount(proposer._last, minlength=6).min() > 0
 
 
-def test_the_phase_is_the_best(rng):
+def test_proposed_cosines_have_the_best_phase(rng):
     X, v = rng.standard_normal((60, 3)), rng.standard_normal(60)
     rows, dictionary = as_rows(X), learning(X, 50, 25, 1)
     features = dictionary.proposer(0).batch(25, FeatureSet((), 3), np.zeros(0), np.zeros(0, int))[1]
@@ -143,8 +145,8 @@ def test_the_phase_is_the_best(rng):
     assert draws.index.tolist() == list(range(1 << 40, (1 << 40) + 25))
 
 
-def test_a_batch_that_is_asked_about_twice_is_proposed_once(rng):
-    """And what is known of its gradients is of these proposals, where the second step did not come about."""
+def test_a_batch_that_is_asked_for_twice_is_proposed_once(rng):
+    """Gradients that are known belong to these proposals, even where the second step was not taken."""
     X, v = rng.standard_normal((60, 3)), rng.standard_normal(60)
     rows, dictionary = as_rows(X), learning(X, 50, 25, 1)
     A = SimpleNamespace(features=FeatureSet((), 3), w=np.zeros(0), index=np.zeros(0, int), v=v)
@@ -159,13 +161,13 @@ def test_a_batch_that_is_asked_about_twice_is_proposed_once(rng):
     assert draws.index[0] == 1 << 40
 
 
-# The fit
+# Fits
 
 
 @each_loss
 @pytest.mark.parametrize("seed", range(3))
 def test_each_round_descends_by_what_its_worst_violator_promises(loss, seed):
-    """S1: F_(t+1) <= F_t - max_h (|g_h| - alpha)^2 / (2 gamma_h), gamma_h = beta mean(phi_h^2), whatever proposes h."""
+    """F_(t+1) <= F_t - max_h (|g_h| - alpha)^2 / (2 gamma_h) with gamma_h = beta mean(phi_h^2), whatever proposes h."""
     rng = np.random.default_rng(seed)
     X, y = friedman(rng)
     y, alpha, beta = signs(y, loss), 0.01, LOSSES[loss].smoothness
@@ -189,7 +191,7 @@ def test_each_round_descends_by_what_its_worst_violator_promises(loss, seed):
 
 
 @pytest.mark.slow
-def test_it_learns_which_inputs_matter(rng):
+def test_fits_learn_which_inputs_matter(rng):
     X, y = friedman(rng, 1500, 30)
     X_test, y_test = friedman(rng, 1500, 30)
     auto = sparse_rf(X, y, features="auto", rng=0)
@@ -200,7 +202,7 @@ def test_it_learns_which_inputs_matter(rng):
 
 
 def penalised(alpha):
-    """Options of a fit, or of two short searches."""
+    """Return options of a fit with that alpha, or of two short searches for alpha."""
     return {"n_models": 2, "n_components": 400} if alpha is None else {"alpha": alpha, "n_components": 1500}
 
 
@@ -219,7 +221,7 @@ def test_same_seed_same_bits_for_any_number_of_workers(rng, loss, alpha):
 
 
 @pytest.mark.parametrize("alpha", [0.02, None])
-def test_the_scale_of_a_column_changes_nothing(rng, alpha):
+def test_the_scale_of_a_column_changes_no_bit(rng, alpha):
     X, y = friedman(rng, 300, 6)
     units = 2.0 ** np.array([-30, 20, 0, 3, -4, 12])
     f, g = (sparse_rf(Z, y, features="auto", rng=0, **penalised(alpha)).predict(Z) for Z in (X, X * units))
@@ -228,13 +230,13 @@ def test_the_scale_of_a_column_changes_nothing(rng, alpha):
 
 @pytest.mark.parametrize("alpha", [0.02, None])
 @pytest.mark.slow
-def test_rows_of_any_kind(rng, alpha):
+def test_fits_to_sparse_single_precision_and_wide_rows(rng, alpha):
     X, y = friedman(rng, 300, 6)
     X[X < 0.3] = 0
     how = {"features": "auto", "rng": 0} | penalised(alpha)
     dense = sparse_rf(X, y, **how)
     sparse = sparse_rf(csr_array(X), y, **how).predict(X)
-    if alpha:  # the search has more rounds, and what rounding changes in one the next ones follow
+    if alpha:  # a search has more rounds, and later rounds follow the rounding of earlier ones
         np.testing.assert_allclose(sparse, dense.predict(X), rtol=1e-4)
     assert np.corrcoef(sparse, dense.predict(X))[0, 1] > 0.98
     single = sparse_rf(X.astype(np.float32), y, **how).predict(X.astype(np.float32))
@@ -246,14 +248,14 @@ def test_rows_of_any_kind(rng, alpha):
 
 @pytest.mark.parametrize("alpha", [0.01, None])
 @pytest.mark.slow
-def test_several_classes_have_draws_of_their_own(rng, alpha, monkeypatch):
+def test_each_class_has_draws_of_its_own(rng, alpha, monkeypatch):
     X = rng.standard_normal((600, 3))
     y = np.array(["a", "b", "c"])[np.argmax(np.sin(2 * X), axis=1)]
     how = {"alpha": alpha, "features": "auto", "loss": "logistic", "rng": 0, "n_components": 1000}
     how |= {"n_models": 2} if alpha is None else {}
-    monkeypatch.setattr(_search, "pruned", lambda rows, model, *args, **options: model)  # where all get all terms
+    monkeypatch.setattr(_search, "pruned", lambda rows, model, *args, **options: model)  # pruning would give all classes all terms
     model = sparse_rf(X, y, **how)
-    # Class k of 3 in search j has 3 j + k, where each search of a kind, and of views, counts as one.
+    # Class k of 3 in search j draws from stream 3 j + k; a search of any kind or encoding counts as one.
     stream = (model.support >> 40) - 1
     searches = np.unique(stream // 3).tolist()
     assert np.unique(stream).tolist() == [3 * j + k for j in searches for k in range(3)]
@@ -263,17 +265,10 @@ def test_several_classes_have_draws_of_their_own(rng, alpha, monkeypatch):
     assert (model.predict(X) == y).mean() > 0.85
 
 
-def test_a_path_goes_on_from_what_was_learnt(rng):
+def test_a_path_continues_from_accepted_features(rng):
     X, y = friedman(rng)
     models = sparse_rf_path(X, y, alphas=[0.3, 0.1, 0.03], features="auto", n_components=1000, rng=0)
     assert [model.info.n_drawn for model in models] == [1000] * 3
     assert all(model.info.converged for model in models)
     assert np.intersect1d(models[0].support, models[1].support).size > 0
     assert all(np.all(np.diff(model.info.objective) <= 0) for model in models)
-
-
-def test_save_and_load(rng, tmp_path):
-    X, y = friedman(rng)
-    model = sparse_rf(X, y, features="auto", n_models=1, rng=0)
-    model.save(tmp_path / "m.npz")
-    np.testing.assert_array_equal(srf.load(tmp_path / "m.npz").predict(X), model.predict(X))

@@ -1,7 +1,7 @@
-"""Random projections: the kernels against plain NumPy, each kind of R against its matrix, and rows on workers.
+"""Random projections: the kernels against plain NumPy, each kind against its matrix, and the same bits for any workers.
 
-The matrix of a projection is read off `expand` of the identity. Diagonals of R R' / m are 1 but for Gaussian entries;
-what is random is held to six standard deviations, which are exceeded with odds of 2e-9.
+The matrix R / sqrt(m) of a projection is read off `expand` of the identity. The diagonal of R R' / m is 1, except for Gaussian
+entries. Random quantities must lie within six standard deviations, which they exceed with probability 2e-9.
 """
 
 import time
@@ -17,24 +17,16 @@ from sparserf._core.rows import RowSlice
 from sparserf.features import make_projection, projections
 from sparserf.rows import as_rows
 
-from ..conftest import SIZES
+from ..conftest import SIZES, each_dtype
+from ..rows.layouts import LAYOUTS
 
 PROJECTIONS = ("gaussian", "sparse_sign", "srht")
-LAYOUTS = {
-    "C": np.ascontiguousarray,
-    "F": np.asfortranarray,
-    "rows": lambda X: np.repeat(X, 2, axis=0)[::2],
-    "columns": lambda X: np.repeat(X, 3, axis=1)[:, ::3],
-    "backwards": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
-    "CSR": csr_array,
-}
 each_kind = pytest.mark.parametrize("kind", PROJECTIONS)
-each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
-each_layout = pytest.mark.parametrize("layout", LAYOUTS)
+each_layout = pytest.mark.parametrize("layout", ["C", "F", "every other row", "every other column", "backwards", "csr"])
 
 
 def shapes():
-    """(rows, inputs, projections) in which every size occurs three times at each place, of the last two from 1 on."""
+    """Return triples (rows, inputs, projections), at least (0, 1, 1), in which every size occurs three times in each place."""
     rng = np.random.default_rng(7)
     sizes = np.array([rng.permutation(SIZES) for _ in range(9)]).reshape(3, 3, -1)
     sizes = [*sizes.transpose(0, 2, 1).reshape(-1, 3).tolist(), [70, 1000, 300]]
@@ -42,27 +34,30 @@ def shapes():
 
 
 def make(kind, d, m, seed=0):
-    """A projection onto m columns, or as many as there are."""
+    """Make a projection onto m columns, or for srht onto as many as it has if that is less."""
     length = 1 << (d - 1).bit_length()
     return make_projection(kind, d, min(m, length) if kind == "srht" else m, seed)
 
 
 def matrix(p):
-    """R / sqrt(m)."""
+    """Return R / sqrt(m)."""
     return p.expand(np.eye(p.n_projections)).T
 
 
 def draw(rng, shape, dtype, density=0.5):
+    """Draw a matrix in which this share of the entries is not zero."""
     return (rng.standard_normal(shape) * (rng.random(shape) < density)).astype(dtype)
 
 
-def read_only(X):
+def locked(X):
+    """Make the arrays of X read-only, and return X."""
     for array in (X.data, X.indices, X.indptr) if isinstance(X, csr_array) else (X,):
         array.flags.writeable = False
     return X
 
 
 def assert_projects(p, X, R, dense):
+    """Check that p projects X to dense @ R but for rounding."""
     X_hat = p.project(X)
     assert X_hat.dtype == X.dtype and X_hat.shape == (X.shape[0], p.n_projections)
     dense = dense.astype(np.float64)
@@ -72,7 +67,7 @@ def assert_projects(p, X, R, dense):
 
 @each_dtype
 @pytest.mark.parametrize("shape", shapes())
-def test_sparse_sign_is_the_product(shape, dtype, rng):
+def test_the_kernel_of_sparse_signs_is_the_product(shape, dtype, rng):
     n, d, m = shape
     zeta = min(3, m)
     X, S = draw(rng, (n, d), dtype), np.zeros((d, m))
@@ -93,7 +88,7 @@ def test_sparse_sign_is_the_product(shape, dtype, rng):
 
 @each_dtype
 @pytest.mark.parametrize("length", [2**k for k in range(12)])
-def test_hadamard_is_the_matrix(length, dtype, rng):
+def test_the_hadamard_transform_is_the_product(length, dtype, rng):
     X = rng.integers(-8, 8, (5, length)).astype(dtype)  # sums of integers are exact
     frame = np.full((7, length), np.nan, dtype)
     frame[1:-1] = X
@@ -103,7 +98,7 @@ def test_hadamard_is_the_matrix(length, dtype, rng):
 
 
 @pytest.mark.parametrize("length", [2**12, 2**13, 2**17])
-def test_long_transforms(length, rng):
+def test_long_hadamard_transforms(length, rng):
     X = rng.integers(-8, 8, (2, length)).astype(np.float64)
     Z = X.copy()
     core.hadamard(Z)
@@ -128,9 +123,9 @@ def test_project_is_the_product(kind, dtype, shape, rng):
 @each_kind
 @each_dtype
 @each_layout
-def test_layouts(kind, dtype, layout, rng):
+def test_projections_of_every_layout(kind, dtype, layout, rng):
     p, X = make(kind, 150, 40), draw(rng, (77, 150), dtype)
-    arranged = read_only(LAYOUTS[layout](X))
+    arranged = locked(LAYOUTS[layout](X))
     before = arranged.copy()
     assert_projects(p, arranged, matrix(p), X)
     assert_projects(p, arranged[5:21], matrix(p), X[5:21])
@@ -139,7 +134,7 @@ def test_layouts(kind, dtype, layout, rng):
 
 @each_kind
 @each_dtype
-def test_csr_is_the_same(kind, dtype, rng):
+def test_csr_is_projected_as_dense_rows_are(kind, dtype, rng):
     p, X = make(kind, 150, 40), draw(rng, (77, 150), dtype, 0.1)
     X[3] = 0.0
     tolerance = 100 * np.finfo(dtype).eps
@@ -159,7 +154,7 @@ def test_expand_is_the_adjoint(kind, d, m, rng):
     assert p.expand(Z[:0]).shape == (0, 5, d)
 
 
-def test_matrices_are_what_they_say():
+def test_matrices_are_those_of_their_formula():
     p = make("sparse_sign", 40, 21)
     S = sum(np.eye(21)[p.columns[:, k]] * p.signs[:, k, None] for k in range(8))
     np.testing.assert_allclose(matrix(p), S / np.sqrt(8), rtol=1e-14)
@@ -178,7 +173,7 @@ def test_rows_of_a_sparse_sign_matrix(m):
     assert p.columns.dtype == np.int32 and p.signs.dtype == np.int8
     assert (np.diff(p.columns, axis=1) > 0).all() and p.columns.min() >= 0 and p.columns.max() < m
     assert set(np.unique(p.signs)) <= {-1, 1}
-    if m <= 64:  # every column occurs: one is left out of 500 * zeta / m draws with odds below 1e-20
+    if m <= 64:  # some column does not occur with probability below 1e-20
         assert set(np.unique(p.columns)) == set(range(m))
     R = matrix(p)
     assert ((R != 0).sum(axis=1) == zeta).all()
@@ -201,7 +196,7 @@ def test_srht_of_all_columns_is_orthogonal(d):
 
 @each_kind
 def test_mean_of_the_squared_matrix_is_the_identity(kind):
-    """The mean of R R' / m over 4,000 matrices: the variance of its entries is 2 / (4000 m) at most."""
+    """The mean of R R' / m over 4,000 matrices is the identity; the variance of its entries is at most 2 / (4000 m)."""
     d, m, n = 6, 4, 4000
     R = np.array([matrix(make(kind, d, m, seed)) for seed in range(n)])
     mean = np.einsum("kij,klj->il", R, R) / n
@@ -210,7 +205,7 @@ def test_mean_of_the_squared_matrix_is_the_identity(kind):
 
 
 def test_gaussian_entries():
-    """Moments of 200,000 entries N(0, 1), each within six standard deviations."""
+    """The first four moments of 200,000 entries are those of N(0, 1)."""
     entries = np.sqrt(200) * matrix(make("gaussian", 1000, 200)).ravel()
     for power, moment, variance in [(1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)]:
         assert abs((entries**power).mean() - moment) < 6 * np.sqrt(variance / entries.size)
@@ -220,7 +215,7 @@ def test_gaussian_entries():
 
 
 @pytest.mark.parametrize(("d", "width"), [(1, 64), (2**15, 64), (2**15 + 1, 63), (2**21, 1), (2**22, 1)])
-def test_width_of_a_gaussian_part(d, width):
+def test_the_width_of_gaussian_parts(d, width):
     assert make("gaussian", d, 100)._width == width
     assert make("gaussian", d, 1)._width == 1
 
@@ -236,7 +231,7 @@ def test_same_seed_same_bits(kind, rng):
 
 @each_kind
 @each_dtype
-@pytest.mark.parametrize("layout", ["C", "F", "CSR"])
+@pytest.mark.parametrize("layout", ["C", "F", "csr"])
 def test_same_bits_for_any_number_of_workers(kind, dtype, layout, rng, monkeypatch):
     monkeypatch.setattr("sparserf.rows.core_block.SLICE_ELEMENTS", 2**10)
     p, X = make(kind, 150, 90), LAYOUTS[layout](draw(rng, (1500, 150), dtype))

@@ -1,18 +1,44 @@
-"""What losses promise beyond their values: bounds of the curvature, slopes, how they scale, which way the intercept is."""
+"""Losses as functions: value, derivatives and conjugate against formulas, and the properties that solvers rely on."""
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
 
-from sparserf.losses import LOSSES, Gamma, Huber, Logistic, Poisson, Quantile, SmoothedHinge, Squared, SquaredHinge, check_loss
+from sparserf.losses import (
+    LOSSES,
+    Gamma,
+    Huber,
+    Logistic,
+    Loss,
+    Poisson,
+    Quantile,
+    SmoothedHinge,
+    Squared,
+    SquaredHinge,
+    check_loss,
+)
 from sparserf.losses.base import clip_to_unit, positive_part, where, xlogx
 from sparserf.losses.classification import OneClassMultinomial, log_sum_exp, softmax
+from sparserf.losses.regression import robust_spread, weighted_median
 
 Z = np.linspace(-6, 6, 2401)
-# Each loss with targets, and its value, written plainly.
+points = st.floats(-8, 8)
+counts = st.sampled_from([0.0, 0.3, 1.0, 7.0, 2000.0])
+
+
+def smoothed_pinball(z, y):
+    """Average the pinball loss of level 0.8 over shifts of z in [-0.3, 0.3]."""
+    z = z + 0.3 * (2 * (np.arange(4000) + 0.5) / 4000 - 1)
+    return np.maximum(0.8 * (y - z), 0.2 * (z - y)).mean()
+
+
+# Each loss with targets, and the formula of its value.
 CASES = {
     "squared": (Squared(), [-1.5, 0.0, 2.0], lambda z, y: (z - y) ** 2 / 2),
     "huber": (Huber(0.7), [-1.5, 0.0, 2.0], lambda z, y: np.where(abs(z - y) < 0.7, (z - y) ** 2, 1.4 * abs(z - y) - 0.49) / 2),
-    "quantile": (Quantile(0.8, 0.3), [-1.5, 0.0, 2.0], None),
+    "quantile": (Quantile(0.8, 0.3), [-1.5, 0.0, 2.0], smoothed_pinball),
     "poisson": (Poisson(), [0.0, 0.3, 4.0], lambda z, y: np.exp(z) - y * z + (y * np.log(y) - y if y else 0.0)),
     "gamma": (Gamma(), [0.3, 1.0, 4.0], lambda z, y: y * np.exp(-z) + z - np.log(y) - 1),
     "squared_hinge": (SquaredHinge(), [-1.0, 1.0], lambda z, y: np.maximum(0, 1 - y * z) ** 2),
@@ -22,49 +48,93 @@ CASES = {
     ),
     "logistic": (Logistic(), [-1.0, 1.0], lambda z, y: np.log(1 + np.exp(-y * z))),
 }  # fmt: skip
-each = pytest.mark.parametrize("name", CASES)
 CLASSIFIERS = "squared_hinge", "smoothed_hinge", "logistic"
+each = pytest.mark.parametrize("name", CASES)
+each_regression = pytest.mark.parametrize("name", [name for name in CASES if name not in CLASSIFIERS])
 
 
 def targets(name):
-    """(the loss, its plain value, an array of Z's shape) for each target."""
-    loss, ys, plain = CASES[name]
-    return [(loss, plain, np.full_like(Z, y)) for y in ys]
+    """Return the loss and an array of the shape of Z for each target."""
+    loss, ys, _ = CASES[name]
+    return [(loss, np.full_like(Z, y)) for y in ys]
+
+
+def target_of(name, y):
+    """Return y as a target in the range of the loss."""
+    if name in CLASSIFIERS:
+        return 1.0 if y > 0.5 else -1.0
+    return y + 0.1 if name == "gamma" else y
 
 
 @each
-def test_value_derivative_and_curvature(name):
-    for loss, plain, y in targets(name):
-        if plain:
-            np.testing.assert_allclose(loss.value(Z, y), plain(Z, y[0]), rtol=1e-9, atol=1e-9)
-        step = Z[1] - Z[0]
-        slope = np.diff(loss.value(Z, y)) / step
-        middle = (Z[1:] + Z[:-1]) / 2
-        np.testing.assert_allclose(loss.derivative(middle, y[1:]), slope, atol=0.02 * (1 + abs(slope)).max() * step)
-        bent = np.diff(loss.derivative(Z, y)) / step
-        curvature = loss.curvature(middle, y[1:])
-        off = abs(curvature - bent) > 0.01 * (1 + abs(bent))
-        assert off.sum() <= (2 if loss.is_piecewise_quadratic else 0)  # one point at each corner
-        assert (loss.value(Z, y) >= 0).all()
-        assert (curvature >= 0).all()
+@given(z=points, y=counts)
+def test_values_are_those_of_the_formula(name, z, y):
+    (loss, _, plain), y = CASES[name], target_of(name, y)
+    rtol = 1e-6 if name == "quantile" else 1e-9  # whose formula is a mean over 4000 corners
+    assert np.isclose(loss.value(np.array([z]), np.array([y]))[0], plain(z, y), rtol=rtol, atol=1e-9 * (1 + abs(y)))
 
 
 @each
-def test_the_conjugate_is_the_largest_difference(name):
-    """L*(u) = max over z of u z - L(z, y), here over a grid, at shares of all slopes of the grid."""
-    for loss, _, y in targets(name):
-        inner = loss.derivative(Z[400:-400:100], y[400:-400:100])
-        u = np.concatenate([0.3 * inner, 0.9 * inner])
-        best = (u[:, None] * Z - loss.value(Z, y)).max(axis=1)
-        scale = 1 + abs(best).max()
-        np.testing.assert_allclose(loss.conjugate(u, y[: len(u)]), best, atol=2e-4 * scale)
+@given(z=points, y=counts)
+def test_derivative_and_curvature_are_those_of_the_value(name, z, y):
+    loss, y = CASES[name][0], np.full(3, target_of(name, y))
+    near = z + 1e-5 * np.array([-1.0, 0, 1])
+    values, slopes = loss.value(near, y), loss.derivative(near, y)
+    size = 1 + np.abs(slopes).max() + loss.curvature(near, y).max()
+    assert np.isclose((values[2] - values[0]) / 2e-5, slopes[1], rtol=1e-5, atol=1e-5 * size)
+    if not loss.is_piecewise_quadratic or len(set(loss.curvature(near, y))) == 1:
+        assert np.isclose((slopes[2] - slopes[0]) / 2e-5, loss.curvature(near, y)[1], rtol=1e-4, atol=1e-5 * size)
+
+
+@each
+@settings(max_examples=40)
+@given(z=points, y=counts, share=st.floats(0, 1))
+def test_conjugates_are_the_largest_difference(name, z, y, share):
+    """L*(u) = max over z of u z - L(z, y) at shares u of a slope, as duality gaps ask for; the search for it agrees."""
+    loss, y = CASES[name][0], target_of(name, y)
+    u = share * loss.derivative(np.array([z]), np.array([y]))
+    found = loss.conjugate(u, np.array([y]))[0]
+    center = np.log(max(y, 1e-3)) if loss.link == "log" else y
+    reach = 40.0 if loss.link == "log" else 40 + 2 * abs(u[0])
+    best = minimize_scalar(
+        lambda z: float(loss.value(np.array([z]), np.array([y]))[0] - u[0] * z),
+        bounds=(center - reach, center + reach), method="bounded", options={"xatol": 1e-10},
+    )  # fmt: skip
+    size = 1 + abs(y)
+    assert found >= -best.fun - 1e-6 * (size + abs(found))
+    assert np.isclose(found, -best.fun, rtol=1e-5, atol=1e-5 * size)
+    assert np.isclose(Loss.conjugate(loss, u, np.array([y]))[0], found, rtol=1e-6, atol=1e-6 * size)
+
+
+@each
+@given(z=points, y=counts, at=points, share=st.floats(0, 1))
+def test_fenchel_and_young(name, z, y, at, share):
+    """L(z, y) + L*(u) >= u z, with equality at the slope u of L in z."""
+    loss, y = CASES[name][0], np.array([target_of(name, y)])
+    z, size = np.array([z]), abs(y) * np.log1p(abs(y))
+    u, own = share * loss.derivative(np.array([at]), y), loss.derivative(z, y)
+    rounding = 1e-10 * (1 + abs(loss.value(z, y)) + abs(loss.conjugate(u, y)) + abs(u * z) + size)
+    assert loss.value(z, y) + loss.conjugate(u, y) >= u * z - rounding
+    rounding = 1e-10 * (1 + abs(loss.value(z, y)) + abs(loss.conjugate(own, y)) + abs(own * z) + size)
+    assert abs(loss.value(z, y) + loss.conjugate(own, y) - own * z) <= rounding
+
+
+@each_regression
+@pytest.mark.parametrize("z", [-1e300, -1e3, 0.0, 1e3, 1e300])
+def test_nothing_overflows_but_squares(name, z):
+    loss, y = CASES[name][0], np.array([1e-30, 1.0, 1e6])
+    with np.errstate(over="ignore"):
+        answers = [method(np.full(3, z), y) for method in (loss.value, loss.derivative, loss.curvature)]
+    assert not np.isnan(answers).any()
+    if name in ("poisson", "gamma"):
+        assert np.isfinite(answers).all()
 
 
 @each
 def test_bounds_are_bounds_that_are_reached(name):
-    """smoothness is the largest curvature, slopes the least and largest derivative, times y of a classifier."""
+    """`smoothness` is the largest curvature; `slopes` are the least and largest derivative, for a classifier times y."""
     loss = CASES[name][0]
-    curvature = np.max([loss.curvature(Z, y) for _, _, y in targets(name)])
+    curvature = np.max([loss.curvature(Z, y) for _, y in targets(name)])
     if np.isfinite(loss.smoothness):
         assert loss.smoothness == pytest.approx(curvature)
     far = np.array([-300.0, 300.0])
@@ -78,9 +148,11 @@ def test_bounds_are_bounds_that_are_reached(name):
 
 
 @each
-def test_what_is_said_of_the_curvature_holds(name):
-    for loss, _, y in targets(name):
+def test_flags_of_the_curvature_hold(name):
+    for loss, y in targets(name):
         h = loss.curvature(Z, y)
+        assert (loss.value(Z, y) >= 0).all()
+        assert (h >= 0).all()
         levels = len(np.unique(h.round(9)))
         assert loss.is_quadratic == (levels == 1)
         assert loss.is_piecewise_quadratic == (levels <= 2)
@@ -96,16 +168,17 @@ def test_what_is_said_of_the_curvature_holds(name):
 
 
 @each
-def test_the_dual_grows_by_no_more_than_is_said(name):
-    """L*(a) - L*(u) - z (a - u) <= c (a - u)^2 / 2 L''(z) at u = L'(z), and a smaller c is not enough."""
+def test_dual_growth_is_the_least_bound(name):
+    """The dual growth c is the least with L*(a) - L*(u) - z (a - u) <= c (a - u)^2 / 2 L''(z) at u = L'(z)."""
     loss = CASES[name][0]
     if np.isinf(loss.dual_growth):
         return
     largest = 0.0
-    for _, _, y in targets(name):
+    for _, y in targets(name):
         z = Z[::40]
         u, h, y = loss.derivative(z, y[::40]), loss.curvature(z, y[::40]), y[::40]
-        ends = (0 * u, -y) if name in CLASSIFIERS else (np.clip(-u, *loss.slopes),)  # of the domain
+        # The ends of the domain of L*.
+        ends = (0 * u, -y) if name in CLASSIFIERS else (np.clip(-u, *loss.slopes),)
         for a in ((1 - t) * u + t * end for end in ends for t in np.linspace(0, 1, 21)[1:]):
             left = loss.conjugate(a, y) - loss.conjugate(u, y) - z * (a - u)
             right = (a - u) ** 2 / 2
@@ -119,7 +192,7 @@ def test_the_dual_grows_by_no_more_than_is_said(name):
 @pytest.mark.parametrize("c", [0.25, 3.0])
 def test_scaled_losses(name, c):
     """L(c z, c y) = c^degree scaled(c)(z, y)."""
-    for loss, _, y in targets(name):
+    for loss, y in targets(name):
         if loss.degree == 0:
             assert loss.scaled(c) is loss
             continue
@@ -129,7 +202,7 @@ def test_scaled_losses(name, c):
 
 @pytest.mark.parametrize("name", ["squared", "poisson", "gamma"])
 @pytest.mark.parametrize("b", [-2.0, 0.1, 3.0])
-def test_one_step_of_the_intercept_is_all(name, b):
+def test_one_step_finds_the_best_intercept(name, b):
     loss, y = CASES[name][0], np.array([0.5, 1.0, 7.0])
     slope, curvature = (np.mean(of(np.full(3, b), y)) for of in (loss.derivative, loss.curvature))
     at = b + loss.intercept_step(slope, curvature)
@@ -140,11 +213,11 @@ def test_one_step_of_the_intercept_is_all(name, b):
 def test_a_step_without_curvature_is_finite_or_downward():
     with np.errstate(over="ignore"):
         assert Squared().intercept_step(1.0, 0.0) == pytest.approx(-1e300)
-        assert Poisson().intercept_step(2.0, 1.0) == -np.inf  # no count at all: as far down as there is
+        assert Poisson().intercept_step(2.0, 1.0) == -np.inf  # without any count the best intercept is -inf
         assert Gamma().intercept_step(0.0, 0.0) == pytest.approx(np.log(1e-300))
 
 
-def test_functions_of_entries():
+def test_elementwise_functions():
     a = np.array([-2.0, 0.0, 0.25, 3.0], np.float32)
     np.testing.assert_array_equal(positive_part(a), [0, 0, 0.25, 3])
     np.testing.assert_array_equal(clip_to_unit(a), [0, 0, 0.25, 1])
@@ -154,7 +227,7 @@ def test_functions_of_entries():
     assert xlogx(np.array([3.0]))[0] == pytest.approx(3 * np.log(3))
 
 
-def test_softmax_and_the_log_of_sums_beside_plain_ones(rng):
+def test_softmax_and_log_sum_exp(rng):
     z = rng.normal(size=(4, 30))
     np.testing.assert_allclose(log_sum_exp(z), np.log(np.exp(z).sum(axis=0)), rtol=1e-13)
     np.testing.assert_allclose(softmax(z), np.exp(z) / np.exp(z).sum(axis=0), rtol=1e-13)
@@ -162,14 +235,14 @@ def test_softmax_and_the_log_of_sums_beside_plain_ones(rng):
     np.testing.assert_allclose(softmax(z - 1e4), softmax(z), rtol=1e-11)
 
 
-def test_the_loss_of_one_class_promises_less():
-    """The curvature of log(e^z + e^c) in z is at most a quarter, but all classes move: half. Its dual has no bound."""
+def test_bounds_of_the_multinomial_loss_in_one_class():
+    """The curvature of log(e^z + e^c) in z is at most 1/4, but where all classes move 1/2. Its dual growth has no bound."""
     loss = OneClassMultinomial()
     assert (loss.smoothness, loss.is_unimodal, loss.dual_growth) == (0.5, False, np.inf)
 
 
 @each
-def test_names(name):
+def test_losses_are_found_by_name(name):
     loss = CASES[name][0]
     assert loss.name == name
     assert type(LOSSES[name]) is type(loss)
@@ -177,3 +250,14 @@ def test_names(name):
     assert check_loss(loss, (name,)) is loss
     with pytest.raises(ValueError, match="loss must be one of"):
         check_loss(loss, ("none of these",))
+
+
+def test_the_weighted_median_and_spread():
+    """Weights count as copies; of a normal sample the spread is its deviation, and of a constant it is 1."""
+    rng = np.random.default_rng(0)
+    y, k = rng.standard_normal(501), rng.integers(1, 5, 501)
+    assert weighted_median(y, k) == weighted_median(np.repeat(y, k), np.ones(k.sum()))
+    assert np.isclose(robust_spread(y, k / k.mean()), robust_spread(np.repeat(y, k), np.ones(k.sum())), rtol=1e-14)
+    assert abs(robust_spread(rng.standard_normal(10**5), np.ones(10**5)) - 1) < 0.02
+    assert robust_spread(np.r_[np.zeros(90), np.ones(10)], np.ones(100)) == pytest.approx(0.3)
+    assert robust_spread(np.full(9, 4.0), np.ones(9)) == 1.0

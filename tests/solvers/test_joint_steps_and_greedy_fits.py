@@ -1,4 +1,4 @@
-"""The steps of all classes together, and MFGA's points, beside plain NumPy."""
+"""Newton steps of all classes together, and the coefficients of greedy selection, against plain NumPy."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,6 @@ from sparserf import Fourier, Linear
 from sparserf.features import linear_functions
 from sparserf.losses import LOSSES, Multinomial
 from sparserf.rows import as_rows
-from sparserf.solvers.definite import GrowingCholesky
 from sparserf.solvers.effort import Effort
 from sparserf.solvers.greedy import CoefficientsOnRows
 from sparserf.solvers.greedy_multinomial import MultinomialCoefficients
@@ -23,7 +22,7 @@ N, D, ALPHA = 150, 5, 0.02
 
 
 def classes(rng):
-    """(X, the class of each row, weights, targets of -1 and +1)."""
+    """Draw (X, the class of each row, weights of mean 1, a target of -1 and +1 for each class)."""
     X = rng.normal(size=(N, D))
     label = (X[:, :3] * 1.5 + rng.gumbel(size=(N, 3))).argmax(axis=1)
     s = rng.uniform(0.5, 1.5, N)
@@ -31,11 +30,12 @@ def classes(rng):
 
 
 def loss(z, label, s):
+    """Compute the weighted mean multinomial loss at margins z."""
     return -(s * log_softmax(z, axis=0)[label, np.arange(N)]).mean()
 
 
-def stand(rng, w, b, fit_intercept=True):
-    """(X, label, s, rows, rivals, a working set a class, margins) at coefficients w, a line a class, and intercepts b."""
+def at_coefficients(rng, w, b, fit_intercept=True):
+    """Return (X, label, s, rows, problem, a working set for each class, margins) at coefficients w and intercepts b."""
     X, label, s, targets = classes(rng)
     rows, effort = as_rows(X), Effort(np.inf)
     rivals = MultinomialProblem.from_targets(rows.vectors, targets, s, fit_intercept)
@@ -54,10 +54,10 @@ def stand(rng, w, b, fit_intercept=True):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("scale", [0.0, 0.3, 6.0])
 def test_joint_steps_come_to_the_minimum(scale, fit_intercept):
-    """From nothing, near, and far, where whole steps go too far: each lowers the objective, and all end at L-BFGS-B's."""
+    """From zero, near and far away every step lowers the objective, and the last is at the minimum of L-BFGS-B."""
     rng = np.random.default_rng(4)
     w, b = scale * rng.normal(size=(3, D)), scale * rng.normal(size=3) * fit_intercept
-    X, label, s, rows, rivals, sets, z = stand(rng, w, b, fit_intercept)
+    X, label, s, rows, rivals, sets, z = at_coefficients(rng, w, b, fit_intercept)
     b = np.array([A.b for A in sets])
 
     def objective(w, b):
@@ -94,9 +94,9 @@ def test_joint_steps_come_to_the_minimum(scale, fit_intercept):
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_the_hessian_of_all_classes(fit_intercept):
-    """Phi' (diag(p) - p p') Phi over all rows, less what the intercepts take of it; and what it costs."""
+    """It is Phi' (diag(p) - p p') Phi with intercepts eliminated, and its cost is counted."""
     rng = np.random.default_rng(0)
-    X, _, s, rows, rivals, sets, z = stand(rng, rng.normal(size=(3, D)), np.zeros(3), fit_intercept)
+    X, _, s, rows, rivals, sets, z = at_coefficients(rng, rng.normal(size=(3, D)), np.zeros(3), fit_intercept)
     H, slope = _joint_quadratic_model(rows, rivals, sets, z)
     p = softmax(z, axis=0)
     h = s / N * (p[:, None] * (np.eye(3)[:, :, None] - p))
@@ -110,13 +110,13 @@ def test_the_hessian_of_all_classes(fit_intercept):
 
 def test_no_step_from_the_minimum():
     rng = np.random.default_rng(0)
-    _, _, _, rows, rivals, sets, z = stand(rng, np.zeros((3, D)), np.zeros(3), False)
+    _, _, _, rows, rivals, sets, z = at_coefficients(rng, np.zeros((3, D)), np.zeros(3), False)
     assert joint_l1_step(rows, rivals, sets, z, 10.0) is None
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_the_coefficients_of_all_classes_are_at_their_best(fit_intercept):
-    """MFGA's point on three features: that of Newton's method for all, less what the classes have in common."""
+def test_greedy_coefficients_of_all_classes_are_optimal(fit_intercept):
+    """On three features the coefficients are stationary, and sum to zero over the classes."""
     rng = np.random.default_rng(1)
     X, label, s, targets = classes(rng)
     X *= 3
@@ -146,7 +146,7 @@ def test_the_coefficients_of_all_classes_are_at_their_best(fit_intercept):
 
 @pytest.mark.parametrize("n_outputs", [1, 2])
 def test_the_gradients_of_turned_cosines_are_those_of_the_rows(n_outputs):
-    """Each term at the phase of the largest gradient; its gradient is read off those of all."""
+    """Each cosine enters at the phase of its largest gradient; its gradient is computed from those of all features."""
     rng = np.random.default_rng(2)
     X = rng.normal(size=(N, D))
     y = np.stack([np.sin(X[:, 0] + k) + X[:, 1] ** 2 for k in range(n_outputs)])
@@ -160,9 +160,3 @@ def test_the_gradients_of_turned_cosines_are_those_of_the_rows(n_outputs):
         np.testing.assert_allclose(fit._of_terms(fit._all_slopes()), v @ phi_oracle(fit.A.features, X), atol=1e-12)
         np.testing.assert_allclose(fit._slopes_of_terms()[0] + 1e-3 * fit.iterate.w, 0, atol=1e-8)
     assert len(fit._angles) == len(fit.A) == 4
-
-
-def test_a_pivot_that_is_none_is_the_diagonal_however_small():
-    H, factor = np.full((2, 2), 0.01), GrowingCholesky()
-    factor.append(H[:0], H, all_of_them=True)
-    np.testing.assert_allclose(factor.solve(np.array([0.0, 0.02])), np.linalg.solve([[0.01, 0.01], [0.01, 0.02]], [0.0, 0.02]))

@@ -1,8 +1,8 @@
-"""The problems that `sparserf.solvers` solve on rows, and what is kept of their features, each beside plain NumPy."""
+"""Problems on a working set of features, and the Gram matrices and values kept of these features, against plain NumPy."""
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize, minimize_scalar
+from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 
 from sparserf import Linear, sparse_rf
@@ -17,26 +17,30 @@ from sparserf.solvers.multinomial import Extrapolation, MultinomialProblem, shar
 from sparserf.solvers.problem import Iterate, Problem
 from sparserf.solvers.ridge import RidgeProblem
 
-# --- what a problem asks of its rows --------------------------------------------------------------------------------------
+from ..conftest import l1_oracle
+
+# Losses, dual points and intercepts of a problem
 
 OWN = {**LOSSES, "huber": Huber(0.7), "quantile": Quantile(0.8, 0.3)}
 SINGLE = [name for name in OWN if name not in ("multinomial", "smoothed_hinge")]
 
 
 def target(name, rng, n=60):
+    """Draw a target in the range of the loss."""
     if OWN[name].is_classifier:
         return rng.choice([-1.0, 1.0], n)
     return rng.gamma(1.0, size=n) if OWN[name].link == "log" else 3 * rng.standard_t(3, n)
 
 
 def problem_of(name, rng, n=60, alpha=0.1, fit_intercept=True, kind=Problem):
+    """Draw a problem of that loss with weights of mean 1."""
     s = rng.uniform(0.1, 2, n)
     return kind.from_arrays(HostVectors(n), OWN[name], target(name, rng, n), s / s.mean(), alpha, fit_intercept)
 
 
 @pytest.mark.parametrize("name", SINGLE)
 @pytest.mark.parametrize("start", [-700.0, -3.0, 0.0, 40.0])
-def test_the_intercept_is_the_best(name, start):
+def test_best_intercepts_minimize_the_mean_loss(name, start):
     rng = np.random.default_rng(3)
     problem, f = problem_of(name, rng), rng.normal(size=60)
     b = problem.best_intercept(f, start)
@@ -46,8 +50,8 @@ def test_the_intercept_is_the_best(name, start):
     assert problem_of(name, rng, fit_intercept=False).best_intercept(f, start) == 0.0
 
 
-def test_an_intercept_without_a_best_one_ends_where_it_makes_no_difference(rng):
-    """All labels alike: the loss falls for ever."""
+def test_the_intercept_of_a_single_label_is_finite(rng):
+    """Where all labels are equal the loss has no minimum: the search ends where the loss is zero but for rounding."""
     problem = Problem.from_arrays(HostVectors(5), LOSSES["logistic"], np.ones(5), np.ones(5), 0.1, True)
     f = rng.normal(size=5)
     b = problem.best_intercept(f, 0.0)
@@ -56,7 +60,7 @@ def test_an_intercept_without_a_best_one_ends_where_it_makes_no_difference(rng):
     assert abs(b) <= abs(f).max() + 1 + 746
 
 
-def test_a_nearer_intercept_is_the_best_of_the_squared_loss(rng):
+def test_a_newton_step_of_the_intercept_is_exact_for_the_squared_loss(rng):
     problem, f = problem_of("squared", rng), rng.normal(size=60)
     assert problem.newton_intercept(f, 123.0) == pytest.approx(np.average(problem.y - f, weights=problem.weight))
     assert problem_of("squared", rng, fit_intercept=False).newton_intercept(f, 123.0) == 123.0
@@ -83,7 +87,7 @@ def test_sums_over_the_rows(name):
     np.testing.assert_array_equal(problem_of(name, rng, fit_intercept=False).intercept_response(h.sum(), x), [0, 0])
 
 
-def test_intercepts_of_several_outputs_are_each_the_best(rng):
+def test_intercepts_of_several_outputs_each_minimize_their_loss(rng):
     y, f = rng.normal(size=(3, 20)), rng.normal(size=(3, 20))
     problem = Problem.from_arrays(HostVectors(20), LOSSES["squared"], y, np.ones(20), 0.1, True)
     np.testing.assert_allclose(problem.best_intercepts(f, np.zeros(3)), (y - f).mean(axis=1))
@@ -92,8 +96,8 @@ def test_intercepts_of_several_outputs_are_each_the_best(rng):
     assert problem.mean_loss(f) == pytest.approx(((f - y) ** 2).sum() / 40)
 
 
-def test_the_gap_of_an_l1_problem_is_primal_less_dual(rng):
-    """D = -(1/n) sum s L*(c theta) at c = min(1, alpha / largest)."""
+def test_the_duality_gap_of_an_l1_problem_is_primal_less_dual(rng):
+    """The dual value is -(1/n) sum s L*(c u) at slopes u and c = min(1, alpha / largest correlation)."""
     problem, z, w = problem_of("squared", rng, kind=L1Problem), rng.normal(size=60), np.array([1.0, -0.5])
     u, y, s = z - problem.y, problem.y, problem.weight
     for largest, c in ((0.05, 1.0), (0.4, 0.25)):
@@ -104,17 +108,17 @@ def test_the_gap_of_an_l1_problem_is_primal_less_dual(rng):
     assert L1Problem(*(getattr(exact, name) for name in exact.__dataclass_fields__)).dual_gap(np.zeros(2), 0 * w, 0.0) == 0
 
 
-# --- classes --------------------------------------------------------------------------------------------------------------
+# Multinomial problems
 
 
-def test_intercepts_of_all_classes_without_one_are_zero(rng):
+def test_classes_without_intercepts_have_zeros(rng):
     rivals = MultinomialProblem.from_targets(HostVectors(6), list(np.tile(2 * np.eye(3) - 1, 2)), np.ones(6), False)
     np.testing.assert_array_equal(rivals.best_intercepts(rng.normal(size=(3, 6)), np.ones(3)), [0, 0, 0])
 
 
 @pytest.mark.parametrize("scale", [0.1, 5.0, 60.0])
 @pytest.mark.parametrize("seed", range(3))
-def test_intercepts_of_all_classes_meet_the_shares_from_anywhere(scale, seed):
+def test_intercepts_of_all_classes_meet_their_shares_from_any_start(scale, seed):
     rng = np.random.default_rng(seed)
     label, f, s = rng.integers(0, 3, 40), scale * rng.normal(size=(3, 40)), rng.uniform(0.5, 1.5, 40)
     targets = [np.where(label == k, 1.0, -1.0) for k in range(3)]
@@ -131,7 +135,7 @@ def test_intercepts_of_all_classes_meet_the_shares_from_anywhere(scale, seed):
     np.testing.assert_allclose(curvature, np.diag(shares) - (rivals.weight * p) @ p.T / 40, atol=1e-12)
 
 
-def test_features_that_all_classes_have():
+def test_features_shared_by_all_classes():
     indices = [np.array([7, 2, 9, 4]), np.array([4, 7, 1]), np.array([0, 4, 7, 9])]
     every, places = shared_features(indices)
     np.testing.assert_array_equal(every, [4, 7])
@@ -139,7 +143,7 @@ def test_features_that_all_classes_have():
 
 
 def test_extrapolation_finds_the_limit_of_linear_sweeps(rng):
-    """w <- T w + c of four numbers: the combination of five points after the first is the fixed point."""
+    """After six sweeps w <- T w + c of four numbers, a combination of the last five iterates is the fixed point."""
     T, c = np.diag([0.9, 0.7, -0.5, 0.2]), rng.normal(size=4)
     w, extrapolation = rng.normal(size=4), Extrapolation()
     for k in range(6):
@@ -153,20 +157,20 @@ def test_extrapolation_finds_the_limit_of_linear_sweeps(rng):
     np.testing.assert_allclose(shares @ ws, np.linalg.solve(np.eye(4) - T, c), rtol=1e-4)
 
 
-def test_extrapolation_begins_anew_with_another_key_and_of_what_does_not_move(rng):
+def test_extrapolation_restarts_with_another_key_and_where_nothing_moves(rng):
     extrapolation = Extrapolation()
     found = [extrapolation.after_sweep(k // 4, [Iterate(rng.normal(size=3), 0.0, k, 0.0)]) for k in range(8)]
     assert found == [None] * 8
     extrapolation, same = Extrapolation(), [Iterate(np.ones(3), 0.0, None, 0.0)]
     assert [extrapolation.after_sweep(0, same) for _ in range(6)] == [None] * 6
-    assert [extrapolation.after_sweep(0, same) for _ in range(5)] == [None] * 5  # and those are forgotten
+    assert [extrapolation.after_sweep(0, same) for _ in range(5)] == [None] * 5  # earlier iterates are forgotten
 
 
-# --- features and what is kept of them ------------------------------------------------------------------------------------
+# Features in use and their Gram matrices
 
 
 def columns_of(rng, n=50, d=6, k=4, effort=None):
-    """(X W', columns of these linear functions, their effort)."""
+    """Return (X W', the linear functions W in use, X, the effort that they count)."""
     X, W, effort = rng.normal(size=(n, d)), rng.normal(size=(k, d)), effort or Effort(np.inf)
     A = ActiveFeatures(as_rows(X), effort)
     A.append(linear_functions(W), np.arange(k))
@@ -174,7 +178,7 @@ def columns_of(rng, n=50, d=6, k=4, effort=None):
 
 
 def test_a_gram_matrix_follows_weights_and_features(rng):
-    """New ones, few and many changes of weight, new features, fewer of them: always that of the weights now."""
+    """It is right, and costs what it should, after few and many changes of weights, new features and fewer features."""
     phi, A, X, effort = columns_of(rng)
     h = rng.uniform(0.5, 2, 50) * (rng.random(50) < 0.9)
     few, many = h.copy(), rng.uniform(0.5, 2, 50)
@@ -204,7 +208,7 @@ def test_a_gram_matrix_follows_weights_and_features(rng):
     np.testing.assert_allclose(A.apply(np.array([[1.0, 0, 0], [0, 0, 1]])), [phi[:, 0], phi[:, 2]])
 
 
-def test_rough_products_are_made_again_where_exact_ones_are_asked_for(rng):
+def test_rough_gram_matrices_are_replaced_where_exact_ones_are_asked_for(rng):
     phi, A, _, effort = columns_of(rng, n=400, k=3)
     h = rng.random(400)
     A.curvature(h, is_rough=True)
@@ -215,8 +219,8 @@ def test_rough_products_are_made_again_where_exact_ones_are_asked_for(rng):
     assert effort._spent == 400 * 9 / 2
 
 
-def test_values_of_long_features_are_kept(rng):
-    """Of 64 inputs and more: as long as they are at most twice as many numbers as X."""
+def test_values_of_features_of_many_inputs_are_kept(rng):
+    """From 64 inputs on values are kept, while they are at most twice as many numbers as X."""
     phi, A, X, _ = columns_of(rng, n=30, d=64, k=3)
     np.testing.assert_allclose(A.correlate(np.ones(30)), phi.sum(axis=0))
     assert A._values.shape == (30, 3)
@@ -239,7 +243,7 @@ def test_values_of_long_features_are_kept(rng):
 
 
 @pytest.mark.parametrize("d", [6, 70])
-def test_a_look_tells_all_in_one(rng, d):
+def test_one_pass_evaluates_a_step(rng, d):
     phi, A, _, _ = columns_of(rng, d=d)
     problem, c, f = problem_of("logistic", rng, 50), rng.normal(size=4), rng.normal(size=50)
     c[1] = 0
@@ -251,7 +255,7 @@ def test_a_look_tells_all_in_one(rng, d):
     assert answers == [pytest.approx(problem.dual_point(z).sum())]
 
 
-def test_the_kernel_of_a_support_follows_it(rng):
+def test_the_kernel_matrix_follows_the_support(rng):
     X, r = rng.normal(size=(12, 30)), rng.uniform(0.5, 2, 30)
     everything = Linear().draw(None, 30)
     support = Support(as_rows(X), everything, r)
@@ -261,7 +265,7 @@ def test_the_kernel_of_a_support_follows_it(rng):
         np.testing.assert_allclose(support.kernel(), X[:, index] / r[index] ** 2 @ X[:, index].T, atol=1e-12)
 
 
-def test_a_support_keeps_the_order_of_those_that_stay(rng):
+def test_a_support_keeps_the_order_of_features_that_stay(rng):
     support = Support(as_rows(rng.normal(size=(3, 9))), Linear().draw(None, 9), np.ones(9))
     support.replace(np.array([7, 2, 5]))
     support.replace(np.array([8, 5, 1, 2]))
@@ -274,7 +278,7 @@ def test_a_bordered_matrix():
     np.testing.assert_array_equal(bordered(whole[:2, :2], whole[:, 2:]), whole)
 
 
-# --- the l1 problem on a working set --------------------------------------------------------------------------------------
+# The l1 problem on a working set
 
 
 def working_set(name, rng, alpha, n=80, k=6, fit_intercept=True):
@@ -289,21 +293,14 @@ def working_set(name, rng, alpha, n=80, k=6, fit_intercept=True):
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("name", SINGLE)
-def test_l1_solutions_on_a_working_set_beside_those_of_a_smooth_solver(name, fit_intercept):
-    """w = u - v of u, v >= 0, by L-BFGS-B."""
+def test_l1_solutions_on_a_working_set_are_the_minimum(name, fit_intercept):
     X, problem, A = working_set(name, np.random.default_rng(8), 0.03, fit_intercept=fit_intercept)
     solve(problem, A, 1e-11)
 
-    def both(x):
-        w, b = x[:6] - x[6:12], x[12] * fit_intercept
-        v = problem.dual_point(X @ w + b)
-        penalty = np.full(12, problem.alpha)
-        slope = np.concatenate([X.T @ v, -(X.T @ v)]) + penalty
-        return problem.mean_loss(X @ w + b) + penalty @ x[:12], np.append(slope, v.sum() * fit_intercept)
+    def value_and_slopes(z):
+        return problem.mean_loss(z), problem.dual_point(z)
 
-    bounds, options = [(0, None)] * 12 + [(None, None)], {"ftol": 1e-15, "gtol": 1e-9}
-    other = minimize(both, np.zeros(13), jac=True, bounds=bounds, options=options)
-    assert A.objective(problem) <= other.fun + 1e-9
+    assert A.objective(problem) <= l1_oracle(value_and_slopes, X, problem.alpha, fit_intercept=fit_intercept).fun + 1e-9
     assert problem.dual_gap(A.z, A.w, A.largest_gradient) <= 1e-11
     np.testing.assert_allclose(A.f, X @ A.w, atol=1e-9)
     np.testing.assert_allclose(A.g, X.T @ problem.dual_point(A.z), atol=1e-9)
@@ -311,7 +308,7 @@ def test_l1_solutions_on_a_working_set_beside_those_of_a_smooth_solver(name, fit
 
 
 @pytest.mark.parametrize("name", ["squared", "logistic"])
-def test_the_l1_problem_knows_no_unit_of_its_features(name):
+def test_the_units_of_features_do_not_matter_to_the_l1_problem(name):
     found = []
     for unit in (1.0, 2.0**-60):
         rng = np.random.default_rng(0)
@@ -327,7 +324,7 @@ def test_the_l1_problem_knows_no_unit_of_its_features(name):
 
 @pytest.mark.parametrize("seed", [8, 16, 60, 79, 88, 109, 61])
 def test_the_l1_problem_is_solved_where_few_rows_are_curved(seed):
-    """Fewer than terms: the model has no minimum but for its damping, and its step is of any size."""
+    """With fewer curved rows than terms the quadratic model has a minimum by its damping alone, and steps of any size."""
     rng, (n, k) = np.random.default_rng(seed), [(80, 6), (30, 10), (200, 40)][seed // 3 % 3]
     name = "huber" if seed == 61 else "quantile"
     _, problem, A = working_set(name, rng, [0.03, 0.003, 0.1][seed % 3], n, k, seed % 2 == 1)
@@ -337,7 +334,7 @@ def test_the_l1_problem_is_solved_where_few_rows_are_curved(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_fit_of_a_sharp_loss_to_few_rows_converges(seed):
-    """Two of sixty rows are curved at first."""
+    """At the start two of the sixty rows have curvature."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(60, 6))
     y = 3 * rng.standard_t(3, 60) + X[:, 0]
@@ -346,7 +343,7 @@ def test_a_fit_of_a_sharp_loss_to_few_rows_converges(seed):
     assert len(model.features) > 0
 
 
-def test_what_is_zero_is_pruned(rng):
+def test_terms_with_coefficient_zero_are_pruned(rng):
     X, problem, A = working_set("squared", rng, 0.4)
     A.move(problem, np.array([0.0, 1, 0, 2, 0, 0]), 0.0, X @ [0, 1, 0, 2, 0, 0])
     A.g = np.arange(6.0)
@@ -359,7 +356,7 @@ def test_what_is_zero_is_pruned(rng):
     assert A.largest_gradient == 3
 
 
-def test_weights_of_a_quadratic_model_are_of_a_sample_until_all_are_asked_for(rng):
+def test_row_weights_are_those_of_a_sample_until_all_are_asked_for(rng):
     problem = problem_of("logistic", rng, 5000, kind=L1Problem)
     weights, z = ModelWeights(problem), rng.normal(size=5000)
     h = weights.at(z, 10)
@@ -367,7 +364,7 @@ def test_weights_of_a_quadratic_model_are_of_a_sample_until_all_are_asked_for(rn
     assert 50 <= np.count_nonzero(h) <= 110  # about eight a term
     assert h.sum() == pytest.approx(full.sum(), rel=0.6)
     assert weights.total == pytest.approx(h.sum())
-    assert weights.at(z + 1, 10) is h  # for as long as they are good
+    assert weights.at(z + 1, 10) is h  # the weights are kept until they are improved
     assert (weights.is_rough, weights.is_best) == (True, False)
     weights.improve(None, grow=True, settle=True)
     n = np.count_nonzero(weights.at(z, 10))
@@ -377,16 +374,16 @@ def test_weights_of_a_quadratic_model_are_of_a_sample_until_all_are_asked_for(rn
     assert np.count_nonzero(weights.at(z, 10)) == n
     whole = ModelWeights(problem)
     np.testing.assert_array_equal(whole.at(z, 1000), full)
-    assert not whole.is_best  # but in single precision
+    assert not whole.is_best  # products are in single precision
     whole.improve(None, grow=True, settle=True)
     np.testing.assert_array_equal(whole.at(z, 1000), full)
     assert whole.is_best
     assert not whole.is_rough
     whole.at(z, 1000)
-    assert not whole.is_best  # of another z
+    assert not whole.is_best  # they are the weights of another z
 
 
-def test_weights_on_the_way_to_an_aim_are_the_larger(rng):
+def test_row_weights_cover_both_ends_of_a_step(rng):
     problem = problem_of("logistic", rng, 50, kind=L1Problem)
     weights, z, aim = ModelWeights(problem), rng.normal(size=50), rng.normal(size=50)
     weights.at(z, 100)
@@ -401,17 +398,17 @@ def test_weights_on_the_way_to_an_aim_are_the_larger(rng):
 
 
 @pytest.mark.parametrize(("name", "most"), [("squared_hinge", 2.0), ("poisson", 1.0)])
-def test_without_curvature_it_is_the_most_that_there_can_be(rng, name, most):
+def test_row_weights_without_curvature_are_its_upper_bound(rng, name, most):
     problem = problem_of(name, rng, 20, kind=L1Problem)
     z = 1e3 * problem.y if name == "squared_hinge" else np.full(20, -1e4)
     np.testing.assert_allclose(ModelWeights(problem).at(z, 100), most * problem.weight / 20)
 
 
-# --- ridge ----------------------------------------------------------------------------------------------------------------
+# Ridge
 
 
 class Phi(ActiveFeatures):
-    """Columns with a kernel matrix."""
+    """Features in use that have a kernel matrix."""
 
     scale = np.ones(20)
 
@@ -422,8 +419,8 @@ class Phi(ActiveFeatures):
 @pytest.mark.parametrize("n", [12, 90])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("name", SINGLE)
-def test_ridge_solutions_are_stationary_by_either_way(name, n, fit_intercept):
-    """Of fewer rows than the 20 terms, and of more."""
+def test_ridge_solutions_are_stationary(name, n, fit_intercept):
+    """Whether there are fewer rows than the 20 terms (the dual is solved) or more (the primal)."""
     rng = np.random.default_rng(1)
     X, p = rng.normal(size=(n, 20)) / 4, rng.uniform(0.05, 0.2, 20)
     problem = problem_of(name, rng, n, 0.1, fit_intercept, RidgeProblem)
@@ -447,7 +444,7 @@ def test_ridge_solutions_are_stationary_by_either_way(name, n, fit_intercept):
 @pytest.mark.parametrize("n", [12, 90])
 @pytest.mark.parametrize("name", ["logistic", "poisson", "squared_hinge"])
 def test_ridge_solutions_from_far_away(name, n):
-    """Where whole steps of Newton's method go too far."""
+    """Whole steps of Newton's method would go too far from there."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(n, 20)) / 4
     problem = problem_of(name, rng, n, 1e-3, True, RidgeProblem)
@@ -460,8 +457,8 @@ def test_ridge_solutions_from_far_away(name, n):
 
 
 @pytest.mark.parametrize("name", ["squared", "logistic", "squared_hinge", "huber"])
-def test_the_lower_bound_is_below_and_near(name):
-    """All three features count: at the optimum nothing is between; of two of them it is below every pair's."""
+def test_the_lower_bound_of_ridge_problems(name):
+    """At the optimum on all three features the bound is tight; the bound for two features is below every pair's optimum."""
     rng = np.random.default_rng(2)
     X, r2 = rng.normal(size=(60, 3)), np.array([1.0, 2.0, 0.5])
     problem = problem_of(name, rng, 60, 0.1, True, RidgeProblem)
@@ -479,7 +476,7 @@ def test_the_lower_bound_is_below_and_near(name):
         phi.append(Linear().draw(None, 2), np.arange(2))
         two = ridge.solve(problem, phi, 0.1 * r2[pair], np.zeros(2), 0.0, np.zeros(60))
         assert problem.lower_bound(z, squares, 2) <= two.objective + 1e-12
-    far = 5 * rng.normal(size=60)  # where the full dual point is worse than a share of it
+    far = 5 * rng.normal(size=60)  # there a multiple of the dual point gives a better bound than the point itself
     squares = (X.T @ problem.dual_point(far)) ** 2 / r2
     bounds = [problem.dual_value(problem.derivative(far), squares.sum(), c) for c in [0, *np.geomspace(1e-4, 1, 3001)]]
     assert problem.lower_bound(far, squares, 3) == pytest.approx(max(bounds), rel=1e-3, abs=1e-6)

@@ -1,4 +1,4 @@
-"""The parts of `sparserf.solvers`, each beside plain NumPy."""
+"""Small dense problems, each against plain NumPy: Cholesky factors, quadratics with an l1 penalty, conjugate gradients."""
 
 import itertools
 
@@ -19,7 +19,7 @@ from sparserf.solvers.krylov import ArrayVectors, DampedInverse, conjugate_gradi
 from sparserf.solvers.l1_quadratic import interior_point, minimize, newton_step
 from sparserf.solvers.problem import backtrack
 
-# --- the line search ------------------------------------------------------------------------------------------------------
+# The line search
 
 
 @pytest.mark.parametrize(("below", "t"), [(1.0, 1.0), (0.99, 0.5), (0.5, 0.5), (0.13, 0.125)])
@@ -38,7 +38,7 @@ def test_backtrack_gives_up_at_the_shortest():
     assert backtrack(lambda t: t, lambda point, t: t < 0.25, shortest=0.25) == (0.0, None)
 
 
-# --- linear systems -------------------------------------------------------------------------------------------------------
+# Linear systems
 
 
 def test_definite_systems_are_solved(rng):
@@ -48,8 +48,8 @@ def test_definite_systems_are_solved(rng):
         np.testing.assert_allclose(solve_positive(H, right), np.linalg.solve(H, right), rtol=1e-9)
 
 
-def test_what_is_definite_but_for_rounding_gets_a_ridge_of_each_diagonal_entry(rng):
-    """Copies of a column: rank 4 of 8, in units 1e-4 to 1e4; and a column of zeros."""
+def test_semidefinite_matrices_get_a_ridge_in_proportion_to_their_diagonal(rng):
+    """Eight columns of rank 4, in units from 1e-4 to 1e4, and a column of zeros."""
     A = np.hstack([rng.normal(size=(20, 4))] * 2 + [np.zeros((20, 1))]) * np.geomspace(1e-4, 1e4, 9)
     H, b = A.T @ A, rng.normal(size=20)
     d = solve_positive(H, A.T @ b)
@@ -60,23 +60,23 @@ def test_what_is_definite_but_for_rounding_gets_a_ridge_of_each_diagonal_entry(r
     off = np.tril(L) @ np.tril(L).T - H
     size = np.sqrt(np.outer(*[H.diagonal() + 1e-30] * 2))
     assert (abs(off)[:8, :8] <= 1e-13 * size[:8, :8]).all()
-    assert off[8, 8] == pytest.approx(RIDGES[0] * H.diagonal().max(), rel=1)  # of a zero, a share of the largest
+    assert off[8, 8] == pytest.approx(RIDGES[0] * H.diagonal().max(), rel=1)  # a share of the largest entry
 
 
-def test_the_least_ridge_that_does_is_taken():
+def test_the_smallest_sufficient_ridge_is_taken():
     H = np.array([[1.0, 1 + 3e-9], [1 + 3e-9, 1.0]])
     L = np.tril(factor_positive(H)[0])
     assert (L @ L.T - H).diagonal() == pytest.approx([1e-8] * 2, rel=1e-3)
 
 
 @pytest.mark.parametrize("H", [np.array([[1.0, 2], [2, 1]]), -np.eye(2)])
-def test_what_is_not_definite_has_no_solution(H):
+def test_indefinite_systems_have_no_solution(H):
     assert factor_positive(H) is None
     assert solve_positive(H, np.ones(len(H))) is None
 
 
 @pytest.mark.parametrize("H", [1e-300, np.nan])
-def test_a_solution_that_is_no_number_is_none(H):
+def test_solutions_that_overflow_are_none(H):
     assert solve_positive(np.full((1, 1), H), np.array([1e300])) is None
 
 
@@ -94,18 +94,24 @@ def test_cholesky_keeps_its_weakest_pivot(rng):
     np.testing.assert_allclose(factor.solve(many), np.linalg.solve(H, many.T).T, rtol=1e-6)
 
 
-def test_cholesky_takes_all_where_it_must():
-    """What depends on the others gets its diagonal for a pivot, and nothing to do with them."""
+def test_cholesky_appends_dependent_columns_where_it_must():
+    """A column that depends on those before gets its diagonal entry as its pivot."""
     H, factor = np.array([[4.0, 4, 2], [4, 4, 2], [2, 2, 9]]), GrowingCholesky()
     np.testing.assert_array_equal(factor.append(H[:0], H, all_of_them=True), [True] * 3)
     loose = np.array([[4.0, 0, 2], [0, 4, 0], [2, 0, 9]])
-    loose[0, 1] = loose[1, 0] = 4  # its own line of the factor is (2, 2, .): 8 in place of 4
+    loose[0, 1] = loose[1, 0] = 4  # the row of the factor is (2, 2, .), so that H[1, 1] becomes 8
     loose[1, 1], loose[1, 2], loose[2, 1] = 8, 2, 2
     np.testing.assert_allclose(factor.solve(np.array([1.0, 2, 3])), np.linalg.solve(loose, [1, 2, 3]), rtol=1e-12)
     assert list(GrowingCholesky().append(H[:0], H)) == [True, False, True]
 
 
-# --- what a fit may take --------------------------------------------------------------------------------------------------
+def test_small_pivots_are_relative_to_the_diagonal():
+    H, factor = np.full((2, 2), 0.01), GrowingCholesky()
+    factor.append(H[:0], H, all_of_them=True)
+    np.testing.assert_allclose(factor.solve(np.array([0.0, 0.02])), np.linalg.solve([[0.01, 0.01], [0.01, 0.02]], [0.0, 0.02]))
+
+
+# The work that a fit may take
 
 
 def test_effort_is_counted():
@@ -122,8 +128,8 @@ def test_effort_is_counted():
 
 
 @pytest.mark.parametrize(("n", "share"), [(1000, 1.0), (9000, 0.5)])
-def test_what_a_fit_may_take(n, share):
-    """1.2e11, for each row from 5,000 on 4e7, and five passes of the dictionary, in which a value is 20 + 3 multiplications."""
+def test_the_effort_of_an_l1_fit(n, share):
+    """1.2e11 multiplications, 4e7 for each row beyond 5,000, and five passes of the dictionary at 20 + 3 for each value."""
     rows = as_rows(np.zeros((n, 3)))
     assert work_of_pass(rows, 7) == n * 7 * 23
     most = share * (1.2e11 + 4e7 * max(0, n - 5000)) + 5 * n * 7 * 23
@@ -134,15 +140,16 @@ def test_what_a_fit_may_take(n, share):
     assert effort.is_spent
 
 
-# --- a quadratic with an l1 penalty ---------------------------------------------------------------------------------------
+# A quadratic with an l1 penalty
 
 
 def value(H, g, w, alpha, x):
+    """Compute (x - w)'g + (x - w)'H (x - w) / 2 + alpha |x|_1."""
     return (x - w) @ (g + H @ (x - w) / 2) + alpha * np.abs(x).sum()
 
 
 def least(H, g, w, alpha):
-    """Of all signs of x, the best stationary point that has them: the minimum, for few x."""
+    """Minimize over x by trying all signs: for each, the stationary point if it has these signs."""
     best = np.zeros(len(w))
     for signs in itertools.product((-1, 0, 1), repeat=len(w)):
         A, x = np.flatnonzero(signs), np.zeros(len(w))
@@ -155,7 +162,7 @@ def least(H, g, w, alpha):
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("solve", [minimize, lambda *problem: interior_point(*problem, Effort(np.inf))])
-def test_the_l1_minimum_beside_all_signs(seed, solve):
+def test_the_l1_minimum_is_that_over_all_signs(seed, solve):
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(6, 4)) @ np.diag([1, 1, 3, 0.1])
     H, g, w, alpha = A.T @ A, 3 * rng.normal(size=4), rng.normal(size=4) * (seed % 3), 0.7
@@ -163,22 +170,22 @@ def test_the_l1_minimum_beside_all_signs(seed, solve):
     np.testing.assert_allclose(solve(H, g, w, alpha, 1e-11), best, atol=1e-8)
 
 
-def test_the_interior_point_of_nothing_to_minimise():
+def test_the_interior_point_without_curvature_returns_its_start():
     w = np.array([1.0, -2.0])
     assert interior_point(np.zeros((2, 2)), np.ones(2), w, 0.1, 1e-9, Effort(np.inf)) is w
 
 
-def test_the_interior_point_comes_near_where_coordinates_creep():
-    """Columns that are nearly one: 1e5 passes of coordinate descent would not do."""
+def test_the_interior_point_converges_for_nearly_equal_columns():
+    """1e5 passes of coordinate descent would not come as near."""
     rng = np.random.default_rng(0)
     A = rng.normal(size=(100, 1)) + 1e-4 * rng.normal(size=(100, 30))
     H, b = A.T @ A / 100, A @ np.linspace(-1, 1, 30) / 100 + 1e-5 * rng.normal(size=100)
     g, w, alpha, effort = -A.T @ b, np.zeros(30), 1e-8, Effort(np.inf)
     x = interior_point(H, g, w, alpha, 1e-12, effort)
     v = g + H @ x
-    assert abs(v).max() <= alpha + 1e-3 * abs(g).max()  # rounding ends it, sooner with some BLAS: H is conditioned as 1e8
+    assert abs(v).max() <= alpha + 1e-3 * abs(g).max()  # the rest is rounding: the condition of H is 1e8
     assert x @ v + alpha * abs(x).sum() <= 1e-6 * alpha * abs(x).sum()  # the duality gap
-    assert 30**3 / 3 <= effort._spent <= 40 * 30**3 / 3  # a factor a step
+    assert 30**3 / 3 <= effort._spent <= 40 * 30**3 / 3  # one factorization for each step
 
 
 def test_the_interior_point_ends_with_its_effort():
@@ -190,7 +197,7 @@ def test_the_interior_point_ends_with_its_effort():
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_newton_step_never_climbs_and_is_the_minimum_where_no_sign_changes(seed):
+def test_a_newton_step_descends_and_is_the_minimum_where_no_sign_changes(seed):
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(12, 6))
     H, g, alpha = A.T @ A, rng.normal(size=6), 0.3
@@ -212,7 +219,7 @@ def test_a_newton_step_never_climbs_and_is_the_minimum_where_no_sign_changes(see
         assert not np.array_equal(x, w)
 
 
-# --- conjugate gradients --------------------------------------------------------------------------------------------------
+# Conjugate gradients
 
 
 @pytest.mark.parametrize("preconditioned", [False, True])
@@ -233,7 +240,7 @@ def test_conjugate_gradients_solve_all_systems_in_as_many_steps_as_unknowns(rng,
 
 
 def test_conjugate_gradients_of_several_systems_end_each_on_its_own():
-    """One at its solution from the start, one after a step, one without energy; at most as many steps as may be."""
+    """One system starts at its solution, one ends after a step, and one has no curvature; the number of steps is limited."""
     scale = np.array([[1.0, 1.0], [2.0, 2.0], [0.0, 0.0], [1.0, 9.0]])
     b = np.array([[0.0, 0.0], [4.0, 2.0], [1.0, 1.0], [1.0, 1.0]])
 
@@ -248,7 +255,7 @@ def test_conjugate_gradients_of_several_systems_end_each_on_its_own():
     assert n == 1
 
 
-def test_lengths_of_any_size(rng):
+def test_norms_of_any_size(rng):
     a = rng.normal(size=(4, 5)) * np.array([[1e-200], [1.0], [1e200], [0.0]])
     np.testing.assert_allclose(norms(a), [*(abs(r).max() * np.linalg.norm(r / abs(r).max()) for r in a[:3]), 0], rtol=1e-14)
 
@@ -261,13 +268,14 @@ def test_the_inverse_with_a_ridge(rng):
 
 
 @pytest.mark.parametrize("alpha", [1e-9, 0.01, 1.0, 1e3])
-def test_a_sketch_is_used_down_to_the_level_that_it_is_enough_for(rng, alpha):
-    """At most half as many effective dimensions as columns; twice as low would have been too many, or below alpha."""
+def test_a_sketch_is_damped_as_little_as_its_size_permits(rng, alpha):
+    """At damping nu the effective dimension is at most half the columns; at nu / 2 it is above, or nu is below alpha."""
     B = rng.normal(size=(40, 8)) * np.geomspace(1, 0.01, 8)
     G, eigenvalues = B.T @ B, np.linalg.eigvalsh(B.T @ B)
     shrunk = DampedInverse(G, alpha)
 
     def dimension(nu):
+        """Compute the effective dimension of G at damping nu."""
         return (eigenvalues / (eigenvalues + nu)).sum()
 
     assert shrunk.effective_dimension() == pytest.approx(dimension(shrunk.nu))
