@@ -253,7 +253,7 @@ def test_each_class_has_draws_of_its_own(rng, alpha, monkeypatch):
     y = np.array(["a", "b", "c"])[np.argmax(np.sin(2 * X), axis=1)]
     how = {"alpha": alpha, "features": "auto", "loss": "logistic", "rng": 0, "n_components": 1000}
     how |= {"n_models": 2} if alpha is None else {}
-    monkeypatch.setattr(_search, "pruned", lambda rows, model, *args, **options: model)  # pruning would give all classes all terms
+    monkeypatch.setattr(_search, "pruned", lambda rows, model, *args, **options: model)  # it gives all classes all terms
     model = sparse_rf(X, y, **how)
     # Class k of 3 in search j draws from stream 3 j + k; a search of any kind or encoding counts as one.
     stream = (model.support >> 40) - 1
