@@ -22,6 +22,7 @@ GARBAGE = (10**9, -(2**31))
 
 
 def rows(kind=sp.csr_array, n=300, d=40):
+    """Draw sparse rows of that kind, and labels of -1 and 1."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.2)
     return kind(X), np.sign(X @ rng.standard_normal(d) + 0.1)

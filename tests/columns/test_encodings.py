@@ -21,7 +21,7 @@ CLIPPED = KINDS.index("clipped")
 OPTIONS = {"scale": "auto", "missing": "learn", "categorical": None}
 
 
-def stage_and_curves(X, **how):
+def encodings_of(X, **how):
     """Read encodings off X: return the stage, and for each way of encoding its columns."""
     return fit_stage(as_rows(X, may_miss=True), np.ones(len(X)), np.random.default_rng(0), **how)
 
@@ -29,7 +29,7 @@ def stage_and_curves(X, **how):
 def test_three_encodings_of_each_number():
     """Numbers are encoded as they are, clipped and in ranks; columns of two values once."""
     Z = np.column_stack([np.exp(3 * X[:, 0]), X[:, 1] > 0, HOLES[:, 1]])
-    stage, curves = stage_and_curves(Z, is_curved=True)
+    stage, curves = encodings_of(Z, is_curved=True)
     assert [KINDS[k] for k in stage.kind[curves[1]]] == ["clipped", "number", "clipped", "missing"]
     assert curves[0][1] == curves[1][1] == curves[2][1] and curves[0][3] == curves[2][3]
     u = stage.transform(Z)
@@ -40,12 +40,12 @@ def test_three_encodings_of_each_number():
     assert np.corrcoef(ranks[:, 0], X[:, 0])[0, 1] > 0.99 and (np.diff(ranks[np.argsort(order), 0]) >= 0).all()
     for curve in (plain, clipped, ranks):
         assert (curve[~there, 2] == 0).all() and np.isfinite(curve).all()
-    assert len(stage_and_curves(Z)[0]) == 4 and len(stage_and_curves(Z)[1]) == 1
+    assert len(encodings_of(Z)[0]) == 4 and len(encodings_of(Z)[1]) == 1
 
 
 def test_equal_numbers_have_one_rank():
     Z = np.where(RNG.random((5000, 1)) < 0.6, 0.0, RNG.random((5000, 1)))
-    stage, curves = stage_and_curves(Z, is_curved=True)
+    stage, curves = encodings_of(Z, is_curved=True)
     ranks = stage.transform(Z)[:, curves[2][0]]
     assert np.unique(ranks[Z[:, 0] == 0]).size == 1 and ranks[Z[:, 0] == 0][0] < ranks[Z[:, 0] > 0].min() + 0.1
 
@@ -53,7 +53,7 @@ def test_equal_numbers_have_one_rank():
 @pytest.mark.parametrize("namespace", ["numpy", "strict"])
 def test_features_of_encodings(namespace):
     Z = np.column_stack([np.exp(0.5 * X[:, 0]), X[:, 1], X[:, 2] > 0])
-    stage, curves = stage_and_curves(Z, is_curved=True)
+    stage, curves = encodings_of(Z, is_curved=True)
     every = srf.Fourier(gamma=0.2).draw(30, len(curves[1]), rng=0)
     features = every.seeing(curves[1], len(stage)).staged(stage)
     assert features.n_features_in == 3 and features.n_inputs == len(stage)
@@ -70,7 +70,7 @@ def test_encodings_of_huge_cells_do_not_overflow(size):
     for n_wild in (1, 5):
         wild = HOLES[:60].copy()
         wild[:n_wild] = size
-        stage = stage_and_curves(wild, is_curved=True)[0]
+        stage = encodings_of(wild, is_curved=True)[0]
         shown = stage.transform(wild)
         assert np.isfinite(shown).all() and np.allclose(np.abs(shown[0, stage.kind == CLIPPED]), 3, atol=1)
         assert np.allclose(np.asarray(stage.transform(strict.asarray(wild))), shown)

@@ -11,8 +11,7 @@ import scipy.sparse as sp
 
 import sparserf as srf
 from sparserf._core.moments import KINDS, Views
-from sparserf.columns.encodings import fit_stage as stage_and_curves
-from sparserf.columns.encodings import robust_units, weighted_quantile
+from sparserf.columns.encodings import fit_stage, robust_units, weighted_quantile
 from sparserf.columns.stage import ColumnStage
 from sparserf.rows import as_rows, staged, staged_rows
 
@@ -40,7 +39,7 @@ each_fit = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
 def stage_of(X, weight=None):
     """Read the stage off the rows of X."""
     weight = np.ones(len(X)) if weight is None else weight
-    return stage_and_curves(as_rows(X), weight / weight.mean(), np.random.default_rng(0))[0]
+    return fit_stage(as_rows(X), weight / weight.mean(), np.random.default_rng(0))[0]
 
 
 def bits(model, X):
@@ -309,7 +308,7 @@ def test_columns_that_are_constant_in_a_sample():
     """One row in 40,000 differs: where the sample lacks it, all rows are asked."""
     Z = np.zeros((40_000, 3))
     Z[7, 1], Z[:, 2] = 5.0, np.arange(40_000) % 7
-    stages = [stage_and_curves(as_rows(Z), np.ones(40_000), np.random.default_rng(seed))[0] for seed in range(6)]
+    stages = [fit_stage(as_rows(Z), np.ones(40_000), np.random.default_rng(seed))[0] for seed in range(6)]
     units = np.array([stage.unit for stage in stages])
     assert (units[:, 0] == 0).all() and (units[:, 1] > 0).all()
     not_seen = np.isclose(units[:, 1], Z[:, 1].std(), rtol=1e-12)

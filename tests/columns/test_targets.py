@@ -29,6 +29,7 @@ FITS = {
 
 @pytest.fixture(params=FITS)
 def fit(request):
+    """Fit by each of the methods."""
     return FITS[request.param]
 
 

@@ -110,6 +110,7 @@ class Framed:
 
 
 def check_correlate(case, level, rng, n_outputs):
+    """Check that v'Phi and v'Phi^2 are added to the output, and nothing else is written."""
     n, _, p = case.shape
     v, start = rng.standard_normal((n_outputs, n)), rng.standard_normal((n_outputs, case.width))
     size = abs(case.phi) + case.error
@@ -121,6 +122,7 @@ def check_correlate(case, level, rng, n_outputs):
 
 
 def check_apply(case, level, rng, n_outputs):
+    """Check that Phi c is added to the output, and nothing else is written."""
     n, _, p = case.shape
     coef, start = rng.standard_normal((n_outputs, p)), rng.standard_normal((n_outputs, n))
     out = Framed(start)
@@ -130,12 +132,14 @@ def check_apply(case, level, rng, n_outputs):
 
 
 def transform(case, level=-1):
+    """Return the values of the features by the kernel, and check that nothing else is written."""
     out = Framed(np.zeros((case.shape[0], case.shape[2]), case.dtype))
     case.panels.transform(case.rows(level), out.view)
     return out.take()
 
 
 def check_kernels(case, level, n_outputs):
+    """Check the three kernels against NumPy."""
     rng = np.random.default_rng(case.shape)
     check_correlate(case, level, rng, n_outputs)
     check_apply(case, level, rng, n_outputs)
@@ -285,6 +289,7 @@ def test_normal_of_sparse_rows(dtype, shape, rng):
 
 
 def refused_rows():
+    """Yield (what is wrong, a function that gives such rows to a kernel)."""
     X, i, p = np.zeros((3, 2)), np.zeros(2, np.int32), np.array([0, 1, 2], np.int64)
     yield "a type", lambda: RowSlice(X.astype(np.float16))
     yield "integers", lambda: RowSlice(X.astype(np.int64))
@@ -349,6 +354,7 @@ def test_are_finite_sees_infinity_amid_nan():
 
 
 def is_canonical_oracle(indptr, indices, n_columns):
+    """Return whether indptr ascends over all entries, and columns ascend within each row and exist."""
     if indptr[0] != 0 or indptr[-1] != len(indices) or np.any(np.diff(indptr.astype(np.int64)) < 0):
         return False
     rows = np.split(indices.astype(np.int64), indptr[1:-1])
@@ -454,6 +460,7 @@ def test_steps_and_kinks_at_zero(dtype, level):
 
 
 def check_top_k(score, threshold, k):
+    """Check that top_k gives the k largest scores above the threshold, of equal scores the first."""
     score = np.array(score, np.float64)
     order = np.lexsort((np.arange(len(score)), -score))
     expected = order[score[order] > threshold][:k]
@@ -484,6 +491,7 @@ def test_top_k_never_takes_nan():
 
 
 def check_hard_threshold(x, s):
+    """Check that hard_threshold gives the s largest entries that are not zero, of equal sizes the first, in ascending order."""
     x = np.array(x, np.float64)
     size = abs(x)
     order = np.lexsort((np.arange(len(x)), -size))

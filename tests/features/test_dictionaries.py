@@ -13,6 +13,7 @@ from .sets import mixed, raises, same
 
 
 def dictionary(features, n_components=100, batch_size=30, X=None, gamma=None, rng=0):
+    """Make a dictionary for X, by default 50 rows of 5 inputs."""
     X = np.random.default_rng(1).standard_normal((50, 5)) if X is None else X
     return make_dictionary(features, as_rows(X), n_components=n_components, batch_size=batch_size, gamma=gamma, rng=rng)
 

@@ -23,6 +23,7 @@ each_loss = pytest.mark.parametrize("loss", VALUE)
 
 
 def learning(X, n_components, batch_size, seed):
+    """Make a dictionary that learns, for rows X of weight 1."""
     how = {"n_components": n_components, "batch_size": batch_size, "gamma": None, "rng": seed}
     return make_learning_dictionary(as_rows(X), weight=np.ones(len(X)), **how)
 

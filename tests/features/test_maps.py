@@ -240,10 +240,12 @@ def test_sparse_draws_are_cheap_in_a_million_inputs():
 
 
 def metric_of(kernel):
+    """Return the distance of which the kernel is a function."""
     return "cityblock" if kernel == "laplacian" else "euclidean"
 
 
 def to_gamma(kernel, scale):
+    """Return the gamma at which the kernel has that length scale."""
     return 1 / scale if kernel == "laplacian" else 0.5 / scale**2
 
 

@@ -137,6 +137,7 @@ class Failing:
 
 
 def refuse(rows):
+    """Fail to read rows."""
     raise OSError("disk on fire")
 
 

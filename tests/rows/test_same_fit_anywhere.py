@@ -59,6 +59,7 @@ TOLERANCES |= {name: 1e-5 for name in FITS if "multinomial" in name}
 
 
 def each(models):
+    """Return a list of one model, or the models of a path."""
     return models if isinstance(models, list) else [models]
 
 

@@ -282,6 +282,7 @@ def test_a_bordered_matrix():
 
 
 def working_set(name, rng, alpha, n=80, k=6, fit_intercept=True):
+    """Return X, an l1 problem on its rows, and a working set of all its columns at w = 0."""
     X = rng.normal(size=(n, k))
     rows = as_rows(X)
     problem = problem_of(name, rng, n, alpha, fit_intercept, L1Problem)
