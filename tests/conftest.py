@@ -1,17 +1,20 @@
-"""What tests of several rooms share: options of the command line, plain NumPy oracles, makers of data, measures of memory."""
+"""Fixtures and helpers of all tests: losses and features written plainly, data, bits of models, and which tests run by
+default."""
 
 import signal
 import tracemalloc
+import warnings
 from collections import defaultdict
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.special import expit
+from scipy.special import expit, xlogy
 
-CASES = 3  # of each test, unless all are asked for
+CASES = 3  # cases of each test that run by default
 SIZES = (0, 1, 2, 3, 7, 31, 32, 33, 64, 65)
+each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
 def pytest_addoption(parser):
@@ -25,7 +28,7 @@ def pytest_generate_tests(metafunc):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Keep some cases of each test, spread over all, and no slow tests, unless --whole or names of tests ask for more."""
+    """Keep no slow tests, and of each of the others some cases spread over all, unless all, or some by name, are asked for."""
     by_name = config.option.keyword or any("::" in name for name in config.args)
     if config.option.whole or by_name or config.option.markexpr != "not nightly":
         return
@@ -40,20 +43,20 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Run each file in one process and in its order: tests of a file may draw from one generator."""
+    """Run each file in one process, in its order: tests of a file draw from one generator."""
     from xdist.scheduler import LoadFileScheduling
 
     return LoadFileScheduling(config, log)
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Print each figure that a test recorded on a line of its own."""
+    """Print what tests recorded, each figure on a line of its own."""
     for report in terminalreporter.getreports("passed"):
         for name, value in report.user_properties:
             terminalreporter.write_line(f"figures of {report.nodeid.split('::')[1]}: {value} {name}")
 
 
-# The losses L(z, y) and their derivatives in z, as NumPy expressions.
+# The losses L(z, y) and their derivatives in z, written plainly.
 VALUE = {
     "squared": lambda z, y: (z - y) ** 2 / 2,
     "squared_hinge": lambda z, y: np.maximum(0, 1 - y * z) ** 2,
@@ -64,10 +67,27 @@ SLOPE = {
     "squared_hinge": lambda z, y: -2 * y * np.maximum(0, 1 - y * z),
     "logistic": lambda z, y: -y * expit(-y * z),
 }
+# The convex conjugates L*(u, y), and the largest second derivatives of the losses in z.
+CONJUGATE = {
+    "squared": lambda u, y: u**2 / 2 + u * y,
+    "squared_hinge": lambda u, y: u**2 / 4 + u * y,
+    "logistic": lambda u, y: entropy(np.clip(-u * y, 0, 1)),
+}
+BETA = {"squared": 1.0, "squared_hinge": 2.0, "logistic": 0.25}
+LOSSES = tuple(VALUE)
+KERNELS = ("gaussian", "laplacian", "cauchy", "matern12", "matern32", "matern52")
+each_loss = pytest.mark.parametrize("loss", LOSSES)
+each_intercept = pytest.mark.parametrize("fit_intercept", [False, True])
+ignore_convergence = pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
+
+
+def entropy(p):
+    """Return the negative entropy of a coin that lands heads with probability p."""
+    return xlogy(p, p) + xlogy(1 - p, 1 - p)
 
 
 def stage_oracle(stage, v, x):
-    """Compute column v of a stage's output from the numbers of its input column, none of them missing."""
+    """Return view v of the numbers of its column, none of them missing."""
     knots = slice(*stage.first_knot[v : v + 2])
     r = np.interp(x, stage.knots[knots], stage.scores[knots]) if knots.stop > knots.start else x
     u = (r - stage.center[v]) / stage.unit[v] if stage.unit[v] > 0 else np.zeros_like(x)
@@ -77,7 +97,7 @@ def stage_oracle(stage, v, x):
 
 
 def phi_oracle(features, X):
-    """Compute the feature matrix by NumPy in float64: every kernel must agree with it."""
+    """Return the feature matrix, written plainly in float64, which every kernel must agree with."""
     activation = {
         "cos": np.cos, "sin": np.sin, "tanh": np.tanh, "relu": lambda z: np.maximum(z, 0.0),
         "sign": lambda z: np.where(z >= 0, 1.0, -1.0), "identity": lambda z: z,
@@ -102,18 +122,10 @@ def phi_oracle(features, X):
 
 
 def friedman(rng, n=400, d=12):
-    """Draw n rows of d inputs, and a target with noise of deviation 1 to which the first five inputs matter."""
+    """Return rows of d inputs and the target of Friedman's first function, to which five inputs matter."""
     X = rng.random((n, d))
     f = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
     return X, f + rng.standard_normal(n)
-
-
-def signs(y, loss):
-    """Return y, or for the loss of a classifier -1 below the median of y and 1 above."""
-    return y if loss == "squared" else np.sign(y - np.median(y))
-
-
-each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
 def read_only(array):
@@ -166,12 +178,39 @@ def peak_below(n_bytes):
     assert peak[0] < n_bytes
 
 
+def signs(y, loss):
+    """Return the target y, or for a classifier the sign of y minus its median."""
+    return y if loss == "squared" else np.sign(y - np.median(y))
+
+
+def bits(model):
+    """Return the bytes of all coefficients, intercepts and places in the dictionary."""
+    return tuple(np.asarray(part).tobytes() for part in (model.coef, model.intercept, model.support))
+
+
+def examples(n):
+    """Return settings of hypothesis: the same n examples in every run, without a limit of time."""
+    from hypothesis import settings
+
+    return settings(max_examples=n, derandomize=True, deadline=None, database=None)
+
+
+@contextmanager
+def convergence_ignored():
+    """Ignore warnings that a fit has not converged; every other warning stays an error."""
+    from sparserf import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
 HAS_TIMERS = hasattr(signal, "setitimer")
 
 
 @contextmanager
 def after(seconds, error):
-    """Raise the error after so many seconds of processor time of this process, in the middle of whatever runs then."""
+    """Raise the error after so many seconds of work, in the middle of whatever runs. Time of other programs does not count."""
 
     def handler(*_):
         raise error
@@ -190,9 +229,32 @@ def rng(request):
     return np.random.default_rng(getattr(request, "param", 42))
 
 
+@pytest.fixture(scope="session")
+def models():
+    """The models of tests/fitted_models.py that were fitted to numbers, by name."""
+    from .fitted_models import all_models
+
+    return all_models()
+
+
+@pytest.fixture(scope="session")
+def of_frame():
+    """The model of tests/fitted_models.py that was fitted to a data frame, and the frame."""
+    from .fitted_models import model_of_frame
+
+    return model_of_frame()
+
+
+@pytest.fixture
+def watchdog():
+    """Fail a test whose fit does not end within a minute of work, and go on with the others."""
+    with after(60, TimeoutError("no end after a minute of work")) if HAS_TIMERS else nullcontext():
+        yield
+
+
 @pytest.fixture(autouse=True)
 def callbacks_after_iterations_alone():
-    """Call callbacks after iterations alone, however slow the machine is; tests of calls in between undo this."""
-    with pytest.MonkeyPatch.context() as patch:  # pytest's own fixture cannot be used where tests run in several threads
+    """Call callbacks after iterations alone, on slow machines, too; a test of calls in between sets the time itself."""
+    with pytest.MonkeyPatch.context() as patch:  # the fixture is not for tests that run in several threads
         patch.setattr("sparserf._base.progress.SECONDS_BETWEEN_CALLS", np.inf)
         yield

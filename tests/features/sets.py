@@ -5,7 +5,6 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
@@ -14,11 +13,6 @@ from sparserf.rows import as_rows
 
 each_layout = pytest.mark.parametrize("layout", [np.asarray, csr_array])
 seeds = st.integers(0, 2**32 - 1)
-
-
-def examples(n):
-    """Return settings of hypothesis for n examples, the same in every run."""
-    return settings(max_examples=n, derandomize=True, deadline=None, database=None)
 
 
 def raises(error, message):

@@ -12,8 +12,8 @@ from scipy.sparse import csr_array
 from sparserf import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
 from sparserf.rows import as_rows
 
-from ..conftest import peak_below, phi_oracle
-from .sets import check_read_only, examples, mixed, raises, same, seeds
+from ..conftest import examples, peak_below, phi_oracle
+from .sets import check_read_only, mixed, raises, same, seeds
 
 PARTS = [
     Fourier("gaussian", 0.3).draw(6, 3, 1), Fourier("laplacian", 0.3).draw(40, 3, 2), Linear().draw(None, 3),

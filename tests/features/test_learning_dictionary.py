@@ -17,9 +17,7 @@ from sparserf.features import learning as moves
 from sparserf.losses import LOSSES
 from sparserf.rows import as_rows
 
-from ..conftest import SLOPE, VALUE, each_dtype, friedman, phi_oracle, signs
-
-each_loss = pytest.mark.parametrize("loss", VALUE)
+from ..conftest import SLOPE, VALUE, each_dtype, each_loss, friedman, phi_oracle, signs
 
 
 def learning(X, n_components, batch_size, seed):

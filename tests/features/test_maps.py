@@ -19,10 +19,9 @@ from scipy.stats import chi2, kstest
 from sparserf import Fourier, Linear, Perceptron, RandomNeurons, Taylor
 from sparserf.rows import as_rows
 
-from ..conftest import each_dtype, peak_below, phi_oracle
+from ..conftest import KERNELS, each_dtype, peak_below, phi_oracle
 from .sets import each_layout, gamma_of, raises, same, sparse_rows
 
-KERNELS = ("gaussian", "laplacian", "cauchy", "matern12", "matern32", "matern52")
 NEURONS = [
     RandomNeurons(activation, order, weights, 0.7)
     for activation in ("sin", "cos", "tanh", "relu", "sign")

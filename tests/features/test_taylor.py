@@ -13,8 +13,8 @@ from scipy.sparse import csr_array
 from sparserf import Taylor
 from sparserf.rows import as_rows
 
-from ..conftest import each_dtype, peak_below
-from .sets import check_read_only, each_layout, examples, gamma_of, raises, same, seeds, sparse_rows
+from ..conftest import each_dtype, examples, peak_below
+from .sets import check_read_only, each_layout, gamma_of, raises, same, seeds, sparse_rows
 
 
 def exponents(d, degree, squares):
