@@ -66,7 +66,7 @@ def test_features_of_encodings(namespace):
 @np.errstate(all="raise")
 @pytest.mark.parametrize("size", [1e200, 1.7e308])
 def test_encodings_of_huge_cells_do_not_overflow(size):
-    """Whether one cell is huge or five are; clipped, they are at the bound."""
+    """One huge cell or five are encoded as finite numbers; clipped, they are at the bound of 3 units."""
     for n_wild in (1, 5):
         wild = HOLES[:60].copy()
         wild[:n_wild] = size
@@ -126,7 +126,7 @@ def test_equal_entries_have_one_encoding():
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("zeros", ["none", "of one column"])
 def test_columns_without_zeros_are_not_encoded_by_where_their_zeros_are(seed, zeros):
-    """Whether an entry is zero is no column of its own where none is: a constant column has variance zero."""
+    """Columns in which no entry is zero have no encoding by presence: features of a constant have no variance."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-2, 2, (400, 3))
     if zeros == "of one column":

@@ -196,7 +196,7 @@ def test_means_of_levels_are_weighted():
 
 @each_fit
 def test_rows_of_weight_zero_have_no_levels(fit):
-    """Neither their levels nor their missing cells change a bit of the fit."""
+    """Neither levels nor missing cells of rows of weight zero change a bit of the fit."""
     there = np.ones(N + 60, bool)
     there[5 * np.arange(60)] = False
     strange = {"age": [np.nan, 1e9, -1e9], "city": ["Ab", None, "Dd"], "shop": [None, "a", "t"], "is_open": [False, True, True]}

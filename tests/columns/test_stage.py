@@ -205,7 +205,7 @@ def test_rows_of_weight_zero_move_nothing(fit):
 @each_fit
 @pytest.mark.slow
 def test_scale_none_leaves_columns_as_they_are(fit):
-    """Maps and FeatureSets see columns as they are by default too."""
+    """By default the columns that maps and FeatureSets see are not scaled either."""
     assert fit(X, scale=None).features.stage is None
     maps = srf.Linear(), srf.Fourier(gamma=0.1)
     for features in (maps, maps[0].draw(None, D).concat(maps[1].draw(50, D, rng=0))):

@@ -25,7 +25,7 @@ ALIKE = Fourier("gaussian", 0.3).draw(12, D, rng=2)
 @pytest.mark.parametrize("tile", [2**25, 60])
 @each_dtype
 def test_answers_on_features(rng, dtype, tile, monkeypatch):
-    """Whatever the size of the tiles of features that are made at a time."""
+    """Answers are those of NumPy for every size of the tiles of features that are made at a time."""
     monkeypatch.setattr(device, "TILE", tile)
     monkeypatch.setattr(device, "TILE_FEATURES", 9 if tile < 100 else 4096)
     X = rng.normal(size=(40, D)).astype(dtype)
@@ -62,7 +62,7 @@ def test_no_features(rng):
 
 
 def test_phases_that_are_nan_count_as_zero():
-    """As in the compiled kernels, where X w overflows."""
+    """X w overflows here. The compiled kernels count such phases as zero, too."""
     X = np.array([[1e308, -1e308], [1.0, 2.0]])
     block = ArrayBlock(strict.asarray(X), strict, strict.asarray(X).device)
     features = RandomNeurons("tanh").draw(6, 2, rng=0)

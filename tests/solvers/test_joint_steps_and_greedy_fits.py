@@ -94,7 +94,7 @@ def test_joint_steps_come_to_the_minimum(scale, fit_intercept):
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_the_hessian_of_all_classes(fit_intercept):
-    """It is Phi' (diag(p) - p p') Phi with intercepts eliminated, and its cost is counted."""
+    """The Hessian is Phi' (diag(p) - p p') Phi with intercepts eliminated, and its cost is counted."""
     rng = np.random.default_rng(0)
     X, _, s, rows, rivals, sets, z = at_coefficients(rng, rng.normal(size=(3, D)), np.zeros(3), fit_intercept)
     H, slope = _joint_quadratic_model(rows, rivals, sets, z)

@@ -178,7 +178,7 @@ def columns_of(rng, n=50, d=6, k=4, effort=None):
 
 
 def test_a_gram_matrix_follows_weights_and_features(rng):
-    """It is right, and costs what it should, after few and many changes of weights, new features and fewer features."""
+    """The Gram matrix and its cost are right after few and many changes of weights, new features and fewer features."""
     phi, A, X, effort = columns_of(rng)
     h = rng.uniform(0.5, 2, 50) * (rng.random(50) < 0.9)
     few, many = h.copy(), rng.uniform(0.5, 2, 50)
@@ -421,7 +421,7 @@ class Phi(ActiveFeatures):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("name", SINGLE)
 def test_ridge_solutions_are_stationary(name, n, fit_intercept):
-    """Whether there are fewer rows than the 20 terms (the dual is solved) or more (the primal)."""
+    """With fewer rows than the 20 terms the dual problem is solved, with more rows the primal."""
     rng = np.random.default_rng(1)
     X, p = rng.normal(size=(n, 20)) / 4, rng.uniform(0.05, 0.2, 20)
     problem = problem_of(name, rng, n, 0.1, fit_intercept, RidgeProblem)
