@@ -37,8 +37,6 @@ FITS = {
     "mfga": lambda X, y, **how: srf.mfga(X, y, n_nonzero_coefs=8, rng=0, **how),
     "drp": lambda X, y, **how: srf.drp(X, y, alpha=1e-4, rng=0, **how),
 }
-CLIPPED = KINDS.index("clipped")
-HOW = {"scale": "auto", "missing": "learn", "categorical": None}
 each_fit = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
 
 
