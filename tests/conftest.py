@@ -1,12 +1,13 @@
 """Shared fixtures: matrices in every layout, and the plain NumPy feature matrix that is the oracle of the kernels."""
 
 import signal
+import warnings
 from collections import defaultdict
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.special import expit, xlogy
 
 CASES = 3  # of each test, unless all are asked for
 SIZES = (0, 1, 2, 3, 7, 31, 32, 33, 64, 65)
@@ -62,6 +63,23 @@ SLOPE = {
     "squared_hinge": lambda z, y: -2 * y * np.maximum(0, 1 - y * z),
     "logistic": lambda z, y: -y * expit(-y * z),
 }
+# The convex conjugates L*(u, y), and the largest second derivatives of the losses in z.
+CONJUGATE = {
+    "squared": lambda u, y: u**2 / 2 + u * y,
+    "squared_hinge": lambda u, y: u**2 / 4 + u * y,
+    "logistic": lambda u, y: entropy(np.clip(-u * y, 0, 1)),
+}
+BETA = {"squared": 1.0, "squared_hinge": 2.0, "logistic": 0.25}
+LOSSES = tuple(VALUE)
+KERNELS = ("gaussian", "laplacian", "cauchy", "matern12", "matern32", "matern52")
+each_loss = pytest.mark.parametrize("loss", LOSSES)
+each_intercept = pytest.mark.parametrize("fit_intercept", [False, True])
+ignore_convergence = pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
+
+
+def entropy(p):
+    """Return the negative entropy of a coin that lands heads with probability p."""
+    return xlogy(p, p) + xlogy(1 - p, 1 - p)
 
 
 def stage_oracle(stage, v, x):
@@ -111,6 +129,28 @@ def signs(y, loss):
     return y if loss == "squared" else np.sign(y - np.median(y))
 
 
+def bits(model):
+    """Return the bytes of all coefficients, intercepts and places in the dictionary."""
+    return tuple(np.asarray(part).tobytes() for part in (model.coef, model.intercept, model.support))
+
+
+def examples(n):
+    """Return settings of hypothesis: the same n examples in every run, without a limit of time."""
+    from hypothesis import settings
+
+    return settings(max_examples=n, derandomize=True, deadline=None, database=None)
+
+
+@contextmanager
+def convergence_ignored():
+    """Ignore warnings that a fit has not converged; every other warning stays an error."""
+    from sparserf import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
 HAS_TIMERS = hasattr(signal, "setitimer")
 
 
@@ -133,6 +173,13 @@ def after(seconds, error):
 @pytest.fixture
 def rng(request):
     return np.random.default_rng(getattr(request, "param", 42))
+
+
+@pytest.fixture
+def watchdog():
+    """Fail a test whose fit does not end within a minute of work, and go on with the others."""
+    with after(60, TimeoutError("no end after a minute of work")) if HAS_TIMERS else nullcontext():
+        yield
 
 
 @pytest.fixture(autouse=True)

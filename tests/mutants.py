@@ -1,6 +1,6 @@
 """Do the tests notice what is wrong? Changes one place of solvers/ and losses/ at a time, and runs the tests of its line.
 
-    python tests/lines.py   # which tests run which line
+    python tests/covered_lines.py   # which tests run which line
     python tests/mutants.py [-n N] [--seed K] [--seconds S] [--again: what survived last time] [PART OF A FILE'S NAME ...]
 
 The tests are imported once. A mutant's code is put in place of what was imported in a process of its own: nothing is written to

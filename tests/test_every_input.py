@@ -10,10 +10,12 @@ import scipy.sparse as sp
 
 import sparserf as srf
 
-from .battery import (
+from .conftest import ignore_convergence
+from .kinds_of_input import (
     BAD_LABELS,
     BAD_NUMBERS,
     BAD_OPTIONS,
+    BAD_OUTPUTS,
     BAD_SHAPE,
     BAD_X,
     BROKEN,
@@ -28,6 +30,7 @@ from .battery import (
     LEGAL_ZEROS,
     MISSING,
     NO_ROWS,
+    OTHER_SET,
     REGRESSORS,
     SEEDS,
     SMALL,
@@ -36,16 +39,15 @@ from .battery import (
     X,
     Y,
     broken,
+    check_finite,
     leaks,
     parameters,
     refused,
     target_of,
-    watchdog,
 )  # fmt: skip
 
 matplotlib.use("Agg")
-pytestmark = pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
-__all__ = ["watchdog"]  # around each test of this file
+pytestmark = [ignore_convergence, pytest.mark.usefixtures("watchdog")]
 
 
 WRONG_X = BAD_X | {kind: broken(kind) for kind in BROKEN}
@@ -58,19 +60,6 @@ def each(names, kinds):
 
 def value(kind):
     return kind() if callable(kind) else kind
-
-
-def check_finite(model, X):
-    """Nothing but finite numbers in the model, and in all that it answers."""
-    answers = [model.coef, model.intercept, model.decision_function(X)]
-    if isinstance(model, srf.SparseModel):
-        answers += [model.info.objective, model.info.dual_gap, model.input_usage()]
-    else:
-        answers += [model.objective, model.dual_gap]
-    answers += [model.predict_proba(X)] if model.loss == "logistic" else []
-    answers += [model.predict(X)] if model.classes is None else []
-    assert all(np.isfinite(answer).all() for answer in answers)
-    assert len(model.predict(X)) == X.shape[0]
 
 
 def check_finite_or_refused(name, X, y, **options):
@@ -147,7 +136,7 @@ def test_few_rows(name, kind):
 
 @pytest.mark.parametrize("name", REGRESSORS)
 def test_target_that_is_wrong(name):
-    assert not leaks("y", calls(FITS[name], BAD_SHAPE | BAD_NUMBERS, X, None))
+    assert not leaks("y", calls(FITS[name], BAD_SHAPE | BAD_NUMBERS | BAD_OUTPUTS, X, None))
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
@@ -266,6 +255,44 @@ def test_draw_with_what_is_wrong(name, option):
     given = {"n_components": 5, "n_features": D, "rng": 0}
     for bad in BAD_DRAWS[option] if option == "n_features" or not MAPS[name].is_finite else ():  # which ignore the others
         refused(option, MAPS[name].draw, **given | {option: bad})
+
+
+@pytest.mark.parametrize("features", ["perceptron", srf.Linear(), (srf.Fourier(), srf.Linear()), OTHER_SET])
+def test_gamma_only_beside_a_kernel(features):
+    refused("gamma", FITS["sparse_rf"], X, Y, features=features, gamma=1.0)
+
+
+@pytest.mark.parametrize(("name", "make"), [
+    ("kernel", lambda: srf.Fourier("rbf")),
+    ("kernel", lambda: srf.Fourier(None)),
+    ("gamma", lambda: srf.Fourier(gamma=True)),
+    ("gamma", lambda: srf.Fourier(gamma=0)),
+    ("gamma", lambda: srf.Fourier().draw(5, 2)),
+    ("activation", lambda: srf.RandomNeurons("elu")),
+    ("order", lambda: srf.RandomNeurons(order=0)),
+    ("order", lambda: srf.RandomNeurons(order=True)),
+    ("order", lambda: FITS["sparse_rf"](X, Y, features=srf.RandomNeurons(order=D + 1))),
+    ("weights", lambda: srf.RandomNeurons(weights="beta")),
+    ("scale", lambda: srf.RandomNeurons(scale=np.inf)),
+    ("degree", lambda: srf.Taylor(0)),
+    ("degree", lambda: srf.Taylor("2")),
+    ("degree", lambda: FITS["sparse_rf"](X, Y, features=srf.Taylor(10**9))),
+    ("gamma", lambda: srf.Taylor(gamma=0)),
+    ("gamma", lambda: srf.Taylor(gamma=True)),
+    ("gamma", lambda: srf.Taylor().draw(None, 2)),
+    ("gamma", lambda: FITS["sparse_rf"](X, Y, features=srf.Taylor(), gamma=1.0)),
+    ("include_squares", lambda: srf.Taylor(include_squares=None)),
+    ("radius", lambda: srf.Perceptron(radius=-1.0)),
+    ("radius", lambda: srf.Perceptron().draw(5, 2)),
+    ("center", lambda: FITS["sparse_rf"](X, Y, features=srf.Perceptron(radius=1.0, center=np.zeros(D + 1)))),
+    ("center", lambda: FITS["sparse_rf"](X, Y, features=srf.Perceptron(center=np.zeros(D + 1)))),
+    ("center", lambda: FITS["sparse_rf"](X, Y, features=srf.Perceptron(radius=1.0, center=[np.nan] * D))),
+    ("center", lambda: FITS["sparse_rf"](X, Y, features=srf.Perceptron(center="abc"))),
+    ("other", lambda: OTHER_SET.concat(None)),
+    ("inputs", lambda: OTHER_SET.concat(srf.Linear().draw(None, D))),
+])  # fmt: skip
+def test_bad_map(name, make):
+    refused(name, make)
 
 
 SET = srf.Fourier(gamma=1.0).draw(10, D, rng=0)

@@ -1,11 +1,11 @@
 """What a default fit may not lose to a constant: of rare events, of noise, of few rows, and of a target far from 0."""
 
-import warnings
-
 import numpy as np
 import pytest
 
 import sparserf as srf
+
+from ..conftest import convergence_ignored
 
 D, N_NEW = 5, 4_000
 
@@ -159,7 +159,6 @@ def test_one_row_of_a_huge_weight_is_no_reason_to_leave_the_mean(rng):
     for row in range(3):
         weight = np.ones(300)
         weight[row] = 1e6
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", srf.ConvergenceWarning)
+        with convergence_ignored():
             model = srf.sparse_rf(X, y, sample_weight=weight, rng=0)
         assert np.abs(model.predict(X) - y[row]).max() < 0.1 * y.std()

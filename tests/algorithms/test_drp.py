@@ -5,8 +5,6 @@ the row space of X, and the bounds then hold for each draw. The paper's lambda i
 is held against other solvers, and against itself where its result must not change.
 """
 
-import warnings
-
 import numpy as np
 import pytest
 from numpy.linalg import norm
@@ -21,6 +19,7 @@ from sparserf.linear import steps
 from sparserf.rows.core_block import CoreBlock
 
 from .. import conftest
+from ..conftest import convergence_ignored, each_intercept
 
 R, D = 5, 150
 SLOPE = {**conftest.SLOPE, "smoothed_hinge": lambda z, y: -y * np.clip(1 - y * z, 0, 1)}
@@ -30,18 +29,8 @@ VALUE = {
 }
 
 
-def _entropy(a):
-    a = np.clip(a, 1e-300, 1 - 1e-16)
-    return a * np.log(a) + (1 - a) * np.log1p(-a)
-
-
-CONJUGATE = {
-    "squared": lambda u, y: u**2 / 2 + u * y,
-    "squared_hinge": lambda u, y: u**2 / 4 + y * u,
-    "smoothed_hinge": lambda u, y: u**2 / 2 + y * u,
-    "logistic": lambda u, y: _entropy(-u * y),
-}
-BETA = {"squared": 1.0, "squared_hinge": 2.0, "smoothed_hinge": 1.0, "logistic": 0.25}
+CONJUGATE = {**conftest.CONJUGATE, "smoothed_hinge": lambda u, y: u**2 / 2 + y * u}
+BETA = {**conftest.BETA, "smoothed_hinge": 1.0}
 LOSSES = tuple(BETA)
 each_loss = pytest.mark.parametrize("loss", LOSSES)
 each_accelerate = pytest.mark.parametrize("accelerate", [False, True])
@@ -67,20 +56,9 @@ def star(X, y, alpha, loss, **options):
 def paper(X, y, alpha, loss, m, T, seed, projection="gaussian", **options):
     """T iterations of the paper, or as many as it takes to 1e-8; the model."""
     options = {"fit_intercept": False, "tol": 1e-8, **options}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", srf.ConvergenceWarning)
-        return drp(
-            X,
-            y,
-            alpha=alpha,
-            loss=loss,
-            accelerate=False,
-            n_projections=m,
-            n_iter=T,
-            rng=seed,
-            projection=projection,
-            **options,
-        )
+    options |= {"accelerate": False, "n_projections": m, "n_iter": T, "projection": projection, "rng": seed}
+    with convergence_ignored():
+        return drp(X, y, alpha=alpha, loss=loss, **options)
 
 
 def row_space(X, rank=R):
@@ -291,14 +269,13 @@ def test_accelerated_whatever_the_projection(loss, n, d):
 
 @each_loss
 @each_accelerate
-@pytest.mark.parametrize("fit_intercept", [False, True])
+@each_intercept
 def test_certificate_of_a_fit_cut_short(loss, accelerate, fit_intercept):
     X, y = problem(8, loss, 100, 200, 20.0 / np.arange(1, 41))
     w = star(X, y, 0.01, loss, fit_intercept=fit_intercept, tol=1e-10)
     m = 40 if accelerate else 400
     for n_iter in (1, 2, 3):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", srf.ConvergenceWarning)
+        with convergence_ignored():
             model = drp(
                 X, y, alpha=0.01, loss=loss, accelerate=accelerate, n_projections=m, n_iter=n_iter, tol=1e-9, rng=0,
                 fit_intercept=fit_intercept,
@@ -445,7 +422,7 @@ def few_and_rare(n, d, rng):
 
 
 @each_loss
-@pytest.mark.parametrize("fit_intercept", [False, True])
+@each_intercept
 @pytest.mark.parametrize("kind", ["ordinary", "rare"])
 def test_many_rows_from_the_moments_of_a_sample(loss, fit_intercept, kind, monkeypatch):
     """n >= 80 d: as from the moments of all rows."""
@@ -513,7 +490,7 @@ def test_second_moments_only_where_conjugate_gradients_are_slow(dtype, monkeypat
 
 
 @each_loss
-@pytest.mark.parametrize("fit_intercept", [False, True])
+@each_intercept
 def test_passes_over_the_rows(loss, fit_intercept, monkeypatch):
     """Two questions to begin with, one at the first penalty, and of a step of Newton's method each conjugate direction, the
     step and the gradient after it."""
@@ -523,12 +500,3 @@ def test_passes_over_the_rows(loss, fit_intercept, monkeypatch):
     assert info.converged and info.n_projections == 0
     assert asked["normal"] == info.n_conjugate and asked["correlate_squares"] == 1
     assert asked["correlate"] - asked["apply"] == 1 + fit_intercept and asked["apply"] >= info.n_iter
-
-
-@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != "squared"])
-def test_a_class_without_weight_is_no_error(loss, rng):
-    X, y = rng.uniform(-2, 2, (60, 3)), np.arange(60) % 3
-    with np.errstate(all="raise", under="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", srf.ConvergenceWarning)
-        model = drp(X, y, alpha=0.01, loss=loss, sample_weight=(y < 2) * 1.0, rng=0)
-    assert np.isfinite(model.coef).all() and np.isfinite(model.intercept).all()

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 import sparserf as srf
 from sparserf import ConvergenceWarning, harfe, harfe_path
 
-from ..conftest import VALUE, phi_oracle
+from ..conftest import VALUE, each_intercept, each_loss, ignore_convergence, phi_oracle
 
 RNG = np.random.default_rng(0)
 N = 90
@@ -22,8 +22,6 @@ SIGNS = np.where(Y > 0.1, 1, -1)
 THREE = np.digitize(Y, [-0.4, 0.5])
 WEIGHT = RNG.integers(1, 4, N).astype(float)
 NEURONS = srf.RandomNeurons("sin", order=2).draw(400, 5, rng=0)
-ignore_convergence = pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
-LOSSES = ("squared", "squared_hinge", "logistic")
 
 
 def target(loss):
@@ -126,10 +124,10 @@ def test_positive_selection_with_backtracking_fills_its_places(s):
 # --- the bounds of section 4 -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@each_loss
 @pytest.mark.parametrize("s", [20, 130])
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["even", "weighted"])
-@pytest.mark.parametrize("fit_intercept", [False, True])
+@each_intercept
 @ignore_convergence
 def test_h1_stationary_on_the_support_and_at_rest(loss, s, weight, fit_intercept):
     """H1: the gradient is zero on the support, so at rest min |c| on it >= mu max |g| off it. Primal and dual."""
@@ -301,7 +299,7 @@ def test_h7_friedman(which, selection, low, high, n_seeds):
 
 
 @pytest.mark.parametrize("selection", ["magnitude", "positive"])
-@pytest.mark.parametrize("loss", LOSSES)
+@each_loss
 @ignore_convergence
 def test_dual_gap_bounds_the_best_of_all_supports(loss, selection):
     """Against every support of 2 out of 7, solved by scipy."""
@@ -322,7 +320,7 @@ def test_dual_gap_bounds_the_best_of_all_supports(loss, selection):
         assert model.info.objective[-1] >= least - 1e-7
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@each_loss
 @pytest.mark.parametrize("s", [15, 120])
 @ignore_convergence
 def test_weights_are_repeats(loss, s):
@@ -349,7 +347,7 @@ def test_dual_gap_is_that_of_s_terms_where_fewer_are_used():
     assert model.info.dual_gap == pytest.approx(model.info.objective[-1] - max(weakest[1:]), rel=1e-3, abs=1e-6)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@each_loss
 @ignore_convergence
 def test_rows_of_weight_zero_do_not_count(loss):
     weight, y = np.where(np.arange(N) % 3 == 0, 0.0, 1.0), target(loss)
@@ -441,7 +439,7 @@ def test_constant_target(y):
     assert np.allclose(model.predict(X), y) and model.info.converged
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@each_loss
 @pytest.mark.parametrize("alpha", [1e-300, 1e-12, 1e6, 1e300])
 @pytest.mark.parametrize("s", [1, 90, 300])
 @pytest.mark.parametrize("selection", ["magnitude", "positive"])
@@ -495,7 +493,7 @@ def test_other_dictionaries(features):
     assert len(model.coef) == 5 and np.mean((model.predict(X) - Y) ** 2) < Y.var()
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@each_loss
 @pytest.mark.parametrize("n", [1, 2, 3])
 @ignore_convergence
 def test_few_rows(loss, n):
@@ -527,7 +525,7 @@ def test_features_that_are_zero():
     assert set(model.support) <= {0, 1}
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@each_loss
 @pytest.mark.parametrize("ends_at", [1, 4, 9, 10])
 def test_a_callback_ends_the_fit_at_once(loss, ends_at):
     """Also while the support grows."""

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import hadamard
 from scipy.optimize import minimize
@@ -17,7 +17,7 @@ from sparserf import mfga, mfga_path
 from sparserf.rows import as_rows, core_block
 from sparserf.solvers.definite import GrowingCholesky
 
-from ..conftest import SLOPE, VALUE, phi_oracle
+from ..conftest import BETA, LOSSES, SLOPE, VALUE, each_intercept, each_loss, examples, ignore_convergence, phi_oracle
 
 RNG = np.random.default_rng(0)
 N, D = 120, 5
@@ -28,10 +28,6 @@ THREE = np.digitize(Y, [-0.6, 0.7])
 WEIGHT = RNG.integers(1, 4, N).astype(float)
 MAPS = srf.Taylor(2, gamma=0.1), srf.Linear()
 ATOMS = MAPS[0].draw(None, D).concat(MAPS[1].draw(None, D))
-LOSSES = ("squared", "squared_hinge", "logistic")
-BETA = {"squared": 1.0, "squared_hinge": 2.0, "logistic": 0.25}
-each_loss = pytest.mark.parametrize("loss", LOSSES)
-each_intercept = pytest.mark.parametrize("fit_intercept", [False, True])
 
 
 def target(loss):
@@ -131,7 +127,7 @@ def random_problem(seed, loss, fit_intercept):
     return Plain(A, y, loss, alpha, fit_intercept), models
 
 
-@settings(max_examples=60, derandomize=True, deadline=None, database=None)
+@examples(60)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(LOSSES), st.booleans())
 @pytest.mark.slow
 def test_m1_each_round_descends(seed, loss, fit_intercept):
@@ -147,7 +143,7 @@ def test_m1_each_round_descends(seed, loss, fit_intercept):
         before = after
 
 
-@settings(max_examples=60, derandomize=True, deadline=None, database=None)
+@examples(60)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(LOSSES), st.integers(1, 3), st.integers(1, 3))
 def test_m2_the_distance_to_any_reference_shrinks(seed, loss, n_terms, n_select):
     """M2: D_{t+1} <= D_t (1 - mu / (beta_c k)) while D > 0, for every theta of k terms (Theorem 3).
@@ -208,7 +204,7 @@ def test_m3_supports_are_nested(n_select):
         assert set(small.support) < set(large.support)
 
 
-@settings(max_examples=80, derandomize=True, deadline=None, database=None)
+@examples(80)
 @given(st.integers(0, 2**32 - 1), st.lists(st.integers(0, 9), min_size=1, max_size=6))
 def test_m3_the_growing_factor_is_the_factor(seed, blocks):
     """To 1e-10; and columns that depend on others are left out, and no others."""
@@ -569,7 +565,7 @@ def test_columns_of_extreme_size(kind, loss):
             mfga(kind(X * np.array([scale, 1, 1, 1, 1])), target(loss), n_nonzero_coefs=8, scale=None, loss=loss)
 
 
-@pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
+@ignore_convergence
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 def test_separable_classes_without_a_penalty_end(loss):
     model = fit(y=X[:, 0] > 0, loss=loss, alpha=0, n_nonzero_coefs=5, features=srf.Linear())

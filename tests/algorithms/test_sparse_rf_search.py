@@ -22,14 +22,7 @@ from sparserf.features import LinearFunctions, linear_functions
 from sparserf.model import FitInfo
 from sparserf.rows import core_block
 
-from ..conftest import VALUE, friedman, phi_oracle, signs
-
-each_loss = pytest.mark.parametrize("loss", VALUE)
-
-
-def bits(model):
-    return model.coef.tobytes(), model.support.tobytes(), model.info
-
+from ..conftest import VALUE, bits, each_loss, friedman, ignore_convergence, phi_oracle, signs
 
 # The penalty
 
@@ -450,7 +443,7 @@ def test_several_searches(rng, features, n_models, monkeypatch):
     assert np.mean((model.predict(X) - mean) ** 2) <= 2 * _search.PRUNED * model.info.validation_loss * (1 + 1e-6)
     assert np.isin(model.support, np.concatenate([one.support for one in models])).all()
     again, other = sparse_rf(X, y, rng=0, **how), sparse_rf(X, y, rng=1, **how)
-    assert bits(again) == bits(model)
+    assert bits(again) == bits(model) and again.info == model.info
     assert other.coef.tobytes() != model.coef.tobytes()
 
 
@@ -585,7 +578,7 @@ def test_of_many_rows_the_same_bits_for_any_number_of_workers(rng, samples, monk
     for target, loss in ((y, "squared"), (classes, "logistic")):
         how = {"loss": loss, "n_components": 200, "n_models": 2, "rng": 0}
         one, two = (sparse_rf(layout(X), target, workers=workers, **how) for workers in (1, 2))
-        assert bits(one) == bits(two) and len(one.support) > 10
+        assert bits(one) == bits(two) and one.info == two.info and len(one.support) > 10
 
 
 @pytest.mark.parametrize("stop", [1, 5, 20, 60])
@@ -596,7 +589,7 @@ def test_of_many_rows_a_callback_ends_everything(rng, samples, stop):
     assert len(infos) == stop and np.isfinite(model.predict(X)).all()
 
 
-@pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
+@ignore_convergence
 @pytest.mark.slow
 def test_a_target_of_another_size_in_a_row_that_no_search_sees(rng, samples, monkeypatch):
     """What a search found is in the units of y: it begins the fit to all rows as it ended."""

@@ -1,8 +1,7 @@
-"""Every public function beside every kind of input: the tables of `test_battery.py`."""
+"""Every public function beside every kind of input: the tables of `test_every_input.py`."""
 
 import inspect
 import re
-from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -10,8 +9,6 @@ import scipy.sparse as sp
 
 import sparserf as srf
 from sparserf import baselines
-
-from .conftest import HAS_TIMERS, after
 
 N, D = 24, 3
 RNG = np.random.default_rng(0)
@@ -72,13 +69,6 @@ def target_of(name):
     return Y if name in REGRESSORS else LABELS
 
 
-@pytest.fixture(autouse=True)
-def watchdog():
-    """A fit that does not end fails its test, not the whole run."""
-    with after(60, TimeoutError("no end after a minute of work")) if HAS_TIMERS else nullcontext():
-        yield
-
-
 def refused(name, function, *given, **options):
     """A ValueError or TypeError that names the argument."""
     with pytest.raises((ValueError, TypeError), match=rf"\b{name}\b"):
@@ -95,6 +85,20 @@ def leaks(name, calls):
             if not re.search(rf"\b{name}\b", str(error)):
                 found[kind] = error
     return found
+
+
+def check_finite(model, X):
+    """Check that a model, and all that it answers for X, are finite numbers, and return the model."""
+    answers = [model.coef, model.intercept, model.decision_function(X)]
+    if isinstance(model, srf.SparseModel):
+        answers += [model.info.objective, model.info.dual_gap, model.input_usage()]
+    else:
+        answers += [model.objective, model.dual_gap]
+    answers += [model.predict_proba(X)] if model.loss == "logistic" else []
+    answers += [model.predict(X)] if model.classes is None else []
+    assert all(np.isfinite(answer).all() for answer in answers)
+    assert len(model.predict(X)) == X.shape[0]
+    return model
 
 
 def put(array, place, value):
@@ -357,6 +361,14 @@ BAD_NUMBERS = {
     "dates": np.zeros(N, "M8[s]"),
     "structured": np.zeros(N, [("a", float)]),
     "masked": np.ma.array(np.abs(Y), mask=Y > 0.5),
+}  # fmt: skip
+BOTH = np.stack([Y, Y], axis=1)
+BAD_OUTPUTS = {  # of a target of two outputs
+    "two outputs short": BOTH[:-1], "two of no output": BOTH[:, :0], "two outputs 3-d": BOTH[:, :, None],
+    "two outputs sparse": sp.csr_array(BOTH), "two outputs nan": put(BOTH, (5, 1), np.nan),
+    "two outputs complex": BOTH.astype(complex), "two outputs strings": BOTH.astype(str),
+    "two outputs masked": np.ma.array(BOTH, mask=BOTH > 1),
+    "two outputs object None": put(BOTH.astype(object), (5, 1), None),
 }  # fmt: skip
 SIGNS = np.sign(Y)
 BAD_LABELS = {

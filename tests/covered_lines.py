@@ -1,4 +1,4 @@
-"""Which lines of sparserf/ the tests run, but for those of Cython: python tests/lines.py
+"""Which lines of sparserf/ the tests run, but for those of Cython: python tests/covered_lines.py
 
 Some cases of each test, and all cases of those in tests/solvers and tests/losses. `tests/mutants.py` needs what it records.
 """

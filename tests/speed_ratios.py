@@ -1,4 +1,4 @@
-"""How much faster than what users have: python tests/ratios.py. Each ratio must hold in 3 of 5 runs, on one thread.
+"""How much faster than what users have: python tests/speed_ratios.py. Each ratio must hold in 3 of 5 runs, on one thread.
 
 Each run takes the least seconds of some calls of ours and of theirs in turns. Not one of pytest's tests, which say the same on
 every machine: beside other work that keeps the memory busy, a ratio may fail."""

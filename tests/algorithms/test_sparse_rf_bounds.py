@@ -12,12 +12,11 @@ from math import factorial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import hadamard
 from scipy.optimize import brentq, minimize, minimize_scalar
 from scipy.spatial.distance import cdist
-from scipy.special import xlogy
 from scipy.stats import binom
 
 from sparserf import Fourier, Linear, Perceptron, Taylor, sparse_rf, sparse_rf_path
@@ -25,24 +24,11 @@ from sparserf.features import make_dictionary, make_learning_dictionary
 from sparserf.features.learning import BASE
 from sparserf.rows import as_rows
 
-from ..conftest import SLOPE, VALUE, phi_oracle
+from ..conftest import BETA, CONJUGATE, LOSSES, SLOPE, VALUE, each_intercept, each_loss, examples, phi_oracle
 
-CONJUGATE = {
-    "squared": lambda u, y: u**2 / 2 + u * y,
-    "squared_hinge": lambda u, y: u**2 / 4 + y * u,
-    "logistic": lambda u, y: xlogy(-u * y, -u * y) + xlogy(1 + u * y, 1 + u * y),
-}
-BETA = {"squared": 1.0, "squared_hinge": 2.0, "logistic": 0.25}
 B2 = 2.0  # |phi|^2 of sqrt(2) cos is at most this
-LOSSES = tuple(BETA)
-each_loss = pytest.mark.parametrize("loss", LOSSES)
-each_intercept = pytest.mark.parametrize("fit_intercept", [False, True])
 seeds = st.integers(0, 2**32 - 1)
 ROUNDING = 1e-12
-
-
-def examples(n):
-    return settings(max_examples=n, derandomize=True, deadline=None, database=None)
 
 
 @dataclass
@@ -326,7 +312,7 @@ def check_rate_of_draws_that_learn(loss, fit_intercept, R, D, a_batch, power):
 def test_s4_a_batch_that_learns_counts_as_a_draw(loss, fit_intercept):
     """E F(w^T) <= lambda ||w*||_2 + Loss(w*) + 2 gamma ||w*||^2 / (T - c) over T batches, of which the share BASE is of the
     base distribution, of R = 4 one draw: this is proved (docs/learning.md). What descends so much faster would break a bound
-    of some hundredths only; that each round descends as the proof asks is in test_proposals.py."""
+    of some hundredths only; that each round descends as the proof asks is in tests/features/test_learning_dictionary.py."""
     check_rate_of_draws_that_learn(loss, fit_intercept, 4, 160, 1, 500)
 
 

@@ -15,7 +15,7 @@ from sparserf.algorithms.sparse_rf import budget as _budget
 from sparserf.algorithms.sparse_rf import search as _search
 from sparserf.baselines import srfe
 
-from ..conftest import HAS_TIMERS, after
+from ..conftest import HAS_TIMERS, after, each_loss, ignore_convergence
 
 N, D = 150, 20
 RNG = np.random.default_rng(0)
@@ -28,7 +28,6 @@ DATA = {
     "noiseless": (X, SMOOTH),
 }
 needs_timers = pytest.mark.skipif(not HAS_TIMERS, reason="no timers here")
-ignore_convergence = pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
 
 
 def harfe(X, y, **options):
@@ -61,7 +60,7 @@ SETTINGS = [
 
 @needs_timers
 @pytest.mark.parametrize("data", DATA)
-@pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])
+@each_loss
 @pytest.mark.parametrize(("solver", "options"), SETTINGS, ids=lambda of: getattr(of, "__name__", str(of)))
 @ignore_convergence
 def test_hostile_fits_end(data, loss, solver, options, monkeypatch):
@@ -83,7 +82,7 @@ def test_hostile_srfe_ends(data, eta):
         srfe(*DATA[data], eta=eta, n_components=300, max_iter=8, rng=0)
 
 
-@pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])
+@each_loss
 @pytest.mark.parametrize("options", [{"n_components": 20_000}, {"features": "gaussian", "exact": True}], ids=str)
 @ignore_convergence
 def test_a_callback_ends_a_long_iteration(loss, options, monkeypatch):
@@ -124,25 +123,17 @@ def test_an_interrupt_ends_the_fit(solver):
         solver(np.tile(X, (20, 1)), np.tile(SMOOTH, 20), rng=0, **options.get(solver, {}))
 
 
-@pytest.mark.parametrize("solver", [srf.harfe, srf.harfe_path])
-def test_warnings_of_harfe_point_at_the_caller(solver):
-    options = {"max_iter": 1, "start": "zero", "tol": 0, "n_components": 300, "rng": 0}
-    with pytest.warns(srf.ConvergenceWarning, match=r"max_iter=1 .* above tol=0 and with a dual gap of \d") as caught:
-        line, _ = inspect.currentframe().f_lineno, solver(X, SMOOTH, **options)
-    assert {(warning.filename, warning.lineno) for warning in caught} == {(__file__, line)}
-
-
-@pytest.mark.parametrize("solver", [srf.mfga, srf.mfga_path])
-def test_warnings_of_mfga_point_at_the_caller(solver, monkeypatch):
-    monkeypatch.setattr("sparserf.solvers.greedy.MAX_STEPS", 1)
-    with pytest.warns(srf.ConvergenceWarning, match=r"promised to lower the objective by \d") as caught:
-        line, _ = inspect.currentframe().f_lineno, solver(X, SMOOTH > 0, n_nonzero_coefs=5, loss="logistic", rng=0)
-    assert {(warning.filename, warning.lineno) for warning in caught} == {(__file__, line)}
-
-
-def test_warnings_of_srfe_point_at_the_caller():
-    with pytest.warns(srf.ConvergenceWarning, match="times what was asked") as caught:
-        line, _ = inspect.currentframe().f_lineno, srfe(X, SMOOTH, eta=0.01, n_components=5, max_iter=2, rng=0)
+@pytest.mark.parametrize(("solver", "y", "options", "says"), [
+    *((solver, SMOOTH, {"max_iter": 1, "start": "zero", "tol": 0, "n_components": 300},
+       r"max_iter=1 .* above tol=0 and with a dual gap of \d") for solver in (srf.harfe, srf.harfe_path)),
+    *((solver, SMOOTH > 0, {"n_nonzero_coefs": 5, "loss": "logistic"}, r"promised to lower the objective by \d")
+      for solver in (srf.mfga, srf.mfga_path)),
+    (srfe, SMOOTH, {"eta": 0.01, "n_components": 5, "max_iter": 2}, "times what was asked"),
+])  # fmt: skip
+def test_a_warning_says_what_was_not_reached_and_points_at_the_caller(solver, y, options, says, monkeypatch):
+    monkeypatch.setattr("sparserf.solvers.greedy.MAX_STEPS", 1)  # of mfga's Newton steps for each round
+    with pytest.warns(srf.ConvergenceWarning, match=says) as caught:
+        line, _ = inspect.currentframe().f_lineno, solver(X, y, rng=0, **options)
     assert {(warning.filename, warning.lineno) for warning in caught} == {(__file__, line)}
 
 
