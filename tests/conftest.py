@@ -175,6 +175,22 @@ def rng(request):
     return np.random.default_rng(getattr(request, "param", 42))
 
 
+@pytest.fixture(scope="session")
+def models():
+    """The models of tests/fitted_models.py that were fitted to numbers, by name."""
+    from .fitted_models import all_models
+
+    return all_models()
+
+
+@pytest.fixture(scope="session")
+def of_frame():
+    """The model of tests/fitted_models.py that was fitted to a data frame, and the frame."""
+    from .fitted_models import model_of_frame
+
+    return model_of_frame()
+
+
 @pytest.fixture
 def watchdog():
     """Fail a test whose fit does not end within a minute of work, and go on with the others."""

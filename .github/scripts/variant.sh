@@ -23,7 +23,7 @@ case $name in
   boundscheck) build+=(-Csetup-args=-Dboundscheck=true) ;;
   sanitized) build+=(-Csetup-args=-Db_sanitize=address,undefined -Csetup-args=-Db_lundef=false)
              settings+=("LD_PRELOAD=$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1)
-             tests=(tests/core/test_kernels.py tests/features/test_features.py tests/rows/test_rows.py tests/base/test_csr.py tests/core/test_levels.py tests/features/test_projections.py tests/model/test_model.py tests/algorithms/test_drp.py tests/algorithms/test_harfe.py tests/algorithms/test_mfga.py tests/algorithms/test_sparse_rf.py tests/algorithms/test_sparse_rf_search.py tests/rows/test_same_fit_anywhere.py) ;;
+             tests=(tests/core/test_kernels.py tests/features/test_features.py tests/rows/test_rows.py tests/base/test_csr.py tests/core/test_levels.py tests/features/test_projections.py tests/model/test_model.py tests/model/test_file.py tests/algorithms/test_drp.py tests/algorithms/test_harfe.py tests/algorithms/test_mfga.py tests/algorithms/test_sparse_rf.py tests/algorithms/test_sparse_rf_search.py tests/rows/test_same_fit_anywhere.py) ;;
   free-threaded) build+=(-Csetup-args=-Dpython.allow_limited_api=false) settings+=(PYTHON_GIL=0)
                  packages=(pytest hypothesis mpmath scikit-learn)  # the others' wheels are not all there: kernels and algorithms
                  tests=(tests/core/test_kernels.py tests/rows/test_rows.py tests/base/test_csr.py tests/test_determinism.py tests/algorithms/test_drp.py tests/algorithms/test_harfe.py tests/algorithms/test_mfga.py tests/algorithms/test_prune.py tests/algorithms/test_sparse_rf.py tests/sums/test_sums.py tests/project/test_wheel.py) ;;
