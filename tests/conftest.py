@@ -1,4 +1,5 @@
-"""Shared fixtures: matrices in every layout, and the plain NumPy feature matrix that is the oracle of the kernels."""
+"""Fixtures and helpers of all tests: losses and features written plainly, data, bits of models, and which tests run by
+default."""
 
 import signal
 import warnings
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, xlogy
 
-CASES = 3  # of each test, unless all are asked for
+CASES = 3  # cases of each test that run by default
 SIZES = (0, 1, 2, 3, 7, 31, 32, 33, 64, 65)
 
 
@@ -24,7 +25,7 @@ def pytest_generate_tests(metafunc):
 
 
 def pytest_collection_modifyitems(config, items):
-    """No slow tests, and of each of the others some cases, spread over all: unless all, or some by name, are asked for."""
+    """Keep no slow tests, and of each of the others some cases spread over all, unless all, or some by name, are asked for."""
     by_name = config.option.keyword or any("::" in name for name in config.args)
     if config.option.whole or by_name or config.option.markexpr != "not nightly":
         return
@@ -39,14 +40,14 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Each file in one process, in its order, in which tests of a file draw from one generator."""
+    """Run each file in one process, in its order: tests of a file draw from one generator."""
     from xdist.scheduler import LoadFileScheduling
 
     return LoadFileScheduling(config, log)
 
 
 def pytest_terminal_summary(terminalreporter):
-    """What tests recorded, each on a line of its own."""
+    """Print what tests recorded, each figure on a line of its own."""
     for report in terminalreporter.getreports("passed"):
         for name, value in report.user_properties:
             terminalreporter.write_line(f"figures of {report.nodeid.split('::')[1]}: {value} {name}")
@@ -83,7 +84,7 @@ def entropy(p):
 
 
 def stage_oracle(stage, v, x):
-    """View v of the numbers of its column, none of them missing."""
+    """Return view v of the numbers of its column, none of them missing."""
     knots = slice(*stage.first_knot[v : v + 2])
     r = np.interp(x, stage.knots[knots], stage.scores[knots]) if knots.stop > knots.start else x
     u = (r - stage.center[v]) / stage.unit[v] if stage.unit[v] > 0 else np.zeros_like(x)
@@ -93,7 +94,7 @@ def stage_oracle(stage, v, x):
 
 
 def phi_oracle(features, X):
-    """The feature matrix, written plainly in float64: what every kernel must agree with."""
+    """Return the feature matrix, written plainly in float64, which every kernel must agree with."""
     activation = {
         "cos": np.cos, "sin": np.sin, "tanh": np.tanh, "relu": lambda z: np.maximum(z, 0.0),
         "sign": lambda z: np.where(z >= 0, 1.0, -1.0), "identity": lambda z: z,
@@ -118,14 +119,14 @@ def phi_oracle(features, X):
 
 
 def friedman(rng, n=400, d=12):
-    """Five inputs of d matter."""
+    """Return rows of d inputs and the target of Friedman's first function, to which five inputs matter."""
     X = rng.random((n, d))
     f = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
     return X, f + rng.standard_normal(n)
 
 
 def signs(y, loss):
-    """The target y, or for a classifier which half of it."""
+    """Return the target y, or for a classifier the sign of y minus its median."""
     return y if loss == "squared" else np.sign(y - np.median(y))
 
 
@@ -156,7 +157,7 @@ HAS_TIMERS = hasattr(signal, "setitimer")
 
 @contextmanager
 def after(seconds, error):
-    """Raise the error after so many seconds of work, in the middle of whatever runs. Other programs' time does not count."""
+    """Raise the error after so many seconds of work, in the middle of whatever runs. Time of other programs does not count."""
 
     def handler(*_):
         raise error
@@ -200,7 +201,7 @@ def watchdog():
 
 @pytest.fixture(autouse=True)
 def callbacks_after_iterations_alone():
-    """On a slow machine too; where a test is of what is told in between, it says so itself."""
+    """Call callbacks after iterations alone, on slow machines, too; a test of calls in between sets the time itself."""
     with pytest.MonkeyPatch.context() as patch:  # the fixture is not for tests that run in several threads
         patch.setattr("sparserf._base.progress.SECONDS_BETWEEN_CALLS", np.inf)
         yield

@@ -8,7 +8,7 @@ import sparserf as srf
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((400, 4))
 X[:, 3] += X[:, 0]
-X[:5] *= 9  # beyond the reach of the rest
+X[:5] *= 9  # outliers
 Y = np.sin(2 * X[:, 0]) * X[:, 1] + (X[:, 2] > 0) * X[:, 3]
 FEW = {"n_components": 300, "rng": 0}
 FITS = {
@@ -31,11 +31,13 @@ FITS = {
 
 
 def all_models():
+    """Fit the model of each name, and return them by name."""
     return {name: fit() for name, fit in FITS.items()}
 
 
 def frame(n=500, seed=0):
-    """Numbers with gaps and heavy tails, few levels and many, booleans; names that code must quote."""
+    """Return a data frame and a target: numbers with gaps and heavy tails, few levels and many, booleans, names to be
+    quoted."""
     rng = np.random.default_rng(seed)
     numbers = np.exp(rng.standard_normal((n, 3)))
     numbers[rng.random((n, 3)) < 0.1] = np.nan
@@ -49,7 +51,8 @@ def frame(n=500, seed=0):
 
 
 def model_of_frame():
-    """A model that sees columns in ranks, as levels, as means of levels, and whether they are missing."""
+    """Return a model that sees columns as ranks, as levels, as means of levels, and whether cells are missing; and its
+    frame."""
     data, y = frame()
     model = srf.sparse_rf(data, y, n_models=1, categorical=["many"], n_components=1000, rng=0)
     stage = model.features.stage

@@ -1,4 +1,4 @@
-"""The same bits for any number of workers and callers; threads that end; callbacks that are heard."""
+"""A seed decides every bit, for any number of workers and callers; threads end with the call; callbacks are called."""
 
 import os
 import subprocess
@@ -27,6 +27,7 @@ TARGETS = {"squared": 0, "squared_hinge": 2, "logistic": 2, "squared_hinge of 3"
 
 @cache
 def data(kind, dtype=np.float64):
+    """Return rows, dense or CSR, and a real target."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, (N, D))
     X = np.where(rng.random((N, D)) < 0.3, 0.0, X).astype(dtype)
@@ -34,6 +35,7 @@ def data(kind, dtype=np.float64):
 
 
 def fit(target="squared", kind="dense", dtype=np.float64, alpha=0.01, rng=0, features=FEATURES, **k):
+    """Fit by sparse_rf to a target of TARGETS."""
     X, y = data(kind, dtype)
     if TARGETS[target]:
         y = np.digitize(y, [0.0] if TARGETS[target] == 2 else [-0.4, 0.4])
@@ -48,27 +50,29 @@ def all_bits(model):
 
 
 def blas_threads():
+    """Return the number of threads of each BLAS library."""
     return {info["filepath"]: info["num_threads"] for info in BLAS.info()}
 
 
 @pytest.fixture(autouse=True)
 def _many_small_blocks(monkeypatch):
-    """Some ten blocks of rows to every question, so that threads have something to get wrong."""
+    """Split the rows into about ten blocks for every question, so that threads have something to get wrong."""
     monkeypatch.setattr(core_block, "SLICE_ELEMENTS", 2**15)
 
 
 @pytest.fixture(autouse=True)
 def _nothing_left_behind():
+    """Check after each test that no thread and no limit of BLAS is left."""
     threads, blas = set(threading.enumerate()), blas_threads()
     yield
     after = blas_threads()
     if after != blas:
-        threadpool_limits(blas)  # for the tests to come
+        threadpool_limits(blas)  # restored for the next test
     assert set(threading.enumerate()) == threads
     assert after == blas
 
 
-# -------------------------------------------------------------------------------------------------------- the same bits
+# The same bits
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -101,7 +105,7 @@ LAYOUTS = {
     "backwards": lambda X: X[::-1].copy()[::-1],
     "every other column": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
 }
-# Where the features are the inputs themselves, BLAS reads X as it lies in memory.
+# Where features are the inputs themselves, BLAS reads X as it lies in memory, so that only some layouts give the same bits.
 OF_FEATURES = {
     "gaussian": lambda X, y: srf.sparse_rf(X, y, features="gaussian", alpha=0.01, n_components=400, rng=0, workers=2),
     "taylor": lambda X, y: srf.sparse_rf(X, y, features=srf.Taylor(2, 0.5), alpha=0.01, rng=0, workers=2),
@@ -132,7 +136,7 @@ def test_layout_does_not_matter(layout, name):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("solver", ["sparse_rf", "harfe"])
 def test_taylor_and_random_features_are_the_set_drawn_by_hand(solver, kind, dtype):
-    """For any number of workers; and they halve the error of the random ones alone where there is an interaction."""
+    """Maps beside each other have the bits of the set drawn by hand, for any workers, and halve the error on an interaction."""
     (X, _), maps = data(kind, dtype), (srf.Taylor(2, 0.2), FEATURES)
     dense = data("dense")[0]
     y = 3 * np.exp(-0.2 * (dense**2).sum(axis=1)) * dense[:, 0] * dense[:, 1] + np.sin(2 * dense[:, 2])
@@ -196,7 +200,7 @@ def test_global_seed_is_neither_read_nor_moved():
     assert all_bits(fit()) == first
 
 
-# -------------------------------------------------------------------------------------------------------------- threads
+# Threads
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -212,7 +216,7 @@ def test_one_model_asked_by_many():
     model, X = fit("logistic of 3"), data("dense")[0]
     for Z in (X, X.astype(np.float32)):
         plain = fit("logistic of 3").decision_function(Z)
-        with ThreadPoolExecutor(8) as pool:  # the packed weights are made at the first question
+        with ThreadPoolExecutor(8) as pool:  # the weights are packed at the first question
             for f in pool.map(lambda _, Z=Z: model.decision_function(Z, workers=2), range(16)):
                 assert f.tobytes() == plain.tobytes()
 
@@ -238,7 +242,7 @@ import os, signal, sys, threading, warnings
 import numpy as np, sparserf as srf
 from sparserf.rows import core_block
 core_block.SLICE_ELEMENTS = 2**15
-warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads
+warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads warns
 X = np.random.default_rng(0).uniform(-2, 2, (2000, 5))
 y = np.sin(2 * X[:, 0]) * X[:, 1]
 
@@ -264,7 +268,7 @@ first = fit()
     "assert forked(fit) == 0; assert fit() == first",
     "assert forked(lambda: [first, forked(fit)][0] if forked(fit) == 0 else None) == 0",
     "status = []; fit(lambda info: status.append(forked(fit)) or False); assert set(status) == {{0}}",
-    # beside a fit of another thread, which does not exist in the child
+    # The child lacks the thread that fits in the parent.
     "go, on = threading.Event(), threading.Event()\\n"
     "t = threading.Thread(target=fit, args=[lambda info: go.set() or on.wait(20) and False])\\n"
     "t.start(); go.wait(20); status = forked(fit); on.set(); t.join(); assert status == 0; assert fit() == first",
@@ -287,14 +291,14 @@ def test_same_bits_in_another_process():
     assert outputs[0] == outputs[1] != ""
 
 
-# ------------------------------------------------------------------------------------------------------------ callbacks
+# Callbacks
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, RuntimeError, StopIteration, GeneratorExit, MemoryError])
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("exact", [False, True])
 def test_error_in_the_callback_comes_out(error, workers, exact):
-    """And leaves no threads, no limit on BLAS (the fixture), and a library that works."""
+    """It leaves no threads and no limit of BLAS behind (the fixture looks), and a library that works."""
 
     def callback(info):
         if info.n_iter == 2:
@@ -305,7 +309,7 @@ def test_error_in_the_callback_comes_out(error, workers, exact):
 
 
 def test_limit_of_blas_is_lifted_by_the_call_that_ends_last():
-    """The first to come goes first, and its thread lives on: threadpoolctl may take it for the owner of the limit."""
+    """The first call ends first, and its thread lives on: threadpoolctl may take that thread for the owner of the limit."""
     before, order = blas_threads(), [threading.Event() for _ in range(4)]
     a_inside, b_inside, a_done, let_a_die = order
 
@@ -337,7 +341,7 @@ def test_blas_is_limited_inside_beside_a_limit_of_the_user_in_another_thread():
 
 
 def test_same_bits_beside_a_limit_of_the_user_in_another_thread():
-    """Where the limit to one thread fails, the order of BLAS's sums shows in the last digits."""
+    """If the limit to one thread failed, the order of BLAS's sums would show in the last digits."""
     k = {"alpha": 5e-4, "n_components": 600, "batch_size": 600}
     plain = all_bits(fit(**k))
     for threads in (1, 2):
@@ -402,7 +406,7 @@ def test_callback_that_returns_true_stops(stop, at, exact):
 
 
 def draws(n):
-    """The first n features of the dictionary, one by one, as a dictionary of their own."""
+    """Return the first n features of the dictionary as a dictionary of their own."""
     X, _ = data("dense")
     dictionary = make_dictionary(srf.Fourier(gamma=0.5), as_rows(X), n_components=400, batch_size=50, gamma=None, rng=0)
     features = dictionary.batch(0)
@@ -417,7 +421,7 @@ def test_callback_that_returns_something_else_does_not_stop(go_on):
 
 
 def test_stopped_before_the_optimum_is_not_converged():
-    """exact promises the optimum over all draws; one iteration does not reach it."""
+    """exact=True promises the optimum over all draws, which one iteration does not reach."""
     model = fit(exact=True, n_components=400, batch_size=50, alpha=1e-3, callback=lambda info: True)
     assert model.info.n_iter == 1
     assert not model.info.converged
@@ -437,7 +441,7 @@ def test_callback_may_fit():
     assert inner == [all_bits(fit("logistic"))] * len(inner)
 
 
-# ------------------------------------------------------------------------------------------------------------ objective
+# Objective
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -456,7 +460,7 @@ def test_objective_never_rises(target, alpha, exact, dtype):
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("dtype", "accuracy"), [(np.float32, 1e-5), (np.float64, 1e-12)])
 def test_objective_is_that_of_the_model(target, dtype, accuracy):
-    """The sums that the fit carries along have not drifted from what the model predicts."""
+    """The sums that a fit carries along have not drifted from the predictions of the model."""
     X, y = (part[:300] for part in data("dense", dtype))
     if TARGETS[target]:
         y = np.digitize(y, [0.0] if TARGETS[target] == 2 else [-0.4, 0.4])

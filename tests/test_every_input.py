@@ -1,4 +1,4 @@
-"""Every public function beside every kind of input: what is wrong is refused by name; what is legal gives a finite model."""
+"""Every public function with every kind of input: what is wrong is refused by name; what is legal gives a finite model."""
 
 from functools import cache
 
@@ -54,26 +54,28 @@ WRONG_X = BAD_X | {kind: broken(kind) for kind in BROKEN}
 
 
 def each(names, kinds):
-    """Every function beside every kind."""
+    """Mark a test as one for each function and each kind of input."""
     return pytest.mark.parametrize(("name", "kind"), [(name, kind) for name in names for kind in kinds])
 
 
 def value(kind):
+    """Return an input, which may have to be made anew by a function."""
     return kind() if callable(kind) else kind
 
 
 def check_finite_or_refused(name, X, y, **options):
+    """Check that a fit gives a finite model, or an error that says what is wrong with X or y."""
     try:
         check_finite(FITS[name](X, y, **options), X)
     except ValueError as error:
         assert str(error).startswith(("X must", "y must", "y has"))  # noqa: PT017
 
 
-# ------------------------------------------------------------------------------------------------------------------- X
+# X
 
 
 def calls(function, bad, *given, **options):
-    """{kind: a call with the bad X, y or indices of that kind in the place of None}."""
+    """Return a call for each kind of bad X, y or indices, which takes the place of None among the arguments."""
     return {
         kind: lambda value=value: function(*(value if each is None else each for each in given), **options)
         for kind, value in bad.items()
@@ -96,7 +98,7 @@ PLAIN = {}
 
 
 def plain_answer(name, X):
-    """Of the fit of X to X. It is kept: most kinds of X have the numbers of one array."""
+    """Return the decision function of the fit to X, kept: most kinds of X have the numbers of one array."""
     key = name, id(X)
     if key not in PLAIN:
         PLAIN[key] = FITS[name](X, target_of(name)).decision_function(X)
@@ -105,7 +107,7 @@ def plain_answer(name, X):
 
 @each(FITS, LEGAL_X)
 def test_x_that_is_odd_but_legal(name, kind):
-    """The fit of the same numbers, laid out plainly."""
+    """The fit is that of the same numbers in a plain array."""
     odd, plain = LEGAL_X[kind]
     odd = value(odd)
     model = FITS[name](odd, target_of(name))
@@ -120,7 +122,7 @@ HARD = [(name, loss) for name in FITS for loss in ("squared", "logistic") if los
 @pytest.mark.parametrize("kind", EXTREME_X)
 @pytest.mark.parametrize(("name", "loss"), HARD)
 def test_x_that_is_hard(name, loss, kind):
-    """A finite model, or an error that says what is wrong with X."""
+    """A fit gives a finite model, or an error that says what is wrong with X."""
     options = {"loss": loss} if "loss" in parameters(name) else {}
     check_finite_or_refused(name, EXTREME_X[kind], Y if name in REGRESSORS and loss == "squared" else LABELS, **options)
 
@@ -131,7 +133,7 @@ def test_few_rows(name, kind):
     check_finite_or_refused(name, rows, target_of(name)[:n])
 
 
-# ------------------------------------------------------------------------------------------------ targets and labels
+# Targets and labels
 
 
 @pytest.mark.parametrize("name", REGRESSORS)
@@ -160,6 +162,7 @@ def test_labels_of_any_kind(name, kind):
 
 
 def classifying(name):
+    """Return the options that make a function a classifier."""
     return {"loss": "squared_hinge"} if "loss" in parameters(name) else {}
 
 
@@ -169,7 +172,7 @@ def test_target_given_to_a_classifier():
         refused("y", FITS[name], x, x.ravel(), **classifying(name))
 
 
-# -------------------------------------------------------------------------------------------------------------- options
+# Options
 
 
 @pytest.mark.parametrize(
@@ -182,12 +185,12 @@ def test_option_that_is_wrong(name, option):
     assert not leaks(option, calls(fit, {f"{i}: {value!r:.30}": value for i, value in enumerate(bad)}, None))
 
 
-# -------------------------------------------------------------------------------------------- what is asked of a model
+# What is asked of a model
 
 
 @cache
 def asked(missing="learn"):
-    """Questions to models."""
+    """Return questions to models, by name."""
     logistic = FITS["sparse_rf"](X, LABELS, loss="logistic", missing=missing)
     kernel, product, drawn = FITS["kernel_svm"](X, LABELS), FITS["mfga"](X, Y, missing=missing), additive(missing)
     return {
@@ -239,7 +242,7 @@ def test_question_about_x_that_is_hard(name, kind):
     plt.close("all")
 
 
-# ---------------------------------------------------------------------------------------------- maps, sets and pictures
+# Maps, sets and pictures
 
 
 MAPS = {
@@ -253,7 +256,7 @@ BAD_DRAWS = {"n_components": COUNT[1:], "n_features": COUNT, "rng": SEEDS}
 @pytest.mark.parametrize("name", MAPS)
 def test_draw_with_what_is_wrong(name, option):
     given = {"n_components": 5, "n_features": D, "rng": 0}
-    for bad in BAD_DRAWS[option] if option == "n_features" or not MAPS[name].is_finite else ():  # which ignore the others
+    for bad in BAD_DRAWS[option] if option == "n_features" or not MAPS[name].is_finite else ():  # maps of fixed features ignore the other options
         refused(option, MAPS[name].draw, **given | {option: bad})
 
 
@@ -308,6 +311,7 @@ def test_take_with_wrong_indices(bad):
 
 
 def additive(missing="learn"):
+    """Return a model of terms of two inputs."""
     return srf.harfe(X, Y, order=2, n_nonzero_coefs=4, missing=missing, **SMALL)
 
 

@@ -1,4 +1,4 @@
-"""sparse_rf, drp and the maps on input that is odd, degenerate, or at the ends of floating point: same bits, finite answers."""
+"""sparse_rf, drp and the maps on odd, degenerate and extreme input: the same bits, and finite answers."""
 
 import subprocess
 import sys
@@ -27,23 +27,20 @@ each_solver = pytest.mark.parametrize("solver", [srf.sparse_rf, srf.drp])
 
 
 def fit(**changes):
+    """Fit 200 gaussian features, or with solver=srf.drp the inputs."""
     k = {"X": X, "y": Y, "alpha": 0.01, "rng": 0, **changes}
     solver = k.pop("solver", srf.sparse_rf)
     k = {"features": "gaussian", "n_components": 200, **k} if solver is srf.sparse_rf else k
     return solver(k.pop("X"), k.pop("y"), **k)
 
 
-@cache
-def classifier():
-    return fit(y=LABELS, loss="logistic")
-
-
 def path(**changes):
+    """Fit a path of three penalties."""
     k = {"features": "gaussian", "n_alphas": 3, "n_components": 100, "rng": 0, **changes}
     return srf.sparse_rf_path(X, k.pop("y", Y), **k)
 
 
-# ------------------------------------------------------------------------------------------------------ a broken matrix
+# A broken matrix
 
 
 CRASH = """
@@ -67,18 +64,18 @@ except (ValueError, TypeError) as error:
     ("sp.bsr_array", "X.indptr[1] = 10**8"),
 ])  # fmt: skip
 def test_broken_matrix_of_another_format_does_not_crash(make, change):
-    """scipy converts these without looking, and writes out of bounds: in a process of its own."""
+    """scipy converts such a matrix without a check, and writes out of bounds: so a process of its own looks."""
     code = CRASH.format(make=make, change=change)
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0
     assert "X " in done.stdout
 
 
-# -------------------------------------------------------------------------------------------------------- odd but legal
+# Odd but legal
 
 
 def snapshot(array):
-    """The numbers, and the bits that they are stored in."""
+    """Return the numbers of an array, and the bits that they are stored in."""
     if not sp.issparse(array):
         array = np.asarray(array)
         return array.tolist() if array.dtype == object else array.tobytes()
@@ -90,7 +87,7 @@ def snapshot(array):
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 @each_solver
 def test_layout_of_x_does_not_matter(how, loss, solver):
-    """To the bit; but sums of duplicates, and those of drp over X itself, may end in other digits."""
+    """The bits are the same, but for sums of duplicates and the sums of drp over X itself, which may end in other digits."""
     y = kinds_of_input.Y if loss == "squared" else kinds_of_input.LABELS
     odd, same = kinds_of_input.LEGAL_X[how]
     odd = odd() if callable(odd) else odd
@@ -174,7 +171,7 @@ def test_integers_of_any_kind(integer):
     assert bits(fit(**{name: integer(value) for name, value in given.items()})) == bits(fit(**given))
 
 
-# ------------------------------------------------------------------------------------------------------ degenerate data
+# Degenerate data
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1 / 3, -7.0, 1e-200, 1e100 / 3, 1e-310])
@@ -231,7 +228,7 @@ def test_weights_of_any_size(spread, loss):
         check_finite(fit(y=y, loss=loss, sample_weight=put(np.ones(N), 0, spread)), X)
 
 
-# ------------------------------------------------------------------------------------------------------ extreme numbers
+# Extreme numbers
 
 
 @pytest.mark.parametrize("size", [1e-310, 1e155, 1e200, 1e307, 1.7e308])
@@ -286,7 +283,7 @@ def test_float32_of_extreme_size(features, scale, kind):
 ])  # fmt: skip
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_unbounded_features_of_extreme_size(features, dtype, scale, loss):
-    """A finite model, or an error that says what is wrong with X: nothing else."""
+    """A fit gives a finite model, or an error that says what is wrong with X: nothing else."""
     Z = (X * scale).astype(dtype)
     try:
         with convergence_ignored():
@@ -304,7 +301,8 @@ FAR = [srf.Linear(), srf.RandomNeurons("relu"), srf.Fourier(gamma=1.0), srf.Perc
 @pytest.mark.parametrize("features", FAR, ids=str)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_predict_far_away_is_not_nan(features, dtype):
-    """The largest rows there are, with coefficients of both signs: refused, or infinite at worst, never NaN."""
+    """The largest rows there are, with coefficients of both signs, are refused or predicted as infinite at worst, never as
+    NaN."""
     model = fit(y=50 * X[:, 0] - 50 * X[:, 1] + np.abs(X[:, 2]), features=features)
     far = (np.sign(np.random.default_rng(0).standard_normal((20, D))) * np.finfo(dtype).max).astype(dtype)
     try:
@@ -348,8 +346,8 @@ def test_extreme_maps(features):
 @pytest.mark.parametrize("loss", ["squared", *CLASSIFIERS])
 @pytest.mark.parametrize("alpha", [1e-100, 1e-12, 1e-8, 1e-6, 1e3, 1e150, 1.7e308])
 def test_extreme_alpha(loss, alpha, monkeypatch):
-    """It ends, no worse than without terms, with a bound that bounds."""
-    monkeypatch.setattr("sparserf.solvers.effort.EFFORT", 1.5e9)  # or what does not converge takes 100 times as long
+    """The fit ends, no worse than without terms, and its gap bounds the distance to the optimum."""
+    monkeypatch.setattr("sparserf.solvers.effort.EFFORT", 1.5e9)  # without it fits that cannot converge take 100 times as long
     with convergence_ignored():
         model = fit(y=Y if loss == "squared" else LABELS, loss=loss, alpha=alpha, exact=True)
     check_finite(model, X)
@@ -364,7 +362,7 @@ def test_extreme_alpha(loss, alpha, monkeypatch):
 @pytest.mark.parametrize("tol", [1e-300, 1e-16, 1e-14, 1e-12])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_tolerance_beyond_floating_point(loss, tol, dtype):
-    """It ends, and the gap that it reports is the gap of the model, not of a round before it."""
+    """The fit ends, and the gap that it tells is that of the model, not of an earlier round."""
     with convergence_ignored():
         model = fit(X=X.astype(dtype), y=Y if loss == "squared" else LABELS, loss=loss, tol=tol, exact=True)
     assert model.info.dual_gap <= 1e-6 * model.info.objective[-1]
@@ -385,11 +383,11 @@ def test_extreme_paths(ratio):
     assert [check_finite(model, X).info.alpha for model in models] == sorted((m.info.alpha for m in models), reverse=True)
 
 
-# ---------------------------------------------------------------------------------------------- searches, with alpha=None
+# Searches, with alpha=None
 
 
 def search(X, y, **options):
-    """A model of few draws, in which there is nothing but finite numbers."""
+    """Fit with a search for alpha and few draws, and check that all numbers are finite."""
     model = check_finite(srf.sparse_rf(X, y, **{"n_models": 2, "n_components": 300, "rng": 0, **options}), X)
     assert np.isfinite([model.info.validation_loss, model.info.alpha]).all()
     return model
@@ -405,7 +403,7 @@ SINGLE = {"one": 1, "spread": [1e-41, 1e-20, 1, 1e10, 1e30, 1e37], "tiny": 1e-34
 @pytest.mark.parametrize(("layout", "loss"), [(np.asarray, "logistic"), (sp.csr_array, "squared")])
 @pytest.mark.slow
 def test_columns_of_any_scale(layout, loss):
-    """And constant ones among them; what it sees is the shape, unless it is too small for a weight that makes up for it."""
+    """The fit sees the shape of columns of any scale beside constant ones, unless no float can scale them up."""
     rng = np.random.default_rng(42)
     X = rng.standard_normal((200, 6))
     y = np.sin(2 * X[:, 3]) + 0.1 * rng.standard_normal(200)
@@ -426,7 +424,7 @@ def test_columns_of_any_scale(layout, loss):
 @pytest.mark.parametrize("n", [2, 6, 50])
 @pytest.mark.parametrize("features", ["auto", "gaussian"])
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
-@ignore_convergence  # all gradients are rounding
+@ignore_convergence  # all gradients are rounding errors
 def test_constant_inputs(value, n, features, loss):
     X, y = np.full((n, 3), value), Y[:n] if loss == "squared" else np.arange(n) % 2
     if n > 3 or loss == "squared":
@@ -441,13 +439,13 @@ def test_targets_of_any_size(size, features):
     X, y = friedman(rng, 200, 5)
     model, plain = search(X, y * size, features=features), search(X, y, features=features)
     assert np.corrcoef(model.predict(X) / size, plain.predict(X))[0, 1] > 0.95
-    if 1e-150 < size < 1e150:  # else its square is no number
+    if 1e-150 < size < 1e150:  # squares of other sizes are no floats
         assert model.info.validation_loss / size / size == pytest.approx(plain.info.validation_loss, rel=0.5)
 
 
 @pytest.mark.slow
 def test_more_columns_than_it_sees():
-    """CSR and dense; the columns of large variance are those that matter. Of few rows a linear model may predict as well."""
+    """The columns of large variance matter, dense and CSR. On fewer rows a linear model might predict as well."""
     rng = np.random.default_rng(42)
     X = np.where(rng.random((1000, 1500)) < 0.02, rng.standard_normal((1000, 1500)), 0.0)
     X[:, 700:703] = 3 * rng.uniform(-1, 1, (1000, 3))

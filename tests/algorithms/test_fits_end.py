@@ -1,4 +1,4 @@
-"""That sparse_rf, harfe, mfga and srfe end: on hostile data, by a callback, by an interrupt; and where their warnings point.
+"""Fits end: on hostile data, by a callback, by an interrupt, and by the bound on their work; their warnings say why.
 
 Limits of time are far above what the fits take: only a hang fails.
 """
@@ -44,6 +44,7 @@ def sparse_rf(X, y, **options):
 
 
 def path(X, y, alpha, **options):
+    """Return the last model of a path of four penalties."""
     alphas = alpha * 10.0 ** np.arange(4)
     return srf.sparse_rf_path(X, y, alphas=alphas, features="gaussian", n_components=300, rng=0, **options)[-1]
 
@@ -64,7 +65,7 @@ SETTINGS = [
 @pytest.mark.parametrize(("solver", "options"), SETTINGS, ids=lambda of: getattr(of, "__name__", str(of)))
 @ignore_convergence
 def test_hostile_fits_end(data, loss, solver, options, monkeypatch):
-    monkeypatch.setattr("sparserf.solvers.effort.EFFORT", 1e9)  # or hopeless l1 fits take 120 times as long
+    monkeypatch.setattr("sparserf.solvers.effort.EFFORT", 1e9)  # without it l1 fits that cannot converge take 120 times as long
     Z, y = DATA[data]
     y = y if loss == "squared" else y > 0
     for alpha in (0.0 if solver is mfga else 1e-8, 1e-3, 1.0):
@@ -86,7 +87,7 @@ def test_hostile_srfe_ends(data, eta):
 @pytest.mark.parametrize("options", [{"n_components": 20_000}, {"features": "gaussian", "exact": True}], ids=str)
 @ignore_convergence
 def test_a_callback_ends_a_long_iteration(loss, options, monkeypatch):
-    """Within a fit that has not come to its first iteration's end; what is there by then is the model."""
+    """A callback is called within a long first iteration, too, and the model is what was found by then."""
     monkeypatch.setattr("sparserf._base.progress.SECONDS_BETWEEN_CALLS", 0.3)
     y = np.tile(SMOOTH, 20) + np.random.default_rng(2).standard_normal(20 * N)
     told = []
@@ -104,7 +105,7 @@ def test_a_callback_ends_a_long_iteration(loss, options, monkeypatch):
 
 @pytest.mark.parametrize("features", ["auto", "gaussian"])
 def test_work_is_bounded_the_same_for_any_workers(features, monkeypatch):
-    """A warning tells the gap; max_iter lifts the bound."""
+    """A warning tells the gap that is left; max_iter lifts the bound."""
     monkeypatch.setattr("sparserf.solvers.effort.EFFORT", 5e6)
     monkeypatch.setattr("sparserf.solvers.effort.PASSES", 0)
     options = {"alpha": 1e-4, "features": features, "n_components": 1000, "rng": 0}
@@ -155,7 +156,7 @@ FITS = {
 @pytest.mark.parametrize("solver", FITS)
 @ignore_convergence
 def test_no_other_warning_at_the_ends_of_float(alpha, size, where, solver):
-    """Numbers are finite, or an error says what is of no moderate size."""
+    """A fit gives finite numbers, or an error that says what is not of moderate size."""
     Z, y = SMALL.copy(), np.sin(3 * SMALL[:, 0]) + SMALL[:, 1]
     if where == "y":
         y = y / np.abs(y).max() * size
@@ -170,7 +171,7 @@ def test_no_other_warning_at_the_ends_of_float(alpha, size, where, solver):
 
 
 def bounded(monkeypatch, most):
-    """The efforts of the calls to come, whose searches may take so many multiplications."""
+    """Let the searches of the calls to come take at most so many multiplications, and return the list of their efforts."""
     for name, value in (("SEARCHES", most), ("A_ROW", 0), ("PASSES", 0)):
         monkeypatch.setattr(_budget, name, value)
     efforts, effort_of = [], _search.effort_of_searches
@@ -179,7 +180,7 @@ def bounded(monkeypatch, most):
 
 
 def outputs(n_outputs, loss):
-    """(X, y): so many real targets, or classes."""
+    """Return (X, y) with so many real targets, or classes."""
     rng = np.random.default_rng(0)
     Z = rng.uniform(-2, 2, (300, 4))
     f = np.sin(2 * Z @ rng.normal(size=(4, n_outputs)))
@@ -189,7 +190,7 @@ def outputs(n_outputs, loss):
 @pytest.mark.parametrize("n_outputs", [3, 12])
 @pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial"])
 def test_the_work_of_a_call_is_bounded_for_all_outputs_together(n_outputs, loss, monkeypatch):
-    """The bound may be passed by the step at hand; one warning says what was cut; the model is the best that was found."""
+    """The step at hand may pass the bound; one warning says what was cut; the model is the best that was found."""
     most = 3e9
     efforts = bounded(monkeypatch, most)
     Z, y = outputs(n_outputs, loss)
@@ -210,7 +211,7 @@ def test_the_work_of_a_call_is_bounded_for_all_outputs_together(n_outputs, loss,
     assert error < 0.9 * (y.var() if loss == "squared" else np.mean(y != np.bincount(y).argmax()))
 
 
-def test_a_call_within_its_bound_does_not_know_of_it(monkeypatch):
+def test_a_call_within_its_bound_is_not_changed_by_it(monkeypatch):
     Z, y = outputs(3, "logistic")
     monkeypatch.setattr(_budget, "OF_FEW", (1, 1))
     efforts = bounded(monkeypatch, 1e12)

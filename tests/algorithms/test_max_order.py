@@ -14,7 +14,8 @@ from ..fitted_models import FEW, X, Y
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("alpha", [None, 0.03])
 def test_terms_of_few_inputs(order, alpha):
-    """Also after moves that join features; but for linear functions, which are sums over inputs."""
+    """No term has more inputs than max_order, also after moves that join features; linear functions, sums over inputs, are
+    exempt."""
     y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
     few = {} if alpha else {"n_models": 1}
     model = srf.sparse_rf(X[5:], y[5:], alpha=alpha, max_order=order, n_components=1000, rng=0, **few)
@@ -26,7 +27,7 @@ def test_terms_of_few_inputs(order, alpha):
     assert max(map(len, groups)) == order
 
 
-def test_max_order_refuses():
+def test_bad_orders_are_named():
     for order, how in ((0, {}), (1.5, {}), (2, {"features": "gaussian"})):
         with pytest.raises((ValueError, TypeError), match="max_order"):
             srf.sparse_rf(X, Y, max_order=order, alpha=0.1, **how)

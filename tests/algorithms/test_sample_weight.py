@@ -1,4 +1,4 @@
-"""Sample weights: a row of weight zero is not there, one of weight k counts as k rows, wherever rows are counted."""
+"""Sample weights: a row of weight zero is as good as absent, one of weight k counts as k rows, wherever rows are counted."""
 
 from functools import partial
 
@@ -19,13 +19,14 @@ each_layout = pytest.mark.parametrize("layout", [np.asarray, csr_array])
 
 
 def pruned(X, y, sample_weight, loss):
-    """A model that these rows did not make, pruned on them."""
+    """Fit a model to other rows, and prune it on these."""
     Z = np.random.default_rng(1).standard_normal((N, D))
     model = sparse_rf(Z, np.sin(Z[:, 0]), features="gaussian", alpha=1e-3, n_components=200, rng=0)
     return srf.prune(model, X, sample_weight=sample_weight)
 
 
 def path(fit, *args, **options):
+    """Return the last model of a path."""
     return fit(*args, **options)[-1]
 
 
@@ -64,7 +65,7 @@ FITS |= ONE_LOSS
 
 
 def bits(model, places=None):
-    """All that a model is; of rows that it keeps the places among those that count."""
+    """Return all fields of a model; of a kernel model, whose support is rows, by their places among the rows that count."""
     fields = dict(vars(model))
     if "features" in fields:
         features = fields.pop("features")
@@ -81,7 +82,7 @@ def bits(model, places=None):
 @each_layout
 @pytest.mark.parametrize("name", FITS)
 def test_rows_of_weight_zero_do_not_matter(name, layout):
-    """Not a bit changes, however many there are and whatever X and y are there: of another scale, of no class of the rest."""
+    """Not a bit changes, however many such rows there are, of whatever scale, target or class."""
     fit, loss = FITS[name]
     rng = np.random.default_rng(0)
     X, weight = rng.standard_normal((N, D)), rng.integers(1, 4, N).astype(float)
@@ -126,12 +127,12 @@ def test_prune_needs_a_row(rng):
         srf.prune(model, X[:0])
 
 
-# What is read off X
+# What is measured on X
 
 
 @pytest.fixture
 def counted(rng):
-    """(X, weights of mean 1 and whole ratios, X with so many copies), weights following the size of the rows."""
+    """Return X, weights of mean 1 in whole ratios that follow the size of the rows, and X with as many copies of each row."""
     X = np.where(rng.random((120, 5)) < 0.3, 0.0, rng.standard_normal((120, 5)) * [1, 10, 1e-3, 4, 2] + [0, 20, 0, 0, 0])
     k = 1 + (np.abs(X[:, 0]) > 0.5) * 2 + (np.arange(120) % 3 == 0) * 5
     return X, k / k.mean(), np.repeat(X, k, axis=0)
@@ -145,7 +146,7 @@ def test_units_count_rows_by_their_weights(counted, layout):
     np.testing.assert_allclose(as_rows(layout(X)).spreads(weight)[0], copies.std(axis=0), rtol=1e-9)
     units, expected = inverse_deviations(as_rows(layout(X)), weight), inverse_deviations(as_rows(layout(copies)), ones)
     np.testing.assert_allclose(units, expected, rtol=1e-9)
-    assert np.abs(as_rows(X).spreads(np.ones(120))[0] / copies.std(axis=0) - 1).max() > 0.05  # alike they are not the same
+    assert np.abs(as_rows(X).spreads(np.ones(120))[0] / copies.std(axis=0) - 1).max() > 0.05  # not so for equal weights
     of_copies = RandomCosines.from_rows(as_rows(layout(copies)), ones, np.random.default_rng(0)).units
     of_weights = RandomCosines.from_rows(as_rows(layout(X)), weight, np.random.default_rng(1)).units
     np.testing.assert_allclose(of_weights, of_copies, rtol=1e-9)
@@ -166,7 +167,7 @@ def test_bandwidths_count_rows_by_their_weights(counted, features, layout):
 
 @pytest.mark.parametrize("n_neighbours", [1, 7, 30, 1000])
 def test_neighbours_count_by_their_weights(rng, monkeypatch, n_neighbours):
-    """So many of the mean weight, which of copies are twice as many where that is 2."""
+    """The neighbours counted are those whose weights sum to NEIGHBOURS: twice as many copies where the mean weight is 2."""
     X, k = rng.standard_normal((90, 3)), np.arange(90) % 3 + 1
     monkeypatch.setattr(bandwidth, "NEIGHBOURS", n_neighbours)
     of_weights = bandwidth.distance_scale(X.__getitem__, k / 2, "knn", "euclidean", rng)
@@ -176,7 +177,7 @@ def test_neighbours_count_by_their_weights(rng, monkeypatch, n_neighbours):
 
 
 def test_the_bandwidth_of_many_rows_is_of_draws_by_their_weights(rng):
-    """Two clusters: by the weights nearly all distances are within the tight one, by the rows hardly any."""
+    """Of two clusters, the tight one holds nearly all pairs by weight and hardly any by number of rows."""
     X = rng.standard_normal((6000, 3)) * np.where(np.arange(6000) < 1000, 0.1, 1.0)[:, None]
     weight = np.where(np.arange(6000) < 1000, 30.0, 1.0)
     weight /= weight.mean()
@@ -194,11 +195,12 @@ def test_the_bandwidth_of_many_rows_is_of_draws_by_their_weights(rng):
 
 @each_loss
 def test_weights_are_copies_where_draws_and_penalty_are_the_same(rng, loss, monkeypatch):
-    """The same model but for rounding. How many numbers the Generator gave before depends on how many rows there are."""
+    """The models agree up to rounding, once the draws are the same: how many random numbers come before them depends on the
+    number of rows."""
     monkeypatch.setattr(learning, "seed_of", lambda rng: np.random.SeedSequence(5))
     X, y = friedman(rng, 150, 6)
     y, k = signs(y, loss), 1 + (X[:, 0] > 0.6) * 3 + np.arange(150) % 2
-    how = {"alpha": 0.03, "n_components": 1000, "loss": loss, "tol": 1e-8, "rng": 0}  # within tol any solution will do
+    how = {"alpha": 0.03, "n_components": 1000, "loss": loss, "tol": 1e-8, "rng": 0}  # tight: within tol any solution will do
     weighted, copies = sparse_rf(X, y, sample_weight=k, **how), sparse_rf(np.repeat(X, k, axis=0), np.repeat(y, k), **how)
     alike = sparse_rf(X, y, **how)
     size = np.std(copies.decision_function(X))
@@ -209,7 +211,8 @@ def test_weights_are_copies_where_draws_and_penalty_are_the_same(rng, loss, monk
 
 @pytest.mark.slow
 def test_weights_and_copies_predict_alike_where_the_penalty_is_the_same():
-    """Over other draws: their mean error, within three standard errors of the difference, which are a tenth of it at most."""
+    """Over other draws the mean errors agree within three standard errors of the difference, which are at most a tenth of the
+    error."""
     errors = []
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -229,7 +232,7 @@ def test_weights_and_copies_predict_alike_where_the_penalty_is_the_same():
 
 
 def test_rows_of_hardly_any_weight_hardly_matter(rng):
-    """Though they are of another scale, by which deviations and distances would be measured."""
+    """Rows of another scale and of hardly any weight hardly change deviations, distances or the model."""
     X, y = friedman(rng, 1500, 5)
     far, weight = X[:500].copy(), np.ones(500)
     far[:100] *= 1000
@@ -245,7 +248,7 @@ def test_rows_of_hardly_any_weight_hardly_matter(rng):
 
 
 def test_of_each_row_the_same_share_of_its_weight_is_held_out(rng):
-    """In the mean over splits, as of so many copies; in one split a row is held out whole."""
+    """Over many splits each row is held out equally often; in one split it is held out whole or not at all."""
     weight, n = rng.integers(1, 9, 60).astype(float), 2000
     held = np.array([hold_out(np.zeros(60), weight, 0.2, rng)[1] > 0 for _ in range(n)])
     assert (held.sum(axis=1) == 12).all()

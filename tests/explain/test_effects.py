@@ -14,7 +14,7 @@ from ..fitted_models import X, Y
 
 
 def test_a_projection_finds_the_sum_that_is_there():
-    """f = sin 3a + b c + noise of all four: the curve and the surface, and their shares."""
+    """For f = sin 3a + b c fitted by features of all four inputs, the curve, the surface and their shares are found."""
     Z = np.random.default_rng(0).uniform(-1, 1, (3000, 4))
     y = np.sin(3 * Z[:, 0]) + 2 * Z[:, 1] * Z[:, 2]
     model = srf.sparse_rf(Z, y, features="gaussian", alpha=1e-3, n_components=2000, rng=0)
@@ -31,7 +31,7 @@ def test_a_projection_finds_the_sum_that_is_there():
 
 
 def test_a_projection_is_not_taken_in_by_its_own_freedom():
-    """A function of all inputs together, on few rows: what a sum tells of it is little, and it says so."""
+    """For a function of all inputs together and few rows, the sum explains little of it, and its r2 says so."""
     Z = np.random.default_rng(0).choice([-1.0, 1.0], (150, 6)) * np.random.default_rng(1).uniform(0.5, 1, (150, 6))
     y = Z.prod(axis=1)
     model = srf.sparse_rf(Z, y / y.std(), features="gaussian", gamma=3.0, alpha=1e-4, n_components=4000, rng=0)
@@ -60,7 +60,7 @@ def test_effects_of_any_model(of_frame, models):
 
 
 def test_a_model_of_order_two_is_shown_whole():
-    """A linear function of all inputs beside pairs, through a stage: the parts and a constant are the model."""
+    """Where terms have two inputs or are linear, the parts and a constant add up to the model, with scaled columns, too."""
     features = srf.RandomNeurons("sin", 2).draw(40, 4, 0).concat(srf.Linear().draw(None, 4))
     for model in srf.mfga(X, Y, features=features, n_nonzero_coefs=20, rng=0), srf.drp(X, Y, alpha=0.01, rng=0):
         grids = {j: np.linspace(-0.9, 0.9, 7) for j in range(4)}

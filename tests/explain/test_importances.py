@@ -10,7 +10,8 @@ from ..fitted_models import X
 
 
 def test_importances_of_a_known_function():
-    """y = 2 a - b + c d, all uniform: of variance 1/3 (4 + 1) + 1/9; the Shapley values of c and d are half of c d each."""
+    """y = 2 a - b + c d, all uniform, has the variance 1/3 (4 + 1) + 1/9; the Shapley values of c and d are half of c d
+    each."""
     Z = np.random.default_rng(0).uniform(-1, 1, (2000, 5))
     y, features = 2 * Z[:, 0] - Z[:, 1] + Z[:, 2] * Z[:, 3], srf.Taylor(2, 1e-3)
     model = srf.mfga(Z, y, features=features, n_nonzero_coefs=8, alpha=1e-12, rng=0)
@@ -43,7 +44,7 @@ def test_importances_of_all_kinds(models, of_frame):
 
 
 def test_importances_are_the_mean_sizes_of_shapley_values(models):
-    """Of several outputs their sum, each in its own units."""
+    """For several outputs they are the sum over the outputs, each in its own units."""
     for name in ("auto", "three classes"):
         worth = models[name].importances(X, X[:50])
         values = np.atleast_3d(models[name].shapley(X, X[:50]))

@@ -13,7 +13,7 @@ from ..fitted_models import FITS, X
 
 
 def brute(f, rows, background):
-    """Shapley values by their definition: all orders, all background rows."""
+    """Return Shapley values by their definition: all orders, all background rows."""
     d, worth = rows.shape[1], {}
 
     def v(inputs):
@@ -34,7 +34,7 @@ def brute(f, rows, background):
 @pytest.mark.parametrize("most_exact", [10, 1])
 @pytest.mark.parametrize("name", FITS)
 def test_shapley_values(models, name, most_exact, monkeypatch):
-    """Against their definition; where orders are sampled, near it, and adding up all the same."""
+    """The values are those of the definition, or near them where orders are sampled; they add up exactly either way."""
     monkeypatch.setattr(games, "MOST_EXACT", most_exact)
     model, rows, background = models[name], X[:12], X[50:80]
     values = model.shapley(rows, background, n_permutations=200, rng=0)
@@ -46,7 +46,7 @@ def test_shapley_values(models, name, most_exact, monkeypatch):
 
 
 def test_shapley_values_of_a_frame(of_frame):
-    """An input is a column, whatever views there are of it; and the background may be chosen by the seed."""
+    """A column is one input, whatever views there are of it; the background may be drawn by the seed."""
     model, data = of_frame
     values = model.shapley(data[:20], data[100:150])
     f, mean = model.decision_function(data[:20]), model.decision_function(data[100:150]).mean()
@@ -58,7 +58,7 @@ def test_shapley_values_of_a_frame(of_frame):
 
 
 def test_independent_inputs_are_exact(models):
-    """Products of many inputs: where the background's inputs are independent, there is nothing left to sample."""
+    """For a product of many inputs whose background is independent, the values are exact: nothing is sampled."""
     grid = np.stack(np.meshgrid(*[[-1.0, 0.5]] * 4), axis=-1).reshape(-1, 4)
     term = next(term for term in terms_of(models["gaussian"].features) if len(term.columns) == 4)
     model = models["gaussian"]
@@ -69,7 +69,7 @@ def test_independent_inputs_are_exact(models):
 
 
 def sampler(f, rows, background, n_permutations, rng):
-    """The generic one: along an order, a background row becomes the row, input by input."""
+    """Return sampled Shapley values of any function: along an order, a background row becomes the row, input by input."""
     n, d = rows.shape
     total = np.zeros((n, d))
     for _ in range(n_permutations):

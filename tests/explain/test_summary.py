@@ -30,7 +30,7 @@ def test_summary(models, of_frame):
 
 
 def test_the_largest_terms_of_several_kinds_have_their_own_names(rng):
-    """As the formula has them, in whatever order their blocks are."""
+    """Terms are named as in the formula, in whatever order their blocks are."""
     X = rng.standard_normal((300, 6))
     y = np.sign(X[:, 0]) + np.cos(3 * X[:, 1]) + 2 * np.sign(X[:, 2]) + np.cos(2 * X[:, 3] + 1)
     some = [srf.RandomNeurons("cos", order=1), srf.RandomNeurons("sign", order=1)]
@@ -39,20 +39,21 @@ def test_the_largest_terms_of_several_kinds_have_their_own_names(rng):
     by_position = {term.position: term for term in terms_of(model.features)}
     for n_terms in (3, 7, 12):
         page = model.summary(n_terms=n_terms)
-        largest = np.argsort(-np.abs(model.coef), kind="stable")[:n_terms]  # none of these exceeds 1
+        largest = np.argsort(-np.abs(model.coef), kind="stable")[:n_terms]  # every feature is at most 1
         expected = [f"{by_position[k].activation}(x{by_position[k].columns[0]})" for k in largest.tolist()]
         assert [name for name, _, _ in page.terms] == expected
         np.testing.assert_array_equal([coef[0] for _, coef, _ in page.terms], model.coef[largest])
 
 
-def test_a_summary_of_a_constant_says_so(rng):
+def test_a_summary_says_that_a_model_is_a_constant(rng):
     X = rng.standard_normal((40, 3))
     model = srf.sparse_rf(X, np.full(40, 2.0), rng=0)
     assert len(model.coef) == 0 and "no term predicts held-out rows better than a constant" in str(model.summary(X))
 
 
 def test_a_summary_of_many_outputs_and_inputs_is_short():
-    """Of 19 classes and 30 inputs: where intercepts lie, which classes as far as a line goes, and the inputs that matter."""
+    """For 19 classes and 30 inputs it says where intercepts lie, names classes as far as a line goes, and inputs that
+    matter."""
     Z = np.random.default_rng(0).standard_normal((400, 30))
     labels = np.array([f"a class of number {k}" for k in range(19)])[np.digitize(Z.sum(axis=1), np.linspace(-9, 9, 18))]
     model = srf.drp(Z, labels, loss="logistic", alpha=0.1, rng=0)
@@ -69,7 +70,7 @@ def test_a_summary_of_many_outputs_and_inputs_is_short():
 
 
 def test_the_error_of_held_out_rows_is_in_units_of_y(models):
-    """For the squared loss, of which half the square is kept; of others their loss; nothing that is not known."""
+    """This holds for the squared loss; other losses show their mean; a loss that is not known is not shown."""
     model = models["auto"]
     assert f"held-out rows {np.sqrt(2 * model.info.validation_loss):.4g} (units of y)" in str(model.summary())
     other = replace(model, loss="huber")

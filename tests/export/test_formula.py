@@ -16,12 +16,14 @@ from ..fitted_models import FITS, X, frame
 
 
 def run(model):
+    """Return the names that the Python code of a model defines."""
     names = {}
     exec(model.formula("python"), names)
     return names
 
 
 def select(model, data):
+    """Return the result of the SQL code of a model over a table."""
     connection = sqlite3.connect(":memory:")
     functions = {"SQRT": np.sqrt, "EXP": np.exp, "COS": np.cos, "SIN": np.sin, "TANH": np.tanh}
     for name, function in functions.items():
@@ -31,7 +33,7 @@ def select(model, data):
 
 
 def assert_sql_predicts(model, data, rows):
-    """Beside labels their probabilities: of two classes that of the second."""
+    """Check that SQL gives the predictions and, beside labels, their probabilities: for two classes that of the second."""
     of_table = select(model, data)
     if model.classes is None:
         expected = model.predict(rows)
@@ -48,6 +50,7 @@ def assert_sql_predicts(model, data, rows):
 
 
 def assert_same(model, f, rows):
+    """Check that f is the decision function, to rounding."""
     expected = model.decision_function(rows)
     assert f.shape == expected.shape
     assert np.abs(f - expected).max() <= 1e-12 * np.abs(expected).max()
@@ -56,7 +59,7 @@ def assert_same(model, f, rows):
 @pytest.mark.parametrize("name", FITS)
 def test_code_computes_what_the_model_does(models, name):
     model = models[name]
-    assert name != "auto" or 1 in model.features.stage.kind  # it sees columns clipped
+    assert name != "auto" or 1 in model.features.stage.kind  # the model sees clipped columns
     code = run(model)
     assert_same(model, code["decision_function"](X), X)
     assert_sql_predicts(model, pd.DataFrame(X, columns=[f"x{j}" for j in range(4)]), X)
@@ -70,7 +73,7 @@ def test_code_computes_what_the_model_does(models, name):
 
 @pytest.mark.slow
 def test_code_of_a_data_frame(of_frame):
-    """Of rows it was not fitted to, with levels that it does not know, and as a dictionary of arrays."""
+    """The code takes rows the model was not fitted to, unknown levels, and a dictionary of arrays."""
     model, data = of_frame
     later = frame(seed=1)[0]
     later.loc[:20, "many"] = 1000
@@ -95,7 +98,7 @@ def test_code_of_an_array_of_categories_and_of_counts():
 
 
 def test_sql_of_a_table_with_a_key_is_not_slow_where_subqueries_are_flattened(of_frame):
-    """Each step is made once; before, a view was computed again in every term that saw it."""
+    """Each step is computed once for a row, and not again in every term that sees it."""
     model, data = of_frame
     connection, calls = sqlite3.connect(":memory:"), []
     for name in ("SQRT", "EXP", "COS", "SIN", "TANH"):
@@ -117,7 +120,7 @@ def test_sql_of_a_table_with_a_key_is_not_slow_where_subqueries_are_flattened(of
 
 
 def test_a_sum_of_many_is_not_deep():
-    """SQLite bears a depth of a thousand."""
+    """A sum of 3000 terms is nested less than 10 deep: SQLite allows a depth of a thousand."""
     wide = np.random.default_rng(0).standard_normal((100, 3000))
     model = srf.drp(wide, wide[:, 0], alpha=0.1, rng=0)
     code = model.formula("sql", digits=3)
@@ -143,14 +146,15 @@ def test_formulas_to_read(models, of_frame):
     assert '"probability_2"' in models["multinomial"].formula("sql")
     assert "|u|^2 = z(x0)^2 + z(x1)^2" in models["products"].formula()
     assert models["no term"].formula("python", n_terms=3, digits=3).count("f +=") == 0
-    one = run(models["auto"])  # the largest terms alone differ
+    one = run(models["auto"])  # the code of the largest terms predicts something else
     names = {}
     exec(models["auto"].formula("python", n_terms=5), names)
     assert np.ptp(one["predict"](X) - names["predict"](X)) > 0
 
 
 def test_what_formulas_leave_out_is_said(models):
-    """Terms that are there for other outputs, or so small that no digit of the others tells of them; never in code."""
+    """A formula says which terms it leaves out: those of other outputs, and those too small for the printed digits. Code has
+    all."""
     model = models["multinomial"]
     few = model.coef.copy()
     few[0, 1:], few[1, 0] = 1e-14, 0.0
@@ -166,7 +170,7 @@ def test_what_formulas_leave_out_is_said(models):
 
 
 def test_views_are_defined(models, of_frame):
-    """Each function of a formula is, or where it is said to be exact."""
+    """A formula defines each function of a column that it uses, or says where it is defined exactly."""
     for model in (models["auto"], of_frame[0]):
         text = model.formula()
         assert ("soft(" in text) == ("soft(u, r) = " in text) and ("squeeze(" in text) == ("squeeze(u) = " in text)
@@ -175,7 +179,7 @@ def test_views_are_defined(models, of_frame):
 
 
 def test_soft_and_squeezed_views_are_as_the_formula_says(models):
-    """What the lines say, computed."""
+    """The definitions that the formula prints, computed, give the encoded columns."""
     model = models["auto"]
     text = model.formula(digits=17)
     soft = lambda u, r: np.where(np.abs(u) <= r, u, np.sign(u) * r * (2 - r / np.maximum(np.abs(u), r)))  # noqa: E731
@@ -187,7 +191,7 @@ def test_soft_and_squeezed_views_are_as_the_formula_says(models):
         if view.knots is None:
             said = next(line for line in text.splitlines() if line.strip().startswith(label + " = ")).split(" = ")[1]
             u = eval(said, names | {f"x{view.column}": X[:, view.column]})
-            # the reach is printed to three digits
+            # The reach is printed to three digits.
             np.testing.assert_allclose(u, shown[:, v], rtol=6e-3, err_msg=label)
             n += 1
     assert n and len(stage.kind)

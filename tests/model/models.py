@@ -16,6 +16,7 @@ THREE = np.digitize(Y, [-0.5, 0.5])
 
 
 def fit(X=X, y=Y, alpha=0.01, n_components=100, rng=0, **k):
+    """Fit by the algorithm that the options belong to: mfga, drp, or else sparse_rf."""
     if "n_nonzero_coefs" in k:
         return srf.mfga(X, y, alpha=alpha, n_components=n_components, rng=rng, **k)
     if "n_projections" in k:
@@ -57,7 +58,7 @@ KINDS = {
 
 HOLES = np.where(np.random.default_rng(2).random((N, 2)) < 0.2, np.nan, X[:, :2])
 FRAME = pd.DataFrame({"größe": HOLES[:, 0], "b": HOLES[:, 1], "city": THREE, "is_open": TWO}).astype({"city": str})
-# These answer frames alone.
+# Models that take data frames alone.
 OF_FRAMES = {
     "frame": {"X": FRAME, "features": MIXED, "alpha": 0.003},
     "codes": {"X": FRAME[["b", "city", "is_open"]], "categorical": ["is_open"]},
@@ -66,14 +67,17 @@ OF_FRAMES = {
 
 @functools.cache
 def model(kind):
+    """Return the model of a kind, fitted once."""
     return fit(**(KINDS | OF_FRAMES)[kind])
 
 
 def rows(kind):
+    """Return the rows that a model of a kind was fitted to."""
     return KINDS[kind].get("X", X)
 
 
 def arrays(model):
+    """Return all arrays of a model and of its features."""
     every = [model.coef, model.intercept, model.support, model.classes]
     every += [array for block in model.features.blocks for array in (block.weights, block.offset, block.inputs)]
     every += [model.features.order]
@@ -81,6 +85,7 @@ def arrays(model):
 
 
 def check_same(a, b, X):
+    """Check that two models have the same bits, the same information, and the same answers."""
     assert [(x.dtype, x.shape, x.tobytes()) for x in arrays(a)] == [(x.dtype, x.shape, x.tobytes()) for x in arrays(b)]
     assert [block.kind for block in a.features.blocks] == [block.kind for block in b.features.blocks]
     assert (a.loss, a.info, a.n_features_in, repr(a)) == (b.loss, b.info, b.n_features_in, repr(b))
@@ -91,5 +96,6 @@ def check_same(a, b, X):
 
 
 def through_file(m, path):
+    """Save a model, and load it."""
     m.save(path)
     return srf.load(path)

@@ -49,7 +49,7 @@ def test_model_of_an_early_stop_is_saved(tmp_path):
     check_same(m, through_file(m, tmp_path / "m"), X)
 
 
-# --------------------------------------------------------------------------------------------- files of other formats
+# Files of other formats
 
 FILES = Path(__file__).parents[1] / "files"
 EARLIER = [path.stem for path in sorted(FILES.glob("format_*.npz"))]
@@ -84,17 +84,18 @@ def test_a_file_of_a_later_format_says_which_version_is_needed(version, needed, 
         srf.load(tmp_path / "m")
 
 
-# -------------------------------------------------------------------------------------------------------- hostile files
+# Hostile files
 
 
 def contents(kind):
-    """(meta, arrays) of a saved model."""
+    """Return (meta, arrays) of a saved model."""
     text, every = unpacked(kind)
     return json.loads(text), every
 
 
 @functools.cache
 def unpacked(kind):
+    """Return (the bytes of meta, arrays) of a saved model."""
     with np.load(io.BytesIO(saved(kind)), allow_pickle=False) as loaded:
         every = {name: loaded[name] for name in loaded.files}
     return every.pop("meta").tobytes(), every
@@ -102,6 +103,7 @@ def unpacked(kind):
 
 @functools.cache
 def saved(kind):
+    """Return the bytes of the file of a model."""
     with tempfile.TemporaryDirectory() as folder:
         model(kind).save(f"{folder}/m.npz")
         with open(f"{folder}/m.npz", "rb") as file:
@@ -109,7 +111,7 @@ def saved(kind):
 
 
 def named(kind, role):
-    """The member of a role: "dense weights" are the weights of the first block without inputs, and so on."""
+    """Return the member that plays a role: "dense weights" are the weights of the first block without inputs, and so on."""
     if " " not in role:
         return role
     dense, part = role.split()
@@ -120,23 +122,25 @@ def named(kind, role):
 
 
 def npy(array):
+    """Return an array in the .npy format, pickled if need be."""
     file = io.BytesIO()
     np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=True)
     return file.getvalue()
 
 
 def archive(members, compression=zipfile.ZIP_STORED):
-    """A zip file of (name, bytes) pairs, checksums and all."""
+    """Return a zip file of (name, bytes) pairs, with right checksums."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", compression) as archive, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of duplicate names
+        warnings.simplefilter("ignore")  # duplicate names warn
         for name, data in members:
             archive.writestr(name, data)
     return file.getvalue()
 
 
 def members(kind, meta=None, **changes):
-    """The members of a saved model, some changed: arrays, or bytes that stand for themselves; None leaves one out."""
+    """Return the members of a saved model with some changed: to arrays, to bytes as they are, or to None, which leaves one
+    out."""
     text, every = unpacked(kind)
     if meta is not None:
         text = meta if isinstance(meta, bytes) else (meta if isinstance(meta, str) else json.dumps(meta)).encode()
@@ -145,19 +149,20 @@ def members(kind, meta=None, **changes):
 
 
 def load(data, tmp_path):
+    """Load a model from these bytes, in a file called hostile.npz."""
     (tmp_path / "hostile.npz").write_bytes(data)
     return srf.load(tmp_path / "hostile.npz")
 
 
 def refused(data, tmp_path):
-    """ValueError that names the file, and no memory worth the name."""
+    """Check that loading raises a ValueError that names the file, and takes little memory."""
     with pytest.raises(ValueError, match=r"hostile\.npz"), little_memory(data):
         load(data, tmp_path)
 
 
 @contextlib.contextmanager
 def little_memory(data):
-    """Twice the size of the file, and a constant: zipfile's and json's own."""
+    """Check that at most twice the size of the file is allocated, and a constant that zipfile and json take."""
     tracemalloc.start()
     try:
         yield
@@ -168,9 +173,9 @@ def little_memory(data):
 
 
 def use(m):
-    """A model out of a broken file: any answer will do."""
+    """Ask a model out of a broken file: any answer will do, or an error that names X."""
     if m.features.stage is not None and m.features.stage.table is not None:
-        with contextlib.suppress(ValueError, TypeError), np.errstate(all="ignore"):  # columns that lack, or are of other kinds
+        with contextlib.suppress(ValueError, TypeError), np.errstate(all="ignore"):  # columns that are missing or of other kinds
             m.predict(FRAME[[name for name in m.feature_names_in_ if name in FRAME]])
         return
     with np.errstate(all="ignore"):
@@ -186,6 +191,7 @@ def use(m):
 
 
 def load_and_use(data, tmp_path):
+    """Load these bytes and ask the model, or check that the error names the file."""
     try:
         with little_memory(data):
             m = load(data, tmp_path)
@@ -216,7 +222,7 @@ def test_truncated_file(kind, tmp_path):
 @pytest.mark.slow
 def test_flipped_bytes(kind, tmp_path):
     rng, data = np.random.default_rng(0), saved(kind)
-    headers = np.flatnonzero(np.frombuffer(data, np.uint8)[:-1] == ord("P"))  # around "PK": where zipfile looks
+    headers = np.flatnonzero(np.frombuffer(data, np.uint8)[:-1] == ord("P"))  # zipfile reads near "PK"
     for trial in range(400):
         broken = bytearray(data)
         for _ in range(rng.integers(1, 4)):
@@ -264,6 +270,7 @@ NUMBERS = ["0", "-1", "1", "3", "1000000", "2147483647", "4294967296", "92233720
 
 
 def header(descr="'<f8'", order="False", shape="(2,)", version=(1, 0)):
+    """Return the header of a member in the .npy format."""
     text = f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}".encode("latin1")
     return b"\x93NUMPY" + bytes(version) + struct.pack("<H" if version == (1, 0) else "<I", len(text)) + text
 
@@ -324,11 +331,12 @@ def test_hostile_member(name, role, tmp_path):
 
 
 def many(data, k):
+    """Return a model file with k more members."""
     return archive([*members("mixed"), *((f"x{i}.npy", data) for i in range(k))])
 
 
 def rewritten(data, *changes):
-    """Bytes replaced, all occurrences."""
+    """Return the data with bytes replaced wherever they stand."""
     for old, new in changes:
         assert old in data
         data = data.replace(old, new)
@@ -336,13 +344,13 @@ def rewritten(data, *changes):
 
 
 def central(data, offset, format, value):
-    """A field of the last entry of the central directory changed."""
+    """Return the data with a field of the last entry of the central directory changed."""
     at = data.rindex(b"PK\x01\x02") + offset
     return data[:at] + struct.pack(format, value) + data[at + struct.calcsize(format) :]
 
 
 def zip64(data, **fields):
-    """The last central entry given a zip64 record of huge sizes and offset."""
+    """Return the data with a zip64 record of huge sizes and offset in the last entry of the central directory."""
     at = data.rindex(b"PK\x01\x02")
     (name,) = struct.unpack("<H", data[at + 28 : at + 30])
     record = struct.pack("<HHQQQ", 1, 24, *(fields.get(f, 100) for f in ("size", "packed", "offset")))
@@ -462,7 +470,7 @@ def test_inputs_out_of_range(kind, value, tmp_path):
     refused(archive(members(kind, **{name: wrong})), tmp_path)
 
 
-ORDER = np.arange(30)[::-1].copy()  # of the 30 terms of "interleaved"
+ORDER = np.arange(30)[::-1].copy()  # an order of the 30 terms of "interleaved"
 WRONG_ORDERS = {
     "repeats": np.append(ORDER[:-1], 1), "negative": ORDER - 1, "too large": ORDER + 1, "huge": ORDER * 2**58,
     "short": ORDER[1:], "long": np.append(ORDER, 30), "none": ORDER[:0], "2-d": ORDER.reshape(5, 6), "of rows": ORDER[None],
@@ -479,7 +487,7 @@ def test_wrong_order(wrong, tmp_path):
 
 
 def product(kind):
-    """(meta, arrays, number) of a model and of its block of products."""
+    """Return (meta, arrays, index of the block of products) of a model."""
     meta, every = contents(kind)
     return meta, every, next(i for i, block in enumerate(meta["blocks"]) if block["activation"] == "product")
 
@@ -513,7 +521,7 @@ def test_wrong_arrays_of_products(kind, tmp_path):
     _, every, i = product(kind)
     inputs, weights, offset = (every[f"{name}_{i}"] for name in ("inputs", "weights", "offset"))
     n, order = inputs.shape
-    for value in (-1, D + 1, 2**31 - 1, -(2**31)):  # D is the last input: 0 stands for 1
+    for value in (-1, D + 1, 2**31 - 1, -(2**31)):  # D stands for the last input, 0 for the constant 1
         wrong = inputs.copy()
         wrong[-1, -1] = value
         refused(archive(members(kind, **{f"inputs_{i}": wrong})), tmp_path)
@@ -531,7 +539,7 @@ def test_wrong_arrays_of_products(kind, tmp_path):
 
 @pytest.mark.parametrize("kind", ["linear", "fourier"])
 def test_linear_functions_with_an_offset(kind, tmp_path):
-    """No algorithm makes them, but the format has them."""
+    """No algorithm makes linear functions with an offset, but the format allows them."""
     meta, every = contents(kind)
     changed(meta, "blocks.0.activation", "identity")
     offset = np.random.default_rng(0).standard_normal(len(every["offset_0"]))
@@ -557,10 +565,10 @@ def test_wrong_support(change, tmp_path):
 
 
 WRONG = [None, True, False, 0, -1, 1.5, 2**70, 10**400, "", "a", [], [1], [[]], {}, {"a": 1}]
-FIELDS = {  # what of these is not wrong; None: all of it is
+FIELDS = {  # whether a value of the field is legal; None: no value of WRONG is
     "format": lambda v: v == 1,
     "version": lambda v: isinstance(v, str),
-    "loss": lambda v: isinstance(v, str) and v,  # a loss of the user's own has a name of its own
+    "loss": lambda v: isinstance(v, str) and v,  # a loss that a user defines may have any name
     "n_features_in": None,
     "blocks": None,
     "info": None,
@@ -579,6 +587,7 @@ FIELDS = {  # what of these is not wrong; None: all of it is
 
 
 def changed(meta, field, value):
+    """Return meta with a field, given by its path, changed."""
     *way, last = field.split(".")
     place = functools.reduce(lambda part, key: part[int(key) if key.isdigit() else key], way, meta)
     place[int(last) if last.isdigit() else last] = value
@@ -637,7 +646,7 @@ def test_metadata_that_is_no_metadata(text, tmp_path):
     "[" + "[]," * 10**5 + "1]", "{" + ",".join(f'"{i}":1' for i in range(3 * 10**4)) + "}", "[" + "1.5," * 10**5 + "1]",
 ], ids=["lists", "keys", "numbers"])  # fmt: skip
 def test_metadata_that_swells_in_memory(text, tmp_path):
-    """Little of it is turned into objects: the rest is refused as text."""
+    """Only a little of such text is parsed; the rest is refused unparsed."""
     for padding in (0, 10**6, 10**7):
         refused(archive(members("mixed", meta=text, padding=np.zeros(padding, np.uint8))), tmp_path)
 
@@ -647,7 +656,7 @@ def test_another_number_of_inputs(d, tmp_path):
     refused(archive(members("mixed", meta=contents("mixed")[0] | {"n_features_in": d})), tmp_path)
 
 
-SPARSE_KINDS = ["q-sparse", "linear", "products alone", "zero terms"]  # whose arrays do not tell how many inputs there are
+SPARSE_KINDS = ["q-sparse", "linear", "products alone", "zero terms"]  # kinds whose arrays do not tell the number of inputs
 
 
 @pytest.mark.parametrize("kind", SPARSE_KINDS)
@@ -658,7 +667,7 @@ def test_inputs_by_the_billion(kind, d, tmp_path):
 
 @pytest.mark.parametrize("kind", SPARSE_KINDS)
 def test_many_inputs(kind, tmp_path):
-    """A model of few of very many inputs is nothing odd; what it answers takes memory for those alone."""
+    """A model may see few of very many inputs; what it answers takes memory for those few alone."""
     d = 2**22
     m = load(archive(members(kind, meta=contents(kind)[0] | {"n_features_in": d})), tmp_path)
     with little_memory(b""):
@@ -715,7 +724,7 @@ TABLE_ARRAYS = ["table_kind", "table_size", "table_text", "table_end"]
 @pytest.mark.parametrize("kind", OF_FRAMES)
 def test_tables_that_are_not_whole(kind, name, tmp_path):
     array = unpacked(kind)[1][name]
-    # The bytes of text may be any, and the kind of a column without levels is not asked.
+    # Any bytes of text are legal, and so is any kind of a column without levels.
     changes = [None, array[:-1], np.append(array, array[-1:]), array[None], array.astype(np.float64), array.astype("U")]
     changes += [np.full_like(array, 255)] if name == "table_text" else [-1 - array, array[:0]]
     for change in changes:

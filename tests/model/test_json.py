@@ -10,6 +10,7 @@ from sparserf._base.npz import FORMAT
 
 
 def assert_same_model(again, model):
+    """Check that two models are the same to the bit."""
     for mine, other in ((again.coef, model.coef), (np.asarray(again.intercept), np.asarray(model.intercept))):
         assert mine.tobytes() == other.tobytes() and mine.shape == other.shape
     assert again.support.tobytes() == model.support.tobytes() and again.info == model.info
@@ -27,6 +28,7 @@ def test_json_reads_back_to_the_same_bits(models, of_frame):
 
 
 def listed(name, **changes):
+    """Return a function that changes what the JSON says of an array."""
     return lambda content: content["arrays"][name].update(changes)
 
 

@@ -13,7 +13,7 @@ import sparserf as srf
 
 from .models import KINDS, D, N, X, Y, arrays, check_same, fit, model, rows, through_file
 
-# -------------------------------------------------------------------------------------------------------------- answers
+# Answers
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -41,7 +41,7 @@ WILD = np.where(np.random.default_rng(4).random(NORMAL.shape) < 0.1, np.nan, NOR
 F = np.sin(2 * NORMAL[:, 0]) + NORMAL[:, 1] * np.tanh(NORMAL[:, 2])
 NINE = np.digitize(F, np.quantile(F, np.arange(1, 9) / 9))
 DEFAULT = {"y": F, "features": "auto", "alpha": None, "n_models": 1, "n_components": 300}
-# The default's features see views: of ranks, of what is missing.
+# Features of the default see encoded columns: ranks, and whether a cell is missing.
 OF_VIEWS = {
     "default": DEFAULT,
     "default of two": {**DEFAULT, "y": F > 0, "loss": "logistic"},
@@ -95,14 +95,14 @@ def test_labels_of_any_kind(labels, loss, tmp_path):
     m = fit(X=np.arange(N)[:, None] % len(labels), y=y, loss=loss, gamma=1.0, alpha=1e-3)
     assert np.array_equal(m.classes, np.unique(labels))
     assert np.array_equal(m.predict(np.arange(N)[:, None] % len(labels)), y)
-    assert bits_of_list(
+    assert coef_and_labels(
         fit(X=np.arange(N)[:, None] % len(labels), y=y.tolist(), loss=loss, gamma=1.0, alpha=1e-3)
-    ) == bits_of_list(m)
+    ) == coef_and_labels(m)
     m.save(tmp_path / "m")
     check_same(m, srf.load(tmp_path / "m"), np.zeros((2, 1)))
 
 
-def bits_of_list(m):
+def coef_and_labels(m):
     return m.coef.tobytes(), m.classes.tolist()
 
 
@@ -121,7 +121,7 @@ def test_no_probabilities_from_other_losses(kind):
 
 
 def test_probabilities_far_out():
-    """Margins that overflow exp."""
+    """Margins that overflow exp still give probabilities that sum to 1."""
     base = model("zero terms of three")
     for intercept in ([-1e5] * 3, [1e5, 1e5, -1e5], [-800.0, -801.0, -1e300], [0.0] * 3):
         m = dataclasses.replace(base, intercept=np.array(intercept))
@@ -156,10 +156,11 @@ def test_support_ascends_in_the_dictionary(kind):
     assert np.all(np.any(np.atleast_2d(m.coef) != 0, axis=0))
 
 
-# --------------------------------------------------------------------------------------------------- frozen, and copies
+# Frozen, and copies
 
 
 def check_frozen(m):
+    """Check that no field, array or attribute of a model can be changed."""
     for field in dataclasses.fields(m):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(m, field.name, None)
@@ -208,7 +209,7 @@ def test_a_used_model_pickles_small(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_few_blocks(kind):
-    """One block for features of one map: every block of few features is padded to a panel of 32."""
+    """Features of one map are one block: each block is padded to a panel of 32 features."""
     several = {"mixed": 4, "three mixed": 4, "products": 3, "products of csr": 3, "interleaved": 3, "three interleaved": 3}
     assert len(model(kind).features.blocks) <= several.get(kind, 1)
     assert "interleaved" not in kind or model(kind).features.order is not None

@@ -1,4 +1,4 @@
-"""Rows whose noise depends on the first input, a target, labels, and a fit: data of the tests of intervals and probabilities."""
+"""Data of the tests of intervals and probabilities: a target whose noise depends on an input, labels, and a fit."""
 
 from functools import partial
 

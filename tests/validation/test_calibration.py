@@ -12,6 +12,7 @@ from .data import FEW, FIT, KINDS, LABELS, REST, RNG, X, Y
 
 
 def log_loss(model, rows, labels):
+    """Return the mean of minus the log of the probability of each label."""
     p = model.predict_proba(rows)
     assert np.allclose(p.sum(axis=1), 1) and (p >= 0).all()
     return -np.mean(np.log(p[np.arange(len(labels)), np.searchsorted(model.classes, labels)]))
@@ -22,7 +23,7 @@ def log_loss(model, rows, labels):
 def test_probabilities_of_any_loss(loss, labels, tmp_path):
     if loss == "smoothed_hinge":
         fit = partial(srf.drp, alpha=1e-2, loss=loss)
-        rows = X * X[:, :1]  # linear in these
+        rows = X * X[:, :1]  # products with an input, so that a linear model can tell
     else:
         fit, rows = partial(FIT, loss=loss), X
     model = srf.calibrated(fit, rows[FEW], labels[FEW], rng=0)
@@ -58,7 +59,7 @@ def test_the_sigmoid_minimises_the_logistic_loss():
 
 
 def test_sigmoids_at_their_ends():
-    """Separable classes, constant values, and values that say the opposite."""
+    """Separable classes, constant values and values that say the opposite have finite, sensible sigmoids."""
     sure = np.repeat([-1.0, 1.0], 50)
     a, b = fit_sigmoid(sure, sure > 0, np.ones(100))
     assert np.isclose(1 / (1 + np.exp(-(a + b))), 51 / 52)

@@ -16,6 +16,7 @@ from .data import FEW, FIT, HOLES, NOISE, REST, RNG, N, X, Y
 
 
 def held(ends, y):
+    """Return the share of targets between the ends of the intervals."""
     lower, upper = ends
     assert lower.shape == upper.shape == y.shape and lower.dtype == upper.dtype == np.float64
     assert (lower <= upper).all() and np.isfinite(lower).all() and np.isfinite(upper).all()
@@ -37,7 +38,7 @@ def test_the_share_that_was_asked_for_is_held(method, coverage):
 
 
 def test_ends_are_the_formula_of_cv_plus():
-    """Order statistics of f_k(x) -+ R_i s_k(x), of all rows, written plainly."""
+    """The ends are order statistics of f_k(x) -+ R_i s_k(x) over all rows."""
     coverage, n = 0.9, 500
     bands = srf.intervals(FIT, X[FEW], Y[FEW], coverage=coverage, method="cv+", rng=0)
     lower, upper = bands.predict(X[REST])
@@ -94,7 +95,7 @@ def test_intervals_are_wider_where_there_is_more_noise():
 
 @pytest.mark.parametrize("coverage", [0.5, 0.9])
 def test_a_split_holds_what_was_asked_in_the_mean_over_splits(coverage):
-    """Between coverage and 1 / (n + 1) more, up to three standard errors of the mean."""
+    """The share lies between coverage and 1 / (n + 1) above, up to three standard errors of the mean."""
     model, n = FIT(X[:300], Y[:300], rng=0), 150
     shares = []
     for seed in range(30):
@@ -106,7 +107,7 @@ def test_a_split_holds_what_was_asked_in_the_mean_over_splits(coverage):
 
 
 def test_a_scale_that_does_not_help_is_left_out(monkeypatch):
-    """Also none of few rows, nor where most residuals are 0."""
+    """It is left out, too, where rows are few or most residuals are 0."""
     data, every = conformal.Dataset.from_arguments(X, Y, None), np.arange(N)
     model = FIT(X, Y, rng=0)
     assert conformal.learn_scale(model, data, every[:50], 0.9, 0) is None
@@ -132,7 +133,7 @@ def test_the_guarantee_is_that_of_the_theorem():
 
 
 def test_weights_count_rows():
-    """A row of weight zero is not there; a residual of a large weight is held."""
+    """A row of weight zero is as good as absent; a residual of a large weight lies within the interval."""
     model = FIT(X[:300], Y[:300], rng=0)
     rows, y, weight = X[300:500], Y[300:500].copy(), np.ones(200)
     weight[:100], y[:100] = 0.0, 1e6
