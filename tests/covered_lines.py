@@ -1,7 +1,7 @@
 """Which Python lines of sparserf/ the tests run: python tests/covered_lines.py
 
-It runs some cases of each test, and all cases of those in tests/solvers and tests/losses, and records which test runs which line,
-which `tests/mutants.py` needs.
+It runs some cases of each test, and all cases of those in tests/solvers and tests/losses, and records which test runs which
+line: `tests/mutants.py` needs that record.
 """
 
 import subprocess

@@ -184,7 +184,7 @@ def put(old, new):
 
 
 def run(mutant, items, seconds, tell):
-    """Run tests in a process of its own, and tell the first that fails."""
+    """Run tests with a mutant in a forked process, tell the first test that fails, and end the process."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     os.dup2(1, 2)
     if mutant:

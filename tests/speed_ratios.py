@@ -1,7 +1,7 @@
 """How much faster the kernels are than what users have otherwise: python tests/speed_ratios.py
 
-Each ratio must hold in 3 of 5 runs, on one thread. A run takes the least time of some calls of ours and of theirs in turns. These
-are no tests of pytest, which must pass on every machine: beside other work that keeps the memory busy, a ratio may fail.
+Each ratio must hold in 3 of 5 runs, on one thread. A run takes the least time of some calls of ours and of theirs in turns.
+These are no tests of pytest, which must pass on every machine: beside other work that keeps the memory busy, a ratio may fail.
 """
 
 import sys

@@ -256,7 +256,7 @@ BAD_DRAWS = {"n_components": COUNT[1:], "n_features": COUNT, "rng": SEEDS}
 @pytest.mark.parametrize("name", MAPS)
 def test_draw_with_what_is_wrong(name, option):
     given = {"n_components": 5, "n_features": D, "rng": 0}
-    for bad in BAD_DRAWS[option] if option == "n_features" or not MAPS[name].is_finite else ():  # maps of fixed features ignore the other options
+    for bad in BAD_DRAWS[option] if option == "n_features" or not MAPS[name].is_finite else ():  # others are ignored
         refused(option, MAPS[name].draw, **given | {option: bad})
 
 

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from fractions import Fraction
-from functools import cache
 
 import numpy as np
 import pytest

@@ -230,8 +230,8 @@ ESTIMATORS = {
 @pytest.mark.parametrize("kind", ESTIMATORS)
 @pytest.mark.parametrize("of", ["Regressor", "Classifier"])
 def test_one_headline_everywhere(kind, of):
-    """For inputs that depend on one another, summary, importances, picture and estimator show the same shares in the same order:
-    the mean sizes of Shapley values, none below zero, that add up to one."""
+    """For inputs that depend on one another, summary, importances, picture and estimator show the same shares in the same
+    order: the mean sizes of Shapley values, none below zero, that add up to one."""
     import sparserf.sklearn
 
     (table, y), (name, how) = dependent(), ESTIMATORS[kind]

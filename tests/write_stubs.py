@@ -1,7 +1,7 @@
 """Write sparserf/sklearn/__init__.pyi: python tests/write_stubs.py ["-": to standard output]
 
-Type checkers and editors see the estimators by this stub: their constructors are made from the signatures of functions when they
-are imported. A test asks whether the stub is up to date.
+Type checkers and editors see the estimators by this stub: their constructors are made from the signatures of functions when
+they are imported. A test asks whether the stub is up to date.
 """
 
 import inspect

@@ -175,7 +175,7 @@ def little_memory(data):
 def use(m):
     """Ask a model out of a broken file: any answer will do, or an error that names X."""
     if m.features.stage is not None and m.features.stage.table is not None:
-        with contextlib.suppress(ValueError, TypeError), np.errstate(all="ignore"):  # columns that are missing or of other kinds
+        with contextlib.suppress(ValueError, TypeError), np.errstate(all="ignore"):  # other columns may be asked for
             m.predict(FRAME[[name for name in m.feature_names_in_ if name in FRAME]])
         return
     with np.errstate(all="ignore"):

@@ -214,7 +214,7 @@ def test_rows_of_any_home(home, weight, monkeypatch):
     some = None if weight is None else weight[index]
     there, expected = HOMES[home](X[index]), plain_moments(FEATURES, X[index], Y[index], some)
     assert_moments(Sums.of(there, Y[index], FEATURES, sample_weight=some), expected)
-    folds = Sums.of_folds(there, Y[index], FEATURES, np.arange(n) // 450, sample_weight=some)  # a block does not have rows of each fold
+    folds = Sums.of_folds(there, Y[index], FEATURES, np.arange(n) // 450, sample_weight=some)  # blocks lack some folds
     assert_moments(sum(folds), expected)
 
 
