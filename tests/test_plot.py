@@ -229,7 +229,7 @@ ESTIMATORS = {
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
 @pytest.mark.parametrize("of", ["Regressor", "Classifier"])
-def test_one_headline_everywhere(kind, of):
+def test_shares_of_inputs_are_the_same_everywhere(kind, of):
     """For inputs that depend on one another, summary, importances, picture and estimator show the same shares in the same
     order: the mean sizes of Shapley values, none below zero, that add up to one."""
     import sparserf.sklearn

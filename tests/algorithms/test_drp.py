@@ -353,7 +353,7 @@ def test_intercept_is_the_fit_on_centred_rows(accelerate):
 
 @each_loss
 @each_accelerate
-def test_rows_without_weight(loss, accelerate):
+def test_rows_of_weight_zero_do_not_count(loss, accelerate):
     X, y = problem(12, loss, 100)
     how = {"alpha": 0.1, "loss": loss, "rng": 0, "tol": 1e-8, "accelerate": accelerate}
     how["n_projections"] = None if accelerate else 300

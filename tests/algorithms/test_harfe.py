@@ -330,7 +330,7 @@ def test_dual_gap_bounds_the_best_of_all_supports(loss, selection):
 @each_loss
 @pytest.mark.parametrize("s", [15, 120])
 @ignore_convergence
-def test_weights_are_repeats(loss, s):
+def test_a_weight_counts_as_copies(loss, s):
     y, repeat = target(loss), WEIGHT.astype(int)
     weighted = fit(loss=loss, n_nonzero_coefs=s, sample_weight=WEIGHT, max_iter=5)
     repeated = fit(np.repeat(X, repeat, axis=0), np.repeat(y, repeat), loss=loss, n_nonzero_coefs=s, max_iter=5)
@@ -354,16 +354,6 @@ def test_dual_gap_is_that_of_s_terms_where_fewer_are_used():
     assert model.info.dual_gap == pytest.approx(model.info.objective[-1] - max(weakest[1:]), rel=1e-3, abs=1e-6)
 
 
-@each_loss
-@ignore_convergence
-def test_rows_of_weight_zero_do_not_count(loss):
-    weight, y = np.where(np.arange(N) % 3 == 0, 0.0, 1.0), target(loss)
-    for s in (10, 80):
-        a = fit(loss=loss, n_nonzero_coefs=s, sample_weight=weight, max_iter=3)
-        b = fit(X[weight > 0], y[weight > 0], loss=loss, n_nonzero_coefs=s, max_iter=3)
-        np.testing.assert_allclose(a.decision_function(X), b.decision_function(X), rtol=1e-4, atol=1e-4)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("s", [20, 150])
 @ignore_convergence
@@ -382,7 +372,7 @@ def test_layouts_and_workers(dtype, s):
     np.testing.assert_allclose(sparse.predict(Z), model.predict(Z), atol=1e-5 if dtype == np.float64 else 0.05)
 
 
-def test_workers_on_many_rows():
+def test_the_same_bits_for_any_number_of_workers():
     rng = np.random.default_rng(0)
     Z = rng.uniform(-1, 1, (5000, 4))
     options = {"n_components": 3000, "n_nonzero_coefs": 100, "order": 2, "rng": 0, "max_iter": 1, "start": "zero"}
@@ -482,7 +472,7 @@ BAD = [
 @pytest.mark.parametrize(
     ("options", "error", "name"), BAD, ids=[str(list(o)[-1]) + "=" + str(list(o.values())[-1]) for o, *_ in BAD]
 )
-def test_bad_arguments(options, error, name):
+def test_bad_arguments_are_named(options, error, name):
     with pytest.raises(error, match=name):
         fit(**options)
 

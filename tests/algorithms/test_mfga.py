@@ -264,7 +264,7 @@ def test_the_gap_bounds_every_model_of_as_many_terms(loss):
     assert 0 <= model.info.objective[-1] - best <= model.info.dual_gap or model.info.objective[-1] < best
 
 
-def test_weight_is_duplication():
+def test_a_weight_counts_as_copies():
     copies = np.repeat(np.arange(N), WEIGHT.astype(int))
     for loss in LOSSES:
         one, other = fit(loss=loss, sample_weight=WEIGHT), fit(X[copies], target(loss)[copies], loss=loss)

@@ -208,7 +208,7 @@ def test_the_order_of_classes_does_not_matter(name):
 
 
 @each
-def test_weights_are_copies_of_rows(name):
+def test_a_weight_counts_as_copies(name):
     X, y = data(n=100)
     weight = np.random.default_rng(1).integers(0, 4, len(y)).astype(float)
     how = {"loss": "multinomial"} | ({} if name == "drp" else {"scale": None})

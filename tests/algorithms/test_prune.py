@@ -311,7 +311,7 @@ def test_coefficients_of_very_different_sizes():
     np.testing.assert_allclose(small.coef / 1e200, plain.coef, rtol=1e-6, atol=1e-12)
 
 
-def test_rows_of_weight_zero_are_rows_left_out():
+def test_rows_of_weight_zero_do_not_count():
     model, kept = some_model(20), WEIGHT > 0
     odd = np.where(kept[:, None], X, 1e6)
     for options in ({}, {"tol": 0, "max_terms": 4}):
@@ -322,7 +322,7 @@ def test_rows_of_weight_zero_are_rows_left_out():
         np.testing.assert_allclose(one.intercept, two.intercept, rtol=1e-9)
 
 
-def test_a_weight_is_a_number_of_copies():
+def test_a_weight_counts_as_copies():
     model, times = some_model(20), WEIGHT.astype(int)
     one, two = prune(model, X, sample_weight=WEIGHT), prune(model, np.repeat(X, times, axis=0))
     np.testing.assert_array_equal(one.support, two.support)
@@ -344,7 +344,7 @@ def test_of_many_rows_some_are_looked_at():
 
 @pytest.mark.parametrize("layout", [np.asarray, csr_array])
 @pytest.mark.parametrize("n_outputs", [None, 3])
-def test_same_bits_for_any_number_of_workers(layout, n_outputs):
+def test_the_same_bits_for_any_number_of_workers(layout, n_outputs):
     Z, model = layout(np.random.default_rng(5).uniform(-2, 2, (6000, D))), some_model(200, n_outputs)
     one, *others = (prune(model, Z, tol=0.005, workers=workers) for workers in (1, 2, 3))
     assert 5 < len(one.support) < 200
@@ -361,7 +361,7 @@ def test_same_bits_for_any_number_of_workers(layout, n_outputs):
     *(("sample_weight", {"sample_weight": bad}) for bad in (np.ones(N - 1), -np.ones(N), np.zeros(N), X[:, 0] * np.nan, "abc")),
     *(("workers", {"workers": bad}) for bad in (0, -2, 1.5, None)),
 ])  # fmt: skip
-def test_bad_arguments(name, bad):
+def test_bad_arguments_are_named(name, bad):
     given = {"model": some_model(5), "X": X, **bad}
     with pytest.raises((TypeError, ValueError), match=rf"\b{name}\b"):
         prune(given.pop("model"), given.pop("X"), **given)

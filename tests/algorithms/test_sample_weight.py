@@ -38,6 +38,7 @@ EVERY_LOSS = {
     "perceptron, exact": partial(sparse_rf, rng=0, n_components=200, alpha=0.01, features="perceptron", exact=True),
     "path": partial(path, srf.sparse_rf_path, rng=0, n_components=200, n_alphas=4, features="matern32"),
     "harfe": partial(srf.harfe, rng=0, n_components=100),
+    "harfe, more terms than rows": partial(srf.harfe, rng=0, n_components=200, n_nonzero_coefs=120, max_iter=3),
     "harfe_path": partial(path, srf.harfe_path, rng=0, n_components=100),
     "mfga": partial(srf.mfga, rng=0, n_nonzero_coefs=8),
     "mfga, normalized": partial(srf.mfga, rng=0, n_nonzero_coefs=8, normalize=True, n_select=2),
@@ -247,7 +248,7 @@ def test_rows_of_hardly_any_weight_hardly_matter(rng):
 # The search
 
 
-def test_of_each_row_the_same_share_of_its_weight_is_held_out(rng):
+def test_the_same_share_of_the_weight_of_each_row_is_held_out(rng):
     """Over many splits each row is held out equally often; in one split it is held out whole or not at all."""
     weight, n = rng.integers(1, 9, 60).astype(float), 2000
     held = np.array([hold_out(np.zeros(60), weight, 0.2, rng)[1] > 0 for _ in range(n)])

@@ -215,7 +215,7 @@ def test_inputs_far_from_zero_end():
 
 @each_loss
 @each_intercept
-def test_weight_is_repetition(loss, fit_intercept):
+def test_a_weight_counts_as_copies(loss, fit_intercept):
     """A row of weight k counts as k copies."""
     k, y = WEIGHT.astype(int), target(loss)
     options = {"loss": loss, "fit_intercept": fit_intercept}

@@ -202,7 +202,7 @@ def test_little_is_learned_of_noise():
         ({"batch_size": 0}, "batch_size"),
     ],
 )
-def test_bad_arguments(rng, options, name):
+def test_bad_arguments_are_named(rng, options, name):
     X, y = friedman(rng, 50)
     with pytest.raises(ValueError, match=name):
         sparse_rf(X, y, features="auto", **options)
@@ -346,7 +346,7 @@ def test_a_row_that_several_searches_hold_out_counts_once():
 
 
 @pytest.mark.parametrize("held", [[0, 0, 3, 0], [1e-20, 0, 3, 0]])
-def test_of_one_row_it_is_not_known_how_much_a_gain_varies(held):
+def test_one_row_tells_nothing_of_how_much_a_gain_varies(held):
     better, worse = (HeldOutLosses(np.full(4, loss), np.array(held), np.arange(4)) for loss in (0.0, 1.0))
     mean, error = gain([better], [worse])
     assert mean == pytest.approx(1) and error == np.inf
@@ -376,7 +376,7 @@ def test_a_linear_boundary_mostly_gets_a_linear_model(rng):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_another_target_does_not(seed):
+def test_another_target_gets_no_linear_model(seed):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((600, 3))
     y = np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.standard_normal(600)
@@ -577,7 +577,7 @@ def test_the_chosen_terms_get_coefficients_of_all_rows(rng, samples, monkeypatch
 
 @pytest.mark.parametrize("layout", [np.asarray, csr_array])
 @pytest.mark.slow
-def test_of_many_rows_the_same_bits_for_any_number_of_workers(rng, samples, monkeypatch, layout):
+def test_the_same_bits_of_many_rows_for_any_number_of_workers(rng, samples, monkeypatch, layout):
     monkeypatch.setattr(core_block, "SLICE_ELEMENTS", 2**12)
     X, y = friedman(rng, 2000, 5)
     classes = np.digitize(y, np.quantile(y, [0.2, 0.5]))
@@ -588,7 +588,7 @@ def test_of_many_rows_the_same_bits_for_any_number_of_workers(rng, samples, monk
 
 
 @pytest.mark.parametrize("stop", [1, 5, 20, 60])
-def test_of_many_rows_a_callback_ends_everything(rng, samples, stop):
+def test_a_callback_ends_everything_of_many_rows(rng, samples, stop):
     X, y = friedman(rng, 1000, 5)
     infos = []
     model = sparse_rf(X, y, n_components=200, rng=0, callback=lambda info: infos.append(info) or len(infos) == stop)

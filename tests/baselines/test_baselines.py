@@ -421,7 +421,7 @@ def bits(model):
     return [np.asarray(a).tobytes() for a in (model.coef, model.intercept, model.support, model.decision_function(X))]
 
 
-def test_same_bits_for_any_workers(fitted, monkeypatch):
+def test_the_same_bits_for_any_number_of_workers(fitted, monkeypatch):
     monkeypatch.setattr(core_block, "SLICE_ELEMENTS", 2**10)  # so that there are blocks to share
     monkeypatch.setattr(kernel_machines, "BLOCK_ENTRIES", 2**10)
     one = fitted()

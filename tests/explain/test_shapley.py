@@ -89,7 +89,7 @@ def test_the_generic_sampler_comes_to_the_same(models):
     assert np.sqrt(np.mean((sampled - exact) ** 2)) < 0.1 * exact.std()
 
 
-def test_what_shapley_values_refuse(models):
+def test_bad_arguments_are_named(models):
     model = models["linear"]
     with pytest.raises(ValueError, match="background must have at least one row"):
         model.shapley(X, X[:0])

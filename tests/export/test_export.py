@@ -349,7 +349,7 @@ def one_by_one(function, X, n_outputs):
 
 @needs_compiler
 @regressions
-def test_c(name, make, tmp_path):
+def test_c_of_real_targets(name, make, tmp_path):
     model, rows = fitted(name, make), rows_for(name)
     library, n_outputs, expected = compiled(model, tmp_path), np.size(model.intercept), model.predict(rows)
     f = of_rows(library, rows, n_outputs)

@@ -200,6 +200,6 @@ def test_soft_and_squeezed_views_are_as_the_formula_says(models):
 @pytest.mark.parametrize(
     "wrong", [{"language": "C"}, {"n_terms": -1}, {"digits": 0}, {"n_terms": 1.5}], ids=lambda wrong: next(iter(wrong))
 )
-def test_formula_refuses(models, wrong):
+def test_bad_arguments_are_named(models, wrong):
     with pytest.raises((ValueError, TypeError), match=next(iter(wrong))):
         models["linear"].formula(**wrong)

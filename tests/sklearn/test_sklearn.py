@@ -29,6 +29,7 @@ from sklearn.utils.validation import check_is_fitted  # noqa: E402
 
 from sparserf import sklearn as srfs  # noqa: E402
 
+FUNCTIONS = {"SparseRF": srf.sparse_rf, "HARFE": srf.harfe, "MFGA": srf.mfga, "DRP": srf.drp}
 IS_OLD = sklearn.__version__ < "1.6"
 OF_WEIGHTS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
 EXPECTED = {  # checks that the method itself cannot pass, with the reason
@@ -45,6 +46,11 @@ SLOW = [srfs.SparseRFRegressor(), srfs.SparseRFClassifier()]
 QUIET = pytest.mark.filterwarnings("ignore")  # checks fit to noise and to two rows, which warns
 
 
+def function_of(estimator):
+    """Return the function that an estimator fits by."""
+    return FUNCTIONS[type(estimator).__name__.removesuffix("Regressor").removesuffix("Classifier")]
+
+
 def checks(estimators, expected=None):
     """Return a mark with one test for each of scikit-learn's checks of each estimator; each passes or fails as expected."""
     if IS_OLD:
@@ -58,13 +64,13 @@ def test_all_checks_pass(estimator, check):
     check(estimator)
 
 
-@checks(ALL_BUT_SOME, lambda estimator: EXPECTED[estimator._function])
+@checks(ALL_BUT_SOME, lambda estimator: EXPECTED[function_of(estimator)])
 @QUIET
-def test_all_checks_pass_but_those(estimator, check):
+def test_all_checks_pass_but_expected_ones(estimator, check):
     check(estimator)
 
 
-@checks(SLOW, lambda estimator: EXPECTED[estimator._function])
+@checks(SLOW, lambda estimator: EXPECTED[function_of(estimator)])
 @pytest.mark.nightly
 @QUIET
 def test_all_checks_pass_where_alpha_is_chosen(estimator, check):
@@ -89,7 +95,6 @@ CLASSIFIERS = {
     "HARFE": srfs.HARFEClassifier(n_components=500, n_nonzero_coefs=20, random_state=0),
     "MFGA": srfs.MFGAClassifier(n_nonzero_coefs=10, random_state=0), "DRP": srfs.DRPClassifier(random_state=0),
 }  # fmt: skip
-FUNCTIONS = {"SparseRF": srf.sparse_rf, "HARFE": srf.harfe, "MFGA": srf.mfga, "DRP": srf.drp}
 EVERY = [*REGRESSORS.values(), *CLASSIFIERS.values()]
 
 
@@ -106,7 +111,7 @@ def test_fit_is_the_function(estimator):
     names, given = {"random_state": "rng", "n_jobs": "workers"}, estimator.get_params()
     fitted, y, weight = clone(estimator), target_of(estimator), 1.0 + np.arange(N) % 3
     given = {names.get(name, name): value for name, value in given.items()} | {"workers": 1}
-    model = estimator._function(X, y, sample_weight=weight, **given)
+    model = function_of(estimator)(X, y, sample_weight=weight, **given)
     assert fitted.fit(X, y, sample_weight=weight) is fitted
     assert fitted.model_.coef.tobytes() == model.coef.tobytes()
     assert np.array_equal(fitted.predict(X), model.predict(X))
@@ -156,7 +161,7 @@ def test_regressors_of_all_losses(estimator, loss):
     y, given = RATES + (loss == "gamma"), {"random_state": 0, **estimator.get_params(), "loss": loss}
     fitted = clone(estimator).set_params(loss=loss).fit(X, y)
     given = {{"random_state": "rng", "n_jobs": "workers"}.get(name, name): value for name, value in given.items()}
-    model = estimator._function(X, y, **given | {"workers": 1})
+    model = function_of(estimator)(X, y, **given | {"workers": 1})
     assert np.array_equal(fitted.predict(X), model.predict(X)) and fitted.model_.loss == getattr(loss, "name", loss)
     assert fitted.score(X, y) == r2_score(y, model.predict(X))
     if loss in ("poisson", "gamma"):

@@ -432,7 +432,7 @@ def test_what_cannot_be_answered_is_refused(name):
         use()
 
 
-def test_rows_of_weight_zero_are_not_there():
+def test_rows_of_weight_zero_do_not_count():
     Z = X.copy()
     Z[WEIGHT == 0] = 1e200
     sums = Sums.of(Z, Y, FEATURES, sample_weight=WEIGHT)

@@ -87,7 +87,7 @@ def test_weights_of_probabilities():
         ({"function_or_model": FIT(X, LABELS, loss="logistic", rng=0), "y": KINDS[FEW]}, ValueError, "that the model knows"),
     ],
 )
-def test_errors_of_probabilities(how, error, says):
+def test_bad_arguments_are_named(how, error, says):
     how = {"function_or_model": partial(FIT, loss="squared_hinge"), "X": X[FEW], "y": LABELS[FEW], **how}
     with pytest.raises(error, match=says):
         srf.calibrated(how.pop("function_or_model"), how.pop("X"), how.pop("y"), rng=0, **how)

@@ -251,7 +251,7 @@ def test_progress_is_shown(caplog):
         ({"X": iter([])}, ValueError, "X must be two-dimensional"),
     ],
 )
-def test_errors(wrong, error, says):
+def test_bad_arguments_are_named(wrong, error, says):
     how = {"X": X, "y": Y, "grid": {"alpha": [0.1]}, **wrong}
     if says == "not raised":  # no grid: the one setting is that of the function
         assert len(srf.cross_validate(partial(FIT, alpha=0.1), X, Y, {}, cv=2, rng=0).table["mean"]) == 1

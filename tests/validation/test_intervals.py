@@ -200,7 +200,7 @@ def test_kinds_of_rows(rows):
         ({"function_or_model": partial(FIT, loss="logistic"), "y": np.sign(Y[FEW])}, ValueError, "one real target"),
     ],
 )
-def test_errors(wrong, error, says):
+def test_bad_arguments_are_named(wrong, error, says):
     how = {"function_or_model": FIT, "X": X[FEW], "y": Y[FEW], **wrong}
     with pytest.raises(error, match=says):
         srf.intervals(how.pop("function_or_model"), how.pop("X"), how.pop("y"), **how)
