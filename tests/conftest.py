@@ -20,6 +20,7 @@ def pytest_addoption(parser):
 
 
 def pytest_generate_tests(metafunc):
+    """Run tests that draw by `rng` once for each seed, if --seeds is given."""
     if metafunc.config.option.seeds and "rng" in metafunc.fixturenames:
         metafunc.parametrize("rng", range(metafunc.config.option.seeds), indirect=True)
 
@@ -173,6 +174,7 @@ def after(seconds, error):
 
 @pytest.fixture
 def rng(request):
+    """A generator with a fixed seed, or with each seed of --seeds."""
     return np.random.default_rng(getattr(request, "param", 42))
 
 

@@ -248,10 +248,12 @@ WHOLE = np.round(2 * X)
 
 
 def frame(values):
+    """Return a pandas DataFrame."""
     return pytest.importorskip("pandas").DataFrame(values)
 
 
 def series(values):
+    """Return a pandas Series with the index in descending order."""
     return pytest.importorskip("pandas").Series(values, index=np.arange(len(values))[::-1])
 
 

@@ -270,6 +270,7 @@ class Session:
 
 
 def main():
+    """Run the tests of each mutant, and print how many were caught."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*")
     parser.add_argument("-n", type=int, default=200)

@@ -33,6 +33,7 @@ def closed():
 
 @pytest.fixture(scope="module")
 def model():
+    """A model of terms of two inputs."""
     return srf.harfe(X, Y, order=2, n_components=2000, n_nonzero_coefs=60, rng=0)
 
 

@@ -35,6 +35,7 @@ def harfe(X, y, **options):
 
 
 def mfga(X, y, **options):
+    """Fit 60 gaussian features, 5 in each round, unless other options are given."""
     options = {"features": "gaussian", "n_components": 300, "n_nonzero_coefs": 60, "n_select": 5, "rng": 0, **options}
     return srf.mfga(X, y, **options)
 

@@ -25,6 +25,7 @@ NEURONS = srf.RandomNeurons("sin", order=2).draw(400, 5, rng=0)
 
 
 def target(loss):
+    """Return the target Y, or signs for a classifier."""
     return Y if loss == "squared" else SIGNS
 
 

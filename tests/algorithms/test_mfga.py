@@ -31,6 +31,7 @@ ATOMS = MAPS[0].draw(None, D).concat(MAPS[1].draw(None, D))
 
 
 def target(loss):
+    """Return the target Y, or signs for a classifier."""
     return Y if loss == "squared" else SIGNS
 
 
@@ -48,10 +49,12 @@ class Plain:
         self.s = np.ones(len(y)) if weight is None else weight / weight.mean()
 
     def F(self, theta, b):
+        """Return the objective."""
         z = self.phi @ theta + b
         return np.mean(self.s * VALUE[self.loss](z, self.y)) + self.alpha / 2 * theta @ theta
 
     def gradient(self, theta, b):
+        """Return the gradient in theta and in b."""
         v = self.s * SLOPE[self.loss](self.phi @ theta + b, self.y) / len(self.y)
         return self.phi.T @ v + self.alpha * theta, v.sum()
 
@@ -68,6 +71,7 @@ class Plain:
         return self._unpack(end, support)
 
     def _unpack(self, p, support):
+        """Return (theta, b) of the parameters of the solver."""
         theta = np.zeros(self.phi.shape[1])
         theta[support] = p[:-1]
         return theta, p[-1] * self.fit_intercept

@@ -39,6 +39,7 @@ each_weight = pytest.mark.parametrize("weight", [None, WEIGHT], ids=["even", "we
 
 
 def target(loss):
+    """Return the target Y, or signs for a classifier."""
     return Y if loss == "squared" else SIGNS
 
 

@@ -51,9 +51,11 @@ class Problem:
         return np.mean(self.weight * VALUE[self.loss](z, self.y))
 
     def margins(self, model):
+        """Return the margins of a model, from the plain feature matrix."""
         return phi_oracle(model.features, self.X) @ model.coef + model.intercept
 
     def F(self, model, alpha):
+        """Return the objective of a model."""
         return self.empirical(self.margins(model)) + alpha * np.abs(model.coef).sum()
 
     def v(self, z):

@@ -379,6 +379,7 @@ def test_c_of_classes(name, make, tmp_path):
 
 
 def class_type(classes):
+    """Return the C type of labels."""
     return {"U": ctypes.c_char_p, "S": ctypes.c_char_p, "f": ctypes.c_double}.get(classes.dtype.kind, ctypes.c_longlong)
 
 

@@ -103,6 +103,7 @@ def test_labels_of_any_kind(labels, loss, tmp_path):
 
 
 def coef_and_labels(m):
+    """Return the bytes of the coefficients, and the labels."""
     return m.coef.tobytes(), m.classes.tolist()
 
 

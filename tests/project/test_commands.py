@@ -42,6 +42,7 @@ def blocks():
 
 
 def is_elsewhere(page, text):
+    """Return whether a block is listed as run elsewhere."""
     return any(f"{page}: {text}".startswith(start) for start in RUN_ELSEWHERE)
 
 

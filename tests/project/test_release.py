@@ -104,6 +104,7 @@ def test_workflow(path):
 
 
 def variants(workflow):
+    """Return the variants that the jobs of a workflow run."""
     matrices = [job["strategy"]["matrix"] for job in workflow["jobs"].values() if "strategy" in job]
     included = {row["variant"] for matrix in matrices for row in matrix.get("include", ())}
     return included.union(*(matrix.get("variant", ()) for matrix in matrices))

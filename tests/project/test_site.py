@@ -25,6 +25,7 @@ PAGES = [
 
 
 def without_code(text):
+    """Return the text of a page without its code."""
     return re.sub(r"`[^`\n]*`", "", re.sub(r"^(```|:::).*?^\1", "", text, flags=re.DOTALL | re.MULTILINE))
 
 

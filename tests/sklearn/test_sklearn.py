@@ -475,11 +475,13 @@ def test_rows_that_are_elsewhere():
 
 @pytest.fixture
 def regression():
+    """A model of a real target."""
     return srf.mfga(X, Y, n_nonzero_coefs=15, rng=0)
 
 
 @pytest.fixture
 def classification():
+    """A model of three classes."""
     return srf.mfga(X, LABELS, n_nonzero_coefs=15, loss="logistic", rng=0)
 
 
