@@ -1,11 +1,11 @@
-"""Do the tests notice what is wrong? Changes one place of solvers/ and losses/ at a time, and runs the tests of its line.
+"""Do the tests notice what is wrong? Change one place of solvers/ and losses/ at a time, and run the tests of its line.
 
-    python tests/lines.py   # which tests run which line
+    python tests/covered_lines.py   # records which tests run which line
     python tests/mutants.py [-n N] [--seed K] [--seconds S] [--again: what survived last time] [PART OF A FILE'S NAME ...]
 
-The tests are imported once. A mutant's code is put in place of what was imported in a process of its own: nothing is written to
-sparserf/. It is caught where a test fails, or takes a minute; and has survived where none does among those that run its line,
-fewest lines first, for S seconds. Those of tests/mutants.toml compute the same.
+The tests are imported once. Each mutant runs in a process of its own, where its code replaces what was imported: nothing is
+written to sparserf/. A mutant is caught if a test fails or takes a minute, and survives if none does among those that run its
+line, those of the fewest lines first, for S seconds. Mutants listed in tests/mutants.toml compute the same as the original.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from _pytest.runner import runtestprotocol
 ROOT = Path(__file__).parents[1]
 FOLDERS = "solvers", "losses"
 RECORD = ROOT / "build" / "mutants.json"
-LIMIT = 60  # seconds more than those of the tests, from which on a mutant is taken to run for ever
+LIMIT = 60  # seconds beyond those of the tests after which a mutant is taken to run for ever
 
 A = ast
 SWAPS = {A.Lt: [A.LtE, A.GtE], A.LtE: [A.Lt, A.Gt], A.Gt: [A.GtE, A.LtE], A.GtE: [A.Gt, A.Lt], A.Eq: [A.NotEq], A.NotEq: [A.Eq],
@@ -44,6 +44,7 @@ NAMES = dict(PAIRS) | {b: a for a, b in PAIRS}
 
 @dataclass
 class Mutant:
+    """A change of one place: its file and lines, and its statement before and after."""
     file: str
     lines: range
     before: str
@@ -54,7 +55,7 @@ class Mutant:
 
 
 def replacements(node):
-    """What may stand in place of a node."""
+    """Yield what may stand in place of a node."""
     match node:
         case ast.Compare(ops=[op]):
             yield from (ast.Compare(node.left, [swap()], node.comparators) for swap in SWAPS[type(op)])
@@ -87,14 +88,14 @@ def replacements(node):
 
 
 def is_left_alone(node):
-    """Types, names that are imported, text."""
+    """Return whether a node is never changed: text, imports, and what is for type checkers alone."""
     is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     is_for_types = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
     return is_text or is_for_types or isinstance(node, (ast.Import, ast.ImportFrom, ast.JoinedStr))
 
 
 def places(node, statement=None):
-    """(the list that a node is in, its place there, its statement) of all that may be changed."""
+    """Yield (the list or dict that holds a node, its key there, its statement) of every node that may be changed."""
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list", "type_params"):
             continue
@@ -109,11 +110,12 @@ def places(node, statement=None):
 
 
 def header(statement):
+    """Return the first line of a statement, without decorators."""
     return next(line for line in ast.unparse(statement).splitlines() if not line.startswith("@"))
 
 
 def mutants(path):
-    """(mutant, the tree as it is while that is looked at) of a file."""
+    """Yield (mutant, the tree of the file, changed while the mutant is looked at)."""
     tree = ast.parse(path.read_text())
     for holder, key, statement in places(tree):
         node, before = holder[key], header(statement)
@@ -126,7 +128,7 @@ def mutants(path):
 
 
 def drawn(n, seed, names):
-    """About n mutants, of each file as many as it has places, and 3 at least."""
+    """Yield about n mutants, from each file in proportion to its places, and at least 3."""
     files = [path for folder in FOLDERS for path in sorted((ROOT / "sparserf" / folder).glob("*.py"))]
     of = {path: [mutant for mutant, _ in mutants(path)] for path in files}
     total = sum(map(len, of.values()))
@@ -137,7 +139,7 @@ def drawn(n, seed, names):
 
 
 def tests_of_lines():
-    """{file: {line: tests that run it}}, and of each test the lines that it runs."""
+    """Return {file: {line: the tests that run it}}, and how many lines each test runs."""
     data, by_line, size = coverage.CoverageData(str(ROOT / ".coverage")), {}, defaultdict(int)
     data.read()
     for folder in FOLDERS:
@@ -151,7 +153,8 @@ def tests_of_lines():
 
 
 def tests_of(mutant, by_line, size):
-    """Those that run its lines; of what runs on import, a constant, those that run lines with its name, or any of the file."""
+    """Return the tests that run the lines of a mutant. For what runs on import, such as a constant: those that run lines
+    with its name, or any line of the file."""
     lines = by_line[mutant.file]
     found = set().union(*(lines.get(line, ()) for line in mutant.lines))
     if not found:
@@ -163,7 +166,7 @@ def tests_of(mutant, by_line, size):
 
 
 def put(old, new):
-    """What a module or class is made of anew, into that which is there: code, defaults and constants."""
+    """Replace the code, defaults and constants of an imported module or class by those of the new one."""
     for name, value in vars(new).items():
         was, value = (getattr(x, "fget", None) or getattr(x, "__func__", x) for x in (vars(old).get(name), value))
         if was is value or name in ("__name__", "__doc__", "__module__", "__qualname__", "__spec__", "__dict__", "__file__"):
@@ -181,7 +184,7 @@ def put(old, new):
 
 
 def run(mutant, items, seconds, tell):
-    """In a process of its own: tells the first test that fails."""
+    """Run tests with a mutant in a forked process, tell the first test that fails, and end the process."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     os.dup2(1, 2)
     if mutant:
@@ -207,7 +210,7 @@ def run(mutant, items, seconds, tell):
 
 
 def outcome(*args):
-    """"survived", or what has caught it."""
+    """Return "survived", or what has caught the mutant."""
     fork = multiprocessing.get_context("fork")
     heard, tell = fork.Pipe(duplex=False)
     process = fork.Process(target=run, args=(*args, tell.send))
@@ -221,7 +224,7 @@ def outcome(*args):
 
 
 class Session:
-    """A plugin of pytest, which has imported and collected all tests, that runs those of each mutant."""
+    """A plugin of pytest that, once all tests are imported and collected, runs those of each mutant."""
 
     def __init__(self, args):
         self._args, self.told = args, "no mutant was looked at"
@@ -255,7 +258,7 @@ class Session:
         return True
 
     def _found(self, mutant, tests):
-        """As `outcome`; a test that in this order fails without the mutant, too, is left out."""
+        """Return the outcome, leaving out tests that fail in this order without the mutant, too."""
         while True:
             items = [self._items[test] for test in tests if test in self._items]
             found = outcome(mutant, items, self._args.seconds)
@@ -267,6 +270,7 @@ class Session:
 
 
 def main():
+    """Run the tests of each mutant, and print how many were caught."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*")
     parser.add_argument("-n", type=int, default=200)

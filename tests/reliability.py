@@ -1,4 +1,4 @@
-"""Writes docs/reliability.md: python tests/reliability.py [the numbers of rows; none: all of them]."""
+"""Write docs/reliability.md: python tests/reliability.py [numbers of rows to run; without any, all rows]"""
 
 import json
 import os
@@ -25,7 +25,7 @@ each row's commands. A case that was skipped, as the machine lacks what it needs
 
 
 def outcome(command):
-    """Runs a command of the shell: how much passed, by the lines that say so, what failed, and the figures it tells."""
+    """Run a command of the shell, and return how many cases passed, what failed, and the figures that it printed."""
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     command = re.sub(r"\bpytest\b", f"{sys.executable} -m pytest -q", command, count=1)
     done = subprocess.run(["bash", "-c", command], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
@@ -37,7 +37,7 @@ def outcome(command):
 
 
 def result(row):
-    """A record of what a row's commands said, of the commit and the machine."""
+    """Run the commands of a row, and return the record of what they said, with the commit and the machine."""
     start, (passed, failed, figures) = time.perf_counter(), zip(*map(outcome, row["commands"]), strict=True)
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
     machine = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, NumPy {version('numpy')}"
@@ -46,6 +46,7 @@ def result(row):
 
 
 def line(number, row, result):
+    """Return the line of a row in the table."""
     if result is None:
         return f"| {number} | {row['what']} | {row['holds']} | | | | not yet |"
     return (f"| {number} | {row['what']} | {row['holds']} | {result['passed']:,} | {len(result['failed'])} "
@@ -53,6 +54,7 @@ def line(number, row, result):
 
 
 def page(rows, results):
+    """Return the text of the page."""
     lines = [line(number, row, results.get(row["name"])) for number, row in enumerate(rows, 1)]
     commands = [f"{n}. " + "; ".join(f"`{command}`" for command in row["commands"]) for n, row in enumerate(rows, 1)]
     figures = [f"- {figure}" for row in rows for figure in results.get(row["name"], {}).get("figures", [])]
@@ -62,6 +64,7 @@ def page(rows, results):
 
 
 def main(numbers):
+    """Run rows, store their records, and write the page after each."""
     rows = tomllib.loads((ROOT / "tests" / "reliability.toml").read_text())["row"]
     for number in numbers or range(1, len(rows) + 1):
         made = result(rows[number - 1])

@@ -1,4 +1,4 @@
-"""The same bits for any number of workers and callers; threads that end; callbacks that are heard."""
+"""A seed decides every bit, for any number of workers and callers; threads end with the call; callbacks are called."""
 
 import os
 import subprocess
@@ -17,6 +17,8 @@ import sparserf as srf
 from sparserf.features import make_dictionary
 from sparserf.rows import as_rows, core_block
 
+from .conftest import bits
+
 N, D = 2000, 4
 FEATURES = srf.Fourier(gamma=0.5)
 BLAS = ThreadpoolController().select(user_api="blas")
@@ -25,6 +27,7 @@ TARGETS = {"squared": 0, "squared_hinge": 2, "logistic": 2, "squared_hinge of 3"
 
 @cache
 def data(kind, dtype=np.float64):
+    """Return rows, dense or CSR, and a real target."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, (N, D))
     X = np.where(rng.random((N, D)) < 0.3, 0.0, X).astype(dtype)
@@ -32,6 +35,7 @@ def data(kind, dtype=np.float64):
 
 
 def fit(target="squared", kind="dense", dtype=np.float64, alpha=0.01, rng=0, features=FEATURES, **k):
+    """Fit by sparse_rf to a target of TARGETS."""
     X, y = data(kind, dtype)
     if TARGETS[target]:
         y = np.digitize(y, [0.0] if TARGETS[target] == 2 else [-0.4, 0.4])
@@ -39,34 +43,36 @@ def fit(target="squared", kind="dense", dtype=np.float64, alpha=0.01, rng=0, fea
     return srf.sparse_rf(X, y, alpha=alpha, loss=target.split()[0], rng=rng, features=features, **k)
 
 
-def bits(model):
+def all_bits(model):
+    """Return the bytes of a model, those of its features included, and its `FitInfo`."""
     blocks = [(b.activation, b.scale, b.gamma or 0.0, b.weights, b.offset, b.inputs) for b in model.features.blocks]
-    parts = [model.coef, model.intercept, model.support, *(part for block in blocks for part in block)]
-    return [np.asarray(part).tobytes() for part in parts], model.info
+    return bits(model), [np.asarray(part).tobytes() for block in blocks for part in block], model.info
 
 
 def blas_threads():
+    """Return the number of threads of each BLAS library."""
     return {info["filepath"]: info["num_threads"] for info in BLAS.info()}
 
 
 @pytest.fixture(autouse=True)
 def _many_small_blocks(monkeypatch):
-    """Some ten blocks of rows to every question, so that threads have something to get wrong."""
+    """Split the rows into about ten blocks for every question, so that threads have something to get wrong."""
     monkeypatch.setattr(core_block, "SLICE_ELEMENTS", 2**15)
 
 
 @pytest.fixture(autouse=True)
 def _nothing_left_behind():
+    """Check after each test that no thread and no limit of BLAS is left."""
     threads, blas = set(threading.enumerate()), blas_threads()
     yield
     after = blas_threads()
     if after != blas:
-        threadpool_limits(blas)  # for the tests to come
+        threadpool_limits(blas)  # restored for the next test
     assert set(threading.enumerate()) == threads
     assert after == blas
 
 
-# -------------------------------------------------------------------------------------------------------- the same bits
+# The same bits
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -81,7 +87,7 @@ def test_workers_do_not_matter(target, kind, dtype, exact):
     f = one.decision_function(data(kind, dtype)[0])
     for workers in (2, 3, 8):
         many = fit(target, kind, dtype, **k, workers=workers)
-        assert bits(many) == bits(one)
+        assert all_bits(many) == all_bits(one)
         assert many.decision_function(data(kind, dtype)[0], workers=workers).tobytes() == f.tobytes()
 
 
@@ -91,7 +97,7 @@ def test_workers_do_not_matter(target, kind, dtype, exact):
 ], ids=str)  # fmt: skip
 @pytest.mark.parametrize("kind", ["dense", "csr"])
 def test_workers_do_not_matter_to_other_features(features, kind):
-    assert bits(fit(kind=kind, features=features, workers=3)) == bits(fit(kind=kind, features=features))
+    assert all_bits(fit(kind=kind, features=features, workers=3)) == all_bits(fit(kind=kind, features=features))
 
 
 LAYOUTS = {
@@ -99,7 +105,7 @@ LAYOUTS = {
     "backwards": lambda X: X[::-1].copy()[::-1],
     "every other column": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
 }
-# Where the features are the inputs themselves, BLAS reads X as it lies in memory.
+# Where features are the inputs themselves, BLAS reads X as it lies in memory, so that only some layouts give the same bits.
 OF_FEATURES = {
     "gaussian": lambda X, y: srf.sparse_rf(X, y, features="gaussian", alpha=0.01, n_components=400, rng=0, workers=2),
     "taylor": lambda X, y: srf.sparse_rf(X, y, features=srf.Taylor(2, 0.5), alpha=0.01, rng=0, workers=2),
@@ -130,7 +136,7 @@ def test_layout_does_not_matter(layout, name):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("solver", ["sparse_rf", "harfe"])
 def test_taylor_and_random_features_are_the_set_drawn_by_hand(solver, kind, dtype):
-    """For any number of workers; and they halve the error of the random ones alone where there is an interaction."""
+    """Maps beside each other have the bits of the set drawn by hand, for any workers, and halve the error on an interaction."""
     (X, _), maps = data(kind, dtype), (srf.Taylor(2, 0.2), FEATURES)
     dense = data("dense")[0]
     y = 3 * np.exp(-0.2 * (dense**2).sum(axis=1)) * dense[:, 0] * dense[:, 1] + np.sin(2 * dense[:, 2])
@@ -139,7 +145,7 @@ def test_taylor_and_random_features_are_the_set_drawn_by_hand(solver, kind, dtyp
     k = {"rng": 0} | ({"alpha": 0.002, "batch_size": 1000} if solver == "sparse_rf" else {"n_nonzero_coefs": 40, "alpha": 1e-6})
     models = [getattr(srf, solver)(X[:1500], y[:1500], features=maps, n_components=60, workers=w, **k) for w in (1, 3)]
     models += [getattr(srf, solver)(X[:1500], y[:1500], features=by_hand, **k)]
-    assert bits(models[0]) == bits(models[1]) == bits(models[2])
+    assert all_bits(models[0]) == all_bits(models[1]) == all_bits(models[2])
     assert {block.activation for block in models[0].features.blocks} == {"product", "cos"}
     models += [getattr(srf, solver)(X[:1500], y[:1500], features=drawn.take(np.arange(15, 75)), **k)]
     with_products, without = (np.mean((models[i].predict(X[1500:]) - y[1500:]) ** 2) / y.var() for i in (0, -1))
@@ -150,16 +156,16 @@ def test_path_of_many_workers():
     X, y = data("dense")
     k = {"features": "gaussian", "n_alphas": 5, "alpha_min_ratio": 0.02, "n_components": 300, "rng": 0}
     one, three = srf.sparse_rf_path(X, y, **k), srf.sparse_rf_path(X, y, workers=3, **k)
-    assert [bits(model) for model in one] == [bits(model) for model in three]
+    assert [all_bits(model) for model in one] == [all_bits(model) for model in three]
 
 
 @pytest.mark.parametrize("target", ["squared", "logistic"])
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_threads_of_blas_do_not_matter(target, threads):
-    plain = bits(fit(target))
+    plain = all_bits(fit(target))
     with threadpool_limits(threads, user_api="blas"):
         before = blas_threads()
-        assert bits(fit(target, workers=2)) == plain
+        assert all_bits(fit(target, workers=2)) == plain
         assert blas_threads() == before
 
 
@@ -168,7 +174,7 @@ def test_threads_of_blas_do_not_matter(target, threads):
 )
 def test_seeds(features):
     def short(rng):
-        return bits(fit(features=features, rng=rng, n_components=100))
+        return all_bits(fit(features=features, rng=rng, n_components=100))
 
     plain = short(7)
     assert short(7) == short(np.int32(7)) == plain
@@ -188,35 +194,29 @@ def test_batches_do_not_share_features():
 
 def test_global_seed_is_neither_read_nor_moved():
     state = np.random.get_state()[1].tobytes()  # noqa: NPY002
-    first = bits(fit())
+    first = all_bits(fit())
     assert np.random.get_state()[1].tobytes() == state  # noqa: NPY002
     np.random.seed(123)  # noqa: NPY002
-    assert bits(fit()) == first
+    assert all_bits(fit()) == first
 
 
-def test_weight_none_is_weight_one():
-    for target in ("squared", "logistic"):
-        weighted, plain = fit(target, sample_weight=np.full(N, 3.0)), fit(target)
-        assert bits(weighted) == bits(plain)
-
-
-# -------------------------------------------------------------------------------------------------------------- threads
+# Threads
 
 
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.slow
 def test_calls_at_once(workers):
     jobs = ["squared", "logistic", "squared_hinge", "logistic of 3"] * 3
-    plain = {target: bits(fit(target)) for target in set(jobs)}
+    plain = {target: all_bits(fit(target)) for target in set(jobs)}
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(lambda target: bits(fit(target, workers=workers)), jobs)) == [plain[target] for target in jobs]
+        assert list(pool.map(lambda target: all_bits(fit(target, workers=workers)), jobs)) == [plain[target] for target in jobs]
 
 
 def test_one_model_asked_by_many():
     model, X = fit("logistic of 3"), data("dense")[0]
     for Z in (X, X.astype(np.float32)):
         plain = fit("logistic of 3").decision_function(Z)
-        with ThreadPoolExecutor(8) as pool:  # the packed weights are made at the first question
+        with ThreadPoolExecutor(8) as pool:  # the weights are packed at the first question
             for f in pool.map(lambda _, Z=Z: model.decision_function(Z, workers=2), range(16)):
                 assert f.tobytes() == plain.tobytes()
 
@@ -242,7 +242,7 @@ import os, signal, sys, threading, warnings
 import numpy as np, sparserf as srf
 from sparserf.rows import core_block
 core_block.SLICE_ELEMENTS = 2**15
-warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads
+warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads warns
 X = np.random.default_rng(0).uniform(-2, 2, (2000, 5))
 y = np.sin(2 * X[:, 0]) * X[:, 1]
 
@@ -268,7 +268,7 @@ first = fit()
     "assert forked(fit) == 0; assert fit() == first",
     "assert forked(lambda: [first, forked(fit)][0] if forked(fit) == 0 else None) == 0",
     "status = []; fit(lambda info: status.append(forked(fit)) or False); assert set(status) == {{0}}",
-    # beside a fit of another thread, which does not exist in the child
+    # The child lacks the thread that fits in the parent.
     "go, on = threading.Event(), threading.Event()\\n"
     "t = threading.Thread(target=fit, args=[lambda info: go.set() or on.wait(20) and False])\\n"
     "t.start(); go.wait(20); status = forked(fit); on.set(); t.join(); assert status == 0; assert fit() == first",
@@ -291,14 +291,14 @@ def test_same_bits_in_another_process():
     assert outputs[0] == outputs[1] != ""
 
 
-# ------------------------------------------------------------------------------------------------------------ callbacks
+# Callbacks
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, RuntimeError, StopIteration, GeneratorExit, MemoryError])
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("exact", [False, True])
 def test_error_in_the_callback_comes_out(error, workers, exact):
-    """And leaves no threads, no limit on BLAS (the fixture), and a library that works."""
+    """It leaves no threads and no limit of BLAS behind (the fixture looks), and a library that works."""
 
     def callback(info):
         if info.n_iter == 2:
@@ -309,7 +309,7 @@ def test_error_in_the_callback_comes_out(error, workers, exact):
 
 
 def test_limit_of_blas_is_lifted_by_the_call_that_ends_last():
-    """The first to come goes first, and its thread lives on: threadpoolctl may take it for the owner of the limit."""
+    """The first call ends first, and its thread lives on: threadpoolctl may take that thread for the owner of the limit."""
     before, order = blas_threads(), [threading.Event() for _ in range(4)]
     a_inside, b_inside, a_done, let_a_die = order
 
@@ -341,12 +341,12 @@ def test_blas_is_limited_inside_beside_a_limit_of_the_user_in_another_thread():
 
 
 def test_same_bits_beside_a_limit_of_the_user_in_another_thread():
-    """Where the limit to one thread fails, the order of BLAS's sums shows in the last digits."""
+    """If the limit to one thread failed, the order of BLAS's sums would show in the last digits."""
     k = {"alpha": 5e-4, "n_components": 600, "batch_size": 600}
-    plain = bits(fit(**k))
+    plain = all_bits(fit(**k))
     for threads in (1, 2):
         with threadpool_limits(threads, user_api="blas"), ThreadPoolExecutor(1) as pool:
-            assert bits(pool.submit(fit, **k).result()) == plain
+            assert all_bits(pool.submit(fit, **k).result()) == plain
 
 
 def test_error_of_one_call_does_not_free_blas_for_another():
@@ -367,7 +367,7 @@ def test_error_of_one_call_does_not_free_blas_for_another():
         with pytest.raises(RuntimeError, match="out"):
             fit(workers=2, callback=fails)
         on.set()
-        assert bits(other.result()) == bits(fit())
+        assert all_bits(other.result()) == all_bits(fit())
     assert seen == [{1}] * len(seen)
 
 
@@ -387,26 +387,26 @@ def test_callback_hears_every_iteration(target, exact):
     assert end - start >= 2
     if len(starts) == 1:
         assert heard[-1].objective == model.info.objective
-    assert bits(model) == bits(fit(target, exact=exact))
+    assert all_bits(model) == all_bits(fit(target, exact=exact))
 
 
 @pytest.mark.parametrize("stop", [True, np.True_, 1])
 @pytest.mark.parametrize("at", [1, 2, 3])
-def test_callback_that_returns_true_stops(stop, at):
+@pytest.mark.parametrize("exact", [False, True])
+def test_callback_that_returns_true_stops(stop, at, exact):
+    """The fit ends there, as if there were no more draws."""
     heard = []
-    model = fit(
-        n_components=400,
-        batch_size=50,
-        callback=lambda info: heard.append(info) or (stop if len(heard) == at else None),
-    )
-    assert len(heard) == model.info.n_iter == at
-    assert model.info.n_drawn == 50 * at
+    callback = lambda info: heard.append(info) or (stop if len(heard) == at else None)  # noqa: E731
+    model = fit(n_components=400, batch_size=50, exact=exact, callback=callback)
+    assert [(info.n_iter, info.n_drawn) for info in heard] == [(k, 50 * k) for k in range(1, at + 1)]
+    assert model.info.n_iter == at and model.info.n_drawn == 50 * at and model.info.objective == heard[-1].objective
     assert np.all(model.support < 50 * at)
-    assert bits(model) == bits(fit(features=draws(50 * at), batch_size=50))
+    if not exact:
+        assert all_bits(model) == all_bits(fit(features=draws(50 * at), batch_size=50))
 
 
 def draws(n):
-    """The first n features of the dictionary, one by one, as a dictionary of their own."""
+    """Return the first n features of the dictionary as a dictionary of their own."""
     X, _ = data("dense")
     dictionary = make_dictionary(srf.Fourier(gamma=0.5), as_rows(X), n_components=400, batch_size=50, gamma=None, rng=0)
     features = dictionary.batch(0)
@@ -417,11 +417,11 @@ def draws(n):
 
 @pytest.mark.parametrize("go_on", [None, False, 0, ""])
 def test_callback_that_returns_something_else_does_not_stop(go_on):
-    assert bits(fit(callback=lambda info: go_on)) == bits(fit())
+    assert all_bits(fit(callback=lambda info: go_on)) == all_bits(fit())
 
 
 def test_stopped_before_the_optimum_is_not_converged():
-    """exact promises the optimum over all draws; one iteration does not reach it."""
+    """exact=True promises the optimum over all draws, which one iteration does not reach."""
     model = fit(exact=True, n_components=400, batch_size=50, alpha=1e-3, callback=lambda info: True)
     assert model.info.n_iter == 1
     assert not model.info.converged
@@ -436,12 +436,12 @@ def test_stop_of_one_class_or_penalty_is_not_the_stop_of_the_next():
 
 def test_callback_may_fit():
     inner = []
-    outer = fit(workers=2, callback=lambda info: inner.append(bits(fit("logistic", workers=2))) and False)
-    assert bits(outer) == bits(fit())
-    assert inner == [bits(fit("logistic"))] * len(inner)
+    outer = fit(workers=2, callback=lambda info: inner.append(all_bits(fit("logistic", workers=2))) and False)
+    assert all_bits(outer) == all_bits(fit())
+    assert inner == [all_bits(fit("logistic"))] * len(inner)
 
 
-# ------------------------------------------------------------------------------------------------------------ objective
+# Objective
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -460,7 +460,7 @@ def test_objective_never_rises(target, alpha, exact, dtype):
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("dtype", "accuracy"), [(np.float32, 1e-5), (np.float64, 1e-12)])
 def test_objective_is_that_of_the_model(target, dtype, accuracy):
-    """The sums that the fit carries along have not drifted from what the model predicts."""
+    """The sums that a fit carries along have not drifted from the predictions of the model."""
     X, y = (part[:300] for part in data("dense", dtype))
     if TARGETS[target]:
         y = np.digitize(y, [0.0] if TARGETS[target] == 2 else [-0.4, 0.4])

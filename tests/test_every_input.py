@@ -1,4 +1,4 @@
-"""Every public function beside every kind of input: what is wrong is refused by name; what is legal gives a finite model."""
+"""Every public function with every kind of input: what is wrong is refused by name; what is legal gives a finite model."""
 
 from functools import cache
 
@@ -10,10 +10,12 @@ import scipy.sparse as sp
 
 import sparserf as srf
 
-from .battery import (
+from .conftest import ignore_convergence
+from .kinds_of_input import (
     BAD_LABELS,
     BAD_NUMBERS,
     BAD_OPTIONS,
+    BAD_OUTPUTS,
     BAD_SHAPE,
     BAD_X,
     BROKEN,
@@ -28,6 +30,7 @@ from .battery import (
     LEGAL_ZEROS,
     MISSING,
     NO_ROWS,
+    OTHER_SET,
     REGRESSORS,
     SEEDS,
     SMALL,
@@ -36,55 +39,43 @@ from .battery import (
     X,
     Y,
     broken,
+    check_finite,
     leaks,
     parameters,
     refused,
     target_of,
-    watchdog,
 )  # fmt: skip
 
 matplotlib.use("Agg")
-pytestmark = pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
-__all__ = ["watchdog"]  # around each test of this file
+pytestmark = [ignore_convergence, pytest.mark.usefixtures("watchdog")]
 
 
 WRONG_X = BAD_X | {kind: broken(kind) for kind in BROKEN}
 
 
 def each(names, kinds):
-    """Every function beside every kind."""
+    """Mark a test as one for each function and each kind of input."""
     return pytest.mark.parametrize(("name", "kind"), [(name, kind) for name in names for kind in kinds])
 
 
 def value(kind):
+    """Return an input, which may have to be made anew by a function."""
     return kind() if callable(kind) else kind
 
 
-def check_finite(model, X):
-    """Nothing but finite numbers in the model, and in all that it answers."""
-    answers = [model.coef, model.intercept, model.decision_function(X)]
-    if isinstance(model, srf.SparseModel):
-        answers += [model.info.objective, model.info.dual_gap, model.input_usage()]
-    else:
-        answers += [model.objective, model.dual_gap]
-    answers += [model.predict_proba(X)] if model.loss == "logistic" else []
-    answers += [model.predict(X)] if model.classes is None else []
-    assert all(np.isfinite(answer).all() for answer in answers)
-    assert len(model.predict(X)) == X.shape[0]
-
-
 def check_finite_or_refused(name, X, y, **options):
+    """Check that a fit gives a finite model, or an error that says what is wrong with X or y."""
     try:
         check_finite(FITS[name](X, y, **options), X)
     except ValueError as error:
         assert str(error).startswith(("X must", "y must", "y has"))  # noqa: PT017
 
 
-# ------------------------------------------------------------------------------------------------------------------- X
+# X
 
 
 def calls(function, bad, *given, **options):
-    """{kind: a call with the bad X, y or indices of that kind in the place of None}."""
+    """Return a call for each kind of bad X, y or indices, which takes the place of None among the arguments."""
     return {
         kind: lambda value=value: function(*(value if each is None else each for each in given), **options)
         for kind, value in bad.items()
@@ -107,7 +98,7 @@ PLAIN = {}
 
 
 def plain_answer(name, X):
-    """Of the fit of X to X. It is kept: most kinds of X have the numbers of one array."""
+    """Return the decision function of the fit to X, kept: most kinds of X have the numbers of one array."""
     key = name, id(X)
     if key not in PLAIN:
         PLAIN[key] = FITS[name](X, target_of(name)).decision_function(X)
@@ -116,7 +107,7 @@ def plain_answer(name, X):
 
 @each(FITS, LEGAL_X)
 def test_x_that_is_odd_but_legal(name, kind):
-    """The fit of the same numbers, laid out plainly."""
+    """The fit is that of the same numbers in a plain array."""
     odd, plain = LEGAL_X[kind]
     odd = value(odd)
     model = FITS[name](odd, target_of(name))
@@ -131,7 +122,7 @@ HARD = [(name, loss) for name in FITS for loss in ("squared", "logistic") if los
 @pytest.mark.parametrize("kind", EXTREME_X)
 @pytest.mark.parametrize(("name", "loss"), HARD)
 def test_x_that_is_hard(name, loss, kind):
-    """A finite model, or an error that says what is wrong with X."""
+    """A fit gives a finite model, or an error that says what is wrong with X."""
     options = {"loss": loss} if "loss" in parameters(name) else {}
     check_finite_or_refused(name, EXTREME_X[kind], Y if name in REGRESSORS and loss == "squared" else LABELS, **options)
 
@@ -142,12 +133,12 @@ def test_few_rows(name, kind):
     check_finite_or_refused(name, rows, target_of(name)[:n])
 
 
-# ------------------------------------------------------------------------------------------------ targets and labels
+# Targets and labels
 
 
 @pytest.mark.parametrize("name", REGRESSORS)
 def test_target_that_is_wrong(name):
-    assert not leaks("y", calls(FITS[name], BAD_SHAPE | BAD_NUMBERS, X, None))
+    assert not leaks("y", calls(FITS[name], BAD_SHAPE | BAD_NUMBERS | BAD_OUTPUTS, X, None))
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
@@ -171,6 +162,7 @@ def test_labels_of_any_kind(name, kind):
 
 
 def classifying(name):
+    """Return the options that make a function a classifier."""
     return {"loss": "squared_hinge"} if "loss" in parameters(name) else {}
 
 
@@ -180,7 +172,7 @@ def test_target_given_to_a_classifier():
         refused("y", FITS[name], x, x.ravel(), **classifying(name))
 
 
-# -------------------------------------------------------------------------------------------------------------- options
+# Options
 
 
 @pytest.mark.parametrize(
@@ -193,12 +185,12 @@ def test_option_that_is_wrong(name, option):
     assert not leaks(option, calls(fit, {f"{i}: {value!r:.30}": value for i, value in enumerate(bad)}, None))
 
 
-# -------------------------------------------------------------------------------------------- what is asked of a model
+# What is asked of a model
 
 
 @cache
 def asked(missing="learn"):
-    """Questions to models."""
+    """Return questions to models, by name."""
     logistic = FITS["sparse_rf"](X, LABELS, loss="logistic", missing=missing)
     kernel, product, drawn = FITS["kernel_svm"](X, LABELS), FITS["mfga"](X, Y, missing=missing), additive(missing)
     return {
@@ -250,7 +242,7 @@ def test_question_about_x_that_is_hard(name, kind):
     plt.close("all")
 
 
-# ---------------------------------------------------------------------------------------------- maps, sets and pictures
+# Maps, sets and pictures
 
 
 MAPS = {
@@ -264,8 +256,46 @@ BAD_DRAWS = {"n_components": COUNT[1:], "n_features": COUNT, "rng": SEEDS}
 @pytest.mark.parametrize("name", MAPS)
 def test_draw_with_what_is_wrong(name, option):
     given = {"n_components": 5, "n_features": D, "rng": 0}
-    for bad in BAD_DRAWS[option] if option == "n_features" or not MAPS[name].is_finite else ():  # which ignore the others
+    for bad in BAD_DRAWS[option] if option == "n_features" or not MAPS[name].is_finite else ():  # others are ignored
         refused(option, MAPS[name].draw, **given | {option: bad})
+
+
+@pytest.mark.parametrize("features", ["perceptron", srf.Linear(), (srf.Fourier(), srf.Linear()), OTHER_SET])
+def test_gamma_only_beside_a_kernel(features):
+    refused("gamma", FITS["sparse_rf"], X, Y, features=features, gamma=1.0)
+
+
+@pytest.mark.parametrize(("name", "make"), [
+    ("kernel", lambda: srf.Fourier("rbf")),
+    ("kernel", lambda: srf.Fourier(None)),
+    ("gamma", lambda: srf.Fourier(gamma=True)),
+    ("gamma", lambda: srf.Fourier(gamma=0)),
+    ("gamma", lambda: srf.Fourier().draw(5, 2)),
+    ("activation", lambda: srf.RandomNeurons("elu")),
+    ("order", lambda: srf.RandomNeurons(order=0)),
+    ("order", lambda: srf.RandomNeurons(order=True)),
+    ("order", lambda: FITS["sparse_rf"](X, Y, features=srf.RandomNeurons(order=D + 1))),
+    ("weights", lambda: srf.RandomNeurons(weights="beta")),
+    ("scale", lambda: srf.RandomNeurons(scale=np.inf)),
+    ("degree", lambda: srf.Taylor(0)),
+    ("degree", lambda: srf.Taylor("2")),
+    ("degree", lambda: FITS["sparse_rf"](X, Y, features=srf.Taylor(10**9))),
+    ("gamma", lambda: srf.Taylor(gamma=0)),
+    ("gamma", lambda: srf.Taylor(gamma=True)),
+    ("gamma", lambda: srf.Taylor().draw(None, 2)),
+    ("gamma", lambda: FITS["sparse_rf"](X, Y, features=srf.Taylor(), gamma=1.0)),
+    ("include_squares", lambda: srf.Taylor(include_squares=None)),
+    ("radius", lambda: srf.Perceptron(radius=-1.0)),
+    ("radius", lambda: srf.Perceptron().draw(5, 2)),
+    ("center", lambda: FITS["sparse_rf"](X, Y, features=srf.Perceptron(radius=1.0, center=np.zeros(D + 1)))),
+    ("center", lambda: FITS["sparse_rf"](X, Y, features=srf.Perceptron(center=np.zeros(D + 1)))),
+    ("center", lambda: FITS["sparse_rf"](X, Y, features=srf.Perceptron(radius=1.0, center=[np.nan] * D))),
+    ("center", lambda: FITS["sparse_rf"](X, Y, features=srf.Perceptron(center="abc"))),
+    ("other", lambda: OTHER_SET.concat(None)),
+    ("inputs", lambda: OTHER_SET.concat(srf.Linear().draw(None, D))),
+])  # fmt: skip
+def test_bad_map(name, make):
+    refused(name, make)
 
 
 SET = srf.Fourier(gamma=1.0).draw(10, D, rng=0)
@@ -281,6 +311,7 @@ def test_take_with_wrong_indices(bad):
 
 
 def additive(missing="learn"):
+    """Return a model of terms of two inputs."""
     return srf.harfe(X, Y, order=2, n_nonzero_coefs=4, missing=missing, **SMALL)
 
 

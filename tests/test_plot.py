@@ -26,13 +26,14 @@ EFFECT = "effect on the prediction"
 
 @pytest.fixture(autouse=True)
 def closed():
-    """Figures, after each test."""
+    """Close all figures after each test."""
     yield
     matplotlib.pyplot.close("all")
 
 
 @pytest.fixture(scope="module")
 def model():
+    """A model of terms of two inputs."""
     return srf.harfe(X, Y, order=2, n_components=2000, n_nonzero_coefs=60, rng=0)
 
 
@@ -46,7 +47,7 @@ def test_input_usage(model):
 
 @pytest.mark.parametrize("backend", ["inline", "module://matplotlib_inline.backend_inline", "agg"])
 def test_in_a_notebook_a_picture_is_shown_once(model, backend, monkeypatch):
-    """Which shows what a cell returns, and then all figures that pyplot holds; in a script these are what plt.show() shows."""
+    """A notebook shows what a cell returns, and then all figures that pyplot holds; in a script plt.show() shows the latter."""
     plt = matplotlib.pyplot
     plt.close("all")
     monkeypatch.setattr(plt, "get_backend", lambda: backend)
@@ -58,7 +59,7 @@ def test_in_a_notebook_a_picture_is_shown_once(model, backend, monkeypatch):
 
 @pytest.mark.parametrize("kind", [np.asarray, csr_array])
 def test_effects_show_what_is_there(model, kind):
-    """The strongest parts are those of the target, in either kind of X."""
+    """The strongest parts are those of the target, for dense X and CSR."""
     fig = plot.effects(model, kind(X), names=list("abcde"), n_panels=4)
     axes = [ax for ax in fig.axes if ax.get_xlabel()]
     labels = {(ax.get_xlabel(), ax.get_ylabel()) for ax in axes}
@@ -69,7 +70,7 @@ def test_effects_show_what_is_there(model, kind):
 
 
 def test_parts_add_up_to_the_model(model):
-    """f at any point is the parts' sum and a constant: nothing is lost in taking the curves out of the surfaces."""
+    """At any point, f is the sum of the parts and a constant: nothing is lost in taking the curves out of the surfaces."""
     groups = effects.groups_of(model)
     grids = {j: np.linspace(-0.9, 0.9, 7) for j in range(5)}
     parts = effects.parts_of(model, groups, grids)
@@ -81,7 +82,8 @@ def test_parts_add_up_to_the_model(model):
 
 @pytest.mark.parametrize("order", ["as drawn", "interleaved"])
 def test_effects_of_products_of_two_inputs(order):
-    """Each sees both inputs, by its envelope: with features of one input they still add up to the model."""
+    """Each Taylor feature sees both inputs, by its envelope; beside features of one input the parts still add up to the
+    model."""
     neurons = srf.RandomNeurons("sin", 1).draw(40, 2, 0)
     features = srf.Taylor(2, 0.5).draw(None, 2).concat(neurons).concat(srf.Linear().draw(None, 2))
     features = features if order == "as drawn" else features.take(np.random.default_rng(0).permutation(len(features)))
@@ -111,7 +113,7 @@ def test_what_cannot_be_drawn(model):
 
 @pytest.fixture(scope="module")
 def classes():
-    """Of three outputs, each of which sees inputs of its own."""
+    """A model of three classes, each of which depends on inputs of its own."""
     labels = np.array(["low", "middle", "high"])[np.digitize(X[:, 0] + (X[:, 1] > 0), [-0.2, 0.9])]
     return srf.harfe(X, labels, loss="logistic", order=1, n_components=50, n_nonzero_coefs=6, rng=0)
 
@@ -151,7 +153,7 @@ def test_targets_are_outputs_by_their_number():
 
 
 def test_a_category_of_many_levels_costs_little():
-    """The most frequent levels have a value each, all others one; what is drawn is named, and nothing is left empty."""
+    """The most frequent levels have a value each and the others share one; what is drawn is named, and no place is empty."""
     rng = np.random.default_rng(0)
     n, many = 500, 250
     code = np.minimum(rng.geometric(0.03, n), many) - 1
@@ -175,7 +177,7 @@ def test_a_category_of_many_levels_costs_little():
 
 
 def test_few_levels_have_a_value_each():
-    """What functions of a category were before there was a limit: a value of each level, in pairs too."""
+    """A function of a category has a value for each level, in pairs, too."""
     codes = np.array([0.0, 2.0, 2.0, 4.0, np.nan])
     axis = additive.Axis.from_column(codes, list("abcdefgh"))
     np.testing.assert_array_equal(axis.knots, np.arange(-1.0, 8.0))
@@ -184,11 +186,12 @@ def test_few_levels_have_a_value_each():
 
 
 def test_curves_are_what_the_model_makes_of_an_input():
-    """Of a function of one of inputs that are nearly the same: many sums come as near, but the model sees one of them."""
+    """The target depends on one of several inputs that are nearly the same: many sums come as near, but the model sees one
+    input."""
     rng = np.random.default_rng(0)
     Z = rng.standard_normal((600, 1)) + 0.05 * rng.standard_normal((600, 3))
     model = srf.mfga(Z, 2 * Z[:, 0], features=srf.Linear(), n_nonzero_coefs=1, alpha=1e-9, rng=0)
-    seen = srf.RandomNeurons("sin", 3).draw(20, 3, 0)  # a term of all inputs, that does nearly nothing
+    seen = srf.RandomNeurons("sin", 3).draw(20, 3, 0)  # terms of all inputs, with hardly any effect
     both = replace(model, features=model.features.concat(seen.take([0])), coef=np.append(model.coef, 1e-3),
                    support=np.arange(2))  # fmt: skip
     assert effects.groups_of(both) is None
@@ -198,7 +201,7 @@ def test_curves_are_what_the_model_makes_of_an_input():
 
 
 def dependent(n=600):
-    """Numbers that nearly repeat one another, and a category of many levels that goes along with them."""
+    """Return numbers that nearly repeat one another, a category of many levels that goes along with them, and a target."""
     rng = np.random.default_rng(0)
     size = rng.standard_normal(n)
     width, length = size + 0.1 * rng.standard_normal((2, n))
@@ -213,7 +216,7 @@ def dependent(n=600):
 
 
 def shares_in(figure):
-    """{input: share as it is printed} of a picture of effects, in the order of its panels."""
+    """Return the printed share of each input in a picture of effects, in the order of its panels."""
     titles = [ax.get_title().split(": ") for ax in figure.axes if ": " in ax.get_title()]
     return dict(titles)
 
@@ -227,9 +230,9 @@ ESTIMATORS = {
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
 @pytest.mark.parametrize("of", ["Regressor", "Classifier"])
-def test_one_headline_everywhere(kind, of):
-    """Of inputs that depend on one another: the same shares in the same order in summary, importances, picture and estimator,
-    none below zero, that add up to one; the mean sizes of Shapley values."""
+def test_shares_of_inputs_are_the_same_everywhere(kind, of):
+    """For inputs that depend on one another, summary, importances, picture and estimator show the same shares in the same
+    order: the mean sizes of Shapley values, none below zero, that add up to one."""
     import sparserf.sklearn
 
     (table, y), (name, how) = dependent(), ESTIMATORS[kind]
@@ -260,13 +263,13 @@ def test_the_picture_of_an_output_has_the_shares_of_this_output(classes):
 
 
 def test_each_input_that_matters_has_a_curve_before_its_pairs(model):
-    """A flat one too, where all that it does is with another."""
+    """It has a curve, a flat one, even if all that it does is together with another."""
     titles = [ax.get_title().split(": ")[0] for ax in plot.effects(model, X, names=list("abcde"), n_panels=4).axes]
     assert titles[0] == "a" and {*titles[1:3]} == {"b", "c"} and titles[3] == "b and c"
 
 
 def test_labels_of_ticks_lie_beside_one_another():
-    """Of levels, of numbers with many digits; a long name of a column is cut."""
+    """This holds for levels and for numbers with many digits; a long name of a column is cut."""
     rng = np.random.default_rng(0)
     table, _ = dependent(300)
     table = table.assign(dollars=rng.uniform(250_000, 350_000, 300), rate=rng.uniform(0.0021, 0.0049, 300))
@@ -289,14 +292,14 @@ def test_names_of_the_module_are_those_for_users():
 
 
 def test_parts_that_tell_nothing_are_not_drawn(model):
-    """Nor does what is told go beyond the whole."""
+    """The parts together never explain more than the whole."""
     figure = plot.effects(model, X)
     assert min(float(share.rstrip(" %")) for share in shares_in(figure).values()) >= 0.5
     assert 0.9 < float(re.search(r"R²\s=\s([\d.]+)", figure.get_suptitle())[1]) <= 1
 
 
 def test_ticks_are_rows_of_all(model):
-    """In whatever order the rows come."""
+    """The ticks are spread over all rows, in whatever order the rows come."""
     order = np.argsort(X[:, 0])
     ax = next(ax for ax in plot.effects(model, X[order]).axes if ax.get_xlabel() == "x0")
     ticks = ax.lines[1].get_xdata()

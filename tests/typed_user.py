@@ -1,6 +1,6 @@
-"""What users write, as type checkers see it: `test_types.py` runs mypy --strict over it.
+"""Code as users write it, as type checkers see it: tests/project/test_types.py runs mypy --strict over it.
 
-Where an error is ignored there must be one: else mypy complains of that.
+A line that ignores an error must have one: otherwise mypy complains.
 """
 
 from functools import partial

@@ -1,7 +1,7 @@
-"""Write sparserf/sklearn/__init__.pyi: what type checkers and editors see of the estimators, whose constructors are made of the
-signatures of functions when they are imported. A test asks whether it is up to date.
+"""Write sparserf/sklearn/__init__.pyi: python tests/write_stubs.py ["-": to standard output]
 
-With the argument "-" to standard output.
+Type checkers and editors see the estimators by this stub: their constructors are made from the signatures of functions when
+they are imported. A test asks whether the stub is up to date.
 """
 
 import inspect
@@ -61,7 +61,7 @@ def to_estimator(model: SparseModel) -> FittedRegressor | FittedClassifier: ...
 
 
 def stub() -> str:
-    """The text of the file."""
+    """Return the text of the file."""
     classes = "".join(written(getattr(sklearn, name)) for name in sklearn.__all__ if not name.startswith("Fitted"))
     return HEAD.format(types=imports_for({*re.findall(r"\w+", classes), "MatrixLike"})) + classes
 
@@ -79,7 +79,7 @@ def imports_for(names: set[str]) -> str:
 
 
 def written(cls: type) -> str:
-    """The class: an attribute for each parameter, and its constructor."""
+    """Return the text of a class: an attribute for each parameter, and the constructor."""
     types, given = {}, ["self", "*"]
     for name, parameter in inspect.signature(cls).parameters.items():
         types[name] = TYPES.get(name, str(parameter.annotation)).replace("'", '"')
@@ -91,11 +91,12 @@ def written(cls: type) -> str:
 
 
 def default(parameter: inspect.Parameter) -> str:
+    """Return the text of a default value."""
     return "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
 
 
 def filled(items: list[str], indent: int) -> str:
-    """Items side by side, none of them broken."""
+    """Return items side by side in lines, none of them broken."""
     text = ", ".join(item.replace(" ", "~") for item in items) + ","
     return textwrap.indent(textwrap.fill(text, 128 - indent, break_long_words=False), " " * indent).replace("~", " ")
 

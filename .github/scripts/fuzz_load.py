@@ -1,7 +1,7 @@
 """Model files with random damage, for some seconds: fuzz_load.py SECONDS [SEED].
 
 Each is a model that predicts, or a ValueError; in neither case has reading it taken more than twice its size and 1.5 MB. The
-damage is of bytes anywhere, or within a member under a right checksum. tests/model/test_model.py has it too, with seeds that
+damage is of bytes anywhere, or within a member under a right checksum. tests/model/test_file.py has it too, with seeds that
 stay."""
 
 import io

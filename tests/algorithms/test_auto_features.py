@@ -1,4 +1,4 @@
-"""features="auto" of `harfe` and `mfga`: the terms of the default of `sparse_rf`."""
+"""features="auto" of `harfe` and `mfga`: they choose among the terms that a default fit of `sparse_rf` finds."""
 
 import numpy as np
 import pytest
@@ -9,12 +9,14 @@ METHODS = [srf.harfe, srf.mfga]
 
 
 def data(n, rng):
+    """Return n rows and a target with an interaction of two of the six inputs."""
     X = rng.uniform(-2, 2, (n, 6))
     return X, np.sin(3 * X[:, 0]) * np.abs(X[:, 1]) + 0.1 * rng.standard_normal(n)
 
 
 @pytest.fixture(scope="module")
 def split():
+    """(X, y) of 500 rows to fit, and of 400 to predict."""
     X, y = data(900, np.random.default_rng(0))
     return X[:500], y[:500], X[500:], y[500:]
 
@@ -32,7 +34,7 @@ def test_the_terms_are_some_of_those_of_the_default_fit(method, split):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.slow
-def test_they_predict_better_than_random_ones(method, split):
+def test_the_terms_that_were_found_predict_better_than_random_ones(method, split):
     X, y, X_test, y_test = split
     auto, random = (
         np.mean((method(X, y, n_nonzero_coefs=25, features=f, rng=0).predict(X_test) - y_test) ** 2)
@@ -42,9 +44,9 @@ def test_they_predict_better_than_random_ones(method, split):
 
 
 @pytest.mark.slow
-def test_of_fewer_than_are_asked_for_all_are_taken(split):
+def test_where_fewer_terms_are_found_than_asked_for_all_are_taken(split):
     X, *_ = split
-    line = X @ [1.0, -2, 0, 0, 3, 0]  # one linear function
+    line = X @ [1.0, -2, 0, 0, 3, 0]  # of which one linear function is the whole answer
     greedy = srf.mfga(X, line, n_nonzero_coefs=50, features="auto", rng=0)
     models = srf.harfe_path(X, line, n_nonzero_coefs=[1, 40, 60], features="auto", rng=0)
     sizes = [len(model.features) for model in models]
@@ -70,7 +72,7 @@ def test_classes_weights_categories_and_missing_values_go_through(method, split)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_where_nothing_tells_of_y_it_says_so(method):
+def test_an_error_says_that_no_term_was_found(method):
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match="features='auto' has found no term"):
         method(rng.standard_normal((300, 2)), np.ones(300), n_nonzero_coefs=5, features="auto")

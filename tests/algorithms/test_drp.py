@@ -2,10 +2,8 @@
 
 The matrix R of the paper's iteration is drawn again from the seed: eps = |B' R R' B / m - I|_2 for an orthonormal basis B of
 the row space of X, and the bounds then hold for each draw. The paper's lambda is n alpha. What `drp` does beyond the paper
-is held against other solvers, and against itself where its result must not change.
+is compared with other solvers, and with `drp` itself where its result must not change.
 """
-
-import warnings
 
 import numpy as np
 import pytest
@@ -21,6 +19,7 @@ from sparserf.linear import steps
 from sparserf.rows.core_block import CoreBlock
 
 from .. import conftest
+from ..conftest import convergence_ignored, each_intercept
 
 R, D = 5, 150
 SLOPE = {**conftest.SLOPE, "smoothed_hinge": lambda z, y: -y * np.clip(1 - y * z, 0, 1)}
@@ -30,26 +29,16 @@ VALUE = {
 }
 
 
-def _entropy(a):
-    a = np.clip(a, 1e-300, 1 - 1e-16)
-    return a * np.log(a) + (1 - a) * np.log1p(-a)
-
-
-CONJUGATE = {
-    "squared": lambda u, y: u**2 / 2 + u * y,
-    "squared_hinge": lambda u, y: u**2 / 4 + y * u,
-    "smoothed_hinge": lambda u, y: u**2 / 2 + y * u,
-    "logistic": lambda u, y: _entropy(-u * y),
-}
-BETA = {"squared": 1.0, "squared_hinge": 2.0, "smoothed_hinge": 1.0, "logistic": 0.25}
+CONJUGATE = {**conftest.CONJUGATE, "smoothed_hinge": lambda u, y: u**2 / 2 + y * u}
+BETA = {**conftest.BETA, "smoothed_hinge": 1.0}
 LOSSES = tuple(BETA)
 each_loss = pytest.mark.parametrize("loss", LOSSES)
 each_accelerate = pytest.mark.parametrize("accelerate", [False, True])
-SMALL = 1e-7  # of |w*|: what the reference and the projected problem are solved to, and more
+SMALL = 1e-7  # relative to |w*|: above the accuracy of the reference and of the projected problem
 
 
 def problem(seed, loss, n=60, d=D, spectrum=None):
-    """X = U S V' of rank 5, or of a spectrum, and a target."""
+    """Return X = U S V' of rank 5, or of a given spectrum, and a target."""
     rng = np.random.default_rng(seed)
     s = rng.uniform(1, 4, R) * np.sqrt(n) if spectrum is None else spectrum
     U, V = (np.linalg.qr(rng.standard_normal((k, len(s))))[0] for k in (n, d))
@@ -58,56 +47,46 @@ def problem(seed, loss, n=60, d=D, spectrum=None):
 
 
 def star(X, y, alpha, loss, **options):
-    """w*."""
+    """Return the optimum w* of the problem, from the accelerated fit."""
     model = drp(X, y, alpha=alpha, loss=loss, **{"fit_intercept": False, "tol": 1e-8, "rng": 1, **options})
     assert model.info.converged
     return model.coef
 
 
 def paper(X, y, alpha, loss, m, T, seed, projection="gaussian", **options):
-    """T iterations of the paper, or as many as it takes to 1e-8; the model."""
+    """Fit by T iterations of the paper's method, or fewer once the error is below 1e-8."""
     options = {"fit_intercept": False, "tol": 1e-8, **options}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", srf.ConvergenceWarning)
-        return drp(
-            X,
-            y,
-            alpha=alpha,
-            loss=loss,
-            accelerate=False,
-            n_projections=m,
-            n_iter=T,
-            rng=seed,
-            projection=projection,
-            **options,
-        )
+    options |= {"accelerate": False, "n_projections": m, "n_iter": T, "projection": projection, "rng": seed}
+    with convergence_ignored():
+        return drp(X, y, alpha=alpha, loss=loss, **options)
 
 
 def row_space(X, rank=R):
-    """An orthonormal basis of it, a row a direction."""
+    """Return an orthonormal basis of the row space of X, one direction in each row."""
     return np.linalg.qr(X.T @ np.random.default_rng(0).standard_normal((len(X), rank)))[0].T
 
 
 def projection_of(basis, m, seed, kind="gaussian"):
-    """R, and eps on the row space of X."""
+    """Return R, and eps on the row space of X."""
     p = make_projection(kind, basis.shape[1], m, np.random.default_rng(seed))
     B = p.project(basis)
     return p, norm(B @ B.T - np.eye(len(B)), 2)
 
 
 def naive(p, X, y, alpha, loss):
-    """z*, and the naive solution w^ = R z* / sqrt(m)."""
+    """Return z*, the solution of the projected problem, and the naive solution w^ = R z* / sqrt(m)."""
     z = drp(p.project(X), y, alpha=alpha, loss=loss, fit_intercept=False, tol=1e-8, rng=2).coef
     return z, p.expand(z)
 
 
-# The paper's bounds.
+# The bounds of the paper
 
 
 @pytest.mark.parametrize("alpha", [1.0, 0.01])
 @pytest.mark.parametrize("n", [60, 200])
 def test_optimum_is_that_of_other_solvers(n, alpha):
-    """The reference of all below: closed form and scikit-learn, on the rows' sketch and on the inputs' moments."""
+    """w*, which all tests below compare with, is the closed form and scikit-learn's, for few rows (a sketch of the rows) and
+    many (moments of the inputs)."""
     X, y = problem(0, "squared", n)
     w = star(X, y, alpha, "squared")
     assert norm(w - np.linalg.solve(X.T @ X + n * alpha * np.eye(D), X.T @ y)) <= SMALL * norm(w)
@@ -124,7 +103,7 @@ def test_optimum_is_that_of_other_solvers(n, alpha):
 
 
 def draws(low):
-    """Of the paper's iteration: seeds with a penalty, a number of projections from `low` and a number of rows each."""
+    """Yield cases of the paper's iteration: a seed, a penalty, a number of projections from `low` on and a number of rows."""
     for seed in range(6):
         rng = np.random.default_rng(seed)
         yield seed, [1.0, 0.1, 1e-2, 1e-3][seed % 4], int(rng.integers(low, 300)), int(rng.integers(60, 200))
@@ -133,7 +112,7 @@ def draws(low):
 @each_loss
 def test_d1_d3_d4_one_step_and_the_naive_solution(loss):
     """D1 |w~ - w*| <= e |w*|, e = eps / (1 - eps); D3 |z* - R'w* / sqrt(m)| <= eps / sqrt(1 - eps) |w*|;
-    D4 |B'(w^ - w*)| <= 2 e |w*| for the naive w^ = R z* / sqrt(m). In all draws, since eps < 1 in all."""
+    D4 |B'(w^ - w*)| <= 2 e |w*| for the naive w^ = R z* / sqrt(m). They hold in every draw, as eps < 1 in every draw."""
     for seed, alpha, m, n in draws(60):
         X, y = problem(seed, loss, n)
         basis = row_space(X)
@@ -149,8 +128,8 @@ def test_d1_d3_d4_one_step_and_the_naive_solution(loss):
 
 @each_loss
 def test_d2_iterations(loss):
-    """D2 |w_T - w*| <= e^T |w*|, eps < 1/2 in all draws; the certificate is true, and the objective never rises."""
-    for seed, alpha, m, n in [*draws(130), (9, 1e-3, 130, 60)]:  # in the last the objective rises on its way
+    """D2 |w_T - w*| <= e^T |w*|, with eps < 1/2 in every draw. The certificate bounds the error; the objective never rises."""
+    for seed, alpha, m, n in [*draws(130), (9, 1e-3, 130, 60)]:  # in the last case the objective would rise on the way
         X, y = problem(seed, loss, n)
         _, eps = projection_of(row_space(X), m, seed)
         assert eps < 0.5
@@ -166,8 +145,8 @@ def test_d2_iterations(loss):
 
 def test_d5_the_naive_solution_fails():
     """D5, Theorem 3: |w^ - w*| >= 1/2 sqrt((d - r) / m) (1 - eps sqrt(2 (1 + eps)) / (1 - eps)) |w*| where eps <= 1/3, but
-    for a share exp(-(d - r) / 32) + exp(-m / 32), 1 %, of the draws: in none of these. What it bounds is not much more:
-    the length outside of the row space, which is near sqrt((d - r) / m) |z*|."""
+    for a share exp(-(d - r) / 32) + exp(-m / 32), 1 %, of the draws: for none of the draws here. The error is not much
+    larger: its part outside of the row space has a length near sqrt((d - r) / m) |z*|."""
     m = 400
     for seed in range(16):
         X, y = problem(seed, "squared")
@@ -185,7 +164,7 @@ def test_d5_the_naive_solution_fails():
 @pytest.mark.parametrize("seed", range(3))
 def test_d6_full_rank(loss, seed):
     """D6, Theorem 6 at k = rank: |w~ - w*| <= e sqrt(1 + lambda / (gamma s_k^2)) |w*|, eps = |I - H^-1/2 H^ H^-1/2| with
-    H = X X' + lambda / gamma I and H^ = X R R' X' / m + lambda / gamma I, where D1 has nothing to say."""
+    H = X X' + lambda / gamma I and H^ = X R R' X' / m + lambda / gamma I. The eps of D1 is above 1 here, so D1 says nothing."""
     n, m, alpha = 60, 80, 0.5
     s = np.sqrt(n) * 4.0 / np.arange(1, n + 1)
     X, y = problem(seed, loss, n, spectrum=s)
@@ -202,8 +181,8 @@ def test_d6_full_rank(loss, seed):
 
 @pytest.mark.parametrize("eps", [0.4, 0.6])
 def test_d7_projections_needed(eps):
-    """D7: m >= (r + 1) log(2 r / delta) / (0.268 eps^2) is enough but for a share delta of the draws; a sixteenth of it is
-    not."""
+    """D7: m >= (r + 1) log(2 r / delta) / (0.268 eps^2) projections are enough but for a share delta of the draws; a sixteenth
+    of them are not."""
     delta, n = 0.1, 40
     m = int(np.ceil((R + 1) * np.log(2 * R / delta) / (0.268 * eps**2)))
     basis = row_space(problem(0, "squared")[0])
@@ -213,7 +192,7 @@ def test_d7_projections_needed(eps):
 
 @each_loss
 def test_d8_orthogonal_projection(loss):
-    """D8: R R' / m = I makes one step exact: the Hadamard transform whole."""
+    """D8: where R R' / m = I, as for the whole Hadamard transform, one step gives w* exactly."""
     X, y = problem(3, loss, d=128)
     p, eps = projection_of(row_space(X), 128, 3, "srht")
     assert np.allclose(p.project(np.eye(128)) @ p.project(np.eye(128)).T, np.eye(128)) and eps < 1e-12
@@ -236,7 +215,7 @@ def test_d9_closed_form(projection):
 @each_loss
 @pytest.mark.parametrize("alpha", [1.0, 0.01])
 def test_d10_strong_duality(loss, alpha):
-    """D10: P(w*) = D(a*) and w* = -X'a* / alpha for a*_i = L'_i / n; the objective told is P."""
+    """D10: P(w*) = D(a*) and w* = -X'a* / alpha for a*_i = L'_i / n; the objective that the model tells is P."""
     X, y = problem(5, loss)
     model = drp(X, y, alpha=alpha, loss=loss, fit_intercept=False, tol=1e-9, rng=0)
     z, w = X @ model.coef, model.coef
@@ -251,7 +230,7 @@ def test_d10_strong_duality(loss, alpha):
 @each_loss
 @each_accelerate
 def test_d11_equivalent_data(loss, accelerate):
-    """D11: CSR as dense, rows in any order, and a row twice as one of weight 2."""
+    """D11: CSR and dense X, rows in any order, and a row twice or once with weight 2 give the same w."""
     X, y = problem(6, loss, n=90)
     X = X * (np.random.default_rng(0).random(D) < 0.3)
     twice, order = np.arange(90) < 30, np.random.default_rng(1).permutation(90)
@@ -269,13 +248,13 @@ def test_d11_equivalent_data(loss, accelerate):
     assert norm(fit(np.vstack([X, X[twice]]), np.append(y, y[twice])) - w) <= 1e-5 * norm(w)
 
 
-# What drp does beyond the paper.
+# What drp does beyond the paper
 
 
 @each_loss
 @pytest.mark.parametrize(("n", "d"), [(400, 150), (80, 1000)])
 def test_accelerated_whatever_the_projection(loss, n, d):
-    """The same w, to its bound, for any R and any number of its columns."""
+    """The accelerated fit gives the same w, to its own bound, for any R and any number of its columns."""
     X, y = problem(7, loss, n, d, np.sqrt(n) * 3.0 / np.arange(1, 51))
     w = star(X, y, 0.01, loss)
     for projection in ("gaussian", "sparse_sign", "srht"):
@@ -291,14 +270,13 @@ def test_accelerated_whatever_the_projection(loss, n, d):
 
 @each_loss
 @each_accelerate
-@pytest.mark.parametrize("fit_intercept", [False, True])
+@each_intercept
 def test_certificate_of_a_fit_cut_short(loss, accelerate, fit_intercept):
     X, y = problem(8, loss, 100, 200, 20.0 / np.arange(1, 41))
     w = star(X, y, 0.01, loss, fit_intercept=fit_intercept, tol=1e-10)
     m = 40 if accelerate else 400
     for n_iter in (1, 2, 3):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", srf.ConvergenceWarning)
+        with convergence_ignored():
             model = drp(
                 X, y, alpha=0.01, loss=loss, accelerate=accelerate, n_projections=m, n_iter=n_iter, tol=1e-9, rng=0,
                 fit_intercept=fit_intercept,
@@ -332,7 +310,7 @@ def test_too_few_projections_diverge():
         (ValueError, {"projection": "srht", "n_projections": 257, "accelerate": False}),
     ],
 )
-def test_what_is_refused(error, options):
+def test_bad_arguments_are_named(error, options):
     X, y = problem(0, "squared")
     what = "n_projections" if "n_projections" in options or options == {"accelerate": False} else next(iter(options))
     with pytest.raises(error, match=what):
@@ -342,7 +320,7 @@ def test_what_is_refused(error, options):
 @each_accelerate
 @pytest.mark.slow
 def test_several_outputs_and_classes(accelerate):
-    """Each output, and each class against the rest, as a fit of its own."""
+    """Each output, and each class against the rest, has the coefficients of a fit of its own."""
     X, y = problem(10, "squared", 120)
     how = {"alpha": 0.1, "rng": 0, "tol": 1e-8, "accelerate": accelerate, "n_projections": None if accelerate else 300}
     Y = np.column_stack([y, X[:, 0] - 2 * y, np.sin(y)])
@@ -375,7 +353,7 @@ def test_intercept_is_the_fit_on_centred_rows(accelerate):
 
 @each_loss
 @each_accelerate
-def test_rows_without_weight(loss, accelerate):
+def test_rows_of_weight_zero_do_not_count(loss, accelerate):
     X, y = problem(12, loss, 100)
     how = {"alpha": 0.1, "loss": loss, "rng": 0, "tol": 1e-8, "accelerate": accelerate}
     how["n_projections"] = None if accelerate else 300
@@ -437,7 +415,7 @@ def test_callback_ends_the_fit(accelerate):
 
 
 def few_and_rare(n, d, rng):
-    """Inputs of which each is 0 but in a few rows, which a sample of the rows mostly misses, beside ordinary ones."""
+    """Return inputs of which half are 0 but in one row each, which a sample of the rows mostly misses."""
     X = rng.standard_normal((n, d))
     X[:, : d // 2] = 0
     X[rng.integers(0, n, d // 2), np.arange(d // 2)] = 50.0
@@ -445,10 +423,10 @@ def few_and_rare(n, d, rng):
 
 
 @each_loss
-@pytest.mark.parametrize("fit_intercept", [False, True])
+@each_intercept
 @pytest.mark.parametrize("kind", ["ordinary", "rare"])
 def test_many_rows_from_the_moments_of_a_sample(loss, fit_intercept, kind, monkeypatch):
-    """n >= 80 d: as from the moments of all rows."""
+    """For n >= 80 d, Newton's steps from the moments of a sample of the rows lead to the same w as from those of all rows."""
     monkeypatch.setattr(steps, "LEAST_INPUTS_TO_SAMPLE", 50)
     rng = np.random.default_rng(0)
     n, d = 5000, 60
@@ -476,12 +454,12 @@ def test_a_sketch_where_it_pays_and_none_where_it_does_not(layout, loss):
     assert easy.info.n_projections == 0
     hard = drp(layout((U * np.geomspace(3000, 30, rank)) @ V.T), y, **how)
     assert 0 < hard.info.n_projections < n
-    flat = drp(layout(rng.standard_normal((n, d)) * np.sqrt(1000.0)), y, **how)  # of full rank: no sketch is fine enough
+    flat = drp(layout(rng.standard_normal((n, d)) * np.sqrt(1000.0)), y, **how)  # its rank is full: no sketch is fine enough
     assert (easy.info.converged, hard.info.converged, flat.info.converged) == (True, True, True)
 
 
 def counted(monkeypatch, *names):
-    """How often each of the questions is asked of the rows from now on."""
+    """Count from now on how often each of these questions is asked of the rows."""
     asked = dict.fromkeys(names, 0)
 
     def counting(name, ask):
@@ -513,22 +491,13 @@ def test_second_moments_only_where_conjugate_gradients_are_slow(dtype, monkeypat
 
 
 @each_loss
-@pytest.mark.parametrize("fit_intercept", [False, True])
+@each_intercept
 def test_passes_over_the_rows(loss, fit_intercept, monkeypatch):
-    """Two questions to begin with, one at the first penalty, and of a step of Newton's method each conjugate direction, the
-    step and the gradient after it."""
+    """A fit asks two questions to begin with and one at the first penalty; each Newton step asks one for each conjugate
+    direction, one for the step and one for the gradient after it."""
     X, y = problem(20, loss, 60, 400, np.sqrt(60) * np.ones(40))
     asked = counted(monkeypatch, "correlate", "correlate_squares", "apply", "normal")
     info = drp(X, y, alpha=1.0, loss=loss, fit_intercept=fit_intercept, rng=0).info
     assert info.converged and info.n_projections == 0
     assert asked["normal"] == info.n_conjugate and asked["correlate_squares"] == 1
     assert asked["correlate"] - asked["apply"] == 1 + fit_intercept and asked["apply"] >= info.n_iter
-
-
-@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != "squared"])
-def test_a_class_without_weight_is_no_error(loss, rng):
-    X, y = rng.uniform(-2, 2, (60, 3)), np.arange(60) % 3
-    with np.errstate(all="raise", under="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", srf.ConvergenceWarning)
-        model = drp(X, y, alpha=0.01, loss=loss, sample_weight=(y < 2) * 1.0, rng=0)
-    assert np.isfinite(model.coef).all() and np.isfinite(model.intercept).all()

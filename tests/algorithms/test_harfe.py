@@ -1,5 +1,5 @@
-"""harfe and harfe_path: Algorithm 1 written plainly, the bounds of hard thresholding pursuit, and the same fit asked
-another way."""
+"""harfe and harfe_path against Algorithm 1 written plainly, the bounds of hard thresholding pursuit, scikit-learn, and
+themselves where the same problem is put in another way."""
 
 from itertools import combinations, product
 
@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 import sparserf as srf
 from sparserf import ConvergenceWarning, harfe, harfe_path
 
-from ..conftest import VALUE, phi_oracle
+from ..conftest import VALUE, each_intercept, each_loss, ignore_convergence, phi_oracle
 
 RNG = np.random.default_rng(0)
 N = 90
@@ -22,45 +22,48 @@ SIGNS = np.where(Y > 0.1, 1, -1)
 THREE = np.digitize(Y, [-0.4, 0.5])
 WEIGHT = RNG.integers(1, 4, N).astype(float)
 NEURONS = srf.RandomNeurons("sin", order=2).draw(400, 5, rng=0)
-ignore_convergence = pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
-LOSSES = ("squared", "squared_hinge", "logistic")
 
 
 def target(loss):
+    """Return the target Y, or signs for a classifier."""
     return Y if loss == "squared" else SIGNS
 
 
 def fit(X=X, y=None, **options):
+    """Fit 20 of 400 given sine neurons, unless other options are given."""
     options = {"features": NEURONS, "n_nonzero_coefs": 20, "tol": 0, "alpha": 1e-3, **options}
     return harfe(X, target(options.get("loss", "squared")) if y is None else y, **options)
 
 
 def atoms(A, y, **options):
-    """A fit whose features are the columns of A."""
+    """Fit with the columns of A as features."""
     options = {"features": srf.Linear(), "fit_intercept": False, "normalize": False, "tol": 0, **options}
     return harfe(A, y, **options)
 
 
 def coef_of(model, size):
+    """Return the coefficients over the whole dictionary of `size` features."""
     c = np.zeros(size)
     c[model.support] = model.coef
     return c
 
 
 def objective(model, y, *, alpha=1e-3, normalize=True, weight=None, features=NEURONS):
+    """Return the objective of a model, computed from the plain feature matrix."""
     phi, s = phi_oracle(features, X), np.ones(N) if weight is None else weight / weight.mean()
     r = np.sqrt(s @ phi**2 / N) if normalize else np.ones(len(features))
     z = phi[:, model.support] @ model.coef + model.intercept
     return np.mean(s * VALUE[model.loss](z, y)) + alpha / 2 * np.sum((model.coef * r[model.support]) ** 2)
 
 
-# --- the algorithm, written plainly ----------------------------------------------------------------------------------
+# The algorithm, written plainly
 
 
 def plain_algorithm_1(A, y, s, m_lambda, mu, n_iter, positive=False):
-    """The iterates of Algorithm 1 as it is printed, with the N x N Gram matrix, for the columns of A as they are.
+    """Return the iterates of Algorithm 1 as it is printed, with the N x N Gram matrix, for the columns of A as they are.
 
-    positive: as the reference's code has it, of which S is a line: the entries not below the s-th largest magnitude.
+    With `positive`, S holds the features that the code of the reference takes: entries, not magnitudes, that are not below the
+    s-th largest magnitude.
     """
     N = A.shape[1]
     B, c, iterates = A.T @ A, np.zeros(N), []
@@ -80,7 +83,8 @@ def plain_algorithm_1(A, y, s, m_lambda, mu, n_iter, positive=False):
 @pytest.mark.parametrize("m_lambda", [1e-3, 1.0])
 @ignore_convergence
 def test_plain_steps_are_algorithm_1(mu, s, normalize, m_lambda):
-    """The best of the iterates as printed: of the features (lambda = alpha), or of unit columns (m lambda = alpha)."""
+    """Plain steps return the best of the iterates as printed: for the features (lambda = alpha), or for unit columns (m lambda
+    = alpha)."""
     A = phi_oracle(NEURONS, X)
     norm = np.linalg.norm(A, axis=0) if normalize else np.ones(len(NEURONS))
     alpha = m_lambda if normalize else m_lambda / N
@@ -97,13 +101,14 @@ def test_plain_steps_are_algorithm_1(mu, s, normalize, m_lambda):
 @pytest.mark.parametrize("m_lambda", [1e-3, 0.1])
 @ignore_convergence
 def test_positive_selection_is_the_reference(s, m_lambda):
-    """Plain steps are those of the reference's code: of its iterates without negative coefficients the best, after each."""
+    """After each iteration, plain steps return the best iterate, among those without negative coefficients, of the reference's
+    code."""
     A = phi_oracle(NEURONS, X)
     norm = np.linalg.norm(A, axis=0)
     iterates = plain_algorithm_1(A / norm, Y, s, m_lambda, 0.1, 200, positive=True)
     worth = [((Y - A / norm @ c) ** 2).sum() + m_lambda * c @ c if (c >= 0).all() else np.inf for c in iterates]
     first = int(np.flatnonzero(np.isfinite(worth))[0])
-    assert (iterates[-1] == iterates[-2]).all() and np.isfinite(worth[-1])  # where it comes to rest, all are positive
+    assert (iterates[-1] == iterates[-2]).all() and np.isfinite(worth[-1])  # at rest, all coefficients are positive
     assert any(np.count_nonzero(c) < s for c in iterates)
     for k in (*range(first + 1, first + 8), 200):
         model = fit(n_nonzero_coefs=s, alpha=m_lambda, max_iter=k, selection="positive", backtracking=False, start="zero",
@@ -117,22 +122,23 @@ def test_positive_selection_is_the_reference(s, m_lambda):
 @pytest.mark.parametrize("s", [10, 120])
 @ignore_convergence
 def test_positive_selection_with_backtracking_fills_its_places(s):
-    """What is negative takes no place: s terms, all positive, where the reference has fewer."""
+    """Negative coefficients take no place: there are s terms, all positive, where the reference has fewer."""
     options = {"n_nonzero_coefs": s, "alpha": 0.01, "selection": "positive", "fit_intercept": False, "max_iter": 300}
     model, plain = fit(**options), fit(backtracking=False, start="zero", **options)
     assert len(plain.support) < len(model.support) == s and (model.coef > 0).all()
 
 
-# --- the bounds of section 4 -----------------------------------------------------------------------------------------
+# The bounds H1 to H7
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@each_loss
 @pytest.mark.parametrize("s", [20, 130])
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["even", "weighted"])
-@pytest.mark.parametrize("fit_intercept", [False, True])
+@each_intercept
 @ignore_convergence
 def test_h1_stationary_on_the_support_and_at_rest(loss, s, weight, fit_intercept):
-    """H1: the gradient is zero on the support, so at rest min |c| on it >= mu max |g| off it. Primal and dual."""
+    """H1: the gradient is zero on the support; at rest min |c| on it >= mu max |g| off it. For supports below and above the
+    number of rows."""
     model = fit(loss=loss, n_nonzero_coefs=s, sample_weight=weight, fit_intercept=fit_intercept, step_size=0.02, alpha=0.01)
     phi, weights = phi_oracle(NEURONS, X), np.ones(N) if weight is None else weight / weight.mean()
     r = np.sqrt(weights @ phi**2 / N)
@@ -146,14 +152,14 @@ def test_h1_stationary_on_the_support_and_at_rest(loss, s, weight, fit_intercept
     assert not fit_intercept or abs(slope.sum()) < 1e-7
     assert model.info.objective[-1] == pytest.approx(objective(model, y, alpha=0.01, weight=weight), rel=1e-9)
     assert np.all(np.diff(model.info.objective) <= 0) and len(model.coef) == s
-    if model.info.converged and loss == "squared":  # no pair of one feature in and one out would change places and gain
+    if model.info.converged and loss == "squared":  # no feature of the support and one outside would change places with a gain
         mu = 0.02 / (4 * s)
         assert abs(c[on]).min() >= mu * abs(g[~on]).max()
 
 
 @ignore_convergence
 def test_h2_small_steps_descend_and_come_to_rest():
-    """H2: with mu (|A|^2 + m lambda) <= 1 plain steps never raise the objective, and the support comes back."""
+    """H2: with mu (|A|^2 + m lambda) <= 1 plain steps never raise the objective, and the support settles."""
     for seed in range(10):
         rng = np.random.default_rng(seed)
         A = rng.standard_normal((30, 60))
@@ -171,7 +177,7 @@ def test_h2_small_steps_descend_and_come_to_rest():
 
 @ignore_convergence
 def test_h2_large_steps_return_the_best_point():
-    """Where plain steps cycle, the best of them is returned, which is no worse than the first."""
+    """H2: where plain steps cycle, the best iterate is returned, which is no worse than the first."""
     for seed in range(20):
         rng = np.random.default_rng(seed)
         A, y = rng.standard_normal((20, 100)), rng.standard_normal(20)
@@ -182,7 +188,7 @@ def test_h2_large_steps_return_the_best_point():
 
 
 def restricted_isometry(B, k):
-    """delta_k: the most that a set of k columns is away from an isometry."""
+    """Return delta_k, the most by which any k columns differ from an isometry."""
     sets = (B[:, list(S)] for S in combinations(range(B.shape[1]), k))
     return max(np.linalg.norm(C.T @ C - np.eye(k), 2) for C in sets)
 
@@ -191,7 +197,7 @@ def restricted_isometry(B, k):
 def test_h3_error_contracts():
     """H3: |c_{n+1} - c| <= rho |c_n - c| + tau |e~| where delta_3s < 1/sqrt(3), with the unit step of the scaled system.
 
-    Of the two terms one is so weak that the first step often takes another in its place, and a later one finds it. Some
+    One of the two terms is so weak that the first step often takes another in its place, and a later step finds it. Some
     errors are above half of the bound.
     """
     n, N, s, ridge = 40, 7, 2, 1e-8
@@ -230,7 +236,7 @@ def test_h4_ridge_shrinks_the_isometry_constants():
 @pytest.mark.parametrize("start", ["zero", "greedy"])
 @pytest.mark.parametrize("backtracking", [False, True])
 def test_h5_recovers_a_sparse_model(start, backtracking):
-    """H5: noiseless and well conditioned, the exact support in at most s iterations."""
+    """H5: without noise and with well-conditioned columns, the exact support is found in at most s iterations."""
     for seed in range(10):
         rng = np.random.default_rng(seed)
         A = rng.standard_normal((200, 300))
@@ -244,7 +250,7 @@ def test_h5_recovers_a_sparse_model(start, backtracking):
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 @pytest.mark.parametrize("n_features", [30, 200])
 def test_h6_all_terms_are_ridge_regression(loss, n_features):
-    """H6: s = N is the dense ridge solution, by either form."""
+    """H6: s = N gives the dense ridge solution, in the primal and in the dual."""
     features = NEURONS.take(np.arange(n_features))
     model = fit(features=features, n_nonzero_coefs=n_features, loss=loss, normalize=False, alpha=0.01)
     phi = phi_oracle(features, X)
@@ -259,7 +265,7 @@ def test_h6_all_terms_are_ridge_regression(loss, n_features):
 
 @pytest.mark.parametrize("s", [20, 150])
 def test_h6_scale_and_signs(s):
-    """t y gives t c; columns of other sign the same model by magnitude, and another one by positive parts."""
+    """H6: t y gives t c; columns of other signs give the same model by magnitude, and another one by positive parts."""
     A, rng = phi_oracle(NEURONS, X), np.random.default_rng(0)
     options = {"n_nonzero_coefs": s, "normalize": True, "fit_intercept": True, "step_size": 0.1}
     model, flip = atoms(A, Y, **options), rng.choice([-1, 1], A.shape[1])
@@ -270,7 +276,7 @@ def test_h6_scale_and_signs(s):
 
 
 def clean_error(which, selection, seed):
-    """Mean squared error on clean targets of Friedman's function f1 or f3, at the settings of the paper's Table 2."""
+    """Return the mean squared error on clean targets of Friedman's f1 or f3, at the settings of the paper's Table 2."""
     rng = np.random.default_rng(seed)
     Z = rng.random((1200, 10 if which == "f1" else 4))
     if which == "f1":
@@ -293,18 +299,18 @@ def clean_error(which, selection, seed):
 @pytest.mark.parametrize("n_seeds", [7, pytest.param(40, marks=pytest.mark.nightly)])
 @ignore_convergence
 def test_h7_friedman(which, selection, low, high, n_seeds):
-    """H7: the median error of each selection at the paper's settings."""
+    """H7: the median error of each selection at the paper's settings lies where it has been measured."""
     assert low <= np.median([clean_error(which, selection, seed) for seed in range(n_seeds)]) <= high
 
 
-# --- the certificate, and the same fit asked another way -------------------------------------------------------------
+# The certificate, and the same problem put in another way
 
 
 @pytest.mark.parametrize("selection", ["magnitude", "positive"])
-@pytest.mark.parametrize("loss", LOSSES)
+@each_loss
 @ignore_convergence
 def test_dual_gap_bounds_the_best_of_all_supports(loss, selection):
-    """Against every support of 2 out of 7, solved by scipy."""
+    """objective - dual_gap is no more than the best objective of any support of 2 out of 7, solved by SciPy."""
     for seed in range(4):
         rng = np.random.default_rng(seed)
         A, alpha = rng.standard_normal((25, 7)), 10.0 ** rng.uniform(-2, 1)
@@ -313,19 +319,19 @@ def test_dual_gap_bounds_the_best_of_all_supports(loss, selection):
         model = atoms(A, y, n_nonzero_coefs=2, alpha=alpha, loss=loss, selection=selection)
         bounds = [(0, None)] * 2 if selection == "positive" else None
 
-        def best(S, y=y, A=A, alpha=alpha, bounds=bounds):
+        def least_objective(S, y=y, A=A, alpha=alpha, bounds=bounds):
             F = lambda c: np.mean(VALUE[loss](A[:, S] @ c, y)) + alpha / 2 * c @ c  # noqa: E731
             return minimize(F, np.full(2, 0.1), bounds=bounds, tol=1e-12).fun
 
-        least = min(best(list(S)) for S in combinations(range(7), 2))
+        least = min(least_objective(list(S)) for S in combinations(range(7), 2))
         assert model.info.objective[-1] - model.info.dual_gap <= least + 1e-8
         assert model.info.objective[-1] >= least - 1e-7
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@each_loss
 @pytest.mark.parametrize("s", [15, 120])
 @ignore_convergence
-def test_weights_are_repeats(loss, s):
+def test_a_weight_counts_as_copies(loss, s):
     y, repeat = target(loss), WEIGHT.astype(int)
     weighted = fit(loss=loss, n_nonzero_coefs=s, sample_weight=WEIGHT, max_iter=5)
     repeated = fit(np.repeat(X, repeat, axis=0), np.repeat(y, repeat), loss=loss, n_nonzero_coefs=s, max_iter=5)
@@ -336,7 +342,7 @@ def test_weights_are_repeats(loss, s):
 
 @ignore_convergence
 def test_dual_gap_is_that_of_s_terms_where_fewer_are_used():
-    """Only one of three columns has a use with a positive sign: the bound is that of three all the same."""
+    """The bound is that of three terms, though a single column is of use with a positive sign."""
     A = np.random.default_rng(0).standard_normal((40, 3))
     y = A @ [1.0, -1.0, -1.0]
     model = atoms(A, y, n_nonzero_coefs=3, alpha=0.5, selection="positive")
@@ -349,21 +355,11 @@ def test_dual_gap_is_that_of_s_terms_where_fewer_are_used():
     assert model.info.dual_gap == pytest.approx(model.info.objective[-1] - max(weakest[1:]), rel=1e-3, abs=1e-6)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@ignore_convergence
-def test_rows_of_weight_zero_do_not_count(loss):
-    weight, y = np.where(np.arange(N) % 3 == 0, 0.0, 1.0), target(loss)
-    for s in (10, 80):
-        a = fit(loss=loss, n_nonzero_coefs=s, sample_weight=weight, max_iter=3)
-        b = fit(X[weight > 0], y[weight > 0], loss=loss, n_nonzero_coefs=s, max_iter=3)
-        np.testing.assert_allclose(a.decision_function(X), b.decision_function(X), rtol=1e-4, atol=1e-4)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("s", [20, 150])
 @ignore_convergence
 def test_layouts_and_workers(dtype, s):
-    """The same bits for any number of workers, strides and read-only input; close for CSR; float32 stays float32."""
+    """The bits are the same for any number of workers, strides and read-only input; CSR comes close; float32 stays float32."""
     Z = X.astype(dtype)
     model = fit(Z, n_nonzero_coefs=s, alpha=0.1)
     locked = np.repeat(Z, 2, axis=0)[::2]
@@ -377,7 +373,7 @@ def test_layouts_and_workers(dtype, s):
     np.testing.assert_allclose(sparse.predict(Z), model.predict(Z), atol=1e-5 if dtype == np.float64 else 0.05)
 
 
-def test_workers_on_many_rows():
+def test_the_same_bits_for_any_number_of_workers():
     rng = np.random.default_rng(0)
     Z = rng.uniform(-1, 1, (5000, 4))
     options = {"n_components": 3000, "n_nonzero_coefs": 100, "order": 2, "rng": 0, "max_iter": 1, "start": "zero"}
@@ -416,7 +412,7 @@ def test_path():
 
 @ignore_convergence
 def test_greedy_start_ends_lower_in_most_problems():
-    """Not in all: of 30 problems in 27 at least, on average by a fifth; either way the whole fit, to rest."""
+    """The greedy start ends lower in at least 27 of 30 problems, on average by a fifth; fits from either start come to rest."""
     ratios = []
     for seed in range(30):
         features = srf.RandomNeurons("sin", order=2).draw(300, 5, rng=seed)
@@ -441,7 +437,7 @@ def test_constant_target(y):
     assert np.allclose(model.predict(X), y) and model.info.converged
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@each_loss
 @pytest.mark.parametrize("alpha", [1e-300, 1e-12, 1e6, 1e300])
 @pytest.mark.parametrize("s", [1, 90, 300])
 @pytest.mark.parametrize("selection", ["magnitude", "positive"])
@@ -477,7 +473,7 @@ BAD = [
 @pytest.mark.parametrize(
     ("options", "error", "name"), BAD, ids=[str(list(o)[-1]) + "=" + str(list(o.values())[-1]) for o, *_ in BAD]
 )
-def test_bad_arguments(options, error, name):
+def test_bad_arguments_are_named(options, error, name):
     with pytest.raises(error, match=name):
         fit(**options)
 
@@ -495,7 +491,7 @@ def test_other_dictionaries(features):
     assert len(model.coef) == 5 and np.mean((model.predict(X) - Y) ** 2) < Y.var()
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@each_loss
 @pytest.mark.parametrize("n", [1, 2, 3])
 @ignore_convergence
 def test_few_rows(loss, n):
@@ -512,7 +508,7 @@ def test_few_rows(loss, n):
 @pytest.mark.parametrize("n_nonzero_coefs", [10, 120])
 @ignore_convergence
 def test_extreme_inputs(scale, activation, n_nonzero_coefs):
-    """A finite model, or an error that says what is wrong with X."""
+    """A fit gives a finite model, or an error that says what is wrong with X."""
     try:
         model = harfe(X * scale, Y, activation=activation, n_components=150, n_nonzero_coefs=n_nonzero_coefs, rng=0)
     except ValueError as error:
@@ -527,10 +523,10 @@ def test_features_that_are_zero():
     assert set(model.support) <= {0, 1}
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@each_loss
 @pytest.mark.parametrize("ends_at", [1, 4, 9, 10])
 def test_a_callback_ends_the_fit_at_once(loss, ends_at):
-    """Also while the support grows."""
+    """The fit ends while the support still grows, too."""
     infos = []
     model = fit(loss=loss, callback=lambda info: infos.append(info) or len(infos) == ends_at)
     assert model.info.n_iter == len(infos) == ends_at and len(model.support) <= 2 * ends_at

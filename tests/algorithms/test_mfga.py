@@ -1,11 +1,11 @@
-"""mfga and mfga_path: Algorithm 1 written plainly, the bounds M1 to M4, scikit-learn's OMP, and the same fit asked another
-way."""
+"""mfga and mfga_path against Algorithm 1 written plainly, the bounds M1 to M4, scikit-learn's orthogonal matching pursuit, and
+themselves where the same problem is put in another way."""
 
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import hadamard
 from scipy.optimize import minimize
@@ -17,7 +17,7 @@ from sparserf import mfga, mfga_path
 from sparserf.rows import as_rows, core_block
 from sparserf.solvers.definite import GrowingCholesky
 
-from ..conftest import SLOPE, VALUE, phi_oracle
+from ..conftest import BETA, LOSSES, SLOPE, VALUE, each_intercept, each_loss, examples, ignore_convergence, phi_oracle
 
 RNG = np.random.default_rng(0)
 N, D = 120, 5
@@ -28,38 +28,38 @@ THREE = np.digitize(Y, [-0.6, 0.7])
 WEIGHT = RNG.integers(1, 4, N).astype(float)
 MAPS = srf.Taylor(2, gamma=0.1), srf.Linear()
 ATOMS = MAPS[0].draw(None, D).concat(MAPS[1].draw(None, D))
-LOSSES = ("squared", "squared_hinge", "logistic")
-BETA = {"squared": 1.0, "squared_hinge": 2.0, "logistic": 0.25}
-each_loss = pytest.mark.parametrize("loss", LOSSES)
-each_intercept = pytest.mark.parametrize("fit_intercept", [False, True])
 
 
 def target(loss):
+    """Return the target Y, or signs for a classifier."""
     return Y if loss == "squared" else SIGNS
 
 
 def fit(X=X, y=None, path=False, **options):
+    """Fit 12 of the Taylor features and inputs in ATOMS, unless other options are given."""
     options = {"features": ATOMS, "n_nonzero_coefs": 12, "alpha": 1e-3, **options}
     return (mfga_path if path else mfga)(X, target(options.get("loss", "squared")) if y is None else y, **options)
 
 
 class Plain:
-    """F, its gradient over all columns of phi, and its minimum on a support, in plain NumPy and SciPy."""
+    """The objective F, its gradient over all columns of phi, and its minimum on a support, in plain NumPy and SciPy."""
 
     def __init__(self, phi, y, loss="squared", alpha=1e-3, fit_intercept=True, weight=None):
         self.phi, self.y, self.loss, self.alpha, self.fit_intercept = phi, y, loss, alpha, fit_intercept
         self.s = np.ones(len(y)) if weight is None else weight / weight.mean()
 
     def F(self, theta, b):
+        """Return the objective."""
         z = self.phi @ theta + b
         return np.mean(self.s * VALUE[self.loss](z, self.y)) + self.alpha / 2 * theta @ theta
 
     def gradient(self, theta, b):
+        """Return the gradient in theta and in b."""
         v = self.s * SLOPE[self.loss](self.phi @ theta + b, self.y) / len(self.y)
         return self.phi.T @ v + self.alpha * theta, v.sum()
 
     def minimum(self, support):
-        """(theta, b) by a solver of general purpose."""
+        """Return the best (theta, b) on a support, by a solver for any smooth function."""
 
         def objective(p):
             theta, b = self._unpack(p, support)
@@ -71,17 +71,19 @@ class Plain:
         return self._unpack(end, support)
 
     def _unpack(self, p, support):
+        """Return (theta, b) of the parameters of the solver."""
         theta = np.zeros(self.phi.shape[1])
         theta[support] = p[:-1]
         return theta, p[-1] * self.fit_intercept
 
     def of(self, model):
+        """Return (theta, b) of a model."""
         theta = np.zeros(self.phi.shape[1])
         theta[model.support] = model.coef
         return theta, model.intercept
 
 
-# --- the algorithm, written plainly ----------------------------------------------------------------------------------
+# The algorithm, written plainly
 
 
 @each_loss
@@ -115,11 +117,11 @@ def test_the_coefficients_are_those_of_scikit_learn_on_the_same_columns():
     assert model.intercept == pytest.approx(logistic.intercept_[0], abs=1e-4)
 
 
-# --- the bounds of section 4 -----------------------------------------------------------------------------------------
+# The bounds M1 to M4
 
 
 def random_problem(seed, loss, fit_intercept):
-    """Plain, and the path, of a random dictionary of independent columns."""
+    """Return the plain problem of a random dictionary of independent columns, and the path of models."""
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(60, 15)) @ (np.eye(15) + 0.4 * rng.normal(size=(15, 15)))
     y = A @ (rng.normal(size=15) * (rng.random(15) < 0.4)) + rng.normal(size=60)
@@ -131,11 +133,11 @@ def random_problem(seed, loss, fit_intercept):
     return Plain(A, y, loss, alpha, fit_intercept), models
 
 
-@settings(max_examples=60, derandomize=True, deadline=None, database=None)
+@examples(60)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(LOSSES), st.booleans())
 @pytest.mark.slow
 def test_m1_each_round_descends(seed, loss, fit_intercept):
-    """M1: F_{t+1} <= F_t - max_j g_j^2 / (2 beta_j), beta_j = beta mean(phi_j^2) + alpha, of the feature that entered."""
+    """M1: F_{t+1} <= F_t - max_j g_j^2 / (2 beta_j), beta_j = beta mean(phi_j^2) + alpha, for the feature j that entered."""
     plain, models = random_problem(seed, loss, fit_intercept)
     beta = BETA[loss] * (plain.phi**2).mean(axis=0) + plain.alpha
     before = plain.minimum([])
@@ -147,12 +149,13 @@ def test_m1_each_round_descends(seed, loss, fit_intercept):
         before = after
 
 
-@settings(max_examples=60, derandomize=True, deadline=None, database=None)
+@examples(60)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(LOSSES), st.integers(1, 3), st.integers(1, 3))
 def test_m2_the_distance_to_any_reference_shrinks(seed, loss, n_terms, n_select):
-    """M2: D_{t+1} <= D_t (1 - mu / (beta_c k)) while D > 0, for every theta of k terms (Theorem 3).
+    """M2, Theorem 3: D_{t+1} <= D_t (1 - mu / (beta_c k)) while D > 0, for every theta of k terms.
 
-    Atoms are nearly orthogonal and mu is near beta_c, and the target is of few of them: the largest gradient is needed.
+    The columns are nearly orthogonal, mu is near beta_c and the target is a sum of few columns, so that the bound holds only if
+    the largest gradient is taken.
     """
     rng = np.random.default_rng(seed)
     A = np.sqrt(60) * np.linalg.qr(rng.normal(size=(60, 15)))[0] + 0.1 * rng.normal(size=(60, 15))
@@ -175,7 +178,7 @@ def test_m2_the_distance_to_any_reference_shrinks(seed, loss, n_terms, n_select)
 @each_loss
 @pytest.mark.filterwarnings("ignore:y is .* alone")
 def test_m2_is_attained(loss):
-    """M2 of three orthogonal atoms of equal gradient: the first round does as little as the bound allows, or 3 % more."""
+    """M2: for three orthogonal columns of equal gradient the first round gains what the bound asks for, or up to 3 % more."""
     A = hadamard(64)[:, 1:16].astype(float)
     y, alpha = A[:, :3].sum(axis=1), 100.0
     y = y if loss == "squared" else np.sign(y)
@@ -208,10 +211,10 @@ def test_m3_supports_are_nested(n_select):
         assert set(small.support) < set(large.support)
 
 
-@settings(max_examples=80, derandomize=True, deadline=None, database=None)
+@examples(80)
 @given(st.integers(0, 2**32 - 1), st.lists(st.integers(0, 9), min_size=1, max_size=6))
 def test_m3_the_growing_factor_is_the_factor(seed, blocks):
-    """To 1e-10; and columns that depend on others are left out, and no others."""
+    """M3: the factor that grows solves to 1e-10; columns that depend on earlier ones are left out, and no others."""
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(80, sum(blocks)))
     copies = rng.random(A.shape[1]) < 0.3
@@ -231,7 +234,7 @@ def test_m3_the_growing_factor_is_the_factor(seed, blocks):
 
 @pytest.mark.parametrize("P", [2, 3, 5, 21])
 def test_m4_rademacher_complexity(P):
-    """Lemma 1: (C/N) E sqrt(max_p sum_m (psi_pm' sigma)^2) <= B C sqrt(3 ceil(log P) / N), B = 1."""
+    """M4, Lemma 1: (C/N) E sqrt(max_p sum_m (psi_pm' sigma)^2) <= B C sqrt(3 ceil(log P) / N), B = 1."""
     rng = np.random.default_rng(P)
     maps = [srf.Taylor(2, gamma) for gamma in np.geomspace(0.01, 1, P)]
     phi = [phi_oracle(map_.draw(None, D), X) for map_ in maps]
@@ -241,7 +244,7 @@ def test_m4_rademacher_complexity(P):
     assert sup.mean() + 4 * sup.std() / np.sqrt(len(sup)) <= np.sqrt(3 * np.ceil(np.log(P)) / N)
 
 
-# --- what the arguments do ---------------------------------------------------------------------------------------------
+# What the arguments do
 
 
 @each_loss
@@ -265,7 +268,7 @@ def test_the_gap_bounds_every_model_of_as_many_terms(loss):
     assert 0 <= model.info.objective[-1] - best <= model.info.dual_gap or model.info.objective[-1] < best
 
 
-def test_weight_is_duplication():
+def test_a_weight_counts_as_copies():
     copies = np.repeat(np.arange(N), WEIGHT.astype(int))
     for loss in LOSSES:
         one, other = fit(loss=loss, sample_weight=WEIGHT), fit(X[copies], target(loss)[copies], loss=loss)
@@ -318,7 +321,7 @@ def test_three_classes(loss):
 
 @each_intercept
 def test_several_outputs_share_a_support(fit_intercept):
-    """The largest joint gradient enters; on the support each output is fitted for itself."""
+    """The feature of the largest joint gradient enters; on the support each output is fitted on its own."""
     two = np.column_stack([Y, 0.5 * X[:, 3] * X[:, 4] - X[:, 1] + 2, np.zeros(N)])
     models = fit(y=two, path=True, n_nonzero_coefs=8, alpha=0.01, fit_intercept=fit_intercept)
     phi, support = phi_oracle(ATOMS, X), []
@@ -343,7 +346,7 @@ def test_several_outputs_are_saved(tmp_path):
 
 
 def test_nu_weighs_the_kernels():
-    """The features of map p are sqrt(nu_p) phi: as fitted to columns scaled by hand."""
+    """The features of map p are sqrt(nu_p) phi: the fit is that to columns scaled by hand."""
     model = fit(features=MAPS, nu=[3, 1], alpha=0.01)
     scaled = np.sqrt(np.repeat([0.75, 0.25], [len(ATOMS) - D, D])) * phi_oracle(ATOMS, X)
     by_hand = mfga(scaled, Y, features=srf.Linear(), n_nonzero_coefs=12, alpha=0.01)
@@ -396,7 +399,7 @@ def test_an_exact_fit_ends_at_rest():
 @pytest.mark.parametrize("n_select", [1, 2])
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e5, 1e7])
 def test_columns_far_from_zero(offset, n_select):
-    """Inner products of columns that are not centred would lose what tells them apart: as two at a time do at 1e7."""
+    """The features are told apart by centred inner products; two features a round lose them at an offset of 1e7."""
     A = RNG.normal(size=(300, 20))
     y = A[:, :6] @ [5, 4, 3, 2, 1, 0.5] + RNG.normal(size=300)
     model = mfga(A + offset, y, n_nonzero_coefs=8, features=srf.Linear(), n_select=n_select)
@@ -422,7 +425,7 @@ def test_float32_columns_far_from_zero(loss, n_select):
 
 @pytest.mark.parametrize("size", [1e3, 1e12, 1e150])
 def test_a_constant_column_has_no_term(size):
-    """Of the squared loss in rounds of one feature; without an intercept it has one."""
+    """A constant column has a term only where there is no intercept: for the squared loss, one feature a round."""
     A = RNG.normal(size=(200, 4))
     y = A @ [4, 3, 2, 1] + 0.1 * RNG.standard_normal(200) + 1
     A[:, 1] = size / 3
@@ -557,19 +560,19 @@ def test_bad_arguments_are_named(change, error, names):
 @pytest.mark.parametrize("kind", [np.asarray, csr_array])
 @each_loss
 def test_columns_of_extreme_size(kind, loss):
-    """No NaN out of finite numbers: a model, or an error that names X."""
+    """Finite numbers never give NaN: the fit returns a model, or an error that names X."""
     for scale in (1e-300, 1e-160, 1e-30, 1e30, 1e140):
         model = mfga(kind(X * np.array([scale, 1, 1, 1, 1])), target(loss), n_nonzero_coefs=8, loss=loss)
         assert np.isfinite(model.coef).all() and np.isfinite(model.info.objective).all()
         assert np.isfinite(model.decision_function(kind(X))).all()
     for scale in (1e160, 1e300):
         if kind is np.asarray:
-            mfga(X * np.array([scale, 1, 1, 1, 1]), target(loss), n_nonzero_coefs=8, loss=loss)  # in units of their own
+            mfga(X * np.array([scale, 1, 1, 1, 1]), target(loss), n_nonzero_coefs=8, loss=loss)  # has units of columns
         with pytest.raises(ValueError, match="X must be of moderate size"):
             mfga(kind(X * np.array([scale, 1, 1, 1, 1])), target(loss), n_nonzero_coefs=8, scale=None, loss=loss)
 
 
-@pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
+@ignore_convergence
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 def test_separable_classes_without_a_penalty_end(loss):
     model = fit(y=X[:, 0] > 0, loss=loss, alpha=0, n_nonzero_coefs=5, features=srf.Linear())

@@ -1,4 +1,4 @@
-"""The multinomial loss: all classes together, in every algorithm, against plain NumPy and scikit-learn."""
+"""The multinomial loss, of all classes together, in every algorithm: against plain NumPy and scikit-learn."""
 
 from itertools import islice
 
@@ -36,6 +36,7 @@ each = pytest.mark.parametrize("name", FITS)
 
 
 def data(n=240, d=4, n_classes=3, seed=0, noise=0.7):
+    """Return rows and labels of classes that are functions of the rows, with noise."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     f = np.sin(X @ rng.normal(size=(d, n_classes))) * 2 + noise * rng.gumbel(size=(n, n_classes))
@@ -43,10 +44,12 @@ def data(n=240, d=4, n_classes=3, seed=0, noise=0.7):
 
 
 def signs(label, n_classes):
+    """Return the targets of each class: 1 where a row is of it, else -1."""
     return np.where(np.arange(n_classes)[:, None] == label, 1.0, -1.0)
 
 
 def mean_loss(f, y, weight=None):
+    """Return the mean of minus the log of the softmax share of each label."""
     weight = np.ones(len(y)) if weight is None else weight / weight.mean()
     return np.mean(weight * (logsumexp(f, axis=1) - f[np.arange(len(y)), y]))
 
@@ -106,12 +109,12 @@ def test_a_class_against_the_others_has_the_same_loss(z, label, k):
 
 
 def test_a_turn_looks_at_no_more_rows_of_numbers_where_there_are_more_classes(monkeypatch):
-    """What the others' margins add up to is kept from turn to turn."""
+    """The log-sum-exp of the other classes' margins is kept from turn to turn: a turn looks at two rows of numbers."""
     seen = []
     log_sum_exp = multinomial_.log_sum_exp
     monkeypatch.setattr(multinomial_, "log_sum_exp", lambda z: seen.append(len(z)) or log_sum_exp(z))
     z = 3 * np.random.default_rng(0).normal(size=(7, 20))
-    z[2] += 1e3  # beside which the others are nothing
+    z[2] += 1e3  # the other classes vanish beside this one
     rivals = MultinomialProblem.from_targets(HostVectors(20), list(signs(np.arange(20) % 7, 7)), np.ones(20), True)
     moved, turns = z.copy(), ClassesInTurn(rivals, z)
     for k in range(7):
@@ -137,6 +140,7 @@ def test_what_is_common_is_the_median_nearest_to_zero():
 
 
 def objective(model, X, y, penalty):
+    """Return the mean loss of a model plus a penalty on its coefficients."""
     return mean_loss(model.decision_function(X), y) + penalty(model.coef)
 
 
@@ -155,6 +159,7 @@ def test_l1_fits_are_those_of_scikit_learn(alpha, exact):
 
 
 def _version():
+    """Return the version of scikit-learn."""
     import sklearn
 
     return tuple(map(int, sklearn.__version__.split(".")[:2]))
@@ -193,7 +198,7 @@ def test_two_classes_are_the_logistic_loss(name):
     assert (one.loss, one.link) == ("multinomial", "softmax")
 
 
-@pytest.mark.parametrize("name", ["sparse_rf", "exact", "mfga", "drp"])  # harfe's turns find other supports
+@pytest.mark.parametrize("name", ["sparse_rf", "exact", "mfga", "drp"])  # harfe, whose classes take turns, finds other supports
 def test_the_order_of_classes_does_not_matter(name):
     X, y = data()
     one = FITS[name](X, y, loss="multinomial", tol=1e-7 if name != "mfga" else None)
@@ -203,7 +208,7 @@ def test_the_order_of_classes_does_not_matter(name):
 
 
 @each
-def test_weights_are_rows(name):
+def test_a_weight_counts_as_copies(name):
     X, y = data(n=100)
     weight = np.random.default_rng(1).integers(0, 4, len(y)).astype(float)
     how = {"loss": "multinomial"} | ({} if name == "drp" else {"scale": None})
@@ -222,7 +227,7 @@ def test_probabilities_are_shares_and_better_than_none(name):
     np.testing.assert_array_equal(model.predict(X), p.argmax(axis=1))
     share = np.bincount(y) / len(y)
     assert mean_loss(model.decision_function(X), y) < -share @ np.log(share) - 0.05
-    # a probability is the share of the class, in the mean over the rows: what the intercepts are for
+    # The intercepts make the mean probability of a class its share of the rows.
     np.testing.assert_allclose(p.mean(axis=0), share, atol=1e-8)
 
 
@@ -264,7 +269,7 @@ def test_the_gap_is_a_bound(seed, alpha, n_classes):
 
 
 @pytest.mark.parametrize("name", ["exact", "harfe", "mfga", "drp"])
-def test_every_home_gives_the_same(name):
+def test_csr_is_dense(name):
     X, y = data(n=300)
     how = {"loss": "multinomial"} | ({} if name == "drp" else {"scale": None})
     one, other = FITS[name](X, y, **how), FITS[name](sp.csr_array(X), y, **how)
@@ -332,7 +337,7 @@ MORE = {
 
 
 @pytest.mark.parametrize("name", MORE)
-def test_whatever_fits(name):
+def test_every_other_function_fits_it(name):
     X, y = data(n=200)
     model = MORE[name](X, y)
     assert model.info.converged and model.link == "softmax" and np.mean(model.predict(X) == y) > 0.65

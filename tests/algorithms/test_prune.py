@@ -1,4 +1,5 @@
-"""prune: plain orthogonal least squares, one `lstsq` for each candidate of each step, and what must never change."""
+"""prune: the model is that of plain orthogonal least squares, by one `lstsq` for each candidate of each step; and what pruning
+never changes."""
 
 import importlib
 from dataclasses import replace
@@ -24,7 +25,7 @@ INFO = FitInfo(7, True, (3.0, 2.0), 0.1, 500, 1, 0.25, validation_loss=1.5)
 
 
 def model_of(features, coef, intercept=0.3, info=INFO):
-    """A model in these features whose support counts by threes."""
+    """Return a model with these features, whose support is every third place of a dictionary."""
     coef = np.asarray(coef, float)
     loss, classes, b = "squared", None, intercept
     if coef.ndim == 2:
@@ -34,13 +35,15 @@ def model_of(features, coef, intercept=0.3, info=INFO):
 
 
 def some_model(n_terms=14, n_outputs=None, seed=0):
+    """Return a model of random cosines."""
     rng = np.random.default_rng(seed)
     features = srf.Fourier(gamma=0.4).draw(n_terms, D, rng=seed)
     return model_of(features, rng.standard_normal((n_outputs, n_terms) if n_outputs else n_terms))
 
 
 def oracle(phi, f, weight, most, allowed):
-    """(S, coef, intercept) of orthogonal least squares of f (n, n_outputs), all refitted for each candidate of each step."""
+    """Return (S, coef, intercept) of orthogonal least squares of f (n, n_outputs), fitted again for each candidate of each
+    step."""
     h = np.sqrt(weight / weight.sum())[:, None]
     S, best = [], None
 
@@ -60,7 +63,7 @@ def oracle(phi, f, weight, most, allowed):
 
 
 def change(model, small, X, weight):
-    """(mean square of the change, variance) of the predictions, both summed over the outputs."""
+    """Return (mean square of the change, variance) of the predictions, both summed over the outputs."""
     f, g = (np.asarray(m.decision_function(X), float).reshape(X.shape[0], -1) for m in (model, small))
     share = weight / weight.sum()
     return share @ ((g - f) ** 2).sum(axis=1), share @ ((f - share @ f) ** 2).sum(axis=1)
@@ -90,7 +93,7 @@ def test_it_is_orthogonal_least_squares(layout, weight, n_outputs, stop):
         small = prune(model, Z, sample_weight=weight, **stop)
         np.testing.assert_array_equal(small.support, model.support[S])
         assert small.coef.shape == (*model.coef.shape[:-1], len(S)) and np.shape(small.intercept) == np.shape(model.intercept)
-        accuracy = 1e-8 if Z.dtype == np.float64 else 1e-3  # of the features
+        accuracy = 1e-8 if Z.dtype == np.float64 else 1e-3  # of features in this precision
         np.testing.assert_allclose(np.atleast_2d(small.coef), coef, atol=accuracy * np.abs(coef).max())
         np.testing.assert_allclose(small.intercept, b if n_outputs else b[0], atol=accuracy * np.abs(coef).max())
 
@@ -103,10 +106,10 @@ def test_the_change_is_at_most_tol(layout, weight, n_outputs, tol):
     model, Z, plain = some_model(30, n_outputs), layout(X), np.ones(N) if weight is None else weight
     small = prune(model, Z, tol=tol, sample_weight=weight)
     moved, variance = change(model, small, Z, plain)
-    allowed = max(tol, ROUNDING * np.finfo(Z.dtype).eps)  # of float32 more than the least tol
+    allowed = max(tol, ROUNDING * np.finfo(Z.dtype).eps)  # float32 allows no less than this
     assert moved <= allowed * variance * (1 + 1e-3) + 1e-10 * variance
     assert len(small.coef.T) == 0 if tol >= 1 else len(small.coef.T) > 0
-    if 0 < len(small.coef.T) < 30:  # and one term less would not do
+    if 0 < len(small.coef.T) < 30:  # one term less would exceed tol
         less = prune(model, Z, max_terms=len(small.coef.T) - 1, tol=0, sample_weight=weight) if len(small.coef.T) > 1 else None
         assert less is None or change(model, less, Z, plain)[0] > tol * variance
 
@@ -119,7 +122,7 @@ def test_max_terms(n_outputs):
         assert small.coef.shape[-1] == len(small.features) == len(small.support) == k
         errors.append(change(model, small, X, np.ones(N))[0])
     assert np.all(np.diff(errors) <= 1e-12) and errors[-1] > 0
-    assert prune(model, X, max_terms=5, tol=1e-9).coef.shape[-1] == 5  # of tol and max_terms, what comes first
+    assert prune(model, X, max_terms=5, tol=1e-9).coef.shape[-1] == 5  # whichever of tol and max_terms is met first ends it
     for k in (12, 13, 10**9, None):
         assert prune(model, X, max_terms=k, tol=0) is model
         assert prune(model, X, max_terms=k, tol=0.5).coef.shape[-1] < 12
@@ -127,7 +130,7 @@ def test_max_terms(n_outputs):
 
 @each_layout
 def test_as_many_terms_as_asked_for_where_they_help(layout):
-    """Without tol: all of max_terms, also where far fewer bring the change below 0.01, which is tol without max_terms."""
+    """Without tol, all of max_terms are kept, also where far fewer would do for tol=0.01, the default without max_terms."""
     model, Z = some_model(30), layout(X)
     few, many = prune(model, Z), prune(model, Z, max_terms=22)
     assert len(few.coef) < 20 and len(many.coef) == 22
@@ -136,7 +139,7 @@ def test_as_many_terms_as_asked_for_where_they_help(layout):
 
 
 def test_what_is_kept():
-    """Support, features, loss, classes and all of info but n_nonzero, bit for bit; nothing is written to."""
+    """Support, features, loss, classes and all of info but n_nonzero stay, bit for bit; the model given is not written to."""
     rng = np.random.default_rng(1)
     y = np.array(["a", "b", "c"])[np.argmax(np.sin(2 * X) + 0.1 * rng.standard_normal(X.shape), axis=1)]
     model = srf.sparse_rf(X, y, features="gaussian", alpha=0.003, loss="logistic", n_components=300, rng=0)
@@ -153,7 +156,7 @@ def test_what_is_kept():
     np.testing.assert_allclose(small.predict_proba(X).sum(axis=1), 1)
     for now, then in zip((model.coef, model.intercept, model.support, X), before, strict=True):
         np.testing.assert_array_equal(now, then)
-    assert prune(small, X, tol=1e-12).support.tolist() == small.support.tolist()  # no more to drop
+    assert prune(small, X, tol=1e-12).support.tolist() == small.support.tolist()  # nothing more is dropped
 
 
 def test_it_survives_save_and_load(tmp_path):
@@ -179,12 +182,12 @@ def test_terms_of_every_kind(kind):
     np.testing.assert_allclose(small.intercept, b[0], atol=1e-8)
 
 
-# Terms that say nothing new
+# Terms that depend on others
 
 
 @pytest.mark.parametrize("tol", [0.0, 1e-12, 1e-6])
 def test_dependent_terms_are_not_taken(tol):
-    """Of each term three times over, once with a phase half a turn on, one is kept, with the coefficients of all."""
+    """Of three copies of a term, one of them half a turn on in phase, one is kept, with the coefficients of all three."""
     features = srf.Fourier(gamma=0.4).draw(6, D, rng=0)
     thrice = features.concat(features).concat(features.turned(np.full(6, np.pi)))
     coef = np.random.default_rng(3).standard_normal(18)
@@ -199,9 +202,9 @@ def test_dependent_terms_are_not_taken(tol):
 @pytest.mark.parametrize(("d", "gamma"), [(2, 0.05), (4, 0.1), (8, 0.05)])
 @pytest.mark.parametrize("seed", range(8))
 def test_nothing_is_fitted_to_rounding(dtype, d, gamma, seed):
-    """Coefficients of any size would give the predictions on these rows as well, and anything on others.
+    """Coefficients stay small where rounding would let others of any size give the same predictions on these rows.
 
-    The bound is not one of rounding: with 8 inputs, 300 rows leave that much open in exact arithmetic.
+    With 8 inputs, 300 rows leave that much open in exact arithmetic, too.
     """
     rng = np.random.default_rng(seed)
     X, new = rng.standard_normal((2, 300, d)).astype(dtype)
@@ -246,7 +249,7 @@ def test_no_term_and_one_term(n_outputs):
 
 @pytest.mark.parametrize("n_outputs", [None, 3])
 def test_of_many_terms_the_largest_are_looked_at(n_outputs, monkeypatch):
-    """By their variance; what is lost with the others, the ones that stay make good as far as they can."""
+    """Terms of the largest variance are kept as candidates; those that stay make up for the others as far as they can."""
     features = srf.Fourier(gamma=0.4).draw(30, D, rng=0).concat(srf.Linear().draw(None, D))
     model = model_of(features, np.random.default_rng(4).standard_normal((n_outputs, 33) if n_outputs else 33))
     monkeypatch.setattr(importlib.import_module("sparserf.algorithms.prune"), "MOST_LOOKED_AT", 20)
@@ -282,7 +285,7 @@ def test_the_size_of_the_coefficients_does_not_matter(size, n_outputs, options):
 @pytest.mark.parametrize("kind", [srf.Linear(), srf.RandomNeurons("relu"), srf.Taylor(2, 0.2)], ids=str)
 @pytest.mark.parametrize("n_outputs", [None, 2])
 def test_the_size_of_the_features_does_not_matter(kind, n_outputs):
-    """Nor that of their coefficients: a model of finite numbers, nearly the same, or X is refused as too large."""
+    """Features and coefficients of any size give nearly the same finite model, or X is refused as too large."""
     features = kind.draw(14, D, 0)
     coef = np.random.default_rng(0).uniform(-1, 1, (n_outputs, len(features)) if n_outputs else len(features))
     plain = prune(model_of(features, coef), X, max_terms=2)
@@ -295,7 +298,7 @@ def test_the_size_of_the_features_does_not_matter(kind, n_outputs):
             assert str(error).startswith("X must be of moderate size") and x >= 1e140  # noqa: PT017
             continue
         assert np.isfinite(small.coef).all() and np.isfinite(small.intercept).all()
-        if kind == srf.Linear() or x == 1.0:  # the others do not scale with X
+        if kind == srf.Linear() or x == 1.0:  # the features of other maps do not scale with X
             np.testing.assert_array_equal(small.support, plain.support)
             np.testing.assert_allclose(small.coef / size, plain.coef, rtol=1e-6)
 
@@ -303,12 +306,12 @@ def test_the_size_of_the_features_does_not_matter(kind, n_outputs):
 def test_coefficients_of_very_different_sizes():
     model, sizes = some_model(20), np.repeat([1e200, 1e-200], 10)
     small = prune(replace(model, coef=model.coef * sizes), X, tol=1e-6)
-    plain = prune(replace(model, coef=model.coef * (sizes > 1)), X, tol=1e-6)  # the others are nothing beside these
+    plain = prune(replace(model, coef=model.coef * (sizes > 1)), X, tol=1e-6)  # the small terms are lost beside these
     np.testing.assert_array_equal(small.support, plain.support)
     np.testing.assert_allclose(small.coef / 1e200, plain.coef, rtol=1e-6, atol=1e-12)
 
 
-def test_rows_of_weight_zero_are_rows_left_out():
+def test_rows_of_weight_zero_do_not_count():
     model, kept = some_model(20), WEIGHT > 0
     odd = np.where(kept[:, None], X, 1e6)
     for options in ({}, {"tol": 0, "max_terms": 4}):
@@ -319,7 +322,7 @@ def test_rows_of_weight_zero_are_rows_left_out():
         np.testing.assert_allclose(one.intercept, two.intercept, rtol=1e-9)
 
 
-def test_a_weight_is_a_number_of_copies():
+def test_a_weight_counts_as_copies():
     model, times = some_model(20), WEIGHT.astype(int)
     one, two = prune(model, X, sample_weight=WEIGHT), prune(model, np.repeat(X, times, axis=0))
     np.testing.assert_array_equal(one.support, two.support)
@@ -329,7 +332,7 @@ def test_a_weight_is_a_number_of_copies():
 
 
 def test_of_many_rows_some_are_looked_at():
-    """The change over all rows is near that over those; rows between them do not matter."""
+    """The change over all rows is near that over the sampled rows; rows that are not sampled do not matter."""
     Z, model = np.random.default_rng(5).uniform(-2, 2, (3 * FEWEST_ROWS, D)), some_model(25)
     small = prune(model, Z, tol=0.02)
     moved, variance = change(model, small, Z, np.ones(len(Z)))
@@ -341,7 +344,7 @@ def test_of_many_rows_some_are_looked_at():
 
 @pytest.mark.parametrize("layout", [np.asarray, csr_array])
 @pytest.mark.parametrize("n_outputs", [None, 3])
-def test_same_bits_for_any_number_of_workers(layout, n_outputs):
+def test_the_same_bits_for_any_number_of_workers(layout, n_outputs):
     Z, model = layout(np.random.default_rng(5).uniform(-2, 2, (6000, D))), some_model(200, n_outputs)
     one, *others = (prune(model, Z, tol=0.005, workers=workers) for workers in (1, 2, 3))
     assert 5 < len(one.support) < 200
@@ -358,7 +361,7 @@ def test_same_bits_for_any_number_of_workers(layout, n_outputs):
     *(("sample_weight", {"sample_weight": bad}) for bad in (np.ones(N - 1), -np.ones(N), np.zeros(N), X[:, 0] * np.nan, "abc")),
     *(("workers", {"workers": bad}) for bad in (0, -2, 1.5, None)),
 ])  # fmt: skip
-def test_bad_arguments(name, bad):
+def test_bad_arguments_are_named(name, bad):
     given = {"model": some_model(5), "X": X, **bad}
     with pytest.raises((TypeError, ValueError), match=rf"\b{name}\b"):
         prune(given.pop("model"), given.pop("X"), **given)
@@ -372,7 +375,7 @@ def test_the_loss_of_the_model_before_is_not_told_of_the_one_after(rng):
 
 
 def columns_seen(model):
-    """How many columns of X the terms see, linear functions aside."""
+    """Return how many columns of X the terms see, without linear functions."""
     features, seen = model.features, []
     for block in features.blocks:
         for k in range(len(block)) if block.activation != "identity" else ():
@@ -382,10 +385,12 @@ def columns_seen(model):
 
 
 def n_weights(model):
+    """Return how many weights of a model are not zero."""
     return sum(int(np.count_nonzero(block.weights)) for block in model.features.blocks)
 
 
 def table(rng, n=600):
+    """Return a data frame with words and missing cells, and a target."""
     x = rng.standard_normal((n, 4))
     word = rng.choice(["a", "b", "c"], n)
     x[rng.random(n) < 0.1, 3] = np.nan
@@ -396,7 +401,7 @@ def table(rng, n=600):
 @pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial"])
 @pytest.mark.parametrize("max_order", [1, 2])
 def test_terms_of_few_columns(rng, loss, max_order):
-    """Of a table with words and gaps, which need several views a column."""
+    """Terms of a data frame with words and missing cells, of which a column has several views, see few columns."""
     X, y = table(rng)
     y = y if loss == "squared" else np.digitize(y, [0] if loss == "logistic" else [-0.5, 0.5])
     model = srf.sparse_rf(X, y, loss=loss, rng=0, n_models=1)
@@ -428,7 +433,7 @@ def test_kinds_of_terms_made_readable(rng, name):
 
 
 def test_a_part_of_a_cosine_is_its_mean_over_the_other_inputs(rng):
-    """Of independent inputs: the best coefficient of cos(u + m) for cos(u + v) is E cos(v - m)."""
+    """For independent inputs, the best coefficient of cos(u + m) for cos(u + v) is E cos(v - m)."""
     X = rng.normal([0.0, 3.0], 1.0, (200_000, 2))
     features = FeatureSet([NeuronBlock("cos", 1.0, np.array([[1.3, 0.8]]), np.array([0.4]))], 2)
     small = srf.prune(model_of(features, np.ones(1)), X, max_terms=1, max_order=1)
@@ -445,7 +450,7 @@ def test_readable_zeroes_what_costs_little(rng):
     model = model_of(features, rng.standard_normal(8))
     small = srf.prune(model, X, readable=True)
     assert n_weights(small) <= 16 and np.var(small.predict(X) - model.predict(X)) <= 0.01 * model.predict(X).var()
-    assert n_weights(srf.prune(model, X, readable=True, tol=0.0)) > 16  # nothing may be lost
+    assert n_weights(srf.prune(model, X, readable=True, tol=0.0)) > 16  # tol=0 lets nothing be lost
 
 
 def test_no_part_of_a_product_of_more_columns(rng):

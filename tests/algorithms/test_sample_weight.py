@@ -1,4 +1,4 @@
-"""Sample weights: a row of weight zero is not there, one of weight k counts as k rows, wherever rows are counted."""
+"""Sample weights: a row of weight zero is as good as absent, one of weight k counts as k rows, wherever rows are counted."""
 
 from functools import partial
 
@@ -12,22 +12,21 @@ from sparserf.algorithms.sparse_rf.held_out import hold_out
 from sparserf.features import RandomCosines, bandwidth, inverse_deviations, learning
 from sparserf.rows import as_rows
 
-from ..conftest import friedman, signs
+from ..conftest import LOSSES, each_loss, friedman, ignore_convergence, signs
 
 N, D = 100, 4
 each_layout = pytest.mark.parametrize("layout", [np.asarray, csr_array])
-each_loss = pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])
-ignore_convergence = pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
 
 
 def pruned(X, y, sample_weight, loss):
-    """A model that these rows did not make, pruned on them."""
+    """Fit a model to other rows, and prune it on these."""
     Z = np.random.default_rng(1).standard_normal((N, D))
     model = sparse_rf(Z, np.sin(Z[:, 0]), features="gaussian", alpha=1e-3, n_components=200, rng=0)
     return srf.prune(model, X, sample_weight=sample_weight)
 
 
 def path(fit, *args, **options):
+    """Return the last model of a path."""
     return fit(*args, **options)[-1]
 
 
@@ -39,6 +38,7 @@ EVERY_LOSS = {
     "perceptron, exact": partial(sparse_rf, rng=0, n_components=200, alpha=0.01, features="perceptron", exact=True),
     "path": partial(path, srf.sparse_rf_path, rng=0, n_components=200, n_alphas=4, features="matern32"),
     "harfe": partial(srf.harfe, rng=0, n_components=100),
+    "harfe, more terms than rows": partial(srf.harfe, rng=0, n_components=200, n_nonzero_coefs=120, max_iter=3),
     "harfe_path": partial(path, srf.harfe_path, rng=0, n_components=100),
     "mfga": partial(srf.mfga, rng=0, n_nonzero_coefs=8),
     "mfga, normalized": partial(srf.mfga, rng=0, n_nonzero_coefs=8, normalize=True, n_select=2),
@@ -61,12 +61,12 @@ ONE_LOSS = {
     "kernel_svm": (lambda *args, loss, **how: baselines.kernel_svm(*args, **how), "squared_hinge"),
     "boosting": (partial(baselines.boosting, alpha=0.01, n_terms=5), "squared_hinge"),
 }
-FITS = {f"{name}-{loss}": (fit, loss) for name, fit in EVERY_LOSS.items() for loss in ("squared", "squared_hinge", "logistic")}
+FITS = {f"{name}-{loss}": (fit, loss) for name, fit in EVERY_LOSS.items() for loss in LOSSES}
 FITS |= ONE_LOSS
 
 
 def bits(model, places=None):
-    """All that a model is; of rows that it keeps the places among those that count."""
+    """Return all fields of a model; of a kernel model, whose support is rows, by their places among the rows that count."""
     fields = dict(vars(model))
     if "features" in fields:
         features = fields.pop("features")
@@ -83,7 +83,7 @@ def bits(model, places=None):
 @each_layout
 @pytest.mark.parametrize("name", FITS)
 def test_rows_of_weight_zero_do_not_matter(name, layout):
-    """Not a bit changes, however many there are and whatever X and y are there: of another scale, of no class of the rest."""
+    """Not a bit changes, however many such rows there are, of whatever scale, target or class."""
     fit, loss = FITS[name]
     rng = np.random.default_rng(0)
     X, weight = rng.standard_normal((N, D)), rng.integers(1, 4, N).astype(float)
@@ -99,10 +99,24 @@ def test_rows_of_weight_zero_do_not_matter(name, layout):
         assert bits(fit(layout(Z), z, sample_weight=zero, loss=loss), places) == bits(without)
 
 
-def test_classes_are_those_of_the_rows_that_count(rng):
+@ignore_convergence
+@pytest.mark.parametrize(("fit", "loss"), [
+    *((partial(sparse_rf, features="gaussian"), loss) for loss in ("squared_hinge", "logistic")),
+    *((srf.drp, loss) for loss in ("squared_hinge", "smoothed_hinge", "logistic")),
+])  # fmt: skip
+def test_classes_are_those_of_the_rows_that_count(rng, fit, loss):
+    X, y = rng.uniform(-2, 2, (60, 3)), np.arange(60) % 3
+    with np.errstate(all="raise", under="ignore"):
+        model = fit(X, y, alpha=0.01, loss=loss, sample_weight=(y < 2) * 1.0, rng=0)
+    assert model.classes.tolist() == [0, 1] and np.isfinite([*np.ravel(model.coef), model.intercept]).all()
+    answers = [model.decision_function(X), *([model.predict_proba(X)] if loss == "logistic" else [])]
+    assert [answer.shape for answer in answers] == [(60,), (60, 2)][: len(answers)]
+    assert all(np.isfinite(answer).all() for answer in answers) and not np.any(model.predict(X) == 2)
+    assert np.isfinite([*model.info.objective, model.info.dual_gap]).all()
+
+
+def test_labels_need_two_classes_where_the_weight_is(rng):
     X, y = rng.standard_normal((60, 2)), np.arange(60) % 3
-    model = sparse_rf(X, y, features="gaussian", alpha=0.01, loss="logistic", sample_weight=(y < 2) * 1.0, rng=0)
-    assert model.classes.tolist() == [0, 1] and model.predict_proba(X).shape == (60, 2)
     with pytest.raises(ValueError, match="y must have at least two classes in rows of positive weight"):
         sparse_rf(X, y, loss="logistic", sample_weight=(y < 1) * 1.0)
 
@@ -114,12 +128,12 @@ def test_prune_needs_a_row(rng):
         srf.prune(model, X[:0])
 
 
-# What is read off X
+# What is measured on X
 
 
 @pytest.fixture
 def counted(rng):
-    """(X, weights of mean 1 and whole ratios, X with so many copies), weights following the size of the rows."""
+    """Return X, weights of mean 1 in whole ratios that follow the size of the rows, and X with as many copies of each row."""
     X = np.where(rng.random((120, 5)) < 0.3, 0.0, rng.standard_normal((120, 5)) * [1, 10, 1e-3, 4, 2] + [0, 20, 0, 0, 0])
     k = 1 + (np.abs(X[:, 0]) > 0.5) * 2 + (np.arange(120) % 3 == 0) * 5
     return X, k / k.mean(), np.repeat(X, k, axis=0)
@@ -133,7 +147,7 @@ def test_units_count_rows_by_their_weights(counted, layout):
     np.testing.assert_allclose(as_rows(layout(X)).spreads(weight)[0], copies.std(axis=0), rtol=1e-9)
     units, expected = inverse_deviations(as_rows(layout(X)), weight), inverse_deviations(as_rows(layout(copies)), ones)
     np.testing.assert_allclose(units, expected, rtol=1e-9)
-    assert np.abs(as_rows(X).spreads(np.ones(120))[0] / copies.std(axis=0) - 1).max() > 0.05  # alike they are not the same
+    assert np.abs(as_rows(X).spreads(np.ones(120))[0] / copies.std(axis=0) - 1).max() > 0.05  # not so for equal weights
     of_copies = RandomCosines.from_rows(as_rows(layout(copies)), ones, np.random.default_rng(0)).units
     of_weights = RandomCosines.from_rows(as_rows(layout(X)), weight, np.random.default_rng(1)).units
     np.testing.assert_allclose(of_weights, of_copies, rtol=1e-9)
@@ -154,7 +168,7 @@ def test_bandwidths_count_rows_by_their_weights(counted, features, layout):
 
 @pytest.mark.parametrize("n_neighbours", [1, 7, 30, 1000])
 def test_neighbours_count_by_their_weights(rng, monkeypatch, n_neighbours):
-    """So many of the mean weight, which of copies are twice as many where that is 2."""
+    """The neighbours counted are those whose weights sum to NEIGHBOURS: twice as many copies where the mean weight is 2."""
     X, k = rng.standard_normal((90, 3)), np.arange(90) % 3 + 1
     monkeypatch.setattr(bandwidth, "NEIGHBOURS", n_neighbours)
     of_weights = bandwidth.distance_scale(X.__getitem__, k / 2, "knn", "euclidean", rng)
@@ -164,13 +178,15 @@ def test_neighbours_count_by_their_weights(rng, monkeypatch, n_neighbours):
 
 
 def test_the_bandwidth_of_many_rows_is_of_draws_by_their_weights(rng):
-    """Two clusters: by the weights nearly all distances are within the tight one, by the rows hardly any."""
+    """Of two clusters, the tight one holds nearly all pairs by weight and hardly any by number of rows."""
     X = rng.standard_normal((6000, 3)) * np.where(np.arange(6000) < 1000, 0.1, 1.0)[:, None]
     weight = np.where(np.arange(6000) < 1000, 30.0, 1.0)
     weight /= weight.mean()
     scales = [bandwidth.distance_scale(X.__getitem__, weight, None, "euclidean", rng) for _ in range(5)]
     k = np.where(np.arange(6000) < 1000, 30, 1)[::3]
-    exact = bandwidth._median(bandwidth.distances(X[::3], X[::3], "euclidean"), k)
+    some = np.repeat(X[::3], k, axis=0)[::10]
+    distances = bandwidth.distances(some, some, "euclidean")
+    exact = np.median(distances[distances > 0])
     np.testing.assert_allclose(scales, exact, rtol=0.1)
     assert bandwidth.distance_scale(X.__getitem__, np.ones(6000), None, "euclidean", rng) > 3 * exact
 
@@ -180,11 +196,12 @@ def test_the_bandwidth_of_many_rows_is_of_draws_by_their_weights(rng):
 
 @each_loss
 def test_weights_are_copies_where_draws_and_penalty_are_the_same(rng, loss, monkeypatch):
-    """The same model but for rounding. How many numbers the Generator gave before depends on how many rows there are."""
+    """The models agree up to rounding, once the draws are the same: how many random numbers come before them depends on the
+    number of rows."""
     monkeypatch.setattr(learning, "seed_of", lambda rng: np.random.SeedSequence(5))
     X, y = friedman(rng, 150, 6)
     y, k = signs(y, loss), 1 + (X[:, 0] > 0.6) * 3 + np.arange(150) % 2
-    how = {"alpha": 0.03, "n_components": 1000, "loss": loss, "tol": 1e-8, "rng": 0}  # within tol any solution will do
+    how = {"alpha": 0.03, "n_components": 1000, "loss": loss, "tol": 1e-8, "rng": 0}  # tight: within tol any solution will do
     weighted, copies = sparse_rf(X, y, sample_weight=k, **how), sparse_rf(np.repeat(X, k, axis=0), np.repeat(y, k), **how)
     alike = sparse_rf(X, y, **how)
     size = np.std(copies.decision_function(X))
@@ -195,7 +212,8 @@ def test_weights_are_copies_where_draws_and_penalty_are_the_same(rng, loss, monk
 
 @pytest.mark.slow
 def test_weights_and_copies_predict_alike_where_the_penalty_is_the_same():
-    """Over other draws: their mean error, within three standard errors of the difference, which are a tenth of it at most."""
+    """Over other draws the mean errors agree within three standard errors of the difference, which are at most a tenth of the
+    error."""
     errors = []
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -215,7 +233,7 @@ def test_weights_and_copies_predict_alike_where_the_penalty_is_the_same():
 
 
 def test_rows_of_hardly_any_weight_hardly_matter(rng):
-    """Though they are of another scale, by which deviations and distances would be measured."""
+    """Rows of another scale and of hardly any weight hardly change deviations, distances or the model."""
     X, y = friedman(rng, 1500, 5)
     far, weight = X[:500].copy(), np.ones(500)
     far[:100] *= 1000
@@ -230,8 +248,8 @@ def test_rows_of_hardly_any_weight_hardly_matter(rng):
 # The search
 
 
-def test_of_each_row_the_same_share_of_its_weight_is_held_out(rng):
-    """In the mean over splits, as of so many copies; in one split a row is held out whole."""
+def test_the_same_share_of_the_weight_of_each_row_is_held_out(rng):
+    """Over many splits each row is held out equally often; in one split it is held out whole or not at all."""
     weight, n = rng.integers(1, 9, 60).astype(float), 2000
     held = np.array([hold_out(np.zeros(60), weight, 0.2, rng)[1] > 0 for _ in range(n)])
     assert (held.sum(axis=1) == 12).all()
@@ -239,7 +257,8 @@ def test_of_each_row_the_same_share_of_its_weight_is_held_out(rng):
 
 
 @each_loss
-def test_weights_that_are_all_alike_are_none(rng, loss):
+@pytest.mark.parametrize("options", [{"n_models": 2}, {"features": srf.Fourier(gamma=0.5), "alpha": 0.01}], ids=str)
+def test_weights_that_are_all_alike_are_none(rng, loss, options):
     X, y = friedman(rng, 200, 6)
-    how = {"loss": loss, "n_components": 100, "n_models": 2, "rng": 0}
+    how = {"loss": loss, "n_components": 100, "rng": 0, **options}
     assert bits(sparse_rf(X, signs(y, loss), sample_weight=np.full(200, 3), **how)) == bits(sparse_rf(X, signs(y, loss), **how))

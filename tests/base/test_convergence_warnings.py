@@ -11,7 +11,7 @@ import sparserf as srf
 from sparserf import baselines
 from sparserf.algorithms import task
 
-from ..battery import LABELS, NAMED, SMALL, X, Y
+from ..kinds_of_input import LABELS, NAMED, SMALL, X, Y
 
 TINY = {"alpha": 1e-9, **NAMED, "max_iter": 1}
 LATE = {"loss": "logistic", "alpha": 1e-12, "rng": 0, "tol": 1e-15}

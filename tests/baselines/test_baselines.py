@@ -1,4 +1,4 @@
-"""What the papers compare with, against scikit-learn or its definition."""
+"""The methods that the papers compare with, against scikit-learn or their definitions written plainly."""
 
 import pickle
 from dataclasses import replace
@@ -32,7 +32,7 @@ def test_srfe_is_the_lasso_of_that_residual(eta):
     residual = np.std(model.predict(X) - Y) / np.std(Y)
     assert 0.98 * eta <= residual <= eta * (1 + 1e-9)
     if eta < 0.1:
-        return  # scikit-learn does not converge
+        return  # here scikit-learn does not converge
     lasso = Lasso(alpha=model.info.alpha, tol=1e-10, max_iter=100_000).fit(phi_oracle(NEURONS, X), Y)
     assert np.abs(model.coef).sum() == pytest.approx(np.abs(lasso.coef_).sum(), rel=1e-3)
 
@@ -49,7 +49,7 @@ def test_srfe_beyond_reach_warns():
         srfe(X, Y, eta=0)
 
 
-# -------------------------------------------------------------------------------------------------------- random features
+# Random features
 
 LABELS = np.where(Y > 0, "up", "down")
 SIGNS = np.where(Y > 0, 1.0, -1.0)
@@ -62,12 +62,13 @@ TWICE = np.repeat(np.arange(120), COUNTS)
 
 
 def mean_loss(loss, z, y):
+    """Return the mean loss at the margins z."""
     return np.mean({"squared": (z - y) ** 2 / 2, "squared_hinge": np.maximum(0, 1 - y * z) ** 2,
                     "logistic": np.logaddexp(0, -y * z)}[loss])  # fmt: skip
 
 
 def ridge_by_scipy(loss, phi, y, alpha):
-    """(objective, decision function) of rks on the columns phi, by a general solver."""
+    """Return (objective, decision function) of rks on the columns phi, by a solver for any smooth function."""
     Z = phi / np.sqrt(phi.shape[1])
     objective = lambda p: mean_loss(loss, Z @ p[1:] + p[0], y) + alpha / 2 * p[1:] @ p[1:]  # noqa: E731
     found = minimize(objective, np.zeros(Z.shape[1] + 1), method="BFGS", options={"gtol": 1e-7, "maxiter": 2000})
@@ -108,7 +109,7 @@ def test_rks_draws_the_dictionary_of_sparse_rf_and_nears_the_kernel():
 
 @pytest.mark.parametrize("loss", TARGETS)
 def test_the_gap_of_rks_bounds_the_distance_to_the_optimum(loss):
-    """Also where the coefficients are not the best: the bound is on the distance then, not only zero at the end."""
+    """The bound holds at coefficients that are not the best, too, not only at the end, where it is zero."""
     model = rks(X, TARGETS[loss], features=FEW, alpha=1e-3, loss=loss)
     assert 0 <= model.info.dual_gap <= 1e-6 * model.info.objective[-1] and model.info.converged
     task, everything = Task.from_arrays(X, TARGETS[loss], loss, None, 1), FEW.take(np.arange(10))
@@ -179,7 +180,7 @@ def test_lkrf_largest_is_eerf_and_sample_counts_repeats():
     for rho in (1e-4, None, 1e6):
         np.testing.assert_array_equal(lkrf(X, Y, rho=rho, **options).support, eerf(X, Y, **options).support)
     sampled = lkrf(X, Y, selection="sample", rng=0, rho=20.0, **options)
-    assert 1 < len(sampled.support) < 12  # some came more than once
+    assert 1 < len(sampled.support) < 12  # some features were drawn more than once
     v = (phi_oracle(WAVES, X).T @ (Y - Y.mean())) ** 2
     q = aligned(v / v.max(), 20.0)
     assert np.all(q[sampled.support] > 0) and np.count_nonzero(q) > 12
@@ -189,16 +190,17 @@ def test_lkrf_largest_is_eerf_and_sample_counts_repeats():
     repeated = rks(X, Y, features=WAVES.take(drawn))
     np.testing.assert_allclose(sampled.predict(X), repeated.predict(X), atol=1e-9)
     assert sampled.info.objective == pytest.approx(repeated.info.objective)
-    few = lkrf(X, Y, selection="sample", rho=1e6, **options)  # q is on the best feature alone
+    few = lkrf(X, Y, selection="sample", rho=1e6, **options)  # all of q is on the best feature
     np.testing.assert_array_equal(few.support, [np.argmax(v)])
 
 
-# --------------------------------------------------------------------------------------------------------- kernel machines
+# Kernel machines
 
 KERNELS = ("gaussian", "laplacian", "perceptron", "gaussian+linear")
 
 
 def kernel_oracle(name, X, Z, model):
+    """Return the kernel between rows X and Z, with the width of a model."""
     gap = X[:, None, :] - Z[None]
     r = np.sqrt((gap**2).sum(axis=2))
     if name == "perceptron":
@@ -245,7 +247,7 @@ def test_the_widths_are_those_of_the_random_features():
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernel_svm_is_stationary(name, intercept):
-    """alpha a = -s L'(f) / n, so that a = 0 beyond the margin: the optimum, with the intercept's own condition."""
+    """alpha a = -s L'(f) / n, so that a = 0 beyond the margin, and the slopes sum to 0 with an intercept: the optimum."""
     model = kernel_svm(X, LABELS, kernel=name, alpha=0.01, fit_intercept=intercept, sample_weight=COUNTS)
     f, a = model.decision_function(X), np.zeros(120)
     a[model.support] = model.coef
@@ -259,7 +261,7 @@ def test_kernel_svm_is_stationary(name, intercept):
 
 def test_kernel_svm_is_rks_on_the_features_of_its_kernel():
     phi = srf.Linear().draw(None, 4)
-    K = kernel_svm(X, LABELS, kernel="gaussian+linear", gamma=1e-12, alpha=0.02)  # (1 + x'z) / 2 but for an intercept
+    K = kernel_svm(X, LABELS, kernel="gaussian+linear", gamma=1e-12, alpha=0.02)  # x'z / 2 and a constant
     theirs = rks(X, LABELS, features=phi, alpha=0.04 / 4, loss="squared_hinge")
     np.testing.assert_allclose(K.decision_function(X), theirs.decision_function(X), atol=1e-6)
 
@@ -285,7 +287,7 @@ def test_kernel_ridge_keeps_the_units_of_y():
 
 
 @pytest.mark.parametrize("function", [kernel_ridge, kernel_svm])
-def test_kernel_machines_refuse(function):
+def test_kernel_machines_name_bad_arguments(function):
     y = Y if function is kernel_ridge else LABELS
     for changes, message in [
         ({"max_rows": 100}, r"max_rows=100 rows, got 120.*GiB"), ({"kernel": "cauchy"}, "kernel"), ({"gamma": -1.0}, "gamma"),
@@ -301,7 +303,7 @@ def test_kernel_machines_refuse(function):
         function(X, y).predict(X[:, :3])
 
 
-# --------------------------------------------------------------------------------------------------------------- boosting
+# Boosting
 
 
 @pytest.mark.parametrize("offset", ["surrogate", "exact"])
@@ -321,7 +323,7 @@ def test_boosting_descends_to_the_optimum_over_what_it_added(loss, offset):
 
 
 def test_boosting_with_exact_offsets_comes_lower():
-    """The surrogate's bias, which the paper shows: it ends above what random perceptrons reach; exact offsets do not."""
+    """The surrogate is biased, as the paper shows: it ends above what random perceptrons reach; exact offsets do not."""
     ends = [boosting(X, LABELS, alpha=0.01, n_terms=40, offset=o).info.objective[-1] for o in ("surrogate", "exact")]
     random = srf.sparse_rf(X, LABELS, alpha=0.01, features="perceptron", n_components=2000, loss="squared_hinge", rng=0)
     assert ends[1] < ends[0] and random.info.objective[-1] < ends[0]
@@ -373,7 +375,7 @@ def test_boosting_ends_where_nothing_violates_or_when_told():
     assert told.info.n_iter == 3
 
 
-def test_bad_arguments_are_refused():
+def test_bad_arguments_are_named():
     for function, needed in [(rks, {}), (eerf, {"n_nonzero_coefs": 5}), (lkrf, {"n_nonzero_coefs": 5}),
                              (boosting, {"alpha": 0.1, "n_terms": 3})]:  # fmt: skip
         bad = {"alpha": -1.0, "fit_intercept": "yes", "loss": "hinge", "sample_weight": -np.ones(120), "workers": 0}
@@ -392,7 +394,7 @@ def test_bad_arguments_are_refused():
             function(np.where(X > 0.9, np.nan, X), Y, **needed | {"loss": "squared"})
 
 
-# ------------------------------------------------------------------------------------------- what holds for every baseline
+# What holds for every baseline
 
 HINGE = {"loss": "squared_hinge", "features": WAVES}
 EVERY = {
@@ -409,16 +411,18 @@ EVERY = {
 
 @pytest.fixture(params=EVERY)
 def fitted(request):
+    """A function that fits one of the baselines, with other rows, targets or options if they are given."""
     function, y, options = EVERY[request.param]
     return lambda X=X, y=y, **changes: function(X, y, **{**options, **changes})
 
 
 def bits(model):
+    """Return the bytes of a model and of its answers."""
     return [np.asarray(a).tobytes() for a in (model.coef, model.intercept, model.support, model.decision_function(X))]
 
 
-def test_same_bits_for_any_workers(fitted, monkeypatch):
-    monkeypatch.setattr(core_block, "SLICE_ELEMENTS", 2**10)  # blocks enough to share
+def test_the_same_bits_for_any_number_of_workers(fitted, monkeypatch):
+    monkeypatch.setattr(core_block, "SLICE_ELEMENTS", 2**10)  # so that there are blocks to share
     monkeypatch.setattr(kernel_machines, "BLOCK_ENTRIES", 2**10)
     one = fitted()
     assert bits(one) == bits(fitted(workers=3)) == bits(fitted(workers=-1))
@@ -438,7 +442,7 @@ def test_float32_stays_float32(fitted):
     np.testing.assert_allclose(single, fitted().decision_function(X), atol=5e-3)
 
 
-@pytest.mark.parametrize("name", [name for name in EVERY if name != "kernel_svm"])  # whose radius is read off X
+@pytest.mark.parametrize("name", [name for name in EVERY if name != "kernel_svm"])  # whose radius depends on the rows of X
 def test_a_weight_counts_as_copies(name):
     function, y, options = EVERY[name]
     weighted = function(X, y, sample_weight=COUNTS, **options)

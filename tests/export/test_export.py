@@ -1,4 +1,4 @@
-"""Models outside of Python: what an ONNX graph and a file of C say of a row is what predict says."""
+"""Models outside of Python: an ONNX graph and a file of C give for a row what `predict` gives."""
 
 import ctypes
 import os
@@ -47,7 +47,7 @@ FRAME.loc[::23, "place"] = None
 
 
 def expansion(map_, features=None, **how):
-    """All of some draws, each with a coefficient."""
+    """Fit all of some draws, each with a coefficient."""
     features = map_.draw(60, D, rng=0) if features is None else features
     return srf.harfe(SEEN, Y, features=features, n_nonzero_coefs=min(40, len(features)), rng=0, **how)
 
@@ -104,14 +104,14 @@ FITTED = {}
 
 
 def fitted(name, make):
-    """The model of that name, fitted once."""
+    """Return the model of a name, fitted once."""
     if name not in FITTED:
         FITTED[name] = make()
     return FITTED[name]
 
 
 def rows_for(name):
-    """Rows to predict, beside the training rows some that are far out."""
+    """Return rows to predict: the training rows, and some far away from them."""
     if name.startswith("words"):
         return np.ascontiguousarray(WORDS.toarray())
     if name == "constant":
@@ -122,26 +122,28 @@ def rows_for(name):
 
 
 def regressions(test):
+    """Mark a test as one for each model of a real target."""
     both = REGRESSIONS | OF_CSR
     return pytest.mark.parametrize(("name", "make"), both.items(), ids=both)(test)
 
 
 def classifiers(test):
+    """Mark a test as one for each classifier."""
     return pytest.mark.parametrize(("name", "make"), CLASSIFIERS.items(), ids=CLASSIFIERS)(test)
 
 
 def size(model, X):
-    """Of the terms whose sum a prediction is: what a rounding error is in proportion to."""
+    """Return the largest sum of sizes of the terms of a prediction, which rounding errors are in proportion to."""
     terms = np.abs(model.features.transform(X)) @ np.abs(np.atleast_2d(model.coef)).T
     of_f = (terms + np.abs(model.intercept)).max()
     return of_f * (model.predict(X).max() if model.link == "log" else 1.0)
 
 
-# ONNX.
+# ONNX
 
 
 def asked(model, feed, **how):
-    """What onnxruntime says: a dictionary by output."""
+    """Return the outputs of onnxruntime, by name."""
     runtime = pytest.importorskip("onnxruntime")
     options = runtime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, 3
@@ -151,7 +153,7 @@ def asked(model, feed, **how):
 
 
 def error_of(answer, model, X):
-    """By how much an answer differs from what predict says, relative to the largest of it."""
+    """Return the largest difference between an answer and `predict`, relative to the largest prediction."""
     expected = model.predict(X)
     return np.abs(answer.reshape(expected.shape) - expected).max() / np.abs(expected).max()
 
@@ -202,7 +204,7 @@ def test_onnx_has_standard_operators_alone():
 
 
 def test_onnx_of_large_columns():
-    """At 1e7 a float32 knows a number to one: what it knows is not rounded again."""
+    """At 1e7 a float32 has a resolution of one, and the graph does not round it again."""
     large = np.round(1e7 + 100 * RNG.standard_normal((N, 2)))
     model = srf.sparse_rf(large, np.sin((large[:, 0] - 1e7) / 50), features="gaussian", alpha=1e-3, n_components=300, rng=0)
     single = large.astype(np.float32)
@@ -211,13 +213,14 @@ def test_onnx_of_large_columns():
 
 
 def feed_of(frame, dtype):
-    """An input a column, strings as they are, none for what is missing."""
+    """Return an input for each column: numbers, or strings in which missing cells are empty."""
     strings = {name for name in frame if not pd.api.types.is_numeric_dtype(frame[name])}
     return {name: frame[[name]].fillna("").to_numpy(object) if name in strings else frame[[name]].to_numpy(dtype)
             for name in frame}  # fmt: skip
 
 
 def of_frame():
+    """Fit a model whose columns are numbers, clipped numbers, levels, and flags of missing cells."""
     model = srf.sparse_rf(FRAME, OF_FRAME, categorical=["floor"], rng=0, n_models=1, n_components=600)
     stage = model.features.stage
     assert {"number", "clipped", "level", "missing"} <= set(np.array(KINDS)[stage.kind])
@@ -226,7 +229,7 @@ def of_frame():
 
 
 def changed_frame():
-    """Rows with levels that are new, and with other cells missing."""
+    """Return the frame with new levels, and with other cells missing."""
     frame = FRAME.copy()
     frame.loc[::7, "kind"] = "new"
     frame.loc[::11, "place"] = "nowhere"
@@ -315,7 +318,7 @@ STRICT = "-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-Wmissing-prot
 
 
 def compiled(model, folder, *options):
-    """The library of what to_c writes."""
+    """Compile what to_c writes, and return the library."""
     number = len(list(folder.glob("*.c")))
     source, library = folder / f"model{number}.c", folder / f"model{number}.so"
     model.to_c(source)
@@ -324,10 +327,12 @@ def compiled(model, folder, *options):
 
 
 def pointer(array):
+    """Return a pointer to the memory of an array."""
     return array.ctypes.data_as(ctypes.c_void_p)
 
 
 def of_rows(library, X, n_outputs, dtype=np.float64):
+    """Return the predictions of the C library for all rows in one call."""
     X = np.ascontiguousarray(X, np.float64)
     out = np.empty((len(X), n_outputs), dtype)
     library.predict_rows(pointer(X), ctypes.c_size_t(len(X)), pointer(out))
@@ -335,6 +340,7 @@ def of_rows(library, X, n_outputs, dtype=np.float64):
 
 
 def one_by_one(function, X, n_outputs):
+    """Return what a function of the C library gives for each row, called once a row."""
     out, X = np.empty((len(X), n_outputs)), np.ascontiguousarray(X, np.float64)
     for x, f in zip(X, out, strict=True):
         function(pointer(x), pointer(f))
@@ -343,7 +349,7 @@ def one_by_one(function, X, n_outputs):
 
 @needs_compiler
 @regressions
-def test_c(name, make, tmp_path):
+def test_c_of_real_targets(name, make, tmp_path):
     model, rows = fitted(name, make), rows_for(name)
     library, n_outputs, expected = compiled(model, tmp_path), np.size(model.intercept), model.predict(rows)
     f = of_rows(library, rows, n_outputs)
@@ -373,12 +379,13 @@ def test_c_of_classes(name, make, tmp_path):
 
 
 def class_type(classes):
+    """Return the C type of labels."""
     return {"U": ctypes.c_char_p, "S": ctypes.c_char_p, "f": ctypes.c_double}.get(classes.dtype.kind, ctypes.c_longlong)
 
 
 @needs_compiler
 def test_c_of_a_frame(tmp_path):
-    """Categories are the numbers of their levels, as the comment lists them; NAN is missing."""
+    """Categories are the numbers of their levels, as the comment in the file lists them; a missing cell is NAN."""
     model, frame = fitted("frame", of_frame), changed_frame()
     codes = model.features.stage.table.read(frame)
     assert np.isnan(codes).any() and (codes == -1).any()
@@ -407,7 +414,7 @@ def test_c_refuses_fast_math(tmp_path):
 @needs_compiler
 @pytest.mark.parametrize("activation", ["cos", "sin", "tanh"])
 def test_phases_of_any_size(activation, tmp_path):
-    """To 1e6 a polynomial, beyond the C library; one that overflows counts as its mean, 0."""
+    """Phases up to 1e6 go through a polynomial, larger ones through the C library; one that overflows counts as the mean, 0."""
     features = srf.RandomNeurons(activation).draw(40, 1, rng=0)
     model = srf.mfga(SEEN[:, :1], Y, features=features, n_nonzero_coefs=20, rng=0, scale=None)
     library = compiled(model, tmp_path, "-O2")
@@ -466,7 +473,7 @@ def test_c_says_so_where_predict_raises(bad, tmp_path):
 
 @needs_compiler
 def test_missing_numbers(tmp_path):
-    """A model that was fitted to some, and one that was not, which has their centres in their place."""
+    """A model that was fitted to missing cells takes them; one that was not puts the centers of the columns in their place."""
     some = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
     for model in (srf.sparse_rf(some, Y, rng=0, n_models=1, n_components=300), fitted("sparse_rf", REGRESSIONS["sparse_rf"])):
         assert error_of(of_rows(compiled(model, tmp_path), some, 1), model, some) < 1e-12
@@ -485,7 +492,7 @@ def test_c_is_written(tmp_path):
     assert (tmp_path / "price.c").read_text(encoding="utf-8") == text and "double price(const double *x);" in text
 
 
-# What both write.
+# What both write
 
 
 @needs_compiler
@@ -506,7 +513,7 @@ def test_only_what_is_seen_is_read():
 
 
 def test_views_of_every_kind(tmp_path):
-    """Of each kind with knots and without, far out and clipped, where the unit is 0, and where no knot is passed."""
+    """There are views of each kind with knots and without, far out and clipped, with a unit of 0, and beyond all knots."""
     kind = [0, 1, 0, 1, 2, 3, 4, 0, 0, 0]
     column, n = [0, 0, 1, 1, 2, 0, 2, 3, 3, 2], len(kind)
     sizes = [0, 0, 3, 2, 0, 0, 0, 1, 0, 0]

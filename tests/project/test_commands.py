@@ -1,4 +1,5 @@
-"""Every command that a page gives: each runs word for word in a fresh clone and environment, or stands here with the reason."""
+"""Every command that a page gives runs word for word in a fresh clone and environment, or is listed here with the reason why
+not."""
 
 import os
 import re
@@ -13,12 +14,12 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / ".github").glob("*.md"))]
 pytestmark = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a clone")
 
-RUN_ELSEWHERE = {  # blocks that no test here runs, and what does
+RUN_ELSEWHERE = {  # blocks that are not run here, and what runs them
     "README.md: python3 -m venv .venv && echo": ".ci/run, at every push: it reads both lines out of the page",
     "building.md: .github/scripts/variant.sh boundscheck": "nightly.yml, and a row of tests/reliability.toml",
 }
 PROGRAMS = ("pip", "python", "python3", "pytest", "ruff", "pre-commit", ".venv/bin/pytest", ".github/scripts/", "tools/")
-IN_TEXT = {  # commands within sentences, whose arguments are the reader's, or that other tests and workflows run
+IN_TEXT = {  # commands within sentences that need the reader's arguments, or that other tests and workflows run
     "python tools/run.py": "test_commands_at_tables_name_experiments, and test_experiments.py",
     "python tests/": "development.md, reliability.md: rows of tests/reliability.toml",
     "pytest -": "the rows of reliability.md are run by tests/reliability.py",
@@ -31,19 +32,21 @@ IN_TEXT = {  # commands within sentences, whose arguments are the reader's, or t
 
 
 def name_of(page):
+    """Return the name by which a page is known here."""
     return page.name if page.parent.name != ".github" else f".github/{page.name}"
 
 
 def blocks():
-    """(page, what stands in it to be typed) of every block for a shell."""
+    """Return (page, text to be typed) of every block for a shell."""
     return [(name_of(p), text) for p in PAGES for text in re.findall(r"^```sh\n(.*?)\n```", p.read_text(), re.S | re.M)]
 
 
 def is_elsewhere(page, text):
+    """Return whether a block is listed as run elsewhere."""
     return any(f"{page}: {text}".startswith(start) for start in RUN_ELSEWHERE)
 
 
-HERE = {}  # {page: its blocks, in their order}
+HERE = {}  # the blocks of each page, in order
 for page, text in blocks():
     if not is_elsewhere(page, text):
         HERE.setdefault(page, []).append(text)
@@ -55,7 +58,7 @@ def test_blocks_that_no_test_runs_are_there_and_few():
 
 
 def test_every_block_names_its_language():
-    """So that none for a shell is overlooked; what a program prints has none."""
+    """Every block names its language, so that none for a shell is overlooked; output of a program has none."""
     for page in PAGES:
         fences = re.findall(r"^```(.*)$", page.read_text(), re.M)
         assert set(fences[::2]) <= {"sh", "python", "", "{toctree}"} and set(fences[1::2]) <= {""}, page.name
@@ -69,7 +72,7 @@ def test_a_block_without_a_language_holds_no_command():
 
 
 def test_commands_within_sentences_are_run_somewhere():
-    """What stands in a line of text and begins with a program's name, has arguments, and is more than that name."""
+    """Code in a sentence that begins with a program's name and has arguments is a command; each is run somewhere."""
     for page in PAGES:
         text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.S | re.M)
         for code in re.findall(r"`([^`]+)`", text):
@@ -94,13 +97,13 @@ def test_extras_and_groups_that_are_named_are_there():
     assert "install sparserf" not in text and "install 'sparserf" not in text  # no package index has it yet
 
 
-BEFORE = {"contributing.md": HERE["building.md"]}  # what a page says is to be there
+BEFORE = {"contributing.md": HERE["building.md"]}  # pages that ask for the commands of another page first
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("page", HERE)
 def test_commands_run_in_a_fresh_clone(page, tmp_path):
-    """Those of a page in one shell, where `python` is that of a new environment; and the README's Python after them.
+    """The commands of a page run in one shell, where `python` is that of a new environment; then the README's Python runs.
 
     The page's own `pytest` is told to run one test: the suite runs elsewhere.
     """

@@ -1,4 +1,4 @@
-"""What the documents promise: examples that run, names that exist, an import that is cheap."""
+"""What the documents promise: examples run, names exist, and the import is cheap."""
 
 import doctest
 import importlib
@@ -28,18 +28,18 @@ def test_docstring_examples_run(name):
 
 
 PAGES = [path.stem for path in sorted(DOCS.glob("*.md")) if "```python\n" in path.read_text()]
-LONG = {"groups", "rows", "validation"}  # which take several seconds
+LONG = {"groups", "rows", "validation"}  # pages that take several seconds
 
 
 @pytest.fixture
 def clone(tmp_path, monkeypatch):
-    """Where a user of a clone types: what is written lands in a temporary folder."""
+    """A copy of a clone in a temporary folder, to work in as its user does."""
     (tmp_path / "tools").symlink_to(ROOT / "tools")
     monkeypatch.chdir(tmp_path)
 
 
 def run_python_of(page, after_each=lambda names: None):
-    """The blocks of a page as they stand, each after the others, and nothing before the first; the names that they leave."""
+    """Run the Python blocks of a page in order, call `after_each` with the names after each block, and return the names."""
     names = {"__name__": "__main__"}
     for code in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
         exec(compile(code, page.name, "exec"), names)
@@ -49,7 +49,7 @@ def run_python_of(page, after_each=lambda names: None):
 
 @pytest.mark.usefixtures("clone")
 def test_the_lines_of_the_readme_run(capsys):
-    """As they stand, and say what their comments promise."""
+    """The lines run as they stand, and say what their comments promise."""
     names = run_python_of(ROOT / "README.md")
     assert 1.3 < float(capsys.readouterr().out.split()[0]) < 1.7
     X, y = names["table"].to_numpy(), names["y"].to_numpy()
@@ -100,11 +100,11 @@ EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 @pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_downloads_of_the_gallery_run(example, tmp_path, monkeypatch):
-    """In an empty folder, with the tables beside them that their pages offer."""
+    """Each runs in an empty folder, with the tables beside it that its page offers."""
     pytest.importorskip("sklearn")
     plt = pytest.importorskip("matplotlib.pyplot")
     for path in re.findall(r":download:`\S+ <(.+?)>`", example.read_text()):
-        shutil.copy(os.path.normpath(DOCS / "gallery" / path), tmp_path)  # gallery is there once the site is built
+        shutil.copy(os.path.normpath(DOCS / "gallery" / path), tmp_path)  # this folder exists once the site is built
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(example), run_name="__main__")
     plt.close("all")
@@ -129,7 +129,7 @@ def test_every_public_name_has_a_docstring_with_an_example():
     for name in srf.__all__:
         thing = getattr(srf, name)
         assert thing.__doc__, name
-        if name not in ("baselines", "plot"):  # modules, whose functions have
+        if name not in ("baselines", "plot"):  # modules: their functions have the examples
             assert ">>>" in thing.__doc__, name
 
 
@@ -151,7 +151,7 @@ def test_the_names_of_the_baselines():
 
 
 def loaded_by(code, tmp_path):
-    """The modules that this code loads after numpy."""
+    """Return the modules that this code loads beyond those of NumPy."""
     code = f"import sys, numpy; before = set(sys.modules); {code}; print(*sorted(set(sys.modules) - before), sep=',')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     return set(done.stdout.strip().split(","))
@@ -169,6 +169,6 @@ def test_what_is_imported_when_asked_for(tmp_path, monkeypatch):
     assert "sparserf.plot" in loaded_by("from sparserf import *", tmp_path)
     assert {"baselines", "plot", "sklearn", "sparse_rf"} <= set(dir(srf)) and "stage" not in dir(srf)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert "sklearn" not in dir(srf)  # help(sparserf) imports all that is listed
+    assert "sklearn" not in dir(srf)  # help(sparserf) would import it
     with pytest.raises(AttributeError, match="no_such_name"):
         srf.no_such_name  # noqa: B018

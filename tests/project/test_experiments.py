@@ -1,4 +1,4 @@
-"""The runner and the report writer of tools/, on an experiment of their own; and those that are stored."""
+"""The runner and the report writer of tools/ on an experiment made for the test, and the experiments that are stored."""
 
 import importlib
 import json
@@ -44,7 +44,7 @@ b = {load = {n = 40}, seeds = 1, paper = [9]}
 
 @pytest.fixture(scope="module")
 def tools():
-    """(run, report), the modules of tools/, which are gone after these tests."""
+    """(run, report), the modules of tools/, removed from sys.modules after the tests."""
     sys.path.insert(0, str(TOOLS))
     yield importlib.import_module("run"), importlib.import_module("report")
     sys.path.remove(str(TOOLS))
@@ -53,7 +53,7 @@ def tools():
 
 
 def test_what_is_missing_is_run_and_recorded_and_a_page_written(tmp_path, tools, monkeypatch):
-    """In this process instead of many."""
+    """The runs take place in this process."""
     run, _ = tools
     file, calls = tmp_path / "fake.toml", []
     file.write_text(FAKE)
@@ -88,7 +88,7 @@ def test_what_is_missing_is_run_and_recorded_and_a_page_written(tmp_path, tools,
     calls.clear()
     with pytest.raises(SystemExit, match="failed"):
         run.main()
-    assert {key[1] for key in calls} == {"absent", "broken"}  # what has a record is not run again
+    assert {key[1] for key in calls} == {"absent", "broken"}  # what has a record already is not run again
     monkeypatch.setattr(sys, "argv", [*sys.argv, "--report"])
     calls.clear()
     run.main()
@@ -101,7 +101,7 @@ def test_a_contender_runs_in_a_process_of_its_own_and_is_stopped(tmp_path):
     file.write_text(FAKE + f"c = {{load = {{n = 5}}, longest = 1, seeds = 1, contenders = {slow}}}")
     some = ["--sets", "b", "c", "--contenders", "ours", "slow"]
     command = [sys.executable, TOOLS / "run.py", "--only", file, "--to", tmp_path, *some]
-    env = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}  # tools/ import each other
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}  # modules of tools/ import each other
     done = subprocess.run(command, capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr
     ours, slow = map(json.loads, (tmp_path / "tables/fake.jsonl").read_text().splitlines())
@@ -110,6 +110,7 @@ def test_a_contender_runs_in_a_process_of_its_own_and_is_stopped(tmp_path):
 
 
 def records(values):
+    """Return records of these errors, keyed by contender, set and seed."""
     return [{"set": s, "contender": c, "seed": k, "error": e} for (s, c, k), e in values.items()]
 
 
@@ -134,7 +135,7 @@ def test_ratios_are_geometric_means_over_seeds_in_common_and_sets(tools):
 def test_rows_of_a_table_are_chosen_and_sorted_by_expressions_and_know_the_best_rival(tools):
     _, report = tools
     errors = {("a", "x", 0): 3.0, ("a", "y", 0): 2.0, ("a", "z", 0): 2.9, ("b", "x", 0): 1.0, ("b", "y", 0): 2.0}
-    found = records(errors | {("c", "x", 0): 9.0, ("c", "y", 0): 3.0, ("c", "x", 1): 1.0})  # a second seed of ours alone
+    found = records(errors | {("c", "x", 0): 9.0, ("c", "y", 0): 3.0, ("c", "x", 1): 1.0})  # a seed of one contender alone
     table = {"where": "ratio > 1", "sort": "-ratio"}
     table["columns"] = {"set": "{set}", "rival": "{rival}, {rival_error:.1f}", "ours": "{ours:.1f}", "ratio": "{ratio:.1f}"}
     sets = {name: {"contenders": dict.fromkeys("xyz")} for name in "abc"}
@@ -163,7 +164,7 @@ def test_summaries_over_seeds(tools):
     expected = {"error": 2.5, "error_geo": 2.0, "error_sd": 1.5, "error_n": 2, "error_max": 4.0}
     assert {key: found[key] for key in expected} == expected
     stored = report.measures([{"set": "a", "contender": "x", "seed": 0, "error": 3.0, "error_sd": 0.25, "of": 100}])
-    assert (stored["error"], stored["error_sd"]) == (3.0, 0.25)  # of a record that is a summary itself
+    assert (stored["error"], stored["error_sd"]) == (3.0, 0.25)  # from a record that already is a summary
     assert report.cell(["{error:.1f} ({terms})", "{error:.2f} | {error_short}"], found) == "2.50 \\| 2"
     assert report.cell("{nothing}", found) == ""
 
@@ -218,7 +219,7 @@ def test_every_table_that_is_declared_is_on_a_page_and_every_record_in_a_table(t
 
 @pytest.mark.parametrize("target", ["price", "kind", "colour"])
 def test_a_table_with_words_and_gaps_is_fitted_without_a_line_of_code(target, tmp_path):
-    """Real, of two words, and of three; rows without a target are left out, and each step has a line."""
+    """Targets are real, or labels of two or three words; rows without a target are left out, and each step is printed."""
     rng, path = np.random.default_rng(0), tmp_path / "mine.csv"
     kinds, colours, size = rng.choice(["a<b", "b c"], 80), rng.choice(["red", "green", "blue"], 80), rng.uniform(1, 2, 80)
     lines = [["size", "kind", "colour", "price"]]

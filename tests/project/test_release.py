@@ -1,4 +1,4 @@
-"""What is released: one version everywhere, workflows that name what there is, and a source distribution that is small."""
+"""What is released: one version everywhere, workflows whose parts exist, and a small source distribution."""
 
 import io
 import os
@@ -27,7 +27,7 @@ def test_one_version():
 
 
 def uncompiled(folder):
-    """What Python finds of the package where it is started in the root of a clone, newer than what is installed."""
+    """Return a folder with the first file of a newer, uncompiled package, as in the root of a clone."""
     (folder / "sparserf").mkdir(parents=True)
     newer = (ROOT / "sparserf" / "__init__.py").read_text().replace("from . import losses\n", "from . import not_yet_there\n")
     (folder / "sparserf" / "__init__.py").write_text(newer)
@@ -35,7 +35,7 @@ def uncompiled(folder):
 
 
 def in_the_root_of(clone, code, *options, path=()):
-    """The run of code by `python -c` in a folder."""
+    """Run `python -c` with this code in a folder, and return the finished process."""
     env = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
     env["PYTHONPATH"] = os.pathsep.join([*map(str, path), *filter(None, [env.get("PYTHONPATH")])])
     return subprocess.run([sys.executable, *options, "-c", code], cwd=clone, env=env, capture_output=True, text=True)
@@ -60,18 +60,19 @@ print(len(found))"""
 
 
 def test_in_the_root_of_a_clone_the_installed_package_is_imported(tmp_path):
-    """Though sources lie there, and in another clone on the path: whatever is imported first, pickled, or asked for later."""
+    """The installed package is imported, whatever is imported first, pickled or asked for later, though sources lie in the
+    folder and on the path."""
     clone, other = uncompiled(tmp_path / "clone"), uncompiled(tmp_path / "other")
     installed = Path(srf.__file__)
     for path in (), (other,):
         run = in_the_root_of(clone, WHERE, path=path)
-        assert run.stdout.split("\n")[:3] == [*[str(installed)] * 2, str(installed.parent / "explain" / "terms.py")], run.stderr
+        assert run.stdout.split("\n")[:3] == [*[str(installed)] * 2, str(installed.parent / "model" / "terms.py")], run.stderr
     assert in_the_root_of(clone, PICKLED).stdout.split() == ["True", "sparserf.plot", *srf.__all__]
     assert in_the_root_of(clone, BY_THREADS).stdout == "8\n"
 
 
 def test_sources_that_are_not_compiled_say_so(tmp_path):
-    """Where nothing is installed."""
+    """Where no package is installed, importing the sources raises an error that says they are not compiled."""
     run = in_the_root_of(uncompiled(tmp_path), "import sys; sys.path[:] = [''] + sys.path[-3:]; import sparserf", "-SE")
     assert re.search(r"ImportError: .*not compiled, and no sparserf is installed: `python -m pip install", run.stderr)
 
@@ -91,7 +92,7 @@ def test_there_are_workflows():
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_workflow(path):
-    """Rights are none but to read, actions are pinned by commit, and scripts and variants are there."""
+    """Rights are read-only, actions are pinned by commit, and scripts and variants exist."""
     workflow = yaml.safe_load(path.read_text())
     assert workflow["permissions"] == {"contents": "read"}
     steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
@@ -103,6 +104,7 @@ def test_workflow(path):
 
 
 def variants(workflow):
+    """Return the variants that the jobs of a workflow run."""
     matrices = [job["strategy"]["matrix"] for job in workflow["jobs"].values() if "strategy" in job]
     included = {row["variant"] for matrix in matrices for row in matrix.get("include", ())}
     return included.union(*(matrix.get("variant", ()) for matrix in matrices))
@@ -110,7 +112,7 @@ def variants(workflow):
 
 @in_a_clone
 def test_source_distribution():
-    """Of what is committed: meson makes it of the same archive."""
+    """The source distribution has the committed sources: meson builds it from the same archive."""
     archive = subprocess.run(["git", "archive", "--format=tar.gz", "HEAD"], cwd=ROOT, capture_output=True, check=True).stdout
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         names = {member.name for member in tar if member.isfile()}
@@ -122,6 +124,7 @@ def test_source_distribution():
 
 
 def uncommitted():
+    """Return the source files that are not committed."""
     command = ["git", "ls-files", "--others", "--exclude-standard", "sparserf"]
     return set(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split())
 
@@ -130,5 +133,5 @@ def uncommitted():
 def test_the_security_policy_names_tests_that_there_are():
     named = re.findall(r"`(test_\w+)`", (GITHUB / "SECURITY.md").read_text())
     assert len(named) >= 8
-    tests = (ROOT / "tests" / "model" / "test_model.py").read_text()
+    tests = (ROOT / "tests" / "model" / "test_file.py").read_text()
     assert all(f"def {name}(" in tests for name in named)

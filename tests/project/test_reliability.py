@@ -1,4 +1,4 @@
-"""What takes minutes, and many fits, to be seen: the accuracy of functions, equal answers, interrupts, soak and load."""
+"""What takes minutes or many fits to see: the accuracy of functions, equal answers, interrupts, soak and load."""
 
 import ctypes
 import gc
@@ -36,7 +36,7 @@ FITS = {
 
 
 def values(activation, x, level):
-    """cos, sin or tanh of x as the kernels make it: one feature of one input, of weight 1."""
+    """Return cos, sin or tanh of x as the kernels compute it: one feature of one input, with weight 1."""
     panels = NeuronBlock(activation, 1.0, np.ones((1, 1)), np.zeros(1)).packed(x.dtype, 1)
     phi = np.empty((len(x), 1), x.dtype)
     panels.transform(RowSlice(x[:, None], level=level), phi)
@@ -44,7 +44,8 @@ def values(activation, x, level):
 
 
 def ulps(got, right, floor):
-    """How far from the right value, which has more digits, in units of its last place, or of that of the floor."""
+    """Return the distance to the right value, which has more digits, in units of its last place, or of the last place of the
+    floor."""
     return np.abs((got - right) / np.spacing(np.maximum(np.abs(right), floor).astype(got.dtype)))
 
 
@@ -52,12 +53,12 @@ def ulps(got, right, floor):
 @pytest.mark.parametrize(("dtype", "floor"), [(np.float64, 1e-6), (np.float32, 2.0**-20)])
 @pytest.mark.parametrize("activation", ["cos", "sin", "tanh"])
 def test_functions_are_accurate_at_very_many_points(activation, dtype, floor, record_property):
-    """10^8 up to 1e6 in size, half of them evenly and half by their logarithm; tanh needs no floor.
+    """There are 10^8 points up to 1e6 in size, half of them uniform and half uniform in their logarithm; tanh needs no floor.
 
-    It is e / (e + 2) with e = 2^k expm1(r) + (2^k - 1). Let u be half a unit of 1; expm1(r) is off by about 1.5 u of
-    itself. Worst is k = 1, r = -ln(2)/2: e = 0.41 is off by (1.5 * 0.59 + 0.41) u / 0.41 = 3.1 u, its sum and the
-    quotient add a u each, and the value, 0.17, is off by 2 / 2.41 * 3.1 u + 2 u = 4.6 u, 3.2 of its units. Just below
-    powers of two, where u is nearly a unit, e is off by less than 2 u, and the value by less than 4 u.
+    tanh is e / (e + 2) with e = 2^k expm1(r) + (2^k - 1). Let u be half a unit in the last place of 1; expm1(r) is off by
+    about 1.5 u of itself. The worst case is k = 1, r = -ln(2)/2: e = 0.41 is off by (1.5 * 0.59 + 0.41) u / 0.41 = 3.1 u, its
+    sum and the quotient add a u each, and the value, 0.17, is off by 2 / 2.41 * 3.1 u + 2 u = 4.6 u, 3.2 of its units. Just
+    below powers of two, where u is nearly a unit, e is off by less than 2 u, and the value by less than 4 u.
     """
     rng, n, worst = np.random.default_rng(1), 10**6, [0.0] * len(LEVELS)
     most = 4 if activation == "tanh" and dtype is np.float64 else 3
@@ -73,7 +74,7 @@ def test_functions_are_accurate_at_very_many_points(activation, dtype, floor, re
     assert max(worst) <= most, units
 
 
-# For 20 seeds of each function: what its model is, in bytes, and what it predicts.
+# For 20 seeds of each function: the bytes of its model, and its predictions.
 ANSWERS = """
 import hashlib, sys, warnings
 import numpy as np
@@ -88,7 +89,7 @@ for name, fit in FITS.items():
 
 
 def test_levels_give_the_same_models():
-    """Those with fused operations to the last bit; the baseline nearly, where rounding leads to the same terms."""
+    """Levels with fused operations agree to the last bit; the baseline comes close, where rounding leads to the same terms."""
     tables = {}
     for level in LEVELS:
         env = os.environ | {"SPARSERF_LEVEL": level, "OPENBLAS_CORETYPE": "Haswell"}
@@ -111,7 +112,7 @@ def test_workers_do_not_matter(name, seed):
         assert other.predict(X).tobytes() == first.predict(X).tobytes()
 
 
-# ----------------------------------------------------------------------------------------------------------- interrupts
+# Interrupts
 
 
 BIG = np.tile(X, (100, 1)), np.tile(Y, 100)
@@ -128,7 +129,10 @@ LONG = {
 
 @contextmanager
 def interrupted_after(seconds):
-    """Ctrl-C, as the terminal sends it; [when it was sent]. Processes of a parallel run of tests ignore it otherwise."""
+    """Send Ctrl-C after so many seconds, as the terminal does, and yield the list of when it was sent.
+
+    The handler of SIGINT is set, since processes of a parallel run of tests ignore the signal otherwise.
+    """
     sent, over = [], threading.Event()
 
     def send():
@@ -150,7 +154,7 @@ def interrupted_after(seconds):
 @pytest.mark.parametrize("name", LONG)
 @pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
 def test_an_interrupt_stops_any_function_at_any_moment(name, moment):
-    """Within a second, and no thread is left; a fit that ended before it was interrupted says nothing."""
+    """It stops within a second, and leaves no thread; a fit that had ended before the interrupt says nothing."""
     threads = threading.active_count()
     with interrupted_after(moment) as sent:
         try:
@@ -163,17 +167,17 @@ def test_an_interrupt_stops_any_function_at_any_moment(name, moment):
     assert threading.active_count() == threads
 
 
-# -------------------------------------------------------------------------------------------------------- soak and load
+# Soak and load
 
 
 def resident():
-    """Bytes of memory that the process has."""
+    """Return the resident memory of the process in bytes."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def given_back():
-    """The same, after what is free was given back to the system, where the C library can."""
+    """Return the resident memory after the C library, where it can, has given back what is free."""
     gc.collect()
     getattr(ctypes.CDLL(None), "malloc_trim", int)(0)
     return resident()
@@ -182,8 +186,8 @@ def given_back():
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="no /proc")
 @pytest.mark.parametrize("name", FITS)
 def test_a_thousand_fits_leave_nothing_behind(name, record_property):
-    """Of what Python and NumPy allocate after the first tenth less than 1 MB lives on; of the process, what it gives back to
-    the system taken off, less than 5 MB: between two moments without a leak it varies by 3."""
+    """After the first tenth, less than 1 MB that Python and NumPy allocate lives on, and the resident memory of the process
+    grows by less than 5 MB: without a leak it varies by 3 MB."""
     n_fits = 200 if name == "auto" else 1_000
     for k in range(n_fits):
         if k == n_fits // 10:
@@ -201,7 +205,7 @@ def test_a_thousand_fits_leave_nothing_behind(name, record_property):
 
 
 def test_many_threads_predict_while_others_fit():
-    """A million predictions of one row from 32 threads, each the same bits as alone; fits too."""
+    """A million predictions of one row from 32 threads have the same bits as alone; so have fits."""
     model = FITS["auto"](X, Y, rng=0)
     right = model.predict(X)
     fitted, over = FITS["sparse_rf"](X, Y, rng=0), threading.Event()

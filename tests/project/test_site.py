@@ -16,7 +16,7 @@ import sparserf.sklearn
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 pytestmark = pytest.mark.skipif(not (DOCS / "tables").exists(), reason="a source distribution has no tables and pictures")
-BUILT = ("gallery", "api/generated")  # folders that the build of the site makes
+BUILT = ("gallery", "api/generated")  # folders that building the site creates
 PAGES = [
     path
     for path in sorted([ROOT / "README.md", ROOT / "tools/data/README.md", *ROOT.glob(".github/*.md"), *DOCS.glob("**/*.md")])
@@ -25,11 +25,12 @@ PAGES = [
 
 
 def without_code(text):
+    """Return the text of a page without its code."""
     return re.sub(r"`[^`\n]*`", "", re.sub(r"^(```|:::).*?^\1", "", text, flags=re.DOTALL | re.MULTILINE))
 
 
 def anchors_of(text):
-    """What headings are called in links, and the targets that are written out."""
+    """Return the names that links to headings use, and the targets that are written out."""
     headings = re.findall(r"^#+ (.*)", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE), re.MULTILINE)
     named = re.findall(r"^\((\w+)\)=$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings} | set(named)
@@ -51,7 +52,7 @@ def test_links_lead_somewhere(page):
 
 
 def test_links_of_the_readme_are_those_of_the_project():
-    """On a package index only absolute links lead anywhere: where the project has an address, they begin with it."""
+    """A package index resolves absolute links alone: once the project has an address, every link begins with it."""
     urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"].get("urls", {})
     for link in re.findall(r"\]\(([^)\s]+)\)", (ROOT / "README.md").read_text()):
         assert not urls or link.startswith(tuple(urls.values())), link
@@ -75,7 +76,7 @@ def test_every_public_name_is_in_the_api():
 
 
 class Page(HTMLParser):
-    """The links and the places of a page."""
+    """The links of a page, and the places that links may lead to."""
 
     def __init__(self, path):
         super().__init__()

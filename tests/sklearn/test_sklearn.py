@@ -1,4 +1,4 @@
-"""The estimators of scikit-learn: its own checks, and what its users do with estimators."""
+"""The estimators of scikit-learn pass its own checks, and do what its users ask of estimators."""
 
 import inspect
 import pickle
@@ -29,9 +29,10 @@ from sklearn.utils.validation import check_is_fitted  # noqa: E402
 
 from sparserf import sklearn as srfs  # noqa: E402
 
+FUNCTIONS = {"SparseRF": srf.sparse_rf, "HARFE": srf.harfe, "MFGA": srf.mfga, "DRP": srf.drp}
 IS_OLD = sklearn.__version__ < "1.6"
 OF_WEIGHTS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
-EXPECTED = {  # of those alone whose reason is the method
+EXPECTED = {  # checks that the method itself cannot pass, with the reason
     srf.harfe: dict.fromkeys(OF_WEIGHTS, "n_nonzero_coefs=None is a share of the rows, however heavy they are"),
     srf.sparse_rf: dict.fromkeys(OF_WEIGHTS, "alpha=None holds out each of the copies on its own"),
 }
@@ -40,13 +41,18 @@ WHOLE = [
     srfs.SparseRFRegressor(**PAPER), srfs.SparseRFClassifier(**PAPER), srfs.MFGARegressor(), srfs.MFGAClassifier(),
     srfs.DRPRegressor(), srfs.DRPClassifier(),
 ]  # fmt: skip
-BUT_FOR_SOME = [srfs.HARFERegressor(n_components=2000), srfs.HARFEClassifier(n_components=2000)]
+ALL_BUT_SOME = [srfs.HARFERegressor(n_components=2000), srfs.HARFEClassifier(n_components=2000)]
 SLOW = [srfs.SparseRFRegressor(), srfs.SparseRFClassifier()]
-QUIET = pytest.mark.filterwarnings("ignore")  # the checks fit to noise, and to two numbers
+QUIET = pytest.mark.filterwarnings("ignore")  # checks fit to noise and to two rows, which warns
+
+
+def function_of(estimator):
+    """Return the function that an estimator fits by."""
+    return FUNCTIONS[type(estimator).__name__.removesuffix("Regressor").removesuffix("Classifier")]
 
 
 def checks(estimators, expected=None):
-    """One test for each of scikit-learn's checks of each estimator; none fails or passes otherwise than expected."""
+    """Return a mark with one test for each of scikit-learn's checks of each estimator; each passes or fails as expected."""
     if IS_OLD:
         return parametrize_with_checks(estimators)
     return parametrize_with_checks(estimators, expected_failed_checks=expected, xfail_strict=True)
@@ -58,20 +64,20 @@ def test_all_checks_pass(estimator, check):
     check(estimator)
 
 
-@checks(BUT_FOR_SOME, lambda estimator: EXPECTED[estimator._function])
+@checks(ALL_BUT_SOME, lambda estimator: EXPECTED[function_of(estimator)])
 @QUIET
-def test_all_checks_pass_but_those(estimator, check):
+def test_all_checks_pass_but_expected_ones(estimator, check):
     check(estimator)
 
 
-@checks(SLOW, lambda estimator: EXPECTED[estimator._function])
+@checks(SLOW, lambda estimator: EXPECTED[function_of(estimator)])
 @pytest.mark.nightly
 @QUIET
 def test_all_checks_pass_where_alpha_is_chosen(estimator, check):
     check(estimator)
 
 
-# ------------------------------------------------------------------------------------------------------------ the data
+# The data
 
 RNG = np.random.default_rng(0)
 N = 300
@@ -89,15 +95,15 @@ CLASSIFIERS = {
     "HARFE": srfs.HARFEClassifier(n_components=500, n_nonzero_coefs=20, random_state=0),
     "MFGA": srfs.MFGAClassifier(n_nonzero_coefs=10, random_state=0), "DRP": srfs.DRPClassifier(random_state=0),
 }  # fmt: skip
-FUNCTIONS = {"SparseRF": srf.sparse_rf, "HARFE": srf.harfe, "MFGA": srf.mfga, "DRP": srf.drp}
 EVERY = [*REGRESSORS.values(), *CLASSIFIERS.values()]
 
 
 def target_of(estimator):
+    """Return labels for a classifier, real targets for a regressor."""
     return LABELS if is_classifier(estimator) else Y
 
 
-# ----------------------------------------------------------------------------------------------------- thin: the function's
+# Thin: the function's
 
 
 @pytest.mark.parametrize("estimator", EVERY, ids=lambda each: type(each).__name__)
@@ -105,7 +111,7 @@ def test_fit_is_the_function(estimator):
     names, given = {"random_state": "rng", "n_jobs": "workers"}, estimator.get_params()
     fitted, y, weight = clone(estimator), target_of(estimator), 1.0 + np.arange(N) % 3
     given = {names.get(name, name): value for name, value in given.items()} | {"workers": 1}
-    model = estimator._function(X, y, sample_weight=weight, **given)
+    model = function_of(estimator)(X, y, sample_weight=weight, **given)
     assert fitted.fit(X, y, sample_weight=weight) is fitted
     assert fitted.model_.coef.tobytes() == model.coef.tobytes()
     assert np.array_equal(fitted.predict(X), model.predict(X))
@@ -142,7 +148,7 @@ def test_parameters_are_those_of_the_function(name):
             Kind(1)
 
 
-# Losses.
+# Losses
 
 RATES = np.random.default_rng(5).poisson(np.exp(1 + 0.5 * X[:, 0]))
 OF_REAL = ["huber", "quantile", "poisson", "gamma", srf.losses.Quantile(0.9), srf.losses.Huber(0.5)]
@@ -151,11 +157,11 @@ OF_REAL = ["huber", "quantile", "poisson", "gamma", srf.losses.Quantile(0.9), sr
 @pytest.mark.parametrize("loss", OF_REAL, ids=str)
 @pytest.mark.parametrize("estimator", REGRESSORS.values(), ids=REGRESSORS)
 def test_regressors_of_all_losses(estimator, loss):
-    """They are the function; of the losses with a link predictions are means."""
+    """An estimator predicts what the function does; for losses with a link that is the mean."""
     y, given = RATES + (loss == "gamma"), {"random_state": 0, **estimator.get_params(), "loss": loss}
     fitted = clone(estimator).set_params(loss=loss).fit(X, y)
     given = {{"random_state": "rng", "n_jobs": "workers"}.get(name, name): value for name, value in given.items()}
-    model = estimator._function(X, y, **given | {"workers": 1})
+    model = function_of(estimator)(X, y, **given | {"workers": 1})
     assert np.array_equal(fitted.predict(X), model.predict(X)) and fitted.model_.loss == getattr(loss, "name", loss)
     assert fitted.score(X, y) == r2_score(y, model.predict(X))
     if loss in ("poisson", "gamma"):
@@ -231,7 +237,7 @@ def test_jobs_change_nothing(estimator):
     assert np.array_equal(one.predict(X), two.predict(X))
 
 
-# ----------------------------------------------------------------------------------------------- what users do with estimators
+# What users do with estimators
 
 
 @pytest.mark.parametrize("estimator", EVERY, ids=lambda each: type(each).__name__)
@@ -263,8 +269,8 @@ def test_grid_search_in_processes():
 
 
 def test_feature_importances():
-    """Those of the summary of the rows of the fit, of all outputs; kept in pickles; whoever changes X later; none of a model
-    that knows no rows."""
+    """They are those of the summary over the rows of the fit, for all outputs. They are kept in pickles, and do not change when
+    the user changes X later; a model that was not fitted by the estimator has none."""
     Z = X.copy()
     for estimator, y in (srfs.SparseRFRegressor(alpha=0.01, n_components=200, random_state=0), Y), (
         srfs.DRPClassifier(alpha=0.01, random_state=0), np.digitize(Y, np.quantile(Y, [0.3, 0.6]))
@@ -355,11 +361,12 @@ def test_a_callback():
     assert len(told) == 4
 
 
-# -------------------------------------------------------------------------------------------------------------- data frames
+# Data frames
 
 
 @pytest.fixture
 def frame():
+    """Return a data frame with a category and missing cells, and a target."""
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(1)
     town = rng.choice(["Aachen", "Bonn", "Celle"], N)
@@ -416,7 +423,7 @@ def test_set_output_of_what_comes_before(frame):
 
 
 def test_a_frame_of_categories_then_an_array(frame):
-    """Columns are found by their places."""
+    """An array after a frame is matched by the places of its columns."""
     rows, y = frame
     model = srfs.MFGARegressor(n_nonzero_coefs=4, random_state=0).fit(rows, y)
     with pytest.warns(UserWarning, match="does not have valid feature names"):
@@ -463,16 +470,18 @@ def test_rows_that_are_elsewhere():
     assert model.n_features_in_ == 4
 
 
-# ------------------------------------------------------------------------------------------------------ a model as an estimator
+# A model as an estimator
 
 
 @pytest.fixture
 def regression():
+    """A model of a real target."""
     return srf.mfga(X, Y, n_nonzero_coefs=15, rng=0)
 
 
 @pytest.fixture
 def classification():
+    """A model of three classes."""
     return srf.mfga(X, LABELS, n_nonzero_coefs=15, loss="logistic", rng=0)
 
 
@@ -529,7 +538,7 @@ def test_a_model_that_is_loaded(regression, tmp_path):
     assert np.array_equal(srf.load(tmp_path / "model").to_estimator().predict(X), regression.predict(X))
 
 
-# ---------------------------------------------------------------------------------------------------------------- the extra
+# The extra
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Sums: fits and losses from one pass over the rows, as the functions have them from the rows themselves."""
+"""Sums: fits and losses from one pass over the rows are those of the functions that read the rows themselves."""
 
 import pickle
 import tracemalloc
@@ -23,7 +23,7 @@ TWO = np.column_stack([Y, X[:, 3] ** 2 + X[:, 0]])
 WEIGHT = np.where(RNG.random(N) < 0.2, 0.0, 7 * RNG.random(N) + 0.5)
 FOLD = RNG.integers(0, 5, N)
 INPUTS = srf.Linear().draw(None, D)
-# Of bounded and unbounded values, around zero and not, in a few blocks.
+# Features in several blocks, bounded and unbounded, some with a mean far from 0.
 FEATURES = srf.RandomNeurons("relu").draw(20, D, rng=1).concat(srf.Fourier(gamma=0.3).draw(60, D, rng=0)).concat(INPUTS)
 FEATURES = FEATURES.concat(srf.Taylor(2, 0.1).draw(None, D)).take(RNG.permutation(100))
 
@@ -44,10 +44,12 @@ FITS = {
 
 
 def each(models):
+    """Return a list of models, of one or several."""
     return models if isinstance(models, list) else [models]
 
 
 def assert_same(models, others, tol=1e-9):
+    """Check that models have the same terms, and coefficients that agree to the tolerance."""
     models, others = each(models), each(others)
     assert len(models) == len(others)
     for one, other in zip(models, others, strict=True):
@@ -60,11 +62,13 @@ def assert_same(models, others, tol=1e-9):
 
 
 def plain_loss(model, X, y, weight=None):
+    """Return half the mean squared error of a model, in plain NumPy."""
     f = model.intercept + phi_oracle(model.features, X) @ model.coef.T
     return np.average(((f - y) ** 2).reshape(len(X), -1).sum(axis=1) / 2, weights=weight)
 
 
 def plain_moments(features, X, y, weight=None):
+    """Return the weight, mean and covariance of features and targets, in plain NumPy."""
     columns = np.column_stack([phi_oracle(features, X), y])
     weight = np.ones(len(X)) if weight is None else weight
     mean = weight @ columns / weight.sum()
@@ -72,6 +76,7 @@ def plain_moments(features, X, y, weight=None):
 
 
 def assert_moments(sums, expected, tol=1e-12):
+    """Check sums against plain moments."""
     for actual, plain in zip((sums.weight, sums.mean, sums.covariance), expected, strict=True):
         np.testing.assert_allclose(actual, plain, rtol=tol, atol=tol * np.abs(plain).max())
 
@@ -106,7 +111,7 @@ def test_the_same_fit_as_from_the_rows(name, weight, fit_intercept):
 
 
 def test_batches_are_those_of_the_inputs(monkeypatch):
-    monkeypatch.setattr("sparserf.features.dictionary.BATCH_WEIGHTS", 100 * D)  # all in one; of 100 inputs 64
+    monkeypatch.setattr("sparserf.features.dictionary.BATCH_WEIGHTS", 100 * D)  # one batch; by 100 inputs it would be 64
     assert_same(SUMS.fit(srf.sparse_rf, alpha=0.01), srf.sparse_rf(X, Y, features=FEATURES, alpha=0.01))
 
 
@@ -179,7 +184,7 @@ def test_validation_says_what_fitting_again_would(name):
 
 @pytest.mark.parametrize("k", range(5))
 def test_features_that_do_not_vary_in_what_is_left(k):
-    """Rounding of what was taken away is no feature."""
+    """Where a fold held all that varied in a column, the rounding left after subtracting it is not taken for a feature."""
     some, rng = FOLD == k, np.random.default_rng(k)
     Z = 100 * rng.standard_normal((N, D))
     Z[~some, 3], Z[~some, 2] = 0, 0.25
@@ -204,12 +209,12 @@ def test_features_that_do_not_vary_in_what_is_left(k):
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weighted"])
 def test_rows_of_any_home(home, weight, monkeypatch):
     OtherDevice.patch(monkeypatch)
-    n = {"dask": 1200}.get(home, N)  # the partitions are of so many
+    n = {"dask": 1200}.get(home, N)  # the partitions add up to 1200 rows
     index = np.arange(n) % N
     some = None if weight is None else weight[index]
     there, expected = HOMES[home](X[index]), plain_moments(FEATURES, X[index], Y[index], some)
     assert_moments(Sums.of(there, Y[index], FEATURES, sample_weight=some), expected)
-    folds = Sums.of_folds(there, Y[index], FEATURES, np.arange(n) // 450, sample_weight=some)  # not each in every block
+    folds = Sums.of_folds(there, Y[index], FEATURES, np.arange(n) // 450, sample_weight=some)  # blocks lack some folds
     assert_moments(sum(folds), expected)
 
 
@@ -218,10 +223,10 @@ def test_sparse_rows_and_single_precision():
     assert_moments(Sums.of(csr_array(Z), Y, FEATURES), plain_moments(FEATURES, Z, Y))
     single = X.astype(np.float32)
     sums = Sums.of(single, Y, FEATURES)
-    columns = np.column_stack([FEATURES.transform(single), Y])  # float32, products float64
+    columns = np.column_stack([FEATURES.transform(single), Y])  # of float32 values
     expected = np.cov(columns.T, bias=True)
     np.testing.assert_allclose(sums.covariance[:-1, :-1], expected[:-1, :-1], atol=1e-12)
-    np.testing.assert_allclose(sums.covariance, expected, atol=2e-7)  # correlations of monomials are made in float32
+    np.testing.assert_allclose(sums.covariance, expected, atol=2e-7)  # monomials times y are float32
     bounded = srf.Fourier(gamma=0.3).draw(60, D, rng=0)
     columns = np.column_stack([bounded.transform(single), Y])
     np.testing.assert_allclose(Sums.of(single, Y, bounded).covariance, np.cov(columns.T, bias=True), atol=1e-12)
@@ -235,13 +240,14 @@ def test_one_pass_and_no_more(monkeypatch):
     asked, seen = [], []
 
     def read(start, stop):
+        """Return some rows, and note where they begin."""
         asked.append(start)
         return X[start:stop]
 
     monkeypatch.setattr(_moments, "read_rows", lambda *args, **how: seen.append(read_rows(*args, **how)) or seen[-1])
     folds = Sums.of_folds(srf.Chunks(read, X.shape, block_rows=200), Y, FEATURES, FOLD)
     assert seen[0].n_passes == 1
-    assert sorted(asked) == [0, 0, 200, 400, 600, 800]  # the first block tells what kind they are
+    assert sorted(asked) == [0, 0, 200, 400, 600, 800]  # the first block is also read for its dtype and layout
     whole = sum(folds)
     for method, options in FITS.values():
         folds[0].mean_loss(each((whole - folds[0]).fit(method, **options))[0])
@@ -249,7 +255,7 @@ def test_one_pass_and_no_more(monkeypatch):
 
 
 def test_the_same_bits_for_any_number_of_workers():
-    n = 5000  # some slices
+    n = 5000  # several slices
     Z, y = np.tile(X, (6, 1))[:n], np.tile(Y, 6)[:n]
     one, three = (Sums.of(Z, y, FEATURES, workers=workers) for workers in (1, 3))
     assert one.covariance.tobytes() == three.covariance.tobytes() and one.mean.tobytes() == three.mean.tobytes()
@@ -257,7 +263,7 @@ def test_the_same_bits_for_any_number_of_workers():
 
 
 def test_no_matrix_of_all_features_is_held():
-    n, features = 40_000, srf.Fourier(gamma=0.3).draw(300, D, rng=0)  # 96 MB
+    n, features = 40_000, srf.Fourier(gamma=0.3).draw(300, D, rng=0)  # their matrix would take 96 MB
     Z, y = RNG.uniform(-2, 2, (n, D)), RNG.standard_normal(n)
     tracemalloc.start()
     Sums.of(Z, y, features)
@@ -284,7 +290,7 @@ def test_gram_around_a_center(layout, dtype, panel, monkeypatch):
 
 @pytest.mark.parametrize("name", [name for name in FITS if name != "sparse_rf one round a batch"])
 def test_large_means_do_not_cancel(name):
-    """Rows a million away, as multiples of 2**-20 exactly so."""
+    """Rows a million away, shifted exactly as multiples of 2**-20, give the same moments."""
     Z, y = np.round(X * 2**20) / 2**20, np.round(Y * 2**20) / 2**20
     near = plain_moments(INPUTS, Z, y)[2]
     far = sum(Sums.of_folds(Z + 1e6, y - 1e6, INPUTS, FOLD))
@@ -293,7 +299,7 @@ def test_large_means_do_not_cancel(name):
     sizes = {srf.harfe: 3, srf.mfga: 3, srf.mfga_path: 3, srf.harfe_path: [1, 3]}
     options = {**options, "n_nonzero_coefs": sizes[method]} if method in sizes else options
     if method in (srf.harfe, srf.harfe_path):
-        options = {**options, "normalize": False}  # the sizes of features are others there
+        options = {**options, "normalize": False}  # far away the features have other norms
     expected = each(method(Z, y, features=INPUTS, **options))
     for model, of_near in zip(each(far.fit(method, **options)), expected, strict=True):
         np.testing.assert_array_equal(model.support, of_near.support)
@@ -344,7 +350,7 @@ def test_no_loss_is_negative():
 
 
 def test_a_residual_that_squares_still_know():
-    """Down to 1e-7 of the target: what the class promises."""
+    """The loss is right down to a residual of 1e-7 of the target, as the class promises."""
     noise = RNG.standard_normal(N)
     for size in (1e-3, 1e-5, 1e-6):
         y = X @ np.arange(1.0, D + 1) + size * noise
@@ -426,7 +432,7 @@ def test_what_cannot_be_answered_is_refused(name):
         use()
 
 
-def test_rows_of_weight_zero_are_not_there():
+def test_rows_of_weight_zero_do_not_count():
     Z = X.copy()
     Z[WEIGHT == 0] = 1e200
     sums = Sums.of(Z, Y, FEATURES, sample_weight=WEIGHT)

@@ -1,4 +1,4 @@
-"""Prediction intervals that hold what was asked, their ends by a plain oracle; probabilities of every classifier."""
+"""Prediction intervals hold the share of targets that was asked for; their ends are those of the formula, written plainly."""
 
 import pickle
 from dataclasses import replace
@@ -11,18 +11,12 @@ import scipy.sparse as sp
 
 import sparserf as srf
 from sparserf.validation import conformal
-from sparserf.validation.calibration import fit_sigmoid
 
-N = 900
-RNG = np.random.default_rng(0)
-X = RNG.uniform(-2, 2, (N, 3))
-NOISE = 0.1 + 0.4 * (X[:, 0] > 0)
-Y = np.sin(2 * X[:, 0]) * X[:, 1] + NOISE * RNG.standard_normal(N)
-FIT = partial(srf.sparse_rf, features="gaussian", n_components=150, alpha=0.01)
-FEW, REST = slice(0, 500), slice(500, N)
+from .data import FEW, FIT, HOLES, NOISE, REST, RNG, N, X, Y
 
 
 def held(ends, y):
+    """Return the share of targets between the ends of the intervals."""
     lower, upper = ends
     assert lower.shape == upper.shape == y.shape and lower.dtype == upper.dtype == np.float64
     assert (lower <= upper).all() and np.isfinite(lower).all() and np.isfinite(upper).all()
@@ -44,7 +38,7 @@ def test_the_share_that_was_asked_for_is_held(method, coverage):
 
 
 def test_ends_are_the_formula_of_cv_plus():
-    """Order statistics of f_k(x) -+ R_i s_k(x), of all rows, written plainly."""
+    """The ends are order statistics of f_k(x) -+ R_i s_k(x) over all rows."""
     coverage, n = 0.9, 500
     bands = srf.intervals(FIT, X[FEW], Y[FEW], coverage=coverage, method="cv+", rng=0)
     lower, upper = bands.predict(X[REST])
@@ -101,7 +95,7 @@ def test_intervals_are_wider_where_there_is_more_noise():
 
 @pytest.mark.parametrize("coverage", [0.5, 0.9])
 def test_a_split_holds_what_was_asked_in_the_mean_over_splits(coverage):
-    """Between coverage and 1 / (n + 1) more, up to three standard errors of the mean."""
+    """The share lies between coverage and 1 / (n + 1) above, up to three standard errors of the mean."""
     model, n = FIT(X[:300], Y[:300], rng=0), 150
     shares = []
     for seed in range(30):
@@ -113,7 +107,7 @@ def test_a_split_holds_what_was_asked_in_the_mean_over_splits(coverage):
 
 
 def test_a_scale_that_does_not_help_is_left_out(monkeypatch):
-    """Also none of few rows, nor where most residuals are 0."""
+    """It is left out, too, where rows are few or most residuals are 0."""
     data, every = conformal.Dataset.from_arguments(X, Y, None), np.arange(N)
     model = FIT(X, Y, rng=0)
     assert conformal.learn_scale(model, data, every[:50], 0.9, 0) is None
@@ -139,7 +133,7 @@ def test_the_guarantee_is_that_of_the_theorem():
 
 
 def test_weights_count_rows():
-    """A row of weight zero is not there; a residual of a large weight is held."""
+    """A row of weight zero is as good as absent; a residual of a large weight lies within the interval."""
     model = FIT(X[:300], Y[:300], rng=0)
     rows, y, weight = X[300:500], Y[300:500].copy(), np.ones(200)
     weight[:100], y[:100] = 0.0, 1e6
@@ -168,7 +162,6 @@ def test_a_row_does_not_depend_on_the_others():
 
 
 FRAME = pd.DataFrame(X, columns=["a", "b", "c"]).assign(city=np.where(X[:, 2] > 0, "Rom", "Oslo"))
-HOLES = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
 SPARSE = np.where(np.abs(X) > 1, X, 0)
 
 
@@ -207,95 +200,7 @@ def test_kinds_of_rows(rows):
         ({"function_or_model": partial(FIT, loss="logistic"), "y": np.sign(Y[FEW])}, ValueError, "one real target"),
     ],
 )
-def test_errors(wrong, error, says):
+def test_bad_arguments_are_named(wrong, error, says):
     how = {"function_or_model": FIT, "X": X[FEW], "y": Y[FEW], **wrong}
     with pytest.raises(error, match=says):
         srf.intervals(how.pop("function_or_model"), how.pop("X"), how.pop("y"), **how)
-
-
-# ------------------------------------------------------------------------------------------------------- probabilities
-
-P = 1 / (1 + np.exp(-3 * X[:, 0] * X[:, 1]))
-LABELS = RNG.random(N) < P
-KINDS = np.digitize(X[:, 0] * X[:, 1] + 0.5 * RNG.standard_normal(N), [-0.7, 0.7])
-
-
-def log_loss(model, rows, labels):
-    p = model.predict_proba(rows)
-    assert np.allclose(p.sum(axis=1), 1) and (p >= 0).all()
-    return -np.mean(np.log(p[np.arange(len(labels)), np.searchsorted(model.classes, labels)]))
-
-
-@pytest.mark.parametrize("loss", ["squared_hinge", "smoothed_hinge", "logistic"])
-@pytest.mark.parametrize("labels", [LABELS, KINDS, np.array(["no", "yes"])[LABELS.astype(int)]], ids=["two", "three", "words"])
-def test_probabilities_of_any_loss(loss, labels, tmp_path):
-    if loss == "smoothed_hinge":
-        fit = partial(srf.drp, alpha=1e-2, loss=loss)
-        rows = X * X[:, :1]  # linear in these
-    else:
-        fit, rows = partial(FIT, loss=loss), X
-    model = srf.calibrated(fit, rows[FEW], labels[FEW], rng=0)
-    known = np.unique(labels)
-    constant = -sum(np.mean(labels[REST] == k) * np.log(np.mean(labels[FEW] == k)) for k in known)
-    assert log_loss(model, rows[REST], labels[REST]) < 0.85 * constant
-    for k, label in enumerate(known):
-        assert abs(model.predict_proba(rows[REST])[:, k].mean() - np.mean(labels[REST] == label)) < 0.06
-    assert set(np.unique(model.predict(rows[REST]))) <= set(known)
-    model.save(tmp_path / "m.npz")
-    assert np.array_equal(srf.load(tmp_path / "m.npz").predict_proba(rows), model.predict_proba(rows))
-
-
-def test_a_fitted_model_is_calibrated_by_rows_that_it_has_not_seen():
-    fitted = partial(FIT, loss="squared_hinge", alpha=1e-4)(X[:300], LABELS[:300], rng=0)
-    model = srf.calibrated(fitted, X[300:600], LABELS[300:600])
-    f = fitted.decision_function(X)
-    a, b = fit_sigmoid(f[300:600], LABELS[300:600], np.ones(300))
-    assert np.allclose(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(-(a * f + b))))
-    with pytest.raises(ValueError, match="predict_proba needs"):
-        fitted.predict_proba(X)
-
-
-def test_the_sigmoid_minimises_the_logistic_loss():
-    f = RNG.standard_normal(400) * 1e3 + 5e3
-    is_class = RNG.random(400) < 1 / (1 + np.exp(-(f - 5e3) / 400))
-    weight = RNG.uniform(0.5, 2, 400)
-    a, b = fit_sigmoid(f, is_class, weight)
-    n_1, n_0 = weight[is_class].sum(), weight[~is_class].sum()
-    t = np.where(is_class, (n_1 + 1) / (n_1 + 2), 1 / (n_0 + 2))
-    miss = weight * (1 / (1 + np.exp(-(a * f + b))) - t)
-    assert abs(miss.sum()) < 1e-6 and abs(miss @ (f - 5e3)) < 1e-3 and a > 0
-
-
-def test_sigmoids_at_their_ends():
-    """Separable classes, constant values, and values that say the opposite."""
-    sure = np.repeat([-1.0, 1.0], 50)
-    a, b = fit_sigmoid(sure, sure > 0, np.ones(100))
-    assert np.isclose(1 / (1 + np.exp(-(a + b))), 51 / 52)
-    a, b = fit_sigmoid(np.ones(100), sure > 0, np.ones(100))
-    assert np.isclose(a + b, 0, atol=1e-9)
-    a, b = fit_sigmoid(-sure, sure > 0, np.ones(100))
-    assert a == 0 and np.isclose(b, 0)
-
-
-def test_weights_of_probabilities():
-    twice = np.where(LABELS[FEW], 2.0, 1.0)
-    light, heavy = (srf.calibrated(partial(FIT, loss="squared_hinge"), X[FEW], LABELS[FEW], sample_weight=w, rng=0)
-                    for w in (None, twice))  # fmt: skip
-    assert heavy.predict_proba(X[REST])[:, 1].mean() > light.predict_proba(X[REST])[:, 1].mean() + 0.05
-
-
-@pytest.mark.parametrize(
-    ("how", "error", "says"),
-    [
-        ({"cv": 1}, ValueError, "cv"),
-        ({"y": Y[FEW]}, ValueError, "y has 500 classes"),
-        ({"function_or_model": FIT, "y": Y[FEW]}, ValueError, "of a classifier"),
-        ({"function_or_model": 3}, TypeError, "function_or_model"),
-        ({"y": np.append(LABELS[:499].astype(int), 7)}, ValueError, "y must have rows of each class"),
-        ({"function_or_model": FIT(X, LABELS, loss="logistic", rng=0), "y": KINDS[FEW]}, ValueError, "that the model knows"),
-    ],
-)
-def test_errors_of_probabilities(how, error, says):
-    how = {"function_or_model": partial(FIT, loss="squared_hinge"), "X": X[FEW], "y": LABELS[FEW], **how}
-    with pytest.raises(error, match=says):
-        srf.calibrated(how.pop("function_or_model"), how.pop("X"), how.pop("y"), rng=0, **how)

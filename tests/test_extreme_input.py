@@ -1,11 +1,8 @@
-"""sparse_rf, drp and the maps beside hostile input, closer than `test_battery.py` looks: same bits, and the ends of floats."""
+"""sparse_rf, drp and the maps on odd, degenerate and extreme input: the same bits, and finite answers."""
 
 import subprocess
 import sys
-import warnings
-from contextlib import contextmanager
 from fractions import Fraction
-from functools import cache
 
 import numpy as np
 import pytest
@@ -13,11 +10,11 @@ import scipy.sparse as sp
 
 import sparserf as srf
 
-from . import battery
-from .battery import OTHER_SET, put, refused, unaligned, watchdog
-from .conftest import friedman
+from . import kinds_of_input
+from .conftest import KERNELS, bits, convergence_ignored, friedman, ignore_convergence
+from .kinds_of_input import check_finite, put, unaligned
 
-__all__ = ["watchdog"]  # around each test of this file
+pytestmark = pytest.mark.usefixtures("watchdog")
 N, D = 60, 3
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (N, D))
@@ -25,51 +22,24 @@ Y = np.sin(2 * X[:, 0]) * X[:, 1] + 0.1 * RNG.standard_normal(N)
 LABELS = np.where(Y > 0, "up", "down")
 CSR = sp.csr_array(np.where(np.abs(X) > 0.5, X, 0.0))
 CLASSIFIERS = ("squared_hinge", "logistic")
-
-
 each_solver = pytest.mark.parametrize("solver", [srf.sparse_rf, srf.drp])
 
 
 def fit(**changes):
+    """Fit 200 gaussian features, or with solver=srf.drp the inputs."""
     k = {"X": X, "y": Y, "alpha": 0.01, "rng": 0, **changes}
     solver = k.pop("solver", srf.sparse_rf)
     k = {"features": "gaussian", "n_components": 200, **k} if solver is srf.sparse_rf else k
     return solver(k.pop("X"), k.pop("y"), **k)
 
 
-@cache
-def classifier():
-    return fit(y=LABELS, loss="logistic")
-
-
 def path(**changes):
+    """Fit a path of three penalties."""
     k = {"features": "gaussian", "n_alphas": 3, "n_components": 100, "rng": 0, **changes}
     return srf.sparse_rf_path(X, k.pop("y", Y), **k)
 
 
-def bits(model):
-    return tuple(np.asarray(a).tobytes() for a in (model.coef, model.intercept, model.support))
-
-
-def check_finite(model, X):
-    """Nothing but finite numbers, also of every question that the model answers."""
-    answers = [model.coef, model.intercept, model.decision_function(X), model.info.objective, model.info.dual_gap]
-    answers += [model.predict(X)] if model.classes is None else []
-    answers += [model.predict_proba(X)] if model.loss == "logistic" else []
-    assert all(np.isfinite(a).all() for a in answers)
-    assert len(model.predict(X)) == X.shape[0]
-    return model
-
-
-@contextmanager
-def ignore_convergence():
-    """For fits that floating point does not let converge; a RuntimeWarning stays an error."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", srf.ConvergenceWarning)
-        yield
-
-
-# ------------------------------------------------------------------------------------------------------ a broken matrix
+# A broken matrix
 
 
 CRASH = """
@@ -93,84 +63,18 @@ except (ValueError, TypeError) as error:
     ("sp.bsr_array", "X.indptr[1] = 10**8"),
 ])  # fmt: skip
 def test_broken_matrix_of_another_format_does_not_crash(make, change):
-    """scipy converts these without looking, and writes out of bounds: in a process of its own."""
+    """scipy converts such a matrix without a check, and writes out of bounds: so a process of its own looks."""
     code = CRASH.format(make=make, change=change)
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0
     assert "X " in done.stdout
 
 
-# ------------------------------------------------------------------------------------------------ targets and arguments
-
-BOTH = np.stack([Y, Y], axis=1)
-SEVERAL = {
-    "short": BOTH[:-1], "no output": BOTH[:, :0], "row": Y[None], "3-d": BOTH[:, :, None], "sparse": sp.csr_array(BOTH),
-    "ragged": [[1.0]] * (N - 1) + [[1.0, 2.0]], "nan": put(BOTH, (5, 1), np.nan), "complex": BOTH.astype(complex),
-    "strings": BOTH.astype(str), "masked": np.ma.array(BOTH, mask=BOTH > 1),
-    "object None": put(BOTH.astype(object), (5, 1), None),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("bad", SEVERAL)
-@pytest.mark.parametrize(("solver", "k"), [
-    (srf.mfga, {"n_nonzero_coefs": 3}), (srf.drp, {"alpha": 0.01}), (srf.harfe, {}), (srf.sparse_rf, {"alpha": 0.01}),
-    (srf.sparse_rf, {}),
-])  # fmt: skip
-def test_bad_target_of_several_outputs(bad, solver, k):
-    refused("y", lambda: solver(X, SEVERAL[bad], rng=0, **k))
-
-
-def test_one_class_where_the_weight_is():
-    refused("y", fit, y=LABELS, loss="logistic", sample_weight=(LABELS == "up") * 1.0)
-
-
-@pytest.mark.parametrize("features", ["perceptron", srf.Linear(), (srf.Fourier(), srf.Linear()), OTHER_SET])
-def test_gamma_only_beside_a_kernel(features):
-    refused("gamma", fit, features=features, gamma=1.0)
-
-
-@pytest.mark.parametrize(("name", "make"), [
-    ("kernel", lambda: srf.Fourier("rbf")),
-    ("kernel", lambda: srf.Fourier(None)),
-    ("gamma", lambda: srf.Fourier(gamma=True)),
-    ("gamma", lambda: srf.Fourier(gamma=0)),
-    ("gamma", lambda: srf.Fourier().draw(5, 2)),
-    ("activation", lambda: srf.RandomNeurons("elu")),
-    ("order", lambda: srf.RandomNeurons(order=0)),
-    ("order", lambda: srf.RandomNeurons(order=True)),
-    ("order", lambda: fit(features=srf.RandomNeurons(order=D + 1))),
-    ("weights", lambda: srf.RandomNeurons(weights="beta")),
-    ("scale", lambda: srf.RandomNeurons(scale=np.inf)),
-    ("degree", lambda: srf.Taylor(0)),
-    ("degree", lambda: srf.Taylor("2")),
-    ("degree", lambda: fit(features=srf.Taylor(10**9))),
-    ("gamma", lambda: srf.Taylor(gamma=0)),
-    ("gamma", lambda: srf.Taylor(gamma=True)),
-    ("gamma", lambda: srf.Taylor().draw(None, 2)),
-    ("gamma", lambda: fit(features=srf.Taylor(), gamma=1.0)),
-    ("include_squares", lambda: srf.Taylor(include_squares=None)),
-    ("radius", lambda: srf.Perceptron(radius=-1.0)),
-    ("radius", lambda: srf.Perceptron().draw(5, 2)),
-    ("center", lambda: fit(features=srf.Perceptron(radius=1.0, center=np.zeros(D + 1)))),
-    ("center", lambda: fit(features=srf.Perceptron(center=np.zeros(D + 1)))),
-    ("center", lambda: fit(features=srf.Perceptron(radius=1.0, center=[np.nan] * D))),
-    ("center", lambda: fit(features=srf.Perceptron(center="abc"))),
-    ("indices", lambda: OTHER_SET.take([10])),
-    ("indices", lambda: OTHER_SET.take([-1])),
-    ("indices", lambda: OTHER_SET.take([0.5])),
-    ("indices", lambda: OTHER_SET.take([True])),
-    ("other", lambda: OTHER_SET.concat(None)),
-    ("inputs", lambda: OTHER_SET.concat(srf.Linear().draw(None, D))),
-])  # fmt: skip
-def test_bad_map(name, make):
-    refused(name, make)
-
-
-# -------------------------------------------------------------------------------------------------------- odd but legal
+# Odd but legal
 
 
 def snapshot(array):
-    """The numbers, and the bits that they are stored in."""
+    """Return the numbers of an array, and the bits that they are stored in."""
     if not sp.issparse(array):
         array = np.asarray(array)
         return array.tolist() if array.dtype == object else array.tobytes()
@@ -178,16 +82,16 @@ def snapshot(array):
     return [part.tobytes() for part in (array.toarray(), *parts)]
 
 
-@pytest.mark.parametrize("how", battery.LEGAL_X)
+@pytest.mark.parametrize("how", kinds_of_input.LEGAL_X)
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 @each_solver
 def test_layout_of_x_does_not_matter(how, loss, solver):
-    """To the bit; but sums of duplicates, and those of drp over X itself, may end in other digits."""
-    y = battery.Y if loss == "squared" else battery.LABELS
-    odd, same = battery.LEGAL_X[how]
+    """The bits are the same, but for sums of duplicates and the sums of drp over X itself, which may end in other digits."""
+    y = kinds_of_input.Y if loss == "squared" else kinds_of_input.LABELS
+    odd, same = kinds_of_input.LEGAL_X[how]
     odd = odd() if callable(odd) else odd
     before = snapshot(odd)
-    with ignore_convergence():
+    with convergence_ignored():
         model, plain = (fit(X=Z, y=y, loss=loss, solver=solver) for Z in (odd, same))
     f = check_finite(model, same).decision_function(odd)
     assert snapshot(odd) == before
@@ -266,7 +170,7 @@ def test_integers_of_any_kind(integer):
     assert bits(fit(**{name: integer(value) for name, value in given.items()})) == bits(fit(**given))
 
 
-# ------------------------------------------------------------------------------------------------------ degenerate data
+# Degenerate data
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1 / 3, -7.0, 1e-200, 1e100 / 3, 1e-310])
@@ -314,38 +218,16 @@ def test_dictionary_of_repeats(loss):
     assert model.info.converged
 
 
-@pytest.mark.parametrize("loss", CLASSIFIERS)
-def test_class_without_weight(loss):
-    y = np.arange(N) % 3
-    with ignore_convergence():
-        model = fit(y=y, loss=loss, sample_weight=(y < 2) * 1.0)
-    check_finite(model, X)
-    assert not np.any(model.predict(X) == 2)
-
-
 @pytest.mark.parametrize("spread", [1e-300, 1e300])
 @pytest.mark.parametrize("loss", ["squared", *CLASSIFIERS])
 def test_weights_of_any_size(spread, loss):
     y = Y if loss == "squared" else LABELS
     np.testing.assert_allclose(fit(y=y, loss=loss, sample_weight=np.full(N, spread)).coef, fit(y=y, loss=loss).coef)
-    with ignore_convergence():
+    with convergence_ignored():
         check_finite(fit(y=y, loss=loss, sample_weight=put(np.ones(N), 0, spread)), X)
 
 
-# ------------------------------------------------------------------------------------------------------ extreme numbers
-
-
-@pytest.mark.parametrize("exponent", [-290, -200, -100, -20, 20, 100, 150])
-@pytest.mark.parametrize("exact", [False, True])
-def test_size_of_the_target_does_not_matter(exponent, exact):
-    """y and alpha times a power of two are the same problem to the last bit."""
-    scale = 2.0 ** round(exponent / np.log10(2))
-    model, plain = fit(y=Y * scale, alpha=0.01 * scale, exact=exact), fit(exact=exact)
-    assert np.array_equal(model.coef, plain.coef * scale)
-    assert np.array_equal(model.support, plain.support)
-    assert model.info.alpha == 0.01 * scale
-    assert model.info.converged
-    check_finite(model, X)
+# Extreme numbers
 
 
 @pytest.mark.parametrize("size", [1e-310, 1e155, 1e200, 1e307, 1.7e308])
@@ -368,37 +250,26 @@ def test_large_target_beside_float32():
     assert not np.isnan(f).any()
 
 
-KERNELS = [
-    "gaussian",
-    "laplacian",
-    "cauchy",
-    "matern12",
-    "matern32",
-    "matern52",
-    "perceptron",
-    srf.RandomNeurons("tanh", order=1),
-    srf.Taylor(2),
-    srf.Taylor(3, "knn"),
-]
+MAPS = [*KERNELS, "perceptron", srf.RandomNeurons("tanh", order=1), srf.Taylor(2), srf.Taylor(3, "knn")]
 
 
-@pytest.mark.parametrize("features", KERNELS, ids=str)
+@pytest.mark.parametrize("features", MAPS, ids=str)
 @pytest.mark.parametrize("scale", [1e-310, 1e-300, 1e-160, 1e160, 1e300, 8.9e307])
 @pytest.mark.parametrize("columns", [[0], [0, 1, 2]])
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
 def test_columns_of_extreme_size(features, scale, columns, kind):
     Z = X.copy()
     Z[:, columns] *= scale
-    with ignore_convergence():
+    with convergence_ignored():
         check_finite(fit(X=kind(Z), features=features, n_components=100, max_iter=30), kind(Z))
 
 
-@pytest.mark.parametrize("features", KERNELS, ids=str)
+@pytest.mark.parametrize("features", MAPS, ids=str)
 @pytest.mark.parametrize("scale", [1e-44, 1e-40, 1e-30, 1e30, 1.6e38])
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
 def test_float32_of_extreme_size(features, scale, kind):
     Z = kind((X * scale).astype(np.float32))
-    with ignore_convergence():
+    with convergence_ignored():
         model = check_finite(fit(X=Z, features=features, n_components=100, max_iter=30), Z)
     assert model.predict(Z).dtype == np.float32
 
@@ -411,10 +282,10 @@ def test_float32_of_extreme_size(features, scale, kind):
 ])  # fmt: skip
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_unbounded_features_of_extreme_size(features, dtype, scale, loss):
-    """A finite model, or an error that says what is wrong with X: nothing else."""
+    """A fit gives a finite model, or an error that says what is wrong with X: nothing else."""
     Z = (X * scale).astype(dtype)
     try:
-        with ignore_convergence():
+        with convergence_ignored():
             model = fit(X=Z, y=Y if loss == "squared" else LABELS, loss=loss, features=features, alpha=1e-3 * scale)
     except ValueError as error:
         assert str(error).startswith("X must be of moderate size")  # noqa: PT017
@@ -429,7 +300,8 @@ FAR = [srf.Linear(), srf.RandomNeurons("relu"), srf.Fourier(gamma=1.0), srf.Perc
 @pytest.mark.parametrize("features", FAR, ids=str)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_predict_far_away_is_not_nan(features, dtype):
-    """The largest rows there are, with coefficients of both signs: refused, or infinite at worst, never NaN."""
+    """The largest rows there are, with coefficients of both signs, are refused or predicted as infinite at worst, never as
+    NaN."""
     model = fit(y=50 * X[:, 0] - 50 * X[:, 1] + np.abs(X[:, 2]), features=features)
     far = (np.sign(np.random.default_rng(0).standard_normal((20, D))) * np.finfo(dtype).max).astype(dtype)
     try:
@@ -444,7 +316,7 @@ def test_predict_far_away_is_not_nan(features, dtype):
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "cauchy", "matern12"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_extreme_gamma(gamma, kernel, dtype):
-    with ignore_convergence():
+    with convergence_ignored():
         check_finite(fit(X=X.astype(dtype), features=kernel, gamma=gamma, n_components=100, max_iter=30), X.astype(dtype))
 
 
@@ -455,7 +327,7 @@ def test_extreme_gamma(gamma, kernel, dtype):
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_extreme_gamma_of_products(gamma, degree, dtype, kind, loss):
     Z = kind(X.astype(dtype))
-    with ignore_convergence():
+    with convergence_ignored():
         model = fit(X=Z, y=Y if loss == "squared" else LABELS, loss=loss, features=srf.Taylor(degree, gamma), max_iter=30)
     check_finite(model, Z)
 
@@ -466,16 +338,16 @@ def test_extreme_gamma_of_products(gamma, degree, dtype, kind, loss):
     srf.Perceptron(radius=1e150), srf.Perceptron(radius=5e-324), srf.Perceptron(radius=1.0, center=np.full(D, 1e150)),
 ], ids=str)  # fmt: skip
 def test_extreme_maps(features):
-    with ignore_convergence():
+    with convergence_ignored():
         check_finite(fit(features=features, max_iter=30), X)
 
 
 @pytest.mark.parametrize("loss", ["squared", *CLASSIFIERS])
 @pytest.mark.parametrize("alpha", [1e-100, 1e-12, 1e-8, 1e-6, 1e3, 1e150, 1.7e308])
 def test_extreme_alpha(loss, alpha, monkeypatch):
-    """It ends, no worse than without terms, with a bound that bounds."""
-    monkeypatch.setattr("sparserf.solvers.effort.EFFORT", 1.5e9)  # or what does not converge takes 100 times as long
-    with ignore_convergence():
+    """The fit ends, no worse than without terms, and its gap bounds the distance to the optimum."""
+    monkeypatch.setattr("sparserf.solvers.effort.EFFORT", 1.5e9)  # without it fits that cannot converge take 100 times as long
+    with convergence_ignored():
         model = fit(y=Y if loss == "squared" else LABELS, loss=loss, alpha=alpha, exact=True)
     check_finite(model, X)
     assert model.info.alpha == alpha
@@ -489,8 +361,8 @@ def test_extreme_alpha(loss, alpha, monkeypatch):
 @pytest.mark.parametrize("tol", [1e-300, 1e-16, 1e-14, 1e-12])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_tolerance_beyond_floating_point(loss, tol, dtype):
-    """It ends, and the gap that it reports is the gap of the model, not of a round before it."""
-    with ignore_convergence():
+    """The fit ends, and the gap that it tells is that of the model, not of an earlier round."""
+    with convergence_ignored():
         model = fit(X=X.astype(dtype), y=Y if loss == "squared" else LABELS, loss=loss, tol=tol, exact=True)
     assert model.info.dual_gap <= 1e-6 * model.info.objective[-1]
 
@@ -504,17 +376,17 @@ def test_max_iter_of_one_warns(loss):
 
 @pytest.mark.parametrize("ratio", [1e-300, 5e-324, 1.0])
 def test_extreme_paths(ratio):
-    with ignore_convergence():
+    with convergence_ignored():
         models = path(alpha_min_ratio=ratio, n_components=20, max_iter=10)
     assert all(model.info.alpha > 0 for model in models)
     assert [check_finite(model, X).info.alpha for model in models] == sorted((m.info.alpha for m in models), reverse=True)
 
 
-# ---------------------------------------------------------------------------------------------- searches, with alpha=None
+# Searches, with alpha=None
 
 
 def search(X, y, **options):
-    """A model of few draws, in which there is nothing but finite numbers."""
+    """Fit with a search for alpha and few draws, and check that all numbers are finite."""
     model = check_finite(srf.sparse_rf(X, y, **{"n_models": 2, "n_components": 300, "rng": 0, **options}), X)
     assert np.isfinite([model.info.validation_loss, model.info.alpha]).all()
     return model
@@ -530,7 +402,7 @@ SINGLE = {"one": 1, "spread": [1e-41, 1e-20, 1, 1e10, 1e30, 1e37], "tiny": 1e-34
 @pytest.mark.parametrize(("layout", "loss"), [(np.asarray, "logistic"), (sp.csr_array, "squared")])
 @pytest.mark.slow
 def test_columns_of_any_scale(layout, loss):
-    """And constant ones among them; what it sees is the shape, unless it is too small for a weight that makes up for it."""
+    """The fit sees the shape of columns of any scale beside constant ones, unless no float can scale them up."""
     rng = np.random.default_rng(42)
     X = rng.standard_normal((200, 6))
     y = np.sin(2 * X[:, 3]) + 0.1 * rng.standard_normal(200)
@@ -551,7 +423,7 @@ def test_columns_of_any_scale(layout, loss):
 @pytest.mark.parametrize("n", [2, 6, 50])
 @pytest.mark.parametrize("features", ["auto", "gaussian"])
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
-@pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")  # all gradients are rounding
+@ignore_convergence  # all gradients are rounding errors
 def test_constant_inputs(value, n, features, loss):
     X, y = np.full((n, 3), value), Y[:n] if loss == "squared" else np.arange(n) % 2
     if n > 3 or loss == "squared":
@@ -566,13 +438,13 @@ def test_targets_of_any_size(size, features):
     X, y = friedman(rng, 200, 5)
     model, plain = search(X, y * size, features=features), search(X, y, features=features)
     assert np.corrcoef(model.predict(X) / size, plain.predict(X))[0, 1] > 0.95
-    if 1e-150 < size < 1e150:  # else its square is no number
+    if 1e-150 < size < 1e150:  # squares of other sizes are no floats
         assert model.info.validation_loss / size / size == pytest.approx(plain.info.validation_loss, rel=0.5)
 
 
 @pytest.mark.slow
 def test_more_columns_than_it_sees():
-    """CSR and dense; the columns of large variance are those that matter. Of few rows a linear model may predict as well."""
+    """The columns of large variance matter, dense and CSR. On fewer rows a linear model might predict as well."""
     rng = np.random.default_rng(42)
     X = np.where(rng.random((1000, 1500)) < 0.02, rng.standard_normal((1000, 1500)), 0.0)
     X[:, 700:703] = 3 * rng.uniform(-1, 1, (1000, 3))

@@ -1,6 +1,7 @@
-"""Which lines of sparserf/ the tests run, but for those of Cython: python tests/lines.py
+"""Which Python lines of sparserf/ the tests run: python tests/covered_lines.py
 
-Some cases of each test, and all cases of those in tests/solvers and tests/losses. `tests/mutants.py` needs what it records.
+It runs some cases of each test, and all cases of those in tests/solvers and tests/losses, and records which test runs which
+line: `tests/mutants.py` needs that record.
 """
 
 import subprocess
@@ -14,6 +15,7 @@ PARTS = ["tests/losses", "tests/solvers"]
 
 
 def main():
+    """Run the tests under coverage, and print the lines that no test runs."""
     record = ["--cov", "--cov-context=test", "--cov-report="]
     for more in ([], ["--whole", "--cov-append", *PARTS]):
         subprocess.run([sys.executable, "-m", "pytest", "-q", *record, *more], cwd=ROOT)

@@ -3,7 +3,7 @@
 F(w, b) = (1/n) sum_n s_n L(b + sum_h w_h phi_h(x_n), y_n) + lambda |w|_1, and g_h = (1/n) sum_n s_n L'_n phi_h(x_n).
 A sub-problem that is solved to a duality gap of e adds e to the right-hand side of a bound.
 
-S7 is of the Taylor features (Cotter et al. 2011) of MFGA (Shahrampour & Tarokh 2018).
+S7 bounds the Taylor features (Cotter et al. 2011) that MFGA (Shahrampour & Tarokh 2018) uses.
 """
 
 import itertools
@@ -12,12 +12,11 @@ from math import factorial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import hadamard
 from scipy.optimize import brentq, minimize, minimize_scalar
 from scipy.spatial.distance import cdist
-from scipy.special import xlogy
 from scipy.stats import binom
 
 from sparserf import Fourier, Linear, Perceptron, Taylor, sparse_rf, sparse_rf_path
@@ -25,29 +24,16 @@ from sparserf.features import make_dictionary, make_learning_dictionary
 from sparserf.features.learning import BASE
 from sparserf.rows import as_rows
 
-from ..conftest import SLOPE, VALUE, phi_oracle
+from ..conftest import BETA, CONJUGATE, LOSSES, SLOPE, VALUE, each_intercept, each_loss, examples, phi_oracle
 
-CONJUGATE = {
-    "squared": lambda u, y: u**2 / 2 + u * y,
-    "squared_hinge": lambda u, y: u**2 / 4 + y * u,
-    "logistic": lambda u, y: xlogy(-u * y, -u * y) + xlogy(1 + u * y, 1 + u * y),
-}
-BETA = {"squared": 1.0, "squared_hinge": 2.0, "logistic": 0.25}
-B2 = 2.0  # |phi|^2 of sqrt(2) cos is at most this
-LOSSES = tuple(BETA)
-each_loss = pytest.mark.parametrize("loss", LOSSES)
-each_intercept = pytest.mark.parametrize("fit_intercept", [False, True])
+B2 = 2.0  # the largest value of phi^2 = 2 cos^2
 seeds = st.integers(0, 2**32 - 1)
 ROUNDING = 1e-12
 
 
-def examples(n):
-    return settings(max_examples=n, derandomize=True, deadline=None, database=None)
-
-
 @dataclass
 class Problem:
-    """Rows, target, loss and weights of mean 1; F, g and the gap of it."""
+    """Rows, target, loss and weights of mean 1, with the objective F, the gradient g and the duality gap in plain NumPy."""
 
     X: np.ndarray
     y: np.ndarray
@@ -56,42 +42,44 @@ class Problem:
     fit_intercept: bool
 
     def fit(self, alpha, **options):
-        """sparse_rf on this problem."""
+        """Fit by sparse_rf."""
         options = {"features": "gaussian", "scale": None, "tol": 1e-7, "fit_intercept": self.fit_intercept, **options}
         return sparse_rf(self.X, self.y, alpha=alpha, loss=self.loss, sample_weight=self.weight, **options)
 
     def empirical(self, z):
-        """The mean loss at the margins z."""
+        """Return the mean loss at the margins z."""
         return np.mean(self.weight * VALUE[self.loss](z, self.y))
 
     def margins(self, model):
+        """Return the margins of a model, from the plain feature matrix."""
         return phi_oracle(model.features, self.X) @ model.coef + model.intercept
 
     def F(self, model, alpha):
+        """Return the objective of a model."""
         return self.empirical(self.margins(model)) + alpha * np.abs(model.coef).sum()
 
     def v(self, z):
-        """The row vector with g = Phi' v."""
+        """Return the row vector v with g = Phi' v."""
         return self.weight * SLOPE[self.loss](z, self.y) / len(z)
 
     def with_intercept(self, f):
-        """f and the best intercept, where there is one."""
+        """Return f plus the best intercept, if the problem has an intercept."""
         return f + brentq(lambda b: self.v(f + b).sum(), -99, 99, xtol=1e-15) if self.fit_intercept else f
 
     def lowest(self, f):
-        """The mean loss at the margins f and the best intercept."""
+        """Return the mean loss at the margins f plus the best intercept."""
         return self.empirical(self.with_intercept(f))
 
     def z0(self):
-        """The margins of the empty model."""
+        """Return the margins of the empty model."""
         return self.with_intercept(np.zeros(len(self.y)))
 
     def gamma(self, phi):
-        """gamma_h = beta (1/n) sum_n s_n phi_h(x_n)^2."""
+        """Return gamma_h = beta (1/n) sum_n s_n phi_h(x_n)^2."""
         return BETA[self.loss] * (self.weight @ phi**2) / len(self.y)
 
     def gap(self, model, alpha, phi):
-        """P - D over the features phi, D = -(1/n) sum_n s_n L*(c L'_n, y_n), c = min(1, lambda / max|g|)."""
+        """Return P - D over the features phi, D = -(1/n) sum_n s_n L*(c L'_n, y_n), c = min(1, lambda / max|g|)."""
         z = self.margins(model)
         c = min(1.0, alpha / np.abs(phi.T @ self.v(z)).max())
         u = c * SLOPE[self.loss](z, self.y)
@@ -99,6 +87,7 @@ class Problem:
 
 
 def problem(seed=0, loss="squared", fit_intercept=False, weighted=False, n=25, d=2):
+    """Return a small problem of two inputs."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-2, 2, (n, d))
     y = np.sin(2 * X[:, 0]) + 0.5 * X[:, -1] + 0.2 * rng.standard_normal(n)
@@ -109,7 +98,7 @@ def problem(seed=0, loss="squared", fit_intercept=False, weighted=False, n=25, d
 
 
 def random_problem(seed, loss, fit_intercept, weighted):
-    """A problem, a dictionary of 40 features, its matrix, and the smallest penalty of the empty model."""
+    """Return a problem, a dictionary of 40 features, its matrix, and the smallest penalty of the empty model."""
     p = problem(seed, loss, fit_intercept, weighted)
     atoms = Fourier(gamma=0.5).draw(40, 2, rng=seed)
     phi = phi_oracle(atoms, p.X)
@@ -120,11 +109,11 @@ each_problem = given(seeds, st.sampled_from(LOSSES), st.booleans(), st.booleans(
 
 
 def soft(g, alpha):
-    """(|g| - lambda)_+."""
+    """Return (|g| - lambda)_+."""
     return np.maximum(np.abs(g) - alpha, 0)
 
 
-# S1, S2: what one round gains.
+# S1, S2: what one round gains
 
 
 @each_loss
@@ -177,20 +166,20 @@ def test_s2_expected_descent(loss, fit_intercept):
     assert gain > 0
     F, gap = np.array([p.F(model, alpha) for model in after]), max(model.info.dual_gap for model in after)
     assert F.mean() - p.F(now, alpha) <= -gain + gap + ROUNDING
-    # Each draw by its own gamma_h; of half of these it would not be true.
+    # Each draw counts by its own gamma_h; with half of them the bound would fail.
     fall, each = p.F(now, alpha) - F, (gamma * eta) ** 2 / (2 * p.gamma(phi[:, draws]))
     assert np.all(fall >= each - gap - ROUNDING)
     assert np.any(fall < 2 * each - gap)
 
 
-# S3 to S5: convergence to a reference, over the draws. The bounds are far above what happens: even where the features are
-# orthogonal a gamma of a quarter would do, which is as good as looking at one draw in four, of cosines one of a tenth, and of
-# batches less. So each test says which gamma it would notice to be too small, as gamma / power; what is finer is noticed by
-# the equalities for orthogonal features and for two rows, and by S1, of every round.
+# S3 to S5: convergence to a reference, over the draws. The bounds are loose: for orthogonal features they hold with a quarter
+# of gamma, which is as good as looking at one draw in four, for cosines with a tenth, and for batches with less. So each test
+# says by which factor, `power`, gamma may shrink before the bound fails; smaller faults are noticed by the equalities for
+# orthogonal features and for two rows, and by S1 in every round.
 
 
 def objective_after_each_draw(p, alpha, R, seed, D, **options):
-    """F after R, 2 R, ... draws, and the largest gap of a round."""
+    """Return F after R, 2 R, ... draws, and the largest gap of a round."""
     infos = []
     p.fit(alpha, batch_size=R, rng=seed, callback=infos.append, tol=1e-6, **options)
     assert len(infos) == D // R
@@ -198,15 +187,15 @@ def objective_after_each_draw(p, alpha, R, seed, D, **options):
 
 
 def c_of_theorem_2(F0, F_ref, gamma, norm2):
-    """c = ceil(2 (F(0) - F(w_ref)) / (gamma ||w_ref||^2)), at least 1."""
+    """Return c = ceil(2 (F(0) - F(w_ref)) / (gamma ||w_ref||^2)), at least 1."""
     return max(1, int(np.ceil(2 * (F0 - F_ref) / (gamma * norm2))))
 
 
 def check_rate(F, draws, gap, F0, gamma, references, power):
-    """F(w^D) <= F(w_ref) + 2 gamma ||w_ref||^2 / (D - c) + gap for references (F(w_ref), ||w_ref||^2).
+    """Check F(w^D) <= F(w_ref) + 2 gamma ||w_ref||^2 / (D - c) + gap for references (F(w_ref), ||w_ref||^2).
 
-    And with c = 0, as the recursion of the proof gives; not, of one of the references, with gamma / power in that. Where
-    power is None, it is only asked that the bound is below F(0) in the end.
+    It holds with c = 0, too, as the recursion of the proof gives; with gamma / power in place of gamma it fails for one of the
+    references. Where power is None, the bound only has to be below F(0) in the end.
     """
     told = False
     for F_ref, norm2 in references:
@@ -242,16 +231,16 @@ def test_s3_convergence_on_a_finite_dictionary(loss, fit_intercept, R, power):
     check_rate(F, R * np.arange(1, len(F) + 1), gap, p.empirical(p.z0()), BETA[loss] * B2, references, power)
 
 
-ORTHOGONAL = hadamard(16)[:, 1:].astype(float)  # the columns beside the constant
+ORTHOGONAL = hadamard(16)[:, 1:].astype(float)  # without the constant column
 
 
 @each_intercept
 @pytest.mark.parametrize("R", [1, 4])
 @pytest.mark.slow
 def test_s3_on_an_orthogonal_dictionary(R, fit_intercept):
-    """There F(w^D) = F(0) - sum over the atoms that were drawn of (|g_h| - lambda)_+^2 / (2 gamma), after each batch,
-    g at w = 0; and the bound, with B = 1, is four times what it need be: of small D it says E F <= F(0) - D G / 4 M where
-    F(0) - D G / M is true, G the sum over all atoms."""
+    """S3: for orthogonal atoms F(w^D) = F(0) - sum over the atoms drawn so far of (|g_h| - lambda)_+^2 / (2 gamma) after each
+    batch, with g at w = 0. The bound, with B = 1, is four times as large as it need be: for small D it says
+    E F <= F(0) - D G / 4 M where F(0) - D G / M is true, G the sum over all atoms."""
     n, M = ORTHOGONAL.shape
     y = ORTHOGONAL @ np.random.default_rng(0).choice([-1.0, 1.0], M)
     p, alpha, D, all_F = Problem(ORTHOGONAL, y, "squared", np.ones(n), fit_intercept), 0.3, 32, []
@@ -271,13 +260,14 @@ def test_s3_on_an_orthogonal_dictionary(R, fit_intercept):
 
 
 def gaussian_kernel(p, gamma):
+    """Return the matrix of the gaussian kernel between the rows of X."""
     return np.exp(-gamma * cdist(p.X, p.X, "sqeuclidean"))
 
 
 def kernel_machines(p, K, alpha, ridges):
-    """(lambda ||w||_2 + Loss(w), ||w||_2^2) of the minimisers of (ridge / 2) ||w||^2 + Loss(w) with the kernel matrix K.
+    """Return (lambda ||w||_2 + Loss(w), ||w||_2^2) of minimisers of (ridge / 2) ||w||^2 + Loss(w) with the kernel matrix K.
 
-    Nearly: the bounds hold of every w.
+    They are minimisers only nearly, which is enough: the bounds hold for every w.
     """
     size, U = np.linalg.eigh(K)
     L = U * np.sqrt(np.maximum(size, 0))
@@ -289,7 +279,7 @@ def kernel_machines(p, K, alpha, ridges):
 
         u = minimize(
             value, np.zeros(len(K)), jac=True, method="L-BFGS-B", options={"maxiter": 40}
-        ).x  # the bounds hold of every w
+        ).x  # the bounds hold for every w
         yield alpha * np.linalg.norm(u) + p.lowest(L @ u), u @ u
 
 
@@ -297,8 +287,8 @@ def kernel_machines(p, K, alpha, ridges):
 @each_intercept
 @pytest.mark.parametrize(("R", "D", "power"), [(1, 20, 30), (20, 200, 400)])
 def test_s4_convergence_to_the_kernel_machine(loss, fit_intercept, R, D, power):
-    """S4, Corollaries 1 and 2, T rounds of R draws: E F(w^T) <= lambda ||w*||_2 + Loss(w*) + 2 gamma ||w*||^2/(TR - c),
-    w* the kernel machine, with any penalty: none is best for all D."""
+    """S4, Corollaries 1 and 2, T rounds of R draws: E F(w^T) <= lambda ||w*||_2 + Loss(w*) + 2 gamma ||w*||^2/(TR - c) for
+    the kernel machine w* of any penalty: no single penalty gives the best bound for all D."""
     alpha = 0.01
     p = problem(3, loss, fit_intercept, n=40)
     runs = [objective_after_each_draw(p, alpha, R, s, D, gamma=0.3, n_components=D) for s in range(10 if R == 1 else 4)]
@@ -308,8 +298,8 @@ def test_s4_convergence_to_the_kernel_machine(loss, fit_intercept, R, D, power):
 
 
 def check_rate_of_draws_that_learn(loss, fit_intercept, R, D, a_batch, power):
-    """S4 of "auto", where a batch counts as so many draws of the base distribution p, w* the kernel machine of
-    k(x, z) = E_p phi(x) phi(z), here the mean over many draws of p, which are not those of the fit."""
+    """Check S4 for "auto", where a batch counts as some number of draws of the base distribution p. w* is the kernel machine of
+    k(x, z) = E_p phi(x) phi(z), here the mean over many draws of p, which are not the draws of the fit."""
     alpha = 0.01
     p = problem(3, loss, fit_intercept, n=40)
     base = make_learning_dictionary(as_rows(p.X), weight=p.weight, n_components=D, batch_size=R, gamma=None, rng=0).base
@@ -324,16 +314,17 @@ def check_rate_of_draws_that_learn(loss, fit_intercept, R, D, a_batch, power):
 @each_loss
 @each_intercept
 def test_s4_a_batch_that_learns_counts_as_a_draw(loss, fit_intercept):
-    """E F(w^T) <= lambda ||w*||_2 + Loss(w*) + 2 gamma ||w*||^2 / (T - c) over T batches, of which the share BASE is of the
-    base distribution, of R = 4 one draw: this is proved (docs/learning.md). What descends so much faster would break a bound
-    of some hundredths only; that each round descends as the proof asks is in test_proposals.py."""
+    """S4: E F(w^T) <= lambda ||w*||_2 + Loss(w*) + 2 gamma ||w*||^2 / (T - c) over T batches. A share BASE of each batch, of
+    R = 4 one draw, is of the base distribution; docs/learning.md has the proof. The fit descends so much faster that it would
+    break only a bound of a few hundredths of this one; that each round descends as the proof asks is tested in
+    tests/features/test_learning_dictionary.py."""
     check_rate_of_draws_that_learn(loss, fit_intercept, 4, 160, 1, 500)
 
 
 @each_loss
 @each_intercept
 def test_s4_each_base_draw_of_a_batch_that_learns_is_found_to_count(loss, fit_intercept):
-    """The same with rho TR in place of T, rho = BASE: not proved, but so it is here, by a wide margin."""
+    """The bound also holds, by a wide margin, with rho TR in place of T, rho = BASE; for this there is no proof."""
     check_rate_of_draws_that_learn(loss, fit_intercept, 20, 200, BASE * 20, None)
 
 
@@ -341,14 +332,16 @@ def test_s4_each_base_draw_of_a_batch_that_learns_is_found_to_count(loss, fit_in
 @pytest.mark.slow
 def test_s5_convergence_with_high_probability(loss, alpha):
     """S5, Corollary 3: for D >= (2 gamma ||w*||^2 / eps) (1 + log(1/rho)) + 2 - 4/c + c, with probability 1 - rho
-    F(w^D) <= F* + eps; w* the minimiser of F_bar. As a frequency: failures within the 99.9 % binomial quantile.
+    F(w^D) <= F* + eps; w* is the minimiser of F_bar. The failures lie within the 99.9 % quantile of the binomial distribution.
 
-    Two rows at -q and q, of which random perceptrons of radius 1 in one dimension see a difference with probability q: as
-    long as none was drawn, F(w) = F(0). So eps is just below F(0) - F*, B = 1, ||w*||^2 = a^2 / q for margins -a and a, and
-    the failures are a share (1 - q)^D of the runs, for any D: which is tested too, from both sides, and notices a third of
-    the draws not being looked at. The corollary itself would notice fifteen of sixteen: so far from sharp is it.
-    It is not true of any w_ref in place of w*: of a twentieth of it, it would ask for so few draws that many times rho of
-    the runs fail."""
+    There are two rows, at -q and q; random perceptrons of radius 1 in one dimension tell them apart with probability q, and as
+    long as none does, F(w) = F(0). With eps just below F(0) - F*, B = 1 and ||w*||^2 = a^2 / q for margins -a and a, the
+    failures are a share (1 - q)^D of the runs, for any D. The test asks for that share from both sides, which notices if a
+    third of the draws is not looked at; the corollary itself, far from sharp, would notice fifteen of sixteen.
+
+    The corollary is not true for any w_ref in place of w*: for a twentieth of w*, it would ask for so few draws that many
+    times rho of the runs fail.
+    """
     q, rho, n_runs = 0.1, 0.01, 200
     p = Problem(np.array([[-q], [q]]), np.array([-1.0, 1.0]), loss, np.ones(2), True)
     best = minimize_scalar(lambda a: p.empirical(a * p.y) + alpha * a, bounds=(0, 9), method="bounded")
@@ -374,14 +367,14 @@ def test_s5_convergence_with_high_probability(loss, alpha):
     assert (1 - q) ** draws_asked(best.x / 20) > 10 * rho
 
 
-# S6: optimality.
+# S6: optimality
 
 
 @examples(40)
 @each_problem
 @pytest.mark.slow
 def test_s6_the_gap_bounds_the_distance_to_the_optimum(seed, loss, fit_intercept, weighted):
-    """S6: the gap P - D over the whole dictionary is >= 0, >= F - F*, and what info.dual_gap says."""
+    """S6: the gap P - D over the whole dictionary is >= 0 and >= F - F*, and it is info.dual_gap."""
     p, atoms, phi, largest = random_problem(seed, loss, fit_intercept, weighted)
     alpha = 0.1 * largest
     best = p.F(p.fit(alpha, features=atoms, exact=True), alpha)
@@ -402,7 +395,7 @@ def test_s6_optimality_conditions(seed, loss, fit_intercept, weighted):
     alpha = 0.1 * largest
     model = p.fit(alpha, features=atoms, exact=True)
     e = p.gap(model, alpha, phi) + 1e-13
-    assert e < 1e-6 * p.F(model, alpha)  # else the slack below would hide anything
+    assert e < 1e-6 * p.F(model, alpha)  # a larger e would make the slack below too wide to notice anything
     v = p.v(p.margins(model))
     g, slack = phi.T @ v, np.sqrt(2 * p.gamma(phi) * e)
     assert np.all(np.abs(g) <= alpha + slack)
@@ -415,7 +408,7 @@ def test_s6_optimality_conditions(seed, loss, fit_intercept, weighted):
 @examples(40)
 @each_problem
 def test_s6_the_largest_penalty(seed, loss, fit_intercept, weighted):
-    """S6: lambda >= max_h |g_h| at w = 0 gives w = 0; a lambda below it does not, nor does F(w) = F(0) then."""
+    """S6: lambda >= max_h |g_h| at w = 0 gives w = 0; a lambda below it gives another w, and a lower F."""
     p, atoms, _, largest = random_problem(seed, loss, fit_intercept, weighted)
     empty = p.fit(largest * (1 + 1e-9), features=atoms, exact=True)
     assert len(empty.features) == 0 and empty.info.objective[-1] == pytest.approx(p.empirical(p.z0()), abs=ROUNDING)
@@ -426,7 +419,7 @@ def test_s6_the_largest_penalty(seed, loss, fit_intercept, weighted):
 @each_loss
 @each_intercept
 def test_s6_the_path_is_continuous(loss, fit_intercept):
-    """S6, for lambda_1 > lambda_2 with gaps e_1, e_2 and F*(lambda) concave of slope |w|_1:
+    """S6, for lambda_1 > lambda_2 with gaps e_1, e_2 and F*(lambda) concave with slope |w|_1:
     (l_1 - l_2) |w_1|_1 - e_1 <= F_1 - F_2 + e_2 and F_1 - F_2 - e_1 <= (l_1 - l_2) |w_2|_1 + e_2; for the squared loss
     also mean (f_1 - f_2)^2 <= (l_1 - l_2) (|w_2|_1 - |w_1|_1)."""
     p, atoms, _, largest = random_problem(5, loss, fit_intercept, True)
@@ -445,7 +438,7 @@ def test_s6_the_path_is_continuous(loss, fit_intercept):
             assert change <= step * (l2 - l1) + 1e-6 * step + 10 * e
 
 
-# S7: the Taylor features of the gaussian kernel.
+# S7: the Taylor features of the gaussian kernel
 
 
 @examples(100)
@@ -467,7 +460,7 @@ def test_s7_truncation(seed, d, degree, gamma):
     assert ((phi**2).sum(axis=1) <= 1 + ROUNDING).all()
 
 
-# S8: the certificate against the kernel machine.
+# S8: the certificate against the kernel machine
 
 
 @examples(60)
@@ -480,7 +473,7 @@ def test_s8_certificate(seed, loss, fit_intercept, k, size):
     model, best = (p.fit(alpha, features=atoms.take(range(m)), exact=True) for m in (k, M))
     violation, slack = soft(phi.T @ p.v(p.margins(model)), alpha), 1e-7 * p.empirical(p.z0())
     optimum = np.zeros(M)
-    optimum[best.support] = best.coef * np.sqrt(M)  # below w, unless nothing violates
+    optimum[best.support] = best.coef * np.sqrt(M)  # F falls from w to here, unless nothing violates
     A = phi / np.sqrt(M)
     ridge = A.T @ np.linalg.solve(A @ A.T + np.eye(len(p.y)) / 2, p.y)
     for ref in (optimum, ridge, size * rng.standard_normal(M), violation * 10 * size * rng.standard_normal(M)):
@@ -492,10 +485,10 @@ def test_s8_certificate(seed, loss, fit_intercept, k, size):
 @examples(30)
 @each_problem
 def test_s8_certificate_is_reached(seed, loss, fit_intercept, weighted):
-    """By a short step from 0 along what violates there: so no factor below 1 would do."""
+    """S8: a short step from 0 along the violating features reaches the bound, so that no factor below 1 would do."""
     p, atoms, phi, largest = random_problem(seed, loss, fit_intercept, weighted)
     M, alpha, step = len(atoms), 0.5 * largest, 1e-3
-    model = p.fit(2 * largest, features=atoms, exact=True)  # 0
+    model = p.fit(2 * largest, features=atoms, exact=True)  # w = 0
     g = phi.T @ p.v(p.margins(model))
     violation, A = soft(g, alpha), phi / np.sqrt(M)
     for ref, bound in (

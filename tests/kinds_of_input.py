@@ -1,8 +1,7 @@
-"""Every public function beside every kind of input: the tables of `test_battery.py`."""
+"""Kinds of input, wrong, odd and extreme, and every public function that takes them: the tables of `test_every_input.py`."""
 
 import inspect
 import re
-from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -10,8 +9,6 @@ import scipy.sparse as sp
 
 import sparserf as srf
 from sparserf import baselines
-
-from .conftest import HAS_TIMERS, after
 
 N, D = 24, 3
 RNG = np.random.default_rng(0)
@@ -25,7 +22,7 @@ NAMED = {"features": "gaussian", **SMALL}
 
 
 def fitting(function, **options):
-    """The function with these options, unless others are given; of a path the last model."""
+    """Return a function that fits with these options, unless others are given; of a path it returns the last model."""
 
     def fit(X, y, **changes):
         model = function(X, y, **{**options, **changes})
@@ -64,29 +61,23 @@ CLASSIFIERS = [name for name in FITS if name not in ("kernel_ridge", "srfe")]
 
 
 def parameters(name):
+    """Return the parameters of a function of FITS."""
     return inspect.signature(FITS[name].function).parameters
 
 
 def target_of(name):
-    """A target that this function takes unless told otherwise."""
+    """Return a target that a function takes without further options."""
     return Y if name in REGRESSORS else LABELS
 
 
-@pytest.fixture(autouse=True)
-def watchdog():
-    """A fit that does not end fails its test, not the whole run."""
-    with after(60, TimeoutError("no end after a minute of work")) if HAS_TIMERS else nullcontext():
-        yield
-
-
 def refused(name, function, *given, **options):
-    """A ValueError or TypeError that names the argument."""
+    """Check that a call raises a ValueError or TypeError that names the argument."""
     with pytest.raises((ValueError, TypeError), match=rf"\b{name}\b"):
         function(*given, **options)
 
 
 def leaks(name, calls):
-    """What came of those of the calls, by their names, that raised no ValueError or TypeError that names the argument."""
+    """Return what the calls gave, by name, that did not raise a ValueError or TypeError naming the argument."""
     found = {}
     for kind, call in calls.items():
         try:
@@ -97,20 +88,36 @@ def leaks(name, calls):
     return found
 
 
+def check_finite(model, X):
+    """Check that a model, and all that it answers for X, are finite numbers, and return the model."""
+    answers = [model.coef, model.intercept, model.decision_function(X)]
+    if isinstance(model, srf.SparseModel):
+        answers += [model.info.objective, model.info.dual_gap, model.input_usage()]
+    else:
+        answers += [model.objective, model.dual_gap]
+    answers += [model.predict_proba(X)] if model.loss == "logistic" else []
+    answers += [model.predict(X)] if model.classes is None else []
+    assert all(np.isfinite(answer).all() for answer in answers)
+    assert len(model.predict(X)) == X.shape[0]
+    return model
+
+
 def put(array, place, value):
+    """Return a copy of an array with a value put in a place."""
     array = np.array(array, copy=True)
     array[place] = value
     return array
 
 
 def objects(items):
-    """A one-dimensional object array of these items, whatever they are."""
+    """Return a one-dimensional object array of any items."""
     array = np.empty(len(items), object)
     array[:] = items
     return array
 
 
 def unaligned(array):
+    """Return an array in memory that is not aligned."""
     memory = np.zeros(array.nbytes + 1, np.uint8)[1:].view(array.dtype).reshape(array.shape)
     memory[...] = array
     assert not memory.flags.aligned
@@ -118,27 +125,28 @@ def unaligned(array):
 
 
 def field(array):
-    """A field of a structured array: strided and unaligned."""
+    """Return an array as a field of a structured array: strided and unaligned."""
     records = np.zeros(array.shape, [("tag", "i1"), ("value", array.dtype)])
     records["value"] = array
     return records["value"]
 
 
 def frozen(matrix):
+    """Make the arrays of a sparse matrix read-only."""
     for part in (matrix.data, matrix.indices, matrix.indptr):
         part.flags.writeable = False
     return matrix
 
 
 def changed(matrix, **arrays):
-    """A sparse matrix whose arrays were changed behind its back."""
+    """Replace arrays of a sparse matrix behind its back."""
     for name, value in arrays.items():
         setattr(matrix, name, value)
     return matrix
 
 
 def unsorted_csr(copies=1, zeros=False, index=np.int32):
-    """CSR with entries in any order, split among duplicates, with zeros written out."""
+    """Return CSR with entries in any order, split into duplicates, or with zeros stored."""
     coo = CSR.tocoo()
     row, column, data = np.tile(coo.row, copies), np.tile(coo.col, copies), np.tile(coo.data / copies, copies)
     if zeros:
@@ -151,9 +159,9 @@ def unsorted_csr(copies=1, zeros=False, index=np.int32):
     return matrix
 
 
-# ---------------------------------------------------------------------------- X that is wrong: refused, with X named
+# X that is wrong: refused, with X named
 
-# Of dense numbers: wrong where missing="raise", and what does not learn from such.
+# Missing cells of dense arrays: wrong where missing="raise", and for functions that cannot learn from them.
 MISSING = {
     "nan": put(X, (7, 1), np.nan),
     "float32 nan": put(X, (7, 1), np.nan).astype(np.float32),
@@ -195,7 +203,7 @@ BAD_X = {
 NO_ROWS = {"0 rows": X[:0], "sparse 0 rows": CSR[:0], "sparse 0 rows of bool": CSR[:0].astype(bool)}  # wrong to train on
 
 LAST = CSR.nnz
-BROKEN = {  # the parts of a CSR matrix: a place and its value, or None and the whole
+BROKEN = {  # parts of a CSR matrix: a place in an array and its value, or None and the whole array
     "index too large": {"indices": (0, D)},
     "index huge": {"indices": (5, 2**31 - 1)},
     "index negative": {"indices": (LAST - 1, -1)},
@@ -225,14 +233,14 @@ BROKEN = {  # the parts of a CSR matrix: a place and its value, or None and the 
 
 
 def broken(how):
-    """CSR with a part of it changed."""
+    """Return CSR with a part changed."""
     matrix = CSR.copy()
     for name, (place, value) in BROKEN[how].items():
         setattr(matrix, name, np.asarray(value) if place is None else put(getattr(matrix, name), place, value))
     return matrix
 
 
-# ------------------------------------- X that is odd but legal: the same model as the plain array of the same numbers
+# X that is odd but legal: the same model as the plain array of the same numbers
 
 WIDE = np.random.default_rng(1).uniform(-2, 2, (2 * N, 2 * D))
 WIDE[::2, ::2] = X
@@ -240,14 +248,16 @@ WHOLE = np.round(2 * X)
 
 
 def frame(values):
+    """Return a pandas DataFrame."""
     return pytest.importorskip("pandas").DataFrame(values)
 
 
 def series(values):
+    """Return a pandas Series with the index in descending order."""
     return pytest.importorskip("pandas").Series(values, index=np.arange(len(values))[::-1])
 
 
-LEGAL_X = {  # name: (X, the same as a float64 or float32 array or as CSR); or a function, where it must be made anew
+LEGAL_X = {  # (X, or a function that makes it anew; the same numbers as a float64 or float32 array, or as CSR)
     "list": (X.tolist(), X),
     "list of arrays": (list(X), X),
     "tuples": (tuple(map(tuple, X.tolist())), X),
@@ -299,7 +309,7 @@ LEGAL_X = {  # name: (X, the same as a float64 or float32 array or as CSR); or a
     "spare room": (sp.csr_array((np.append(CSR.data, 9.0), np.append(CSR.indices, 0), CSR.indptr), shape=CSR.shape), CSR),
 }  # fmt: skip
 
-# ------------------------------------------- X that is hard: a finite model, or a ValueError that says what is wrong
+# X that is hard: a finite model, or a ValueError that says what is wrong
 
 SPARSE_ROWS = put(CSR.toarray(), slice(0, 12), 0.0)
 EXTREME_X = {
@@ -335,7 +345,7 @@ EXTREME_X = {
 }
 FEW_ROWS = {"one row": (X[:1], 1), "two rows": (X[:2], 2), "one number": (X[:1, :1], 1), "csr one row": (CSR[[0]], 1)}
 
-# ------------------------------------------------------------------------------------------------- targets and labels
+# Targets and labels
 
 BAD_SHAPE = {
     "short": Y[:-1], "long": np.append(Y, 0.0), "empty": [], "0-d": 1.0, "None": None, "row": Y[None],
@@ -358,6 +368,14 @@ BAD_NUMBERS = {
     "structured": np.zeros(N, [("a", float)]),
     "masked": np.ma.array(np.abs(Y), mask=Y > 0.5),
 }  # fmt: skip
+BOTH = np.stack([Y, Y], axis=1)
+BAD_OUTPUTS = {  # bad targets of two outputs
+    "two outputs short": BOTH[:-1], "two of no output": BOTH[:, :0], "two outputs 3-d": BOTH[:, :, None],
+    "two outputs sparse": sp.csr_array(BOTH), "two outputs nan": put(BOTH, (5, 1), np.nan),
+    "two outputs complex": BOTH.astype(complex), "two outputs strings": BOTH.astype(str),
+    "two outputs masked": np.ma.array(BOTH, mask=BOTH > 1),
+    "two outputs object None": put(BOTH.astype(object), (5, 1), None),
+}  # fmt: skip
 SIGNS = np.sign(Y)
 BAD_LABELS = {
     "nan": put(SIGNS, 5, np.nan),
@@ -376,7 +394,7 @@ BAD_LABELS = {
     "one string": np.full(N, "up"),
     "two columns": np.stack([SIGNS, SIGNS], axis=1),
 }  # fmt: skip
-TARGETS = {  # legal
+TARGETS = {  # legal targets
     "all equal": np.full(N, 0.1),
     "all zero": np.zeros(N),
     "two values": SIGNS,
@@ -422,7 +440,7 @@ BAD_WEIGHTS = {
     "zeros": np.zeros(N), "one negative": put(np.ones(N), 3, -1e-300), "negative": -np.ones(N),
 }  # fmt: skip
 
-# ---------------------------------------------------------------------------------- options that more than one has
+# Options that more than one has
 
 POSITIVE = [0, 0.0, -1, -0.0, np.nan, np.inf, -np.inf, True, np.True_, "1", None, [1.0], np.ones(1), 1j, 10**400]
 COUNT = [0, -1, 1.0, 2.5, np.float64(3), True, np.True_, "1", [1], np.ones(1, int), 1j, np.nan]
@@ -465,6 +483,6 @@ BAD_OPTIONS = {
     "sample_weight": BAD_WEIGHTS.values(),
 }  # fmt: skip
 
-# Where zero is legal.
+# Options for which zero is legal.
 LEGAL_ZEROS = {("harfe", "tol"), ("harfe_path", "tol"), ("mfga", "tol"), ("mfga_path", "tol"), ("mfga", "alpha"),
                ("mfga_path", "alpha")}  # fmt: skip

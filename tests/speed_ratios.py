@@ -1,7 +1,8 @@
-"""How much faster than what users have: python tests/ratios.py. Each ratio must hold in 3 of 5 runs, on one thread.
+"""How much faster the kernels are than what users have otherwise: python tests/speed_ratios.py
 
-Each run takes the least seconds of some calls of ours and of theirs in turns. Not one of pytest's tests, which say the same on
-every machine: beside other work that keeps the memory busy, a ratio may fail."""
+Each ratio must hold in 3 of 5 runs, on one thread. A run takes the least time of some calls of ours and of theirs in turns.
+These are no tests of pytest, which must pass on every machine: beside other work that keeps the memory busy, a ratio may fail.
+"""
 
 import sys
 import time
@@ -20,7 +21,7 @@ RNG = np.random.default_rng(0)
 
 
 def cosines():
-    """Values of 512 cosines of one input."""
+    """Return ours and theirs: values of 512 cosines of one input."""
     X = RNG.uniform(-10, 10, (4096, 1))
     features = srf.Fourier("gaussian", gamma=0.5).draw(512, 1, rng=0)
     z = features.transform(X)
@@ -28,7 +29,8 @@ def cosines():
 
 
 def epochs(p=300, n_epochs=200):
-    """Epochs of coordinate descent on a Gram matrix of columns that have much in common; none reaches its optimum in so few."""
+    """Return ours and theirs: epochs of coordinate descent on a Gram matrix of columns with much in common, too few to reach
+    the optimum."""
     A = RNG.standard_normal((2000, p)) + RNG.standard_normal((2000, 1))
     H, y = np.ascontiguousarray(A.T @ A / len(A)), A @ RNG.standard_normal(p)
     theirs = Lasso(1e-4, fit_intercept=False, precompute=len(A) * H, max_iter=n_epochs, tol=0.0, copy_X=False)
@@ -37,7 +39,7 @@ def epochs(p=300, n_epochs=200):
 
 
 def sparse_features(d=100, q=10):
-    """Correlations of neurons of q inputs, against those of their weights made dense."""
+    """Return ours and theirs: correlations of neurons of q inputs, and of the same with their weights made dense."""
     X, v = RNG.standard_normal((4096, d)), RNG.standard_normal(4096)
     features = srf.RandomNeurons("cos", order=q).draw(512, d, rng=0)
     [block], W = features.blocks, np.zeros((512, d))
@@ -46,7 +48,8 @@ def sparse_features(d=100, q=10):
 
 
 def sparse_rows(d=1000, q=20):
-    """Correlations of cosines with rows of which q of d entries are not zero, against those of the same rows made dense."""
+    """Return ours and theirs: correlations of cosines with rows of about q entries out of d, and with the same rows made
+    dense."""
     X = sp.random_array((4096, d), density=q / d, rng=RNG, format="csr")
     features, v = srf.Fourier("gaussian", gamma=1 / d).draw(512, d, rng=0), RNG.standard_normal(4096)
     [block] = features.blocks
@@ -60,15 +63,16 @@ RATIOS = {
 }  # fmt: skip
 
 
-def least(do):
+def seconds_of(do):
+    """Return the seconds that a call takes."""
     start = time.perf_counter()
     do()
     return time.perf_counter() - start
 
 
 def ratio(ours, theirs, calls=5):
-    """Their least seconds in ours."""
-    seconds = np.array([(least(ours), least(theirs)) for _ in range(calls)]).min(axis=0)
+    """Return their least seconds divided by ours."""
+    seconds = np.array([(seconds_of(ours), seconds_of(theirs)) for _ in range(calls)]).min(axis=0)
     return seconds[1] / seconds[0]
 
 

@@ -1,4 +1,4 @@
-"""Cross-validation: folds that are even and share nothing, paths that are the fits they stand for, the rules."""
+"""Cross-validation: folds are even and share nothing, paths give the same as single fits, and rules choose as they say."""
 
 from dataclasses import replace
 from functools import partial, wraps
@@ -20,7 +20,7 @@ LABELS = np.digitize(Y, [-0.8, 0.8])
 FIT = partial(srf.sparse_rf, features="gaussian", n_components=120)
 
 
-# ---------------------------------------------------------------------------------------------------------------- folds
+# Folds
 
 
 @pytest.mark.parametrize("n_folds", [2, 3, 7])
@@ -52,7 +52,7 @@ def test_rows_of_weight_zero_are_in_no_fold():
     assert np.array_equal(fold < 0, weight == 0) and np.ptp(np.bincount(fold[fold >= 0])) <= 1
 
 
-# ------------------------------------------------------------------------------------------------------------ the table
+# The table
 
 
 @pytest.mark.slow
@@ -83,7 +83,7 @@ def test_the_table_is_what_fits_to_the_other_folds_make_of_each():
 PATHS = {
     "sparse_rf": (partial(FIT, exact=True, tol=1e-7), {"alpha": [0.003, 0.1, 0.02]}, 4),
     "harfe": (partial(srf.harfe, n_components=200), {"n_nonzero_coefs": [9, 3, 20]}, 4),
-    "mfga": (srf.mfga, {"n_nonzero_coefs": [2, 7], "alpha": [1e-3, 1e-2]}, 7),  # three folds for each alpha, and all rows
+    "mfga": (srf.mfga, {"n_nonzero_coefs": [2, 7], "alpha": [1e-3, 1e-2]}, 7),  # three folds for each alpha; all rows
     "mfga by two": (partial(srf.mfga, n_select=2), {"n_nonzero_coefs": [2, 8]}, 4),
     "drp": (srf.drp, {"alpha": [1e-3, 10.0, 0.1]}, 4),
 }
@@ -117,7 +117,7 @@ def test_a_path_is_one_call_a_fold_and_gives_the_models_of_its_values(name, monk
 def test_what_a_path_does_not_take_is_fitted_one_by_one():
     one = validation.runs_of_grid(srf.sparse_rf, {"alpha": [None, 0.1]})
     assert [run.path for run in one] == [None, None]
-    with_effort = partial(srf.sparse_rf, effort=1.0)  # which sparse_rf_path does not have
+    with_effort = partial(srf.sparse_rf, effort=1.0)  # an argument that sparse_rf_path lacks
     assert [run.path for run in validation.runs_of_grid(with_effort, {"alpha": [1.0, 0.1]})] == [None, None]
     assert [run.path for run in validation.runs_of_grid(srf.mfga, {"n_nonzero_coefs": [3, 4], "n_select": [2]})] == [None, None]
     assert [run.path for run in validation.runs_of_grid(lambda X, y, rng: None, {"alpha": [1.0]})] == [None]
@@ -145,7 +145,7 @@ def test_rules_on_plain_numbers():
     assert means[0] == 2.5 and np.isclose(errors[0], np.sqrt(0.25 * 1.5**2 + 0.75 * 0.5**2))
 
 
-# -------------------------------------------------------------------------------------------------------------- honesty
+# Honesty
 
 
 def test_no_fit_sees_the_rows_that_it_is_measured_on():
@@ -179,7 +179,7 @@ def test_same_seed_same_table():
 
 
 def test_weights_count_rows():
-    """A row of weight zero is not there, and a loss counts by its weight."""
+    """A row of weight zero is as good as absent, and losses are averaged by weight."""
     weight = np.where(np.arange(N) < 200, 1.0, 0.0)
     y = np.where(weight > 0, Y, 1e3)
     found = srf.cross_validate(FIT, X, y, {"alpha": [0.05]}, sample_weight=weight, rng=0)
@@ -191,7 +191,7 @@ def test_weights_count_rows():
     assert np.isclose(found.table["mean"][0], np.average(Y, weights=weight))
 
 
-# ------------------------------------------------------------------------------------------------------ rows and losses
+# Rows and losses
 
 FRAME = pd.DataFrame(X, columns=["a", "b", "c"]).assign(city=np.where(X[:, 2] > 0, "Rom", "Oslo"))
 
@@ -251,9 +251,9 @@ def test_progress_is_shown(caplog):
         ({"X": iter([])}, ValueError, "X must be two-dimensional"),
     ],
 )
-def test_errors(wrong, error, says):
+def test_bad_arguments_are_named(wrong, error, says):
     how = {"X": X, "y": Y, "grid": {"alpha": [0.1]}, **wrong}
-    if says == "not raised":  # one setting, that of the function
+    if says == "not raised":  # no grid: the one setting is that of the function
         assert len(srf.cross_validate(partial(FIT, alpha=0.1), X, Y, {}, cv=2, rng=0).table["mean"]) == 1
         return
     with pytest.raises(error, match=says):

@@ -1,4 +1,4 @@
-"""That sparse_rf, harfe, mfga and srfe end: on hostile data, by a callback, by an interrupt; and where their warnings point.
+"""Fits end: on hostile data, by a callback, by an interrupt, and by the bound on their work; their warnings say why.
 
 Limits of time are far above what the fits take: only a hang fails.
 """
@@ -15,7 +15,7 @@ from sparserf.algorithms.sparse_rf import budget as _budget
 from sparserf.algorithms.sparse_rf import search as _search
 from sparserf.baselines import srfe
 
-from ..conftest import HAS_TIMERS, after
+from ..conftest import HAS_TIMERS, after, each_loss, ignore_convergence
 
 N, D = 150, 20
 RNG = np.random.default_rng(0)
@@ -28,7 +28,6 @@ DATA = {
     "noiseless": (X, SMOOTH),
 }
 needs_timers = pytest.mark.skipif(not HAS_TIMERS, reason="no timers here")
-ignore_convergence = pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
 
 
 def harfe(X, y, **options):
@@ -36,6 +35,7 @@ def harfe(X, y, **options):
 
 
 def mfga(X, y, **options):
+    """Fit 60 gaussian features, 5 in each round, unless other options are given."""
     options = {"features": "gaussian", "n_components": 300, "n_nonzero_coefs": 60, "n_select": 5, "rng": 0, **options}
     return srf.mfga(X, y, **options)
 
@@ -45,6 +45,7 @@ def sparse_rf(X, y, **options):
 
 
 def path(X, y, alpha, **options):
+    """Return the last model of a path of four penalties."""
     alphas = alpha * 10.0 ** np.arange(4)
     return srf.sparse_rf_path(X, y, alphas=alphas, features="gaussian", n_components=300, rng=0, **options)[-1]
 
@@ -61,11 +62,11 @@ SETTINGS = [
 
 @needs_timers
 @pytest.mark.parametrize("data", DATA)
-@pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])
+@each_loss
 @pytest.mark.parametrize(("solver", "options"), SETTINGS, ids=lambda of: getattr(of, "__name__", str(of)))
 @ignore_convergence
 def test_hostile_fits_end(data, loss, solver, options, monkeypatch):
-    monkeypatch.setattr("sparserf.solvers.effort.EFFORT", 1e9)  # or hopeless l1 fits take 120 times as long
+    monkeypatch.setattr("sparserf.solvers.effort.EFFORT", 1e9)  # without it l1 fits that cannot converge take 120 times as long
     Z, y = DATA[data]
     y = y if loss == "squared" else y > 0
     for alpha in (0.0 if solver is mfga else 1e-8, 1e-3, 1.0):
@@ -83,11 +84,11 @@ def test_hostile_srfe_ends(data, eta):
         srfe(*DATA[data], eta=eta, n_components=300, max_iter=8, rng=0)
 
 
-@pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])
+@each_loss
 @pytest.mark.parametrize("options", [{"n_components": 20_000}, {"features": "gaussian", "exact": True}], ids=str)
 @ignore_convergence
 def test_a_callback_ends_a_long_iteration(loss, options, monkeypatch):
-    """Within a fit that has not come to its first iteration's end; what is there by then is the model."""
+    """A callback is called within a long first iteration, too, and the model is what was found by then."""
     monkeypatch.setattr("sparserf._base.progress.SECONDS_BETWEEN_CALLS", 0.3)
     y = np.tile(SMOOTH, 20) + np.random.default_rng(2).standard_normal(20 * N)
     told = []
@@ -105,7 +106,7 @@ def test_a_callback_ends_a_long_iteration(loss, options, monkeypatch):
 
 @pytest.mark.parametrize("features", ["auto", "gaussian"])
 def test_work_is_bounded_the_same_for_any_workers(features, monkeypatch):
-    """A warning tells the gap; max_iter lifts the bound."""
+    """A warning tells the gap that is left; max_iter lifts the bound."""
     monkeypatch.setattr("sparserf.solvers.effort.EFFORT", 5e6)
     monkeypatch.setattr("sparserf.solvers.effort.PASSES", 0)
     options = {"alpha": 1e-4, "features": features, "n_components": 1000, "rng": 0}
@@ -124,25 +125,17 @@ def test_an_interrupt_ends_the_fit(solver):
         solver(np.tile(X, (20, 1)), np.tile(SMOOTH, 20), rng=0, **options.get(solver, {}))
 
 
-@pytest.mark.parametrize("solver", [srf.harfe, srf.harfe_path])
-def test_warnings_of_harfe_point_at_the_caller(solver):
-    options = {"max_iter": 1, "start": "zero", "tol": 0, "n_components": 300, "rng": 0}
-    with pytest.warns(srf.ConvergenceWarning, match=r"max_iter=1 .* above tol=0 and with a dual gap of \d") as caught:
-        line, _ = inspect.currentframe().f_lineno, solver(X, SMOOTH, **options)
-    assert {(warning.filename, warning.lineno) for warning in caught} == {(__file__, line)}
-
-
-@pytest.mark.parametrize("solver", [srf.mfga, srf.mfga_path])
-def test_warnings_of_mfga_point_at_the_caller(solver, monkeypatch):
-    monkeypatch.setattr("sparserf.solvers.greedy.MAX_STEPS", 1)
-    with pytest.warns(srf.ConvergenceWarning, match=r"promised to lower the objective by \d") as caught:
-        line, _ = inspect.currentframe().f_lineno, solver(X, SMOOTH > 0, n_nonzero_coefs=5, loss="logistic", rng=0)
-    assert {(warning.filename, warning.lineno) for warning in caught} == {(__file__, line)}
-
-
-def test_warnings_of_srfe_point_at_the_caller():
-    with pytest.warns(srf.ConvergenceWarning, match="times what was asked") as caught:
-        line, _ = inspect.currentframe().f_lineno, srfe(X, SMOOTH, eta=0.01, n_components=5, max_iter=2, rng=0)
+@pytest.mark.parametrize(("solver", "y", "options", "says"), [
+    *((solver, SMOOTH, {"max_iter": 1, "start": "zero", "tol": 0, "n_components": 300},
+       r"max_iter=1 .* above tol=0 and with a dual gap of \d") for solver in (srf.harfe, srf.harfe_path)),
+    *((solver, SMOOTH > 0, {"n_nonzero_coefs": 5, "loss": "logistic"}, r"promised to lower the objective by \d")
+      for solver in (srf.mfga, srf.mfga_path)),
+    (srfe, SMOOTH, {"eta": 0.01, "n_components": 5, "max_iter": 2}, "times what was asked"),
+])  # fmt: skip
+def test_a_warning_says_what_was_not_reached_and_points_at_the_caller(solver, y, options, says, monkeypatch):
+    monkeypatch.setattr("sparserf.solvers.greedy.MAX_STEPS", 1)  # of mfga's Newton steps for each round
+    with pytest.warns(srf.ConvergenceWarning, match=says) as caught:
+        line, _ = inspect.currentframe().f_lineno, solver(X, y, rng=0, **options)
     assert {(warning.filename, warning.lineno) for warning in caught} == {(__file__, line)}
 
 
@@ -164,7 +157,7 @@ FITS = {
 @pytest.mark.parametrize("solver", FITS)
 @ignore_convergence
 def test_no_other_warning_at_the_ends_of_float(alpha, size, where, solver):
-    """Numbers are finite, or an error says what is of no moderate size."""
+    """A fit gives finite numbers, or an error that says what is not of moderate size."""
     Z, y = SMALL.copy(), np.sin(3 * SMALL[:, 0]) + SMALL[:, 1]
     if where == "y":
         y = y / np.abs(y).max() * size
@@ -179,7 +172,7 @@ def test_no_other_warning_at_the_ends_of_float(alpha, size, where, solver):
 
 
 def bounded(monkeypatch, most):
-    """The efforts of the calls to come, whose searches may take so many multiplications."""
+    """Let the searches of the calls to come take at most so many multiplications, and return the list of their efforts."""
     for name, value in (("SEARCHES", most), ("A_ROW", 0), ("PASSES", 0)):
         monkeypatch.setattr(_budget, name, value)
     efforts, effort_of = [], _search.effort_of_searches
@@ -188,7 +181,7 @@ def bounded(monkeypatch, most):
 
 
 def outputs(n_outputs, loss):
-    """(X, y): so many real targets, or classes."""
+    """Return (X, y) with so many real targets, or classes."""
     rng = np.random.default_rng(0)
     Z = rng.uniform(-2, 2, (300, 4))
     f = np.sin(2 * Z @ rng.normal(size=(4, n_outputs)))
@@ -198,7 +191,7 @@ def outputs(n_outputs, loss):
 @pytest.mark.parametrize("n_outputs", [3, 12])
 @pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial"])
 def test_the_work_of_a_call_is_bounded_for_all_outputs_together(n_outputs, loss, monkeypatch):
-    """The bound may be passed by the step at hand; one warning says what was cut; the model is the best that was found."""
+    """The step at hand may pass the bound; one warning says what was cut; the model is the best that was found."""
     most = 3e9
     efforts = bounded(monkeypatch, most)
     Z, y = outputs(n_outputs, loss)
@@ -219,7 +212,7 @@ def test_the_work_of_a_call_is_bounded_for_all_outputs_together(n_outputs, loss,
     assert error < 0.9 * (y.var() if loss == "squared" else np.mean(y != np.bincount(y).argmax()))
 
 
-def test_a_call_within_its_bound_does_not_know_of_it(monkeypatch):
+def test_a_call_within_its_bound_is_not_changed_by_it(monkeypatch):
     Z, y = outputs(3, "logistic")
     monkeypatch.setattr(_budget, "OF_FEW", (1, 1))
     efforts = bounded(monkeypatch, 1e12)

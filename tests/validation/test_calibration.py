@@ -1,0 +1,93 @@
+"""Calibrated probabilities of classifiers of every loss."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import sparserf as srf
+from sparserf.validation.calibration import fit_sigmoid
+
+from .data import FEW, FIT, KINDS, LABELS, REST, RNG, X, Y
+
+
+def log_loss(model, rows, labels):
+    """Return the mean of minus the log of the probability of each label."""
+    p = model.predict_proba(rows)
+    assert np.allclose(p.sum(axis=1), 1) and (p >= 0).all()
+    return -np.mean(np.log(p[np.arange(len(labels)), np.searchsorted(model.classes, labels)]))
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "smoothed_hinge", "logistic"])
+@pytest.mark.parametrize("labels", [LABELS, KINDS, np.array(["no", "yes"])[LABELS.astype(int)]], ids=["two", "three", "words"])
+def test_probabilities_of_any_loss(loss, labels, tmp_path):
+    if loss == "smoothed_hinge":
+        fit = partial(srf.drp, alpha=1e-2, loss=loss)
+        rows = X * X[:, :1]  # products with an input, so that a linear model can tell
+    else:
+        fit, rows = partial(FIT, loss=loss), X
+    model = srf.calibrated(fit, rows[FEW], labels[FEW], rng=0)
+    known = np.unique(labels)
+    constant = -sum(np.mean(labels[REST] == k) * np.log(np.mean(labels[FEW] == k)) for k in known)
+    assert log_loss(model, rows[REST], labels[REST]) < 0.85 * constant
+    for k, label in enumerate(known):
+        assert abs(model.predict_proba(rows[REST])[:, k].mean() - np.mean(labels[REST] == label)) < 0.06
+    assert set(np.unique(model.predict(rows[REST]))) <= set(known)
+    model.save(tmp_path / "m.npz")
+    assert np.array_equal(srf.load(tmp_path / "m.npz").predict_proba(rows), model.predict_proba(rows))
+
+
+def test_a_fitted_model_is_calibrated_by_rows_that_it_has_not_seen():
+    fitted = partial(FIT, loss="squared_hinge", alpha=1e-4)(X[:300], LABELS[:300], rng=0)
+    model = srf.calibrated(fitted, X[300:600], LABELS[300:600])
+    f = fitted.decision_function(X)
+    a, b = fit_sigmoid(f[300:600], LABELS[300:600], np.ones(300))
+    assert np.allclose(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(-(a * f + b))))
+    with pytest.raises(ValueError, match="predict_proba needs"):
+        fitted.predict_proba(X)
+
+
+def test_the_sigmoid_minimises_the_logistic_loss():
+    f = RNG.standard_normal(400) * 1e3 + 5e3
+    is_class = RNG.random(400) < 1 / (1 + np.exp(-(f - 5e3) / 400))
+    weight = RNG.uniform(0.5, 2, 400)
+    a, b = fit_sigmoid(f, is_class, weight)
+    n_1, n_0 = weight[is_class].sum(), weight[~is_class].sum()
+    t = np.where(is_class, (n_1 + 1) / (n_1 + 2), 1 / (n_0 + 2))
+    miss = weight * (1 / (1 + np.exp(-(a * f + b))) - t)
+    assert abs(miss.sum()) < 1e-6 and abs(miss @ (f - 5e3)) < 1e-3 and a > 0
+
+
+def test_sigmoids_at_their_ends():
+    """Separable classes, constant values and values that say the opposite have finite, sensible sigmoids."""
+    sure = np.repeat([-1.0, 1.0], 50)
+    a, b = fit_sigmoid(sure, sure > 0, np.ones(100))
+    assert np.isclose(1 / (1 + np.exp(-(a + b))), 51 / 52)
+    a, b = fit_sigmoid(np.ones(100), sure > 0, np.ones(100))
+    assert np.isclose(a + b, 0, atol=1e-9)
+    a, b = fit_sigmoid(-sure, sure > 0, np.ones(100))
+    assert a == 0 and np.isclose(b, 0)
+
+
+def test_weights_of_probabilities():
+    twice = np.where(LABELS[FEW], 2.0, 1.0)
+    light, heavy = (srf.calibrated(partial(FIT, loss="squared_hinge"), X[FEW], LABELS[FEW], sample_weight=w, rng=0)
+                    for w in (None, twice))  # fmt: skip
+    assert heavy.predict_proba(X[REST])[:, 1].mean() > light.predict_proba(X[REST])[:, 1].mean() + 0.05
+
+
+@pytest.mark.parametrize(
+    ("how", "error", "says"),
+    [
+        ({"cv": 1}, ValueError, "cv"),
+        ({"y": Y[FEW]}, ValueError, "y has 500 classes"),
+        ({"function_or_model": FIT, "y": Y[FEW]}, ValueError, "of a classifier"),
+        ({"function_or_model": 3}, TypeError, "function_or_model"),
+        ({"y": np.append(LABELS[:499].astype(int), 7)}, ValueError, "y must have rows of each class"),
+        ({"function_or_model": FIT(X, LABELS, loss="logistic", rng=0), "y": KINDS[FEW]}, ValueError, "that the model knows"),
+    ],
+)
+def test_bad_arguments_are_named(how, error, says):
+    how = {"function_or_model": partial(FIT, loss="squared_hinge"), "X": X[FEW], "y": LABELS[FEW], **how}
+    with pytest.raises(error, match=says):
+        srf.calibrated(how.pop("function_or_model"), how.pop("X"), how.pop("y"), rng=0, **how)
