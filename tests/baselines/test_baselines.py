@@ -113,7 +113,7 @@ def test_the_gap_of_rks_bounds_the_distance_to_the_optimum(loss):
     assert 0 <= model.info.dual_gap <= 1e-6 * model.info.objective[-1] and model.info.converged
     task, everything = Task.from_arrays(X, TARGETS[loss], loss, None, 1), FEW.take(np.arange(10))
     fit = RidgeFit(task, task.targets[0], everything, np.ones(10, int), True, 0.01)._fit
-    scale = fit.progress.scale
+    scale = fit.progress.unit
     best, w = fit.point.objective, fit.point.w.copy()
     w[3] += 0.3
     f = task.rows.apply(everything, w)

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 import sparserf as srf
 from sparserf._core.moments import KINDS
 from sparserf.algorithms.sparse_rf.held_out import PathPoint, best_mean
-from sparserf.algorithms.task import Task
+from sparserf.algorithms.task import ColumnSetting, Task
 from sparserf.columns.encodings import fit_sparse_stage, fit_stage, target_encode
 from sparserf.columns.table import Table
 from sparserf.rows import as_rows
@@ -45,7 +45,7 @@ FITS = {
     "drp": lambda X, y, **how: srf.drp(X, y, alpha=1e-4, rng=0, **how),
 }
 CLIPPED = KINDS.index("clipped")
-HOW = {"scale": "auto", "missing": "learn", "categorical": None}
+HOW = ColumnSetting("auto", "learn")
 each_fit = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
 
 
