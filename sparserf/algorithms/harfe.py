@@ -65,7 +65,6 @@ class PursuitFit(Fit, Protocol):
     progress : the objectives so far, and whether the user's callback has ended the fit
     """
 
-
     progress: Progress
 
     @property

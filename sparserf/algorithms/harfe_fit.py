@@ -107,7 +107,6 @@ class L0Fit:
 
     problem : the ridge problem of the target
     iterate : where the fit stands
-    best : the best iterate since `restart`, or None
     constant : the iterate of no terms
     at_rest : whether the last step has found no other support
     fits_well : whether the relative residual is at most the tolerance
@@ -118,7 +117,6 @@ class L0Fit:
 
     problem: RidgeProblem
     iterate: SupportIterate
-    best: SupportIterate | None
     constant: SupportIterate
     at_rest: bool
     fits_well: bool
@@ -150,7 +148,7 @@ class L0Fit:
 
     def forget_past(self) -> None:
         """Forget the best iterate so far, and the supports that have been tried."""
-        self.best, self._seen = None, set()
+        self._best, self._seen = None, set()
 
     def gradient(self) -> np.ndarray:
         """Return the gradient of the mean loss in c over the whole dictionary, where the fit stands."""
@@ -243,7 +241,7 @@ class L0Fit:
             g = self._slopes_at(constant)[A.index]
             at_constant = ridge.LocalModel(None, constant.objective, g, 0.0, (*A.curvature(h), total))
             d, e, fall = ridge.newton_step(problem, p, np.zeros(len(A)), at_constant)
-            return self._iterate(d, constant.b + e, None, constant.objective - fall)
+            return self._make_iterate(d, constant.b + e, None, constant.objective - fall)
 
         # Start from the coefficients of the terms that stay: Phi w is f, or f + Phi change.
         here, zeros = self.iterate, self._rows.vectors.zeros()
@@ -259,7 +257,7 @@ class L0Fit:
                 change = w
         found = ridge.solve(problem, A, p, w, b, f, change)
         b = problem.best_intercept(found.f, found.b)
-        return self._iterate(found.w, b, found.f, problem.objective(problem.margins(found.f, b), found.w, p))
+        return self._make_iterate(found.w, b, found.f, problem.objective(problem.margins(found.f, b), found.w, p))
 
     def _evaluated(self, found):
         """Return a predicted iterate with f, its objective on the rows, and its gradient, all from one pass over them."""
@@ -268,9 +266,9 @@ class L0Fit:
         A, problem = self._support, self.problem
         w = found.w[np.searchsorted(found.index, A.index)]
         seen = A.local_model(problem, w, self._rows.vectors.zeros(), found.b, everything=self._dictionary)
-        return self._iterate(w, found.b, seen.f, problem.penalised(seen.loss, w, self.p[A.index]), seen.g)
+        return self._make_iterate(w, found.b, seen.f, problem.penalised(seen.loss, w, self.p[A.index]), seen.g)
 
-    def _iterate(self, w, b, f, objective, g=None):
+    def _make_iterate(self, w, b, f, objective, g=None):
         """Return the iterate of coefficients w, which are in the order in which the support has its columns."""
         order = np.argsort(self._support.index)
         is_feasible = not self.is_positive or bool((w >= 0).all())
@@ -286,12 +284,12 @@ class L0Fit:
         """Stand at this iterate, and remember it where it is the best so far."""
         self.iterate = iterate
         self._seen.add(iterate.index.tobytes())
-        if self.best is None or iterate.is_better_than(self.best):
-            self.best = iterate
+        if self._best is None or iterate.is_better_than(self._best):
+            self._best = iterate
 
     def record(self) -> bool:
         """End an iteration: note the objective and tell the callback. Return whether to stop."""
-        best, problem = self.best or self.iterate, self.problem
+        best, problem = self._best or self.iterate, self.problem
         self.progress.note(best.objective)
         loss = problem.mean_loss(problem.margins(best.f, best.b))
         self.fits_well = loss <= self._tol**2 * self.constant.objective
@@ -300,7 +298,7 @@ class L0Fit:
 
     def finish(self) -> None:
         """Go back to the best iterate of these iterations."""
-        self.iterate = self.best or self.iterate
+        self.iterate = self._best or self.iterate
 
     def info(self, certified: bool = True) -> FitInfo:
         """Return what is known of the fit; certified : whether to compute the duality gap.

@@ -1,8 +1,8 @@
 """HARFE with the multinomial loss: the l0 fits of all classes as one fit, by block coordinate descent over the classes.
 
-Each class has a support of its own. A step is a sweep, in which every class in turn makes a step of HARFE while the
-margins of the others stay as they are (`solvers/multinomial.py`). At the end the coefficients on the supports are brought to
-their best by further sweeps, which are extrapolated (Anderson acceleration).
+Each class has a support of its own. A step is a sweep, in which every class in turn makes a step of HARFE while the margins of
+the others stay as they are (`solvers/multinomial.py`). At the end the coefficients on the supports are brought to their best by
+further sweeps, which are extrapolated (Anderson acceleration).
 """
 
 from __future__ import annotations
@@ -25,16 +25,12 @@ if TYPE_CHECKING:
     from .harfe_fit import HarfeOptions, SupportIterate
     from .task import Progress, Task
 
-# Sweeps over the classes on their supports end where one lowers the objective by less than this share, or after so many.
+# The sweeps at the end, on supports that stay, end where one lowers the objective by less than this share, or after so many.
 SETTLED, MOST_SWEEPS = 1e-7, 100
 
 
 class OneClassL0Fit(L0Fit):
     """The l0 fit of one class while the margins of the other classes stay as they are, a `solvers.multinomial.OneClassFit`."""
-
-    def current_margins(self) -> RowVector:
-        """Return the margins f + b of the class where the fit stands."""
-        return self.problem.margins(self.iterate.f, self.iterate.b)
 
     def hold_others(self, y: RowVector, b: float | None = None) -> None:
         """Keep the other classes at the margins that the target y describes, and go to intercept b, or to the best one."""
@@ -62,10 +58,6 @@ class OneClassL0Fit(L0Fit):
             found = self.solve_on(self.iterate.index)
             if found.is_better_than(self.iterate):
                 self.go_to(found)
-
-    def put(self, iterate: SupportIterate) -> None:
-        """Stand at an iterate; `hold_others` is to follow, which computes its objective."""
-        self.iterate = iterate
 
     def penalty(self) -> float:
         """Return the penalty of the coefficients."""
@@ -144,12 +136,12 @@ class MultinomialL0Fit:
         (shares, of_classes), before = found, self._objective()
         for fit, iterates_of_class in zip(self._fits, of_classes, strict=True):
             w, b, f = self._problem.combine_iterates(shares, iterates_of_class)
-            fit.put(replace(fit.iterate, w=w, b=b, f=f))
+            fit.iterate = replace(fit.iterate, w=w, b=b, f=f)  # its objective comes from `settle`
         self._classes.settle()
         is_feasible = not any(fit.is_positive and (fit.iterate.w < 0).any() for fit in self._fits)
         if not self._objective() < before or not is_feasible:
             for fit, iterate in zip(self._fits, iterates, strict=True):
-                fit.put(iterate)
+                fit.iterate = iterate
             self._classes.settle()
 
     def _objective(self):
@@ -164,8 +156,7 @@ class MultinomialL0Fit:
         """
         used, gap = [fit.iterate.index[fit.iterate.w != 0] for fit in self._fits], np.inf
         if certified:
-            first, joint = self._fits[0].problem, self._problem
-            problem = RidgeProblem(first.vectors, joint.loss, joint.y, first.weight, first.alpha, first.fit_intercept)
+            problem = self._problem.with_penalty(RidgeProblem, self._fits[0].problem.alpha)
             gradients = [np.maximum(-fit.gradient(), 0) if fit.is_positive else fit.gradient() for fit in self._fits]
             bound = problem.lower_bound(self._classes.margins(), np.concatenate(gradients) ** 2, len(self._fits) * self._s)
             gap = self._objective() - bound

@@ -58,9 +58,7 @@ class SelectionOptions:
         return isinstance(self.features, str) and self.features == "auto"
 
 
-def read_task(
-    X: MatrixLike, y: ArrayLike, options: SelectionOptions, several_outputs: Literal["together", "apart"]
-) -> Task:
+def read_task(X: MatrixLike, y: ArrayLike, options: SelectionOptions, several_outputs: Literal["together", "apart"]) -> Task:
     """Return the `Task` of a selection, around its centres, with its candidates as `task.features`: those found for "auto".
 
     several_outputs : whether real targets of several outputs are one target or one each

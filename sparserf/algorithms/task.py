@@ -58,7 +58,12 @@ LARGEST_CENTERED = 2.0**1020
 
 @dataclass(frozen=True, eq=False)
 class ColumnSetting:
-    """How a fit encodes the columns of X: three arguments of the public functions, checked."""
+    """How a fit encodes the columns of X: three arguments of the public functions, checked.
+
+    scale : "robust" for robust units; "auto" for these where features are a name or None; None for columns as they are
+    missing : "learn" where dense X may have NaN, or "raise"
+    categorical : which columns are categories, as the user says; None where a data frame says it, or none are
+    """
 
     scale: Units = None
     missing: Missing = "raise"
@@ -70,7 +75,7 @@ class ColumnSetting:
             check_choice("scale", self.scale, ("auto", "robust"))
 
 
-# The setting of the functions of the papers, which see columns as they are.
+# The setting of the baselines, which see columns as they are.
 RAW_COLUMNS = ColumnSetting()
 
 
@@ -78,7 +83,10 @@ class Fit(Protocol):
     """A fit of one target, or of several targets together, as `model_of` needs it."""
 
     def info(self, certified: bool = True) -> FitInfo:
-        """Return what is known of the fit; certified: with what only another pass over the rows can tell, as a duality gap."""
+        """Return what is known of the fit.
+
+        certified : whether to compute what takes another pass over the rows, such as a duality gap
+        """
         ...
 
     def solution(self) -> Solution:
@@ -106,14 +114,13 @@ class Task:
         What was subtracted from each target, one number for each output. `model_of` adds it to the intercept.
     index : ndarray
         The places of the rows in X.
-    table : Table or None
-        The reader of X, where X is a table.
     stage : ColumnStage or None
-        The encoding of the columns; None for columns as they are.
+        The encodings of the columns; None for columns as they are.
     encodings : tuple of ndarray
-        Sets of views, one for each way to see all columns: as they are, clipped, in ranks. Empty where there is one way alone.
+        For each way to see all columns (as they are, clipped, in ranks) the places of its encodings in the stage. Empty where
+        there is one way alone.
     features : any
-        The `features` argument, in terms of encoded columns: of a FeatureSet, without its stage.
+        The `features` argument; a FeatureSet without its stage, which is that of the task.
     """
 
     raw: Rows
@@ -123,7 +130,6 @@ class Task:
     targets: list[np.ndarray]
     centers: list[float | np.ndarray]
     index: np.ndarray
-    table: Table | None = None
     stage: ColumnStage | None = None
     encodings: tuple[np.ndarray, ...] = ()
     features: Any = None
@@ -139,7 +145,7 @@ class Task:
         A FeatureSet brings the encoding that it was drawn for. Else columns are encoded where they are to be in robust units,
         where X is a table, and where numbers are missing.
 
-        columns : how to encode columns; scale "auto" asks for robust units where features are a name or None
+        columns : how to encode columns
         losses, several_outputs : as in `from_arrays`
         is_curved : whether numbers are to have several encodings
         """
@@ -153,26 +159,26 @@ class Task:
             X, table = stage.read(X), stage.table
         elif columns.categorical is not None or is_frame(X):
             X, table = Table.learn(X, columns.categorical)
-        arrays = {"losses": losses, "several_outputs": several_outputs, "table": table}
+        about = {"losses": losses, "several_outputs": several_outputs}
 
         if is_drawn:
             may_miss = may_miss and stage is not None and stage.may_miss
-            task = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=may_miss, **arrays)
+            task = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=may_miss, **about)
             return replace(task, stage=stage, features=features.staged(None))
 
         is_scaled = columns.scale == "robust" or (columns.scale == "auto" and (features is None or isinstance(features, str)))
-        task = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=may_miss, **arrays)
-        task = task._encoded(rng, is_scaled, is_curved, may_miss)
+        task = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=may_miss, **about)
+        task = task._encoded(table, rng, is_scaled, is_curved, may_miss)
         if task.stage is None and not task.raw.in_memory:
             # Nothing has looked for missing numbers in rows outside memory: read them again, so that one is an error.
-            task = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=False, **arrays)
+            task = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=False, **about)
         return replace(task, features=features)
 
     @classmethod
     def from_arrays(
         cls, X: MatrixLike, y: ArrayLike, loss: LinearLossLike, sample_weight: ArrayLike | None, workers: int, *,
         several_outputs: Literal["together", "apart"] | None = None, losses: Collection[str] = SELECTING,
-        may_miss: bool = False, table: Table | None = None,
+        may_miss: bool = False,
     ) -> Task:  # fmt: skip
         """Check X, y, loss and sample_weight, with the columns of X as they are.
 
@@ -190,11 +196,11 @@ class Task:
         if several_outputs == "apart" and classes is None and len(targets) > 1 and not loss.is_quadratic:
             raise ValueError(f"y must have one output for loss={loss.name!r}, got {len(targets)}: fit one at a time")
         loss, centers = loss.of_target(targets[0], weight), [np.zeros(y.shape[:-1]) for y in targets]
-        return cls(weighted, loss, weight, classes, targets, centers, index, table)
+        return cls(weighted, loss, weight, classes, targets, centers, index)
 
-    def _encoded(self, rng, is_scaled, is_curved, may_miss):
-        """Return the task with a `ColumnStage`, or as it is where its columns need none."""
-        raw, table, means = self.raw, self.table, None
+    def _encoded(self, table, rng, is_scaled, is_curved, may_miss):
+        """Return the task with a `ColumnStage`, or as it is where its columns need none; table : the reader of X, or None."""
+        raw, means = self.raw, None
         if raw.is_sparse:
             if not (is_scaled and is_curved):
                 return self
@@ -210,7 +216,7 @@ class Task:
             X, means = target_encode(X, table, self.targets, self.weight, rng)
             raw = raw.on_same_threads(X)
         stage, encodings = fit_stage(raw, self.weight, rng, table=table, means=means, is_scaled=is_scaled, is_curved=is_curved)
-        return replace(self, raw=raw, table=table, stage=replace(stage, may_miss=may_miss), encodings=tuple(encodings))
+        return replace(self, raw=raw, stage=replace(stage, may_miss=may_miss), encodings=tuple(encodings))
 
     def centered(self, fit_intercept: bool) -> Self:
         """Return the task with targets around their centres, where an intercept can give these back.
@@ -239,7 +245,7 @@ class Task:
         return replace(self, targets=targets, centers=centers)
 
     def with_views(self, views: np.ndarray | None) -> Task:
-        """Return the task that sees these views of its stage alone; None: all of them."""
+        """Return the task with some of the encodings of its stage alone, given by their places; None: with all of them."""
         return self if views is None else replace(self, stage=self.stage.take(views))
 
     @cached_property
@@ -279,8 +285,10 @@ class Task:
 
 
 def rows_of_positive_weight(rows: Rows, sample_weight: ArrayLike | None) -> tuple[np.ndarray, Rows, np.ndarray]:
-    """Return the indices of the rows whose weight is not zero, these rows (a copy where some are left out), and their weights
-    scaled to mean 1."""
+    """Return the indices of the rows whose weight is not zero, these rows, and their weights scaled to mean 1.
+
+    The rows are a copy where some are left out.
+    """
     weight = check_sample_weight(sample_weight, rows.n_rows)
     index = np.flatnonzero(weight)
     if len(index) < rows.n_rows:
