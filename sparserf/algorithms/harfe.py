@@ -328,7 +328,13 @@ def models_of_sizes(
         task.features, task.rows, task.weight, n_components=options.n_components, activation=options.activation,
         order=options.order, rng=options.rng,
     )  # fmt: skip
-    sizes = sizes_of(n_nonzero_coefs, n_models, task.rows.n_rows, len(dictionary), options.is_auto)
+    if n_nonzero_coefs is None:
+        largest = max(1, min(int(0.15 * task.rows.n_rows), len(dictionary) // 10))
+        sizes = np.unique(np.geomspace(largest, max(1, largest // 20), n_models).astype(int)).tolist()
+    else:  # of features that a search has found there may be fewer than the user asks for
+        sizes = check_sizes("n_nonzero_coefs", n_nonzero_coefs, np.inf if options.is_auto else len(dictionary))
+        sizes = sorted({min(size, len(dictionary)) for size in sizes})
+
     models = []
     with single_threaded_blas(), task.rows:
         if task.is_joint:
@@ -365,15 +371,3 @@ def draw_dictionary(
     elif order is not None or activation != "sin":
         raise ValueError(f"order and activation must not be given beside features, got {order!r} and {activation!r}")
     return draw_all(features, rows, n_components=n_components, rng=rng, weight=weight)
-
-
-def sizes_of(n_nonzero_coefs: Iterable[int] | None, n_models: int, n_rows: int, n_features: int, is_auto: bool) -> list[int]:
-    """Return s of each model, ascending.
-
-    is_auto : whether the features are those that a search has found, of which there may be fewer than the user asks for
-    """
-    if n_nonzero_coefs is None:
-        largest = max(1, min(int(0.15 * n_rows), n_features // 10))
-        return np.unique(np.geomspace(largest, max(1, largest // 20), n_models).astype(int)).tolist()
-    sizes = check_sizes("n_nonzero_coefs", n_nonzero_coefs, np.inf if is_auto else n_features)
-    return sorted({min(size, n_features) for size in sizes})

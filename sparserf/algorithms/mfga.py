@@ -328,7 +328,13 @@ def models_of_rounds(X: MatrixLike, y: ArrayLike, options: MfgaOptions, every_ro
     if options.best_phase and task.is_joint:
         raise ValueError(f"best_phase must be False for loss={task.loss.name!r} and more than two classes, got True")
     candidates = draw_candidates(task, options)
-    n_nonzero_coefs = number_of_terms(options, len(candidates))
+    n_nonzero_coefs = options.n_nonzero_coefs
+    if n_nonzero_coefs is None or options.is_auto:  # a search may have found fewer features than the user asks for
+        n_nonzero_coefs = min(n_nonzero_coefs or N_TERMS, len(candidates))
+    elif n_nonzero_coefs > len(candidates):
+        most = f"{len(candidates)}, the number of features"
+        raise ValueError(f"n_nonzero_coefs must be at most {most}, got {n_nonzero_coefs}; lower it, or give other features")
+
     models = []
     with single_threaded_blas(), task.rows:
         fits = greedy_fits(task, candidates, n_nonzero_coefs, options)
@@ -370,17 +376,6 @@ def draw_candidates(task: Task, options: MfgaOptions) -> FeatureSet:
         features, task.rows, n_components=options.n_components, gamma=gamma, rng=options.rng, scales=roots_of_nu,
         weight=task.weight,
     )  # fmt: skip
-
-
-def number_of_terms(options: MfgaOptions, n_candidates: int) -> int:
-    """Return M, the number of terms to choose among so many candidates."""
-    n_nonzero_coefs = options.n_nonzero_coefs
-    if n_nonzero_coefs is None or options.is_auto:
-        return min(n_nonzero_coefs or N_TERMS, n_candidates)
-    if n_nonzero_coefs > n_candidates:
-        most = f"{n_candidates}, the number of features"
-        raise ValueError(f"n_nonzero_coefs must be at most {most}, got {n_nonzero_coefs}; lower it, or give other features")
-    return n_nonzero_coefs
 
 
 def norms(rows: Rows, features: FeatureSet, weight: np.ndarray, fit_intercept: bool) -> np.ndarray:
