@@ -34,7 +34,7 @@ from ..linear import (
 from ..losses import LOSSES
 from ..model import warn_unconverged
 from .fallback import with_fallbacks
-from .task import Task, model_of, partial_fits_on_error
+from .task import ColumnSetting, Task, model_of, partial_fits_on_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -347,7 +347,7 @@ def _fit_path(X, options):
 
 def linear_fit(X: MatrixLike, options: DRPOptions) -> tuple[LinearFit | MultinomialLinearFit, Task]:
     """Return a fit at zero coefficients, of all outputs or of all classes together, and its task; all arguments are checked."""
-    columns = {"scale": None, "missing": options.missing, "categorical": options.categorical}
+    columns = ColumnSetting(missing=options.missing, categorical=options.categorical)
     task = Task.from_arguments(
         X, options.y, features=Linear(), loss=options.loss, sample_weight=options.sample_weight, workers=options.workers,
         rng=options.rng, columns=columns, several_outputs="together", losses=LOSSES,

@@ -1,9 +1,18 @@
-"""Fallbacks: what a model sees of a cell whose level no training row has, or that is missing where none was in training."""
+"""Fallbacks: the encodings that stand in for a cell from which a model can tell nothing, chosen at the end of a fit.
+
+There are two kinds of such cells in rows to predict: a NaN in a column in which no training row has one, and a level of a
+category that no training row has. (Where training rows have NaN in a column, or unknown levels, the model has learnt what they
+mean, and nothing is changed.) Each column has one point among the values of its encodings, its fallback, that stands for both.
+
+From fit to predict: `Task.from_arguments` fits a `ColumnStage`, whose `fill` is the encodings of a NaN, at first the centre
+of the column. After the fit `with_fallbacks` replaces `fill`, and the scores of unknown levels, in the stage of the model.
+`predict` reads X, which may have NaN where `ColumnStage.may_miss`, and `ColumnStage.transform` puts these values in place.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,131 +22,162 @@ from .._core.moments import KINDS
 from ..columns.table import UNKNOWN
 
 if TYPE_CHECKING:
+    from ..columns.stage import ColumnStage
     from ..model import SparseModel
     from .task import Task
 
 LEVEL, MISSING = KINDS.index("level"), KINDS.index("missing")
-# Training rows, and columns, that fallbacks are chosen by and for, at most; columns of categories first, then those that most
-# terms see.
+# Fallbacks are chosen by the loss on at most so many training rows, and for at most so many columns (but for all categories):
+# first categories, then those that most terms see.
 MOST_ROWS, MOST_COLUMNS = 512, 24
-# Other points than the centre are tried for so many columns, where the centre loses more than that share of the way from the
-# model's loss to a constant's: for a category, and for a number.
+# Points other than the present fallback are tried for so many columns, those that lose most: where the present one loses more
+# than this share of the way from the model's loss to that of the best constant; for a category, and for a number.
 MOST_TRIED = 3
 OF_CATEGORY, OF_NUMBER = 0.8, 1.0
-# The points tried: for a category, shares of the way from its centre to each level; for a number, its quantiles. And the
-# quantiles of f among which the best constant is looked for.
-STEPS, QUANTILES, CONSTANTS = np.array([0.25, 0.5, 0.75, 1.0]), (np.arange(10) + 0.5) / 10, np.linspace(0, 1, 33)
+# The points that are tried for a category: these shares of the way from its centre to each level.
+STEPS = np.array([0.25, 0.5, 0.75, 1.0])
+# The points that are tried for a number: these quantiles of it.
+QUANTILES = (np.arange(10) + 0.5) / 10
+# The best constant is looked for among these quantiles of the model's predictions.
+CONSTANTS = np.linspace(0, 1, 33)
 
 
 def with_fallbacks(model: SparseModel, task: Task) -> SparseModel:
-    """Return the model with fallbacks chosen for its columns.
+    """Return the model with fallbacks chosen for its columns; the model itself where none of its cells can need one.
 
     The fallback of a column is the point at which the model loses least on training rows whose cells of that column are hidden.
     It is the centre of the column; or, where the model loses about as much there as a constant would (functions that are not
     linear may be anything at a centre), a point on the way from the centre to a level of a category, or a quantile of a number.
-    For columns with missing cells in training rows, the model has learnt what a missing cell means, and that stays. Takes the
-    time of predicting at most 512 rows for each of at most 24 columns, and for each point tried for the three columns that
-    matter most.
+    Takes the time of predicting at most 512 rows for each of at most 24 columns, and for each point tried for the three columns
+    that matter most.
     """
     stage = model.features.stage
     if stage is None or task.raw.is_sparse or not task.raw.in_memory or not len(stage):
         return model
-    some, weight = sample_rows(task.weight, MOST_ROWS, np.random.default_rng(0))
-    X, hidden = task.raw.array(some), Hidden(model, task, some, weight)
-    points = {j: _points(stage, j, X[:, j], hidden.mean) for j in _columns(model, stage)}
-    best = {j: (places, at[0]) for j, (places, at) in points.items()}
-    losses = {j: hidden.loss(*best[j]) for j in list(points)[:MOST_COLUMNS]}
+    columns = _columns_in_doubt(model, stage)
+    if not columns:
+        return model
+
+    sample, weight = sample_rows(task.weight, MOST_ROWS, np.random.default_rng(0))
+    X = task.raw.array(sample)
+    hidden = HiddenCells(model, task, X, sample, weight)
+    points, best, losses = {}, {}, {}
+    for j in columns:
+        places, tried = points[j] = _points(stage, j, X[:, j], hidden.mean)
+        best[j] = places, tried[0]
+        if len(losses) < MOST_COLUMNS:
+            losses[j] = hidden.loss_at(places, tried[0])
+
     for j in sorted(losses, key=losses.__getitem__, reverse=True)[:MOST_TRIED]:
-        places, at = points[j]
-        if losses[j] > hidden.between(OF_CATEGORY if (stage.kind[places] == LEVEL).any() else OF_NUMBER):
-            best[j] = places, min(at, key=partial(hidden.loss, places))
-    return replace(model, features=model.features.staged(_falling_back(stage, best, task.raw.array())))
+        places, tried = points[j]
+        share = OF_CATEGORY if (stage.kind[places] == LEVEL).any() else OF_NUMBER
+        if losses[j] > hidden.loss_of_model + share * max(0.0, hidden.loss_of_constant - hidden.loss_of_model):
+            best[j] = places, min(tried, key=partial(hidden.loss_at, places))
+    return replace(model, features=model.features.staged(_replace_fallbacks(stage, best, task.raw.array())))
 
 
-class Hidden:
-    """Training rows with the encodings of some columns hidden, and the loss of a model on them, infinite where it overflows."""
+class HiddenCells:
+    """The loss of a model on training rows in which the cells of a column are hidden; infinite where it overflows.
 
-    def __init__(self, model: SparseModel, task: Task, some: np.ndarray, weight: np.ndarray):
-        self._bare, self._task = replace(model, features=model.features.staged(None)), task
-        self._shown, self._weight = model.features.stage.transform(task.raw.array(some)), weight
-        self._y = np.vstack([y + np.expand_dims(c, -1) for y, c in zip(task.targets, task.centers, strict=True)])[:, some]
+    mean : the weighted mean of each encoding over the rows; 0 where it is 0 but for rounding
+    loss_of_model : the loss with nothing hidden
+    loss_of_constant : the loss of about the best constant: a quantile of the predictions; for classes that are fitted together,
+        the mean margins
+    """
 
-    def loss(self, places: np.ndarray, point: np.ndarray) -> float:
-        """Return the loss where these encodings are that point in all rows."""
-        shown = self._shown.copy()
-        shown[:, places] = point
-        return float(self._losses(self._bare.decision_function(shown).T).sum())
+    mean: np.ndarray
+    loss_of_model: float
+    loss_of_constant: float
 
-    def between(self, share: float) -> float:
-        """Return that share of the way from the loss of the model, with nothing hidden, to that of the best constant."""
-        of_model, of_constant = self._ends
-        return of_model + share * max(0.0, of_constant - of_model)
+    def __init__(self, model: SparseModel, task: Task, X: np.ndarray, sample: np.ndarray, weight: np.ndarray):
+        """X, weight : the rows, and their weights; sample : their places among the rows of the task."""
+        self._on_encodings, self._task, self._weight = replace(model, features=model.features.staged(None)), task, weight
+        self._encodings = model.features.stage.transform(X)
+        self._y = np.vstack([y + np.expand_dims(c, -1) for y, c in zip(task.targets, task.centers, strict=True)])[:, sample]
 
-    @cached_property
-    def mean(self) -> np.ndarray:
-        """The weighted mean of each encoding; 0 where it is 0 but for rounding."""
-        mean = self._weight / self._weight.sum() @ self._shown
-        return np.where(np.abs(mean) > 1e-12, mean, 0.0)
+        mean = weight / weight.sum() @ self._encodings
+        self.mean = np.where(np.abs(mean) > 1e-12, mean, 0.0)
 
-    @cached_property
-    def _ends(self):
-        """The losses of the model and of nearly the best constant: a quantile; for classes fitted together the mean margins."""
-        f = np.atleast_2d(self._bare.decision_function(self._shown).T)
+        f = np.atleast_2d(self._on_encodings.decision_function(self._encodings).T)
+        self.loss_of_model = float(self._losses(f).sum())
         with np.errstate(over="ignore", invalid="ignore"):  # of f near the largest float
-            constants = [f.mean(axis=1), *([] if self._task.is_joint else np.quantile(f, CONSTANTS, axis=1))]
-        of_constants = [self._losses(np.tile(c[:, None], f.shape[1])) for c in constants]
-        return float(self._losses(f).sum()), float(np.min(of_constants, axis=0).sum())
+            constants = [f.mean(axis=1), *([] if task.is_joint else np.quantile(f, CONSTANTS, axis=1))]
+        losses = [self._losses(np.tile(c[:, None], f.shape[1])) for c in constants]
+        self.loss_of_constant = float(np.min(losses, axis=0).sum())
+
+    def loss_at(self, places: np.ndarray, point: np.ndarray) -> float:
+        """Return the loss where the encodings at these places have the values of a point in all rows."""
+        hidden = self._encodings.copy()
+        hidden[:, places] = point
+        return float(self._losses(self._on_encodings.decision_function(hidden).T).sum())
 
     @np.errstate(over="ignore", invalid="ignore")
     def _losses(self, f):
-        """Return the loss of each output, in units of its own target; of classes fitted together, one for each class."""
+        """Return the loss of each output, in the unit of its target; of classes fitted together, one for each class."""
         f, y, task = np.atleast_2d(f).astype(np.float64), self._y, self._task
         if task.is_joint:
             losses = task.loss.value(f, y)
         else:
-            units = map(task.scale, y)
-            losses = np.stack([task.loss.scaled(u).value(z / u, t / u) for z, t, u in zip(f, y, units, strict=True)])
+            losses = np.empty(f.shape)
+            for k, (f_k, y_k) in enumerate(zip(f, y, strict=True)):
+                unit = task.unit(y_k)
+                losses[k] = task.loss.scaled(unit).value(f_k / unit, y_k / unit)
         return np.nan_to_num(losses @ self._weight, nan=np.inf)
 
 
-def _columns(model, stage):
-    """Return categories, and columns of numbers that may be missing and that terms see; first those that most terms see."""
+def _columns_in_doubt(model, stage):
+    """Return the columns that need a fallback: categories, and numbers that terms see and that may be missing.
+
+    Those that most terms see come first.
+    """
     is_category, is_seen = np.zeros((2, stage.n_columns), bool)
     is_category[stage.column[stage.kind == LEVEL]] = is_seen[stage.column] = True
+    if not (stage.may_miss or is_category.any()):
+        return []
     if stage.table is not None:
         is_seen &= [levels is None for levels in stage.table.levels]
     worth = is_category + np.where(is_category | (is_seen & stage.may_miss), model.input_usage(), 0.0)
-    return [int(j) for j in np.argsort(-worth, kind="stable")[: max(MOST_COLUMNS, is_category.sum())] if worth[j] > 0]
+    first = np.argsort(-worth, kind="stable")[: max(MOST_COLUMNS, is_category.sum())]
+    return first[worth[first] > 0].tolist()
 
 
-def _points(stage, j, x, mean):
-    """Return (the encodings of a column, points in these): the present fallback, and what else is tried."""
-    if not (stage.kind[stage.column == j] == LEVEL).any():
-        places = np.flatnonzero((stage.column == j) & (stage.kind != MISSING))
+def _points(stage: ColumnStage, j: int, x: np.ndarray, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the places of the encodings of column j, and points in these: first the centre, then what else is tried.
+
+    x : the cells of the column in the rows
+    mean : the mean of each encoding over the rows
+    """
+    is_own = stage.column == j
+    places = np.flatnonzero(is_own & (stage.kind != MISSING))
+    if not (stage.kind[is_own] == LEVEL).any():
         there = x[~np.isnan(x)]
         tried = np.quantile(there, QUANTILES, method="nearest") if len(there) else there
-        return places, np.vstack([stage.fill[places], _of_cells(stage, places, j, tried)])
-    places = np.flatnonzero((stage.column == j) & (stage.kind != MISSING))
-    of_levels, is_level = _of_cells(stage, places, j, np.arange(len(stage.table.levels[j]))), stage.kind[places] == LEVEL
-    unknown = _of_cells(stage, places, j, [UNKNOWN])  # of a mean of y that of all rows, wherever the levels are
+        return places, np.vstack([stage.fill[places], _encode_cells(stage, places, j, tried)])
+    of_levels, is_level = _encode_cells(stage, places, j, np.arange(len(stage.table.levels[j]))), stage.kind[places] == LEVEL
+    unknown = _encode_cells(stage, places, j, [UNKNOWN])  # an encoding by the mean of y has here that of all rows
     of_levels = np.unique(np.where(is_level, of_levels, unknown), axis=0)
     centre = np.where(is_level, mean[places], unknown[0])
     return places, np.vstack([centre, *(centre + step * (of_levels - centre) for step in STEPS)])
 
 
-def _of_cells(stage, places, j, cells):
-    """Return these encodings of some cells of column j."""
+def _encode_cells(stage, places, j, cells):
+    """Return the encodings at these places of some cells of column j, (n_cells, n_places)."""
     X = np.zeros((len(cells), stage.n_columns))
     X[:, j] = cells
     return stage.take(places).transform(X)
 
 
-def _falling_back(stage, points, X):
-    """Return the stage with fallbacks {column: (encodings, point)}; what training rows have of such cells stays."""
+def _replace_fallbacks(stage, points, X):
+    """Return the stage with fallbacks {column: (places of its encodings, point)}.
+
+    Columns of X, all training rows, that have NaN or unknown levels keep the encodings that these had.
+    """
     fill, unknown = stage.fill.copy(), {}
     for j, (places, point) in points.items():
-        fill[places] = _of_cells(stage, places, j, [np.nan])[0] if np.isnan(X[:, j]).any() else point
-        other = _of_cells(stage, places, j, [UNKNOWN])[0] if (X[:, j] == UNKNOWN).any() else point
-        scores = stage.center[places] + other * stage.unit[places]
-        unknown |= {v: score for v, score in zip(places.tolist(), scores.tolist(), strict=True) if stage.kind[v] == LEVEL}
+        fill[places] = _encode_cells(stage, places, j, [np.nan])[0] if np.isnan(X[:, j]).any() else point
+        of_unknown = _encode_cells(stage, places, j, [UNKNOWN])[0] if (X[:, j] == UNKNOWN).any() else point
+        scores = stage.center[places] + of_unknown * stage.unit[places]
+        for v, score in zip(places.tolist(), scores.tolist(), strict=True):
+            if stage.kind[v] == LEVEL:
+                unknown[v] = score
     return stage.with_fallbacks(fill, unknown)

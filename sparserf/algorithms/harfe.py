@@ -15,7 +15,8 @@ E. Saha, H. Schaeffer, G. Tran, HARFE: Hard-Ridge Random Feature Expansion, 2022
 S. Foucart, Hard Thresholding Pursuit: An Algorithm for Compressive Sensing, SIAM Journal on Numerical Analysis 49, 2011.
 J.-L. Bouchot, S. Foucart, P. Hitczenko, Hard thresholding pursuit algorithms: number of iterations, 2016.
 
-This file has the functions of the user, the loop of Algorithm 1, and the dictionary. The steps of a fit are in `harfe_fit`.
+This file has the functions that users call, the loop of Algorithm 1 and the drawing of A. What one turn of the loop does to one
+target is in `harfe_fit`; for classes that are fitted together, in `harfe_multinomial`.
 """
 
 from __future__ import annotations
@@ -30,8 +31,7 @@ from .._base.threads import single_threaded_blas
 from ..features import RandomNeurons, draw_all
 from ..model import warn_unconverged
 from .fallback import with_fallbacks
-from .harfe_fit import HarfeOptions
-from .harfe_multinomial import fits_of
+from .harfe_fit import HarfeOptions, begin_fits
 from .selection import read_task
 from .task import Fit, model_of, partial_fits_on_error
 
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from ..model import Callback, SparseModel
     from ..rows import Rows
     from .harfe_fit import SupportIterate
+    from .task import Progress
 
 # Steps in which a support grows to its size before Algorithm 1.
 GROWTH_STEPS = 10
@@ -59,16 +60,16 @@ FADING, AFTER_GROWTH = 0.6, 2.0
 
 
 class PursuitFit(Fit, Protocol):
-    """A fit of one target, `L0Fit`, or of several classes together, `MultinomialL0Fit`, as Algorithm 1 moves it."""
+    """A fit of one target, `L0Fit`, or of several classes together, `MultinomialL0Fit`, as Algorithm 1 moves it.
+
+    progress : the objectives so far, and whether the user's callback has ended the fit
+    """
+
+    progress: Progress
 
     @property
-    def point(self) -> SupportIterate:
-        """The iterate where the fit stands; of several classes that of the most terms."""
-        ...
-
-    @property
-    def ended_by_callback(self) -> bool:
-        """Whether the user's callback has asked to end the fit."""
+    def iterate(self) -> SupportIterate:
+        """Where the fit stands; for several classes, where that of the most terms does."""
         ...
 
     def restart(self) -> None:
@@ -90,7 +91,7 @@ class PursuitFit(Fit, Protocol):
 
 def algorithm_1(fit: PursuitFit, s: int, max_iter: int) -> None:
     """Run Algorithm 1 of the paper from the iterate where the fit stands: A = Phi / r, c = r w, mu = step_size."""
-    n_iter = 0 if fit.ended_by_callback else max_iter
+    n_iter = 0 if fit.progress.ended_by_callback else max_iter
     for _ in parts(range(n_iter), np.maximum(FADING ** np.arange(n_iter), 1e-9)):  # while n < tot_iter and residual > eps
         fit.step(s)  #          c~ = (1 - m mu lambda) c + mu A'(y - A c);  S = the s largest |c~|;  ridge regression on S
         if fit.record():
@@ -100,11 +101,11 @@ def algorithm_1(fit: PursuitFit, s: int, max_iter: int) -> None:
 
 def grow(fit: PursuitFit, s: int) -> None:
     """Start greedily: let the support grow to s, a share of it in each step, and exchange terms on the way."""
-    size = len(fit.point.index)
+    size = len(fit.iterate.index)
     for k in parts(range(1, GROWTH_STEPS), rest=AFTER_GROWTH):
         fit.step(size + (s - size) * k // GROWTH_STEPS)
         fit.record()
-        if fit.ended_by_callback:
+        if fit.progress.ended_by_callback:
             break
 
 
@@ -327,10 +328,21 @@ def models_of_sizes(
         task.features, task.rows, task.weight, n_components=options.n_components, activation=options.activation,
         order=options.order, rng=options.rng,
     )  # fmt: skip
-    sizes = sizes_of(n_nonzero_coefs, n_models, task.rows.n_rows, len(dictionary), options.is_auto)
+    if n_nonzero_coefs is None:
+        largest = max(1, min(int(0.15 * task.rows.n_rows), len(dictionary) // 10))
+        sizes = np.unique(np.geomspace(largest, max(1, largest // 20), n_models).astype(int)).tolist()
+    else:  # of features that a search has found there may be fewer than the user asks for
+        sizes = check_sizes("n_nonzero_coefs", n_nonzero_coefs, np.inf if options.is_auto else len(dictionary))
+        sizes = sorted({min(size, len(dictionary)) for size in sizes})
+
     models = []
     with single_threaded_blas(), task.rows:
-        fits = fits_of(task, dictionary, options)
+        if task.is_joint:
+            from .harfe_multinomial import MultinomialL0Fit
+
+            fits = [MultinomialL0Fit(task, dictionary, options)]
+        else:
+            fits = begin_fits(task, dictionary, options)
         with partial_fits_on_error(fits, task):
             for s in parts(sizes):
                 for fit in parts(fits):
@@ -338,7 +350,7 @@ def models_of_sizes(
                     if options.start == "greedy":
                         grow(fit, s)
                     algorithm_1(fit, s, options.max_iter)
-                is_ended = any(fit.ended_by_callback for fit in fits)
+                is_ended = any(fit.progress.ended_by_callback for fit in fits)
                 models.append((with_fallbacks(model_of(fits, task), task), is_ended))
     for model, is_ended in models:
         if not (model.info.converged or is_ended):
@@ -359,15 +371,3 @@ def draw_dictionary(
     elif order is not None or activation != "sin":
         raise ValueError(f"order and activation must not be given beside features, got {order!r} and {activation!r}")
     return draw_all(features, rows, n_components=n_components, rng=rng, weight=weight)
-
-
-def sizes_of(n_nonzero_coefs: Iterable[int] | None, n_models: int, n_rows: int, n_features: int, is_auto: bool) -> list[int]:
-    """Return s of each model, ascending.
-
-    is_auto : whether the features are those that a search has found, of which there may be fewer than the user asks for
-    """
-    if n_nonzero_coefs is None:
-        largest = max(1, min(int(0.15 * n_rows), n_features // 10))
-        return np.unique(np.geomspace(largest, max(1, largest // 20), n_models).astype(int)).tolist()
-    sizes = check_sizes("n_nonzero_coefs", n_nonzero_coefs, np.inf if is_auto else n_features)
-    return sorted({min(size, n_features) for size in sizes})

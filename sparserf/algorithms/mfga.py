@@ -11,12 +11,13 @@ the feature with the largest |grad R(theta)_j|, and then minimises R over all th
 is 0, so that the gradient of R in theta_j is that of the mean loss. Theorem 3 of the paper bounds R after t rounds. Several
 features a round are Generalized Orthogonal Matching Pursuit.
 
-A fit of one target, `GreedyFit`, leaves the gradients and the minimisation over the support to one of three solvers:
+This file has the functions that users call, the loop of Algorithm 1 and the drawing of the candidates. A fit of one target,
+`GreedyFit`, leaves the gradients and the minimisation over the support to one of three solvers (solvers/greedy.py):
 
 - `CoefficientsOnTable`, for the squared loss and one feature a round: it keeps a table of inner products, which takes the place
   of passes over the rows;
 - `CoefficientsOnRows`, for other losses, several features a round, the best phase, or where that table would be too large;
-- `MultinomialCoefficients`, for several classes with the multinomial loss.
+- `MultinomialCoefficients`, for several classes with the multinomial loss (solvers/greedy_multinomial.py).
 
 S. Shahrampour, V. Tarokh, Learning Bounds for Greedy Approximation with Explicit Feature Maps from Multiple Kernels, NeurIPS
 2018.
@@ -101,7 +102,7 @@ class MfgaOptions(SelectionOptions):
 
 
 def algorithm_1(fits: Sequence[GreedyFit], n_nonzero_coefs: int, n_select: int) -> Iterator[None]:
-    """Run Algorithm 1 of the paper on each target; yields after each round."""
+    """Run Algorithm 1 of the paper on all targets, round by round; yield after each round."""
     going = fits
     for _ in parts(range(-(-n_nonzero_coefs // n_select))):  #  for t in [M]
         for fit in going:
@@ -327,7 +328,13 @@ def models_of_rounds(X: MatrixLike, y: ArrayLike, options: MfgaOptions, every_ro
     if options.best_phase and task.is_joint:
         raise ValueError(f"best_phase must be False for loss={task.loss.name!r} and more than two classes, got True")
     candidates = draw_candidates(task, options)
-    n_nonzero_coefs = number_of_terms(options, len(candidates))
+    n_nonzero_coefs = options.n_nonzero_coefs
+    if n_nonzero_coefs is None or options.is_auto:  # a search may have found fewer features than the user asks for
+        n_nonzero_coefs = min(n_nonzero_coefs or N_TERMS, len(candidates))
+    elif n_nonzero_coefs > len(candidates):
+        most = f"{len(candidates)}, the number of features"
+        raise ValueError(f"n_nonzero_coefs must be at most {most}, got {n_nonzero_coefs}; lower it, or give other features")
+
     models = []
     with single_threaded_blas(), task.rows:
         fits = greedy_fits(task, candidates, n_nonzero_coefs, options)
@@ -371,17 +378,6 @@ def draw_candidates(task: Task, options: MfgaOptions) -> FeatureSet:
     )  # fmt: skip
 
 
-def number_of_terms(options: MfgaOptions, n_candidates: int) -> int:
-    """Return M, the number of terms to choose among so many candidates."""
-    n_nonzero_coefs = options.n_nonzero_coefs
-    if n_nonzero_coefs is None or options.is_auto:
-        return min(n_nonzero_coefs or N_TERMS, n_candidates)
-    if n_nonzero_coefs > n_candidates:
-        most = f"{n_candidates}, the number of features"
-        raise ValueError(f"n_nonzero_coefs must be at most {most}, got {n_nonzero_coefs}; lower it, or give other features")
-    return n_nonzero_coefs
-
-
 def norms(rows: Rows, features: FeatureSet, weight: np.ndarray, fit_intercept: bool) -> np.ndarray:
     """Return the root mean square of each feature, around its mean where there is an intercept; infinity for a constant."""
     square = rows.correlate_squares(features, weight / rows.n_rows)
@@ -412,13 +408,14 @@ def greedy_fits(task: Task, candidates: FeatureSet, n_nonzero_coefs: int, option
 
 
 class GreedySolver(Protocol):
-    """The features that are in, their coefficients, and how these are fitted.
+    """The features that are in the model so far, and the fit of their coefficients.
 
     `CoefficientsOnRows`, `CoefficientsOnTable` and `MultinomialCoefficients` are such solvers.
 
-    A : the columns of the features that are in, with their indices
+    A : the features that are in, with their indices among the candidates
     iterate : their coefficients, the intercept, and the objective there
-    converged, promise : whether each refit has reached the minimum, and where not by how much a step still promised to lower it
+    converged : whether each refit has reached the minimum
+    promise : by how much a Newton step still promised to lower the objective where a refit has not reached it
     """
 
     A: ActiveFeatures
@@ -435,17 +432,22 @@ class GreedySolver(Protocol):
         ...
 
     def refit(self) -> None:
-        """Minimise the objective over all coefficients of what is in."""
+        """Minimise the objective over all coefficients of the features that are in."""
         ...
 
     def settle(self, certified: bool) -> None:
-        """Do what is left to do before anyone sees the coefficients; not certified: without asking the rows."""
+        """Finish what a refit has put off, before the coefficients are read; not certified: without a pass over the rows."""
         ...
 
 
 class GreedyFit:
-    """A fit of one target, of several outputs that share a support, or of all classes together; theta has the support I."""
+    """A fit of one target, of several outputs that share a support, or of all classes together; theta has the support I.
 
+    progress : the objectives so far, in units of y, and the callback
+    at_rest : whether no candidate is left that has a gradient
+    """
+
+    progress: Progress
     at_rest: bool
 
     def __init__(
@@ -455,7 +457,7 @@ class GreedyFit:
         """r : by what the gradients of candidates are divided before they are compared."""
         self._solver, self._problem, self.progress, self._candidates, self._r = solver, problem, progress, candidates, r
         self._alpha, self._tol, self._one_output = options.alpha, options.tol, one_output
-        self._free, self._first = np.ones(len(candidates), bool), None
+        self._is_untried, self._first = np.ones(len(candidates), bool), None  # _first : the largest gradient at the start
         self._last, self.at_rest = solver.iterate.objective, False
 
     def __len__(self) -> int:
@@ -471,19 +473,15 @@ class GreedyFit:
         """Add the n_select features of largest gradient. In place of one that depends on features that are in, try the next."""
         end = len(self) + n_select
         while len(self) < end and not self.at_rest:
-            J = self._largest(end - len(self))
+            score = np.where(self._is_untried, self._solver.gradients() / self._r, 0.0)
+            self._first = score.max(initial=0.0) if self._first is None else self._first
+            J = np.empty(min(end - len(self), len(score)), np.intp)
+            J = J[: top_k(score, ROUNDING * self._first, J)]  # those above rounding
             self.at_rest = len(J) == 0
             if not self.at_rest:
-                self._free[J] = False
+                self._is_untried[J] = False
                 if not self._solver.append(J) and not len(self):
                     self._first = None  # the gradient of a constant was rounding: it is no measure for those of others
-
-    def _largest(self, n):
-        """Return the indices of the n candidates of largest gradient above rounding, of those not tried yet."""
-        score = np.where(self._free, self._solver.gradients() / self._r, 0.0)
-        self._first = score.max(initial=0.0) if self._first is None else self._first
-        out = np.empty(min(n, len(score)), np.intp)
-        return out[: top_k(score, ROUNDING * self._first, out)]
 
     def refit(self) -> None:
         """Minimise the objective over all coefficients of the support."""
@@ -494,26 +492,29 @@ class GreedyFit:
         objective = self._solver.iterate.objective
         fall, self._last = self._last - objective, objective
         self.progress.note(objective)
-        slow = self._tol is not None and fall < self._tol * objective
-        return self.progress.ask(self.info) or slow or self.at_rest
+        is_slow = self._tol is not None and fall < self._tol * objective
+        return self.progress.ask(self.info) or is_slow or self.at_rest
 
     def info(self, certified: bool = True) -> FitInfo:
+        """Return what is known of the fit; certified : whether to compute the duality gap.
+
+        The gap is the distance to a lower bound on the objective of any model of as many terms.
+        """
         self._solver.settle(certified)
+        at, problem, gap = self._solver.iterate, self._problem, np.inf
+        if certified:
+            with np.errstate(over="ignore"):  # the gap is infinite where the bound says nothing
+                squares = self._solver.gradients() ** 2
+            gap = at.objective - problem.lower_bound(problem.margins(at.f, at.b), squares, len(self))
         return self.progress.info(
-            lambda: self._solver.iterate.objective, self._gap() if certified else np.inf, converged=self._solver.converged,
-            n_drawn=len(self._candidates), n_nonzero=self._solver.iterate.w.shape[1], alpha=self._alpha,
+            lambda: at.objective, gap, converged=self._solver.converged, n_drawn=len(self._candidates),
+            n_nonzero=at.w.shape[1], alpha=self._alpha,
         )  # fmt: skip
 
-    def _gap(self):
-        """Return the distance to a lower bound on the objective of any model of as many terms."""
-        point = self._solver.iterate
-        with np.errstate(over="ignore"):  # the gap is infinite where the bound says nothing
-            squares = self._solver.gradients() ** 2
-        return point.objective - self._problem.lower_bound(self._problem.margins(point.f, point.b), squares, len(self))
-
     def solution(self) -> Solution:
+        """Return (index, features, w, b) of the terms by ascending index, in the units of y."""
         self._solver.settle(True)
-        A, point = self._solver.A, self._solver.iterate
-        order = np.argsort(A.index[: point.w.shape[1]])  # what has just come in has no coefficient yet
-        w, b = self.progress.in_units_of_y(point.w[:, order], point.b)
+        A, at = self._solver.A, self._solver.iterate
+        order = np.argsort(A.index[: at.w.shape[1]])  # what has just come in has no coefficient yet
+        w, b = self.progress.in_units_of_y(at.w[:, order], at.b)
         return A.index[order], A.features.take(order), *((w[0], b[0]) if self._one_output else (w, b))

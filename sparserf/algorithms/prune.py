@@ -42,16 +42,15 @@ if TYPE_CHECKING:
     from ..features import FeatureBlock
     from ..rows import Rows
 
-# The most terms that are looked at: of a larger model those that vary most.
+# At most so many terms may stay: of a larger model those that vary most are looked at.
 MOST_LOOKED_AT = 3_000
-# Rows that are looked at, evenly spaced: so many for each of these terms, and at least so many.
+# The rows that are looked at are evenly spaced: so many for each of these terms, and at least so many in all.
 ROWS_A_TERM, FEWEST_ROWS = 8, 10_000
 # A feature of which less than this share is orthogonal to those before depends on them.
 DEPENDENT = 1e-9
 # A feature whose variance is less than this share of its mean square is a constant.
 CONSTANT = 1e-13
-# A change below so many units in the last place may be rounding alone: coefficients that were fitted to it would be of any
-# size.
+# A change below so many units in the last place may be rounding alone; coefficients fitted to it could be of any size.
 ROUNDING = 100
 # The share of the variance of the predictions that zero weights may cost by default.
 READABLE = 0.01
@@ -59,7 +58,7 @@ READABLE = 0.01
 SHARES = (0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005)
 # The most candidates, about, where terms of many inputs are replaced: their Gram matrix is most of the work.
 MOST_CANDIDATES = 2_000
-# The inputs from which subsets of a term's inputs are drawn: those that move it most, so many more than a subset may have.
+# Subsets of a term's inputs are taken from those that move the term most, of which there are so many more than in a subset.
 MORE_INPUTS = 2
 # The most steps to the intercepts at which classes keep their mean probabilities.
 MOST_SHIFTS = 100
@@ -178,22 +177,22 @@ def pruned(
     rows: Rows, model: SparseModel, weight: np.ndarray, most: int, *, tol: float = 0.0, change: float = 0.0,
     looked_at: int | None = None,
 ) -> SparseModel:  # fmt: skip
-    """Return the model in at most so many of its terms, fewer where the mean square of the change allows.
+    """Return the model in at most `most` of its terms, in fewer where these change its predictions little.
 
-    tol, change : the change may be tol times the variance of the predictions, plus change^2
-    looked_at : the most terms that are looked at, those that vary most; None: MOST_LOOKED_AT
+    tol, change : the mean square of the change may be tol times the variance of the predictions, plus change^2
+    looked_at : how many terms may stay at most, those that vary most; None: MOST_LOOKED_AT
     """
     looked_at = MOST_LOOKED_AT if looked_at is None else looked_at
     if len(model.support) <= most and tol == change == 0:
         return model
 
     # Features over r, coefficients over unit and size, so that no square overflows: f = unit size (Phi / r) large'.
-    coef, unit = _in_units(np.atleast_2d(model.coef))
+    coef, unit = _divide_by_unit(np.atleast_2d(model.coef))
     rows, h = _rows_looked_at(rows, weight, ROWS_A_TERM * min(len(model.support), looked_at))
     is_large = _is_among_largest(rows, model.features, coef, h, looked_at)
     features = model.features.take(np.flatnonzero(is_large))
     m, G, r = _moments(rows, features, h)
-    large, size = _in_units(coef[:, is_large] * r)
+    large, size = _divide_by_unit(coef[:, is_large] * r)
     c, variance, f_mean = large @ G, float((large @ G * large).sum()), large @ m
     if not is_large.all():  # add what the terms that are not looked at contribute to f
         f, mean = _around_mean(rows, rows.apply(model.features.take(np.flatnonzero(~is_large)), coef[:, ~is_large] / size), h)
@@ -231,14 +230,16 @@ def _in_terms_of(model, features, support, w, b):
 def made_readable(
     rows: Rows, model: SparseModel, weight: np.ndarray, most: int, tol: float, max_order: int | None, spare: float | None
 ) -> SparseModel:
-    """Return a model in terms of few columns, or of few weights: the best parts of the terms of the model.
+    """Return a model whose terms are parts of the terms of the model that see few columns, or have few weights.
+
+    The parts are chosen by orthogonal least squares, at most `most` of them, until the change is at most tol.
 
     max_order : the most columns that a term may see; None: any number
     spare : the share of the variance of the predictions that zero weights may cost; None: no weights are made zero
     """
     features = model.features
     rows, h = _rows_looked_at(rows, weight, ROWS_A_TERM * min(len(features), MOST_LOOKED_AT))
-    coef, unit = _in_units(np.atleast_2d(model.coef))
+    coef, unit = _divide_by_unit(np.atleast_2d(model.coef))
     f, f_mean = _around_mean(rows, rows.apply(features, coef), h)
     weighted_f = rows.vectors.times(h, f)
     variance = float(rows.vectors.dots(weighted_f, f).sum())
@@ -313,7 +314,7 @@ def _around_mean(rows, f, h):
     return rows.vectors.minus(f, mean), mean
 
 
-def _in_units(coef):
+def _divide_by_unit(coef):
     """Return coef / unit and unit, a power of two such that no square overflows or underflows where it matters."""
     unit = power_of_two(coef) if coef.size else 1.0
     return coef / unit, unit
@@ -428,10 +429,11 @@ def of_few_inputs(rows: Rows, features: FeatureSet, h: np.ndarray, max_order: in
 
 
 def with_fewer_weights(rows: Rows, features: FeatureSet, h: np.ndarray, share: float) -> FeatureSet:
-    """Return the features with their smallest weights zero: of each feature as many as make up this share of the variance of
-    w'x.
+    """Return the features with their smallest weights zero: as many as make up this share of the variance of w'x.
 
-    The variance is that of uncorrelated inputs. h : weights of the rows, of sum 1
+    The variance of each feature's w'x is that for uncorrelated inputs.
+
+    h : weights of the rows, of sum 1
     """
     mean, deviation = _moments_of_inputs(rows, features, h)
     blocks = []

@@ -6,13 +6,13 @@ finds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from .._base.checks import check_callable, check_flag, check_rng
 from ..losses import JOINTLY
 from .sparse_rf import sparse_rf
-from .task import Task
+from .task import ColumnSetting, Task
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -58,21 +58,21 @@ class SelectionOptions:
         return isinstance(self.features, str) and self.features == "auto"
 
 
-def read_task(
-    X: MatrixLike, y: ArrayLike, options: SelectionOptions, several_outputs: Literal["together", "apart"]
-) -> Task:
+def read_task(X: MatrixLike, y: ArrayLike, options: SelectionOptions, several_outputs: Literal["together", "apart"]) -> Task:
     """Return the `Task` of a selection, around its centres, with its candidates as `task.features`: those found for "auto".
 
     several_outputs : whether real targets of several outputs are one target or one each
     """
-    about = {name: getattr(options, name) for name in ("loss", "sample_weight", "rng", "workers")}
-    columns = {name: getattr(options, name) for name in ("scale", "missing", "categorical")}
-    features = options.features
+    columns, features = ColumnSetting(options.scale, options.missing, options.categorical), options.features
+    about = {"loss": options.loss, "sample_weight": options.sample_weight, "rng": options.rng, "workers": options.workers}
     if options.is_auto:
-        features = sparse_rf(X, y, **columns, **about, fit_intercept=options.fit_intercept).features
+        found = sparse_rf(
+            X, y, scale=options.scale, missing=options.missing, categorical=options.categorical,
+            fit_intercept=options.fit_intercept, **about,
+        )  # fmt: skip
+        features, columns = found.features, replace(columns, categorical=None)  # a FeatureSet knows its columns
         if len(features) == 0:
             raise ValueError("features='auto' has found no term that predicts y better than a constant: give other features")
-        columns["categorical"] = None  # a FeatureSet knows its columns
     task = Task.from_arguments(
         X, y, features=features, columns=columns, losses=JOINTLY, several_outputs=several_outputs, **about
     )

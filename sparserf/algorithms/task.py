@@ -4,14 +4,21 @@ A fit minimises (1/n) sum_i s_i L(f(x_i), y_i) + penalty. `Task.from_arguments` 
 targets y_i and the weights s_i of that sum, in this order: a table becomes numbers; rows of weight zero are left out; weights
 are scaled to mean 1; y becomes one target for each output or class; and, where the features need it, columns are encoded by a
 `ColumnStage`. `model_of` turns the fits of all targets into one `SparseModel`, in the units of y.
+
+What happens to a NaN in dense X. With missing="raise" it is a ValueError, in the fit and in `predict`. With missing="learn",
+the default, `fit_stage` (columns/encodings.py) gives a column that has NaN in training rows one more encoding, which is 1 where
+the cell is missing: features may see it, so that the model learns what a missing cell means. The encodings of the cell as a
+number take a fixed value there, `ColumnStage.fill`. `ColumnStage.transform` does both wherever rows become features, in the fit
+and in `predict` alike. In a column without NaN in training rows, a NaN in `predict` is encoded as `fill` alone, a value that
+`fallback.with_fallbacks` has chosen at the end of the fit. Rows to predict may have NaN where the model has such a stage: where
+columns are in robust units, X was a table, or training rows had NaN. Otherwise a NaN in `predict` is a ValueError.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, reduce
-from operator import mul
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 import numpy as np
@@ -23,7 +30,7 @@ from ..columns.encodings import fit_sparse_stage, fit_stage, target_encode
 from ..columns.stage import ColumnStage
 from ..columns.table import Table, is_frame
 from ..columns.targets import encode_target
-from ..features import FeatureSet, merge_solutions
+from ..features import FeatureSet
 from ..losses import SELECTING, Loss, check_loss
 from ..losses.regression import weighted_median
 from ..model import FitInfo, SparseModel
@@ -36,7 +43,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import MatrixLike
-    from ..columns.stage import ColumnSetting
+    from ..columns.stage import Missing, Units
+    from ..columns.table import Categorical
     from ..features.feature_set import Solution
     from ..losses import LinearLossLike
     from ..model import Callback
@@ -46,15 +54,39 @@ if TYPE_CHECKING:
 OfKind = TypeVar("OfKind", bound="Problem")
 # A target whose unit is above this has no centre taken from it: the difference of two such numbers may overflow.
 LARGEST_CENTERED = 2.0**1020
-# The column options of the functions of the papers, which see columns as they are.
-RAW_COLUMNS: ColumnSetting = {"scale": None, "missing": "raise", "categorical": None}
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnSetting:
+    """How a fit encodes the columns of X: three arguments of the public functions, checked.
+
+    scale : "robust" for robust units; "auto" for these where features are a name or None; None for columns as they are
+    missing : "learn" where dense X may have NaN, or "raise"
+    categorical : which columns are categories, as the user says; None where a data frame says it, or none are
+    """
+
+    scale: Units = None
+    missing: Missing = "raise"
+    categorical: Categorical = None
+
+    def __post_init__(self):
+        check_choice("missing", self.missing, ("learn", "raise"))
+        if self.scale is not None:
+            check_choice("scale", self.scale, ("auto", "robust"))
+
+
+# The setting of the baselines, which see columns as they are.
+RAW_COLUMNS = ColumnSetting()
 
 
 class Fit(Protocol):
     """A fit of one target, or of several targets together, as `model_of` needs it."""
 
     def info(self, certified: bool = True) -> FitInfo:
-        """Return what is known of the fit; certified: with what only another pass over the rows can tell, as a duality gap."""
+        """Return what is known of the fit.
+
+        certified : whether to compute what takes another pass over the rows, such as a duality gap
+        """
         ...
 
     def solution(self) -> Solution:
@@ -82,14 +114,13 @@ class Task:
         What was subtracted from each target, one number for each output. `model_of` adds it to the intercept.
     index : ndarray
         The places of the rows in X.
-    table : Table or None
-        The reader of X, where X is a table.
     stage : ColumnStage or None
-        The encoding of the columns; None for columns as they are.
+        The encodings of the columns; None for columns as they are.
     encodings : tuple of ndarray
-        Sets of views, one for each way to see all columns: as they are, clipped, in ranks. Empty where there is one way alone.
+        For each way to see all columns (as they are, clipped, in ranks) the places of its encodings in the stage. Empty where
+        there is one way alone.
     features : any
-        The `features` argument, in terms of encoded columns: of a FeatureSet, without its stage.
+        The `features` argument; a FeatureSet without its stage, which is that of the task.
     """
 
     raw: Rows
@@ -99,7 +130,6 @@ class Task:
     targets: list[np.ndarray]
     centers: list[float | np.ndarray]
     index: np.ndarray
-    table: Table | None = None
     stage: ColumnStage | None = None
     encodings: tuple[np.ndarray, ...] = ()
     features: Any = None
@@ -115,48 +145,45 @@ class Task:
         A FeatureSet brings the encoding that it was drawn for. Else columns are encoded where they are to be in robust units,
         where X is a table, and where numbers are missing.
 
-        columns : {"scale", "missing", "categorical"} as the user gave them; scale "auto" asks for robust units where features
-            are a name or None
+        columns : how to encode columns
         losses, several_outputs : as in `from_arrays`
         is_curved : whether numbers are to have several encodings
         """
-        scale, missing, categorical = (columns[name] for name in ("scale", "missing", "categorical"))
-        may_miss = check_choice("missing", missing, ("learn", "raise")) == "learn"
-        if scale is not None:
-            check_choice("scale", scale, ("auto", "robust"))
-        is_drawn = isinstance(features, FeatureSet)
+        is_drawn, may_miss = isinstance(features, FeatureSet), columns.missing == "learn"
         stage = features.stage if is_drawn else None
-
-        if stage is not None and categorical is not None:
+        if stage is not None and columns.categorical is not None:
             raise ValueError("categorical must be None where features is a FeatureSet, which knows its columns")
+
         table = None
         if stage is not None:
             X, table = stage.read(X), stage.table
-        elif categorical is not None or is_frame(X):
-            X, table = Table.learn(X, categorical)
+        elif columns.categorical is not None or is_frame(X):
+            X, table = Table.learn(X, columns.categorical)
+        about = {"losses": losses, "several_outputs": several_outputs}
 
-        from_arrays = partial(
-            cls.from_arrays, X, y, loss, sample_weight, workers, several_outputs=several_outputs, losses=losses, table=table
-        )
         if is_drawn:
-            task = from_arrays(may_miss=may_miss and stage is not None and stage.may_miss)
+            may_miss = may_miss and stage is not None and stage.may_miss
+            task = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=may_miss, **about)
             return replace(task, stage=stage, features=features.staged(None))
-        is_scaled = scale == "robust" or (scale == "auto" and (features is None or isinstance(features, str)))
-        task = from_arrays(may_miss=may_miss)._encoded(rng, is_scaled, is_curved, may_miss)
+
+        is_scaled = columns.scale == "robust" or (columns.scale == "auto" and (features is None or isinstance(features, str)))
+        task = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=may_miss, **about)
+        task = task._encoded(table, rng, is_scaled, is_curved, may_miss)
         if task.stage is None and not task.raw.in_memory:
             # Nothing has looked for missing numbers in rows outside memory: read them again, so that one is an error.
-            task = from_arrays(may_miss=False)
+            task = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=False, **about)
         return replace(task, features=features)
 
     @classmethod
     def from_arrays(
         cls, X: MatrixLike, y: ArrayLike, loss: LinearLossLike, sample_weight: ArrayLike | None, workers: int, *,
         several_outputs: Literal["together", "apart"] | None = None, losses: Collection[str] = SELECTING,
-        may_miss: bool = False, table: Table | None = None,
+        may_miss: bool = False,
     ) -> Task:  # fmt: skip
         """Check X, y, loss and sample_weight, with the columns of X as they are.
 
-        several_outputs : whether a real y may have several outputs, and whether these are one target or one each: see `encoded`
+        several_outputs : whether a real y may have several outputs, and whether these are one target or one each: see
+            `columns.targets.encode_target`
         losses : the names of the losses that may be given
         may_miss : whether dense X may have NaN
         """
@@ -169,50 +196,56 @@ class Task:
         if several_outputs == "apart" and classes is None and len(targets) > 1 and not loss.is_quadratic:
             raise ValueError(f"y must have one output for loss={loss.name!r}, got {len(targets)}: fit one at a time")
         loss, centers = loss.of_target(targets[0], weight), [np.zeros(y.shape[:-1]) for y in targets]
-        return cls(weighted, loss, weight, classes, targets, centers, index, table)
+        return cls(weighted, loss, weight, classes, targets, centers, index)
 
-    def _encoded(self, rng, is_scaled, is_curved, may_miss):
-        """Return the task with a `ColumnStage`, or as it is where its columns need none."""
-        raw, table, means = self.raw, self.table, None
-        if raw.is_sparse and is_scaled and is_curved:
+    def _encoded(self, table, rng, is_scaled, is_curved, may_miss):
+        """Return the task with a `ColumnStage`, or as it is where its columns need none; table : the reader of X, or None."""
+        raw, means = self.raw, None
+        if raw.is_sparse:
+            if not (is_scaled and is_curved):
+                return self
             stage, encodings = fit_sparse_stage(raw, self.weight, rng)
             return replace(self, stage=stage, encodings=tuple(encodings))
-        if raw.is_sparse or not (is_scaled or table is not None or self._has_missing):
-            return self
+
+        if not is_scaled and table is None:
+            has_missing = raw.in_memory and bool(np.isnan(raw.array()).any())  # of other rows only a pass would tell
+            if not has_missing:
+                return self
         if table is not None and not table.is_numeric:
             X, table = table.for_rows(raw.array())
             X, means = target_encode(X, table, self.targets, self.weight, rng)
             raw = raw.on_same_threads(X)
         stage, encodings = fit_stage(raw, self.weight, rng, table=table, means=means, is_scaled=is_scaled, is_curved=is_curved)
-        return replace(self, raw=raw, table=table, stage=replace(stage, may_miss=may_miss), encodings=tuple(encodings))
-
-    @property
-    def _has_missing(self):
-        """Whether rows in memory have a NaN; of others only a pass over them would tell."""
-        return self.raw.in_memory and bool(np.isnan(self.raw.array()).any())
+        return replace(self, raw=raw, stage=replace(stage, may_miss=may_miss), encodings=tuple(encodings))
 
     def centered(self, fit_intercept: bool) -> Self:
         """Return the task with targets around their centres, where an intercept can give these back.
 
-        Numbers far from 0 would be rounded in every sum. And the duality gap is a bound where the dual point sums to 0:
-        rounding leaves a little of that sum, and the mean of y times that little would enter the gap.
+        The centre is the mean for the squared loss, else the median; of a constant target it is that constant exactly. Numbers
+        far from 0 would be rounded in every sum. And the duality gap is a bound where the dual point sums to 0: rounding leaves
+        a little of that sum, and the mean of y times that little would enter the gap.
         """
         if not (fit_intercept and self.loss.is_shift_invariant):
             return self
-        centers = [np.array([self._center(row) for row in np.atleast_2d(y)]).reshape(y.shape[:-1]) for y in self.targets]
-        return replace(self, targets=[y - c[..., None] for y, c in zip(self.targets, centers, strict=True)], centers=centers)
-
-    def _center(self, y):
-        """Return the mean of a target for the squared loss, else its median. A constant target has that constant exactly."""
-        unit = power_of_two(y)
-        if unit > LARGEST_CENTERED:
-            return 0.0
-        y = y / unit
-        mean = float(np.clip(self.weight @ y / len(y), y.min(), y.max()))
-        return unit * (mean if self.loss.is_quadratic else float(weighted_median(y, self.weight)))
+        targets, centers = [], []
+        for target in self.targets:
+            outputs = np.atleast_2d(target)
+            center = np.zeros(len(outputs))
+            for k, y in enumerate(outputs):
+                unit = power_of_two(y)
+                if unit > LARGEST_CENTERED:
+                    continue
+                y = y / unit
+                if self.loss.is_quadratic:
+                    center[k] = unit * float(np.clip(self.weight @ y / len(y), y.min(), y.max()))
+                else:
+                    center[k] = unit * float(weighted_median(y, self.weight))
+            centers.append(center.reshape(target.shape[:-1]))
+            targets.append(target - centers[-1][..., None])
+        return replace(self, targets=targets, centers=centers)
 
     def with_views(self, views: np.ndarray | None) -> Task:
-        """Return the task that sees these views of its stage alone; None: all of them."""
+        """Return the task with some of the encodings of its stage alone, given by their places; None: with all of them."""
         return self if views is None else replace(self, stage=self.stage.take(views))
 
     @cached_property
@@ -225,32 +258,37 @@ class Task:
         """Whether the targets are classes that are fitted together, by the multinomial loss."""
         return self.loss.is_joint and len(self.targets) > 1
 
-    def scale(self, y: np.ndarray) -> float:
+    def unit(self, y: np.ndarray) -> float:
         """Return the unit in which a target is fitted: a power of two, so that squares neither overflow nor underflow."""
         return power_of_two(y) if self.loss.degree else 1.0
 
     def loss_of(self, y: np.ndarray) -> Loss:
         """Return the loss for a target in its unit."""
-        return self.loss.scaled(self.scale(y))
+        return self.loss.scaled(self.unit(y))
 
     def slope_unit(self, y: np.ndarray) -> float:
         """Return the factor by which a gradient of the mean loss shrinks where y is divided by its unit."""
-        return self.scale(y) ** (self.loss.degree - 1)
+        return self.unit(y) ** (self.loss.degree - 1)
 
     def problem(self, Kind: type[OfKind], y: np.ndarray, alpha: float, fit_intercept: bool) -> OfKind:
-        """Return the `Kind` of Problem for a target in its unit; alpha: the factor of a penalty on squares, for y as it is."""
-        scale = self.scale(y)
-        alpha = min(alpha * scale ** (2 - self.loss.degree), 1e300)
-        return Kind.from_arrays(self.rows.vectors, self.loss_of(y), y / scale, self.weight, alpha, fit_intercept)
+        """Return the problem of fitting y in its unit: a `Kind`, a class of `Problem`.
+
+        alpha : the factor of a penalty on squares, for y as it is
+        """
+        unit = self.unit(y)
+        alpha = min(alpha * unit ** (2 - self.loss.degree), 1e300)
+        return Kind.from_arrays(self.rows.vectors, self.loss.scaled(unit), y / unit, self.weight, alpha, fit_intercept)
 
     def progress(self, callback: Callback, y: np.ndarray) -> Progress:
         """Return the `Progress` for the fit of a target."""
-        return Progress(callback, self.scale(y), self.loss.degree)
+        return Progress(callback, self.unit(y), self.loss.degree)
 
 
 def rows_of_positive_weight(rows: Rows, sample_weight: ArrayLike | None) -> tuple[np.ndarray, Rows, np.ndarray]:
-    """Return the indices of the rows whose weight is not zero, these rows (a copy where some are left out), and their weights
-    scaled to mean 1."""
+    """Return the indices of the rows whose weight is not zero, these rows, and their weights scaled to mean 1.
+
+    The rows are a copy where some are left out.
+    """
     weight = check_sample_weight(sample_weight, rows.n_rows)
     index = np.flatnonzero(weight)
     if len(index) < rows.n_rows:
@@ -267,15 +305,16 @@ def power_of_two(y: np.ndarray) -> float:
 class Progress(FitCallback):
     """The objectives of a fit so far, in units of y, and the user's callback.
 
-    scale : the unit in which the target is fitted, a power of two
+    unit : the unit in which the target is fitted, a power of two
     degree : the power of that unit which the loss is in, as in `Loss`
+    objectives : the objective after each iteration, which never rises
     """
 
-    scale: float
+    unit: float
     objectives: list[float]
 
-    def __init__(self, callback: Callback, scale: float, degree: int = 2):
-        self.scale, self._degree = scale, degree
+    def __init__(self, callback: Callback, unit: float, degree: int = 2):
+        self.unit, self._degree = unit, degree
         super().__init__(callback)
 
     def restart(self) -> None:
@@ -289,32 +328,32 @@ class Progress(FitCallback):
         left : how far the fit is from its end, and at which distance it ends, where these are known
         """
         self.end_iteration(*left)
-        self.objectives.append(min([self._in_units(objective), *self.objectives[-1:]]))
+        self.objectives.append(min([in_units(objective, self.unit, self._degree), *self.objectives[-1:]]))
 
     def info(self, objective: Callable[[], float], gap: float, **more: Any) -> FitInfo:
         """Return the `FitInfo` of a fit with this duality gap; objective() is asked where no iteration has been noted."""
         return FitInfo(
             n_iter=len(self.objectives),
-            objective=tuple(self.objectives) or (self._in_units(objective()),),
-            dual_gap=self._in_units(max(0.0, gap)),
+            objective=tuple(self.objectives) or (in_units(objective(), self.unit, self._degree),),
+            dual_gap=in_units(max(0.0, gap), self.unit, self._degree),
             **more,
         )
 
-    def _in_units(self, objective):
-        return in_units(objective, self.scale, self._degree)
-
-    def in_units_of_y(self, *values: Any) -> list[Any]:
-        """Return coefficients of y / scale in units of y. Raise ValueError where they overflow."""
+    def in_units_of_y(self, w: Any, b: Any) -> tuple[Any, Any]:
+        """Return coefficients w and intercept b of y / unit in units of y. Raise ValueError where they overflow."""
         with np.errstate(over="ignore"):
-            scaled = [self.scale * value for value in values]
-        if not all(np.isfinite(value).all() for value in scaled):
+            w, b = self.unit * w, self.unit * b
+        if not (np.isfinite(w).all() and np.isfinite(b).all()):
             raise ValueError("y must be of moderate size, got values whose coefficients overflow: scale it")
-        return scaled
+        return w, b
 
 
-def in_units(objective: float, scale: float, degree: int = 2) -> float:
-    """Return scale ** degree times the objective of y / scale, or the largest float where that overflows."""
-    return min(reduce(mul, [scale] * degree, float(objective)), float(np.finfo(np.float64).max))
+def in_units(objective: float, unit: float, degree: int = 2) -> float:
+    """Return unit ** degree times the objective of y / unit, or the largest float where that overflows."""
+    objective = float(objective)
+    for _ in range(degree):
+        objective *= unit
+    return min(objective, float(np.finfo(np.float64).max))
 
 
 def model_of(fits: Sequence[Fit], task: Task, certified: bool = True) -> SparseModel:
@@ -322,13 +361,26 @@ def model_of(fits: Sequence[Fit], task: Task, certified: bool = True) -> SparseM
 
     certified : whether `info` tells what only another pass over the rows can tell, as a duality gap
     """
-    infos, about = [fit.info(certified) for fit in fits], (task.loss.parameters, task.loss.link)
+    infos = [fit.info(certified) for fit in fits]
     solutions = [fit.solution() for fit in fits]
-    index, features, w, b = solutions[0] if len(solutions) == 1 else merge_solutions(solutions)
-    info = infos[0] if len(infos) == 1 else _combined(infos, len(index))
+    index, features, w, b = solutions[0] if len(fits) == 1 else merge_solutions(solutions)
+    info = infos[0] if len(fits) == 1 else _combined(infos, len(index))
     b = b + np.reshape(np.stack(task.centers), np.shape(b))
-    features, b = features.staged(task.stage), b if np.ndim(b) else float(b)
-    return SparseModel(w, b, index, features, task.loss.name, task.classes, info, *about)
+    b = b if np.ndim(b) else float(b)
+    loss, features = task.loss, features.staged(task.stage)
+    return SparseModel(w, b, index, features, loss.name, task.classes, info, loss.parameters, loss.link)
+
+
+def merge_solutions(solutions: Sequence[Solution]) -> Solution:
+    """Merge the solutions of several targets: (index, features, w, b), by ascending index, with a row of w for each target."""
+    support, first = np.unique(np.concatenate([index for index, *_ in solutions]), return_index=True)
+    features = solutions[0][1]
+    for _, more, *_ in solutions[1:]:
+        features = features.concat(more)
+    coef = np.zeros((len(solutions), len(support)))
+    for row, (index, _, w, _) in zip(coef, solutions, strict=True):
+        row[np.searchsorted(support, index)] = w
+    return support, features.take(first), coef, np.array([b for *_, b in solutions])
 
 
 def _combined(infos, n_terms):

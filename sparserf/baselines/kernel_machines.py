@@ -263,7 +263,7 @@ class KernelFit:
     """
 
     def __init__(self, K: np.ndarray, task: Task, y: np.ndarray, alpha: float, fit_intercept: bool):
-        self._K, self._scale = K, task.scale(y)
+        self._K, self._scale = K, task.unit(y)
         self._problem = ridge.RidgeProblem.from_arrays(
             HostVectors(len(y)), task.loss, y / self._scale, task.weight, alpha, fit_intercept
         )

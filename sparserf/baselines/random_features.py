@@ -14,10 +14,11 @@ import numpy as np
 from .._base.calls import checks_call
 from .._base.checks import check_choice, check_flag, check_integer, check_real, check_rng, check_sizes
 from .._base.threads import single_threaded_blas
-from ..algorithms.harfe_fit import HarfeOptions, L0Fit, Start
+from ..algorithms.harfe_fit import HarfeOptions, L0Fit, SupportIterate
 from ..algorithms.task import RAW_COLUMNS, Task, model_of, power_of_two
 from ..features import make_dictionary
 from ..model import warn_unconverged
+from ..solvers.ridge import RidgeProblem
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -381,7 +382,9 @@ class RidgeFit:
         self._chosen, self._n_drawn = np.flatnonzero(copies), len(everything)
         r = np.sqrt(copies.sum() / copies[self._chosen])
         options = HarfeOptions(alpha=alpha, fit_intercept=fit_intercept, step_size=1.0, tol=0.0)
-        self._fit = L0Fit(task, Start.from_target(task, y, options), everything.take(self._chosen), r, options)
+        problem = task.problem(RidgeProblem, y, alpha, fit_intercept)
+        constant = SupportIterate.best_constant(problem)
+        self._fit = L0Fit(task, y, problem, constant, everything.take(self._chosen), r, options)
         self._fit.minimise_on(np.arange(len(r)))
 
     def info(self, certified: bool = True) -> FitInfo:

@@ -20,11 +20,9 @@ if TYPE_CHECKING:
 
     from .._base.types import Array
 
-# What users give as scale and as missing; and the three settings of how a fit encodes columns: {"scale", "missing",
-# "categorical"}.
+# What users give as scale and as missing.
 Units: TypeAlias = Literal["auto", "robust"] | None
 Missing: TypeAlias = Literal["learn", "raise"]
-ColumnSetting: TypeAlias = dict[str, Any]
 
 # The arrays of a file: those with an entry for each encoding, and those of the knots.
 OF_ENCODINGS = "column", "kind", "level", "center", "unit", "reach", "half_range", "fill"

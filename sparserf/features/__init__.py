@@ -13,7 +13,7 @@ from .dictionary import (
     draw_all,
     make_dictionary,
 )
-from .feature_set import DefaultNames, FeatureSet, Solution, are_same, merge_solutions
+from .feature_set import DefaultNames, FeatureSet, Solution, are_same
 from .fourier import Fourier, Kernel
 from .learning import BaseDistribution, LearningDictionary, RandomCosines, RandomSteps, make_learning_dictionary
 from .linear import Linear, LinearFunctions, inputs_times, linear_functions
@@ -66,5 +66,4 @@ __all__ = [
     "make_dictionary",
     "make_learning_dictionary",
     "make_projection",
-    "merge_solutions",
 ]

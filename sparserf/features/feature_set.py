@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from ..columns.stage import ColumnStage
     from ..rows import Rows
 
-# (index, features, coefficients, intercept) of the terms of a fit; `index` says where the features are in its dictionary.
-Solution: TypeAlias = "tuple[np.ndarray, FeatureSet, np.ndarray, float | np.ndarray]"
-
 # (index, features, coefficients, intercept) of the terms of a fit: index are the places of the features in its dictionary.
 Solution: TypeAlias = "tuple[np.ndarray, FeatureSet, np.ndarray, float | np.ndarray]"
 
@@ -271,15 +268,3 @@ def _contents(features):
         arrays = np.sort(place), of_kind.weights, of_kind.offset, of_kind.inputs
         written[block.kind] = [None if array is None else array.tobytes() for array in arrays]
     return written
-
-
-def merge_solutions(solutions: Sequence[Solution]) -> Solution:
-    """Merge the solutions of several targets: (index, features, w, b), by ascending index, with a row of w for each target."""
-    support, first = np.unique(np.concatenate([index for index, *_ in solutions]), return_index=True)
-    features = solutions[0][1]
-    for _, more, *_ in solutions[1:]:
-        features = features.concat(more)
-    coef = np.zeros((len(solutions), len(support)))
-    for row, (index, _, w, _) in zip(coef, solutions, strict=True):
-        row[np.searchsorted(support, index)] = w
-    return support, features.take(first), coef, np.array([b for *_, b in solutions])

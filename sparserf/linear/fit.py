@@ -218,9 +218,9 @@ class LinearFit(CertifiedFit):
     def solution(self) -> Solution:
         """Return (index, features, w, b) of all inputs, in the units of X and y."""
         # Both units are powers of two, whose ratio may overflow.
-        exponent = np.frexp(self.progress.scale)[1] - np.frexp(self.inputs.unit)[1]
+        exponent = np.frexp(self.progress.unit)[1] - np.frexp(self.inputs.unit)[1]
         most = np.finfo(np.float64).max
         with np.errstate(over="ignore", under="ignore"):
             w = np.clip(np.ldexp(self.at.w, exponent), -most, most)
-            b = np.clip(self.progress.scale * self.at.b - w @ self.inputs.centre, -most, most)
+            b = np.clip(self.progress.unit * self.at.b - w @ self.inputs.centre, -most, most)
         return np.arange(w.shape[1]), self.inputs.features, *((w[0], b[0]) if len(b) == 1 else (w, b))

@@ -1,4 +1,7 @@
-"""Weighted mean and covariance of columns over rows: of one pass, of more rows or fewer, and a few rows that have the same."""
+"""Weighted mean and covariance of columns over rows, which can be merged and subtracted; and a few rows that have the same.
+
+`read_moments` computes them in one pass over the rows.
+"""
 
 from __future__ import annotations
 

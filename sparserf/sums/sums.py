@@ -253,6 +253,7 @@ class Sums:
 
     @cached_property
     def _mean_and_rows(self):
+        """The mean of features and targets, and the few rows around it that have their covariance."""
         return self._moments.equivalent_rows()
 
     def _restore(self, model, shift):

@@ -136,7 +136,7 @@ def _cross_fit(function, data, cv, rng):
 
 
 def _check_classifier(model):
-    """Check that it is a SparseModel of classes, and return it."""
+    """Check that a model is a SparseModel of classes, and return it."""
     if not isinstance(model, SparseModel):
         raise TypeError(f"function_or_model must be a function that fits a SparseModel, or one, got {type(model).__name__}")
     if model.classes is None:
@@ -145,6 +145,7 @@ def _check_classifier(model):
 
 
 def _decision_values(model, X):
+    """Return the decision values of the rows of X, in double precision."""
     return np.asarray(model.decision_function(X), np.float64)
 
 

@@ -105,9 +105,9 @@ class Intervals:
         return np.minimum(lower, upper), np.maximum(lower, upper)  # the ends of CV+ may cross where few rows lie between
 
     def _end(self, weight, sign, predictions):
-        """Return one end for each row, times the sign: -1 for the lower end, 1 for the upper end.
+        """Return one end of the interval of each row, times the sign: -1 for the lower end, 1 for the upper end.
 
-        It is the least v such that calibration rows of this weight have sign * center + scale * score <= v.
+        The result is the least v such that calibration rows of this weight have sign * center + scale * score <= v.
         """
         if len(self.experts) == 1:
             (expert,), ((center, scale),) = self.experts, predictions
@@ -184,6 +184,7 @@ class Expert:
 
 
 def _center_and_scale(model, scale, X, workers):
+    """Return f(x) and s(x) of each row of X; s is 1 where there is no scale."""
     center = np.asarray(model.predict(X, workers), np.float64)
     return center, np.ones(len(center)) if scale is None else scale.predict(X, workers)
 
@@ -319,7 +320,7 @@ def intervals(
 
 
 def _check_model(model):
-    """Check that it is a model of one real target, and return it."""
+    """Check that a model has one real target, and return it."""
     if not hasattr(model, "predict") or not hasattr(model, "classes"):
         raise TypeError(f"function_or_model must be a function that fits a model, or a model, got {type(model).__name__}")
     if model.classes is not None or np.ndim(model.intercept):

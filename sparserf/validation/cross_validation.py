@@ -1,4 +1,7 @@
-"""Cross-validation over grids of parameters: one path of models, where there is one, gives all values of its parameter."""
+"""Cross-validation over grids of parameters.
+
+Where a function has a path (`sparse_rf_path` and so on), one run of it fits the models of all values of its parameter.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +34,6 @@ Measure: TypeAlias = Literal["squared_error", "absolute_error", "error", "log_lo
 MOST_LINES_SHOWN = 30
 # The log loss takes the logarithm of probabilities of at least this size.
 LEAST_PROBABILITY = 1e-15
-
-
 # The path of each function that fits one model.
 PATHS: dict[Callable[..., Any], Path] = {algorithm.fit: algorithm.path for algorithm in REGISTRY.values()}
 
@@ -107,6 +108,7 @@ class CrossValidation:
 
 
 def _format_cell(cell):
+    """Return the text of a cell of the table, floats with four digits."""
     return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
 
 
@@ -319,9 +321,9 @@ def runs_of_grid(function: Callable[..., Any], grid: Mapping[str, Values]) -> li
 
 
 def _can_follow(path, function, grid):
-    """Return whether the path gives the models of all values of the grid.
+    """Return whether one run of the path gives the models of all values of its parameter in the grid.
 
-    It does if it takes all parameters that are fixed, its own values are numbers, and they are multiples of its step.
+    It does if the path takes all other parameters, and the values are numbers and multiples of its step.
     """
     bound = _bound_arguments(function)
     names = {*grid, *bound} - {path.parameter}

@@ -1,4 +1,4 @@
-"""Rows in memory that can be taken in part, and their division into folds."""
+"""A dataset in memory, of which some rows can be taken or fitted, and its division into folds."""
 
 from __future__ import annotations
 
@@ -41,9 +41,7 @@ class Dataset:
     groups: np.ndarray | None
 
     @classmethod
-    def from_arguments(
-        cls, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, groups: ArrayLike | None = None
-    ) -> Self:
+    def from_arguments(cls, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, groups: ArrayLike | None = None) -> Self:
         """Check the arguments of a public function and make a dataset of them."""
         X, y = _in_memory(X), _vector("y", y)
         n = X.shape[0]

@@ -114,13 +114,13 @@ def test_the_gap_of_rks_bounds_the_distance_to_the_optimum(loss):
     assert 0 <= model.info.dual_gap <= 1e-6 * model.info.objective[-1] and model.info.converged
     task, everything = Task.from_arrays(X, TARGETS[loss], loss, None, 1), FEW.take(np.arange(10))
     fit = RidgeFit(task, task.targets[0], everything, np.ones(10, int), True, 0.01)._fit
-    scale = fit.progress.scale
-    best, w = fit.point.objective, fit.point.w.copy()
+    scale = fit.progress.unit
+    best, w = fit.iterate.objective, fit.iterate.w.copy()
     w[3] += 0.3
     f = task.rows.apply(everything, w)
     b = fit.problem.best_intercept(f, 0.0)
     worse = mean_loss(loss, f + b, task.targets[0] / scale) + 0.01 / 2 * 10 * w @ w
-    fit.point = replace(fit.point, w=w, b=b, f=f, objective=worse, g=None)
+    fit.iterate = replace(fit.iterate, w=w, b=b, f=f, objective=worse, g=None)
     assert worse - best > 1e-5 and fit.info().dual_gap >= (worse - best) * scale**2
 
 

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 import sparserf as srf
 from sparserf._core.moments import KINDS
-from sparserf.algorithms.task import Task
+from sparserf.algorithms.task import ColumnSetting, Task
 from sparserf.columns.encodings import fit_sparse_stage, fit_stage, target_encode
 from sparserf.columns.table import Table
 from sparserf.rows import as_rows
@@ -18,7 +18,7 @@ RNG = np.random.default_rng(0)
 X = RNG.standard_normal((900, 3))
 HOLES = np.where(RNG.random(X.shape) < [0.0, 0.3, 0.0], np.nan, X)
 CLIPPED = KINDS.index("clipped")
-OPTIONS = {"scale": "auto", "missing": "learn", "categorical": None}
+OPTIONS = ColumnSetting("auto", "learn")
 
 
 def encodings_of(X, **how):

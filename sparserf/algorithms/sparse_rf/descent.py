@@ -352,7 +352,7 @@ def interruptible(method: Callable[..., bool | None]) -> Callable[..., bool]:
 class L1Fit:
     """The fit of one target: the working set A, the problem (9) on it, what `info` will say, and the moves of the algorithms.
 
-    Inside, the target is divided by its scale, a power of two (`Task.scale`), and alpha by the unit of a slope.
+    Inside, the target is divided by its scale, a power of two (`Task.unit`), and alpha by the unit of a slope.
 
     dictionary : what is drawn from
     A : the working set, with its coefficients w and intercept b, margins z and dual point v
@@ -563,7 +563,7 @@ class L1Fit:
     @property
     def _scale(self):
         """The power of two by which the target is divided."""
-        return self.progress.scale
+        return self.progress.unit
 
     @property
     def ended_by_callback(self) -> bool:

@@ -78,8 +78,8 @@ class Sample:
             rows, targets, weight, groups = rows.take(some), [y[some] for y in targets], weight[some], groups[some]
         fitted, held = hold_out(groups, weight, validation, rng)
         sampled = replace(task, raw=rows, targets=targets, weight=fitted)
-        unit, degree = task.scale(task.targets[0]), task.loss.degree
-        factors = [(sampled.scale(y) / unit) ** degree for y in sampled.targets]
+        unit, degree = task.unit(task.targets[0]), task.loss.degree
+        factors = [(sampled.unit(y) / unit) ** degree for y in sampled.targets]
         target, share = task.targets[0], min(1.0, effective(fitted) / n)
         doubt, mean = task.loss.doubt(target, task.weight), float(task.weight @ (target / len(target)))
         return cls(sampled, held, share, factors, unit, some, doubt, mean)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...features import merge_solutions
 from ...solvers.effort import TURN, UNBOUNDED, Effort
 from ...solvers.l1 import L1Problem
 from ...solvers.multinomial import (
@@ -26,6 +25,7 @@ from ...solvers.multinomial import (
     nearest_median,
     shared_features,
 )
+from ..task import merge_solutions
 from .descent import PATIENCE, L1Fit, SparseRFOptions
 
 if TYPE_CHECKING:

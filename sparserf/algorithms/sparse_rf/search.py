@@ -171,7 +171,7 @@ def choose_by_held_out_rows(
         )  # fmt: skip
         with part(1 - PRUNING):
             model, ended = fitted_to_all_rows(found, task, options.tol, searches.within)
-        loss, unit = mean_value([losses.loss for losses in found.losses]), task.scale(task.targets[0])
+        loss, unit = mean_value([losses.loss for losses in found.losses]), task.unit(task.targets[0])
         with partial_model_on_error(lambda: model):
             rows = staged(task.raw, model.features.stage, True)
             worth = min(loss, max(0.0, mean_value(found.losses_of_empty) - loss))  # by how much its terms lower it
@@ -507,7 +507,7 @@ def with_best_intercept(model: SparseModel, task: Task, rows: Rows) -> SparseMod
         return replace(model, intercept=joint.best_intercepts(f, model.intercept))
     best = []
     for k, (y, b) in enumerate(zip(task.targets, np.atleast_1d(model.intercept) - task.centers, strict=True)):
-        scale, f_k = task.scale(y), f if np.ndim(model.intercept) == 0 else rows.vectors.output(f, k)
+        scale, f_k = task.unit(y), f if np.ndim(model.intercept) == 0 else rows.vectors.output(f, k)
         problem = Problem.from_arrays(rows.vectors, task.loss_of(y), y / scale, task.weight, 0.0, True)
         best.append(scale * problem.best_intercept(rows.vectors.scaled(f_k, 1 / scale), float(b) / scale) + task.centers[k])
     return replace(model, intercept=np.reshape(best, np.shape(model.intercept)) if np.ndim(model.intercept) else float(best[0]))
