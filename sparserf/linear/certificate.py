@@ -61,13 +61,10 @@ class Evaluation:
     means: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
-class Certificate:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ErrorBound:
     """A bound on the distance of an iterate to the optimum: |w - w*| is at most distance + rounding.
 
-    evaluation : Evaluation
-    g : ndarray of shape (n_outputs, n_features)
-        The gradient alpha w + Z'v.
     distance, rounding : ndarrays of shape (n_outputs,)
         The bound as computed, and what rounding may add to it.
     bound : ndarray of shape (n_outputs,)
@@ -78,8 +75,6 @@ class Certificate:
         Whether all bounds are within the tolerance.
     """
 
-    evaluation: Evaluation
-    g: np.ndarray
     distance: np.ndarray
     rounding: np.ndarray
     bound: np.ndarray
@@ -92,6 +87,20 @@ class Certificate:
         return self.distance <= ROUNDING_RATIO * self.rounding
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Certificate(ErrorBound):
+    """The error bound of an iterate, with what it was computed from.
+
+    evaluation : Evaluation
+        The dual point of the iterate and its sums over the rows.
+    g : ndarray of shape (n_outputs, n_features)
+        The gradient alpha w + Z'v.
+    """
+
+    evaluation: Evaluation
+    g: np.ndarray
+
+
 def certify(
     inputs: Inputs, problem: LinearProblem, at: Iterate, tol: float, evaluation: Evaluation | None = None
 ) -> Certificate:
@@ -102,7 +111,7 @@ def certify(
     from_u = None
     if evaluation is None:
         evaluation, from_u = _evaluate(inputs, problem, at)
-    alpha, g = problem.alpha, problem.alpha * at.w + evaluation.z_v
+    alpha, g, size = problem.alpha, problem.alpha * at.w + evaluation.z_v, norms(at.w)
     # What rounding may have done to the margins z, to the dual point v, and to each entry of the gradient.
     in_z = _error_of_margins(inputs, problem, at, evaluation)
     in_v = problem.smoothness_at(evaluation.h) * in_z + 4 * UNIT_ROUNDOFF * evaluation.size_v
@@ -110,16 +119,19 @@ def certify(
     in_g = in_sums + 2 * UNIT_ROUNDOFF * alpha * np.abs(at.w)
     # |w - w*| <= |w - w~| = sqrt(2 gap / alpha) for w~ = -Z'v / alpha, v the dual point.
     distance, rounding = norms(g) / alpha, norms(in_g) / alpha
-    bound = _relative(at.w, distance, rounding)
+    bound = relative_bound(size, distance + rounding)
     if not bound.max() <= tol and from_u is not None:
         distance, rounding = _nearer(distance, rounding, *_distance_from_u(inputs, problem, at, evaluation, *from_u, in_z))
-        bound = _relative(at.w, distance, rounding)
+        bound = relative_bound(size, distance + rounding)
     with np.errstate(over="ignore"):
         gap = 0.5 * float(((np.sqrt(alpha) * (distance + rounding)) ** 2).sum())
     if not bound.max() <= tol and inputs.n_features <= FEW_INPUTS and (distance <= rounding).all():
         distance, rounding = _nearer(distance, rounding, *_distance_by_hessian(inputs, problem, at, g, in_g))
-        bound = _relative(at.w, distance, rounding)
-    return Certificate(evaluation, g, distance, rounding, bound, gap, bool(bound.max() <= tol))
+        bound = relative_bound(size, distance + rounding)
+    return Certificate(
+        evaluation=evaluation, g=g, distance=distance, rounding=rounding, bound=bound, gap=gap,
+        converged=bool(bound.max() <= tol),
+    )  # fmt: skip
 
 
 def _evaluate(inputs, problem, at):
@@ -141,10 +153,9 @@ def _evaluate(inputs, problem, at):
     return evaluation, None if a is None else (a, answers[-1], curved)
 
 
-def _relative(w, distance, rounding):
-    """Return the bounds on |w - w*| / |w*|; infinite where w* may be 0."""
-    total = distance + rounding
-    least = norms(w) - total  # |w*| is at least this
+def relative_bound(size: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """Return the bounds on |w - w*| / |w*| where |w| is `size` and |w - w*| at most `total`; infinite where w* may be 0."""
+    least = size - total  # |w*| is at least this
     return np.divide(total, least, out=np.where(total > 0, np.inf, 0.0), where=least > 0)
 
 

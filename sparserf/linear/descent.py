@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from ..solvers.krylov import dots, norms
+from ..solvers.krylov import norms
 from .certificate import ROUNDING_RATIO
 from .steps import plain_step
 
@@ -39,7 +39,7 @@ class NewtonSteps(Protocol):
     """A way to make the steps of Newton's method."""
 
     def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Step, int]:
-        """Return a step from fit.at, and how many steps of conjugate gradients it took.
+        """Return a step from fit.iterate, and how many steps of conjugate gradients it took.
 
         shares, of shape (n_outputs,): to which share of its residual each output's system is to be solved; above 1, not at all.
         """
@@ -48,7 +48,7 @@ class NewtonSteps(Protocol):
 
 def n_larger_penalties(fit: LinearFit) -> int:
     """Return how many larger penalties lead to the fit's own: none from a w that is not 0, or for a quadratic loss."""
-    if fit.problem.loss.is_quadratic or fit.at.w.any():
+    if fit.problem.loss.is_quadratic or fit.iterate.w.any():
         return 0
     ratio = fit.total_curvature() * FIRST_PENALTY / fit.problem.alpha
     return max(0, int(np.log(max(ratio, 1.0)) / np.log(PENALTY_FACTOR)))
@@ -81,14 +81,15 @@ def newton(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
         shares = _residual_shares(fit, distance_before)
         step, n_conjugate = steps(fit, shares)
         fit.n_conjugate += n_conjugate
-        if (dots(here.g, step.w) > 0).any():  # rounding has made the preconditioner indefinite; without one the step goes down
+        if (np.vecdot(here.g, step.w) > 0).any():
+            # Rounding has made the preconditioner indefinite; without one the step goes down.
             step, n_conjugate = plain_step(fit, shares)
             fit.n_conjugate += n_conjugate
         if not all(np.isfinite(part).all() for part in (step.w, step.b)):  # the penalty is 0 beside rounding
             return
         distance_before = here.distance
         fit.move_along(line_search(fit, step), step)
-        fit.look()
+        fit.certify()
         objective = fit.objective()
         if fit.record(objective):
             return
@@ -105,7 +106,7 @@ def _residual_shares(fit, distance_before):
     distance_before: the certificate's distance a step ago, None before the first.
     """
     here = fit.certificate
-    aim = np.maximum(fit.tol * norms(fit.at.w) - here.rounding, ROUNDING_RATIO * here.rounding)
+    aim = np.maximum(fit.tol * norms(fit.iterate.w) - here.rounding, ROUNDING_RATIO * here.rounding)
     share = SAFETY * np.maximum(aim / np.maximum(np.maximum(here.distance, aim), 1e-300), fit.tol)
     if not fit.problem.loss.is_quadratic:
         forcing = FIRST_SHARE

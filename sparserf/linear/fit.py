@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ..solvers.krylov import dots, norms
+from ..solvers.krylov import norms
 from .certificate import certify
 from .problem import Iterate
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ..features.feature_set import Solution
     from ..model import FitInfo
-    from .certificate import Certificate, Evaluation
+    from .certificate import Certificate, ErrorBound, Evaluation
     from .inputs import Inputs
     from .problem import LinearProblem, Step
 
@@ -64,14 +64,14 @@ class CertifiedFit:
 
     alpha, tol : float
         The penalty, in units of X, and the relative error at which to stop; 1 and infinity until `begin`.
-    certificate : `Certificate` of the iterate, or None where the fit has moved since it was made
+    certificate : `ErrorBound` of the iterate, or None where the fit has moved since it was made
     """
 
     inputs: Inputs
     progress: Progress
     alpha: float
     tol: float
-    certificate: Any
+    certificate: ErrorBound | None
     n_projections: Any
     n_conjugate: Any
 
@@ -128,7 +128,7 @@ class LinearFit(CertifiedFit):
     problem : LinearProblem
         Its alpha is that of a penalty of 1 on X.
     progress : Progress
-    at : Iterate or None, default None
+    start : Iterate or None, default None
         Where to start; None for zero coefficients.
     unit : float, default 1.0
         What a penalty on X is multiplied by in the problem, as y is in units of its own.
@@ -143,15 +143,15 @@ class LinearFit(CertifiedFit):
 
     problem: LinearProblem
     certificate: Certificate
-    at: Iterate
+    iterate: Iterate
 
     def __init__(
-        self, inputs: Inputs, problem: LinearProblem, progress: Progress, at: Iterate | None = None, unit: float = 1.0
+        self, inputs: Inputs, problem: LinearProblem, progress: Progress, start: Iterate | None = None, unit: float = 1.0
     ):
         super().__init__(inputs, progress)
         self.problem, self._unit, self._is_on_the_way = problem, unit, False
         self.n_projections = self.n_conjugate = 0
-        self.move_to(at or Iterate.zero(problem.vectors, problem.n_outputs, inputs.n_features))
+        self.move_to(start or Iterate.zero(problem.vectors, problem.n_outputs, inputs.n_features))
 
     def begin(self, alpha: float, tol: float, is_on_the_way: bool = False) -> None:
         """Turn to another penalty and tolerance; one pass over the rows if they have not been looked at from here.
@@ -162,25 +162,25 @@ class LinearFit(CertifiedFit):
         super().begin(alpha, tol)
         self._is_on_the_way = is_on_the_way
         self.problem = replace(self.problem, alpha=self._unit * alpha / self.inputs.unit**2)
-        self.look(known)
+        self.certify(known)
 
-    def move_to(self, at: Iterate) -> None:
-        """Move to an iterate, whose intercepts become the best ones at its w."""
-        at.b = self.problem.best_intercepts(at.f, at.b)
-        self.at, self.certificate = at, None
+    def move_to(self, iterate: Iterate) -> None:
+        """Move to an iterate at the best intercepts for its w. They are written into the iterate that is given."""
+        iterate.b = self.problem.best_intercepts(iterate.f, iterate.b)
+        self.iterate, self.certificate = iterate, None
 
     def move_along(self, t: np.ndarray, step: Step) -> None:
         """Move t steps on, for a number t of each output."""
-        self.move_to(self.at.along(self.problem.vectors, t, step))
+        self.move_to(self.iterate.along(self.problem.vectors, t, step))
 
-    def look(self, known: Evaluation | None = None) -> None:
+    def certify(self, known: Evaluation | None = None) -> None:
         """Make the certificate, in one pass over the rows; in none where the evaluation of the iterate is known."""
-        self.certificate = certify(self.inputs, self.problem, self.at, self.tol, known)
+        self.certificate = certify(self.inputs, self.problem, self.iterate, self.tol, known)
 
     @property
     def w(self) -> np.ndarray:
         """The coefficients, of shape (n_outputs, n_features), of Z."""
-        return self.at.w
+        return self.iterate.w
 
     def total_curvature(self) -> float:
         """Return the trace of the losses' Hessian where they are most curved, or more; of a loss of no smoothness, here."""
@@ -189,14 +189,14 @@ class LinearFit(CertifiedFit):
 
     def objective(self) -> float:
         """Return the objective of all outputs together."""
-        z = self.problem.margins(self.at.f, self.at.b)
-        return (self.problem.mean_losses(z) + self._penalties(self.at.w)).sum()
+        z = self.problem.margins(self.iterate.f, self.iterate.b)
+        return (self.problem.mean_losses(z) + self._penalties(self.iterate.w)).sum()
 
     def along(self, step: Step, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the objective of each output at t steps from here, and its slope in t."""
-        losses, slopes = self.problem.losses_along(self.at, step, t)
-        w = self.at.w + t[:, None] * step.w
-        return losses + self._penalties(w), slopes + self.problem.alpha * dots(w, step.w)
+        losses, slopes = self.problem.losses_along(self.iterate, step, t)
+        w = self.iterate.w + t[:, None] * step.w
+        return losses + self._penalties(w), slopes + self.problem.alpha * np.vecdot(w, step.w)
 
     def _penalties(self, w):
         """Return (alpha/2) |w|^2 of each output."""
@@ -221,6 +221,6 @@ class LinearFit(CertifiedFit):
         exponent = np.frexp(self.progress.scale)[1] - np.frexp(self.inputs.unit)[1]
         most = np.finfo(np.float64).max
         with np.errstate(over="ignore", under="ignore"):
-            w = np.clip(np.ldexp(self.at.w, exponent), -most, most)
-            b = np.clip(self.progress.scale * self.at.b - w @ self.inputs.centre, -most, most)
+            w = np.clip(np.ldexp(self.iterate.w, exponent), -most, most)
+            b = np.clip(self.progress.scale * self.iterate.b - w @ self.inputs.centre, -most, most)
         return np.arange(w.shape[1]), self.inputs.features, *((w[0], b[0]) if len(b) == 1 else (w, b))

@@ -215,10 +215,10 @@ class SketchSteps:
 def _known_part(fit, roots):
     """Return the part of the step in u that needs no system, and the right-hand side of the system for q."""
     problem, vectors, v = fit.problem, fit.problem.vectors, fit.certificate.evaluation.v
-    u = problem.step_of_flat_rows(fit.at.u, v, roots.h)
+    u = problem.step_of_flat_rows(fit.iterate.u, v, roots.h)
     slope, size = problem.sums_and_sizes(u)
     u = vectors.along(u, problem.intercept_step(roots.total, slope), roots.h)
-    b = roots.orthogonal_part(problem.slope_over_roots(v, fit.at.u, u, roots.s))
+    b = roots.orthogonal_part(problem.slope_over_roots(v, fit.iterate.u, u, roots.s))
     if size.any():
         b = vectors.along(b, 1.0, roots.kernel_times(fit.inputs, u))
     return u, vectors.scaled(b, -1.0)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ..solvers.krylov import ArrayVectors, DampedInverse, conjugate_gradients, dots
+from ..solvers.krylov import ArrayVectors, DampedInverse, conjugate_gradients
 from .problem import Step
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from .._base.types import RowVector
     from ..rows import RowVectors
+    from ..solvers.krylov import VectorSpace
     from .fit import LinearFit
     from .inputs import Inputs
     from .problem import LinearProblem
@@ -38,7 +39,7 @@ LEAST_INPUTS_TO_SAMPLE, SAMPLED_ROWS_AN_INPUT, SAMPLES_IN_ROWS = 200, 40, 2
 
 def solve_system(
     fit: LinearFit, A: Callable[[Any], Any], precondition: Callable[[Any], Any], b: Any, zero: Any,
-    enough: Callable[..., np.ndarray], max_steps: int, space: Any,
+    enough: Callable[..., np.ndarray], max_steps: int, space: VectorSpace,
 ) -> tuple[Any, int]:  # fmt: skip
     """Solve a system of a Newton step by `conjugate_gradients`, which the callback of the fit may end.
 
@@ -91,7 +92,7 @@ class PairSpace:
 
     def dots(self, a: tuple[np.ndarray, RowVector], b: tuple[np.ndarray, RowVector]) -> np.ndarray:
         """Return the inner products of each output."""
-        return dots(a[0], b[0])
+        return np.vecdot(a[0], b[0])
 
     def along(
         self, x: tuple[np.ndarray, RowVector], t: np.ndarray, d: tuple[np.ndarray, RowVector]
@@ -103,8 +104,8 @@ class PairSpace:
 def plain_step(fit: LinearFit, shares: np.ndarray, max_steps: int = MOST_STEPS) -> tuple[Step, int]:
     """Return a step without a preconditioner, as `NewtonSteps` do: one pass over the rows for each step of the gradients."""
     here, problem, vectors = fit.certificate, fit.problem, fit.problem.vectors
-    most = shares**2 * dots(here.g, here.g)
-    b = -here.g, vectors.scaled(vectors.along(here.evaluation.v, problem.alpha, fit.at.u), -1.0)
+    most = shares**2 * np.vecdot(here.g, here.g)
+    b = -here.g, vectors.scaled(vectors.along(here.evaluation.v, problem.alpha, fit.iterate.u), -1.0)
     zero = np.zeros_like(here.g), vectors.zeros(len(here.g))
     (w, u), n_steps = solve_system(
         fit, Hessian(fit).times_pair, lambda r: r, b, zero, lambda x, r, rho: rho <= most, max_steps, PairSpace(vectors)
@@ -172,7 +173,7 @@ class InputSteps:
         if self._sample is None and h_then is here.h and all(part.nu == fit.problem.alpha for part in parts):
             w, n_steps = precondition(-g), 0  # it is the inverse of H
         else:
-            most = shares**2 * dots(g, precondition(g))
+            most = shares**2 * np.vecdot(g, precondition(g))
             max_steps, zero = MOST_STEPS if self._sample is None else SLOW_STEPS, np.zeros_like(g)
             w, n_steps = solve_system(
                 fit, Hessian(fit).times, precondition, -g, zero, lambda w, r, rho: rho <= most, max_steps, ArrayVectors

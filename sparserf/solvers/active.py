@@ -123,11 +123,12 @@ class ActiveFeatures:
             return self._gram, self._sums
         rows, features = self._rows_and_features()
         self.effort.add(self._rows.vectors.count(h) * (p * p - k * k) / 2)
+        dtype = np.float32 if is_rough else None  # None is the precision of the rows
         if k == 0:
-            self._gram, self._sums = rows.moments(features, features, h, self._dtype)
+            self._gram, self._sums = rows.moments(features, features, h, dtype)
         else:
             new = np.arange(k, p)
-            columns, sums = rows.moments(features, new, h, self._dtype)
+            columns, sums = rows.moments(features, new, h, dtype)
             self._gram = bordered(self._gram, columns)
             self._sums = np.concatenate([self._sums, sums])
         return self._gram, self._sums
@@ -146,14 +147,10 @@ class ActiveFeatures:
             elif n_changed:
                 rows, features = self._rows_and_features()
                 self.effort.add(n_changed * k * k / 2)
-                gram, sums = rows.signed_moments(features.take(np.arange(k)), change, self._dtype)
+                dtype = np.float32 if self._is_rough else None
+                gram, sums = rows.signed_moments(features.take(np.arange(k)), change, dtype)
                 self._gram, self._sums = self._gram + gram, self._sums + sums
         self._h = h
-
-    @property
-    def _dtype(self):
-        """The precision of products in the Gram matrix; None: that of the rows."""
-        return np.float32 if self._is_rough else None
 
     def _forget(self):
         """Forget the Gram matrix."""

@@ -74,21 +74,20 @@ class CoefficientsOnRows:
 
     def gradients(self) -> np.ndarray:
         """Return, for each feature of the dictionary, the norm of the gradient of the mean loss over the outputs."""
-        norm, _ = self._norms_and_angles()
-        return norm
+        return self._norms_and_angles()[0]
 
     def _norms_and_angles(self):
-        """Return (the norm over the outputs of each gradient, the angle to add to each phase; None but for the best phase)."""
-        g = self._all_slopes()
-        return self._phases.best(g) if self._phases else (np.hypot.reduce(np.abs(g), axis=0), None)
+        """Return, of each feature, the norm of its gradient over the outputs, and the angle by which to turn its phase.
 
-    def _all_slopes(self):
-        """Return the slopes of the mean loss in all that is asked about; after the last step of a round they are known."""
+        The angles are None where phases stay. After the last step of a round this takes no pass over the rows.
+        """
         if self._dictionary_slopes is None:
             self._dictionary_slopes = self._rows.correlate(self._asked, self._dual_point())
-        return self._dictionary_slopes
+        g = self._dictionary_slopes
+        return self._phases.best(g) if self._phases else (np.hypot.reduce(np.abs(g), axis=0), None)
 
     def _dual_point(self):
+        """Return the dual point at the iterate."""
         return self._problem.dual_point(self._problem.margins(self.iterate.f, self.iterate.b))
 
     def append(self, J: np.ndarray, all_of_them: bool = False) -> bool:
@@ -148,25 +147,18 @@ class CoefficientsOnRows:
 
     def _newton_step(self):
         """Return (d, e, promise): the steps of w and b, and by how much the quadratic model lets the objective fall."""
-        g, g_b = self._slopes_of_terms()
+        if self._slopes is None:  # the slopes of the mean loss in the coefficients of the terms, and in the intercepts
+            v, of_dictionary = self._dual_point(), self._dictionary_slopes
+            if of_dictionary is None:
+                g = self.A.correlate(v)
+            elif self._phases:
+                g = self._phases.turned(of_dictionary, self.A.index, self._angles)
+            else:
+                g = of_dictionary[:, self.A.index]
+            self._slopes = g, self._problem.vectors.total(v)
+        g, g_b = self._slopes
         g, m = g + self._problem.alpha * self.iterate.w, self.A.curvature(self._h)[1]
         return eliminate_intercept(self._problem, self._factor.solve, g, g_b, m, self._total)
-
-    def _slopes_of_terms(self):
-        """Return the slopes of the mean loss in the coefficients of the terms and in the intercepts."""
-        if self._slopes is None:
-            v = self._dual_point()
-            if self._dictionary_slopes is None:
-                g = self.A.correlate(v)
-            else:
-                g = self._of_terms(self._dictionary_slopes)
-            self._slopes = g, self._problem.vectors.total(v)
-        return self._slopes
-
-    def _of_terms(self, g):
-        """Return, of slopes in all that is asked about, those in the coefficients of the terms."""
-        index = self.A.index
-        return self._phases.turned(g, index, self._angles) if self._phases else g[:, index]
 
     def _advance(self, d, e, is_last, is_slow):
         """Go the step, or the part of it that lowers the objective; return whether any does."""
@@ -204,6 +196,7 @@ class BestPhases:
         self.features: FeatureSet = everything.concat(everything.turned(np.full(self._n, -np.pi / 2)))
 
     def _both(self, slopes):
+        """Return (g, q) of slopes in `features`; q is 0 for features that have no phase."""
         return slopes[:, : self._n], np.where(self._turns, slopes[:, self._n :], 0.0)
 
     def best(self, slopes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -41,10 +41,6 @@ class OneClassCoefficients(CoefficientsOnRows):
         objective = problem.objective(problem.margins(self.iterate.f, b), self.iterate.w, problem.alpha)
         self.iterate, self._slopes = replace(self.iterate, b=b, objective=objective), None
 
-    def current_margins(self) -> RowVector:
-        """Return f + b."""
-        return self._problem.margins(self.iterate.f, self.iterate.b)
-
     def take_away(self, w: np.ndarray, f: RowVector) -> None:
         """Take w away from the coefficients, and f = Phi w from f, to be followed by `hold_others`."""
         self.iterate = replace(self.iterate, w=self.iterate.w - w, f=self._rows.vectors.along(self.iterate.f, -1.0, f))
@@ -76,7 +72,7 @@ class MultinomialCoefficients:
 
     def __init__(self, rows: Rows, problem: RidgeProblem, everything: FeatureSet, n_classes: int):
         self._rows, self._problem, self._everything, self._dictionary_slopes = rows, problem, everything, None
-        joint = MultinomialProblem(problem.vectors, problem.loss, problem.y, problem.weight, 0.0, problem.fit_intercept)
+        joint = problem.with_penalty(MultinomialProblem, 0.0)
         first = ClassesInTurn(joint, problem.vectors.zeros(n_classes)).target(1)
         nothing = replace(problem, loss=CLASS_VERSUS_REST, y=first)
         self._classes = BlockDescent(joint, [OneClassCoefficients(rows, nothing, everything, 1) for _ in range(n_classes)])
