@@ -141,7 +141,7 @@ def _evaluate(inputs, problem, at):
     slope, total = problem.vectors.totals(v, h)
     sizes = problem.sizes_at(at, v)
     a = None
-    if at.knows_u and np.isfinite(problem.loss.dual_growth):
+    if at.u is not None and at.w.any() and np.isfinite(problem.loss.dual_growth):
         curved = problem.zero_in_flat_rows(h)
         a = problem.dual_point_from_u(at.u, v, curved)
     # Z'h is 0 where h is the sample weights and Z is around the means that these weight.

@@ -85,7 +85,7 @@ def newton(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
             # Rounding has made the preconditioner indefinite; without one the step goes down.
             step, n_conjugate = plain_step(fit, shares)
             fit.n_conjugate += n_conjugate
-        if not all(np.isfinite(part).all() for part in (step.w, step.b)):  # the penalty is 0 beside rounding
+        if not (np.isfinite(step.w).all() and np.isfinite(step.b).all()):  # the penalty is 0 beside rounding
             return
         distance_before = here.distance
         fit.move_along(line_search(fit, step), step)

@@ -54,7 +54,7 @@ class OneClassLinearFit(LinearFit):
         super().__init__(inputs, problem, progress, unit=problem.alpha)
 
     def hold_others(self, y: RowVector, b: np.ndarray | None = None) -> None:
-        """Minimise from now on with the others where y says that they are, from the best intercept, or from b.
+        """Fix the margins of the other classes, which the target y holds, and go to the best intercept, or to b.
 
         One pass over the rows certifies where the fit then stands.
         """
@@ -69,21 +69,8 @@ class OneClassLinearFit(LinearFit):
         """Make one Newton step."""
         step, n_conjugate = steps(self, np.array([SHARE]))
         self.n_conjugate += n_conjugate
-        if all(np.isfinite(part).all() for part in (step.w, step.b)):
+        if np.isfinite(step.w).all() and np.isfinite(step.b).all():
             self.move_along(line_search(self, step), step)
-
-    def take_away(self, common: Iterate) -> None:
-        """Take a point away from where the fit stands, to be followed by `hold_others`."""
-        self.iterate = self.iterate.along(self.problem.vectors, np.array([-1.0]), common)
-
-    def put(self, point: Iterate) -> None:
-        """Go to a point, with f computed anew, without the rounding of all steps before; to be followed by `hold_others`."""
-        point.f = self.inputs.apply(point.w)
-        self.iterate = point
-
-    def forget_work(self) -> None:
-        """Begin to count projections and steps of conjugate gradients anew."""
-        self.n_projections = self.n_conjugate = 0
 
     def info(self, certified: bool = True) -> FitInfo:
         """Return what is known of the fit of all classes."""
@@ -122,7 +109,7 @@ class MultinomialLinearFit(CertifiedFit):
         """Sweep at ever smaller penalties, down to the fit's own; steps: what makes the Newton steps of each class."""
         alpha, tol, n_falls = self.alpha, self.tol, n_larger_penalties(self._fits[0])
         for fit in self._fits:
-            fit.forget_work()
+            fit.n_projections = fit.n_conjugate = 0
         for k in range(n_falls, max(0, n_falls - MOST_PENALTIES), -1):
             self.begin(alpha * PENALTY_FACTOR**k, TOL_ON_THE_WAY)
             self._sweeps(steps, min(max_iter, STEPS_ON_THE_WAY), is_on_the_way=True)
@@ -158,33 +145,34 @@ class MultinomialLinearFit(CertifiedFit):
 
     def _take_out_common(self):
         """Take the mean over the classes away from each, which leaves the least sum of squares, and no more rounding in all."""
-        points = [fit.iterate for fit in self._fits]
-        mean = self._combined(np.full(len(points), 1 / len(points)), points)
+        iterates = [fit.iterate for fit in self._fits]
+        mean = self._combined(np.full(len(iterates), 1 / len(iterates)), iterates)
         for fit in self._fits:
-            fit.take_away(mean)
+            fit.iterate = fit.iterate.along(fit.problem.vectors, np.array([-1.0]), mean)
 
-    def _combined(self, shares, points):
-        """Return the sum of points, each times its share."""
-        w, b, f = self._joint.combine_iterates(shares, points)
-        u = None if any(p.u is None for p in points) else self._joint.combine(shares, [p.u for p in points])
+    def _combined(self, shares, iterates):
+        """Return the sum of iterates, each times its share."""
+        w, b, f = self._joint.combine_iterates(shares, iterates)
+        u = None if any(it.u is None for it in iterates) else self._joint.combine(shares, [it.u for it in iterates])
         return Iterate.from_w(w, f, b, u)
 
     def _extrapolate(self, extrapolation):
         """Go where the last sweeps at the same penalty lead, if that is lower."""
-        points = [fit.iterate for fit in self._fits]
-        found = extrapolation.after_sweep(self.alpha, points)
+        iterates = [fit.iterate for fit in self._fits]
+        found = extrapolation.after_sweep(self.alpha, iterates)
         if found is None:
             return
         shares, of_classes = found
-        ends = [self._combined(shares, points_of_class) for points_of_class in of_classes]
-        if self._objective_at(ends) < self._objective_at(points):
+        ends = [self._combined(shares, of_class) for of_class in of_classes]
+        if self._objective_at(ends) < self._objective_at(iterates):
             for fit, end in zip(self._fits, ends, strict=True):
-                fit.put(end)
+                end.f = self.inputs.apply(end.w)  # computed anew, without the rounding of all steps before
+                fit.iterate = end
 
-    def _objective_at(self, points):
-        """Return the joint objective of a point of each class, at the best intercepts."""
-        *_, z = self._joint.at_best_intercepts([p.f for p in points], np.concatenate([p.b for p in points]))
-        penalty = 0.5 * self._fits[0].problem.alpha * sum(float(norms(p.w)[0]) ** 2 for p in points)
+    def _objective_at(self, iterates):
+        """Return the joint objective at an iterate of each class, with the best intercepts."""
+        *_, z = self._joint.at_best_intercepts([it.f for it in iterates], np.concatenate([it.b for it in iterates]))
+        penalty = 0.5 * self._fits[0].problem.alpha * sum(float(norms(it.w)[0]) ** 2 for it in iterates)
         return self._joint.mean_loss(z) + penalty
 
     def objective(self) -> float:

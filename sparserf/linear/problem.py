@@ -34,7 +34,7 @@ FLAT = 1e-10
 
 @dataclass
 class Step:
-    """A step between two iterates; each field has a line or a number for each output.
+    """The difference of two iterates; each field has a line or a number for each output.
 
     w : ndarray of shape (n_outputs, n_features)
     f : row vector, Z w
@@ -76,11 +76,6 @@ class Iterate:
     def from_w(cls, w: np.ndarray, f: RowVector, b: np.ndarray, u: RowVector) -> Iterate:
         """Return the iterate at w that one step from zero leads to."""
         return cls(w, f, b, u, np.abs(w))
-
-    @property
-    def knows_u(self) -> bool:
-        """Whether w is not 0, and u is known."""
-        return self.u is not None and bool(self.w.any())
 
     def along(self, vectors: RowVectors, t: np.ndarray, step: Step) -> Iterate:
         """Return the iterate t steps on, for a number t of each output."""
@@ -237,9 +232,9 @@ class LinearProblem(Problem):
 
         def answer(f, v, s):
             xp = namespace(f)
-            return xp.sqrt(s / n) * (xp.abs(f) + outputs_like(b, f)), v / xp.sqrt(s)
+            return norms(xp.sqrt(s / n) * (xp.abs(f) + outputs_like(b, f))), norms(v / xp.sqrt(s))
 
-        of_z, of_v = self._lengths(answer, at.f, v, self.weight)
+        of_z, of_v = self.vectors.sum(answer, at.f, v, self.weight, add=np.hypot)
         return of_z, np.sqrt(n) * of_v
 
     def dual_distances(self, a: RowVector, v: RowVector, h: RowVector) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -256,14 +251,10 @@ class LinearProblem(Problem):
             zero, is_outside = xp.zeros_like(a), ~_is_in_domain(loss, a * n, y, s)
             between = xp.where(is_curved, (a - v) / root, zero)
             beside = xp.where(is_curved, (xp.abs(v) + xp.abs(a)) / root, zero)
-            return between, beside, a / xp.sqrt(s), xp.astype(is_outside, a.dtype)
+            return norms(between), norms(beside), norms(a / xp.sqrt(s)), norms(xp.astype(is_outside, a.dtype))
 
-        between, beside, size, outside = self._lengths(answer, a, v, h, self.y, self.weight)
+        between, beside, size, outside = self.vectors.sum(answer, a, v, h, self.y, self.weight, add=np.hypot)
         return between, beside, np.sqrt(n) * size, outside == 0
-
-    def _lengths(self, answer, *vectors):
-        """Return the length of each row vector that answer(*parts) makes, of each output."""
-        return self.vectors.sum(lambda *parts: tuple(map(norms, answer(*parts))), *vectors, add=np.hypot)
 
     def least_weight(self) -> float:
         """Return the least sample weight."""

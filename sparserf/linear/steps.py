@@ -6,6 +6,7 @@ product with H is one pass over the rows. Where d is large and conjugate gradien
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -165,7 +166,7 @@ class InputSteps:
     def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Step, int]:
         """Return a step without u, and the steps of conjugate gradients it took; see `NewtonSteps`."""
         g, here = fit.certificate.g, fit.certificate.evaluation
-        h_then, parts = self._cache.update(fit.problem, here.h, lambda h: self._inverse_of_hessian(fit.problem, h))
+        h_then, parts = self._cache.update(fit.problem, here.h, partial(self._inverse_of_hessian, fit.problem))
 
         def precondition(r):
             return np.array([part.inverse @ r_k for part, r_k in zip(parts, r, strict=True)])

@@ -26,10 +26,9 @@ if TYPE_CHECKING:
     from .problem import Problem
     from .ridge import LocalModel, RidgeProblem
 
-# Features of at least so many inputs take longer to compute than to read: their values are kept,
-LONG = 64
-# as long as these are not more numbers than so many times those in X.
-KEPT = 2
+# Features of at least LONG inputs take longer to compute than to read. Their values are kept, as long as these are at most KEPT
+# times as many numbers as X holds.
+LONG, KEPT = 64, 2
 # Of the rows that have a weight, the largest share whose change is added to the Gram matrix; beyond it all is computed anew.
 MOST_CHANGED = 0.3
 # Of the features in a kernel matrix, the largest share that is replaced; beyond it all is computed anew.
@@ -60,7 +59,10 @@ class ActiveFeatures:
         return len(self.index)
 
     def _rows_and_features(self):
-        """Return the (rows, features) that stand for these: where their values are kept, those as rows, and their columns."""
+        """Return (rows, features) whose answers are those of the active features on the rows.
+
+        Where values are kept, the kept values are the rows, and the features are their columns.
+        """
         longest = max((block.order for block in self.features.blocks), default=0)
         n_kept, n = self._values.shape[1], len(self)
         if not self._rows.in_memory or longest < LONG or n > KEPT * self._rows.row_size:

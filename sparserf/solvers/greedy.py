@@ -1,9 +1,9 @@
-"""The coefficients of greedy selection: all those of the features that are in are fitted again whenever others come in.
+"""The coefficients of greedy selection: those of all selected features are fitted again whenever more features are selected.
 
 The objective is that of the ridge problem with one penalty for all terms, and there may be several outputs, which share a
 support. `CoefficientsOnRows` asks the rows, for any loss and any number of features a round: one Cholesky factor grows by the
-columns that come in, and Newton's method goes on with it for as long as that serves. `CoefficientsOnTable` is for the squared
-loss and rounds of one feature: batch orthogonal matching pursuit (R. Rubinstein, M. Zibulevsky, M. Elad, Efficient
+columns of the new features, and Newton's method goes on with it for as long as that serves. `CoefficientsOnTable` is for the
+squared loss and rounds of one feature: batch orthogonal matching pursuit (R. Rubinstein, M. Zibulevsky, M. Elad, Efficient
 implementation of the K-SVD algorithm using batch orthogonal matching pursuit, 2008), on a table of inner products with the
 whole dictionary.
 """
@@ -42,13 +42,13 @@ CONSTANT = 4 * np.finfo(np.float64).eps
 
 
 class CoefficientsOnRows:
-    """The coefficients of the features that are in, by Newton's method on the rows.
+    """The coefficients of the selected features, by Newton's method on the rows.
 
     A step takes one pass over the rows. The last of a round, which its promise tells, computes the gradients in the
     coefficients of the whole dictionary in the same pass.
 
     A : ActiveFeatures
-        The features that are in.
+        The selected features.
     iterate : Iterate
         Their coefficients (n_outputs, len(A)), the intercepts, f = Phi w, the objective.
     converged : bool
@@ -61,7 +61,7 @@ class CoefficientsOnRows:
     promise: float
 
     def __init__(self, rows: Rows, problem: RidgeProblem, everything: FeatureSet, n_outputs: int, best_phase: bool = False):
-        """best_phase: whether each cosine that comes in gets the phase of the largest gradient."""
+        """best_phase: whether each cosine that is selected gets the phase of the largest gradient."""
         self._rows, self._problem, self._everything = rows, problem, everything
         self.A, self.iterate = ActiveFeatures(rows), best_constant(problem, n_outputs)
         self._phases = BestPhases(everything) if best_phase else None
@@ -91,9 +91,9 @@ class CoefficientsOnRows:
         return self._problem.dual_point(self._problem.margins(self.iterate.f, self.iterate.b))
 
     def append(self, J: np.ndarray, all_of_them: bool = False) -> bool:
-        """Let in the features J of the dictionary, except those that depend on others that are in; return True.
+        """Select the features J of the dictionary, except those that depend on other selected features; return True.
 
-        all_of_them: whether to let these in, too
+        all_of_them: whether to select those that depend on others, too
         """
         features, k = self._everything.take(J), len(self.A)
         if self._phases:
@@ -213,9 +213,9 @@ class BestPhases:
 
 
 class CoefficientsOnTable:
-    """The coefficients of the features that are in, by batch orthogonal matching pursuit; with the squared loss.
+    """The coefficients of the selected features, by batch orthogonal matching pursuit; with the squared loss.
 
-    Rounds do not go through the columns of the features that are in: the gradients are w C - q in all features, with
+    Rounds do not go through the columns of the selected features: the gradients are w C - q in all features, with
 
         C = Phi_S' diag(h) Phi, a line and a pass over the rows a round, and q = Phi' (h y),
 
@@ -261,7 +261,7 @@ class CoefficientsOnTable:
         return np.hypot.reduce(np.abs(self._g), axis=0)
 
     def append(self, J: np.ndarray) -> bool:
-        """Let in the feature J of the dictionary, unless it depends on what is in; return whether it is not constant."""
+        """Select the feature J of the dictionary, unless it depends on selected ones; return whether it is not constant."""
         k, features = len(self.A), self._everything.take(J)
         columns, m, spread = self._products(features, J)
         if not spread > CONSTANT * np.abs(self._means[J]):  # a round is of one feature

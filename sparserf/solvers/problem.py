@@ -34,7 +34,7 @@ SHORTEST_STEP = 2.0**-33
 
 @dataclass(eq=False)
 class Iterate:
-    """Where a fit stands.
+    """The point where a fit stands.
 
     w : ndarray of shape (n_terms,), or (n_outputs, n_terms)
         The coefficients.
@@ -98,10 +98,6 @@ class Problem:
     def margins(self, f: RowVector, b: float | np.ndarray) -> RowVector:
         """Return z = f + b; b is a number, or one for each output."""
         return self.vectors.map(lambda f: f + outputs_like(b, f), f)
-
-    def losses(self, z: RowVector) -> RowVector:
-        """Return the loss of each row at margins z, without its sample weight."""
-        return self.vectors.map(self.loss.value, z, self.y)
 
     def mean_losses(self, z: RowVector) -> np.ndarray:
         """Return (1/n) sum_i s_i L(z_i, y_i) of each output."""
@@ -179,14 +175,12 @@ class Problem:
         """
         return -x / total if self.fit_intercept and total > 0 else np.zeros_like(x)
 
-    def output(self, k: int) -> Self:
-        """Return the problem of output k alone."""
-        return replace(self, y=self.vectors.output(self.y, k))
-
     def best_intercepts(self, f: RowVector, b: np.ndarray) -> np.ndarray:
         """Return `best_intercept` of each output, starting from b."""
-        output = self.vectors.output
-        return np.array([self.output(k).best_intercept(output(f, k), float(b_k)) for k, b_k in enumerate(b)])
+        best, output = np.empty(len(b)), self.vectors.output
+        for k, b_k in enumerate(b):
+            best[k] = replace(self, y=output(self.y, k)).best_intercept(output(f, k), float(b_k))
+        return best
 
     def best_intercept(self, f: RowVector, b: float) -> float:
         """Return the b that minimises the mean loss at fixed f = Phi w, starting from b; 0 without an intercept.
@@ -215,7 +209,7 @@ class Problem:
         return b
 
     def newton_intercept(self, f: RowVector, b: float) -> float:
-        """Return b after one Newton step towards `best_intercept`, which of the squared loss is that."""
+        """Return b after one Newton step towards `best_intercept`; with the squared loss that is the best intercept."""
         slope, curvature = self._slope_and_curvature(f, b) if self.fit_intercept else (0.0, 1.0)
         return b - slope / max(curvature, 1e-300)
 

@@ -38,7 +38,7 @@ SEARCH_STEPS = 20
 
 @dataclass(frozen=True, eq=False)
 class LocalModel:
-    """What one pass over the rows tells of a point: the mean loss and its slopes there, and perhaps its Hessian.
+    """The mean loss at a point with its slopes there, and perhaps its Hessian, from one pass over the rows.
 
     f : row vector
         Phi w at the point.
@@ -94,7 +94,7 @@ class RidgeProblem(Problem):
             return loss + 0.5 * float(np.sum((np.sqrt(p) * w) ** 2))
 
     def row_curvature(self, f: RowVector, b: float | np.ndarray) -> RowVector:
-        """Return `curvature` at f + b as row weights of shape (n_rows,); outputs that share a support share them."""
+        """Return `curvature` at f + b as row weights of shape (n_rows,); of several outputs, those of the first."""
 
         def first(h):
             return namespace(h).reshape(h, (-1, h.shape[-1]))[0, ...]
@@ -241,9 +241,9 @@ def advance(
     problem: RidgeProblem, p: float | np.ndarray, start: Iterate, d: np.ndarray, e: float | np.ndarray,
     model_at: Callable[..., LocalModel], is_last: bool,
 ) -> tuple[Iterate | None, LocalModel | None]:  # fmt: skip
-    """Return (the iterate a step (d, e) on, the local model there).
+    """Return (the iterate after the step (d, e), the local model there).
 
-    Where the whole step is not lower: (a lower iterate on the way, None), or (None, None) if there is none.
+    Where the whole step does not lower the objective, return (a lower iterate on the way, None), or (None, None) if none is.
 
     model_at : a function of (d, f, b), the `LocalModel` at f + Phi d and intercept b
     """
