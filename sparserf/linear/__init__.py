@@ -1,6 +1,6 @@
 """Newton's method for models linear in the inputs, certified: each iterate comes with a bound on its distance to the optimum.
 
-`problem.py` is the problem, its iterates, and what is computed on row vectors; `inputs.py` is what is asked of the rows;
+`problem.py` is the problem with its iterates; `inputs.py` is what is asked of the rows;
 `certificate.py` is how near an iterate is to the optimum; `fit.py` is where a fit stands; `descent.py` is Newton's method;
 `steps.py` and `sketch.py` are how a Newton step is made; `multinomial.py` is the fit of several classes together; and
 `projected.py` is the projected problem of dual random projection.

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._base.arrays import namespace, outputs_like
 from ..solvers.krylov import norms
 
 if TYPE_CHECKING:
@@ -139,18 +140,45 @@ def _evaluate(inputs, problem, at):
     z = problem.margins(at.f, at.b)
     v, h = problem.dual_point(z), problem.curvature(z)
     slope, total = problem.vectors.totals(v, h)
-    sizes = problem.sizes_at(at, v)
+    b, n = np.abs(at.b), problem.n_rows
+
+    def lengths(f, v, s):
+        xp = namespace(f)
+        return norms(xp.sqrt(s / n) * (xp.abs(f) + outputs_like(b, f))), norms(v / xp.sqrt(s))
+
+    size_z, size_v = problem.vectors.sum(lengths, at.f, v, problem.weight, add=np.hypot)
     a = None
     if at.u is not None and at.w.any() and np.isfinite(problem.loss.dual_growth):
         curved = problem.zero_in_flat_rows(h)
-        a = problem.dual_point_from_u(at.u, v, curved)
+        a = _dual_point_from_u(problem, at.u, v, curved)
     # Z'h is 0 where h is the sample weights and Z is around the means that these weight.
     asks_means = problem.fit_intercept and not (problem.loss.is_quadratic and inputs.is_around_means)
     asked = [v, *[h] * asks_means, *([] if a is None else [a])]
     answers = inputs.correlate_each(*asked)
     means = answers[1] if asks_means else np.zeros_like(answers[0])
-    evaluation = Evaluation(v, h, slope, total, *sizes, answers[0], means)
+    evaluation = Evaluation(v, h, slope, total, size_z, np.sqrt(n) * size_v, answers[0], means)
     return evaluation, None if a is None else (a, answers[-1], curved)
+
+
+def _dual_point_from_u(problem, u, v, h):
+    """Return the dual point -alpha u, with v in place of it where h is 0, or None where u is not finite.
+
+    Where there is an intercept a multiple of h is added, so that the dual point sums to 0, as it must.
+    """
+    alpha = problem.alpha
+
+    def parts(u, v, h):
+        return namespace(u).where(h > 0, -alpha * u, v)
+
+    def sums(u, v, h):
+        xp = namespace(u)
+        return xp.sum(parts(u, v, h), axis=-1), xp.sum(h, axis=-1)
+
+    slope, total = problem.vectors.sum(sums, u, v, h)
+    if not np.isfinite(slope).all():
+        return None
+    shift = problem.intercept_step(total, slope)
+    return problem.vectors.map(lambda u, v, h: parts(u, v, h) + h * outputs_like(shift, h), u, v, h)
 
 
 def relative_bound(size: np.ndarray, total: np.ndarray) -> np.ndarray:
@@ -171,8 +199,24 @@ def _distance_from_u(inputs, problem, at, evaluation, a, z_a, curved, in_z):
     gap = n/2 sum (a - v)^2 / h + alpha/2 |w + Z'a / alpha|^2 where the losses are quadratic; elsewhere at most `dual_growth`
     times the first term. An error e in z adds sqrt(smoothness) |e| to the root of twice the first.
     """
-    alpha, loss = problem.alpha, problem.loss
-    between, beside, size_a, is_in_domain = problem.dual_distances(a, evaluation.v, curved)
+    alpha, loss, n = problem.alpha, problem.loss, problem.n_rows
+    low, high = loss.slopes
+
+    def lengths(a, v, h, y, s):
+        """Return, where h is not 0, the lengths of (a - v) / sqrt(h) and (|v| + |a|) / sqrt(h); that of a / sqrt(s); and 0 if
+        the conjugate of s L is finite at all a.
+        """
+        xp, is_curved = namespace(a), h > 0
+        root = xp.sqrt(xp.where(is_curved, h, xp.ones_like(h)))
+        slope, zero = y * (a * n) if loss.is_classifier else a * n, xp.zeros_like(a)
+        is_outside = ~((slope >= low * s) & (slope <= high * s))
+        between = xp.where(is_curved, (a - v) / root, zero)
+        beside = xp.where(is_curved, (xp.abs(v) + xp.abs(a)) / root, zero)
+        return norms(between), norms(beside), norms(a / xp.sqrt(s)), norms(xp.astype(is_outside, a.dtype))
+
+    vectors = problem.vectors
+    between, beside, size_a, outside = vectors.sum(lengths, a, evaluation.v, curved, problem.y, problem.weight, add=np.hypot)
+    size_a, is_in_domain = np.sqrt(n) * size_a, outside == 0
     first = np.sqrt(loss.dual_growth) * between
     in_first = loss.smoothness**0.5 * in_z + 4 * UNIT_ROUNDOFF * beside
     rest = norms(alpha * at.w + z_a)
@@ -188,12 +232,24 @@ def _distance_by_hessian(inputs, problem, at, g, in_g):
     """
     found = np.full((2, len(g)), np.inf)
     for tube in TUBE_RADII if problem.loss.is_unimodal else ():
-        h = problem.least_curvature(at.f, at.b, tube)
+        h = _least_curvature(problem, at, tube)
         for k in np.flatnonzero(np.isinf(found[0])):
             found[:, k] = _distance_within(tube, inputs, problem, problem.vectors.output(h, k), g[k], in_g[k])
         if np.isfinite(found).all():
             break
     return found
+
+
+def _least_curvature(problem, at, tube):
+    """Return the least h at the margins -tube, 0 and tube from those of the iterate."""
+    loss, n, b = problem.loss, problem.n_rows, at.b
+
+    def answer(f, y, s):
+        xp, z = namespace(f), f + outputs_like(b, f)
+        low, middle, high = (s * loss.curvature(z + shift, y) / n for shift in (-tube, 0.0, tube))
+        return xp.minimum(xp.minimum(low, middle), high)
+
+    return problem.vectors.map(answer, at.f, problem.y, problem.weight)
 
 
 @np.errstate(over="ignore")
@@ -216,7 +272,8 @@ def _distance_within(tube, inputs, problem, h, g, in_g):
     lengths = norms(np.vstack([g, in_g]) / np.sqrt(D))
     if not problem.loss.is_quadratic:
         length = lengths.sum()
-        moved = 2 * length / theta * np.sqrt(inputs.n_rows / problem.least_weight() * (inputs.sizes**2 / D).sum())
+        least_weight = float(problem.vectors.sum(lambda s: namespace(s).min(s), problem.weight, add=np.minimum))
+        moved = 2 * length / theta * np.sqrt(inputs.n_rows / least_weight * (inputs.sizes**2 / D).sum())
         if problem.fit_intercept:
             moved = moved + length / np.sqrt(max(theta * float(problem.vectors.total(h)), 1e-300))
         if not moved < tube:

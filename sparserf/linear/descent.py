@@ -50,7 +50,10 @@ def n_larger_penalties(fit: LinearFit) -> int:
     """Return how many larger penalties lead to the fit's own: none from a w that is not 0, or for a quadratic loss."""
     if fit.problem.loss.is_quadratic or fit.iterate.w.any():
         return 0
-    ratio = fit.total_curvature() * FIRST_PENALTY / fit.problem.alpha
+    # The trace of the losses' Hessian where they are most curved, or more; for a loss without a largest curvature, here.
+    smoothness = float(np.max(fit.problem.smoothness_at(fit.certificate.evaluation.h)))
+    trace = smoothness * float(fit.inputs.sizes @ fit.inputs.sizes)
+    ratio = trace * FIRST_PENALTY / fit.problem.alpha
     return max(0, int(np.log(max(ratio, 1.0)) / np.log(PENALTY_FACTOR)))
 
 

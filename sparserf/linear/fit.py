@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from .._base.arrays import namespace, outputs_like
 from ..solvers.krylov import norms
 from .certificate import certify
 from .problem import Iterate
@@ -182,11 +183,6 @@ class LinearFit(CertifiedFit):
         """The coefficients, of shape (n_outputs, n_features), of Z."""
         return self.iterate.w
 
-    def total_curvature(self) -> float:
-        """Return the trace of the losses' Hessian where they are most curved, or more; of a loss of no smoothness, here."""
-        smoothness = float(np.max(self.problem.smoothness_at(self.certificate.evaluation.h)))
-        return smoothness * float(self.inputs.sizes @ self.inputs.sizes)
-
     def objective(self) -> float:
         """Return the objective of all outputs together."""
         z = self.problem.margins(self.iterate.f, self.iterate.b)
@@ -194,9 +190,17 @@ class LinearFit(CertifiedFit):
 
     def along(self, step: Step, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the objective of each output at t steps from here, and its slope in t."""
-        losses, slopes = self.problem.losses_along(self.iterate, step, t)
-        w = self.iterate.w + t[:, None] * step.w
-        return losses + self._penalties(w), slopes + self.problem.alpha * np.vecdot(w, step.w)
+        problem, here = self.problem, self.iterate
+        loss, n, b, b_step = problem.loss, problem.n_rows, here.b + t * step.b, step.b
+
+        def answer(f, d, y, s):
+            xp, z = namespace(f), f + outputs_like(t, d) * d + outputs_like(b, f)
+            v = s * loss.derivative(z, y) / n
+            return xp.sum(s * loss.value(z, y), axis=-1), xp.vecdot(v, d + outputs_like(b_step, d))
+
+        losses, slopes = problem.vectors.sum(answer, here.f, step.f, problem.y, problem.weight)
+        w = here.w + t[:, None] * step.w
+        return losses / n + self._penalties(w), slopes + problem.alpha * np.vecdot(w, step.w)
 
     def _penalties(self, w):
         """Return (alpha/2) |w|^2 of each output."""

@@ -92,7 +92,8 @@ class ProjectedProblem:
 
     def recover(self, small: LinearFit) -> None:
         """Move the fit to w = -X'a / alpha, a the dual variables of the solution of the projected problem."""
-        u = self._host.send_back(small.problem.u_from_dual_point(small.certificate.evaluation.v))
+        alpha = small.problem.alpha
+        u = self._host.send_back(small.problem.vectors.map(lambda v: -v / alpha, small.certificate.evaluation.v))
         self._move_to(self._fit.inputs.correlate(u), small.iterate.b, u)
 
     def expand(self, small: LinearFit) -> None:

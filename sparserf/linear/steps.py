@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from .._base.arrays import namespace
 from ..solvers.krylov import ArrayVectors, DampedInverse, conjugate_gradients
 from .problem import Step
 
@@ -131,7 +132,12 @@ class WeightCache:
         """
         is_stale = np.full(problem.n_outputs, True)
         if self._alpha == problem.alpha:
-            change, size = problem.change_of_weights(h, self._h)
+
+            def change_and_size(h, before):
+                xp = namespace(h)
+                return xp.sum(xp.abs(h - before), axis=-1), xp.sum(before, axis=-1)
+
+            change, size = problem.vectors.sum(change_and_size, h, self._h)
             is_stale = change > MOST_CHANGE * size
         if is_stale.all():
             self._h, self._alpha, self._made = h, problem.alpha, [None] * len(is_stale)
