@@ -25,8 +25,8 @@ from ..solvers.krylov import norms
 
 if TYPE_CHECKING:
     from .._base.types import RowVector
+    from .fit import Iterate, LinearProblem
     from .inputs import Inputs
-    from .problem import Iterate, LinearProblem
 
 # Unit roundoff of float64, and the factor of the root of k in the error of a sum of k numbers.
 UNIT_ROUNDOFF, PROBABLE = 2.0**-53, 2.0
@@ -103,7 +103,7 @@ class Certificate(ErrorBound):
 
 
 def certify(
-    inputs: Inputs, problem: LinearProblem, at: Iterate, tol: float, evaluation: Evaluation | None = None
+    inputs: Inputs, problem: LinearProblem, iterate: Iterate, tol: float, evaluation: Evaluation | None = None
 ) -> Certificate:
     """Return the certificate of an iterate at its best intercepts; tol is of the relative bound.
 
@@ -111,23 +111,23 @@ def certify(
     """
     from_u = None
     if evaluation is None:
-        evaluation, from_u = _evaluate(inputs, problem, at)
-    alpha, g, size = problem.alpha, problem.alpha * at.w + evaluation.z_v, norms(at.w)
+        evaluation, from_u = _evaluate(inputs, problem, iterate)
+    alpha, g, size = problem.alpha, problem.alpha * iterate.w + evaluation.z_v, norms(iterate.w)
     # What rounding may have done to the margins z, to the dual point v, and to each entry of the gradient.
-    in_z = _error_of_margins(inputs, problem, at, evaluation)
+    in_z = _error_of_margins(inputs, problem, iterate, evaluation)
     in_v = problem.smoothness_at(evaluation.h) * in_z + 4 * UNIT_ROUNDOFF * evaluation.size_v
     in_sums = np.outer(in_v, inputs.sizes) + _error_of_correlation(inputs, evaluation.size_v)
-    in_g = in_sums + 2 * UNIT_ROUNDOFF * alpha * np.abs(at.w)
+    in_g = in_sums + 2 * UNIT_ROUNDOFF * alpha * np.abs(iterate.w)
     # |w - w*| <= |w - w~| = sqrt(2 gap / alpha) for w~ = -Z'v / alpha, v the dual point.
     distance, rounding = norms(g) / alpha, norms(in_g) / alpha
     bound = relative_bound(size, distance + rounding)
     if not bound.max() <= tol and from_u is not None:
-        distance, rounding = _nearer(distance, rounding, *_distance_from_u(inputs, problem, at, evaluation, *from_u, in_z))
+        distance, rounding = _nearer(distance, rounding, *_distance_from_u(inputs, problem, iterate, evaluation, *from_u, in_z))
         bound = relative_bound(size, distance + rounding)
     with np.errstate(over="ignore"):
         gap = 0.5 * float(((np.sqrt(alpha) * (distance + rounding)) ** 2).sum())
     if not bound.max() <= tol and inputs.n_features <= FEW_INPUTS and (distance <= rounding).all():
-        distance, rounding = _nearer(distance, rounding, *_distance_by_hessian(inputs, problem, at, g, in_g))
+        distance, rounding = _nearer(distance, rounding, *_distance_by_hessian(inputs, problem, iterate, g, in_g))
         bound = relative_bound(size, distance + rounding)
     return Certificate(
         evaluation=evaluation, g=g, distance=distance, rounding=rounding, bound=bound, gap=gap,
@@ -135,22 +135,22 @@ def certify(
     )  # fmt: skip
 
 
-def _evaluate(inputs, problem, at):
+def _evaluate(inputs, problem, iterate):
     """Return the evaluation of an iterate, and (a, Z'a, h) of the dual point a = -alpha u where it is known, else None."""
-    z = problem.margins(at.f, at.b)
+    z = problem.margins(iterate.f, iterate.b)
     v, h = problem.dual_point(z), problem.curvature(z)
     slope, total = problem.vectors.totals(v, h)
-    b, n = np.abs(at.b), problem.n_rows
+    b, n = np.abs(iterate.b), problem.n_rows
 
     def lengths(f, v, s):
         xp = namespace(f)
         return norms(xp.sqrt(s / n) * (xp.abs(f) + outputs_like(b, f))), norms(v / xp.sqrt(s))
 
-    size_z, size_v = problem.vectors.sum(lengths, at.f, v, problem.weight, add=np.hypot)
+    size_z, size_v = problem.vectors.sum(lengths, iterate.f, v, problem.weight, add=np.hypot)
     a = None
-    if at.u is not None and at.w.any() and np.isfinite(problem.loss.dual_growth):
+    if iterate.u is not None and iterate.w.any() and np.isfinite(problem.loss.dual_growth):
         curved = problem.zero_in_flat_rows(h)
-        a = _dual_point_from_u(problem, at.u, v, curved)
+        a = _dual_point_from_u(problem, iterate.u, v, curved)
     # Z'h is 0 where h is the sample weights and Z is around the means that these weight.
     asks_means = problem.fit_intercept and not (problem.loss.is_quadratic and inputs.is_around_means)
     asked = [v, *[h] * asks_means, *([] if a is None else [a])]
@@ -193,7 +193,7 @@ def _nearer(distance, rounding, other_distance, other_rounding):
     return np.where(is_nearer, (other_distance, other_rounding), (distance, rounding))
 
 
-def _distance_from_u(inputs, problem, at, evaluation, a, z_a, curved, in_z):
+def _distance_from_u(inputs, problem, iterate, evaluation, a, z_a, curved, in_z):
     """Return (distance, rounding) by the dual point a = -alpha u.
 
     gap = n/2 sum (a - v)^2 / h + alpha/2 |w + Z'a / alpha|^2 where the losses are quadratic; elsewhere at most `dual_growth`
@@ -219,20 +219,20 @@ def _distance_from_u(inputs, problem, at, evaluation, a, z_a, curved, in_z):
     size_a, is_in_domain = np.sqrt(n) * size_a, outside == 0
     first = np.sqrt(loss.dual_growth) * between
     in_first = loss.smoothness**0.5 * in_z + 4 * UNIT_ROUNDOFF * beside
-    rest = norms(alpha * at.w + z_a)
-    in_rest = norms(_error_of_correlation(inputs, size_a)) + 2 * UNIT_ROUNDOFF * alpha * norms(at.w)
+    rest = norms(alpha * iterate.w + z_a)
+    in_rest = norms(_error_of_correlation(inputs, size_a)) + 2 * UNIT_ROUNDOFF * alpha * norms(iterate.w)
     distance = np.where(is_in_domain, first / np.sqrt(alpha) + rest / alpha, np.inf)
     return distance, in_first / np.sqrt(alpha) + in_rest / alpha
 
 
-def _distance_by_hessian(inputs, problem, at, g, in_g):
+def _distance_by_hessian(inputs, problem, iterate, g, in_g):
     """Return (distance, rounding) by the least curvature around the iterate; infinite where it gives no bound.
 
     g, in_g: the gradient, and the sizes of its errors.
     """
     found = np.full((2, len(g)), np.inf)
     for tube in TUBE_RADII if problem.loss.is_unimodal else ():
-        h = _least_curvature(problem, at, tube)
+        h = _least_curvature(problem, iterate, tube)
         for k in np.flatnonzero(np.isinf(found[0])):
             found[:, k] = _distance_within(tube, inputs, problem, problem.vectors.output(h, k), g[k], in_g[k])
         if np.isfinite(found).all():
@@ -240,16 +240,16 @@ def _distance_by_hessian(inputs, problem, at, g, in_g):
     return found
 
 
-def _least_curvature(problem, at, tube):
+def _least_curvature(problem, iterate, tube):
     """Return the least h at the margins -tube, 0 and tube from those of the iterate."""
-    loss, n, b = problem.loss, problem.n_rows, at.b
+    loss, n, b = problem.loss, problem.n_rows, iterate.b
 
     def answer(f, y, s):
         xp, z = namespace(f), f + outputs_like(b, f)
         low, middle, high = (s * loss.curvature(z + shift, y) / n for shift in (-tube, 0.0, tube))
         return xp.minimum(xp.minimum(low, middle), high)
 
-    return problem.vectors.map(answer, at.f, problem.y, problem.weight)
+    return problem.vectors.map(answer, iterate.f, problem.y, problem.weight)
 
 
 @np.errstate(over="ignore")
@@ -286,15 +286,15 @@ def _error_of_sum(k):
     return PROBABLE * k**0.5 * UNIT_ROUNDOFF
 
 
-def _error_of_margins(inputs, problem, at, evaluation):
+def _error_of_margins(inputs, problem, iterate, evaluation):
     """Return the error of the margins z = f + b of each output, in the norm of margins.
 
-    f is a sum of Z w of steps whose |w| add up to at.way, and |x_i'w - (x_i'w)^| is at most the error of a sum of d products
-    times sum_j |x_ij| |w_j|, whose length over the rows is at most sum_j |x_j| |w_j|. b is as far from its best as Newton's
-    step from it is long.
+    f is a sum of Z w of steps whose |w| add up to iterate.way, and |x_i'w - (x_i'w)^| is at most the error of a sum of d
+    products times sum_j |x_ij| |w_j|, whose length over the rows is at most sum_j |x_j| |w_j|. b is as far from its best as
+    Newton's step from it is long.
     """
     astray = np.abs(problem.intercept_step(evaluation.total, evaluation.slope))
-    in_f = _error_of_sum(inputs.rows.longest_row + 2) * (at.way @ inputs.sizes_in_sums)
+    in_f = _error_of_sum(inputs.rows.longest_row + 2) * (iterate.way @ inputs.sizes_in_sums)
     return in_f + 2 * UNIT_ROUNDOFF * evaluation.size_z + astray
 
 

@@ -16,8 +16,7 @@ from .certificate import ROUNDING_RATIO
 from .steps import plain_step
 
 if TYPE_CHECKING:
-    from .fit import LinearFit
-    from .problem import Step
+    from .fit import LinearFit, Step
 
 # The system of the first Newton step is solved to FIRST_SHARE of its residual, that of the last to SAFETY times what the
 # tolerance asks for.
@@ -121,7 +120,7 @@ def _residual_shares(fit, distance_before):
 
 
 def line_search(fit: LinearFit, step: Step) -> np.ndarray:
-    """Return how many steps to go, for each output: 1, or where that goes too far a t that about halves the slope.
+    """Return the step length t of each output: 1 or, where that goes too far, one that about halves the slope.
 
     The objective is convex, so that its slope never falls along the step; t is found by the secant rule in a bracket.
     """

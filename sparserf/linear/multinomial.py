@@ -24,8 +24,7 @@ from .descent import (
     line_search,
     n_larger_penalties,
 )
-from .fit import CertifiedFit, LinearFit
-from .problem import Iterate, LinearProblem
+from .fit import CertifiedFit, Iterate, LinearFit, LinearProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

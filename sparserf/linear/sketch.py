@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 
     from .._base.types import RowVector
     from ..features.projections import ProjectionName
-    from .fit import LinearFit
+    from .fit import LinearFit, LinearProblem, Step
     from .inputs import Inputs
-    from .problem import LinearProblem, Step
 
 # Where m is left to the data it starts at FEWEST_PROJECTIONS and grows by GROWTH_FACTOR until there are PROJECTIONS_A_DIMENSION
 # for each effective dimension.
@@ -77,7 +76,7 @@ class Sketch:
 
     @property
     def m(self) -> int:
-        """Columns that there are."""
+        """The number of columns so far."""
         return self._hat.shape[1]
 
     def grow_for(self, h: RowVector, alpha: float) -> float:

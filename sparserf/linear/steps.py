@@ -13,7 +13,7 @@ import numpy as np
 
 from .._base.arrays import namespace
 from ..solvers.krylov import ArrayVectors, DampedInverse, conjugate_gradients
-from .problem import Step
+from .fit import Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from .._base.types import RowVector
     from ..rows import RowVectors
     from ..solvers.krylov import VectorSpace
-    from .fit import LinearFit
+    from .fit import LinearFit, LinearProblem
     from .inputs import Inputs
-    from .problem import LinearProblem
 
 # Steps of conjugate gradients on one system at most; and most of them for each rank that X can have. Without rounding they end
 # after as many as X has rank; where its columns differ by 1e10 in size, after some twenty times as many; more lead nowhere.
@@ -116,19 +115,19 @@ def plain_step(fit: LinearFit, shares: np.ndarray, max_steps: int = MOST_STEPS) 
 
 
 class WeightCache:
-    """A cache of what was made of the row weights h of each output, kept while alpha stays and h changes little."""
+    """What was computed from the row weights h, one result for each output, kept while alpha stays and h changes little."""
 
     def __init__(self):
         self.forget()
 
     def forget(self) -> None:
-        """Make all of it anew next time."""
+        """Drop all results."""
         self._h = self._alpha = self._made = None
 
     def update(self, problem: LinearProblem, h: RowVector, make: Callable[[RowVector], Any]) -> tuple[RowVector, list[Any]]:
-        """Return the row weights that each output's was made of, and what make(h) has made of each.
+        """Return the row weights of which the kept results were made, and the result make(h) of each output.
 
-        It is made again where h or alpha is no longer what it was. Outputs of a quadratic loss share theirs.
+        Results are made anew where h has changed much, or alpha at all. Outputs of a quadratic loss share one result.
         """
         is_stale = np.full(problem.n_outputs, True)
         if self._alpha == problem.alpha:

@@ -209,7 +209,7 @@ class Support(ActiveFeatures):
         self._kernel, self._kernel_of = None, self.index  # Phi diag(1 / r^2) Phi' of these indices
 
     def replace(self, index: np.ndarray) -> None:
-        """Become the features of these indices: first those that stay, in their order, then the new ones, ascending."""
+        """Replace the features by those of these indices: first those that stay, in their order, then new ones, ascending."""
         wanted = np.zeros(len(self._everything), bool)
         wanted[index] = True
         self.keep(np.flatnonzero(wanted[self.index]))
