@@ -90,7 +90,7 @@ def newton(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
         if not (np.isfinite(step.w).all() and np.isfinite(step.b).all()):  # the penalty is 0 beside rounding
             return
         distance_before = here.distance
-        fit.move_along(line_search(fit, step), step)
+        fit.move_to(fit.iterate.along(fit.problem.vectors, line_search(fit, step), step))
         fit.certify()
         objective = fit.objective()
         if fit.record(objective):

@@ -166,7 +166,7 @@ class Progress(Protocol):
 class CertifiedFit:
     """The base of `LinearFit` and of the fit of all classes together: a penalty, a tolerance, a certificate and a report.
 
-    A class of fits adds the coefficients w, objective(), n_projections and n_conjugate.
+    A class of fits adds the coefficients w, objective(), n_projections and n_conjugate, and `begin`, which turns to a penalty.
 
     alpha, tol : float
         The penalty, in units of X, and the relative error at which to stop; 1 and infinity until `begin`.
@@ -184,10 +184,6 @@ class CertifiedFit:
     def __init__(self, inputs: Inputs, progress: Progress):
         self.inputs, self.progress = inputs, progress
         self.alpha, self.tol, self.certificate = 1.0, np.inf, None
-
-    def begin(self, alpha: float, tol: float) -> None:
-        """Turn to another penalty and tolerance, from where the fit stands."""
-        self.alpha, self.tol, self.certificate = alpha, tol, None
 
     @property
     def w(self) -> np.ndarray:
@@ -265,8 +261,7 @@ class LinearFit(CertifiedFit):
         is_on_the_way: whether this penalty only leads to another, so that its iterations are not reported.
         """
         known = self.certificate and self.certificate.evaluation
-        super().begin(alpha, tol)
-        self._is_on_the_way = is_on_the_way
+        self.alpha, self.tol, self.certificate, self._is_on_the_way = alpha, tol, None, is_on_the_way
         self.problem = replace(self.problem, alpha=self._unit * alpha / self.inputs.unit**2)
         self.certify(known)
 
@@ -274,10 +269,6 @@ class LinearFit(CertifiedFit):
         """Move to an iterate at the best intercepts for its w. They are written into the iterate that is given."""
         iterate.b = self.problem.best_intercepts(iterate.f, iterate.b)
         self.iterate, self.certificate = iterate, None
-
-    def move_along(self, t: np.ndarray, step: Step) -> None:
-        """Move t steps on, for a number t of each output."""
-        self.move_to(self.iterate.along(self.problem.vectors, t, step))
 
     def certify(self, known: Evaluation | None = None) -> None:
         """Make the certificate, in one pass over the rows; in none where the evaluation of the iterate is known."""

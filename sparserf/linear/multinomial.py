@@ -69,7 +69,7 @@ class OneClassLinearFit(LinearFit):
         step, n_conjugate = steps(self, np.array([SHARE]))
         self.n_conjugate += n_conjugate
         if np.isfinite(step.w).all() and np.isfinite(step.b).all():
-            self.move_along(line_search(self, step), step)
+            self.move_to(self.iterate.along(self.problem.vectors, line_search(self, step), step))
 
     def info(self, certified: bool = True) -> FitInfo:
         """Return what is known of the fit of all classes."""
@@ -100,7 +100,7 @@ class MultinomialLinearFit(CertifiedFit):
 
     def begin(self, alpha: float, tol: float) -> None:
         """Turn to another penalty, from where the fit stands."""
-        super().begin(alpha, tol)
+        self.alpha, self.tol, self.certificate = alpha, tol, None
         for fit in self._fits:
             fit.begin(alpha, tol)
 
