@@ -33,6 +33,7 @@ from ..linear import (
 )
 from ..losses import LOSSES
 from ..model import warn_unconverged
+from ..solvers.multinomial import MultinomialProblem
 from .fallback import with_fallbacks
 from .task import ColumnSetting, Task, model_of, partial_fits_on_error
 
@@ -65,7 +66,7 @@ def algorithm_2(fit: LinearFit, projected: ProjectedProblem, T: int) -> bool:
 
     It ends before T once the fit's tolerance is met. Where it diverges, the fit goes back to the w that was nearest to w*.
     """
-    shortest, nearest, distance = np.inf, fit.at, fit.certificate.distance.max()
+    shortest, nearest, distance = np.inf, fit.iterate, fit.certificate.distance.max()
     for _ in range(T):  #                                                                      for t = 1, ..., T
         before = fit.w
         small = projected.solve()  #  z = argmin alpha/2 |z + R'w / sqrt(m)|^2 + (1/n) sum_i L(z'x_hat_i + w'x_i, y_i)
@@ -74,10 +75,10 @@ def algorithm_2(fit: LinearFit, projected: ProjectedProblem, T: int) -> bool:
         diverges = not step <= max(STEP_GROWTH * shortest, STEP_ROUNDING * size)
         shortest = min(step, shortest)
         if fit.certificate.distance.max() < distance:
-            nearest, distance = fit.at, fit.certificate.distance.max()
+            nearest, distance = fit.iterate, fit.certificate.distance.max()
         if diverges:
             fit.move_to(nearest)
-            fit.look()
+            fit.certify()
         if fit.record() or diverges:
             return diverges
     return False
@@ -362,7 +363,9 @@ def linear_fit(X: MatrixLike, options: DRPOptions) -> tuple[LinearFit | Multinom
     problem, progress = task.problem(LinearProblem, targets, 1.0, fit_intercept), task.progress(options.callback, targets)
     inputs = Inputs.from_rows(task.rows, problem.weight, fit_intercept, options.alphas)
     if task.is_joint:
-        return MultinomialLinearFit(task, inputs, progress, fit_intercept), task
+        problems = [task.problem(LinearProblem, y[None, :], 1.0, fit_intercept) for y in task.targets]
+        joint = MultinomialProblem.from_targets(task.rows.vectors, task.targets, task.weight, fit_intercept)
+        return MultinomialLinearFit(inputs, problems, joint, progress), task
     return LinearFit(inputs, problem, progress, unit=problem.alpha), task
 
 
@@ -371,16 +374,12 @@ def _choose_steps(fit, options, n_fits):
     inputs, m = fit.inputs, options.n_projections
     few = max(FEW_INPUTS, min(MOST_FEW_INPUTS, inputs.rows.row_size / DENSE))
     if inputs.n_features <= min(inputs.n_rows, few, inputs.n_features if m is None else m):
-        return [_input_steps(inputs, options) for _ in range(n_fits)]
+        steps = [InputSteps(inputs, options.rng) for _ in range(n_fits)]
+        if m or steps[0].n_passes <= FEW_PASSES:
+            return steps
+        return [AdaptiveSteps(lambda own=own: own, own.n_passes) for own in steps]
     sketch = cache(lambda: Sketch(inputs, m, options.projection, fit.problem.fit_intercept, options.rng))  # all share one
     return [SketchSteps(sketch()) if m else AdaptiveSteps(lambda: SketchSteps(sketch())) for _ in range(n_fits)]
-
-
-def _input_steps(inputs, options):
-    """Return steps from the second moments of the inputs; plain ones first, where these take the time of many passes."""
-    steps = InputSteps(inputs, options.rng)
-    is_quick = options.n_projections or steps.n_passes <= FEW_PASSES
-    return steps if is_quick else AdaptiveSteps(lambda: steps, steps.n_passes)
 
 
 def _complaint(fit, diverges):

@@ -187,9 +187,9 @@ class WeakLearner:
         phi.replace(np.arange(d))
         problem = ridge.RidgeProblem.from_arrays(vectors, LOSSES["logistic"], np.where(v > 0, -1.0, 1.0), u, RIDGE, True)
         f = vectors.zeros()
-        point = ridge.solve(problem, phi, RIDGE * r * r, np.zeros(d), problem.best_intercept(f, 0.0), f)
-        length = float(np.linalg.norm(point.w)) or 1.0
-        return point.w / length, vectors.fetch(point.f) / length, point.b / length
+        found = ridge.solve(problem, phi, RIDGE * r * r, np.zeros(d), problem.best_intercept(f, 0.0), f)
+        length = float(np.linalg.norm(found.w)) or 1.0
+        return found.w / length, vectors.fetch(found.f) / length, found.b / length
 
 
 def best_threshold(f: np.ndarray, v: np.ndarray) -> float:

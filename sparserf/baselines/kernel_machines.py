@@ -268,52 +268,53 @@ class KernelFit:
             HostVectors(len(y)), task.loss, y / self._scale, task.weight, alpha, fit_intercept
         )
         zero = np.zeros(len(y))
-        self._at = Iterate(zero, self._problem.best_intercept(zero, 0.0), zero)
+        self._iterate = Iterate(zero, self._problem.best_intercept(zero, 0.0), zero)
 
     def descend(self, tol: float, max_iter: int) -> float:
         """Take steps until the duality gap is at most tol times the objective; return what share of it is left."""
         for _ in range(max_iter):
-            if self._gap() <= tol * self._objective(self._at) or not self._step():
+            if self._gap() <= tol * self._objective(self._iterate) or not self._step():
                 break
-        return self._gap() / max(self._objective(self._at), 1e-300)
+        return self._gap() / max(self._objective(self._iterate), 1e-300)
 
     def _step(self):
         """Solve for the rows that count, and halve the step until the objective falls; return whether it did."""
-        problem, at = self._problem, self._at
-        v, h = problem.dual_point(at.f + at.b), problem.curvature(at.f + at.b)
+        problem, here = self._problem, self._iterate
+        v, h = problem.dual_point(here.f + here.b), problem.curvature(here.f + here.b)
         inside = np.flatnonzero(h)
-        K = self._K if len(inside) == len(at.f) else self._K[np.ix_(inside, inside)]
-        solved = ridge.solve_dual(problem, K, v[inside], h[inside], at.f[inside])
+        K = self._K if len(inside) == len(here.f) else self._K[np.ix_(inside, inside)]
+        solved = ridge.solve_dual(problem, K, v[inside], h[inside], here.f[inside])
         if solved is None:
             return False
-        end_a, start = np.zeros(len(at.a)), self._objective(at)
+        end_a, start = np.zeros(len(here.a)), self._objective(here)
         end_a[inside], e = solved
         end_f = self._K @ end_a
 
         def iterate_at(t):
-            f = at.f + t * (end_f - at.f)
-            return Iterate(at.a + t * (end_a - at.a), problem.best_intercept(f, at.b + t * e), f)
+            f = here.f + t * (end_f - here.f)
+            return Iterate(here.a + t * (end_a - here.a), problem.best_intercept(f, here.b + t * e), f)
 
         _, end = backtrack(iterate_at, lambda end, t: self._objective(end) < start)
-        self._at = at if end is None else end
+        self._iterate = here if end is None else end
         return end is not None
 
-    def _objective(self, at):
+    def _objective(self, iterate):
         """Return the objective at an iterate."""
-        return self._problem.mean_loss(at.f + at.b) + 0.5 * self._problem.alpha * max(0.0, float(at.a @ at.f))
+        squared_norm = max(0.0, float(iterate.a @ iterate.f))
+        return self._problem.mean_loss(iterate.f + iterate.b) + 0.5 * self._problem.alpha * squared_norm
 
     def _gap(self):
         """Return the duality gap: the most that f can gain of the dual point v is sqrt(v'Kv) times its norm."""
-        z = self._at.f + self._at.b
+        z = self._iterate.f + self._iterate.b
         v, u = self._problem.dual_point(z), self._problem.derivative(z)
         bound = self._problem.dual_value(u, max(0.0, float(v @ self._K @ v)))
-        return max(0.0, self._objective(self._at) - bound)
+        return max(0.0, self._objective(self._iterate) - bound)
 
     def solution(self) -> tuple[np.ndarray, float, float, float, float]:
         """Return (a, b, norm of f, objective, duality gap) in the units of y."""
-        at, scale = self._at, self._scale
-        values = (in_units(value, scale) for value in (self._objective(at), self._gap()))
-        return at.a * scale, at.b * scale, scale * float(np.sqrt(max(0.0, at.a @ at.f))), *values
+        here, scale = self._iterate, self._scale
+        values = (in_units(value, scale) for value in (self._objective(here), self._gap()))
+        return here.a * scale, here.b * scale, scale * float(np.sqrt(max(0.0, here.a @ here.f))), *values
 
 
 @dataclass(frozen=True, eq=False)

@@ -266,7 +266,10 @@ def aligned(v: np.ndarray, rho: float) -> np.ndarray:
     found by bisection.
     """
     uniform, squared_radius = 1 / len(v), rho / len(v)
-    inside = lambda l: np.sum((_nearest_in_simplex(uniform + v / l) - uniform) ** 2) <= squared_radius  # noqa: E731, E741
+
+    def inside(multiplier):
+        return np.sum((_nearest_in_simplex(uniform + v / multiplier) - uniform) ** 2) <= squared_radius
+
     high = max(np.sqrt(np.sum((v - v.mean()) ** 2) / squared_radius), 1e-12)  # inside: projections bring points together
     low = high
     while low > 1e-12 and inside(low):  # below that, q is on the largest v alone, as near as floats tell

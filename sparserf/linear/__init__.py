@@ -1,17 +1,16 @@
 """Newton's method for models linear in the inputs, certified: each iterate comes with a bound on its distance to the optimum.
 
-`problem.py` is the problem, its iterates, and what is computed on row vectors; `inputs.py` is what is asked of the rows;
-`certificate.py` is how near an iterate is to the optimum; `fit.py` is where a fit stands; `descent.py` is Newton's method;
-`steps.py` and `sketch.py` are how a Newton step is made; `classes.py` is several classes together; and `projected.py` is the
-projected problem of dual random projection.
+`fit.py` is the problem, its iterates and the fit; `inputs.py` is what is asked of the rows; `certificate.py` is how near an
+iterate is to the optimum; `descent.py` is Newton's method; `steps.py` and `sketch.py` are how a Newton step is made;
+`multinomial.py` is the fit of several classes together; and `projected.py` is the projected problem of dual random projection.
 """
 
 from .descent import NewtonSteps as NewtonSteps
 from .descent import descend as descend
 from .fit import LinearFit as LinearFit
+from .fit import LinearProblem as LinearProblem
 from .inputs import Inputs as Inputs
 from .multinomial import MultinomialLinearFit as MultinomialLinearFit
-from .problem import LinearProblem as LinearProblem
 from .projected import ProjectedProblem as ProjectedProblem
 from .sketch import Sketch as Sketch
 from .sketch import SketchSteps as SketchSteps

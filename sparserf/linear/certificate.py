@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._base.arrays import namespace, outputs_like
 from ..solvers.krylov import norms
 
 if TYPE_CHECKING:
     from .._base.types import RowVector
+    from .fit import Iterate, LinearProblem
     from .inputs import Inputs
-    from .problem import Iterate, LinearProblem
 
 # Unit roundoff of float64, and the factor of the root of k in the error of a sum of k numbers.
 UNIT_ROUNDOFF, PROBABLE = 2.0**-53, 2.0
@@ -61,13 +62,10 @@ class Evaluation:
     means: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
-class Certificate:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ErrorBound:
     """A bound on the distance of an iterate to the optimum: |w - w*| is at most distance + rounding.
 
-    evaluation : Evaluation
-    g : ndarray of shape (n_outputs, n_features)
-        The gradient alpha w + Z'v.
     distance, rounding : ndarrays of shape (n_outputs,)
         The bound as computed, and what rounding may add to it.
     bound : ndarray of shape (n_outputs,)
@@ -78,8 +76,6 @@ class Certificate:
         Whether all bounds are within the tolerance.
     """
 
-    evaluation: Evaluation
-    g: np.ndarray
     distance: np.ndarray
     rounding: np.ndarray
     bound: np.ndarray
@@ -92,8 +88,22 @@ class Certificate:
         return self.distance <= ROUNDING_RATIO * self.rounding
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Certificate(ErrorBound):
+    """The error bound of an iterate, with what it was computed from.
+
+    evaluation : Evaluation
+        The dual point of the iterate and its sums over the rows.
+    g : ndarray of shape (n_outputs, n_features)
+        The gradient alpha w + Z'v.
+    """
+
+    evaluation: Evaluation
+    g: np.ndarray
+
+
 def certify(
-    inputs: Inputs, problem: LinearProblem, at: Iterate, tol: float, evaluation: Evaluation | None = None
+    inputs: Inputs, problem: LinearProblem, iterate: Iterate, tol: float, evaluation: Evaluation | None = None
 ) -> Certificate:
     """Return the certificate of an iterate at its best intercepts; tol is of the relative bound.
 
@@ -101,50 +111,79 @@ def certify(
     """
     from_u = None
     if evaluation is None:
-        evaluation, from_u = _evaluate(inputs, problem, at)
-    alpha, g = problem.alpha, problem.alpha * at.w + evaluation.z_v
+        evaluation, from_u = _evaluate(inputs, problem, iterate)
+    alpha, g, size = problem.alpha, problem.alpha * iterate.w + evaluation.z_v, norms(iterate.w)
     # What rounding may have done to the margins z, to the dual point v, and to each entry of the gradient.
-    in_z = _error_of_margins(inputs, problem, at, evaluation)
+    in_z = _error_of_margins(inputs, problem, iterate, evaluation)
     in_v = problem.smoothness_at(evaluation.h) * in_z + 4 * UNIT_ROUNDOFF * evaluation.size_v
     in_sums = np.outer(in_v, inputs.sizes) + _error_of_correlation(inputs, evaluation.size_v)
-    in_g = in_sums + 2 * UNIT_ROUNDOFF * alpha * np.abs(at.w)
+    in_g = in_sums + 2 * UNIT_ROUNDOFF * alpha * np.abs(iterate.w)
     # |w - w*| <= |w - w~| = sqrt(2 gap / alpha) for w~ = -Z'v / alpha, v the dual point.
     distance, rounding = norms(g) / alpha, norms(in_g) / alpha
-    bound = _relative(at.w, distance, rounding)
+    bound = relative_bound(size, distance + rounding)
     if not bound.max() <= tol and from_u is not None:
-        distance, rounding = _nearer(distance, rounding, *_distance_from_u(inputs, problem, at, evaluation, *from_u, in_z))
-        bound = _relative(at.w, distance, rounding)
+        distance, rounding = _nearer(distance, rounding, *_distance_from_u(inputs, problem, iterate, evaluation, *from_u, in_z))
+        bound = relative_bound(size, distance + rounding)
     with np.errstate(over="ignore"):
         gap = 0.5 * float(((np.sqrt(alpha) * (distance + rounding)) ** 2).sum())
     if not bound.max() <= tol and inputs.n_features <= FEW_INPUTS and (distance <= rounding).all():
-        distance, rounding = _nearer(distance, rounding, *_distance_by_hessian(inputs, problem, at, g, in_g))
-        bound = _relative(at.w, distance, rounding)
-    return Certificate(evaluation, g, distance, rounding, bound, gap, bool(bound.max() <= tol))
+        distance, rounding = _nearer(distance, rounding, *_distance_by_hessian(inputs, problem, iterate, g, in_g))
+        bound = relative_bound(size, distance + rounding)
+    return Certificate(
+        evaluation=evaluation, g=g, distance=distance, rounding=rounding, bound=bound, gap=gap,
+        converged=bool(bound.max() <= tol),
+    )  # fmt: skip
 
 
-def _evaluate(inputs, problem, at):
+def _evaluate(inputs, problem, iterate):
     """Return the evaluation of an iterate, and (a, Z'a, h) of the dual point a = -alpha u where it is known, else None."""
-    z = problem.margins(at.f, at.b)
+    z = problem.margins(iterate.f, iterate.b)
     v, h = problem.dual_point(z), problem.curvature(z)
     slope, total = problem.vectors.totals(v, h)
-    sizes = problem.sizes_at(at, v)
+    b, n = np.abs(iterate.b), problem.n_rows
+
+    def lengths(f, v, s):
+        xp = namespace(f)
+        return norms(xp.sqrt(s / n) * (xp.abs(f) + outputs_like(b, f))), norms(v / xp.sqrt(s))
+
+    size_z, size_v = problem.vectors.sum(lengths, iterate.f, v, problem.weight, add=np.hypot)
     a = None
-    if at.knows_u and np.isfinite(problem.loss.dual_growth):
+    if iterate.u is not None and iterate.w.any() and np.isfinite(problem.loss.dual_growth):
         curved = problem.zero_in_flat_rows(h)
-        a = problem.dual_point_from_u(at.u, v, curved)
+        a = _dual_point_from_u(problem, iterate.u, v, curved)
     # Z'h is 0 where h is the sample weights and Z is around the means that these weight.
     asks_means = problem.fit_intercept and not (problem.loss.is_quadratic and inputs.is_around_means)
     asked = [v, *[h] * asks_means, *([] if a is None else [a])]
     answers = inputs.correlate_each(*asked)
     means = answers[1] if asks_means else np.zeros_like(answers[0])
-    evaluation = Evaluation(v, h, slope, total, *sizes, answers[0], means)
+    evaluation = Evaluation(v, h, slope, total, size_z, np.sqrt(n) * size_v, answers[0], means)
     return evaluation, None if a is None else (a, answers[-1], curved)
 
 
-def _relative(w, distance, rounding):
-    """Return the bounds on |w - w*| / |w*|; infinite where w* may be 0."""
-    total = distance + rounding
-    least = norms(w) - total  # |w*| is at least this
+def _dual_point_from_u(problem, u, v, h):
+    """Return the dual point -alpha u, with v in place of it where h is 0, or None where u is not finite.
+
+    Where there is an intercept a multiple of h is added, so that the dual point sums to 0, as it must.
+    """
+    alpha = problem.alpha
+
+    def parts(u, v, h):
+        return namespace(u).where(h > 0, -alpha * u, v)
+
+    def sums(u, v, h):
+        xp = namespace(u)
+        return xp.sum(parts(u, v, h), axis=-1), xp.sum(h, axis=-1)
+
+    slope, total = problem.vectors.sum(sums, u, v, h)
+    if not np.isfinite(slope).all():
+        return None
+    shift = problem.intercept_step(total, slope)
+    return problem.vectors.map(lambda u, v, h: parts(u, v, h) + h * outputs_like(shift, h), u, v, h)
+
+
+def relative_bound(size: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """Return the bounds on |w - w*| / |w*| where |w| is `size` and |w - w*| at most `total`; infinite where w* may be 0."""
+    least = size - total  # |w*| is at least this
     return np.divide(total, least, out=np.where(total > 0, np.inf, 0.0), where=least > 0)
 
 
@@ -154,35 +193,63 @@ def _nearer(distance, rounding, other_distance, other_rounding):
     return np.where(is_nearer, (other_distance, other_rounding), (distance, rounding))
 
 
-def _distance_from_u(inputs, problem, at, evaluation, a, z_a, curved, in_z):
+def _distance_from_u(inputs, problem, iterate, evaluation, a, z_a, curved, in_z):
     """Return (distance, rounding) by the dual point a = -alpha u.
 
     gap = n/2 sum (a - v)^2 / h + alpha/2 |w + Z'a / alpha|^2 where the losses are quadratic; elsewhere at most `dual_growth`
     times the first term. An error e in z adds sqrt(smoothness) |e| to the root of twice the first.
     """
-    alpha, loss = problem.alpha, problem.loss
-    between, beside, size_a, is_in_domain = problem.dual_distances(a, evaluation.v, curved)
+    alpha, loss, n = problem.alpha, problem.loss, problem.n_rows
+    low, high = loss.slopes
+
+    def lengths(a, v, h, y, s):
+        """Return, where h is not 0, the lengths of (a - v) / sqrt(h) and (|v| + |a|) / sqrt(h); that of a / sqrt(s); and 0 if
+        the conjugate of s L is finite at all a.
+        """
+        xp, is_curved = namespace(a), h > 0
+        root = xp.sqrt(xp.where(is_curved, h, xp.ones_like(h)))
+        slope, zero = y * (a * n) if loss.is_classifier else a * n, xp.zeros_like(a)
+        is_outside = ~((slope >= low * s) & (slope <= high * s))
+        between = xp.where(is_curved, (a - v) / root, zero)
+        beside = xp.where(is_curved, (xp.abs(v) + xp.abs(a)) / root, zero)
+        return norms(between), norms(beside), norms(a / xp.sqrt(s)), norms(xp.astype(is_outside, a.dtype))
+
+    vectors = problem.vectors
+    between, beside, size_a, outside = vectors.sum(lengths, a, evaluation.v, curved, problem.y, problem.weight, add=np.hypot)
+    size_a, is_in_domain = np.sqrt(n) * size_a, outside == 0
     first = np.sqrt(loss.dual_growth) * between
     in_first = loss.smoothness**0.5 * in_z + 4 * UNIT_ROUNDOFF * beside
-    rest = norms(alpha * at.w + z_a)
-    in_rest = norms(_error_of_correlation(inputs, size_a)) + 2 * UNIT_ROUNDOFF * alpha * norms(at.w)
+    rest = norms(alpha * iterate.w + z_a)
+    in_rest = norms(_error_of_correlation(inputs, size_a)) + 2 * UNIT_ROUNDOFF * alpha * norms(iterate.w)
     distance = np.where(is_in_domain, first / np.sqrt(alpha) + rest / alpha, np.inf)
     return distance, in_first / np.sqrt(alpha) + in_rest / alpha
 
 
-def _distance_by_hessian(inputs, problem, at, g, in_g):
+def _distance_by_hessian(inputs, problem, iterate, g, in_g):
     """Return (distance, rounding) by the least curvature around the iterate; infinite where it gives no bound.
 
     g, in_g: the gradient, and the sizes of its errors.
     """
     found = np.full((2, len(g)), np.inf)
     for tube in TUBE_RADII if problem.loss.is_unimodal else ():
-        h = problem.least_curvature(at.f, at.b, tube)
+        h = _least_curvature(problem, iterate, tube)
         for k in np.flatnonzero(np.isinf(found[0])):
             found[:, k] = _distance_within(tube, inputs, problem, problem.vectors.output(h, k), g[k], in_g[k])
         if np.isfinite(found).all():
             break
     return found
+
+
+def _least_curvature(problem, iterate, tube):
+    """Return the least h at the margins -tube, 0 and tube from those of the iterate."""
+    loss, n, b = problem.loss, problem.n_rows, iterate.b
+
+    def answer(f, y, s):
+        xp, z = namespace(f), f + outputs_like(b, f)
+        low, middle, high = (s * loss.curvature(z + shift, y) / n for shift in (-tube, 0.0, tube))
+        return xp.minimum(xp.minimum(low, middle), high)
+
+    return problem.vectors.map(answer, iterate.f, problem.y, problem.weight)
 
 
 @np.errstate(over="ignore")
@@ -205,7 +272,8 @@ def _distance_within(tube, inputs, problem, h, g, in_g):
     lengths = norms(np.vstack([g, in_g]) / np.sqrt(D))
     if not problem.loss.is_quadratic:
         length = lengths.sum()
-        moved = 2 * length / theta * np.sqrt(inputs.n_rows / problem.least_weight() * (inputs.sizes**2 / D).sum())
+        least_weight = float(problem.vectors.sum(lambda s: namespace(s).min(s), problem.weight, add=np.minimum))
+        moved = 2 * length / theta * np.sqrt(inputs.n_rows / least_weight * (inputs.sizes**2 / D).sum())
         if problem.fit_intercept:
             moved = moved + length / np.sqrt(max(theta * float(problem.vectors.total(h)), 1e-300))
         if not moved < tube:
@@ -218,15 +286,15 @@ def _error_of_sum(k):
     return PROBABLE * k**0.5 * UNIT_ROUNDOFF
 
 
-def _error_of_margins(inputs, problem, at, evaluation):
+def _error_of_margins(inputs, problem, iterate, evaluation):
     """Return the error of the margins z = f + b of each output, in the norm of margins.
 
-    f is a sum of Z w of steps whose |w| add up to at.way, and |x_i'w - (x_i'w)^| is at most the error of a sum of d products
-    times sum_j |x_ij| |w_j|, whose length over the rows is at most sum_j |x_j| |w_j|. b is as far from its best as Newton's
-    step from it is long.
+    f is a sum of Z w of steps whose |w| add up to iterate.way, and |x_i'w - (x_i'w)^| is at most the error of a sum of d
+    products times sum_j |x_ij| |w_j|, whose length over the rows is at most sum_j |x_j| |w_j|. b is as far from its best as
+    Newton's step from it is long.
     """
     astray = np.abs(problem.intercept_step(evaluation.total, evaluation.slope))
-    in_f = _error_of_sum(inputs.rows.longest_row + 2) * (at.way @ inputs.sizes_in_sums)
+    in_f = _error_of_sum(inputs.rows.longest_row + 2) * (iterate.way @ inputs.sizes_in_sums)
     return in_f + 2 * UNIT_ROUNDOFF * evaluation.size_z + astray
 
 

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from ..solvers.krylov import dots, norms
+from ..solvers.krylov import norms
 from .certificate import ROUNDING_RATIO
 from .steps import plain_step
 
 if TYPE_CHECKING:
-    from .fit import LinearFit
-    from .problem import Step
+    from .fit import LinearFit, Step
 
 # The system of the first Newton step is solved to FIRST_SHARE of its residual, that of the last to SAFETY times what the
 # tolerance asks for.
@@ -39,7 +38,7 @@ class NewtonSteps(Protocol):
     """A way to make the steps of Newton's method."""
 
     def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Step, int]:
-        """Return a step from fit.at, and how many steps of conjugate gradients it took.
+        """Return a step from fit.iterate, and how many steps of conjugate gradients it took.
 
         shares, of shape (n_outputs,): to which share of its residual each output's system is to be solved; above 1, not at all.
         """
@@ -48,9 +47,12 @@ class NewtonSteps(Protocol):
 
 def n_larger_penalties(fit: LinearFit) -> int:
     """Return how many larger penalties lead to the fit's own: none from a w that is not 0, or for a quadratic loss."""
-    if fit.problem.loss.is_quadratic or fit.at.w.any():
+    if fit.problem.loss.is_quadratic or fit.iterate.w.any():
         return 0
-    ratio = fit.total_curvature() * FIRST_PENALTY / fit.problem.alpha
+    # The trace of the losses' Hessian where they are most curved, or more; for a loss without a largest curvature, here.
+    smoothness = float(np.max(fit.problem.smoothness_at(fit.certificate.evaluation.h)))
+    trace = smoothness * float(fit.inputs.sizes @ fit.inputs.sizes)
+    ratio = trace * FIRST_PENALTY / fit.problem.alpha
     return max(0, int(np.log(max(ratio, 1.0)) / np.log(PENALTY_FACTOR)))
 
 
@@ -81,14 +83,15 @@ def newton(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
         shares = _residual_shares(fit, distance_before)
         step, n_conjugate = steps(fit, shares)
         fit.n_conjugate += n_conjugate
-        if (dots(here.g, step.w) > 0).any():  # rounding has made the preconditioner indefinite; without one the step goes down
+        if (np.vecdot(here.g, step.w) > 0).any():
+            # Rounding has made the preconditioner indefinite; without one the step goes down.
             step, n_conjugate = plain_step(fit, shares)
             fit.n_conjugate += n_conjugate
-        if not all(np.isfinite(part).all() for part in (step.w, step.b)):  # the penalty is 0 beside rounding
+        if not (np.isfinite(step.w).all() and np.isfinite(step.b).all()):  # the penalty is 0 beside rounding
             return
         distance_before = here.distance
-        fit.move_along(line_search(fit, step), step)
-        fit.look()
+        fit.move_to(fit.iterate.along(fit.problem.vectors, line_search(fit, step), step))
+        fit.certify()
         objective = fit.objective()
         if fit.record(objective):
             return
@@ -105,7 +108,7 @@ def _residual_shares(fit, distance_before):
     distance_before: the certificate's distance a step ago, None before the first.
     """
     here = fit.certificate
-    aim = np.maximum(fit.tol * norms(fit.at.w) - here.rounding, ROUNDING_RATIO * here.rounding)
+    aim = np.maximum(fit.tol * norms(fit.iterate.w) - here.rounding, ROUNDING_RATIO * here.rounding)
     share = SAFETY * np.maximum(aim / np.maximum(np.maximum(here.distance, aim), 1e-300), fit.tol)
     if not fit.problem.loss.is_quadratic:
         forcing = FIRST_SHARE
@@ -117,7 +120,7 @@ def _residual_shares(fit, distance_before):
 
 
 def line_search(fit: LinearFit, step: Step) -> np.ndarray:
-    """Return how many steps to go, for each output: 1, or where that goes too far a t that about halves the slope.
+    """Return the step length t of each output: 1 or, where that goes too far, one that about halves the slope.
 
     The objective is convex, so that its slope never falls along the step; t is found by the secant rule in a bracket.
     """

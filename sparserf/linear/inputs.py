@@ -8,7 +8,7 @@ a column changes rounding only. In these units the penalty alpha |w|^2 of X is a
 from __future__ import annotations
 
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -208,7 +208,7 @@ class ScaledProjection:
     n_projections: int
     cost: Callable[[DenseOrCSR], int]
 
-    def __init__(self, projection: Any, unit: float):
+    def __init__(self, projection: Projection, unit: float):
         self._projection, self.n_projections, self.cost = projection, projection.n_projections, projection.cost
         self._exponent = 1 - np.frexp(unit)[1]
 

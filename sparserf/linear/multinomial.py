@@ -13,7 +13,7 @@ import numpy as np
 
 from ..solvers.krylov import norms
 from ..solvers.multinomial import CLASS_VERSUS_REST, BlockDescent, Extrapolation, MultinomialProblem
-from .certificate import ROUNDING_RATIO
+from .certificate import ErrorBound, relative_bound
 from .descent import (
     MOST_PENALTIES,
     NEGLIGIBLE,
@@ -24,18 +24,17 @@ from .descent import (
     line_search,
     n_larger_penalties,
 )
-from .fit import CertifiedFit, LinearFit
-from .problem import Iterate, LinearProblem
+from .fit import CertifiedFit, Iterate, LinearFit, LinearProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .._base.types import RowVector
-    from ..algorithms.task import Progress, Task
     from ..features import Solution
     from ..model import FitInfo
     from .certificate import Certificate
     from .descent import NewtonSteps
+    from .fit import Progress
     from .inputs import Inputs
 
 # To which share of its residual the system of a turn is solved; the others' turns change it by more.
@@ -53,94 +52,55 @@ class OneClassLinearFit(LinearFit):
         self._info = info
         super().__init__(inputs, problem, progress, unit=problem.alpha)
 
-    @property
-    def iterate(self) -> Iterate:
-        """Where the fit stands."""
-        return self.at
-
-    def current_margins(self) -> RowVector:
-        """Return f + b."""
-        return self.problem.margins(self.at.f, self.at.b)
-
     def hold_others(self, y: RowVector, b: np.ndarray | None = None) -> None:
-        """Minimise from now on with the others where y says that they are, from the best intercept, or from b.
+        """Fix the margins of the other classes, which the target y holds, and go to the best intercept, or to b.
 
-        It looks at the rows from there, in one pass.
+        One pass over the rows certifies where the fit then stands.
         """
         self.problem = replace(self.problem, loss=CLASS_VERSUS_REST, y=y)
         if b is None:
-            self.move_to(self.at)
-        else:
-            self.at.b, self.certificate = b, None  # in place: the point may be one that is to be extrapolated, with this b
-        self.look()
+            self.move_to(self.iterate)
+        else:  # in place, as `move_to` does it: sweeps are extrapolated from these iterates with the intercepts written here
+            self.iterate.b, self.certificate = b, None
+        self.certify()
 
     def take_turn(self, steps: NewtonSteps) -> None:
         """Make one Newton step."""
         step, n_conjugate = steps(self, np.array([SHARE]))
         self.n_conjugate += n_conjugate
-        if all(np.isfinite(part).all() for part in (step.w, step.b)):
-            self.move_along(line_search(self, step), step)
-
-    def take_away(self, common: Iterate) -> None:
-        """Take a point away from where the fit stands, to be followed by `hold_others`."""
-        self.at = self.at.along(self.problem.vectors, np.array([-1.0]), common)
-
-    def put(self, point: Iterate) -> None:
-        """Go to a point, with f computed anew, without the rounding of all steps before; to be followed by `hold_others`."""
-        point.f = self.inputs.apply(point.w)
-        self.at = point
-
-    def forget_work(self) -> None:
-        """Begin to count projections and steps of conjugate gradients anew."""
-        self.n_projections = self.n_conjugate = 0
+        if np.isfinite(step.w).all() and np.isfinite(step.b).all():
+            self.move_to(self.iterate.along(self.problem.vectors, line_search(self, step), step))
 
     def info(self, certified: bool = True) -> FitInfo:
         """Return what is known of the fit of all classes."""
         return self._info()
 
 
-class JointCertificate:
-    """How near the coefficients W of all classes are to the optimum, as `Certificate` of one output.
-
-    |W - W*| is at most |G| / alpha for the gradients G of all classes.
-    """
-
-    distance: np.ndarray
-    rounding: np.ndarray
-    bound: np.ndarray
-    converged: bool
-    is_rounding: np.ndarray
-    gap: float
-
-    def __init__(self, fits: Sequence[OneClassLinearFit], tol: float):
-        of_each = [fit.certificate for fit in fits]
-        self.distance = np.hypot.reduce([certificate.distance for certificate in of_each])
-        self.rounding = np.hypot.reduce([certificate.rounding for certificate in of_each])
-        total, size = self.distance + self.rounding, np.hypot.reduce([norms(fit.at.w) for fit in fits])
-        self.bound = np.divide(total, size - total, out=np.where(total > 0, np.inf, 0.0), where=size > total)
-        self.converged = bool(self.bound.max() <= tol)
-        self.is_rounding = self.distance <= ROUNDING_RATIO * self.rounding
-        self.gap = sum(c.gap for c in of_each)
+def joint_bound(fits: Sequence[OneClassLinearFit], tol: float) -> ErrorBound:
+    """Return the error bound of the coefficients W of all classes, of which |W - W*| <= |G| / alpha for their gradients G."""
+    of_each = [fit.certificate for fit in fits]
+    distance = np.hypot.reduce([certificate.distance for certificate in of_each])
+    rounding = np.hypot.reduce([certificate.rounding for certificate in of_each])
+    bound = relative_bound(np.hypot.reduce([norms(fit.iterate.w) for fit in fits]), distance + rounding)
+    gap = sum(certificate.gap for certificate in of_each)
+    return ErrorBound(distance=distance, rounding=rounding, bound=bound, gap=gap, converged=bool(bound.max() <= tol))
 
 
 class MultinomialLinearFit(CertifiedFit):
     """The fit of all classes together, which offers what a `LinearFit` does."""
 
     problem: LinearProblem
-    certificate: JointCertificate
-    has_diverged: bool = False
 
-    def __init__(self, task: Task, inputs: Inputs, progress: Progress, fit_intercept: bool):
+    def __init__(self, inputs: Inputs, problems: Sequence[LinearProblem], joint: MultinomialProblem, progress: Progress):
+        """problems, joint : the problem of each class against the rest, at a penalty of 1 on X, and that of all together."""
         super().__init__(inputs, progress)
-        problems = [task.problem(LinearProblem, y[None, :], 1.0, fit_intercept) for y in task.targets]
         self._fits = [OneClassLinearFit(inputs, problem, progress, self.info) for problem in problems]
-        self._joint = MultinomialProblem.from_targets(task.rows.vectors, task.targets, task.weight, fit_intercept)
-        self._classes = BlockDescent(self._joint, self._fits)
-        self.problem, self.certificate = problems[0], None
+        self._joint, self._classes = joint, BlockDescent(joint, self._fits)
+        self.problem = problems[0]
 
     def begin(self, alpha: float, tol: float) -> None:
         """Turn to another penalty, from where the fit stands."""
-        super().begin(alpha, tol)
+        self.alpha, self.tol, self.certificate = alpha, tol, None
         for fit in self._fits:
             fit.begin(alpha, tol)
 
@@ -148,7 +108,7 @@ class MultinomialLinearFit(CertifiedFit):
         """Sweep at ever smaller penalties, down to the fit's own; steps: what makes the Newton steps of each class."""
         alpha, tol, n_falls = self.alpha, self.tol, n_larger_penalties(self._fits[0])
         for fit in self._fits:
-            fit.forget_work()
+            fit.n_projections = fit.n_conjugate = 0
         for k in range(n_falls, max(0, n_falls - MOST_PENALTIES), -1):
             self.begin(alpha * PENALTY_FACTOR**k, TOL_ON_THE_WAY)
             self._sweeps(steps, min(max_iter, STEPS_ON_THE_WAY), is_on_the_way=True)
@@ -180,42 +140,43 @@ class MultinomialLinearFit(CertifiedFit):
     def _settle(self):
         """Go to the best intercepts, tell each class where the others are, and certify where all stand."""
         self._classes.settle()
-        self.certificate = JointCertificate(self._fits, self.tol)
+        self.certificate = joint_bound(self._fits, self.tol)
 
     def _take_out_common(self):
         """Take the mean over the classes away from each, which leaves the least sum of squares, and no more rounding in all."""
-        points = [fit.at for fit in self._fits]
-        mean = self._combined(np.full(len(points), 1 / len(points)), points)
+        iterates = [fit.iterate for fit in self._fits]
+        mean = self._combined(np.full(len(iterates), 1 / len(iterates)), iterates)
         for fit in self._fits:
-            fit.take_away(mean)
+            fit.iterate = fit.iterate.along(fit.problem.vectors, np.array([-1.0]), mean)
 
-    def _combined(self, shares, points):
-        """Return the sum of points, each times its share."""
-        w, b, f = self._joint.combine_iterates(shares, points)
-        u = None if any(p.u is None for p in points) else self._joint.combine(shares, [p.u for p in points])
+    def _combined(self, shares, iterates):
+        """Return the sum of iterates, each times its share."""
+        w, b, f = self._joint.combine_iterates(shares, iterates)
+        u = None if any(it.u is None for it in iterates) else self._joint.combine(shares, [it.u for it in iterates])
         return Iterate.from_w(w, f, b, u)
 
     def _extrapolate(self, extrapolation):
         """Go where the last sweeps at the same penalty lead, if that is lower."""
-        points = [fit.at for fit in self._fits]
-        found = extrapolation.after_sweep(self.alpha, points)
+        iterates = [fit.iterate for fit in self._fits]
+        found = extrapolation.after_sweep(self.alpha, iterates)
         if found is None:
             return
         shares, of_classes = found
-        ends = [self._combined(shares, points_of_class) for points_of_class in of_classes]
-        if self._objective_at(ends) < self._objective_at(points):
+        ends = [self._combined(shares, of_class) for of_class in of_classes]
+        if self._objective_at(ends) < self._objective_at(iterates):
             for fit, end in zip(self._fits, ends, strict=True):
-                fit.put(end)
+                end.f = self.inputs.apply(end.w)  # computed anew, without the rounding of all steps before
+                fit.iterate = end
 
-    def _objective_at(self, points):
-        """Return the joint objective of a point of each class, at the best intercepts."""
-        *_, z = self._joint.at_best_intercepts([p.f for p in points], np.concatenate([p.b for p in points]))
-        penalty = 0.5 * self._fits[0].problem.alpha * sum(float(norms(p.w)[0]) ** 2 for p in points)
+    def _objective_at(self, iterates):
+        """Return the joint objective at an iterate of each class, with the best intercepts."""
+        *_, z = self._joint.at_best_intercepts([it.f for it in iterates], np.concatenate([it.b for it in iterates]))
+        penalty = 0.5 * self._fits[0].problem.alpha * sum(float(norms(it.w)[0]) ** 2 for it in iterates)
         return self._joint.mean_loss(z) + penalty
 
     def objective(self) -> float:
         """Return the joint objective."""
-        return self._objective_at([fit.at for fit in self._fits])
+        return self._objective_at([fit.iterate for fit in self._fits])
 
     @property
     def w(self) -> np.ndarray:

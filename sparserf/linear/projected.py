@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..features import folded
 from .descent import newton
-from .fit import LinearFit
+from .fit import Iterate, LinearFit
 from .inputs import HostInputs
-from .problem import Iterate
 from .sketch import Sketch, SketchSteps
 from .steps import InputSteps
 
@@ -83,8 +82,8 @@ class ProjectedProblem:
         alpha/2 |z + R'w / sqrt(m)|^2 + (1/n) sum_i s_i L(z'x_hat_i + w'x_i + b, y_i).
         """
         fit, hat, bring = self._fit, self._host.inputs, self._host.bring
-        u = bring(fit.at.u)
-        start = Iterate.from_w(hat.correlate(u), bring(fit.at.f), fit.at.b, u)  # R'w / sqrt(m), since w = Z'u
+        u = bring(fit.iterate.u)
+        start = Iterate.from_w(hat.correlate(u), bring(fit.iterate.f), fit.iterate.b, u)  # R'w / sqrt(m), since w = Z'u
         small = LinearFit(hat, self._problem, ProgressOfIteration(fit), start)
         small.begin(fit.problem.alpha, PROJECTED_TOL)
         newton(small, self._steps, PROJECTED_STEPS)
@@ -92,14 +91,15 @@ class ProjectedProblem:
 
     def recover(self, small: LinearFit) -> None:
         """Move the fit to w = -X'a / alpha, a the dual variables of the solution of the projected problem."""
-        u = self._host.send_back(small.problem.u_from_dual_point(small.certificate.evaluation.v))
-        self._move_to(self._fit.inputs.correlate(u), small.at.b, u)
+        alpha = small.problem.alpha
+        u = self._host.send_back(small.problem.vectors.map(lambda v: -v / alpha, small.certificate.evaluation.v))
+        self._move_to(self._fit.inputs.correlate(u), small.iterate.b, u)
 
     def expand(self, small: LinearFit) -> None:
         """Move the fit to the naive solution R z / sqrt(m)."""
-        self._move_to(self._projection.expand(small.at.w), small.at.b, None)
+        self._move_to(self._projection.expand(small.iterate.w), small.iterate.b, None)
 
     def _move_to(self, w, b, u):
         """Move the fit to w, and look at the rows from there."""
         self._fit.move_to(Iterate.from_w(w, self._fit.inputs.apply(w), b, u))
-        self._fit.look()
+        self._fit.certify()

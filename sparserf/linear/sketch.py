@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._base.arrays import namespace
 from ..features import make_projection
 from ..solvers.definite import semidefinite_root
 from ..solvers.krylov import DampedInverse
@@ -26,9 +27,8 @@ if TYPE_CHECKING:
 
     from .._base.types import RowVector
     from ..features.projections import ProjectionName
-    from .fit import LinearFit
+    from .fit import LinearFit, LinearProblem, Step
     from .inputs import Inputs
-    from .problem import LinearProblem, Step
 
 # Where m is left to the data it starts at FEWEST_PROJECTIONS and grows by GROWTH_FACTOR until there are PROJECTIONS_A_DIMENSION
 # for each effective dimension.
@@ -76,7 +76,7 @@ class Sketch:
 
     @property
     def m(self) -> int:
-        """Columns that there are."""
+        """The number of columns so far."""
         return self._hat.shape[1]
 
     def grow_for(self, h: RowVector, alpha: float) -> float:
@@ -173,7 +173,12 @@ class SketchSteps:
 
         def enough(q, r, _):
             """Judge the step w of q: |r|^2 bounds |H w + g|^2 in the norm of H^-1, and -g'w is |g|^2 there once r is 0."""
-            residual, slope = problem.residual_and_slope(r, slopes, u, roots.s, q)
+
+            def answer(r, slopes, u, s, q):
+                vecdot = namespace(r).vecdot
+                return vecdot(r, r), vecdot(slopes, u + s * q)
+
+            residual, slope = vectors.sum(answer, r, slopes, u, roots.s, q)
             return (shares > 1) | (residual <= -(shares**2) * slope)
 
         precondition, zero = self._preconditioner(problem, roots), vectors.zeros(len(shares))
@@ -195,10 +200,13 @@ class SketchSteps:
         then = roots if h_then is roots.h else Roots(problem, h_then)
         apply_and_weigh, levels = sketch.weighing(h_then), np.array([part.nu for part in parts])
 
+        def zero_where_flat(h, x):
+            return namespace(x).where(h > 0, x, namespace(x).zeros_like(x))
+
         def precondition(r):
             c = sketch.correlate(vectors.times(then.s, then.orthogonal_part(r)))
             c = np.array([part.inverse @ c_k for part, c_k in zip(parts, c, strict=True)])
-            z = problem.where_curved(roots.h, vectors.along(r, -1.0, then.times(*apply_and_weigh(c))))
+            z = vectors.map(zero_where_flat, roots.h, vectors.along(r, -1.0, then.times(*apply_and_weigh(c))))
             return vectors.scaled(roots.orthogonal_part(z), 1 / levels)
 
         return precondition
@@ -207,7 +215,9 @@ class SketchSteps:
         """Return whether the sketch is fine enough to be quicker at the fit's penalty; it grows for that where it may."""
         alpha = fit.problem.alpha
         if alpha not in self._is_quicker:
-            level = self._sketch.grow_for(fit.problem.most_curved(fit.certificate.evaluation.h), alpha)
+            h = fit.certificate.evaluation.h
+            most_curved = fit.problem.vectors.map(lambda h: namespace(h).max(h, axis=0), h)  # among the outputs, row by row
+            level = self._sketch.grow_for(most_curved, alpha)
             self._is_quicker[alpha] = level <= HIGHEST_LEVEL * alpha
         return self._is_quicker[alpha]
 
@@ -215,10 +225,22 @@ class SketchSteps:
 def _known_part(fit, roots):
     """Return the part of the step in u that needs no system, and the right-hand side of the system for q."""
     problem, vectors, v = fit.problem, fit.problem.vectors, fit.certificate.evaluation.v
-    u = problem.step_of_flat_rows(fit.at.u, v, roots.h)
-    slope, size = problem.sums_and_sizes(u)
+    alpha = problem.alpha
+
+    def step_of_flat_rows(u, v, h):
+        return namespace(u).where(h > 0, namespace(u).zeros_like(u), -(u + v / alpha))
+
+    def sums_and_sizes(x):
+        return namespace(x).sum(x, axis=-1), namespace(x).sum(namespace(x).abs(x), axis=-1)
+
+    def slope_over_roots(v, u, step, s):
+        xp, is_curved = namespace(s), s > 0
+        return xp.where(is_curved, (v + alpha * (u + step)) / xp.where(is_curved, s, xp.ones_like(s)), xp.zeros_like(s))
+
+    u = vectors.map(step_of_flat_rows, fit.iterate.u, v, roots.h)
+    slope, size = vectors.sum(sums_and_sizes, u)
     u = vectors.along(u, problem.intercept_step(roots.total, slope), roots.h)
-    b = roots.orthogonal_part(problem.slope_over_roots(v, fit.at.u, u, roots.s))
+    b = roots.orthogonal_part(vectors.map(slope_over_roots, v, fit.iterate.u, u, roots.s))
     if size.any():
         b = vectors.along(b, 1.0, roots.kernel_times(fit.inputs, u))
     return u, vectors.scaled(b, -1.0)

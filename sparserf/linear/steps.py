@@ -6,21 +6,23 @@ product with H is one pass over the rows. Where d is large and conjugate gradien
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ..solvers.krylov import ArrayVectors, DampedInverse, conjugate_gradients, dots
-from .problem import Step
+from .._base.arrays import namespace
+from ..solvers.krylov import ArrayVectors, DampedInverse, conjugate_gradients
+from .fit import Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._base.types import RowVector
     from ..rows import RowVectors
-    from .fit import LinearFit
+    from ..solvers.krylov import VectorSpace
+    from .fit import LinearFit, LinearProblem
     from .inputs import Inputs
-    from .problem import LinearProblem
 
 # Steps of conjugate gradients on one system at most; and most of them for each rank that X can have. Without rounding they end
 # after as many as X has rank; where its columns differ by 1e10 in size, after some twenty times as many; more lead nowhere.
@@ -38,7 +40,7 @@ LEAST_INPUTS_TO_SAMPLE, SAMPLED_ROWS_AN_INPUT, SAMPLES_IN_ROWS = 200, 40, 2
 
 def solve_system(
     fit: LinearFit, A: Callable[[Any], Any], precondition: Callable[[Any], Any], b: Any, zero: Any,
-    enough: Callable[..., np.ndarray], max_steps: int, space: Any,
+    enough: Callable[..., np.ndarray], max_steps: int, space: VectorSpace,
 ) -> tuple[Any, int]:  # fmt: skip
     """Solve a system of a Newton step by `conjugate_gradients`, which the callback of the fit may end.
 
@@ -91,7 +93,7 @@ class PairSpace:
 
     def dots(self, a: tuple[np.ndarray, RowVector], b: tuple[np.ndarray, RowVector]) -> np.ndarray:
         """Return the inner products of each output."""
-        return dots(a[0], b[0])
+        return np.vecdot(a[0], b[0])
 
     def along(
         self, x: tuple[np.ndarray, RowVector], t: np.ndarray, d: tuple[np.ndarray, RowVector]
@@ -103,8 +105,8 @@ class PairSpace:
 def plain_step(fit: LinearFit, shares: np.ndarray, max_steps: int = MOST_STEPS) -> tuple[Step, int]:
     """Return a step without a preconditioner, as `NewtonSteps` do: one pass over the rows for each step of the gradients."""
     here, problem, vectors = fit.certificate, fit.problem, fit.problem.vectors
-    most = shares**2 * dots(here.g, here.g)
-    b = -here.g, vectors.scaled(vectors.along(here.evaluation.v, problem.alpha, fit.at.u), -1.0)
+    most = shares**2 * np.vecdot(here.g, here.g)
+    b = -here.g, vectors.scaled(vectors.along(here.evaluation.v, problem.alpha, fit.iterate.u), -1.0)
     zero = np.zeros_like(here.g), vectors.zeros(len(here.g))
     (w, u), n_steps = solve_system(
         fit, Hessian(fit).times_pair, lambda r: r, b, zero, lambda x, r, rho: rho <= most, max_steps, PairSpace(vectors)
@@ -113,23 +115,28 @@ def plain_step(fit: LinearFit, shares: np.ndarray, max_steps: int = MOST_STEPS) 
 
 
 class WeightCache:
-    """A cache of what was made of the row weights h of each output, kept while alpha stays and h changes little."""
+    """What was computed from the row weights h, one result for each output, kept while alpha stays and h changes little."""
 
     def __init__(self):
         self.forget()
 
     def forget(self) -> None:
-        """Make all of it anew next time."""
+        """Drop all results."""
         self._h = self._alpha = self._made = None
 
     def update(self, problem: LinearProblem, h: RowVector, make: Callable[[RowVector], Any]) -> tuple[RowVector, list[Any]]:
-        """Return the row weights that each output's was made of, and what make(h) has made of each.
+        """Return the row weights of which the kept results were made, and the result make(h) of each output.
 
-        It is made again where h or alpha is no longer what it was. Outputs of a quadratic loss share theirs.
+        Results are made anew where h has changed much, or alpha at all. Outputs of a quadratic loss share one result.
         """
         is_stale = np.full(problem.n_outputs, True)
         if self._alpha == problem.alpha:
-            change, size = problem.change_of_weights(h, self._h)
+
+            def change_and_size(h, before):
+                xp = namespace(h)
+                return xp.sum(xp.abs(h - before), axis=-1), xp.sum(before, axis=-1)
+
+            change, size = problem.vectors.sum(change_and_size, h, self._h)
             is_stale = change > MOST_CHANGE * size
         if is_stale.all():
             self._h, self._alpha, self._made = h, problem.alpha, [None] * len(is_stale)
@@ -164,7 +171,7 @@ class InputSteps:
     def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Step, int]:
         """Return a step without u, and the steps of conjugate gradients it took; see `NewtonSteps`."""
         g, here = fit.certificate.g, fit.certificate.evaluation
-        h_then, parts = self._cache.update(fit.problem, here.h, lambda h: self._inverse_of_hessian(fit.problem, h))
+        h_then, parts = self._cache.update(fit.problem, here.h, partial(self._inverse_of_hessian, fit.problem))
 
         def precondition(r):
             return np.array([part.inverse @ r_k for part, r_k in zip(parts, r, strict=True)])
@@ -172,7 +179,7 @@ class InputSteps:
         if self._sample is None and h_then is here.h and all(part.nu == fit.problem.alpha for part in parts):
             w, n_steps = precondition(-g), 0  # it is the inverse of H
         else:
-            most = shares**2 * dots(g, precondition(g))
+            most = shares**2 * np.vecdot(g, precondition(g))
             max_steps, zero = MOST_STEPS if self._sample is None else SLOW_STEPS, np.zeros_like(g)
             w, n_steps = solve_system(
                 fit, Hessian(fit).times, precondition, -g, zero, lambda w, r, rho: rho <= most, max_steps, ArrayVectors

@@ -26,10 +26,9 @@ if TYPE_CHECKING:
     from .problem import Problem
     from .ridge import LocalModel, RidgeProblem
 
-# Features of at least so many inputs take longer to compute than to read: their values are kept,
-LONG = 64
-# as long as these are not more numbers than so many times those in X.
-KEPT = 2
+# Features of at least LONG inputs take longer to compute than to read. Their values are kept, as long as these are at most KEPT
+# times as many numbers as X holds.
+LONG, KEPT = 64, 2
 # Of the rows that have a weight, the largest share whose change is added to the Gram matrix; beyond it all is computed anew.
 MOST_CHANGED = 0.3
 # Of the features in a kernel matrix, the largest share that is replaced; beyond it all is computed anew.
@@ -60,7 +59,10 @@ class ActiveFeatures:
         return len(self.index)
 
     def _rows_and_features(self):
-        """Return the (rows, features) that stand for these: where their values are kept, those as rows, and their columns."""
+        """Return (rows, features) whose answers are those of the active features on the rows.
+
+        Where values are kept, the kept values are the rows, and the features are their columns.
+        """
         longest = max((block.order for block in self.features.blocks), default=0)
         n_kept, n = self._values.shape[1], len(self)
         if not self._rows.in_memory or longest < LONG or n > KEPT * self._rows.row_size:
@@ -123,11 +125,12 @@ class ActiveFeatures:
             return self._gram, self._sums
         rows, features = self._rows_and_features()
         self.effort.add(self._rows.vectors.count(h) * (p * p - k * k) / 2)
+        dtype = np.float32 if is_rough else None  # None is the precision of the rows
         if k == 0:
-            self._gram, self._sums = rows.moments(features, features, h, self._dtype)
+            self._gram, self._sums = rows.moments(features, features, h, dtype)
         else:
             new = np.arange(k, p)
-            columns, sums = rows.moments(features, new, h, self._dtype)
+            columns, sums = rows.moments(features, new, h, dtype)
             self._gram = bordered(self._gram, columns)
             self._sums = np.concatenate([self._sums, sums])
         return self._gram, self._sums
@@ -146,14 +149,10 @@ class ActiveFeatures:
             elif n_changed:
                 rows, features = self._rows_and_features()
                 self.effort.add(n_changed * k * k / 2)
-                gram, sums = rows.signed_moments(features.take(np.arange(k)), change, self._dtype)
+                dtype = np.float32 if self._is_rough else None
+                gram, sums = rows.signed_moments(features.take(np.arange(k)), change, dtype)
                 self._gram, self._sums = self._gram + gram, self._sums + sums
         self._h = h
-
-    @property
-    def _dtype(self):
-        """The precision of products in the Gram matrix; None: that of the rows."""
-        return np.float32 if self._is_rough else None
 
     def _forget(self):
         """Forget the Gram matrix."""
@@ -210,7 +209,7 @@ class Support(ActiveFeatures):
         self._kernel, self._kernel_of = None, self.index  # Phi diag(1 / r^2) Phi' of these indices
 
     def replace(self, index: np.ndarray) -> None:
-        """Become the features of these indices: first those that stay, in their order, then the new ones, ascending."""
+        """Replace the features by those of these indices: first those that stay, in their order, then new ones, ascending."""
         wanted = np.zeros(len(self._everything), bool)
         wanted[index] = True
         self.keep(np.flatnonzero(wanted[self.index]))

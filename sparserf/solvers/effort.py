@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # The most work of an l1 fit of up to FEW_ROWS rows, beside its passes over the dictionary.
 EFFORT = 1.2e11
 FEW_ROWS = 5_000
-# What an l1 fit may take more for each row beyond FEW_ROWS.
+# The work that an l1 fit may take for each row beyond FEW_ROWS, in addition.
 A_ROW = 4e7
 # Passes over the dictionary that an l1 fit may take beside that.
 PASSES = 5
@@ -64,8 +64,8 @@ class Effort:
         if self.within is not None:
             self.within.add(multiplications)
 
-    def add_around(self, multiplications: float) -> None:
-        """Count so many more multiplications, but only for the work of which this is a part."""
+    def add_to_whole(self, multiplications: float) -> None:
+        """Count so many more multiplications in the work of which this is a part, and not here."""
         if self.within is not None:
             self.within.add(multiplications)
 

@@ -1,9 +1,9 @@
-"""The coefficients of greedy selection: all those of the features that are in are fitted again whenever others come in.
+"""The coefficients of greedy selection: those of all selected features are fitted again whenever more features are selected.
 
 The objective is that of the ridge problem with one penalty for all terms, and there may be several outputs, which share a
 support. `CoefficientsOnRows` asks the rows, for any loss and any number of features a round: one Cholesky factor grows by the
-columns that come in, and Newton's method goes on with it for as long as that serves. `CoefficientsOnTable` is for the squared
-loss and rounds of one feature: batch orthogonal matching pursuit (R. Rubinstein, M. Zibulevsky, M. Elad, Efficient
+columns of the new features, and Newton's method goes on with it for as long as that serves. `CoefficientsOnTable` is for the
+squared loss and rounds of one feature: batch orthogonal matching pursuit (R. Rubinstein, M. Zibulevsky, M. Elad, Efficient
 implementation of the K-SVD algorithm using batch orthogonal matching pursuit, 2008), on a table of inner products with the
 whole dictionary.
 """
@@ -42,13 +42,13 @@ CONSTANT = 4 * np.finfo(np.float64).eps
 
 
 class CoefficientsOnRows:
-    """The coefficients of the features that are in, by Newton's method on the rows.
+    """The coefficients of the selected features, by Newton's method on the rows.
 
     A step takes one pass over the rows. The last of a round, which its promise tells, computes the gradients in the
     coefficients of the whole dictionary in the same pass.
 
     A : ActiveFeatures
-        The features that are in.
+        The selected features.
     iterate : Iterate
         Their coefficients (n_outputs, len(A)), the intercepts, f = Phi w, the objective.
     converged : bool
@@ -61,7 +61,7 @@ class CoefficientsOnRows:
     promise: float
 
     def __init__(self, rows: Rows, problem: RidgeProblem, everything: FeatureSet, n_outputs: int, best_phase: bool = False):
-        """best_phase: whether each cosine that comes in gets the phase of the largest gradient."""
+        """best_phase: whether each cosine that is selected gets the phase of the largest gradient."""
         self._rows, self._problem, self._everything = rows, problem, everything
         self.A, self.iterate = ActiveFeatures(rows), best_constant(problem, n_outputs)
         self._phases = BestPhases(everything) if best_phase else None
@@ -74,27 +74,26 @@ class CoefficientsOnRows:
 
     def gradients(self) -> np.ndarray:
         """Return, for each feature of the dictionary, the norm of the gradient of the mean loss over the outputs."""
-        norm, _ = self._norms_and_angles()
-        return norm
+        return self._norms_and_angles()[0]
 
     def _norms_and_angles(self):
-        """Return (the norm over the outputs of each gradient, the angle to add to each phase; None but for the best phase)."""
-        g = self._all_slopes()
-        return self._phases.best(g) if self._phases else (np.hypot.reduce(np.abs(g), axis=0), None)
+        """Return, of each feature, the norm of its gradient over the outputs, and the angle by which to turn its phase.
 
-    def _all_slopes(self):
-        """Return the slopes of the mean loss in all that is asked about; after the last step of a round they are known."""
+        The angles are None where phases stay. After the last step of a round this takes no pass over the rows.
+        """
         if self._dictionary_slopes is None:
             self._dictionary_slopes = self._rows.correlate(self._asked, self._dual_point())
-        return self._dictionary_slopes
+        g = self._dictionary_slopes
+        return self._phases.best(g) if self._phases else (np.hypot.reduce(np.abs(g), axis=0), None)
 
     def _dual_point(self):
+        """Return the dual point at the iterate."""
         return self._problem.dual_point(self._problem.margins(self.iterate.f, self.iterate.b))
 
     def append(self, J: np.ndarray, all_of_them: bool = False) -> bool:
-        """Let in the features J of the dictionary, except those that depend on others that are in; return True.
+        """Select the features J of the dictionary, except those that depend on other selected features; return True.
 
-        all_of_them: whether to let these in, too
+        all_of_them: whether to select those that depend on others, too
         """
         features, k = self._everything.take(J), len(self.A)
         if self._phases:
@@ -148,25 +147,18 @@ class CoefficientsOnRows:
 
     def _newton_step(self):
         """Return (d, e, promise): the steps of w and b, and by how much the quadratic model lets the objective fall."""
-        g, g_b = self._slopes_of_terms()
+        if self._slopes is None:  # the slopes of the mean loss in the coefficients of the terms, and in the intercepts
+            v, of_dictionary = self._dual_point(), self._dictionary_slopes
+            if of_dictionary is None:
+                g = self.A.correlate(v)
+            elif self._phases:
+                g = self._phases.turned(of_dictionary, self.A.index, self._angles)
+            else:
+                g = of_dictionary[:, self.A.index]
+            self._slopes = g, self._problem.vectors.total(v)
+        g, g_b = self._slopes
         g, m = g + self._problem.alpha * self.iterate.w, self.A.curvature(self._h)[1]
         return eliminate_intercept(self._problem, self._factor.solve, g, g_b, m, self._total)
-
-    def _slopes_of_terms(self):
-        """Return the slopes of the mean loss in the coefficients of the terms and in the intercepts."""
-        if self._slopes is None:
-            v = self._dual_point()
-            if self._dictionary_slopes is None:
-                g = self.A.correlate(v)
-            else:
-                g = self._of_terms(self._dictionary_slopes)
-            self._slopes = g, self._problem.vectors.total(v)
-        return self._slopes
-
-    def _of_terms(self, g):
-        """Return, of slopes in all that is asked about, those in the coefficients of the terms."""
-        index = self.A.index
-        return self._phases.turned(g, index, self._angles) if self._phases else g[:, index]
 
     def _advance(self, d, e, is_last, is_slow):
         """Go the step, or the part of it that lowers the objective; return whether any does."""
@@ -204,6 +196,7 @@ class BestPhases:
         self.features: FeatureSet = everything.concat(everything.turned(np.full(self._n, -np.pi / 2)))
 
     def _both(self, slopes):
+        """Return (g, q) of slopes in `features`; q is 0 for features that have no phase."""
         return slopes[:, : self._n], np.where(self._turns, slopes[:, self._n :], 0.0)
 
     def best(self, slopes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -220,9 +213,9 @@ class BestPhases:
 
 
 class CoefficientsOnTable:
-    """The coefficients of the features that are in, by batch orthogonal matching pursuit; with the squared loss.
+    """The coefficients of the selected features, by batch orthogonal matching pursuit; with the squared loss.
 
-    Rounds do not go through the columns of the features that are in: the gradients are w C - q in all features, with
+    Rounds do not go through the columns of the selected features: the gradients are w C - q in all features, with
 
         C = Phi_S' diag(h) Phi, a line and a pass over the rows a round, and q = Phi' (h y),
 
@@ -268,7 +261,7 @@ class CoefficientsOnTable:
         return np.hypot.reduce(np.abs(self._g), axis=0)
 
     def append(self, J: np.ndarray) -> bool:
-        """Let in the feature J of the dictionary, unless it depends on what is in; return whether it is not constant."""
+        """Select the feature J of the dictionary, unless it depends on selected ones; return whether it is not constant."""
         k, features = len(self.A), self._everything.take(J)
         columns, m, spread = self._products(features, J)
         if not spread > CONSTANT * np.abs(self._means[J]):  # a round is of one feature

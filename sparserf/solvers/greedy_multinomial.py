@@ -35,19 +35,11 @@ class OneClassCoefficients(CoefficientsOnRows):
     iterate: Iterate
 
     def hold_others(self, y: RowVector, b: np.ndarray | None = None) -> None:
-        """Minimise from now on with the others where y says that they are, from the best intercept, or from b."""
+        """Fix the margins of the other classes, which the target y holds, and go to the best intercept, or to b."""
         problem = self._problem = replace(self._problem, loss=CLASS_VERSUS_REST, y=y)
         b = problem.best_intercepts(self.iterate.f, self.iterate.b) if b is None else b
         objective = problem.objective(problem.margins(self.iterate.f, b), self.iterate.w, problem.alpha)
         self.iterate, self._slopes = replace(self.iterate, b=b, objective=objective), None
-
-    def current_margins(self) -> RowVector:
-        """Return f + b."""
-        return self._problem.margins(self.iterate.f, self.iterate.b)
-
-    def take_away(self, w: np.ndarray, f: RowVector) -> None:
-        """Take w away from the coefficients, and f = Phi w from f, to be followed by `hold_others`."""
-        self.iterate = replace(self.iterate, w=self.iterate.w - w, f=self._rows.vectors.along(self.iterate.f, -1.0, f))
 
     def take_turn(self) -> float:
         """Take Newton steps until they promise little, and return what the first of them promised."""
@@ -76,7 +68,7 @@ class MultinomialCoefficients:
 
     def __init__(self, rows: Rows, problem: RidgeProblem, everything: FeatureSet, n_classes: int):
         self._rows, self._problem, self._everything, self._dictionary_slopes = rows, problem, everything, None
-        joint = MultinomialProblem(problem.vectors, problem.loss, problem.y, problem.weight, 0.0, problem.fit_intercept)
+        joint = problem.with_penalty(MultinomialProblem, 0.0)
         first = ClassesInTurn(joint, problem.vectors.zeros(n_classes)).target(1)
         nothing = replace(problem, loss=CLASS_VERSUS_REST, y=first)
         self._classes = BlockDescent(joint, [OneClassCoefficients(rows, nothing, everything, 1) for _ in range(n_classes)])
@@ -85,7 +77,7 @@ class MultinomialCoefficients:
 
     @property
     def A(self) -> ActiveFeatures:
-        """The features that are in."""
+        """The selected features."""
         return self._classes.fits[0].A
 
     def gradients(self) -> np.ndarray:
@@ -96,7 +88,7 @@ class MultinomialCoefficients:
         return np.hypot.reduce(np.abs(self._dictionary_slopes), axis=0)
 
     def append(self, J: np.ndarray) -> bool:
-        """Let in the features J of the dictionary, except those that depend on others for the first class; return True."""
+        """Select the features J of the dictionary, except those that depend on others for the first class; return True."""
         k, (first, *others) = len(self.A), self._classes.fits
         first.append(J)
         for fit in others:
@@ -124,7 +116,7 @@ class MultinomialCoefficients:
         vectors, n = self._rows.vectors, len(iterates)
         w, f = sum(it.w for it in iterates) / n, vectors.map(lambda *fs: sum(fs) / n, *(it.f for it in iterates))
         for fit in self._classes.fits:
-            fit.take_away(w, f)
+            fit.iterate = replace(fit.iterate, w=fit.iterate.w - w, f=vectors.along(fit.iterate.f, -1.0, f))
 
     def _settle(self):
         """Go to the best intercepts, and tell each class where the others are."""

@@ -30,11 +30,6 @@ PER_DIMENSION = 2
 LEAST = 1e-14
 
 
-def dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the inner product of each row of a with that of b."""
-    return np.vecdot(a, b)
-
-
 def norms(a: Array) -> Array:
     """Return the length of each row of a, an array of any namespace; no square over- or underflows."""
     xp = namespace(a)
@@ -61,7 +56,7 @@ class ArrayVectors:
     @staticmethod
     def dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the inner product of each row of a with that of b."""
-        return dots(a, b)
+        return np.vecdot(a, b)
 
     @staticmethod
     def along(x: np.ndarray, t: np.ndarray, d: np.ndarray) -> np.ndarray:

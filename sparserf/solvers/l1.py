@@ -254,7 +254,7 @@ def solve(
         if gap <= tol or A.effort.is_spent:
             break
         A.effort.add(STEP_EFFORT)
-        A.effort.add_around(A.work_of_step(is_exact))
+        A.effort.add_to_whole(A.work_of_step(is_exact))
         h, before, start = A.weights.at(A.z, len(A)), gap, A.objective(problem)
         # The gap shrinks with the violation.
         accuracy = max(0.3 * tol / gap, share, trust) * largest_violation(A.w, A.g, problem.alpha)

@@ -73,7 +73,8 @@ class MultinomialProblem(Problem):
         self, shares: np.ndarray, iterates: Sequence[ClassIterate]
     ) -> tuple[np.ndarray, float | np.ndarray, RowVector]:
         """Return (w, b, f), the sum of iterates of one class, each times its share."""
-        w, b = (sum(share * getattr(it, name) for share, it in zip(shares, iterates, strict=True)) for name in ("w", "b"))
+        w = sum(share * it.w for share, it in zip(shares, iterates, strict=True))
+        b = sum(share * it.b for share, it in zip(shares, iterates, strict=True))
         return w, b, self.combine(shares, [it.f for it in iterates])
 
     def class_targets(self, z: RowVector, *shape: int) -> Iterator[RowVector]:
@@ -116,7 +117,7 @@ class MultinomialProblem(Problem):
         return f, b, self.margins(f, b)
 
     def _expand_in_intercepts(self, f, b):
-        """Return (the mean loss, its slopes in the intercepts, the mean probability of each class, the Hessian)."""
+        """Return (the mean loss, its slopes in the intercepts, the mean probability of each class, its Hessian there)."""
         loss, b = self.loss, np.asarray(b)
 
         def answer(f, y, s):
@@ -132,7 +133,7 @@ class MultinomialProblem(Problem):
 
 
 class ClassesInTurn:
-    """What the margins of the other classes add up to, class after class of one sweep, in time O(n) for each.
+    """The sums over the margins of all classes but one, class after class of one sweep, in time O(n) for each.
 
     Kept are, for each row, the log of the sum of e^z over the classes behind each class, as they were at the start of the
     sweep; the same over the classes whose turn is over, as they have moved; and the margin of the row's own class. No class is
@@ -203,7 +204,7 @@ class OneClassFit(Protocol):
         ...
 
     def hold_others(self, y: RowVector, b: Any = None) -> None:
-        """Minimise from now on with the others where they are, which the target y of the loss CLASS_VERSUS_REST tells.
+        """Fix the margins of the other classes: minimise the loss CLASS_VERSUS_REST, whose target y holds them, from now on.
 
         b : the intercept to go to; None: the best one
         """
@@ -228,7 +229,7 @@ class BlockDescent(Generic[F]):
         """Return the margins of all classes, (n_classes, n_rows)."""
         return self.problem.stack([self.problem.margins(fit.iterate.f, fit.iterate.b) for fit in self.fits])
 
-    def sweep(self, move: Callable[[F], object], is_stopped: Callable[[], bool] = lambda: False) -> bool:
+    def sweep(self, move: Callable[[F], object], is_stopped: Callable[[], bool] | None = None) -> bool:
         """Let each class move in its turn against the others as they are by then; return whether any class moved.
 
         To be followed by `settle`, if any did.
@@ -241,7 +242,7 @@ class BlockDescent(Generic[F]):
             if has_moved:
                 fit.hold_others(in_turn.target(*np.shape(fit.iterate.b)))
             has_moved |= not move(fit)
-            if is_stopped():
+            if is_stopped is not None and is_stopped():
                 break
             in_turn.end_turn(self.problem.margins(fit.iterate.f, fit.iterate.b))
         return has_moved
@@ -263,7 +264,7 @@ class Extrapolation:
     """
 
     def __init__(self):
-        self._key, self._points = None, []
+        self._key, self._sweeps = None, []
 
     def after_sweep(
         self, key: object, iterates: Sequence[ClassIterate]
@@ -275,13 +276,13 @@ class Extrapolation:
         iterates : where the fit of each class stands
         key : sweeps with another key than that of the last are not extrapolated together with those before
         """
-        self._points = self._points if key == self._key else []
+        self._sweeps = self._sweeps if key == self._key else []
         self._key = key
-        self._points.append((np.concatenate([np.append(it.w, it.b) for it in iterates]), iterates))
-        if len(self._points) <= DEPTH:
+        self._sweeps.append((np.concatenate([np.append(it.w, it.b) for it in iterates]), iterates))
+        if len(self._sweeps) <= DEPTH:
             return None
-        ws, of_sweeps = zip(*self._points, strict=True)
-        self._points = []
+        ws, of_sweeps = zip(*self._sweeps, strict=True)
+        self._sweeps = []
         moves = np.diff(np.stack(ws), axis=0)
         products = moves @ moves.T
         trace = np.trace(products)
@@ -333,8 +334,7 @@ def nearest_median(w: np.ndarray) -> np.ndarray:
     return np.clip(0.0, w[(n - 1) // 2], w[n // 2])
 
 
-# --- a step for the coefficients of all classes together, under the l1 penalty
-# -------------------------------------------------
+# --- a step for the coefficients of all classes together, under the l1 penalty ------------------------------------------------
 
 
 def joint_l1_step(

@@ -18,7 +18,7 @@ from .._base.arrays import check_no_overflow, namespace, outputs_like
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .._base.types import Array, RowVector
+    from .._base.types import RowVector
     from ..features import FeatureSet
     from ..losses.base import Loss
     from ..rows import Rows, RowVectors
@@ -34,7 +34,7 @@ SHORTEST_STEP = 2.0**-33
 
 @dataclass(eq=False)
 class Iterate:
-    """Where a fit stands.
+    """The point where a fit stands.
 
     w : ndarray of shape (n_terms,), or (n_outputs, n_terms)
         The coefficients.
@@ -99,14 +99,14 @@ class Problem:
         """Return z = f + b; b is a number, or one for each output."""
         return self.vectors.map(lambda f: f + outputs_like(b, f), f)
 
-    def losses(self, z: RowVector) -> RowVector:
-        """Return the loss of each row at margins z, without its sample weight."""
-        return self.vectors.map(self.loss.value, z, self.y)
-
     def mean_losses(self, z: RowVector) -> np.ndarray:
         """Return (1/n) sum_i s_i L(z_i, y_i) of each output."""
         loss = self.loss
-        return self._mean(lambda z, y, s: s * loss.value(z, y), z, self.y, self.weight)
+
+        def answer(z, y, s):
+            return namespace(z).sum(s * loss.value(z, y), axis=-1)
+
+        return np.asarray(self.vectors.sum(answer, z, self.y, self.weight) / self.n_rows)
 
     def mean_loss(self, z: RowVector) -> float:
         """Return (1/n) sum_i s_i L(z_i, y_i), added up over the outputs."""
@@ -119,20 +119,19 @@ class Problem:
         """
         loss, c = self.loss, float(c)
 
-        def pair(z, y, s):
-            return s * (loss.value(z, y) + loss.conjugate(c * loss.derivative(z, y), y))
+        def answer(z, y, s):
+            return namespace(z).sum(s * (loss.value(z, y) + loss.conjugate(c * loss.derivative(z, y), y)), axis=-1)
 
-        return float(self._mean(pair, z, self.y, self.weight).sum())
+        return float(np.asarray(self.vectors.sum(answer, z, self.y, self.weight) / self.n_rows).sum())
 
     def mean_conjugate(self, u: RowVector, c: float) -> float:
         """Return (1/n) sum_i s_i L*(c u_i), added up over the outputs."""
         loss, c = self.loss, float(c)
-        return float(self._mean(lambda u, y, s: s * loss.conjugate(c * u, y), u, self.y, self.weight).sum())
 
-    def _mean(self, answer, *vectors):
-        """Return the sum of answer(*vectors) over the rows of each output, divided by n."""
-        sums = self.vectors.sum(lambda *parts: namespace(parts[0]).sum(answer(*parts), axis=-1), *vectors)
-        return np.asarray(sums / self.n_rows)
+        def answer(u, y, s):
+            return namespace(u).sum(s * loss.conjugate(c * u, y), axis=-1)
+
+        return float(np.asarray(self.vectors.sum(answer, u, self.y, self.weight) / self.n_rows).sum())
 
     def derivative(self, z: RowVector) -> RowVector:
         """Return L'(z_i) of each row."""
@@ -140,21 +139,13 @@ class Problem:
 
     def dual_point(self, z: RowVector) -> RowVector:
         """Return v = s L'(z) / n, the dual point: Phi' v is the gradient of the mean loss in the coefficients."""
-        return self.vectors.map(self.dual_point_function(), z, self.y, self.weight)
-
-    def dual_point_function(self) -> Callable[[Array, Array, Array], Array]:
-        """Return the function of (z, y, s) that makes `dual_point`; it is small, to be sent to where the rows are."""
         loss, n = self.loss, self.n_rows
-        return lambda z, y, s: s * loss.derivative(z, y) / n
+        return self.vectors.map(lambda z, y, s: s * loss.derivative(z, y) / n, z, self.y, self.weight)
 
     def curvature(self, z: RowVector) -> RowVector:
         """Return h = s L''(z) / n: Phi' diag(h) Phi is the Hessian of the mean loss in the coefficients."""
-        return self.vectors.map(self.curvature_function(), z, self.y, self.weight)
-
-    def curvature_function(self) -> Callable[[Array, Array, Array], Array]:
-        """Return the function of (z, y, s) that makes `curvature`; it is small, to be sent to where the rows are."""
         loss, n = self.loss, self.n_rows
-        return lambda z, y, s: s * loss.curvature(z, y) / n
+        return self.vectors.map(lambda z, y, s: s * loss.curvature(z, y) / n, z, self.y, self.weight)
 
     def evaluate_step(
         self, rows: Rows, features: FeatureSet, change: np.ndarray, f: RowVector, b: float | np.ndarray,
@@ -164,18 +155,17 @@ class Problem:
 
         questions : functions of (block of rows, dual point there), as those of `Rows.ask`
         """
-        # The functions, and not the problem itself, travel to the rows.
-        loss, dual_point = self.loss, self.dual_point_function()
+        loss, n = self.loss, self.n_rows  # these, and not the problem itself, travel to the rows
 
         def answer(block, f, y, s):
             f = f + block.apply(features, change)
             z = f + outputs_like(b, f)
             losses = namespace(f).sum(s * loss.value(z, y), axis=-1)
-            v = dual_point(z, y, s)
+            v = s * loss.derivative(z, y) / n  # the dual point
             return f, (losses, *(ask(block, v) for ask in questions))
 
         f, (losses, *answers) = rows.map_and_sum(answer, f, self.y, self.weight)
-        return f, float(np.sum(losses / self.n_rows)), [check_no_overflow(answer) for answer in answers]
+        return f, float(np.sum(losses / n)), [check_no_overflow(answer) for answer in answers]
 
     def intercept_response(self, total: float, x: float | np.ndarray) -> float | np.ndarray:
         """Return -x / total, where the intercept's own step minimises the quadratic model; 0 without an intercept.
@@ -185,14 +175,12 @@ class Problem:
         """
         return -x / total if self.fit_intercept and total > 0 else np.zeros_like(x)
 
-    def output(self, k: int) -> Self:
-        """Return the problem of output k alone."""
-        return replace(self, y=self.vectors.output(self.y, k))
-
     def best_intercepts(self, f: RowVector, b: np.ndarray) -> np.ndarray:
         """Return `best_intercept` of each output, starting from b."""
-        output = self.vectors.output
-        return np.array([self.output(k).best_intercept(output(f, k), float(b_k)) for k, b_k in enumerate(b)])
+        best, output = np.empty(len(b)), self.vectors.output
+        for k, b_k in enumerate(b):
+            best[k] = replace(self, y=output(self.y, k)).best_intercept(output(f, k), float(b_k))
+        return best
 
     def best_intercept(self, f: RowVector, b: float) -> float:
         """Return the b that minimises the mean loss at fixed f = Phi w, starting from b; 0 without an intercept.
@@ -221,7 +209,7 @@ class Problem:
         return b
 
     def newton_intercept(self, f: RowVector, b: float) -> float:
-        """Return b after one Newton step towards `best_intercept`, which of the squared loss is that."""
+        """Return b after one Newton step towards `best_intercept`; with the squared loss that is the best intercept."""
         slope, curvature = self._slope_and_curvature(f, b) if self.fit_intercept else (0.0, 1.0)
         return b - slope / max(curvature, 1e-300)
 
@@ -233,7 +221,8 @@ class Problem:
             xp, z = namespace(f), f + b
             return xp.sum(s * loss.derivative(z, y), axis=-1), xp.sum(s * loss.curvature(z, y), axis=-1)
 
-        return (float(total / self.n_rows) for total in self.vectors.sum(both, f, self.y, self.weight))
+        slope, curvature = self.vectors.sum(both, f, self.y, self.weight)
+        return float(slope / self.n_rows), float(curvature / self.n_rows)
 
 
 def backtrack(

@@ -38,7 +38,7 @@ SEARCH_STEPS = 20
 
 @dataclass(frozen=True, eq=False)
 class LocalModel:
-    """What one pass over the rows tells of a point: the mean loss and its slopes there, and perhaps its Hessian.
+    """The mean loss at a point with its slopes there, and perhaps its Hessian, from one pass over the rows.
 
     f : row vector
         Phi w at the point.
@@ -94,7 +94,7 @@ class RidgeProblem(Problem):
             return loss + 0.5 * float(np.sum((np.sqrt(p) * w) ** 2))
 
     def row_curvature(self, f: RowVector, b: float | np.ndarray) -> RowVector:
-        """Return `curvature` at f + b as row weights of shape (n_rows,); outputs that share a support share them."""
+        """Return `curvature` at f + b as row weights of shape (n_rows,); of several outputs, those of the first."""
 
         def first(h):
             return namespace(h).reshape(h, (-1, h.shape[-1]))[0, ...]
@@ -110,18 +110,18 @@ class RidgeProblem(Problem):
         asked: the features in whose coefficients to compute slopes
         curved: whether to compute the Hessian of the features, which then are those asked
         """
-        loss, dual_point, curvature = self.loss, self.dual_point_function(), self.curvature_function()
+        loss, n = self.loss, self.n_rows  # these, and not the problem itself, travel to the rows
 
         def answer(block, f, y, s):
             xp, f = namespace(f), f if change is None else f + check_no_overflow(block.apply(features, change))
             with np.errstate(over="ignore"):  # an infinite loss is infinitely bad
                 z = f + outputs_like(b, f)
                 losses = xp.sum(s * loss.value(z, y), axis=-1)
-            v = dual_point(z, y, s)
+            v = s * loss.derivative(z, y) / n  # the dual point
             slopes = losses, xp.sum(v, axis=-1)
             if not curved:
                 return f, (*slopes, block.correlate(asked, v))
-            h = xp.reshape(curvature(z, y, s), (1, -1))
+            h = xp.reshape(s * loss.curvature(z, y) / n, (1, -1))
             both = block.correlate(asked, xp.concat([xp.reshape(v, (-1, h.shape[-1])), h]))
             return f, (*slopes, both, block.gram(features, features, h[0, ...]), xp.sum(h))
 
@@ -129,7 +129,7 @@ class RidgeProblem(Problem):
         if curved:
             g, m = check_no_overflow(g)[:-1].reshape(*np.shape(g_b), -1), g[-1]
             hessian = check_no_overflow(hessian[0]), m, float(hessian[1])
-        return LocalModel(f, float(np.sum(losses / self.n_rows)), check_no_overflow(g), g_b, hessian if curved else None)
+        return LocalModel(f, float(np.sum(losses / n)), check_no_overflow(g), g_b, hessian if curved else None)
 
     def dual_value(self, u: RowVector, largest_squares: float, c: float = 1.0) -> float:
         """Return the dual objective, at most the primal one, at c times the dual point of derivatives u = L'(z).
@@ -150,7 +150,8 @@ class RidgeProblem(Problem):
         largest, u = np.sort(squares)[max(0, len(squares) - s) :].sum(), self.derivative(z)
         golden = (5**0.5 - 1) / 2
         low, high, a, b = 0.0, 1.0, 1 - golden, golden
-        at_a, at_b, best = (self.dual_value(u, largest, c) for c in (a, b, 0.0))
+        at_a, at_b = self.dual_value(u, largest, a), self.dual_value(u, largest, b)
+        best = self.dual_value(u, largest, 0.0)
         for _ in range(SEARCH_STEPS):
             best = max(best, at_a, at_b)
             if at_a < at_b:
@@ -240,9 +241,9 @@ def advance(
     problem: RidgeProblem, p: float | np.ndarray, start: Iterate, d: np.ndarray, e: float | np.ndarray,
     model_at: Callable[..., LocalModel], is_last: bool,
 ) -> tuple[Iterate | None, LocalModel | None]:  # fmt: skip
-    """Return (the iterate a step (d, e) on, the local model there).
+    """Return (the iterate after the step (d, e), the local model there).
 
-    Where the whole step is not lower: (a lower iterate on the way, None), or (None, None) if there is none.
+    Where the whole step does not lower the objective, return (a lower iterate on the way, None), or (None, None) if none is.
 
     model_at : a function of (d, f, b), the `LocalModel` at f + Phi d and intercept b
     """

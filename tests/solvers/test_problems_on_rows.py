@@ -72,7 +72,6 @@ def test_sums_over_the_rows(name):
     problem, z = problem_of(name, rng), rng.normal(size=60)
     loss, y, s = problem.loss, problem.y, problem.weight
     assert problem.mean_loss(z) == pytest.approx((s * loss.value(z, y)).sum() / 60)
-    np.testing.assert_allclose(problem.losses(z), loss.value(z, y))
     np.testing.assert_allclose(problem.dual_point(z), s * loss.derivative(z, y) / 60)
     np.testing.assert_allclose(problem.curvature(z), s * loss.curvature(z, y) / 60)
     np.testing.assert_allclose(problem.derivative(z), loss.derivative(z, y))
