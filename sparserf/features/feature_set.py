@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from .._base.checks import check_indices, check_names
-from ..rows import read_rows, staged
+from ..rows import read_rows
 from .blocks import FeatureBlock
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class FeatureSet:
 
     def rows_of(self, X: MatrixLike, workers: int = 1) -> Rows:
         """Check X and return its rows, as inputs of these features."""
-        return staged(read_rows(X, self._stage, workers, n_features=self.n_features_in), self._stage)
+        return read_rows(X, self._stage, workers, n_features=self.n_features_in).staged(self._stage)
 
     @property
     def places(self) -> np.ndarray:

@@ -221,7 +221,7 @@ class ChunkedRows(RemoteRows):
 
     def _answers(self, answer, vectors):
         """Yield (slice of the rows, the answer of their block) for each block in turn."""
-        self.count_pass()
+        self.n_passes += 1
         for some, X in self._blocks():
             yield some, answer(CoreBlock(X, self._workers, self._scratch), *(v[..., some] for v in vectors))
 

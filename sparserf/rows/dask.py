@@ -170,7 +170,7 @@ class DaskRows(RemoteRows):
 
     def _answers(self, answer, vectors):
         """Return a task for the answer of each partition that holds rows."""
-        self.count_pass()
+        self.n_passes += 1
         shared, nonempty = sent_once(answer), self.vectors.nonempty
         parts = zip(*map(self.vectors.parts, vectors), strict=True) if vectors else [()] * len(nonempty)
         return [self._task(_ask, k, shared, *those) for k, those in zip(nonempty, parts, strict=True)]

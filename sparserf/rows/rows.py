@@ -10,7 +10,7 @@ Phi' v for a feature matrix Phi that is never stored, is written once, on these 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
@@ -26,10 +26,13 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from .._base.types import Array, DenseOrCSR, RowVector
+    from ..columns.stage import ColumnStage
     from ..features import FeatureSet, Projection
     from .block import Block
     from .vectors import RowVectors
 
+# Most encodings of dense rows in memory that `Rows.staged` computes at once: where the rows are asked one question, and many.
+FEW, DURING_A_FIT = 2**12, 2**23
 # A question for `Rows.ask` at a dual point, and a function that takes its answer.
 Question: TypeAlias = "tuple[Callable[..., np.ndarray], Callable[..., object]]"
 
@@ -112,9 +115,18 @@ class Rows(ABC):
         """Convert an array with an entry or a line for each row to the array namespace and device of the user's X."""
         return answer
 
-    def count_pass(self) -> None:
-        """Count one pass over all blocks."""
-        self.n_passes += 1
+    def staged(self, stage: ColumnStage | None, is_asked_often: bool = False) -> Rows:
+        """Return these rows seen through a column stage: features are functions of the encodings that it makes of the columns.
+
+        Few dense rows in memory are encoded at once, others block by block at each pass. None, or a stage that changes
+        nothing: the rows themselves.
+        """
+        if stage is None or stage.is_identity:
+            return self
+        few = DURING_A_FIT if is_asked_often else FEW
+        if self.in_memory and not self.is_sparse and self.n_rows * len(stage) <= few:
+            return self.on_same_threads(stage.transform(self.array()))
+        return StagedRows(self, stage)
 
     # ---------------------------------------------------------------- questions, on sum and map
 
@@ -227,6 +239,61 @@ class Rows(ABC):
         if not self.is_sparse:
             return self.n_features_in
         return int(self.sum(lambda block: block.longest_row, add=np.maximum))
+
+
+class StagedRows(Rows):
+    """Rows seen through a column stage: each block, wherever it lives, encodes its columns before it answers."""
+
+    n_rows: int
+    n_features_in: int
+    dtype: np.dtype
+    in_memory: bool
+
+    def __init__(self, rows: Rows, stage: ColumnStage):
+        self._rows, self._stage = rows, stage
+        self.n_rows, self.n_features_in, self.dtype = rows.n_rows, len(stage), rows.dtype
+        self.in_memory, self.vectors = rows.in_memory, rows.vectors
+        self.is_sparse: bool = rows.is_sparse and stage.keeps_zeros
+
+    @property
+    def n_passes(self) -> int:
+        return self._rows.n_passes
+
+    def sum(self, answer: Callable[..., Any], *vectors: RowVector, add: Callable[[Any, Any], Any] = np.add) -> Any:
+        return self._rows.sum(partial(_ask_staged, self._stage, answer), *vectors, add=add)
+
+    def map(self, answer: Callable[..., Any], *vectors: RowVector, axis: int = -1) -> RowVector:
+        return self._rows.map(partial(_ask_staged, self._stage, answer), *vectors, axis=axis)
+
+    def map_and_sum(self, answer: Callable[..., Any], *vectors: RowVector) -> tuple[RowVector, Any]:
+        return self._rows.map_and_sum(partial(_ask_staged, self._stage, answer), *vectors)
+
+    def kernel(self, features: FeatureSet, weights: np.ndarray) -> np.ndarray:
+        return self.on_same_threads(self.array()).kernel(features, weights)
+
+    def take(self, index: np.ndarray) -> Rows:
+        return self._rows.take(index).staged(self._stage, is_asked_often=True)
+
+    def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
+        return self._stage.transform(self._rows.array(index))
+
+    def on_same_threads(self, X: DenseOrCSR) -> Rows:
+        return self._rows.on_same_threads(X)
+
+    def to_namespace_of_X(self, answer: Array) -> Array:
+        return self._rows.to_namespace_of_X(answer)
+
+    def __enter__(self) -> Self:
+        self._rows.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._rows.__exit__(*error)
+
+
+def _ask_staged(stage, answer, block, *parts):
+    """Ask a question of a block seen through a column stage."""
+    return answer(block.staged(stage), *parts)
 
 
 def correlation(features: FeatureSet, block: Block, v: Array) -> np.ndarray:

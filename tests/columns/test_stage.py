@@ -14,7 +14,7 @@ from sparserf._core.moments import KINDS, Views
 from sparserf.columns.encodings import fit_stage as stage_and_curves
 from sparserf.columns.encodings import robust_units, weighted_quantile
 from sparserf.columns.stage import ColumnStage
-from sparserf.rows import as_rows, staged, staged_rows
+from sparserf.rows import as_rows
 
 from ..conftest import SIZES, phi_oracle
 
@@ -229,7 +229,7 @@ def test_in_every_home(fit, home, monkeypatch):
         Z = da.from_array(X, chunks=(400, D))
     if home == "strict":
         Z = strict.asarray(X)
-    monkeypatch.setattr(staged_rows, "DURING_A_FIT", 0)
+    monkeypatch.setattr("sparserf.rows.rows.DURING_A_FIT", 0)
     model = fit(Z)
     answer = model.predict(Z)
     answer = answer.compute() if home == "dask" else np.asarray(answer)
@@ -322,8 +322,8 @@ def test_staged_rows_answer_as_rows_in_those_units(monkeypatch):
     """Every question that Rows knows, shown block by block."""
     stage, Z = stage_of(50 + 3 * X), 50 + 3 * X
     plain = as_rows(stage.transform(Z))
-    monkeypatch.setattr(staged_rows, "FEW", 0)
-    shown, weight = staged(as_rows(Z), stage), np.ones(N)
+    monkeypatch.setattr("sparserf.rows.rows.FEW", 0)
+    shown, weight = as_rows(Z).staged(stage), np.ones(N)
     features = srf.Fourier(gamma=0.2).draw(40, D, rng=0)
     monomials, inputs = srf.Taylor(2, 0.1).draw(None, D), srf.Linear().draw(None, D)
     for some in (features, monomials, inputs, features.concat(inputs)):
