@@ -12,9 +12,9 @@ import numpy as np
 from .._base.arrays import from_host, is_foreign, to_host
 from ..columns.stage import EncodedMatrix
 from .block import Block
+from .core_block import slices
 from .memory import from_host_if_possible
 from .remote import RemoteRows
-from .tiles import slices
 from .vectors import RowVectors
 
 if TYPE_CHECKING:
