@@ -1,7 +1,8 @@
 """What a block of rows answers, whatever its rows are made of.
 
-`CoreBlock` answers for an ndarray or CSR matrix, with the compiled kernels; `ArrayBlock` for an array of another namespace, on
-its device. Rows of a new kind need a class like these two; where they live is the business of `Rows`.
+`CoreBlock` (core_block.py) answers for an ndarray or CSR matrix, with the compiled kernels; `ArrayBlock` (device.py) for an
+array of another namespace, such as one on a GPU. Kernels for other hardware go in a class like these two, which need not know
+where all the rows are: that is the business of `Rows`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 """Rows in an array of another namespace (PyTorch, CuPy, JAX, ...), on its device: features, products and sums are made there.
 
+A GPU kernel that makes features would take the place of `ArrayBlock._values`; one that adds them up as well, without storing a
+tile of them, that of `ArrayBlock._correlate` and `ArrayBlock.apply`. All else is written in the operations of the namespace.
+
 What goes to the device are features and coefficients; what comes back are sums. Row vectors, and predictions, are arrays there.
 """
 

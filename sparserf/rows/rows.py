@@ -1,5 +1,9 @@
 """The rows of X, wherever they live, and every question that is asked of all of them.
 
+A new home of rows needs a subclass of `Rows` (of `RemoteRows` outside the memory of this process), a branch in `as_rows`
+(`rows/__init__.py`), and, where vectors of its rows are no ndarrays, a subclass of `RowVectors`. Its blocks are `CoreBlock`s if
+their rows can be brought to the memory of a process as NumPy or CSR arrays; otherwise it needs a `Block` of its own, too.
+
 X is cut into blocks (see `Block`): one block in memory, one for each chunk of a file, one for each partition of a cluster.
 A question is a function answer(block, *parts) that computes something on the rows of one block, where `parts` are those
 entries of row vectors (arrays with an entry for each row) that belong to the block. `Rows.sum` adds the answers of all blocks
