@@ -95,8 +95,12 @@ class FeatureBlock:
     @property
     def _arrays(self):
         """The fields that are arrays, by name: each has an entry or a line for each feature."""
-        values = ((field.name, getattr(self, field.name)) for field in fields(self))
-        return {name: value for name, value in values if isinstance(value, np.ndarray)}
+        arrays = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                arrays[field.name] = value
+        return arrays
 
     @property
     def order(self) -> int:

@@ -68,6 +68,8 @@ class FeatureSet:
     ['cos(age, height, weight)', 'age']
     """
 
+    __slots__ = ("__weakref__", "blocks", "n_inputs", "order", "stage")
+
     blocks: tuple[FeatureBlock, ...]
     n_inputs: int
     order: np.ndarray | None
@@ -91,12 +93,13 @@ class FeatureSet:
             order = None
         if order is not None:
             order.flags.writeable = False
-        self.__dict__.update(blocks=tuple(blocks), n_inputs=int(n_inputs), order=order, stage=stage)
+        object.__setattr__(self, "blocks", tuple(blocks))
+        object.__setattr__(self, "n_inputs", int(n_inputs))
+        object.__setattr__(self, "order", order)
+        object.__setattr__(self, "stage", stage)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        if self.order is not None:  # unpickled arrays are writable
-            self.order.flags.writeable = False
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FeatureSet, (self.blocks, self.n_inputs, self.order, self.stage)
 
     def staged(self, stage: ColumnStage | None) -> FeatureSet:
         """Return these features as functions of the inputs that a column stage makes; None: of the columns of X."""
