@@ -1,7 +1,7 @@
-"""Where the rows of X live, and what is asked of them.
+"""The rows of X, in memory, on disk, on a device or on a cluster, and the questions that algorithms ask of them.
 
 `as_rows` makes `Rows` of whatever the user gave, and is the only place that looks at what that is. Algorithms ask questions of
-`Rows`; these are answered block by block (`Block`), in memory by the compiled kernels.
+`Rows`, which are answered block by block (`Block`), in memory by the compiled kernels.
 """
 
 from __future__ import annotations
@@ -68,10 +68,12 @@ def as_rows(X: MatrixLike, workers: int = 1, *, n_features: int | None = None, m
 
 
 def read_rows(X: MatrixLike, stage: ColumnStage | None, workers: int = 1, *, n_features: int | None = None) -> Rows:
-    """Return the rows of X as numbers that a column stage can transform: the table that it knows says how to read a data frame.
+    """Return the rows of X as numbers that a column stage can encode, such as codes for the levels of a category.
+
+    The rows are not encoded yet: `Rows.staged` does so.
 
     stage : ColumnStage or None
-        None: X must be numbers. The rows are not transformed; `Rows.staged` does so.
+        The stage, whose table says how to read a data frame. None: X must be numbers.
     n_features : int or None
         As in `as_rows`. A data frame is read by position where the model was fitted to an array.
     """
@@ -83,7 +85,7 @@ def read_rows(X: MatrixLike, stage: ColumnStage | None, workers: int = 1, *, n_f
 
 
 def _check_shape(rows, n_features):
-    """Check the shape of rows and return them."""
+    """Check that rows have n_features columns, or, to train on (None), a row and a column; return them."""
     if n_features is not None and rows.n_features_in != n_features:
         raise ValueError(f"X must have {n_features} columns, got {rows.n_features_in}")
     if n_features is None and not rows.n_rows * rows.n_features_in:

@@ -41,8 +41,8 @@ SLICES_MULTIPLE = 4
 FEWEST_ROWS = 64
 # Most numbers of X in a slice, of which a thread makes a copy where X is not contiguous.
 SLICE_NUMBERS = 2**20
-# Most numbers in X for which BLAS is not told to use one thread: it does by itself, and telling it takes longer than to predict
-# a row.
+# Most numbers in X for which BLAS is not limited to one thread: it uses one by itself, and setting the limit takes longer than
+# predicting a row.
 FEW_NUMBERS = 2**11
 # Most numbers in the inputs of monomials that are kept beside X during a fit: a gigabyte.
 MOST_KEPT = 2**27
@@ -73,14 +73,15 @@ SPARSE_NORMAL = 5
 
 
 class Scratch:
-    """Memory of each thread that is overwritten at the next call: fresh memory can cost as much as what is done in it."""
+    """Memory of each thread that is used again and again: to allocate it can cost as much as what is computed in it."""
 
     @cached_property
     def _here(self):
+        """The arrays of this thread, by name; made when first asked for, since to predict one row needs none."""
         return threading.local()
 
     def __call__(self, shape: tuple[int, ...], dtype: np.dtype, name: str = "left") -> np.ndarray:
-        """Return a two-dimensional array of this thread, uninitialized: the memory of that name."""
+        """Return a two-dimensional array of this thread, uninitialized; the next call with this name overwrites it."""
         size, arrays = shape[0] * shape[1] * dtype.itemsize, self._here.__dict__
         memory = arrays.get(name)
         if memory is None or len(memory) < size:
@@ -91,8 +92,8 @@ class Scratch:
 class CoreBlock(Block):
     """An ndarray (any strides, never copied whole) or a CSR matrix, and the threads that work on it.
 
-    As a context manager it keeps its threads, the inputs of monomials and the last block seen through a column stage, for as
-    long as it is entered. Otherwise these live for one question. In its methods `block` is a block of features.
+    While entered as a context manager it keeps its threads, the inputs of monomials, and this block as the last column stage
+    shows it; otherwise these live for one question. In its methods `block` is a block of features, not of rows.
     """
 
     X: DenseOrCSR
@@ -103,9 +104,11 @@ class CoreBlock(Block):
     n_features_in: int
 
     def __init__(self, X: DenseOrCSR, workers: Workers, scratch: Scratch | None = None, *, keeps: bool = False):
-        """workers, scratch : may be those of other blocks, scratch where one block is asked after the other.
+        """Make a block of the rows of X.
 
-        keeps : whether to keep what is computed once for many questions, as if entered, on threads that others entered.
+        workers : the threads, which other blocks may share.
+        scratch : memory, which other blocks may share that are not asked at the same time; None: memory of its own.
+        keeps : whether to keep results as if entered, on threads that another block has entered.
         """
         self.X, self.workers, self._kept, self._staged = X, workers, {} if keeps else None, None
         self.scratch = Scratch() if scratch is None else scratch
@@ -115,7 +118,7 @@ class CoreBlock(Block):
     def staged(self, stage: ColumnStage) -> CoreBlock:
         """Return this block seen through a column stage: the same object each time while this is entered.
 
-        Dense rows are transformed where they are sliced, CSR rows at once.
+        Dense rows are encoded slice by slice, CSR rows at once.
         """
         if self._staged is not None and self._staged[0] is stage:
             return self._staged[1]
@@ -125,7 +128,7 @@ class CoreBlock(Block):
         return shown
 
     def on_same_threads(self, X: DenseOrCSR) -> CoreBlock:
-        """Return a block of another matrix, which shares the threads, and is entered if this is."""
+        """Return a block of another matrix, which shares the threads and keeps results if this block does."""
         return CoreBlock(X, self.workers, self.scratch, keeps=self._kept is not None)
 
     def __enter__(self) -> Self:
@@ -172,7 +175,7 @@ class CoreBlock(Block):
         return len(features.blocks) == 1 and features.blocks[0].is_identity(self.n_features_in)
 
     def _phi(self, features, rows, name):
-        """Return Phi of some rows, to read only: the rows themselves, or made in the scratch of that name."""
+        """Return Phi of some rows, not to be written to: the rows themselves, or an array in the scratch of that name."""
         if self._is_identity(features) and not is_sparse(self.X):
             return _in_order(self.X[rows])
         n_rows = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
@@ -460,8 +463,10 @@ def slices(n: int, size: int) -> list[slice]:
 
 
 def _in_order(X):
-    """Return X, copied in C order unless it is in C or Fortran order: BLAS takes no other, and NumPy's own loops, which cost as
-    much as the copy, sum in another order."""
+    """Return X, copied in C order unless it is in C or Fortran order.
+
+    BLAS takes no other order, and NumPy's own loops, which cost as much as the copy, sum in another order.
+    """
     return X if is_sparse(X) or X.strides[0] == X.itemsize else np.ascontiguousarray(X)
 
 

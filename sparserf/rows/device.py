@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from ..columns.stage import ColumnStage
     from ..features import FeatureSet, Projection
 
-# Most numbers of a tile of the feature matrix: 128 MB in float32. Most features in it.
+# Most numbers in a tile of the feature matrix, 128 MB in float32, and most features in it.
 TILE, TILE_FEATURES = 2**25, 4096
-# Unit vectors that are projected at a time.
+# Number of unit vectors that are projected at a time.
 PROJECTED = 256
 
 
 class DeviceVectors(RowVectors):
-    """Row vectors that are arrays of that namespace, of float64 where the device has it."""
+    """Row vectors that are arrays of an array namespace on its device, of float64 where the device has it."""
 
     n_rows: int
 
