@@ -218,6 +218,7 @@ class CoreBlock(Block):
         return features.from_blocks(total)
 
     def _correlate(self, features, v, squared):
+        """Return Phi' v for each output v, or (Phi * Phi)' v where squared: the sums of slices, added up in order."""
         if len(features) == 0 or self.n_rows == 0:
             return np.zeros((*np.shape(v)[:-1], len(features)))
         outputs = np.ascontiguousarray(np.atleast_2d(np.asarray(v, np.float64)))
