@@ -14,7 +14,7 @@ def are_finite(X not None, bint may_miss=False):
 
 
 cdef bint none_infinite(const floating[:, :] X, bint may_miss) noexcept:
-    """Return the same of a matrix, read line by line along the axis whose numbers are nearer to each other."""
+    """Return whether `are_finite` holds for a matrix, read line by line along the axis whose numbers are nearer to each other."""
     cdef ptrdiff_t i, inner = X.strides[1] <= X.strides[0]
     cdef ptrdiff_t n = X.shape[inner], n_lines = X.shape[1 - inner], step = X.strides[inner], line = X.strides[1 - inner]
     cdef const char *x
@@ -34,7 +34,10 @@ cdef bint none_infinite(const floating[:, :] X, bint may_miss) noexcept:
 
 
 cdef inline bint is_line_good(const floating *x, ptrdiff_t n, ptrdiff_t step, bint may_miss) noexcept nogil:
-    """Return the same of a line. Sums of 0 x are NaN only where some x is not finite; such lines are read one by one."""
+    """Return whether `are_finite` holds for a line.
+
+    A sum of 0 x is NaN only where some x is not finite; then the numbers are read one by one.
+    """
     cdef floating number, zero = 0  # a literal would be double
     cdef floating[8] zeros = [0, 0, 0, 0, 0, 0, 0, 0]
     cdef ptrdiff_t j, k

@@ -1,5 +1,5 @@
-"""The inputs of features: what a column stage makes of rows, and what monomials under a Gaussian envelope are made of; and
-what second moments need beside BLAS."""
+"""Inputs of features, the encodings of a column stage and the factors of monomials under a Gaussian envelope; and those parts
+of second moments that BLAS does not compute."""
 from cython cimport floating
 from libc.math cimport exp, fabs, fmax, fmin, sqrt
 from libc.stddef cimport ptrdiff_t
@@ -12,11 +12,11 @@ cdef enum:
 
 
 cdef class Views:
-    """The inputs that a `ColumnStage` makes of columns, here called views, computed in double precision as it says.
+    """The encodings that a `ColumnStage` makes of columns, here called views, computed in double precision.
 
-    column, kind : the column that each view is made of, and how: a position in KINDS
+    column, kind : the column that each view is computed from, and how: a position in KINDS
     first_knot : the position of the first knot of each view, and the number of knots
-    level : the level of each view of that kind
+    level : the level of each view of kind LEVEL
     arithmetic : (5, n_views), power, center, factor, reach, and the value for a number that is missing
     knots : (2, n_knots), the knots, ascending, and their scores
     """

@@ -34,7 +34,7 @@ from ..features import FeatureSet
 from ..losses import SELECTING, Loss, check_loss
 from ..losses.regression import weighted_median
 from ..model import FitInfo, SparseModel
-from ..rows import BlockError, as_rows, staged
+from ..rows import BlockError, as_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -251,7 +251,7 @@ class Task:
     @cached_property
     def rows(self) -> Rows:
         """The rows with their columns encoded."""
-        return staged(self.raw, self.stage, is_asked_often=True)
+        return self.raw.staged(self.stage, is_asked_often=True)
 
     @property
     def is_joint(self) -> bool:

@@ -1,4 +1,9 @@
-"""Features: the maps that users draw from, the `FeatureSet` of what was drawn, and the dictionaries that algorithms search."""
+"""Features: the maps that users draw from, the `FeatureSet` of what was drawn, and the dictionaries that algorithms search.
+
+A new feature map is a frozen dataclass in a file of its own, such as `perceptron.py`, with the members of `DrawableMap`; it is
+named in `dictionary.FeatureMap` and among the public names (`sparserf/__init__.py`). Nothing else changes where its `draw`
+returns blocks of a kind that there is; the head of `blocks.py` says what a new kind needs.
+"""
 
 from .bandwidth import Gamma, distances, inverse_deviations
 from .blocks import BLOCK_ARRAYS, DENSE_BELOW, FeatureBlock, LinearBlock, MonomialBlock, NeuronBlock, block_from_arrays

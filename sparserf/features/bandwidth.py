@@ -1,4 +1,4 @@
-"""Bandwidths of kernels and units of inputs, read off the rows."""
+"""Bandwidths of kernels and scales of inputs, computed from the rows."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from .._base.types import DenseOrCSR
     from ..rows import Rows
 
-# What users give as gamma: a number, or the rule by which it is read off the rows.
+# What users give as gamma: a number, or the rule by which it is computed from the rows.
 Gamma: TypeAlias = float | Literal["knn"] | None
 
 # Most rows whose distances are computed.
 SAMPLE = 2000
 # The neighbour whose distance is the bandwidth by the rule "knn" of Shahrampour & Tarokh (2018).
 NEIGHBOURS = 50
-# A column is constant whose standard deviation is smaller than this: features have weights that are its inverse.
+# A column whose standard deviation is smaller than this counts as constant: weights of features are the inverse of it.
 SMALLEST = {"float32": 1e-35, "float64": 1e-290}
 
 
@@ -38,9 +38,11 @@ def check_gamma(gamma: Any) -> Gamma:
 def resolve_gamma(
     rows: Rows, rule: Literal["knn"] | None, metric: str, rng: np.random.Generator, weight: np.ndarray | None = None
 ) -> float:
-    """Return the inverse width that a rule reads off the rows: 1 / (2 scale^2), or 1 / scale for the metric "cityblock".
+    """Return the inverse width of a kernel by a rule: 1 / (2 scale^2), or 1 / scale for the metric "cityblock".
 
-    scale is the `distance_scale` of the rows. weight : of each row; None: all alike.
+    Here scale is the `distance_scale` of the rows by that rule.
+
+    weight : the weight of each row; None: all rows count alike.
     """
     weight = np.ones(rows.n_rows) if weight is None else weight
     scale = float(np.clip(distance_scale(rows.array, weight, rule, metric, rng), 1e-150, 1e150))
@@ -56,7 +58,7 @@ def distance_scale(
     A row of twice the weight counts as two. Distances between equal rows do not count. The scale is 1.0 where no two differ.
 
     take : function take(index) that returns some rows, an ndarray or CSR matrix.
-    weight : of each row.
+    weight : the weight of each row.
     """
     sample, weight = sample_rows(weight, SAMPLE, rng)
     rows = take(sample)
@@ -92,9 +94,9 @@ def _median(distance, weight):
 
 
 def _mean_to_neighbour(distance, weight):
-    """Return the mean distance at which NEIGHBOURS rows of mean weight, and the row itself, are nearer.
+    """Return the mean, over the rows, of the distance within which there are NEIGHBOURS other rows, counted by their weights.
 
-    Rows for which it is 0 do not count.
+    Rows for which that distance is 0 do not count.
     """
     if is_uniform(weight):
         neighbour = min(NEIGHBOURS, len(weight) - 1)

@@ -1,8 +1,8 @@
 """Blocks of features of one kind: neurons, linear functions, monomials; what a `FeatureSet` is made of.
 
-`FeatureBlock` says what is asked of the features of one kind, and answers what all kinds answer alike. The kernels, other
-devices and the file of a model read the same few arrays of every kind; only `block_from_arrays`, which reads a file, tells the
-kinds apart.
+Features of a new kind need a class here, a branch of `block_from_arrays`, which reads them from the file of a model, and code
+that computes their values: in the kernels (`_core/tile_impl.h`) for rows in memory, in `ArrayBlock` (`rows/device.py`) for rows
+on a device. `model/terms.py` and the writers of `export/`, which tell what a model computes, must know their formula, too.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ class FeatureBlock:
     inputs: np.ndarray | None
     gamma: float | None
 
+    # The members of a kind that other rooms read; a class overrides those that are not so for its kind.
     # Whether |phi_j(x)| has a bound over all x.
     is_bounded = False
     # Whether the features are cosines or sines, which have a phase.
@@ -86,16 +87,20 @@ class FeatureBlock:
 
     def __post_init__(self) -> None:
         for array in self._arrays.values():
-            _read_only(array)
+            array.flags.writeable = False
 
     def __len__(self) -> int:
         return len(self.weights)
 
     @property
     def _arrays(self):
-        """The fields that are arrays, with an entry for each feature."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+        """The fields that are arrays, by name: each has an entry or a line for each feature."""
+        arrays = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                arrays[field.name] = value
+        return arrays
 
     @property
     def order(self) -> int:
@@ -104,7 +109,7 @@ class FeatureBlock:
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        """What the features of a block share: blocks of equal kind can be concatenated."""
+        """A key of what the features of a block share: blocks of equal kind can be concatenated."""
         return self.activation, type(self), self.scale, self.gamma, self.inputs is None, self.order, self.weights.dtype
 
     def take(self, indices: np.ndarray | list[int]) -> Self:
@@ -113,19 +118,19 @@ class FeatureBlock:
 
     @staticmethod
     def concatenate(blocks: Sequence[FeatureBlock]) -> FeatureBlock:
-        """Return one block of several of equal kind."""
+        """Return one block with the features of several blocks of equal kind."""
         first = blocks[0]
         if len(blocks) == 1:
             return first
         names = first._arrays
         return replace(first, **{name: np.concatenate([getattr(block, name) for block in blocks]) for name in names})
 
-    def seeing(self, views: np.ndarray, n_inputs: int) -> Self:
-        """Return these features as functions of n_inputs inputs, where `views` are the indices of theirs among these."""
+    def seeing(self, indices: np.ndarray, n_inputs: int) -> Self:
+        """Return these features as functions of n_inputs inputs, where `indices` says which of them their inputs are."""
         if self.inputs is not None:
-            return replace(self, inputs=views[self.inputs].astype(np.int32))
+            return replace(self, inputs=indices[self.inputs].astype(np.int32))
         weights = np.zeros((len(self), n_inputs))
-        weights[:, views] = self.weights
+        weights[:, indices] = self.weights
         return replace(self, weights=weights)
 
     def scaled(self, factor: float) -> Self:
@@ -133,7 +138,7 @@ class FeatureBlock:
         return replace(self, scale=float(factor) * self.scale)
 
     def turned(self, angle: float | np.ndarray) -> Self:
-        """Return these features with an angle added to their phase, where they are cosines or sines."""
+        """Return these features with an angle, or one for each, added to their phase, where they are cosines or sines."""
         return self
 
     def largest_value(self) -> np.ndarray:
@@ -172,7 +177,7 @@ class FeatureBlock:
         return len(np.unique(self.inputs[:, 0])) == len(self)
 
     def sum_at_inputs(self, terms: np.ndarray, n_inputs: int) -> np.ndarray:
-        """Add terms (n_outputs, n_features) of features of order 1 up at the input of each: (n_outputs, n_inputs)."""
+        """Return the sum of terms (n_outputs, n_features) over the features of order 1 of each input: (n_outputs, n_inputs)."""
         total = np.zeros((len(terms), n_inputs))
         if self.inputs_differ:
             total[:, self.inputs[:, 0]] = terms
@@ -202,22 +207,20 @@ class FeatureBlock:
         """
         key = dtype, n_inputs, among_used
         if key not in self._packed:
-            inputs = self.used_inputs[1] if among_used else self.inputs
-            self._packed[key] = self._pack(dtype, n_inputs, inputs)
+            weights, inputs = self.weights, self.used_inputs[1] if among_used else self.inputs
+            # A weight may be too large for float32: its phase is infinite then, as the kernels expect.
+            with np.errstate(over="ignore", under="ignore"):
+                if inputs is not None and self.envelope is None and n_inputs <= DENSE_BELOW * self.order:
+                    weights, inputs = self.dense_weights(inputs, n_inputs), None
+                inputs = None if inputs is None else _in_panels(inputs, np.int32)
+                offset = _in_panels(self.offset[:, None], dtype)[:, 0]
+                self._packed[key] = Panels(self.activation, self.scale, _in_panels(weights, dtype), offset, inputs)
         return self._packed[key]
 
     @cached_property
     def _packed(self):
+        """The `Panels` that have been made, by the arguments of `packed`."""
         return {}
-
-    @np.errstate(over="ignore", under="ignore")  # a weight too large for float32: its phase is infinite, as kernels expect
-    def _pack(self, dtype, n_inputs, inputs):
-        weights = self.weights
-        if inputs is not None and self.envelope is None and n_inputs <= DENSE_BELOW * self.order:
-            weights, inputs = self.dense_weights(inputs, n_inputs), None
-        inputs = None if inputs is None else _in_panels(inputs, np.int32)
-        offset = _in_panels(self.offset[:, None], dtype)[:, 0]
-        return Panels(self.activation, self.scale, _in_panels(weights, dtype), offset, inputs)
 
     def __getstate__(self) -> dict[str, Any]:  # without what can be made again
         return {field.name: self.__dict__[field.name] for field in fields(self)}
@@ -225,7 +228,6 @@ class FeatureBlock:
     def __setstate__(self, state: dict[str, Any]) -> None:  # unpickled arrays are writable
         self.__dict__.update(state)
         self.__post_init__()
-
 
     def to_arrays(self, i: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what the file of a model holds of this block, the i-th: (meta, arrays)."""
@@ -395,7 +397,11 @@ def block_from_arrays(meta: dict[str, Any], arrays: dict[str, np.ndarray], i: in
     require(type(meta["scale"]) is float and np.isfinite(meta["scale"]), "scale")
     require(offset.ndim == 1 and len(offset) > 0, "offset")
     if meta["activation"] == MonomialBlock.activation:
-        return _monomials(meta, weights, offset, inputs, n_features_in)
+        require(not offset.any(), "offset")
+        require(type(meta["gamma"]) is float and 0 < meta["gamma"] <= 1e300 and inputs is not None, "gamma")
+        _require_inputs(inputs, len(offset), n_features_in + 1)  # 0 stands for 1
+        require(weights.shape == (len(offset), 1), "weights")
+        return MonomialBlock(meta["scale"], weights, inputs, meta["gamma"])
     require(meta["gamma"] is None, "gamma")
     if inputs is None:
         require(weights.shape == (len(offset), n_features_in), "weights")
@@ -407,15 +413,8 @@ def block_from_arrays(meta: dict[str, Any], arrays: dict[str, np.ndarray], i: in
     return NeuronBlock(meta["activation"], meta["scale"], weights, offset, inputs)
 
 
-def _monomials(meta, weights, offset, inputs, n_features_in):
-    require(not offset.any(), "offset")
-    require(type(meta["gamma"]) is float and 0 < meta["gamma"] <= 1e300 and inputs is not None, "gamma")
-    _require_inputs(inputs, len(offset), n_features_in + 1)  # 0 stands for 1
-    require(weights.shape == (len(offset), 1), "weights")
-    return MonomialBlock(meta["scale"], weights, inputs, meta["gamma"])
-
-
 def _require_inputs(inputs, n_features, n_inputs):
+    """Require inputs of a file to be indices of n_inputs inputs, with a line for each feature."""
     require(inputs.dtype == np.int32 and inputs.ndim == 2 and len(inputs) == n_features, "inputs")
     require(inputs.size > 0 and inputs.min() >= 0 and inputs.max() < n_inputs, "inputs")
 
@@ -439,18 +438,16 @@ def _rise(v):
 
 
 def _zero_offset(block):
-    return _read_only(np.zeros(len(block)))
+    """Return the offset of features that have none."""
+    offset = np.zeros(len(block))
+    offset.flags.writeable = False
+    return offset
 
 
 def _count_entries(inputs, n_inputs):
     """Return in how many rows of `inputs` each input occurs; negative ones are none."""
     inputs = np.sort(inputs, axis=1)
     return np.bincount(inputs[np.diff(inputs, axis=1, prepend=-1) > 0], minlength=n_inputs)
-
-
-def _read_only(array):
-    array.flags.writeable = False
-    return array
 
 
 def _in_panels(array, dtype):

@@ -1,4 +1,4 @@
-"""The dictionary that an algorithm searches: batches of features, each of which can be drawn again without the others.
+"""Dictionaries that algorithms search: batches of features, each of which can be drawn again without the others.
 
 `make_dictionary` reads the `features` argument of the public functions. Batch k of a random dictionary comes from a random
 stream of its own, so that no batch need be kept.
@@ -28,10 +28,9 @@ if TYPE_CHECKING:
     from ..rows import Rows
     from .fourier import Kernel
 
-# The names that `features` may be, and the classes of maps.
+# The names that `features` may be.
 NAMES = *KERNELS, "perceptron"
-MAPS = Fourier, Perceptron, RandomNeurons, Taylor, Linear
-# What users give as features.
+# The maps that `features` may be, and all that it may be.
 FeatureMap: TypeAlias = Fourier | Linear | Perceptron | RandomNeurons | Taylor
 Features: TypeAlias = "Literal['auto', 'perceptron'] | Kernel | FeatureMap | Sequence[FeatureMap] | FeatureSet"
 
@@ -44,11 +43,11 @@ class DrawableMap(Protocol):
 
     @property
     def is_finite(self) -> bool:
-        """Whether there are only so many features, which `draw` lists: nothing is random."""
+        """Whether the map has finitely many features, all of which `draw` returns: nothing is random."""
         ...
 
     def resolve(self, rows: Rows, rng: np.random.Generator, weight: np.ndarray | None = None) -> DrawableMap:
-        """Return this map with parameters that were left open read off the rows, each of which counts by its weight."""
+        """Return this map with the parameters that the user left open computed from the rows; each row counts by its weight."""
         ...
 
     def draw(self, n_components: int | None, n_features: int, rng: Seed = None) -> FeatureSet:
@@ -57,7 +56,7 @@ class DrawableMap(Protocol):
 
 
 class Dictionary(Protocol):
-    """Features in batches, of which an algorithm looks at one or several at a time."""
+    """Features in batches, of which an algorithm searches one or several at a time."""
 
     @property
     def n_batches(self) -> int:
@@ -72,12 +71,12 @@ class Dictionary(Protocol):
 
 @dataclass(frozen=True)
 class RandomDictionary:
-    """All features of the maps that are finite, and then n_components draws of the others, in equal shares.
+    """A dictionary of all features of the finite maps, and of n_components draws from the other maps, in equal shares.
 
-    maps, scales : the maps, and the factor of the features of each
-    n_components, batch_size : draws in all, and in a batch
-    n_features_in : inputs of the features
-    seed : from which each batch has a random stream of its own
+    maps, scales : the maps, and the factor by which the features of each are multiplied
+    n_components, batch_size : the number of draws in all, and in a batch
+    n_features_in : the number of inputs of the features
+    seed : the seed from which each batch gets a random stream of its own
     """
 
     maps: tuple[DrawableMap, ...]
@@ -104,7 +103,7 @@ class RandomDictionary:
 
     @cached_property
     def _finite(self):
-        """The features of the maps that have only so many, as one FeatureSet."""
+        """All features of the finite maps, as one FeatureSet."""
         features = FeatureSet((), self.n_features_in)
         for map_, scale in zip(self.maps, self.scales, strict=True):
             if map_.is_finite:
@@ -112,7 +111,7 @@ class RandomDictionary:
         return features
 
     def batch(self, k: int) -> FeatureSet:
-        """Return the features of batch k; those of the finite maps are in batch 0."""
+        """Return the features of batch k. Batch 0 begins with the features of the finite maps."""
         features = self._finite if k == 0 else FeatureSet((), self.n_features_in)
         random = [(map_, scale) for map_, scale in zip(self.maps, self.scales, strict=True) if not map_.is_finite]
         size = min(self.batch_size, self.n_components - k * self.batch_size)
@@ -125,7 +124,7 @@ class RandomDictionary:
 
 @dataclass(frozen=True)
 class FixedDictionary:
-    """The features of a FeatureSet, in batches."""
+    """A dictionary of the features of a FeatureSet, in batches."""
 
     features: FeatureSet
     batch_size: int
@@ -155,13 +154,18 @@ def make_dictionary(
 ) -> RandomDictionary | FixedDictionary:  # fmt: skip
     """Check a `features` argument (a kernel's name, a map, a sequence of maps, or a FeatureSet) and make its dictionary.
 
-    scales : function scales(n_maps) that returns the factors of the maps; None: all are 1.
-    weight : of each row, for what maps read off the rows; None: all alike.
+    scales : function scales(n_maps) that returns the factors by which the features of the maps are multiplied; None: 1.
+    weight : weights of the rows, for parameters that maps compute from the rows; None: all rows count alike.
     """
     n_features_in = rows.n_features_in
     batch_size = default_batch_size(n_features_in) if batch_size is None else check_integer("batch_size", batch_size, 1)
     if isinstance(features, FeatureSet):
-        _check_fixed(features, n_features_in, gamma)
+        if gamma is not None:
+            raise ValueError(f"gamma must be None where features is a FeatureSet, got {gamma!r}")
+        if len(features) == 0:
+            raise ValueError("features must hold at least one feature, got an empty FeatureSet")
+        if features.n_features_in != n_features_in:
+            raise ValueError(f"features must have the {n_features_in} inputs of X, got {features.n_features_in}")
         return FixedDictionary(features, batch_size)
     n_components = check_integer("n_components", n_components, 1)
     maps = _maps(features, gamma)
@@ -192,18 +196,8 @@ def draw_all(
     return dictionary.batch(0)
 
 
-def _check_fixed(features, n_features_in, gamma):
-    """Check a FeatureSet that is to be the dictionary."""
-    if gamma is not None:
-        raise ValueError(f"gamma must be None where features is a FeatureSet, got {gamma!r}")
-    if len(features) == 0:
-        raise ValueError("features must hold at least one feature, got an empty FeatureSet")
-    if features.n_features_in != n_features_in:
-        raise ValueError(f"features must have the {n_features_in} inputs of X, got {features.n_features_in}")
-
-
 def _maps(features, gamma):
-    """Return the maps of a name, a map or a sequence of maps, which are checked."""
+    """Check a kernel's name, a map or a sequence of maps, and return the maps."""
     if isinstance(features, str):
         if features == "auto":
             raise ValueError("features must not be 'auto' here: leave it out, or give a kernel or map")
@@ -214,7 +208,7 @@ def _maps(features, gamma):
             raise ValueError(f"gamma must be None where features is 'perceptron', got {gamma!r}")
         return (Perceptron(),)
     maps = tuple(features) if isinstance(features, (list, tuple)) else (features,)
-    if not maps or not all(isinstance(map_, MAPS) for map_ in maps):
+    if not maps or not all(isinstance(map_, FeatureMap) for map_ in maps):
         raise TypeError(f"features must be a kernel's name, a map, a sequence of maps or a FeatureSet, got {features!r}")
     if gamma is not None:
         raise ValueError(f"gamma must be given to the map where features is one, got gamma={gamma!r}")

@@ -1,14 +1,15 @@
-"""FeatureSet: features that have been drawn, in blocks of one kind each. Immutable."""
+"""Features that have been drawn, in one block for each kind: a `FeatureSet`, which is immutable."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from .._base.checks import check_indices, check_names
-from ..rows import read_rows, staged
+from ..rows import read_rows
 from .blocks import FeatureBlock
 
 if TYPE_CHECKING:
@@ -37,11 +38,23 @@ class DefaultNames(Sequence[str]):
         return f"x{i}"
 
 
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class FeatureSet:
     """Drawn features: a fixed dictionary, or the selected features of a model. Immutable.
 
     A set is made by ``map.draw(n_components, n_features, rng=...)``, by ``take`` and by ``concat``. Its features are functions
     of inputs: of the columns of X, or of what a column stage makes of them, which is then part of the set.
+
+    Attributes
+    ----------
+    blocks : tuple of FeatureBlock
+        The features, one block for each kind.
+    n_inputs : int
+        Number of inputs of the features.
+    order : None, or int ndarray of shape (len(self),)
+        The place of each feature in the blocks laid end to end; None where that is 0, 1, 2, ...
+    stage : ColumnStage or None
+        What makes the inputs of the features out of the columns of X; None: the columns are the inputs.
 
     Examples
     --------
@@ -55,144 +68,141 @@ class FeatureSet:
     ['cos(age, height, weight)', 'age']
     """
 
+    __slots__ = ("__weakref__", "blocks", "n_inputs", "order", "stage")
+
+    blocks: tuple[FeatureBlock, ...]
+    n_inputs: int
+    order: np.ndarray | None
+    stage: ColumnStage | None
+
     def __init__(
         self, blocks: Iterable[FeatureBlock], n_inputs: int, order: np.ndarray | None = None, stage: ColumnStage | None = None
     ):
-        self._stage = stage
-        self._blocks, self._order = _one_a_kind([block for block in blocks if len(block)], order)
-        self._n_inputs = int(n_inputs)
-        self._freeze()
+        """Make a set of some blocks. Blocks of equal kind become one: however a set is built, its blocks stay few."""
+        blocks, of_kind = [block for block in blocks if len(block)], {}
+        for i, block in enumerate(blocks):
+            of_kind.setdefault(block.kind, []).append(i)
+        if len(of_kind) < len(blocks):
+            starts = np.cumsum([0, *map(len, blocks)])
+            moved = [np.arange(starts[i], starts[i + 1]) for members in of_kind.values() for i in members]
+            place = np.empty(starts[-1], np.intp)
+            place[np.concatenate(moved)] = np.arange(starts[-1])
+            order = place if order is None else place[order]
+            blocks = [FeatureBlock.concatenate([blocks[i] for i in members]) for members in of_kind.values()]
+        if order is not None and np.array_equal(order, np.arange(len(order))):
+            order = None
+        if order is not None:
+            order.flags.writeable = False
+        object.__setattr__(self, "blocks", tuple(blocks))
+        object.__setattr__(self, "n_inputs", int(n_inputs))
+        object.__setattr__(self, "order", order)
+        object.__setattr__(self, "stage", stage)
 
-    def _freeze(self):
-        if self._order is not None:
-            self._order.flags.writeable = False
-
-    def __setstate__(self, state: dict[str, Any]) -> None:  # unpickled arrays are writable
-        self.__dict__.update(state)
-        self._freeze()
-
-    @property
-    def blocks(self) -> tuple[FeatureBlock, ...]:
-        """The features, one block for each kind."""
-        return self._blocks
-
-    @property
-    def order(self) -> np.ndarray | None:
-        """The place of each feature in the blocks laid end to end; None where that is 0, 1, 2, ..."""
-        return self._order
-
-    @property
-    def stage(self) -> ColumnStage | None:
-        """The `ColumnStage` that makes the inputs of the features out of the columns of X; None: the columns are the inputs."""
-        return self._stage
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FeatureSet, (self.blocks, self.n_inputs, self.order, self.stage)
 
     def staged(self, stage: ColumnStage | None) -> FeatureSet:
         """Return these features as functions of the inputs that a column stage makes; None: of the columns of X."""
-        return FeatureSet(self._blocks, self._n_inputs, self._order, stage)
+        return FeatureSet(self.blocks, self.n_inputs, self.order, stage)
 
-    def seeing(self, views: np.ndarray, n_inputs: int) -> FeatureSet:
-        """Return these features as functions of n_inputs inputs, where `views` are the indices of theirs among these."""
-        if np.array_equal(views, np.arange(n_inputs)):
+    def seeing(self, indices: np.ndarray, n_inputs: int) -> FeatureSet:
+        """Return these features as functions of n_inputs inputs, where `indices` says which of them their inputs are."""
+        if np.array_equal(indices, np.arange(n_inputs)):
             return self
-        return FeatureSet([block.seeing(views, n_inputs) for block in self._blocks], n_inputs, self._order, self._stage)
+        return FeatureSet([block.seeing(indices, n_inputs) for block in self.blocks], n_inputs, self.order, self.stage)
 
     def rows_of(self, X: MatrixLike, workers: int = 1) -> Rows:
-        """Check X and return its rows, as inputs of these features."""
-        return staged(read_rows(X, self._stage, workers, n_features=self.n_features_in), self._stage)
+        """Check X and return its rows as these features see them: through their column stage, where they have one."""
+        return read_rows(X, self.stage, workers, n_features=self.n_features_in).staged(self.stage)
 
     @property
     def places(self) -> np.ndarray:
-        """The place of each feature in the blocks laid end to end, as `order`, but never None."""
-        return np.arange(len(self)) if self._order is None else self._order
+        """The `order` of the features, as an array where that is None, too."""
+        return np.arange(len(self)) if self.order is None else self.order
 
     @property
     def n_features_in(self) -> int:
         """Number of columns of X."""
-        return self._n_inputs if self._stage is None else self._stage.n_columns
+        return self.n_inputs if self.stage is None else self.stage.n_columns
 
     @property
     def feature_names_in_(self) -> tuple[str, ...] | None:
         """The names of the columns of the data frame that was fitted; None for an array."""
-        return None if self._stage is None or self._stage.table is None else self._stage.table.names
-
-    @property
-    def n_inputs(self) -> int:
-        """Number of inputs: of columns of X, or of what a column stage makes of them."""
-        return self._n_inputs
+        return None if self.stage is None or self.stage.table is None else self.stage.table.names
 
     def __len__(self) -> int:
-        return sum(map(len, self._blocks))
+        return sum(map(len, self.blocks))
 
     def __repr__(self) -> str:
-        kinds = ", ".join(f"{len(b)} {b.activation}" for b in self._blocks)
+        kinds = ", ".join(f"{len(b)} {b.activation}" for b in self.blocks)
         return f"FeatureSet({kinds or 'empty'}; n_features_in={self.n_features_in})"
 
     def to_blocks(self, values: np.ndarray) -> np.ndarray:
-        """Reorder values of the features, along the last axis, as the blocks have them."""
-        if self._order is None:
+        """Reorder values of the features, along the last axis, from the order of the features to that of the blocks."""
+        if self.order is None:
             return values
         laid = np.empty_like(values)
-        laid[..., self._order] = values
+        laid[..., self.order] = values
         return laid
 
     def from_blocks(self, laid: np.ndarray) -> np.ndarray:
-        """Reorder values that are laid out as the blocks are, along the last axis, as the features are: undo `to_blocks`."""
-        return laid if self._order is None else laid[..., self._order]
+        """Reorder values, along the last axis, from the order of the blocks to that of the features: undo `to_blocks`."""
+        return laid if self.order is None else laid[..., self.order]
 
     def by_block(self, laid: np.ndarray) -> Iterator[tuple[FeatureBlock, np.ndarray]]:
-        """Yield (block, its part along the last axis) of values in the order of the blocks."""
+        """Yield (block, its part of the values) for values that are in the order of the blocks along the last axis."""
         start = 0
-        for block in self._blocks:
+        for block in self.blocks:
             yield block, laid[..., start : start + len(block)]
             start += len(block)
 
     @property
     def largest_value(self) -> np.ndarray:
         """The supremum over x of ``|phi_j(x)|`` of each feature; infinite where it has no bound."""
-        return self.from_blocks(np.concatenate([np.zeros(0), *(block.largest_value() for block in self._blocks)]))
+        return self.from_blocks(np.concatenate([np.zeros(0), *(block.largest_value() for block in self.blocks)]))
 
     def take(self, indices: ArrayLike) -> FeatureSet:
         """Return the features at `indices` (integers, in any order, repeats allowed), as a FeatureSet."""
         indices = check_indices("indices", indices, len(self))
-        place = indices if self._order is None else self._order[indices]
+        place = indices if self.order is None else self.order[indices]
         blocks, order, start, n = [], np.empty(len(indices), np.intp), 0, 0
-        for block in self._blocks:
+        for block in self.blocks:
             inside = np.flatnonzero((place >= start) & (place < start + len(block)))
             blocks.append(block.take(place[inside] - start))
             order[inside] = np.arange(n, n + len(inside))
             start, n = start + len(block), n + len(inside)
-        return FeatureSet(blocks, self._n_inputs, order, self._stage)
+        return FeatureSet(blocks, self.n_inputs, order, self.stage)
 
     def concat(self, other: FeatureSet) -> FeatureSet:
         """Return these features followed by those of `other`, which must have the same inputs."""
         if not isinstance(other, FeatureSet):
             raise TypeError(f"other must be a FeatureSet, got {type(other).__name__}")
-        if other.n_inputs != self._n_inputs:
-            raise ValueError(f"both sets must have the same inputs, got {self._n_inputs} and {other.n_inputs}")
-        if self._stage is not other.stage and not (self._stage and self._stage.is_same(other.stage)):
+        if other.n_inputs != self.n_inputs:
+            raise ValueError(f"both sets must have the same inputs, got {self.n_inputs} and {other.n_inputs}")
+        if self.stage is not other.stage and not (self.stage and self.stage.is_same(other.stage)):
             raise ValueError("both sets must see the columns of X in the same units")
         order = None
-        if self._order is not None or other._order is not None:
+        if self.order is not None or other.order is not None:
             order = np.concatenate([self.places, len(self) + other.places])
-        return FeatureSet(self._blocks + other.blocks, self._n_inputs, order, self._stage)
+        return FeatureSet(self.blocks + other.blocks, self.n_inputs, order, self.stage)
 
     def scaled(self, factor: float) -> FeatureSet:
         """Return these features times a number."""
-        return FeatureSet([block.scaled(factor) for block in self._blocks], self._n_inputs, self._order, self._stage)
+        return FeatureSet([block.scaled(factor) for block in self.blocks], self.n_inputs, self.order, self.stage)
 
     @property
     def is_periodic(self) -> np.ndarray:
         """A mask of the features that are cosines or sines."""
-        periodic = [np.full(len(block), block.is_periodic) for block in self._blocks]
+        periodic = [np.full(len(block), block.is_periodic) for block in self.blocks]
         return self.from_blocks(np.concatenate([np.zeros(0, bool), *periodic]))
 
     def turned(self, angles: np.ndarray) -> FeatureSet:
         """Return these features with an angle added to the phase of each that is a cosine or sine."""
         blocks = [block.turned(angle) for block, angle in self.by_block(self.to_blocks(angles))]
-        return FeatureSet(blocks, self._n_inputs, self._order, self._stage)
+        return FeatureSet(blocks, self.n_inputs, self.order, self.stage)
 
     def transform(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
-        """Return the feature matrix, which nothing else stores whole.
+        """Compute the feature matrix. Only this method stores it whole.
 
         Parameters
         ----------
@@ -217,11 +227,11 @@ class FeatureSet:
         inputs : sequence of str or None, default None
             A name for each column of X. None: those of the data frame, or x0, x1, ...
         """
-        d, stage = self.n_features_in, self._stage
+        d, stage = self.n_features_in, self.stage
         inputs = self.feature_names_in_ if inputs is None else inputs
         inputs = DefaultNames(d) if inputs is None else check_names("inputs", inputs, d)
         inputs = inputs if stage is None else stage.names(inputs)
-        names = [block.name(k, inputs) for block in self._blocks for k in range(len(block))]
+        names = [block.name(k, inputs) for block in self.blocks for k in range(len(block))]
         return [str(name) for name in self.from_blocks(np.array(names, dtype=object))]
 
     def input_usage(self) -> np.ndarray:
@@ -230,27 +240,10 @@ class FeatureSet:
         A monomial of `Taylor` uses its factors; that its envelope falls with every input does not count.
         """
         d, count = self.n_features_in, np.zeros(self.n_features_in)
-        column = None if self._stage is None or self._stage.is_column_by_column else self._stage.column
-        for block in self._blocks:
+        column = None if self.stage is None or self.stage.is_column_by_column else self.stage.column
+        for block in self.blocks:
             count += block.count_inputs(d, column)
         return count / max(len(self), 1)
-
-
-def _one_a_kind(blocks, order):
-    """Return (one block of each kind, the order of the features in them): however a set is built, its blocks stay few."""
-    kinds = {}
-    for i, block in enumerate(blocks):
-        kinds.setdefault(block.kind, []).append(i)
-    if len(kinds) < len(blocks):
-        starts = np.cumsum([0, *map(len, blocks)])
-        moved = [np.arange(starts[i], starts[i + 1]) for members in kinds.values() for i in members]
-        place = np.empty(starts[-1], np.intp)
-        place[np.concatenate(moved)] = np.arange(starts[-1])
-        order = place if order is None else place[order]
-        blocks = [FeatureBlock.concatenate([blocks[i] for i in members]) for members in kinds.values()]
-    if order is not None and np.array_equal(order, np.arange(len(order))):
-        order = None
-    return tuple(blocks), order
 
 
 def are_same(one: FeatureSet, other: FeatureSet) -> bool:
@@ -259,7 +252,7 @@ def are_same(one: FeatureSet, other: FeatureSet) -> bool:
 
 
 def _contents(features):
-    """Return all that decides the values of features, in a form that can be compared whatever the order of the blocks."""
+    """Return what decides the values of features, as a dict of bytes that does not depend on the order of the blocks."""
     written = {None: features.n_inputs}
     if features.stage is not None:
         written |= {name: array.tobytes() for name, array in features.stage.to_arrays().items()}

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # Most inputs that features may have: those of the largest variance, over which weights are dense.
 MOST_INPUTS = 1024
-# The narrowest and the widest bandwidth of random cosines, in units of the median distance between rows.
+# The narrowest and the widest bandwidth of random cosines, in multiples of the median distance between rows.
 NARROWEST, WIDEST = 0.25, 4.0
 # Probability that a random step which has some inputs has no more.
 NO_MORE = 0.4
@@ -56,9 +56,9 @@ FADE, SURVIVORS, TRIES = 0.8, 1.0, 20.0
 class BaseDistribution(ABC):
     """A distribution of random neurons, phi = scale * activation(w'x + b), made for some rows.
 
-    inputs : the inputs that are not constant, at most MOST_INPUTS
-    units : for each of these, the unit of the entries of w
-    max_order : most inputs that a w has; None: all
+    inputs : the indices of the inputs that are not constant, at most MOST_INPUTS; w has an entry for each
+    units : the unit of the entries of w, for each of these inputs
+    max_order : the most inputs that a feature may have, the number of nonzeros of w; None: all
     """
 
     inputs: np.ndarray = field(repr=False)
@@ -76,10 +76,10 @@ class BaseDistribution(ABC):
         cls, rows: Rows, weight: np.ndarray, rng: np.random.Generator, stage: ColumnStage | None = None,
         max_order: int | None = None,
     ) -> Self:  # fmt: skip
-        """Make the distribution in units that are read off the rows.
+        """Make the distribution in units that are computed from the rows.
 
-        weight : of each row, positive and of mean 1.
-        stage : the column stage that the rows went through.
+        weight : the weight of each row, positive and of mean 1.
+        stage : the column stage through which the rows are seen.
         """
 
     @abstractmethod
@@ -88,19 +88,19 @@ class BaseDistribution(ABC):
 
     @abstractmethod
     def entries(self, j: np.ndarray, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw entries for the inputs j of weights that have so many inputs."""
+        """Draw an entry w_j for each of the inputs j, where `order` says how many inputs its w has."""
 
     @abstractmethod
     def offsets(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw b for each w."""
+        """Draw an offset b for each w."""
 
     @property
     def most_inputs(self) -> int:
-        """Most inputs that a feature may have."""
+        """The most inputs that a feature may have."""
         return len(self.inputs) if self.max_order is None else min(self.max_order, len(self.inputs))
 
     def limited(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return these weights, with entries set to 0 at random in each that has more inputs than it may."""
+        """Return the weights with random entries set to 0 in each w that has more than `most_inputs`."""
         if self.most_inputs == len(self.inputs):
             return weights
         lot = np.where(weights != 0, rng.random(weights.shape), 0.0)
@@ -112,7 +112,9 @@ class BaseDistribution(ABC):
         if len(self.inputs) == n_features:
             block = NeuronBlock(self.activation, self.scale, weights, offset)
         elif n_features <= MOST_INPUTS:
-            block = NeuronBlock(self.activation, self.scale, self._spread(weights, n_features), offset)
+            everywhere = np.zeros((len(weights), n_features))  # 0 for the inputs that are constant
+            everywhere[:, self.inputs] = weights
+            block = NeuronBlock(self.activation, self.scale, everywhere, offset)
         else:
             inputs = np.tile(self.inputs.astype(np.int32), (len(weights), 1))
             block = NeuronBlock(self.activation, self.scale, weights, offset, inputs)
@@ -131,16 +133,10 @@ class BaseDistribution(ABC):
         rng = check_rng(rng)
         return self.features(self.weights(check_integer("n_components", n_components, 0), rng), n_features, rng)
 
-    def _spread(self, weights, n_features):
-        """Return weights over all n_features inputs, 0 for those that are constant."""
-        everywhere = np.zeros((len(weights), n_features))
-        everywhere[:, self.inputs] = weights
-        return everywhere
-
 
 @dataclass(frozen=True, eq=False)
 class RandomCosines(BaseDistribution):
-    """Cosines sqrt(2) cos(w'x + b) of any bandwidth and order: from here a dictionary starts where nothing is known.
+    """Cosines sqrt(2) cos(w'x + b) of any bandwidth and order, from which a dictionary starts where nothing is known.
 
     The order q of w, the number of its inputs, is log-uniform from 1 to all; so is the bandwidth c, from NARROWEST to WIDEST.
 
@@ -180,7 +176,7 @@ class RandomCosines(BaseDistribution):
         return rng.standard_normal(len(j)) * self.sizes(order, rng) * unit
 
     def sizes(self, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return the standard deviation of the u_j, of draws of these orders."""
+        """Draw a bandwidth for each order and return the standard deviation of the u_j."""
         width = np.exp(rng.uniform(np.log(NARROWEST), np.log(WIDEST), len(order)))
         return width * np.sqrt(len(self.inputs) / np.maximum(order, 1))
 
@@ -190,7 +186,7 @@ class RandomCosines(BaseDistribution):
 
 @dataclass(frozen=True, eq=False)
 class RandomSteps(BaseDistribution):
-    """Steps, 1 where w'x > t and -1 elsewhere, of a few inputs: from here a dictionary starts for functions that jump.
+    """Steps, 1 where w'x > t and -1 elsewhere, of a few inputs, from which a dictionary starts for functions that jump.
 
     The entries of w are +-1 in units of half the ranges of the inputs; w has q inputs with probability p (1 - p)^(q - 1), p
     being NO_MORE. The threshold t lies between w'x of some row and the next larger value, at random, so that no row lies on a
@@ -244,7 +240,10 @@ class RandomSteps(BaseDistribution):
 
 
 def _inputs_that_vary(rows, weight, stage):
-    """Return at most MOST_INPUTS inputs that are not constant, and (their standard deviations, half their ranges)."""
+    """Return (at most MOST_INPUTS inputs that are not constant, their scales).
+
+    The scales have two lines, in which a feature may measure its inputs: standard deviations, and half the ranges.
+    """
     in_units = stage is not None and not stage.is_raw
     scale = np.stack([stage.half_range > 0, stage.half_range] if in_units else rows.spreads(weight))
     deviation = stage.unit if in_units else scale[0]
@@ -254,7 +253,7 @@ def _inputs_that_vary(rows, weight, stage):
 
 
 def _sample(rows, inputs, weight, rng):
-    """Return these inputs of some rows, float64 (n, len(inputs)), and how much each row counts."""
+    """Return these inputs of a sample of the rows, float64 (n, len(inputs)), and the weight of each row of it."""
     sample, weight = sample_rows(weight, SAMPLE, rng)
     X = rows.array(sample)[:, inputs]
     return (X.toarray() if is_sparse(X) else X).astype(np.float64), weight
@@ -267,7 +266,7 @@ def _sample(rows, inputs, weight, rng):
 
 
 def jitter(W: np.ndarray, pick: Callable[[], np.ndarray], base: BaseDistribution, rng: np.random.Generator) -> np.ndarray:
-    """Return accepted w, each entry times 1 + JITTER e, e normal."""
+    """Return accepted w with each entry multiplied by 1 + JITTER e, e standard normal."""
     w = W[pick()]
     return w * (1 + JITTER * rng.standard_normal(w.shape))
 
@@ -287,13 +286,13 @@ def swap(W: np.ndarray, pick: Callable[[], np.ndarray], base: BaseDistribution, 
 
 
 def mix(W: np.ndarray, pick: Callable[[], np.ndarray], base: BaseDistribution, rng: np.random.Generator) -> np.ndarray:
-    """Return w with each entry from one of two accepted w."""
+    """Return w whose entries come each from one of two accepted w, at random."""
     w, other = W[pick()], W[pick()]
     return np.where(rng.random(w.shape) < 0.5, w, other)
 
 
 def rescale(W: np.ndarray, pick: Callable[[], np.ndarray], base: BaseDistribution, rng: np.random.Generator) -> np.ndarray:
-    """Return accepted w, longer or shorter; for a step, only its threshold changes."""
+    """Return accepted w multiplied by a random factor; of a step, this changes the threshold alone."""
     w = W[pick()]
     return w * np.exp(RESCALE * rng.standard_normal((len(w), 1)))
 
@@ -306,12 +305,12 @@ MOVES = jitter, add, swap, mix, rescale
 
 @dataclass(frozen=True, eq=False)
 class LearningDictionary:
-    """Batches of draws, each of which is made when it is known which features of the batches before were accepted.
+    """A dictionary whose batches are drawn once it is known which features of the batches before were accepted.
 
     base : the distribution of the first batch, and of a share of the others
-    n_components, batch_size : draws in all, and in a batch
-    n_features_in : inputs of the features
-    seed : from which each target of a fit has a random stream of its own
+    n_components, batch_size : the number of draws in all, and in a batch
+    n_features_in : the number of inputs of the features
+    seed : the seed from which each target of a fit gets a random stream of its own
     """
 
     base: BaseDistribution
@@ -327,11 +326,11 @@ class LearningDictionary:
 
     @property
     def starts(self) -> np.ndarray:
-        """How many features are drawn before each batch, and in all."""
+        """Number of features drawn before each batch, and in all."""
         return np.minimum(np.arange(self.n_batches + 1) * self.batch_size, self.n_components)
 
     def proposer(self, target: int) -> Proposer:
-        """Return what draws the batches of one target of a fit."""
+        """Return the object that draws the batches of one target of a fit."""
         return Proposer(self, target)
 
 
@@ -341,10 +340,10 @@ def make_learning_dictionary(
 ) -> LearningDictionary:  # fmt: skip
     """Make the dictionary of features="auto".
 
-    weight : of each row, positive and of mean 1.
-    stage : the column stage that the rows went through.
-    base : the kind of distribution from which it starts.
-    max_order : most inputs that a feature may have; None: all.
+    weight : the weight of each row, positive and of mean 1.
+    stage : the column stage through which the rows are seen.
+    base : the class of distributions from which the dictionary starts.
+    max_order : the most inputs that a feature may have; None: all.
     """
     if gamma is not None:
         raise ValueError(f"gamma must be None where features is 'auto', which tries many, got {gamma!r}")
@@ -356,10 +355,10 @@ def make_learning_dictionary(
 
 
 class Proposer:
-    """Draws the batches of one target of a fit, from a random stream of its own, and learns which moves make draws that stay.
+    """The source of the batches of one target of a fit, which learns from the accepted features which moves to make more often.
 
-    The index of its first draw is (target + 1) << 40, so that the draws of no two targets share an index; lower indices are
-    those of the inputs.
+    Its random stream is its own. The index of its first draw is (target + 1) << 40, so that the draws of no two targets share
+    an index; lower indices are those of the inputs.
     """
 
     def __init__(self, dictionary: LearningDictionary, target: int):
@@ -387,7 +386,7 @@ class Proposer:
         return start, self._base.features(np.vstack(weights), self._d, rng)
 
     def _learn(self, index):
-        """Count by which moves those draws of the last batch were made that were accepted."""
+        """Count, for each move, its draws of the last batch and those among them that were accepted."""
         first, n = self._next - len(self._last), len(MOVES) + 1
         alive = index[(index >= first) & (index < self._next)] - first
         self._tries = FADE * self._tries + np.bincount(self._last, minlength=n)

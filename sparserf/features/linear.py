@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Linear:
-    """The inputs themselves, ``phi_j(x) = x_j``: as many features as inputs, nothing is random.
+    """The inputs themselves as features, ``phi_j(x) = x_j``. Nothing is random.
 
     In a sequence of maps it adds a linear part to the model.
 
@@ -71,7 +71,7 @@ class LinearFunctions:
 
     The l1 penalty over all of them is the length of w = sum_k c_k u_k, since that is the least that sum_k |c_k| can be.
 
-    units : by which each input is multiplied
+    units : the factor by which each input is multiplied
     """
 
     units: np.ndarray = field(repr=False)
@@ -86,9 +86,9 @@ class LinearFunctions:
         return len(self.units)
 
     def steepest(self, slope: np.ndarray) -> tuple[FeatureSet, float]:
-        """Return the function that correlates most, as a FeatureSet, and its correlation.
+        """Return the function that is correlated most with a vector, as a FeatureSet, and its correlation.
 
-        slope : the correlation of each input.
+        slope : the correlation of each input with that vector.
         """
         slope = slope * self.units
         size = np.abs(slope).max() or 1.0  # no square over- or underflows

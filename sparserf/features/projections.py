@@ -31,29 +31,29 @@ PROJECTIONS = ("gaussian", "sparse_sign", "srht")
 PART, PART_COLUMNS = 2**21, 64
 # Non-zero entries in a row of a sparse-sign matrix, called zeta below.
 ZETA = 8
-# Multiplications of a matrix product that take as long as one by an entry of CSR rows.
+# Multiplications of a matrix product that take as long as one multiplication by an entry of CSR rows.
 SPARSE_COST = 16
-# Numbers that a Hadamard transform is given at a time: they stay in the cache until the columns are taken.
+# Numbers that are transformed by H at a time: they stay in the cache until columns are taken from them.
 TRANSFORMED = 2**18
 
 
 @dataclass(frozen=True, eq=False)
 class Projection(ABC):
-    """R, of n_features rows and n_projections columns."""
+    """A random matrix R of n_features rows and n_projections columns."""
 
     n_features: int
     n_projections: int
 
     @abstractmethod
     def parts(self, dtype: np.dtype) -> Iterator[tuple[slice, Callable[[DenseOrCSR, np.ndarray], None]]]:
-        """Yield (slice of the columns, function project(X, out)) that together make X R / sqrt(m) of rows X of that dtype.
+        """Yield pairs (slice of the columns, function project) that together compute X R / sqrt(m), for rows X of that dtype.
 
         project(X, out) writes these columns of X R / sqrt(m) to out, for any rows X, and may be called by several threads.
         """
 
     @abstractmethod
     def cost(self, X: DenseOrCSR) -> int:
-        """Return how many multiplications of a matrix product take as long as a row of X does in each part."""
+        """Return how many multiplications of a matrix product take as long as to project a row of X, in each part."""
 
     @abstractmethod
     def expand(self, Z: np.ndarray) -> np.ndarray:
@@ -108,15 +108,17 @@ def _multiply(R, X, out):
 
 @dataclass(frozen=True, eq=False)
 class SparseSign(Projection):
-    """A sparse matrix of signs: rows have zeta = min(8, m) non-zero entries +-sqrt(m / zeta), one in each of zeta groups of
-    columns of nearly equal size."""
+    """A sparse matrix of signs.
+
+    Each row has zeta = min(8, m) non-zero entries +-sqrt(m / zeta), one in each of zeta groups of columns of nearly equal size.
+    """
 
     columns: np.ndarray = field(repr=False)  # (n_features, zeta) int32
     signs: np.ndarray = field(repr=False)  # the same shape, int8
 
     @classmethod
     def draw(cls, n_features: int, n_projections: int, rng: np.random.Generator) -> Self:
-        """Draw such a matrix."""
+        """Draw the columns and signs of the non-zero entries."""
         zeta = min(ZETA, n_projections)
         edges = n_projections * np.arange(zeta + 1) // zeta
         columns = rng.integers(edges[:-1], edges[1:], (n_features, zeta), np.int32)
@@ -149,15 +151,18 @@ class SparseSign(Projection):
 
 @dataclass(frozen=True, eq=False)
 class Hadamard(Projection):
-    """A subsampled randomized Hadamard transform, R = D H S: random signs D, the +-1 Hadamard matrix H of the next power of two
-    of d, and a choice S of m of its columns, without repeats."""
+    """A subsampled randomized Hadamard transform, R = D H S.
+
+    D are random signs, H is the +-1 Hadamard matrix of the next power of two of d, S a choice of m of its columns, without
+    repeats.
+    """
 
     signs: np.ndarray = field(repr=False)  # (n_features,) int8
     sample: np.ndarray = field(repr=False)  # (n_projections,)
 
     @classmethod
     def draw(cls, n_features: int, n_projections: int, rng: np.random.Generator) -> Self:
-        """Draw such a matrix."""
+        """Draw the signs D and the choice S."""
         length = _power_of_two(n_features)
         if n_projections > length:
             raise ValueError(
@@ -214,7 +219,7 @@ class Matrix(Projection):
 
 
 def folded(projection: Projection) -> Projection:
-    """Return a projection with the same R R' that has no more columns than rows: L of R = L Q', Q'Q = I."""
+    """Return a projection with the same R R' and no more columns than rows: the factor L of R = L Q', where Q'Q = I."""
     if projection.n_projections <= projection.n_features:
         return projection
     R = projection.project(np.eye(projection.n_features))
@@ -222,7 +227,7 @@ def folded(projection: Projection) -> Projection:
 
 
 def _entries(X):
-    """Return the number of stored entries in a row, the mean where they are sparse."""
+    """Return the number of stored entries of a row of X, for CSR rows the mean."""
     return X.nnz // max(1, X.shape[0]) if is_sparse(X) else X.shape[1]
 
 

@@ -1,7 +1,7 @@
-"""Where the rows of X live, and what is asked of them.
+"""The rows of X, in memory, on disk, on a device or on a cluster, and the questions that algorithms ask of them.
 
 `as_rows` makes `Rows` of whatever the user gave, and is the only place that looks at what that is. Algorithms ask questions of
-`Rows`; these are answered block by block (`Block`), in memory by the compiled kernels.
+`Rows`, which are answered block by block (`Block`), in memory by the compiled kernels.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import numpy as np
 
 from .._base.arrays import is_foreign, is_on_host, namespace_of, to_host
 from .._base.checks import check_device_X, check_training_X, check_X
-from .._base.threads import check_workers
+from .._base.threads import Workers, check_workers
 from ..columns.table import Table, is_frame
 from .block import Block
 from .chunks import BlockError, ChunkedRows, Chunks
+from .core_block import CoreBlock
 from .dask import DaskRows, is_dask, partitions_of
 from .device import DeviceRows
 from .memory import MemoryRows, from_host_if_possible
 from .rows import Question, Rows, correlation, correlation_pair
-from .staged_rows import staged
 from .vectors import HostVectors, RowVectors
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ __all__ = [
     "from_host_if_possible",
     "is_dask",
     "read_rows",
-    "staged",
 ]
 
 
@@ -53,27 +52,28 @@ def as_rows(X: MatrixLike, workers: int = 1, *, n_features: int | None = None, m
     may_miss : bool
         Whether dense rows may hold NaN.
     """
-    workers = check_workers(workers)
-    if type(X) is np.ndarray:  # asked first: a single row is predicted in the time of some such questions
-        return MemoryRows.from_matrix(_check_matrix(X, n_features, may_miss), workers)
-    if isinstance(X, Chunks):
-        return _check_shape(ChunkedRows(X, workers, may_miss=may_miss), n_features)
-    if is_dask(X):
-        return _check_shape(DaskRows(partitions_of(X), workers, may_miss), n_features)
-    if is_foreign(X):
-        xp, device = namespace_of(X)
-        if not is_on_host(X):
-            return _check_shape(DeviceRows(check_device_X(X, xp, may_miss), xp, device, workers), n_features)
-        # Its memory is shared, not copied.
-        return MemoryRows.from_matrix(_check_matrix(to_host(X), n_features, may_miss), workers, origin=(xp, device))
-    return MemoryRows.from_matrix(_check_matrix(X, n_features, may_miss), workers)
+    workers, origin = check_workers(workers), None
+    if type(X) is not np.ndarray:  # a single ndarray row is predicted in the time of some such questions
+        if isinstance(X, Chunks):
+            return _check_shape(ChunkedRows(X, workers, may_miss=may_miss), n_features)
+        if is_dask(X):
+            return _check_shape(DaskRows(partitions_of(X), workers, may_miss), n_features)
+        if is_foreign(X):
+            origin = namespace_of(X)
+            if not is_on_host(X):
+                return _check_shape(DeviceRows(check_device_X(X, origin[0], may_miss), *origin, workers), n_features)
+            X = to_host(X)  # its memory is shared, not copied
+    X = check_training_X(X, may_miss) if n_features is None else check_X(X, n_features, may_miss=may_miss)
+    return MemoryRows(CoreBlock(X, Workers(workers)), origin)
 
 
 def read_rows(X: MatrixLike, stage: ColumnStage | None, workers: int = 1, *, n_features: int | None = None) -> Rows:
-    """Return the rows of X as numbers that a column stage can transform: the table that it knows says how to read a data frame.
+    """Return the rows of X as numbers that a column stage can encode, such as codes for the levels of a category.
+
+    The rows are not encoded yet: `Rows.staged` does so.
 
     stage : ColumnStage or None
-        None: X must be numbers. The rows are not transformed; `staged` does so.
+        The stage, whose table says how to read a data frame. None: X must be numbers.
     n_features : int or None
         As in `as_rows`. A data frame is read by position where the model was fitted to an array.
     """
@@ -84,13 +84,8 @@ def read_rows(X: MatrixLike, stage: ColumnStage | None, workers: int = 1, *, n_f
     return as_rows(stage.read(X), workers, n_features=n_features, may_miss=stage.may_miss)
 
 
-def _check_matrix(X, n_features, may_miss):
-    """Check a matrix in memory and return it as an ndarray or CSR matrix."""
-    return check_training_X(X, may_miss) if n_features is None else check_X(X, n_features, may_miss=may_miss)
-
-
 def _check_shape(rows, n_features):
-    """Check the shape of rows and return them."""
+    """Check that rows have n_features columns, or, to train on (None), a row and a column; return them."""
     if n_features is not None and rows.n_features_in != n_features:
         raise ValueError(f"X must have {n_features} columns, got {rows.n_features_in}")
     if n_features is None and not rows.n_rows * rows.n_features_in:

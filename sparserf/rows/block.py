@@ -1,7 +1,8 @@
-"""What a block of rows answers, whatever its rows are made of.
+"""A block of rows, and the questions that it answers whatever its rows are made of.
 
-`CoreBlock` answers for an ndarray or CSR matrix, with the compiled kernels; `ArrayBlock` for an array of another namespace, on
-its device. Rows of a new kind need a class like these two; where they live is the business of `Rows`.
+`CoreBlock` (core_block.py) answers for an ndarray or CSR matrix, with the compiled kernels; `ArrayBlock` (device.py) for an
+array of another namespace, such as one on a GPU. Kernels for other hardware go in a class like these two, which need not know
+where all the rows are: that is the business of `Rows`.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class Block(ABC):
-    """Rows that are at hand, all at once. Phi is their feature matrix, (n_rows, len(features)), which is not stored.
+    """Rows that can be read all at once. Phi is their feature matrix, (n_rows, len(features)), which is not stored.
 
-    Sums over the rows are float64 ndarrays; what has an entry or a line for each row is an array of the kind of X. Overflow
-    is not an error here, it shows as infinity or NaN in the answer.
+    Sums over the rows are float64 ndarrays; arrays with an entry or a line for each row are of the namespace of X. Overflow
+    is not an error here: it shows as infinity or NaN in the answer.
     """
 
     n_rows: int
@@ -32,7 +33,7 @@ class Block(ABC):
 
     @abstractmethod
     def staged(self, stage: ColumnStage) -> Block:
-        """Return this block seen through a column stage: its rows are the inputs that the stage makes of these rows."""
+        """Return this block seen through a column stage: a block whose rows are the encodings of these rows."""
 
     @abstractmethod
     def correlate(self, features: FeatureSet, v: Array) -> np.ndarray:
@@ -61,11 +62,11 @@ class Block(ABC):
     ) -> np.ndarray:  # fmt: skip
         """Return Phi_left' diag(weights) Phi_right, float64 of shape (len(left), len(right)), for weights >= 0.
 
-        right : features, or the indices of some in `left`.
-        dtype : of the products and of their sums over some thousand rows; None: that of X. Features without a bound are
-            multiplied in float64 always.
-        center : None, or, where right is left, what is subtracted from each feature: (Phi - center)' diag(weights)
-            (Phi - center).
+        right : features, or indices of features in `left`.
+        dtype : the dtype of the products and of their sums over some thousand rows; None: that of X. Features without a bound
+            are always multiplied in float64.
+        center : None, or, where right is left, a number for each feature that is subtracted from it:
+            (Phi - center)' diag(weights) (Phi - center).
         """
 
     @abstractmethod
@@ -92,9 +93,9 @@ class Block(ABC):
 
     @abstractmethod
     def largest_square_distance(self, center: np.ndarray) -> Array:
-        """Return the largest squared distance of a row to a point."""
+        """Return the largest squared distance between a row and a point."""
 
-    # What only CSR rows are asked:
+    # Questions that only CSR rows are asked:
 
     @property
     def n_entries(self) -> int:

@@ -144,7 +144,7 @@ class Chunks:
         return X
 
     def _in_memory(self, X):
-        """Copy a memory map and give its pages back, which would count as the memory of this process; return others as is."""
+        """Return X; copy a memory map and release its pages, which would count as the memory of this process."""
         if not isinstance(X, np.memmap) or X._mmap is None:
             return X
         copy = np.array(X)
@@ -186,7 +186,11 @@ class ChunkedRows(RemoteRows):
     is_sparse: bool
 
     def __init__(self, source: Chunks, workers: int, index: np.ndarray | None = None, may_miss: bool = False):
-        """index : the rows of the source that are there, ascending; None: all. may_miss : whether they may hold NaN."""
+        """Read the first block, which says what kind of numbers the rows hold.
+
+        index : ascending indices of some rows of the source; None: all rows.
+        may_miss : whether the rows may hold NaN.
+        """
         super().__init__(workers)
         self._source, self._index, self._scratch, self._may_miss = source, index, Scratch(), may_miss
         self.n_features_in, self.n_rows = source.shape[1], source.shape[0] if index is None else len(index)
@@ -211,7 +215,7 @@ class ChunkedRows(RemoteRows):
         return out, total
 
     def _write(self, out, some, part, axis):
-        """Write the answer of a block for a slice of the rows to out, which is made where it is None; return it."""
+        """Write the answer of a block to its slice of out, which is allocated if it is None; return out."""
         if out is None:
             shape = list(part.shape)
             shape[axis] = self.n_rows
@@ -221,12 +225,12 @@ class ChunkedRows(RemoteRows):
 
     def _answers(self, answer, vectors):
         """Yield (slice of the rows, the answer of their block) for each block in turn."""
-        self.count_pass()
+        self.n_passes += 1
         for some, X in self._blocks():
             yield some, answer(CoreBlock(X, self._workers, self._scratch), *(v[..., some] for v in vectors))
 
     def _blocks(self):
-        """Yield (slice of the rows, these rows of X) for each block in turn, while the next is read."""
+        """Yield (slice of the rows, these rows of X) for each block in turn, while the next block is read."""
         from concurrent.futures import ThreadPoolExecutor  # slow to import
 
         asked = [(k, some) for k, some in enumerate(self._slices()) if some.stop > some.start]

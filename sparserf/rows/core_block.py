@@ -1,9 +1,12 @@
 """A block of rows in memory, dense or CSR: sums and products, in slices of rows on threads, by compiled kernels and BLAS.
 
-A question is answered slice by slice. A slice is so large that a thread is busy with it for half a millisecond or more, and
-within it the kernels of `_core` make a tile of Phi at a time, which never leaves the cache (`tiles.py` knows how, for the
-features of one kind). Slices depend on shapes alone and their sums are added up in order: the same bits for any number of
-threads.
+A question is answered slice by slice. A slice is so large that a thread is busy with it for half a millisecond or more. Slices
+depend on shapes alone and their sums are added up in order: the same bits for any number of threads.
+
+Within a slice, the functions at the end of this file answer for the features of one kind. The kernels of `_core` make most
+features tile by tile: some rows by some features, which stay in the cache. Features that are monomials of degree 1 or 2 of
+their inputs u need no tile: with U the matrix of the inputs, the moments U'v and U'diag(v)U hold the correlations of all of
+them with v, and U c their sum. `moments_cost_less` says which way is cheaper.
 """
 
 from __future__ import annotations
@@ -16,17 +19,19 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .._base.checks import is_sparse
+from .._base.csr import csr_arrays
 from .._base.threads import Workers, single_threaded_blas
+from .._core.features import PANEL
+from .._core.moments import by_sign, enveloped, second_moments
+from .._core.rows import RowSlice
 from ..columns.stage import ColumnStage, EncodedMatrix
-from . import tiles
 from .block import Block, wider_extremes
 
 if TYPE_CHECKING:
-
     from numpy.typing import DTypeLike
 
     from .._base.types import DenseOrCSR
-    from ..features import FeatureSet, Projection
+    from ..features import FeatureBlock, FeatureSet, Projection
 
 # Feature values in a slice of rows: half a millisecond of work, against some 20 microseconds to hand a slice to a thread. Fewer
 # than two slices stay on the calling thread. The number of slices is a multiple of 4, which divides evenly among few threads.
@@ -36,8 +41,8 @@ SLICES_MULTIPLE = 4
 FEWEST_ROWS = 64
 # Most numbers of X in a slice, of which a thread makes a copy where X is not contiguous.
 SLICE_NUMBERS = 2**20
-# Most numbers in X for which BLAS is not told to use one thread: it does by itself, and telling it takes longer than to predict
-# a row.
+# Most numbers in X for which BLAS is not limited to one thread: it uses one by itself, and setting the limit takes longer than
+# predicting a row.
 FEW_NUMBERS = 2**11
 # Most numbers in the inputs of monomials that are kept beside X during a fit: a gigabyte.
 MOST_KEPT = 2**27
@@ -52,17 +57,31 @@ GRAM_PANEL, GRAM_ROWS, GRAM_PART_ROWS = 1024, 2048, 128
 KERNEL_ROWS = 256
 # Rows that are copied at a time for sums over the columns.
 COPIED_ROWS = 4096
+# Multiplications of a matrix product that take as long as one feature value in a tile.
+PRODUCT_SPEED = 16
+# Inputs that are read and multiplied in the time of one feature value.
+INPUTS_SPEED = 4
+# Most numbers of X in a slice of rows for which a matrix of second moments is summed.
+MOMENTS_SLICE = 2**19
+# Numbers of X that are copied at a time where it is not contiguous, to make the inputs of monomials.
+COPIED_NUMBERS = 2**19
+# Most outputs for which the compiled product with rows in C order is faster than that of BLAS, which copies such rows for more
+# than one output, and converts them to float64 where they are float32 and the outputs are not.
+FEW_OUTPUTS = 8
+# Feature values that take as long as reading an entry of CSR rows and adding it to sums.
+SPARSE_NORMAL = 5
 
 
 class Scratch:
-    """Memory of each thread that is overwritten at the next call: fresh memory can cost as much as what is done in it."""
+    """Memory of each thread that is used again and again: to allocate it can cost as much as what is computed in it."""
 
     @cached_property
     def _here(self):
+        """The arrays of this thread, by name; made when first asked for, since to predict one row needs none."""
         return threading.local()
 
     def __call__(self, shape: tuple[int, ...], dtype: np.dtype, name: str = "left") -> np.ndarray:
-        """Return a two-dimensional array of this thread, uninitialized: the memory of that name."""
+        """Return a two-dimensional array of this thread, uninitialized; the next call with this name overwrites it."""
         size, arrays = shape[0] * shape[1] * dtype.itemsize, self._here.__dict__
         memory = arrays.get(name)
         if memory is None or len(memory) < size:
@@ -73,8 +92,8 @@ class Scratch:
 class CoreBlock(Block):
     """An ndarray (any strides, never copied whole) or a CSR matrix, and the threads that work on it.
 
-    As a context manager it keeps its threads, the inputs of monomials and the last block seen through a column stage, for as
-    long as it is entered. Otherwise these live for one question. In its methods `block` is a block of features.
+    While entered as a context manager it keeps its threads, the inputs of monomials, and this block as the last column stage
+    shows it; otherwise these live for one question. In its methods `block` is a block of features, not of rows.
     """
 
     X: DenseOrCSR
@@ -85,9 +104,11 @@ class CoreBlock(Block):
     n_features_in: int
 
     def __init__(self, X: DenseOrCSR, workers: Workers, scratch: Scratch | None = None, *, keeps: bool = False):
-        """workers, scratch : may be those of other blocks, scratch where one block is asked after the other.
+        """Make a block of the rows of X.
 
-        keeps : whether to keep what is computed once for many questions, as if entered, on threads that others entered.
+        workers : the threads, which other blocks may share.
+        scratch : memory, which other blocks may share that are not asked at the same time; None: memory of its own.
+        keeps : whether to keep results as if entered, on threads that another block has entered.
         """
         self.X, self.workers, self._kept, self._staged = X, workers, {} if keeps else None, None
         self.scratch = Scratch() if scratch is None else scratch
@@ -97,22 +118,18 @@ class CoreBlock(Block):
     def staged(self, stage: ColumnStage) -> CoreBlock:
         """Return this block seen through a column stage: the same object each time while this is entered.
 
-        Dense rows are transformed where they are sliced, CSR rows at once.
+        Dense rows are encoded slice by slice, CSR rows at once.
         """
         if self._staged is not None and self._staged[0] is stage:
             return self._staged[1]
         shown = self.on_same_threads(stage.transform(self.X) if is_sparse(self.X) else EncodedMatrix(self.X, stage))
-        if self._is_entered:
+        if self._kept is not None:
             self._staged = stage, shown
         return shown
 
     def on_same_threads(self, X: DenseOrCSR) -> CoreBlock:
-        """Return a block of another matrix, which shares the threads, and is entered if this is."""
-        return CoreBlock(X, self.workers, self.scratch, keeps=self._is_entered)
-
-    @property
-    def _is_entered(self):
-        return self._kept is not None
+        """Return a block of another matrix, which shares the threads and keeps results if this block does."""
+        return CoreBlock(X, self.workers, self.scratch, keeps=self._kept is not None)
 
     def __enter__(self) -> Self:
         self.workers.__enter__()
@@ -123,57 +140,57 @@ class CoreBlock(Block):
         self._kept = self._staged = None
         self.workers.__exit__(*error)
 
-    def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
-        """Return the rows at these indices, or all rows, as an ndarray or CSR matrix."""
-        if index is None:
-            return self.X[:] if isinstance(self.X, EncodedMatrix) else self.X
-        return tiles.some_rows(self.X, index)
-
     def _each_slice(self, function, work, at_least=0):
         """Yield function(slice) for slices of the rows, in order, on the threads.
 
-        work : how many feature values take as long as the work for a row.
+        work : how many feature values take as long to compute as the work for a row.
         at_least : fewest rows of a slice.
         """
         row_size = max(1, self.X.nnz // max(1, self.n_rows)) if is_sparse(self.X) else self.n_features_in
         n_slices = self.n_rows * max(work / SLICE_ELEMENTS, row_size / SLICE_NUMBERS)
         n_slices = 1 if n_slices < 2 else -(-n_slices // SLICES_MULTIPLE) * SLICES_MULTIPLE
         size = max(FEWEST_ROWS, at_least, int(-(-self.n_rows // n_slices) // -64 * -64))
-        return self.workers.map(function, tiles.slices(self.n_rows, size))
+        return self.workers.map(function, slices(self.n_rows, size))
 
     # ---------------------------------------------------------------- rows as features see them
 
     def _prepare(self, features, squared=False):
-        """Keep the inputs of monomials while entered; return whether moments answer, for each block of features."""
+        """Keep the inputs of monomials while entered; return, for each block of features, whether moments cost less."""
         for block in features.blocks if self._kept is not None else ():
             fits = (len(self._kept) + 1) * self.X.size <= MOST_KEPT
             if block.envelope is not None and block.envelope not in self._kept and fits:
-                self._kept[block.envelope] = tiles.inputs(block, self.X)
-        return [tiles.by_moments(block, self.X, squared) for block in features.blocks]
+                self._kept[block.envelope] = _make_inputs(block, self.X)
+        return [moments_cost_less(block, self.X, squared) for block in features.blocks]
 
     def _inputs(self, block, rows):
-        """Return the `tiles.inputs` of a block of features for some rows, a slice or indices."""
+        """Return the inputs of a block of features for some rows, a slice or indices: kept ones, or made by `_make_inputs`."""
         kept = self._kept.get(block.envelope) if self._kept else None
         X = self.X if kept is None else kept
         if isinstance(X, EncodedMatrix) or not (isinstance(rows, slice) and rows.stop - rows.start == self.n_rows):
-            X = tiles.some_rows(X, rows)
-        return tiles.inputs(block, X) if kept is None else X
+            X = _some_rows(X, rows)
+        return _make_inputs(block, X) if kept is None else X
 
     def _is_identity(self, features):
         """Return whether Phi is X itself."""
         return len(features.blocks) == 1 and features.blocks[0].is_identity(self.n_features_in)
 
     def _phi(self, features, rows, name):
-        """Return Phi of some rows, to read only: the rows themselves, or made in the scratch of that name."""
+        """Return Phi of some rows, not to be written to: the rows themselves, or an array in the scratch of that name."""
         if self._is_identity(features) and not is_sparse(self.X):
-            return tiles.in_order(self.X[rows])
+            return _in_order(self.X[rows])
         n_rows = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
         return self._fill(features, rows, self.scratch((n_rows, len(features)), self.dtype, name))
 
     def _fill(self, features, rows, out):
-        """Write Phi of some rows, a slice or indices, in the order of the blocks of features, into out; return it."""
+        """Write Phi of some rows, a slice or indices, to out, in the order of the blocks of features; return it."""
         for block, values in features.by_block(out):
-            tiles.transform(block, self._inputs(block, rows), values)
+            U = self._inputs(block, rows)
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                if block.is_matrix:
+                    values[:] = U @ block.matrix.T
+                else:
+                    panels, packed_rows = _packed(block, U)
+                    panels.transform(packed_rows, values)
         return out
 
     # ---------------------------------------------------------------- sums over rows and features
@@ -189,14 +206,19 @@ class CoreBlock(Block):
 
         for block in features.blocks:
 
+            @np.errstate(over="ignore", under="ignore", invalid="ignore")
             def part(rows, block=block):
-                return tiles.sums_of_pair(block, self._inputs(block, rows), outputs[:, rows])
+                panels, packed_rows = _packed(block, self._inputs(block, rows))
+                sums = np.zeros((2, 1, _round_up(len(block))))
+                panels.correlate(packed_rows, outputs[:, rows], sums[0], sine=sums[1])
+                return sums
 
             totals.append(sum(self._each_slice(part, len(block)))[:, :, : len(block)])
         total = np.concatenate(totals, axis=2)[:, 0]
         return features.from_blocks(total)
 
     def _correlate(self, features, v, squared):
+        """Return Phi' v for each output v, or (Phi * Phi)' v where squared: the sums of slices, added up in order."""
         if len(features) == 0 or self.n_rows == 0:
             return np.zeros((*np.shape(v)[:-1], len(features)))
         outputs = np.ascontiguousarray(np.atleast_2d(np.asarray(v, np.float64)))
@@ -204,16 +226,19 @@ class CoreBlock(Block):
 
         def part(rows):
             asked = zip(features.blocks, moments, strict=True)
-            return [tiles.sums(b, self._inputs(b, rows), outputs[:, rows], squared, m, self.scratch) for b, m in asked]
+            return [_sums(b, self._inputs(b, rows), outputs[:, rows], squared, m, self.scratch) for b, m in asked]
 
-        work = sum(tiles.work(block, self.X) for block in features.blocks)
-        at_least = max(tiles.fewest_rows(block, self.X) for block in features.blocks)
+        work, at_least = zip(*[_work(block, self.X) for block in features.blocks], strict=True)
         with single_threaded_blas() if any(moments) else nullcontext(), np.errstate(over="ignore", invalid="ignore"):
-            for sums in self._each_slice(part, work, at_least):
+            for sums in self._each_slice(part, sum(work), max(at_least)):
                 totals = [total + more for total, more in zip(totals, sums, strict=True)] if totals else sums
-        answers = zip(features.blocks, totals, moments, strict=True)
-        total = [tiles.correlations(block, sums, squared, m) for block, sums, m in answers]
-        total = total[0] if len(total) == 1 else np.hstack(total)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            for i, block in enumerate(features.blocks):
+                if moments[i]:
+                    totals[i] = block.correlations_from_moments(totals[i], squared)
+                else:
+                    totals[i] = totals[i][:, : len(block)]
+        total = totals[0] if len(totals) == 1 else np.hstack(totals)
         return features.from_blocks(total).reshape(*np.shape(v)[:-1], len(features))
 
     def apply(self, features: FeatureSet, coef: np.ndarray) -> np.ndarray:
@@ -224,12 +249,12 @@ class CoreBlock(Block):
 
         def part(rows):
             for (block, c), by_moments in zip(features.by_block(outputs), moments, strict=True):
-                tiles.apply(block, self._inputs(block, rows), c, f[:, rows], by_moments)
+                _apply(block, self._inputs(block, rows), c, f[:, rows], by_moments)
 
         if 0 < self.n_rows <= FEWEST_ROWS and self.X.size <= FEW_NUMBERS:  # one slice: to plan more takes longer than a row
             part(slice(0, self.n_rows))
             return f.reshape(shape)
-        work = sum(len(block) if block.moment_order == 2 else tiles.work(block, self.X) for block in features.blocks)
+        work = sum(len(block) if block.moment_order == 2 else _work(block, self.X)[0] for block in features.blocks)
         with single_threaded_blas() if any(moments) and self.X.size > FEW_NUMBERS else nullcontext():
             for _ in self._each_slice(part, work):
                 pass
@@ -241,11 +266,27 @@ class CoreBlock(Block):
             f += self.apply(features, coef)
             return f, self.correlate(features, h * f)
 
+        @np.errstate(over="ignore", under="ignore", invalid="ignore")
         def part(rows):  # X is read once for both
-            return tiles.normal(self.X, rows, h[:, rows], coef, f[:, rows])
+            sums = np.zeros(coef.shape)
+            if is_sparse(self.X):
+                RowSlice(*csr_arrays(self.X, rows)).normal(coef, h[:, rows], f[:, rows], sums)
+                return sums
+            X = _in_order(self.X[rows])
+            if X.flags.c_contiguous:
+                RowSlice(X).normal(coef, h[:, rows], f[:, rows], sums)
+            else:
+                f[:, rows] += (X @ coef.T).T
+                sums += (X.T @ (h[:, rows] * f[:, rows]).T).T
+            return sums
 
+        if is_sparse(self.X):
+            a_row = max(1, self.X.nnz // max(1, self.n_rows))
+            work, at_least = SPARSE_NORMAL * a_row, 8 * self.n_features_in // a_row  # fewer rows are not worth their sums
+        else:
+            work, at_least = -(-self.n_features_in // INPUTS_SPEED), 0
         with single_threaded_blas():
-            for sums in self._each_slice(part, *tiles.normal_work(self.X)):
+            for sums in self._each_slice(part, work, at_least):
                 total += sums
         return f, total
 
@@ -260,18 +301,18 @@ class CoreBlock(Block):
             else:
                 phi[rows] = features.from_blocks(self._fill(features, rows, self.scratch(phi[rows].shape, self.dtype)))
 
-        for _ in self._each_slice(part, max(len(features), tiles.PANEL)):
+        for _ in self._each_slice(part, max(len(features), PANEL)):
             pass
         return phi
 
     def project(self, projection: Projection) -> np.ndarray:
         out = np.empty((self.n_rows, projection.n_projections), self.dtype)
-        work = projection.cost(self.X) / tiles.PRODUCT_SPEED
-        with single_threaded_blas(), nullcontext() if self._is_entered else self:
+        work = projection.cost(self.X) / PRODUCT_SPEED
+        with single_threaded_blas(), nullcontext() if self._kept is not None else self:
             for columns, project in projection.parts(self.dtype):
 
                 def part(rows):
-                    project(tiles.in_order(tiles.some_rows(self.X, rows)), out[rows, columns])
+                    project(_in_order(_some_rows(self.X, rows)), out[rows, columns])
 
                 for _ in self._each_slice(part, work, PROJECTED_ROWS):
                     pass
@@ -334,7 +375,7 @@ class CoreBlock(Block):
 
     def _add_gram_by_panels(self, features, weights, dtype, center, total):
         """Add to `total` a product for each pair of panels of the features: no slice is worth a matrix as large as `total`."""
-        panels, there = tiles.slices(len(features), GRAM_PANEL), np.flatnonzero(weights)
+        panels, there = slices(len(features), GRAM_PANEL), np.flatnonzero(weights)
         pairs = [(one, other) for i, one in enumerate(panels) for other in panels[: i + 1]]
         phi = np.empty((min(GRAM_ROWS, len(there)), len(features)), dtype)
 
@@ -351,10 +392,10 @@ class CoreBlock(Block):
             one, other = pair
             total[one, other] += phi[: len(kept), one].T @ phi[: len(kept), other]
 
-        with nullcontext() if self._is_entered else self:
-            for some in tiles.slices(len(there), GRAM_ROWS):
+        with nullcontext() if self._kept is not None else self:
+            for some in slices(len(there), GRAM_ROWS):
                 kept = there[some]
-                for task, parts in ((fill, tiles.slices(len(kept), GRAM_PART_ROWS)), (add, pairs)):
+                for task, parts in ((fill, slices(len(kept), GRAM_PART_ROWS)), (add, pairs)):
                     for _ in self.workers.map(task, parts):
                         pass
         for panel in panels:
@@ -366,8 +407,8 @@ class CoreBlock(Block):
         Memory: n_rows * 1,024 elements beside it.
         """
         total = np.zeros((self.n_rows, self.n_rows))
-        parts = tiles.slices(self.n_rows, KERNEL_ROWS)
-        for some in tiles.slices(len(features), GRAM_PANEL):
+        parts = slices(self.n_rows, KERNEL_ROWS)
+        for some in slices(len(features), GRAM_PANEL):
             some = np.arange(some.start, some.stop)
             phi = self.transform(features.take(some)) * np.sqrt(weights[some]).astype(self.dtype)
 
@@ -387,22 +428,22 @@ class CoreBlock(Block):
         X = self.X
         if is_sparse(X):
             return np.stack([x.toarray().astype(np.float64).ravel() for x in (X.min(axis=0), X.max(axis=0))])
-        parts = (X[some] for some in tiles.slices(self.n_rows, COPIED_ROWS))
+        parts = (X[some] for some in slices(self.n_rows, COPIED_ROWS))
         return reduce(wider_extremes, (np.stack([x.min(axis=0), x.max(axis=0)]).astype(np.float64) for x in parts))
 
     def scaled_sum(self, weight: np.ndarray, unit: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
         total = np.zeros(self.n_features_in)
-        for some in tiles.slices(self.n_rows, COPIED_ROWS):
+        for some in slices(self.n_rows, COPIED_ROWS):
             x = self.X[some] / unit
             total += (weight[some, None] * (x if mean is None else (x - mean) ** 2)).sum(axis=0)
         return total
 
     def weighted_sum(self, weight: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"), single_threaded_blas():
-            return sum(weight[some] @ self.X[some].astype(np.float64) for some in tiles.slices(self.n_rows, COPIED_ROWS))
+            return sum(weight[some] @ self.X[some].astype(np.float64) for some in slices(self.n_rows, COPIED_ROWS))
 
     def largest_square_distance(self, center: np.ndarray) -> float:
-        return max(_square_distances(self.X[some], center).max() for some in tiles.slices(self.n_rows, COPIED_ROWS))
+        return max(_square_distances(self.X[some], center).max() for some in slices(self.n_rows, COPIED_ROWS))
 
     @property
     def n_entries(self) -> int:
@@ -417,6 +458,28 @@ class CoreBlock(Block):
         return np.stack([np.bincount(self.X.indices, weight * power, self.n_features_in) for power in (data, data * data)])
 
 
+def slices(n: int, size: int) -> list[slice]:
+    """Cut n rows, or features, into slices of `size`, the last of which may be shorter."""
+    return [slice(i, min(i + size, n)) for i in range(0, n, size)]
+
+
+def _in_order(X):
+    """Return X, copied in C order unless it is in C or Fortran order.
+
+    BLAS takes no other order, and NumPy's own loops, which cost as much as the copy, sum in another order.
+    """
+    return X if is_sparse(X) or X.strides[0] == X.itemsize else np.ascontiguousarray(X)
+
+
+def _some_rows(X, rows):
+    """Return X[rows]; of a slice of CSR rows a view, which SciPy would copy."""
+    if not (is_sparse(X) and isinstance(rows, slice)):
+        return X[rows]
+    first, last = X.indptr[rows.start], X.indptr[rows.stop]
+    indptr = X.indptr[rows.start : rows.stop + 1] - first
+    return type(X)((X.data[first:last], X.indices[first:last], indptr), shape=(len(indptr) - 1, X.shape[1]))
+
+
 def _square_distances(rows, center):
     """Return the squared distance of each row, dense or CSR, to a point."""
     with np.errstate(over="ignore", invalid="ignore"):
@@ -425,3 +488,127 @@ def _square_distances(rows, center):
             return ((rows - center) ** 2).sum(axis=1)
         norms = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
         return np.maximum(norms - 2 * (rows @ center) + center @ center, 0.0)
+
+
+# ---------------------------------------------------------------- features of one kind, over a slice of rows
+
+# Here `block` is a block of features, U are its inputs for some rows, v (n_outputs, n_rows) and c (n_outputs, len(block)).
+
+
+def moments_cost_less(block: FeatureBlock, X: DenseOrCSR, squared: bool = False) -> bool:
+    """Return whether moments of the inputs, by BLAS where they are dense, cost less than making the features."""
+    if not block.moment_order:
+        return False
+    if block.is_matrix:
+        return not squared
+    if block.is_identity(X.shape[1]):
+        return True
+    return (is_sparse(X) and block.order == 1) or len(block) * PRODUCT_SPEED >= (X.shape[1] + 1) ** block.order
+
+
+def _work(block, X):
+    """Return how many feature values take as long as `_sums` of a row, and how many rows a slice needs to be worth its sums."""
+    if not moments_cost_less(block, X):
+        return len(block), 0
+    width = X.nnz // max(1, X.shape[0]) + 1 if is_sparse(X) else X.shape[1] + 1
+    if block.moment_order == 1:
+        return -(-width // INPUTS_SPEED), 0
+    n_inputs = X.shape[1] + 1
+    return width + width * width // PRODUCT_SPEED, max(n_inputs, min(64 * n_inputs, MOMENTS_SLICE // n_inputs))
+
+
+def _make_inputs(block, X):
+    """Return the inputs of the features of a block: X itself, or u = exp(-gamma |x|^2 / order) (1, sqrt(2 gamma) x)."""
+    if block.envelope is None:
+        return _in_order(X)
+    gamma, order = block.envelope
+    if not is_sparse(X):
+        U = np.empty((X.shape[0], X.shape[1] + 1), X.dtype)
+        whole = isinstance(X, np.ndarray) and X.flags.c_contiguous
+        size = max(1, X.shape[0] if whole else COPIED_NUMBERS // X.shape[1])
+        for start in range(0, X.shape[0], size):
+            some = slice(start, start + size)
+            enveloped(np.ascontiguousarray(X[some]), gamma, order, U[some])
+        return U
+    row, first = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indptr[:-1]  # where each row begins
+    data = X.data.astype(np.float64)
+    with np.errstate(over="ignore", under="ignore"):
+        envelope = np.exp(np.bincount(row, data * gamma * data, X.shape[0]) / -order)
+        data = np.insert((data * (np.sqrt(2 * gamma) * envelope)[row]).astype(X.dtype), first, envelope)
+    indices = np.insert(X.indices + 1, first, 0)
+    return type(X)((data, indices, X.indptr + np.arange(X.shape[0] + 1)), shape=(X.shape[0], X.shape[1] + 1))
+
+
+@np.errstate(over="ignore", under="ignore", invalid="ignore")
+def _sums(block, U, v, squared, by_moments, scratch):
+    """Return what some rows add to the correlations of a block with v: float64 (n_outputs, .).
+
+    squared : whether the squares of the features are correlated with v.
+    by_moments : whether to return moments of the inputs, which `FeatureBlock.correlations_from_moments` takes once they are
+        added up over all rows; else correlations, padded to whole panels of the kernels.
+    """
+    if not by_moments:
+        out = np.zeros((len(v), _round_up(len(block))))
+        panels, rows = _packed(block, U)
+        panels.correlate(rows, v, out, squared)
+        return out
+    if block.moment_order == 1 and _is_read_once(U, len(v)):
+        total = np.zeros((len(v), U.shape[1]))
+        RowSlice(U).correlate(v, total, squared)
+        return total
+    if squared:  # the square of a float32 may not be a float32
+        U = U.astype(np.float64, copy=False)
+        U = U.power(2) if is_sparse(U) else np.multiply(U, U, out=scratch(U.shape, U.dtype, "squares"))
+    if block.moment_order == 1:
+        return (U.T @ v.T).T
+    return np.array([_second_moments(U, each, scratch).ravel() for each in v])
+
+
+def _apply(block, U, c, out, by_moments):
+    """Add Phi c to out (n_outputs, n_rows), by a product with the inputs where `by_moments` and these are of order 1."""
+    if not by_moments or block.moment_order != 1:
+        panels, rows = _packed(block, U)
+        panels.apply(rows, c, out)
+        return
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        if block.is_matrix and len(block) <= len(c):
+            out += c @ (U @ block.matrix.T).T
+            return
+        c = block.coef_on_inputs(c, U.shape[1])
+        if _is_read_once(U, len(c)):
+            RowSlice(U).apply(np.ascontiguousarray(c), out)
+        else:
+            out += (U @ c.T).T
+
+
+def _is_read_once(U, n_outputs):
+    """Return whether the compiled product with the rows is faster than that of BLAS."""
+    return not is_sparse(U) and U.flags.c_contiguous and n_outputs <= FEW_OUTPUTS
+
+
+def _second_moments(U, v, scratch):
+    """Return U' diag(v) U, float64."""
+    if not is_sparse(U):
+        size = float(np.abs(v).max(initial=0.0)) or 1.0  # v may be no float32
+        scaled = scratch(U.shape, U.dtype)
+        middle, end = by_sign(np.ascontiguousarray(U), v, size, scaled)
+        plus, minus = scaled[:middle], scaled[middle:end]  # BLAS takes half the time for A'A
+        return size * (plus.T @ plus - minus.T @ minus).astype(np.float64, copy=False)
+    total = np.zeros((U.shape[1], U.shape[1]))
+    second_moments(*csr_arrays(U), np.ascontiguousarray(v), total)
+    return total + np.triu(total, 1).T
+
+
+def _round_up(n_features):
+    """Return the number of features in whole panels of the kernels."""
+    return -(-n_features // PANEL) * PANEL
+
+
+def _packed(block, X):
+    """Return the features of a block, and rows of their inputs, in the layout of the kernels."""
+    if not is_sparse(X):
+        return block.packed(X.dtype, X.shape[1]), RowSlice(np.ascontiguousarray(X))
+    if block.inputs is not None:  # gather from the inputs that occur in the weights, dense for this slice of rows
+        used = X[:, block.used_inputs[0]].toarray()
+        return block.packed(X.dtype, used.shape[1], among_used=True), RowSlice(used)
+    return block.packed(X.dtype, X.shape[1]), RowSlice(*csr_arrays(X))

@@ -40,7 +40,7 @@ def partitions_of(X: Any) -> list[Any]:
 
 
 class PartitionError(Exception):
-    """Partition k is not what it should be. It is raised on a worker; the caller sees a `BlockError`."""
+    """The error that partition k is not what it should be: raised on a worker; the caller sees a `BlockError`."""
 
     k: int
     what: str
@@ -51,9 +51,9 @@ class PartitionError(Exception):
 
 
 class Partitioned:
-    """A row vector, or of axis 0 a matrix with a line for each row, in parts that dask keeps where they were made.
+    """A row vector, or for axis 0 a matrix with a line for each row, in parts that dask keeps where they were made.
 
-    parts : delayed arrays, one of each partition that holds rows
+    parts : delayed arrays, one for each partition that holds rows
     """
 
     parts: Sequence[Any]
@@ -69,7 +69,7 @@ class PartitionedVectors(RowVectors):
     n_rows: int
 
     def __init__(self, starts: list[int]):
-        """starts : the first row of each partition, and the number of rows."""
+        """Make the arithmetic for partitions. starts : the first row of each partition, and the number of rows."""
         self._starts, self.n_rows = starts, starts[-1]
         # The partitions that hold rows.
         self.nonempty: list[int] = [k for k, (start, stop) in enumerate(pairwise(starts)) if stop > start] or [0]
@@ -105,14 +105,14 @@ class PartitionedVectors(RowVectors):
         return [task(_answer, shared, *parts) for parts in zip(*map(self.parts, vectors), strict=True)]
 
     def persist(self, tasks: Sequence[Any], axis: int = -1) -> Partitioned:
-        """Run the tasks and return what they make as a row vector, which stays where it is made."""
+        """Run the tasks and return their results as a row vector, each part of which stays where it is made."""
         import dask
 
         with self._named_errors():
             return Partitioned(dask.persist(*tasks), axis)
 
     def compute(self, tasks: Sequence[Any]) -> list[Any]:
-        """Run the tasks and return what they make, in this process."""
+        """Run the tasks and return their results, in the memory of this process."""
         import dask
 
         with self._named_errors():
@@ -139,9 +139,10 @@ class DaskRows(RemoteRows):
     is_sparse: bool
 
     def __init__(self, partitions: Sequence[Any], workers: int, may_miss: bool = False):
-        """partitions : delayed arrays, which may hold NaN where may_miss.
+        """Look at all partitions once, and check that they are alike.
 
-        workers : threads for rows that are fetched to this process.
+        partitions : delayed arrays, which may hold NaN where may_miss is true.
+        workers : the number of threads for rows that are fetched to this process.
         """
         super().__init__(workers)
         self._partitions, self._may_miss = partitions, may_miss
@@ -170,7 +171,7 @@ class DaskRows(RemoteRows):
 
     def _answers(self, answer, vectors):
         """Return a task for the answer of each partition that holds rows."""
-        self.count_pass()
+        self.n_passes += 1
         shared, nonempty = sent_once(answer), self.vectors.nonempty
         parts = zip(*map(self.vectors.parts, vectors), strict=True) if vectors else [()] * len(nonempty)
         return [self._task(_ask, k, shared, *those) for k, those in zip(nonempty, parts, strict=True)]
@@ -211,7 +212,7 @@ def task(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def sent_once(answer: Callable[..., Any]) -> Any:
-    """Return a delayed function that goes to each worker once, not with each task."""
+    """Return a delayed function that is sent to each worker once, not with each task."""
     from dask import delayed
 
     return delayed(answer, pure=False, traverse=False)
@@ -240,6 +241,7 @@ def _kind(which, partition):
 
 
 def _identity(part):
+    """Return the part."""
     return part
 
 
@@ -267,6 +269,7 @@ def _in_pairs(add, *parts):
 
 
 def _some_rows(which, partition, some):
+    """Return the rows of a partition at the indices `some`."""
     return _checked(which, partition)[some]
 
 

@@ -1,5 +1,8 @@
 """Rows in an array of another namespace (PyTorch, CuPy, JAX, ...), on its device: features, products and sums are made there.
 
+A GPU kernel that makes features would take the place of `ArrayBlock._values`; one that adds them up as well, without storing a
+tile of them, that of `ArrayBlock._correlate` and `ArrayBlock.apply`. All else is written in the operations of the namespace.
+
 What goes to the device are features and coefficients; what comes back are sums. Row vectors, and predictions, are arrays there.
 """
 
@@ -12,9 +15,9 @@ import numpy as np
 from .._base.arrays import from_host, is_foreign, to_host
 from ..columns.stage import EncodedMatrix
 from .block import Block
+from .core_block import slices
 from .memory import from_host_if_possible
 from .remote import RemoteRows
-from .tiles import slices
 from .vectors import RowVectors
 
 if TYPE_CHECKING:
@@ -26,14 +29,14 @@ if TYPE_CHECKING:
     from ..columns.stage import ColumnStage
     from ..features import FeatureSet, Projection
 
-# Most numbers of a tile of the feature matrix: 128 MB in float32. Most features in it.
+# Most numbers in a tile of the feature matrix, 128 MB in float32, and most features in it.
 TILE, TILE_FEATURES = 2**25, 4096
-# Unit vectors that are projected at a time.
+# Number of unit vectors that are projected at a time.
 PROJECTED = 256
 
 
 class DeviceVectors(RowVectors):
-    """Row vectors that are arrays of that namespace, of float64 where the device has it."""
+    """Row vectors that are arrays of an array namespace on its device, of float64 where the device has it."""
 
     n_rows: int
 
@@ -78,7 +81,7 @@ class DeviceRows(RemoteRows):
         return f, _to_host(total)
 
     def _answer(self, answer, vectors):
-        self.count_pass()
+        self.n_passes += 1
         return answer(self._block, *map(self.vectors.put, vectors))
 
     def select(self, index: np.ndarray) -> DeviceRows:

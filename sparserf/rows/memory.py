@@ -8,8 +8,6 @@ import numpy as np
 
 from .._base.arrays import from_host, to_host
 from .._base.checks import is_sparse
-from .._base.threads import Workers
-from .core_block import CoreBlock
 from .rows import Rows
 
 if TYPE_CHECKING:
@@ -17,43 +15,36 @@ if TYPE_CHECKING:
 
     from .._base.types import Array, DenseOrCSR, RowVector
     from ..features import FeatureSet
+    from .core_block import CoreBlock
 
 
 class MemoryRows(Rows):
-    """The rows of an ndarray or CSR matrix, as one block. Threads, and what the block keeps, live while it is entered."""
+    """The rows of an ndarray or CSR matrix, as one block. While entered, they keep threads and what the block keeps."""
 
     n_rows: int
     n_features_in: int
     dtype: np.dtype
+    is_sparse: bool
+    in_memory = True
 
     def __init__(self, block: CoreBlock, origin: tuple[Any, Any] | None = None):
         """origin : (array namespace, device) of the user's X, whose memory `block` shares; None: X is NumPy's or SciPy's."""
         self._block, self._origin = block, origin
         self.n_rows, self.n_features_in, self.dtype = block.n_rows, block.n_features_in, block.dtype
-
-    @classmethod
-    def from_matrix(cls, X: DenseOrCSR, workers: int, origin: tuple[Any, Any] | None = None) -> Self:
-        """Make rows of an ndarray of any strides, or of a CSR matrix, for so many threads."""
-        return cls(CoreBlock(X, Workers(workers)), origin)
-
-    in_memory = True
-
-    @property
-    def is_sparse(self) -> bool:
-        return is_sparse(self._block.X)
+        self.is_sparse = is_sparse(block.X)
 
     def sum(self, answer: Callable[..., Any], *vectors: RowVector, add: Any = None) -> Any:
-        self.count_pass()
+        self.n_passes += 1
         return answer(self._block, *vectors)
 
     def map(self, answer: Callable[..., Any], *vectors: RowVector, axis: int = -1) -> Any:
-        self.count_pass()
+        self.n_passes += 1
         return answer(self._block, *vectors)
 
     map_and_sum = map
 
     def kernel(self, features: FeatureSet, weights: np.ndarray) -> np.ndarray:
-        self.count_pass()
+        self.n_passes += 1
         return self._block.kernel(features, weights)
 
     def on_same_threads(self, X: DenseOrCSR) -> Self:
@@ -63,7 +54,7 @@ class MemoryRows(Rows):
         return self.on_same_threads(self.array(index))
 
     def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
-        return self._block.array(index)
+        return self._block.X if index is None else self._block.X[index]
 
     def to_namespace_of_X(self, answer: Array) -> Array:
         return answer if self._origin is None else from_host_if_possible(answer, *self._origin)

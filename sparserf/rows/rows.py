@@ -1,5 +1,9 @@
 """The rows of X, wherever they live, and every question that is asked of all of them.
 
+A new home of rows needs a subclass of `Rows` (of `RemoteRows` outside the memory of this process), a branch in `as_rows`
+(`rows/__init__.py`), and, where vectors of its rows are no ndarrays, a subclass of `RowVectors`. Its blocks are `CoreBlock`s if
+their rows can be brought to the memory of a process as NumPy or CSR arrays; otherwise it needs a `Block` of its own, too.
+
 X is cut into blocks (see `Block`): one block in memory, one for each chunk of a file, one for each partition of a cluster.
 A question is a function answer(block, *parts) that computes something on the rows of one block, where `parts` are those
 entries of row vectors (arrays with an entry for each row) that belong to the block. `Rows.sum` adds the answers of all blocks
@@ -10,7 +14,7 @@ Phi' v for a feature matrix Phi that is never stored, is written once, on these 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
@@ -26,11 +30,14 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from .._base.types import Array, DenseOrCSR, RowVector
+    from ..columns.stage import ColumnStage
     from ..features import FeatureSet, Projection
     from .block import Block
     from .vectors import RowVectors
 
-# A question for `Rows.ask` at a dual point, and a function that takes its answer.
+# Most encodings of dense rows in memory that `Rows.staged` computes at once: where the rows are asked one question, and many.
+FEW, DURING_A_FIT = 2**12, 2**23
+# A question for `Rows.ask` at a dual point, and the function that is called with the answer.
 Question: TypeAlias = "tuple[Callable[..., np.ndarray], Callable[..., object]]"
 
 
@@ -67,22 +74,22 @@ class Rows(ABC):
     def sum(self, answer: Callable[..., Any], *vectors: RowVector, add: Callable[[Any, Any], Any] = np.add) -> Any:
         """Return the answers of all blocks, added up in the order of the blocks.
 
-        answer : function answer(block, *parts) that returns an array in the memory of this process, or a tuple of such arrays.
+        answer : a function answer(block, *parts) that returns an array in the memory of this process, or a tuple of arrays.
         vectors : row vectors of these rows, or ndarrays whose last axis is the rows.
-        add : function that adds two answers up, or two parts of tuples.
+        add : the function that adds up two answers, or, where answers are tuples, two entries of theirs.
         """
 
     @abstractmethod
     def map(self, answer: Callable[..., Any], *vectors: RowVector, axis: int = -1) -> Any:
-        """Return the answers of all blocks side by side: a row vector, or, of axis 0, a matrix with a line for each row."""
+        """Return the answers of all blocks side by side: a row vector, or, for axis 0, a matrix with a line for each row."""
 
     @abstractmethod
     def map_and_sum(self, answer: Callable[..., Any], *vectors: RowVector) -> tuple[RowVector, Any]:
-        """Return (row vector, sum) of answers that are such pairs, in one pass."""
+        """Ask for pairs, in one pass: return the first entries side by side, a row vector, and the sum of the second ones."""
 
     @abstractmethod
     def take(self, index: np.ndarray) -> Rows:
-        """Return the rows at these ascending indices, in memory where they are few."""
+        """Return the rows at these ascending indices; few rows are brought to the memory of this process."""
 
     @abstractmethod
     def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
@@ -90,7 +97,7 @@ class Rows(ABC):
 
     @abstractmethod
     def on_same_threads(self, X: DenseOrCSR) -> Rows:
-        """Return the rows of another matrix in the memory of this process, which is worked on by the threads of these rows."""
+        """Return the rows of another matrix in the memory of this process, for which the threads of these rows work."""
 
     @abstractmethod
     def kernel(self, features: FeatureSet, weights: np.ndarray) -> np.ndarray:
@@ -112,9 +119,18 @@ class Rows(ABC):
         """Convert an array with an entry or a line for each row to the array namespace and device of the user's X."""
         return answer
 
-    def count_pass(self) -> None:
-        """Count one pass over all blocks."""
-        self.n_passes += 1
+    def staged(self, stage: ColumnStage | None, is_asked_often: bool = False) -> Rows:
+        """Return these rows seen through a column stage: features are functions of the encodings that it makes of the columns.
+
+        Few dense rows in memory are encoded at once, others block by block at each pass. None, or a stage that changes
+        nothing: the rows themselves.
+        """
+        if stage is None or stage.is_identity:
+            return self
+        few = DURING_A_FIT if is_asked_often else FEW
+        if self.in_memory and not self.is_sparse and self.n_rows * len(stage) <= few:
+            return self.on_same_threads(stage.transform(self.array()))
+        return StagedRows(self, stage)
 
     # ---------------------------------------------------------------- questions, on sum and map
 
@@ -131,7 +147,7 @@ class Rows(ABC):
         return check_no_overflow(self.sum(lambda block, v: block.correlate_squares(features, v), v))
 
     def correlate_pair(self, features: FeatureSet, v: RowVector) -> np.ndarray:
-        """Return Phi' v of cosines cos(t), and of the same with a phase less by a quarter, cos(t - pi/2) = sin(t): (2, .)."""
+        """Return Phi' v for features that are cosines cos(t), and for the sines cos(t - pi/2) = sin(t): (2, len(features))."""
         return check_no_overflow(self.sum(lambda block, v: block.correlate_pair(features, v), v))
 
     def apply(self, features: FeatureSet, coef: np.ndarray) -> RowVector:
@@ -139,7 +155,7 @@ class Rows(ABC):
         return self.map(lambda block: check_no_overflow(block.apply(features, coef)))
 
     def normal(self, features: FeatureSet, h: RowVector, coef: np.ndarray, shift: np.ndarray) -> tuple[RowVector, np.ndarray]:
-        """Return f = Phi c - shift and Phi' diag(h) f in one pass: a product with the matrix of the normal equations.
+        """Return f = Phi c - shift and Phi' diag(h) f in one pass: a product with the matrix of the weighted normal equations.
 
         h : (n_outputs, n_rows); coef : (n_outputs, len(features)); shift : (n_outputs,)
         """
@@ -151,8 +167,8 @@ class Rows(ABC):
     ) -> np.ndarray:
         """Return Phi_left' diag(weights) Phi_right, float64 of shape (len(left), len(right)), for weights >= 0.
 
-        right : features, or the indices of some in `left`.
-        dtype : of the products and of their sums over some thousand rows; None: that of X.
+        right : features, or indices of features in `left`.
+        dtype : the dtype of the products and of their sums over some thousand rows; None: that of X.
         """
         return check_no_overflow(self.sum(lambda block, weights: block.gram(left, right, weights, dtype), weights))
 
@@ -195,7 +211,7 @@ class Rows(ABC):
         return self.sum(lambda block, share: block.weighted_sum(share), share)
 
     def largest_square_distance(self, center: np.ndarray) -> float:
-        """Return the largest squared distance of a row to a point."""
+        """Return the largest squared distance between a row and a point."""
         return float(self.sum(lambda block: block.largest_square_distance(center), add=np.maximum))
 
     def spreads(self, weight: RowVector) -> tuple[np.ndarray, np.ndarray]:
@@ -204,7 +220,7 @@ class Rows(ABC):
         return self._deviations(weight, np.maximum(-low, high)), high / 2 - low / 2
 
     def _deviations(self, weight, largest):
-        """Return the standard deviation of columns of at most `largest` in size; 0 where rounding is all that varies."""
+        """Return the standard deviation of each column, given its largest absolute value; 0 where all variation is rounding."""
         unit = np.where(largest > 0, largest, 1.0)  # no sum or square overflows
         if self.is_sparse:
             first, second = self.sum(lambda block, weight: block.sparse_moments(weight, unit), weight) / self.n_rows
@@ -216,7 +232,7 @@ class Rows(ABC):
 
     @cached_property
     def row_size(self) -> int:
-        """Number of stored entries of a row, the mean over the rows where they are sparse."""
+        """Number of stored entries of a row; for CSR rows the mean."""
         if not self.is_sparse:
             return self.n_features_in
         return max(1, int(self.sum(lambda block: block.n_entries)) // max(1, self.n_rows))
@@ -227,6 +243,61 @@ class Rows(ABC):
         if not self.is_sparse:
             return self.n_features_in
         return int(self.sum(lambda block: block.longest_row, add=np.maximum))
+
+
+class StagedRows(Rows):
+    """Rows seen through a column stage: each block, wherever it lives, encodes its columns before it answers."""
+
+    n_rows: int
+    n_features_in: int
+    dtype: np.dtype
+    in_memory: bool
+
+    def __init__(self, rows: Rows, stage: ColumnStage):
+        self._rows, self._stage = rows, stage
+        self.n_rows, self.n_features_in, self.dtype = rows.n_rows, len(stage), rows.dtype
+        self.in_memory, self.vectors = rows.in_memory, rows.vectors
+        self.is_sparse: bool = rows.is_sparse and stage.keeps_zeros
+
+    @property
+    def n_passes(self) -> int:
+        return self._rows.n_passes
+
+    def sum(self, answer: Callable[..., Any], *vectors: RowVector, add: Callable[[Any, Any], Any] = np.add) -> Any:
+        return self._rows.sum(partial(_ask_staged, self._stage, answer), *vectors, add=add)
+
+    def map(self, answer: Callable[..., Any], *vectors: RowVector, axis: int = -1) -> RowVector:
+        return self._rows.map(partial(_ask_staged, self._stage, answer), *vectors, axis=axis)
+
+    def map_and_sum(self, answer: Callable[..., Any], *vectors: RowVector) -> tuple[RowVector, Any]:
+        return self._rows.map_and_sum(partial(_ask_staged, self._stage, answer), *vectors)
+
+    def kernel(self, features: FeatureSet, weights: np.ndarray) -> np.ndarray:
+        return self.on_same_threads(self.array()).kernel(features, weights)
+
+    def take(self, index: np.ndarray) -> Rows:
+        return self._rows.take(index).staged(self._stage, is_asked_often=True)
+
+    def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
+        return self._stage.transform(self._rows.array(index))
+
+    def on_same_threads(self, X: DenseOrCSR) -> Rows:
+        return self._rows.on_same_threads(X)
+
+    def to_namespace_of_X(self, answer: Array) -> Array:
+        return self._rows.to_namespace_of_X(answer)
+
+    def __enter__(self) -> Self:
+        self._rows.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._rows.__exit__(*error)
+
+
+def _ask_staged(stage, answer, block, *parts):
+    """Ask a question of a block seen through a column stage."""
+    return answer(block.staged(stage), *parts)
 
 
 def correlation(features: FeatureSet, block: Block, v: Array) -> np.ndarray:

@@ -21,25 +21,20 @@ if TYPE_CHECKING:
 
 
 class RowVectors(ABC):
-    """The arithmetic of row vectors of shape (n_rows,) or (n_outputs, n_rows). A subclass says where they live.
-
-    Attributes
-    ----------
-    n_rows : int
-    """
+    """The arithmetic of row vectors of shape (n_rows,) or (n_outputs, n_rows). A subclass says where they live."""
 
     n_rows: int
 
     @abstractmethod
     def map(self, answer: Callable[..., Any], *vectors: RowVector, axis: int = -1) -> RowVector:
-        """Return the answers side by side: a row vector, or, of axis 0, a matrix with a line for each row.
+        """Return the answers side by side: a row vector, or, for axis 0, a matrix with a line for each row.
 
-        answer : function answer(*parts) of those parts of the vectors that lie together.
+        answer : a function answer(*parts) of parts of the vectors that belong to the same rows.
         """
 
     @abstractmethod
     def sum(self, answer: Callable[..., Any], *vectors: RowVector, add: Callable[[Any, Any], Any] = np.add) -> Any:
-        """Return the answers, arrays or tuples of arrays, added up in the order of the parts, in the memory of this process."""
+        """Return the answers, arrays or tuples of arrays in the memory of this process, added up in the order of the parts."""
 
     @abstractmethod
     def put(self, values: np.ndarray) -> RowVector:
@@ -97,18 +92,18 @@ class RowVectors(ABC):
         return self.map(lambda a, b: namespace(a).where(outputs_like(which, a), a, b), a, b)
 
     def sampled(self, h: RowVector, n: float, uniform: RowVector) -> RowVector:
-        """Return h with about n entries that are not 0: each h > 0 is kept with probability p in proportion to it, over p.
+        """Return a random h with the same mean and about n nonzeros: h / p with probability p in proportion to h, else 0.
 
-        uniform : random numbers in [0, 1), one an entry.
+        uniform : random numbers in [0, 1), one for each entry.
         """
         n, total = float(n), float(self.total(h))
 
-        def taken(h, uniform):
+        def sample(h, uniform):
             xp = namespace(h)
             p = xp.clip(n * (h / total), None, 1.0)
             return xp.where(uniform < p, h / xp.where(p > 0, p, xp.ones_like(p)), xp.zeros_like(h))
 
-        return self.map(taken, h, uniform)
+        return self.map(sample, h, uniform)
 
     # ---------------------------------------------------------------- numbers of row vectors
 
@@ -117,7 +112,7 @@ class RowVectors(ABC):
         return self.sum(lambda x: namespace(x).sum(x, axis=-1), x)
 
     def totals(self, *vectors: RowVector) -> tuple[np.ndarray, ...]:
-        """Return the `total` of each vector, all at once."""
+        """Return the `total` of each vector, in one sum."""
         return self.sum(lambda *vectors: tuple(namespace(x).sum(x, axis=-1) for x in vectors), *vectors)
 
     def dots(self, a: RowVector, b: RowVector) -> np.ndarray:
@@ -129,7 +124,7 @@ class RowVectors(ABC):
         return float(self.sum(lambda a, b: namespace(a).sum(namespace(a).abs(a - b)), a, b))
 
     def largest(self, *vectors: RowVector) -> tuple[float, ...]:
-        """Return max |x| of each vector, all at once."""
+        """Return max |x| of each vector, in one sum."""
         return tuple(map(float, self.sum(_largest_sizes, *vectors, add=np.maximum)))
 
     def count(self, x: RowVector) -> int:
@@ -160,4 +155,5 @@ class HostVectors(RowVectors):
 
 
 def _largest_sizes(*vectors):
+    """Return max |x| of each array."""
     return tuple(namespace(x).max(namespace(x).abs(x)) for x in vectors)

@@ -15,7 +15,7 @@ from .._base.arrays import check_same_device, to_host
 from .._base.checks import check_indices, check_sample_weight, check_vector
 from .._base.threads import single_threaded_blas
 from ..columns.targets import check_target
-from ..rows import read_rows, staged
+from ..rows import read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,7 +121,7 @@ def read_moments(
         raise ValueError(f"features must have the {rows.n_features_in} inputs of X, got {features.n_features_in}")
     if len(features) == 0:
         raise ValueError("features must hold at least one feature, got an empty FeatureSet")
-    rows = staged(rows, features.stage)
+    rows = rows.staged(features.stage)
     target = check_target(y, rows.n_rows, several_outputs=True)
     if folds is None:
         fold = np.zeros(rows.n_rows, np.intp)

@@ -13,7 +13,7 @@ import sparserf as srf
 from sparserf._core.moments import KINDS, Views
 from sparserf.columns.encodings import fit_stage, robust_units, weighted_quantile
 from sparserf.columns.stage import ColumnStage
-from sparserf.rows import as_rows, staged, staged_rows
+from sparserf.rows import as_rows
 
 from ..conftest import SIZES, each_dtype, phi_oracle, r2
 
@@ -228,7 +228,7 @@ def test_fits_are_the_same_in_every_home(fit, home, monkeypatch):
         Z = da.from_array(X, chunks=(400, D))
     if home == "strict":
         Z = strict.asarray(X)
-    monkeypatch.setattr(staged_rows, "DURING_A_FIT", 0)
+    monkeypatch.setattr("sparserf.rows.rows.DURING_A_FIT", 0)
     model = fit(Z)
     answer = model.predict(Z)
     answer = answer.compute() if home == "dask" else np.asarray(answer)
@@ -321,8 +321,8 @@ def test_staged_rows_answer_as_rows_in_those_units(monkeypatch):
     """All answers of rows, where the stage is applied block by block."""
     stage, Z = stage_of(50 + 3 * X), 50 + 3 * X
     plain = as_rows(stage.transform(Z))
-    monkeypatch.setattr(staged_rows, "FEW", 0)
-    shown, weight = staged(as_rows(Z), stage), np.ones(N)
+    monkeypatch.setattr("sparserf.rows.rows.FEW", 0)
+    shown, weight = as_rows(Z).staged(stage), np.ones(N)
     features = srf.Fourier(gamma=0.2).draw(40, D, rng=0)
     monomials, inputs = srf.Taylor(2, 0.1).draw(None, D), srf.Linear().draw(None, D)
     for some in (features, monomials, inputs, features.concat(inputs)):

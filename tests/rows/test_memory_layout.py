@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sparserf as srf
-from sparserf.rows import core_block, tiles
+from sparserf.rows import core_block
 
 from ..conftest import peak_memory
 
@@ -45,7 +45,7 @@ def peak(use, X):
 @pytest.mark.parametrize("use", USES)
 def test_no_layout_of_x_is_copied_whole(use, monkeypatch):
     monkeypatch.setattr(core_block, "SLICE_NUMBERS", 2**15)  # X is as many blocks as one of hundreds of megabytes
-    monkeypatch.setattr(tiles, "COPIED", 2**15)
+    monkeypatch.setattr(core_block, "COPIED_NUMBERS", 2**15)
     contiguous = peak(USES[use], X)
     for layout, make in LAYOUTS.items():
         assert peak(USES[use], make()) <= contiguous + X.nbytes / 5, layout

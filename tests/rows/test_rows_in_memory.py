@@ -16,7 +16,6 @@ from scipy.sparse import csr_array
 from sparserf import FeatureSet, Fourier, Linear, RandomNeurons, Taylor
 from sparserf.features import NeuronBlock, linear_functions
 from sparserf.rows import as_rows, core_block
-from sparserf.rows import tiles as of_slices
 from sparserf.solvers.active import ActiveFeatures
 
 from ..conftest import SIZES, each_dtype, peak_below, phi_oracle, read_only
@@ -233,7 +232,7 @@ def descending(features):
 def only_tiles():
     """Make all features in tiles, none through moments."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(of_slices, "by_moments", lambda *_: False)
+        patch.setattr(core_block, "moments_cost_less", lambda *_: False)
         yield
 
 
@@ -247,7 +246,7 @@ def test_moments_give_what_tiles_give(rng, draw, dtype, layout):
         given = LAYOUTS[layout](X)
         rows, phi = as_rows(given, n_features=d), phi_oracle(features, X)
         before, few = bits_of(given), features.take([len(features) - 1, 0])
-        assert all(of_slices.by_moments(b, rows.array()) for b in features.blocks)
+        assert all(core_block.moments_cost_less(b, rows.array()) for b in features.blocks)
         for v in (rng.standard_normal(n), rng.standard_normal((3, n)) * [[1e99], [1e-99], [0]]):
             for ask, values in ((rows.correlate, phi), (rows.correlate_squares, phi**2)):
                 expected, size = v @ values, abs(v) @ abs(values)
@@ -271,8 +270,8 @@ def test_few_monomials_are_made_in_tiles_and_all_of_degree_2_by_moments(rng, dty
     X, features = LAYOUTS[layout](random_X(rng, 300, dtype, 40)), FEATURES["empty"]
     for features in (Taylor(2, 0.01).draw(None, 40), Taylor(3, 0.01).draw(None, 40)):
         (whole,), few = features.blocks, features.take(np.arange(0, len(features), 97)[:9])
-        assert of_slices.by_moments(whole, X) == (whole.order == 2)
-        assert not of_slices.by_moments(*few.blocks, X)
+        assert core_block.moments_cost_less(whole, X) == (whole.order == 2)
+        assert not core_block.moments_cost_less(*few.blocks, X)
         v = rng.standard_normal(300)
         answer, expected = as_rows(X).correlate(few, v), v @ phi_oracle(few, X)
         agree(answer, expected, abs(v) @ (abs(phi_oracle(few, X)) + 1e-3), dtype)

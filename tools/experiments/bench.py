@@ -14,9 +14,8 @@ from experiments.data import WORKERS, few, split, value
 from experiments.fits import estimator, ours
 
 import sparserf as srf
-from sparserf.algorithms import task
 from sparserf.features import make_projection
-from sparserf.rows import as_rows
+from sparserf.rows import Rows, as_rows
 
 N_ALPHAS = 10, 1, 0.1, 0.01, 0.001
 
@@ -122,8 +121,15 @@ def logistic_newton(Z, y):
 
 def counted(data, **options):
     """Of a fit, how often it asked all rows, as its stage shows them."""
-    made, staged = [], task.staged
-    with patch.object(task, "staged", lambda *given, **how: made.append(staged(*given, **how)) or made[-1]):
+    made, staged = [], Rows.staged
+
+    def recorded(rows, stage, is_asked_often=False):
+        shown = staged(rows, stage, is_asked_often)
+        if is_asked_often:
+            made.append(shown)
+        return shown
+
+    with patch.object(Rows, "staged", recorded):
         model = ours(data, **options)
     return {"passes": sum(rows.n_passes for rows in {id(rows): rows for rows in made}.values()), "terms": len(model.support)}
 

@@ -26,7 +26,6 @@ from ..._base.progress import note_held_out_loss, part, parts
 from ..._base.threads import single_threaded_blas
 from ...features import LinearFunctions, RandomSteps, inputs_times, inverse_deviations, make_dictionary
 from ...model import warn_unconverged
-from ...rows import staged
 from ...solvers.effort import LOSS, UNBOUNDED, Effort
 from ...solvers.multinomial import MultinomialProblem
 from ...solvers.problem import Problem
@@ -173,7 +172,7 @@ def choose_by_held_out_rows(
             model, ended = fitted_to_all_rows(found, task, options.tol, searches.within)
         loss, unit = mean_value([losses.loss for losses in found.losses]), task.unit(task.targets[0])
         with partial_model_on_error(lambda: model):
-            rows = staged(task.raw, model.features.stage, True)
+            rows = task.raw.staged(model.features.stage, is_asked_often=True)
             worth = min(loss, max(0.0, mean_value(found.losses_of_empty) - loss))  # by how much its terms lower it
             weight, curvature = loss_curvature(task, rows, model, unit)
             change = unit * np.sqrt(2 * PRUNED * worth / curvature)  # L(z + e) <= L(z) + L'(z) e + curvature e^2 / 2
