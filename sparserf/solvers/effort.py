@@ -30,7 +30,7 @@ class Effort:
     """The multiplications so far, and the most that there may be.
 
     within : Effort or None
-        The work of which this is a part: what is added here is added there as well.
+        The work of which this is a part: what is added here is added there as well. `make_part_of` sets it.
     cuts : Counter
         What was ended early because the work was spent, in the plural, and how many times.
     """
@@ -54,10 +54,15 @@ class Effort:
         """Return an effort of at most that share of what is left, which is a part of this one."""
         return Effort(share * self.left, self)
 
+    def make_part_of(self, whole: Effort) -> None:
+        """Count this work as a part of another from now on, which bounds it, too."""
+        self.within = whole
+
     def add(self, multiplications: float) -> None:
         """Count so many more multiplications."""
         self._spent += multiplications
-        self.add_around(multiplications)
+        if self.within is not None:
+            self.within.add(multiplications)
 
     def add_around(self, multiplications: float) -> None:
         """Count so many more multiplications, but only for the work of which this is a part."""

@@ -187,7 +187,7 @@ class ClassesInTurn:
 
 
 class ClassIterate(Protocol):
-    """Where the fit of one class stands: coefficients, intercept (a float, or an array of one), and f = Phi w."""
+    """The iterate of one class: its coefficients, its intercept (a float, or an array of one), and f = Phi w."""
 
     w: np.ndarray
     b: Any
@@ -199,11 +199,7 @@ class OneClassFit(Protocol):
 
     @property
     def iterate(self) -> ClassIterate:
-        """Where it stands."""
-        ...
-
-    def current_margins(self) -> RowVector:
-        """Return f + b where it stands."""
+        """The iterate where the fit stands; the driver computes the margins f + b of the class from it."""
         ...
 
     def hold_others(self, y: RowVector, b: Any = None) -> None:
@@ -230,7 +226,7 @@ class BlockDescent(Generic[F]):
 
     def margins(self) -> RowVector:
         """Return the margins of all classes, (n_classes, n_rows)."""
-        return self.problem.stack([fit.current_margins() for fit in self.fits])
+        return self.problem.stack([self.problem.margins(fit.iterate.f, fit.iterate.b) for fit in self.fits])
 
     def sweep(self, move: Callable[[F], object], is_stopped: Callable[[], bool] = lambda: False) -> bool:
         """Let each class move in its turn against the others as they are by then; return whether any class moved.
@@ -247,7 +243,7 @@ class BlockDescent(Generic[F]):
             has_moved |= not move(fit)
             if is_stopped():
                 break
-            in_turn.end_turn(fit.current_margins())
+            in_turn.end_turn(self.problem.margins(fit.iterate.f, fit.iterate.b))
         return has_moved
 
     def settle(self) -> tuple[RowVector, np.ndarray, RowVector]:
@@ -296,6 +292,26 @@ class Extrapolation:
 
 
 # --- what classes have in common, under the l1 penalty ------------------------------------------------------------------------
+
+
+def take_out_medians(rows: Rows, sets: Sequence[WorkingSet]) -> None:
+    """Take away, from the coefficients of each feature that all classes have, their median over the classes.
+
+    No probability changes, and the penalty falls. The working sets are moved by `WorkingSet.put`, to be followed by
+    `BlockDescent.settle`.
+    """
+    index, places = shared_features([A.index for A in sets])
+    if len(index) == 0:
+        return
+    by = -nearest_median(np.stack([A.w[there] for A, there in zip(sets, places, strict=True)]))
+    moved = np.flatnonzero(by)
+    if len(moved) == 0:
+        return
+    change = rows.apply(sets[0].features.take(places[0][moved]), by[moved])
+    for A, there in zip(sets, places, strict=True):
+        w = A.w.copy()
+        w[there[moved]] += by[moved]
+        A.put(w, A.b, rows.vectors.along(A.f, 1.0, change))
 
 
 def shared_features(indices: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:

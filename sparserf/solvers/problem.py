@@ -9,7 +9,7 @@ row vector: it may lie in memory, on a device or on a cluster, and only `RowVect
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..losses.base import Loss
     from ..rows import Rows, RowVectors
 
+OfKind = TypeVar("OfKind", bound="Problem")
 # exp(-FAR) is 0 in double precision, so that no best intercept is farther than FAR from all values of -f and y.
 FAR = 746.0
 # Newton steps for one intercept, each of which may be a bisection.
@@ -84,6 +85,10 @@ class Problem:
     ) -> Self:
         """Make the problem of a target and sample weights that are ndarrays, putting them where the rows live."""
         return cls(vectors, loss, vectors.put(y), vectors.put(weight), alpha, fit_intercept)
+
+    def with_penalty(self, Kind: type[OfKind], alpha: float) -> OfKind:
+        """Return the problem of the same losses with the penalty of another kind of problem."""
+        return Kind(self.vectors, self.loss, self.y, self.weight, alpha, self.fit_intercept)
 
     @property
     def n_rows(self) -> int:
