@@ -11,6 +11,7 @@ and the sum of the answers.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import cached_property, partial, reduce
 from typing import TYPE_CHECKING, Any, Self
 
@@ -177,22 +178,41 @@ class DrawsInMemory(Draws):
             yield positions, LazyBatch(self._make, some, features) if self._make else LazyBatch(lambda: features)
 
 
-# Sources: where the draws of one target come from (`descent.DrawSource` says what each method is for)
+# Sources: where the draws of one target come from
 
 
-class RandomSource:
+class DrawSource(ABC):
+    """Where the draws of one target come from: draws of a dictionary for a working set.
+
+    is_endless : whether a batch holds the best of infinitely many draws, so that it may be drawn again and again
+    batches_at_zero : the batches whose largest gradient at w = 0 tells where a path of penalties begins
+    """
+
+    is_endless: bool = False
+    batches_at_zero: Sequence[int] = (0,)
+
+    @abstractmethod
+    def draw(self, batches: Sequence[int], A: WorkingSet) -> Draws:
+        """Return the draws of these batches, for the working set A as it is."""
+
+    @abstractmethod
+    def ask_ahead(self, t: int, A: WorkingSet, w: np.ndarray) -> list[Question]:
+        """Return the questions whose answers draw((t,), A) will need once A has the coefficients w.
+
+        They are put to the rows together with the step to w, so that the next batch takes no pass of its own.
+        """
+
+    def forget(self) -> None:  # noqa: B027
+        """Drop what was asked ahead, if it may turn out wrong: the next batch may be another."""
+
+
+class RandomSource(DrawSource):
     """Draws from the distributions of maps, or a FeatureSet, in batches of which one is kept while it is in use."""
-
-    is_endless = False
 
     def __init__(self, rows: Rows, dictionary: RandomDictionary | FixedDictionary, target: int):
         """Take a dictionary; all targets have the same draws."""
         self._rows, self._dictionary, self._kept = rows, dictionary, (None, None)
-
-    @property
-    def batches_at_zero(self) -> Sequence[int]:
-        """All batches."""
-        return range(self._dictionary.n_batches)
+        self.batches_at_zero = range(dictionary.n_batches)
 
     def draw(self, batches: Sequence[int], A: WorkingSet) -> Draws:
         """Return the draws of these batches: a single one in memory, several made again when needed."""
@@ -211,19 +231,13 @@ class RandomSource:
         """Return the question for the gradients of batch t."""
         return [self.draw((t,), A).question(0.0)]
 
-    def forget(self) -> None:
-        """Keep everything: what is known of the draws at a dual point stays true."""
 
-
-class LearningSource:
+class LearningSource(DrawSource):
     """Draws that follow the working set, each cosine turned to its best phase.
 
     The best phase is where |sum_i v_i cos(w'x_i + b)| is largest over b. With C and S the correlations of v with the cosine
     and the sine, it is atan2(-S, C), and the correlation there (C^2 + S^2)^(1/2).
     """
-
-    is_endless = False
-    batches_at_zero: Sequence[int] = (0,)
 
     def __init__(self, rows: Rows, dictionary: LearningDictionary, target: int):
         """Take a dictionary that learns; each target has a proposer with a random stream of its own."""
@@ -266,11 +280,10 @@ class LearningSource:
         self._t, self._proposed = t, self._proposer.batch(self._sizes[t], features, w, index)
 
 
-class LinearSource:
+class LinearSource(DrawSource):
     """The steepest of all linear functions of the inputs, which is their gradient X'v."""
 
     is_endless = True
-    batches_at_zero: Sequence[int] = (0,)
 
     def __init__(self, rows: Rows, dictionary: LinearFunctions, target: int):
         """Take all linear functions; those of a target are numbered from (inputs + target 2^20) on."""
@@ -278,9 +291,6 @@ class LinearSource:
         self._rows, self._dictionary = rows, dictionary
         self._inputs, self._first = inputs_times(np.ones(d)), d + (target << 20)
         self._v = self._slope = None  # a dual point, and X'v
-
-    def forget(self) -> None:
-        """Keep everything: the slope at a dual point stays true."""
 
     def draw(self, batches: Sequence[int], A: WorkingSet) -> Draws:
         """Return the steepest function at the dual point of A, as a single draw."""
@@ -299,7 +309,7 @@ class LinearSource:
         return [(partial(correlation, self._inputs), take)]
 
 
-def source_of(rows: Rows, dictionary: Dictionary, target: int) -> RandomSource | LearningSource | LinearSource:
+def source_of(rows: Rows, dictionary: Dictionary, target: int) -> DrawSource:
     """Return the source of the draws of one target, which is the number of this fit among all over the dictionary."""
     if isinstance(dictionary, LearningDictionary):
         return LearningSource(rows, dictionary, target)

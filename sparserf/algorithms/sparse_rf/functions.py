@@ -17,8 +17,7 @@ from ...features import NAMES
 from ...losses import JOINTLY
 from ..fallback import with_fallbacks
 from ..task import Task, model_of, partial_fits_on_error
-from .descent import N_COMPONENTS, SparseRFOptions, algorithm_1, exact_descent, warn_if_unconverged
-from .multinomial import fits_of
+from .descent import N_COMPONENTS, SparseRFOptions, algorithm_1, exact_descent, fits_of, warn_if_unconverged
 from .search import choose_by_held_out_rows
 
 if TYPE_CHECKING:

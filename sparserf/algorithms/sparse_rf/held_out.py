@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ...losses.base import Loss
     from ..task import Task
-    from .descent import L1FitLike
+    from .descent import BaseL1Fit
 
 # At least so many rows are held out, where that is no more than half of them: of one row chance tells which model is the best.
 FEWEST_HELD = 10
@@ -216,7 +216,7 @@ class PathPoint(HeldOutLosses):
     states: list[Any]
 
     @classmethod
-    def from_fits(cls, fits: Sequence[L1FitLike], alpha: float, sample: Sample) -> Self:
+    def from_fits(cls, fits: Sequence[BaseL1Fit], alpha: float, sample: Sample) -> Self:
         """Return where these fits of a sample stand."""
         margins, states = np.vstack([fit.margins() for fit in fits]), [fit.state() for fit in fits]
         targets = np.vstack([fit.target() for fit in fits])

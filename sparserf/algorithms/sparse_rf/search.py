@@ -34,10 +34,9 @@ from ..fallback import with_fallbacks
 from ..prune import pruned
 from ..task import in_units, model_of, partial_fits_on_error, partial_model_on_error, power_of_two
 from .budget import Budget, effort_of_searches
-from .descent import N_COMPONENTS, algorithm_1, exact_descent, warn_if_unconverged
+from .descent import N_COMPONENTS, algorithm_1, exact_descent, fits_of, warn_if_unconverged
 from .held_out import FEW_OUTPUTS, HeldOutLosses, PathPoint, Sample, best_mean, errors_of_chance, gain, groups_of, in_question
 from .mean import mean_of, mean_value, one_function, with_views
-from .multinomial import fits_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from ...model import SparseModel
     from ...rows import Rows
     from ..task import Task
-    from .descent import L1FitLike, SparseRFOptions
+    from .descent import BaseL1Fit, SparseRFOptions
 
 # Draws of a dictionary that learns, for each penalty, where `n_components` is None.
 DRAWS_A_PENALTY = 1_000
@@ -111,7 +110,7 @@ class Candidate:
     """
 
     views: np.ndarray | None
-    make_fits: Callable[[Task, int], Sequence[L1FitLike]]
+    make_fits: Callable[[Task, int], Sequence[BaseL1Fit]]
     work: float = 1.0
     is_constant: bool = False
 
@@ -297,7 +296,7 @@ def _units_of_inputs(task: Task) -> np.ndarray:
 
 
 def search_in_rounds(
-    kinds: Sequence[Sequence[Candidate]], descend: Callable[[L1FitLike], None], draw_sample: Callable[[], Sample],
+    kinds: Sequence[Sequence[Candidate]], descend: Callable[[BaseL1Fit], None], draw_sample: Callable[[], Sample],
     budget: Budget, effort: Effort, *, n_targets: int, errors: float,
 ) -> Found:  # fmt: skip
     """Search in rounds, each with other rows held out, until the budget has its models; keep what may be the best.
@@ -369,7 +368,7 @@ def _best_of_few(points: Mapping[tuple[int, int], PathPoint], is_alone: bool) ->
 
 
 def _search_once(
-    candidates: Mapping[Any, Candidate], descend: Callable[[L1FitLike], None], sample: Sample, first: int, most_terms: int,
+    candidates: Mapping[Any, Candidate], descend: Callable[[BaseL1Fit], None], sample: Sample, first: int, most_terms: int,
     effort: Effort,
 ) -> Round:  # fmt: skip
     """Follow the path of each candidate on one sample, until a callback ends it.
@@ -393,7 +392,7 @@ def _search_once(
 
 
 def best_point_of_path(
-    fits: Sequence[L1FitLike], descend: Callable[[L1FitLike], None], sample: Sample, most_terms: int, effort: Effort = UNBOUNDED
+    fits: Sequence[BaseL1Fit], descend: Callable[[BaseL1Fit], None], sample: Sample, most_terms: int, effort: Effort = UNBOUNDED
 ) -> tuple[PathPoint, int, float]:
     """Go down a path of penalties until the held-out rows are predicted no better.
 
@@ -458,7 +457,7 @@ def fitted_to_all_rows(found: Found, task: Task, tol: float, effort: Effort) -> 
 
 
 def fit_again(
-    fits: Sequence[L1FitLike], task: Task, point: PathPoint, tol: float, tells: bool, effort: Effort
+    fits: Sequence[BaseL1Fit], task: Task, point: PathPoint, tol: float, tells: bool, effort: Effort
 ) -> tuple[SparseModel, bool]:
     """Fit the terms of a point to all rows; return the model, and whether a callback ended the fit.
 
@@ -469,7 +468,7 @@ def fit_again(
             fit.spend(effort)
             fit.restart(point.alpha * np.sqrt(point.share))
             fit.adopt(state)
-            fit.polish(max(tol, fit.search_tol), CHOSEN_ROUNDS)
+            fit.polish(max(tol, fit.rules.search_tol), CHOSEN_ROUNDS)
             fit.record(tells)
     if effort.is_spent:
         effort.note_cut("fits to all rows")
