@@ -1,8 +1,10 @@
-"""Draws of a dictionary, which of them violate |phi_h' v| <= alpha, and where the draws of one target come from.
+"""Draws of a dictionary, which of them violate |phi_h' v| <= alpha, and the sources that make the draws of one target.
 
-`Draws` know their gradients phi_h' v at the dual point v, or a bound on them, and are made when needed: what is stored of draws
-from a random map is the seed. `DrawsInMemory` are at hand. A source makes the draws of each batch: `RandomSource` those of a
-fixed distribution, `LearningSource` those that follow the accepted features, `LinearSource` the steepest linear function.
+`Draws` know their gradients phi_h' v at the dual point v (defined in `descent.py`), or a bound on them. Their features are made
+when needed: what is stored of draws from a random map is the seed. `DrawsInMemory` have their features at hand.
+
+A `DrawSource` makes the draws of each batch: `RandomSource` those of a fixed distribution, `LearningSource` those that follow
+the accepted features, `LinearSource` the steepest linear function.
 
 A pass over the rows is the unit of cost. So what will be needed at the next dual point is asked for in the pass that makes it:
 a `Question` is a pair, a function that every block of rows answers at a dual point, and a function that takes the dual point
@@ -56,7 +58,10 @@ class LazyBatch:
 
 def correlations(batches: Iterable[LazyBatch], block: Block, v: Array) -> np.ndarray:
     """Return phi_h' v over a block of rows, for the features of all batches; of no batch an empty array."""
-    return np.concatenate([np.zeros(0), *(block.correlate(batch.features, v) for batch in batches)])
+    every = [np.zeros(0)]
+    for batch in batches:
+        every.append(block.correlate(batch.features, v))
+    return np.concatenate(every)
 
 
 class Draws:

@@ -1,23 +1,23 @@
 """Rows that are held out: which rows a search looks at and which of them it holds out, and what predicts these best.
 
-A `Sample` is drawn for each round of searches. Losses on the rows held out (`HeldOutLosses`) tell where a path of penalties is
-best, and, with the standard error of a difference (`gain`), which kind of model is.
+A `Sample` is drawn for each round of searches (`Sample.draw`): of many rows it takes about `Budget.rows` (`thinned`), and of
+these it holds out the share `validation`, 0.1 by default, the same share of each class (`hold_out`). Other rows are held out in
+each round. Losses on the rows held out (`HeldOutLosses`) tell where a path of penalties is best, and, with the standard error
+of a difference (`gain`), which kind of model is (`in_question`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .mean import mean_value
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ...losses.base import Loss
     from ..task import Task
     from .descent import BaseL1Fit
 
@@ -61,11 +61,6 @@ class Sample:
     mean: float = 0.0
     of_outputs: float = 1.0
 
-    @property
-    def loss(self) -> Loss:
-        """The loss of a target in its scale."""
-        return self.task.loss_of(self.task.targets[0])
-
     @classmethod
     def draw(cls, task: Task, groups: np.ndarray, validation: float, most_rows: int, rng: np.random.Generator) -> Self:
         """Draw about `most_rows` of the rows that have a weight, or take all; hold out the share `validation` of each group."""
@@ -106,9 +101,10 @@ class Sample:
 
         It includes the row's share of the loss of the one more row of which nothing is known.
         """
-        losses = self.loss.value(margins, targets)
+        loss = self.task.loss_of(self.task.targets[0])
+        losses = loss.value(margins, targets)
         if self.doubt:
-            losses = (1 - self.doubt) * losses + self.doubt * self.loss.of_unknown_row(margins, self.mean)
+            losses = (1 - self.doubt) * losses + self.doubt * loss.of_unknown_row(margins, self.mean)
         return (losses * np.array(self.factors)[:, None]).sum(axis=0)
 
 
@@ -220,17 +216,8 @@ class PathPoint(HeldOutLosses):
         """Return where these fits of a sample stand."""
         margins, states = np.vstack([fit.margins() for fit in fits]), [fit.state() for fit in fits]
         targets = np.vstack([fit.target() for fit in fits])
-
-        def losses_at(margins):
-            return sample.losses_at(margins, targets)
-
+        losses_at = partial(sample.losses_at, targets=targets)
         return cls(losses_at(margins), sample.held, sample.index, alpha, sample.share, margins, losses_at, states)
-
-
-def losses_of_mean(points: Sequence[PathPoint]) -> HeldOutLosses:
-    """Return the losses of the mean of what some models, fitted to the same sample, predict."""
-    margins, first = sum(point.margins / len(points) for point in points), points[0]
-    return HeldOutLosses(first.losses_at(margins), first.held, first.index)
 
 
 def best_mean(searches: Sequence[Mapping[int, PathPoint]]) -> tuple[tuple[int, ...], list[HeldOutLosses]]:
@@ -240,7 +227,14 @@ def best_mean(searches: Sequence[Mapping[int, PathPoint]]) -> tuple[tuple[int, .
     """
     candidates = sorted(set.intersection(*map(set, searches)))
     subsets = [some for n in range(1, len(candidates) + 1) for some in combinations(candidates, n)]
-    losses = [[losses_of_mean([points[candidate] for candidate in some]) for points in searches] for some in subsets]
+    losses = []  # of the mean of each subset, in each search
+    for some in subsets:
+        of_searches = []
+        for points in searches:
+            first = points[some[0]]
+            margins = sum(points[candidate].margins / len(some) for candidate in some)
+            of_searches.append(HeldOutLosses(first.losses_at(margins), first.held, first.index))
+        losses.append(of_searches)
     best = int(np.argmin([mean_value([each.loss for each in of_searches]) for of_searches in losses]))
     return subsets[best], losses[best]
 
@@ -273,14 +267,14 @@ def in_question(losses: Mapping[int, Sequence[HeldOutLosses]], errors: float) ->
     losses : {kind: its losses in each search so far}; only as many searches are compared as all kinds took part in
     """
     n = min(map(len, losses.values()))
-    ranked = sorted(losses, key=lambda kind: mean_value([each.loss for each in losses[kind][:n]]))
-    best, rivals = ranked[0], [kind for kind in losses if kind < ranked[0]] or ranked[1:2]
-
-    def may_be_as_good(kind):
+    mean_losses = {kind: mean_value([each.loss for each in losses[kind][:n]]) for kind in losses}
+    ranked = sorted(losses, key=mean_losses.__getitem__)
+    best, kept = ranked[0], [ranked[0]]
+    for kind in [kind for kind in losses if kind < best] or ranked[1:2]:
         more, error = gain(losses[best][:n], losses[kind][:n])
-        return more <= (error if kind else errors * error)
-
-    return sorted([best, *filter(may_be_as_good, rivals)])
+        if more <= (error if kind else errors * error):
+            kept.append(kind)
+    return sorted(kept)
 
 
 def errors_of_chance(task: Task, groups: np.ndarray) -> float:
@@ -295,3 +289,8 @@ def errors_of_chance(task: Task, groups: np.ndarray) -> float:
     elif task.loss.link == "log":
         telling = effective(weight * (task.targets[0] / task.targets[0].max()))
     return CHANCE / telling
+
+
+def mean_value(values: Sequence[float]) -> float:
+    """Return the mean of numbers whose sum may overflow."""
+    return float(sum(value / len(values) for value in values))

@@ -1,13 +1,13 @@
 """`sparse_rf` without a penalty: alpha, the kind of model and its terms are chosen by rows that are held out.
 
-The search goes in rounds. In each, a `Sample` of the rows is drawn and a part of it held out. Every candidate, a dictionary
-over certain views of the columns (as they are, clipped, or in ranks), goes down a path of penalties on the other rows, each fit
-started from the last, until the rows held out are predicted no better. Candidates are of several kinds, simplest first: a
-constant, the inputs, linear functions of all inputs, and the dictionary that learns (of other `features`: a constant and their
-dictionary). All rounds take the first kind that none beats by more than the standard error of the difference, and of its
-candidates those whose mean predicts best; what is decidedly worse is not tried again. The terms at the best point of each path
-are then fitted to all rows, the mean of these models is taken, pruned, and given the intercept that is best for all rows. What
-all this may cost is a `Budget`.
+The search goes in rounds. In each, a `Sample` of the rows is drawn and a part of it held out (`held_out.py`). Every candidate,
+a dictionary over certain views of the columns (as they are, clipped, or in ranks), goes down a path of penalties on the other
+rows, each fit started from the last, until the rows held out are predicted no better. Candidates are of several kinds, simplest
+first: a constant, the inputs, linear functions of all inputs, and the dictionary that learns (of other `features`: a constant
+and their dictionary). All rounds take the first kind that none beats by more than the standard error of the difference, and of
+its candidates those whose mean predicts best; what is decidedly worse is not tried again. The terms at the best point of each
+path are then fitted to all rows, the mean of these models is taken, pruned, and given the intercept that is best for all rows.
+What all this may cost is a `Budget` (`budget.py`).
 
 `choose_by_held_out_rows` is that paragraph in code; what it calls stands below it in the same order.
 `part` and `parts` tell the progress bar which share of the work is at hand; an `Effort` counts the work, and bounds it.
@@ -24,7 +24,7 @@ import numpy as np
 from ..._base.checks import check_integer
 from ..._base.progress import note_held_out_loss, part, parts
 from ..._base.threads import single_threaded_blas
-from ...features import LinearFunctions, RandomSteps, inputs_times, inverse_deviations, make_dictionary
+from ...features import LinearFunctions, RandomSteps, inputs_times, inverse_deviations, linear_functions, make_dictionary
 from ...model import warn_unconverged
 from ...rows import staged
 from ...solvers.effort import LOSS, UNBOUNDED, Effort
@@ -35,12 +35,23 @@ from ..prune import pruned
 from ..task import in_units, model_of, partial_fits_on_error, partial_model_on_error, power_of_two
 from .budget import Budget, effort_of_searches
 from .descent import N_COMPONENTS, algorithm_1, exact_descent, fits_of, warn_if_unconverged
-from .held_out import FEW_OUTPUTS, HeldOutLosses, PathPoint, Sample, best_mean, errors_of_chance, gain, groups_of, in_question
-from .mean import mean_of, mean_value, one_function, with_views
+from .held_out import (
+    FEW_OUTPUTS,
+    HeldOutLosses,
+    PathPoint,
+    Sample,
+    best_mean,
+    errors_of_chance,
+    gain,
+    groups_of,
+    in_question,
+    mean_value,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from ...columns.stage import ColumnStage
     from ...features.dictionary import Dictionary
     from ...model import SparseModel
     from ...rows import Rows
@@ -104,15 +115,27 @@ class Candidate:
     """One dictionary over certain views of the columns; in each round a path of penalties is followed for it.
 
     views : the views of the stage of the task that its features see; None: all
-    make_fits : a function of (a task of these views, the number of the search) that returns the fits of its targets
+    dictionary : what is drawn from
+    options : the options of its fits
+    to_tolerance : whether each batch is solved to the tolerance; else it takes one round
     work : the expected work, where that of cosines is 1
     is_constant : whether its fits stay without a term
     """
 
     views: np.ndarray | None
-    make_fits: Callable[[Task, int], Sequence[BaseL1Fit]]
+    dictionary: Dictionary
+    options: SparseRFOptions
+    to_tolerance: bool = False
     work: float = 1.0
     is_constant: bool = False
+
+    def without_terms(self) -> Candidate:
+        """Return the constant: this candidate, whose fits stay without a term, at next to no work."""
+        return replace(self, work=0.01, is_constant=True)
+
+    def make_fits(self, task: Task, search: int) -> list[BaseL1Fit]:
+        """Make the fits of the targets of a task that has these views; search: the number of the search they are a part of."""
+        return fits_of(task, self.dictionary, self.options, to_tolerance=self.to_tolerance, search=search)
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,50 +269,31 @@ def kinds_of(task: Task, options: SparseRFOptions) -> list[list[Candidate]]:
     predicted no better.
     """
 
-    def candidate(views, dictionary_of, *, to_tolerance=False, work=1.0):
-        dictionary = dictionary_of(task.with_views(views))
-        return Candidate(
-            views, lambda task, search: fits_of(task, dictionary, options, to_tolerance=to_tolerance, search=search), work
-        )
-
-    def constant(candidate):
-        return replace(candidate, work=0.01, is_constant=True)
-
     if not options.learns:
-        given = candidate(None, partial(options.dictionary, default=N_COMPONENTS), to_tolerance=options.exact)
-        return [[constant(given)], [given]]
+        given = Candidate(None, options.dictionary(task, N_COMPONENTS), options, to_tolerance=options.exact)
+        return [[given.without_terms()], [given]]
+
     # Each set of encodings shows all columns in one way: as they are, clipped, or in ranks.
-    curves, is_sparse = task.encodings or (None,), task.raw.is_sparse
-    linear = curves if is_sparse else curves[:1]
-    dictionary_of_inputs = partial(_dictionary_of_inputs, options)
-    inputs = [candidate(views, dictionary_of_inputs, to_tolerance=True, work=WORK_OF_LINEAR) for views in linear]
-    functions = [candidate(views, _dictionary_of_functions, work=WORK_OF_LINEAR) for views in linear]
+    encodings, is_sparse = task.encodings or (None,), task.raw.is_sparse
+    inputs, functions = [], []
+    for views in encodings if is_sparse else encodings[:1]:
+        seen = task.with_views(views)
+        is_scaled = seen.stage is not None and not seen.stage.is_raw
+        units = np.ones(len(seen.stage)) if is_scaled else inverse_deviations(seen.rows, task.weight)
+        dictionary = make_dictionary(
+            inputs_times(units), seen.rows, n_components=None, batch_size=len(units), gamma=None, rng=options.rng,
+            weight=task.weight,
+        )  # fmt: skip
+        inputs.append(Candidate(views, dictionary, options, to_tolerance=True, work=WORK_OF_LINEAR))
+        functions.append(Candidate(views, LinearFunctions(units), options, work=WORK_OF_LINEAR))
+
     n_draws = round(DRAWS_A_PENALTY * min(1.0, max(FEWEST_DRAWS, FEW_CLASSES / len(task.targets))))
-    learned = [candidate(views, partial(options.dictionary, default=n_draws)) for views in curves]
+    learned = [Candidate(views, options.dictionary(task.with_views(views), n_draws), options) for views in encodings]
+    constant = inputs[0].without_terms()
     if is_sparse:
-        return [[constant(inputs[0])], functions, inputs, learned]
-    steps = candidate(curves[0], partial(options.dictionary, default=n_draws, base=RandomSteps), work=WORK_OF_STEPS)
-    return [[constant(inputs[0])], inputs, functions, [*learned, steps]]
-
-
-def _dictionary_of_inputs(options: SparseRFOptions, task: Task) -> Dictionary:
-    """Return the dictionary of the inputs of a task, each in its unit."""
-    units = _units_of_inputs(task)
-    return make_dictionary(
-        inputs_times(units), task.rows, n_components=None, batch_size=len(units), gamma=None, rng=options.rng,
-        weight=task.weight,
-    )  # fmt: skip
-
-
-def _dictionary_of_functions(task: Task) -> LinearFunctions:
-    """Return the dictionary of all linear functions of the inputs of a task."""
-    return LinearFunctions(_units_of_inputs(task))
-
-
-def _units_of_inputs(task: Task) -> np.ndarray:
-    """Return the factors of the inputs of a task in linear functions: 1 where the stage has scaled them."""
-    is_scaled = task.stage is not None and not task.stage.is_raw
-    return np.ones(len(task.stage)) if is_scaled else inverse_deviations(task.rows, task.weight)
+        return [[constant], functions, inputs, learned]
+    steps = options.dictionary(task.with_views(encodings[0]), n_draws, base=RandomSteps)
+    return [[constant], inputs, functions, [*learned, Candidate(encodings[0], steps, options, work=WORK_OF_STEPS)]]
 
 
 # Rounds of searches
@@ -314,14 +318,18 @@ def search_in_rounds(
     kept = {kind: range(len(candidates)) for kind, candidates in enumerate(kinds)}  # of each kind in question, its candidates
     n_rounds, spent, share = 0, 0.0, A_ROUND
     if n_targets > MANY_OUTPUTS and len(kinds) > 2:
+        # Search for a few of them first, without the candidates that cost more than cosines.
+        cheap = {(kind, m): each for kind, of_kind in enumerate(kinds) for m, each in enumerate(of_kind) if each.work <= 1}
         with part(BY_FEW):
-            few = _search_once(_cheaper(kinds), descend, draw_sample().of_few_outputs(), 0, budget.terms, effort.part(BY_FEW))
+            few = _search_once(cheap, descend, draw_sample().of_few_outputs(), 0, budget.terms, effort.part(BY_FEW))
         n_drawn, ended = few.n_drawn, few.ended
         round_of_all = effort.spent * n_targets / FEW_OUTPUTS
         if ended:
             kept = {0: (0,)}  # one search more, of the constant, gives a model
         elif round_of_all > MOST_FOR_ALL_KINDS * effort.left:
-            kept, share = _best_of_few(few.points, round_of_all > MOST_FOR_ONE_KIND * effort.left), 1.0
+            kind, best_m = min(few.points, key=lambda name: few.points[name].loss)
+            is_alone = round_of_all > MOST_FOR_ONE_KIND * effort.left
+            kept, share = {kind: (best_m,) if is_alone else tuple(m for of, m in few.points if of == kind)}, 1.0
     while not points_of[next(iter(kept))] or (not ended and n_rounds < budget.n_rounds(kept)):
         n_left, before = budget.n_rounds(kept) - n_rounds, effort.spent
         if spent > effort.left:
@@ -353,18 +361,6 @@ def _share_of_round(kinds: Sequence[Sequence[Candidate]], kept: Mapping[int, Seq
     is_first = all(len(some) == len(kinds[kind]) for kind, some in kept.items())
     others = (this * LATER_ROUND if is_first else this) * (n_left - 1)
     return this / ((this + others) * (1 + FITTING_TO_ALL))
-
-
-def _cheaper(kinds: Sequence[Sequence[Candidate]]) -> dict[tuple[int, int], Candidate]:
-    """Return {(kind, its number there): candidate} without those that cost more than cosines."""
-    candidates = {(kind, m): candidate for kind, of_kind in enumerate(kinds) for m, candidate in enumerate(of_kind)}
-    return {name: candidate for name, candidate in candidates.items() if candidate.work <= 1}
-
-
-def _best_of_few(points: Mapping[tuple[int, int], PathPoint], is_alone: bool) -> dict[int, tuple[int, ...]]:
-    """Return {kind: its candidates} of the point that predicts best; where is_alone, with its candidate alone."""
-    kind, m = min(points, key=lambda name: points[name].loss)
-    return {kind: (m,) if is_alone else tuple(m for of, m in points if of == kind)}
 
 
 def _search_once(
@@ -473,6 +469,61 @@ def fit_again(
     if effort.is_spent:
         effort.note_cut("fits to all rows")
     return model_of(fits, task), any(fit.ended_by_callback for fit in fits)
+
+
+# The mean of models
+
+
+def mean_of(models: Sequence[SparseModel]) -> SparseModel:
+    """Return the model whose prediction is the mean of theirs; a term that several have in common is one term."""
+    if len(models) == 1:
+        return models[0]
+    every = np.concatenate([model.support for model in models])
+    support, first, place = np.unique(every, return_index=True, return_inverse=True)
+    coef = np.zeros((*models[0].coef.shape[:-1], len(support)))
+    features, start = models[0].features, 0
+    for k, model in enumerate(models):
+        coef[..., place[start : start + len(model.support)]] += model.coef / len(models)
+        features, start = model.features if k == 0 else features.concat(model.features), start + len(model.support)
+    b = sum(model.intercept / len(models) for model in models)
+    infos = [model.info for model in models]
+    info = replace(
+        infos[0],
+        n_iter=max(info.n_iter for info in infos),
+        converged=all(info.converged for info in infos),
+        objective=(mean_value([info.objective[-1] for info in infos]),),
+        dual_gap=mean_value([info.dual_gap for info in infos]),
+        n_nonzero=len(support),
+        alpha=float(np.exp(mean_value([np.log(info.alpha) for info in infos]))),
+    )
+    return replace(models[0], coef=coef, intercept=b, support=support, features=features.take(first), info=info)
+
+
+def with_views(model: SparseModel, views_of_model: np.ndarray, views: np.ndarray, stage: ColumnStage) -> SparseModel:
+    """Return a model of some views of a stage as one of more views, so that it can be in a mean with models of these.
+
+    views_of_model, views : indices of views of the stage, ascending; the first are among the second
+    """
+    features, stage = model.features.seeing(np.searchsorted(views, views_of_model), len(views)), stage.take(views)
+    return replace(model, features=features.staged(None if stage.is_identity and stage.table is None else stage))
+
+
+def one_function(model: SparseModel) -> SparseModel:
+    """Return the model with its linear functions of all inputs added up, to one for each output; another model as it is."""
+    if [block.is_matrix for block in model.features.blocks] != [True]:
+        return model
+    (block,) = model.features.blocks
+    coef = np.atleast_2d(model.features.to_blocks(model.coef)) * block.scale
+    unit = power_of_two(coef)
+    weights = coef / unit @ block.weights
+    features = linear_functions(weights).staged(model.features.stage)
+    return replace(
+        model, coef=unit * np.eye(len(coef)).reshape(*model.coef.shape[:-1], -1), features=features,
+        support=np.arange(len(coef)) + model.features.n_inputs, info=replace(model.info, n_nonzero=len(coef)),
+    )  # fmt: skip
+
+
+# After the mean
 
 
 def loss_curvature(task: Task, rows: Rows, model: SparseModel, unit: float) -> tuple[np.ndarray, float]:
