@@ -100,18 +100,6 @@ def exact_descent(fit: BaseL1Fit) -> None:
         done |= fit.record()
 
 
-def warn_if_unconverged(info: FitInfo, tol: float) -> None:
-    """Warn with a `ConvergenceWarning` where a fit ended above its tolerance."""
-    if info.converged:
-        return
-    share = info.dual_gap / info.objective[-1] if info.objective[-1] > 0 else np.inf
-    warn_unconverged(
-        f"alpha={info.alpha:.3g}: stopped after {info.n_iter} iterations with a duality gap of {info.dual_gap:.3g}, "
-        f"{share:.2g} of the objective, above tol={tol:.2g}; "
-        f"raise max_iter (or tol, or alpha)"
-    )
-
-
 # What is asked of a fit
 
 
@@ -128,7 +116,6 @@ class BaseL1Fit(ABC):
     A : the working set, with `prune`, which drops what is zero, and the `index` of its features
     alpha : the penalty
     gap : the duality gap that was last computed; infinite where none has been
-    stopped : whether the fit has ended before its time: by the callback, its rounds or its work
     """
 
     dictionary: Dictionary
@@ -140,7 +127,7 @@ class BaseL1Fit(ABC):
     gap: float
 
     def __init__(self, dictionary: Dictionary, rules: BatchRules, tol: float, progress: Progress):
-        """Note these; a subclass makes the rest, and then calls `restart`."""
+        """Keep what both fits have; a subclass makes the rest, and then calls `restart`."""
         self.dictionary, self.rules, self.tol, self.progress = dictionary, rules, tol, progress
 
     @abstractmethod
@@ -151,7 +138,7 @@ class BaseL1Fit(ABC):
         """
         self.alpha, self.gap = float(alpha), np.inf
         self.progress.restart()
-        # Which batches were drawn, and which was the last.
+        # Which batches were drawn, and the number of the last.
         self._drawn, self._last_drawn = np.zeros(self.dictionary.n_batches, bool), -1
         # Of the draws at hand: how many rounds in a row have lowered nothing, and the lowest objective and gap.
         self._draws, self._n_idle, self._lowest, self._least_gap = None, 0, np.inf, np.inf
@@ -176,9 +163,9 @@ class BaseL1Fit(ABC):
 
     def minimise_over(self, draws: Any) -> None:
         """Minimise (9) over A and the draws: to the tolerance where the rules say so of the last batch, else by one round."""
-        again = self.is_solved_to_tolerance
-        while not self.improve_over(draws, again) and again and not self.stopped:
-            pass
+        again, is_done = self.is_solved_to_tolerance, False
+        while not is_done:
+            is_done = self.improve_over(draws, again) or not again or self.stopped
 
     @property
     def is_solved_to_tolerance(self) -> bool:
@@ -260,7 +247,7 @@ class BaseL1Fit(ABC):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SparseRFOptions:
-    """What a caller asks of a fit, beside its rows, loss and penalty; the fields are arguments of `sparse_rf`, checked.
+    """The options of a fit, beside its rows, loss and penalty; the fields are arguments of `sparse_rf`, checked.
 
     fit_intercept : bool
         Whether an intercept b is fitted, without a penalty.
@@ -623,3 +610,15 @@ def fits_of(
 
         return [MultinomialL1Fit(task, dictionary, options, to_tolerance=to_tolerance, target=first)]
     return [L1Fit(task, y, dictionary, options, to_tolerance=to_tolerance, target=k) for k, y in enumerate(task.targets, first)]
+
+
+def warn_if_unconverged(info: FitInfo, tol: float) -> None:
+    """Warn with a `ConvergenceWarning` where a fit ended above its tolerance."""
+    if info.converged:
+        return
+    share = info.dual_gap / info.objective[-1] if info.objective[-1] > 0 else np.inf
+    warn_unconverged(
+        f"alpha={info.alpha:.3g}: stopped after {info.n_iter} iterations with a duality gap of {info.dual_gap:.3g}, "
+        f"{share:.2g} of the objective, above tol={tol:.2g}; "
+        f"raise max_iter (or tol, or alpha)"
+    )

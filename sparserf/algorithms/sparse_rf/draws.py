@@ -38,7 +38,7 @@ WEIGHTS_A_PASS = 2**24
 
 
 class LazyBatch:
-    """Some features of a batch, made when they are needed; pickled, it is what makes them: a seed."""
+    """Some features of a batch, made when they are needed. What is pickled is the function that makes them, with its seed."""
 
     def __init__(self, make: Callable[[], FeatureSet], some: np.ndarray | None = None, features: FeatureSet | None = None):
         """Take a function that draws the whole batch, the positions in it (None: all), and the features if they are at hand."""
@@ -70,11 +70,11 @@ class Draws:
     The gradient of a draw is computed at a dual point v. When v moves to u it changes by at most max_x |phi_h(x)| times
     sum_i |u_i - v_i|, so that draws whose gradient cannot have come to alpha need no second look.
 
-    index : the places of the draws in the dictionary
+    index : the numbers of the draws in the dictionary
     """
 
     def __init__(self, rows: Rows, batches: Sequence[tuple[np.ndarray, Callable[[], FeatureSet] | None]]):
-        """Take pairs (index of the draws of a batch in the dictionary, a function that makes them)."""
+        """Take, for each batch, the numbers of its draws in the dictionary and a function that makes them."""
         self._rows, self._batches = rows, batches
         self._ends = np.cumsum([0, *(len(index) for index, _ in batches)])
         self.index: np.ndarray = np.concatenate([index for index, _ in batches])
@@ -177,6 +177,7 @@ class DrawsInMemory(Draws):
             self._learn(slice(None), gradient)
 
     def _parts(self, positions):
+        """Yield the positions, which are in one batch, and the `LazyBatch` of them."""
         if len(positions):
             some = None if len(positions) == len(self.index) else positions
             features = self._features if some is None else self._features.take(some)
@@ -212,7 +213,7 @@ class DrawSource(ABC):
 
 
 class RandomSource(DrawSource):
-    """Draws from the distributions of maps, or a FeatureSet, in batches of which one is kept while it is in use."""
+    """Draws from the distributions of maps, or a FeatureSet, in batches; the batch that was drawn last is kept."""
 
     def __init__(self, rows: Rows, dictionary: RandomDictionary | FixedDictionary, target: int):
         """Take a dictionary; all targets have the same draws."""
@@ -245,7 +246,7 @@ class LearningSource(DrawSource):
     """
 
     def __init__(self, rows: Rows, dictionary: LearningDictionary, target: int):
-        """Take a dictionary that learns; each target has a proposer with a random stream of its own."""
+        """Take a dictionary that learns; each target has a proposer of draws, with a random stream of its own."""
         self._rows, self._sizes, self._proposer = rows, np.diff(dictionary.starts), dictionary.proposer(target)
         self._turns = dictionary.base.is_periodic
         self._question = correlation_pair if self._turns else correlation
@@ -259,7 +260,7 @@ class LearningSource(DrawSource):
         """Return the proposals of one batch, in memory, with their gradients at the dual point of A."""
         (t,) = batches
         if t != self._t:
-            self._propose(t, A.features, A.w, A.index)
+            self._t, self._proposed = t, self._proposer.batch(self._sizes[t], A.features, A.w, A.index)
         if self._v is not A.v:
             (self._answer,) = self._rows.ask(A.v, [partial(self._question, self._proposed[1])])
         (start, features), g = self._proposed, self._answer
@@ -272,17 +273,14 @@ class LearningSource(DrawSource):
     def ask_ahead(self, t: int, A: WorkingSet, w: np.ndarray) -> list[Question]:
         """Propose batch t from the features of A that have a coefficient in w; return the question for its gradients."""
         if t != self._t:  # a batch is proposed once, however often a round asks about it: proposing counts as a try
-            accepted = np.flatnonzero(w)
-            self._propose(t, A.features.take(accepted), w[accepted], A.index[accepted])
+            kept = np.flatnonzero(w)
+            proposed = self._proposer.batch(self._sizes[t], A.features.take(kept), w[kept], A.index[kept])
+            self._t, self._proposed = t, proposed
 
         def take(v, answer):
             self._v, self._answer = v, answer
 
         return [(partial(self._question, self._proposed[1]), take)]
-
-    def _propose(self, t, features, w, index):
-        """Have batch t proposed, from accepted features with coefficients w."""
-        self._t, self._proposed = t, self._proposer.batch(self._sizes[t], features, w, index)
 
 
 class LinearSource(DrawSource):

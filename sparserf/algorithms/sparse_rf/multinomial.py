@@ -43,11 +43,12 @@ if TYPE_CHECKING:
 SLOW = 0.5
 # Classes up to which there are such steps, which compute a Gram matrix for each pair of them.
 MOST_TOGETHER = 50
-# A fall of the objective by less than that share of it may be rounding.
+# A fall of the objective by less than this share of it may be rounding.
 ROUNDING = 1e-12
 # Where the classes are within their tolerance and the joint gap is not, their tolerance is multiplied by TIGHTER times the
-# square of the share of the joint gap that may stay, of at least LEAST, and at most MOST_TIGHTER times: the gap of a class of
-# few terms falls with the square of its violation, that of all classes with the largest violation.
+# square of tolerance / joint gap, of which no less than LEAST is taken; this is done at most MOST_TIGHTER times. The square is
+# taken since the gap of a class of few terms falls with the square of its violation, and the joint gap with the largest
+# violation.
 TIGHTER, LEAST, MOST_TIGHTER = 0.3, 0.03, 8
 
 
@@ -60,7 +61,10 @@ class OneClassL1Fit(L1Fit):
         return self.A
 
     def hold_others(self, y: RowVector, b: float | None = None) -> None:
-        """Minimise from now on with the others where y says that they are, from the best intercept, or from b."""
+        """Minimise from now on against the margins of the others, which the target y of CLASS_VERSUS_REST tells.
+
+        b : the intercept to go to; None: the best one
+        """
         A, self.problem = self.A, replace(self.problem, loss=CLASS_VERSUS_REST, y=y)
         A.weights.turn_to(self.problem)
         A.move(self.problem, A.w, self.problem.best_intercept(A.f, A.b) if b is None else b, A.f)
@@ -82,7 +86,7 @@ class DrawsOfClasses:
         self._batches, self._made = batches, {}
 
     def of(self, fit: OneClassL1Fit) -> Draws:
-        """Return the draws of a class, making them at first."""
+        """Return the draws of a class, making them the first time."""
         if fit not in self._made:
             self._made[fit] = fit.draw(*self._batches)
         return self._made[fit]
@@ -112,7 +116,7 @@ class MultinomialL1Fit(BaseL1Fit):
         self, task: Task, dictionary: Dictionary, options: SparseRFOptions, *, to_tolerance: bool = True,
         target: int = 0,
     ):  # fmt: skip
-        """Begin at w = 0; to_tolerance and target as those of `L1Fit`, target of the first class."""
+        """Begin at w = 0; to_tolerance and target are as in `L1Fit`, and target is the number of the first class."""
         rules, callback = rules_of(dictionary, to_tolerance), options.callback
         super().__init__(dictionary, rules, options.tol, task.progress(callback, task.targets[0]))
         self._rows, self._targets, self._effort = task.rows, task.targets, UNBOUNDED
@@ -190,7 +194,7 @@ class MultinomialL1Fit(BaseL1Fit):
         return sum(fit.gap for fit in self._fits)
 
     def _is_idle(self):
-        """Return whether the last PATIENCE sweeps lowered neither the objective, but for rounding, nor the classes' gaps."""
+        """Return whether PATIENCE sweeps in a row lowered neither the gaps nor, by more than rounding, the objective."""
         objective, gap = self.objective(), self._sum_of_gaps()
         fell = objective < self._lowest * (1 - ROUNDING) or gap < 0.9 * self._least_gap
         self._lowest, self._least_gap = min(objective, self._lowest), min(gap, self._least_gap)

@@ -142,10 +142,10 @@ class Candidate:
 class Round:
     """What one round of searches has found.
 
-    points : {candidate: the best point of its path}
-    n_drawn : features that were drawn
-    losses_of_empty : the held-out loss of the model without a term, one for each path
-    ended : whether a callback has ended it, perhaps before the last candidate
+    points : {name of the candidate: the best point of its path}
+    n_drawn : the number of features that were drawn
+    losses_of_empty : for each path, the held-out loss of the model without a term
+    ended : whether a callback has ended the round, perhaps before the last candidate
     """
 
     points: dict[Any, PathPoint]
@@ -158,11 +158,11 @@ class Round:
 class Found:
     """What the rounds of searches have found.
 
-    candidates : those of the best kind that are in the best mean
-    points : of each round, the best point of the path of each of these candidates
-    losses : of each round, the held-out losses of the mean of these
-    losses_of_empty : the held-out losses of the model without a term, one for each path
-    n_drawn : features that were drawn
+    candidates : the candidates of the best kind whose mean predicts best
+    points : for each round, the best point of the path of each of these candidates
+    losses : for each round, the held-out losses of the mean of these points
+    losses_of_empty : for each path, the held-out loss of the model without a term
+    n_drawn : the number of features that were drawn
     ended : whether a callback has ended the search
     """
 
@@ -177,13 +177,14 @@ class Found:
 def choose_by_held_out_rows(
     task: Task, options: SparseRFOptions, *, validation: float, n_models: int | None, max_terms: int | None, effort: float
 ) -> SparseModel:
-    """Return the model of `sparse_rf` with alpha=None; the arguments are those of that function."""
+    """Return the model of `sparse_rf` with alpha=None; validation, n_models, max_terms and effort are its arguments."""
     task, units = with_equal_outputs(task)
     budget = Budget.from_effort(effort, task.raw.n_rows, n_models)
     max_terms = budget.terms if max_terms is None else check_integer("max_terms", max_terms, 1)
     groups = groups_of(task)
     draw_sample = partial(Sample.draw, task, groups, validation, budget.rows, options.rng)
     with single_threaded_blas(), task.rows:
+        # Search: the candidates of the best kind of model, and for each the best penalty of each round.
         kinds = kinds_of(task, options)
         n_features = options.n_components or (DRAWS_A_PENALTY if options.learns else N_COMPONENTS)
         searches = effort_of_searches(budget, task.rows, n_features, options.max_iter is None)
@@ -191,16 +192,21 @@ def choose_by_held_out_rows(
             kinds, exact_descent if options.exact else algorithm_1, draw_sample, budget, searches,
             n_targets=len(task.targets), errors=errors_of_chance(task, groups),
         )  # fmt: skip
+
+        # Fit their terms to all rows, and take the mean of these models.
         with part(1 - PRUNING):
             model, ended = fitted_to_all_rows(found, task, options.tol, searches.within)
+
+        # Drop the terms that together cost at most the share PRUNED of what the terms are worth on the rows held out.
         loss, unit = mean_value([losses.loss for losses in found.losses]), task.scale(task.targets[0])
         with partial_model_on_error(lambda: model):
             rows = staged(task.raw, model.features.stage, True)
-            worth = min(loss, max(0.0, mean_value(found.losses_of_empty) - loss))  # by how much its terms lower it
+            worth = min(loss, max(0.0, mean_value(found.losses_of_empty) - loss))
             weight, curvature = loss_curvature(task, rows, model, unit)
             change = unit * np.sqrt(2 * PRUNED * worth / curvature)  # L(z + e) <= L(z) + L'(z) e + curvature e^2 / 2
-            model = pruned(rows, model, weight, max_terms, change=change, looked_at=budget.most_pruned)
+            model = pruned(rows, model, weight, max_terms, change=change, looked_at=budget.pruned)
             model = with_best_intercept(model, task, rows) if options.fit_intercept else model
+
     info = replace(model.info, n_drawn=found.n_drawn, validation_loss=in_units(loss, unit, task.loss.degree))
     cuts = {} if ended else searches.within.cuts
     if cuts:
@@ -250,7 +256,7 @@ def in_their_units(model: SparseModel, units: np.ndarray | None) -> SparseModel:
 
 
 def deviation(y: np.ndarray, weight: np.ndarray) -> float:
-    """Return the standard deviation; of a constant its size, or 1."""
+    """Return the standard deviation of a target; for a constant, its absolute value, or 1 where that is 0."""
     size = power_of_two(y)
     u = y / size
     square = float(weight @ (u * u)) / len(u)
@@ -303,20 +309,21 @@ def search_in_rounds(
     kinds: Sequence[Sequence[Candidate]], descend: Callable[[BaseL1Fit], None], draw_sample: Callable[[], Sample],
     budget: Budget, effort: Effort, *, n_targets: int, errors: float,
 ) -> Found:  # fmt: skip
-    """Search in rounds, each with other rows held out, until the budget has its models; keep what may be the best.
+    """Search in rounds, each with other rows held out, until the budget has its models; go on with what may be the best.
 
-    kinds : lists of candidates, simplest first
+    Where there are too many targets to search all kinds for all of them, the kind that is best for a few is taken.
+
+    kinds : the candidates of each kind of model, simplest first
     descend : `algorithm_1` or `exact_descent`
     draw_sample : draws the `Sample` of a round
     effort : what all searches may take. A round may take a share of what is left; where the last round took more than is
         left now, there is none after it
     errors : by how many standard errors the constant may be worse, as in `in_question`
-
-    Of many targets, too many to search all kinds for all of them, the kind that is best for a few is taken.
     """
     points_of, losses_of_empty, n_drawn, ended = [[] for _ in kinds], [], 0, False
-    kept = {kind: range(len(candidates)) for kind, candidates in enumerate(kinds)}  # of each kind in question, its candidates
+    kept = {kind: range(len(candidates)) for kind, candidates in enumerate(kinds)}  # {kind in question: its candidates}
     n_rounds, spent, share = 0, 0.0, A_ROUND
+
     if n_targets > MANY_OUTPUTS and len(kinds) > 2:
         # Search for a few of them first, without the candidates that cost more than cosines.
         cheap = {(kind, m): each for kind, of_kind in enumerate(kinds) for m, each in enumerate(of_kind) if each.work <= 1}
@@ -330,6 +337,7 @@ def search_in_rounds(
             kind, best_m = min(few.points, key=lambda name: few.points[name].loss)
             is_alone = round_of_all > MOST_FOR_ONE_KIND * effort.left
             kept, share = {kind: (best_m,) if is_alone else tuple(m for of, m in few.points if of == kind)}, 1.0
+
     while not points_of[next(iter(kept))] or (not ended and n_rounds < budget.n_rounds(kept)):
         n_left, before = budget.n_rounds(kept) - n_rounds, effort.spent
         if spent > effort.left:
@@ -341,14 +349,18 @@ def search_in_rounds(
             this = _search_once(
                 candidates, descend, draw_sample(), first, budget.terms, effort.part(share if n_left > 1 else 1.0)
             )
+
         n_rounds, spent = n_rounds + 1, effort.spent - before
         ended, n_drawn = ended or this.ended, n_drawn + this.n_drawn
         losses_of_empty += this.losses_of_empty
         for kind in {kind: None for kind, _ in this.points}:
             points_of[kind].append({m: point for (of, m), point in this.points.items() if of == kind})
+
+        # Which candidates of each kind are best together, and which kinds may be the best.
         best = {kind: best_mean(points_of[kind]) for kind in kept if points_of[kind]}
         kept = {kind: best[kind][0] for kind in in_question({kind: losses for kind, (_, losses) in best.items()}, errors)}
-    kind, some = next(iter(kept.items()))
+
+    kind, some = next(iter(kept.items()))  # the simplest of those that may be the best
     return Found(
         candidates=[kinds[kind][m] for m in some], points=[[of[m] for m in some] for of in points_of[kind]],
         losses=best[kind][1], losses_of_empty=losses_of_empty, n_drawn=n_drawn, ended=ended,
@@ -356,7 +368,10 @@ def search_in_rounds(
 
 
 def _share_of_round(kinds: Sequence[Sequence[Candidate]], kept: Mapping[int, Sequence[int]], n_left: int) -> float:
-    """Return the share of a round in the work that is left, of n_left rounds; after the first they have fewer candidates."""
+    """Return the share of this round in the work that is left, for the progress bar.
+
+    n_left : the number of rounds that are left; those after the first have fewer candidates
+    """
     this = sum(kinds[kind][m].work for kind, some in kept.items() for m in some)
     is_first = all(len(some) == len(kinds[kind]) for kind, some in kept.items())
     others = (this * LATER_ROUND if is_first else this) * (n_left - 1)
@@ -367,8 +382,10 @@ def _search_once(
     candidates: Mapping[Any, Candidate], descend: Callable[[BaseL1Fit], None], sample: Sample, first: int, most_terms: int,
     effort: Effort,
 ) -> Round:  # fmt: skip
-    """Follow the path of each candidate on one sample, until a callback ends it.
+    """Follow the path of each candidate on one sample, or of as many as there is time for until a callback ends the search.
 
+    candidates : {any name: candidate}
+    descend, most_terms : as in `best_point_of_path`
     first : the number of the first search of this round, from which random streams follow
     """
     points, n_drawn, losses_of_empty, ended = {}, 0, [], False
@@ -391,6 +408,11 @@ def best_point_of_path(
     fits: Sequence[BaseL1Fit], descend: Callable[[BaseL1Fit], None], sample: Sample, most_terms: int, effort: Effort = UNBOUNDED
 ) -> tuple[PathPoint, int, float]:
     """Go down a path of penalties until the held-out rows are predicted no better.
+
+    fits : the fits of the targets of `sample.task`, at no terms
+    descend : runs an algorithm for one fit and one penalty
+    most_terms : the path ends where there are more terms; 0: the empty model alone
+    effort : what the path may take
 
     Returns the best point of the path, the number of features drawn, and the held-out loss of the empty model.
     """
@@ -432,6 +454,9 @@ def best_point_of_path(
 
 def fitted_to_all_rows(found: Found, task: Task, tol: float, effort: Effort) -> tuple[SparseModel, bool]:
     """Fit the terms of every point that was found to all rows.
+
+    tol : the duality gap of these fits at most, relative to the objective; the rules of the dictionary may allow more
+    effort : what all of these fits may take
 
     Returns the mean of these models, and whether a callback ended a search or a fit.
     """
@@ -527,7 +552,7 @@ def one_function(model: SparseModel) -> SparseModel:
 
 
 def loss_curvature(task: Task, rows: Rows, model: SparseModel, unit: float) -> tuple[np.ndarray, float]:
-    """Return weights of the rows and c, so that a change of f raises the loss by at most c/2 times its weighted mean square.
+    """Return weights of the rows and c such that a change of f raises the loss by at most c/2 times its weighted mean square.
 
     For a loss whose curvature has no bound, c is about right near the model's f, where it is taken; for one that has corners
     but for its smoothing, it is the mean of the curvature over the rows there.
