@@ -262,7 +262,7 @@ class SparseRFOptions:
     features : str, map, sequence of maps or FeatureSet
         What is drawn from; "auto" is a dictionary that learns.
     gamma, n_components, batch_size, max_order
-        What the dictionary is told; None stands for its defaults.
+        Arguments of the dictionary that is searched; None stands for its defaults.
     rng : numpy.random.Generator or None
         The source of all randomness of the fit; None where nothing is drawn.
 
@@ -342,7 +342,10 @@ LINEAR = BatchRules(solves="none", step_leaves=0.0, search_tol=0.1)
 
 
 def rules_of(dictionary: Dictionary, to_tolerance: bool) -> BatchRules:
-    """Return the rules for the draws of a dictionary, of a fit that is, or is not, to reach the tolerance."""
+    """Return the rules for the draws of a dictionary.
+
+    to_tolerance : whether the fit is to reach the tolerance, or is one of many in a search
+    """
     if isinstance(dictionary, LearningDictionary):
         return LEARNING_TO_TOLERANCE if to_tolerance else LEARNING
     if isinstance(dictionary, LinearFunctions):
@@ -354,13 +357,14 @@ def rules_of(dictionary: Dictionary, to_tolerance: bool) -> BatchRules:
 
 
 class L1Fit(BaseL1Fit):
-    """The fit of one target: the working set A, the problem (9) on it, what `info` will say, and the moves of the algorithms.
+    """The fit of one target: the working set A, the problem (9) on it, and the moves of the algorithms.
 
     Inside, the target is divided by its scale, a power of two (`Task.scale`), and alpha by the unit of a slope.
 
     A : the working set, with its coefficients w and intercept b, margins z and dual point v
     problem : (9), in the units of the fit
     largest : the largest |phi_h' v| of the draws and terms that the fit last looked at
+    stopped : whether the fit has ended before its time: by the callback, its rounds or its work
     """
 
     A: WorkingSet
@@ -400,8 +404,8 @@ class L1Fit(BaseL1Fit):
             self.A.effort.forget()
         self._source.forget()
         self.problem = replace(self.problem, alpha=min(self.alpha / self._slope_unit, 1e300))
-        # The rounds so far, whether the gap is within the tolerance, and whether the fit ends before its time.
-        self._n_rounds, self._reached, self.stopped, self.largest = 0, True, False, np.inf
+        self._n_rounds, self._reached = 0, True  # the rounds so far, and whether the gap is within the tolerance
+        self.stopped, self.largest = False, np.inf
 
     def spend(self, effort: Effort) -> None:
         """Bound the work of the fit by this effort, beside its own bound."""

@@ -70,7 +70,7 @@ HIGHEST = 0.9
 FALL, MOST_ALPHAS = 0.72, 40
 # A path ends after PATIENCE penalties in a row that lower the held-out loss by no more than the share NEGLIGIBLE of it.
 PATIENCE, NEGLIGIBLE = 2, 1e-4
-# Nor do gains below this share of the loss of the empty model count: a target without noise could be met ever better.
+# Gains below this share of the loss of the empty model do not count, either: a target without noise could be met ever better.
 NOTHING_LEFT = 1e-6
 # A path also ends at a penalty that is worse than the best by so many standard errors of the difference.
 ERRORS = 2.0
@@ -86,27 +86,28 @@ CONSTANT = 1e-13
 
 # The expected work of a candidate of inputs or of linear functions, and of one of steps, where that of cosines is 1.
 WORK_OF_LINEAR, WORK_OF_STEPS = 0.15, 1.7
-# A candidate may take SLACK times its expected share of what is left of a round, since most take less, ...
+# A candidate may take SLACK times its expected share of the work that is left of a round, since most take less.
 SLACK = 2.0
-# ... and at least this share of it.
+# A candidate may take at least this share of the work that is left of a round.
 LEAST_SHARE = 0.2
 # The share of the work that is left that a round may take, unless it is the last.
 A_ROUND = 0.6
-# With more targets than MANY_OUTPUTS, FEW_OUTPUTS of them are searched first, with this share of the work.
+# With more targets than MANY_OUTPUTS, FEW_OUTPUTS of them are searched first, with the share BY_FEW of the work.
 MANY_OUTPUTS, BY_FEW = 2 * FEW_OUTPUTS, 0.25
-# Where a round of all targets would then take more than this share of the work, it has the kind alone that is best for the few,
+# Where a round of all targets would take more than this share of the work that is left, only the kind of model that is best for
+# the few is searched for all.
 MOST_FOR_ALL_KINDS = 0.3
-# and above this share the best candidate of that kind alone.
+# Where it would take more than this share, only the best candidate of that kind is.
 MOST_FOR_ONE_KIND = 0.7
 
-# Weights of the progress bar, which nothing else depends on. Those of the penalties of a path, which from the 18th on are less
-# and less likely to be reached;
+# The progress bar divides the work by the following numbers; nothing else depends on them.
+# The weights of the penalties of a path: from the 18th on they are less and less likely to be reached.
 WEIGHTS_OF_ALPHAS = 0.8 ** np.maximum(0.0, np.arange(MOST_ALPHAS) - 17)
-# that of a round after the first, in which fewer candidates are left, beside the first;
+# The work of a round after the first, in which fewer candidates are left, as a share of the first.
 LATER_ROUND = 0.4
-# that of the fits to all rows, beside the searches;
+# The work of the fits to all rows, as a share of the searches.
 FITTING_TO_ALL = 0.15
-# and that of pruning, as a share of what comes after the searches.
+# The work of pruning, as a share of what comes after the searches.
 PRUNING = 0.4
 
 
@@ -189,9 +190,8 @@ def choose_by_held_out_rows(
         n_features = options.n_components or (DRAWS_A_PENALTY if options.learns else N_COMPONENTS)
         searches = effort_of_searches(budget, task.rows, n_features, options.max_iter is None)
         found = search_in_rounds(
-            kinds, exact_descent if options.exact else algorithm_1, draw_sample, budget, searches,
-            n_targets=len(task.targets), errors=errors_of_chance(task, groups),
-        )  # fmt: skip
+            kinds, draw_sample, budget, searches, n_targets=len(task.targets), errors=errors_of_chance(task, groups)
+        )
 
         # Fit their terms to all rows, and take the mean of these models.
         with part(1 - PRUNING):
@@ -306,15 +306,14 @@ def kinds_of(task: Task, options: SparseRFOptions) -> list[list[Candidate]]:
 
 
 def search_in_rounds(
-    kinds: Sequence[Sequence[Candidate]], descend: Callable[[BaseL1Fit], None], draw_sample: Callable[[], Sample],
-    budget: Budget, effort: Effort, *, n_targets: int, errors: float,
+    kinds: Sequence[Sequence[Candidate]], draw_sample: Callable[[], Sample], budget: Budget, effort: Effort, *,
+    n_targets: int, errors: float,
 ) -> Found:  # fmt: skip
     """Search in rounds, each with other rows held out, until the budget has its models; go on with what may be the best.
 
     Where there are too many targets to search all kinds for all of them, the kind that is best for a few is taken.
 
     kinds : the candidates of each kind of model, simplest first
-    descend : `algorithm_1` or `exact_descent`
     draw_sample : draws the `Sample` of a round
     effort : what all searches may take. A round may take a share of what is left; where the last round took more than is
         left now, there is none after it
@@ -328,7 +327,7 @@ def search_in_rounds(
         # Search for a few of them first, without the candidates that cost more than cosines.
         cheap = {(kind, m): each for kind, of_kind in enumerate(kinds) for m, each in enumerate(of_kind) if each.work <= 1}
         with part(BY_FEW):
-            few = _search_once(cheap, descend, draw_sample().of_few_outputs(), 0, budget.terms, effort.part(BY_FEW))
+            few = _search_once(cheap, draw_sample().of_few_outputs(), 0, budget.terms, effort.part(BY_FEW))
         n_drawn, ended = few.n_drawn, few.ended
         round_of_all = effort.spent * n_targets / FEW_OUTPUTS
         if ended:
@@ -346,9 +345,8 @@ def search_in_rounds(
         candidates = {(kind, m): kinds[kind][m] for kind, of_kind in kept.items() for m in of_kind}
         first = n_rounds * sum(map(len, kinds[1:]))
         with part(_share_of_round(kinds, kept, n_left)):
-            this = _search_once(
-                candidates, descend, draw_sample(), first, budget.terms, effort.part(share if n_left > 1 else 1.0)
-            )
+            of_round = effort.part(share if n_left > 1 else 1.0)
+            this = _search_once(candidates, draw_sample(), first, budget.terms, of_round)
 
         n_rounds, spent = n_rounds + 1, effort.spent - before
         ended, n_drawn = ended or this.ended, n_drawn + this.n_drawn
@@ -378,21 +376,19 @@ def _share_of_round(kinds: Sequence[Sequence[Candidate]], kept: Mapping[int, Seq
     return this / ((this + others) * (1 + FITTING_TO_ALL))
 
 
-def _search_once(
-    candidates: Mapping[Any, Candidate], descend: Callable[[BaseL1Fit], None], sample: Sample, first: int, most_terms: int,
-    effort: Effort,
-) -> Round:  # fmt: skip
+def _search_once(candidates: Mapping[Any, Candidate], sample: Sample, first: int, most_terms: int, effort: Effort) -> Round:
     """Follow the path of each candidate on one sample, or of as many as there is time for until a callback ends the search.
 
     candidates : {any name: candidate}
-    descend, most_terms : as in `best_point_of_path`
     first : the number of the first search of this round, from which random streams follow
+    most_terms : as in `best_point_of_path`
     """
     points, n_drawn, losses_of_empty, ended = {}, 0, [], False
     work = [candidate.work for candidate in candidates.values()]
     has_constant = next(iter(candidates.values())).is_constant  # it draws nothing, and has the number of the next
     for k, (name, candidate) in parts(list(enumerate(candidates.items(), first - has_constant)), work):
         fits = candidate.make_fits(sample.task.with_views(candidate.views), max(k, first))
+        descend = exact_descent if candidate.options.exact else algorithm_1
         share = min(1.0, max(LEAST_SHARE, SLACK * candidate.work / sum(work[len(points) :])))
         most = 0 if candidate.is_constant else most_terms
         points[name], drawn, of_empty = best_point_of_path(fits, descend, sample, most, effort.part(share))
@@ -410,7 +406,7 @@ def best_point_of_path(
     """Go down a path of penalties until the held-out rows are predicted no better.
 
     fits : the fits of the targets of `sample.task`, at no terms
-    descend : runs an algorithm for one fit and one penalty
+    descend : `algorithm_1` or `exact_descent`
     most_terms : the path ends where there are more terms; 0: the empty model alone
     effort : what the path may take
 
