@@ -195,7 +195,7 @@ def choose_by_held_out_rows(
 
         # Fit their terms to all rows, and take the mean of these models.
         with part(1 - PRUNING):
-            model, ended = fitted_to_all_rows(found, task, options.tol, searches.within)
+            model, ended = fit_to_all_rows(found, task, options.tol, searches.within)
 
         # Drop the terms that together cost at most the share PRUNED of what the terms are worth on the rows held out.
         loss, unit = mean_value([losses.loss for losses in found.losses]), task.scale(task.targets[0])
@@ -448,7 +448,7 @@ def best_point_of_path(
 # Fits to all rows
 
 
-def fitted_to_all_rows(found: Found, task: Task, tol: float, effort: Effort) -> tuple[SparseModel, bool]:
+def fit_to_all_rows(found: Found, task: Task, tol: float, effort: Effort) -> tuple[SparseModel, bool]:
     """Fit the terms of every point that was found to all rows.
 
     tol : the duality gap of these fits at most, relative to the objective; the rules of the dictionary may allow more
@@ -468,9 +468,9 @@ def fitted_to_all_rows(found: Found, task: Task, tol: float, effort: Effort) -> 
         for k, of_round in parts(list(enumerate(points))):
             fits, of_model = candidate.make_fits(of_candidate, k), effort.part(1 / (n - len(models)))
             model, stops = fit_again(fits, of_candidate, of_round[m], tol, not ended, of_model)
-            models.append(model if views is None else with_views(model, candidate.views, views, task.stage))
+            models.append(model if views is None else widen_views(model, candidate.views, views, task.stage))
             ended |= stops
-    return one_function(mean_of(models)), ended
+    return merge_linear_functions(mean_of(models)), ended
 
 
 def fit_again(
@@ -496,7 +496,7 @@ def fit_again(
 
 
 def mean_of(models: Sequence[SparseModel]) -> SparseModel:
-    """Return the model whose prediction is the mean of theirs; a term that several have in common is one term."""
+    """Return the model whose prediction is the mean of what these models predict; a term that several have is one term."""
     if len(models) == 1:
         return models[0]
     every = np.concatenate([model.support for model in models])
@@ -520,8 +520,8 @@ def mean_of(models: Sequence[SparseModel]) -> SparseModel:
     return replace(models[0], coef=coef, intercept=b, support=support, features=features.take(first), info=info)
 
 
-def with_views(model: SparseModel, views_of_model: np.ndarray, views: np.ndarray, stage: ColumnStage) -> SparseModel:
-    """Return a model of some views of a stage as one of more views, so that it can be in a mean with models of these.
+def widen_views(model: SparseModel, views_of_model: np.ndarray, views: np.ndarray, stage: ColumnStage) -> SparseModel:
+    """Return a model of some views of a stage as a model of more of them, so that a mean can be taken with models of these.
 
     views_of_model, views : indices of views of the stage, ascending; the first are among the second
     """
@@ -529,8 +529,8 @@ def with_views(model: SparseModel, views_of_model: np.ndarray, views: np.ndarray
     return replace(model, features=features.staged(None if stage.is_identity and stage.table is None else stage))
 
 
-def one_function(model: SparseModel) -> SparseModel:
-    """Return the model with its linear functions of all inputs added up, to one for each output; another model as it is."""
+def merge_linear_functions(model: SparseModel) -> SparseModel:
+    """Return a model of linear functions of all inputs with these added up, to one for each output; another model as it is."""
     if [block.is_matrix for block in model.features.blocks] != [True]:
         return model
     (block,) = model.features.blocks
@@ -544,14 +544,14 @@ def one_function(model: SparseModel) -> SparseModel:
     )  # fmt: skip
 
 
-# After the mean
+# Curvature and intercept of the mean, for pruning and after it
 
 
 def loss_curvature(task: Task, rows: Rows, model: SparseModel, unit: float) -> tuple[np.ndarray, float]:
     """Return weights of the rows and c such that a change of f raises the loss by at most c/2 times its weighted mean square.
 
-    For a loss whose curvature has no bound, c is about right near the model's f, where it is taken; for one that has corners
-    but for its smoothing, it is the mean of the curvature over the rows there.
+    Where the curvature of the loss has no bound, weights and c are those at the model's f, and about right near it. Where the
+    loss has corners that were smoothed, c is the mean of the curvature over the rows at the model's f.
     """
     loss = task.loss_of(task.targets[0])
     if not (np.isinf(loss.smoothness) or loss.is_smoothed):
@@ -566,9 +566,10 @@ def loss_curvature(task: Task, rows: Rows, model: SparseModel, unit: float) -> t
 
 
 def with_best_intercept(model: SparseModel, task: Task, rows: Rows) -> SparseModel:
-    """Return the model with the intercept that is best for the training rows, as each model had before the mean and pruning.
+    """Return the model with the intercept that is best for the training rows.
 
-    With the squared loss it still is the best. With a link, the mean of models predicts less than the models in the mean.
+    Each model had it, but with a loss that is not quadratic the mean of models, pruned, need not: with a link, it predicts less
+    than the models do in the mean.
     """
     if task.loss.is_quadratic:
         return model
