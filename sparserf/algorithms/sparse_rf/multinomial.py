@@ -251,14 +251,16 @@ class MultinomialL1Fit(BaseL1Fit):
 
     def certify(self) -> float:
         """Compute and return the joint duality gap over the terms and the draws of the last sweep."""
+        largest = []  # of each class, max |phi' v|
         for fit in self._fits:
             if self._draws is None:
-                fit.largest = fit.A.largest_gradient
+                largest.append(fit.A.largest_gradient)
             else:
                 fit.look_at(self._draws.of(fit))
+                largest.append(fit.largest)
         w = np.concatenate([fit.A.w for fit in self._fits])
         problem = self._problem.with_penalty(L1Problem, self.alpha)
-        self.gap = problem.dual_gap(self._classes.margins(), w, max(fit.largest for fit in self._fits))
+        self.gap = problem.dual_gap(self._classes.margins(), w, max(largest))
         return self.gap
 
     def objective(self) -> float:
