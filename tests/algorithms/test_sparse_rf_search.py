@@ -15,9 +15,8 @@ from sparserf.algorithms.sparse_rf import budget as _budget
 from sparserf.algorithms.sparse_rf import descent as _descent
 from sparserf.algorithms.sparse_rf import held_out as _held_out
 from sparserf.algorithms.sparse_rf import search as _search
-from sparserf.algorithms.sparse_rf.descent import L1Fit, SparseRFOptions
+from sparserf.algorithms.sparse_rf.descent import L1Fit, SparseRFOptions, fits_of
 from sparserf.algorithms.sparse_rf.held_out import HeldOutLosses, gain, in_question
-from sparserf.algorithms.sparse_rf.multinomial import fits_of
 from sparserf.algorithms.task import Task, model_of
 from sparserf.features import LinearFunctions, linear_functions
 from sparserf.model import FitInfo
@@ -286,7 +285,7 @@ def test_the_penalty_over_linear_functions_is_the_length_of_their_sum(rng, loss,
         fit.improve_over(fit.draw(0))
         fit.polish(1e-9, 200)
         assert fit.info().converged
-        model = _search.one_function(model_of([fit], task))
+        model = _search.merge_linear_functions(model_of([fit], task))
     w = model.coef[0] * model.features.blocks[0].weights[0] / units
     g = units * gradient(X, y, loss, X @ (units * w) + model.intercept)
     np.testing.assert_allclose(g, -alpha * w / np.linalg.norm(w), atol=1e-4 * alpha)
@@ -358,11 +357,11 @@ def test_linear_functions_add_up_to_one(rng, shape):
     classes = np.arange(3) if shape else np.arange(2)
     coef, intercept = 1e200 * rng.standard_normal((*shape, 7)), rng.standard_normal(shape) if shape else 0.5
     model = part(range(7), coef, intercept, linear_functions(weights), 0.1, classes)
-    one = _search.one_function(model)
+    one = _search.merge_linear_functions(model)
     assert one.coef.shape == (*shape, 3 if shape else 1) and one.support.tolist() == list(range(5, 8 if shape else 6))
     np.testing.assert_allclose(one.decision_function(X), model.decision_function(X), rtol=1e-9)
     other = part([0, 2], rng.standard_normal((*shape, 2)), intercept, srf.Linear().draw(None, 5), 0.1, classes)
-    assert _search.one_function(other) is other
+    assert _search.merge_linear_functions(other) is other
 
 
 @pytest.mark.slow

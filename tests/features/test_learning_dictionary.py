@@ -174,15 +174,16 @@ def test_each_round_descends_by_what_its_worst_violator_promises(loss, seed):
     (y,) = task.targets
     fit = L1Fit(task, y, dictionary, SparseRFOptions(fit_intercept=True, tol=1e-6), to_tolerance=False)
     fit.restart(alpha)
+    scale = fit.progress.scale
 
     def objective():
-        return VALUE[loss](fit.A.f + fit.A.b, y / fit._scale).mean() + alpha / fit._scale * np.abs(fit.A.w).sum()
+        return VALUE[loss](fit.A.f + fit.A.b, y / scale).mean() + alpha / scale * np.abs(fit.A.w).sum()
 
     for t in range(dictionary.n_batches):
         h = fit.draw(t)
-        v = SLOPE[loss](fit.A.f + fit.A.b, y / fit._scale) / len(y)
+        v = SLOPE[loss](fit.A.f + fit.A.b, y / scale) / len(y)
         phi = h._features.transform(X)
-        least = (np.maximum(np.abs(v @ phi) - alpha / fit._scale, 0) ** 2 / (2 * beta * (phi**2).mean(axis=0))).max()
+        least = (np.maximum(np.abs(v @ phi) - alpha / scale, 0) ** 2 / (2 * beta * (phi**2).mean(axis=0))).max()
         before = objective()
         fit.minimise_over(h)
         assert objective() <= before - least * (1 - 1e-9) + 1e-13

@@ -1,4 +1,4 @@
-"""What a call without a penalty may cost: rows, terms, models, rounds and multiplications, by the `effort` that is asked for.
+"""The work that a call without a penalty may take: rows, terms, models, rounds and multiplications, in terms of `effort`.
 
 All is counted from shapes, never from a clock, so that a search ends at the same place on any machine.
 """
@@ -36,14 +36,15 @@ FITTING = 0.2
 
 @dataclass(frozen=True)
 class Budget:
-    """What `effort` allows.
+    """The numbers of rows, terms, models and rounds that an `effort` allows.
 
     rows : rows that a search looks at
     terms : terms of a model
-    n_models : models of which the mean is taken, where n_rounds does not say
-    fewest_rounds : rounds of searches at least
-    rounds : the number of rounds that the user asks for, or None
-    effort : the argument
+    pruned : terms of the mean of models out of which pruning selects, the largest
+    n_models : models of which the mean is taken, where the user has not set the number of rounds
+    fewest_rounds : the least number of rounds of searches
+    rounds : the number of rounds that the user asks for (`n_models` of `sparse_rf`), or None
+    effort : the argument of `sparse_rf`
 
     A search takes a time in proportion to rows and terms. These grow first, and the number of models by what is left, so that
     the time of a call grows about as the effort.
@@ -51,6 +52,7 @@ class Budget:
 
     rows: int
     terms: int
+    pruned: int
     n_models: float
     fewest_rounds: float
     rounds: int | None
@@ -58,40 +60,35 @@ class Budget:
 
     @classmethod
     def from_effort(cls, effort: float, n_rows: int, rounds: int | None) -> Self:
-        """Check the arguments `effort` and `n_models` (rounds); return what they allow for so many rows."""
+        """Check the arguments `effort` and `n_models` (rounds) of `sparse_rf`; return what they allow for n_rows rows."""
         effort = check_real("effort", effort, 0, strict=True)
         rounds = None if rounds is None else check_integer("n_models", rounds, 1)
-        rows, terms = round(MOST_ROWS * effort**0.5), round(MOST_TERMS * effort**0.25)
+        rows, terms = round(MOST_ROWS * effort**0.5), max(1, round(MOST_TERMS * effort**0.25))
         left = effort**0.75 * min(n_rows, MOST_ROWS) / min(n_rows, rows)
         n_models, fewest = OF_FEW if n_rows <= FEW_ROWS else OF_MORE
-        return cls(max(2, rows), max(1, terms), n_models * left, fewest * min(1.0, left), rounds, effort)
+        return cls(max(2, rows), terms, 3 * terms // 2, n_models * left, fewest * min(1.0, left), rounds, effort)
 
     def n_rounds(self, kept: Mapping[int, Sequence[int]]) -> int:
-        """Return how many rounds of searches there are, for the candidates that are kept of each kind of model.
+        """Return how many rounds of searches to make, one more while more than one kind of model is kept.
 
-        There is one more while more than one kind is kept.
+        kept : {kind of model: its candidates that are kept}
         """
         if self.rounds is not None:
             return self.rounds
         n_candidates = max(len(candidates) for candidates in kept.values())
         return max(1, round(max(self.fewest_rounds, self.n_models / n_candidates))) + (len(kept) > 1)
 
-    @property
-    def most_pruned(self) -> int:
-        """The number of terms of the mean of models, the largest, out of which pruning selects."""
-        return 3 * self.terms // 2
-
-    def work_of_searches(self, rows: Rows, n_features: int) -> float:
-        """Return the multiplications that all searches together may take, where n_features are drawn for a penalty."""
-        n = min(rows.n_rows, self.rows)
-        once = SEARCHES + A_ROW * n + PASSES * work_of_pass(rows, n_features) * n / rows.n_rows
-        return once * self.effort * (1.0 if self.rounds is None else max(1.0, self.rounds / OF_FEW[1]))
-
 
 def effort_of_searches(budget: Budget, rows: Rows, n_features: int, is_bounded: bool) -> Effort:
-    """Return the `Effort` of all searches, within that of the call, which has the fits to all rows too."""
+    """Return the `Effort` of all searches, which is a part of that of the call; the call makes the fits to all rows, too.
+
+    n_features : the number of features that are drawn for one penalty
+    is_bounded : whether either has a bound
+    """
     if not is_bounded:
         return Effort(np.inf, Effort(np.inf))
-    searches = budget.work_of_searches(rows, n_features)
+    n = min(rows.n_rows, budget.rows)
+    once = SEARCHES + A_ROW * n + PASSES * work_of_pass(rows, n_features) * n / rows.n_rows
+    searches = once * budget.effort * (1.0 if budget.rounds is None else max(1.0, budget.rounds / OF_FEW[1]))
     fits = FITTING * searches + FIT_A_ROW * max(0, rows.n_rows - FIT_FEW_ROWS)
     return Effort(searches, Effort(searches + fits))

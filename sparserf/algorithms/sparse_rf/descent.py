@@ -1,4 +1,4 @@
-"""Sparse Random Features (Yen et al. 2014): Algorithm 1, the exact descent over all draws, and the moves that both make.
+"""Sparse Random Features (Yen et al. 2014): Algorithm 1 (`algorithm_1`), the exact descent, and the fit that both move.
 
 Over the features phi_h of a dictionary, with coefficients w, and an intercept b without a penalty, both minimise
 
@@ -16,19 +16,22 @@ expectation). So of each batch only violators enter the working set A, and the m
 over the rows gives phi_h' v for all draws of a batch.
 
 Algorithm 1 draws R = `batch_size` features T times, and after each batch minimises (9) over A. The exact descent goes over all
-R T draws, made again when needed, until the duality gap over all of them is within the tolerance. The dual point of the gap is
-v times min(1, alpha / max_h |g_h|), which satisfies the constraints |phi_h' v| <= alpha (`L1Problem.dual_gap`); the gap is
-computed and compared with the tolerance in `L1Fit.improve_over`.
+R T draws, made again when needed, until the duality gap over all of them is within the tolerance.
 
-Reading order: the options of a fit, the two algorithms, what they ask of a fit, how thoroughly a batch is solved, and the fit
-of one target, whose methods are the moves.
+The duality gap is F less the dual objective at v times min(1, alpha / max_h |g_h|), which satisfies |phi_h' v| <= alpha. It is
+computed in `L1Fit.look_at` (by `L1Problem.dual_gap`, the formula) and tested in `L1Fit.improve_over`; of the terms alone, in
+`L1Fit.polish`.
+
+Reading order: the two algorithms, what they ask of a fit (`BaseL1Fit`), the options of a fit, how thoroughly a batch is solved,
+and the fit of one target (`L1Fit`), whose methods are the moves. That of all classes together is in `multinomial.py`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -41,15 +44,13 @@ from ...solvers.l1 import ROUNDING, L1Problem, WorkingSet, solve
 from .draws import source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from ...features import BaseDistribution, FeatureSet
     from ...features.dictionary import Dictionary
     from ...features.feature_set import Solution
     from ...model import Callback, FitInfo
     from ...rows.rows import Question
     from ..task import Progress, Task
-    from .draws import Draws
+    from .draws import Draws, DrawSource
 
 State: TypeAlias = "tuple[FeatureSet, np.ndarray, np.ndarray, float]"
 
@@ -66,9 +67,187 @@ SHARE_OF_GAP, MOST_ROUNDS = 0.3, 20
 FEW = 5
 
 
+# The two algorithms
+
+
+def algorithm_1(fit: BaseL1Fit) -> None:
+    """Run Algorithm 1 of the paper: R = batch_size, T = n_batches, A = fit.A, w = fit.A.w.
+
+    `parts` goes through the batches, and says to the progress bar that each is an equal part of the work.
+    """
+    for t in parts(range(fit.dictionary.n_batches)):  # repeat
+        h = fit.draw(t)  #                              1. sample h_1, ..., h_R from p(h)
+        fit.minimise_over(h)  #                         2. add them to A; 3. obtain w by solving (9)
+        fit.A.prune()  #                                4. A <- A \ {h : w(h) = 0}
+        if fit.record():  #                             5. t <- t + 1
+            break  #                                  until t = T
+
+
+def exact_descent(fit: BaseL1Fit) -> None:
+    """Minimise (9) over all draws of the dictionary to the tolerance; they are made again when needed, not stored.
+
+    One round a batch comes near to the optimum for the price of one look at the dictionary; then each round looks at all of it.
+    """
+    n_batches = fit.dictionary.n_batches
+    for t in parts(range(n_batches), rest=n_batches):
+        fit.improve_over(fit.draw(t))
+        if fit.record():
+            return
+    everything = fit.draw(*range(n_batches))
+    done = False
+    while not done:
+        done = fit.descend_over(everything)
+        done |= fit.record()
+
+
+# What is asked of a fit
+
+
+class BaseL1Fit(ABC):
+    """A fit of (9), as the algorithms and the loops over penalties and searches see it.
+
+    There are two: the fit of one target (`L1Fit`), and that of all classes of the multinomial loss together
+    (`MultinomialL1Fit`).
+
+    dictionary : what is drawn from
+    rules : how thoroughly a batch is solved
+    tol : the duality gap that is near enough, relative to the objective
+    progress : the objectives so far, in units of y, and the callback
+    A : the working set, with `prune`, which drops what is zero, and the `index` of its features
+    alpha : the penalty
+    gap : the duality gap that was last computed; infinite where none has been
+    """
+
+    dictionary: Dictionary
+    rules: BatchRules
+    tol: float
+    progress: Progress
+    A: Any
+    alpha: float
+    gap: float
+
+    def __init__(self, dictionary: Dictionary, rules: BatchRules, tol: float, progress: Progress):
+        """Keep what both fits have; a subclass makes the rest, and then calls `restart`."""
+        self.dictionary, self.rules, self.tol, self.progress = dictionary, rules, tol, progress
+
+    @abstractmethod
+    def restart(self, alpha: float, forgets_work: bool = False) -> None:
+        """Begin a fit with this penalty, from the coefficients of the last one.
+
+        forgets_work : whether the work of the last fit does not count towards the bound of this one
+        """
+        self.alpha, self.gap = float(alpha), np.inf
+        self.progress.restart()
+        # Which batches were drawn, and the number of the last.
+        self._drawn, self._last_drawn = np.zeros(self.dictionary.n_batches, bool), -1
+        # Of the draws at hand: how many rounds in a row have lowered nothing, and the lowest objective and gap.
+        self._draws, self._n_idle, self._lowest, self._least_gap = None, 0, np.inf, np.inf
+
+    @abstractmethod
+    def spend(self, effort: Effort) -> None:
+        """Bound the work of the fit by this effort, beside its own bound."""
+
+    @abstractmethod
+    def state(self) -> Any:
+        """Return the terms and coefficients, in units of y, from which a fit to other rows can start."""
+
+    @abstractmethod
+    def adopt(self, state: Any) -> None:
+        """Start from the `state` of a fit to other rows."""
+
+    @abstractmethod
+    def draw(self, *batches: int) -> Any:
+        """Return the draws of these batches, and note that they were drawn."""
+        self._drawn[list(batches)] = True
+        self._last_drawn = batches[-1]
+
+    def minimise_over(self, draws: Any) -> None:
+        """Minimise (9) over A and the draws: to the tolerance where the rules say so of the last batch, else by one round."""
+        again, is_done = self.is_solved_to_tolerance, False
+        while not is_done:
+            is_done = self.improve_over(draws, again) or not again or self.stopped
+
+    @property
+    def is_solved_to_tolerance(self) -> bool:
+        """Whether the batch that was drawn last is solved to the tolerance."""
+        is_last = self._last_drawn == self.dictionary.n_batches - 1
+        return self.rules.solves == "every" or (self.rules.solves == "last" and is_last)
+
+    @abstractmethod
+    def improve_over(self, draws: Any, again: bool = False) -> bool:
+        """Take one round over A and the draws; return whether there is no more to do.
+
+        again : whether the next round looks at these draws again
+        """
+
+    @abstractmethod
+    def descend_over(self, draws: Any) -> bool:
+        """Take one round over A and the draws, then rounds over those that violated in it; return as `improve_over`."""
+
+    @abstractmethod
+    def polish(self, tol: float, max_rounds: int) -> None:
+        """Minimise (9) over A alone, to a relative gap of tol; where the draws are endless, go on over all of them."""
+
+    def record(self, tells: bool = True) -> bool:
+        """End an iteration: note the objective, and tell the callback where `tells`; return whether the fit stops here."""
+        objective = self.objective()
+        self.progress.note(objective, self.gap, self.tol * objective)
+        if tells and self.progress.ask(partial(self.info, False)):
+            self.stop()
+        return self.stopped
+
+    @property
+    @abstractmethod
+    def stopped(self) -> bool:
+        """Whether the fit has ended before its time: by the callback, its rounds or its work."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End the fit: no more moves are made."""
+
+    @property
+    @abstractmethod
+    def ended_by_callback(self) -> bool:
+        """Whether the callback has ended the fit."""
+
+    @abstractmethod
+    def objective(self) -> float:
+        """Return F at the coefficients, in units of the scale of y."""
+
+    @abstractmethod
+    def largest_gradient(self) -> float:
+        """Return max_h |g_h| over the draws of the dictionary: at w = 0, the smallest alpha that keeps w there."""
+
+    @abstractmethod
+    def margins(self) -> np.ndarray:
+        """Return the margin f + b of each row, in units of `target`."""
+
+    @abstractmethod
+    def target(self) -> np.ndarray:
+        """Return the target of each row, divided by its scale."""
+
+    def count_drawn(self) -> int:
+        """Return how many features were drawn since the last `restart`."""
+        return int(np.diff(self.dictionary.starts)[self._drawn].sum())
+
+    @abstractmethod
+    def info(self, certified: bool = True) -> FitInfo:
+        """Return the `FitInfo` of the fit as it stands.
+
+        certified : whether to compute the duality gap where it is not known
+        """
+
+    @abstractmethod
+    def solution(self) -> Solution:
+        """Return (index, features, w, b) of the terms, by ascending index, in units of y."""
+
+
+# The options of a fit
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SparseRFOptions:
-    """What a caller asks of a fit, beside its rows, loss and penalty; the fields are arguments of `sparse_rf`, checked.
+    """The options of a fit, beside its rows, loss and penalty; the fields are arguments of `sparse_rf`, checked.
 
     fit_intercept : bool
         Whether an intercept b is fitted, without a penalty.
@@ -83,7 +262,7 @@ class SparseRFOptions:
     features : str, map, sequence of maps or FeatureSet
         What is drawn from; "auto" is a dictionary that learns.
     gamma, n_components, batch_size, max_order
-        What the dictionary is told; None stands for its defaults.
+        Arguments of the dictionary that is searched; None stands for its defaults.
     rng : numpy.random.Generator or None
         The source of all randomness of the fit; None where nothing is drawn.
 
@@ -121,141 +300,6 @@ class SparseRFOptions:
         if self.exact:
             raise ValueError("exact must be False where features is 'auto', whose draws cannot be made again; got True")
         return make_learning_dictionary(task.rows, stage=task.stage, base=base, max_order=self.max_order, **about)
-
-
-# The two algorithms
-
-
-def algorithm_1(fit: L1FitLike) -> None:
-    """Run Algorithm 1 of the paper: R = batch_size, T = n_batches, A = fit.A, w = fit.A.w.
-
-    `parts` goes through the batches, and says to the progress bar that each is an equal part of the work.
-    """
-    for t in parts(range(fit.dictionary.n_batches)):  # repeat
-        h = fit.draw(t)  #                              1. sample h_1, ..., h_R from p(h)
-        fit.minimise_over(h)  #                         2. add them to A; 3. obtain w by solving (9)
-        fit.A.prune()  #                                4. A <- A \ {h : w(h) = 0}
-        if fit.record():  #                             5. t <- t + 1
-            break  #                                  until t = T
-
-
-def exact_descent(fit: L1FitLike) -> None:
-    """Minimise (9) over all draws of the dictionary to the tolerance; they are made again when needed, not stored.
-
-    One round a batch comes near to the optimum for the price of one look at the dictionary; then each round looks at all of it.
-    """
-    n_batches = fit.dictionary.n_batches
-    for t in parts(range(n_batches), rest=n_batches):
-        fit.improve_over(fit.draw(t))
-        if fit.record():
-            return
-    everything = fit.draw(*range(n_batches))
-    done = False
-    while not done:
-        done = fit.descend_over(everything)
-        done |= fit.record()
-
-
-def warn_if_unconverged(info: FitInfo, tol: float) -> None:
-    """Warn with a `ConvergenceWarning` where a fit ended above its tolerance."""
-    if info.converged:
-        return
-    share = info.dual_gap / info.objective[-1] if info.objective[-1] > 0 else np.inf
-    warn_unconverged(
-        f"alpha={info.alpha:.3g}: stopped after {info.n_iter} iterations with a duality gap of {info.dual_gap:.3g}, "
-        f"{share:.2g} of the objective, above tol={tol:.2g}; "
-        f"raise max_iter (or tol, or alpha)"
-    )
-
-
-# What is asked of a fit
-
-
-class L1FitLike(Protocol):
-    """What the algorithms, and the loops over penalties and searches, ask of a fit.
-
-    There are two: the fit of one target (`L1Fit`), and that of all classes of the multinomial loss together (`ClassesFit`).
-
-    dictionary : what is drawn from
-    A : the working set, with `prune`, which drops what is zero, and the `index` of its features
-    """
-
-    dictionary: Dictionary
-    A: Any
-
-    def draw(self, *batches: int) -> Any:
-        """Return the draws of these batches."""
-        ...
-
-    def minimise_over(self, draws: Any) -> None:
-        """Minimise (9) over A and the draws, as thoroughly as the `BatchRules` of the dictionary say."""
-        ...
-
-    def improve_over(self, draws: Any) -> bool:
-        """Take one round over A and the draws; return whether there is no more to do."""
-        ...
-
-    def descend_over(self, draws: Any) -> bool:
-        """Take one round over A and the draws, and further ones over the violators; return as `improve_over`."""
-        ...
-
-    def record(self, tells: bool = True) -> bool:
-        """End an iteration; return whether the fit stops here."""
-        ...
-
-    def restart(self, alpha: float, forgets_work: bool = False) -> None:
-        """Begin a fit with this penalty from the coefficients of the last one."""
-        ...
-
-    def spend(self, effort: Effort) -> None:
-        """Bound the work of the fit by this effort, beside its own bound."""
-        ...
-
-    @property
-    def ended_by_callback(self) -> bool:
-        """Whether the callback has ended the fit."""
-        ...
-
-    @property
-    def search_tol(self) -> float:
-        """The relative gap that is near enough where the penalty itself is chosen."""
-        ...
-
-    def largest_gradient(self) -> float:
-        """Return the smallest alpha that keeps all coefficients zero."""
-        ...
-
-    def polish(self, tol: float, max_rounds: int) -> None:
-        """Minimise (9) over A alone, to a relative gap of tol."""
-        ...
-
-    def state(self) -> Any:
-        """Return the terms and coefficients, in units of y, from which a fit to other rows can start."""
-        ...
-
-    def adopt(self, state: Any) -> None:
-        """Start from the `state` of a fit to other rows."""
-        ...
-
-    def margins(self) -> np.ndarray:
-        """Return the margin of each row, in units of `target`."""
-        ...
-
-    def target(self) -> np.ndarray:
-        """Return the target of each row, in units of its scale."""
-        ...
-
-    def count_drawn(self) -> int:
-        """Return how many features were drawn."""
-        ...
-
-    def info(self, certified: bool = True) -> FitInfo:
-        """Return the `FitInfo` of the fit as it stands."""
-        ...
-
-    def solution(self) -> Solution:
-        """Return (index, features, coefficients, intercept) of the terms."""
-        ...
 
 
 # How thoroughly each batch is solved
@@ -298,7 +342,10 @@ LINEAR = BatchRules(solves="none", step_leaves=0.0, search_tol=0.1)
 
 
 def rules_of(dictionary: Dictionary, to_tolerance: bool) -> BatchRules:
-    """Return the rules for the draws of a dictionary, of a fit that is, or is not, to reach the tolerance."""
+    """Return the rules for the draws of a dictionary.
+
+    to_tolerance : whether the fit is to reach the tolerance, or is one of many in a search
+    """
     if isinstance(dictionary, LearningDictionary):
         return LEARNING_TO_TOLERANCE if to_tolerance else LEARNING
     if isinstance(dictionary, LinearFunctions):
@@ -309,61 +356,21 @@ def rules_of(dictionary: Dictionary, to_tolerance: bool) -> BatchRules:
 # The fit of one target
 
 
-class DrawSource(Protocol):
-    """Where the draws of one target come from: draws of a dictionary for a working set."""
+class L1Fit(BaseL1Fit):
+    """The fit of one target: the working set A, the problem (9) on it, and the moves of the algorithms.
 
-    is_endless: bool
-    """Whether a batch holds the best of infinitely many draws, so that it may be drawn again and again."""
+    Inside, the target is divided by its scale, a power of two (`Task.scale`), and alpha by the unit of a slope.
 
-    @property
-    def batches_at_zero(self) -> Sequence[int]:
-        """The batches whose largest gradient at w = 0 tells where a path of penalties begins."""
-        ...
-
-    def draw(self, batches: Sequence[int], A: WorkingSet) -> Draws:
-        """Return the draws of these batches, for the working set A as it is."""
-        ...
-
-    def ask_ahead(self, t: int, A: WorkingSet, w: np.ndarray) -> list[Question]:
-        """Return the questions whose answers draw((t,), A) will need once A has the coefficients w.
-
-        They are put to the rows together with the step to w, so that the next batch takes no pass of its own.
-        """
-        ...
-
-    def forget(self) -> None:
-        """Drop what was asked ahead: the next batch may be another."""
-        ...
-
-
-def interruptible(method: Callable[..., bool | None]) -> Callable[..., bool]:
-    """Let the callback be asked within a method of a fit; where it ends the fit, the method returns True."""
-
-    @wraps(method)
-    def asked(self, *args):
-        with self.progress.asked_within(self.info):
-            return method(self, *args)
-        self.stopped = True  # the callback has ended the fit within the method
-        return True
-
-    return asked
-
-
-class L1Fit:
-    """The fit of one target: the working set A, the problem (9) on it, what `info` will say, and the moves of the algorithms.
-
-    Inside, the target is divided by its scale, a power of two (`Task.unit`), and alpha by the unit of a slope.
-
-    dictionary : what is drawn from
     A : the working set, with its coefficients w and intercept b, margins z and dual point v
-    progress : the objectives so far, in units of y, and the callback
+    problem : (9), in the units of the fit
+    largest : the largest |phi_h' v| of the draws and terms that the fit last looked at
     stopped : whether the fit has ended before its time: by the callback, its rounds or its work
     """
 
-    dictionary: Dictionary
-    progress: Progress
     A: WorkingSet
-    stopped: bool
+    problem: L1Problem
+    largest: float
+    stopped: bool = False
 
     def __init__(
         self, task: Task, y: np.ndarray, dictionary: Dictionary, options: SparseRFOptions, *, to_tolerance: bool = True,
@@ -374,40 +381,31 @@ class L1Fit:
         to_tolerance : whether batches are solved to `options.tol`, or take a round as one of many in a search
         target : the number of this fit among all over the dictionary, from which its random stream follows
         """
-        self._rows, self.dictionary = task.rows, dictionary
+        super().__init__(dictionary, rules_of(dictionary, to_tolerance), options.tol, task.progress(options.callback, y))
+        self._rows, self._slope_unit = task.rows, task.slope_unit(y)
         self._source: DrawSource = source_of(task.rows, dictionary, target)
-        self._rules = rules_of(dictionary, to_tolerance)
-        self._tol, self._max_iter = options.tol, np.inf if options.max_iter is None else options.max_iter
-        self.progress, self._slope_unit = task.progress(options.callback, y), task.slope_unit(y)
-        self._problem = task.problem(L1Problem, y, 0.0, options.fit_intercept)
-        self._size = self._problem.loss.size(float(task.weight @ (y / len(y))))
+        self._max_iter = np.inf if options.max_iter is None else options.max_iter
+        self.problem = task.problem(L1Problem, y, 0.0, options.fit_intercept)
+        self._size = self.problem.loss.size(float(task.weight @ (y / len(y))))
         effort = Effort(np.inf)
         if options.max_iter is None:
-            share = self._rules.work * min(1.0, TARGETS_OF_FULL_WORK / len(task.targets))
+            share = self.rules.work * min(1.0, TARGETS_OF_FULL_WORK / len(task.targets))
             effort = Effort.for_l1_fit(task.rows, dictionary.starts[-1], share)
-        self.A = WorkingSet(task.rows, self._problem, effort)
+        self.A = WorkingSet(task.rows, self.problem, effort)
         self._most_kept = int(np.diff(dictionary.starts).max())  # violators that are kept in memory: as many as a batch holds
         self.restart(np.inf)
 
     # Between fits
 
     def restart(self, alpha: float, forgets_work: bool = False) -> None:
-        """Begin a fit with this penalty, from the coefficients of the last one.
-
-        forgets_work : whether the work of the last fit does not count towards the bound of this one
-        """
+        """Begin a fit with this penalty, from the coefficients of the last one; see `BaseL1Fit`."""
+        super().restart(alpha, forgets_work)
         if forgets_work:
             self.A.effort.forget()
         self._source.forget()
-        self._alpha = float(alpha)
-        self._problem = replace(self._problem, alpha=min(self._alpha / self._slope_unit, 1e300))
-        self.progress.restart()
-        # The rounds so far, and the batches that were drawn.
-        self._n_rounds, self._last_drawn, self._drawn = 0, -1, np.zeros(self.dictionary.n_batches, bool)
-        # Of the draws at hand: how many rounds in a row have lowered nothing, and the lowest objective and gap (`_is_idle`).
-        self._draws, self._idle, self._lowest, self._least_gap = None, 0, np.inf, np.inf
-        # The gap that was last computed, whether it is within the tolerance, and whether the fit ends before its time.
-        self._gap, self._reached, self.stopped = np.inf, True, False
+        self.problem = replace(self.problem, alpha=min(self.alpha / self._slope_unit, 1e300))
+        self._n_rounds, self._reached = 0, True  # the rounds so far, and whether the gap is within the tolerance
+        self.stopped, self.largest = False, np.inf
 
     def spend(self, effort: Effort) -> None:
         """Bound the work of the fit by this effort, beside its own bound."""
@@ -416,84 +414,78 @@ class L1Fit:
     def state(self) -> State:
         """Return (features, index, w, b) in units of y, which `adopt` takes."""
         self.A.prune()
-        return self.A.features, self.A.index, self.A.w * self._scale, self.A.b * self._scale
+        scale = self.progress.scale
+        return self.A.features, self.A.index, self.A.w * scale, self.A.b * scale
 
     def adopt(self, state: State) -> None:
         """Start from the `state` of a fit to other rows."""
         features, index, w, b = state
+        w, b = w / self.progress.scale, b / self.progress.scale
         self.A.add(features, index, np.zeros(len(w)))
-        f = self.A.apply(w / self._scale)
-        b = self._problem.best_intercept(f, b / self._scale)
-        self.A.move(self._problem, w / self._scale, b, f)
+        f = self.A.apply(w)
+        self.A.move(self.problem, w, self.problem.best_intercept(f, b), f)
         self.A.learn([])
 
     # The moves
 
     def draw(self, *batches: int) -> Draws:
-        """Return the draws of these batches."""
-        self._drawn[list(batches)] = True
-        self._last_drawn = batches[-1]
+        """Return the draws of these batches, and note that they were drawn."""
+        super().draw(*batches)
         return self._source.draw(batches, self.A)
 
-    def minimise_over(self, draws: Draws) -> None:
-        """Minimise (9) over A and the draws: to the tolerance where the rules say so, else by one round."""
-        again = self._is_solved_to_tolerance()
-        while not self.improve_over(draws, again) and again and not self.stopped:
-            pass
-
-    def _is_solved_to_tolerance(self):
-        """Return whether the batch that was drawn last is solved to the tolerance."""
-        is_last = self._last_drawn == self.dictionary.n_batches - 1
-        return self._rules.solves == "every" or (self._rules.solves == "last" and is_last)
-
-    @interruptible
     def improve_over(self, draws: Draws, again: bool = False) -> bool:
         """Take one round: where the gap over A and the draws is not within tolerance, violators enter, and (9) is solved on A.
 
         again : whether the next round looks at these draws again
         Returns whether there is no more to do: the gap was within tolerance, or floating point allows no further descent.
         """
-        violation, self._gap, objective, target = self._look_at(draws)
-        self._reached = self._gap <= target
-        if self._reached or self._is_idle(draws, objective):
-            return True
-        self._let_in(draws, violation, target, again)
-        return False
+        with self.progress.asked_within(self.info):
+            violation, self.gap, objective, tolerance = self.look_at(draws)
+            self._reached = self.gap <= tolerance
+            if self._reached or self.is_idle(draws, objective):
+                return True
+            self._let_in(draws, violation, tolerance, again)
+            return False
+        self.stopped = True  # the callback has ended the fit within the round
+        return True
 
     def descend_over(self, draws: Draws) -> bool:
-        """Take one round over the draws, then rounds over those that violate, which cost less; return as `improve_over`."""
-        return self.improve_over(draws) or self._improve_over_violators(draws)
+        """Take one round over the draws, then rounds over those that violated in it, which cost less; return as `improve_over`.
 
-    @interruptible
-    def _improve_over_violators(self, draws):
-        """Take rounds over the draws that violated in the last round, until their gap is a share of the gap over all."""
-        few = draws.violators(self._problem.alpha, self._most_kept)
-        for _ in range(MOST_ROUNDS):
-            violation, gap, _, target = self._look_at(few)
-            target = max(target, SHARE_OF_GAP * self._gap)
-            if gap <= target or self.stopped or not self._let_in(few, violation, target, True):
-                break
-        return False
+        The further rounds end where the gap over the violators is a share of the gap over all.
+        """
+        if self.improve_over(draws):
+            return True
+        with self.progress.asked_within(self.info):
+            few = draws.violators(self.problem.alpha, self._most_kept)
+            for _ in range(MOST_ROUNDS):
+                violation, gap, _, tolerance = self.look_at(few)
+                tolerance = max(tolerance, SHARE_OF_GAP * self.gap)
+                if gap <= tolerance or self.stopped or not self._let_in(few, violation, tolerance, True):
+                    break
+            return False
+        self.stopped = True  # the callback has ended the fit within the rounds
+        return True
 
-    def _look_at(self, draws):
+    def look_at(self, draws: Draws) -> tuple[np.ndarray, float, float, float]:
         """Return |g| of the draws, the duality gap over these and A, the objective, and the gap that is within tolerance."""
-        A, problem = self.A, self._problem
+        A, problem = self.A, self.problem
         A.effort.add(work_of_pass(self._rows, len(draws.index)))
         violation = np.abs(draws.gradient(A.v, problem.alpha))
-        gap = problem.dual_gap(A.z, A.w, max(violation.max(initial=0.0), A.largest_gradient))
-        objective = A.objective(problem)
-        return violation, gap, objective, self._largest_gap(self._tol, objective)
+        self.largest = max(violation.max(initial=0.0), A.largest_gradient)
+        gap, objective = problem.dual_gap(A.z, A.w, self.largest), A.objective(problem)
+        return violation, gap, objective, self._largest_gap(self.tol, objective)
 
     def _largest_gap(self, tol, objective):
         """Return the gap that is within the tolerance; also what rounding leaves of a target that is met exactly."""
         return max(tol * objective, ROUNDING * objective, ROUNDING * self._size)
 
-    def _let_in(self, draws, violation, target, again):
+    def _let_in(self, draws, violation, tolerance, again):
         """Let the largest violators enter A, solve (9) on A, and drop zeros; return how many violators entered.
 
-        The solve goes to the gap `target`; while A still grows it is one step.
+        The solve goes to a gap of 0.3 times the tolerance; while A still grows it is one step.
         """
-        A, problem, rules = self.A, self._problem, self._rules
+        A, problem, rules = self.A, self.problem, self.rules
         self._n_rounds += 1
         violation[np.isin(draws.index, A.index)] = 0.0
         n = max(rules.enter_at_least, int(rules.enter_per_term * np.count_nonzero(A.w)))
@@ -502,86 +494,75 @@ class L1Fit:
         draws.enter(A, entering)
         # The next violators will move the solution anyway.
         steps, share = (1, rules.step_leaves) if len(entering) else (rules.most_steps, 0.0)
-        solve(problem, A, 0.3 * target, steps, share, partial(self._questions_at, draws if again else None, len(entering)))
+        # This round is likely the last over its batch where no draws are looked at again, or few violators entered.
+        is_last = not again or len(entering) <= FEW
+        ask_with = partial(self.questions_at, draws if again else None, is_last)
+        solve(problem, A, 0.3 * tolerance, steps, share, ask_with)
         # What still violates, since one step was not enough, must stay unless the next round would find it again.
         A.prune(but=(np.abs(A.g) > problem.alpha) & ~np.isin(A.index, draws.index))
         self.stopped |= self._n_rounds >= self._max_iter or A.effort.is_spent
         return len(entering)
 
-    def _questions_at(self, draws, n_entering, w):
+    def questions_at(self, draws: Draws | None, is_last: bool, w: np.ndarray) -> list[Question]:
         """Return the questions that are put to the rows together with the last step of a round, which goes to w.
 
-        They are about the draws, where the next round looks at them again, and about the next batch, where this round is likely
-        the last of its batch.
+        draws : the draws that the next round looks at again, about which to ask
+        is_last : whether to ask about the next batch, since this round is likely the last over its own
         """
-        t, again = self._last_drawn + 1, [] if draws is None else [draws.question(self._problem.alpha)]
-        is_last = draws is None or n_entering <= FEW
-        return again + (self._source.ask_ahead(t, self.A, w) if is_last and t < self.dictionary.n_batches else [])
+        questions = [] if draws is None else [draws.question(self.problem.alpha)]
+        t = self._last_drawn + 1
+        return questions + (self._source.ask_ahead(t, self.A, w) if is_last and t < self.dictionary.n_batches else [])
 
-    def _is_idle(self, draws, objective):
+    def is_idle(self, draws: Draws, objective: float) -> bool:
         """Return whether PATIENCE rounds in a row over these draws have lowered neither the objective nor the gap."""
         if draws is not self._draws:
-            self._draws, self._idle, self._lowest, self._least_gap = draws, 0, np.inf, np.inf
-        fell = objective < self._lowest - CREEP * self._gap or self._gap < 0.9 * self._least_gap
+            self._draws, self._n_idle, self._lowest, self._least_gap = draws, 0, np.inf, np.inf
+        fell = objective < self._lowest - CREEP * self.gap or self.gap < 0.9 * self._least_gap
         if fell:
-            self._lowest, self._least_gap = min(objective, self._lowest), min(self._gap, self._least_gap)
-        self._idle = 0 if fell else self._idle + 1
-        return self._idle >= PATIENCE
+            self._lowest, self._least_gap = min(objective, self._lowest), min(self.gap, self._least_gap)
+        self._n_idle = 0 if fell else self._n_idle + 1
+        return self._n_idle >= PATIENCE
 
     def polish(self, tol: float, max_rounds: int) -> None:
-        """Minimise (9) over A alone, to a relative gap of tol; of an endless source, over all its draws."""
-        self._polish(tol, max_rounds)
-        if self._source.is_endless and len(self.A):
-            self._tol = tol
-            for _ in range(10 * max_rounds):  # of one function each, which cost little
-                if self.improve_over(self.draw(0)) or self.A.effort.is_spent:
+        """Minimise (9) over A alone, to a relative gap of tol, in at least one step.
+
+        Where the source is endless, go on over all its draws.
+        """
+        A, problem = self.A, self.problem
+        with self.progress.asked_within(self.info):
+            for k in range(max_rounds + 1):
+                objective = A.objective(problem)
+                self.gap = problem.dual_gap(A.z, A.w, A.largest_gradient)
+                self._reached = self.gap <= self._largest_gap(tol, objective)
+                if (self._reached and k > 0) or k == max_rounds or A.effort.is_spent:
                     break
-                self.A.prune()
+                solve(problem, A, 0.3 * min(tol * objective, self.gap), 1)
+        self.stopped |= self.ended_by_callback
+        if self._source.is_endless and len(A):
+            self.tol = tol
+            for _ in range(10 * max_rounds):  # of one function each, which cost little
+                if self.improve_over(self.draw(0)) or A.effort.is_spent:
+                    break
+                A.prune()
 
-    @interruptible
-    def _polish(self, tol, max_rounds):
-        """Minimise (9) over A alone in at least one step."""
-        A, problem = self.A, self._problem
-        for k in range(max_rounds + 1):
-            objective = A.objective(problem)
-            self._gap = problem.dual_gap(A.z, A.w, A.largest_gradient)
-            self._reached = self._gap <= self._largest_gap(tol, objective)
-            if (self._reached and k > 0) or k == max_rounds or A.effort.is_spent:
-                return
-            solve(problem, A, 0.3 * min(tol * objective, self._gap), 1)
-
-    def record(self, tells: bool = True) -> bool:
-        """End an iteration: note the objective, and tell the callback where `tells`; return whether the fit stops here."""
-        objective = self._objective()
-        self.progress.note(objective, self._gap, self._tol * objective)
-        if tells and self.progress.ask(self.info):
-            self.stopped = True
-        return self.stopped
+    def stop(self) -> None:
+        """End the fit: no more moves are made."""
+        self.stopped = True
 
     # What others ask of the fit
-
-    @property
-    def _scale(self):
-        """The power of two by which the target is divided."""
-        return self.progress.unit
 
     @property
     def ended_by_callback(self) -> bool:
         """Whether the callback has ended the fit."""
         return self.progress.ended_by_callback
 
-    @property
-    def search_tol(self) -> float:
-        """The relative gap that is near enough where the penalty itself is chosen on held-out rows."""
-        return self._rules.search_tol
-
     def margins(self) -> np.ndarray:
         """Return the margin f + b of each row, in units of `target`."""
-        return self._problem.vectors.fetch(self.A.z)
+        return self.problem.vectors.fetch(self.A.z)
 
     def target(self) -> np.ndarray:
         """Return y divided by its scale."""
-        return self._problem.vectors.fetch(self._problem.y)
+        return self.problem.vectors.fetch(self.problem.y)
 
     def largest_gradient(self) -> float:
         """Return max_h |g_h| over the draws of the dictionary: at w = 0, the smallest alpha that keeps w there."""
@@ -591,25 +572,21 @@ class L1Fit:
     def violates(self, feature: FeatureSet) -> bool:
         """Return whether a feature violates the optimality condition by more than the features of A do."""
         g = np.abs(self._rows.correlate(feature, self.A.v)).max()
-        return bool(g > max(self._problem.alpha, self.A.largest_gradient))
+        return bool(g > max(self.problem.alpha, self.A.largest_gradient))
 
     def residual(self) -> float:
         """Return the root of the mean loss in units of y: for the squared loss, of half the mean square of the residual."""
-        return self._scale * np.sqrt(self._problem.mean_loss(self.A.z))
+        return self.progress.scale * np.sqrt(self.problem.mean_loss(self.A.z))
 
-    def _objective(self):
+    def objective(self) -> float:
         """Return F at the coefficients, in units of the scale of y."""
-        return self.A.objective(self._problem)
-
-    def count_drawn(self) -> int:
-        """Return how many features were drawn since the last `restart`."""
-        return int(np.diff(self.dictionary.starts)[self._drawn].sum())
+        return self.A.objective(self.problem)
 
     def info(self, certified: bool = True) -> FitInfo:
         """Return the `FitInfo` of the fit as it stands; its gap is always known, so that `certified` changes nothing."""
         return self.progress.info(
-            self._objective, self._gap, converged=bool(self._reached), n_drawn=self.count_drawn(),
-            n_nonzero=int(np.count_nonzero(self.A.w)), alpha=self._alpha,
+            self.objective, self.gap, converged=bool(self._reached), n_drawn=self.count_drawn(),
+            n_nonzero=int(np.count_nonzero(self.A.w)), alpha=self.alpha,
         )  # fmt: skip
 
     def solution(self) -> Solution:
@@ -618,3 +595,34 @@ class L1Fit:
         order = np.argsort(self.A.index)
         w, b = self.progress.in_units_of_y(self.A.w[order], self.A.b)
         return self.A.index[order], self.A.features.take(order), w, b
+
+
+# The fits of all targets
+
+
+def fits_of(
+    task: Task, dictionary: Dictionary, options: SparseRFOptions, *, to_tolerance: bool = True, search: int = 0
+) -> list[BaseL1Fit]:
+    """Make the fit of each target, or with the multinomial loss the one fit of all classes.
+
+    to_tolerance : whether fits go on to the tolerance
+    search : the number of the search of which the fits are a part, each of which draws features of its own
+    """
+    first = search * len(task.targets)
+    if task.is_joint:
+        from .multinomial import MultinomialL1Fit
+
+        return [MultinomialL1Fit(task, dictionary, options, to_tolerance=to_tolerance, target=first)]
+    return [L1Fit(task, y, dictionary, options, to_tolerance=to_tolerance, target=k) for k, y in enumerate(task.targets, first)]
+
+
+def warn_if_unconverged(info: FitInfo, tol: float) -> None:
+    """Warn with a `ConvergenceWarning` where a fit ended above its tolerance."""
+    if info.converged:
+        return
+    share = info.dual_gap / info.objective[-1] if info.objective[-1] > 0 else np.inf
+    warn_unconverged(
+        f"alpha={info.alpha:.3g}: stopped after {info.n_iter} iterations with a duality gap of {info.dual_gap:.3g}, "
+        f"{share:.2g} of the objective, above tol={tol:.2g}; "
+        f"raise max_iter (or tol, or alpha)"
+    )

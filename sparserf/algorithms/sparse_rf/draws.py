@@ -1,8 +1,10 @@
-"""Draws of a dictionary, which of them violate |phi_h' v| <= alpha, and where the draws of one target come from.
+"""Draws of a dictionary, which of them violate |phi_h' v| <= alpha, and the sources that make the draws of one target.
 
-`Draws` know their gradients phi_h' v at the dual point v, or a bound on them, and are made when needed: what is stored of draws
-from a random map is the seed. `DrawsInMemory` are at hand. A source makes the draws of each batch: `RandomSource` those of a
-fixed distribution, `LearningSource` those that follow the accepted features, `LinearSource` the steepest linear function.
+`Draws` know their gradients phi_h' v at the dual point v (defined in `descent.py`), or a bound on them. Their features are made
+when needed: what is stored of draws from a random map is the seed. `DrawsInMemory` have their features at hand.
+
+A `DrawSource` makes the draws of each batch: `RandomSource` those of a fixed distribution, `LearningSource` those that follow
+the accepted features, `LinearSource` the steepest linear function.
 
 A pass over the rows is the unit of cost. So what will be needed at the next dual point is asked for in the pass that makes it:
 a `Question` is a pair, a function that every block of rows answers at a dual point, and a function that takes the dual point
@@ -11,6 +13,7 @@ and the sum of the answers.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import cached_property, partial, reduce
 from typing import TYPE_CHECKING, Any, Self
 
@@ -35,7 +38,7 @@ WEIGHTS_A_PASS = 2**24
 
 
 class LazyBatch:
-    """Some features of a batch, made when they are needed; pickled, it is what makes them: a seed."""
+    """Some features of a batch, made when they are needed. What is pickled is the function that makes them, with its seed."""
 
     def __init__(self, make: Callable[[], FeatureSet], some: np.ndarray | None = None, features: FeatureSet | None = None):
         """Take a function that draws the whole batch, the positions in it (None: all), and the features if they are at hand."""
@@ -55,7 +58,10 @@ class LazyBatch:
 
 def correlations(batches: Iterable[LazyBatch], block: Block, v: Array) -> np.ndarray:
     """Return phi_h' v over a block of rows, for the features of all batches; of no batch an empty array."""
-    return np.concatenate([np.zeros(0), *(block.correlate(batch.features, v) for batch in batches)])
+    every = [np.zeros(0)]
+    for batch in batches:
+        every.append(block.correlate(batch.features, v))
+    return np.concatenate(every)
 
 
 class Draws:
@@ -64,11 +70,11 @@ class Draws:
     The gradient of a draw is computed at a dual point v. When v moves to u it changes by at most max_x |phi_h(x)| times
     sum_i |u_i - v_i|, so that draws whose gradient cannot have come to alpha need no second look.
 
-    index : the places of the draws in the dictionary
+    index : the numbers of the draws in the dictionary
     """
 
     def __init__(self, rows: Rows, batches: Sequence[tuple[np.ndarray, Callable[[], FeatureSet] | None]]):
-        """Take pairs (index of the draws of a batch in the dictionary, a function that makes them)."""
+        """Take, for each batch, the numbers of its draws in the dictionary and a function that makes them."""
         self._rows, self._batches = rows, batches
         self._ends = np.cumsum([0, *(len(index) for index, _ in batches)])
         self.index: np.ndarray = np.concatenate([index for index, _ in batches])
@@ -171,28 +177,48 @@ class DrawsInMemory(Draws):
             self._learn(slice(None), gradient)
 
     def _parts(self, positions):
+        """Yield the positions, which are in one batch, and the `LazyBatch` of them."""
         if len(positions):
             some = None if len(positions) == len(self.index) else positions
             features = self._features if some is None else self._features.take(some)
             yield positions, LazyBatch(self._make, some, features) if self._make else LazyBatch(lambda: features)
 
 
-# Sources: where the draws of one target come from (`descent.DrawSource` says what each method is for)
+# Sources: where the draws of one target come from
 
 
-class RandomSource:
-    """Draws from the distributions of maps, or a FeatureSet, in batches of which one is kept while it is in use."""
+class DrawSource(ABC):
+    """Where the draws of one target come from: draws of a dictionary for a working set.
 
-    is_endless = False
+    is_endless : whether a batch holds the best of infinitely many draws, so that it may be drawn again and again
+    batches_at_zero : the batches whose largest gradient at w = 0 tells where a path of penalties begins
+    """
+
+    is_endless: bool = False
+    batches_at_zero: Sequence[int] = (0,)
+
+    @abstractmethod
+    def draw(self, batches: Sequence[int], A: WorkingSet) -> Draws:
+        """Return the draws of these batches, for the working set A as it is."""
+
+    @abstractmethod
+    def ask_ahead(self, t: int, A: WorkingSet, w: np.ndarray) -> list[Question]:
+        """Return the questions whose answers draw((t,), A) will need once A has the coefficients w.
+
+        They are put to the rows together with the step to w, so that the next batch takes no pass of its own.
+        """
+
+    def forget(self) -> None:  # noqa: B027
+        """Drop what was asked ahead, if it may turn out wrong: the next batch may be another."""
+
+
+class RandomSource(DrawSource):
+    """Draws from the distributions of maps, or a FeatureSet, in batches; the batch that was drawn last is kept."""
 
     def __init__(self, rows: Rows, dictionary: RandomDictionary | FixedDictionary, target: int):
         """Take a dictionary; all targets have the same draws."""
         self._rows, self._dictionary, self._kept = rows, dictionary, (None, None)
-
-    @property
-    def batches_at_zero(self) -> Sequence[int]:
-        """All batches."""
-        return range(self._dictionary.n_batches)
+        self.batches_at_zero = range(dictionary.n_batches)
 
     def draw(self, batches: Sequence[int], A: WorkingSet) -> Draws:
         """Return the draws of these batches: a single one in memory, several made again when needed."""
@@ -211,22 +237,16 @@ class RandomSource:
         """Return the question for the gradients of batch t."""
         return [self.draw((t,), A).question(0.0)]
 
-    def forget(self) -> None:
-        """Keep everything: what is known of the draws at a dual point stays true."""
 
-
-class LearningSource:
+class LearningSource(DrawSource):
     """Draws that follow the working set, each cosine turned to its best phase.
 
     The best phase is where |sum_i v_i cos(w'x_i + b)| is largest over b. With C and S the correlations of v with the cosine
     and the sine, it is atan2(-S, C), and the correlation there (C^2 + S^2)^(1/2).
     """
 
-    is_endless = False
-    batches_at_zero: Sequence[int] = (0,)
-
     def __init__(self, rows: Rows, dictionary: LearningDictionary, target: int):
-        """Take a dictionary that learns; each target has a proposer with a random stream of its own."""
+        """Take a dictionary that learns; each target has a proposer of draws, with a random stream of its own."""
         self._rows, self._sizes, self._proposer = rows, np.diff(dictionary.starts), dictionary.proposer(target)
         self._turns = dictionary.base.is_periodic
         self._question = correlation_pair if self._turns else correlation
@@ -240,7 +260,7 @@ class LearningSource:
         """Return the proposals of one batch, in memory, with their gradients at the dual point of A."""
         (t,) = batches
         if t != self._t:
-            self._propose(t, A.features, A.w, A.index)
+            self._t, self._proposed = t, self._proposer.batch(self._sizes[t], A.features, A.w, A.index)
         if self._v is not A.v:
             (self._answer,) = self._rows.ask(A.v, [partial(self._question, self._proposed[1])])
         (start, features), g = self._proposed, self._answer
@@ -253,24 +273,20 @@ class LearningSource:
     def ask_ahead(self, t: int, A: WorkingSet, w: np.ndarray) -> list[Question]:
         """Propose batch t from the features of A that have a coefficient in w; return the question for its gradients."""
         if t != self._t:  # a batch is proposed once, however often a round asks about it: proposing counts as a try
-            accepted = np.flatnonzero(w)
-            self._propose(t, A.features.take(accepted), w[accepted], A.index[accepted])
+            kept = np.flatnonzero(w)
+            proposed = self._proposer.batch(self._sizes[t], A.features.take(kept), w[kept], A.index[kept])
+            self._t, self._proposed = t, proposed
 
         def take(v, answer):
             self._v, self._answer = v, answer
 
         return [(partial(self._question, self._proposed[1]), take)]
 
-    def _propose(self, t, features, w, index):
-        """Have batch t proposed, from accepted features with coefficients w."""
-        self._t, self._proposed = t, self._proposer.batch(self._sizes[t], features, w, index)
 
-
-class LinearSource:
+class LinearSource(DrawSource):
     """The steepest of all linear functions of the inputs, which is their gradient X'v."""
 
     is_endless = True
-    batches_at_zero: Sequence[int] = (0,)
 
     def __init__(self, rows: Rows, dictionary: LinearFunctions, target: int):
         """Take all linear functions; those of a target are numbered from (inputs + target 2^20) on."""
@@ -278,9 +294,6 @@ class LinearSource:
         self._rows, self._dictionary = rows, dictionary
         self._inputs, self._first = inputs_times(np.ones(d)), d + (target << 20)
         self._v = self._slope = None  # a dual point, and X'v
-
-    def forget(self) -> None:
-        """Keep everything: the slope at a dual point stays true."""
 
     def draw(self, batches: Sequence[int], A: WorkingSet) -> Draws:
         """Return the steepest function at the dual point of A, as a single draw."""
@@ -299,7 +312,7 @@ class LinearSource:
         return [(partial(correlation, self._inputs), take)]
 
 
-def source_of(rows: Rows, dictionary: Dictionary, target: int) -> RandomSource | LearningSource | LinearSource:
+def source_of(rows: Rows, dictionary: Dictionary, target: int) -> DrawSource:
     """Return the source of the draws of one target, which is the number of this fit among all over the dictionary."""
     if isinstance(dictionary, LearningDictionary):
         return LearningSource(rows, dictionary, target)

@@ -1,7 +1,7 @@
-"""Sparse Random Features (Yen et al. 2014): the functions `sparse_rf`, whose penalty is given or chosen, and `sparse_rf_path`.
+"""The public functions `sparse_rf`, whose penalty is given or chosen, and `sparse_rf_path` (Sparse Random Features).
 
-From top to bottom: a function reads its arguments into a `Task` (rows, targets, weights) and `SparseRFOptions`; with a penalty
-`_fit_path` runs Algorithm 1 or the exact descent (`descent.py`) for each target; without one `search.py` chooses it.
+A function reads its arguments into a `Task` (rows, targets, weights) and `SparseRFOptions`. With a penalty `_fit_path` runs
+Algorithm 1 or the exact descent (`descent.py`) for each target; without one `choose_by_held_out_rows` (`search.py`) chooses it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from ..._base.threads import single_threaded_blas
 from ...features import NAMES
 from ...losses import JOINTLY
 from ..fallback import with_fallbacks
-from ..task import ColumnSetting, Task, model_of, partial_fits_on_error
-from .descent import N_COMPONENTS, SparseRFOptions, algorithm_1, exact_descent, warn_if_unconverged
-from .multinomial import fits_of
+from ..task import Task, model_of, partial_fits_on_error
+from .descent import N_COMPONENTS, SparseRFOptions, algorithm_1, exact_descent, fits_of, warn_if_unconverged
 from .search import choose_by_held_out_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
 
@@ -46,9 +45,8 @@ def sparse_rf(
 ) -> SparseModel:  # fmt: skip
     r"""Fit a sparse model on random features (Sparse Random Features): few terms, selected by an l1 penalty.
 
-    By default everything is chosen: the features follow what the fit accepts, and the penalty and the number of terms are those
-    that predict best the rows that a search holds out. The result is one `SparseModel`, the mean of the models of some
-    searches, without the terms that it does not need:
+    With X and y alone everything is chosen: the features follow what the fit accepts, and the penalty and the number of terms
+    are those that predict best the tenth of the rows that a search holds out.
 
     >>> import numpy as np, sparserf as srf
     >>> rng = np.random.default_rng(0)
@@ -58,8 +56,11 @@ def sparse_rf(
     >>> bool(np.mean((model.predict(X) - y) ** 2) < 0.03 * y.var()), len(model.features) < 200  # R^2 above 0.97
     (True, True)
 
-    With `alpha`, a kernel in `features`, and `gamma`, it is the paper's Algorithm 1. What is minimised, over the coefficients w
-    of the drawn features phi_1, ..., phi_D and the intercept b, is
+    For labels set `loss` to "logistic" or "multinomial", for counts to "poisson". Set `rng` for the same model each time,
+    `effort` for more accuracy or less time, `max_terms` for a smaller model, and `workers=-1` to use all cores.
+
+    With `alpha`, a kernel in `features`, and `gamma`, this is the paper's Algorithm 1. What is minimised, over the coefficients
+    w of the drawn features phi_1, ..., phi_D and the intercept b, is
 
     .. math:: \frac1n \sum_i s_i L(b + \sum_h w_h \phi_h(x_i), y_i) + \alpha \sum_h |w_h|
 
@@ -158,9 +159,10 @@ def sparse_rf(
     Returns
     -------
     SparseModel
-        The model; `support` holds the indices of its terms in the dictionary. For "auto" they count draws: those of class k of
-        m in search j (searches are numbered over kinds and views) begin at (j m + k + 1) 2^40; smaller indices are views of
-        columns, or from their number on linear functions of all of them, one a class.
+        The model; with alpha=None the mean of the models of some searches, without the terms that it does not need. `support`
+        holds the indices of its terms in the dictionary. For "auto" they count draws: those of class k of m in search j
+        (searches are numbered over kinds and views) begin at (j m + k + 1) 2^40; smaller indices are views of columns, or from
+        their number on linear functions of all of them, one a class.
         `info.dual_gap` bounds the distance of the objective from its optimum: over all D features where `exact`, else over the
         last batch and the features that were kept before it. Where alpha was chosen, objective, gap and alpha are those of the
         models before their mean and pruning, over their own terms. For float32 X the gap is for features rounded to float32:
@@ -227,7 +229,7 @@ def sparse_rf(
         callback=callback,
     )  # fmt: skip
     if alpha is not None:
-        return _fit_path(task, options, lambda largest: [alpha])[0]
+        return _fit_path(task, options, [alpha])[0]
     return choose_by_held_out_rows(
         task, options, validation=share, n_models=n_models, max_terms=max_terms, effort=effort
     )
@@ -299,11 +301,7 @@ def sparse_rf_path(
         fit_intercept=fit_intercept, sample_weight=sample_weight, tol=tol, max_iter=max_iter, rng=rng, workers=workers,
         callback=callback,
     )  # fmt: skip
-
-    def from_largest(largest):
-        return np.maximum(largest() * np.geomspace(1.0, alpha_min_ratio, n_alphas), np.finfo(np.float64).tiny)
-
-    return _fit_path(task, options, from_largest if alphas is None else lambda largest: alphas)
+    return _fit_path(task, options, alphas, n_alphas, alpha_min_ratio)
 
 
 def _read_arguments(
@@ -321,7 +319,7 @@ def _read_arguments(
     rng, is_auto = check_rng(rng), isinstance(features, str) and features == "auto"
     if max_order is not None and not is_auto:
         raise ValueError(f"max_order needs features='auto', got {max_order!r} with other features")
-    columns = ColumnSetting(scale, missing, categorical)
+    columns = {"scale": scale, "missing": missing, "categorical": categorical}
     task = Task.from_arguments(
         X, y, features=features, loss=loss, sample_weight=sample_weight, workers=workers, rng=rng, columns=columns,
         is_curved=has_several_views and is_auto, several_outputs="apart", losses=JOINTLY,
@@ -339,15 +337,18 @@ def _read_arguments(
 
 
 def _fit_path(
-    task: Task, options: SparseRFOptions, alphas_of: Callable[[Callable[[], float]], Sequence[float] | np.ndarray]
-) -> list[SparseModel]:
-    """Return the models for the penalties alphas_of(largest), where largest() is the least that leaves no term in the model."""
+    task: Task, options: SparseRFOptions, alphas: Sequence[float] | np.ndarray | None, n_alphas: int = 1,
+    alpha_min_ratio: float = 1.0,
+) -> list[SparseModel]:  # fmt: skip
+    """Return the models for these penalties, each started from the one before; None: for those that `sparse_rf_path` says."""
     dictionary = options.dictionary(task, N_COMPONENTS)
     descend = exact_descent if options.exact else algorithm_1
     models, ended_by_callback = [], []
     with single_threaded_blas(), task.rows:
         fits = fits_of(task, dictionary, options)
-        alphas = alphas_of(lambda: max(fit.largest_gradient() for fit in fits) or 1.0)
+        if alphas is None:
+            largest = max(fit.largest_gradient() for fit in fits) or 1.0
+            alphas = np.maximum(largest * np.geomspace(1.0, alpha_min_ratio, n_alphas), np.finfo(np.float64).tiny)
         with partial_fits_on_error(fits, task):
             for alpha in parts(alphas, 1 / np.cbrt(alphas)):
                 for fit in parts(fits):

@@ -1,31 +1,32 @@
 """Rows that are held out: which rows a search looks at and which of them it holds out, and what predicts these best.
 
-A `Sample` is drawn for each round of searches. Losses on the rows held out (`HeldOutLosses`) tell where a path of penalties is
-best, and, with the standard error of a difference (`gain`), which kind of model is.
+A `Sample` is drawn for each round of searches (`Sample.draw`): of many rows it takes about `Budget.rows` (`thinned`), and of
+these it holds out the share `validation`, 0.1 by default, the same share of each class (`hold_out`). Other rows are held out in
+each round. Losses on the rows held out (`HeldOutLosses`) tell where a path of penalties is best, and, with the standard error
+of a difference (`gain`), which kind of model is (`in_question`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .mean import mean_value
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ...losses.base import Loss
     from ..task import Task
-    from .descent import L1FitLike
+    from .descent import BaseL1Fit
 
-# At least so many rows are held out, where that is no more than half of them: of one row chance tells which model is the best.
+# At least so many rows are held out, where that is no more than half of them: on very few rows chance decides which model is
+# the best.
 FEWEST_HELD = 10
-# A model must beat the constant by so many standard errors where one row alone tells of the target, and by a share of that
-# where more rows do: of few rows the best point of a path owes much to chance. Chosen among 10 to 50 on rare events and 4 to
-# 300 rows of noise, beside weak signals in 10 to 1,000 rows.
+# A model must beat the constant by CHANCE / n standard errors, where n rows tell of the target (`errors_of_chance`): on few
+# rows the best point of a path owes much to chance. Chosen among 10 to 50 on rare events and 4 to 300 rows of noise, beside
+# weak signals in 10 to 1,000 rows.
 CHANCE = 30.0
 # The number of outputs on which kinds of models are compared first, where there are many.
 FEW_OUTPUTS = 3
@@ -37,18 +38,18 @@ class Sample:
 
     task : the task of these rows; rows that are held out have weight 0 in it, so that their predictions come with the fit
     held : the weights of the rows held out, 0 for the others, of mean 1
-    share : how many of all rows are fitted, counted by weight
-    factors : for each target, what turns losses in its scale into losses in `unit`
+    share : the share of all rows that is fitted, counted by weight
+    factors : for each target, the factor that turns losses in its scale into losses in `unit`
     unit : the unit of y, one for all searches
-    index : the places of these rows among all
-    doubt : the weight of one more held-out row of which nothing is known, for a loss of probabilities or rates; else 0
-    mean : the mean of the target, which that row has
-    of_outputs : how many of all targets these are, as a share; they may have that share of the terms
+    index : the indices of these rows among all
+    doubt : the weight of the unknown row (see below), for a loss of probabilities or rates; else 0
+    mean : the mean of the target, which the unknown row has
+    of_outputs : the share of all targets that the sample has; they may have that share of the terms
 
-    Few rows that are all predicted right have a loss that falls to 0 as the margins grow, and rows without an event one that
-    falls with the rate. The one more row prevents that: a probability of 0 or 1 costs as much as if one in n + 1 rows had been
-    of any class, or one more event than there are had come, with n all rows, since the rounds of a search together hold out
-    about all rows once.
+    Where a few rows are all predicted right, their loss falls to 0 as the margins grow; and where no row has an event, it falls
+    with the rate. One more held-out row, of which nothing is known, prevents that: a probability of 0 or 1 costs as much as if
+    one in n + 1 rows had been of any class, or as if one more event had come. Here n counts all rows, since the rounds of a
+    search together hold out about all rows once.
     """
 
     task: Task
@@ -61,14 +62,12 @@ class Sample:
     mean: float = 0.0
     of_outputs: float = 1.0
 
-    @property
-    def loss(self) -> Loss:
-        """The loss of a target in its scale."""
-        return self.task.loss_of(self.task.targets[0])
-
     @classmethod
     def draw(cls, task: Task, groups: np.ndarray, validation: float, most_rows: int, rng: np.random.Generator) -> Self:
-        """Draw about `most_rows` of the rows that have a weight, or take all; hold out the share `validation` of each group."""
+        """Draw about `most_rows` of the rows that have a weight, or take all; hold out the share `validation` of each group.
+
+        groups : the group of each row (`groups_of`)
+        """
         rows, targets, weight = task.raw, task.targets, task.weight
         n = effective(weight)
         if np.count_nonzero(weight) > most_rows:
@@ -85,9 +84,9 @@ class Sample:
         return cls(sampled, held, share, factors, unit, some, doubt, mean)
 
     def of_few_outputs(self) -> Self:
-        """Return the sample with FEW_OUTPUTS of its outputs: evenly spaced ones; of classes the largest.
+        """Return the sample with FEW_OUTPUTS of its targets: for classes the largest, for real targets evenly spaced ones.
 
-        Of classes that are fitted together, all others are one more class.
+        Where classes are fitted together, all others are one more class.
         """
         task = self.task
         sizes = [task.weight @ (y > 0) for y in task.targets] if task.loss.is_classifier else np.zeros(len(task.targets))
@@ -104,11 +103,12 @@ class Sample:
     def losses_at(self, margins: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """Return the loss of each row at these margins (n_targets, n_rows), added up over targets, in the unit of the sample.
 
-        It includes the row's share of the loss of the one more row of which nothing is known.
+        The loss of the unknown row is shared among all rows.
         """
-        losses = self.loss.value(margins, targets)
+        loss = self.task.loss_of(self.task.targets[0])
+        losses = loss.value(margins, targets)
         if self.doubt:
-            losses = (1 - self.doubt) * losses + self.doubt * self.loss.of_unknown_row(margins, self.mean)
+            losses = (1 - self.doubt) * losses + self.doubt * loss.of_unknown_row(margins, self.mean)
         return (losses * np.array(self.factors)[:, None]).sum(axis=0)
 
 
@@ -116,7 +116,10 @@ class Sample:
 
 
 def groups_of(task: Task) -> np.ndarray:
-    """Return the group of each row, of which a sample has the same share: its class; of counts, whether it is above 0."""
+    """Return the group of each row: its class or, with a log link, whether its count is above 0.
+
+    A sample takes, and holds out, the same share of each group.
+    """
     if task.loss.link == "log":
         return (task.targets[0] > 0).astype(np.intp)
     classes = task.targets if task.loss.is_classifier else ()
@@ -124,7 +127,7 @@ def groups_of(task: Task) -> np.ndarray:
 
 
 def effective(weight: np.ndarray) -> float:
-    """Return the number of rows of equal weight whose mean varies as much as the mean of these."""
+    """Return the number of rows of equal weight whose mean varies as much as the mean of rows with these weights."""
     return weight.sum() ** 2 / (weight @ weight)
 
 
@@ -163,8 +166,9 @@ def probabilities(weight: np.ndarray, n: float) -> np.ndarray:
 def hold_out(groups: np.ndarray, weight: np.ndarray, share: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Return the weights of the rows to fit and of those held out, 0 for the others, each of mean 1.
 
-    The same share of each group is held out. A row of weight k is held out whole or not at all, though k copies of it would be
-    parted: those held out would be predicted from their twins. In the mean over many splits, the same weight is held out.
+    These are the rows that `sparse_rf` holds out by default: of each group the same share, at random, in all at least
+    FEWEST_HELD rows where that is no more than half. A row of weight k is held out whole or not at all, as k copies of it
+    should be: those held out would be predicted from their twins. In the mean over many splits, the same weight is held out.
     """
     share = max(share, min(0.5, FEWEST_HELD / np.count_nonzero(weight)))
     held = np.zeros(len(weight), bool)
@@ -181,11 +185,11 @@ def hold_out(groups: np.ndarray, weight: np.ndarray, share: float, rng: np.rando
 
 @dataclass(frozen=True, eq=False)
 class HeldOutLosses:
-    """The loss of each row of a sample, of one model or of the mean of several.
+    """The losses of one model, or of the mean of several, on the rows of a sample.
 
     losses : the loss of each row, held out or not
     held : the weights of the rows held out, 0 for the others, of mean 1
-    index : the places of the rows among all
+    index : the indices of the rows among all
     """
 
     losses: np.ndarray
@@ -203,10 +207,10 @@ class PathPoint(HeldOutLosses):
     """One penalty of a path: what the fits predict there, and from where they can go on.
 
     alpha : the penalty
-    share : how many of all rows were fitted, counted by weight
+    share : the share of all rows that was fitted, counted by weight
     margins : the margins of each target, at each row
     losses_at : a function of such margins that returns the loss of each row
-    states : for each fit what its `adopt` takes
+    states : for each fit, the state that its `adopt` takes
     """
 
     alpha: float
@@ -216,21 +220,12 @@ class PathPoint(HeldOutLosses):
     states: list[Any]
 
     @classmethod
-    def from_fits(cls, fits: Sequence[L1FitLike], alpha: float, sample: Sample) -> Self:
-        """Return where these fits of a sample stand."""
+    def from_fits(cls, fits: Sequence[BaseL1Fit], alpha: float, sample: Sample) -> Self:
+        """Return the point of a path where these fits to a sample stand."""
         margins, states = np.vstack([fit.margins() for fit in fits]), [fit.state() for fit in fits]
         targets = np.vstack([fit.target() for fit in fits])
-
-        def losses_at(margins):
-            return sample.losses_at(margins, targets)
-
+        losses_at = partial(sample.losses_at, targets=targets)
         return cls(losses_at(margins), sample.held, sample.index, alpha, sample.share, margins, losses_at, states)
-
-
-def losses_of_mean(points: Sequence[PathPoint]) -> HeldOutLosses:
-    """Return the losses of the mean of what some models, fitted to the same sample, predict."""
-    margins, first = sum(point.margins / len(points) for point in points), points[0]
-    return HeldOutLosses(first.losses_at(margins), first.held, first.index)
 
 
 def best_mean(searches: Sequence[Mapping[int, PathPoint]]) -> tuple[tuple[int, ...], list[HeldOutLosses]]:
@@ -240,16 +235,25 @@ def best_mean(searches: Sequence[Mapping[int, PathPoint]]) -> tuple[tuple[int, .
     """
     candidates = sorted(set.intersection(*map(set, searches)))
     subsets = [some for n in range(1, len(candidates) + 1) for some in combinations(candidates, n)]
-    losses = [[losses_of_mean([points[candidate] for candidate in some]) for points in searches] for some in subsets]
+    losses = []  # of the mean of each subset, in each search
+    for some in subsets:
+        of_searches = []
+        for points in searches:
+            first = points[some[0]]
+            margins = sum(points[candidate].margins / len(some) for candidate in some)
+            of_searches.append(HeldOutLosses(first.losses_at(margins), first.held, first.index))
+        losses.append(of_searches)
     best = int(np.argmin([mean_value([each.loss for each in of_searches]) for of_searches in losses]))
     return subsets[best], losses[best]
 
 
 def gain(better: Sequence[HeldOutLosses], worse: Sequence[HeldOutLosses]) -> tuple[float, float]:
-    """Return by how much one predicts the held-out rows of some searches better than another, and the standard error of that.
+    """Return the mean gain of one model over another on the rows held out, and its standard error.
 
     A row that several searches held out counts as one, with the mean of its gains. The error is infinite where one row has all
-    the weight: of how much the gain varies, nothing is known then.
+    the weight, since then nothing is known of how much the gain varies.
+
+    better, worse : the losses of either model in each search
     """
     gains = np.concatenate([(w.losses - b.losses)[b.held > 0] for b, w in zip(better, worse, strict=True)])
     shares = np.concatenate([b.held[b.held > 0] / b.held.sum() for b in better]) / len(better)
@@ -264,30 +268,30 @@ def gain(better: Sequence[HeldOutLosses], worse: Sequence[HeldOutLosses]) -> tup
 
 
 def in_question(losses: Mapping[int, Sequence[HeldOutLosses]], errors: float) -> list[int]:
-    """Return the kinds of models that may be the best, simplest first, of which another search can tell.
+    """Return the kinds of models that may be the best, simplest first: another search can tell which of them is.
 
-    They are the best; those before it, which are simpler, that may be as good; and where the constant is the best, the next
-    best if it may be as good, since one search alone may miss a signal. A kind may be as good as the best where its loss is
-    above that of the best by at most one standard error of the difference; the constant, kind 0, by at most `errors` of them.
+    These are the best kind so far, and each simpler kind that may be as good. Where the constant is the best, the next best is
+    returned, too, if it may be as good, since one search alone may miss a signal. A kind may be as good as the best where its
+    loss is higher by at most one standard error of the difference; the constant, kind 0, by at most `errors` of them.
 
     losses : {kind: its losses in each search so far}; only as many searches are compared as all kinds took part in
     """
     n = min(map(len, losses.values()))
-    ranked = sorted(losses, key=lambda kind: mean_value([each.loss for each in losses[kind][:n]]))
-    best, rivals = ranked[0], [kind for kind in losses if kind < ranked[0]] or ranked[1:2]
-
-    def may_be_as_good(kind):
+    mean_losses = {kind: mean_value([each.loss for each in losses[kind][:n]]) for kind in losses}
+    ranked = sorted(losses, key=mean_losses.__getitem__)
+    best, kept = ranked[0], [ranked[0]]
+    for kind in [kind for kind in losses if kind < best] or ranked[1:2]:
         more, error = gain(losses[best][:n], losses[kind][:n])
-        return more <= (error if kind else errors * error)
-
-    return sorted([best, *filter(may_be_as_good, rivals)])
+        if more <= (error if kind else errors * error):
+            kept.append(kind)
+    return sorted(kept)
 
 
 def errors_of_chance(task: Task, groups: np.ndarray) -> float:
     """Return by how many standard errors a model must beat the constant: the more, the fewer rows tell of the target.
 
-    For labels, all rows tell of it but those of the most frequent class; with the log link, as many equal events as vary as
-    much as the target.
+    With labels, the rows that tell of it are all but those of the most frequent class; with the log link, they are as many
+    equal events as vary as much as the target.
     """
     weight, telling = task.weight, effective(task.weight)
     if task.loss.is_classifier:
@@ -295,3 +299,8 @@ def errors_of_chance(task: Task, groups: np.ndarray) -> float:
     elif task.loss.link == "log":
         telling = effective(weight * (task.targets[0] / task.targets[0].max()))
     return CHANCE / telling
+
+
+def mean_value(values: Sequence[float]) -> float:
+    """Return the mean of numbers whose sum may overflow."""
+    return float(sum(value / len(values) for value in values))

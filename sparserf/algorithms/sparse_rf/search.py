@@ -1,13 +1,13 @@
 """`sparse_rf` without a penalty: alpha, the kind of model and its terms are chosen by rows that are held out.
 
-The search goes in rounds. In each, a `Sample` of the rows is drawn and a part of it held out. Every candidate, a dictionary
-over certain views of the columns (as they are, clipped, or in ranks), goes down a path of penalties on the other rows, each fit
-started from the last, until the rows held out are predicted no better. Candidates are of several kinds, simplest first: a
-constant, the inputs, linear functions of all inputs, and the dictionary that learns (of other `features`: a constant and their
-dictionary). All rounds take the first kind that none beats by more than the standard error of the difference, and of its
-candidates those whose mean predicts best; what is decidedly worse is not tried again. The terms at the best point of each path
-are then fitted to all rows, the mean of these models is taken, pruned, and given the intercept that is best for all rows. What
-all this may cost is a `Budget`.
+The search goes in rounds. In each, a `Sample` of the rows is drawn and a part of it held out (`held_out.py`). Every candidate,
+a dictionary over certain views of the columns (as they are, clipped, or in ranks), goes down a path of penalties on the other
+rows, each fit started from the last, until the rows held out are predicted no better. Candidates are of several kinds, simplest
+first: a constant, the inputs, linear functions of all inputs, and the dictionary that learns (of other `features`: a constant
+and their dictionary). All rounds take the first kind that none beats by more than the standard error of the difference, and of
+its candidates those whose mean predicts best; what is decidedly worse is not tried again. The terms at the best point of each
+path are then fitted to all rows, the mean of these models is taken, pruned, and given the intercept that is best for all rows.
+What all this may cost is a `Budget` (`budget.py`).
 
 `choose_by_held_out_rows` is that paragraph in code; what it calls stands below it in the same order.
 `part` and `parts` tell the progress bar which share of the work is at hand; an `Effort` counts the work, and bounds it.
@@ -24,8 +24,9 @@ import numpy as np
 from ..._base.checks import check_integer
 from ..._base.progress import note_held_out_loss, part, parts
 from ..._base.threads import single_threaded_blas
-from ...features import LinearFunctions, RandomSteps, inputs_times, inverse_deviations, make_dictionary
+from ...features import LinearFunctions, RandomSteps, inputs_times, inverse_deviations, linear_functions, make_dictionary
 from ...model import warn_unconverged
+from ...rows import staged
 from ...solvers.effort import LOSS, UNBOUNDED, Effort
 from ...solvers.multinomial import MultinomialProblem
 from ...solvers.problem import Problem
@@ -33,19 +34,29 @@ from ..fallback import with_fallbacks
 from ..prune import pruned
 from ..task import in_units, model_of, partial_fits_on_error, partial_model_on_error, power_of_two
 from .budget import Budget, effort_of_searches
-from .descent import N_COMPONENTS, algorithm_1, exact_descent, warn_if_unconverged
-from .held_out import FEW_OUTPUTS, HeldOutLosses, PathPoint, Sample, best_mean, errors_of_chance, gain, groups_of, in_question
-from .mean import mean_of, mean_value, one_function, with_views
-from .multinomial import fits_of
+from .descent import N_COMPONENTS, algorithm_1, exact_descent, fits_of, warn_if_unconverged
+from .held_out import (
+    FEW_OUTPUTS,
+    HeldOutLosses,
+    PathPoint,
+    Sample,
+    best_mean,
+    errors_of_chance,
+    gain,
+    groups_of,
+    in_question,
+    mean_value,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from ...columns.stage import ColumnStage
     from ...features.dictionary import Dictionary
     from ...model import SparseModel
     from ...rows import Rows
     from ..task import Task
-    from .descent import L1FitLike, SparseRFOptions
+    from .descent import BaseL1Fit, SparseRFOptions
 
 # Draws of a dictionary that learns, for each penalty, where `n_components` is None.
 DRAWS_A_PENALTY = 1_000
@@ -59,7 +70,7 @@ HIGHEST = 0.9
 FALL, MOST_ALPHAS = 0.72, 40
 # A path ends after PATIENCE penalties in a row that lower the held-out loss by no more than the share NEGLIGIBLE of it.
 PATIENCE, NEGLIGIBLE = 2, 1e-4
-# Nor do gains below this share of the loss of the empty model count: a target without noise could be met ever better.
+# Gains below this share of the loss of the empty model do not count, either: a target without noise could be met ever better.
 NOTHING_LEFT = 1e-6
 # A path also ends at a penalty that is worse than the best by so many standard errors of the difference.
 ERRORS = 2.0
@@ -75,27 +86,28 @@ CONSTANT = 1e-13
 
 # The expected work of a candidate of inputs or of linear functions, and of one of steps, where that of cosines is 1.
 WORK_OF_LINEAR, WORK_OF_STEPS = 0.15, 1.7
-# A candidate may take SLACK times its expected share of what is left of a round, since most take less, ...
+# A candidate may take SLACK times its expected share of the work that is left of a round, since most take less.
 SLACK = 2.0
-# ... and at least this share of it.
+# A candidate may take at least this share of the work that is left of a round.
 LEAST_SHARE = 0.2
 # The share of the work that is left that a round may take, unless it is the last.
 A_ROUND = 0.6
-# With more targets than MANY_OUTPUTS, FEW_OUTPUTS of them are searched first, with this share of the work.
+# With more targets than MANY_OUTPUTS, FEW_OUTPUTS of them are searched first, with the share BY_FEW of the work.
 MANY_OUTPUTS, BY_FEW = 2 * FEW_OUTPUTS, 0.25
-# Where a round of all targets would then take more than this share of the work, it has the kind alone that is best for the few,
+# Where a round of all targets would take more than this share of the work that is left, only the kind of model that is best for
+# the few is searched for all.
 MOST_FOR_ALL_KINDS = 0.3
-# and above this share the best candidate of that kind alone.
+# Where it would take more than this share, only the best candidate of that kind is.
 MOST_FOR_ONE_KIND = 0.7
 
-# Weights of the progress bar, which nothing else depends on. Those of the penalties of a path, which from the 18th on are less
-# and less likely to be reached;
+# The progress bar divides the work by the following numbers; nothing else depends on them.
+# The weights of the penalties of a path: from the 18th on they are less and less likely to be reached.
 WEIGHTS_OF_ALPHAS = 0.8 ** np.maximum(0.0, np.arange(MOST_ALPHAS) - 17)
-# that of a round after the first, in which fewer candidates are left, beside the first;
+# The work of a round after the first, in which fewer candidates are left, as a share of the first.
 LATER_ROUND = 0.4
-# that of the fits to all rows, beside the searches;
+# The work of the fits to all rows, as a share of the searches.
 FITTING_TO_ALL = 0.15
-# and that of pruning, as a share of what comes after the searches.
+# The work of pruning, as a share of what comes after the searches.
 PRUNING = 0.4
 
 
@@ -104,25 +116,37 @@ class Candidate:
     """One dictionary over certain views of the columns; in each round a path of penalties is followed for it.
 
     views : the views of the stage of the task that its features see; None: all
-    make_fits : a function of (a task of these views, the number of the search) that returns the fits of its targets
+    dictionary : what is drawn from
+    options : the options of its fits
+    to_tolerance : whether each batch is solved to the tolerance; else it takes one round
     work : the expected work, where that of cosines is 1
     is_constant : whether its fits stay without a term
     """
 
     views: np.ndarray | None
-    make_fits: Callable[[Task, int], Sequence[L1FitLike]]
+    dictionary: Dictionary
+    options: SparseRFOptions
+    to_tolerance: bool = False
     work: float = 1.0
     is_constant: bool = False
+
+    def without_terms(self) -> Candidate:
+        """Return the constant: this candidate, whose fits stay without a term, at next to no work."""
+        return replace(self, work=0.01, is_constant=True)
+
+    def make_fits(self, task: Task, search: int) -> list[BaseL1Fit]:
+        """Make the fits of the targets of a task that has these views; search: the number of the search they are a part of."""
+        return fits_of(task, self.dictionary, self.options, to_tolerance=self.to_tolerance, search=search)
 
 
 @dataclass(frozen=True, eq=False)
 class Round:
     """What one round of searches has found.
 
-    points : {candidate: the best point of its path}
-    n_drawn : features that were drawn
-    losses_of_empty : the held-out loss of the model without a term, one for each path
-    ended : whether a callback has ended it, perhaps before the last candidate
+    points : {name of the candidate: the best point of its path}
+    n_drawn : the number of features that were drawn
+    losses_of_empty : for each path, the held-out loss of the model without a term
+    ended : whether a callback has ended the round, perhaps before the last candidate
     """
 
     points: dict[Any, PathPoint]
@@ -135,11 +159,11 @@ class Round:
 class Found:
     """What the rounds of searches have found.
 
-    candidates : those of the best kind that are in the best mean
-    points : of each round, the best point of the path of each of these candidates
-    losses : of each round, the held-out losses of the mean of these
-    losses_of_empty : the held-out losses of the model without a term, one for each path
-    n_drawn : features that were drawn
+    candidates : the candidates of the best kind whose mean predicts best
+    points : for each round, the best point of the path of each of these candidates
+    losses : for each round, the held-out losses of the mean of these points
+    losses_of_empty : for each path, the held-out loss of the model without a term
+    n_drawn : the number of features that were drawn
     ended : whether a callback has ended the search
     """
 
@@ -154,30 +178,35 @@ class Found:
 def choose_by_held_out_rows(
     task: Task, options: SparseRFOptions, *, validation: float, n_models: int | None, max_terms: int | None, effort: float
 ) -> SparseModel:
-    """Return the model of `sparse_rf` with alpha=None; the arguments are those of that function."""
+    """Return the model of `sparse_rf` with alpha=None; validation, n_models, max_terms and effort are its arguments."""
     task, units = with_equal_outputs(task)
     budget = Budget.from_effort(effort, task.raw.n_rows, n_models)
     max_terms = budget.terms if max_terms is None else check_integer("max_terms", max_terms, 1)
     groups = groups_of(task)
     draw_sample = partial(Sample.draw, task, groups, validation, budget.rows, options.rng)
     with single_threaded_blas(), task.rows:
+        # Search: the candidates of the best kind of model, and for each the best penalty of each round.
         kinds = kinds_of(task, options)
         n_features = options.n_components or (DRAWS_A_PENALTY if options.learns else N_COMPONENTS)
         searches = effort_of_searches(budget, task.rows, n_features, options.max_iter is None)
         found = search_in_rounds(
-            kinds, exact_descent if options.exact else algorithm_1, draw_sample, budget, searches,
-            n_targets=len(task.targets), errors=errors_of_chance(task, groups),
-        )  # fmt: skip
+            kinds, draw_sample, budget, searches, n_targets=len(task.targets), errors=errors_of_chance(task, groups)
+        )
+
+        # Fit their terms to all rows, and take the mean of these models.
         with part(1 - PRUNING):
-            model, ended = fitted_to_all_rows(found, task, options.tol, searches.within)
-        loss, unit = mean_value([losses.loss for losses in found.losses]), task.unit(task.targets[0])
+            model, ended = fit_to_all_rows(found, task, options.tol, searches.within)
+
+        # Drop the terms that together cost at most the share PRUNED of what the terms are worth on the rows held out.
+        loss, unit = mean_value([losses.loss for losses in found.losses]), task.scale(task.targets[0])
         with partial_model_on_error(lambda: model):
-            rows = task.raw.staged(model.features.stage, is_asked_often=True)
-            worth = min(loss, max(0.0, mean_value(found.losses_of_empty) - loss))  # by how much its terms lower it
+            rows = staged(task.raw, model.features.stage, True)
+            worth = min(loss, max(0.0, mean_value(found.losses_of_empty) - loss))
             weight, curvature = loss_curvature(task, rows, model, unit)
             change = unit * np.sqrt(2 * PRUNED * worth / curvature)  # L(z + e) <= L(z) + L'(z) e + curvature e^2 / 2
-            model = pruned(rows, model, weight, max_terms, change=change, looked_at=budget.most_pruned)
+            model = pruned(rows, model, weight, max_terms, change=change, looked_at=budget.pruned)
             model = with_best_intercept(model, task, rows) if options.fit_intercept else model
+
     info = replace(model.info, n_drawn=found.n_drawn, validation_loss=in_units(loss, unit, task.loss.degree))
     cuts = {} if ended else searches.within.cuts
     if cuts:
@@ -227,7 +256,7 @@ def in_their_units(model: SparseModel, units: np.ndarray | None) -> SparseModel:
 
 
 def deviation(y: np.ndarray, weight: np.ndarray) -> float:
-    """Return the standard deviation; of a constant its size, or 1."""
+    """Return the standard deviation of a target; for a constant, its absolute value, or 1 where that is 0."""
     size = power_of_two(y)
     u = y / size
     square = float(weight @ (u * u)) / len(u)
@@ -246,82 +275,68 @@ def kinds_of(task: Task, options: SparseRFOptions) -> list[list[Candidate]]:
     predicted no better.
     """
 
-    def candidate(views, dictionary_of, *, to_tolerance=False, work=1.0):
-        dictionary = dictionary_of(task.with_views(views))
-        return Candidate(
-            views, lambda task, search: fits_of(task, dictionary, options, to_tolerance=to_tolerance, search=search), work
-        )
-
-    def constant(candidate):
-        return replace(candidate, work=0.01, is_constant=True)
-
     if not options.learns:
-        given = candidate(None, partial(options.dictionary, default=N_COMPONENTS), to_tolerance=options.exact)
-        return [[constant(given)], [given]]
+        given = Candidate(None, options.dictionary(task, N_COMPONENTS), options, to_tolerance=options.exact)
+        return [[given.without_terms()], [given]]
+
     # Each set of encodings shows all columns in one way: as they are, clipped, or in ranks.
-    curves, is_sparse = task.encodings or (None,), task.raw.is_sparse
-    linear = curves if is_sparse else curves[:1]
-    dictionary_of_inputs = partial(_dictionary_of_inputs, options)
-    inputs = [candidate(views, dictionary_of_inputs, to_tolerance=True, work=WORK_OF_LINEAR) for views in linear]
-    functions = [candidate(views, _dictionary_of_functions, work=WORK_OF_LINEAR) for views in linear]
+    encodings, is_sparse = task.encodings or (None,), task.raw.is_sparse
+    inputs, functions = [], []
+    for views in encodings if is_sparse else encodings[:1]:
+        seen = task.with_views(views)
+        is_scaled = seen.stage is not None and not seen.stage.is_raw
+        units = np.ones(len(seen.stage)) if is_scaled else inverse_deviations(seen.rows, task.weight)
+        dictionary = make_dictionary(
+            inputs_times(units), seen.rows, n_components=None, batch_size=len(units), gamma=None, rng=options.rng,
+            weight=task.weight,
+        )  # fmt: skip
+        inputs.append(Candidate(views, dictionary, options, to_tolerance=True, work=WORK_OF_LINEAR))
+        functions.append(Candidate(views, LinearFunctions(units), options, work=WORK_OF_LINEAR))
+
     n_draws = round(DRAWS_A_PENALTY * min(1.0, max(FEWEST_DRAWS, FEW_CLASSES / len(task.targets))))
-    learned = [candidate(views, partial(options.dictionary, default=n_draws)) for views in curves]
+    learned = [Candidate(views, options.dictionary(task.with_views(views), n_draws), options) for views in encodings]
+    constant = inputs[0].without_terms()
     if is_sparse:
-        return [[constant(inputs[0])], functions, inputs, learned]
-    steps = candidate(curves[0], partial(options.dictionary, default=n_draws, base=RandomSteps), work=WORK_OF_STEPS)
-    return [[constant(inputs[0])], inputs, functions, [*learned, steps]]
-
-
-def _dictionary_of_inputs(options: SparseRFOptions, task: Task) -> Dictionary:
-    """Return the dictionary of the inputs of a task, each in its unit."""
-    units = _units_of_inputs(task)
-    return make_dictionary(
-        inputs_times(units), task.rows, n_components=None, batch_size=len(units), gamma=None, rng=options.rng,
-        weight=task.weight,
-    )  # fmt: skip
-
-
-def _dictionary_of_functions(task: Task) -> LinearFunctions:
-    """Return the dictionary of all linear functions of the inputs of a task."""
-    return LinearFunctions(_units_of_inputs(task))
-
-
-def _units_of_inputs(task: Task) -> np.ndarray:
-    """Return the factors of the inputs of a task in linear functions: 1 where the stage has scaled them."""
-    is_scaled = task.stage is not None and not task.stage.is_raw
-    return np.ones(len(task.stage)) if is_scaled else inverse_deviations(task.rows, task.weight)
+        return [[constant], functions, inputs, learned]
+    steps = options.dictionary(task.with_views(encodings[0]), n_draws, base=RandomSteps)
+    return [[constant], inputs, functions, [*learned, Candidate(encodings[0], steps, options, work=WORK_OF_STEPS)]]
 
 
 # Rounds of searches
 
 
 def search_in_rounds(
-    kinds: Sequence[Sequence[Candidate]], descend: Callable[[L1FitLike], None], draw_sample: Callable[[], Sample],
-    budget: Budget, effort: Effort, *, n_targets: int, errors: float,
+    kinds: Sequence[Sequence[Candidate]], draw_sample: Callable[[], Sample], budget: Budget, effort: Effort, *,
+    n_targets: int, errors: float,
 ) -> Found:  # fmt: skip
-    """Search in rounds, each with other rows held out, until the budget has its models; keep what may be the best.
+    """Search in rounds, each with other rows held out, until the budget has its models; go on with what may be the best.
 
-    kinds : lists of candidates, simplest first
-    descend : `algorithm_1` or `exact_descent`
+    Where there are too many targets to search all kinds for all of them, the kind that is best for a few is taken.
+
+    kinds : the candidates of each kind of model, simplest first
     draw_sample : draws the `Sample` of a round
     effort : what all searches may take. A round may take a share of what is left; where the last round took more than is
         left now, there is none after it
     errors : by how many standard errors the constant may be worse, as in `in_question`
-
-    Of many targets, too many to search all kinds for all of them, the kind that is best for a few is taken.
     """
     points_of, losses_of_empty, n_drawn, ended = [[] for _ in kinds], [], 0, False
-    kept = {kind: range(len(candidates)) for kind, candidates in enumerate(kinds)}  # of each kind in question, its candidates
+    kept = {kind: range(len(candidates)) for kind, candidates in enumerate(kinds)}  # {kind in question: its candidates}
     n_rounds, spent, share = 0, 0.0, A_ROUND
+
     if n_targets > MANY_OUTPUTS and len(kinds) > 2:
+        # Search for a few of them first, without the candidates that cost more than cosines.
+        cheap = {(kind, m): each for kind, of_kind in enumerate(kinds) for m, each in enumerate(of_kind) if each.work <= 1}
         with part(BY_FEW):
-            few = _search_once(_cheaper(kinds), descend, draw_sample().of_few_outputs(), 0, budget.terms, effort.part(BY_FEW))
+            few = _search_once(cheap, draw_sample().of_few_outputs(), 0, budget.terms, effort.part(BY_FEW))
         n_drawn, ended = few.n_drawn, few.ended
         round_of_all = effort.spent * n_targets / FEW_OUTPUTS
         if ended:
             kept = {0: (0,)}  # one search more, of the constant, gives a model
         elif round_of_all > MOST_FOR_ALL_KINDS * effort.left:
-            kept, share = _best_of_few(few.points, round_of_all > MOST_FOR_ONE_KIND * effort.left), 1.0
+            kind, best_m = min(few.points, key=lambda name: few.points[name].loss)
+            is_alone = round_of_all > MOST_FOR_ONE_KIND * effort.left
+            kept, share = {kind: (best_m,) if is_alone else tuple(m for of, m in few.points if of == kind)}, 1.0
+
     while not points_of[next(iter(kept))] or (not ended and n_rounds < budget.n_rounds(kept)):
         n_left, before = budget.n_rounds(kept) - n_rounds, effort.spent
         if spent > effort.left:
@@ -330,17 +345,20 @@ def search_in_rounds(
         candidates = {(kind, m): kinds[kind][m] for kind, of_kind in kept.items() for m in of_kind}
         first = n_rounds * sum(map(len, kinds[1:]))
         with part(_share_of_round(kinds, kept, n_left)):
-            this = _search_once(
-                candidates, descend, draw_sample(), first, budget.terms, effort.part(share if n_left > 1 else 1.0)
-            )
+            of_round = effort.part(share if n_left > 1 else 1.0)
+            this = _search_once(candidates, draw_sample(), first, budget.terms, of_round)
+
         n_rounds, spent = n_rounds + 1, effort.spent - before
         ended, n_drawn = ended or this.ended, n_drawn + this.n_drawn
         losses_of_empty += this.losses_of_empty
         for kind in {kind: None for kind, _ in this.points}:
             points_of[kind].append({m: point for (of, m), point in this.points.items() if of == kind})
+
+        # Which candidates of each kind are best together, and which kinds may be the best.
         best = {kind: best_mean(points_of[kind]) for kind in kept if points_of[kind]}
         kept = {kind: best[kind][0] for kind in in_question({kind: losses for kind, (_, losses) in best.items()}, errors)}
-    kind, some = next(iter(kept.items()))
+
+    kind, some = next(iter(kept.items()))  # the simplest of those that may be the best
     return Found(
         candidates=[kinds[kind][m] for m in some], points=[[of[m] for m in some] for of in points_of[kind]],
         losses=best[kind][1], losses_of_empty=losses_of_empty, n_drawn=n_drawn, ended=ended,
@@ -348,38 +366,29 @@ def search_in_rounds(
 
 
 def _share_of_round(kinds: Sequence[Sequence[Candidate]], kept: Mapping[int, Sequence[int]], n_left: int) -> float:
-    """Return the share of a round in the work that is left, of n_left rounds; after the first they have fewer candidates."""
+    """Return the share of this round in the work that is left, for the progress bar.
+
+    n_left : the number of rounds that are left; those after the first have fewer candidates
+    """
     this = sum(kinds[kind][m].work for kind, some in kept.items() for m in some)
     is_first = all(len(some) == len(kinds[kind]) for kind, some in kept.items())
     others = (this * LATER_ROUND if is_first else this) * (n_left - 1)
     return this / ((this + others) * (1 + FITTING_TO_ALL))
 
 
-def _cheaper(kinds: Sequence[Sequence[Candidate]]) -> dict[tuple[int, int], Candidate]:
-    """Return {(kind, its number there): candidate} without those that cost more than cosines."""
-    candidates = {(kind, m): candidate for kind, of_kind in enumerate(kinds) for m, candidate in enumerate(of_kind)}
-    return {name: candidate for name, candidate in candidates.items() if candidate.work <= 1}
+def _search_once(candidates: Mapping[Any, Candidate], sample: Sample, first: int, most_terms: int, effort: Effort) -> Round:
+    """Follow the path of each candidate on one sample, or of as many as there is time for until a callback ends the search.
 
-
-def _best_of_few(points: Mapping[tuple[int, int], PathPoint], is_alone: bool) -> dict[int, tuple[int, ...]]:
-    """Return {kind: its candidates} of the point that predicts best; where is_alone, with its candidate alone."""
-    kind, m = min(points, key=lambda name: points[name].loss)
-    return {kind: (m,) if is_alone else tuple(m for of, m in points if of == kind)}
-
-
-def _search_once(
-    candidates: Mapping[Any, Candidate], descend: Callable[[L1FitLike], None], sample: Sample, first: int, most_terms: int,
-    effort: Effort,
-) -> Round:  # fmt: skip
-    """Follow the path of each candidate on one sample, until a callback ends it.
-
+    candidates : {any name: candidate}
     first : the number of the first search of this round, from which random streams follow
+    most_terms : as in `best_point_of_path`
     """
     points, n_drawn, losses_of_empty, ended = {}, 0, [], False
     work = [candidate.work for candidate in candidates.values()]
     has_constant = next(iter(candidates.values())).is_constant  # it draws nothing, and has the number of the next
     for k, (name, candidate) in parts(list(enumerate(candidates.items(), first - has_constant)), work):
         fits = candidate.make_fits(sample.task.with_views(candidate.views), max(k, first))
+        descend = exact_descent if candidate.options.exact else algorithm_1
         share = min(1.0, max(LEAST_SHARE, SLACK * candidate.work / sum(work[len(points) :])))
         most = 0 if candidate.is_constant else most_terms
         points[name], drawn, of_empty = best_point_of_path(fits, descend, sample, most, effort.part(share))
@@ -392,9 +401,14 @@ def _search_once(
 
 
 def best_point_of_path(
-    fits: Sequence[L1FitLike], descend: Callable[[L1FitLike], None], sample: Sample, most_terms: int, effort: Effort = UNBOUNDED
+    fits: Sequence[BaseL1Fit], descend: Callable[[BaseL1Fit], None], sample: Sample, most_terms: int, effort: Effort = UNBOUNDED
 ) -> tuple[PathPoint, int, float]:
     """Go down a path of penalties until the held-out rows are predicted no better.
+
+    fits : the fits of the targets of `sample.task`, at no terms
+    descend : `algorithm_1` or `exact_descent`
+    most_terms : the path ends where there are more terms; 0: the empty model alone
+    effort : what the path may take
 
     Returns the best point of the path, the number of features drawn, and the held-out loss of the empty model.
     """
@@ -434,8 +448,11 @@ def best_point_of_path(
 # Fits to all rows
 
 
-def fitted_to_all_rows(found: Found, task: Task, tol: float, effort: Effort) -> tuple[SparseModel, bool]:
+def fit_to_all_rows(found: Found, task: Task, tol: float, effort: Effort) -> tuple[SparseModel, bool]:
     """Fit the terms of every point that was found to all rows.
+
+    tol : the duality gap of these fits at most, relative to the objective; the rules of the dictionary may allow more
+    effort : what all of these fits may take
 
     Returns the mean of these models, and whether a callback ended a search or a fit.
     """
@@ -451,13 +468,13 @@ def fitted_to_all_rows(found: Found, task: Task, tol: float, effort: Effort) -> 
         for k, of_round in parts(list(enumerate(points))):
             fits, of_model = candidate.make_fits(of_candidate, k), effort.part(1 / (n - len(models)))
             model, stops = fit_again(fits, of_candidate, of_round[m], tol, not ended, of_model)
-            models.append(model if views is None else with_views(model, candidate.views, views, task.stage))
+            models.append(model if views is None else widen_views(model, candidate.views, views, task.stage))
             ended |= stops
-    return one_function(mean_of(models)), ended
+    return merge_linear_functions(mean_of(models)), ended
 
 
 def fit_again(
-    fits: Sequence[L1FitLike], task: Task, point: PathPoint, tol: float, tells: bool, effort: Effort
+    fits: Sequence[BaseL1Fit], task: Task, point: PathPoint, tol: float, tells: bool, effort: Effort
 ) -> tuple[SparseModel, bool]:
     """Fit the terms of a point to all rows; return the model, and whether a callback ended the fit.
 
@@ -468,18 +485,73 @@ def fit_again(
             fit.spend(effort)
             fit.restart(point.alpha * np.sqrt(point.share))
             fit.adopt(state)
-            fit.polish(max(tol, fit.search_tol), CHOSEN_ROUNDS)
+            fit.polish(max(tol, fit.rules.search_tol), CHOSEN_ROUNDS)
             fit.record(tells)
     if effort.is_spent:
         effort.note_cut("fits to all rows")
     return model_of(fits, task), any(fit.ended_by_callback for fit in fits)
 
 
-def loss_curvature(task: Task, rows: Rows, model: SparseModel, unit: float) -> tuple[np.ndarray, float]:
-    """Return weights of the rows and c, so that a change of f raises the loss by at most c/2 times its weighted mean square.
+# The mean of models
 
-    For a loss whose curvature has no bound, c is about right near the model's f, where it is taken; for one that has corners
-    but for its smoothing, it is the mean of the curvature over the rows there.
+
+def mean_of(models: Sequence[SparseModel]) -> SparseModel:
+    """Return the model whose prediction is the mean of what these models predict; a term that several have is one term."""
+    if len(models) == 1:
+        return models[0]
+    every = np.concatenate([model.support for model in models])
+    support, first, place = np.unique(every, return_index=True, return_inverse=True)
+    coef = np.zeros((*models[0].coef.shape[:-1], len(support)))
+    features, start = models[0].features, 0
+    for k, model in enumerate(models):
+        coef[..., place[start : start + len(model.support)]] += model.coef / len(models)
+        features, start = model.features if k == 0 else features.concat(model.features), start + len(model.support)
+    b = sum(model.intercept / len(models) for model in models)
+    infos = [model.info for model in models]
+    info = replace(
+        infos[0],
+        n_iter=max(info.n_iter for info in infos),
+        converged=all(info.converged for info in infos),
+        objective=(mean_value([info.objective[-1] for info in infos]),),
+        dual_gap=mean_value([info.dual_gap for info in infos]),
+        n_nonzero=len(support),
+        alpha=float(np.exp(mean_value([np.log(info.alpha) for info in infos]))),
+    )
+    return replace(models[0], coef=coef, intercept=b, support=support, features=features.take(first), info=info)
+
+
+def widen_views(model: SparseModel, views_of_model: np.ndarray, views: np.ndarray, stage: ColumnStage) -> SparseModel:
+    """Return a model of some views of a stage as a model of more of them, so that a mean can be taken with models of these.
+
+    views_of_model, views : indices of views of the stage, ascending; the first are among the second
+    """
+    features, stage = model.features.seeing(np.searchsorted(views, views_of_model), len(views)), stage.take(views)
+    return replace(model, features=features.staged(None if stage.is_identity and stage.table is None else stage))
+
+
+def merge_linear_functions(model: SparseModel) -> SparseModel:
+    """Return a model of linear functions of all inputs with these added up, to one for each output; another model as it is."""
+    if [block.is_matrix for block in model.features.blocks] != [True]:
+        return model
+    (block,) = model.features.blocks
+    coef = np.atleast_2d(model.features.to_blocks(model.coef)) * block.scale
+    unit = power_of_two(coef)
+    weights = coef / unit @ block.weights
+    features = linear_functions(weights).staged(model.features.stage)
+    return replace(
+        model, coef=unit * np.eye(len(coef)).reshape(*model.coef.shape[:-1], -1), features=features,
+        support=np.arange(len(coef)) + model.features.n_inputs, info=replace(model.info, n_nonzero=len(coef)),
+    )  # fmt: skip
+
+
+# Curvature and intercept of the mean, for pruning and after it
+
+
+def loss_curvature(task: Task, rows: Rows, model: SparseModel, unit: float) -> tuple[np.ndarray, float]:
+    """Return weights of the rows and c such that a change of f raises the loss by at most c/2 times its weighted mean square.
+
+    Where the curvature of the loss has no bound, weights and c are those at the model's f, and about right near it. Where the
+    loss has corners that were smoothed, c is the mean of the curvature over the rows at the model's f.
     """
     loss = task.loss_of(task.targets[0])
     if not (np.isinf(loss.smoothness) or loss.is_smoothed):
@@ -494,9 +566,10 @@ def loss_curvature(task: Task, rows: Rows, model: SparseModel, unit: float) -> t
 
 
 def with_best_intercept(model: SparseModel, task: Task, rows: Rows) -> SparseModel:
-    """Return the model with the intercept that is best for the training rows, as each model had before the mean and pruning.
+    """Return the model with the intercept that is best for the training rows.
 
-    With the squared loss it still is the best. With a link, the mean of models predicts less than the models in the mean.
+    Each model had it, but with a loss that is not quadratic the mean of models, pruned, need not: with a link, it predicts less
+    than the models do in the mean.
     """
     if task.loss.is_quadratic:
         return model
@@ -506,7 +579,7 @@ def with_best_intercept(model: SparseModel, task: Task, rows: Rows) -> SparseMod
         return replace(model, intercept=joint.best_intercepts(f, model.intercept))
     best = []
     for k, (y, b) in enumerate(zip(task.targets, np.atleast_1d(model.intercept) - task.centers, strict=True)):
-        scale, f_k = task.unit(y), f if np.ndim(model.intercept) == 0 else rows.vectors.output(f, k)
+        scale, f_k = task.scale(y), f if np.ndim(model.intercept) == 0 else rows.vectors.output(f, k)
         problem = Problem.from_arrays(rows.vectors, task.loss_of(y), y / scale, task.weight, 0.0, True)
         best.append(scale * problem.best_intercept(rows.vectors.scaled(f_k, 1 / scale), float(b) / scale) + task.centers[k])
     return replace(model, intercept=np.reshape(best, np.shape(model.intercept)) if np.ndim(model.intercept) else float(best[0]))
