@@ -136,10 +136,10 @@ class LinearProblem(Problem):
 class Progress(Protocol):
     """The progress of a fit: its objectives so far, and the user's callback, which may end it.
 
-    scale : the power of two by which y was divided
+    unit : the power of two by which y was divided
     """
 
-    scale: float
+    unit: float
 
     @property
     def ended_by_callback(self) -> bool:
@@ -318,9 +318,9 @@ class LinearFit(CertifiedFit):
     def solution(self) -> Solution:
         """Return (index, features, w, b) of all inputs, in the units of X and y."""
         # Both units are powers of two, whose ratio may overflow.
-        exponent = np.frexp(self.progress.scale)[1] - np.frexp(self.inputs.unit)[1]
+        exponent = np.frexp(self.progress.unit)[1] - np.frexp(self.inputs.unit)[1]
         most = np.finfo(np.float64).max
         with np.errstate(over="ignore", under="ignore"):
             w = np.clip(np.ldexp(self.iterate.w, exponent), -most, most)
-            b = np.clip(self.progress.scale * self.iterate.b - w @ self.inputs.centre, -most, most)
+            b = np.clip(self.progress.unit * self.iterate.b - w @ self.inputs.centre, -most, most)
         return np.arange(w.shape[1]), self.inputs.features, *((w[0], b[0]) if len(b) == 1 else (w, b))

@@ -28,7 +28,7 @@ PROJECTED_TOL, PROJECTED_STEPS = 1e-10, 100
 class ProgressOfIteration:
     """The `Progress` of a fit that is one iteration of another: it notes nothing, and the other asks its callback."""
 
-    scale: float = 1.0
+    unit: float = 1.0
 
     def __init__(self, whole: LinearFit):
         self._whole = whole

@@ -174,7 +174,7 @@ def test_each_round_descends_by_what_its_worst_violator_promises(loss, seed):
     (y,) = task.targets
     fit = L1Fit(task, y, dictionary, SparseRFOptions(fit_intercept=True, tol=1e-6), to_tolerance=False)
     fit.restart(alpha)
-    scale = fit.progress.scale
+    scale = fit.progress.unit
 
     def objective():
         return VALUE[loss](fit.A.f + fit.A.b, y / scale).mean() + alpha / scale * np.abs(fit.A.w).sum()

@@ -359,7 +359,7 @@ def rules_of(dictionary: Dictionary, to_tolerance: bool) -> BatchRules:
 class L1Fit(BaseL1Fit):
     """The fit of one target: the working set A, the problem (9) on it, and the moves of the algorithms.
 
-    Inside, the target is divided by its scale, a power of two (`Task.scale`), and alpha by the unit of a slope.
+    Inside, the target is divided by its scale, a power of two (`Task.unit`), and alpha by the unit of a slope.
 
     A : the working set, with its coefficients w and intercept b, margins z and dual point v
     problem : (9), in the units of the fit
@@ -414,13 +414,13 @@ class L1Fit(BaseL1Fit):
     def state(self) -> State:
         """Return (features, index, w, b) in units of y, which `adopt` takes."""
         self.A.prune()
-        scale = self.progress.scale
+        scale = self.progress.unit
         return self.A.features, self.A.index, self.A.w * scale, self.A.b * scale
 
     def adopt(self, state: State) -> None:
         """Start from the `state` of a fit to other rows."""
         features, index, w, b = state
-        w, b = w / self.progress.scale, b / self.progress.scale
+        w, b = w / self.progress.unit, b / self.progress.unit
         self.A.add(features, index, np.zeros(len(w)))
         f = self.A.apply(w)
         self.A.move(self.problem, w, self.problem.best_intercept(f, b), f)
@@ -576,7 +576,7 @@ class L1Fit(BaseL1Fit):
 
     def residual(self) -> float:
         """Return the root of the mean loss in units of y: for the squared loss, of half the mean square of the residual."""
-        return self.progress.scale * np.sqrt(self.problem.mean_loss(self.A.z))
+        return self.progress.unit * np.sqrt(self.problem.mean_loss(self.A.z))
 
     def objective(self) -> float:
         """Return F at the coefficients, in units of the scale of y."""

@@ -16,7 +16,7 @@ from ..._base.threads import single_threaded_blas
 from ...features import NAMES
 from ...losses import JOINTLY
 from ..fallback import with_fallbacks
-from ..task import Task, model_of, partial_fits_on_error
+from ..task import ColumnSetting, Task, model_of, partial_fits_on_error
 from .descent import N_COMPONENTS, SparseRFOptions, algorithm_1, exact_descent, fits_of, warn_if_unconverged
 from .search import choose_by_held_out_rows
 
@@ -319,7 +319,7 @@ def _read_arguments(
     rng, is_auto = check_rng(rng), isinstance(features, str) and features == "auto"
     if max_order is not None and not is_auto:
         raise ValueError(f"max_order needs features='auto', got {max_order!r} with other features")
-    columns = {"scale": scale, "missing": missing, "categorical": categorical}
+    columns = ColumnSetting(scale, missing, categorical)
     task = Task.from_arguments(
         X, y, features=features, loss=loss, sample_weight=sample_weight, workers=workers, rng=rng, columns=columns,
         is_curved=has_several_views and is_auto, several_outputs="apart", losses=JOINTLY,

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...features import merge_solutions
 from ...solvers.effort import TURN, UNBOUNDED, Effort
 from ...solvers.l1 import L1Problem
 from ...solvers.multinomial import (
@@ -24,6 +23,7 @@ from ...solvers.multinomial import (
     joint_l1_step,
     take_out_medians,
 )
+from ..task import merge_solutions
 from .descent import PATIENCE, BaseL1Fit, L1Fit, SparseRFOptions, rules_of
 
 if TYPE_CHECKING:

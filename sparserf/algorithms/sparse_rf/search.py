@@ -26,7 +26,6 @@ from ..._base.progress import note_held_out_loss, part, parts
 from ..._base.threads import single_threaded_blas
 from ...features import LinearFunctions, RandomSteps, inputs_times, inverse_deviations, linear_functions, make_dictionary
 from ...model import warn_unconverged
-from ...rows import staged
 from ...solvers.effort import LOSS, UNBOUNDED, Effort
 from ...solvers.multinomial import MultinomialProblem
 from ...solvers.problem import Problem
@@ -198,9 +197,9 @@ def choose_by_held_out_rows(
             model, ended = fit_to_all_rows(found, task, options.tol, searches.within)
 
         # Drop the terms that together cost at most the share PRUNED of what the terms are worth on the rows held out.
-        loss, unit = mean_value([losses.loss for losses in found.losses]), task.scale(task.targets[0])
+        loss, unit = mean_value([losses.loss for losses in found.losses]), task.unit(task.targets[0])
         with partial_model_on_error(lambda: model):
-            rows = staged(task.raw, model.features.stage, True)
+            rows = task.raw.staged(model.features.stage, is_asked_often=True)
             worth = min(loss, max(0.0, mean_value(found.losses_of_empty) - loss))
             weight, curvature = loss_curvature(task, rows, model, unit)
             change = unit * np.sqrt(2 * PRUNED * worth / curvature)  # L(z + e) <= L(z) + L'(z) e + curvature e^2 / 2
@@ -579,7 +578,7 @@ def with_best_intercept(model: SparseModel, task: Task, rows: Rows) -> SparseMod
         return replace(model, intercept=joint.best_intercepts(f, model.intercept))
     best = []
     for k, (y, b) in enumerate(zip(task.targets, np.atleast_1d(model.intercept) - task.centers, strict=True)):
-        scale, f_k = task.scale(y), f if np.ndim(model.intercept) == 0 else rows.vectors.output(f, k)
+        scale, f_k = task.unit(y), f if np.ndim(model.intercept) == 0 else rows.vectors.output(f, k)
         problem = Problem.from_arrays(rows.vectors, task.loss_of(y), y / scale, task.weight, 0.0, True)
         best.append(scale * problem.best_intercept(rows.vectors.scaled(f_k, 1 / scale), float(b) / scale) + task.centers[k])
     return replace(model, intercept=np.reshape(best, np.shape(model.intercept)) if np.ndim(model.intercept) else float(best[0]))
