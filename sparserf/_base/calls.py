@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .warnings import warn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from .types import P, T
 
@@ -42,19 +42,36 @@ class IndexWarning(UserWarning):
 
 
 def checks_call(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a public function: its calls are checked for unknown keywords and for pandas rows that do not pair up."""
+    """Decorate a public function to check each of its calls by `check_call`."""
     parameters = tuple(signature(function).parameters)
 
     @wraps(function)
     def checked(*args: P.args, **keywords: P.kwargs) -> T:
-        for name in keywords:
-            if name not in parameters:
-                raise unknown_keyword(f"{function.__qualname__}()", name, parameters)
-        given = dict(zip(parameters, args, strict=False)) | keywords
-        check_same_rows({name: given[name] for name in ROW_ARGUMENTS if name in given})
+        check_call(function, parameters, args, keywords)
         return function(*args, **keywords)
 
     return checked
+
+
+def check_call(
+    function: Callable[..., Any], parameters: tuple[str, ...], args: tuple[Any, ...], keywords: dict[str, Any]
+) -> None:
+    """Check a call of a public function for unknown keywords, and for pandas rows that do not belong together.
+
+    Arguments with an entry for each row must have their rows in one order, by the indexes of pandas: a ValueError where two
+    indexes hold the same labels in another order, an `IndexWarning` where they hold other labels. Time O(n_rows).
+    """
+    for name in keywords:
+        if name not in parameters:
+            raise unknown_keyword(f"{function.__qualname__}()", name, parameters)
+    pandas = sys.modules.get("pandas")
+    if pandas is None:
+        return
+    given = dict(zip(parameters, args, strict=False)) | keywords
+    values = [(name, given[name]) for name in ROW_ARGUMENTS if name in given]
+    indexes = [(name, value.index) for name, value in values if isinstance(value, (pandas.DataFrame, pandas.Series))]
+    for name, index in indexes[1:]:
+        _check_same_index(*indexes[0], name, index)
 
 
 def unknown_keyword(what: str, name: str, parameters: Iterable[str]) -> TypeError:
@@ -69,19 +86,6 @@ def unknown_keyword(what: str, name: str, parameters: Iterable[str]) -> TypeErro
     near = get_close_matches(name, list(parameters), 1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return TypeError(f"{what} got an unexpected keyword argument {name!r}{hint}")
-
-
-def check_same_rows(values: Mapping[str, Any]) -> None:
-    """Check that arguments with an entry for each row, {name: argument}, have their rows in one order, by pandas' indexes.
-
-    A ValueError where two hold the same labels in another order, an `IndexWarning` where they hold other labels. O(n).
-    """
-    pandas = sys.modules.get("pandas")
-    if pandas is None:
-        return
-    indexes = [(name, each.index) for name, each in values.items() if isinstance(each, (pandas.DataFrame, pandas.Series))]
-    for name, index in indexes[1:]:
-        _check_same_index(*indexes[0], name, index)
 
 
 def _check_same_index(first, first_index, name, index):

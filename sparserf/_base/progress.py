@@ -15,16 +15,19 @@ All of it is kept by thread, so that fits on several threads do not mix.
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import time
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from .calls import checks_call
+from .calls import check_call
 from .checks import check_callable
 
 if TYPE_CHECKING:
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from .display import Line, Lines
+    from .display import LogLines, ScreenLine
     from .types import P, T
 
 # Within an iteration the callback is called each so many seconds; or, where a fit counts what it reads, after so many numbers,
@@ -138,7 +141,7 @@ class ProgressReport:
     held_out: float | None
     span: tuple[float, float, bool]
 
-    def __init__(self, callback: Callable[[Any], object] | None, show: Line | Lines | None):
+    def __init__(self, callback: Callable[[Any], object] | None, show: ScreenLine | LogLines | None):
         self._callback, self._show = callback, show
         self.share, self.held_out, self._ended, self._told = 0.0, None, False, None
         self.begin(0.0, 1.0, True)
@@ -195,7 +198,7 @@ def nearness(first: float, distance: float, target: float) -> float:
 def reporting(
     name: str, callback: Callable[[Any], object] | None, verbose: bool | None
 ) -> Iterator[ProgressReport | None]:
-    """Make the `ProgressReport` of the work within this block; None where nobody is told and nothing is shown.
+    """Make the `ProgressReport` of the work within this block; None where there is no callback and nothing is shown.
 
     Of calls within calls the outermost alone has the screen.
     """
@@ -205,9 +208,11 @@ def reporting(
     outer, is_inner = getattr(_here, "report", None), getattr(_here, "is_busy", False)
     show = None
     if verbose or (verbose is None and not is_inner):
-        from .display import display
+        screen = find_screen()
+        if verbose or screen is not None:
+            from .display import display
 
-        show = display(name, verbose, is_inner)
+            show = display(name, screen, verbose, is_inner)
     report = None if callback is None and show is None else ProgressReport(callback, show)
     _here.report, _here.is_busy = report, True  # a callback may itself fit
     try:
@@ -218,15 +223,32 @@ def reporting(
             show.close()
 
 
-def shows_progress(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a public function that has verbose and callback: it reports its progress; and its calls are checked.
+def find_screen() -> Literal["notebook", "terminal"] | None:
+    """Return where a line can be drawn again and again; None in a pipe, a file, or a process that another one started."""
+    processes = sys.modules.get("multiprocessing.process")
+    if processes is not None and processes.parent_process() is not None:
+        return None
+    ipython = sys.modules.get("IPython")
+    if hasattr(ipython, "get_ipython") and hasattr(ipython.get_ipython(), "kernel"):
+        return "notebook"
+    try:
+        is_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    except (AttributeError, ValueError):  # stderr is None, something without isatty, or closed
+        return None
+    return "terminal" if is_terminal else None
 
-    The callback of what runs is the `ProgressReport` of the call. Where the user gives no callback there is none, and nothing
-    is computed that only a callback would be told: what is shown is known anyway.
+
+def shows_progress(function: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a public function that has verbose and callback: its calls are checked, and report their progress.
+
+    The function is given the `ProgressReport` of the call as its callback. Where the user gives no callback it is given none,
+    so that nothing is computed only to be told: what is shown is known anyway.
     """
+    parameters = tuple(signature(function).parameters)
 
     @wraps(function)
-    def shown(*args: P.args, **keywords: P.kwargs) -> T:
+    def reported(*args: P.args, **keywords: P.kwargs) -> T:
+        check_call(function, parameters, args, keywords)
         callback = keywords.get("callback")
         with reporting(function.__name__, callback, keywords.pop("verbose", None)) as report:
             keywords["callback"] = None if callback is None else report
@@ -235,7 +257,7 @@ def shows_progress(function: Callable[P, T]) -> Callable[P, T]:
                 report.finish((fitted[-1] if isinstance(fitted, list) else fitted).info)
             return fitted
 
-    return checks_call(shown)
+    return reported
 
 
 @contextmanager

@@ -60,25 +60,24 @@ class Workers:
         It is this order that gives sums over blocks the same bits for any number of workers. Between items the callback may end
         the work.
         """
-        for result in self._results(function, items):
+        results = map(function, items) if self._n == 1 or len(items) < 2 else self._results_of_threads(function, items)
+        for result in results:
             check_not_ended()
             yield result
 
-    def _results(self, function, items):
-        """Yield function(item) in the order of the items."""
-        if self._n == 1 or len(items) < 2:
-            yield from map(function, items)
-        elif self._pool is None:
+    def _results_of_threads(self, function, items):
+        """Yield function(item) in the order of the items, computed by the threads of the pool, or of one made for this call."""
+        if self._pool is None:
             with Workers(self._n) as workers:
-                yield from workers._results(function, items)
-        else:
-            pending = deque()
-            for item in items:
-                pending.append(self._pool.submit(function, item))
-                if len(pending) > 2 * self._n:
-                    yield pending.popleft().result()
-            while pending:
+                yield from workers._results_of_threads(function, items)
+            return
+        pending = deque()
+        for item in items:
+            pending.append(self._pool.submit(function, item))
+            if len(pending) > 2 * self._n:
                 yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
 
 
 class _SingleThreadedBlas:

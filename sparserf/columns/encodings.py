@@ -13,17 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from .._base.sampling import is_uniform, sample_rows
-from .._core.moments import KINDS
-from .stage import CLIP, ColumnStage
+from .._base.random import is_uniform, sample_rows
+from .stage import CLIP, CLIPPED, LEVEL, MISSING, NUMBER, PRESENT, ColumnStage, pack_knots
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from .._base.types import DenseOrCSR
     from .table import Table
-
-NUMBER, CLIPPED, LEVEL, MISSING, PRESENT = range(len(KINDS))
 
 # Rows, and numbers in them, that encodings are read off, where there are more.
 MOST_ROWS, MOST_NUMBERS = 2**14, 2**20
@@ -93,12 +90,15 @@ def fit_stage(
     rows: NumericRows, weight: np.ndarray, rng: np.random.Generator, *, table: Table | None = None,
     means: Mapping[int, tuple[np.ndarray, np.ndarray]] | None = None, is_scaled: bool = True, is_curved: bool = False,
 ) -> tuple[ColumnStage, Sequence[np.ndarray]]:  # fmt: skip
-    """Return (the `ColumnStage` of dense rows of positive weights, its sets of encodings), read off the rows or a sample.
+    """Choose the encodings of dense rows, and read their centres and units off the rows or a sample of them.
 
     Parameters
     ----------
+    weight : ndarray of shape (n_rows,), positive
+    table : Table or None
+        The levels of categories. None: all columns are numbers.
     means : {column: (knots, scores)} or None
-        Of categories of many levels, by `target_encode`.
+        The encodings of categories of many levels, by `target_encode`.
     is_scaled : bool
         Whether encodings are in robust units, or as the columns are.
     is_curved : bool
@@ -107,14 +107,22 @@ def fit_stage(
     Returns
     -------
     stage : ColumnStage
-    encoding_sets : list of arrays of places of encodings
-        Each set has all columns: as they are; and where there are such, with the numbers clipped, and with their ranks.
+    encoding_sets : list of arrays of indices of encodings
+        The sets among which a fit chooses. The first has the plain encodings of all columns. Where numbers are encoded in
+        other ways as well, the second has them clipped, the third as ranks.
     """
     X, sample_weight = _sample(rows, weight, rng)
     plain = _plain_encodings(X, sample_weight, table, means or {})
-    curved = _columns_to_curve(X, plain) if is_curved and is_scaled else []
-    clipped = [Encoding(j, CLIPPED) for j in curved]
-    ranked = [Encoding(j, NUMBER, 0, _ranks(X[:, j], sample_weight)) for j in curved]
+
+    # The numbers that are clipped and ranked as well, by their indices among the plain encodings.
+    curved = [v for v, each in enumerate(plain) if each.kind == NUMBER and each.knots is None]
+    if not (is_curved and is_scaled) or len(curved) > MOST_CURVED:
+        curved = []
+    curved = [v for v in curved if _count_distinct(X[:, plain[v].column]) >= FEWEST_DISTINCT]
+    columns = [plain[v].column for v in curved]
+    clipped = [Encoding(j, CLIPPED) for j in columns]
+    ranked = [Encoding(j, NUMBER, 0, _ranks(X[:, j], sample_weight)) for j in columns]
+
     unscaled = _stage_without_units([*plain, *clipped, *ranked], X.shape[1], table)
     center, unit, reach, half_range = _units(unscaled, X, sample_weight, rows, weight)
     if is_scaled:  # the range of a clipped encoding is clipped, too
@@ -123,7 +131,13 @@ def fit_stage(
         stage = replace(unscaled, center=center, unit=unit, reach=reach, half_range=half_range)
     else:  # the centre of its column takes the place of a missing number
         stage = replace(unscaled, fill=np.where(unscaled.kind == NUMBER, center, 0.0))
-    return stage, _encoding_sets(plain, curved)
+
+    encoding_sets = [np.arange(len(plain))]
+    if curved:
+        for first in (len(plain), len(plain) + len(curved)):  # where the clipped encodings begin in the stage, and the ranks
+            encoding_sets.append(np.arange(len(plain)))
+            encoding_sets[-1][curved] = first + np.arange(len(curved))
+    return stage, encoding_sets
 
 
 def fit_sparse_stage(
@@ -168,12 +182,16 @@ def lower_medians(values: np.ndarray, column: np.ndarray, n_columns: int) -> np.
 
 def _plain_encodings(X, weight, table, means):
     """Return the encodings of each column as it is, sorted: numbers, frequent levels, target means, and what is missing."""
-    levels = [None] * X.shape[1] if table is None else table.levels
-    numbers = [Encoding(j, NUMBER, 0, means.get(j)) for j in range(X.shape[1]) if levels[j] is None or j in means]
-    categories = [j for j, of_column in enumerate(levels) if of_column]
-    frequent = [Encoding(j, LEVEL, k) for j in categories for k in frequent_levels(X[:, j], weight)]
-    missing = [Encoding(j, MISSING) for j in np.flatnonzero(np.isnan(X).any(axis=0)).tolist()]
-    return sorted(numbers + frequent + missing, key=lambda encoding: encoding[:3])
+    encodings, has_missing = [], np.isnan(X).any(axis=0)
+    for j in range(X.shape[1]):
+        levels = None if table is None else table.levels[j]
+        if levels is None or j in means:
+            encodings.append(Encoding(j, NUMBER, 0, means.get(j)))
+        if levels:
+            encodings += [Encoding(j, LEVEL, k) for k in frequent_levels(X[:, j], weight)]
+        if has_missing[j]:
+            encodings.append(Encoding(j, MISSING))
+    return encodings
 
 
 def frequent_levels(codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -185,12 +203,9 @@ def frequent_levels(codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return frequent[1:] if there.all() and len(frequent) == 2 == len(share) else frequent
 
 
-def _columns_to_curve(X, plain):
-    """Return the columns of numbers whose clipped and ranked encodings differ from the plain one by more than units."""
-    numbers = [encoding.column for encoding in plain if encoding.kind == NUMBER and encoding.knots is None]
-    if len(numbers) > MOST_CURVED:
-        return []
-    return [j for j in numbers if len(np.unique(X[~np.isnan(X[:, j]), j])) >= FEWEST_DISTINCT]
+def _count_distinct(x):
+    """Return how many different numbers a column holds, NaN left out."""
+    return len(np.unique(x[~np.isnan(x)]))
 
 
 def _ranks(x, weight):
@@ -213,13 +228,23 @@ def normal_scores() -> np.ndarray:
 
 def _stage_without_units(encodings, n_columns, table):
     """Return the stage of these encodings, with centres 0 and units 1."""
-    column, kind, level = (np.array([each[i] for each in encodings], dtype) for i, dtype in enumerate((int, int, float)))
-    knots = [each.knots or (np.zeros(0), np.zeros(0)) for each in encodings]
-    first = np.cumsum([0, *(len(of_encoding) for of_encoding, _ in knots)])
-    knots = [np.concatenate([np.zeros(0), *(pair[i] for pair in knots)]) for i in range(2)]
-    zero, one = np.zeros((2, len(encodings))), np.ones((2, len(encodings)))
-    infinite = np.full(len(encodings), np.inf)
-    return ColumnStage(n_columns, column, kind, level, zero[0], one[0], infinite, one[1], zero[1], first, *knots, table)
+    n, none = len(encodings), (np.zeros(0), np.zeros(0))
+    first_knot, knots, scores = pack_knots([each.knots or none for each in encodings])
+    return ColumnStage(
+        n_columns=n_columns,
+        column=np.array([each.column for each in encodings], int),
+        kind=np.array([each.kind for each in encodings], int),
+        level=np.array([each.level for each in encodings], float),
+        center=np.zeros(n),
+        unit=np.ones(n),
+        reach=np.full(n, np.inf),
+        half_range=np.ones(n),
+        fill=np.zeros(n),
+        first_knot=first_knot,
+        knots=knots,
+        scores=scores,
+        table=table,
+    )
 
 
 def _units(unscaled, X, sample_weight, rows, weight):
@@ -236,20 +261,6 @@ def _units(unscaled, X, sample_weight, rows, weight):
         in_units = half_range[some] / deviation[some]
         units[1:, some] = deviation[some], 2 * in_units, in_units
     return units
-
-
-def _encoding_sets(plain, curved):
-    """Return the places of the plain encodings; and where there are such, with the numbers replaced by clipped, and by ranked.
-
-    In the stage the clipped encodings of the `curved` columns come after all plain ones, and the ranked after these.
-    """
-    places = np.arange(len(plain))
-    if not curved:
-        return [places]
-    column = np.array([encoding.column for encoding in plain])
-    is_number = np.array([encoding.kind == NUMBER and encoding.knots is None for encoding in plain]) & np.isin(column, curved)
-    replaced = len(plain) + np.searchsorted(curved, column)
-    return [places, *(np.where(is_number, replaced + k * len(curved), places) for k in range(2))]
 
 
 def robust_units(X: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._base.checks import is_sparse
-from .._base.sampling import draw_rows
+from .._base.random import draw_rows
 from ..rows import as_rows, read_rows, staged
 
 if TYPE_CHECKING:

@@ -67,16 +67,19 @@ def check_loss(loss: Any, names: Collection[str]) -> Loss:
     """Return the loss that the user gives by name or as an object; the name of a loss of this package must be in `names`."""
     if isinstance(loss, type) and issubclass(loss, Loss):
         raise TypeError(f"loss must be an object, got the class {loss.__name__}: write {loss.__name__}()")
-    if not isinstance(loss, (str, Loss)):
+    if isinstance(loss, str):
+        name, loss = loss, LOSSES.get(loss)
+    elif isinstance(loss, Loss):
+        name = loss.name
+        if name not in LOSSES:  # a loss of the user's own
+            return loss
+        if type(loss) is not type(LOSSES[name]):
+            raise ValueError(f"loss must have a name of its own, got {name!r}")
+    else:
         raise TypeError(f"loss must be a name or a sparserf.losses.Loss, got {type(loss).__name__}")
-    if isinstance(loss, Loss) and type(loss) is not type(LOSSES.get(loss.name)):
-        if loss.name in LOSSES:
-            raise ValueError(f"loss must have a name of its own, got {loss.name!r}")
-        return loss
-    name = loss if isinstance(loss, str) else loss.name
     if name not in names:
         raise ValueError(f"loss must be one of {', '.join(map(repr, names))}, or a loss of your own, got {name!r}")
-    return LOSSES[name] if isinstance(loss, str) else loss
+    return loss
 
 
 def loss_from_parameters(name: str, parameters: Mapping[str, Any]) -> Loss:
