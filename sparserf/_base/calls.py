@@ -1,4 +1,4 @@
-"""Checks of a call of a public function as a whole: the names of its keywords, and whether its rows belong together."""
+"""Checks of a whole call of a public function: the names of its keywords, and whether the rows of its arguments pair up."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     from .types import P, T
 
-# Words of scikit-learn and of other libraries, and the words for the same thing here: in functions, or in estimators.
+# Keywords of scikit-learn and other libraries, and of functions and estimators of this one: {keyword: the one that is meant}.
 OTHER_WORDS = {
     "random_state": "rng", "seed": "rng", "rng": "random_state", "n_jobs": "workers", "n_threads": "workers",
     "workers": "n_jobs", "lambda_": "alpha", "reg_lambda": "alpha", "max_iter": "n_iter", "n_iter": "max_iter",
     "sample_weights": "sample_weight", "weights": "sample_weight", "n_folds": "cv",
 }  # fmt: skip
-# Arguments with an entry for each row.
+# The arguments with an entry for each row.
 ROW_ARGUMENTS = "X", "y", "sample_weight", "groups", "folds"
 
 
@@ -75,7 +75,7 @@ def check_call(
 
 
 def unknown_keyword(what: str, name: str, parameters: Iterable[str]) -> TypeError:
-    """Return the error of a keyword that a function or class does not have; it names the keyword that was meant."""
+    """Return the error for a keyword that a function or class lacks; it suggests the keyword that may be meant."""
     meant = OTHER_WORDS.get(name)
     if name == "C" and "alpha" in parameters:
         return TypeError(f"{what} got an unexpected keyword argument 'C'; here it is alpha=1 / (n_samples * C)")
@@ -89,10 +89,11 @@ def unknown_keyword(what: str, name: str, parameters: Iterable[str]) -> TypeErro
 
 
 def _check_same_index(first, first_index, name, index):
-    """Check the index of one argument against that of the first argument."""
+    """Check that the rows of two arguments, by name and index, pair up: see `check_call`."""
     if len(first_index) != len(index) or first_index.equals(index):
         return
-    pairs = enumerate(zip(map(repr, first_index), map(repr, index), strict=True))  # pandas.NA != pandas.NA is no bool
+    # Labels are compared as text, since pandas.NA != pandas.NA is not a bool.
+    pairs = enumerate(zip(map(repr, first_index), map(repr, index), strict=True))
     row, (one, other) = next(
         (pair for pair in pairs if pair[1][0] != pair[1][1]), (0, (repr(first_index[0]), repr(index[0])))
     )
@@ -107,5 +108,5 @@ def _check_same_index(first, first_index, name, index):
 
 
 def _is_default_index(index):
-    """Whether the labels are 0, 1, 2, ..., as pandas gives them where the user gives none."""
+    """Return whether the labels are 0, 1, 2, ..., which pandas gives rows for which the user has none."""
     return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -21,8 +21,6 @@ from .table import UNKNOWN, Table, is_frame
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from numpy.typing import ArrayLike
 
     from .._base.types import Array
 
@@ -40,6 +38,25 @@ OF_STAGE = tuple(f"stage_{name}" for name in (*OF_ENCODINGS, *OF_KNOTS, "may_mis
 ARRAYS = OF_STAGE + OF_TABLE
 # A clipped encoding is u / (1 + (u / CLIP)^2)^1/2, less than CLIP in size.
 CLIP = 3.0
+
+
+class Encoding(NamedTuple):
+    """One encoding of a column, without its centre and unit.
+
+    column : int
+        The column of X.
+    kind : int
+        What the encoding is made of: `NUMBER`, `CLIPPED`, `LEVEL`, `MISSING` or `PRESENT`.
+    level : int
+        The level that an encoding of the kind `LEVEL` asks for.
+    knots : None, or (knots, scores)
+        The knots, ascending, and the values at them, between which the encoding is linear.
+    """
+
+    column: int
+    kind: int
+    level: int = 0
+    knots: tuple[np.ndarray, np.ndarray] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +112,30 @@ class ColumnStage:
     scores: np.ndarray
     table: Table | None = None
     may_miss: bool = True
+
+    @classmethod
+    def from_encodings(
+        cls, encodings: Sequence[Encoding], n_columns: int, table: Table | None = None, may_miss: bool = True
+    ) -> Self:
+        """Return the stage of some encodings of n_columns columns, with centres 0 and units 1."""
+        n = len(encodings)
+        first_knot, knots, scores = _pack_knots([each.knots or (np.zeros(0), np.zeros(0)) for each in encodings])
+        return cls(
+            n_columns=n_columns,
+            column=np.array([each.column for each in encodings], int),
+            kind=np.array([each.kind for each in encodings], int),
+            level=np.array([each.level for each in encodings], float),
+            center=np.zeros(n),
+            unit=np.ones(n),
+            reach=np.full(n, np.inf),
+            half_range=np.ones(n),
+            fill=np.zeros(n),
+            first_knot=first_knot,
+            knots=knots,
+            scores=scores,
+            table=table,
+            may_miss=may_miss,
+        )
 
     def __post_init__(self) -> None:
         for name in (*OF_ENCODINGS, *OF_KNOTS):
@@ -175,7 +216,7 @@ class ColumnStage:
         for v in range(len(self)):
             own = slice(self.first_knot[v], self.first_knot[v + 1])
             pairs.append(given.get(v) or (self.knots[own], self.scores[own]))
-        first, knots, scores = pack_knots(pairs)
+        first, knots, scores = _pack_knots(pairs)
         return replace(self, first_knot=first, knots=knots, scores=scores)
 
     @cached_property
@@ -316,12 +357,14 @@ class ColumnStage:
             require(self.knots[slice(*self.first_knot[v : v + 2])].tolist() in ([], [UNKNOWN]), "stage_knots")
 
 
-def pack_knots(pairs: Sequence[tuple[ArrayLike, ArrayLike]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _pack_knots(pairs):
     """Return (first_knot, knots, scores), as a `ColumnStage` has them, from the (knots, scores) of each encoding."""
-    sizes = [len(knots) for knots, _ in pairs]
-    knots = np.concatenate([np.zeros(0), *(knots for knots, _ in pairs)])
-    scores = np.concatenate([np.zeros(0), *(scores for _, scores in pairs)])
-    return np.cumsum([0, *sizes]), knots, scores
+    first, all_knots, all_scores = [0], [np.zeros(0)], [np.zeros(0)]
+    for knots, scores in pairs:
+        first.append(first[-1] + len(knots))
+        all_knots.append(knots)
+        all_scores.append(scores)
+    return np.array(first), np.concatenate(all_knots), np.concatenate(all_scores)
 
 
 def _clip(u, xp=np):

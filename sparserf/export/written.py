@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .._core.moments import KINDS
-from ..columns.stage import ColumnStage
+from ..columns.stage import NUMBER, ColumnStage, Encoding
 from ..columns.table import UNKNOWN
 from ..features import DENSE_BELOW
 from ..model.terms import Term, column_names, columns_of_encodings, term_sizes, terms_of
@@ -96,12 +96,12 @@ class WrittenModel:
     # -- term by term, for formulas, Python and SQL
 
     @cached_property
-    def encodings(self) -> dict[int, Encoding] | None:
+    def encodings(self) -> dict[int, WrittenEncoding] | None:
         """How each of `used_encodings` is made of its column; None where all encodings are the columns as they are."""
         stage = self.features.stage
         if stage is None or stage.is_identity:
             return None
-        return {v: Encoding.from_stage(stage, v) for v in self.used_encodings.tolist()}
+        return {v: WrittenEncoding.from_stage(stage, v) for v in self.used_encodings.tolist()}
 
     @cached_property
     def _sizes(self):
@@ -136,11 +136,7 @@ class WrittenModel:
         """The `ColumnStage` that makes the inputs, all categories in tables; one of columns as they are where there is none."""
         stage, n = self.features.stage, self.features.n_inputs
         if stage is None:
-            zero, one, none, first = np.zeros(n), np.ones(n), np.zeros(0), np.zeros(n + 1, np.int64)
-            kind, infinite = np.zeros(n, np.int64), np.full(n, np.inf)
-            stage = ColumnStage(
-                n, np.arange(n), kind, zero, zero, one, infinite, one, zero, first, none, none, may_miss=False
-            )  # fmt: skip
+            stage = ColumnStage.from_encodings([Encoding(j, NUMBER) for j in range(n)], n, may_miss=False)
         return _without_knots_between_levels(stage.take(self.made_encodings).in_knots)
 
     @property
@@ -247,7 +243,7 @@ def _without_knots_between_levels(stage):
 
 
 @dataclass(frozen=True, eq=False)
-class Encoding:
+class WrittenEncoding:
     """How one encoding u is made of its column x, as a reader of formulas wants it: in one of three forms.
 
     - A number: r = x or, where there are knots, linear between them; u = (r - center) / unit; where `reach` is given and
