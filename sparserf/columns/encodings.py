@@ -181,7 +181,10 @@ def _plain_encodings(X, weight, table, means):
 
 
 def frequent_levels(codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the levels that get an indicator: the frequent ones, but one of two where a category has no others, nor missing."""
+    """Return the levels that get an indicator, the frequent ones.
+
+    Where a category has two levels, and no cell is missing, one of them is enough.
+    """
     there = ~np.isnan(codes)
     share = np.bincount(np.floor(codes[there]).astype(np.intp), weight[there]) / weight.sum()
     frequent = np.sort(np.argsort(-share, kind="stable")[:MOST_LEVELS])

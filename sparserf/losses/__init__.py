@@ -49,13 +49,13 @@ LOSSES = {
     )
 }
 
-# Losses of the methods that select features, which need a curvature; and of those that can fit all classes together.
+# The losses of the methods that select features, which need a curvature; and of those that can fit all classes together.
 SELECTING = ("squared", "huber", "quantile", "poisson", "gamma", "squared_hinge", "logistic")
 JOINTLY = (*SELECTING, "multinomial")
-# Losses whose models have `predict_proba`.
+# The losses whose models have `predict_proba`.
 PROBABILISTIC = ("logistic", "multinomial")
 
-# What users give as loss: to the methods that select features, to those that can fit all classes together, and to `drp`.
+# What users may give as loss: to the methods that select features, to those that can fit all classes together, and to `drp`.
 SelectingLoss: TypeAlias = Literal["squared", "huber", "quantile", "poisson", "gamma", "squared_hinge", "logistic"]
 JointLoss: TypeAlias = Literal[SelectingLoss, "multinomial"]
 SelectingLossLike: TypeAlias = "SelectingLoss | Loss"
@@ -83,7 +83,7 @@ def check_loss(loss: Any, names: Collection[str]) -> Loss:
 
 
 def loss_from_parameters(name: str, parameters: Mapping[str, Any]) -> Loss:
-    """Return the loss of a model by its name and parameters; a ValueError for a loss of the user's own."""
+    """Return the loss of a model from its name and parameters; raise ValueError for a loss of the user's own."""
     if name not in LOSSES:
         raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got a model of {name!r}")
     return type(LOSSES[name])(**parameters)
