@@ -43,9 +43,21 @@ if TYPE_CHECKING:
 SECONDS_BETWEEN_CALLS = 0.3
 NUMBERS_BETWEEN_CALLS = 2**27
 
-# The state of this thread: `report`, the ProgressReport of the call at hand or None; `is_busy`, whether a call is at hand;
-# `asking`, the FitCallback that `check_not_ended` asks and its info(), or None.
-_here = threading.local()
+
+class _Thread(threading.local):
+    """What a thread is doing; each thread has values of its own, which begin as these.
+
+    report : the ProgressReport of the call at hand, or None
+    is_busy : whether a call is at hand
+    asking : None, or (the FitCallback that `check_not_ended` asks, its info())
+    """
+
+    report: ProgressReport | None = None
+    is_busy: bool = False
+    asking: tuple[FitCallback, Callable[[], Any]] | None = None
+
+
+_here = _Thread()
 
 
 class Ended(Exception):
@@ -75,9 +87,8 @@ class FitCallback:
 
     def ask(self, info: Callable[[], Any]) -> bool:
         """Call the callback with info(), and show the share that is done; return whether the callback has ended the fit."""
-        report = getattr(_here, "report", None)
-        if report is not None:
-            report.show()
+        if _here.report is not None:
+            _here.report.show()
         if self.callback is not None and not self.ended_by_callback:
             self.ended_by_callback = bool(self.callback(info()))
         self._last_call, self._n_read = time.monotonic(), 0
@@ -94,15 +105,14 @@ class FitCallback:
 
     def end_iteration(self, distance: float = np.inf, target: float = 0.0) -> None:
         """Report that an iteration has ended, at this distance from the optimum; the fit ends at the distance `target`."""
-        report = getattr(_here, "report", None)
-        if report is not None:
-            report.iteration_ended(distance, target)
+        if _here.report is not None:
+            _here.report.iteration_ended(distance, target)
         self._last_call = time.monotonic()
 
     @contextmanager
     def asked_within(self, info: Callable[[], Any]) -> Iterator[None]:
         """Let `check_not_ended` call the callback with info() within this block; if that ends the fit, leave the block."""
-        outer, _here.asking = getattr(_here, "asking", None), (self, info)
+        outer, _here.asking = _here.asking, (self, info)
         try:
             yield
         except Ended:
@@ -116,10 +126,9 @@ def check_not_ended() -> None:
 
     Work that may be long does this every now and then. Outside of `FitCallback.asked_within` nothing is called.
     """
-    asking = getattr(_here, "asking", None)
-    if asking is None:
+    if _here.asking is None:
         return
-    fit_callback, info = asking
+    fit_callback, info = asking = _here.asking
     if not fit_callback.is_due():
         return
     _here.asking = None  # info() may itself do such work
@@ -139,7 +148,7 @@ class ProgressReport:
     share : float
         The share that is done, in [0, 1]; it never falls.
     span : tuple of (float, float, bool)
-        The shares at which the part at hand begins and ends, and whether the part is open: of unknown many iterations.
+        The shares at which the part at hand begins and ends, and whether the part is open: of an unknown number of iterations.
     held_out : float or None
         The mean loss of held-out rows of the best model so far.
     """
@@ -150,7 +159,9 @@ class ProgressReport:
 
     def __init__(self, callback: Callable[[Any], object] | None, show: ScreenLine | LogLines | None):
         self._callback, self._show = callback, show
-        self.share, self.held_out, self._ended, self._told = 0.0, None, False, None
+        self.share, self.held_out = 0.0, None
+        self._ended = False  # whether the callback has ended the fit
+        self._told = None  # the share that the callback was told last
         self.begin(0.0, 1.0, True)
 
     def begin(self, start: float, end: float, is_open: bool) -> None:
@@ -215,7 +226,7 @@ def reporting(
     check_callable("callback", callback)
     if not (verbose is None or isinstance(verbose, (bool, np.bool_))):
         raise TypeError(f"verbose must be True, False or None, got {verbose!r}")
-    outer, is_inner = getattr(_here, "report", None), getattr(_here, "is_busy", False)
+    outer, is_inner = _here.report, _here.is_busy
     show = None
     if verbose or (verbose is None and not is_inner):
         screen = find_screen()
@@ -274,9 +285,9 @@ def shows_progress(function: Callable[P, T]) -> Callable[P, T]:
 def part(share: float, is_open: bool = False) -> Iterator[None]:
     """Do a part of the work within this block: this share of what is left of the work at hand.
 
-    is_open : whether the part has unknown many iterations, and not just one
+    is_open : whether the part has an unknown number of iterations, and not just one
     """
-    report = getattr(_here, "report", None)
+    report = _here.report
     if report is None:
         yield
         return
@@ -293,28 +304,27 @@ def parts(items: Sequence[T], weights: ArrayLike | None = None, rest: float = 0.
     """Yield the items, where the work on each is a part of the work at hand, in proportion to its weight.
 
     weights : the weights of the items; None: all are equal
-    rest : the weight of the work that comes after all items, of unknown many iterations
-    is_open : whether each part has unknown many iterations, and not just one
+    rest : the weight of the work that comes after all items, of an unknown number of iterations
+    is_open : whether each part has an unknown number of iterations, and not just one
     """
     weights = np.ones(len(items)) if weights is None else np.asarray(weights, float)
     left = np.cumsum(np.append(rest, weights[::-1]))[:0:-1]
     for item, share in zip(items, weights / left, strict=True):
         with part(share, is_open):
             yield item
-    if rest and (report := getattr(_here, "report", None)) is not None:
-        report.begin(*report.span[:2], True)
+    if rest and _here.report is not None:
+        start, end, _ = _here.report.span
+        _here.report.begin(start, end, True)
 
 
 def note_held_out_loss(loss: float) -> None:
     """Report the mean loss of held-out rows of the best model so far, to be shown and told to the callback."""
-    report = getattr(_here, "report", None)
-    if report is not None:
-        report.held_out = loss
+    if _here.report is not None:
+        _here.report.held_out = loss
 
 
 def tell_model(info: Any) -> None:
     """Report that one of many fits is done, and with it the part at hand; info : the `FitInfo` of its model."""
-    report = getattr(_here, "report", None)
-    if report is not None:
-        report.iteration_ended(np.inf, 0.0)
-        report(info)
+    if _here.report is not None:
+        _here.report.iteration_ended(np.inf, 0.0)
+        _here.report(info)
