@@ -118,8 +118,8 @@ class ColumnStage:
         cls, encodings: Sequence[Encoding], n_columns: int, table: Table | None = None, may_miss: bool = True
     ) -> Self:
         """Return the stage of some encodings of n_columns columns, with centres 0 and units 1."""
-        n = len(encodings)
-        first_knot, knots, scores = _pack_knots([each.knots or (np.zeros(0), np.zeros(0)) for each in encodings])
+        n, no_knots = len(encodings), (np.zeros(0), np.zeros(0))
+        first_knot, knots, scores = _pack_knots([each.knots or no_knots for each in encodings])
         return cls(
             n_columns=n_columns,
             column=np.array([each.column for each in encodings], int),
