@@ -9,7 +9,7 @@ except ModuleNotFoundError:  # the sources of a clone, which are not compiled: t
 else:
     from ._core import rows as _rows  # noqa: F401  kernels that cannot run on this processor fail here, not at the first fit
 
-if TYPE_CHECKING:  # what type checkers and readers see; at run time each name is imported when it is first asked for
+if TYPE_CHECKING:  # for type checkers and readers; at run time each name is imported when it is first asked for
     from . import baselines, losses, plot
     from . import sklearn as sklearn
     from ._base.calls import IndexWarning
@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # what type checkers and readers see; at run time each name i
     from .validation.conformal import Intervals, intervals
     from .validation.cross_validation import CrossValidation, cross_validate
 
-# Where each public name is imported from: the names of each module, and the modules that are public names themselves.
+# Where public names are imported from, {module: names}; and the modules that are public names themselves.
 _NAMES = {
     "_base.calls": ("IndexWarning",),
     "algorithms.drp": ("drp", "drp_path"),
@@ -96,7 +96,7 @@ if not TYPE_CHECKING:
 
 
 def __dir__() -> list[str]:
-    """What there is for users: not the modules that were imported on the way, nor one that lacks its library."""
+    """Return the names that users need, without modules that only the package imports, or whose library is not installed."""
     from importlib.util import find_spec
 
     return ["__version__", *__all__, *(["sklearn"] if find_spec("sklearn") else [])]
@@ -115,4 +115,4 @@ if not __version__:  # Python was started in the root of a clone: this module be
         )
     __file__, __path__, __loader__ = _spec.origin, _spec.submodule_search_locations, _spec.loader
     _spec.loader.exec_module(sys.modules[__name__])
-    __spec__ = _spec  # at last: until then other threads wait for the import
+    __spec__ = _spec  # the last step: until then other threads wait for the import

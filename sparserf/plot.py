@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 __all__ = ["effects", "input_usage"]
 
-# The most rows over which effects are computed, and that are drawn as ticks or points.
+# The most rows over which effects are computed, and the most rows that are drawn as ticks or points.
 MOST_ROWS, MOST_TICKS = 5_000, 300
-# The share of the importances below which a function is not drawn.
+# The least share of the importances of a function that is drawn.
 LEAST_SHARE = 0.005
-# The lines above a picture that has curves, and that has surfaces, too; and their characters for each panel side by side.
+# The lines above a picture that explain curves, and surfaces if there are any; and their characters for each panel in a line.
 MEANINGS = (
     "%: the input's share of mean |Shapley value|, by all that it does, alone and with others",
     "two inputs: what they do together beyond their curves",
 )
 PER_PANEL = 42
-# The most characters of a level or name that are shown, and of all that stand side by side, on an axis or in a title.
+# The most characters of a level or a name that are shown, and the most that stand side by side on an axis or in a title.
 LONGEST, SIDE_BY_SIDE = 24, 24
 
 
@@ -236,7 +236,7 @@ def _draw(fig, axes, drawn, parts, X, names, levels, ticks, effect):
 
 
 def _shown(x, grid, levels):
-    """Return where values lie on an axis; NaN, which is not drawn, beyond the grid and for levels that are not on it."""
+    """Return the positions of values on an axis; NaN, which is not drawn, for values beyond the grid and levels not on it."""
     if levels is None:
         return np.where((x >= grid[0]) & (x <= grid[-1]), x, np.nan)
     place = np.minimum(np.searchsorted(grid, x), len(grid) - 1)
@@ -244,7 +244,7 @@ def _shown(x, grid, levels):
 
 
 def _name(axis, name, levels, ticks):
-    """Label an axis, of a category with its levels."""
+    """Label an axis; the axis of a category also with its levels."""
     if levels is None:
         axis.set_label_text(_short(name))
         if axis.axis_name == "x":
@@ -269,16 +269,20 @@ def _thin(axis):
 
 
 def _ticks(grids, levels):
-    """Return {input: the names of the levels that are shown}, none for numbers."""
+    """Return {input: the names of the levels on its axis}, an empty list for numbers."""
     return {j: [_short(levels[j][int(k)]) for k in grid if int(k) < len(levels[j])] if levels[j] is not None else []
             for j, grid in grids.items()}  # fmt: skip
 
 
 def _is_long(ticks, steps=None):
-    """Return whether labels are wider than an axis: so many steps, or one for each, as wide as the longest and a gap."""
+    """Return whether labels are too wide for an axis, where each takes as much as the longest and a gap.
+
+    steps : the length of the axis, in distances between labels; None: the number of labels
+    """
     return (len(ticks) if steps is None else steps) * (max(map(len, ticks), default=0) + 1) > SIDE_BY_SIDE
 
 
 def _check_model(model):
+    """Check that model is a `SparseModel`."""
     if not isinstance(model, SparseModel):
         raise TypeError(f"model must be a SparseModel, got {type(model).__name__}")

@@ -1,1 +1,1 @@
-"""The base, which knows nothing of models: checks of arguments and calls, arrays and namespaces, samples, threads, progress."""
+"""What knows nothing of models: checks of arguments and calls, arrays and namespaces, randomness, threads, progress, files."""

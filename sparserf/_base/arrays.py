@@ -1,4 +1,4 @@
-"""Arrays of any namespace and device (NumPy, PyTorch, JAX, CuPy): bring them to this process, and send answers back."""
+"""Arrays of any namespace and device (NumPy, PyTorch, JAX, CuPy): bring them to the host's memory, and send answers back."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def is_foreign(X: object) -> bool:
-    """Whether X is an array of a namespace other than NumPy's, one that exchanges by DLPack: of PyTorch, JAX, CuPy, ..."""
+    """Return whether X is an array of PyTorch, JAX, CuPy or another namespace than NumPy's that exchanges arrays by DLPack."""
     return not isinstance(X, np.ndarray) and hasattr(X, "__dlpack_device__")
 
 
 def namespace_of(X: Array) -> tuple[Any, Any]:
-    """Return (the namespace of an array, its device)."""
+    """Return (the namespace of an array that is not NumPy's, its device)."""
     try:
         from array_api_compat import array_namespace, device
     except ImportError:
@@ -27,12 +27,12 @@ def namespace_of(X: Array) -> tuple[Any, Any]:
 
 
 def is_on_host(X: Array) -> bool:
-    """Whether the numbers of an array are in the memory of this process."""
+    """Return whether the numbers of an array are in the memory of this process."""
     return _device_of(X)[0] == 1
 
 
 def _device_of(X):
-    """Return DLPack's (kind, number) of a device; (1, 0), the memory of this process, for types that DLPack lacks."""
+    """Return DLPack's (kind, number) of the device of X; (1, 0), the host's memory, for dtypes that DLPack lacks."""
     try:
         return X.__dlpack_device__()
     except TypeError:
@@ -55,20 +55,20 @@ def to_host(X: Array) -> np.ndarray:
 
 
 def _from_accelerator(X):
-    """Return an array on an accelerator as an ndarray."""
+    """Copy an array from an accelerator into an ndarray."""
     from array_api_compat import is_jax_array, to_device
 
     return np.asarray(X if is_jax_array(X) else to_device(X, "cpu"))
 
 
 def from_host(values: np.ndarray, xp: Any, device: Any, dtype: Any = None) -> Array:
-    """Return an ndarray as an array of a namespace, on a device."""
-    values = np.require(values, requirements=["C", "W"])  # PyTorch shares none that it may not write to
+    """Return an ndarray as an array of the namespace xp, on a device."""
+    values = np.require(values, requirements=["C", "W"])  # PyTorch shares no memory that it may not write to
     return xp.asarray(values, device=device) if dtype is None else xp.astype(xp.asarray(values, device=device), dtype)
 
 
 def check_same_device(name: str, values: Any, X: Any) -> None:
-    """Check that an array of a namespace other than NumPy's is on the device of X."""
+    """Check that an array is on the device of X; one of NumPy may be beside any X."""
     if not is_foreign(values):
         return
     here, there = (_device_of(array) if is_foreign(array) else (1, 0) for array in (X, values))
@@ -78,7 +78,7 @@ def check_same_device(name: str, values: Any, X: Any) -> None:
 
 
 def namespace(x: Array) -> Any:
-    """Return the namespace whose functions compute on an array."""
+    """Return the namespace whose functions compute on an array, of NumPy or another."""
     return np if isinstance(x, (np.ndarray, np.generic)) else namespace_of(x)[0]
 
 
@@ -88,14 +88,14 @@ def as_like(values: np.ndarray, x: Array) -> Array:
 
 
 def outputs_like(t: float | np.ndarray, x: Array) -> Array:
-    """Return numbers, one for each output, as a column beside x, (n_outputs, n_rows); a single number as float."""
-    if type(t) is float:  # first, since predicting a single row takes little more time than such questions
+    """Return a number for each output as a column, (n_outputs, 1), in the namespace of x; a single number as a float."""
+    if type(t) is float:  # the first question, since predicting a single row takes little longer than a few of them
         return t
     return float(t) if np.ndim(t) == 0 else as_like(t, x)[:, None]
 
 
 def check_no_overflow(sums: Array) -> Array:
-    """Return the sums; a ValueError where they overflowed."""
+    """Return the sums of features; raise ValueError if they overflowed."""
     if not (are_finite(sums) if isinstance(sums, np.ndarray) else namespace(sums).all(namespace(sums).isfinite(sums))):
         raise ValueError("X must be of moderate size, got values whose features overflow: scale its columns")
     return sums

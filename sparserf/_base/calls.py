@@ -1,4 +1,4 @@
-"""Checks of a call of a public function as a whole: the names of its keywords, and whether its rows belong together."""
+"""Checks of a whole call of a public function: the names of its keywords, and whether the rows of its arguments pair up."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 from .warnings import warn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from .types import P, T
 
-# Words of scikit-learn and of other libraries, and the words for the same thing here: in functions, or in estimators.
+# Keywords of scikit-learn and other libraries, and of functions and estimators of this one: {keyword: the one that is meant}.
 OTHER_WORDS = {
     "random_state": "rng", "seed": "rng", "rng": "random_state", "n_jobs": "workers", "n_threads": "workers",
     "workers": "n_jobs", "lambda_": "alpha", "reg_lambda": "alpha", "max_iter": "n_iter", "n_iter": "max_iter",
     "sample_weights": "sample_weight", "weights": "sample_weight", "n_folds": "cv",
 }  # fmt: skip
-# Arguments with an entry for each row.
+# The arguments with an entry for each row.
 ROW_ARGUMENTS = "X", "y", "sample_weight", "groups", "folds"
 
 
@@ -42,23 +42,40 @@ class IndexWarning(UserWarning):
 
 
 def checks_call(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a public function: its calls are checked for unknown keywords and for pandas rows that do not pair up."""
+    """Decorate a public function to check each of its calls by `check_call`."""
     parameters = tuple(signature(function).parameters)
 
     @wraps(function)
     def checked(*args: P.args, **keywords: P.kwargs) -> T:
-        for name in keywords:
-            if name not in parameters:
-                raise unknown_keyword(f"{function.__qualname__}()", name, parameters)
-        given = dict(zip(parameters, args, strict=False)) | keywords
-        check_same_rows({name: given[name] for name in ROW_ARGUMENTS if name in given})
+        check_call(function, parameters, args, keywords)
         return function(*args, **keywords)
 
     return checked
 
 
+def check_call(
+    function: Callable[..., Any], parameters: tuple[str, ...], args: tuple[Any, ...], keywords: dict[str, Any]
+) -> None:
+    """Check a call of a public function for unknown keywords, and for pandas rows that do not belong together.
+
+    Arguments with an entry for each row must have their rows in one order, by the indexes of pandas: a ValueError where two
+    indexes hold the same labels in another order, an `IndexWarning` where they hold other labels. Time O(n_rows).
+    """
+    for name in keywords:
+        if name not in parameters:
+            raise unknown_keyword(f"{function.__qualname__}()", name, parameters)
+    pandas = sys.modules.get("pandas")
+    if pandas is None:
+        return
+    given = dict(zip(parameters, args, strict=False)) | keywords
+    values = [(name, given[name]) for name in ROW_ARGUMENTS if name in given]
+    indexes = [(name, value.index) for name, value in values if isinstance(value, (pandas.DataFrame, pandas.Series))]
+    for name, index in indexes[1:]:
+        _check_same_index(*indexes[0], name, index)
+
+
 def unknown_keyword(what: str, name: str, parameters: Iterable[str]) -> TypeError:
-    """Return the error of a keyword that a function or class does not have; it names the keyword that was meant."""
+    """Return the error for a keyword that a function or class lacks; it suggests the keyword that may be meant."""
     meant = OTHER_WORDS.get(name)
     if name == "C" and "alpha" in parameters:
         return TypeError(f"{what} got an unexpected keyword argument 'C'; here it is alpha=1 / (n_samples * C)")
@@ -71,24 +88,12 @@ def unknown_keyword(what: str, name: str, parameters: Iterable[str]) -> TypeErro
     return TypeError(f"{what} got an unexpected keyword argument {name!r}{hint}")
 
 
-def check_same_rows(values: Mapping[str, Any]) -> None:
-    """Check that arguments with an entry for each row, {name: argument}, have their rows in one order, by pandas' indexes.
-
-    A ValueError where two hold the same labels in another order, an `IndexWarning` where they hold other labels. O(n).
-    """
-    pandas = sys.modules.get("pandas")
-    if pandas is None:
-        return
-    indexes = [(name, each.index) for name, each in values.items() if isinstance(each, (pandas.DataFrame, pandas.Series))]
-    for name, index in indexes[1:]:
-        _check_same_index(*indexes[0], name, index)
-
-
 def _check_same_index(first, first_index, name, index):
-    """Check the index of one argument against that of the first argument."""
+    """Check that the rows of two arguments, by name and index, pair up: see `check_call`."""
     if len(first_index) != len(index) or first_index.equals(index):
         return
-    pairs = enumerate(zip(map(repr, first_index), map(repr, index), strict=True))  # pandas.NA != pandas.NA is no bool
+    # Labels are compared as text, since pandas.NA != pandas.NA is not a bool.
+    pairs = enumerate(zip(map(repr, first_index), map(repr, index), strict=True))
     row, (one, other) = next(
         (pair for pair in pairs if pair[1][0] != pair[1][1]), (0, (repr(first_index[0]), repr(index[0])))
     )
@@ -103,5 +108,5 @@ def _check_same_index(first, first_index, name, index):
 
 
 def _is_default_index(index):
-    """Whether the labels are 0, 1, 2, ..., as pandas gives them where the user gives none."""
+    """Return whether the labels are 0, 1, 2, ..., which pandas gives rows for which the user has none."""
     return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1

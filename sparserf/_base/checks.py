@@ -1,6 +1,6 @@
-"""Checks of arguments: what the user passed becomes what the library works on, or an error that names argument and value.
+"""Checks of arguments: each returns the argument in the form that the library computes with, or raises an error that names it.
 
-Only this file, `csr.py`, `columns/frames.py` and `rows/` look at the types of what the user passed.
+Only this file, `csr.py`, `columns/frames.py` and `rows/` look at the types of what users pass.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def is_sparse(X: object) -> bool:
-    """Whether X is a scipy sparse matrix or array, without importing scipy.sparse: it is loaded if X exists."""
-    if type(X) is np.ndarray:  # first, since predicting a single row takes little more time than such questions
+    """Return whether X is a SciPy sparse matrix or array, without importing scipy.sparse: such an X has loaded it."""
+    if type(X) is np.ndarray:  # the first question, since predicting a single row takes little longer than a few of them
         return False
     sparse = sys.modules.get("scipy.sparse")
     return sparse is not None and sparse.issparse(X)
@@ -32,6 +32,8 @@ def is_sparse(X: object) -> bool:
 def check_X(X: Any, n_features: int | None = None, known_finite: bool = False, may_miss: bool = False) -> DenseOrCSR:
     """Return X as a finite float32 or float64 ndarray (n_samples, n_features) of any strides, or as a canonical CSR matrix.
 
+    n_features : the number of columns that X must have; None: any
+    known_finite : whether X is known to be finite, and is not looked through
     may_miss : whether a dense X may have NaN
     """
     if is_sparse(X):
@@ -58,7 +60,7 @@ def check_training_X(X: Any, may_miss: bool = False) -> DenseOrCSR:
 
 
 def check_device_X(X: Array, xp: Any, may_miss: bool = False) -> Array:
-    """Check X as `check_X` does, where X is an array that stays on its device."""
+    """Check X as `check_X` does, where X is an array of the namespace xp that stays on its device."""
     if X.ndim != 2:
         raise ValueError(f"X must be two-dimensional, got shape {tuple(X.shape)}")
     if not xp.isdtype(X.dtype, ("bool", "integral", "real floating")):
@@ -70,7 +72,7 @@ def check_device_X(X: Array, xp: Any, may_miss: bool = False) -> Array:
 
 
 def as_array(name: str, values: Any) -> np.ndarray:
-    """Return values as an ndarray; an error where entries are masked."""
+    """Return values as an ndarray; raise ValueError if entries are masked or rows differ in length."""
     if is_foreign(values):
         return to_host(values)
     check_unmasked(name, values)
@@ -87,16 +89,16 @@ def check_unmasked(name: str, values: Any) -> None:
 
 
 def _is_native(array):
-    """Whether compiled code can read the array: float32 or float64 in the processor's byte order, aligned."""
+    """Return whether compiled code can read the array: float32 or float64 in the processor's byte order, aligned."""
     return array.dtype.char in "fd" and array.dtype.isnative and array.flags.aligned
 
 
 def as_real(name: str, values: Any) -> np.ndarray:
-    """Return values as a real ndarray: float32 as it is, other numbers and booleans as float64; a TypeError for all else."""
+    """Return values as a real ndarray: float32 as it is, other numbers and booleans as float64; raise TypeError for others."""
     if type(values) is np.ndarray and _is_native(values):
         return values
     array = as_array(name, values)
-    if array.dtype.kind == "O":  # a table of mixed columns: its numbers pass, all else does not
+    if array.dtype.kind == "O":  # objects of Python: real numbers become float64, others are refused
         strangers = [value for value in array.flat if not isinstance(value, Real)]
         if strangers:
             from reprlib import repr as shortened
@@ -110,17 +112,17 @@ def as_real(name: str, values: Any) -> np.ndarray:
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}{_hint_of_categories(name)}")
     if array.dtype.char in "fd" and array.dtype.isnative:
         return array if array.flags.aligned else array.copy()
-    with np.errstate(over="ignore"):  # a long double may be too large: it becomes infinite, and is refused as that
+    with np.errstate(over="ignore"):  # a long double may be too large: it becomes infinite, and is refused later
         return array.astype(np.float64)
 
 
 def _hint_of_categories(name):
-    """Return what an error about X adds for users with columns of categories."""
+    """Return what an error about X adds for users whose X has columns of categories."""
     return "; for columns of categories: categorical=, or X as a data frame" if name == "X" else ""
 
 
 def check_finite(name: str, array: np.ndarray, may_miss: bool = False) -> None:
-    """Check that all numbers are finite; or, where may_miss, finite or NaN."""
+    """Check that all numbers are finite; where may_miss, they may also be NaN."""
     if _is_native(array) and are_finite(array, may_miss):
         return
     bad = np.argwhere(np.isinf(array) if may_miss else ~np.isfinite(array))
@@ -139,7 +141,7 @@ def real_rows(name: str, values: Any, n_samples: int) -> np.ndarray:
 
 
 def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray:
-    """Return float64 weights of shape (n_samples,), of which the largest is 1; all ones for None."""
+    """Return float64 weights of shape (n_samples,), scaled so that the largest is 1; for None all ones."""
     if sample_weight is None:
         return np.ones(n_samples)
     weight = real_rows("sample_weight", sample_weight, n_samples)
@@ -157,7 +159,7 @@ def check_length(name: str, array: np.ndarray, n_samples: int) -> None:
 
 
 def check_rng(rng: Any) -> np.random.Generator:
-    """Return a Generator made from None, a seed or a Generator."""
+    """Return the Generator for None, a seed or a Generator, which is returned itself."""
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
@@ -165,7 +167,7 @@ def check_rng(rng: Any) -> np.random.Generator:
 
 
 def check_scale(name: str, value: Any) -> float:
-    """Return a positive float of at most 1e300, which leaves room below overflow."""
+    """Return a positive float of at most 1e300, so that a few sums and products do not overflow."""
     value = check_real(name, value, 0, strict=True)
     if value > 1e300:
         raise ValueError(f"{name} must be at most 1e300, got {value}")
@@ -195,7 +197,7 @@ def check_integer(name: str, value: Any, minimum: int) -> int:
 
 
 def check_choice(name: str, value: Any, choices: Collection[str]) -> Any:
-    """Return the value if it is one of the names in choices."""
+    """Return the value, which must be one of the strings in choices."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
     return value
@@ -223,7 +225,7 @@ def check_sizes(name: str, sizes: Any, largest: float) -> list[int]:
 
 
 def check_indices(name: str, indices: Any, n: int) -> np.ndarray:
-    """Return one-dimensional integers in [0, n)."""
+    """Return indices as a one-dimensional array of integers, which must lie in [0, n)."""
     indices = as_array(name, indices)
     if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "iu"):
         raise TypeError(f"{name} must be a one-dimensional sequence of integers, got {indices!r}")
@@ -233,7 +235,7 @@ def check_indices(name: str, indices: Any, n: int) -> np.ndarray:
 
 
 def check_names(name: str, names: Any, n: int) -> list[str]:
-    """Return n strings, one for each column of X."""
+    """Return names as n strings, one for each column of X."""
     if isinstance(names, (str, bytes)) or not hasattr(names, "__iter__"):
         raise TypeError(f"{name} must be a sequence of names, got {names!r}")
     names = [str(each) for each in names]
@@ -243,7 +245,7 @@ def check_names(name: str, names: Any, n: int) -> list[str]:
 
 
 def check_vector(name: str, values: Any) -> np.ndarray:
-    """Return a finite one-dimensional float64 array."""
+    """Return values as a finite one-dimensional float64 array."""
     vector = as_real(name, values).astype(np.float64)
     if vector.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {vector.shape}")
@@ -252,14 +254,14 @@ def check_vector(name: str, values: Any) -> np.ndarray:
 
 
 def check_callable(name: str, value: Any) -> Any:
-    """Return a callable or None."""
+    """Return the value, which must be callable or None."""
     if value is not None and not callable(value):
         raise TypeError(f"{name} must be callable or None, got {value!r}")
     return value
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """Return True or False."""
+    """Return the value as a bool; it must be True or False."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, got {value!r}")
     return bool(value)

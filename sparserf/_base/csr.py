@@ -1,4 +1,4 @@
-"""Checks of sparse X: a SciPy sparse matrix of any format becomes CSR that kernels can trust, or an error that says why not."""
+"""Checks of sparse X: a SciPy sparse matrix of any format becomes CSR that compiled code can trust, or raises an error."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 def canonical_csr(X: DenseOrCSR) -> DenseOrCSR:
     """Return X as CSR of float32 or float64 whose indices are in range, sorted and without repeats.
 
-    The indices are copies, which nobody else can change; the values are shared with X where they are such already.
+    The indices are copies, which nobody else can change; the values are shared with X if these are canonical already.
     """
     X = _copy_structure(X)
     return X if _is_canonical(X) else _make_canonical(X)
 
 
 def csr_arrays(X: DenseOrCSR, some: slice | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return what kernels take of CSR rows, or of a slice of them: (data, indices, where each row begins)."""
+    """Return the arrays (data, indices, indptr) of CSR rows, or of a slice of them, in the dtypes of compiled code."""
     indptr = X.indptr if some is None else X.indptr[some.start : some.stop + 1]
     return np.ascontiguousarray(X.data), np.ascontiguousarray(X.indices, np.int32), np.ascontiguousarray(indptr, np.int64)
 
@@ -34,14 +34,14 @@ def _copy_structure(X):
     mine = copy(X)
     if X.format in ("csr", "csc", "bsr"):
         mine.indices, mine.indptr = np.array(X.indices), np.array(X.indptr)
-        mine.data = np.require(X.data, requirements="A")  # aligned: compiled code reads nothing else
+        mine.data = np.require(X.data, requirements="A")  # compiled code needs aligned numbers
     elif X.format == "coo":
         mine.coords = tuple(map(np.array, X.coords))
     return mine
 
 
 def _is_canonical(X):
-    """Whether X is what `_make_canonical` would return; for a single row the answer takes a tenth of the time."""
+    """Return whether X is canonical CSR already; for a single row this takes a tenth of the time of `_make_canonical`."""
     if type(X) is not sys.modules["scipy.sparse"].csr_array or X.ndim != 2:
         return False
     try:

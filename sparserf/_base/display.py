@@ -1,58 +1,51 @@
-"""Displays of progress: one line, drawn again and again, in a terminal or a notebook; lines of a log elsewhere."""
+"""Displays of progress: one line that is drawn again and again in a terminal or a notebook, and lines of a log elsewhere."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import threading
 import time
 from contextlib import suppress
+from typing import Literal
 
-# Seconds until a line is shown that the user did not ask for, and between two drawings of it.
+# The seconds until a line is shown that the user did not ask for, and the seconds between two drawings of a line.
 UNASKED, REDRAWN = 2.0, 0.2
-# In a log: least seconds between two lines, and least share that is done between them unless they are FAR seconds apart.
+# A log gets a line at least NEAR seconds after the one before, once another share STEP of the work is done or FAR seconds
+# have passed.
 NEAR, STEP, FAR = 1.0, 0.05, 30.0
 
-_screen = threading.Lock()  # held by whoever draws: of fits on several threads one has the screen
+_screen = threading.Lock()  # held by the line that is on the screen: of fits on several threads one is shown
 
 
-def display(name: str, verbose: bool | None, is_inner: bool) -> Line | Lines | None:
+def display(
+    name: str, screen: Literal["notebook", "terminal"] | None, verbose: bool | None, is_inner: bool
+) -> ScreenLine | LogLines | None:
     """Return a display of the progress of a call of this name; None where nothing is to be shown.
 
-    verbose : as the user gave it; None shows a line only in a terminal or a notebook, and once the call has taken long
-    is_inner : whether the call is part of another, which then has the screen
+    Parameters
+    ----------
+    screen : "notebook", "terminal" or None
+        Where a line can be drawn again and again. None: lines of a log are written, where verbose is True.
+    verbose : bool or None
+        As the user gave it. None shows a line only once the call has taken long.
+    is_inner : bool
+        Whether the call is part of another, which then has the screen.
     """
-    screen = _find_screen()
     if screen is None:
-        return Lines(name) if verbose else None
-    if is_inner or (verbose is None and screen is Terminal and _has_bars()):
+        return LogLines(name) if verbose else None
+    if is_inner or (verbose is None and screen == "terminal" and _has_bars()):
         return None
-    return Line(name, screen(), stays=bool(verbose))
-
-
-def _find_screen():
-    """Return `Cell` or `Terminal`; None in a pipe, in a file, and in a process that another one started to share its work."""
-    processes = sys.modules.get("multiprocessing.process")
-    if processes is not None and processes.parent_process() is not None:
-        return None
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    if hasattr(shell, "kernel"):
-        return Cell
-    try:
-        is_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-    except (AttributeError, ValueError):  # None, what somebody put in its place, or closed
-        return None
-    return Terminal if is_terminal else None
+    return ScreenLine(name, NotebookOutput() if screen == "notebook" else Terminal(), stays=bool(verbose))
 
 
 def _has_bars():
-    """Whether the user's own bars of tqdm are on the screen, which a line would overwrite."""
+    """Return whether progress bars of tqdm are on the screen: a line would overwrite them."""
     return len(getattr(getattr(sys.modules.get("tqdm"), "tqdm", None), "_instances", ())) > 0
 
 
 class Clock:
-    """The time since a call began, and the text of a line about it."""
+    """The time since a call began, and the text of a line on how far it is."""
 
     def __init__(self, name: str):
         self._name, self._start = name, time.monotonic()
@@ -62,7 +55,7 @@ class Clock:
         return time.monotonic() - self._start
 
     def text(self, share: float, held_out: float | None, n_terms: int | None) -> str:
-        """Return the line: the share that is done, what else is known, the time, and an estimate of what is left of it."""
+        """Return the line: the share done, held-out loss, number of terms, the time, and an estimate of the time left."""
         gone = self.elapsed()
         words = [f"{self._name}: {100 * share:.0f} % done"]
         words += [] if held_out is None else [f"held-out loss {held_out:.4g}"]
@@ -71,10 +64,10 @@ class Clock:
         return ", ".join(words)
 
 
-class Line:
-    """One line on a screen, drawn again and again, which stays at the end or is cleared."""
+class ScreenLine:
+    """A line on a screen that is drawn again and again; at the end it stays or is cleared."""
 
-    def __init__(self, name: str, screen: Terminal | Cell, stays: bool):
+    def __init__(self, name: str, screen: Terminal | NotebookOutput, stays: bool):
         self._clock, self._screen, self._stays = Clock(name), screen, stays
         self._next, self._draws = 0.0 if stays else UNASKED, False
 
@@ -85,9 +78,10 @@ class Line:
             self._next = self._clock.elapsed() + REDRAWN
 
     def _draw(self, share, held_out, n_terms):
+        """Draw the line now, if the screen is free or this line has it."""
         self._draws = self._draws or _screen.acquire(blocking=False)
         if self._draws:
-            with suppress(OSError, ValueError):  # a terminal that is there no more ends no fit
+            with suppress(OSError, ValueError):  # a terminal that has been closed must not end the fit
                 self._screen.draw(self._clock.text(share, held_out, n_terms), share)
 
     def finish(self, held_out: float | None, n_terms: int | None) -> None:
@@ -96,7 +90,7 @@ class Line:
             self._draw(1.0, held_out, n_terms)
 
     def close(self) -> None:
-        """Leave the screen to others."""
+        """Give the screen back, where this line has it."""
         if self._draws:
             _screen.release()
             with suppress(OSError, ValueError):
@@ -104,14 +98,14 @@ class Line:
 
 
 class Terminal:
-    """The last line of standard error."""
+    """The last line of standard error, which is a terminal."""
 
     _length: int = 0
 
     def draw(self, text: str, share: float) -> None:
         """Write the text over the last line."""
         text = text[: shutil.get_terminal_size().columns - 1]
-        sys.stderr.write("\r" + text.ljust(self._length) + "\r")  # what others write starts at the beginning of the line
+        sys.stderr.write("\r" + text.ljust(self._length) + "\r")  # text that others write starts at the beginning of the line
         sys.stderr.flush()
         self._length = len(text)
 
@@ -121,11 +115,11 @@ class Terminal:
         sys.stderr.flush()
 
 
-class Cell:
-    """An output of a notebook's cell."""
+class NotebookOutput:
+    """An output below a cell of a notebook."""
 
     def __init__(self) -> None:
-        self._handle = None  # IPython's, of the output once it is there
+        self._handle = None  # IPython's handle of the output, once there is one
 
     def draw(self, text: str, share: float) -> None:
         """Show the text with a bar."""
@@ -139,7 +133,7 @@ class Cell:
             self._show({"text/plain": "", "text/html": ""})
 
     def _show(self, data):
-        """Replace what the output shows, in the formats that the notebook may choose from."""
+        """Show data, {MIME type: text}, in place of what the output has shown."""
         if self._handle is None:
             from IPython.display import display
 
@@ -148,14 +142,14 @@ class Cell:
             self._handle.update(data, raw=True)
 
 
-class Lines:
-    """Lines of the logger "sparserf", or of standard error where no handler of that logger takes them."""
+class LogLines:
+    """Lines to the logger "sparserf", or to standard error where no handler of that logger takes lines of level INFO."""
 
     def __init__(self, name: str):
         self._clock, self._at, self._share = Clock(name), 0.0, 0.0
 
     def __call__(self, share: float, held_out: float | None, n_terms: int | None) -> None:
-        """Log a line, unless too little has happened since the last."""
+        """Log a line, unless the last one was a moment ago or little has been done since."""
         waited, done = self._clock.elapsed() - self._at, share - self._share
         if waited >= NEAR and (done >= STEP or waited >= FAR):
             self._at, self._share = self._clock.elapsed(), share
@@ -181,7 +175,7 @@ class Lines:
 
 
 def _takes_info(logger):
-    """Whether some handler of this logger, or of those above it, writes lines of level INFO."""
+    """Return whether a handler of this logger, or of a logger above it, writes lines of level INFO."""
     from logging import INFO, NullHandler
 
     is_taken, at = False, logger if logger.isEnabledFor(INFO) else None

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+# The colours of bars and their tracks, and the style of lines; the style of cells of tables.
 BAR, TRACK, RULE = "#4c8fd6", "rgba(128,128,128,.2)", "1px solid rgba(128,128,128,.4)"  # seen on white and on black
 CELL = "padding:.15em 1em .15em 0;border:0;background:none;white-space:nowrap;vertical-align:middle;"
-MOST_LETTERS = 60  # of a name; the rest is shown where the mouse rests on it
-LONGEST_BAR = 9  # in em
+MOST_LETTERS = 60  # the most letters of a name; a longer one is shown whole where the mouse rests on it
+LONGEST_BAR = 9  # the length of the longest bar, in em
 
 
 def text(words: object) -> str:

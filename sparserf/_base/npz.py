@@ -1,6 +1,6 @@
-"""Model files: .npz archives of plain arrays and JSON metadata.
+"""Files of models: .npz archives of plain arrays and JSON metadata.
 
-A file is never trusted: reading one runs nothing that is in it, and no array takes more memory than the file is large.
+A file is never trusted: reading it runs no code, and no array takes more memory than the file has bytes.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ import numpy as np
 if TYPE_CHECKING:
     from os import PathLike
 
-FORMAT = 3  # the number of the format that is written; files of this one and of earlier ones are read
+FORMAT = 3  # the number of the format that is written; files of this format and of earlier ones are read
+# The header of an array in an .npz file, as NumPy writes it.
 HEADER = rb"\{'descr': '([<>|][fiubUS][0-9]{1,9})', 'fortran_order': (?:False|True), 'shape': \(([0-9, ]{0,200})\), \} *\n"
-# Most bytes of metadata, and the part of the file that they may be beyond these: parsed JSON takes some twenty times its text
-# in memory before it can be checked.
+# Metadata may have META_BYTES bytes and one META_SHARE-th of the file's: parsed JSON takes some twenty times its text in memory
+# before it can be checked.
 META_BYTES, META_SHARE = 2**16, 32
 STORED = 0  # zipfile.ZIP_STORED
+# The names of the members of an archive, and the version of the package that wrote it.
 MEMBER, VERSION = r"[a-z0-9_]{1,40}\.npy", r"[0-9]+(\.[0-9a-z+]{1,20}){1,4}"
 
 
@@ -35,7 +37,7 @@ def write(path: str | PathLike[str], meta: dict[str, Any], arrays: dict[str, np.
 
 
 def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return (meta, arrays) of a file of this format or an earlier one; a ValueError for anything else."""
+    """Return (meta, arrays) of a file of this format or an earlier one; raise ValueError for any other file."""
     import json  # slow to import, both
     import zipfile
 
@@ -57,7 +59,7 @@ def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarra
 
 
 def check_format(where: object, meta: dict[str, Any]) -> None:
-    """Check that the metadata are those of a model, of a format that this version reads."""
+    """Check that the metadata are those of a model, in a format that this version reads; where : the file, for an error."""
     if not isinstance(meta, dict) or type(meta.get("format")) is not int or meta["format"] < 1:
         raise ValueError(f"{where} has no format number: it is not a model")
     if meta["format"] > FORMAT:
@@ -90,7 +92,7 @@ def integers(arrays: dict[str, np.ndarray], name: str) -> np.ndarray:
 
 
 def no_constant(name: str) -> NoReturn:
-    """Refuse NaN and infinity in JSON: a `parse_constant` of `json.loads`."""
+    """Raise ValueError for NaN and infinity in JSON: the `parse_constant` of `json.loads`."""
     raise ValueError(f"{name} in the metadata")
 
 
@@ -108,7 +110,7 @@ def _members(archive, file_size):
 
 
 def _array(archive, member):
-    """Return the array of a member of an archive; a ValueError unless its header is plain and its size is as that says."""
+    """Return the array of a member of an archive; raise ValueError unless its header is plain and gives its size."""
     with archive.open(member) as file:
         start = file.read(10)
         if start[:8] != b"\x93NUMPY\x01\x00" or len(start) < 10:

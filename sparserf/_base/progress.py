@@ -1,30 +1,33 @@
-"""Progress of long work: the share that is done, shown and told to the user's callback, which may end the work.
+"""Progress of long work: the share that is done, shown on a screen and told to the user's callback, which may end the work.
 
-Three things are told apart:
+There are three things:
 
-- A call of a public function has a `ProgressReport`, made by `shows_progress` or `reporting`. It knows which share of its work
-  is done. A fit does not know how long it will take: it divides what is left of the work at hand into parts (`part`,
-  `parts`), which may divide theirs. The share that is done is where the part at hand begins, or ends where an iteration of it
-  has ended.
-- A fit has a `FitCallback`, which calls the user's callback after each iteration (`ask`), and also within long iterations
-  (`asked_within`): the work asks `check_not_ended` now and then.
-- What shows the share is in `display.py`, which is imported only where something is shown.
+- Each call of a public function with a callback or a display has a `ProgressReport`, made by `shows_progress` or `reporting`,
+  which knows the share of the call's work that is done. A fit does not know how long it will take. It divides the work into
+  parts (`part`, `parts`), each a share of what is left, and these into parts of their own. Parts move the share on as they
+  begin and end, and so do the iterations of a fit within its part (`FitCallback.end_iteration`).
+- Each fit has a `FitCallback`, which calls the user's callback after each iteration (`ask`). Within long iterations
+  (`asked_within`) the work itself lets the callback be called, by `check_not_ended` every now and then.
+- `display.py` draws lines on a screen or writes them to a log. It is imported only where there is something to show.
 
-All of it is kept by thread, so that fits on several threads do not mix.
+The report and the callback at hand are kept for each thread, so that fits on several threads do not mix.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import time
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from .calls import checks_call
+from .calls import check_call
 from .checks import check_callable
 
 if TYPE_CHECKING:
@@ -32,30 +35,42 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from .display import Line, Lines
+    from .display import LogLines, ScreenLine
     from .types import P, T
 
-# Within an iteration the callback is called each so many seconds; or, where a fit counts what it reads, after so many numbers,
-# some tenths of a second.
+# Within an iteration the callback is called after so many seconds; or, in a fit that counts the numbers that it reads, after so
+# many numbers, which take some tenths of a second.
 SECONDS_BETWEEN_CALLS = 0.3
 NUMBERS_BETWEEN_CALLS = 2**27
 
-# Of this thread: `report`, the ProgressReport of the call at hand; `is_busy`, whether a call is at hand; `asking`, the
-# FitCallback that may be asked within an iteration.
-_here = threading.local()
+
+class _Thread(threading.local):
+    """What a thread is doing; each thread has values of its own, which begin as these.
+
+    report : the ProgressReport of the call at hand, or None
+    is_busy : whether a call is at hand
+    asking : None, or (the FitCallback that `check_not_ended` asks, its info())
+    """
+
+    report: ProgressReport | None = None
+    is_busy: bool = False
+    asking: tuple[FitCallback, Callable[[], Any]] | None = None
+
+
+_here = _Thread()
 
 
 class Ended(Exception):
-    """The callback has ended the fit within an iteration; `FitCallback.asked_within` catches it."""
+    """The exception by which the callback ends a fit within an iteration; `FitCallback.asked_within` catches it."""
 
 
 class FitCallback:
     """The user's callback of one fit: called after each iteration and within long ones, until it ends the fit.
 
     callback : callable(info) or None
-        Ends the fit by returning something true.
+        The user's callback, which ends the fit by returning something true.
     ended_by_callback : bool
-        Whether it has done so.
+        Whether it has ended the fit.
     """
 
     callback: Callable[[Any], object] | None
@@ -66,38 +81,38 @@ class FitCallback:
         self.restart()
 
     def restart(self) -> None:
-        """Begin another fit."""
+        """Forget that the callback has ended a fit, and when it was called: another fit begins."""
         self.ended_by_callback, self._n_read = False, 0
         self._last_call = time.monotonic()
 
     def ask(self, info: Callable[[], Any]) -> bool:
-        """Call the callback with info(); return whether it has ended the fit, now or before."""
-        show_progress()
+        """Call the callback with info(), and show the share that is done; return whether the callback has ended the fit."""
+        if _here.report is not None:
+            _here.report.show()
         if self.callback is not None and not self.ended_by_callback:
             self.ended_by_callback = bool(self.callback(info()))
         self._last_call, self._n_read = time.monotonic(), 0
         return self.ended_by_callback
 
     def ask_after_reading(self, n_numbers: float, info: Callable[[], Any]) -> bool:
-        """As `ask`, once NUMBERS_BETWEEN_CALLS have been read since the last call; n_numbers were read just now."""
+        """Count n_numbers that were read, and ask once NUMBERS_BETWEEN_CALLS have been read since the callback was called."""
         self._n_read += n_numbers
         return self.ask(info) if self._n_read > NUMBERS_BETWEEN_CALLS else self.ended_by_callback
 
     def is_due(self) -> bool:
-        """Whether the last call, or the end of the last iteration, was SECONDS_BETWEEN_CALLS ago."""
+        """Return whether SECONDS_BETWEEN_CALLS have passed since the last call and the end of the last iteration."""
         return time.monotonic() - self._last_call >= SECONDS_BETWEEN_CALLS
 
     def end_iteration(self, distance: float = np.inf, target: float = 0.0) -> None:
-        """Report that an iteration has ended, at this distance from where the fit ends, at the target."""
-        report = getattr(_here, "report", None)
-        if report is not None:
-            report.iteration_ended(distance, target)
+        """Report that an iteration has ended, at this distance from the optimum; the fit ends at the distance `target`."""
+        if _here.report is not None:
+            _here.report.iteration_ended(distance, target)
         self._last_call = time.monotonic()
 
     @contextmanager
     def asked_within(self, info: Callable[[], Any]) -> Iterator[None]:
-        """Let `check_not_ended` call the callback with info() within this block; leave the block where that ends the fit."""
-        outer, _here.asking = getattr(_here, "asking", None), (self, info)
+        """Let `check_not_ended` call the callback with info() within this block; if that ends the fit, leave the block."""
+        outer, _here.asking = _here.asking, (self, info)
         try:
             yield
         except Ended:
@@ -107,14 +122,13 @@ class FitCallback:
 
 
 def check_not_ended() -> None:
-    """Call the callback of the fit at hand, if the last call was long ago; raise `Ended` where it ends the fit.
+    """Call the callback of the fit at hand, if the last call was long ago; raise `Ended` if it ends the fit.
 
-    Called between the parts of work that may be long.
+    Work that may be long does this every now and then. Outside of `FitCallback.asked_within` nothing is called.
     """
-    asking = getattr(_here, "asking", None)
-    if asking is None:
+    if _here.asking is None:
         return
-    fit_callback, info = asking
+    fit_callback, info = asking = _here.asking
     if not fit_callback.is_due():
         return
     _here.asking = None  # info() may itself do such work
@@ -127,20 +141,27 @@ def check_not_ended() -> None:
 
 
 class ProgressReport:
-    """The share of a call's work that is done: shown, and added to what the callback is told.
+    """The share of a call's work that is done, which is shown, and added to the `FitInfo` that the callback is given.
 
-    share : float in [0, 1], never falling
-    span : (where the part at hand begins, where it ends, whether it is open: of iterations that nobody has counted)
-    held_out : float or None, the mean loss of held-out rows of the best model so far
+    It takes the place of the user's callback: the fit calls it with each `FitInfo`.
+
+    share : float
+        The share that is done, in [0, 1]; it never falls.
+    span : tuple of (float, float, bool)
+        The shares at which the part at hand begins and ends, and whether the part is open: of an unknown number of iterations.
+    held_out : float or None
+        The mean loss of held-out rows of the best model so far.
     """
 
     share: float
     held_out: float | None
     span: tuple[float, float, bool]
 
-    def __init__(self, callback: Callable[[Any], object] | None, show: Line | Lines | None):
+    def __init__(self, callback: Callable[[Any], object] | None, show: ScreenLine | LogLines | None):
         self._callback, self._show = callback, show
-        self.share, self.held_out, self._ended, self._told = 0.0, None, False, None
+        self.share, self.held_out = 0.0, None
+        self._ended = False  # whether the callback has ended the fit
+        self._told = None  # the share that the callback was told last
         self.begin(0.0, 1.0, True)
 
     def begin(self, start: float, end: float, is_open: bool) -> None:
@@ -149,7 +170,10 @@ class ProgressReport:
         self.share = max(self.share, start)
 
     def iteration_ended(self, distance: float, target: float) -> None:
-        """Move on by one iteration, which ended at this distance from where the part ends, at the target."""
+        """Move the share on by one iteration, which ended at this distance from the optimum.
+
+        In an open part the share is as near to the part's end as the distance is to the target; other parts have ended.
+        """
         start, end, is_open = self.span
         done = 1.0
         if is_open:
@@ -159,12 +183,12 @@ class ProgressReport:
         self.show()
 
     def show(self, n_terms: int | None = None) -> None:
-        """Show the share, if anything is shown."""
+        """Draw the share anew, if there is a display."""
         if self._show is not None:
             self._show(self.share, self.held_out, n_terms)
 
     def __call__(self, info: Any) -> bool:
-        """Call the user's callback with info and the share; return whether it ends the fit."""
+        """Call the user's callback with a `FitInfo` that has the share; return whether it ends the fit."""
         info = replace(info, progress=self.share)
         if self.held_out is not None:
             info = replace(info, validation_loss=self.held_out)
@@ -174,7 +198,7 @@ class ProgressReport:
         return self._ended
 
     def finish(self, info: Any) -> None:
-        """Tell that all is done, unless that was told or the callback has ended the fit."""
+        """Tell the callback and the display that all is done, unless they know or the callback has ended the fit."""
         if self._ended:
             return
         if self._told != 1.0:
@@ -185,7 +209,7 @@ class ProgressReport:
 
 
 def nearness(first: float, distance: float, target: float) -> float:
-    """Return how much of the way from the first distance to the target is behind, on a logarithmic scale."""
+    """Return the share of the way from the first distance to the target that is done, on a logarithmic scale."""
     if not (np.isfinite(distance) and first > target > 0):
         return 0.0
     return float(np.clip(np.log(first / max(distance, target)) / np.log(first / target), 0.0, 1.0)) if first < np.inf else 0.5
@@ -195,19 +219,21 @@ def nearness(first: float, distance: float, target: float) -> float:
 def reporting(
     name: str, callback: Callable[[Any], object] | None, verbose: bool | None
 ) -> Iterator[ProgressReport | None]:
-    """Make the `ProgressReport` of the work within this block; None where nobody is told and nothing is shown.
+    """Make the `ProgressReport` of the work within this block; None where there is no callback and nothing is shown.
 
     Of calls within calls the outermost alone has the screen.
     """
     check_callable("callback", callback)
     if not (verbose is None or isinstance(verbose, (bool, np.bool_))):
         raise TypeError(f"verbose must be True, False or None, got {verbose!r}")
-    outer, is_inner = getattr(_here, "report", None), getattr(_here, "is_busy", False)
+    outer, is_inner = _here.report, _here.is_busy
     show = None
     if verbose or (verbose is None and not is_inner):
-        from .display import display
+        screen = find_screen()
+        if verbose or screen is not None:
+            from .display import display
 
-        show = display(name, verbose, is_inner)
+            show = display(name, screen, verbose, is_inner)
     report = None if callback is None and show is None else ProgressReport(callback, show)
     _here.report, _here.is_busy = report, True  # a callback may itself fit
     try:
@@ -218,15 +244,32 @@ def reporting(
             show.close()
 
 
-def shows_progress(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a public function that has verbose and callback: it reports its progress; and its calls are checked.
+def find_screen() -> Literal["notebook", "terminal"] | None:
+    """Return where a line can be drawn again and again; None in a pipe, a file, or a process that another one started."""
+    processes = sys.modules.get("multiprocessing.process")
+    if processes is not None and processes.parent_process() is not None:
+        return None
+    ipython = sys.modules.get("IPython")
+    if hasattr(ipython, "get_ipython") and hasattr(ipython.get_ipython(), "kernel"):
+        return "notebook"
+    try:
+        is_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    except (AttributeError, ValueError):  # stderr is None, something without isatty, or closed
+        return None
+    return "terminal" if is_terminal else None
 
-    The callback of what runs is the `ProgressReport` of the call. Where the user gives no callback there is none, and nothing
-    is computed that only a callback would be told: what is shown is known anyway.
+
+def shows_progress(function: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a public function that has verbose and callback: its calls are checked, and report their progress.
+
+    The function is given the `ProgressReport` of the call as its callback. Where the user gives no callback it is given none,
+    so that nothing is computed only to be told: what is shown is known anyway.
     """
+    parameters = tuple(signature(function).parameters)
 
     @wraps(function)
-    def shown(*args: P.args, **keywords: P.kwargs) -> T:
+    def reported(*args: P.args, **keywords: P.kwargs) -> T:
+        check_call(function, parameters, args, keywords)
         callback = keywords.get("callback")
         with reporting(function.__name__, callback, keywords.pop("verbose", None)) as report:
             keywords["callback"] = None if callback is None else report
@@ -235,16 +278,16 @@ def shows_progress(function: Callable[P, T]) -> Callable[P, T]:
                 report.finish((fitted[-1] if isinstance(fitted, list) else fitted).info)
             return fitted
 
-    return checks_call(shown)
+    return reported
 
 
 @contextmanager
 def part(share: float, is_open: bool = False) -> Iterator[None]:
-    """Enter a part of the work: this share of what is left of the work at hand.
+    """Do a part of the work within this block: this share of what is left of the work at hand.
 
-    is_open : whether the part goes on after the first iteration that ends
+    is_open : whether the part has an unknown number of iterations, and not just one
     """
-    report = getattr(_here, "report", None)
+    report = _here.report
     if report is None:
         yield
         return
@@ -258,38 +301,30 @@ def part(share: float, is_open: bool = False) -> Iterator[None]:
 
 
 def parts(items: Sequence[T], weights: ArrayLike | None = None, rest: float = 0.0, is_open: bool = False) -> Iterator[T]:
-    """Yield the items, each of which is a part of the work at hand, of a size in proportion to its weight.
+    """Yield the items, where the work on each is a part of the work at hand, in proportion to its weight.
 
-    weights : None for equal ones
-    rest : the weight of the work that comes after all items, which is open
-    is_open : whether a part goes on after the first iteration that ends
+    weights : the weights of the items; None: all are equal
+    rest : the weight of the work that comes after all items, of an unknown number of iterations
+    is_open : whether each part has an unknown number of iterations, and not just one
     """
     weights = np.ones(len(items)) if weights is None else np.asarray(weights, float)
     left = np.cumsum(np.append(rest, weights[::-1]))[:0:-1]
     for item, share in zip(items, weights / left, strict=True):
         with part(share, is_open):
             yield item
-    if rest and (report := getattr(_here, "report", None)) is not None:
-        report.begin(*report.span[:2], True)
+    if rest and _here.report is not None:
+        start, end, _ = _here.report.span
+        _here.report.begin(start, end, True)
 
 
 def note_held_out_loss(loss: float) -> None:
-    """Report the mean loss of held-out rows of the best model so far."""
-    report = getattr(_here, "report", None)
-    if report is not None:
-        report.held_out = loss
-
-
-def show_progress() -> None:
-    """Show again, within an iteration, the share that is done and the time."""
-    report = getattr(_here, "report", None)
-    if report is not None:
-        report.show()
+    """Report the mean loss of held-out rows of the best model so far, to be shown and told to the callback."""
+    if _here.report is not None:
+        _here.report.held_out = loss
 
 
 def tell_model(info: Any) -> None:
-    """Report the `FitInfo` of a model, in work that is many fits: the part at hand is done."""
-    report = getattr(_here, "report", None)
-    if report is not None:
-        report.iteration_ended(np.inf, 0.0)
-        report(info)
+    """Report that one of many fits is done, and with it the part at hand; info : the `FitInfo` of its model."""
+    if _here.report is not None:
+        _here.report.iteration_ended(np.inf, 0.0)
+        _here.report(info)

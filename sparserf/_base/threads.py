@@ -1,4 +1,4 @@
-"""Threads: workers that go through blocks of rows in order, and the limit of one BLAS thread beside them."""
+"""Threads: workers that compute on blocks of rows and answer in order, and a context in which BLAS uses one thread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def check_workers(workers: int) -> int:
-    """Return the number of threads, of a positive integer or of -1 for all cores that this process may use."""
+    """Return the number of threads for `workers`: itself if positive, for -1 the cores that this process may use."""
     if isinstance(workers, bool) or not isinstance(workers, (int, Integral)):
         raise TypeError(f"workers must be an integer, got {workers!r}")
     workers = int(workers)
@@ -30,7 +30,9 @@ def check_workers(workers: int) -> int:
 
 
 class Workers:
-    """Threads with an ordered `map`. They live while the object is entered, however often, or for one `map`.
+    """Threads with a `map` that keeps the order of its items.
+
+    The threads live while the object is entered as a context, which may be nested; otherwise for one `map`.
 
     >>> with Workers(2) as workers:
     ...     list(workers.map(abs, [-2, -1]))
@@ -55,37 +57,36 @@ class Workers:
             self._pool = None
 
     def map(self, function: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
-        """Yield function(item) in the order of the items; a few are computed ahead of the reader.
+        """Yield function(item) in the order of the items; a few results are computed ahead.
 
-        It is this order that gives sums over blocks the same bits for any number of workers. Between items the callback may end
-        the work.
+        This order gives sums over blocks the same bits for any number of workers. Between items the user's callback may end the
+        fit.
         """
-        for result in self._results(function, items):
+        results = map(function, items) if self._n == 1 or len(items) < 2 else self._results_of_threads(function, items)
+        for result in results:
             check_not_ended()
             yield result
 
-    def _results(self, function, items):
-        """Yield function(item) in the order of the items."""
-        if self._n == 1 or len(items) < 2:
-            yield from map(function, items)
-        elif self._pool is None:
+    def _results_of_threads(self, function, items):
+        """Yield function(item) in the order of the items, computed by the threads of the pool, or of one made for this call."""
+        if self._pool is None:
             with Workers(self._n) as workers:
-                yield from workers._results(function, items)
-        else:
-            pending = deque()
-            for item in items:
-                pending.append(self._pool.submit(function, item))
-                if len(pending) > 2 * self._n:
-                    yield pending.popleft().result()
-            while pending:
+                yield from workers._results_of_threads(function, items)
+            return
+        pending = deque()
+        for item in items:
+            pending.append(self._pool.submit(function, item))
+            if len(pending) > 2 * self._n:
                 yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
 
 
 class _SingleThreadedBlas:
-    """A context in which BLAS uses one thread; the last caller that leaves it restores the numbers of threads of before.
+    """A context in which BLAS uses one thread; the last caller that leaves it restores the former numbers of threads.
 
-    threadpoolctl's own limit belongs to the Python thread that set it: of two overlapping calls, the one that ends last could
-    not lift it.
+    A limit of threadpoolctl would belong to the Python thread that set it: of two overlapping calls, the one that ends last
+    could not lift it.
     """
 
     def __init__(self):
@@ -97,8 +98,10 @@ class _SingleThreadedBlas:
     def __call__(self):
         with self._lock:
             if self._inside == 0:
-                self._before = [library.get_num_threads() for library in self._find()]
-                self._set([1] * len(self._libraries))
+                if self._libraries is None:
+                    self._libraries = _find_blas()
+                self._before = [library.get_num_threads() for library in self._libraries]
+                self._set_threads([1] * len(self._libraries))
             self._inside += 1
         try:
             yield
@@ -106,24 +109,23 @@ class _SingleThreadedBlas:
             with self._lock:
                 self._inside -= 1
                 if self._inside == 0:
-                    self._set(self._before)
+                    self._set_threads(self._before)
 
-    def _find(self):
-        """Return threadpoolctl's controllers of all BLAS libraries."""
-        if self._libraries is None:  # looks through the loaded libraries: milliseconds, once
-            import scipy.linalg  # noqa: F401  its BLAS is not numpy's, and must be there to be found
-            from threadpoolctl import ThreadpoolController
-
-            self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers
-        return self._libraries
-
-    def _set(self, numbers):
+    def _set_threads(self, numbers):
         """Set the number of threads of each library."""
         for library, number in zip(self._libraries, numbers, strict=True):
             free = getattr(library, "clear_controlling_thread", lambda force: None)  # of threadpoolctl >= 3.8
             free(force=True)
             library.set_num_threads(number)
             free(force=True)
+
+
+def _find_blas():
+    """Return threadpoolctl's controllers of all BLAS libraries; it takes milliseconds to look through the loaded libraries."""
+    import scipy.linalg  # noqa: F401  SciPy's BLAS is not NumPy's, and must be loaded to be found
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
 single_threaded_blas = _SingleThreadedBlas()

@@ -1,4 +1,4 @@
-"""Type aliases that many signatures share, and that name nothing but arrays and numbers."""
+"""Type aliases of arrays, matrices and seeds, which signatures in all rooms share."""
 
 from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
@@ -10,7 +10,7 @@ P = ParamSpec("P")
 
 
 class HasShape(Protocol):
-    """A data frame, a sparse matrix, a dask collection, `Chunks`, or an array of another namespace than NumPy's."""
+    """A matrix that is no NumPy array: a data frame, a sparse matrix, a dask collection, `Chunks`, a tensor."""
 
     @property
     def shape(self) -> Any:
@@ -24,7 +24,7 @@ Seed: TypeAlias = "int | np.integer | np.random.Generator | None"  # numpy.rando
 
 # An array of any namespace, on any device.
 Array: TypeAlias = Any
-# A vector with a number for each row, which lives where the rows live; only `rows/` looks into it.
+# A vector with a number for each row, stored where the rows are; only `rows/` looks into it.
 RowVector: TypeAlias = Any
 # A dense matrix, or a canonical CSR one, in the memory of this process.
 DenseOrCSR: TypeAlias = Any

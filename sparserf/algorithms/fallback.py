@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._base.sampling import sample_rows
+from .._base.random import sample_rows
 from .._core.moments import KINDS
 from ..columns.table import UNKNOWN
 

@@ -1,4 +1,5 @@
-"""From a table to numbers: data frames (`frames`), names and levels (`table`), encodings of columns (`stage`), and targets.
+"""From a table to numbers: how data frames become numbers, and columns of numbers and categories the inputs of features.
 
-`encodings` reads off the training rows how columns are encoded.
+`frames` reads the cells of data frames, and `table` keeps names and levels, by which cells become numbers. `encodings` chooses
+encodings of the columns from the training rows, and `stage` applies them. `targets` does for y what these do for X.
 """

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from .._base.sampling import is_uniform, sample_rows
-from .._core.moments import KINDS
-from .stage import CLIP, ColumnStage
+from .._base.random import is_uniform, sample_rows
+from .stage import CLIP, CLIPPED, LEVEL, MISSING, NUMBER, PRESENT, ColumnStage, Encoding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,50 +22,49 @@ if TYPE_CHECKING:
     from .._base.types import DenseOrCSR
     from .table import Table
 
-NUMBER, CLIPPED, LEVEL, MISSING, PRESENT = range(len(KINDS))
-
-# Rows, and numbers in them, that encodings are read off, where there are more.
+# Encodings are read off a sample of at most MOST_ROWS rows, with at most MOST_NUMBERS numbers.
 MOST_ROWS, MOST_NUMBERS = 2**14, 2**20
-# A category has an indicator for each level that at least this share of the rows has, for so many levels at most; where these
-# are not all levels, it has the mean of the target as well (`target_encode`).
+# A category has an indicator for each level that at least LEAST_SHARE of the rows have, for at most MOST_LEVELS levels. A
+# category with other levels is encoded by the mean of the target as well (`target_encode`).
 LEAST_SHARE, MOST_LEVELS = 0.01, 24
-# Knots of ranks: quantiles at the middles of so many equal shares, and at a thousandth from the ends.
+# The knots of a rank encoding are quantiles: at the middles of N_SHARES equal shares, and a thousandth from either end.
 N_SHARES = 64
 SHARES = np.concatenate([[1e-3], (np.arange(N_SHARES) + 0.5) / N_SHARES, [1 - 1e-3]])
-# Columns of numbers up to which they are clipped and ranked as well; and distinct numbers of a column below which these
-# encodings would be the same but for units.
+# Numbers are encoded clipped and as ranks as well where there are at most MOST_CURVED columns of numbers, and in columns of at
+# least FEWEST_DISTINCT different numbers: with fewer, all encodings would be the same but for units.
 MOST_CURVED, FEWEST_DISTINCT = 200, 3
 
-# For its unit a number counts as no farther from the median than so many times the median distance of those numbers that differ
-# from it. For a normal distribution that is 6.7 standard deviations.
+# In the unit of a column a number counts as at most this far from the median, in median distances of the numbers that differ
+# from the median. For a normal distribution that is 6.7 standard deviations.
 FAR = 10.0
-# Share of the rows, and how many, whose numbers may lie farther out than the reach of an encoding.
+# The share of the rows, or how many if that is more, whose numbers may lie farther out than the reach of an encoding.
 WILD, FEWEST_WILD = 1e-3, 1.5
-# No number counts as farther out than this, in units of the median distance: the square of a larger one may overflow.
+# No number counts as farther out than this many median distances: the square of a larger one may overflow.
 FARTHEST = 1e280
-# A column is constant whose deviation is less than this many times the rounding of its numbers.
+# A column counts as constant if its standard deviation is less than this many times the rounding of its numbers.
 ROUNDINGS = 16.0
 
-# Target encoding: folds of the training rows; and means that differ by less, in units of the largest target, are equal.
+# Target encoding: the number of folds of the training rows; and the difference, in units of the largest target, up to which
+# means count as equal.
 N_FOLDS = 5
 EQUAL_MEANS = 1e-12
 
 
 class NumericRows(Protocol):
-    """Rows as numbers, of which a sample can be taken into memory."""
+    """What `fit_stage` asks of rows: their shape, some of them in memory, and how far their columns spread."""
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
+        """The number of rows."""
         ...
 
     @property
     def n_features_in(self) -> int:
-        """Number of columns."""
+        """The number of columns."""
         ...
 
     def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
-        """Return these rows, or all, as an ndarray or CSR."""
+        """Return the rows of an index, or all rows, as an ndarray or CSR."""
         ...
 
     def spreads(self, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -74,31 +72,19 @@ class NumericRows(Protocol):
         ...
 
 
-class Encoding(NamedTuple):
-    """One encoding of a column, without its centre and unit.
-
-    column : int
-    kind : int, a place in `KINDS`
-    level : int, of an indicator of a level
-    knots : None, or (knots, scores) between which the encoding is linear
-    """
-
-    column: int
-    kind: int
-    level: int = 0
-    knots: tuple[np.ndarray, np.ndarray] | None = None
-
-
 def fit_stage(
     rows: NumericRows, weight: np.ndarray, rng: np.random.Generator, *, table: Table | None = None,
     means: Mapping[int, tuple[np.ndarray, np.ndarray]] | None = None, is_scaled: bool = True, is_curved: bool = False,
 ) -> tuple[ColumnStage, Sequence[np.ndarray]]:  # fmt: skip
-    """Return (the `ColumnStage` of dense rows of positive weights, its sets of encodings), read off the rows or a sample.
+    """Choose the encodings of dense rows, and read their centres and units off the rows or a sample of them.
 
     Parameters
     ----------
+    weight : ndarray of shape (n_rows,), positive
+    table : Table or None
+        The levels of categories. None: all columns are numbers.
     means : {column: (knots, scores)} or None
-        Of categories of many levels, by `target_encode`.
+        The encodings of categories of many levels, by `target_encode`.
     is_scaled : bool
         Whether encodings are in robust units, or as the columns are.
     is_curved : bool
@@ -107,15 +93,23 @@ def fit_stage(
     Returns
     -------
     stage : ColumnStage
-    encoding_sets : list of arrays of places of encodings
-        Each set has all columns: as they are; and where there are such, with the numbers clipped, and with their ranks.
+    encoding_sets : list of arrays of indices of encodings
+        The sets among which a fit chooses. The first has the plain encodings of all columns. Where numbers are encoded in
+        other ways as well, the second has them clipped, the third as ranks.
     """
     X, sample_weight = _sample(rows, weight, rng)
     plain = _plain_encodings(X, sample_weight, table, means or {})
-    curved = _columns_to_curve(X, plain) if is_curved and is_scaled else []
-    clipped = [Encoding(j, CLIPPED) for j in curved]
-    ranked = [Encoding(j, NUMBER, 0, _ranks(X[:, j], sample_weight)) for j in curved]
-    unscaled = _stage_without_units([*plain, *clipped, *ranked], X.shape[1], table)
+
+    # The numbers that are clipped and ranked as well, by their indices among the plain encodings.
+    curved = [v for v, each in enumerate(plain) if each.kind == NUMBER and each.knots is None]
+    if not (is_curved and is_scaled) or len(curved) > MOST_CURVED:
+        curved = []
+    curved = [v for v in curved if _count_distinct(X[:, plain[v].column]) >= FEWEST_DISTINCT]
+    columns = [plain[v].column for v in curved]
+    clipped = [Encoding(j, CLIPPED) for j in columns]
+    ranked = [Encoding(j, NUMBER, 0, _ranks(X[:, j], sample_weight)) for j in columns]
+
+    unscaled = ColumnStage.from_encodings([*plain, *clipped, *ranked], X.shape[1], table)
     center, unit, reach, half_range = _units(unscaled, X, sample_weight, rows, weight)
     if is_scaled:  # the range of a clipped encoding is clipped, too
         clipped_range = half_range / np.hypot(1, half_range / CLIP)
@@ -123,16 +117,22 @@ def fit_stage(
         stage = replace(unscaled, center=center, unit=unit, reach=reach, half_range=half_range)
     else:  # the centre of its column takes the place of a missing number
         stage = replace(unscaled, fill=np.where(unscaled.kind == NUMBER, center, 0.0))
-    return stage, _encoding_sets(plain, curved)
+
+    encoding_sets = [np.arange(len(plain))]
+    if curved:
+        for first in (len(plain), len(plain) + len(curved)):  # where the clipped encodings begin in the stage, and the ranks
+            encoding_sets.append(np.arange(len(plain)))
+            encoding_sets[-1][curved] = first + np.arange(len(curved))
+    return stage, encoding_sets
 
 
 def fit_sparse_stage(
     rows: NumericRows, weight: np.ndarray, rng: np.random.Generator
 ) -> tuple[ColumnStage | None, Sequence[np.ndarray]]:
-    """Return (the stage of CSR rows, its sets of encodings); (None, no sets) where all entries are equal.
+    """Choose the encodings of CSR rows, as `fit_stage` does; return (None, no sets) if all entries that are not 0 are equal.
 
-    All encodings keep zeros: entries as they are; clipped at some three times the median entry of the column; and 1 for entries
-    of columns that have zeros.
+    All encodings of 0 are 0. There are three sets: the entries as they are; entries clipped at some three times the median
+    entry of their column; and, in columns that have zeros, 1 for each entry that is not 0.
     """
     X, _ = _sample(rows, weight, rng)
     there = X.data != 0
@@ -140,16 +140,16 @@ def fit_sparse_stage(
     if not there.any() or X.data[there].min() == X.data[there].max():
         return None, ()
     d, counts = rows.n_features_in, np.bincount(column, minlength=rows.n_features_in)
-    with_zeros = np.flatnonzero(counts < X.shape[0]).tolist()  # of the others all entries would be one, a constant
+    with_zeros = np.flatnonzero(counts < X.shape[0]).tolist()  # in other columns all entries would be 1
     encodings = [Encoding(j, kind) for kind in (NUMBER, CLIPPED) for j in range(d)]
     encodings += [Encoding(j, PRESENT) for j in with_zeros]
     unit = np.concatenate([np.ones(d), lower_medians(size, column, d), np.ones(len(with_zeros))])
     encoding_sets = [places for places in np.split(np.arange(len(encodings)), [d, 2 * d]) if len(places)]
-    return replace(_stage_without_units(encodings, d, None), unit=unit, may_miss=False), encoding_sets
+    return replace(ColumnStage.from_encodings(encodings, d, may_miss=False), unit=unit), encoding_sets
 
 
 def _sample(rows, weight, rng):
-    """Return (rows, their weights): all rows, or as many as encodings are read off."""
+    """Return (rows, their weights): all rows, or a sample if there are more than encodings are read off."""
     n = min(MOST_ROWS, max(2, MOST_NUMBERS // rows.n_features_in))
     if rows.n_rows <= n:
         return rows.array(), weight
@@ -158,7 +158,7 @@ def _sample(rows, weight, rng):
 
 
 def lower_medians(values: np.ndarray, column: np.ndarray, n_columns: int) -> np.ndarray:
-    """Return the lower median of the values in each column; 1 where there are none."""
+    """Return the lower median of the values in each column, and 1 for a column without values."""
     order, count = np.lexsort((values, column)), np.bincount(column, minlength=n_columns)
     middle = np.cumsum(count) - count + np.maximum(count - 1, 0) // 2
     median = np.ones(n_columns)
@@ -167,17 +167,24 @@ def lower_medians(values: np.ndarray, column: np.ndarray, n_columns: int) -> np.
 
 
 def _plain_encodings(X, weight, table, means):
-    """Return the encodings of each column as it is, sorted: numbers, frequent levels, target means, and what is missing."""
-    levels = [None] * X.shape[1] if table is None else table.levels
-    numbers = [Encoding(j, NUMBER, 0, means.get(j)) for j in range(X.shape[1]) if levels[j] is None or j in means]
-    categories = [j for j, of_column in enumerate(levels) if of_column]
-    frequent = [Encoding(j, LEVEL, k) for j in categories for k in frequent_levels(X[:, j], weight)]
-    missing = [Encoding(j, MISSING) for j in np.flatnonzero(np.isnan(X).any(axis=0)).tolist()]
-    return sorted(numbers + frequent + missing, key=lambda encoding: encoding[:3])
+    """Return the encodings of each column in turn: numbers or target means, frequent levels, and whether cells are missing."""
+    encodings, has_missing = [], np.isnan(X).any(axis=0)
+    for j in range(X.shape[1]):
+        levels = None if table is None else table.levels[j]
+        if levels is None or j in means:
+            encodings.append(Encoding(j, NUMBER, 0, means.get(j)))
+        if levels:
+            encodings += [Encoding(j, LEVEL, k) for k in frequent_levels(X[:, j], weight)]
+        if has_missing[j]:
+            encodings.append(Encoding(j, MISSING))
+    return encodings
 
 
 def frequent_levels(codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the levels that get an indicator; of two levels in all, one of them."""
+    """Return the levels that get an indicator, the frequent ones.
+
+    Where a category has two levels, and no cell is missing, one of them is enough.
+    """
     there = ~np.isnan(codes)
     share = np.bincount(np.floor(codes[there]).astype(np.intp), weight[there]) / weight.sum()
     frequent = np.sort(np.argsort(-share, kind="stable")[:MOST_LEVELS])
@@ -185,16 +192,16 @@ def frequent_levels(codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return frequent[1:] if there.all() and len(frequent) == 2 == len(share) else frequent
 
 
-def _columns_to_curve(X, plain):
-    """Return the columns of numbers whose clipped and ranked encodings differ from the plain one by more than units."""
-    numbers = [encoding.column for encoding in plain if encoding.kind == NUMBER and encoding.knots is None]
-    if len(numbers) > MOST_CURVED:
-        return []
-    return [j for j in numbers if len(np.unique(X[~np.isnan(X[:, j]), j])) >= FEWEST_DISTINCT]
+def _count_distinct(x):
+    """Return how many different numbers a column holds, NaN left out."""
+    return len(np.unique(x[~np.isnan(x)]))
 
 
 def _ranks(x, weight):
-    """Return (knots, scores): weighted quantiles of a column, and the normal scores of these; for equal knots their mean."""
+    """Return the (knots, scores) of a rank encoding: weighted quantiles, and the normal scores of their shares.
+
+    Quantiles that are equal become one knot with the mean of their scores.
+    """
     there = ~np.isnan(x)
     order = np.argsort(x[there], kind="stable")
     total = weight[there][order].cumsum()
@@ -211,26 +218,15 @@ def normal_scores() -> np.ndarray:
     return np.array([NormalDist().inv_cdf(share) for share in SHARES])
 
 
-def _stage_without_units(encodings, n_columns, table):
-    """Return the stage of these encodings, with centres 0 and units 1."""
-    column, kind, level = (np.array([each[i] for each in encodings], dtype) for i, dtype in enumerate((int, int, float)))
-    knots = [each.knots or (np.zeros(0), np.zeros(0)) for each in encodings]
-    first = np.cumsum([0, *(len(of_encoding) for of_encoding, _ in knots)])
-    knots = [np.concatenate([np.zeros(0), *(pair[i] for pair in knots)]) for i in range(2)]
-    zero, one = np.zeros((2, len(encodings))), np.ones((2, len(encodings)))
-    infinite = np.full(len(encodings), np.inf)
-    return ColumnStage(n_columns, column, kind, level, zero[0], one[0], infinite, one[1], zero[1], first, *knots, table)
-
-
 def _units(unscaled, X, sample_weight, rows, weight):
-    """Return (center, unit, reach, half range) of each encoding."""
+    """Return (center, unit, reach, half range) of each encoding of a stage without units: see `robust_units`."""
     kind = np.where(unscaled.kind == CLIPPED, NUMBER, unscaled.kind)
     encoded = replace(unscaled, kind=kind).transform(X)
     encoded[np.isnan(X[:, unscaled.column]) & (kind == NUMBER)] = np.nan
     units = robust_units(encoded, sample_weight)
     rare = (units[1] == 0) & (kind == NUMBER) & (np.diff(unscaled.first_knot) == 0)
     if rare.any() and len(X) < rows.n_rows:
-        # Columns that are constant in the sample: around that constant, in units of their deviation over all rows.
+        # Columns that are constant in the sample are centred at that constant, in units of their deviation over all rows.
         deviation, half_range = (of_columns[unscaled.column] for of_columns in rows.spreads(weight))
         some = np.flatnonzero(rare & (deviation > 0))
         in_units = half_range[some] / deviation[some]
@@ -238,24 +234,10 @@ def _units(unscaled, X, sample_weight, rows, weight):
     return units
 
 
-def _encoding_sets(plain, curved):
-    """Return the places of the plain encodings; and where there are such, with the numbers replaced by clipped, and by ranked.
-
-    In the stage the clipped encodings of the `curved` columns come after all plain ones, and the ranked after these.
-    """
-    places = np.arange(len(plain))
-    if not curved:
-        return [places]
-    column = np.array([encoding.column for encoding in plain])
-    is_number = np.array([encoding.kind == NUMBER and encoding.knots is None for encoding in plain]) & np.isin(column, curved)
-    replaced = len(plain) + np.searchsorted(curved, column)
-    return [places, *(np.where(is_number, replaced + k * len(curved), places) for k in range(2))]
-
-
 def robust_units(X: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return (center, unit, reach, half range) of each column of an ndarray, as a `ColumnStage` has them: (4, n_columns).
 
-    Neither a few wild cells nor rows of weight zero move them. NaN is left out.
+    They hardly depend on a few wild cells, and not on NaN nor on rows of weight zero. Time O(n_rows log n_rows) a column.
     """
     answers = np.zeros((4, X.shape[1]))
     size = max(1, 2**17 // max(1, len(X)))
@@ -270,7 +252,7 @@ def robust_units(X: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 @np.errstate(invalid="ignore")  # a column with NaN has NaN in its answers
 def _robust_units(X, weight):
-    """Return the answers of `robust_units` for some columns at once; NaN for a column with NaN."""
+    """Return what `robust_units` does for some columns at once, and NaN for a column with NaN."""
     rounding = ROUNDINGS * np.finfo(X.dtype).eps
     X = np.array(X, np.float64, order="C")  # sums in another order have other bits
     down = np.where(np.frexp(np.abs(X).max(axis=0))[1] > 1000, 2.0**-30, 1.0)  # no difference overflows
@@ -297,7 +279,10 @@ def _robust_units(X, weight):
 
 
 def weighted_quantile(X: np.ndarray, weight: np.ndarray, share: float, first: int | np.ndarray = 0) -> np.ndarray:
-    """Return the least entry of each column that this share of the weight lies at or below, without the `first` least."""
+    """Return a quantile of each column: its least entry such that this share of the weight lies at or below it.
+
+    first : the number of least entries of each column that are left out
+    """
     if is_uniform(weight):
         place = first + np.ceil((len(X) - first) * share * (1 - 1e-12)).astype(np.intp) - 1
         return np.take_along_axis(np.sort(X, axis=0), np.broadcast_to(np.maximum(place, 0), X.shape[1:])[None], axis=0)[0]
@@ -310,20 +295,20 @@ def weighted_quantile(X: np.ndarray, weight: np.ndarray, share: float, first: in
 def target_encode(
     X: np.ndarray, table: Table, targets: Sequence[np.ndarray], weight: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, dict[int, tuple[np.ndarray, np.ndarray]]]:
-    """Encode categories of many levels by the mean of the target of each level; return (X, {column: (knots, scores)}).
+    """Encode categories of many levels by the mean of the target in each level; return (X, {column: (knots, scores)}).
 
     Parameters
     ----------
-    X : ndarray
-        Level k of a category is k.
+    X : ndarray of shape (n_rows, n_columns)
+        The rows as numbers: level k of a category is k.
     targets : list of ndarray of shape (n_rows,) or (n_outputs, n_rows)
-        The one that varies most is meant.
+        The targets. Means are those of the one that varies most.
 
     Notes
     -----
-    A level k, of a row at prediction, has the mean of its rows. In a training row the returned X has k + 1/4 + t / 4 instead of
-    k, which stands for the mean of the rows of the other folds, t of the way from the least to the largest of these: a row does
-    not know its own target.
+    At prediction level k is encoded by the mean over all training rows of that level. A training row must not know its own
+    target: it is encoded by the mean over the rows of its level in the other folds. The returned X says so by a number between
+    two levels: k + 1/4 + t / 4 in place of k, where the mean is t of the way from the least to the largest of these means.
     """
     y = max(np.vstack(targets), key=np.var)
     means = {}
@@ -335,7 +320,7 @@ def target_encode(
 
 
 def _target_encode_column(codes, n_levels, y, weight, rng):
-    """Return (the codes of the training rows, (knots, scores)) of one column."""
+    """Return (the codes of the training rows, (knots, scores)) of one column: see `target_encode`."""
     there = np.flatnonzero(~np.isnan(codes))
     level, y, weight = codes[there].astype(np.intp), y[there], weight[there]
     fold = rng.permutation(len(there)) % N_FOLDS
@@ -347,7 +332,7 @@ def _target_encode_column(codes, n_levels, y, weight, rng):
     of_all, of_others = _shrunken_means(count, total, *prior), _shrunken_means(count - sums[0], total - sums[1], *prior)
     mean = of_others[fold, level]
     low, high = mean.min(initial=prior[0]), mean.max(initial=prior[0])
-    if high - low <= EQUAL_MEANS:  # as where each level has a row of its own, of which the other rows tell nothing
+    if high - low <= EQUAL_MEANS:  # the case where each level has one row, of which other rows tell nothing
         low, high, mean, of_all = prior[0], prior[0], np.full(len(mean), prior[0]), np.full(n_levels, prior[0])
     encoded = codes.copy()
     encoded[there] = level + 0.25 + (mean - low) / ((high - low) or 1.0) / 4
@@ -357,7 +342,10 @@ def _target_encode_column(codes, n_levels, y, weight, rng):
 
 
 def _prior(count, total, weight, y, level):
-    """Return (the mean of all rows, as how many rows of a level it counts): the variance within levels over that between."""
+    """Return (the mean over all rows, how many rows it counts as in the mean of a level).
+
+    That number is the variance within levels divided by the variance between them, kept in [1, 1000].
+    """
     mean = total.sum() / max(count.sum(), 1e-300)
     means = total / np.maximum(count, 1e-300)
     within = weight @ (y - means[level]) ** 2 / max(count.sum(), 1e-300)
@@ -366,5 +354,5 @@ def _prior(count, total, weight, y, level):
 
 
 def _shrunken_means(count, total, mean, rows):
-    """Return the mean of each level, with so many rows more that have the mean of all."""
+    """Return the mean of each level, shrunken: as if it had so many rows more with the mean of all rows."""
     return (total + rows * mean) / (count + rows)

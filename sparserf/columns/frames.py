@@ -1,7 +1,7 @@
-"""Data frames: their columns and cells, as numbers or strings, or an error that names the column.
+"""Data frames: their columns are read as numbers or strings, or raise an error that names the column.
 
-Columns of arrays are read the same way. Only this file knows data frames. It reads them through narwhals, which is imported
-when X is one.
+Columns of arrays are read in the same way. Only this file knows data frames. It reads them through narwhals, which is imported
+when X is a data frame.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from .._base.checks import check_unmasked
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Names of the types of missing cells, of any library.
+# The names of the types of missing cells, in any library.
 MISSING = {"NoneType", "NAType", "NaTType"}
-# What temporal columns are called in errors, and by which numbers they may be replaced, by the names of their types.
+# What errors say of dates and durations, {name of a type: (what its cells are, numbers that may replace them)}.
 DATES = ("dates", "days since a date, and where there are seasons the day of the year or the hour")
 DURATIONS = ("durations", "seconds")
 TIMES = {"date": DATES, "datetime": DATES, "timestamp": DATES, "datetime64": DATES, "duration": DURATIONS,
          "timedelta": DURATIONS, "timedelta64": DURATIONS, "time": ("times", "seconds since midnight")}  # fmt: skip
-# Items that an error lists.
+# The most items that an error lists.
 MOST_NAMED = 10
 
 
 def is_frame(X: object) -> bool:
-    """Whether X is a data frame whose rows are at hand, of a library that narwhals knows."""
+    """Return whether X is a data frame in memory, of a library that narwhals knows."""
     kind = type(X)
     if not (hasattr(kind, "columns") or hasattr(kind, "__narwhals_dataframe__")):
         return False
@@ -38,14 +38,14 @@ def is_frame(X: object) -> bool:
 
 
 def rows_of_frame(X: Any, some: np.ndarray) -> Any:
-    """Return the frame of some rows of a frame, by an array of their places."""
+    """Return some rows of a frame, by an array of their indices, as a frame of the same library."""
     import narwhals as nw
 
     return nw.from_native(X, eager_only=True)[some.tolist()].to_native()
 
 
 def open_columns(X: Any) -> tuple[tuple[str, ...] | None, list[Any], int]:
-    """Return (the names of the columns, None for an array; the columns; the number of rows).
+    """Return (the names of the columns, the columns, the number of rows); the names are None for an array.
 
     A column is a Series of narwhals, or a one-dimensional ndarray.
     """
@@ -66,7 +66,7 @@ def open_columns(X: Any) -> tuple[tuple[str, ...] | None, list[Any], int]:
 
 
 def label(names: Sequence[str] | None, k: int) -> str:
-    """Return what errors call column k."""
+    """Return how errors name column k."""
     return f"X[:, {k}]" if names is None else f"X[{names[k]!r}]"
 
 
@@ -77,9 +77,11 @@ def listing(items: Sequence[Any]) -> str:
 
 
 def cells_of(where: str, column: Any, is_category: bool) -> Any:
-    """Return the cells of a column: an ndarray of real numbers; or a list of numbers or of strings, None where missing.
+    """Return the cells of a column: an ndarray of real numbers, or a list of numbers or of strings with None for missing cells.
 
-    It is a list for categories, and where the dtype does not tell what the cells are.
+    Categories, and columns whose dtype does not tell what the cells are, are lists.
+
+    where : how errors name the column
     """
     if isinstance(column, np.ndarray):
         return _array_cells(where, column, is_category)
@@ -96,7 +98,7 @@ def cells_of(where: str, column: Any, is_category: bool) -> Any:
 
 
 def is_categorical(column: Any) -> bool:
-    """Whether the dtype of a column is categorical, whatever its categories are."""
+    """Return whether the dtype of a column is categorical, whatever its categories are."""
     if isinstance(column, np.ndarray):
         return False
     import narwhals as nw
@@ -105,7 +107,7 @@ def is_categorical(column: Any) -> bool:
 
 
 def own_order(column: Any) -> Any:
-    """Return all categories of a column in order, where the frame orders them; else None."""
+    """Return all categories of a column in the order that the frame gives them; None where it gives none."""
     if isinstance(column, np.ndarray):
         return None
     import narwhals as nw
@@ -127,7 +129,7 @@ def kind_of(cells: Any) -> str | None:
 
 
 def numbers_of(where: str, cells: Any) -> np.ndarray:
-    """Return cells as an ndarray of numbers, NaN where missing; a ValueError where one is infinite."""
+    """Return cells as an ndarray of numbers, NaN where missing; raise ValueError if one is infinite."""
     try:
         numbers = np.array(cells, np.float64) if isinstance(cells, list) else cells
     except OverflowError as error:
@@ -140,16 +142,16 @@ def numbers_of(where: str, cells: Any) -> np.ndarray:
 
 
 def keys_of(where: str, cells: Any) -> Any:
-    """Return cells as keys of levels: strings, integers and booleans as they are, other numbers as floats."""
+    """Return cells as keys of a dictionary of levels: numbers that are not integers or booleans as floats, None if missing."""
     if all(issubclass(kind, (str, Integral, np.bool_, type(None))) for kind in set(map(type, cells))):
         return cells
     return [None if cell != cell else cell for cell in numbers_of(where, cells).tolist()]
 
 
 def names_of_frame(frame: Any) -> tuple[str, ...]:
-    """Return the names of the columns as strings; a ValueError where two are the same.
+    """Return the names of the columns as strings; raise ValueError if two are the same.
 
-    Those of Arrow tables are `column_names`, where `columns` are the columns themselves.
+    In tables of Arrow the names are `column_names`, and `columns` are the columns themselves.
     """
     names = tuple(map(str, frame.column_names if hasattr(type(frame), "column_names") else frame.columns))
     if len(set(names)) < len(names):
@@ -159,13 +161,13 @@ def names_of_frame(frame: Any) -> tuple[str, ...]:
 
 
 def _array_cells(where, column, is_category):
-    """Return the cells of a column of an array, as `cells_of`."""
+    """Return the cells of a column of an array, as `cells_of` does."""
     if column.dtype.kind in "OUT":
         return _of_one_kind(where, column.astype(object).tolist())
     if column.dtype.kind not in "fiub":
         raise _refusal(where, column.dtype.name)
     if column.dtype.itemsize > 8:
-        with np.errstate(over="ignore"):  # a long double may be too large: it becomes infinite, and is refused as that
+        with np.errstate(over="ignore"):  # a long double may be too large: it becomes infinite, and is refused later
             column = column.astype(np.float64)
     return _of_one_kind(where, column.tolist()) if is_category else column
 
@@ -175,7 +177,7 @@ def _listed(series):
     dictionary = _arrow_dictionary(series)
     if dictionary is None:
         return series.to_list()
-    return dictionary.cast(dictionary.type.value_type).to_pylist()  # a twentieth of the time
+    return dictionary.cast(dictionary.type.value_type).to_pylist()  # takes a twentieth of the time of `to_list`
 
 
 def _arrow_dictionary(series):
@@ -186,7 +188,7 @@ def _arrow_dictionary(series):
 
 
 def _of_one_kind(where, cells):
-    """Return the cells with None for what is missing; an error unless they are all numbers or all strings."""
+    """Return the cells with None for missing ones; raise TypeError unless they are all numbers or all strings."""
     kinds = set(map(type, cells))
     missing = {kind for kind in kinds if kind.__name__ in MISSING}
     strange = {kind for kind in kinds - missing if not (issubclass(kind, str) or _is_number_type(kind))}
@@ -203,12 +205,12 @@ def _of_one_kind(where, cells):
 
 
 def _is_number_type(kind):
-    """Whether a type is one of real numbers: Real, numpy.bool, or Decimal, which is a Number but neither Real nor Complex."""
+    """Return whether a type is one of real numbers: Real, numpy.bool, or Decimal, a Number that is neither Real nor Complex."""
     return kind is np.bool_ or (issubclass(kind, Number) and issubclass(kind, Real) == issubclass(kind, Complex))
 
 
 def _refusal(where, kind):
-    """Return the error of a column whose cells are neither numbers nor strings."""
+    """Return the TypeError for a column whose cells are neither numbers nor strings."""
     what, such_as = TIMES.get(kind.lower().partition("[")[0], (None, None))
     if what:
         return TypeError(f"{where} holds {what} ({kind}): turn it into numbers, such as {such_as}")

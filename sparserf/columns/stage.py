@@ -1,10 +1,14 @@
-"""The column stage: the encodings of columns of any kind and scale, as numbers between which distances make sense."""
+"""The column stage: how columns of any kind and scale are encoded, as numbers between which distances make sense.
+
+The inputs of features are not the columns of X but *encodings* of them: a number in robust units, clipped, or as a rank; the
+levels of a category; whether a cell is missing. `encodings.py` reads off the training rows which encodings there are.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -20,24 +24,46 @@ if TYPE_CHECKING:
 
     from .._base.types import Array
 
-# What users give as scale and as missing.
+# What users give as scale and as missing; and a dictionary of the arguments scale, missing and categorical of a fit.
 Units: TypeAlias = Literal["auto", "robust"] | None
 Missing: TypeAlias = Literal["learn", "raise"]
+ColumnSetting: TypeAlias = dict[str, Any]
 
-# The arrays of a file: those with an entry for each encoding, and those of the knots.
+# The kinds of encodings: their indices in KINDS.
+NUMBER, CLIPPED, LEVEL, MISSING, PRESENT = range(len(KINDS))
+# The arrays of a stage in a model's file: those with an entry for each encoding, those of the knots, and their names there.
 OF_ENCODINGS = "column", "kind", "level", "center", "unit", "reach", "half_range", "fill"
 OF_KNOTS = "first_knot", "knots", "scores"
 OF_STAGE = tuple(f"stage_{name}" for name in (*OF_ENCODINGS, *OF_KNOTS, "may_miss"))
 ARRAYS = OF_STAGE + OF_TABLE
-# u of a clipped encoding is u / (1 + (u / CLIP)^2)^1/2, less than CLIP in size.
+# A clipped encoding is u / (1 + (u / CLIP)^2)^1/2, less than CLIP in size.
 CLIP = 3.0
+
+
+class Encoding(NamedTuple):
+    """One encoding of a column, without its centre and unit.
+
+    column : int
+        The column of X.
+    kind : int
+        What the encoding is made of: `NUMBER`, `CLIPPED`, `LEVEL`, `MISSING` or `PRESENT`.
+    level : int
+        The level that an encoding of the kind `LEVEL` asks for.
+    knots : None, or (knots, scores)
+        The knots, ascending, and the values at them, between which the encoding is linear.
+    """
+
+    column: int
+    kind: int
+    level: int = 0
+    knots: tuple[np.ndarray, np.ndarray] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnStage:
-    """The encodings of the columns of X, which are the inputs of features. Frozen: part of a model and of its file.
+    """How the columns of X are encoded as the inputs of features. Frozen: part of a model and of its file.
 
-    Each encoding is of one column, and a column may have several. Its raw value r is, by its kind,
+    Each encoding is made of one column, and a column may have several. Its raw value r is, by its kind,
 
     - "number", "clipped": the number; where the encoding has knots (quantiles, or levels), linear between its scores at these
     - "level": 1 where the column is that level, or else 0; where the encoding has a knot, at -1, the score of the knot where
@@ -50,23 +76,24 @@ class ColumnStage:
     (1 + (u / 3)^2)^1/2.
 
     n_columns : int
-        Of X.
-    column, kind, level : ndarray of int, int, float
-        Of each encoding; the kind is a place in `KINDS`.
-    center, unit : ndarray of float
+        The number of columns of X.
+    column, kind, level : ndarray of int, int and float, shape (n_encodings,)
+        The column of each encoding, its kind as an index in `KINDS`, and the level that it asks for.
+    center, unit : ndarray of float, shape (n_encodings,)
         The weighted mean and standard deviation over the training rows, numbers far from the median counted as less far; unit
         is 0 for a constant.
-    reach : ndarray of float
-        The distance, in these units, within which all training rows but a thousandth are; ten median distances if that is more.
-    half_range : ndarray of float
-        Half of the range of the training rows, in these units.
-    fill : ndarray of float
+    reach : ndarray of float, shape (n_encodings,)
+        The distance, in units, within which all training rows but a thousandth are; ten median distances if that is more.
+    half_range : ndarray of float, shape (n_encodings,)
+        Half of the range of the training rows, in units.
+    fill : ndarray of float, shape (n_encodings,)
         The encoding of a missing number, and of a missing level where the encoding has a knot (see `algorithms/fallback.py`).
-    first_knot : ndarray of int
-        Where the knots of each encoding begin in `knots` and `scores`, and the end.
+    first_knot : ndarray of int, shape (n_encodings + 1,)
+        Where the knots of each encoding begin in `knots` and `scores`, and where those of the last one end.
     knots, scores : ndarray of float
+        The knots of all encodings, one after the other, and the raw values at them.
     table : Table or None
-        Names and levels of the columns.
+        The names and levels of the columns. None: all columns are numbers without names.
     may_miss : bool
         Whether rows may have NaN.
     """
@@ -86,9 +113,33 @@ class ColumnStage:
     table: Table | None = None
     may_miss: bool = True
 
+    @classmethod
+    def from_encodings(
+        cls, encodings: Sequence[Encoding], n_columns: int, table: Table | None = None, may_miss: bool = True
+    ) -> Self:
+        """Return the stage of some encodings of n_columns columns, with centres 0 and units 1."""
+        n, no_knots = len(encodings), (np.zeros(0), np.zeros(0))
+        first_knot, knots, scores = _pack_knots([each.knots or no_knots for each in encodings])
+        return cls(
+            n_columns=n_columns,
+            column=np.array([each.column for each in encodings], int),
+            kind=np.array([each.kind for each in encodings], int),
+            level=np.array([each.level for each in encodings], float),
+            center=np.zeros(n),
+            unit=np.ones(n),
+            reach=np.full(n, np.inf),
+            half_range=np.ones(n),
+            fill=np.zeros(n),
+            first_knot=first_knot,
+            knots=knots,
+            scores=scores,
+            table=table,
+            may_miss=may_miss,
+        )
+
     def __post_init__(self) -> None:
-        for array in self._arrays.values():
-            array.flags.writeable = False
+        for name in (*OF_ENCODINGS, *OF_KNOTS):
+            getattr(self, name).flags.writeable = False
 
     def __setstate__(self, state: dict[str, Any]) -> None:  # unpickled arrays are writable
         self.__dict__.update(state)
@@ -100,16 +151,12 @@ class ColumnStage:
     def __len__(self) -> int:
         return len(self.column)
 
-    @property
-    def _arrays(self):
-        return {name: getattr(self, name) for name in (*OF_ENCODINGS, *OF_KNOTS)}
-
     def is_same(self, other: ColumnStage | None) -> bool:
-        """Whether another stage, or None, encodes the same."""
+        """Return whether another stage, or None, encodes columns in the same way."""
         if other is self or other is None:
             return other is self
         tables = (self.table is None) == (other.table is None) and (self.table is None or self.table.is_same(other.table))
-        return tables and all(map(np.array_equal, self._arrays.values(), other._arrays.values()))
+        return tables and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in (*OF_ENCODINGS, *OF_KNOTS))
 
     @cached_property
     def is_column_by_column(self) -> bool:
@@ -119,28 +166,27 @@ class ColumnStage:
     @cached_property
     def keeps_zeros(self) -> bool:
         """Whether all encodings of 0 are 0, so that CSR rows stay sparse."""
-        may = np.isin(self.kind, [KINDS.index(kind) for kind in ("number", "clipped", "present")]).all()
+        may = np.isin(self.kind, [NUMBER, CLIPPED, PRESENT]).all()
         return bool(may and ((self.center == 0) & (self.unit > 0) & np.isinf(self.reach)).all()) and not len(self.knots)
 
     @property
     def is_raw(self) -> bool:
-        """Whether numbers are not put in robust units."""
+        """Whether numbers are encoded as they are, not in robust units."""
         return bool(np.isinf(self.reach).all())
 
     @cached_property
     def is_identity(self) -> bool:
-        """Whether the encodings are the columns as they are, none of whose cells may be missing."""
+        """Whether the encodings are the columns as they are, and no cell may be missing."""
         as_they_are = self.is_column_by_column and not (self.kind.any() or len(self.knots) or self.may_miss)
         return as_they_are and bool(((self.center == 0) & (self.unit == 1) & np.isinf(self.reach)).all())
 
     def take(self, places: np.ndarray) -> ColumnStage:
-        """Return the stage of some of the encodings."""
+        """Return the stage of some of the encodings, by their indices."""
         sizes = np.diff(self.first_knot)[places]
-        knots = [np.arange(self.first_knot[v], self.first_knot[v + 1]) for v in places[sizes > 0]]
-        knots = np.concatenate([np.zeros(0, np.intp), *knots])
-        some = {name: getattr(self, name)[places] for name in OF_ENCODINGS}
         first = np.concatenate([[0], np.cumsum(sizes)])
-        return replace(self, **some, first_knot=first, knots=self.knots[knots], scores=self.scores[knots])
+        kept = np.arange(first[-1]) + np.repeat(self.first_knot[:-1][places] - first[:-1], sizes)
+        some = {name: getattr(self, name)[places] for name in OF_ENCODINGS}
+        return replace(self, **some, first_knot=first, knots=self.knots[kept], scores=self.scores[kept])
 
     def read(self, X: Any) -> Any:
         """Return X as numbers: a data frame, or an array with categories, as an ndarray; other X as it is."""
@@ -148,30 +194,34 @@ class ColumnStage:
 
     def with_fallbacks(self, fill: np.ndarray, unknown: Mapping[int, float]) -> ColumnStage:
         """Return the stage with other encodings of missing cells, and {encoding of a level: its score for unknown levels}."""
-        return replace(self._with_knots({v: ([UNKNOWN], [score]) for v, score in unknown.items()}), fill=fill)
+        stage = self._with_knots({v: ([UNKNOWN], [score]) for v, score in unknown.items()}) if unknown else self
+        return replace(stage, fill=fill)
 
     @cached_property
     def in_knots(self) -> ColumnStage:
         """The stage with levels that have a knot written as numbers with a knot at each level: the same for rows to predict."""
-        some = np.flatnonzero((self.kind == KINDS.index("level")) & (np.diff(self.first_knot) > 0))
-        knots = {v: np.arange(UNKNOWN, len(self.table.levels[self.column[v]])) for v in some.tolist()}
-        score = self.scores[self.first_knot[some]]
-        scores = {v: np.append(s, at[1:] == self.level[v]) for (v, at), s in zip(knots.items(), score, strict=True)}
-        kind = self.kind.copy()
-        kind[some] = KINDS.index("number")
-        return replace(self._with_knots({v: (knots[v], scores[v]) for v in knots}), kind=kind) if len(some) else self
+        some = np.flatnonzero((self.kind == LEVEL) & (np.diff(self.first_knot) > 0))
+        if not len(some):
+            return self
+        kind, given = self.kind.copy(), {}
+        for v in some.tolist():
+            knots = np.arange(UNKNOWN, len(self.table.levels[self.column[v]]))
+            given[v] = knots, np.append(self.scores[self.first_knot[v]], knots[1:] == self.level[v])
+        kind[some] = NUMBER
+        return replace(self._with_knots(given), kind=kind)
 
     def _with_knots(self, given):
-        """Return the stage with {encoding: (knots, scores)} in place of its own."""
-        own = [slice(*self.first_knot[v : v + 2]) for v in range(len(self))]
-        pairs = [given.get(v, (self.knots[some], self.scores[some])) for v, some in enumerate(own)]
-        first = np.cumsum([0, *(len(knots) for knots, _ in pairs)])
-        knots, scores = (np.concatenate([np.zeros(0), *(pair[i] for pair in pairs)]) for i in range(2))
+        """Return the stage with the knots and scores {encoding: (knots, scores)} in place of its own."""
+        pairs = []
+        for v in range(len(self)):
+            own = slice(self.first_knot[v], self.first_knot[v + 1])
+            pairs.append(given.get(v) or (self.knots[own], self.scores[own]))
+        first, knots, scores = _pack_knots(pairs)
         return replace(self, first_knot=first, knots=knots, scores=scores)
 
     @cached_property
     def arithmetic(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """(power, center, factor, reach) of u = (power r - center) factor; power is a power of two: nothing overflows."""
+        """The arrays (power, center, factor, reach) of u = (power r - center) factor; with powers of two nothing overflows."""
         exponent = np.where(self.unit > 0, np.clip(np.frexp(self.unit)[1], -1000, 1000), 0)
         power = np.ldexp(1.0, -exponent)
         factor = np.divide(1.0, self.unit * power, out=np.zeros(len(self)), where=self.unit > 0)
@@ -181,8 +231,14 @@ class ColumnStage:
     def _kernel(self):
         """The compiled encoder of dense rows in memory."""
         stage = self.in_knots
-        whole = (np.ascontiguousarray(array, np.int32) for array in (stage.column, stage.kind, stage.first_knot))
-        return Views(*whole, stage.level, np.stack([*self.arithmetic, self.fill]), np.stack([stage.knots, stage.scores]))
+        return Views(
+            np.ascontiguousarray(stage.column, np.int32),
+            np.ascontiguousarray(stage.kind, np.int32),
+            np.ascontiguousarray(stage.first_knot, np.int32),
+            stage.level,
+            np.stack([*self.arithmetic, self.fill]),
+            np.stack([stage.knots, stage.scores]),
+        )
 
     def transform(self, X: Array) -> Array:
         """Return the encodings of rows of X: a new array of shape (n_rows, n_encodings), of its dtype, namespace and device.
@@ -200,26 +256,21 @@ class ColumnStage:
         return out
 
     def _transform_sparse(self, X):
-        """Encode CSR rows: the entries of columns that have an encoding of a kind, kind by kind."""
+        """Encode CSR rows whose zeros stay zeros: the entries of columns that have an encoding of a kind, kind by kind."""
         row, parts = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), []
         for kind in np.unique(self.kind):
             place = np.full(self.n_columns, -1)
             place[self.column[self.kind == kind]] = np.flatnonzero(self.kind == kind)
             column = place[X.indices]
             there = column >= 0
-            parts.append((self._encode_entries(kind, X.data[there], column[there]), row[there], column[there]))
+            x, unit = X.data[there], self.unit[column[there]]
+            with np.errstate(over="ignore"):
+                u = (x != 0) / unit if kind == PRESENT else x / unit
+            parts.append((_clip(u) if kind == CLIPPED else u, row[there], column[there]))
         data, row, column = (np.concatenate(part) for part in zip(*parts, strict=True))
         order = np.lexsort((column, row))
         indptr = np.searchsorted(row[order], np.arange(X.shape[0] + 1))
         return type(X)((data[order].astype(X.dtype), column[order].astype(np.int32), indptr), shape=(X.shape[0], len(self)))
-
-    def _encode_entries(self, kind, x, place):
-        """Encode the entries x of CSR rows by encodings at these places, all of one kind."""
-        if kind == KINDS.index("present"):
-            return (x != 0) / self.unit[place]
-        with np.errstate(over="ignore"):
-            u = x / self.unit[place]
-        return _clip(u) if kind == KINDS.index("clipped") else u
 
     def _transform_in_namespace(self, X):
         """Encode rows in an array namespace other than NumPy's, on their device."""
@@ -230,20 +281,20 @@ class ColumnStage:
         kind, column = (from_host(a.astype(np.int64), xp, device) for a in (self.kind, self.column))
         x = xp.astype(xp.take(X, column, axis=1), power.dtype)
         is_missing = xp.isnan(x)
-        is_it = xp.where(kind == KINDS.index("missing"), is_missing, (level <= x) & (x < level + 1))
-        is_it = xp.where(kind == KINDS.index("present"), x != 0, is_it)
+        is_it = xp.where(kind == MISSING, is_missing, (level <= x) & (x < level + 1))
+        is_it = xp.where(kind == PRESENT, x != 0, is_it)
         number = self._between_knots(xp.where(is_missing, xp.zeros_like(x), x), xp, device)
-        is_number = kind <= KINDS.index("clipped")
+        is_number = kind <= CLIPPED
         r = xp.where(is_number, number, xp.astype(is_it, x.dtype))
         with np.errstate(over="ignore", invalid="ignore"):
             u = (r * power - center) * factor
             size = xp.abs(u)
             u = xp.where(size > reach, xp.sign(u) * reach * (2 - reach / xp.maximum(size, reach)), u)
-            u = xp.where(kind == KINDS.index("clipped"), _clip(u, xp), u)
+            u = xp.where(kind == CLIPPED, _clip(u, xp), u)
         return xp.astype(xp.where(is_number & is_missing, fill, u), X.dtype)
 
     def _between_knots(self, x, xp, device):
-        """Return x, (n_rows, n_encodings), with encodings that have knots replaced by what is linear between their scores."""
+        """Return x, (n_rows, n_encodings), where an encoding has knots interpolated between its scores at these."""
         columns = [x[:, v] for v in range(len(self))] if len(self.knots) else []
         for v in np.flatnonzero(np.diff(self.first_knot)):
             some = slice(self.first_knot[v], self.first_knot[v + 1])
@@ -269,7 +320,8 @@ class ColumnStage:
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays that a model's file holds of the stage."""
         finite = {"reach": np.where(np.isinf(self.reach), -1.0, self.reach), "may_miss": np.array([int(self.may_miss)])}
-        arrays = {f"stage_{name}": array for name, array in (self._arrays | finite).items()}
+        own = {name: getattr(self, name) for name in (*OF_ENCODINGS, *OF_KNOTS)}
+        arrays = {f"stage_{name}": array for name, array in (own | finite).items()}
         return arrays if self.table is None else arrays | self.table.to_arrays()
 
     @classmethod
@@ -287,7 +339,7 @@ class ColumnStage:
         return stage
 
     def _check(self):
-        """Check that the arrays of a file fit together."""
+        """Check that the arrays of a stage from a file fit together."""
         n, first = len(self), self.first_knot
         require(all(getattr(self, name).shape == (n,) for name in OF_ENCODINGS) and first.shape == (n + 1,), "stage")
         require(bool(((self.column >= 0) & (self.column < self.n_columns)).all()), "stage_column")
@@ -299,10 +351,20 @@ class ColumnStage:
         require(bool(same.all()), "stage_knots")
         levels = None if self.table is None else self.table.levels
         require(levels is None or len(levels) == self.n_columns, "table")
-        for v in np.flatnonzero(self.kind == KINDS.index("level")):
+        for v in np.flatnonzero(self.kind == LEVEL):
             of_column = None if levels is None else levels[self.column[v]]
             require(of_column is not None and self.level[v] in range(len(of_column)), "stage_level")
             require(self.knots[slice(*self.first_knot[v : v + 2])].tolist() in ([], [UNKNOWN]), "stage_knots")
+
+
+def _pack_knots(pairs):
+    """Return (first_knot, knots, scores), as a `ColumnStage` has them, from the (knots, scores) of each encoding."""
+    first, all_knots, all_scores = [0], [np.zeros(0)], [np.zeros(0)]
+    for knots, scores in pairs:
+        first.append(first[-1] + len(knots))
+        all_knots.append(knots)
+        all_scores.append(scores)
+    return np.array(first), np.concatenate(all_knots), np.concatenate(all_scores)
 
 
 def _clip(u, xp=np):
@@ -312,7 +374,7 @@ def _clip(u, xp=np):
 
 
 class EncodedMatrix:
-    """The encodings of the rows of X as a matrix, of which rows are made when they are sliced."""
+    """The encodings of all rows of X as a matrix whose rows are computed when they are asked for, `encoded[rows]`."""
 
     shape: tuple[int, int]
     dtype: np.dtype

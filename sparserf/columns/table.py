@@ -1,7 +1,7 @@
-"""The table: names and levels of the columns of a data frame, or of an array with categories, which make its cells numbers.
+"""The table: the names of columns and the levels of categories, by which the cells of a data frame become numbers.
 
-Cells of a column of numbers stay numbers; in a column of categories each cell becomes the number of its level. Missing cells
-become NaN.
+The same goes for an array with categories. Cells of a column of numbers stay numbers, cells of a category become the numbers of
+their levels, and missing cells become NaN.
 """
 
 from __future__ import annotations
@@ -23,23 +23,24 @@ from .frames import is_frame as is_frame
 # What users give as categorical: names or indices of columns, or a mask.
 Categorical: TypeAlias = Sequence[str] | Sequence[int] | Sequence[bool] | np.ndarray | None
 
-UNKNOWN = -1.0  # the number of a level that does not occur in the training rows
-FEW_ROWS = 10  # up to so many rows, a column may have a different word in each by chance
-EXACT = 2**24  # float32 can count this many levels exactly
-# The types of levels, and the types of cells that become levels of that type.
+UNKNOWN = -1.0  # the number of a level that no training row has
+FEW_ROWS = 10  # in up to so many rows, a column may have a different word in each row by chance
+EXACT = 2**24  # the number of levels up to which float32 holds their numbers exactly
+# The types of levels: {type: the types of cells that become levels of this type}.
 PLAIN: dict[type, Any] = {str: str, bool: (bool, np.bool_), int: (Integral, np.bool_), float: Number}
-# The arrays of a file: the kind of each column, a place in PLAIN or -1 for numbers; how many levels it has; names of columns,
-# if they have any, and all levels, as text; and where each of these ends in it.
+# The arrays of a table in a model's file: the kind of each column, an index in PLAIN or -1 for numbers; how many levels it has;
+# the names of the columns, if they have names, and all levels, as one text; and where each of these ends in the text.
 ARRAYS = "table_kind", "table_size", "table_text", "table_end"
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Names and levels of the columns of the training rows. Frozen: part of a model and of its file.
+    """The names of the columns of the training rows, and the levels of categories. Frozen: part of a model and of its file.
 
-    names : tuple of str, or None for an array, whose columns have no names
+    names : tuple of str, or None
+        The names of the columns; None for an array, whose columns have no names.
     levels : tuple with an entry for each column
-        None for a column of numbers; for a category its levels in the training rows, all str, int, float or bool: sorted, or in
+        None for a column of numbers. For a category its levels in the training rows, all str, int, float or bool: sorted, or in
         the order that the frame gives them.
     """
 
@@ -103,11 +104,11 @@ class Table:
         return _matrix(values, levels, n_rows), cls(names, levels)
 
     def read(self, X: Any) -> np.ndarray:
-        """Return rows to predict as numbers, an ndarray, as `learn` does. A level that no training row has is -1.
+        """Return rows to predict as an ndarray of numbers, as `learn` does for training rows. Unknown levels become -1.
 
-        The columns of a frame are found by their names, in any order; by their places where X or the training rows had no
-        names. ValueError where columns are missing or too many, TypeError where a column holds strings that held numbers, or
-        the reverse.
+        The columns of a frame are found by their names, in any order; by their positions if X or the training rows have no
+        names. Raises ValueError if columns are missing or too many, and TypeError if a column holds strings in place of
+        numbers, or numbers in place of strings.
         """
         names, columns, n_rows = open_columns(X)
         places = self._places(names, len(columns))
@@ -118,7 +119,7 @@ class Table:
         return _matrix(values, self.levels, n_rows)
 
     def for_rows(self, X: np.ndarray) -> tuple[np.ndarray, Table]:
-        """Return (X, the table) for some of the rows that `learn` returned, without the levels that none of them has."""
+        """Return (X, the table) for some of the rows that `learn` returned, without the levels that none of these rows has."""
         levels = list(self.levels)
         for j in (j for j, of_column in enumerate(levels) if of_column):
             code = np.where(np.isnan(X[:, j]), len(levels[j]), X[:, j]).astype(np.intp)
@@ -130,7 +131,7 @@ class Table:
         return X, replace(self, levels=tuple(levels))
 
     def is_same(self, other: Table | None) -> bool:
-        """Whether another table, or None, reads the same."""
+        """Return whether another table, or None, has the same names and levels."""
         return other is self or (other is not None and (self.names, self.levels) == (other.names, other.levels))
 
     def to_arrays(self) -> dict[str, np.ndarray]:
@@ -161,11 +162,11 @@ class Table:
 
     @cached_property
     def _numbers(self):
-        """{level: number} of each category, None of each column of numbers."""
+        """The numbers of the levels: {level: number} for each category, None for each column of numbers."""
         return [None if levels is None else _number_levels(levels) for levels in self.levels]
 
     def _places(self, names, n):
-        """Return where in X each column of this table is."""
+        """Return the position in X of each column of this table, from the names of the n columns of X."""
         if names is not None and self.names is not None and names != self.names:
             place = {name: k for k, name in enumerate(names)}
             lacking = [name for name in self.names if name not in place]
@@ -181,7 +182,7 @@ class Table:
 
 
 def _split_text(text, end):
-    """Return the strings in a text, of which each ends where `end` says."""
+    """Return the strings of which a text is made, from the positions where they end."""
     require(text.dtype == np.uint8 and text.ndim == 1, "table_text")
     ends = np.concatenate([[0], end])
     require(ends[-1] == len(text) and bool((np.diff(ends) >= 0).all()) and ends.min() == 0, "table_end")
@@ -190,7 +191,7 @@ def _split_text(text, end):
 
 
 def _levels_from_text(cells, kind):
-    """Return the levels of a column that a file holds as these strings."""
+    """Return the levels of a column from the strings that a file holds; kind : an index in PLAIN, or -1 for numbers."""
     if kind < 0:
         return None
     plain = list(PLAIN)[kind]
@@ -200,7 +201,7 @@ def _levels_from_text(cells, kind):
 
 
 def _chosen(categorical, names, n):
-    """Return the indices of the columns that `categorical` lists."""
+    """Return the set of indices of the columns that the user's argument `categorical` lists."""
     if categorical is None:
         return set()
     if isinstance(categorical, (str, bytes)) or not hasattr(categorical, "__iter__"):
@@ -226,10 +227,11 @@ def _chosen(categorical, names, n):
 
 
 def _learn_column(where, column, is_chosen, strings_are_categories):
-    """Return (a training column as numbers, its levels, or None for a column of numbers).
+    """Return (a training column as numbers, its levels); the levels are None for a column of numbers.
 
-    is_chosen : whether the user says that it is a category
-    strings_are_categories : whether a column of strings is one though not chosen
+    where : how errors name the column
+    is_chosen : whether the user lists it in `categorical`
+    strings_are_categories : whether a column of strings is a category though it is not listed
     """
     is_category = is_chosen or is_categorical(column)
     cells = cells_of(where, column, is_category)
@@ -248,9 +250,9 @@ def _learn_column(where, column, is_chosen, strings_are_categories):
 
 
 def _read_column(where, column, levels, number):
-    """Return a column to predict as numbers.
+    """Return a column of rows to predict as numbers.
 
-    levels, number : the levels of the training column, and {level: number}; None for a column of numbers
+    levels, number : the levels of the training column, and {level: number}; both None for a column of numbers
     """
     cells = cells_of(where, column, levels is not None)
     kind, was = kind_of(cells), "numbers" if levels is None else kind_of(levels)
@@ -260,17 +262,17 @@ def _read_column(where, column, levels, number):
 
 
 def _number_levels(levels):
-    """Return {level: its number}, NaN for a missing cell."""
+    """Return {level: its number}, with NaN for a missing cell, None."""
     return {level: float(number) for number, level in enumerate(levels)} | {None: np.nan}
 
 
 def _codes(keys, number):
-    """Return the numbers of cells by their levels, UNKNOWN where there is none."""
+    """Return the numbers of cells by {level: number}, UNKNOWN for other cells."""
     return np.fromiter(map(number.get, keys, repeat(UNKNOWN)), np.float64, len(keys))
 
 
 def _matrix(values, levels, n_rows):
-    """Return the columns side by side, as float32 where that holds all of them exactly."""
+    """Return the columns side by side, as float32 if this holds all of them exactly."""
     kinds = {column.dtype for column, each in zip(values, levels, strict=True) if each is None}
     is_single = kinds == {np.dtype(np.float32)} and all(each is None or len(each) <= EXACT for each in levels)
     X = np.empty((n_rows, len(values)), np.float32 if is_single else np.float64)

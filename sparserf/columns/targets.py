@@ -1,4 +1,4 @@
-"""Checks of the target y: numbers, of one output or of several, or labels; and labels encoded as -1 and +1."""
+"""Checks of the target y, which holds numbers, of one output or of several, or labels; and labels encoded as -1 and +1."""
 
 from __future__ import annotations
 
@@ -15,19 +15,22 @@ if TYPE_CHECKING:
 
     from ..losses.base import Loss
 
-# What errors and warnings say where y looks like labels.
+# What errors and warnings add where y looks like labels.
 ARE_LABELS = "For labels: loss='logistic', or a classifier of sparserf.sklearn"
-# With no more rows than FEW_ROWS a real target may have two values by chance. Labels of more values than MANY_LABELS, and than
-# half of the rows, are taken for a real target: "f" where some are not whole numbers, "i" where all are.
+# In up to FEW_ROWS rows a real target may have two values by chance. Labels are taken for a real target where there are more
+# classes than half of the rows, and more than MANY_LABELS["i"], or MANY_LABELS["f"] if some are not whole numbers.
 FEW_ROWS, MANY_LABELS = 10, {"f": 10, "i": 100}
 
 
 def encode_target(
     y: ArrayLike, loss: Loss, there: np.ndarray, n_rows: int, several_outputs: Literal["together", "apart"] | None = None
 ) -> tuple[np.ndarray | None, list[np.ndarray]]:
-    """Return (classes, targets) of some rows: (None, real targets); or targets of -1/+1, one for each class but of two.
+    """Return (classes, targets) of some rows.
 
-    there : the places of these rows among n_rows
+    For a regression classes is None. For labels each class has a target, +1 in rows of the class and -1 in others; two classes
+    have one target, +1 in rows of the second.
+
+    there : the indices of these rows among all n_rows rows
     several_outputs : None where y must have one output; "together" where a real target may have several, (n_outputs, n_rows);
         "apart" where each of several outputs is a target of its own
     """
@@ -43,12 +46,13 @@ def encode_target(
 
 
 def check_target(y: ArrayLike, n_samples: int, several_outputs: bool = False) -> np.ndarray:
-    """Return a finite float64 target of shape (n_samples,); or, of several outputs, (n_outputs, n_samples)."""
+    """Return y as a finite float64 array of shape (n_samples,), or (n_outputs, n_samples) of several outputs."""
     if isinstance(y, str):
         raise TypeError(f"y must be an array, the target of each row, got {y!r}: of a frame, X.pop({y!r})")
-    is_categorical, y = _is_categorical(y), _flatten_column(as_array("y", y))
-    strings = y.dtype.kind in "UST" or (y.dtype.kind == "O" and any(isinstance(value, str) for value in y.flat))
-    if strings or is_categorical:
+    is_categorical = str(getattr(y, "dtype", "")).startswith(("category", "Categorical", "Enum"))  # whatever its categories
+    y = _flatten_column(as_array("y", y))
+    has_strings = y.dtype.kind in "UST" or (y.dtype.kind == "O" and any(isinstance(value, str) for value in y.flat))
+    if has_strings or is_categorical:
         first = next((value for value in y.flat if isinstance(value, str)), "a categorical") if y.size else "none"
         raise TypeError(f"y must hold real numbers, the target of a regression, got {str(first)!r}. {ARE_LABELS}")
     if not several_outputs or y.ndim != 2:
@@ -61,7 +65,7 @@ def check_target(y: ArrayLike, n_samples: int, several_outputs: bool = False) ->
 
 
 def _flatten_column(y: np.ndarray) -> np.ndarray:
-    """Return y; a single column as a vector, with a warning."""
+    """Return y; if it is a single column, as a vector, with a warning."""
     if y.ndim != 2 or y.shape[1] != 1:
         return y
     warn(f"y has shape {y.shape}, one column, and is taken as a vector: use y.ravel(), or of a frame y.squeeze()", UserWarning)
@@ -69,7 +73,7 @@ def _flatten_column(y: np.ndarray) -> np.ndarray:
 
 
 def warn_of_labels(target: np.ndarray) -> None:
-    """Warn where a real target has two values alone, both whole numbers, as labels have."""
+    """Warn if a real target has just two values, both whole numbers, as labels have."""
     for y in np.atleast_2d(target):
         low, high = y.min(), y.max()
         if len(y) > FEW_ROWS and low < high and low == round(low) and high == round(high) and np.all((y == low) | (y == high)):
@@ -78,7 +82,7 @@ def warn_of_labels(target: np.ndarray) -> None:
 
 
 def check_labels(y: ArrayLike, n_samples: int, there: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (classes, index of the class of each row) of some rows; an error unless there are at least two classes."""
+    """Return (classes, index of the class of each row) of some rows, by their indices; there must be at least two classes."""
     y = as_labels(y)
     if y.ndim > 1:
         raise ValueError(f"y must be one column of labels, shape ({n_samples},), got {y.shape}: fit a model to each column")
@@ -96,7 +100,7 @@ def check_labels(y: ArrayLike, n_samples: int, there: np.ndarray) -> tuple[np.nd
 
 
 def as_labels(y: ArrayLike) -> np.ndarray:
-    """Return y as an array of numbers, booleans or strings; an object array must hold strings alone, or numbers alone."""
+    """Return y as an array of numbers, booleans or strings; an object array must hold only strings or only numbers."""
     y = _flatten_column(as_array("y", y))
     if y.dtype.kind in "OT":
         values = y.tolist()
@@ -112,10 +116,5 @@ def as_labels(y: ArrayLike) -> np.ndarray:
 
 
 def _is_missing(value):
-    """Whether a label is None, NaN, or of a type that stands for a missing cell."""
+    """Return whether a label is None, NaN, or pandas.NA."""
     return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and value != value)
-
-
-def _is_categorical(y):
-    """Whether y is a categorical column of a data frame, whatever its categories are."""
-    return str(getattr(y, "dtype", "")).startswith(("category", "Categorical", "Enum"))

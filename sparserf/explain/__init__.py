@@ -1,1 +1,1 @@
-"""What a model does with its inputs: summaries, Shapley values, shares of variance, and effects of one and two inputs."""
+"""How a model uses its inputs: summaries, Shapley values, importances, and effects of one and of two inputs."""

@@ -3,9 +3,9 @@
     f(x) ~ mean + sum_j f_j(x_j) + sum_jk f_jk(x_j, x_k)
 
 by least squares over the rows. The functions f_j are piecewise linear between quantiles, or have a value for each level of a
-category; the f_jk are bilinear on a coarser grid. Pairs are those that explain most of what the f_j leave. Where inputs depend
-on one another many sums come as near; the values are then drawn towards partial dependence, the mean of the model for given
-values of one input.
+category; the f_jk are bilinear on a coarser grid, for the pairs that explain most of the residual of the f_j. If inputs depend
+on one another, many such sums are as near to the model. A ridge penalty then chooses functions that are near to the partial
+dependence, the mean of the model for given values of one input.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
     from ..model import SparseModel
 
-# The number of knots of a function of one input; functions of two have every third of these.
+# The number of knots of a function of one input; functions of two inputs have one knot in EVERY of these.
 KNOTS, EVERY = 16, 3
-# The number of levels of a category, the most frequent ones, that have a value of their own in functions of one input, and of
-# two. All others share one value.
+# The number of levels of a category that have values of their own, in functions of one input and of two: the most frequent
+# ones. All other levels share one value.
 LEVELS, LEVELS_OF_TWO = 24, 12
-# The most inputs that get a function, the most important ones; inputs among which pairs are sought; and values of all
-# functions.
+# The most inputs that have a function, the most important inputs among which pairs are sought, and the most values of all
+# functions together.
 MOST_INPUTS, MOST_PAIRED, MOST_VALUES = 64, 14, 2_000
-# The ridge penalty of functions of one and of two inputs, in rows: a value is fitted as if so many more rows had it at the
-# partial dependence (of functions of two: at 0). SMOOTH is the penalty of second differences for each row.
+# The ridge penalty of functions of one and of two inputs, in rows: a value is fitted as if so many more rows had the partial
+# dependence as their value, or 0 in functions of two. SMOOTH is the penalty of second differences, for each row.
 RIDGE, SMOOTH = {1: 3.0, 2: 3.0}, 1e-5
-# The least share of what the functions of one input leave that the function of a pair must explain.
+# The least share of the residual of the functions of one input that the function of a pair must explain.
 LEAST = 0.003
-# The number of rows over which partial dependence is the mean.
+# The number of rows over which a partial dependence is a mean.
 BACKGROUND = 100
 
 
@@ -48,7 +48,10 @@ class Axis:
     The knots of a category are the codes of its levels; the first of them, -1, is for levels that are not known or have no
     value of their own.
 
-    coarse : the indices of the knots that functions of two inputs have
+    knots : ndarray, ascending
+    is_category : bool
+    coarse : ndarray of int
+        The indices of the knots that functions of two inputs have.
     """
 
     knots: np.ndarray
@@ -69,7 +72,7 @@ class Axis:
         return cls(knots, False, np.unique(np.append(np.arange(0, len(knots), EVERY), len(knots) - 1)))
 
     def hats(self, x: np.ndarray, some: slice | np.ndarray = slice(None)) -> np.ndarray:
-        """Return the basis at x, (n, n_knots + 1): the weight of each of some knots, and last whether x is missing."""
+        """Return the basis functions at x, (n, n_knots + 1): hats at some of the knots, and last whether x is missing."""
         knots, is_missing = self.knots[some], np.isnan(x)
         if self.is_category:
             x = np.where(np.isin(np.floor(x), knots), np.floor(x), -1.0)
@@ -84,7 +87,7 @@ class Axis:
         return out
 
     def roughness(self) -> np.ndarray:
-        """Return the matrix of second differences of the values, (n_knots - 2, n_knots + 1), at the distances of the knots."""
+        """Return the matrix (n_knots - 2, n_knots + 1) that maps values to changes of slope at inner knots, over n_knots."""
         m = len(self.knots)
         if self.is_category or m < 3:
             return np.zeros((0, m + 1))
@@ -95,7 +98,7 @@ class Axis:
 
 
 def frequent_levels(codes: np.ndarray, levels: Sequence[Any], most: int) -> np.ndarray:
-    """Return the codes of the levels of a category, ascending: all, or the `most` levels that occur most often."""
+    """Return the codes of all levels of a category, or of the `most` levels that occur most often, in ascending order."""
     if len(levels) <= most:
         return np.arange(max(len(levels), 1), dtype=np.float64)
     there = codes[codes >= 0].astype(np.intp)  # neither missing nor unknown
@@ -104,24 +107,24 @@ def frequent_levels(codes: np.ndarray, levels: Sequence[Any], most: int) -> np.n
 
 
 class AdditiveApproximation:
-    """f ~ mean + sum_j f_j(x_j) + sum_jk f_jk(x_j, x_k), by least squares over rows of numbers X, (n_rows, n_columns).
+    """The sum f ~ mean + sum_j f_j(x_j) + sum_jk f_jk(x_j, x_k), fitted by least squares over rows of numbers X.
 
-    A *part* is (j,) or (j, k), and stands for the function of these inputs.
+    A *part* is the tuple of the inputs of one function, (j,) or (j, k).
 
     axes : {column: its `Axis`}
-    pairs : the parts of two inputs
+    pairs : list of the parts of two inputs
     values : {part: its values at knots, and where an input is missing}
-    at_rows : {part: its values in the rows, from a fit to the other half of the rows}
-    r2 : the share of the variance of f that the sum of these accounts for
+    at_rows : {part: its values in the rows, by a fit to the other half of the rows}
+    r2 : the share of the variance of f that the sum of `at_rows` accounts for
     """
 
     def __init__(
         self, X: np.ndarray, f: np.ndarray, axes: dict[int, Axis], prior: dict[int, np.ndarray],
         candidates: Sequence[tuple[int, int]], n_pairs: int,
     ):  # fmt: skip
-        """Fit the functions of one input of all axes, and of the best n_pairs of some candidates.
+        """Fit the functions of one input of all axes, and the functions of the best n_pairs of some candidates.
 
-        prior : {column: values at its knots, and where it is missing, towards which its function is drawn}
+        prior : {column: values at its knots, and where it is missing, towards which the penalty draws its function}
         """
         self._X, self.axes, f, ones = X, axes, f - f.mean(), [(j,) for j in axes]
         self._prior = {(j,): values - self._at_rows((j,), values).mean() for j, values in prior.items()}
@@ -145,7 +148,7 @@ class AdditiveApproximation:
         return (one[:, :, None] * two[:, None]).reshape(len(points), -1)
 
     def _at_rows(self, part, values, rows=slice(None)):
-        """Return a part, by its values at knots, in some rows."""
+        """Return a part in some rows, from its values at knots."""
         return self._basis(part, self._X[rows][:, list(part)]) @ values
 
     def _fit(self, parts, f, rows):
@@ -161,7 +164,7 @@ class AdditiveApproximation:
         return {part: values[a:b] for part, a, b in zip(parts, ends, ends[1:], strict=False)}
 
     def _best_pairs(self, candidates, rest, n):
-        """Return the n pairs whose functions, each alone, would explain most of the rest, the best first."""
+        """Return at most n pairs, best first, whose functions, each alone, would explain most of the residual `rest`."""
         gains = {}
         for pair in candidates:
             H = self._basis(pair, self._X[:, list(pair)])
@@ -174,9 +177,10 @@ class AdditiveApproximation:
         return best[: int(np.searchsorted(np.cumsum(sizes), room, side="right"))]
 
     def _purify(self, values):
-        """Move what functions of two inputs have of one into those of one, so that f is the same sum.
+        """Make functions of two inputs pure interactions: move their means over either input into the functions of one.
 
-        Then a function of two has mean zero over the rows at each value of either input, and one of one input over all rows.
+        The sum stays the same. Afterwards a function of two inputs has mean zero over the rows at each value of either input,
+        and a function of one input has mean zero over all rows.
         """
         for pair in self.pairs:
             H = self._basis(pair, self._X[:, list(pair)])
@@ -192,7 +196,7 @@ class AdditiveApproximation:
         return {part: v - self._at_rows(part, v).mean() if len(part) == 1 else v for part, v in values.items()}
 
     def _at_all_knots(self, j, coarse):
-        """Return a function of one input at all its knots, from its values at those of functions of two."""
+        """Return a function of input j at all its knots, from its values at the coarse knots."""
         axis = self.axes[j]
         at = np.append(axis.knots, np.nan)
         return axis.hats(at, axis.coarse) @ coarse
@@ -219,7 +223,8 @@ def r_squared(parts: Iterable[np.ndarray], f: np.ndarray) -> float:
 def approximate(model: SparseModel, X: np.ndarray, importance: np.ndarray, n_pairs: int) -> AdditiveApproximation:
     """Approximate a model of one output over rows of numbers X.
 
-    importance : of each column; the most important ones have functions, and pairs among them that some term sees together
+    importance : the importance of each column. The most important columns have functions of one input; functions of two are
+        sought among pairs of the most important ones that some term sees together.
     """
     levels, terms = column_levels(model), list(terms_of(model.features))
     seen = sorted({j for term in terms for j in term.columns.tolist()})
@@ -234,7 +239,10 @@ def approximate(model: SparseModel, X: np.ndarray, importance: np.ndarray, n_pai
 
 
 def _partial_dependence(model, rows, j, values, x):
-    """Return the mean of f over some rows with column j set to each of some values, the last missing: 0 if x never is."""
+    """Return the mean of f over some rows with column j set to each of some values.
+
+    The last value is NaN, a missing cell; its mean is 0 if no cell of x, column j of X, is missing.
+    """
     may_miss = np.isnan(x).any()
     values = values if may_miss else values[:-1]
     changed = np.tile(rows, (len(values), 1))

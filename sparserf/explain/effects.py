@@ -1,8 +1,8 @@
 """A model as a sum of functions of one and of two inputs, as `plot.effects` draws it.
 
-Where no term sees more than two inputs, or is linear, the model is such a sum, a functional analysis of variance over a grid.
-Of any other model it is the additive approximation (`additive.py`). A *part* is the tuple of the inputs of one function, (j,)
-or (j, k): (j,) is drawn as a curve, (j, k) as a surface.
+If every term is linear or sees at most two inputs, the model is such a sum, and its functions are those of the functional
+analysis of variance over a grid. For any other model they are its additive approximation (`additive.py`). A *part* is the tuple
+of the inputs of one function: (j,) is drawn as a curve, (j, k) as a surface.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     Part = tuple[int, ...]
 
-# The largest number that can be drawn: beyond it pictures overflow.
+# The largest number that can be drawn without overflow.
 LARGEST = 1e100
-# The most levels of a category that are shown, the most frequent ones.
+# The number of levels of a category that are shown, the most frequent ones.
 MOST_SHOWN = 12
 
 
@@ -35,8 +35,8 @@ MOST_SHOWN = 12
 class Effects:
     """The functions of one and two inputs of a model, on grids and in rows.
 
-    values : {part: its values on the grids of its inputs, (j,) or (j, k)}
-    grids : {input: its grid}; of a category the codes of the levels that are shown
+    values : {part: its values on the grids of its inputs}
+    grids : {input: its grid}; the grid of a category holds the codes of the levels that are shown
     at_rows : {part: its values in the rows}
     f : the decision values of the model in the rows
     is_whole : whether the parts add up to f
@@ -52,7 +52,7 @@ class Effects:
     def from_model(cls, model: SparseModel, X: DenseOrCSR, importance: np.ndarray, n_points: int, n_pairs: int) -> Self:
         """Compute the parts of a model of one output, in rows of numbers X.
 
-        importance : of each column, by which columns are chosen where not all can have a function
+        importance : the importance of each column, by which an approximation chooses the columns that have functions
         """
         levels, groups = column_levels(model), groups_of(model)
         seen = sorted(set().union(*(term.columns.tolist() for term in terms_of(model.features))))
@@ -71,10 +71,10 @@ class Effects:
         return cls(values, grids, parts_at_rows(model, X, groups, whole), f, True)
 
     def choose(self, importances: Importances, n_parts: int, least: float) -> list[Part]:
-        """Choose at most n_parts parts to show, of at least some share of the importances, or one; curves come first.
+        """Choose at most n_parts parts to show, those of the largest share, at least `least`, or one; curves come first.
 
-        A curve counts as the share of its input. A surface counts as what it adds to the Shapley values of both its inputs,
-        half of its own size each, and as no more than either input does, so that it is chosen after them.
+        The share of a curve is the importance of its input. The share of a surface is half of its mean size, which it adds to
+        the Shapley values of both its inputs, but no more than the share of either input: it is chosen after them.
         """
         total = importances.value.sum() or 1.0
         rank = {(j,): float(importances.share[j]) for j in importances.order.tolist() if (j,) in self.values}
@@ -90,9 +90,9 @@ class Effects:
 
 
 def groups_of(model: SparseModel) -> dict[Part, list[int]] | None:
-    """Group the terms by the inputs that they see: return {part: their positions}, linear terms at each of their inputs.
+    """Group the terms by the inputs that they see: return {part: positions of terms}; None if that cannot be done.
 
-    None where a term that is not linear sees more than two inputs.
+    A linear term is in the groups of all its inputs. Any other term that sees more than two inputs cannot be grouped.
     """
     groups = {}
     for term in terms_of(model.features):
@@ -108,7 +108,7 @@ def groups_of(model: SparseModel) -> dict[Part, list[int]] | None:
 
 
 def parts_of(model: SparseModel, groups: dict[Part, list[int]], grids: dict[int, np.ndarray]) -> dict[Part, np.ndarray]:
-    """Return {part: values on its grid}; the curves that are in surfaces are moved into the functions of one input."""
+    """Return {part: values on its grid}; the means of surfaces along either side are moved into the functions of one input."""
     parts = {(j,): np.zeros(len(grid)) for j, grid in grids.items()}
     every = {term.position: term for term in terms_of(model.features)}
     for inputs, positions in groups.items():
@@ -128,7 +128,7 @@ def parts_of(model: SparseModel, groups: dict[Part, list[int]], grids: dict[int,
 def parts_at_rows(
     model: SparseModel, X: DenseOrCSR, groups: dict[Part, list[int]], grids: dict[int, np.ndarray]
 ) -> dict[Part, np.ndarray]:
-    """Return {part: values in the rows of X}; the curves that are in surfaces are interpolated on the grids, and moved."""
+    """Return {part: values in the rows of X}, where means of surfaces, interpolated on grids, are moved as in `parts_of`."""
     every, parts = {term.position: term for term in terms_of(model.features)}, {(j,): np.zeros(X.shape[0]) for j in grids}
     for inputs, positions in groups.items():
         terms = [every[k] for k in positions]
@@ -143,7 +143,7 @@ def parts_at_rows(
 
 
 def _sum_of_terms(model, terms, X, inputs):
-    """Return the sum of some terms in rows of numbers; of a linear term, where the part is one input, its summand alone."""
+    """Return the sum of some terms in rows of numbers; a linear term counts with its summand of the one input of the part."""
     linear = [term for term in terms if term.activation == "identity" and len(inputs) == 1]
     others = [term.position for term in terms if term not in linear]
     total = encoded_rows(model, X).apply(model.features.take(others), model.coef[others])
@@ -154,13 +154,13 @@ def _sum_of_terms(model, terms, X, inputs):
 
 
 def points(grids: dict[int, np.ndarray], part: Part) -> np.ndarray:
-    """Return the points of the grid of a part, (n, 1 or 2), those of the last input in the inner loop."""
+    """Return all points of the grid of a part, (n, 1 or 2), in the order in which its values are raveled."""
     return np.stack([axis.ravel() for axis in np.meshgrid(*(grids[j] for j in part), indexing="ij")], axis=1)
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def grid_of(values: np.ndarray, n_points: int, levels: Sequence[Any] | None = None) -> np.ndarray:
-    """Return n_points from the 1st to the 99th percentile of the values that are not missing; or the codes of all levels."""
+    """Return n_points from the 1st to the 99th percentile of the values, or for a category the codes of all levels."""
     if len(values) == 0:
         raise ValueError("X must have at least one row, got none")
     if levels is not None:
@@ -173,7 +173,7 @@ def grid_of(values: np.ndarray, n_points: int, levels: Sequence[Any] | None = No
 
 
 def _at(width, inputs, values):
-    """Return CSR rows of some width that are zero but for the values of some inputs; inputs : in ascending order."""
+    """Return CSR rows of some width that are zero but for the values of some inputs, in ascending order."""
     from scipy.sparse import csr_array
 
     n, k = values.shape

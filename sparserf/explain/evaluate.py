@@ -1,4 +1,4 @@
-"""A model at rows of X: the rows as numbers in memory, their encodings, and the decision values there."""
+"""A model evaluated at rows of X: the rows as numbers in memory, their encodings, and their decision values."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._base.checks import is_sparse
-from .._base.sampling import draw_rows
-from ..rows import as_rows, read_rows
+from .._base.random import draw_rows
+from ..rows import as_rows, read_rows, staged
 
 if TYPE_CHECKING:
     from .._base.types import DenseOrCSR, MatrixLike
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def read_numbers(
     model: SparseModel, X: MatrixLike, most: int | None = None, rng: np.random.Generator | None = None
 ) -> DenseOrCSR:
-    """Return the rows of X as numbers in memory, levels of categories as their codes; at most `most` of them, drawn by rng."""
+    """Return the rows of X as numbers in memory, levels as codes; of more than `most` rows a sample, drawn by rng."""
     rows = read_rows(X, model.features.stage, n_features=model.n_features_in)
     if most is None or rows.n_rows <= most:
         return rows.array()
@@ -27,17 +27,17 @@ def read_numbers(
 
 
 def subsample(X: DenseOrCSR, most: int, rng: np.random.Generator) -> DenseOrCSR:
-    """Return the rows of X, or `most` of them drawn by rng, in their order."""
+    """Return X, or if it has more than `most` rows so many of them, drawn by rng, in their order."""
     return X if X.shape[0] <= most else X[draw_rows(X.shape[0], most, rng)]
 
 
 def column_of(X: DenseOrCSR, j: int) -> np.ndarray:
-    """Return column j of X."""
+    """Return column j of X as a vector."""
     return X[:, j] if isinstance(X, np.ndarray) else X[:, [j]].toarray().ravel()
 
 
 def to_dense(X: DenseOrCSR) -> np.ndarray:
-    """Return X as a float64 array."""
+    """Return X as a float64 ndarray."""
     return (X.toarray() if is_sparse(X) else X).astype(np.float64)
 
 
@@ -48,11 +48,11 @@ def encode(model: SparseModel, X: DenseOrCSR) -> np.ndarray:
 
 
 def decision_values(model: SparseModel, X: DenseOrCSR) -> np.ndarray:
-    """Return f of rows of numbers, (n_outputs, n_rows)."""
+    """Return the decision values f of rows of numbers, (n_outputs, n_rows)."""
     f = encoded_rows(model, X).apply(model.features, np.atleast_2d(model.coef))
     return f + np.atleast_1d(model.intercept)[:, None]
 
 
 def encoded_rows(model: SparseModel, X: DenseOrCSR) -> Rows:
-    """Return rows of numbers as the features of the model see them."""
-    return as_rows(X, may_miss=True).staged(model.features.stage)
+    """Return rows of numbers with their columns encoded, as the features of the model see them."""
+    return staged(as_rows(X, may_miss=True), model.features.stage)

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
 ImportanceMeasure: TypeAlias = Literal["shapley", "variance", "main", "total"]
 
-# The default numbers of rows, and of random orders of the inputs of a term that sees many.
+# The default numbers of rows, and of random orders of the inputs of a term that sees many inputs.
 ROWS, ORDERS = 1_000, 32
-# The number of rows of shuffled columns, about: fewer where they would have more than AT_ONCE numbers, but at least FEWEST.
+# The number of rows with shuffled columns is about SHUFFLED: fewer if they would have more than AT_ONCE numbers, but at least
+# FEWEST.
 SHUFFLED, FEWEST, AT_ONCE = 4_000, 200, 2**24
-# The heads of a printed table, by measure: of the share, and of what it is a share of.
+# The heads of the columns of share and value in a printed table: {measure: (share, value)}.
 HEADS = {"shapley": ("share", "|Shapley|"), "variance": ("share", "covariance"), "main": ("main", "variance"),
          "total": ("total", "variance")}  # fmt: skip
 
@@ -77,6 +78,7 @@ class Importances:
 
     @property
     def rows(self) -> tuple[InputRow, ...]:
+        """The importances as the rows of a table, the largest share first."""
         return tuple(InputRow(j, self.names[j], float(self.share[j]), float(self.value[j])) for j in self.order.tolist())
 
     def __str__(self) -> str:
@@ -89,7 +91,7 @@ class Importances:
 
 
 def percent(share: float) -> str:
-    """Return a share as tables and pictures show it."""
+    """Return a share as per cent, as tables and pictures show it."""
     return f"{round(100 * share, 1) + 0.0:.1f} %"  # no -0.0
 
 
@@ -113,7 +115,8 @@ def html_table(rows: Sequence[InputRow], heads: tuple[str, str]) -> str:
 class ImportanceSample:
     """The rows from which importances are computed: some rows of X, as numbers, and a background.
 
-    rng : the generator that drew them, in the state in which it goes on
+    numbers, background : the rows of X and the background rows, as numbers
+    rng : the generator that drew them, from which random orders and shuffled columns are drawn next
     """
 
     numbers: DenseOrCSR
@@ -152,19 +155,19 @@ def importances(
     return ImportanceSample.from_rows(model, X, background, n_rows, rng).importances(model, measure, n_permutations)
 
 
-# -- the measures: functions of a model, rows of numbers X and background rows B, which return (the value of each input, added
-#    up over the outputs; the whole, of which a value is a share)
+# -- The measures: functions of a model, rows of numbers X, background rows B, n_permutations and rng. They return the value of
+#    each input, added up over the outputs, and the whole of which a value is a share.
 
 
 def _shapley(model, X, B, n_permutations, rng):
-    """Return (the mean size of the Shapley values of each input, the sum of all)."""
+    """Return (the mean size of the Shapley values of each input, the sum over all inputs)."""
     phi = np.atleast_3d(shapley_values(model, X, encode(model, B), n_permutations, rng))
     size = np.abs(phi).mean(axis=0).sum(axis=1)
     return size, size.sum()
 
 
 def _variance(model, X, B, n_permutations, rng):
-    """Return (the covariance of the Shapley values of each input with f, the sum of all: the variance of f)."""
+    """Return (the covariance of the Shapley values of each input with f, the sum over all inputs: the variance of f)."""
     phi = np.atleast_3d(shapley_values(model, X, encode(model, B), n_permutations, rng))
     f = phi.sum(axis=1, keepdims=True)
     covariance = ((phi - phi.mean(axis=0)) * (f - f.mean(axis=0))).mean(axis=0).sum(axis=1)
@@ -172,7 +175,7 @@ def _variance(model, X, B, n_permutations, rng):
 
 
 def _main(model, _, B, n_permutations, rng):
-    """Return (the variance of E[f | x_j], that of f), of independent inputs, each distributed as in the background."""
+    """Return (the variance of E[f | x_j], the variance of f), for independent inputs, each distributed as in the background."""
     coef, V, effect = np.atleast_2d(model.coef), encode(model, B), {}
     for term in terms_of(model.features):
         c = coef[:, term.position, None]
@@ -185,7 +188,7 @@ def _main(model, _, B, n_permutations, rng):
 
 
 def _conditional_means(term, parts, rng):
-    """Return E[term | x_j] for each of its columns in the rows of the background, up to a constant: (n_columns, n_rows)."""
+    """Return E[term | x_j], up to a constant, for each column j of a term in the background rows: (n_columns, n_rows)."""
     if term.activation == "identity":
         return term.gain * parts
     if term.is_product:
@@ -198,16 +201,16 @@ def _conditional_means(term, parts, rng):
 
 
 def _shuffled(B, rng):
-    """Return rows in which each column has the entries of B's, in a random order of its own."""
+    """Return rows in which each column has the entries of that column of B in a random order of its own."""
     most = max(FEWEST, min(SHUFFLED, AT_ONCE // B.shape[1]))
     B = to_dense(subsample(B, most, rng))
     return rng.permuted(np.tile(B, (-(-most // len(B)), 1)), axis=0)
 
 
 def _total(model, _, B, n_permutations, rng):
-    """Return (half the mean square of the change of f when one column is drawn anew, the variance of f), of independent inputs.
+    """Return (the variance of f that is left when all inputs but x_j are known, the variance of f), for independent inputs.
 
-    This is Jansen's estimator of the variance of f that is left when all other inputs are known.
+    Jansen's estimator of the former is half the mean square of the change of f when x_j is drawn anew.
     """
     X, other = _shuffled(B, rng), _shuffled(B, rng)
     f, total = decision_values(model, X), np.zeros(model.n_features_in)

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from ..model import SparseModel
     from ..model.terms import Term
 
-# The columns of a term up to which all their sets are gone through; and the numbers that are made at once.
+# The most columns of a term for which all sets of columns are gone through; and the most numbers that are computed at once.
 MOST_EXACT, AT_ONCE = 10, 2**21
-# The number of background rows that are drawn where none are given.
+# The number of background rows that are drawn if the user gives none.
 BACKGROUND = 200
 
 
@@ -46,7 +46,7 @@ def shapley(model: SparseModel, X: MatrixLike, background: MatrixLike | None, n_
 
 
 def background_of(model: SparseModel, X: DenseOrCSR, background: MatrixLike | None, rng: np.random.Generator) -> DenseOrCSR:
-    """Return the background as rows of numbers: some rows of X where it is None."""
+    """Return the background as rows of numbers; if it is None, some rows of X."""
     if background is None and X.shape[0] == 1:
         raise ValueError("background must be given for a single row: what is usual is in other rows, as those of the fit")
     B = subsample(X, BACKGROUND, rng) if background is None else read_numbers(model, background)
@@ -91,7 +91,7 @@ def _grouped(terms, n_permutations, rng):
 
 
 def _orders(term, n_permutations, rng):
-    """Draw orders of the columns of a term, each followed by its reverse; None where all sets are gone through."""
+    """Draw orders of the columns of a term, each followed by its reverse; return None if all sets are gone through."""
     q = len(term.columns)
     if q <= MOST_EXACT:
         return None
@@ -100,12 +100,12 @@ def _orders(term, n_permutations, rng):
 
 
 def _numbers_a_row(term):
-    """Return how many numbers are made for each row."""
+    """Return how many numbers the Shapley values of a term take for each row."""
     return 2 ** len(term.columns) if len(term.columns) <= MOST_EXACT else 4 * len(term.columns)
 
 
 def _of_group(group, coef, U, B):
-    """Return the Shapley values of the terms of a group together, (n_outputs, n_columns, n_rows)."""
+    """Return the sum of the Shapley values of the terms of a group, (n_outputs, n_columns, n_rows)."""
     (first, orders), c = group[0], coef[:, [term.position for term, _ in group]]
     if orders is None:
         of_sets = sum(np.multiply.outer(c[:, k], exact_worth(term, U, B)) for k, (term, _) in enumerate(group))
@@ -115,9 +115,10 @@ def _of_group(group, coef, U, B):
 
 @cache
 def shares(q: int) -> np.ndarray:
-    """Return the matrix (q, 2^q) by which the worth of all sets of q columns gives the Shapley values.
+    """Return the matrix (q, 2^q) that maps the worth of all sets of q columns to their Shapley values.
 
-    A set counts |S|! (q - 1 - |S|)! / q! for its members, S the others of the set, and as much, negative, for all outside.
+    The worth of a set counts for each of its members with s! (q - 1 - s)! / q!, where s is the number of other members; and for
+    each column outside with minus that, where s is the size of the set.
     """
     sets = np.arange(2**q)[:, None] >> np.arange(q) & 1
     size, others = sets.sum(axis=1), np.arange(q)
@@ -128,12 +129,12 @@ def shares(q: int) -> np.ndarray:
 
 
 def exact_worth(term: Term, U: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Return v of all sets of the term's columns, (2^q, n_rows): the bits of the index of a set are its members."""
+    """Return v of all sets of the term's columns, (2^q, n_rows); the bits of the index of a set say which columns it has."""
     return worth(term, _of_sets(term, term.parts(U)), _of_sets(term, term.parts(B))[::-1])
 
 
 def _of_sets(term, parts):
-    """Combine the parts of each set of columns, by the term's sum or product: (2^q, n_rows)."""
+    """Return the sum or product, as the term has it, of the parts of the columns in each set, (2^q, n_rows)."""
     combine = np.multiply if term.is_product else np.add
     made = np.full((1, parts.shape[1]), combine.identity, parts.dtype)
     for part in parts:
@@ -144,8 +145,8 @@ def _of_sets(term, parts):
 def worth(term: Term, of_x: np.ndarray, of_rest: np.ndarray) -> np.ndarray:
     """Return v of some sets, (n_sets, n_rows).
 
-    of_x : what the columns in each set contribute in the rows, combined, (n_sets, n_rows)
-    of_rest : what all other columns contribute in the background rows, combined, (n_sets, n_background_rows)
+    of_x : the sum or product of the parts of the columns in each set, in the rows, (n_sets, n_rows)
+    of_rest : the sum or product of the parts of all other columns, in the background rows, (n_sets, n_background_rows)
     """
     if term.is_product:
         return (term.constant * of_rest.mean(axis=1)[:, None] * of_x).real
@@ -173,14 +174,14 @@ def _mean_tanh(s, t):
     return total / len(t)
 
 
-# The mean of activation(s + t) over t, for each s.
+# {activation: function that returns the mean of activation(s + t) over t, for each s}.
 MEANS: dict[str, Callable[..., np.ndarray]] = {"sign": _mean_sign, "relu": _mean_relu, "tanh": _mean_tanh}
 
 
 def sampled_values(term: Term, orders: np.ndarray, U: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Return the Shapley values of a term, (q, n_rows): what each column adds to those before it, on average over some orders.
+    """Return the Shapley values of a term, (q, n_rows): what each column adds to the columns before it, averaged over orders.
 
-    Of a product only the part that comes from dependence among its inputs is sampled: that of independent inputs is known.
+    For a product only the part that comes from dependence among its inputs is sampled; the part of independent inputs is known.
     """
     of_x, of_b = term.parts(U), term.parts(B)
     total, mean = np.zeros(of_x.shape), of_b.mean(axis=1, keepdims=True)
@@ -193,7 +194,7 @@ def sampled_values(term: Term, orders: np.ndarray, U: np.ndarray, B: np.ndarray)
 
 
 def _along(term, parts):
-    """Combine the parts of none of the columns, of the first, of the first two, and so on."""
+    """Return the sum or product, as the term has it, of the parts of no column, of the first, of the first two, and so on."""
     combine = np.multiply if term.is_product else np.add
     none = np.full((1, parts.shape[1]), combine.identity, parts.dtype)
     return np.concatenate([none, combine.accumulate(parts, axis=0)])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .._base.types import MatrixLike, Seed
     from ..model import FitInfo, SparseModel
 
-# The most columns of a term that are named, inputs that are listed, and outputs whose intercepts are listed.
+# The most columns of a term that are named, the most inputs that are listed, and the most outputs whose intercepts are listed.
 MOST_NAMED, MOST_LISTED, MOST_INTERCEPTS = 3, 20, 3
 
 
@@ -94,7 +94,7 @@ class Summary:
         return f"{self.kind}, loss {self.loss!r}"
 
     def _about(self):
-        """Return the two lines on top: of what the model is made, and how its fit went."""
+        """Return the two lines at the top: on the terms of the model, and on its fit."""
         kinds = ", ".join(f"{count} {name}" for name, count in self.kinds.items())
         seen = f"{len(self.inputs)} of {self.n_inputs} inputs"
         return [f"{self.n_terms} terms ({kinds or 'none'}) of {seen}, {self._intercept()}", f"fit: {self._fit()}"]
@@ -106,7 +106,7 @@ class Summary:
         return [*lines, MEANING.format(unit=self.unit + (", all outputs together" if len(self.outputs) > 1 else ""))]
 
     def _seen(self):
-        """Return the names of the inputs, where there are no importances."""
+        """Return the line of names of the inputs, for a summary without importances."""
         shown, more = self.inputs[:MOST_LISTED], self.inputs[MOST_LISTED:]
         return ", ".join(row.name for row in shown) + (f", and {len(more)} more" if more else "")
 
@@ -116,7 +116,7 @@ class Summary:
         return LARGEST + (", at inputs of one unit" if has_no_bound else "")
 
     def _intercept(self):
-        """Return the intercepts in words: all of few outputs, else the smallest and the largest."""
+        """Return the intercepts in words: all of them, or of many outputs the smallest and the largest."""
         if len(self.outputs) == 1:
             return f"intercept {self.intercept[0]:.4g}"
         low, high = int(np.argmin(self.intercept)), int(np.argmax(self.intercept))
@@ -125,19 +125,20 @@ class Summary:
         return "intercept " + (", ".join(named) if len(self.outputs) <= MOST_INTERCEPTS else f"from {' to '.join(named)}")
 
     def _fit(self):
-        """Return in words how the fit went."""
+        """Return the line on how the fit went."""
         info, held_out = self.info, self.info.validation_loss
         parts = ["no term predicts held-out rows better than a constant does"] * (self.n_terms == 0 and held_out is not None)
         parts += ["converged to its tolerance" if info.converged else "not converged to its tolerance"]
         parts += [f"penalty alpha {info.alpha:.4g}"]
         if held_out is not None and np.isfinite(held_out):
-            is_squared = self.loss == "squared" and len(self.outputs) == 1  # half the square
+            is_squared = self.loss == "squared" and len(self.outputs) == 1  # the loss is half the square
             parts += [f"root mean squared error of held-out rows {np.sqrt(2 * held_out):.4g} (units of y)" if is_squared else
                       f"loss of held-out rows {held_out:.4g}"]  # fmt: skip
         parts += [f"coefficients known to {info.error_bound:.1g} of their length"] if info.error_bound is not None else []
         return ", ".join(parts)
 
 
+# What stands below the table of inputs, above inputs without importances, and above the largest terms.
 MEANING = "|Shapley|: by how much it moves f in a row, on average, in {unit}; share: of the sum of these over all inputs"
 SEEN = "inputs that terms see; how much each matters depends on rows: summary(X)"
 LARGEST = "largest terms, with the inputs of most weight, by |coef| sup|phi|: how far each can move f"
@@ -149,7 +150,7 @@ def summary(model: SparseModel, X: MatrixLike | None, n_terms: int, rng: Seed) -
     size = term_sizes(model.features, model.coef).max(axis=0, initial=0.0)
     largest = np.argsort(-size, kind="stable")[:n_terms]
     names = column_names(model)
-    titles = {term.position: _title(term, names) for term in terms_of(model.features.take(largest))}  # they come by block
+    titles = {term.position: _title(term, names) for term in terms_of(model.features.take(largest))}  # in the order of blocks
     coef = np.atleast_2d(model.coef)
     terms = tuple((titles[i], coef[:, k], float(size[k])) for i, k in enumerate(largest.tolist()))
     seen = {j for term in terms_of(model.features) for j in term.columns.tolist()}
@@ -165,7 +166,7 @@ def summary(model: SparseModel, X: MatrixLike | None, n_terms: int, rng: Seed) -
 
 
 def _title(term, names):
-    """Return a term in words: its activation and its columns, at most three, those of the largest weights."""
+    """Return a term in words: its activation and its columns, at most MOST_NAMED, those of the largest weights."""
     weight = np.zeros(len(term.columns))
     np.add.at(weight, term.place, np.abs(term.weights))
     if term.activation == "product":

@@ -1,7 +1,7 @@
 """A model as a file of C99, which needs the C library alone and computes as `predict` does in double precision.
 
-The file is put together of templates, which stand at the end of this module, and of tables of numbers: the encodings that a row
-shows, the terms of each activation side by side in vectors, and the functions that other files call.
+The file is put together from the templates at the end of this module and from tables of numbers. It has a function that encodes
+the columns of a row, functions that add up the terms of one activation each, in vectors, and the functions that users call.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from ..model import SparseModel
 
-# Terms that are computed side by side: compilers make vectors of loops of this length, and unroll those of 16 before they try.
+# The number of terms that are computed side by side. Compilers vectorize loops of this length; those of 16 they unroll.
 LANES = 32
-# The most characters of a line of the comment at the top, and numbers on a line of an array.
+# The most characters on a line of the comment at the top, and the most numbers on a line of an array.
 WIDTH, NUMBERS = 112, 5
-# Stands for a space at which no line is broken.
+# A character that stands for a space at which no line may be broken.
 TIED = "\0"
 
 
@@ -91,7 +91,7 @@ def _about_columns(model):
 
 
 def _commented(level):
-    """Return a level or a name so that it neither ends a comment nor begins one, and is no trigraph."""
+    """Return a level or a name, escaped so that it neither ends nor begins a comment and has no trigraph."""
     if not isinstance(level, str):
         return str(level)
     escaped = "".join(c if c.isprintable() and c not in '"\\' else f"\\x{ord(c):02x}" for c in level)
@@ -115,7 +115,7 @@ def _public_functions(model, name):
 
 
 def _labels(classes):
-    """Return the labels of classes in C: (their type, literals)."""
+    """Return (the type in C of the labels of classes, their literals)."""
     kind = classes.dtype.kind
     if kind in "US":
         return "const char *const", [_string(c) for c in classes.tolist()]
@@ -123,7 +123,7 @@ def _labels(classes):
         return "const double", [_number(float(c)) for c in classes]
     if kind == "u":
         return "const unsigned long long", [f"{c}ull" for c in classes]
-    smallest = -(2**63)  # which has no literal
+    smallest = -(2**63)  # it has no literal in C
     return "const long long", [f"{c}ll" if c > smallest else f"{c + 1}ll - 1" for c in map(int, classes)]
 
 
@@ -134,7 +134,7 @@ def _string(label):
 
 
 def _encodings(written):
-    """Return the function `see`, which makes the encodings of a row, with its tables."""
+    """Return the C function `see`, which makes the encodings of a row, with its tables."""
     stage = written.stage
     if written.has_raw_inputs:
         if np.array_equal(stage.column, np.arange(len(stage))):
@@ -155,7 +155,7 @@ def _encodings(written):
 
 
 def _terms(group, b):
-    """Return the function that adds up the terms of group b, with its tables."""
+    """Return the C function that adds up the terms of group b, with its tables."""
     n_vectors = -(-len(group) // LANES)
     tables = {"weights": group.weights, "inputs": group.inputs, "coef": group.coef.T}
     if group.gamma is None:
@@ -182,7 +182,7 @@ def _in_lanes(values, n_vectors):
 
 
 def _outputs(written):
-    """Return the function `values`, which makes all outputs f of a row, and what is linear in it."""
+    """Return the C function `values`, which computes all outputs f of a row, with the sum of linear terms."""
     calls = [f"    add_terms_{b}(u, sum);" for b in range(len(written.groups))]
     linear = ""
     if written.linear.any():
@@ -199,14 +199,14 @@ def _array(ctype, name, values):
 
 
 def _nested(values, write):
-    """Return nested lists as an initializer, each number by a function that writes it."""
+    """Return nested lists as an initializer; write : a function that writes a number."""
     if isinstance(values[0], list):
         return "{" + ",\n    ".join(_nested(each, write) for each in values) + "}"
     return _in_lines([write(each) for each in values])
 
 
 def _in_lines(words):
-    """Return words in braces, a few on a line."""
+    """Return words in braces, NUMBERS on a line."""
     lines = [", ".join(words[i : i + NUMBERS]) for i in range(0, len(words), NUMBERS)]
     return "{" + ",\n     ".join(lines) + "}"
 
@@ -218,7 +218,7 @@ def _number(value):
     return "0" if value == 0 else repr(value)
 
 
-# -- the text of C: `to_c` puts these templates together, those that the model needs
+# -- the templates, of which `to_c` puts together those that the model needs
 
 HEAD = r"""
 #include <float.h>
@@ -269,7 +269,7 @@ OF_PROBABILITIES = r"""
 void ${name}_proba(const double *x, double *p);
 """
 
-# How views are made: the formulas of `ColumnStage`, as in `_core/moments.pyx`.
+# How encodings, here called views, are made: the formulas of `ColumnStage`, as in `_core/moments.pyx`.
 VIEWS = r"""
 /* What terms see of a row: views of its columns. value is, by kind, the number, or what its scores say between knots; or
  * whether it is that level, is missing, or is not 0. The view is u = (value power - center) factor; where reach < |u| it is
@@ -329,7 +329,7 @@ static int see(const double *x, double *u) {
 }
 """
 
-# The same where the views are columns as they are.
+# The function `see` of a model whose encodings are columns as they are.
 SEE_RAW = r"""
 /* The columns that terms see; 0 where one is not finite. */
 static int see(const double *x, double *u) {
@@ -341,7 +341,7 @@ static int see(const double *x, double *u) {
 }
 """
 
-# The sum of what is linear.
+# The sum of all linear terms.
 LINEAR = r"""
 static void add_linear(const double *u, double sum[N_OUTPUTS][LANES]) {
     for (int o = 0; o < N_OUTPUTS; o++)
@@ -554,7 +554,7 @@ ACTIVATIONS = {
     "sign": "for (int k = 0; k < LANES; k++) z[k] = z[k] >= 0 ? 1 : -1;",
 }
 
-# Names that a model's function may not have: the words of C, and all that the templates use.
+# Names that a model's function may not have: the words of C, and all names in the templates.
 TEMPLATES = (HEAD, OF_VALUE, OF_VALUES, OF_CLASSES, OF_PROBABILITIES, VIEWS, SEEN, SEE_RAW, LINEAR, NEURONS, PRODUCTS, VALUES,
              ONE_VALUE, SOME_VALUES, CLASSES, PROBABILITIES, SOFTMAX, WAVES, TANHS, *ACTIVATIONS.values())  # fmt: skip
 RESERVED = frozenset(

@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 
 def float_literal(digits: int | None, value: float) -> str:
-    """Return a number as a literal that is a float, to so many digits, or the fewest that read back to the same bits."""
+    """Return a number as the literal of a float, with so many digits; None: the fewest that read back to the same bits."""
     text = repr(float(value)) if digits is None else f"{value:.{digits}g}"
     return text if any(c in text for c in ".e") else text + ".0"
 
 
 def signed(value: float, text: str) -> str:
-    """Return "+ text", or "- text" of a negative value; text is of its size."""
+    """Return "+ text", or "- text" if the value is negative; text : an expression with the size of the value."""
     return ("- " if value < 0 or (value == 0 and np.signbit(value)) else "+ ") + text
 
 
 def joined(parts: Sequence[str]) -> str:
-    """Return the sum of parts like "+ a" and "- b"."""
+    """Return the sum of parts like "+ a" and "- b" as an expression."""
     text = " ".join(parts)
     return text.removeprefix("+ ") if text.startswith("+ ") else "-" + text.removeprefix("- ") if text else "0.0"
 
@@ -34,12 +34,12 @@ def term_expression(
     term: Term, names: dict[int, str], envelopes: dict[float, str], number: Callable[[float], str], functions: dict[str, str],
     summed: Callable[[Sequence[str]], str] = joined,
 ) -> str:  # fmt: skip
-    """Return code of a term without its gain.
+    """Return the code of a term without its gain.
 
-    names, envelopes : of the variables that hold the encodings and exp(-gamma |u|^2)
-    number : writes a number
-    functions : a template of each activation
-    summed : writes the sum of parts like "+ a"
+    names, envelopes : the variables that hold the encodings, {encoding: name}, and exp(-gamma |u|^2), {gamma: name}
+    number : a function that writes a number
+    functions : {activation: template of its call}
+    summed : a function that writes the sum of parts like "+ a"
     """
     if term.gamma is not None:
         factors = [names[v] for v, p in term.powers for _ in range(p)]
@@ -53,6 +53,6 @@ def term_expression(
 
 
 def title(written: WrittenModel) -> str:
-    """Return a sentence that says which model the code is of."""
+    """Return a sentence for the top of the code, which says of which model it is."""
     left = f", without its {written.n_left_out} smallest terms" if written.n_left_out else ""
     return f"{written.model!r}{left}, as code."

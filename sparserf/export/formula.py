@@ -1,4 +1,4 @@
-"""A model as a formula: to read, as text or LaTeX, or to run, as Python (`python.py`) or SQL (`sql.py`)."""
+"""A model as a formula: to be read, as text or LaTeX, or to be run, as Python (`python.py`) or SQL (`sql.py`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Language: TypeAlias = Literal["text", "latex", "python", "sql"]
 
-# The number of levels of a category, and of encodings under an envelope, up to which they are listed.
+# The most levels of a category, and the most encodings in a Gaussian envelope, that are listed.
 MOST_LISTED = 12
 
 
@@ -72,9 +72,9 @@ class Formula(str):
 class Text:
     """How the parts of a formula are written as plain text.
 
-    Templates of the whole (`start`, `first` of an output, `row` between outputs, `line` between terms, `where`, `end`), of
-    expressions (`function` of a name and its arguments, `norm` of gamma, `power`, `bracket`, `quotient`, `equals`, `ellipsis`)
-    and of two definitions (`soft`, `squeeze`); and how the names of outputs and columns, numbers, and words are escaped.
+    The attributes are templates: of the whole formula (`start`, `first` of an output, `row` between outputs, `line` between
+    terms, `where`, `end`), of expressions (`function` of a name and its arguments, `norm` of gamma, `power`, `bracket`,
+    `quotient`, `equals`, `ellipsis`), and of two definitions (`soft`, `squeeze`). The methods write names, numbers and words.
     """
 
     start: str = ""
@@ -94,15 +94,19 @@ class Text:
     squeeze: str = "squeeze(u) = u / sqrt(1 + (u / 3)^2)"
 
     def output(self, name: str) -> str:
+        """Return the name of an output, such as f[class] or f_0."""
         return name
 
     def name(self, text: str) -> str:
+        """Return the name of a column."""
         return text
 
     def number(self, text: str) -> str:
+        """Return a number, such as 1.5e-07."""
         return text
 
     def words(self, text: str) -> str:
+        """Return words that stand in the formula."""
         return text
 
 
@@ -131,7 +135,7 @@ class Latex(Text):
         return f"f_{{{self.name(label.removeprefix('[').removesuffix(']'))}}}" if label else "f"
 
     def name(self, text: str) -> str:
-        """Return text in which escaped characters stand between words: within words MathJax shows the backslash, too."""
+        """Return the name of a column, with escaped characters between words: within words MathJax shows backslashes."""
         runs = groupby(text, key=lambda letter: letter if letter in ESCAPED else "")
         return "".join("".join(map(ESCAPED.get, run)) if letter else f"\\text{{{''.join(run)}}}" for letter, run in runs)
 
@@ -143,12 +147,12 @@ class Latex(Text):
         return self.name(text)
 
 
-# How characters that mean something in LaTeX are written.
+# {character that has a meaning in LaTeX: how it is written}.
 ESCAPED = {c: "\\" + c for c in "&%$#_{}"} | {"\\": "\\backslash{}", "~": "{\\sim}", "^": "\\hat{\\ }"}
 
 
 def _formula(written, to, digits):
-    """Return the formula of a `WrittenModel`; to : a `Text`, how its parts are written."""
+    """Return the formula of a `WrittenModel`; to : the `Text` by which its parts are written."""
     number = lambda value: to.number(f"{value:.{digits}g}")  # noqa: E731
     names, encodings = {j: to.name(str(written.names[j])) for j in written.columns.tolist()}, written.encodings or {}
     labels = {v: _label(each, names[each.column], to) for v, each in encodings.items()} or names
@@ -174,7 +178,7 @@ def _left_out(n_smaller, n_negligible):
 
 
 def _how_it_predicts(model):
-    """Return lines on what `predict` makes of f; none where it is f."""
+    """Return lines that say what `predict` makes of f; none if it returns f."""
     if model.classes is None:
         return ["predict gives exp(f)"] if model.link == "log" else []
     if model.coef.ndim == 1:
@@ -204,7 +208,7 @@ def _notes_on_encodings(written, labels, names, to, number):
 
 
 def _label(encoding, name, to):
-    """Return what an encoding is called in the formula, by the name of its column."""
+    """Return the name of an encoding in the formula, from the name of its column."""
     if encoding.asks is not None:
         kind, level = encoding.asks
         question = {"level": f" is {level}", "missing": " is missing", "present": " is not 0"}
@@ -217,7 +221,7 @@ def _label(encoding, name, to):
 
 
 def _definition(encoding, label, name, to, number):
-    """Return a line that defines an encoding, None where its label says all."""
+    """Return a line that defines an encoding; None if its label says all."""
     if encoding.asks is not None:
         line = label + to.equals + number(encoding.high) + to.words(" where it is so, else ") + number(encoding.low)
         if encoding.known is None:
@@ -242,7 +246,7 @@ def _definition(encoding, label, name, to, number):
 
 
 def _phi(term, labels, to, number):
-    """Return a term without its gain."""
+    """Return a term without its gain, phi in the formula."""
     if term.gamma is not None:
         factors = [labels[v] if p == 1 else to.power.format(labels[v], p) for v, p in term.powers]
         return " ".join([to.norm.format(number(term.gamma)), *factors])

@@ -1,4 +1,4 @@
-"""A model as an ONNX graph: what `predict` gives for each row, and the probabilities or the decision values of classes.
+"""A model as an ONNX graph, which computes the predictions of rows, and the probabilities or decision values of classes.
 
 The graph computes in double precision, but for cosines, sines and tanh, whose precision the user chooses.
 """
@@ -27,10 +27,10 @@ try:
 except ImportError as error:
     raise ImportError("to_onnx needs the package onnx: pip install 'sparserf[onnx]'") from error
 
-# The versions of the operators and of the format: the first in which strings can be compared.
+# The versions of the operators and of the format: the first in which graphs can compare strings.
 OPSET, IR_VERSION = 19, 9
-# The operators of activations in the precision that is asked for; the others are exact, or cheap. A cosine is the sine of a
-# quarter turn more: not all runtimes have cosines in double precision.
+# The operators of the activations that are computed in the precision that the user chooses; others are exact or cheap. A cosine
+# is written as a sine of a quarter turn more, since not all runtimes have cosines in double precision.
 ROUNDED = {"cos": "Sin", "sin": "Sin", "tanh": "Tanh"}
 
 
@@ -54,7 +54,7 @@ def to_onnx(
 
 
 def _table_of_inputs(model):
-    """Return the `Table` by which each column is an input of its own; None where one matrix X holds all columns."""
+    """Return the `Table` of a graph with an input for each column; None if one matrix X holds all columns."""
     table = model.features.stage and model.features.stage.table
     if table is None or (table.names is None and not any(map(_are_strings, table.levels))):
         return None
@@ -62,10 +62,11 @@ def _table_of_inputs(model):
 
 
 def _are_strings(levels):
+    """Return whether the levels of a column, None for numbers, are strings."""
     return levels is not None and (levels == () or isinstance(levels[0], str))
 
 
-# -- the columns that are read, as numbers in double precision, categories as codes, NaN where missing
+# -- reading the columns as numbers in double precision: categories as codes, NaN for missing cells
 
 
 def _input_names(table):
@@ -89,7 +90,7 @@ def _read_matrix(graph, written, dtype):
 
 
 def _read_columns(graph, written, table, dtype):
-    """Add an input for each column of a table, whether it is read or not, and return the columns that are read."""
+    """Add an input for each column of a table, even if it is not read, and return the columns that are read."""
     names = _input_names(table)
     for name, levels in zip(names, table.levels, strict=True):
         graph.input(name, np.object_ if _are_strings(levels) else dtype, 1)
@@ -109,14 +110,14 @@ def _coded(graph, cell, table, j, dtype):
 
 
 def _code(graph, cell, levels):
-    """Return k where the cell is level k, -1 where it is none of them; counted in float32, which is exact to 2**24."""
+    """Return k where the cell is level k, and -1 where it is no level; computed in float32, which is exact to 2**24."""
     is_level = graph.cast(graph("Equal", cell, levels[None]), np.float32)
     place = graph("MatMul", is_level, np.arange(1, len(levels) + 1, dtype=np.float32)[:, None])
     return graph("Sub", graph.cast(place, np.float64), 1.0)
 
 
 def _text_levels(where, levels):
-    """Return levels that are strings as an array, if all of them are UTF-8."""
+    """Return levels that are strings as an array; raise ValueError if one is no UTF-8."""
     try:
         "".join(levels).encode()
     except UnicodeEncodeError as error:
@@ -124,9 +125,9 @@ def _text_levels(where, levels):
     return np.array(levels, object)
 
 
-@np.errstate(over="ignore")  # infinite: a level that no number is
+@np.errstate(over="ignore")  # a level beyond the range of the dtype becomes infinite, which no finite cell equals
 def _number_levels(where, levels, dtype):
-    """Return levels that are numbers as the dtype has them, if it tells them apart."""
+    """Return levels that are numbers, rounded to the dtype; raise ValueError if two become equal."""
     rounded = numbers_of(where, list(levels)).astype(dtype).astype(np.float64)
     if len(np.unique(rounded)) < len(levels):
         raise ValueError(f"{where} has levels that {dtype} does not tell apart: export it with another dtype, or as strings")
@@ -134,11 +135,11 @@ def _number_levels(where, levels, dtype):
 
 
 def _gathered(graph, x, columns, n):
-    """Return some of the n columns of x, x itself where they are all."""
+    """Return some of the n columns of x; x itself if they are all columns in order."""
     return x if np.array_equal(columns, np.arange(n)) else graph("Gather", x, np.asarray(columns, np.int64), axis=1)
 
 
-# -- the encodings of these, in the formulas of `ColumnStage`
+# -- encoding these columns, by the formulas of `ColumnStage`
 
 
 def _encodings(graph, written, x):
@@ -161,7 +162,7 @@ def _encodings(graph, written, x):
 
 
 def _before_units(graph, written, x):
-    """Return r of each encoding: the number, its score, or 1 or 0, the answer to what the encoding asks."""
+    """Return the raw value r of each encoding: the number, its score, or 1 or 0 for what the encoding asks."""
     stage, kind, n = written.stage, written.kinds, len(written.columns)
     place, has_knots = np.searchsorted(written.columns, stage.column), np.diff(stage.first_knot) > 0
     kind = np.where(np.isin(kind, ["number", "clipped"]) & ~has_knots, "as it is", kind)
@@ -184,7 +185,7 @@ def _is_level(graph, stage, encodings, x):
     return graph.cast(graph("And", graph("LessOrEqual", level, x), graph("Less", x, level + 1)), np.float64)
 
 
-# How r of encodings without knots is made, by their kind.
+# {kind: function that returns the raw values r of encodings without knots}.
 ANSWERS: dict[str, Callable[..., str]] = {
     "as it is": lambda graph, stage, encodings, x: x,
     "level": _is_level,
@@ -194,14 +195,15 @@ ANSWERS: dict[str, Callable[..., str]] = {
 
 
 def _score(graph, stage, v, x):
-    """Return r of encoding v, which has knots: the score of a level, or a number's, linear between knots.
+    """Return the raw value r of encoding v, which has knots: the score of a level, or of a number, linear between knots.
 
-    The latter is the first score, and of each rise to the next the share that x has passed.
+    The score of a number is the first score plus, for each pair of neighbouring knots, the share of the way between them that x
+    has passed times the difference of their scores.
     """
     some = slice(*stage.first_knot[v : v + 2])
     knots, scores = stage.knots[some], stage.scores[some]
     levels = None if stage.table is None else stage.table.levels[stage.column[v]]
-    if levels is not None and np.array_equal(knots, np.arange(-1, len(levels))):  # as x is, where it is not NaN
+    if levels is not None and np.array_equal(knots, np.arange(-1, len(levels))):  # x is the number of a level, or NaN
         place = graph.cast(graph("Add", graph("Where", graph("IsNaN", x), 0.0, x), 1.0), np.int64)
         return graph("Where", graph("IsNaN", x), x, graph("Gather", scores, place))
     if len(knots) == 1:
@@ -210,7 +212,7 @@ def _score(graph, stage, v, x):
     return graph("Add", graph("MatMul", share, np.diff(scores)[:, None]), scores[0])
 
 
-# -- f of the encodings, (n_rows, n_outputs), and the outputs of the graph
+# -- computing f from the encodings, (n_rows, n_outputs), and the outputs of the graph
 
 
 def _sum(graph, group, u, dtype):
@@ -220,7 +222,7 @@ def _sum(graph, group, u, dtype):
 
 
 def _phases(graph, group, u):
-    """Return w'u + offset of each term, of cosines with a quarter turn more."""
+    """Return w'u + offset of each term, plus a quarter turn for cosines."""
     offset = group.offset + (np.pi / 2 if group.activation == "cos" else 0.0)
     if group.inputs is None:
         return graph("Add", graph("MatMul", u, group.weights.T), offset)
@@ -235,7 +237,7 @@ def _over_inputs(graph, operator, inputs, weights, u):
 
 
 def _activated(graph, group, z, dtype):
-    """Return activation(z): cosines, sines and tanh in the dtype that is asked for."""
+    """Return activation(z), with cosines, sines and tanh in the dtype that the user chose."""
     if group.activation == "relu":
         return graph("Relu", z)
     if group.activation == "sign":
@@ -244,7 +246,7 @@ def _activated(graph, group, z, dtype):
 
 
 def _products(graph, group, u):
-    """Return the products of factors e and e (2 gamma)^1/2 u, e = exp(-gamma |u|^2 / order)."""
+    """Return each term as a product of factors e and e (2 gamma)^1/2 u_v, with e = exp(-gamma |u|^2 / order)."""
     order, n = group.inputs.shape[1], group.inputs.shape[0]
     square = graph("ReduceSum", graph("Mul", graph("Mul", u, group.gamma / order), u), np.array([1]), keepdims=1)
     envelope = graph("Exp", graph("Neg", square))
@@ -272,7 +274,7 @@ def _add_outputs(graph, model, f, n_outputs, dtype):
 
 
 def _labels(classes):
-    """Return the labels of classes as tensors have them: strings, booleans, integers and floats of 64 bits."""
+    """Return the labels of classes in a dtype of tensors: strings, booleans, integers or floats of 64 bits."""
     types = {"U": object, "S": object, "i": np.int64, "u": np.int64, "f": np.float64, "b": bool}
     return classes if classes.dtype == np.uint64 else classes.astype(types[classes.dtype.kind])
 
@@ -291,7 +293,7 @@ def _probabilities(graph, f, n_outputs, link):
 class Graph:
     """An ONNX graph that grows node by node: `graph("Add", x, 1.0)` adds a node and returns the name of its result.
 
-    Names of results and constants begin with "_"; `new_name` keeps them apart from those of inputs and outputs.
+    The names of results and constants begin with "_"; `new_name` keeps them different from the names of inputs and outputs.
     """
 
     def __init__(self, taken: Iterable[str]):
@@ -306,7 +308,7 @@ class Graph:
         return result
 
     def new_name(self, name: str) -> str:
-        """Return the name, with "_" behind it as long as it is taken."""
+        """Return the name, followed by as many "_" as it takes to be new."""
         while name in self._taken:
             name += "_"
         self._taken.add(name)
@@ -319,7 +321,7 @@ class Graph:
         return name
 
     def cast(self, value: str, dtype: Any) -> str:
-        """Return a value in another dtype."""
+        """Return a value, converted to a dtype."""
         return self("Cast", value, to=_type(dtype))
 
     def input(self, name: str, dtype: Any, n_columns: int) -> None:
@@ -342,4 +344,5 @@ class Graph:
 
 
 def _type(dtype):
+    """Return the number that ONNX has for a dtype."""
     return onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))

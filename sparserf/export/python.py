@@ -1,4 +1,4 @@
-"""A model as source of Python that needs NumPy alone."""
+"""A model as Python source that needs NumPy alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .expressions import float_literal, term_expression, title
 if TYPE_CHECKING:
     from .written import WrittenModel
 
-# Functions that all sources have, and those of classifiers with probabilities.
+# The functions that all sources have, and those of classifiers with probabilities.
 HELPERS = '''
 
 def _reached(u, reach):
@@ -57,7 +57,7 @@ def predict_proba(X):
 '''
 
 
-# How the activations, and what is predicted by the link, are written.
+# The templates of activations, and of predictions by the link.
 ACTIVATIONS = {"cos": "np.cos({})", "sin": "np.sin({})", "tanh": "np.tanh({})", "relu": "np.maximum({}, 0.0)",
                "sign": "_sign({})", "identity": "({})"}  # fmt: skip
 INVERSE_LINKS = {"identity": "{}", "log": "np.exp({})"}
@@ -104,7 +104,7 @@ def _read(written, j):
 
 
 def _encode(encoding, x, u, number, is_category):
-    """Return expressions that make an encoding u of a column x, each of what the one before made."""
+    """Return the expressions that are assigned to u, one after the other, to make an encoding u of a column x."""
     if encoding.asks is not None:
         kind, level = encoding.asks
         high, low = number(encoding.high), number(encoding.low)

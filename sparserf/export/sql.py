@@ -1,8 +1,8 @@
-"""A model as a SELECT, in SQL that SQLite, DuckDB and PostgreSQL read alike.
+"""A model as a SELECT statement, in SQL that SQLite, DuckDB and PostgreSQL read alike.
 
 The query is a chain of steps, WITH ... AS MATERIALIZED: the first reads the columns as doubles, the next makes their encodings,
-then come envelopes, terms, outputs and answers. Steps are MATERIALIZED because an engine that puts the expressions of a
-subquery where its columns are used computes each encoding again in every term.
+then come envelopes, terms, outputs and answers. Steps are MATERIALIZED, since engines that inline subqueries would compute each
+encoding again in every term.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
 
     from .written import WrittenModel
 
-# How the activations are written, and a number in double precision.
+# The templates of activations, and of a number in double precision.
 ACTIVATIONS = {"cos": "COS({})", "sin": "SIN({})", "tanh": "TANH({})", "relu": "(CASE WHEN {0} > 0 THEN {0} ELSE 0.0 END)",
                "sign": "(CASE WHEN {} >= 0 THEN 1.0 ELSE -1.0 END)", "identity": "({})"}  # fmt: skip
 DOUBLE = "CAST({} AS DOUBLE PRECISION)"
 # A sum of more entries than this is written as a sum of sums: parsers limit the depth of an expression (SQLite to 1,000).
 MOST_IN_A_ROW = 64
-# The most columns that a step makes, and that it has: PostgreSQL allows 1,664, SQLite 2,000.
+# The most columns that a step computes, and the most that it has: PostgreSQL allows 1,664, SQLite 2,000.
 MOST_MADE, MOST_COLUMNS = 750, 1600
-# The number of outputs that one CASE compares with each other.
+# The most outputs that one CASE compares with each other.
 MOST_COMPARED = 8
-# e^-x of larger x is written as 0: PostgreSQL refuses what is below its smallest double.
+# e^-x is written as 0 for x beyond FAR: PostgreSQL raises an error for results below its smallest double.
 FAR = 500.0
-# What is quoted, or is the name of a column of a step.
+# A regular expression of what is quoted, or is the name of a column of a step.
 WORDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\b[a-z]\d+\b""")
 
 
 def sql_query(written: WrittenModel, digits: int | None, table: str | Sequence[str], keep: Sequence[str]) -> str:
-    """Return the SELECT of `SparseModel.formula`.
+    """Return the SELECT statement of `SparseModel.formula`.
 
-    Columns of the steps are k0, columns that are kept; x3, column 3 of X; u5, encoding 5; s0, |u|^2; e0, envelopes; t0, terms;
-    and f0, outputs.
+    The columns of its steps are k0, k1, ... for the columns to keep; x3 for column 3 of X; u5 for encoding 5; s0, ... for
+    |u|^2; e0, ... for envelopes; t0, ... for terms; and f0, ... for outputs.
     """
     number = partial(float_literal, digits)
     source = ".".join(_identifiers("table", table.split(".") if isinstance(table, str) else table))
@@ -78,7 +78,7 @@ def _identifiers(argument, names):
 
 
 def _read(written, j):
-    """Return column j of X: a number as a double, a category as it is."""
+    """Return the expression that reads column j of X: a number as a double, a category as it is."""
     name = quoted(str(written.names[j]))
     return name if written.is_category(j) else DOUBLE.format(name)
 
@@ -89,7 +89,7 @@ def _sum(b, c, number):
 
 
 def balanced(parts: Sequence[str]) -> str:
-    """Return the sum of parts like "+ a", of brackets where there are many, so that its depth is small."""
+    """Return the sum of parts like "+ a"; if there are many, as a sum of sums in brackets, whose depth is small."""
     if len(parts) <= MOST_IN_A_ROW:
         return joined(parts)
     size = max(MOST_IN_A_ROW, -(-len(parts) // MOST_IN_A_ROW))
@@ -97,10 +97,10 @@ def balanced(parts: Sequence[str]) -> str:
 
 
 def query(steps: Sequence[tuple[str, dict[str, str]]], answers: dict[str, str], table: str) -> str:
-    """Return the SELECT of some answers at the end of a chain of steps.
+    """Return the SELECT statement of some answers at the end of a chain of steps.
 
-    The first step reads the table, each other the one before. A column that is used once is written where it is used, and a
-    step of such columns alone is left out.
+    The first step reads the table, each other step the one before. A column that is used once is inlined where it is used, and
+    a step that has only such columns is left out.
 
     steps : pairs of a name and {column: expression}
     answers : {alias: expression}
@@ -133,7 +133,7 @@ def query(steps: Sequence[tuple[str, dict[str, str]]], answers: dict[str, str], 
 
 
 def _words(columns):
-    """Return all that is quoted, or is a name, in some expressions."""
+    """Return all words in some expressions that are quoted, or are names of columns."""
     return [word for expression in columns.values() for word in WORDS.findall(expression)]
 
 
@@ -144,12 +144,13 @@ def _with(columns, written):
 
 
 def _select(columns, source):
+    """Return the SELECT of {alias: expression} from a source."""
     parts = [column if column == expression else f"{expression} AS {column}" for column, expression in columns.items()]
     return "SELECT " + ",\n  ".join(parts) + f"\nFROM {source}"
 
 
 def _answers(model, n_outputs):
-    """Return what `predict` and `predict_proba` give, of the outputs f0, f1, ...: (more steps, {alias: expression})."""
+    """Return (more steps, {alias: expression}) for what `predict` and `predict_proba` make of the outputs f0, f1, ..."""
     f = [f"f{k}" for k in range(n_outputs)]
     if model.classes is None:
         aliases = ["prediction"] if model.coef.ndim == 1 else [f"prediction_{k}" for k in range(n_outputs)]
@@ -175,16 +176,17 @@ def _answers(model, n_outputs):
 
 
 def _power(exponent, is_far):
-    """Return e to the power of an expression, 0 under a condition."""
+    """Return e to the power of an expression, and 0 where the condition is_far holds."""
     return f"CASE WHEN {is_far} THEN 0.0 ELSE EXP({exponent}) END"
 
 
 def _logistic(f):
+    """Return 1 / (1 + e^-f), without under- or overflow."""
     return f"CASE WHEN {f} > {FAR} THEN 1.0 WHEN {f} < -{FAR} THEN 0.0 ELSE 1.0 / (1.0 + EXP(-{f})) END"
 
 
 def _largest(columns):
-    """Return (steps, the column) of the largest of some columns, found few at a time."""
+    """Return (the steps that find the largest of some columns, few at a time; the column that then holds it)."""
     steps, n = [], 0
     while len(columns) > 1:
         groups, made = [columns[k : k + MOST_COMPARED] for k in range(0, len(columns), MOST_COMPARED)], {}
@@ -198,7 +200,7 @@ def _largest(columns):
 
 
 def _shares(f, largest, is_softmax):
-    """Return (steps, the probability of each class): the share of its e^f, or 1 / (1 + e^-f), in the sum over all classes."""
+    """Return (steps, the probability of each class): its e^f, or 1 / (1 + e^-f), divided by the sum over all classes."""
     parts = [_power(f"{each} - {largest}", f"{each} < {largest} - {FAR}") if is_softmax else _logistic(each) for each in f]
     p = {f"p{k}": part for k, part in enumerate(parts)}
     steps = [("parts", p), ("totals", {"q0": "(" + balanced([f"+ {each}" for each in p]) + ")"})]
@@ -229,7 +231,7 @@ def _encode(encoding, x, number):
 
 
 def _of_level(encoding, x, level, number):
-    """Return the expression of a question after a level, where levels that are not known have a value of their own."""
+    """Return the expression of whether x is a level, where unknown levels have a value of their own."""
     others, other = encoding.known
     cases = f"WHEN {x} = {literal(level)} THEN {number(encoding.high)}"
     cases += f" WHEN {x} IN ({', '.join(map(literal, others))}) THEN {number(encoding.low)}" if others else ""
@@ -237,7 +239,7 @@ def _of_level(encoding, x, level, number):
 
 
 def _bent(encoding, u, number):
-    """Return u drawn in beyond its reach, and squeezed."""
+    """Return the expression of u drawn in beyond its reach, and squeezed, as `WrittenEncoding` says."""
     last = "({0} / SQRT(1.0 + {0} * {0} / 9.0))" if encoding.squeezed else "{}"
     if encoding.reach is None:
         return last.format(u)
@@ -247,7 +249,7 @@ def _bent(encoding, u, number):
 
 
 def _between(x, encoding, first, last, number):
-    """Return r, linear between the knots from first - 1 to last, and constant beyond the ends of all: nested CASEs bisect."""
+    """Return u for x between the knots first - 1 and last, linear between knots and constant beyond all, by nested CASEs."""
     knots, u = encoding.knots[0], (encoding.knots[1] - encoding.center) / encoding.unit
     if first < last:
         middle = (first + last) // 2

@@ -1,4 +1,4 @@
-"""A model as writers see it: which columns it reads, how each is encoded, what is linear in them, and all other terms.
+"""A model in the form in which it is exported: the columns that it reads, how each is encoded, its linear part, other terms.
 
     f(x) = intercept + sum_j coef_j phi_j(u),  u_v = encoding_v(x_c(v))
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .._core.moments import KINDS
-from ..columns.stage import ColumnStage
+from ..columns.stage import NUMBER, ColumnStage, Encoding
 from ..columns.table import UNKNOWN
 from ..features import DENSE_BELOW
 from ..model.terms import Term, column_names, columns_of_encodings, term_sizes, terms_of
@@ -32,11 +32,11 @@ class WrittenModel:
     """A model, or its largest terms, to be written in another language.
 
     model : SparseModel
-        All of it: how its outputs become predictions does not depend on how many terms are written.
+        The whole model, which says how outputs become predictions.
     features : FeatureSet
-        The terms that are written.
+        The features of the terms that are written.
     coef : ndarray of shape (n_outputs, n_terms)
-        The coefficients of these.
+        The coefficients of these terms.
     n_left_out : int
         The number of terms that are not written.
     """
@@ -48,7 +48,7 @@ class WrittenModel:
 
     @classmethod
     def from_model(cls, model: SparseModel, n_terms: int | None = None) -> Self:
-        """Keep the n_terms largest terms of a model by |coef| sup|phi|, or all."""
+        """Return the n_terms largest terms of a model, by |coef| sup|phi|, to be written; None: all terms."""
         features, coef = model.features, np.atleast_2d(model.coef)
         if n_terms is None or n_terms >= len(features):
             return cls(model, features, coef, 0)
@@ -75,7 +75,7 @@ class WrittenModel:
 
     @cached_property
     def made_encodings(self) -> np.ndarray:
-        """The indices of those that a program makes: all that are used, or the first where none is, to count the rows."""
+        """The indices of the encodings that a program makes: `used_encodings`; if there are none the first, to count rows."""
         return self.used_encodings if len(self.used_encodings) else np.zeros(1, np.intp)
 
     @cached_property
@@ -89,22 +89,23 @@ class WrittenModel:
         return column_names(self.model)
 
     def is_category(self, j: int) -> bool:
-        """Whether column j of X holds levels, not numbers."""
+        """Return whether column j of X holds levels, not numbers."""
         table = None if self.features.stage is None else self.features.stage.table
         return table is not None and table.levels[j] is not None
 
     # -- term by term, for formulas, Python and SQL
 
     @cached_property
-    def encodings(self) -> dict[int, Encoding] | None:
-        """How each of `used_encodings` is made of its column; None where all encodings are the columns as they are."""
+    def encodings(self) -> dict[int, WrittenEncoding] | None:
+        """{v: how encoding v is made of its column} for `used_encodings`; None if all encodings are the columns as they are."""
         stage = self.features.stage
         if stage is None or stage.is_identity:
             return None
-        return {v: Encoding.from_stage(stage, v) for v in self.used_encodings.tolist()}
+        return {v: WrittenEncoding.from_stage(stage, v) for v in self.used_encodings.tolist()}
 
     @cached_property
     def _sizes(self):
+        """|coef| sup|phi| of each term in the order of the features, (n_outputs, n_terms)."""
         return term_sizes(self.features, self.coef)
 
     @cached_property
@@ -115,13 +116,13 @@ class WrittenModel:
 
     @cached_property
     def factors(self) -> np.ndarray:
-        """What multiplies activation(...) of each of `terms`, coef times gain: (n_outputs, n_terms)."""
+        """The factors coef times gain of activation(...) in each of `terms`, (n_outputs, n_terms)."""
         terms, n_outputs = self.terms, len(self.coef)
         return np.array([self.coef[:, term.position] * term.gain for term in terms]).reshape(len(terms), n_outputs).T
 
     @cached_property
     def sizes(self) -> np.ndarray:
-        """|coef| sup|phi| of each of `terms`, (n_outputs, n_terms)."""
+        """The sizes |coef| sup|phi| of `terms`, (n_outputs, n_terms)."""
         return self._sizes[:, [term.position for term in self.terms]]
 
     @property
@@ -133,14 +134,10 @@ class WrittenModel:
 
     @cached_property
     def stage(self) -> ColumnStage:
-        """The `ColumnStage` that makes the inputs, all categories in tables; one of columns as they are where there is none."""
+        """The `ColumnStage` that makes the inputs, with knots at all levels of categories (`ColumnStage.in_knots`)."""
         stage, n = self.features.stage, self.features.n_inputs
         if stage is None:
-            zero, one, none, first = np.zeros(n), np.ones(n), np.zeros(0), np.zeros(n + 1, np.int64)
-            kind, infinite = np.zeros(n, np.int64), np.full(n, np.inf)
-            stage = ColumnStage(
-                n, np.arange(n), kind, zero, zero, one, infinite, one, zero, first, none, none, may_miss=False
-            )  # fmt: skip
+            stage = ColumnStage.from_encodings([Encoding(j, NUMBER) for j in range(n)], n, may_miss=False)
         return _without_knots_between_levels(stage.take(self.made_encodings).in_knots)
 
     @property
@@ -150,20 +147,20 @@ class WrittenModel:
 
     @cached_property
     def has_raw_inputs(self) -> bool:
-        """Whether the inputs are columns as they are."""
+        """Whether the inputs are columns of X as they are."""
         stage = self.stage
         as_they_are = not (stage.kind.any() or len(stage.knots) or stage.may_miss) and stage.is_raw
         return as_they_are and bool(((stage.center == 0) & (stage.unit == 1)).all())
 
     @cached_property
     def _blocks(self):
-        """The blocks of the features, each with coefficients that have the scale of the features as a factor."""
+        """The blocks of the features, each with its coefficients times the scale of its features."""
         coef = self.features.to_blocks(self.coef)
         return [(block, block.scale * c) for block, c in self.features.by_block(coef)]
 
     @cached_property
     def linear(self) -> np.ndarray:
-        """The coefficients of what is linear in the inputs, (n_outputs, n_inputs)."""
+        """The sum of all linear terms as coefficients of the inputs, (n_outputs, n_inputs)."""
         n = self.features.n_inputs
         linear = np.zeros((len(self.coef), n))
         for block, coef in self._blocks:
@@ -176,7 +173,7 @@ class WrittenModel:
 
     @cached_property
     def constant(self) -> np.ndarray:
-        """The intercepts with what the offsets of linear terms add, (n_outputs,)."""
+        """The intercepts plus the offsets of linear terms, (n_outputs,)."""
         constant = np.array(self.model.intercept, np.float64, ndmin=1)
         for block, coef in self._blocks:
             if block.activation == "identity":
@@ -185,29 +182,31 @@ class WrittenModel:
 
     @cached_property
     def groups(self) -> tuple[TermGroup, ...]:
-        """The terms that are not linear, in one group for each block of the features."""
+        """The terms that are not linear, one group for each block of the features."""
         encodings, n = self.made_encodings, self.features.n_inputs
         some = ((block, coef) for block, coef in self._blocks if block.activation != "identity")
         return tuple(TermGroup.from_block(block, coef, encodings, n) for block, coef in some)
 
 
 def _largest_first(size):
+    """Return the order of terms from the largest in any output to the smallest; size : of shape (n_outputs, n_terms)."""
     return np.argsort(-size.max(axis=0, initial=0.0), kind="stable")
 
 
 @dataclass(frozen=True, eq=False)
 class TermGroup:
-    """sum_j coef_j phi_j(u) over terms of one activation: phi_j = activation(w_j'u + offset_j), or a product.
+    """Terms of one activation: sum_j coef_j phi_j(u) with phi_j = activation(w_j'u + offset_j), or products of `MonomialBlock`.
 
-    Products, of the activation "product", are those of `MonomialBlock`.
-
+    activation : str
+        The activation of all terms; "product" for products.
     coef : ndarray of shape (n_outputs, n_terms)
-        With the scale of the features as a factor.
+        The coefficients, times the scale of the features.
     weights : ndarray of shape (n_terms, n_inputs), or (n_terms, order) where `inputs` is given, or (n_terms, 1) of products
     offset : ndarray of shape (n_terms,)
     inputs : None, or ndarray of shape (n_terms, order)
         The input that each weight multiplies, or the factors of a product.
-    gamma : float, of products; or None
+    gamma : float or None
+        That of the Gaussian factor of products; None for other activations.
     """
 
     activation: str
@@ -219,7 +218,7 @@ class TermGroup:
 
     @classmethod
     def from_block(cls, block: FeatureBlock, coef: np.ndarray, encodings: np.ndarray, n_encodings: int) -> Self:
-        """Return the terms of a block, whose inputs are some of n_encodings; with dense weights where these are few."""
+        """Return the terms of a block, whose inputs are these of n_encodings; if they are few, with dense weights."""
         weights, inputs, n_inputs = block.weights, block.inputs, len(encodings)
         if block.envelope is None and inputs is None:
             weights = weights[:, encodings]
@@ -236,7 +235,7 @@ class TermGroup:
 
 
 def _without_knots_between_levels(stage):
-    """Drop the knots of categories that lie between two levels: only training rows, in a fit, have such numbers."""
+    """Return a stage without the knots of categories that lie between two levels: only training rows have such numbers."""
     table = stage.table
     levels = [None] * stage.n_columns if table is None else table.levels
     is_category = np.array([levels[j] is not None for j in stage.column], bool)
@@ -247,16 +246,16 @@ def _without_knots_between_levels(stage):
 
 
 @dataclass(frozen=True, eq=False)
-class Encoding:
-    """How one encoding u is made of its column x, as a reader of formulas wants it: in one of three forms.
+class WrittenEncoding:
+    """How one encoding u is made of its column x, in one of three forms.
 
-    - A number: r = x or, where there are knots, linear between them; u = (r - center) / unit; where `reach` is given and
-      |u| > reach, u becomes sign(u) reach (2 - reach / |u|); where `squeezed`, then u / (1 + (u / 3)^2)^1/2.
-    - A category of many levels, where `table` is given: (u of each level, u of all others).
-    - A question, where `asks` is given: `high` if x is the level, is missing, or is not 0, else `low`. Of a level, `known` may
-      hold (the other levels, u of those that are not known); without it, all others are low.
+    - A number: r = x or, if there are knots, linear between the scores at them; u = (r - center) / unit; if `reach` is given
+      and |u| > reach, u becomes sign(u) reach (2 - reach / |u|); if `squeezed`, u then becomes u / (1 + (u / 3)^2)^1/2.
+    - A category of many levels, if `table` is given: ({level: u}, u of all other cells).
+    - An answer, if `asks` is given: u is `high` if x is the level, is missing, or is not 0, as asked, and else `low`. For a
+      level `known` may hold (the other levels, u of unknown levels); without it all other levels have the answer `low`.
 
-    fill : None, or u where x is missing
+    fill : u of a missing x, or None
     """
 
     column: int
@@ -274,7 +273,7 @@ class Encoding:
 
     @classmethod
     def from_stage(cls, stage: ColumnStage, v: int) -> Self:
-        """Return how a stage makes its encoding v."""
+        """Return how a stage makes encoding v."""
         kind, j = KINDS[stage.kind[v]], int(stage.column[v])
         levels = None if stage.table is None else stage.table.levels[j]
         if kind == "level":
@@ -307,7 +306,7 @@ class Encoding:
 
 
 def _encode(stage, v, cells):
-    """Return the encoding v of some cells of its column."""
+    """Return encoding v of some cells of its column, as a list."""
     X = np.zeros((len(cells), stage.n_columns))
     X[:, stage.column[v]] = cells
     return stage.take(np.array([v])).transform(X)[:, 0].tolist()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from .._base.checks import check_scale, is_sparse
-from .._base.sampling import is_uniform, sample_rows
+from .._base.random import is_uniform, sample_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 import numpy as np
 
 from .._base.checks import check_choice, check_integer, check_rng
+from .._base.random import draw_seed, stream
 from .feature_set import FeatureSet
 from .fourier import KERNELS, Fourier
 from .linear import Linear
 from .neurons import RandomNeurons
 from .perceptron import Perceptron
-from .streams import seed_of, stream
 from .taylor import Taylor
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def make_dictionary(
         n_components = 0
     rng = check_rng(rng)
     maps = tuple(map_.resolve(rows, rng, weight) for map_ in maps)
-    seed = seed_of(rng)
+    seed = draw_seed(rng)
     scales = (1.0,) * len(maps) if scales is None else scales(len(maps))
     return RandomDictionary(maps, scales, n_components, batch_size, n_features_in, seed)
 

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from .._base.checks import check_integer, check_rng, is_sparse
-from .._base.sampling import sample_rows
+from .._base.random import draw_seed, sample_rows, stream
 from .bandwidth import SAMPLE, SMALLEST, distance_scale
 from .blocks import NeuronBlock
 from .feature_set import FeatureSet
-from .streams import seed_of, stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -351,7 +350,7 @@ def make_learning_dictionary(
     batch_size = BATCH if batch_size is None else check_integer("batch_size", batch_size, 1)
     rng = check_rng(rng)
     base = base.from_rows(rows, weight, rng, stage, max_order)
-    return LearningDictionary(base, n_components, batch_size, rows.n_features_in, seed_of(rng))
+    return LearningDictionary(base, n_components, batch_size, rows.n_features_in, draw_seed(rng))
 
 
 class Proposer:

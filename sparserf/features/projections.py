@@ -15,9 +15,9 @@ import numpy as np
 
 from .._base.checks import check_choice, check_integer, check_rng, is_sparse
 from .._base.csr import csr_arrays
+from .._base.random import draw_seed, stream
 from .._core import projection as _core
 from .._core.rows import RowSlice
-from .streams import seed_of, stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -248,5 +248,5 @@ def make_projection(kind: ProjectionName, n_features: int, n_projections: int, r
     n_projections = check_integer("n_projections", n_projections, 1)
     rng = check_rng(rng)
     if kind == "gaussian":
-        return Gaussian(n_features, n_projections, seed_of(rng))
+        return Gaussian(n_features, n_projections, draw_seed(rng))
     return (SparseSign if kind == "sparse_sign" else Hadamard).draw(n_features, n_projections, rng)

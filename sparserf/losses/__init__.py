@@ -49,13 +49,13 @@ LOSSES = {
     )
 }
 
-# Losses of the methods that select features, which need a curvature; and of those that can fit all classes together.
+# The losses of the methods that select features, which need a curvature; and of those that can fit all classes together.
 SELECTING = ("squared", "huber", "quantile", "poisson", "gamma", "squared_hinge", "logistic")
 JOINTLY = (*SELECTING, "multinomial")
-# Losses whose models have `predict_proba`.
+# The losses whose models have `predict_proba`.
 PROBABILISTIC = ("logistic", "multinomial")
 
-# What users give as loss: to the methods that select features, to those that can fit all classes together, and to `drp`.
+# What users may give as loss: to the methods that select features, to those that can fit all classes together, and to `drp`.
 SelectingLoss: TypeAlias = Literal["squared", "huber", "quantile", "poisson", "gamma", "squared_hinge", "logistic"]
 JointLoss: TypeAlias = Literal[SelectingLoss, "multinomial"]
 SelectingLossLike: TypeAlias = "SelectingLoss | Loss"
@@ -67,20 +67,23 @@ def check_loss(loss: Any, names: Collection[str]) -> Loss:
     """Return the loss that the user gives by name or as an object; the name of a loss of this package must be in `names`."""
     if isinstance(loss, type) and issubclass(loss, Loss):
         raise TypeError(f"loss must be an object, got the class {loss.__name__}: write {loss.__name__}()")
-    if not isinstance(loss, (str, Loss)):
+    if isinstance(loss, str):
+        name, loss = loss, LOSSES.get(loss)
+    elif isinstance(loss, Loss):
+        name = loss.name
+        if name not in LOSSES:  # a loss of the user's own
+            return loss
+        if type(loss) is not type(LOSSES[name]):
+            raise ValueError(f"loss must have a name of its own, got {name!r}")
+    else:
         raise TypeError(f"loss must be a name or a sparserf.losses.Loss, got {type(loss).__name__}")
-    if isinstance(loss, Loss) and type(loss) is not type(LOSSES.get(loss.name)):
-        if loss.name in LOSSES:
-            raise ValueError(f"loss must have a name of its own, got {loss.name!r}")
-        return loss
-    name = loss if isinstance(loss, str) else loss.name
     if name not in names:
         raise ValueError(f"loss must be one of {', '.join(map(repr, names))}, or a loss of your own, got {name!r}")
-    return LOSSES[name] if isinstance(loss, str) else loss
+    return loss
 
 
 def loss_from_parameters(name: str, parameters: Mapping[str, Any]) -> Loss:
-    """Return the loss of a model by its name and parameters; a ValueError for a loss of the user's own."""
+    """Return the loss of a model from its name and parameters; raise ValueError for a loss of the user's own."""
     if name not in LOSSES:
         raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got a model of {name!r}")
     return type(LOSSES[name])(**parameters)

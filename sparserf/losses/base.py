@@ -1,4 +1,4 @@
-"""The class of all losses L(z, y), and functions by which losses are computed in any array namespace."""
+"""The base class of losses L(z, y), and functions with which losses compute in any array namespace."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .._base.arrays import namespace
 if TYPE_CHECKING:
     from .._base.types import Array
 
-# The search for z with L'(z) = u, by which a conjugate is found where a loss gives none: the interval is doubled at most so
-# often, then halved so often.
+# The conjugate of a loss that has none of its own needs the z with L'(z) = u: an interval is doubled at most DOUBLINGS times
+# until it holds z, then halved HALVINGS times.
 DOUBLINGS, HALVINGS = 64, 64
 
 
@@ -105,7 +105,7 @@ class Loss:
         raise NotImplementedError(f"{type(self).__name__} must have curvature(z, y)")
 
     def conjugate(self, u: Array, y: Array) -> Array:
-        """Return L*(u) = max over z of u z - L(z, y) at slopes u; unless overridden, by a search for the z with L'(z) = u."""
+        """Return the conjugate L*(u) = max over z of u z - L(z, y) at slopes u. By default the z with L'(z) = u is searched."""
         xp = namespace(u)
         z, step = (y, xp.ones_like(u) + xp.abs(y)) if self.link == "identity" else (xp.zeros_like(u), xp.ones_like(u))
         low, high = z - step, z + step
@@ -122,41 +122,41 @@ class Loss:
         return u * z - self.value(z, y)
 
     def of_target(self, y: np.ndarray, weight: np.ndarray) -> Loss:
-        """Return the loss with its parameters that are None chosen for a target y, (n_rows,) or (n_outputs, n_rows).
+        """Return the loss with parameters that are None chosen for the target y, (n_rows,) or (n_outputs, n_rows).
 
-        A ValueError where y is outside the range of targets of this loss.
+        Raises ValueError if y is outside the range of targets of this loss.
         """
         return self
 
     def scaled(self, unit: float) -> Loss:
-        """Return the loss of z / unit and y / unit: with its parameters in the unit."""
+        """Return the loss for z / unit and y / unit: its parameters are divided by the unit, too."""
         return self
 
     def doubt(self, y: np.ndarray, weight: np.ndarray) -> float:
-        """Return the weight, in [0, 1), of one more row of unknown target when these rows are held out; 0: no such row.
+        """Return the weight, in [0, 1), with which a row of unknown target counts in the mean loss of held-out rows.
 
-        It keeps a probability of 0 or 1, or a rate of 0, from looking perfect on few rows.
+        Such a row keeps a probability of 0 or 1, or a rate of 0, from looking perfect on few rows. 0: there is no such row.
         """
         return 0.0
 
     def of_unknown_row(self, z: Array, mean: float) -> Array:
-        """Return the loss of z for a row whose target is unknown but for the mean of all targets."""
+        """Return the loss of z for a row of unknown target, where only the mean of all targets is known."""
         raise NotImplementedError(f"{type(self).__name__} has no doubt")
 
     def size(self, mean: float) -> float:
-        """Return the size of the terms that cancel in the loss of a target that is met exactly, by the mean of y; 0: none do.
+        """Return the size of the terms that cancel where the loss of a row is 0, from the mean of y; 0: no terms cancel.
 
-        It says how much of a small mean loss is rounding.
+        From this size follows how much of a small mean loss is rounding.
         """
         return 0.0
 
     def intercept_step(self, slope: float, curvature: float) -> float:
-        """Return the step to the best intercept, where the mean loss has this slope and curvature in it: Newton's step."""
+        """Return Newton's step to the best intercept, from the slope and curvature of the mean loss in the intercept."""
         return -slope / max(curvature, 1e-300)
 
     @property
     def parameters(self) -> dict[str, bool | int | float | str | None]:
-        """Parameters of the loss that a model's file holds, {name: value}: the plain fields of a dataclass."""
+        """The parameters of the loss in a model's file, {name: value}: the fields of a dataclass that are plain values."""
         values = asdict(self) if is_dataclass(self) else {}
         return {name: value for name, value in values.items() if value is None or isinstance(value, (bool, int, float, str))}
 
@@ -167,12 +167,12 @@ def positive_part(a: Array) -> Array:
 
 
 def clip_to_unit(a: Array) -> Array:
-    """Return a clipped to [0, 1]: rounding may put an argument of a conjugate just outside of its domain."""
+    """Return a clipped to [0, 1]: by rounding an argument of a conjugate may lie just outside of its domain."""
     return namespace(a).clip(a, 0.0, 1.0)
 
 
 def where(condition: Array, value: float, like: Array) -> Array:
-    """Return an array with the value where the condition holds and 0 elsewhere, of the namespace and dtype of `like`."""
+    """Return an array of the namespace and dtype of `like`, with the value where the condition holds and 0 elsewhere."""
     return namespace(like).astype(condition, like.dtype) * value
 
 

@@ -222,7 +222,7 @@ class OneClassMultinomial(Logistic):
 
 
 def is_single(z: Array) -> bool:
-    """Whether there is one margin for each row, as for two classes."""
+    """Return whether there is one margin for each row, as for two classes."""
     return z.ndim == 1 or z.shape[0] == 1
 
 
@@ -240,7 +240,7 @@ def softmax(z: Array) -> Array:
 
 
 def _sum_over_classes(e: Array) -> Array:
-    """Return the sum over the classes, added up in the same order however many rows there are."""
+    """Return the sum over the classes, always added up in the order of the classes."""
     return reduce(namespace(e).add, (e[k, ...] for k in range(e.shape[0])))
 
 
@@ -248,4 +248,4 @@ def sigmoid(z: Array) -> Array:
     """Return 1 / (1 + exp(-z)), without overflow."""
     xp = namespace(z)
     e = xp.exp(-xp.abs(z))
-    return xp.maximum(e, xp.sign(z)) / (1.0 + e)  # e <= 1: the larger is 1 where z >= 0, or else e
+    return xp.maximum(e, xp.sign(z)) / (1.0 + e)  # as e <= 1, the maximum is 1 where z > 0, and else e

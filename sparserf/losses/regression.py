@@ -1,4 +1,4 @@
-"""Losses for real targets: of the residual z - y (squared, Huber, quantile), and of the mean e^z (Poisson, gamma).
+"""Losses for regression: of the residual z - y (squared, Huber, quantile), and of the mean e^z (Poisson, gamma).
 
 The losses of the mean are half the unit deviances of the Poisson and the gamma distribution, with the log link. Both are
 functions of r = z - log y, the log of the ratio of the predicted mean to y.
@@ -18,16 +18,16 @@ from .base import Loss, where, xlogx
 if TYPE_CHECKING:
     from .._base.types import Array
 
-# Huber's delta and the smoothing of a quantile, in units of the robust spread of y, where the parameter is None. With normal
-# errors of that spread, this delta loses 5 % of efficiency.
+# The defaults of Huber's delta and of the smoothing of a quantile, in units of the robust spread of y. With normal errors of
+# that spread, this delta loses 5 % of efficiency.
 DELTA, SMOOTHING = 1.35, 0.1
-# An interval of slopes is widened by this factor, for rounding.
+# The factor by which an interval of slopes is widened, since slopes are rounded.
 WIDENED = 1 + 1e-15
-# The standard deviation of a normal distribution over its median absolute deviation.
+# The standard deviation of a normal distribution, divided by its median absolute deviation.
 NORMAL = 1.4826
-# The largest |z - log y| of which e^(z - log y) is computed: beyond it the losses of a mean are flat, and nothing overflows.
+# The largest z - log y, or log y - z, at which losses of the mean are computed: beyond it they are flat, and nothing overflows.
 FARTHEST = 600.0
-# The largest y of the losses of a mean: a larger one, times e^FARTHEST, is no number.
+# The largest y of losses of the mean: a larger one, times e^FARTHEST, may overflow.
 LARGEST_MEAN = 1e30
 
 
@@ -369,14 +369,14 @@ def robust_spread(y: np.ndarray, weight: np.ndarray) -> float:
 
 
 def weighted_median(values: np.ndarray, weight: np.ndarray) -> float:
-    """Return the least value that half of the weight does not exceed."""
+    """Return the least value such that half of the weight lies at or below it."""
     order = np.argsort(values, kind="stable")
     total = np.cumsum(weight[order])
     return values[order][np.searchsorted(total, (0.5 - 1e-12) * total[-1])]
 
 
 def _check_range(y, is_in_range, what, name):
-    """Check the targets of a loss of a mean."""
+    """Check that the targets of a loss of the mean are in its range, as the caller found, and not too large."""
     if not is_in_range:
         raise ValueError(f"y must be {what} for loss={name!r}, got {y.min()}")
     if y.max() > LARGEST_MEAN:
@@ -384,7 +384,7 @@ def _check_range(y, is_in_range, what, name):
 
 
 def _or_one(y):
-    """Return y, and 1 where it is not positive."""
+    """Return y where it is positive, and 1 elsewhere."""
     return namespace(y).where(y > 0, y, namespace(y).ones_like(y))
 
 

@@ -1,4 +1,4 @@
-"""The model that every algorithm returns, its terms and outputs, and its file."""
+"""The model that every algorithm returns, its terms and its outputs, and the file that it is written to."""
 
 from .base import BaseModel as BaseModel
 from .base import identity as identity

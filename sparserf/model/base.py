@@ -1,4 +1,4 @@
-"""The base class of models: it predicts from decision values, through a link, and its arrays cannot be written to."""
+"""The base class of models: how decision values become predictions and probabilities, by a link."""
 
 from __future__ import annotations
 
@@ -19,9 +19,14 @@ if TYPE_CHECKING:
 
 
 class BaseModel(ABC):
-    """A frozen dataclass that predicts from its decision values f.
+    """The base class of models, frozen dataclasses that predict from their decision values f. Their arrays are read-only.
 
-    A subclass has `classes`, None or an array of labels, may have a `link`, and computes f in `_map_decisions`.
+    A subclass computes f in `_map_decisions`, has `classes`, and may have a `link`.
+
+    classes : None, or ndarray of shape (n_classes,)
+        The sorted labels of a classifier; None for a regression.
+    link : {"identity", "log", "softmax"}
+        How predictions are made of f: a regression predicts f or, with "log", e^f; for a classifier see `probabilities`.
     """
 
     classes: np.ndarray | None
@@ -38,10 +43,10 @@ class BaseModel(ABC):
 
     @abstractmethod
     def _map_decisions(self, X: MatrixLike, workers: int, finish: Callable[[Array], Array]) -> Array:
-        """Return finish(f) for the decision values f of the rows of X, in the kind of array that X is.
+        """Return finish(f) for the decision values f of the rows of X, as an array of the same kind as X.
 
-        f is of shape (n_rows,), or (n_rows, n_outputs), for a block of rows at a time, and finish(f) has one entry or line for
-        each of these rows.
+        finish is called for blocks of rows, with f of shape (n_rows,) or (n_rows, n_outputs). It returns an array with one
+        entry, or one line, for each of these rows.
         """
 
     def predict(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
@@ -64,23 +69,25 @@ class BaseModel(ABC):
 
 
 def identity(f: Array) -> Array:
+    """Return f itself."""
     return f
 
 
 def exponential(f: Array) -> Array:
+    """Return e^f, in the namespace of f."""
     return namespace(f).exp(f)
 
 
-# What a regression predicts from f, by its link.
+# What a regression predicts from f: {link: function}.
 INVERSE_LINKS = {"identity": identity, "log": exponential}
 # The links that a classifier may have.
 CLASSIFIER_LINKS = ("identity", "softmax")
-# Decision values beyond this size count as of this size in a softmax: differences of infinite ones are NaN.
+# The largest size of a decision value in a softmax; larger ones are clipped, since differences of infinite ones are NaN.
 LARGEST_DECISION = 1e30
 
 
 def labels_of_decisions(classes: np.ndarray, f: Array) -> Array:
-    """Return the label of each row of decision values, in their namespace where that has labels of this dtype."""
+    """Return the label of each row of decision values, in the namespace of f if it has labels of this dtype."""
     xp, several = namespace(f), f.ndim == 2
     index = xp.argmax(f, axis=1) if several else xp.astype(f > 0, xp.int64)
     if xp is np:
@@ -90,13 +97,13 @@ def labels_of_decisions(classes: np.ndarray, f: Array) -> Array:
 
 
 def probabilities(link: str, f: Array) -> Array:
-    """Return the probability of each class: with the link "softmax" the softmax of f, else sigmoids, scaled to sum to 1."""
+    """Return the probability of each class: with the link "softmax" the softmax of f, else its sigmoids scaled to sum to 1."""
     if link == "softmax" and f.ndim == 2:
         return softmax(namespace(f).clip(f, -LARGEST_DECISION, LARGEST_DECISION).T).T
     xp, p = namespace(f), sigmoid(f)
     if p.ndim == 1:
         p = p[:, None]
         return xp.concat([1 - p, p], axis=1)
-    total = reduce(xp.add, (p[:, k] for k in range(p.shape[1])))[:, None]  # in one order, however many rows there are
+    total = reduce(xp.add, (p[:, k] for k in range(p.shape[1])))[:, None]  # always in the order of the classes
     shares = p / xp.where(total > 0, total, xp.ones_like(total))
     return xp.where(total > 0, shares, xp.full_like(p, 1 / p.shape[1]))

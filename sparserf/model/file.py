@@ -1,11 +1,11 @@
 """The file of a model, and the same content as JSON text: `save` and `load`, `to_json` and `from_json`.
 
-The content is (meta, arrays): what a model is in numbers and short words, and its arrays by name. A file is an uncompressed
-.npz of the arrays, with the metadata as JSON in one of them (`_base/npz.py`). What is read is not trusted: every member is
-checked before a model is made of it.
+The content of a file is (meta, arrays): metadata, which are numbers and short strings, and arrays by name. The file is an
+uncompressed .npz of the arrays, with the metadata as JSON in one of them (`_base/npz.py`). A file is not trusted: every member
+is checked before a model is made of it.
 
-Whoever changes the content adds 1 to `FORMAT` in `_base/npz.py`, a line to `UPGRADES` below, and tiny files of the new format
-to tests/files, where those of the earlier ones stay.
+To change the content, add 1 to `FORMAT` in `_base/npz.py`, a function to `UPGRADES` below, and tiny files of the new format to
+tests/files; those of earlier formats stay there.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from os import PathLike
 
-# Inputs that a file may claim beyond the numbers that it holds: `input_usage` makes an array of so many, a gigabyte.
+# The most inputs that a file may claim without holding as many numbers: `input_usage` makes an array of so many, a gigabyte.
 MOST_INPUTS = 2**27
 # The most characters of the name of a loss.
 LONGEST_NAME = 100
-# The types that the entries of an array have in JSON, by the letter of its dtype.
+# The types of the entries of an array in JSON: {kind of its dtype: types}.
 JSON_TYPES: dict[str, tuple[type, ...]] = {"f": (float, int), "i": (int,), "u": (int,), "b": (bool,), "U": (str,), "S": (str,)}
-# An array read from JSON has at most this many bytes for each character of the text, and this many more.
+# An array that is read from JSON has at most MOST_A_CHARACTER bytes for each character of the text, and LEAST bytes more.
 MOST_A_CHARACTER, LEAST = 16, 2**20
 
 
@@ -116,11 +116,11 @@ def _with_ending(path):
     return path if os.path.splitext(path)[1] else f"{path}.npz"
 
 
-# -- what a model is, as metadata and arrays
+# -- from a model to metadata and arrays, and back
 
 
 def _content(model):
-    """Return (meta, arrays), all that a model is."""
+    """Return the content (meta, arrays) of a model's file."""
     arrays = {"coef": model.coef, "intercept": np.asarray(model.intercept, np.float64), "support": model.support}
     if model.classes is not None:
         arrays["classes"] = model.classes
@@ -138,13 +138,13 @@ def _content(model):
     arrays["objective"] = np.array(info.pop("objective"), np.float64)
     _check_inputs(model.n_features_in, arrays)
     meta = {"loss": model.loss, "n_features_in": model.n_features_in, "blocks": blocks, "info": info}
-    if model.loss_parameters or model.link != "identity":  # left out where they say nothing, as files did before they could
+    if model.loss_parameters or model.link != "identity":  # left out where they say nothing, as in files of earlier versions
         meta |= {"loss_parameters": model.loss_parameters, "link": model.link}
     return meta, arrays
 
 
 def _model_from_content(where, meta, arrays):
-    """Return the model of a content that is not trusted, of any format; where : it was found, for an error message."""
+    """Return the model of a content of any format, which is not trusted; where : the file or text, for an error message."""
     try:
         for number in range(meta["format"], FORMAT):
             meta, arrays = UPGRADES[number](meta, arrays)
@@ -154,21 +154,21 @@ def _model_from_content(where, meta, arrays):
 
 
 def _upgrade_1(meta, arrays):
-    """Add what format 2 has more: the version that wrote the file, and `FitInfo.progress`."""
+    """Add what format 2 has beyond format 1: the version that wrote the file, and `FitInfo.progress`."""
     return {**meta, "version": "0.1.0", "info": {**meta["info"], "progress": 1.0}}, arrays
 
 
 def _upgrade_2(meta, arrays):
-    """Change nothing: format 3 may give levels that no training row had a value of their own; format 2 never does."""
+    """Change nothing: format 3 may have values for levels that no training row has, and format 2 has none."""
     return meta, arrays
 
 
-# From each earlier format to the next: functions of metadata and arrays that are not checked yet.
+# {format: function that returns the content in the next format}; the contents are not checked yet.
 UPGRADES: dict[int, Callable[..., Any]] = {1: _upgrade_1, 2: _upgrade_2}
 
 
 def _checked_model(meta, arrays):
-    """Return the model of metadata and arrays of the present format, once all of it is checked."""
+    """Check metadata and arrays of the present format, and return the model."""
     about = {"loss_parameters", "link"} & set(meta)
     require(set(meta) == {"format", "version", "loss", "n_features_in", "blocks", "info"} | about, "metadata")
     require(type(meta["blocks"]) is list and type(meta["info"]) is dict, "metadata")
@@ -198,7 +198,7 @@ def _checked_model(meta, arrays):
 
 
 def _check_loss(name, parameters, link, classes):
-    """Check a loss: one of `sparserf.losses`, or the user's own, of which a file has name, parameters and link alone."""
+    """Check the loss of a model: one of `sparserf.losses`, or the user's own, of which a file has only these three."""
     require(type(name) is str and 0 < len(name) <= LONGEST_NAME and type(parameters) is dict, "loss")
     require(all(value is None or type(value) in (int, float, str, bool) for value in parameters.values()), "loss_parameters")
     if name in LOSSES:
@@ -214,7 +214,7 @@ def _check_inputs(d, arrays):
 
 
 def _checked_order(arrays, n):
-    """Return the order of the features, checked; None where they are in the order of their blocks."""
+    """Check and return the order of the n features; None: they are in the order of their blocks."""
     order = arrays.get("order")
     if order is not None:
         require(order.dtype == np.int64 and np.array_equal(np.sort(order), np.arange(n)), "order")
@@ -222,7 +222,7 @@ def _checked_order(arrays, n):
 
 
 def _checked_info(meta, objective):
-    """Return the `FitInfo`, checked."""
+    """Check and return the `FitInfo`."""
     require(set(meta) == {field.name for field in fields(FitInfo)} - {"objective"}, "info")
     require(all(type(meta[n]) is int for n in ("n_iter", "n_drawn", "n_nonzero")), "info")
     require(objective.ndim == 1 and len(objective) > 0 and type(meta["converged"]) is bool, "info")
@@ -233,11 +233,11 @@ def _checked_info(meta, objective):
     return FitInfo(**meta, objective=tuple(objective.tolist()))
 
 
-# -- arrays as JSON has them
+# -- from an array to JSON, and back
 
 
 def _array_to_json(array):
-    """Return an array as JSON has it: Python writes a float with the fewest digits that read back to the same bits."""
+    """Return an array as a dictionary for JSON. Python writes floats with the fewest digits that read back to the same bits."""
     array = np.asarray(array)
     values = array.ravel().tolist()
     values = [value.decode("latin-1") for value in values] if array.dtype.kind == "S" else values
@@ -245,7 +245,7 @@ def _array_to_json(array):
 
 
 def _array_from_json(name, listed, most_bytes):
-    """Return the array that was listed, checked; of at most so many bytes."""
+    """Check and return the array of such a dictionary, which may have at most so many bytes."""
     require(type(listed) is dict and set(listed) == {"dtype", "shape", "values"}, name)
     dtype, shape, values = listed["dtype"], listed["shape"], listed["values"]
     require(type(dtype) is str and re.fullmatch("[<>|][fiubUS][0-9]{1,9}", dtype) is not None, name)

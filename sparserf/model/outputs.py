@@ -14,15 +14,14 @@ from .terms import term_sizes
 if TYPE_CHECKING:
     from .sparse_model import SparseModel
 
-# A term whose size in one output is at most this share of the largest there is dropped from the model of that output: it was
-# selected for another one.
+# The model of one output drops a term whose size there is at most this share of the largest: it was selected for another one.
 SMALLEST = 1e-12
-# The length in characters up to which the labels of classes are listed.
+# The most characters of a list of labels of classes.
 LONGEST = 80
 
 
 def function_names(model: SparseModel) -> list[str]:
-    """Return what the outputs are called: f, or f[class], or f_0, f_1, ... of several targets."""
+    """Return the names of the outputs: f, or f[class], or f_0, f_1, ... of several targets."""
     if model.coef.ndim == 1:
         return ["f"]
     if model.classes is None:
@@ -31,13 +30,13 @@ def function_names(model: SparseModel) -> list[str]:
 
 
 def two_classes(model: SparseModel) -> tuple[object, object]:
-    """Return the classes that f <= 0 and f > 0 stand for; where there is only one class, that one twice."""
+    """Return the classes of rows with f <= 0 and with f > 0; if there is only one class, return it twice."""
     labels = model.classes.tolist()
     return labels[0], labels[-1]
 
 
 def describe_task(model: SparseModel) -> str:
-    """Return "regression", or how many classes there are and which."""
+    """Return "regression", or the number of classes and their labels."""
     if model.classes is None:
         return "regression" if model.coef.ndim == 1 else f"regression, {len(model.coef)} outputs"
     labels = [str(label) for label in model.classes.tolist()]
@@ -56,7 +55,7 @@ def unit_of(model: SparseModel) -> str:
 
 
 def effect_on(model: SparseModel, output: object) -> str:
-    """Return the label of an axis on which f of `of_output(model, output)` is drawn."""
+    """Return the label of an axis for effects on f of one output, as `of_output` takes it."""
     if model.classes is None:
         name = "the prediction" if model.coef.ndim == 1 else f"target {output}"
         return f"effect on the log of {name}" if model.link == "log" else f"effect on {name}"
@@ -67,9 +66,12 @@ def effect_on(model: SparseModel, output: object) -> str:
 
 
 def of_output(model: SparseModel, output: object) -> SparseModel:
-    """Return the model of one output, a class by its label or a target by its index, without the terms of the others.
+    """Return the model of one output, without the terms of other outputs.
 
-    A model of two classes has one f: of the second class it is f, of the first -f.
+    output : the label of a class, or the index of a class whose labels are text, or the index of a target; None where the model
+        has one f
+
+    A model of two classes has one f, which is that of the second class; f of the first class is -f.
     """
     classes = [] if model.classes is None else model.classes.tolist()
     if model.coef.ndim == 1 and output is None:
@@ -86,13 +88,13 @@ def of_output(model: SparseModel, output: object) -> SparseModel:
 
 
 def are_negligible(size: np.ndarray, share: float) -> np.ndarray:
-    """Return which terms have at most this share of the size of the largest of their output; size : (n_outputs, n_terms)."""
+    """Return which terms are at most this share of the largest term in each output; size : of shape (n_outputs, n_terms)."""
     largest = size.max(axis=1, keepdims=True, initial=0.0)
     return (size <= share * largest) & (size < largest)
 
 
 def _index_of(model, classes, output):
-    """Return the index of an output, given as the label of a class, its index where labels are text, or that of a target."""
+    """Return the index of an output from the label of a class, the index of a class if labels are text, or that of a target."""
     output = output.item() if isinstance(output, np.generic) else output
     if model.classes is None and model.coef.ndim > 1:
         k = check_integer("output", output, 0)
@@ -108,6 +110,6 @@ def _index_of(model, classes, output):
 
 
 def _list_outputs(model):
-    """Return the outputs that may be asked for, as an error message names them."""
+    """Return how errors list the outputs that may be asked for."""
     n_outputs = len(np.atleast_2d(model.coef))
     return f"{n_outputs} targets, 0 to {n_outputs - 1}" if model.classes is None else repr(model.classes.tolist())

@@ -1,4 +1,4 @@
-"""SparseModel: what every algorithm returns, f(x) = intercept + sum_j coef_j phi_j(x) over the selected features."""
+"""The model that every algorithm returns, f(x) = intercept + sum_j coef_j phi_j(x) over the selected features phi_j."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class SparseModel(BaseModel):
         return self.features.feature_names_in_
 
     def decision_function(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
-        """Compute f(x), before labels or links are made of it.
+        """Compute the decision values f(x), from which `predict` makes labels or regression values.
 
         Parameters
         ----------
@@ -617,12 +617,12 @@ class SparseModel(BaseModel):
         return to_estimator(self)
 
 
-@np.errstate(over="ignore")  # infinite beyond the largest float, of float32 X beyond that of float32
+@np.errstate(over="ignore")  # values too large for the dtype of X become infinite
 def _decide(
     features: FeatureSet, coef: np.ndarray, intercept: float | np.ndarray, dtype: np.dtype, finish: Callable[[Array], Array],
     block: Block,
 ) -> Array:  # fmt: skip
-    """Return finish(f) for a block of rows, with f = Phi coef + intercept in the dtype of X, one line for each row."""
+    """Return finish(f) for a block of rows, where f = Phi coef + intercept has the dtype of X and a line for each row."""
     f = check_no_overflow(block.apply(features, coef))
     f = f + outputs_like(intercept, f)
     if isinstance(f, np.ndarray):

@@ -23,18 +23,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """One feature of a model: gain activation(sum_v w_v u_v + offset), of the encodings u_v that it sees.
+    """One feature of a model: gain activation(sum_v w_v u_v + offset), a function of the encodings u_v that it sees.
 
-    The activation "product", a feature of `Taylor`, stands for gain exp(-gamma sum_v u_v^2) prod_v u_v^w_v.
+    With the activation "product", that of features of `Taylor`, it is gain exp(-gamma sum_v u_v^2) prod_v u_v^w_v.
 
     position : int
-        Its index among the terms of the model.
+        The index of the feature among those of the model.
+    activation, gain, offset
+        As in the formula.
     encodings, weights : ndarray of shape (n_encodings,)
-        The indices of the encodings that it sees, ascending, and their weights; of a product the powers.
+        The indices v of the encodings that the term sees, ascending, and their weights w_v; of a product the powers.
     columns : ndarray of shape (n_columns,)
-        The columns of X that these encodings are of, ascending.
+        The columns of X from which these encodings are made, ascending.
     place : ndarray of shape (n_encodings,)
-        The index of the column of each encoding in `columns`.
+        The index in `columns` of the column of each encoding.
+    gamma : float or None
+        As in the formula of a product; None for other activations.
     """
 
     position: int
@@ -49,7 +53,7 @@ class Term:
 
     @classmethod
     def from_block(cls, block: FeatureBlock, k: int, position: int, column: np.ndarray) -> Self:
-        """Return feature k of a block; column : the column of X that each encoding is of."""
+        """Return the term of feature k of a block; column : the column of X from which each encoding is made."""
         gain, gamma = block.scale, None
         if block.envelope is not None:
             n = len(column)
@@ -68,26 +72,26 @@ class Term:
 
     @cached_property
     def is_product(self) -> bool:
-        """Whether the term is Re(K prod_j z_j), with z_j a number that depends on column j alone: cosines and sines, too."""
+        """Whether the term is Re(K prod_j z_j), where z_j depends on column j alone, as products, cosines and sines are."""
         return self.activation in ("cos", "sin", "product")
 
     @property
     def constant(self) -> complex:
-        """K of a product."""
+        """The constant K of a term that is a product."""
         if self.activation == "product":
             return self.gain
         return self.gain * np.exp(1j * (self.offset - (np.pi / 2 if self.activation == "sin" else 0.0)))
 
     @property
     def powers(self) -> list[tuple[int, int]]:
-        """The factors of the activation "product": pairs of an encoding and its power."""
+        """The factors of a term of the activation "product": pairs of an encoding and its power."""
         return [(v, int(p)) for v, p in zip(self.encodings.tolist(), self.weights, strict=True) if p]
 
     @np.errstate(over="ignore", under="ignore")
     def parts(self, U: np.ndarray) -> np.ndarray:
-        """Return what each column contributes in rows whose encodings are U, (n_rows, n_encodings): shape (n_columns, n_rows).
+        """Return the part of each column of the term, (n_columns, n_rows), in rows of encodings U, (n_rows, n_encodings).
 
-        Of a product these are the factors z_j, of any other term the summands of w'u.
+        The parts of a product are its factors z_j, those of any other term the summands of w'u.
         """
         u, w = U[:, self.encodings].T, self.weights[:, None]
         if self.activation == "product":  # (u exp(-gamma u^2 / w))^w does not overflow
@@ -97,14 +101,14 @@ class Term:
         return np.exp(1j * sums) if self.is_product else sums
 
     def _by_column(self, combine, values):
-        """Combine the values of the encodings of each column."""
+        """Combine values of the encodings, (n_encodings, n_rows), to one of each column, by np.add or np.multiply."""
         combined = np.full((len(self.columns), values.shape[1]), float(combine.identity))
         combine.at(combined, self.place, values)
         return combined
 
 
 def terms_of(features: FeatureSet) -> Iterator[Term]:
-    """Yield all terms of a FeatureSet, block by block; those that see no column, too."""
+    """Yield the terms of all features, block by block, and also features that see no column."""
     column = columns_of_encodings(features)
     for block, positions in features.by_block(features.to_blocks(np.arange(len(features)))):
         for k, position in enumerate(positions.tolist()):
@@ -114,7 +118,7 @@ def terms_of(features: FeatureSet) -> Iterator[Term]:
 def term_sizes(features: FeatureSet, coef: np.ndarray) -> np.ndarray:
     """Return |coef_j| sup_x |phi_j(x)|, shape (n_outputs, n_terms).
 
-    A term without a bound, linear or of "relu", counts as |coef_j gain_j| sum_v |w_v|: its size at encodings of 1.
+    For a term without a bound, linear or with "relu", it is |coef_j gain_j| sum_v |w_v|, the size at encodings of 1.
     """
     largest = np.array(features.largest_value)
     if np.isinf(largest).any():
@@ -125,7 +129,7 @@ def term_sizes(features: FeatureSet, coef: np.ndarray) -> np.ndarray:
 
 
 def columns_of_encodings(features: FeatureSet) -> np.ndarray:
-    """Return the column of X that each encoding is of."""
+    """Return the column of X from which each encoding is made."""
     return np.arange(features.n_inputs) if features.stage is None else features.stage.column
 
 
@@ -135,6 +139,6 @@ def column_names(model: SparseModel) -> Sequence[str]:
 
 
 def column_levels(model: SparseModel) -> Sequence[Sequence[Any] | None]:
-    """Return the levels of each column of X that is a category, and None for numbers."""
+    """Return the levels of each column of X that is a category, and None for each column of numbers."""
     stage = model.features.stage
     return [None] * model.n_features_in if stage is None or stage.table is None else stage.table.levels

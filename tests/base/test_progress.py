@@ -100,7 +100,8 @@ def terminal(monkeypatch):
     """Make standard error a terminal on which progress is shown from the first moment on; return what is written."""
     screen = io.StringIO()
     screen.isatty = lambda: True
-    monkeypatch.setattr(_display, "sys", SimpleNamespace(stderr=screen, modules=sys.modules))
+    for module in (_display, reports):
+        monkeypatch.setattr(module, "sys", SimpleNamespace(stderr=screen, modules=sys.modules))
     monkeypatch.setattr(_display, "UNASKED", 0.0)
     monkeypatch.setattr(_display, "REDRAWN", 0.0)
     monkeypatch.delenv("TERM", raising=False)
@@ -171,9 +172,9 @@ def test_a_short_fit_is_not_shown_and_none_where_nobody_looks(terminal, monkeypa
     monkeypatch.setattr(_display, "UNASKED", 0.0)
     caplog.set_level("INFO")
     for stream in (io.StringIO(), None, object()):
-        monkeypatch.setattr(_display.sys, "stderr", stream)
+        monkeypatch.setattr(reports.sys, "stderr", stream)
         FITS["mfga"]()
-    monkeypatch.setattr(_display.sys, "stderr", terminal)
+    monkeypatch.setattr(reports.sys, "stderr", terminal)
     monkeypatch.setattr("multiprocessing.process.parent_process", lambda: "another that shows its own line")
     FITS["mfga"]()
     assert terminal.getvalue() == "" and not caplog.messages
