@@ -8,7 +8,7 @@ import numpy as np
 
 from .._base.checks import is_sparse
 from .._base.random import draw_rows
-from ..rows import as_rows, read_rows, staged
+from ..rows import as_rows, read_rows
 
 if TYPE_CHECKING:
     from .._base.types import DenseOrCSR, MatrixLike
@@ -55,4 +55,4 @@ def decision_values(model: SparseModel, X: DenseOrCSR) -> np.ndarray:
 
 def encoded_rows(model: SparseModel, X: DenseOrCSR) -> Rows:
     """Return rows of numbers with their columns encoded, as the features of the model see them."""
-    return staged(as_rows(X, may_miss=True), model.features.stage)
+    return as_rows(X, may_miss=True).staged(model.features.stage)

@@ -198,7 +198,7 @@ def test_the_bandwidth_of_many_rows_is_of_draws_by_their_weights(rng):
 def test_weights_are_copies_where_draws_and_penalty_are_the_same(rng, loss, monkeypatch):
     """The models agree up to rounding, once the draws are the same: how many random numbers come before them depends on the
     number of rows."""
-    monkeypatch.setattr(learning, "seed_of", lambda rng: np.random.SeedSequence(5))
+    monkeypatch.setattr(learning, "draw_seed", lambda rng: np.random.SeedSequence(5))
     X, y = friedman(rng, 150, 6)
     y, k = signs(y, loss), 1 + (X[:, 0] > 0.6) * 3 + np.arange(150) % 2
     how = {"alpha": 0.03, "n_components": 1000, "loss": loss, "tol": 1e-8, "rng": 0}  # tight: within tol any solution will do
