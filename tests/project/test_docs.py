@@ -18,6 +18,7 @@ import sparserf as srf
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+PACKAGE = ROOT / "sparserf"
 MODULES = [m.name for m in pkgutil.walk_packages(srf.__path__, "sparserf.") if "_core." not in m.name]
 
 
@@ -25,6 +26,18 @@ MODULES = [m.name for m in pkgutil.walk_packages(srf.__path__, "sparserf.") if "
 def test_docstring_examples_run(name):
     failed, _ = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
     assert failed == 0
+
+
+def test_the_architecture_names_what_is_there():
+    """Every file that the page names is in the tree, and every other name in code is a word of the sources."""
+    files = [path for path in PACKAGE.rglob("*") if path.suffix in (".py", ".pyx", ".h", ".c")]
+    words = set(re.findall(r"\w+", " ".join(path.read_text() for path in files)))
+    for name in re.findall(r"`([^`\n]+)`", (DOCS / "architecture.md").read_text()):
+        if "/" in name or name.endswith((".py", ".pyx", ".h", ".c")):
+            there = [(root / name).exists() for root in (ROOT, PACKAGE)] + [path.name == name for path in files]
+            assert any(there), name
+        else:
+            assert set(re.findall(r"[A-Za-z_]\w*", name.partition("(")[0])) <= words, name
 
 
 PAGES = [path.stem for path in sorted(DOCS.glob("*.md")) if "```python\n" in path.read_text()]
