@@ -57,7 +57,7 @@ class HarfeOptions(SelectionOptions):
     max_iter: int = 50
     tol: float = 5e-3
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self._set_checked(
             alpha=check_real("alpha", self.alpha, 0, strict=True),

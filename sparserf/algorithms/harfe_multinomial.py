@@ -32,6 +32,10 @@ SETTLED, MOST_SWEEPS = 1e-7, 100
 class OneClassL0Fit(L0Fit):
     """The l0 fit of one class while the margins of the other classes stay as they are, a `solvers.multinomial.OneClassFit`."""
 
+    problem: RidgeProblem
+    constant: SupportIterate
+    iterate: SupportIterate
+
     def hold_others(self, y: RowVector, b: float | None = None) -> None:
         """Keep the other classes at the margins that the target y describes, and go to intercept b, or to the best one."""
         old, self.problem = self.iterate, replace(self.problem, loss=CLASS_VERSUS_REST, y=y)

@@ -87,7 +87,7 @@ class MfgaOptions(SelectionOptions):
     best_phase: bool
     tol: float | None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self._set_checked(
             n_nonzero_coefs=None if self.n_nonzero_coefs is None else check_integer("n_nonzero_coefs", self.n_nonzero_coefs, 1),

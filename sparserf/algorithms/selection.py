@@ -40,7 +40,7 @@ class SelectionOptions:
     workers: int = 1
     callback: Callback = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self._set_checked(
             rng=check_rng(self.rng),
             fit_intercept=check_flag("fit_intercept", self.fit_intercept),

@@ -69,7 +69,7 @@ class ColumnSetting:
     missing: Missing = "raise"
     categorical: Categorical = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_choice("missing", self.missing, ("learn", "raise"))
         if self.scale is not None:
             check_choice("scale", self.scale, ("auto", "robust"))

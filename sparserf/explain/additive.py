@@ -118,6 +118,8 @@ class AdditiveApproximation:
     r2 : the share of the variance of f that the sum of `at_rows` accounts for
     """
 
+    axes: dict[int, Axis]
+
     def __init__(
         self, X: np.ndarray, f: np.ndarray, axes: dict[int, Axis], prior: dict[int, np.ndarray],
         candidates: Sequence[tuple[int, int]], n_pairs: int,

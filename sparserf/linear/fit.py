@@ -244,6 +244,8 @@ class LinearFit(CertifiedFit):
     """
 
     problem: LinearProblem
+    alpha: float
+    tol: float
     certificate: Certificate
     iterate: Iterate
 

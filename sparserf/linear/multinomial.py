@@ -46,6 +46,7 @@ class OneClassLinearFit(LinearFit):
 
     problem: LinearProblem
     certificate: Certificate
+    n_conjugate: int
 
     def __init__(self, inputs: Inputs, problem: LinearProblem, progress: Progress, info: Callable[[], FitInfo]):
         """info: a function that returns what is known of the fit of all classes, for the callback."""
@@ -90,6 +91,8 @@ class MultinomialLinearFit(CertifiedFit):
     """The fit of all classes together, which offers what a `LinearFit` does."""
 
     problem: LinearProblem
+    alpha: float
+    tol: float
 
     def __init__(self, inputs: Inputs, problems: Sequence[LinearProblem], joint: MultinomialProblem, progress: Progress):
         """problems, joint : the problem of each class against the rest, at a penalty of 1 on X, and that of all together."""

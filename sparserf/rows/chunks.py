@@ -181,6 +181,7 @@ class ChunkedRows(RemoteRows):
     """The rows of `Chunks`, or some of them. Each pass reads all blocks in turn."""
 
     n_rows: int
+    n_passes: int
     n_features_in: int
     dtype: np.dtype
     is_sparse: bool

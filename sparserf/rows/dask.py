@@ -134,6 +134,7 @@ class DaskRows(RemoteRows):
 
     vectors: PartitionedVectors
     n_rows: int
+    n_passes: int
     n_features_in: int
     dtype: np.dtype
     is_sparse: bool

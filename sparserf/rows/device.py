@@ -60,6 +60,7 @@ class DeviceRows(RemoteRows):
     """The rows of an array on a device, as one block. Sums come to the memory of this process; all else stays there."""
 
     n_rows: int
+    n_passes: int
     n_features_in: int
     dtype: np.dtype
     is_sparse = False

@@ -22,6 +22,7 @@ class MemoryRows(Rows):
     """The rows of an ndarray or CSR matrix, as one block. While entered, they keep threads and what the block keeps."""
 
     n_rows: int
+    n_passes: int
     n_features_in: int
     dtype: np.dtype
     is_sparse: bool

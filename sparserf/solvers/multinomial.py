@@ -222,6 +222,9 @@ class BlockDescent(Generic[F]):
         The fit of each class.
     """
 
+    problem: MultinomialProblem
+    fits: Sequence[F]
+
     def __init__(self, problem: MultinomialProblem, fits: Sequence[F]):
         self.problem, self.fits = problem, fits
 

@@ -369,6 +369,7 @@ class L1Fit(BaseL1Fit):
 
     A: WorkingSet
     problem: L1Problem
+    gap: float
     largest: float
     stopped: bool = False
 

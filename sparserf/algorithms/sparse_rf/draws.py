@@ -215,6 +215,8 @@ class DrawSource(ABC):
 class RandomSource(DrawSource):
     """Draws from the distributions of maps, or a FeatureSet, in batches; the batch that was drawn last is kept."""
 
+    batches_at_zero: Sequence[int]
+
     def __init__(self, rows: Rows, dictionary: RandomDictionary | FixedDictionary, target: int):
         """Take a dictionary; all targets have the same draws."""
         self._rows, self._dictionary, self._kept = rows, dictionary, (None, None)

@@ -55,6 +55,8 @@ TIGHTER, LEAST, MOST_TIGHTER = 0.3, 0.03, 8
 class OneClassL1Fit(L1Fit):
     """The l1 fit of one class while the others' margins stay as they are: an `L1Fit` that never ends by itself."""
 
+    problem: L1Problem
+
     @property
     def iterate(self) -> WorkingSet:
         """Where the fit stands."""
@@ -111,6 +113,8 @@ class WorkingSetsOfClasses:
 
 class MultinomialL1Fit(BaseL1Fit):
     """The fit of all classes together, with the moves of an `L1Fit`: each is a sweep over the classes."""
+
+    gap: float
 
     def __init__(
         self, task: Task, dictionary: Dictionary, options: SparseRFOptions, *, to_tolerance: bool = True,
