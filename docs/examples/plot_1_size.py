@@ -2,15 +2,16 @@
 How few terms are enough?
 =========================
 
-A power plant's output, from temperature, vacuum, pressure and humidity. ``sparse_rf`` chooses everything, its size too;
-``prune`` then says nearly the same in fewer terms.
+This example makes a model smaller step by step and measures what that costs. It predicts a power plant's output from
+temperature, vacuum, pressure and humidity. ``sparse_rf`` chooses everything, also the number of terms; ``prune`` then makes a
+model of fewer terms that predicts nearly the same.
 """
 
 # %%
 # The whole model
 # ---------------
-# 2,000 of the rows to fit to, 1,000 others to measure the error on. The table:
-# :download:`ccpp.csv <../../tools/data/ccpp.csv>`, to be saved beside this program.
+# The model is fitted to 2,000 of the rows, and its error measured on 1,000 others. Save the table,
+# :download:`ccpp.csv <../../tools/data/ccpp.csv>`, beside this program.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -34,7 +35,7 @@ print(f"{len(model.features)} terms, an error of {error(model):.2f} MW")
 # %%
 # The same in fewer terms
 # -----------------------
-# One number says how many terms a model may have. A linear model of the four inputs is the dashed line.
+# ``max_terms`` says how many terms a model may have. The dashed line is the error of a linear model of the four inputs.
 
 sizes = [2, 5, 10, 20, 50]
 smaller = [srf.prune(model, X, max_terms=size, tol=0, workers=-1) for size in sizes]
@@ -53,6 +54,6 @@ ax.legend(frameon=False)
 # %%
 # What a term is
 # --------------
-# Five terms can be read.
+# A model of five terms is short enough to read.
 
 print(smaller[1].formula())

@@ -2,12 +2,12 @@
 A model that can be seen whole
 ==============================
 
-The noise of an airfoil in a wind tunnel. With ``max_order=2`` no term sees more than two inputs, so that the model is a sum of
-curves and surfaces, and nearly all of it fits on a page.
+This example draws a whole model, of the noise of an airfoil in a wind tunnel. With ``max_order=2`` no term depends on more than
+two inputs, so that the model is a sum of curves and surfaces, and nearly all of it fits on a page.
 """
 
 # %%
-# The table: :download:`airfoil.csv <../../tools/data/airfoil.csv>`, to be saved beside this program.
+# Save the table, :download:`airfoil.csv <../../tools/data/airfoil.csv>`, beside this program.
 
 import pandas as pd
 
@@ -20,9 +20,10 @@ model = srf.sparse_rf(X, y, max_order=2, n_models=1, rng=0, workers=-1)
 srf.plot.effects(model, X)
 
 # %%
-# Beside the name of an input stands its share of all that the model does, by Shapley values, alone and together with others:
-# the number that the summary has. Ticks and points are rows: where there are none, trust nothing.
+# Beside the name of an input stands its share of all that the model does, alone and together with others. It is a share of
+# the mean sizes of Shapley values, the same number as in the summary. Ticks and points are rows: do not trust a curve or a
+# surface where there are none.
 #
-# Which inputs matter, in numbers: see :doc:`/interpreting` for what the columns mean.
+# The summary says in numbers which inputs matter; :doc:`/interpreting` says what its columns mean.
 
 print(model.summary(X, n_terms=3, rng=0))

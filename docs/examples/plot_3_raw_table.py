@@ -2,11 +2,12 @@
 A table as it comes: words, gaps, odd units
 ===========================================
 
-Categories and missing cells need no step of your own: a data frame goes in as it is, into the fit and into ``predict``.
+This example fits a data frame with categories and missing cells as it is: neither the fit nor ``predict`` needs a step that
+prepares it.
 """
 
 # %%
-# A table of flats, made here, with what real tables have: words, empty cells, a wild cell.
+# The table of flats is made here, with what real tables have: words, empty cells and a cell with an absurd number.
 
 import numpy as np
 import pandas as pd
@@ -32,7 +33,7 @@ flats.loc[7, "area"] = 99999.0
 flats.head()
 
 # %%
-# Half of the rows are for training. Prices are positive and vary by factors, which is what the gamma loss is for.
+# Half of the rows are for training. The gamma loss is for targets that are positive and vary by factors, as prices do.
 
 train, test = flats[: n // 2], flats[n // 2 :]
 model = srf.sparse_rf(train, price[: n // 2], loss="gamma", n_models=1, rng=0, workers=-1)
@@ -43,16 +44,16 @@ print(f"typical error where nothing is missing: {error[whole].median():.1%}")
 print(f"elsewhere: {error[~whole].median():.1%}")
 
 # %%
-# Terms name the columns that they see.
+# The name of a term says which columns it depends on.
 
 print(*[name for name in model.features.names() if "inputs" not in name][:6], sep="\n")
 
 # %%
-# What the inputs are worth, by their Shapley values.
+# The summary says how much each input matters, by its Shapley values.
 
 print(model.summary(test, n_terms=0, rng=0))
 
 # %%
-# And what they do, in functions of one and two of them.
+# The picture shows what the inputs do, in functions of one and two of them.
 
 srf.plot.effects(model, test, n_panels=4)

@@ -2,12 +2,12 @@
 Intervals and quantiles
 =======================
 
-How sure is a prediction? ``intervals`` gives two ends between which new targets lie as often as asked; the quantile loss fits
-one curve to each level.
+This example shows how sure a prediction is, in two ways. ``intervals`` gives two ends between which new targets lie as often as
+asked; the quantile loss fits one curve to each level.
 """
 
 # %%
-# Noise that grows with x.
+# The data have noise that grows with x.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -38,7 +38,7 @@ for ax in (left, right):
     ax.plot(X[:, 0], y, ".", ms=2, color="gray")
 
 # %%
-# How often do they hold, on rows that neither has seen?
+# How often does the target lie between the ends, on rows that neither of the two was fitted to?
 
 X_new = rng.uniform(-3, 3, (5000, 1))
 y_new = np.sin(2 * X_new[:, 0]) + (0.1 + 0.15 * (X_new[:, 0] + 3) / 2) * rng.standard_normal(5000)

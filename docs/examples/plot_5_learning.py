@@ -2,12 +2,13 @@
 What a dictionary that learns is worth
 ======================================
 
-The papers draw features from one distribution, whose width you must know, and wait for good ones. ``features="auto"`` draws
-near what was accepted so far. Here both look at the same number of draws.
+This example compares features that are learned with features that are only drawn. The papers draw features from one
+distribution, whose width you must know, until good ones come. ``features="auto"`` draws near the features that the fit has
+accepted so far. Here both look at the same number of draws.
 """
 
 # %%
-# Ten inputs; the target varies along two directions, which nobody is told.
+# There are ten inputs. The target varies along two directions in them, which neither of the fits is told.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -41,4 +42,4 @@ ax.set(xscale="log", yscale="log", xlabel="features drawn", ylabel="error / vari
 ax.legend(frameon=False)
 
 # %%
-# How it works, and which of the paper's guarantees still hold: :doc:`/learning`.
+# :doc:`/learning` says how features are learned, and which of the paper's guarantees still hold.

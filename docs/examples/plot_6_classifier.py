@@ -2,8 +2,8 @@
 A classifier: labels, probabilities, thresholds
 ===============================================
 
-Is a tumour benign? 569 samples, 30 measures of each, from scikit-learn. ``loss="logistic"`` makes a classifier with
-probabilities of two classes, ``"multinomial"`` of more.
+This example predicts whether a tumour is benign, from 569 samples with 30 measures of each, which come with scikit-learn.
+``loss="logistic"`` makes a classifier with probabilities of two classes, ``loss="multinomial"`` one of more.
 """
 
 # %%
@@ -27,7 +27,7 @@ print(f"{np.mean(model.predict(X[test]) != y[test]):.1%} of the test rows are wr
 # How sure is it?
 # ---------------
 # ``predict_proba`` has a column for each class. ``predict`` takes the likelier one; where a miss costs more than a false alarm,
-# take a lower threshold.
+# use a lower threshold.
 
 p = model.predict_proba(X[test])[:, list(model.classes).index("malignant")]
 malignant = y[test] == "malignant"
@@ -46,6 +46,6 @@ for ax in (left, right):
 # %%
 # What it goes by
 # ---------------
-# Of two classes f > 0 means the second one, here malignant. What rare classes ask for: :doc:`/groups`.
+# With two classes f > 0 means the second one, here malignant. :doc:`/groups` says what to do when a class is rare.
 
 print(model.summary(X[~test], n_terms=3, rng=0))

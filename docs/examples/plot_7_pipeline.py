@@ -2,12 +2,13 @@
 In a pipeline of scikit-learn
 =============================
 
-Bicycles hired in an hour, made here. What a table lacks, a step of the pipeline adds; the model is an estimator as any other,
-that is searched over, cross-validated in the order of time, and compared.
+This example predicts how many bicycles are hired in an hour, from data that are made here. A step of the pipeline adds the
+columns that the table lacks. The model is an estimator like any other: its parameters are searched, it is cross-validated in
+the order of time, and compared with trees.
 """
 
 # %%
-# A table with times, words and empty cells.
+# The table has times, words and empty cells.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,8 +30,8 @@ hired = (20 + 6 * warmth + 150 * rush * (time.day_of_week < 5)) * np.where(sky =
 table = pd.DataFrame({"time": time, "sky": sky, "temperature": np.where(rng.random(n) < 0.1, np.nan, warmth)})
 
 # %%
-# A date is no number, and the model refuses it: the first step makes of it what comes again. Words and empty cells go in as
-# they are, so that there is no encoder and no imputer.
+# A date is no number, and the model refuses it. So the first step makes of a date what repeats: the hour, and whether it
+# is a weekend. Words and empty cells go in as they are, so that there is no encoder and no imputer.
 
 
 def parts_of_time(table):
@@ -41,7 +42,7 @@ def parts_of_time(table):
 pipeline = make_pipeline(FunctionTransformer(parts_of_time), SparseRFRegressor(n_models=1, random_state=0))
 
 # %%
-# Parameters of a step have its name before theirs. Every fold is later than the rows that are fitted to.
+# In a pipeline the name of a parameter begins with the name of its step. Every fold is later than the rows that are fitted to.
 
 later = TimeSeriesSplit(n_splits=3, test_size=168)
 grid = {"sparserfregressor__max_order": [1, 2, None]}
@@ -50,7 +51,7 @@ for order, score in zip(grid["sparserfregressor__max_order"], -search.cv_results
     print(f"terms of at most {order or 'all'} inputs: an error of {score:.1f} bicycles in the weeks that follow")
 
 # %%
-# Trees in the same pipeline, on the same weeks.
+# The same pipeline with trees, on the same weeks:
 
 trees = make_pipeline(FunctionTransformer(parts_of_time), HistGradientBoostingRegressor(categorical_features="from_dtype"))
 as_categories = table.assign(sky=table["sky"].astype("category"))
@@ -58,7 +59,7 @@ score = -cross_val_score(trees, as_categories, hired, cv=later, scoring="neg_roo
 print(f"trees: {score:.1f}")
 
 # %%
-# The estimator keeps the model of the library as ``model_``: all that is said of models holds of it.
+# The estimator keeps the model of the library as ``model_``, which has all methods of a ``SparseModel``.
 
 model = search.best_estimator_[-1].model_
 print(model.summary(parts_of_time(table), n_terms=0, rng=0))
