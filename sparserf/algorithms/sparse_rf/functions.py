@@ -190,8 +190,8 @@ def sparse_rf(
     With alpha=None, up to 16,000 rows go down a path of penalties for each kind of model, a constant, the inputs, linear
     functions of all inputs, and the dictionary that learns, while they predict held-out rows better. The first kind that none
     beats by more than the standard error is taken, its terms are fitted to all rows, and `prune` drops terms that cost at most
-    .003 of the held-out loss together. The page "How each works" of the documentation has all rules, and what bounds the work
-    of a call.
+    .003 of the held-out loss together. The page "How the default works" of the documentation has all rules, and what bounds the
+    work of a call.
 
     Time O(n D d) a pass over the dictionary, several passes; O(n a^2) for a terms in the working set. Memory, beyond X: O(n +
     R d + a^2), blocks of some megabytes a worker, values of features of 64 inputs and more up to twice the size of X (a class),
