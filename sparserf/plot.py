@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["effects", "input_usage"]
 
 # The most rows over which effects are computed, and the most rows that are drawn as ticks or points.
-MOST_ROWS, MOST_TICKS = 5_000, 300
+ROWS_OF_EFFECTS, MOST_TICKS = 5_000, 300
 # The least share of the importances of a function that is drawn.
 LEAST_SHARE = 0.005
 # The lines above a picture that explain curves, and surfaces if there are any; and their characters for each panel in a line.
@@ -158,7 +158,7 @@ def effects(
     plt, d = _pyplot(), model.n_features_in
     of_one, names = of_output(model, output), column_names(model) if names is None else check_names("names", names, d)
     n_panels, n_points = check_integer("n_panels", n_panels, 1), check_integer("n_points", n_points, 2)
-    importances, X = of_one.importances(X), read_numbers(model, X, MOST_ROWS, np.random.default_rng(0))
+    importances, X = of_one.importances(X), read_numbers(model, X, ROWS_OF_EFFECTS, np.random.default_rng(0))
     parts = Effects.from_model(of_one, X, importances.share, n_points, n_panels)
     drawn = parts.choose(importances, n_panels, LEAST_SHARE)
     levels = column_levels(model)

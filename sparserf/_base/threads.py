@@ -1,4 +1,4 @@
-"""Threads: workers that compute on blocks of rows and answer in order, and a context in which BLAS uses one thread."""
+"""Threads: workers that compute on blocks of rows and return results in order, and a context in which BLAS uses one thread."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Workers:
 
 
 class _SingleThreadedBlas:
-    """A context in which BLAS uses one thread; the last caller that leaves it restores the former numbers of threads.
+    """A context in which BLAS uses one thread; the last caller to exit restores the former numbers of threads.
 
     A limit of threadpoolctl would belong to the Python thread that set it: of two overlapping calls, the one that ends last
     could not lift it.

@@ -1,4 +1,4 @@
-"""Type aliases of arrays, matrices and seeds, which signatures in all rooms share."""
+"""Type aliases of arrays, matrices and seeds, which signatures in all packages share."""
 
 from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
@@ -18,7 +18,7 @@ class HasShape(Protocol):
         ...
 
 
-# What users give as X and as rng.
+# The arguments X and rng of public functions.
 MatrixLike: TypeAlias = ArrayLike | HasShape
 Seed: TypeAlias = "int | np.integer | np.random.Generator | None"  # numpy.random is slow to import
 

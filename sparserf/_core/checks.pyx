@@ -58,7 +58,7 @@ cdef inline bint is_line_good(const floating *x, ptrdiff_t n, ptrdiff_t step, bi
 
 
 cdef inline const floating *at(const floating *x, ptrdiff_t offset) noexcept nogil:
-    """Return the address so many bytes behind x."""
+    """Return the address of x plus a number of bytes."""
     return <const floating *>(<const char *>x + offset)
 
 

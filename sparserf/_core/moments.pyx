@@ -12,11 +12,11 @@ cdef enum:
 
 
 cdef class Views:
-    """The encodings that a `ColumnStage` makes of columns, here called views, computed in double precision.
+    """The encodings that a `ColumnStage` makes of columns, computed in double precision. A view, in names here, is an encoding.
 
-    column, kind : the column that each view is computed from, and how: a position in KINDS
-    first_knot : the position of the first knot of each view, and the number of knots
-    level : the level of each view of kind LEVEL
+    column, kind : the column from which each encoding is computed, and how: a position in KINDS
+    first_knot : the position of the first knot of each encoding, and the number of knots
+    level : the level of each encoding of kind LEVEL
     arithmetic : (5, n_views), power, center, factor, reach, and the value for a number that is missing
     knots : (2, n_knots), the knots, ascending, and their scores
     """
@@ -32,14 +32,14 @@ cdef class Views:
         self.arithmetic, self.knots = arithmetic, knots
 
     def show(self, X not None, out not None):
-        """Write view v of row i to out[i, v]; X has any strides, out is C-contiguous, both are float32 or float64."""
+        """Write encoding v of row i to out[i, v]; X has any strides, out is C-contiguous, both are float32 or float64."""
         if X.itemsize == sizeof(float):
             show_rows[float](self, X, out)
         else:
             show_rows[double](self, X, out)
 
     cdef inline double seen(self, ptrdiff_t v, double x) noexcept nogil:
-        """Return view v of the number x in its column."""
+        """Return encoding v of the number x in its column."""
         cdef double value, size, reach = self.arithmetic[3, v]
         cdef int32_t kind = self.kind[v]
         if kind == MISSING:

@@ -170,7 +170,7 @@ def _terms(group, b):
         shared = {"gamma": _number(group.gamma), "root": _number(float(np.sqrt(2 * group.gamma)))}
         return about + arrays + _filled(PRODUCTS, b=b, n_groups=n_vectors, order=group.inputs.shape[1], **shared)
     order, place = ("N_INPUTS", "i") if group.inputs is None else (group.inputs.shape[1], f"inputs_{b}[g][i][k]")
-    activation = ACTIVATIONS[group.activation]
+    activation = STATEMENTS[group.activation]
     return about + arrays + _filled(NEURONS, b=b, n_groups=n_vectors, order=order, input=place, activation=activation)
 
 
@@ -546,7 +546,7 @@ static void tanhs(double *z) {
 """
 
 # The statement that applies each activation to z[LANES].
-ACTIVATIONS = {
+STATEMENTS = {
     "cos": "waves(z, 0.5);",
     "sin": "waves(z, 0);",
     "tanh": "tanhs(z);",
@@ -556,7 +556,7 @@ ACTIVATIONS = {
 
 # Names that a model's function may not have: the words of C, and all names in the templates.
 TEMPLATES = (HEAD, OF_VALUE, OF_VALUES, OF_CLASSES, OF_PROBABILITIES, VIEWS, SEEN, SEE_RAW, LINEAR, NEURONS, PRODUCTS, VALUES,
-             ONE_VALUE, SOME_VALUES, CLASSES, PROBABILITIES, SOFTMAX, WAVES, TANHS, *ACTIVATIONS.values())  # fmt: skip
+             ONE_VALUE, SOME_VALUES, CLASSES, PROBABILITIES, SOFTMAX, WAVES, TANHS, *STATEMENTS.values())  # fmt: skip
 RESERVED = frozenset(
     "auto break case char const continue default do double else enum extern float for goto if inline int long main register "
     "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while".split()

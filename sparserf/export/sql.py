@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .written import WrittenModel
 
 # The templates of activations, and of a number in double precision.
-ACTIVATIONS = {"cos": "COS({})", "sin": "SIN({})", "tanh": "TANH({})", "relu": "(CASE WHEN {0} > 0 THEN {0} ELSE 0.0 END)",
+SQL_CALLS = {"cos": "COS({})", "sin": "SIN({})", "tanh": "TANH({})", "relu": "(CASE WHEN {0} > 0 THEN {0} ELSE 0.0 END)",
                "sign": "(CASE WHEN {} >= 0 THEN 1.0 ELSE -1.0 END)", "identity": "({})"}  # fmt: skip
 DOUBLE = "CAST({} AS DOUBLE PRECISION)"
 # A sum of more entries than this is written as a sum of sums: parsers limit the depth of an expression (SQLite to 1,000).
@@ -59,7 +59,7 @@ def sql_query(written: WrittenModel, digits: int | None, table: str | Sequence[s
     envelopes = {gamma: f"e{i}" for i, gamma in enumerate(written.envelopes)}
     steps.append(("envelopes", {e: _power(f"-{number(gamma)} * s{i}", f"s{i} > {number(FAR / gamma)}")
                                 for i, (gamma, e) in enumerate(envelopes.items())}))  # fmt: skip
-    steps.append(("terms", {f"t{k}": term_expression(term, names, envelopes, number, ACTIVATIONS, balanced)
+    steps.append(("terms", {f"t{k}": term_expression(term, names, envelopes, number, SQL_CALLS, balanced)
                             for k, term in enumerate(written.terms)}))  # fmt: skip
     sums = [_sum(b, c, number) for b, c in zip(written.intercept, written.factors, strict=True)]
     steps.append(("outputs", {f"f{k}": f for k, f in enumerate(sums)}))
