@@ -66,7 +66,7 @@ def _make_canonical(X):
         if X.format in ("lil", "dok", "dia"):  # SciPy's routines for these formats may make invalid CSR rows
             X = X.tocsr()
         _check_sparse_structure(X)
-        if X.dtype not in (np.float32, np.float64) or not X.dtype.isnative:  # scipy's routines know no others
+        if X.dtype not in (np.float32, np.float64) or not X.dtype.isnative:  # SciPy's routines accept no others
             X = X.astype(np.float64)
         X = csr_array(X)
     except (ValueError, IndexError, TypeError) as error:

@@ -121,7 +121,7 @@ class _SingleThreadedBlas:
 
 
 def _find_blas():
-    """Return threadpoolctl's controllers of all BLAS libraries; it takes milliseconds to look through the loaded libraries."""
+    """Return threadpoolctl's controllers of all BLAS libraries; searching the loaded libraries takes milliseconds."""
     import scipy.linalg  # noqa: F401  SciPy's BLAS is not NumPy's, and must be loaded to be found
     from threadpoolctl import ThreadpoolController
 

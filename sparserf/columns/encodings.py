@@ -26,7 +26,7 @@ MOST_ROWS, MOST_NUMBERS = 2**14, 2**20
 # A category has an indicator for each level that at least LEAST_SHARE of the rows have, for at most MOST_LEVELS levels. A
 # category with other levels is encoded by the mean of the target as well (`target_encode`).
 LEAST_SHARE, MOST_LEVELS = 0.01, 24
-# The knots of a rank encoding are quantiles: at the middles of N_SHARES intervals of equal weight, and a thousandth from either end.
+# The knots of a rank encoding are quantiles: at the middles of N_SHARES equal shares of the weight, and 0.001 from either end.
 N_SHARES = 64
 SHARES = np.concatenate([[1e-3], (np.arange(N_SHARES) + 0.5) / N_SHARES, [1 - 1e-3]])
 # Numbers are encoded clipped and as ranks as well where there are at most MOST_CURVED columns of numbers, and in columns of at
@@ -305,9 +305,10 @@ def target_encode(
 
     Notes
     -----
-    At prediction level k is encoded by the mean over all training rows of that level. A training row must not know its own
-    target: it is encoded by the mean over the rows of its level in the other folds. In the returned X, k + 1/4 + t / 4 in place
-    of k stands for that mean: t is its position between the least (0) and the largest (1) of the means of all folds.
+    At prediction level k is encoded by the mean over all training rows of that level. So that its own target does not leak into
+    it, a training row is encoded by the mean over the rows of its level in the other folds. The returned X has that mean as a
+    number between two levels, k + 1/4 + t / 4 in place of k: t is the position of the mean between the least (0) and the
+    largest (1) of all these means.
     """
     y = max(np.vstack(targets), key=np.var)
     means = {}

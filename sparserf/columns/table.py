@@ -60,8 +60,8 @@ class Table:
         """Return (the training rows as numbers, an ndarray of the shape of X; their Table).
 
         The numbers are float32 where all columns of numbers are, and float64 otherwise. Time O(1) for each cell; memory of one
-        column as Python objects beside the result. Cells are looked up in a dictionary of the levels, which is faster than to
-        sort them.
+        column as Python objects beside the result. Cells are looked up in a dictionary of the levels, which is faster than
+        sorting them.
 
         Parameters
         ----------

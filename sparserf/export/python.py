@@ -11,7 +11,7 @@ from .expressions import float_literal, term_expression, title
 if TYPE_CHECKING:
     from .written import WrittenModel
 
-# The functions that all sources have, and those of classifiers with probabilities.
+# The functions in all sources, and the functions of classifiers with probabilities.
 HELPERS = '''
 
 def _reached(u, reach):

@@ -1,8 +1,8 @@
 """A model as a SELECT statement, in SQL that SQLite, DuckDB and PostgreSQL read alike.
 
 The query is a chain of steps, WITH ... AS MATERIALIZED: the first reads the columns as doubles, the next makes their encodings,
-then come envelopes, terms, outputs and answers. Steps are MATERIALIZED, since engines that inline subqueries would compute each
-encoding again in every term.
+then come envelopes, terms, outputs and predictions. Steps are MATERIALIZED, since engines that inline subqueries would
+compute each encoding again in every term.
 """
 
 from __future__ import annotations
@@ -97,13 +97,13 @@ def balanced(parts: Sequence[str]) -> str:
 
 
 def query(steps: Sequence[tuple[str, dict[str, str]]], answers: dict[str, str], table: str) -> str:
-    """Return the SELECT statement of some answers at the end of a chain of steps.
+    """Return the SELECT statement of some results at the end of a chain of steps.
 
     The first step reads the table, each other step the one before. A column that is used once is inlined where it is used, and
     a step that has only such columns is left out.
 
     steps : pairs of a name and {column: expression}
-    answers : {alias: expression}
+    answers : the results, {alias: expression}
     """
     (first, inputs), *steps = steps
     made = []
@@ -150,7 +150,7 @@ def _select(columns, source):
 
 
 def _answers(model, n_outputs):
-    """Return (more steps, {alias: expression}) for what `predict` and `predict_proba` make of the outputs f0, f1, ..."""
+    """Return (more steps, {alias: expression}) for the predictions and probabilities, from the outputs f0, f1, ..."""
     f = [f"f{k}" for k in range(n_outputs)]
     if model.classes is None:
         aliases = ["prediction"] if model.coef.ndim == 1 else [f"prediction_{k}" for k in range(n_outputs)]
@@ -239,7 +239,7 @@ def _of_level(encoding, x, level, number):
 
 
 def _bent(encoding, u, number):
-    """Return the expression of u drawn in beyond its reach, and squeezed, as `WrittenEncoding` says."""
+    """Return the expression of u drawn in beyond its reach, and squeezed, by the formulas of `WrittenEncoding`."""
     last = "({0} / SQRT(1.0 + {0} * {0} / 9.0))" if encoding.squeezed else "{}"
     if encoding.reach is None:
         return last.format(u)

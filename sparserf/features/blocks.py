@@ -389,9 +389,9 @@ class MonomialBlock(FeatureBlock):
 
 
 def block_from_arrays(meta: dict[str, Any], arrays: dict[str, np.ndarray], i: int, n_features_in: int) -> FeatureBlock:
-    """Make block i of what a file holds, which is not trusted.
+    """Make block i from the contents of a file, which are not trusted.
 
-    A ValueError, or a KeyError where an array is missing, says that `FeatureBlock.to_arrays` did not write this.
+    Raises ValueError, or KeyError where an array is missing, if `FeatureBlock.to_arrays` cannot have written this.
     """
     weights, offset, inputs = floats(arrays, f"weights_{i}"), floats(arrays, f"offset_{i}"), arrays.get(f"inputs_{i}")
     require(type(meta) is dict and set(meta) == set(BLOCK_META), "blocks")
@@ -401,7 +401,7 @@ def block_from_arrays(meta: dict[str, Any], arrays: dict[str, np.ndarray], i: in
     if meta["activation"] == MonomialBlock.activation:
         require(not offset.any(), "offset")
         require(type(meta["gamma"]) is float and 0 < meta["gamma"] <= 1e300 and inputs is not None, "gamma")
-        _require_inputs(inputs, len(offset), n_features_in + 1)  # 0 stands for 1
+        _require_inputs(inputs, len(offset), n_features_in + 1)  # index 0 is the constant 1 in u
         require(weights.shape == (len(offset), 1), "weights")
         return MonomialBlock(meta["scale"], weights, inputs, meta["gamma"])
     require(meta["gamma"] is None, "gamma")

@@ -36,7 +36,7 @@ NARROWEST, WIDEST = 0.25, 4.0
 NO_MORE = 0.4
 # Two values of w'x are different if they differ by more than this share of the largest |w'x|: more than float32 rounds by.
 DIFFERENT = 1e-5
-# Draws in a batch by default: the sooner it is known what is accepted, the better the next batch.
+# Draws in a batch by default: small batches let proposals follow the accepted features early.
 BATCH = 500
 # Share of each batch that comes from the base distribution: the convergence rate of the paper is that of its draws
 # (docs/learning.md). Where no feature is accepted, all of the batch does.
@@ -87,7 +87,7 @@ class BaseDistribution(ABC):
 
     @abstractmethod
     def entries(self, j: np.ndarray, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw an entry w_j for each of the inputs j, where `order` says how many inputs its w has."""
+        """Draw an entry w_j for each of the inputs j, where `order` is the number of nonzeros of its w."""
 
     @abstractmethod
     def offsets(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:

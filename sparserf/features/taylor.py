@@ -120,7 +120,7 @@ class Taylor:
         inputs = _multisets(n_features + 1, degree, self.include_squares)
         weights = _coefficients(inputs)
         # The factors of the different inputs are multiplied in turn, so that the product of the first ones is about a power of
-        # the final value: it leaves the range of floats no more than that does.
+        # the final value: it overflows or underflows no more than the final value does.
         inputs = np.ascontiguousarray(inputs[:, np.argsort(np.arange(degree) * GOLDEN % 1)])
         return FeatureSet([MonomialBlock(1.0, weights, inputs, self.gamma)], n_features)
 

@@ -74,7 +74,7 @@ def read_rows(X: MatrixLike, stage: ColumnStage | None, workers: int = 1, *, n_f
     The rows are not encoded yet: `Rows.staged` does so.
 
     stage : ColumnStage or None
-        The stage, whose table says how to read a data frame. None: X must be numbers.
+        The stage, whose table defines how a data frame is read. None: X must be numbers.
     n_features : int or None
         As in `as_rows`. A data frame is read by position where the model was fitted to an array.
     """

@@ -186,7 +186,7 @@ class ChunkedRows(RemoteRows):
     is_sparse: bool
 
     def __init__(self, source: Chunks, workers: int, index: np.ndarray | None = None, may_miss: bool = False):
-        """Read the first block, which says what kind of numbers the rows hold.
+        """Read the first block, which determines the kind and dtype of the rows.
 
         index : ascending indices of some rows of the source; None: all rows.
         may_miss : whether the rows may hold NaN.

@@ -78,7 +78,7 @@ class Scratch:
 
     @cached_property
     def _here(self):
-        """The arrays of this thread, by name; made when first asked for, since to predict one row needs none."""
+        """The arrays of this thread, by name; made at the first use, since predicting one row needs none."""
         return threading.local()
 
     def __call__(self, shape: tuple[int, ...], dtype: np.dtype, name: str = "left") -> np.ndarray:
@@ -326,7 +326,7 @@ class CoreBlock(Block):
         self, left: FeatureSet, right: FeatureSet | np.ndarray, weights: np.ndarray, dtype: DTypeLike | None = None,
         center: np.ndarray | None = None,
     ) -> np.ndarray:  # fmt: skip
-        """Return Phi_left' diag(weights) Phi_right, as `Block.gram` says; rows of weight zero cost nothing.
+        """Return Phi_left' diag(weights) Phi_right, as in `Block.gram`; rows of weight zero cost nothing.
 
         Memory: a slice of at most max(2**19, 4 * GRAM_PANEL**2) elements a thread, or GRAM_ROWS rows of all features.
         """
