@@ -64,7 +64,7 @@ cdef inline const floating *at(const floating *x, ptrdiff_t offset) noexcept nog
 
 def is_canonical(const int32_t[::1] indptr not None, const int32_t[::1] indices not None, ptrdiff_t n_rows,
                  ptrdiff_t n_columns):
-    """Return whether indptr divides all indices among n_rows, and those of each ascend in [0, n_columns), without repeats."""
+    """Return whether indptr divides all indices among n_rows, and each row's ascend in [0, n_columns), without repeats."""
     cdef ptrdiff_t i, j, n = indices.shape[0]
     cdef int32_t last
     cdef bint good = indptr.shape[0] == n_rows + 1

@@ -1,5 +1,5 @@
-"""Inputs of features, the encodings of a column stage and the factors of monomials under a Gaussian envelope; and those parts
-of second moments that BLAS does not compute."""
+"""Inputs of features, the encodings of a column stage and the factors of monomials under a Gaussian envelope; and the
+parts of second moments that BLAS does not compute."""
 from cython cimport floating
 from libc.math cimport exp, fabs, fmax, fmin, sqrt
 from libc.stddef cimport ptrdiff_t
@@ -121,7 +121,7 @@ def enveloped(const floating[:, ::1] X not None, double gamma, ptrdiff_t order, 
 
 
 def by_sign(const floating[:, ::1] U not None, const double[:] v not None, double size, floating[:, ::1] out not None):
-    """Write the rows of U times sqrt(|v_i| / size) to out: first A, those of v_i > 0, and then B, those of v_i < 0.
+    """Write the rows of U times sqrt(|v_i| / size) to out: first A, the rows with v_i > 0, then B, the rows with v_i < 0.
 
     Return where B begins and ends. U' diag(v / size) U = A'A - B'B.
     """

@@ -166,7 +166,7 @@ def summary(model: SparseModel, X: MatrixLike | None, n_terms: int, rng: Seed) -
 
 
 def _title(term, names):
-    """Return a term in words: its activation and its columns, at most MOST_NAMED, those of the largest weights."""
+    """Return a term in words: its activation and its columns, at most MOST_NAMED, the ones of the largest weights."""
     weight = np.zeros(len(term.columns))
     np.add.at(weight, term.place, np.abs(term.weights))
     if term.activation == "product":

@@ -246,7 +246,7 @@ def _activated(graph, group, z, dtype):
 
 
 def _products(graph, group, u):
-    """Return each term as a product of factors e and e (2 gamma)^1/2 u_v, with e = exp(-gamma |u|^2 / order)."""
+    """Return each term as a product of factors e and e (2 gamma)^1/2 u_v, with e = exp(-gamma |u|^2 / degree)."""
     order, n = group.inputs.shape[1], group.inputs.shape[0]
     square = graph("ReduceSum", graph("Mul", graph("Mul", u, group.gamma / order), u), np.array([1]), keepdims=1)
     envelope = graph("Exp", graph("Neg", square))

@@ -1,4 +1,4 @@
-"""Bandwidths of kernels and scales of inputs, computed from the rows."""
+"""Bandwidths of kernels, and factors that scale inputs to equal units, computed from the rows."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # Most inputs for each sparse weight at which sparse weights are multiplied as dense ones, zeros included: that is then faster
 # than gathering the inputs.
 DENSE_BELOW = 25
-# Activations with values in [-1, 1], and those of a phase, to which an angle can be added.
+# Activations with values in [-1, 1]; and activations of a phase, to which an angle can be added.
 BOUNDED, PERIODIC = ("cos", "sin", "tanh", "sign"), ("cos", "sin")
 # What the file of a model holds of a block: numbers and names that its features share, and arrays.
 BLOCK_META, BLOCK_ARRAYS = ("activation", "scale", "gamma"), ("weights", "offset", "inputs")
@@ -174,11 +174,11 @@ class FeatureBlock:
 
     @cached_property
     def inputs_differ(self) -> bool:
-        """Whether no two features of order 1 have the same input."""
+        """Whether no two features, of one input each, have the same input."""
         return len(np.unique(self.inputs[:, 0])) == len(self)
 
     def sum_at_inputs(self, terms: np.ndarray, n_inputs: int) -> np.ndarray:
-        """Return the sum of terms (n_outputs, n_features) over the features of order 1 of each input: (n_outputs, n_inputs)."""
+        """Sum terms (n_outputs, n_features), whose features have one input each, by input: (n_outputs, n_inputs)."""
         total = np.zeros((len(terms), n_inputs))
         if self.inputs_differ:
             total[:, self.inputs[:, 0]] = terms

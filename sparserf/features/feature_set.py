@@ -214,7 +214,8 @@ class FeatureSet:
         Returns
         -------
         ndarray of shape (n_samples, len(self))
-            C-contiguous. Time O(n_samples * len(self) * n_features_in), or * order for sparse weights.
+            C-contiguous. Time O(n_samples * len(self) * n_features_in), where for sparse weights the number of inputs of
+            a feature replaces n_features_in.
         """
         rows = self.rows_of(X, workers)
         return rows.to_namespace_of_X(rows.transform(self))

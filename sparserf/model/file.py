@@ -199,7 +199,7 @@ def _checked_model(meta, arrays):
 
 
 def _check_loss(name, parameters, link, classes):
-    """Check the loss of a model: a loss of `sparserf.losses`, or the user's own, of which a file has no more than these arguments."""
+    """Check the loss of a model: a loss of `sparserf.losses`, or the user's own, known by these arguments alone."""
     require(type(name) is str and 0 < len(name) <= LONGEST_NAME and type(parameters) is dict, "loss")
     require(all(value is None or type(value) in (int, float, str, bool) for value in parameters.values()), "loss_parameters")
     if name in LOSSES:

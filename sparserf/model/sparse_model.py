@@ -373,10 +373,10 @@ class SparseModel(BaseModel):
         Notes
         -----
         The values of f are the sums of the values of its terms; the value of a term is 0 for an input on which it does not
-        depend. For terms of up to ten inputs, and linear terms, the values are exact for this background. For other terms random
-        orders of the inputs are drawn, in pairs of one and its reverse; of a cosine, or a product of `Taylor`, only the part that comes from
-        dependence among the background's inputs is sampled, since the part of independent inputs is an integral of a
-        polynomial.
+        depend. For terms of up to ten inputs, and linear terms, the values are exact for this background. For other terms
+        random orders of the inputs are drawn, in pairs of one and its reverse; of a cosine, or a product of `Taylor`, only the
+        part that comes from dependence among the background's inputs is sampled, since the part of independent
+        inputs is an integral of a polynomial.
 
         The mean over background rows is not taken anew for each row: exp(i w'x) is a product over inputs, so that one complex
         number for each set of inputs says all about the background; for steps its rows are sorted. Time for a term of q inputs,
