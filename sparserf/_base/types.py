@@ -24,7 +24,7 @@ Seed: TypeAlias = "int | np.integer | np.random.Generator | None"  # numpy.rando
 
 # An array of any namespace, on any device.
 Array: TypeAlias = Any
-# A vector with a number for each row, stored where the rows are; only `rows/` reads its entries.
+# A vector with a number for each row, stored where the rows are; arithmetic on it goes through `RowVectors`.
 RowVector: TypeAlias = Any
 # A dense matrix, or a canonical CSR one, in the memory of this process.
 DenseOrCSR: TypeAlias = Any
