@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["effects", "input_usage"]
 
 # The most rows over which effects are computed, and the most rows that are drawn as ticks or points.
-MOST_ROWS, MOST_TICKS = 5_000, 300
+ROWS_OF_EFFECTS, MOST_TICKS = 5_000, 300
 # The least share of the importances of a function that is drawn.
 LEAST_SHARE = 0.005
 # The lines above a picture that explain curves, and surfaces if there are any; and their characters for each panel in a line.
@@ -35,7 +35,7 @@ MEANINGS = (
     "two inputs: what they do together beyond their curves",
 )
 PER_PANEL = 42
-# The most characters of a level or a name that are shown, and the most that stand side by side on an axis or in a title.
+# The most characters of a level or a name that are shown, and the most side by side on an axis or in a title.
 LONGEST, SIDE_BY_SIDE = 24, 24
 
 
@@ -91,9 +91,9 @@ def effects(
 ) -> Figure:  # fmt: skip
     """Draw what a model does with its inputs: a curve for each input, and a surface for each pair.
 
-    Where every term sees at most two inputs, or is linear, these functions add up to f, and each surface has mean zero along
-    both its sides. Of any other model they are an approximation: the sum of such functions that is nearest to f over the rows
-    of X, by least squares. The curves are piecewise linear, and the pairs are those that explain most of what the curves leave.
+    Where every term is linear or of at most two inputs, these functions add up to f, and each surface has mean zero along both
+    its sides. Of any other model they are an approximation: the sum of such functions that is nearest to f over the rows
+    of X, by least squares. The curves are piecewise linear, and the pairs explain most of the residual of the curves.
     Where inputs depend on one another many sums come as near; the one is drawn whose curves are nearest to partial dependence,
     the mean of f for given values of the input.
 
@@ -115,7 +115,7 @@ def effects(
         The names of the columns. None: those of the data frame that the model was fitted to, or x0, x1, ...
     output : label of a class, int, or None, default None
         The output that is drawn, where a model has several: the label of a class, or its index where labels are text; or the
-        index of a target. Of two classes None stands for the second.
+        index of a target. For two classes None is the second.
     n_panels : int, default 12
         The most functions to draw, at least 1.
     n_points : int, default 40
@@ -158,7 +158,7 @@ def effects(
     plt, d = _pyplot(), model.n_features_in
     of_one, names = of_output(model, output), column_names(model) if names is None else check_names("names", names, d)
     n_panels, n_points = check_integer("n_panels", n_panels, 1), check_integer("n_points", n_points, 2)
-    importances, X = of_one.importances(X), read_numbers(model, X, MOST_ROWS, np.random.default_rng(0))
+    importances, X = of_one.importances(X), read_numbers(model, X, ROWS_OF_EFFECTS, np.random.default_rng(0))
     parts = Effects.from_model(of_one, X, importances.share, n_points, n_panels)
     drawn = parts.choose(importances, n_panels, LEAST_SHARE)
     levels = column_levels(model)

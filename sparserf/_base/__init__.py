@@ -1,1 +1,1 @@
-"""What knows nothing of models: checks of arguments and calls, arrays and namespaces, randomness, threads, progress, files."""
+"""Tools that are independent of methods: checks of arguments and calls, arrays, randomness, threads, progress, files."""

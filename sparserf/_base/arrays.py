@@ -1,4 +1,4 @@
-"""Arrays of any namespace and device (NumPy, PyTorch, JAX, CuPy): bring them to the host's memory, and send answers back."""
+"""Arrays of any namespace and device (NumPy, PyTorch, JAX, CuPy): copy them to the host's memory, and results back."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def from_host(values: np.ndarray, xp: Any, device: Any, dtype: Any = None) -> Ar
 
 
 def check_same_device(name: str, values: Any, X: Any) -> None:
-    """Check that an array is on the device of X; one of NumPy may be beside any X."""
+    """Check that an array is on the device of X; an array of NumPy may come with any X."""
     if not is_foreign(values):
         return
     here, there = (_device_of(array) if is_foreign(array) else (1, 0) for array in (X, values))
@@ -89,7 +89,7 @@ def as_like(values: np.ndarray, x: Array) -> Array:
 
 def outputs_like(t: float | np.ndarray, x: Array) -> Array:
     """Return a number for each output as a column, (n_outputs, 1), in the namespace of x; a single number as a float."""
-    if type(t) is float:  # the first question, since predicting a single row takes little longer than a few of them
+    if type(t) is float:  # tested first, since predicting a single row takes little longer than a few such tests
         return t
     return float(t) if np.ndim(t) == 0 else as_like(t, x)[:, None]
 

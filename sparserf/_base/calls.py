@@ -26,10 +26,10 @@ ROW_ARGUMENTS = "X", "y", "sample_weight", "groups", "folds"
 
 
 class IndexWarning(UserWarning):
-    """Rows of X and y of pandas, or of weights, have indexes that hold other labels: they are paired by their places.
+    """Rows of X and y of pandas, or of weights, have indexes with different labels: rows are paired by position.
 
-    Equal indexes, and the default one, 0 to n - 1, beside any other, say nothing; the same labels in another order are a
-    ValueError. Nothing else reads an index.
+    Equal indexes, and the default index, 0 to n - 1, beside any other, cause no warning; the same labels in another order
+    cause a ValueError. Indexes are used for nothing else.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def check_call(
     """Check a call of a public function for unknown keywords, and for pandas rows that do not belong together.
 
     Arguments with an entry for each row must have their rows in one order, by the indexes of pandas: a ValueError where two
-    indexes hold the same labels in another order, an `IndexWarning` where they hold other labels. Time O(n_rows).
+    indexes hold the same labels in another order, an `IndexWarning` where the labels differ. Time O(n_rows).
     """
     for name in keywords:
         if name not in parameters:
@@ -75,7 +75,7 @@ def check_call(
 
 
 def unknown_keyword(what: str, name: str, parameters: Iterable[str]) -> TypeError:
-    """Return the error for a keyword that a function or class lacks; it suggests the keyword that may be meant."""
+    """Return the TypeError for a keyword that a function or class lacks; its message suggests the keyword that may be meant."""
     meant = OTHER_WORDS.get(name)
     if name == "C" and "alpha" in parameters:
         return TypeError(f"{what} got an unexpected keyword argument 'C'; here it is alpha=1 / (n_samples * C)")
@@ -108,5 +108,5 @@ def _check_same_index(first, first_index, name, index):
 
 
 def _is_default_index(index):
-    """Return whether the labels are 0, 1, 2, ..., which pandas gives rows for which the user has none."""
+    """Return whether the labels are 0, 1, 2, ..., the default index of pandas."""
     return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1

@@ -1,6 +1,7 @@
 """Checks of arguments: each returns the argument in the form that the library computes with, or raises an error that names it.
 
-Only this file, `csr.py`, `columns/frames.py` and `rows/` look at the types of what users pass.
+Types of arrays and matrices are checked here and in `csr.py`, types of data frames in `columns/frames.py`; `as_rows` (`rows/`)
+chooses by the type of X how its rows are stored.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 
 def is_sparse(X: object) -> bool:
-    """Return whether X is a SciPy sparse matrix or array, without importing scipy.sparse: such an X has loaded it."""
-    if type(X) is np.ndarray:  # the first question, since predicting a single row takes little longer than a few of them
+    """Return whether X is a SciPy sparse matrix or array, without importing scipy.sparse: whoever made such an X has."""
+    if type(X) is np.ndarray:  # tested first, since predicting a single row takes little longer than a few such tests
         return False
     sparse = sys.modules.get("scipy.sparse")
     return sparse is not None and sparse.issparse(X)
@@ -33,7 +34,7 @@ def check_X(X: Any, n_features: int | None = None, known_finite: bool = False, m
     """Return X as a finite float32 or float64 ndarray (n_samples, n_features) of any strides, or as a canonical CSR matrix.
 
     n_features : the number of columns that X must have; None: any
-    known_finite : whether X is known to be finite, and is not looked through
+    known_finite : whether X is known to be finite, and is not checked for it
     may_miss : whether a dense X may have NaN
     """
     if is_sparse(X):
@@ -60,7 +61,7 @@ def check_training_X(X: Any, may_miss: bool = False) -> DenseOrCSR:
 
 
 def check_device_X(X: Array, xp: Any, may_miss: bool = False) -> Array:
-    """Check X as `check_X` does, where X is an array of the namespace xp that stays on its device."""
+    """Check X as `check_X` does, where X is an array of the namespace xp, which stays on its device."""
     if X.ndim != 2:
         raise ValueError(f"X must be two-dimensional, got shape {tuple(X.shape)}")
     if not xp.isdtype(X.dtype, ("bool", "integral", "real floating")):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def canonical_csr(X: DenseOrCSR) -> DenseOrCSR:
     """Return X as CSR of float32 or float64 whose indices are in range, sorted and without repeats.
 
-    The indices are copies, which nobody else can change; the values are shared with X if these are canonical already.
+    The indices are copies, which other code cannot change; the values are shared with X if X is canonical already.
     """
     X = _copy_structure(X)
     return X if _is_canonical(X) else _make_canonical(X)
@@ -30,7 +30,7 @@ def csr_arrays(X: DenseOrCSR, some: slice | None = None) -> tuple[np.ndarray, np
 
 
 def _copy_structure(X):
-    """Return X with copies of its index arrays, which nobody else can change after the check; the values are shared."""
+    """Return X with copies of its index arrays, which other code cannot change after the check; the values are shared."""
     mine = copy(X)
     if X.format in ("csr", "csc", "bsr"):
         mine.indices, mine.indptr = np.array(X.indices), np.array(X.indptr)
@@ -63,10 +63,10 @@ def _make_canonical(X):
     if X.shape[1] > np.iinfo(np.int32).max:
         raise ValueError(f"X must have fewer than 2**31 columns, got {X.shape[1]}")
     try:
-        if X.format in ("lil", "dok", "dia"):  # their own routines may make invalid CSR rows of them
+        if X.format in ("lil", "dok", "dia"):  # SciPy's routines for these formats may make invalid CSR rows
             X = X.tocsr()
         _check_sparse_structure(X)
-        if X.dtype not in (np.float32, np.float64) or not X.dtype.isnative:  # scipy's routines know no others
+        if X.dtype not in (np.float32, np.float64) or not X.dtype.isnative:  # SciPy's routines accept no others
             X = X.astype(np.float64)
         X = csr_array(X)
     except (ValueError, IndexError, TypeError) as error:

@@ -15,7 +15,7 @@ UNASKED, REDRAWN = 2.0, 0.2
 # have passed.
 NEAR, STEP, FAR = 1.0, 0.05, 30.0
 
-_screen = threading.Lock()  # held by the line that is on the screen: of fits on several threads one is shown
+_screen = threading.Lock()  # held by the line on the screen: of fits on several threads one is shown
 
 
 def display(
@@ -28,9 +28,9 @@ def display(
     screen : "notebook", "terminal" or None
         Where a line can be drawn again and again. None: lines of a log are written, where verbose is True.
     verbose : bool or None
-        As the user gave it. None shows a line only once the call has taken long.
+        As the user gave it. None shows a line once the call has taken long, on a screen alone.
     is_inner : bool
-        Whether the call is part of another, which then has the screen.
+        Whether the call is part of another, which then owns the screen.
     """
     if screen is None:
         return LogLines(name) if verbose else None
@@ -143,7 +143,7 @@ class NotebookOutput:
 
 
 class LogLines:
-    """Lines to the logger "sparserf", or to standard error where no handler of that logger takes lines of level INFO."""
+    """Lines to the logger "sparserf", or to standard error where no handler of that logger accepts the level INFO."""
 
     def __init__(self, name: str):
         self._clock, self._at, self._share = Clock(name), 0.0, 0.0

@@ -1,6 +1,7 @@
-"""Files of models: .npz archives of plain arrays and JSON metadata.
+"""Archives .npz of plain arrays and JSON metadata, in which `model/file.py` saves models.
 
-A file is never trusted: reading it runs no code, and no array takes more memory than the file has bytes.
+A file is not trusted: reading it runs no code, and no array takes more memory than the file has bytes. The metadata begin with
+the number of the format of model files, `FORMAT`: it is here since it is checked before the rest of the metadata is read.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import numpy as np
 if TYPE_CHECKING:
     from os import PathLike
 
-FORMAT = 3  # the number of the format that is written; files of this format and of earlier ones are read
+FORMAT = 3  # the format number of the model files that are written; files of this format and of earlier ones are read
 # The header of an array in an .npz file, as NumPy writes it.
 HEADER = rb"\{'descr': '([<>|][fiubUS][0-9]{1,9})', 'fortran_order': (?:False|True), 'shape': \(([0-9, ]{0,200})\), \} *\n"
-# Metadata may have META_BYTES bytes and one META_SHARE-th of the file's: parsed JSON takes some twenty times its text in memory
-# before it can be checked.
+# Metadata may have META_BYTES bytes and one META_SHARE-th of the file's: parsed JSON, before it can be
+# checked, takes some twenty times the memory of its text.
 META_BYTES, META_SHARE = 2**16, 32
 STORED = 0  # zipfile.ZIP_STORED
 # The names of the members of an archive, and the version of the package that wrote it.

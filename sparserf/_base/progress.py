@@ -1,16 +1,16 @@
-"""Progress of long work: the share that is done, shown on a screen and told to the user's callback, which may end the work.
+"""Progress of long work: the share that is done, shown on a screen and passed to the user's callback, which may end the work.
 
-There are three things:
+The parts of this file and of `display.py`:
 
 - Each call of a public function with a callback or a display has a `ProgressReport`, made by `shows_progress` or `reporting`,
   which knows the share of the call's work that is done. A fit does not know how long it will take. It divides the work into
-  parts (`part`, `parts`), each a share of what is left, and these into parts of their own. Parts move the share on as they
-  begin and end, and so do the iterations of a fit within its part (`FitCallback.end_iteration`).
+  parts (`part`, `parts`), each a share of the remaining work, and a part into parts of its own. The share grows as parts
+  begin and end, and as iterations of a fit end within their part (`FitCallback.end_iteration`).
 - Each fit has a `FitCallback`, which calls the user's callback after each iteration (`ask`). Within long iterations
   (`asked_within`) the work itself lets the callback be called, by `check_not_ended` every now and then.
-- `display.py` draws lines on a screen or writes them to a log. It is imported only where there is something to show.
+- `display.py` draws lines on a screen or writes them to a log. It is imported when there is something to show.
 
-The report and the callback at hand are kept for each thread, so that fits on several threads do not mix.
+The current report and callback are kept for each thread, so that fits on several threads do not mix.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ if TYPE_CHECKING:
     from .display import LogLines, ScreenLine
     from .types import P, T
 
-# Within an iteration the callback is called after so many seconds; or, in a fit that counts the numbers that it reads, after so
-# many numbers, which take some tenths of a second.
+# Within an iteration the callback is called after SECONDS_BETWEEN_CALLS; or, in a fit that counts the numbers that it reads,
+# after NUMBERS_BETWEEN_CALLS, which take some tenths of a second.
 SECONDS_BETWEEN_CALLS = 0.3
 NUMBERS_BETWEEN_CALLS = 2**27
 
 
 class _Thread(threading.local):
-    """What a thread is doing; each thread has values of its own, which begin as these.
+    """The state of progress in a thread; each thread has values of its own, which begin with the defaults.
 
-    report : the ProgressReport of the call at hand, or None
-    is_busy : whether a call is at hand
-    asking : None, or (the FitCallback that `check_not_ended` asks, its info())
+    report : the ProgressReport of the call that runs, or None
+    is_busy : whether a call runs
+    asking : None, or (the FitCallback that `check_not_ended` calls, its info())
     """
 
     report: ProgressReport | None = None
@@ -81,7 +81,7 @@ class FitCallback:
         self.restart()
 
     def restart(self) -> None:
-        """Forget that the callback has ended a fit, and when it was called: another fit begins."""
+        """Reset whether the callback has ended a fit, and when it was last called, at the start of another fit."""
         self.ended_by_callback, self._n_read = False, 0
         self._last_call = time.monotonic()
 
@@ -95,7 +95,7 @@ class FitCallback:
         return self.ended_by_callback
 
     def ask_after_reading(self, n_numbers: float, info: Callable[[], Any]) -> bool:
-        """Count n_numbers that were read, and ask once NUMBERS_BETWEEN_CALLS have been read since the callback was called."""
+        """Count n_numbers as read, and call the callback once NUMBERS_BETWEEN_CALLS have been read since its last call."""
         self._n_read += n_numbers
         return self.ask(info) if self._n_read > NUMBERS_BETWEEN_CALLS else self.ended_by_callback
 
@@ -122,16 +122,16 @@ class FitCallback:
 
 
 def check_not_ended() -> None:
-    """Call the callback of the fit at hand, if the last call was long ago; raise `Ended` if it ends the fit.
+    """Call the callback of the current fit, if the last call was long ago; raise `Ended` if the callback ends the fit.
 
-    Work that may be long does this every now and then. Outside of `FitCallback.asked_within` nothing is called.
+    Long computations call this function every now and then. Outside of `FitCallback.asked_within` nothing is called.
     """
     if _here.asking is None:
         return
     fit_callback, info = asking = _here.asking
     if not fit_callback.is_due():
         return
-    _here.asking = None  # info() may itself do such work
+    _here.asking = None  # info() may itself be a long computation
     try:
         ended = fit_callback.ask(info)
     finally:
@@ -143,12 +143,12 @@ def check_not_ended() -> None:
 class ProgressReport:
     """The share of a call's work that is done, which is shown, and added to the `FitInfo` that the callback is given.
 
-    It takes the place of the user's callback: the fit calls it with each `FitInfo`.
+    It is passed to the fit in place of the user's callback, and called with each `FitInfo`.
 
     share : float
         The share that is done, in [0, 1]; it never falls.
     span : tuple of (float, float, bool)
-        The shares at which the part at hand begins and ends, and whether the part is open: of an unknown number of iterations.
+        The shares at which the current part begins and ends, and whether the part is open: of an unknown number of iterations.
     held_out : float or None
         The mean loss of held-out rows of the best model so far.
     """
@@ -161,7 +161,7 @@ class ProgressReport:
         self._callback, self._show = callback, show
         self.share, self.held_out = 0.0, None
         self._ended = False  # whether the callback has ended the fit
-        self._told = None  # the share that the callback was told last
+        self._told = None  # the share that was last passed to the callback
         self.begin(0.0, 1.0, True)
 
     def begin(self, start: float, end: float, is_open: bool) -> None:
@@ -170,7 +170,7 @@ class ProgressReport:
         self.share = max(self.share, start)
 
     def iteration_ended(self, distance: float, target: float) -> None:
-        """Move the share on by one iteration, which ended at this distance from the optimum.
+        """Increase the share by one iteration, which ended at this distance from the optimum.
 
         In an open part the share is as near to the part's end as the distance is to the target; other parts have ended.
         """
@@ -198,7 +198,7 @@ class ProgressReport:
         return self._ended
 
     def finish(self, info: Any) -> None:
-        """Tell the callback and the display that all is done, unless they know or the callback has ended the fit."""
+        """Report a share of 1 to the callback and the display, unless they have it or the callback has ended the fit."""
         if self._ended:
             return
         if self._told != 1.0:
@@ -221,7 +221,7 @@ def reporting(
 ) -> Iterator[ProgressReport | None]:
     """Make the `ProgressReport` of the work within this block; None where there is no callback and nothing is shown.
 
-    Of calls within calls the outermost alone has the screen.
+    Of nested calls the outermost alone is shown on the screen.
     """
     check_callable("callback", callback)
     if not (verbose is None or isinstance(verbose, (bool, np.bool_))):
@@ -262,8 +262,8 @@ def find_screen() -> Literal["notebook", "terminal"] | None:
 def shows_progress(function: Callable[P, T]) -> Callable[P, T]:
     """Decorate a public function that has verbose and callback: its calls are checked, and report their progress.
 
-    The function is given the `ProgressReport` of the call as its callback. Where the user gives no callback it is given none,
-    so that nothing is computed only to be told: what is shown is known anyway.
+    The function gets the `ProgressReport` of the call as its callback. Where the user gives no callback it gets none, so that
+    nothing is computed for a callback alone: what the display shows is known anyway.
     """
     parameters = tuple(signature(function).parameters)
 
@@ -283,7 +283,7 @@ def shows_progress(function: Callable[P, T]) -> Callable[P, T]:
 
 @contextmanager
 def part(share: float, is_open: bool = False) -> Iterator[None]:
-    """Do a part of the work within this block: this share of what is left of the work at hand.
+    """Count the work within this block as a part: a share of what remains of the current work.
 
     is_open : whether the part has an unknown number of iterations, and not just one
     """
@@ -301,7 +301,7 @@ def part(share: float, is_open: bool = False) -> Iterator[None]:
 
 
 def parts(items: Sequence[T], weights: ArrayLike | None = None, rest: float = 0.0, is_open: bool = False) -> Iterator[T]:
-    """Yield the items, where the work on each is a part of the work at hand, in proportion to its weight.
+    """Yield the items, where the work on each is a part of the current work, in proportion to its weight.
 
     weights : the weights of the items; None: all are equal
     rest : the weight of the work that comes after all items, of an unknown number of iterations
@@ -318,13 +318,13 @@ def parts(items: Sequence[T], weights: ArrayLike | None = None, rest: float = 0.
 
 
 def note_held_out_loss(loss: float) -> None:
-    """Report the mean loss of held-out rows of the best model so far, to be shown and told to the callback."""
+    """Report the mean loss of held-out rows of the best model so far, to be shown and passed to the callback."""
     if _here.report is not None:
         _here.report.held_out = loss
 
 
 def tell_model(info: Any) -> None:
-    """Report that one of many fits is done, and with it the part at hand; info : the `FitInfo` of its model."""
+    """Report that one of many fits is done, and with it the current part; info : the `FitInfo` of its model."""
     if _here.report is not None:
         _here.report.iteration_ended(np.inf, 0.0)
         _here.report(info)

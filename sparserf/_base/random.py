@@ -1,4 +1,4 @@
-"""Randomness: streams of random numbers that can be made again one by one, and samples of rows."""
+"""Randomness: streams of random numbers, each of which can be made again, and samples of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads: workers that compute on blocks of rows and answer in order, and a context in which BLAS uses one thread."""
+"""Threads: workers that compute on blocks of rows and return results in order, and a context in which BLAS uses one thread."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Workers:
 
 
 class _SingleThreadedBlas:
-    """A context in which BLAS uses one thread; the last caller that leaves it restores the former numbers of threads.
+    """A context in which BLAS uses one thread; the last caller to exit restores the former numbers of threads.
 
     A limit of threadpoolctl would belong to the Python thread that set it: of two overlapping calls, the one that ends last
     could not lift it.
@@ -121,7 +121,7 @@ class _SingleThreadedBlas:
 
 
 def _find_blas():
-    """Return threadpoolctl's controllers of all BLAS libraries; it takes milliseconds to look through the loaded libraries."""
+    """Return threadpoolctl's controllers of all BLAS libraries; searching the loaded libraries takes milliseconds."""
     import scipy.linalg  # noqa: F401  SciPy's BLAS is not NumPy's, and must be loaded to be found
     from threadpoolctl import ThreadpoolController
 

@@ -1,4 +1,4 @@
-"""Type aliases of arrays, matrices and seeds, which signatures in all rooms share."""
+"""Type aliases of arrays, matrices and seeds, which signatures in all packages share."""
 
 from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
@@ -18,13 +18,13 @@ class HasShape(Protocol):
         ...
 
 
-# What users give as X and as rng.
+# The arguments X and rng of public functions.
 MatrixLike: TypeAlias = ArrayLike | HasShape
 Seed: TypeAlias = "int | np.integer | np.random.Generator | None"  # numpy.random is slow to import
 
 # An array of any namespace, on any device.
 Array: TypeAlias = Any
-# A vector with a number for each row, stored where the rows are; only `rows/` looks into it.
+# A vector with a number for each row, stored where the rows are; arithmetic on it goes through `RowVectors`.
 RowVector: TypeAlias = Any
 # A dense matrix, or a canonical CSR one, in the memory of this process.
 DenseOrCSR: TypeAlias = Any

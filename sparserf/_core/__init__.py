@@ -1,1 +1,1 @@
-"""Compiled kernels. They know arrays only: every check is made before they are called."""
+"""Compiled kernels. They take arrays alone; callers check the arguments."""

@@ -58,13 +58,13 @@ cdef inline bint is_line_good(const floating *x, ptrdiff_t n, ptrdiff_t step, bi
 
 
 cdef inline const floating *at(const floating *x, ptrdiff_t offset) noexcept nogil:
-    """Return the address so many bytes behind x."""
+    """Return the address of x plus a number of bytes."""
     return <const floating *>(<const char *>x + offset)
 
 
 def is_canonical(const int32_t[::1] indptr not None, const int32_t[::1] indices not None, ptrdiff_t n_rows,
                  ptrdiff_t n_columns):
-    """Return whether indptr divides all indices among n_rows, and those of each ascend in [0, n_columns), without repeats."""
+    """Return whether indptr divides all indices among n_rows, and each row's ascend in [0, n_columns), without repeats."""
     cdef ptrdiff_t i, j, n = indices.shape[0]
     cdef int32_t last
     cdef bint good = indptr.shape[0] == n_rows + 1

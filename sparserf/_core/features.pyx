@@ -23,7 +23,7 @@ cdef inline ptrdiff_t n_tiles(RowSlice X) noexcept nogil:
 
 
 cdef inline const double *of_panel(const double[:] coef, ptrdiff_t panel, double *last) noexcept nogil:
-    """Return the coefficients of a panel; those of the last panel are copied to `last` and padded with zeros."""
+    """Return the coefficients of a panel; coefficients of the last panel are copied to `last` and padded with zeros."""
     cdef ptrdiff_t start = panel * TILE_COLUMNS, n = coef.shape[0] - start
     if n >= TILE_COLUMNS:
         return &coef[start]

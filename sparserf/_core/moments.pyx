@@ -1,5 +1,5 @@
-"""Inputs of features, the encodings of a column stage and the factors of monomials under a Gaussian envelope; and those parts
-of second moments that BLAS does not compute."""
+"""Inputs of features, the encodings of a column stage and the factors of monomials under a Gaussian envelope; and the
+parts of second moments that BLAS does not compute."""
 from cython cimport floating
 from libc.math cimport exp, fabs, fmax, fmin, sqrt
 from libc.stddef cimport ptrdiff_t
@@ -12,11 +12,11 @@ cdef enum:
 
 
 cdef class Views:
-    """The encodings that a `ColumnStage` makes of columns, here called views, computed in double precision.
+    """The encodings that a `ColumnStage` makes of columns, computed in double precision. A view, in names here, is an encoding.
 
-    column, kind : the column that each view is computed from, and how: a position in KINDS
-    first_knot : the position of the first knot of each view, and the number of knots
-    level : the level of each view of kind LEVEL
+    column, kind : the column from which each encoding is computed, and how: a position in KINDS
+    first_knot : the position of the first knot of each encoding, and the number of knots
+    level : the level of each encoding of kind LEVEL
     arithmetic : (5, n_views), power, center, factor, reach, and the value for a number that is missing
     knots : (2, n_knots), the knots, ascending, and their scores
     """
@@ -32,14 +32,14 @@ cdef class Views:
         self.arithmetic, self.knots = arithmetic, knots
 
     def show(self, X not None, out not None):
-        """Write view v of row i to out[i, v]; X has any strides, out is C-contiguous, both are float32 or float64."""
+        """Write encoding v of row i to out[i, v]; X has any strides, out is C-contiguous, both are float32 or float64."""
         if X.itemsize == sizeof(float):
             show_rows[float](self, X, out)
         else:
             show_rows[double](self, X, out)
 
     cdef inline double seen(self, ptrdiff_t v, double x) noexcept nogil:
-        """Return view v of the number x in its column."""
+        """Return encoding v of the number x in its column."""
         cdef double value, size, reach = self.arithmetic[3, v]
         cdef int32_t kind = self.kind[v]
         if kind == MISSING:
@@ -121,7 +121,7 @@ def enveloped(const floating[:, ::1] X not None, double gamma, ptrdiff_t order, 
 
 
 def by_sign(const floating[:, ::1] U not None, const double[:] v not None, double size, floating[:, ::1] out not None):
-    """Write the rows of U times sqrt(|v_i| / size) to out: first A, those of v_i > 0, and then B, those of v_i < 0.
+    """Write the rows of U times sqrt(|v_i| / size) to out: first A, the rows with v_i > 0, then B, the rows with v_i < 0.
 
     Return where B begins and ends. U' diag(v / size) U = A'A - B'B.
     """

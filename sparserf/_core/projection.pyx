@@ -13,7 +13,7 @@ from sparserf._core.rows cimport RowSlice
 
 cdef enum:
     LANES = 8  # rows side by side: an entry of S adds a vector to the sums of a column
-    INPUTS = 64  # inputs of so many rows that are put side by side at a time
+    INPUTS = 64  # inputs, of LANES rows, that are copied side by side at a time
     CACHED = 2048  # numbers that stay in the first-level cache during all stages of a transform
 
 

@@ -90,7 +90,7 @@ cdef void read_csr(RowSlice self, const floating[::1] data, const int32_t[::1] i
 
 
 cdef inline ptrdiff_t step(const double[:, :] v) noexcept nogil:
-    """Return how far apart the outputs of v are, in numbers."""
+    """Return the stride between the outputs of v, in numbers."""
     return v.strides[0] // <ptrdiff_t>sizeof(double)
 
 

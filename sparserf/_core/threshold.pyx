@@ -52,7 +52,7 @@ def hard_threshold(const double[::1] x not None, ptrdiff_t[::1] out not None):
         if found > s:
             least = kth_largest(sizes, found, s)
             ties = s
-            for j in range(s):  # the s largest come first; those above the least leave room for so many ties
+            for j in range(s):  # sizes[:s] are the largest; equal entries fill what the larger ones leave
                 if sizes[j] > least:
                     ties -= 1
             found = s

@@ -1,8 +1,7 @@
 """How the columns of a training table are encoded: which encodings each column gets, and their centres and units.
 
-All of it is read off a sample of the rows: robust centres and units (functions `robust_units` and below), ranks of numbers, the
-frequent levels of categories, and for categories of many levels the mean of the target (`target_encode`). The result is a
-`ColumnStage`.
+The choices are computed from a sample of the rows: robust centres and units (`robust_units`), ranks, the frequent levels of
+categories, and for categories of many levels the mean of the target (`target_encode`). The result is a `ColumnStage`.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ if TYPE_CHECKING:
     from .._base.types import DenseOrCSR
     from .table import Table
 
-# Encodings are read off a sample of at most MOST_ROWS rows, with at most MOST_NUMBERS numbers.
+# Encodings are chosen from a sample of at most MOST_ROWS rows, with at most MOST_NUMBERS numbers.
 MOST_ROWS, MOST_NUMBERS = 2**14, 2**20
 # A category has an indicator for each level that at least LEAST_SHARE of the rows have, for at most MOST_LEVELS levels. A
 # category with other levels is encoded by the mean of the target as well (`target_encode`).
 LEAST_SHARE, MOST_LEVELS = 0.01, 24
-# The knots of a rank encoding are quantiles: at the middles of N_SHARES equal shares, and a thousandth from either end.
+# The knots of a rank encoding are quantiles: at the middles of N_SHARES equal shares of the weight, and 0.001 from either end.
 N_SHARES = 64
 SHARES = np.concatenate([[1e-3], (np.arange(N_SHARES) + 0.5) / N_SHARES, [1 - 1e-3]])
 # Numbers are encoded clipped and as ranks as well where there are at most MOST_CURVED columns of numbers, and in columns of at
@@ -37,7 +36,7 @@ MOST_CURVED, FEWEST_DISTINCT = 200, 3
 # In the unit of a column a number counts as at most this far from the median, in median distances of the numbers that differ
 # from the median. For a normal distribution that is 6.7 standard deviations.
 FAR = 10.0
-# The share of the rows, or how many if that is more, whose numbers may lie farther out than the reach of an encoding.
+# The share of the rows (at least FEWEST_WILD of them) whose numbers may lie farther out than the reach of an encoding.
 WILD, FEWEST_WILD = 1e-3, 1.5
 # No number counts as farther out than this many median distances: the square of a larger one may overflow.
 FARTHEST = 1e280
@@ -51,7 +50,7 @@ EQUAL_MEANS = 1e-12
 
 
 class NumericRows(Protocol):
-    """What `fit_stage` asks of rows: their shape, some of them in memory, and how far their columns spread."""
+    """The interface of rows from which `fit_stage` chooses encodings: shape, samples in memory, and spreads of columns."""
 
     @property
     def n_rows(self) -> int:
@@ -76,7 +75,7 @@ def fit_stage(
     rows: NumericRows, weight: np.ndarray, rng: np.random.Generator, *, table: Table | None = None,
     means: Mapping[int, tuple[np.ndarray, np.ndarray]] | None = None, is_scaled: bool = True, is_curved: bool = False,
 ) -> tuple[ColumnStage, Sequence[np.ndarray]]:  # fmt: skip
-    """Choose the encodings of dense rows, and read their centres and units off the rows or a sample of them.
+    """Choose the encodings of dense rows, and compute their centres and units from the rows or a sample of them.
 
     Parameters
     ----------
@@ -86,7 +85,7 @@ def fit_stage(
     means : {column: (knots, scores)} or None
         The encodings of categories of many levels, by `target_encode`.
     is_scaled : bool
-        Whether encodings are in robust units, or as the columns are.
+        Whether encodings are in robust units, or in the units of the columns.
     is_curved : bool
         Whether numbers are encoded clipped and by their ranks as well.
 
@@ -115,7 +114,7 @@ def fit_stage(
         clipped_range = half_range / np.hypot(1, half_range / CLIP)
         half_range = np.where(unscaled.kind == CLIPPED, clipped_range, half_range)
         stage = replace(unscaled, center=center, unit=unit, reach=reach, half_range=half_range)
-    else:  # the centre of its column takes the place of a missing number
+    else:  # a missing number is encoded as the centre of its column
         stage = replace(unscaled, fill=np.where(unscaled.kind == NUMBER, center, 0.0))
 
     encoding_sets = [np.arange(len(plain))]
@@ -149,7 +148,7 @@ def fit_sparse_stage(
 
 
 def _sample(rows, weight, rng):
-    """Return (rows, their weights): all rows, or a sample if there are more than encodings are read off."""
+    """Return (rows, their weights): all rows, or a sample if there are too many."""
     n = min(MOST_ROWS, max(2, MOST_NUMBERS // rows.n_features_in))
     if rows.n_rows <= n:
         return rows.array(), weight
@@ -237,7 +236,7 @@ def _units(unscaled, X, sample_weight, rows, weight):
 def robust_units(X: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return (center, unit, reach, half range) of each column of an ndarray, as a `ColumnStage` has them: (4, n_columns).
 
-    They hardly depend on a few wild cells, and not on NaN nor on rows of weight zero. Time O(n_rows log n_rows) a column.
+    They hardly depend on a few outliers, and not on NaN nor on rows of weight zero. Time O(n_rows log n_rows) a column.
     """
     answers = np.zeros((4, X.shape[1]))
     size = max(1, 2**17 // max(1, len(X)))
@@ -250,7 +249,7 @@ def robust_units(X: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return answers
 
 
-@np.errstate(invalid="ignore")  # a column with NaN has NaN in its answers
+@np.errstate(invalid="ignore")  # a column with NaN has NaN in its results
 def _robust_units(X, weight):
     """Return what `robust_units` does for some columns at once, and NaN for a column with NaN."""
     rounding = ROUNDINGS * np.finfo(X.dtype).eps
@@ -302,13 +301,14 @@ def target_encode(
     X : ndarray of shape (n_rows, n_columns)
         The rows as numbers: level k of a category is k.
     targets : list of ndarray of shape (n_rows,) or (n_outputs, n_rows)
-        The targets. Means are those of the one that varies most.
+        The targets. Means are taken of the target that varies most.
 
     Notes
     -----
-    At prediction level k is encoded by the mean over all training rows of that level. A training row must not know its own
-    target: it is encoded by the mean over the rows of its level in the other folds. The returned X says so by a number between
-    two levels: k + 1/4 + t / 4 in place of k, where the mean is t of the way from the least to the largest of these means.
+    At prediction level k is encoded by the mean over all training rows of that level. So that its own target does not leak into
+    it, a training row is encoded by the mean over the rows of its level in the other folds. The returned X has that mean as a
+    number between two levels, k + 1/4 + t / 4 in place of k: t is the position of the mean between the least (0) and the
+    largest (1) of all these means.
     """
     y = max(np.vstack(targets), key=np.var)
     means = {}
@@ -332,7 +332,7 @@ def _target_encode_column(codes, n_levels, y, weight, rng):
     of_all, of_others = _shrunken_means(count, total, *prior), _shrunken_means(count - sums[0], total - sums[1], *prior)
     mean = of_others[fold, level]
     low, high = mean.min(initial=prior[0]), mean.max(initial=prior[0])
-    if high - low <= EQUAL_MEANS:  # the case where each level has one row, of which other rows tell nothing
+    if high - low <= EQUAL_MEANS:  # as where each level has one row: other rows carry no information about it
         low, high, mean, of_all = prior[0], prior[0], np.full(len(mean), prior[0]), np.full(n_levels, prior[0])
     encoded = codes.copy()
     encoded[there] = level + 0.25 + (mean - low) / ((high - low) or 1.0) / 4
@@ -354,5 +354,5 @@ def _prior(count, total, weight, y, level):
 
 
 def _shrunken_means(count, total, mean, rows):
-    """Return the mean of each level, shrunken: as if it had so many rows more with the mean of all rows."""
+    """Return the mean of each level, shrunken: as if each level had `rows` more rows, with the mean of all rows."""
     return (total + rows * mean) / (count + rows)

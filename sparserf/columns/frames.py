@@ -1,6 +1,6 @@
 """Data frames: their columns are read as numbers or strings, or raise an error that names the column.
 
-Columns of arrays are read in the same way. Only this file knows data frames. It reads them through narwhals, which is imported
+Columns of arrays are read in the same way. Data frames are read through narwhals, which is imported
 when X is a data frame.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # The names of the types of missing cells, in any library.
 MISSING = {"NoneType", "NAType", "NaTType"}
-# What errors say of dates and durations, {name of a type: (what its cells are, numbers that may replace them)}.
+# How errors describe dates and durations, {name of a type: (what its cells are, numbers that may replace them)}.
 DATES = ("dates", "days since a date, and where there are seasons the day of the year or the hour")
 DURATIONS = ("durations", "seconds")
 TIMES = {"date": DATES, "datetime": DATES, "timestamp": DATES, "datetime64": DATES, "duration": DURATIONS,
@@ -66,7 +66,7 @@ def open_columns(X: Any) -> tuple[tuple[str, ...] | None, list[Any], int]:
 
 
 def label(names: Sequence[str] | None, k: int) -> str:
-    """Return how errors name column k."""
+    """Return the name of column k in errors."""
     return f"X[:, {k}]" if names is None else f"X[{names[k]!r}]"
 
 
@@ -79,7 +79,7 @@ def listing(items: Sequence[Any]) -> str:
 def cells_of(where: str, column: Any, is_category: bool) -> Any:
     """Return the cells of a column: an ndarray of real numbers, or a list of numbers or of strings with None for missing cells.
 
-    Categories, and columns whose dtype does not tell what the cells are, are lists.
+    Categories, and columns whose dtype does not determine the type of the cells, are lists.
 
     where : how errors name the column
     """

@@ -1,7 +1,7 @@
-"""The column stage: how columns of any kind and scale are encoded, as numbers between which distances make sense.
+"""The column stage, which encodes columns of any kind and unit as numbers between which distances make sense.
 
 The inputs of features are not the columns of X but *encodings* of them: a number in robust units, clipped, or as a rank; the
-levels of a category; whether a cell is missing. `encodings.py` reads off the training rows which encodings there are.
+levels of a category; whether a cell is missing. `encodings.py` chooses them from the training rows.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
     from .._base.types import Array
 
-# What users give as scale and as missing; and a dictionary of the arguments scale, missing and categorical of a fit.
+# The arguments scale and missing of fits; and a dictionary of the arguments scale, missing and categorical.
 Units: TypeAlias = Literal["auto", "robust"] | None
 Missing: TypeAlias = Literal["learn", "raise"]
 ColumnSetting: TypeAlias = dict[str, Any]
 
 # The kinds of encodings: their indices in KINDS.
 NUMBER, CLIPPED, LEVEL, MISSING, PRESENT = range(len(KINDS))
-# The arrays of a stage in a model's file: those with an entry for each encoding, those of the knots, and their names there.
+# The arrays of a stage in a model's file: arrays with an entry for each encoding, arrays of knots, and their names in the file.
 OF_ENCODINGS = "column", "kind", "level", "center", "unit", "reach", "half_range", "fill"
 OF_KNOTS = "first_knot", "knots", "scores"
 OF_STAGE = tuple(f"stage_{name}" for name in (*OF_ENCODINGS, *OF_KNOTS, "may_miss"))
@@ -48,9 +48,10 @@ class Encoding(NamedTuple):
     kind : int
         What the encoding is made of: `NUMBER`, `CLIPPED`, `LEVEL`, `MISSING` or `PRESENT`.
     level : int
-        The level that an encoding of the kind `LEVEL` asks for.
+        The level at which an encoding of the kind `LEVEL` is 1.
     knots : None, or (knots, scores)
-        The knots, ascending, and the values at them, between which the encoding is linear.
+        The knots, ascending, and the values at them, between which the encoding is linear. An encoding of the kind `LEVEL`
+        may have one knot, at -1, the code of levels that no training row has: its score is the value there.
     """
 
     column: int
@@ -72,13 +73,13 @@ class ColumnStage:
     - "present": 1 where the cell is not 0, or else 0
 
     and the encoding is u = (r - center) / unit, 0 where unit is 0. Where |u| > reach it is reach (2 - reach / |u|) with the
-    sign of u, so that a few wild cells are no farther out than distances and linear functions can bear. "clipped" is then u /
+    sign of u, so that a few outliers do not dominate distances and linear functions. "clipped" is then u /
     (1 + (u / 3)^2)^1/2.
 
     n_columns : int
         The number of columns of X.
     column, kind, level : ndarray of int, int and float, shape (n_encodings,)
-        The column of each encoding, its kind as an index in `KINDS`, and the level that it asks for.
+        The column of each encoding, its kind as an index in `KINDS`, and the level at which it is 1.
     center, unit : ndarray of float, shape (n_encodings,)
         The weighted mean and standard deviation over the training rows, numbers far from the median counted as less far; unit
         is 0 for a constant.
@@ -89,7 +90,7 @@ class ColumnStage:
     fill : ndarray of float, shape (n_encodings,)
         The encoding of a missing number, and of a missing level where the encoding has a knot (see `algorithms/fallback.py`).
     first_knot : ndarray of int, shape (n_encodings + 1,)
-        Where the knots of each encoding begin in `knots` and `scores`, and where those of the last one end.
+        Where the knots of each encoding begin in `knots` and `scores`, and where the knots of the last encoding end.
     knots, scores : ndarray of float
         The knots of all encodings, one after the other, and the raw values at them.
     table : Table or None
@@ -199,7 +200,7 @@ class ColumnStage:
 
     @cached_property
     def in_knots(self) -> ColumnStage:
-        """The stage with levels that have a knot written as numbers with a knot at each level: the same for rows to predict."""
+        """The stage with levels that have a knot written as numbers with a knot at each level; it encodes new rows equally."""
         some = np.flatnonzero((self.kind == LEVEL) & (np.diff(self.first_knot) > 0))
         if not len(some):
             return self
@@ -243,7 +244,7 @@ class ColumnStage:
     def transform(self, X: Array) -> Array:
         """Return the encodings of rows of X: a new array of shape (n_rows, n_encodings), of its dtype, namespace and device.
 
-        The encodings of CSR rows are CSR if those of zeros are 0, and dense otherwise.
+        The encodings of CSR rows are CSR if zeros are encoded as 0, and dense otherwise.
         """
         if is_sparse(X):
             if self.keeps_zeros:
@@ -294,7 +295,7 @@ class ColumnStage:
         return xp.astype(xp.where(is_number & is_missing, fill, u), X.dtype)
 
     def _between_knots(self, x, xp, device):
-        """Return x, (n_rows, n_encodings), where an encoding has knots interpolated between its scores at these."""
+        """Return x, (n_rows, n_encodings), interpolated between the scores at the knots where an encoding has knots."""
         columns = [x[:, v] for v in range(len(self))] if len(self.knots) else []
         for v in np.flatnonzero(np.diff(self.first_knot)):
             some = slice(self.first_knot[v], self.first_knot[v + 1])
@@ -374,7 +375,7 @@ def _clip(u, xp=np):
 
 
 class EncodedMatrix:
-    """The encodings of all rows of X as a matrix whose rows are computed when they are asked for, `encoded[rows]`."""
+    """The encodings of all rows of X as a matrix whose rows are computed at each access, `encoded[rows]`."""
 
     shape: tuple[int, int]
     dtype: np.dtype

@@ -1,7 +1,7 @@
 """The table: the names of columns and the levels of categories, by which the cells of a data frame become numbers.
 
-The same goes for an array with categories. Cells of a column of numbers stay numbers, cells of a category become the numbers of
-their levels, and missing cells become NaN.
+Arrays with categories are treated in the same way. Cells of a column of numbers stay numbers, cells of a category become
+the numbers of their levels, and missing cells become NaN.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from .._base.warnings import warn
 from .frames import cells_of, is_categorical, keys_of, kind_of, label, listing, numbers_of, open_columns, own_order
 from .frames import is_frame as is_frame
 
-# What users give as categorical: names or indices of columns, or a mask.
+# The argument categorical of fits: names or indices of columns, or a mask.
 Categorical: TypeAlias = Sequence[str] | Sequence[int] | Sequence[bool] | np.ndarray | None
 
 UNKNOWN = -1.0  # the number of a level that no training row has
-FEW_ROWS = 10  # in up to so many rows, a column may have a different word in each row by chance
+ROWS_DISTINCT_BY_CHANCE = 10  # the most rows in which all words of a column may differ by chance
 EXACT = 2**24  # the number of levels up to which float32 holds their numbers exactly
 # The types of levels: {type: the types of cells that become levels of this type}.
 PLAIN: dict[type, Any] = {str: str, bool: (bool, np.bool_), int: (Integral, np.bool_), float: Number}
 # The arrays of a table in a model's file: the kind of each column, an index in PLAIN or -1 for numbers; how many levels it has;
-# the names of the columns, if they have names, and all levels, as one text; and where each of these ends in the text.
+# the names of the columns, if they have names, and all levels, as one text; and the end of each string in the text.
 ARRAYS = "table_kind", "table_size", "table_text", "table_end"
 
 
@@ -60,15 +60,15 @@ class Table:
         """Return (the training rows as numbers, an ndarray of the shape of X; their Table).
 
         The numbers are float32 where all columns of numbers are, and float64 otherwise. Time O(1) for each cell; memory of one
-        column as Python objects beside the answer. Cells are looked up in a dictionary of the levels, which is faster than to
-        sort them.
+        column as Python objects beside the result. Cells are looked up in a dictionary of the levels, which is faster than
+        sorting them.
 
         Parameters
         ----------
         X : data frame, or ndarray of shape (n_samples, n_features)
-            In a frame, columns of strings, categoricals and enums are categories; those of numbers, decimals and booleans are
-            numbers, booleans 0 and 1; of columns of objects, what they hold decides. A column in which all cells are missing,
-            and whose dtype is not numeric, is a category without levels. Sparse columns become dense. The index of pandas is
+            In a frame, columns of strings, categoricals and enums are categories; columns of numbers, decimals and booleans
+            are numbers, booleans 0 and 1; of columns of objects, the cells decide. A column in which all cells are missing, and
+            whose dtype is not numeric, is a category without levels. Sparse columns become dense. The index of pandas is
             not read.
         categorical : None, or a sequence of names or indices of columns, or a mask
             These columns are categories, whatever they hold. Integers are indices, also where names in pandas are integers.
@@ -98,7 +98,7 @@ class Table:
         learnt = [_learn_column(label(names, k), column, k in chosen, names is not None) for k, column in enumerate(columns)]
         values, levels = zip(*learnt, strict=True)
         for k, of_column in enumerate(levels):
-            if len(of_column or ()) == n_rows > FEW_ROWS and k not in chosen:
+            if len(of_column or ()) == n_rows > ROWS_DISTINCT_BY_CHANCE and k not in chosen:
                 useless = "holds words that are others in each row, and are of no use in other rows"
                 warn(f"{label(names, k)} {useless}: leave it out, or make numbers of it", UserWarning)
         return _matrix(values, levels, n_rows), cls(names, levels)
@@ -119,7 +119,7 @@ class Table:
         return _matrix(values, self.levels, n_rows)
 
     def for_rows(self, X: np.ndarray) -> tuple[np.ndarray, Table]:
-        """Return (X, the table) for some of the rows that `learn` returned, without the levels that none of these rows has."""
+        """Return (X, the table) for some of the rows that `learn` returned, without the levels that do not occur in them."""
         levels = list(self.levels)
         for j in (j for j, of_column in enumerate(levels) if of_column):
             code = np.where(np.isnan(X[:, j]), len(levels[j]), X[:, j]).astype(np.intp)
@@ -182,7 +182,7 @@ class Table:
 
 
 def _split_text(text, end):
-    """Return the strings of which a text is made, from the positions where they end."""
+    """Split a text into its strings, given the positions where they end."""
     require(text.dtype == np.uint8 and text.ndim == 1, "table_text")
     ends = np.concatenate([[0], end])
     require(ends[-1] == len(text) and bool((np.diff(ends) >= 0).all()) and ends.min() == 0, "table_end")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ..losses.base import Loss
 
-# What errors and warnings add where y looks like labels.
+# The hint in errors and warnings where y looks like labels.
 ARE_LABELS = "For labels: loss='logistic', or a classifier of sparserf.sklearn"
 # In up to FEW_ROWS rows a real target may have two values by chance. Labels are taken for a real target where there are more
 # classes than half of the rows, and more than MANY_LABELS["i"], or MANY_LABELS["f"] if some are not whole numbers.
@@ -25,14 +25,14 @@ FEW_ROWS, MANY_LABELS = 10, {"f": 10, "i": 100}
 def encode_target(
     y: ArrayLike, loss: Loss, there: np.ndarray, n_rows: int, several_outputs: Literal["together", "apart"] | None = None
 ) -> tuple[np.ndarray | None, list[np.ndarray]]:
-    """Return (classes, targets) of some rows.
+    """Check y and encode it for a loss: return (classes, targets).
 
     For a regression classes is None. For labels each class has a target, +1 in rows of the class and -1 in others; two classes
     have one target, +1 in rows of the second.
 
-    there : the indices of these rows among all n_rows rows
+    there : the indices of the rows of y among all n_rows rows
     several_outputs : None where y must have one output; "together" where a real target may have several, (n_outputs, n_rows);
-        "apart" where each of several outputs is a target of its own
+        "apart" where each of several outputs becomes a target of its own
     """
     if not loss.is_classifier:
         target = np.ascontiguousarray(check_target(y, n_rows, several_outputs is not None)[..., there])

@@ -32,7 +32,7 @@ LEVELS, LEVELS_OF_TWO = 24, 12
 # The most inputs that have a function, the most important inputs among which pairs are sought, and the most values of all
 # functions together.
 MOST_INPUTS, MOST_PAIRED, MOST_VALUES = 64, 14, 2_000
-# The ridge penalty of functions of one and of two inputs, in rows: a value is fitted as if so many more rows had the partial
+# The ridge penalty of functions of one and of two inputs, in rows: a value is fitted as if RIDGE more rows had the partial
 # dependence as their value, or 0 in functions of two. SMOOTH is the penalty of second differences, for each row.
 RIDGE, SMOOTH = {1: 3.0, 2: 3.0}, 1e-5
 # The least share of the residual of the functions of one input that the function of a pair must explain.
@@ -45,13 +45,13 @@ BACKGROUND = 100
 class Axis:
     """The basis of functions of one input: values at knots, linear between them, and one value where the input is missing.
 
-    The knots of a category are the codes of its levels; the first of them, -1, is for levels that are not known or have no
-    value of their own.
+    The knots of a category are the codes of its levels; the first of them, -1, is for unknown levels and levels
+    without a value of their own.
 
     knots : ndarray, ascending
     is_category : bool
     coarse : ndarray of int
-        The indices of the knots that functions of two inputs have.
+        The indices of the knots in functions of two inputs.
     """
 
     knots: np.ndarray
@@ -171,7 +171,7 @@ class AdditiveApproximation:
         for pair in candidates:
             H = self._basis(pair, self._X[:, list(pair)])
             c, mass = H.T @ rest, H.sum(axis=0)
-            gains[pair] = float(c @ (c / (mass + RIDGE[2])))  # as if each row were in one cell
+            gains[pair] = float(c @ (c / (mass + RIDGE[2])))  # as if each row had one basis function that is not 0
         least = LEAST * float(rest @ rest)
         best = [pair for pair in sorted(gains, key=lambda pair: -gains[pair])[:n] if gains[pair] > least]
         sizes = [np.prod([len(self.axes[j].coarse) + 1 for j in pair]) for pair in best]
@@ -226,7 +226,7 @@ def approximate(model: SparseModel, X: np.ndarray, importance: np.ndarray, n_pai
     """Approximate a model of one output over rows of numbers X.
 
     importance : the importance of each column. The most important columns have functions of one input; functions of two are
-        sought among pairs of the most important ones that some term sees together.
+        sought among pairs of the most important columns on which some term depends together.
     """
     levels, terms = column_levels(model), list(terms_of(model.features))
     seen = sorted({j for term in terms for j in term.columns.tolist()})

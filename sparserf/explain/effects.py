@@ -1,6 +1,6 @@
 """A model as a sum of functions of one and of two inputs, as `plot.effects` draws it.
 
-If every term is linear or sees at most two inputs, the model is such a sum, and its functions are those of the functional
+If every term is linear or depends on at most two inputs, the model is such a sum, and its functions are those of the functional
 analysis of variance over a grid. For any other model they are its additive approximation (`additive.py`). A *part* is the tuple
 of the inputs of one function: (j,) is drawn as a curve, (j, k) as a surface.
 """
@@ -71,7 +71,7 @@ class Effects:
         return cls(values, grids, parts_at_rows(model, X, groups, whole), f, True)
 
     def choose(self, importances: Importances, n_parts: int, least: float) -> list[Part]:
-        """Choose at most n_parts parts to show, those of the largest share, at least `least`, or one; curves come first.
+        """Choose at most n_parts parts to show, the ones of the largest shares, at least `least`, or one; curves come first.
 
         The share of a curve is the importance of its input. The share of a surface is half of its mean size, which it adds to
         the Shapley values of both its inputs, but no more than the share of either input: it is chosen after them.
@@ -90,9 +90,9 @@ class Effects:
 
 
 def groups_of(model: SparseModel) -> dict[Part, list[int]] | None:
-    """Group the terms by the inputs that they see: return {part: positions of terms}; None if that cannot be done.
+    """Group the terms by the inputs on which they depend: return {part: positions of terms}; None if a term has no group.
 
-    A linear term is in the groups of all its inputs. Any other term that sees more than two inputs cannot be grouped.
+    A linear term is in the groups of all its inputs. Any other term of more than two inputs has no group.
     """
     groups = {}
     for term in terms_of(model.features):

@@ -27,7 +27,7 @@ def read_numbers(
 
 
 def subsample(X: DenseOrCSR, most: int, rng: np.random.Generator) -> DenseOrCSR:
-    """Return X, or if it has more than `most` rows so many of them, drawn by rng, in their order."""
+    """Return X, or if it has more than `most` rows a sample of `most` rows, drawn by rng, in their order."""
     return X if X.shape[0] <= most else X[draw_rows(X.shape[0], most, rng)]
 
 
@@ -54,5 +54,5 @@ def decision_values(model: SparseModel, X: DenseOrCSR) -> np.ndarray:
 
 
 def encoded_rows(model: SparseModel, X: DenseOrCSR) -> Rows:
-    """Return rows of numbers with their columns encoded, as the features of the model see them."""
+    """Return rows of numbers with their columns encoded by the column stage of the model."""
     return as_rows(X, may_miss=True).staged(model.features.stage)

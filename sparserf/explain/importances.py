@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ImportanceMeasure: TypeAlias = Literal["shapley", "variance", "main", "total"]
 
-# The default numbers of rows, and of random orders of the inputs of a term that sees many inputs.
+# The default numbers of rows, and of random permutations of the inputs of a term of many inputs.
 ROWS, ORDERS = 1_000, 32
 # The number of rows with shuffled columns is about SHUFFLED: fewer if they would have more than AT_ONCE numbers, but at least
 # FEWEST.
@@ -57,11 +57,11 @@ class Importances:
     Attributes
     ----------
     share, value : ndarray of shape (n_features_in,)
-        The share of each input, and the importance of which that is a share, as the measure defines them.
+        The share and the importance of each input, as the measure defines them.
     order : ndarray of shape (n_features_in,)
-        The indices of the inputs, the one of the largest share first.
+        The permutation of the inputs that puts the largest share first.
     rows : tuple of InputRow
-        The same as a table, in this order.
+        The same as a table, the largest share first.
     measure : {"shapley", "variance", "main", "total"}
     names : tuple of str
         The names of the inputs.
@@ -116,7 +116,7 @@ class ImportanceSample:
     """The rows from which importances are computed: some rows of X, as numbers, and a background.
 
     numbers, background : the rows of X and the background rows, as numbers
-    rng : the generator that drew them, from which random orders and shuffled columns are drawn next
+    rng : the generator that drew them, from which random permutations and shuffled columns are drawn next
     """
 
     numbers: DenseOrCSR
@@ -156,7 +156,7 @@ def importances(
 
 
 # -- The measures: functions of a model, rows of numbers X, background rows B, n_permutations and rng. They return the value of
-#    each input, added up over the outputs, and the whole of which a value is a share.
+#    each input, added up over the outputs, and the total by which a value is divided to give its share.
 
 
 def _shapley(model, X, B, n_permutations, rng):

@@ -1,16 +1,16 @@
-"""Shapley values of a model, term by term: a term sees few columns, and the values of the others do not change it.
+"""Shapley values of a model, term by term: a term depends on few columns, and its values for the others are 0.
 
 The game of a row x: a set S of columns is worth v(S) = mean over the background rows b of f(x_S, b_rest) (Lundberg and Lee,
 2017). Shapley values are additive, so each term has its own game, played by its own columns alone. Its v is a function of the
-parts that the columns of x in S and those of b not in S contribute (`Term.parts`):
+contributions of the columns in S, taken from x, and of the other columns, taken from b (`Term.parts`):
 
 - a product Re(K prod_j z_j), as cosines are with z_j = exp(i w_j u_j): v(S) = Re(K prod_{j in S} z_j(x) m), m the mean over b
   of the product of the other factors
 - activation(sum_j a_j + offset): v(S) is a mean over the sums of the other summands, for "sign" by counting, for "relu" by
   adding up, sums in order
 
-All sets are gone through where a term has at most MOST_EXACT columns; otherwise random orders of its columns are sampled, each
-with its reverse (Strumbelj and Kononenko, 2014).
+All sets are enumerated where a term has at most MOST_EXACT columns; otherwise random permutations of its columns are sampled,
+each with its reverse (Strumbelj and Kononenko, 2014).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..model import SparseModel
     from ..model.terms import Term
 
-# The most columns of a term for which all sets of columns are gone through; and the most numbers that are computed at once.
+# The most columns of a term for which all sets of columns are enumerated; and the most numbers that are computed at once.
 MOST_EXACT, AT_ONCE = 10, 2**21
 # The number of background rows that are drawn if the user gives none.
 BACKGROUND = 200
@@ -81,7 +81,7 @@ def shapley_values(
 
 
 def _grouped(terms, n_permutations, rng):
-    """Group the terms that see the same few columns: return lists of pairs of a term and `_orders` of its columns."""
+    """Group the terms that depend on the same few columns: return lists of pairs of a term and `_orders` of its columns."""
     groups = {}
     for term in terms:
         if len(term.columns):
@@ -91,7 +91,7 @@ def _grouped(terms, n_permutations, rng):
 
 
 def _orders(term, n_permutations, rng):
-    """Draw orders of the columns of a term, each followed by its reverse; return None if all sets are gone through."""
+    """Draw permutations of the columns of a term, each followed by its reverse; return None if all sets are enumerated."""
     q = len(term.columns)
     if q <= MOST_EXACT:
         return None
@@ -123,7 +123,7 @@ def shares(q: int) -> np.ndarray:
     sets = np.arange(2**q)[:, None] >> np.arange(q) & 1
     size, others = sets.sum(axis=1), np.arange(q)
     ratio = (others[:-1] + 1) / (q - 1 - others[:-1])
-    factor = np.concatenate([[1.0], np.cumprod(ratio)]) / q  # of s others, 1 / (q C(q - 1, s))
+    factor = np.concatenate([[1.0], np.cumprod(ratio)]) / q  # for s others: 1 / (q C(q - 1, s))
     joined, left = np.append(0.0, factor), np.append(factor, 0.0)
     return np.where(sets.T == 1, joined[size], -left[size])
 
@@ -179,9 +179,9 @@ MEANS: dict[str, Callable[..., np.ndarray]] = {"sign": _mean_sign, "relu": _mean
 
 
 def sampled_values(term: Term, orders: np.ndarray, U: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Return the Shapley values of a term, (q, n_rows): what each column adds to the columns before it, averaged over orders.
+    """Return the Shapley values of a term, (q, n_rows): the mean contribution of each column over permutations.
 
-    For a product only the part that comes from dependence among its inputs is sampled; the part of independent inputs is known.
+    For a product only the part that comes from dependence among its inputs is sampled; the rest is computed exactly.
     """
     of_x, of_b = term.parts(U), term.parts(B)
     total, mean = np.zeros(of_x.shape), of_b.mean(axis=1, keepdims=True)

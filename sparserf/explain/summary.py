@@ -33,7 +33,7 @@ class Summary:
     n_terms, n_inputs : int
         The numbers of terms, and of columns of X.
     inputs : tuple of InputRow
-        The inputs that terms see, each with its `column`, `name`, `share` and `value`. With rows X the one of the largest share
+        The inputs on which terms depend, each with its `column`, `name`, `share` and `value`. With rows X the largest share
         is first: `value` is the mean size of its Shapley values, and `share` that divided by the sum over all inputs, as in
         `SparseModel.importances`. Without X they are in the order of the columns, and both are NaN.
     terms : tuple of (str, ndarray, float)
@@ -46,9 +46,9 @@ class Summary:
         The number of terms of each activation.
     intercept : ndarray of shape (n_outputs,)
     outputs : tuple of str
-        What the outputs are called: f, or f[class].
+        The names of the outputs: f, or f[class].
     unit : str
-        What f is measured in.
+        The unit of f.
     """
 
     kind: str
@@ -138,7 +138,7 @@ class Summary:
         return ", ".join(parts)
 
 
-# What stands below the table of inputs, above inputs without importances, and above the largest terms.
+# The lines below the table of inputs, above inputs without importances, and above the largest terms.
 MEANING = "|Shapley|: by how much it moves f in a row, on average, in {unit}; share: of the sum of these over all inputs"
 SEEN = "inputs that terms see; how much each matters depends on rows: summary(X)"
 LARGEST = "largest terms, with the inputs of most weight, by |coef| sup|phi|: how far each can move f"
@@ -166,7 +166,7 @@ def summary(model: SparseModel, X: MatrixLike | None, n_terms: int, rng: Seed) -
 
 
 def _title(term, names):
-    """Return a term in words: its activation and its columns, at most MOST_NAMED, those of the largest weights."""
+    """Return a term in words: its activation and its columns, at most MOST_NAMED, the ones of the largest weights."""
     weight = np.zeros(len(term.columns))
     np.add.at(weight, term.place, np.abs(term.weights))
     if term.activation == "product":

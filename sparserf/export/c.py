@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from ..model import SparseModel
 
-# The number of terms that are computed side by side. Compilers vectorize loops of this length; those of 16 they unroll.
+# The number of terms that are computed side by side. Compilers vectorize loops of this length; loops of length 16 they unroll.
 LANES = 32
 # The most characters on a line of the comment at the top, and the most numbers on a line of an array.
 WIDTH, NUMBERS = 112, 5
-# A character that stands for a space at which no line may be broken.
+# A character that is written in place of a space at which no line may be broken.
 TIED = "\0"
 
 
@@ -62,7 +62,7 @@ def _filled(template, **values):
 
 
 def _comment(written, name):
-    """Return the comment at the top: what the file computes, of which columns, and which rows it refuses."""
+    """Return the comment at the top: what the file computes from which columns, and which rows it rejects."""
     model = written.model
     nan = "NAN is a missing number, and infinite ones are" if written.stage.may_miss else "NAN and infinite ones are"
     then = "f is NAN" if model.classes is None else "the class is -1, and decision values and probabilities are NAN"
@@ -170,7 +170,7 @@ def _terms(group, b):
         shared = {"gamma": _number(group.gamma), "root": _number(float(np.sqrt(2 * group.gamma)))}
         return about + arrays + _filled(PRODUCTS, b=b, n_groups=n_vectors, order=group.inputs.shape[1], **shared)
     order, place = ("N_INPUTS", "i") if group.inputs is None else (group.inputs.shape[1], f"inputs_{b}[g][i][k]")
-    activation = ACTIVATIONS[group.activation]
+    activation = STATEMENTS[group.activation]
     return about + arrays + _filled(NEURONS, b=b, n_groups=n_vectors, order=order, input=place, activation=activation)
 
 
@@ -218,7 +218,7 @@ def _number(value):
     return "0" if value == 0 else repr(value)
 
 
-# -- the templates, of which `to_c` puts together those that the model needs
+# -- the templates; `to_c` puts together the ones that the model needs
 
 HEAD = r"""
 #include <float.h>
@@ -269,7 +269,7 @@ OF_PROBABILITIES = r"""
 void ${name}_proba(const double *x, double *p);
 """
 
-# How encodings, here called views, are made: the formulas of `ColumnStage`, as in `_core/moments.pyx`.
+# How encodings are made: the formulas of `ColumnStage`, as in `_core/moments.pyx`. The C code calls an encoding a view.
 VIEWS = r"""
 /* What terms see of a row: views of its columns. value is, by kind, the number, or what its scores say between knots; or
  * whether it is that level, is missing, or is not 0. The view is u = (value power - center) factor; where reach < |u| it is
@@ -546,7 +546,7 @@ static void tanhs(double *z) {
 """
 
 # The statement that applies each activation to z[LANES].
-ACTIVATIONS = {
+STATEMENTS = {
     "cos": "waves(z, 0.5);",
     "sin": "waves(z, 0);",
     "tanh": "tanhs(z);",
@@ -556,7 +556,7 @@ ACTIVATIONS = {
 
 # Names that a model's function may not have: the words of C, and all names in the templates.
 TEMPLATES = (HEAD, OF_VALUE, OF_VALUES, OF_CLASSES, OF_PROBABILITIES, VIEWS, SEEN, SEE_RAW, LINEAR, NEURONS, PRODUCTS, VALUES,
-             ONE_VALUE, SOME_VALUES, CLASSES, PROBABILITIES, SOFTMAX, WAVES, TANHS, *ACTIVATIONS.values())  # fmt: skip
+             ONE_VALUE, SOME_VALUES, CLASSES, PROBABILITIES, SOFTMAX, WAVES, TANHS, *STATEMENTS.values())  # fmt: skip
 RESERVED = frozenset(
     "auto break case char const continue default do double else enum extern float for goto if inline int long main register "
     "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while".split()

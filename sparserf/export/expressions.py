@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def float_literal(digits: int | None, value: float) -> str:
-    """Return a number as the literal of a float, with so many digits; None: the fewest that read back to the same bits."""
+    """Return a number as the literal of a float with this many digits; None: the fewest that read back to the same bits."""
     text = repr(float(value)) if digits is None else f"{value:.{digits}g}"
     return text if any(c in text for c in ".e") else text + ".0"
 
@@ -53,6 +53,6 @@ def term_expression(
 
 
 def title(written: WrittenModel) -> str:
-    """Return a sentence for the top of the code, which says of which model it is."""
+    """Return a sentence for the top of the code, which describes the model."""
     left = f", without its {written.n_left_out} smallest terms" if written.n_left_out else ""
     return f"{written.model!r}{left}, as code."

@@ -62,7 +62,7 @@ class Formula(str):
         return f"$$\n{self}\n$$" if self.language == "latex" else None
 
     def _repr_markdown_(self) -> str | None:
-        """Return a block of code, fenced by more backticks than stand in a row within it."""
+        """Return a block of code, fenced by more backticks than it has in a row."""
         if self.language not in ("python", "sql"):
             return None
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", self)), default=0))
@@ -106,7 +106,7 @@ class Text:
         return text
 
     def words(self, text: str) -> str:
-        """Return words that stand in the formula."""
+        """Return words within the formula."""
         return text
 
 
@@ -178,7 +178,7 @@ def _left_out(n_smaller, n_negligible):
 
 
 def _how_it_predicts(model):
-    """Return lines that say what `predict` makes of f; none if it returns f."""
+    """Return lines on how `predict` transforms f; none if it returns f."""
     if model.classes is None:
         return ["predict gives exp(f)"] if model.link == "log" else []
     if model.coef.ndim == 1:
@@ -221,7 +221,7 @@ def _label(encoding, name, to):
 
 
 def _definition(encoding, label, name, to, number):
-    """Return a line that defines an encoding; None if its label says all."""
+    """Return a line that defines an encoding; None if its label defines it."""
     if encoding.asks is not None:
         line = label + to.equals + number(encoding.high) + to.words(" where it is so, else ") + number(encoding.low)
         if encoding.known is None:

@@ -70,7 +70,7 @@ def _are_strings(levels):
 
 
 def _input_names(table):
-    """Return the names of the inputs: those of the columns, or x0, x1, ..."""
+    """Return the names of the inputs: the names of the columns, or x0, x1, ..."""
     names = [f"x{j}" for j in range(len(table.levels))] if table.names is None else list(table.names)
     if "" in names:
         raise ValueError("a column must have a name to be an input of an ONNX graph, got X['']")
@@ -139,7 +139,7 @@ def _gathered(graph, x, columns, n):
     return x if np.array_equal(columns, np.arange(n)) else graph("Gather", x, np.asarray(columns, np.int64), axis=1)
 
 
-# -- encoding these columns, by the formulas of `ColumnStage`
+# -- encoding the columns, by the formulas of `ColumnStage`
 
 
 def _encodings(graph, written, x):
@@ -162,7 +162,7 @@ def _encodings(graph, written, x):
 
 
 def _before_units(graph, written, x):
-    """Return the raw value r of each encoding: the number, its score, or 1 or 0 for what the encoding asks."""
+    """Return the raw value r of each encoding: the number, its score, or 1 or 0 for whether a condition holds."""
     stage, kind, n = written.stage, written.kinds, len(written.columns)
     place, has_knots = np.searchsorted(written.columns, stage.column), np.diff(stage.first_knot) > 0
     kind = np.where(np.isin(kind, ["number", "clipped"]) & ~has_knots, "as it is", kind)
@@ -246,7 +246,7 @@ def _activated(graph, group, z, dtype):
 
 
 def _products(graph, group, u):
-    """Return each term as a product of factors e and e (2 gamma)^1/2 u_v, with e = exp(-gamma |u|^2 / order)."""
+    """Return each term as a product of factors e and e (2 gamma)^1/2 u_v, with e = exp(-gamma |u|^2 / degree)."""
     order, n = group.inputs.shape[1], group.inputs.shape[0]
     square = graph("ReduceSum", graph("Mul", graph("Mul", u, group.gamma / order), u), np.array([1]), keepdims=1)
     envelope = graph("Exp", graph("Neg", square))

@@ -11,7 +11,7 @@ from .expressions import float_literal, term_expression, title
 if TYPE_CHECKING:
     from .written import WrittenModel
 
-# The functions that all sources have, and those of classifiers with probabilities.
+# The functions in all sources, and the functions of classifiers with probabilities.
 HELPERS = '''
 
 def _reached(u, reach):
@@ -58,7 +58,7 @@ def predict_proba(X):
 
 
 # The templates of activations, and of predictions by the link.
-ACTIVATIONS = {"cos": "np.cos({})", "sin": "np.sin({})", "tanh": "np.tanh({})", "relu": "np.maximum({}, 0.0)",
+NUMPY_CALLS = {"cos": "np.cos({})", "sin": "np.sin({})", "tanh": "np.tanh({})", "relu": "np.maximum({}, 0.0)",
                "sign": "_sign({})", "identity": "({})"}  # fmt: skip
 INVERSE_LINKS = {"identity": "{}", "log": "np.exp({})"}
 
@@ -85,7 +85,7 @@ def python_source(written: WrittenModel, digits: int | None) -> str:
     b, n = [number(value) for value in written.intercept], f"len(x{written.columns[0]})"
     body.append(f"f = np.full(({n}, {len(b)}), [{', '.join(b)}])" if has_several else f"f = np.full({n}, {b[0]})")
     for term, c in zip(written.terms, written.factors.T, strict=True):
-        phi = term_expression(term, names, envelopes, number, ACTIVATIONS)
+        phi = term_expression(term, names, envelopes, number, NUMPY_CALLS)
         c = [number(value) for value in c]
         body.append(f"f += np.multiply.outer({phi}, [{', '.join(c)}])" if has_several else f"f += {c[0]} * {phi}")
     lines = [f'"""{title(written)}"""', "", "import numpy as np", HELPERS, "", "def decision_function(X):"]

@@ -1,8 +1,8 @@
 """A model as a SELECT statement, in SQL that SQLite, DuckDB and PostgreSQL read alike.
 
 The query is a chain of steps, WITH ... AS MATERIALIZED: the first reads the columns as doubles, the next makes their encodings,
-then come envelopes, terms, outputs and answers. Steps are MATERIALIZED, since engines that inline subqueries would compute each
-encoding again in every term.
+then come envelopes, terms, outputs and predictions. Steps are MATERIALIZED, since engines that inline subqueries would
+compute each encoding again in every term.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .written import WrittenModel
 
 # The templates of activations, and of a number in double precision.
-ACTIVATIONS = {"cos": "COS({})", "sin": "SIN({})", "tanh": "TANH({})", "relu": "(CASE WHEN {0} > 0 THEN {0} ELSE 0.0 END)",
+SQL_CALLS = {"cos": "COS({})", "sin": "SIN({})", "tanh": "TANH({})", "relu": "(CASE WHEN {0} > 0 THEN {0} ELSE 0.0 END)",
                "sign": "(CASE WHEN {} >= 0 THEN 1.0 ELSE -1.0 END)", "identity": "({})"}  # fmt: skip
 DOUBLE = "CAST({} AS DOUBLE PRECISION)"
 # A sum of more entries than this is written as a sum of sums: parsers limit the depth of an expression (SQLite to 1,000).
@@ -59,7 +59,7 @@ def sql_query(written: WrittenModel, digits: int | None, table: str | Sequence[s
     envelopes = {gamma: f"e{i}" for i, gamma in enumerate(written.envelopes)}
     steps.append(("envelopes", {e: _power(f"-{number(gamma)} * s{i}", f"s{i} > {number(FAR / gamma)}")
                                 for i, (gamma, e) in enumerate(envelopes.items())}))  # fmt: skip
-    steps.append(("terms", {f"t{k}": term_expression(term, names, envelopes, number, ACTIVATIONS, balanced)
+    steps.append(("terms", {f"t{k}": term_expression(term, names, envelopes, number, SQL_CALLS, balanced)
                             for k, term in enumerate(written.terms)}))  # fmt: skip
     sums = [_sum(b, c, number) for b, c in zip(written.intercept, written.factors, strict=True)]
     steps.append(("outputs", {f"f{k}": f for k, f in enumerate(sums)}))
@@ -97,13 +97,13 @@ def balanced(parts: Sequence[str]) -> str:
 
 
 def query(steps: Sequence[tuple[str, dict[str, str]]], answers: dict[str, str], table: str) -> str:
-    """Return the SELECT statement of some answers at the end of a chain of steps.
+    """Return the SELECT statement of some results at the end of a chain of steps.
 
     The first step reads the table, each other step the one before. A column that is used once is inlined where it is used, and
     a step that has only such columns is left out.
 
     steps : pairs of a name and {column: expression}
-    answers : {alias: expression}
+    answers : the results, {alias: expression}
     """
     (first, inputs), *steps = steps
     made = []
@@ -150,7 +150,7 @@ def _select(columns, source):
 
 
 def _answers(model, n_outputs):
-    """Return (more steps, {alias: expression}) for what `predict` and `predict_proba` make of the outputs f0, f1, ..."""
+    """Return (more steps, {alias: expression}) for the predictions and probabilities, from the outputs f0, f1, ..."""
     f = [f"f{k}" for k in range(n_outputs)]
     if model.classes is None:
         aliases = ["prediction"] if model.coef.ndim == 1 else [f"prediction_{k}" for k in range(n_outputs)]
@@ -239,7 +239,7 @@ def _of_level(encoding, x, level, number):
 
 
 def _bent(encoding, u, number):
-    """Return the expression of u drawn in beyond its reach, and squeezed, as `WrittenEncoding` says."""
+    """Return the expression of u drawn in beyond its reach, and squeezed, by the formulas of `WrittenEncoding`."""
     last = "({0} / SQRT(1.0 + {0} * {0} / 9.0))" if encoding.squeezed else "{}"
     if encoding.reach is None:
         return last.format(u)

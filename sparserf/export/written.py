@@ -32,11 +32,11 @@ class WrittenModel:
     """A model, or its largest terms, to be written in another language.
 
     model : SparseModel
-        The whole model, which says how outputs become predictions.
+        The whole model, which defines how outputs become predictions.
     features : FeatureSet
         The features of the terms that are written.
     coef : ndarray of shape (n_outputs, n_terms)
-        The coefficients of these terms.
+        The coefficients of the terms that are written.
     n_left_out : int
         The number of terms that are not written.
     """
@@ -218,7 +218,7 @@ class TermGroup:
 
     @classmethod
     def from_block(cls, block: FeatureBlock, coef: np.ndarray, encodings: np.ndarray, n_encodings: int) -> Self:
-        """Return the terms of a block, whose inputs are these of n_encodings; if they are few, with dense weights."""
+        """Return the terms of a block, whose inputs are some `encodings` out of n_encodings; if few, with dense weights."""
         weights, inputs, n_inputs = block.weights, block.inputs, len(encodings)
         if block.envelope is None and inputs is None:
             weights = weights[:, encodings]
@@ -252,8 +252,8 @@ class WrittenEncoding:
     - A number: r = x or, if there are knots, linear between the scores at them; u = (r - center) / unit; if `reach` is given
       and |u| > reach, u becomes sign(u) reach (2 - reach / |u|); if `squeezed`, u then becomes u / (1 + (u / 3)^2)^1/2.
     - A category of many levels, if `table` is given: ({level: u}, u of all other cells).
-    - An answer, if `asks` is given: u is `high` if x is the level, is missing, or is not 0, as asked, and else `low`. For a
-      level `known` may hold (the other levels, u of unknown levels); without it all other levels have the answer `low`.
+    - An indicator, if `asks` is given: u is `high` where x is the level, is missing, or is not 0, by the kind of the encoding,
+      and else `low`. For a level `known` may hold (the other levels, u of unknown levels); without it u is `low` at both.
 
     fill : u of a missing x, or None
     """

@@ -2,7 +2,7 @@
 
 A new feature map is a frozen dataclass in a file of its own, such as `perceptron.py`, with the members of `DrawableMap`; it is
 named in `dictionary.FeatureMap` and among the public names (`sparserf/__init__.py`). Nothing else changes where its `draw`
-returns blocks of a kind that there is; the head of `blocks.py` says what a new kind needs.
+returns blocks of an existing kind; the head of `blocks.py` lists what a new kind needs.
 """
 
 from .bandwidth import Gamma, distances, inverse_deviations

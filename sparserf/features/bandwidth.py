@@ -1,4 +1,4 @@
-"""Bandwidths of kernels and scales of inputs, computed from the rows."""
+"""Bandwidths of kernels, and factors that scale inputs to equal units, computed from the rows."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _median(distance, weight):
     each = each[each > 0]
     order = np.argsort(each)
     total = np.cumsum(often[order])
-    # Where one half ends and the other begins, up to rounding, the median is the mean of two distances.
+    # Where half of the weight, up to rounding, ends between two distances, the median is their mean.
     middle = np.searchsorted(total, total[-1] / 2 * np.array([1 - 1e-12, 1 + 1e-12]))
     return float(each[order[middle]].mean())
 
@@ -142,8 +142,8 @@ def _cityblock(rows, a):
 def inverse_deviations(rows: Rows, weight: np.ndarray) -> np.ndarray:
     """Return 1 / the standard deviation of each column, and 0 for a constant one.
 
-    For CSR rows, columns are scaled by std ** -0.25, which lies between counts of words as they are and all words alike: a
-    rare word tells more, but in fewer rows.
+    For CSR rows, columns are scaled by std ** -0.25, a compromise between no scaling (a power of 0) and
+    equal deviations (a power of -1): a rare word says more about a row, but occurs in fewer rows.
     """
     deviation = rows.spreads(weight)[0]
     varies = deviation > SMALLEST[rows.dtype.name]

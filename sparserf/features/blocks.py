@@ -2,7 +2,7 @@
 
 Features of a new kind need a class here, a branch of `block_from_arrays`, which reads them from the file of a model, and code
 that computes their values: in the kernels (`_core/tile_impl.h`) for rows in memory, in `ArrayBlock` (`rows/device.py`) for rows
-on a device. `model/terms.py` and the writers of `export/`, which tell what a model computes, must know their formula, too.
+on a device. `model/terms.py` and the writers of `export/` need their formula, too.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from .._core.features import ACTIVATIONS, PANEL, Panels
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-# Sparse weights are multiplied as dense ones, zeros included, where there are at most so many inputs for each weight: that is
-# faster than to gather the inputs.
+# Most inputs for each sparse weight at which sparse weights are multiplied as dense ones, zeros included: that is then faster
+# than gathering the inputs.
 DENSE_BELOW = 25
-# Activations with values in [-1, 1], and those of a phase, to which an angle can be added.
+# Activations with values in [-1, 1]; and activations of a phase, to which an angle can be added.
 BOUNDED, PERIODIC = ("cos", "sin", "tanh", "sign"), ("cos", "sin")
 # What the file of a model holds of a block: numbers and names that its features share, and arrays.
 BLOCK_META, BLOCK_ARRAYS = ("activation", "scale", "gamma"), ("weights", "offset", "inputs")
@@ -38,9 +38,9 @@ class FeatureBlock:
     activation : str
         One of `_core.features.ACTIVATIONS`.
     scale : float
-        Factor of all features.
+        The factor by which all values of the features are multiplied.
     weights : ndarray of shape (n_features, n_inputs), (n_features, order) or (n_features, 1)
-        The middle one where `inputs` is given; the last one for monomials.
+        The second shape where `inputs` is given; the third for monomials. `order` is the number of inputs of a feature.
     offset : ndarray of shape (n_features,)
         What is added to the weighted sum of the inputs.
     inputs : None, or int32 ndarray of shape (n_features, order)
@@ -56,16 +56,17 @@ class FeatureBlock:
     inputs: np.ndarray | None
     gamma: float | None
 
-    # The members of a kind that other rooms read; a class overrides those that are not so for its kind.
+    # Properties of a kind of features; a class overrides the defaults that do not hold for its kind.
     # Whether |phi_j(x)| has a bound over all x.
     is_bounded = False
     # Whether the features are cosines or sines, which have a phase.
     is_periodic = False
     # Whether Phi = X W' with W the `matrix`.
     is_matrix = False
-    # 1 where the sums X'v hold all correlations with v, 2 where the second moments X' diag(v) X do; 0 where neither does.
-    moment_order = 0
-    # (gamma, order) of features that are functions of u = exp(-gamma |x|^2 / order) (1, sqrt(2 gamma) x) in place of x.
+    # The degree of the moments of the inputs that hold all correlations with v: 1 for the sums X'v, 2 for the second moments
+    # X' diag(v) X; 0 where neither does.
+    moment_degree = 0
+    # (gamma, degree) of features that are functions of u = exp(-gamma |x|^2 / degree) (1, sqrt(2 gamma) x) in place of x.
     envelope: tuple[float, int] | None = None
 
     @property
@@ -74,15 +75,15 @@ class FeatureBlock:
         raise NotImplementedError(f"{type(self).__name__} is no matrix")
 
     def correlations_from_moments(self, total: np.ndarray, squared: bool) -> np.ndarray:
-        """Return the correlations of kinds with a `moment_order`: (n_outputs, n_features).
+        """Return the correlations of kinds with a `moment_degree`: (n_outputs, n_features).
 
         total : sums X'v, or second moments X' diag(v) X laid out as a line, of each output.
-        squared : whether those of the squared features are wanted; the inputs in `total` are then squared.
+        squared : whether the correlations of the squared features are wanted; the inputs in `total` are then squared.
         """
         raise NotImplementedError(f"{type(self).__name__} has no moments")
 
     def coef_on_inputs(self, coef: np.ndarray, n_inputs: int) -> np.ndarray:
-        """Return coefficients of the inputs, (n_outputs, n_inputs), that make the same sum as coef; of `moment_order` 1."""
+        """Return coefficients of the inputs, (n_outputs, n_inputs), with the same sum as coef, where `moment_degree` is 1."""
         raise NotImplementedError(f"{type(self).__name__} has no moments")
 
     def __post_init__(self) -> None:
@@ -104,7 +105,7 @@ class FeatureBlock:
 
     @property
     def order(self) -> int:
-        """Number of inputs that a feature is a function of, or of factors of a monomial."""
+        """The number of inputs of which a feature is a function, or the number of factors (the degree) of a monomial."""
         return (self.weights if self.inputs is None else self.inputs).shape[1]
 
     @property
@@ -163,7 +164,7 @@ class FeatureBlock:
         return np.flatnonzero(used) if self.inputs is None else np.unique(self.inputs[k][used])
 
     def name(self, k: int, inputs: Sequence[str]) -> str:
-        """Return feature k in words, made of the names of the inputs."""
+        """Return feature k as text, with the names of its inputs, such as "sin(x0, x4)"."""
         used = [inputs[i] for i in self.inputs_seen(k, len(inputs))]
         return f"{self.activation}({', '.join(used) if len(used) <= 3 else f'{len(used)} inputs'})"
 
@@ -173,11 +174,11 @@ class FeatureBlock:
 
     @cached_property
     def inputs_differ(self) -> bool:
-        """Whether no two features of order 1 have the same input."""
+        """Whether no two features, of one input each, have the same input."""
         return len(np.unique(self.inputs[:, 0])) == len(self)
 
     def sum_at_inputs(self, terms: np.ndarray, n_inputs: int) -> np.ndarray:
-        """Return the sum of terms (n_outputs, n_features) over the features of order 1 of each input: (n_outputs, n_inputs)."""
+        """Sum terms (n_outputs, n_features), whose features have one input each, by input: (n_outputs, n_inputs)."""
         total = np.zeros((len(terms), n_inputs))
         if self.inputs_differ:
             total[:, self.inputs[:, 0]] = terms
@@ -198,7 +199,7 @@ class FeatureBlock:
         return weights
 
     def packed(self, dtype: np.dtype, n_inputs: int, among_used: bool = False) -> Panels:
-        """Return the features in the layout of the kernels, `Panels` that are made when first asked for.
+        """Return the features in the layout of the kernels, as `Panels`, which are made at the first call and kept.
 
         n_inputs : the width of the rows.
         among_used : whether the rows hold the `used_inputs` only.
@@ -286,7 +287,7 @@ class LinearBlock(FeatureBlock):
         return self.scale * self.weights
 
     @property
-    def moment_order(self) -> int:
+    def moment_degree(self) -> int:
         return int(self.is_matrix or self.order == 1)
 
     def is_identity(self, n_inputs: int) -> bool:
@@ -323,10 +324,11 @@ class LinearBlock(FeatureBlock):
 
 @dataclass(frozen=True, eq=False)
 class MonomialBlock(FeatureBlock):
-    """Monomials under a Gaussian envelope: products of inputs of u = exp(-gamma |x|^2 / order) (1, sqrt(2 gamma) x).
+    """Monomials under a Gaussian envelope: products of entries of u = exp(-gamma |x|^2 / degree) (1, sqrt(2 gamma) x).
 
-    phi_j(x) = scale * product over l of w_j u[inputs_jl]. The envelope and the coefficient are shared among the factors, so
-    that none overflows; the 1 in u makes monomials of any lower degree.
+    phi_j(x) = scale * product over l of w_j u[inputs_jl], where the degree, the number of factors, is the attribute `order`.
+    Each factor has its share of the envelope and of the coefficient, so that none overflows; the 1 in u makes monomials of any
+    lower degree.
     """
 
     scale: float
@@ -346,7 +348,7 @@ class MonomialBlock(FeatureBlock):
         return self.gamma, self.order
 
     @property
-    def moment_order(self) -> int:
+    def moment_degree(self) -> int:
         return self.order if self.order <= 2 else 0
 
     @cached_property
@@ -387,9 +389,9 @@ class MonomialBlock(FeatureBlock):
 
 
 def block_from_arrays(meta: dict[str, Any], arrays: dict[str, np.ndarray], i: int, n_features_in: int) -> FeatureBlock:
-    """Make block i of what a file holds, which is not trusted.
+    """Make block i from the contents of a file, which are not trusted.
 
-    A ValueError, or a KeyError where an array is missing, says that `FeatureBlock.to_arrays` did not write this.
+    Raises ValueError, or KeyError where an array is missing, if `FeatureBlock.to_arrays` cannot have written this.
     """
     weights, offset, inputs = floats(arrays, f"weights_{i}"), floats(arrays, f"offset_{i}"), arrays.get(f"inputs_{i}")
     require(type(meta) is dict and set(meta) == set(BLOCK_META), "blocks")
@@ -399,7 +401,7 @@ def block_from_arrays(meta: dict[str, Any], arrays: dict[str, np.ndarray], i: in
     if meta["activation"] == MonomialBlock.activation:
         require(not offset.any(), "offset")
         require(type(meta["gamma"]) is float and 0 < meta["gamma"] <= 1e300 and inputs is not None, "gamma")
-        _require_inputs(inputs, len(offset), n_features_in + 1)  # 0 stands for 1
+        _require_inputs(inputs, len(offset), n_features_in + 1)  # index 0 is the constant 1 in u
         require(weights.shape == (len(offset), 1), "weights")
         return MonomialBlock(meta["scale"], weights, inputs, meta["gamma"])
     require(meta["gamma"] is None, "gamma")
@@ -432,7 +434,7 @@ def runs(inputs: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def _rise(v):
-    """Return the logarithm of (v / e)^(v / 2), less that of v - 1."""
+    """Return the logarithm of (v / e)^(v / 2), minus the same logarithm at v - 1."""
     less = v - 1
     return (v * np.log(v) - less * np.log(np.maximum(less, 1)) - 1) / 2
 

@@ -39,7 +39,7 @@ BATCH_WEIGHTS = 2**23
 
 
 class DrawableMap(Protocol):
-    """What a dictionary asks of a feature map."""
+    """The interface of a feature map from which a dictionary draws."""
 
     @property
     def is_finite(self) -> bool:
@@ -56,7 +56,7 @@ class DrawableMap(Protocol):
 
 
 class Dictionary(Protocol):
-    """Features in batches, of which an algorithm searches one or several at a time."""
+    """Features in batches; an algorithm searches one batch, or several, at a time."""
 
     @property
     def n_batches(self) -> int:
@@ -179,7 +179,7 @@ def make_dictionary(
 
 
 def default_batch_size(n_features_in: int) -> int:
-    """Return the batch size, R in the Sparse-RF paper, where none is given."""
+    """Return the default batch size, R in the Sparse-RF paper."""
     return max(64, min(2500, BATCH_WEIGHTS // n_features_in))
 
 

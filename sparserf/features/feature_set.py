@@ -26,7 +26,7 @@ Solution: TypeAlias = "tuple[np.ndarray, FeatureSet, np.ndarray, float | np.ndar
 
 
 class DefaultNames(Sequence[str]):
-    """The names x0, x1, ... of n inputs, made when asked for: where there are very many, few are."""
+    """The names x0, x1, ... of n inputs, each made at its look-up: of very many inputs few names are looked up."""
 
     def __init__(self, n: int):
         self._n = n
@@ -52,9 +52,9 @@ class FeatureSet:
     n_inputs : int
         Number of inputs of the features.
     order : None, or int ndarray of shape (len(self),)
-        The place of each feature in the blocks laid end to end; None where that is 0, 1, 2, ...
+        A permutation: the position of each feature in the blocks laid end to end; None for the identity, 0, 1, 2, ...
     stage : ColumnStage or None
-        What makes the inputs of the features out of the columns of X; None: the columns are the inputs.
+        How the inputs of the features are computed from the columns of X; None: the columns are the inputs.
 
     Examples
     --------
@@ -112,12 +112,12 @@ class FeatureSet:
         return FeatureSet([block.seeing(indices, n_inputs) for block in self.blocks], n_inputs, self.order, self.stage)
 
     def rows_of(self, X: MatrixLike, workers: int = 1) -> Rows:
-        """Check X and return its rows as these features see them: through their column stage, where they have one."""
+        """Check X and return its rows, encoded by the column stage of these features where they have one."""
         return read_rows(X, self.stage, workers, n_features=self.n_features_in).staged(self.stage)
 
     @property
     def places(self) -> np.ndarray:
-        """The `order` of the features, as an array where that is None, too."""
+        """The permutation `order` as an array, also where `order` is None."""
         return np.arange(len(self)) if self.order is None else self.order
 
     @property
@@ -202,7 +202,7 @@ class FeatureSet:
         return FeatureSet(blocks, self.n_inputs, self.order, self.stage)
 
     def transform(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
-        """Compute the feature matrix. Only this method stores it whole.
+        """Compute the feature matrix Phi and store it whole; fits and predictions compute Phi a tile at a time.
 
         Parameters
         ----------
@@ -214,7 +214,8 @@ class FeatureSet:
         Returns
         -------
         ndarray of shape (n_samples, len(self))
-            C-contiguous. Time O(n_samples * len(self) * n_features_in), or * order for sparse weights.
+            C-contiguous. Time O(n_samples * len(self) * n_features_in), where for sparse weights the number of inputs of
+            a feature replaces n_features_in.
         """
         rows = self.rows_of(X, workers)
         return rows.to_namespace_of_X(rows.transform(self))
@@ -252,7 +253,7 @@ def are_same(one: FeatureSet, other: FeatureSet) -> bool:
 
 
 def _contents(features):
-    """Return what decides the values of features, as a dict of bytes that does not depend on the order of the blocks."""
+    """Return all that determines the values of features, as a dict of bytes that does not depend on the order of the blocks."""
     written = {None: features.n_inputs}
     if features.stage is not None:
         written |= {name: array.tobytes() for name, array in features.stage.to_arrays().items()}

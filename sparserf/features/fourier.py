@@ -45,8 +45,8 @@ class Fourier:
     kernel : str, default "gaussian"
         A name of the table.
     gamma : float, None or "knn", default None
-        Inverse width of the kernel, > 0. None: 1/(2 s^2) with s the median distance between the training rows, of which at
-        most 2,000 are used (laplacian: 1/s, with s the median L1 distance). "knn": the same with s the mean distance to the
+        Inverse width of the kernel, > 0. None: 1/(2 s^2) with s the median distance between at most 2,000
+        of the training rows (laplacian: 1/s, with s the median L1 distance). "knn": the same with s the mean distance to the
         50th nearest neighbour, the rule of Shahrampour & Tarokh (2018).
 
     Raises
@@ -82,7 +82,7 @@ class Fourier:
         object.__setattr__(self, "gamma", check_gamma(self.gamma))
 
     def resolve(self, rows: Rows, rng: np.random.Generator, weight: np.ndarray | None = None) -> Fourier:
-        """Return this map with gamma read off `rows`, of these weights, where it is None or "knn"."""
+        """Return this map with gamma computed from `rows`, weighted by `weight`, where gamma is None or "knn"."""
         if isinstance(self.gamma, float):
             return self
         metric = "cityblock" if self.kernel == "laplacian" else "euclidean"
@@ -107,7 +107,7 @@ class Fourier:
         Raises
         ------
         ValueError, TypeError
-            gamma is None or "knn", which needs rows to be read off; a number of another kind or size.
+            gamma is None or "knn", which must be computed from rows first; a number of another kind or size.
         """
         if not isinstance(self.gamma, float):
             raise ValueError(f"gamma must be a number to draw without data, got {self.gamma!r}")

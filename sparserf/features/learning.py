@@ -3,8 +3,8 @@
 The draws come in batches. The first batch is drawn from a base distribution: `RandomCosines`, of any bandwidth and of any
 number of inputs, or `RandomSteps`, which jump as trees do. Each further batch is in part drawn from it again and in part
 proposed: the weights w of accepted features, picked with probability in proportion to |coefficient|, are changed by one of
-five moves (`MOVES`). Moves whose proposals stayed in the fit get a larger share of the next batch. docs/learning.md tells
-what was measured.
+five moves (`MOVES`). Moves whose proposals stayed in the fit get a larger share of the next batch. docs/learning.md has
+the measurements.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..columns.stage import ColumnStage
     from ..rows import Rows
 
-# Most inputs that features may have: those of the largest variance, over which weights are dense.
+# Most inputs that features may depend on, the inputs of the largest variance; weights are dense over them.
 MOST_INPUTS = 1024
 # The narrowest and the widest bandwidth of random cosines, in multiples of the median distance between rows.
 NARROWEST, WIDEST = 0.25, 4.0
@@ -36,7 +36,7 @@ NARROWEST, WIDEST = 0.25, 4.0
 NO_MORE = 0.4
 # Two values of w'x are different if they differ by more than this share of the largest |w'x|: more than float32 rounds by.
 DIFFERENT = 1e-5
-# Draws in a batch by default: the sooner it is known what is accepted, the better the next batch.
+# Draws in a batch by default: small batches let proposals follow the accepted features early.
 BATCH = 500
 # Share of each batch that comes from the base distribution: the convergence rate of the paper is that of its draws
 # (docs/learning.md). Where no feature is accepted, all of the batch does.
@@ -56,7 +56,7 @@ class BaseDistribution(ABC):
     """A distribution of random neurons, phi = scale * activation(w'x + b), made for some rows.
 
     inputs : the indices of the inputs that are not constant, at most MOST_INPUTS; w has an entry for each
-    units : the unit of the entries of w, for each of these inputs
+    units : the unit of the entry of w at each input
     max_order : the most inputs that a feature may have, the number of nonzeros of w; None: all
     """
 
@@ -78,7 +78,7 @@ class BaseDistribution(ABC):
         """Make the distribution in units that are computed from the rows.
 
         weight : the weight of each row, positive and of mean 1.
-        stage : the column stage through which the rows are seen.
+        stage : the column stage that encoded the rows.
         """
 
     @abstractmethod
@@ -87,7 +87,7 @@ class BaseDistribution(ABC):
 
     @abstractmethod
     def entries(self, j: np.ndarray, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw an entry w_j for each of the inputs j, where `order` says how many inputs its w has."""
+        """Draw an entry w_j for each of the inputs j, where `order` is the number of nonzeros of its w."""
 
     @abstractmethod
     def offsets(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -135,9 +135,9 @@ class BaseDistribution(ABC):
 
 @dataclass(frozen=True, eq=False)
 class RandomCosines(BaseDistribution):
-    """Cosines sqrt(2) cos(w'x + b) of any bandwidth and order, from which a dictionary starts where nothing is known.
+    """Cosines sqrt(2) cos(w'x + b) of random bandwidth and number of inputs: the first draws of a dictionary.
 
-    The order q of w, the number of its inputs, is log-uniform from 1 to all; so is the bandwidth c, from NARROWEST to WIDEST.
+    The order q of w, the number of its nonzeros, is log-uniform from 1 to all; so is the bandwidth c, from NARROWEST to WIDEST.
 
     w_j = u_j / s_j, where s are, by even chance, the standard deviations of the inputs or their ranges, in which an input that
     is nearly always the same counts for little. The u_j have the size at which u'(x / s) is spread as it is for draws of the
@@ -175,7 +175,7 @@ class RandomCosines(BaseDistribution):
         return rng.standard_normal(len(j)) * self.sizes(order, rng) * unit
 
     def sizes(self, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw a bandwidth for each order and return the standard deviation of the u_j."""
+        """Draw a bandwidth for each w, of `order` nonzeros, and return the standard deviation of its u_j."""
         width = np.exp(rng.uniform(np.log(NARROWEST), np.log(WIDEST), len(order)))
         return width * np.sqrt(len(self.inputs) / np.maximum(order, 1))
 
@@ -239,9 +239,9 @@ class RandomSteps(BaseDistribution):
 
 
 def _inputs_that_vary(rows, weight, stage):
-    """Return (at most MOST_INPUTS inputs that are not constant, their scales).
+    """Return (at most MOST_INPUTS inputs that are not constant, their scales (2, n_inputs)).
 
-    The scales have two lines, in which a feature may measure its inputs: standard deviations, and half the ranges.
+    A feature may measure its inputs in either row of the scales: standard deviations, or half the ranges.
     """
     in_units = stage is not None and not stage.is_raw
     scale = np.stack([stage.half_range > 0, stage.half_range] if in_units else rows.spreads(weight))
@@ -252,7 +252,7 @@ def _inputs_that_vary(rows, weight, stage):
 
 
 def _sample(rows, inputs, weight, rng):
-    """Return these inputs of a sample of the rows, float64 (n, len(inputs)), and the weight of each row of it."""
+    """Return the given inputs of a sample of the rows, float64 (n, len(inputs)), and the weights of the sampled rows."""
     sample, weight = sample_rows(weight, SAMPLE, rng)
     X = rows.array(sample)[:, inputs]
     return (X.toarray() if is_sparse(X) else X).astype(np.float64), weight
@@ -340,7 +340,7 @@ def make_learning_dictionary(
     """Make the dictionary of features="auto".
 
     weight : the weight of each row, positive and of mean 1.
-    stage : the column stage through which the rows are seen.
+    stage : the column stage that encoded the rows.
     base : the class of distributions from which the dictionary starts.
     max_order : the most inputs that a feature may have; None: all.
     """
@@ -354,10 +354,10 @@ def make_learning_dictionary(
 
 
 class Proposer:
-    """The source of the batches of one target of a fit, which learns from the accepted features which moves to make more often.
+    """The sampler of the batches of one target of a fit, which adapts the frequencies of moves to the accepted features.
 
-    Its random stream is its own. The index of its first draw is (target + 1) << 40, so that the draws of no two targets share
-    an index; lower indices are those of the inputs.
+    Each target has a random stream of its own. The index of its first draw is (target + 1) << 40, so that the draws
+    of no two targets share an index; lower indices belong to the inputs.
     """
 
     def __init__(self, dictionary: LearningDictionary, target: int):
@@ -385,7 +385,7 @@ class Proposer:
         return start, self._base.features(np.vstack(weights), self._d, rng)
 
     def _learn(self, index):
-        """Count, for each move, its draws of the last batch and those among them that were accepted."""
+        """Count, for each move, its draws of the last batch and its accepted draws."""
         first, n = self._next - len(self._last), len(MOVES) + 1
         alive = index[(index >= first) & (index < self._next)] - first
         self._tries = FADE * self._tries + np.bincount(self._last, minlength=n)

@@ -67,9 +67,9 @@ def linear_functions(weights: np.ndarray) -> FeatureSet:
 
 @dataclass(frozen=True, eq=False)
 class LinearFunctions:
-    """All linear functions u'(x units) with |u| = 1: an infinite dictionary, whose best feature is along the gradient.
+    """All linear functions u'(x units) with |u| = 1: an infinite dictionary, whose best feature u is parallel to the gradient.
 
-    The l1 penalty over all of them is the length of w = sum_k c_k u_k, since that is the least that sum_k |c_k| can be.
+    The l1 penalty over all of them is the length of w = sum_k c_k u_k, since no decomposition of w has a smaller sum_k |c_k|.
 
     units : the factor by which each input is multiplied
     """

@@ -43,7 +43,7 @@ class RandomNeurons:
     Notes
     -----
     b is uniform on [0, 2 pi] for sin and cos with normal or Cauchy weights, and is distributed as the weights otherwise.
-    With relu, normal weights and scale 1, E[phi(x) phi(z)] is half the arc-cosine kernel of order 1 of (x, 1) and
+    With relu, normal weights and scale 1, E[phi(x) phi(z)] is half the arc-cosine kernel of degree 1 of (x, 1) and
     (z, 1): ``|x||z| (sin t + (pi - t) cos t) / (2 pi)``, t the angle between them.
 
     References
@@ -118,7 +118,7 @@ class RandomNeurons:
 
 
 def _subsets(rng, n, order, d):
-    """Draw n sorted subsets of `order` of d inputs, each uniform, without an n x d array (Floyd's algorithm)."""
+    """Draw n sorted subsets, each of `order` out of d inputs, uniformly and without an n x d array (Floyd's algorithm)."""
     subsets = np.empty((n, order), np.int32)
     for k, top in enumerate(range(d - order, d)):  # the k-th of {0..top}, or top itself where the draw repeats
         pick = rng.integers(0, top + 1, n)

@@ -59,7 +59,7 @@ class Perceptron:
             object.__setattr__(self, "center", check_vector("center", self.center))
 
     def resolve(self, rows: Rows, rng: np.random.Generator | None, weight: np.ndarray | None = None) -> Perceptron:
-        """Return this map with radius and center read off `rows`, of these weights, where they are None."""
+        """Return this map with radius and center computed from `rows`, weighted by `weight`, where they are None."""
         if self.radius is not None:
             return self
         if self.center is None:
@@ -90,7 +90,7 @@ class Perceptron:
         Raises
         ------
         ValueError, TypeError
-            radius is None, which needs rows to be read off; center has another length than n_features.
+            radius is None, which must be computed from rows first; center has another length than n_features.
         """
         if self.radius is None:
             raise ValueError("radius must be a number to draw without data, got None")

@@ -1,7 +1,7 @@
 """Random projections of the inputs, X R / sqrt(m) with R of d rows, m columns and E[R R' / m] = I.
 
 A projection is computed in parts, each of which makes a slice of its columns, so that a matrix R that is too large to store is
-drawn once for all rows, a part at a time. Nothing changes after it is made: threads may share it.
+drawn once for all rows, a part at a time. A projection does not change after it is made: threads may share it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Projection(ABC):
 
     @abstractmethod
     def cost(self, X: DenseOrCSR) -> int:
-        """Return how many multiplications of a matrix product take as long as to project a row of X, in each part."""
+        """Return the cost of projecting a row of X, in each part, in multiplications of a matrix product."""
 
     @abstractmethod
     def expand(self, Z: np.ndarray) -> np.ndarray:
@@ -92,7 +92,7 @@ class Gaussian(Projection):
         return min(self.n_projections, max(1, min(PART_COLUMNS, PART // self.n_features)))
 
     def _blocks(self):
-        """Yield (slice of the columns, these columns of R / sqrt(m))."""
+        """Yield (slice of the columns, the columns of R / sqrt(m) at that slice)."""
         for k, start in enumerate(range(0, self.n_projections, self._width)):
             columns = slice(start, min(start + self._width, self.n_projections))
             R = stream(self.seed, k).standard_normal((self.n_features, columns.stop - start))

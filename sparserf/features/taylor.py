@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from .bandwidth import Gamma
 
 # Most features that are listed, and most factors in them. Where both the inputs and the degree are more than BITS, there are
-# more than MOST features: they are not counted.
-MOST, MOST_FACTORS, BITS = 2**24, 2**27, 24
+# more than MOST_FEATURES features: they are not counted.
+MOST_FEATURES, MOST_FACTORS, BITS = 2**24, 2**27, 24
 # The golden ratio less 1, whose multiples modulo 1 are spread evenly.
 GOLDEN = (5**0.5 - 1) / 2
 
@@ -83,7 +83,7 @@ class Taylor:
         check_flag("include_squares", self.include_squares)
 
     def resolve(self, rows: Rows, rng: np.random.Generator, weight: np.ndarray | None = None) -> Taylor:
-        """Return this map with gamma read off `rows`, of these weights, where it is None or "knn"."""
+        """Return this map with gamma computed from `rows`, weighted by `weight`, where gamma is None or "knn"."""
         if isinstance(self.gamma, float):
             return self
         return replace(self, gamma=resolve_gamma(rows, self.gamma, "euclidean", rng, weight))
@@ -105,26 +105,27 @@ class Taylor:
         Raises
         ------
         ValueError, TypeError
-            gamma is None or "knn", which needs rows to be read off; there are more than 2**24 features, or 2**27 factors.
+            gamma is None or "knn", which must be computed from rows first; there are more than 2**24 features or 2**27 factors.
         """
         if not isinstance(self.gamma, float):
             raise ValueError(f"gamma must be a number to draw without data, got {self.gamma!r}")
         n_features = check_integer("n_features", n_features, 1)
         degree = self.degree if self.include_squares else min(self.degree, n_features)
         size = self.count(n_features) if min(n_features, degree) <= BITS else np.inf
-        if size > MOST or size * degree > MOST_FACTORS:
+        if size > MOST_FEATURES or size * degree > MOST_FACTORS:
             raise ValueError(
-                f"degree={self.degree} of {n_features} inputs makes more than {MOST} features, or {MOST_FACTORS} factors"
+                f"degree={self.degree} of {n_features} inputs makes more than {MOST_FEATURES} features, "
+                f"or {MOST_FACTORS} factors"
             )
         inputs = _multisets(n_features + 1, degree, self.include_squares)
         weights = _coefficients(inputs)
         # The factors of the different inputs are multiplied in turn, so that the product of the first ones is about a power of
-        # the final value: it leaves the range of floats no more than that does.
+        # the final value: it overflows or underflows no more than the final value does.
         inputs = np.ascontiguousarray(inputs[:, np.argsort(np.arange(degree) * GOLDEN % 1)])
         return FeatureSet([MonomialBlock(1.0, weights, inputs, self.gamma)], n_features)
 
     def count(self, n_features: int) -> int:
-        """Return the number of features of so many inputs."""
+        """Return the number of features of n_features inputs, C(n_features + degree, degree) with squares."""
         if self.include_squares:
             return comb(n_features + self.degree, self.degree)
         return sum(comb(n_features, k) for k in range(min(self.degree, n_features) + 1))

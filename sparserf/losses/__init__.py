@@ -49,13 +49,13 @@ LOSSES = {
     )
 }
 
-# The losses of the methods that select features, which need a curvature; and of those that can fit all classes together.
+# The losses of the methods that select features, which need a curvature; and of methods that can fit all classes together.
 SELECTING = ("squared", "huber", "quantile", "poisson", "gamma", "squared_hinge", "logistic")
 JOINTLY = (*SELECTING, "multinomial")
 # The losses whose models have `predict_proba`.
 PROBABILISTIC = ("logistic", "multinomial")
 
-# What users may give as loss: to the methods that select features, to those that can fit all classes together, and to `drp`.
+# The argument `loss` of methods that select features, of methods that can fit all classes together, and of `drp`.
 SelectingLoss: TypeAlias = Literal["squared", "huber", "quantile", "poisson", "gamma", "squared_hinge", "logistic"]
 JointLoss: TypeAlias = Literal[SelectingLoss, "multinomial"]
 SelectingLossLike: TypeAlias = "SelectingLoss | Loss"

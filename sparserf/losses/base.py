@@ -29,7 +29,7 @@ class Loss:
     Attributes
     ----------
     name : str
-        What `SparseModel.loss` says; by default the name of the class in lower case.
+        The name in `SparseModel.loss`; by default the name of the class in lower case.
     link : {"identity", "log"}, default "identity"
         `predict` returns z, or e^z. "softmax" is for `Multinomial` alone: probabilities are in proportion to e^z.
     smoothness : float, default infinity
@@ -133,20 +133,21 @@ class Loss:
         return self
 
     def doubt(self, y: np.ndarray, weight: np.ndarray) -> float:
-        """Return the weight, in [0, 1), with which a row of unknown target counts in the mean loss of held-out rows.
+        """Return the weight, in [0, 1), of a pseudo-row in the mean loss of held-out rows.
 
-        Such a row keeps a probability of 0 or 1, or a rate of 0, from looking perfect on few rows. 0: there is no such row.
+        The pseudo-row has an unknown target (see `of_unknown_row`): with it a predicted probability of 0 or 1, or a rate of 0,
+        does not look perfect on few rows. 0: there is no pseudo-row.
         """
         return 0.0
 
     def of_unknown_row(self, z: Array, mean: float) -> Array:
-        """Return the loss of z for a row of unknown target, where only the mean of all targets is known."""
+        """Return the loss of z of the pseudo-row (see `doubt`); the mean of all targets replaces its unknown target."""
         raise NotImplementedError(f"{type(self).__name__} has no doubt")
 
     def size(self, mean: float) -> float:
         """Return the size of the terms that cancel where the loss of a row is 0, from the mean of y; 0: no terms cancel.
 
-        From this size follows how much of a small mean loss is rounding.
+        The rounding error of a small mean loss is in proportion to this size.
         """
         return 0.0
 

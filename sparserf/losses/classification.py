@@ -135,7 +135,7 @@ class Logistic(Loss):
         return xlogx(a) + xlogx(1.0 - a)
 
     def doubt(self, y: np.ndarray, weight: np.ndarray) -> float:
-        """Return 1 / (1 + the effective number of rows): one row more than there are."""
+        """Return 1 / (1 + the effective number of rows): the pseudo-row counts as one row."""
         return 1.0 / (1.0 + float(weight.sum() ** 2 / (weight @ weight)))
 
     def of_unknown_row(self, z: Array, mean: float) -> Array:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # The defaults of Huber's delta and of the smoothing of a quantile, in units of the robust spread of y. With normal errors of
 # that spread, this delta loses 5 % of efficiency.
 DELTA, SMOOTHING = 1.35, 0.1
-# The factor by which an interval of slopes is widened, since slopes are rounded.
+# The factor by which the interval of slopes of the conjugate is widened, since slopes are rounded.
 WIDENED = 1 + 1e-15
 # The standard deviation of a normal distribution, divided by its median absolute deviation.
 NORMAL = 1.4826
@@ -71,7 +71,7 @@ class Squared(Loss):
 
 @dataclass(frozen=True)
 class Huber(Loss):
-    r"""Huber loss: (z - y)^2 / 2 up to \|z - y\| = delta, a line from there, so that outliers pull no more than others.
+    r"""Huber loss: (z - y)^2 / 2 up to \|z - y\| = delta, a line from there, so that the influence of outliers is bounded.
 
     ==========  ==================================================================
     loss        (z - y)^2 / 2, or delta \|z - y\| - delta^2 / 2 beyond delta
@@ -277,7 +277,7 @@ class Poisson(Loss):
         return mean
 
     def intercept_step(self, slope: float, curvature: float) -> float:
-        """Return the exact step: it multiplies all e^z by one factor, and curvature - slope is the mean of y."""
+        """Return the exact step: it multiplies all e^z by the factor that makes their mean the mean of y, curvature - slope."""
         with np.errstate(divide="ignore"):
             return float(np.log1p(-min(1.0, slope / max(curvature, 1e-300))))
 

@@ -5,7 +5,7 @@ uncompressed .npz of the arrays, with the metadata as JSON in one of them (`_bas
 is checked before a model is made of it.
 
 To change the content, add 1 to `FORMAT` in `_base/npz.py`, a function to `UPGRADES` below, and tiny files of the new format to
-tests/files; those of earlier formats stay there.
+tests/files; files of earlier formats stay there.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from os import PathLike
 
-# The most inputs that a file may claim without holding as many numbers: `input_usage` makes an array of so many, a gigabyte.
+# The most inputs that a file may claim without holding as many numbers: `input_usage` makes an array of MOST_INPUTS numbers, a
+# gigabyte.
 MOST_INPUTS = 2**27
 # The most characters of the name of a loss.
 LONGEST_NAME = 100
@@ -138,7 +139,7 @@ def _content(model):
     arrays["objective"] = np.array(info.pop("objective"), np.float64)
     _check_inputs(model.n_features_in, arrays)
     meta = {"loss": model.loss, "n_features_in": model.n_features_in, "blocks": blocks, "info": info}
-    if model.loss_parameters or model.link != "identity":  # left out where they say nothing, as in files of earlier versions
+    if model.loss_parameters or model.link != "identity":  # left out at their defaults, as in files of earlier versions
         meta |= {"loss_parameters": model.loss_parameters, "link": model.link}
     return meta, arrays
 
@@ -198,7 +199,7 @@ def _checked_model(meta, arrays):
 
 
 def _check_loss(name, parameters, link, classes):
-    """Check the loss of a model: one of `sparserf.losses`, or the user's own, of which a file has only these three."""
+    """Check the loss of a model: a loss of `sparserf.losses`, or the user's own, known by these arguments alone."""
     require(type(name) is str and 0 < len(name) <= LONGEST_NAME and type(parameters) is dict, "loss")
     require(all(value is None or type(value) in (int, float, str, bool) for value in parameters.values()), "loss_parameters")
     if name in LOSSES:
@@ -245,7 +246,7 @@ def _array_to_json(array):
 
 
 def _array_from_json(name, listed, most_bytes):
-    """Check and return the array of such a dictionary, which may have at most so many bytes."""
+    """Return the array of a dictionary of `_array_to_json`, checked to have at most most_bytes bytes."""
     require(type(listed) is dict and set(listed) == {"dtype", "shape", "values"}, name)
     dtype, shape, values = listed["dtype"], listed["shape"], listed["values"]
     require(type(dtype) is str and re.fullmatch("[<>|][fiubUS][0-9]{1,9}", dtype) is not None, name)

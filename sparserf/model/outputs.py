@@ -110,6 +110,6 @@ def _index_of(model, classes, output):
 
 
 def _list_outputs(model):
-    """Return how errors list the outputs that may be asked for."""
+    """Return the outputs that may be chosen, as text for errors."""
     n_outputs = len(np.atleast_2d(model.coef))
     return f"{n_outputs} targets, 0 to {n_outputs - 1}" if model.classes is None else repr(model.classes.tolist())

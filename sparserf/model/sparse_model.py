@@ -62,7 +62,7 @@ class FitInfo:
     n_iter : int
         The number of iterations of the algorithm (of `sparse_rf`: batches and, where exact, sweeps over all draws after them).
     n_drawn : int
-        The number of features that were looked at.
+        The number of features that the fit searched.
     n_nonzero : int
         The number of features in the model.
     alpha : float
@@ -129,7 +129,7 @@ class SparseModel(BaseModel):
     loss : str
         The name of the loss, one of `sparserf.losses` or of your own.
     loss_parameters : dict
-        The parameters of the loss, {name: number}, those that the fit chose, too.
+        The parameters of the loss, {name: number}, including parameters that the fit chose.
     link : {"identity", "log", "softmax"}
         What `predict` returns: f, or e^f with "log". With "softmax" `predict_proba` returns the softmax of f.
 
@@ -291,7 +291,7 @@ class SparseModel(BaseModel):
             - "total" : the variance of f that is left, for such inputs, when all of them but x_j are known: a total Sobol'
               index, in which interactions count for each of their inputs
         n_rows : int, default 1000
-            The most rows of X that are looked at, at least 2, drawn by rng; "main" and "total" look at those of the background.
+            The most rows of X that are used, at least 2, drawn by rng; "main" and "total" use the background's rows.
         n_permutations : int, default 32
             As in `shapley`.
         rng : None, int or numpy.random.Generator, default 0
@@ -353,7 +353,7 @@ class SparseModel(BaseModel):
         ----------
         X : data frame, array or CSR matrix of shape (n_samples, n_features_in)
         background : as X, or None, default None
-            Rows that stand for what is usual. None: 200 random rows of X, or all where there are fewer.
+            Rows that represent the distribution of X. None: 200 random rows of X, or all where there are fewer.
         n_permutations : int, default 32
             The number of orders, at least 2, that are drawn for each term of more than ten inputs.
         rng : None, int or numpy.random.Generator, default None
@@ -372,11 +372,11 @@ class SparseModel(BaseModel):
 
         Notes
         -----
-        The values of f are the sums of those of its terms, and an input that a term does not see has none there. For terms of
-        up to ten inputs, and linear ones of any number, the values are exact for this background. For terms of more, random
-        orders are drawn, in pairs of one and its reverse; of a cosine, or a product of `Taylor`, only the part that comes from
-        dependence among the background's inputs is sampled, since the part of independent inputs is an integral of a
-        polynomial.
+        The values of f are the sums of the values of its terms; the value of a term is 0 for an input on which it does not
+        depend. For terms of up to ten inputs, and linear terms, the values are exact for this background. For other terms
+        random orders of the inputs are drawn, in pairs of one and its reverse; of a cosine, or a product of `Taylor`, only the
+        part that comes from dependence among the background's inputs is sampled, since the part of independent
+        inputs is an integral of a polynomial.
 
         The mean over background rows is not taken anew for each row: exp(i w'x) is a product over inputs, so that one complex
         number for each set of inputs says all about the background; for steps its rows are sorted. Time for a term of q inputs,
@@ -411,7 +411,7 @@ class SparseModel(BaseModel):
         ----------
         language : {"text", "latex", "python", "sql"}, default "text"
             - "text", "latex" : a formula to read. Numbers are rounded, terms far below the printed digits of the largest are
-              left out, and neither knots nor more than 12 levels are listed; the formula says what it leaves out.
+              left out, and neither knots nor more than 12 levels are listed; the formula notes what is left out.
             - "python" : source that needs NumPy alone, with functions `decision_function`, `predict` and, with the logistic or
               multinomial loss, `predict_proba`. They take X as an array; where the model was fitted to a data frame, as a data
               frame or a dictionary of arrays; and compute in float64.

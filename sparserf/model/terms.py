@@ -1,7 +1,7 @@
 """The terms of a model one by one, and the names and levels of the columns of X.
 
-A feature sees *encodings* u_0, u_1, ... of the columns of X, one or more of each column, which the `ColumnStage` of the model
-makes; without a stage they are the columns themselves.
+A feature is a function of *encodings* u_0, u_1, ... of the columns of X, one or more of each column, which the `ColumnStage`
+of the model computes; without a stage the encodings are the columns themselves.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """One feature of a model: gain activation(sum_v w_v u_v + offset), a function of the encodings u_v that it sees.
+    """One feature of a model: gain activation(sum_v w_v u_v + offset), a function of encodings u_v.
 
     With the activation "product", that of features of `Taylor`, it is gain exp(-gamma sum_v u_v^2) prod_v u_v^w_v.
 
     position : int
-        The index of the feature among those of the model.
+        The index of the feature in the model.
     activation, gain, offset
         As in the formula.
     encodings, weights : ndarray of shape (n_encodings,)
-        The indices v of the encodings that the term sees, ascending, and their weights w_v; of a product the powers.
+        The indices v of the encodings on which the term depends, ascending, and their weights w_v; of a product the powers.
     columns : ndarray of shape (n_columns,)
         The columns of X from which these encodings are made, ascending.
     place : ndarray of shape (n_encodings,)
@@ -91,7 +91,7 @@ class Term:
     def parts(self, U: np.ndarray) -> np.ndarray:
         """Return the part of each column of the term, (n_columns, n_rows), in rows of encodings U, (n_rows, n_encodings).
 
-        The parts of a product are its factors z_j, those of any other term the summands of w'u.
+        The parts of a product are its factors z_j; the parts of any other term are the summands of w'u.
         """
         u, w = U[:, self.encodings].T, self.weights[:, None]
         if self.activation == "product":  # (u exp(-gamma u^2 / w))^w does not overflow
@@ -108,7 +108,7 @@ class Term:
 
 
 def terms_of(features: FeatureSet) -> Iterator[Term]:
-    """Yield the terms of all features, block by block, and also features that see no column."""
+    """Yield the terms of all features, block by block, including features that depend on no column."""
     column = columns_of_encodings(features)
     for block, positions in features.by_block(features.to_blocks(np.arange(len(features)))):
         for k, position in enumerate(positions.tolist()):
@@ -134,7 +134,7 @@ def columns_of_encodings(features: FeatureSet) -> np.ndarray:
 
 
 def column_names(model: SparseModel) -> Sequence[str]:
-    """Return the names of the columns of X: those of the data frame, or x0, x1, ..."""
+    """Return the names of the columns of X: the names in the data frame, or x0, x1, ..."""
     return model.feature_names_in_ or DefaultNames(model.n_features_in)
 
 

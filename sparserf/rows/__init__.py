@@ -1,7 +1,8 @@
-"""The rows of X, in memory, on disk, on a device or on a cluster, and the questions that algorithms ask of them.
+"""The rows of X, in memory, on disk, on a device or on a cluster, and the sums over them that algorithms compute.
 
-`as_rows` makes `Rows` of whatever the user gave, and is the only place that looks at what that is. Algorithms ask questions of
-`Rows`, which are answered block by block (`Block`), in memory by the compiled kernels.
+`as_rows` makes the `Rows` for whatever the user gave as X: an array, a sparse matrix, `Chunks`, a tensor on a device, a dask
+collection. An algorithm has sums and products over the rows computed by `Rows`, block by block (`Block`), with compiled kernels
+for blocks in memory.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def as_rows(X: MatrixLike, workers: int = 1, *, n_features: int | None = None, m
         Whether dense rows may hold NaN.
     """
     workers, origin = check_workers(workers), None
-    if type(X) is not np.ndarray:  # a single ndarray row is predicted in the time of some such questions
+    if type(X) is not np.ndarray:  # predicting a single ndarray row takes little longer than some such checks
         if isinstance(X, Chunks):
             return _check_shape(ChunkedRows(X, workers, may_miss=may_miss), n_features)
         if is_dask(X):
@@ -73,7 +74,7 @@ def read_rows(X: MatrixLike, stage: ColumnStage | None, workers: int = 1, *, n_f
     The rows are not encoded yet: `Rows.staged` does so.
 
     stage : ColumnStage or None
-        The stage, whose table says how to read a data frame. None: X must be numbers.
+        The stage, whose table defines how a data frame is read. None: X must be numbers.
     n_features : int or None
         As in `as_rows`. A data frame is read by position where the model was fitted to an array.
     """

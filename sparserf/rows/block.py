@@ -1,8 +1,8 @@
-"""A block of rows, and the questions that it answers whatever its rows are made of.
+"""The interface of a block of rows: the sums, products and projections that are computed on it.
 
-`CoreBlock` (core_block.py) answers for an ndarray or CSR matrix, with the compiled kernels; `ArrayBlock` (device.py) for an
-array of another namespace, such as one on a GPU. Kernels for other hardware go in a class like these two, which need not know
-where all the rows are: that is the business of `Rows`.
+`CoreBlock` (core_block.py) computes them for an ndarray or CSR matrix, with the compiled kernels; `ArrayBlock` (device.py) for
+an array of another namespace, such as one on a GPU. Kernels for other hardware go in a subclass of `Block` like these two. A
+block does not know of the other rows: `Rows` divides X into blocks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Block(ABC):
     """Rows that can be read all at once. Phi is their feature matrix, (n_rows, len(features)), which is not stored.
 
     Sums over the rows are float64 ndarrays; arrays with an entry or a line for each row are of the namespace of X. Overflow
-    is not an error here: it shows as infinity or NaN in the answer.
+    is not an error here: it shows as infinity or NaN in the result.
     """
 
     n_rows: int
@@ -33,7 +33,7 @@ class Block(ABC):
 
     @abstractmethod
     def staged(self, stage: ColumnStage) -> Block:
-        """Return this block seen through a column stage: a block whose rows are the encodings of these rows."""
+        """Return the block of the encodings that a column stage makes of these rows."""
 
     @abstractmethod
     def correlate(self, features: FeatureSet, v: Array) -> np.ndarray:
@@ -41,7 +41,7 @@ class Block(ABC):
 
     @abstractmethod
     def correlate_squares(self, features: FeatureSet, v: Array) -> np.ndarray:
-        """Return (Phi * Phi)' v, which is the diagonal of `gram` for v = weights; shapes as in `correlate`."""
+        """Return (Phi * Phi)' v, which for v = weights is the diagonal of `gram`; shapes as in `correlate`."""
 
     @abstractmethod
     def correlate_pair(self, features: FeatureSet, v: Array) -> np.ndarray:
@@ -65,7 +65,7 @@ class Block(ABC):
         right : features, or indices of features in `left`.
         dtype : the dtype of the products and of their sums over some thousand rows; None: that of X. Features without a bound
             are always multiplied in float64.
-        center : None, or, where right is left, a number for each feature that is subtracted from it:
+        center : None, or, where right is left, an ndarray (len(left),), which is subtracted from each row of Phi:
             (Phi - center)' diag(weights) (Phi - center).
         """
 
@@ -85,7 +85,7 @@ class Block(ABC):
 
     @abstractmethod
     def scaled_sum(self, weight: Array, unit: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
-        """Return the sum of weight x / unit over dense rows; given a mean, that of weight (x / unit - mean)^2."""
+        """Return the sum of weight x / unit over dense rows; given a mean, the sum of weight (x / unit - mean)^2."""
 
     @abstractmethod
     def weighted_sum(self, weight: Array) -> np.ndarray:
@@ -95,7 +95,7 @@ class Block(ABC):
     def largest_square_distance(self, center: np.ndarray) -> Array:
         """Return the largest squared distance between a row and a point."""
 
-    # Questions that only CSR rows are asked:
+    # For CSR rows alone:
 
     @property
     def n_entries(self) -> int:

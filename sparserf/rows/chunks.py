@@ -31,7 +31,7 @@ class BlockError(ValueError):
     start, stop : int or None
         The rows of the block; None where a partition of dask could not be made.
     model : SparseModel or None
-        What was fitted before the error; None where that is nothing.
+        The model fitted before the error; None where there is none.
 
     Examples
     --------
@@ -68,8 +68,8 @@ class Chunks:
     ----------
     source : array, or callable
         An object with a shape for which source[start:stop] returns rows: np.memmap, arrays of zarr and h5py. Or a function
-        read(start, stop) that returns these rows, an ndarray or a sparse matrix. It is called from several threads, but one
-        call at a time, and must return the same rows each time.
+        read(start, stop) that returns rows start to stop, an ndarray or a sparse matrix. It is called from several threads,
+        but one call at a time, and must return the same rows each time.
     shape : (n_samples, n_features) or None
         Shape of all rows. None: source.shape.
     block_rows : int, sequence of int or None, default None
@@ -137,7 +137,7 @@ class Chunks:
         except (TypeError, ValueError) as error:
             raise BlockError(start, stop, str(error)) from error
         self._known[k].add(may_miss)
-        if callable(self._source):  # which may use its memory again for the next block
+        if callable(self._source):  # a function may use the memory of its result again for the next block
             X = _unshared(X, given)
         if X.shape != (stop - start, self.shape[1]):
             raise BlockError(start, stop, f"must have shape {(stop - start, self.shape[1])}, got {X.shape}")
@@ -148,7 +148,7 @@ class Chunks:
         if not isinstance(X, np.memmap) or X._mmap is None:
             return X
         copy = np.array(X)
-        if X.mode in ("r", "r+") and hasattr(mmap, "MADV_DONTNEED"):  # of mode "c" they may hold what is nowhere else
+        if X.mode in ("r", "r+") and hasattr(mmap, "MADV_DONTNEED"):  # pages of mode "c" may hold changes that the file has not
             X._mmap.madvise(mmap.MADV_DONTNEED)
         return copy
 
@@ -171,7 +171,7 @@ class Chunks:
 
 
 def _unshared(X, given):
-    """Return X, copied where it shares memory with the array that it was made of."""
+    """Return X, copied where it shares memory with `given`, the array from which it was made."""
     if is_sparse(X):
         return X.copy()
     return X.copy() if isinstance(given, np.ndarray) and np.may_share_memory(X, given) else X
@@ -187,7 +187,7 @@ class ChunkedRows(RemoteRows):
     is_sparse: bool
 
     def __init__(self, source: Chunks, workers: int, index: np.ndarray | None = None, may_miss: bool = False):
-        """Read the first block, which says what kind of numbers the rows hold.
+        """Read the first block, which determines the kind and dtype of the rows.
 
         index : ascending indices of some rows of the source; None: all rows.
         may_miss : whether the rows may hold NaN.
@@ -216,7 +216,7 @@ class ChunkedRows(RemoteRows):
         return out, total
 
     def _write(self, out, some, part, axis):
-        """Write the answer of a block to its slice of out, which is allocated if it is None; return out."""
+        """Write the result for a block to its slice of out, which is allocated if it is None; return out."""
         if out is None:
             shape = list(part.shape)
             shape[axis] = self.n_rows
@@ -225,7 +225,7 @@ class ChunkedRows(RemoteRows):
         return out
 
     def _answers(self, answer, vectors):
-        """Yield (slice of the rows, the answer of their block) for each block in turn."""
+        """Yield (slice of the rows, answer(block)) for each block in turn."""
         self.n_passes += 1
         for some, X in self._blocks():
             yield some, answer(CoreBlock(X, self._workers, self._scratch), *(v[..., some] for v in vectors))
@@ -250,7 +250,7 @@ class ChunkedRows(RemoteRows):
         return [slice(*pair) for pair in pairwise(edges)]
 
     def _read(self, k, some):
-        """Read those rows of block k of the source that are among these rows, at the slice `some`."""
+        """Read the rows at the slice `some` of these rows, all of which are in block k of the source."""
         X = self._source.read(k, self._may_miss)
         if X.dtype != self.dtype or is_sparse(X) != self.is_sparse:
             kinds = [f"{'CSR' if sparse else 'dense'} {dtype}" for sparse, dtype in

@@ -1,12 +1,13 @@
 """A block of rows in memory, dense or CSR: sums and products, in slices of rows on threads, by compiled kernels and BLAS.
 
-A question is answered slice by slice. A slice is so large that a thread is busy with it for half a millisecond or more. Slices
-depend on shapes alone and their sums are added up in order: the same bits for any number of threads.
+A sum or product is computed slice by slice. A slice is so large that a thread is busy with it for half a millisecond or more.
+Slices depend on shapes alone and their sums are added up in order: the same bits for any number of threads.
 
-Within a slice, the functions at the end of this file answer for the features of one kind. The kernels of `_core` make most
+Within a slice, the functions at the end of this file compute with the features of one kind. The kernels of `_core` make most
 features tile by tile: some rows by some features, which stay in the cache. Features that are monomials of degree 1 or 2 of
-their inputs u need no tile: with U the matrix of the inputs, the moments U'v and U'diag(v)U hold the correlations of all of
-them with v, and U c their sum. `moments_cost_less` says which way is cheaper.
+their inputs u need no tile: with U the matrix of the inputs, the moments U'v (degree 1) and U'diag(v)U (degree 2) hold the
+correlations of all these features with v; their sum with coefficients c is, for degree 1, a product of U with a vector.
+`moments_cost_less` compares the costs of both ways.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ if TYPE_CHECKING:
 # than two slices stay on the calling thread. The number of slices is a multiple of 4, which divides evenly among few threads.
 SLICE_ELEMENTS = 2**19
 SLICES_MULTIPLE = 4
-# Fewest rows of a slice: those of a tile of the kernels.
+# Fewest rows of a slice: as many as a tile of the kernels has.
 FEWEST_ROWS = 64
-# Most numbers of X in a slice, of which a thread makes a copy where X is not contiguous.
+# Most numbers of X in a slice: where X is not contiguous, a thread copies the slice.
 SLICE_NUMBERS = 2**20
 # Most numbers in X for which BLAS is not limited to one thread: it uses one by itself, and setting the limit takes longer than
 # predicting a row.
@@ -77,7 +78,7 @@ class Scratch:
 
     @cached_property
     def _here(self):
-        """The arrays of this thread, by name; made when first asked for, since to predict one row needs none."""
+        """The arrays of this thread, by name; made at the first use, since predicting one row needs none."""
         return threading.local()
 
     def __call__(self, shape: tuple[int, ...], dtype: np.dtype, name: str = "left") -> np.ndarray:
@@ -92,8 +93,9 @@ class Scratch:
 class CoreBlock(Block):
     """An ndarray (any strides, never copied whole) or a CSR matrix, and the threads that work on it.
 
-    While entered as a context manager it keeps its threads, the inputs of monomials, and this block as the last column stage
-    shows it; otherwise these live for one question. In its methods `block` is a block of features, not of rows.
+    While entered as a context manager it keeps its threads, the inputs of monomials, and the encodings of these rows by the
+    last column stage; otherwise they are made anew for each sum or product. In its methods the variable `block` is a
+    `FeatureBlock`, not a block of rows.
     """
 
     X: DenseOrCSR
@@ -107,7 +109,7 @@ class CoreBlock(Block):
         """Make a block of the rows of X.
 
         workers : the threads, which other blocks may share.
-        scratch : memory, which other blocks may share that are not asked at the same time; None: memory of its own.
+        scratch : memory, which may be shared with blocks that compute at other times; None: memory of its own.
         keeps : whether to keep results as if entered, on threads that another block has entered.
         """
         self.X, self.workers, self._kept, self._staged = X, workers, {} if keeps else None, None
@@ -116,7 +118,7 @@ class CoreBlock(Block):
         self.n_rows, self.n_features_in = X.shape
 
     def staged(self, stage: ColumnStage) -> CoreBlock:
-        """Return this block seen through a column stage: the same object each time while this is entered.
+        """Return the block of the encodings that a column stage makes of these rows: while entered, the same object each time.
 
         Dense rows are encoded slice by slice, CSR rows at once.
         """
@@ -143,7 +145,7 @@ class CoreBlock(Block):
     def _each_slice(self, function, work, at_least=0):
         """Yield function(slice) for slices of the rows, in order, on the threads.
 
-        work : how many feature values take as long to compute as the work for a row.
+        work : the cost of a row, in units of the time that one feature value takes.
         at_least : fewest rows of a slice.
         """
         row_size = max(1, self.X.nnz // max(1, self.n_rows)) if is_sparse(self.X) else self.n_features_in
@@ -152,7 +154,7 @@ class CoreBlock(Block):
         size = max(FEWEST_ROWS, at_least, int(-(-self.n_rows // n_slices) // -64 * -64))
         return self.workers.map(function, slices(self.n_rows, size))
 
-    # ---------------------------------------------------------------- rows as features see them
+    # ---------------------------------------------------------------- the inputs and the values of features
 
     def _prepare(self, features, squared=False):
         """Keep the inputs of monomials while entered; return, for each block of features, whether moments cost less."""
@@ -251,10 +253,10 @@ class CoreBlock(Block):
             for (block, c), by_moments in zip(features.by_block(outputs), moments, strict=True):
                 _apply(block, self._inputs(block, rows), c, f[:, rows], by_moments)
 
-        if 0 < self.n_rows <= FEWEST_ROWS and self.X.size <= FEW_NUMBERS:  # one slice: to plan more takes longer than a row
+        if 0 < self.n_rows <= FEWEST_ROWS and self.X.size <= FEW_NUMBERS:  # planning slices takes longer than a row
             part(slice(0, self.n_rows))
             return f.reshape(shape)
-        work = sum(len(block) if block.moment_order == 2 else _work(block, self.X)[0] for block in features.blocks)
+        work = sum(len(block) if block.moment_degree == 2 else _work(block, self.X)[0] for block in features.blocks)
         with single_threaded_blas() if any(moments) and self.X.size > FEW_NUMBERS else nullcontext():
             for _ in self._each_slice(part, work):
                 pass
@@ -324,7 +326,7 @@ class CoreBlock(Block):
         self, left: FeatureSet, right: FeatureSet | np.ndarray, weights: np.ndarray, dtype: DTypeLike | None = None,
         center: np.ndarray | None = None,
     ) -> np.ndarray:  # fmt: skip
-        """Return Phi_left' diag(weights) Phi_right, as `Block.gram` says; rows of weight zero cost nothing.
+        """Return Phi_left' diag(weights) Phi_right, as in `Block.gram`; rows of weight zero cost nothing.
 
         Memory: a slice of at most max(2**19, 4 * GRAM_PANEL**2) elements a thread, or GRAM_ROWS rows of all features.
         """
@@ -404,7 +406,7 @@ class CoreBlock(Block):
     def kernel(self, features: FeatureSet, weights: np.ndarray) -> np.ndarray:
         """Return Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0.
 
-        Memory: n_rows * 1,024 elements beside it.
+        Memory: n_rows * 1,024 elements beside the result.
         """
         total = np.zeros((self.n_rows, self.n_rows))
         parts = slices(self.n_rows, KERNEL_ROWS)
@@ -472,7 +474,7 @@ def _in_order(X):
 
 
 def _some_rows(X, rows):
-    """Return X[rows]; of a slice of CSR rows a view, which SciPy would copy."""
+    """Return X[rows]; a slice of CSR rows shares the memory of X, where SciPy would copy it."""
     if not (is_sparse(X) and isinstance(rows, slice)):
         return X[rows]
     first, last = X.indptr[rows.start], X.indptr[rows.stop]
@@ -497,7 +499,7 @@ def _square_distances(rows, center):
 
 def moments_cost_less(block: FeatureBlock, X: DenseOrCSR, squared: bool = False) -> bool:
     """Return whether moments of the inputs, by BLAS where they are dense, cost less than making the features."""
-    if not block.moment_order:
+    if not block.moment_degree:
         return False
     if block.is_matrix:
         return not squared
@@ -507,18 +509,18 @@ def moments_cost_less(block: FeatureBlock, X: DenseOrCSR, squared: bool = False)
 
 
 def _work(block, X):
-    """Return how many feature values take as long as `_sums` of a row, and how many rows a slice needs to be worth its sums."""
+    """Return (the cost of `_sums` per row in units of the time of one feature value, the fewest rows worth a slice's sums)."""
     if not moments_cost_less(block, X):
         return len(block), 0
     width = X.nnz // max(1, X.shape[0]) + 1 if is_sparse(X) else X.shape[1] + 1
-    if block.moment_order == 1:
+    if block.moment_degree == 1:
         return -(-width // INPUTS_SPEED), 0
     n_inputs = X.shape[1] + 1
     return width + width * width // PRODUCT_SPEED, max(n_inputs, min(64 * n_inputs, MOMENTS_SLICE // n_inputs))
 
 
 def _make_inputs(block, X):
-    """Return the inputs of the features of a block: X itself, or u = exp(-gamma |x|^2 / order) (1, sqrt(2 gamma) x)."""
+    """Return the inputs of the features of a block: X itself, or u = exp(-gamma |x|^2 / degree) (1, sqrt(2 gamma) x)."""
     if block.envelope is None:
         return _in_order(X)
     gamma, order = block.envelope
@@ -541,7 +543,7 @@ def _make_inputs(block, X):
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
 def _sums(block, U, v, squared, by_moments, scratch):
-    """Return what some rows add to the correlations of a block with v: float64 (n_outputs, .).
+    """Return the sums over some rows of which the correlations of a block with v are made: float64 (n_outputs, .).
 
     squared : whether the squares of the features are correlated with v.
     by_moments : whether to return moments of the inputs, which `FeatureBlock.correlations_from_moments` takes once they are
@@ -552,21 +554,21 @@ def _sums(block, U, v, squared, by_moments, scratch):
         panels, rows = _packed(block, U)
         panels.correlate(rows, v, out, squared)
         return out
-    if block.moment_order == 1 and _is_read_once(U, len(v)):
+    if block.moment_degree == 1 and _is_read_once(U, len(v)):
         total = np.zeros((len(v), U.shape[1]))
         RowSlice(U).correlate(v, total, squared)
         return total
     if squared:  # the square of a float32 may not be a float32
         U = U.astype(np.float64, copy=False)
         U = U.power(2) if is_sparse(U) else np.multiply(U, U, out=scratch(U.shape, U.dtype, "squares"))
-    if block.moment_order == 1:
+    if block.moment_degree == 1:
         return (U.T @ v.T).T
     return np.array([_second_moments(U, each, scratch).ravel() for each in v])
 
 
 def _apply(block, U, c, out, by_moments):
-    """Add Phi c to out (n_outputs, n_rows), by a product with the inputs where `by_moments` and these are of order 1."""
-    if not by_moments or block.moment_order != 1:
+    """Add Phi c to out (n_outputs, n_rows); where `by_moments` and the features are linear, by a product with the inputs."""
+    if not by_moments or block.moment_degree != 1:
         panels, rows = _packed(block, U)
         panels.apply(rows, c, out)
         return

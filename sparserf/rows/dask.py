@@ -1,6 +1,6 @@
 """Rows in the partitions of a dask collection: a pass is one task for each partition, and sums are a tree in a fixed order.
 
-A task has all that it needs in its graph: a partition that is lost with its worker is made, and asked, again.
+A task has all that it needs in its graph: where a worker is lost, its partitions and their part of the pass are computed again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def partitions_of(X: Any) -> list[Any]:
 
 
 class PartitionError(Exception):
-    """The error that partition k is not what it should be: raised on a worker; the caller sees a `BlockError`."""
+    """The error that partition k is not what it should be: raised on a worker; the caller gets a `BlockError`."""
 
     k: int
     what: str
@@ -83,7 +83,8 @@ class PartitionedVectors(RowVectors):
     def put(self, values: np.ndarray | Partitioned) -> Partitioned:
         import dask
 
-        # The values are in the graph, so that what is lost with a worker is made again. That is wanted: dask need not warn.
+        # The values are in the graph, so that what is lost with a worker is made again: the graph is large on purpose, and dask
+        # need not warn of that.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PB"}):
             return self.persist([task(_identity, part) for part in self.parts(values)])
 
@@ -164,14 +165,14 @@ class DaskRows(RemoteRows):
         return self.vectors.persist(self._answers(answer, vectors), axis)
 
     def map_and_sum(self, answer: Callable[..., Any], *vectors: RowVector) -> tuple[Partitioned, Any]:
-        # The row vector and the sum are made together: no partition is asked twice.
+        # The row vector and the sum come from one task for each partition: no partition is read twice.
         answers = self._answers(answer, vectors)
         parts, sums = ([task(itemgetter(k), each) for each in answers] for k in (0, 1))
         kept = self.vectors.persist([*parts, tree_sum(sums, np.add)]).parts
         return Partitioned(kept[:-1], -1), self.vectors.compute(kept[-1:])[0]
 
     def _answers(self, answer, vectors):
-        """Return a task for the answer of each partition that holds rows."""
+        """Return a task for each partition that holds rows, which computes answer(block, *parts)."""
         self.n_passes += 1
         shared, nonempty = sent_once(answer), self.vectors.nonempty
         parts = zip(*map(self.vectors.parts, vectors), strict=True) if vectors else [()] * len(nonempty)
@@ -247,7 +248,7 @@ def _identity(part):
 
 
 def _answer(answer, *parts):
-    """Ask a question of parts of row vectors."""
+    """Compute answer(*parts) of parts of row vectors."""
     return answer(*parts)
 
 
@@ -257,7 +258,7 @@ def _meta(part):
 
 
 def _ask(which, partition, answer, *parts):
-    """Ask a question of a partition."""
+    """Compute answer(block, *parts) on the rows of a partition."""
     return answer(CoreBlock(_checked(which, partition), Workers(1)), *parts)
 
 

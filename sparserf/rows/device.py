@@ -1,9 +1,11 @@
 """Rows in an array of another namespace (PyTorch, CuPy, JAX, ...), on its device: features, products and sums are made there.
 
-A GPU kernel that makes features would take the place of `ArrayBlock._values`; one that adds them up as well, without storing a
-tile of them, that of `ArrayBlock._correlate` and `ArrayBlock.apply`. All else is written in the operations of the namespace.
+Where a GPU kernel would go: one that computes features, in place of `ArrayBlock._values`; one that also adds them up, without
+storing a tile of Phi, in place of `ArrayBlock._correlate`, `correlate_pair` and `apply`. They would be methods of a subclass of
+`ArrayBlock`, which `DeviceRows.__init__` would choose by the namespace and the device, and `ArrayBlock.staged` would keep.
+Otherwise the code is written in the operations of the namespace.
 
-What goes to the device are features and coefficients; what comes back are sums. Row vectors, and predictions, are arrays there.
+Features and coefficients are copied to the device, and sums are copied back. Row vectors and predictions stay on the device.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 # Most numbers in a tile of the feature matrix, 128 MB in float32, and most features in it.
 TILE, TILE_FEATURES = 2**25, 4096
 # Number of unit vectors that are projected at a time.
-PROJECTED = 256
+N_UNIT_VECTORS = 256
 
 
 class DeviceVectors(RowVectors):
@@ -57,7 +59,7 @@ class DeviceVectors(RowVectors):
 
 
 class DeviceRows(RemoteRows):
-    """The rows of an array on a device, as one block. Sums come to the memory of this process; all else stays there."""
+    """The rows of an array on a device, as one block. Sums are copied to the memory of this process."""
 
     n_rows: int
     n_passes: int
@@ -97,7 +99,7 @@ class DeviceRows(RemoteRows):
 
 
 def _to_host(answer):
-    """Bring an answer, or each part of one that is a tuple, to the memory of this process."""
+    """Copy an array, or each array of a tuple, to the memory of this process."""
     if isinstance(answer, tuple):
         return tuple(map(_to_host, answer))
     return to_host(answer) if is_foreign(answer) else answer
@@ -120,7 +122,7 @@ class ArrayBlock(Block):
         self.X, self.xp, self.device = X, xp, device
         self.n_rows, self.n_features_in = X.shape
         self.dtype: np.dtype = np.dtype("float32" if X.dtype == xp.float32 else "float64")
-        self._widest = self._put(np.zeros(1)).dtype  # float64, or float32 where JAX has been told of no wider numbers
+        self._widest = self._put(np.zeros(1)).dtype  # float64, or float32 where JAX is not set to 64 bits
 
     def staged(self, stage: ColumnStage) -> ArrayBlock:
         return ArrayBlock(EncodedMatrix(self.X, stage), self.xp, self.device)
@@ -196,8 +198,8 @@ class ArrayBlock(Block):
         d = self.n_features_in
         R = np.empty((d, projection.n_projections))
         for columns, project in projection.parts(R.dtype):
-            for start in range(0, d, PROJECTED):
-                project(np.eye(min(PROJECTED, d - start), d, start), R[start : start + PROJECTED, columns])
+            for start in range(0, d, N_UNIT_VECTORS):
+                project(np.eye(min(N_UNIT_VECTORS, d - start), d, start), R[start : start + N_UNIT_VECTORS, columns])
         return self.X @ self._put(R, self.X.dtype)
 
     def extremes(self) -> np.ndarray:
@@ -226,7 +228,7 @@ class ArrayBlock(Block):
             return to_host(sum(part(x, weight[some]) for some, x in self._widened_rows()))
 
     def _widened_rows(self):
-        """Yield (slice, these rows in float64)."""
+        """Yield (slice of the rows, the rows at that slice in float64)."""
         n_rows = max(1, TILE // self.n_features_in)
         for some in slices(self.n_rows, n_rows):
             yield some, self._widen(self.X[some, :])
@@ -236,7 +238,7 @@ class ArrayBlock(Block):
         return self.xp.take(self.X, self._put(np.asarray(index, np.int64)), axis=0)
 
     def _tiles(self, block):
-        """Yield (slice of the rows, Phi of these) of a block of features."""
+        """Yield (slice of the rows, Phi of that slice) of a block of features."""
         n_rows = max(1, TILE // max(1, len(block), self.n_features_in))
         parameters = self._parameters(block)
         for some in slices(self.n_rows, n_rows):
@@ -257,7 +259,7 @@ class ArrayBlock(Block):
         return X if block.is_bounded else self._widen(X)
 
     def _parameters(self, block):
-        """Return what the features are made of, on the device: (matrix of weights, offset, inputs)."""
+        """Return the parameters of the features, on the device: (matrix of weights, offset, inputs)."""
         dtype = self.X.dtype if block.is_bounded else self._widest
         if block.envelope is not None:
             inputs = [self._put(column.astype(np.int64)) for column in block.inputs.T]
@@ -278,7 +280,7 @@ class ArrayBlock(Block):
         return self._activation(block.activation, z) * float(block.scale)
 
     def _products(self, block, weights, inputs, X):
-        """Return products of w_j u over the factors of monomials, u = exp(-gamma |x|^2 / order) (1, sqrt(2 gamma) x)."""
+        """Return products of w_j u over the factors of monomials, u = exp(-gamma |x|^2 / degree) (1, sqrt(2 gamma) x)."""
         xp, (gamma, order) = self.xp, block.envelope
         envelope = xp.exp(xp.sum(self._widen(X) ** 2, axis=1) * (-gamma / order))[:, None]
         ones = xp.ones((X.shape[0], 1), dtype=envelope.dtype, device=self.device)
@@ -311,7 +313,7 @@ class ArrayBlock(Block):
         return self.xp.zeros(shape, dtype=self._widest, device=self.device)
 
     def _widen(self, values):
-        """Convert to float64, or to float32 where there is nothing wider."""
+        """Convert to float64, or to float32 where the namespace has nothing wider."""
         return self.xp.astype(values, self._widest, copy=False)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class MemoryRows(Rows):
-    """The rows of an ndarray or CSR matrix, as one block. While entered, they keep threads and what the block keeps."""
+    """The rows of an ndarray or CSR matrix, as one block. While entered, it keeps threads and what `CoreBlock` keeps."""
 
     n_rows: int
     n_passes: int

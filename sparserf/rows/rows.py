@@ -1,14 +1,15 @@
-"""The rows of X, wherever they live, and every question that is asked of all of them.
+"""The rows of X, wherever they live, and the sums and products over all of them that algorithms compute.
 
-A new home of rows needs a subclass of `Rows` (of `RemoteRows` outside the memory of this process), a branch in `as_rows`
-(`rows/__init__.py`), and, where vectors of its rows are no ndarrays, a subclass of `RowVectors`. Its blocks are `CoreBlock`s if
-their rows can be brought to the memory of a process as NumPy or CSR arrays; otherwise it needs a `Block` of its own, too.
+Rows in a new kind of storage need a subclass of `Rows` (of `RemoteRows` outside the memory of this process), a branch in
+`as_rows` (`rows/__init__.py`), and, where vectors of its rows are no ndarrays, a subclass of `RowVectors`. The
+blocks are `CoreBlock`s if their rows can be brought to the memory of a process as NumPy or CSR arrays; otherwise a new subclass
+of `Block` is needed, too.
 
 X is cut into blocks (see `Block`): one block in memory, one for each chunk of a file, one for each partition of a cluster.
-A question is a function answer(block, *parts) that computes something on the rows of one block, where `parts` are those
-entries of row vectors (arrays with an entry for each row) that belong to the block. `Rows.sum` adds the answers of all blocks
-up, `Rows.map` lays them side by side; going once through all blocks is a pass. Whatever an algorithm needs of X, such as
-Phi' v for a feature matrix Phi that is never stored, is written once, on these two verbs.
+A function answer(block, *parts) computes something on the rows of one block, where `parts` are the entries of row vectors
+(arrays with an entry for each row) that belong to the rows of the block. `Rows.sum` calls it on all blocks and adds the results
+up, `Rows.map` lays the results side by side; going once through all blocks is a pass. Whatever an algorithm computes of X, such
+as Phi' v for a feature matrix Phi that is never stored, is written once, with `sum` and `map`.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ if TYPE_CHECKING:
     from .block import Block
     from .vectors import RowVectors
 
-# Most encodings of dense rows in memory that `Rows.staged` computes at once: where the rows are asked one question, and many.
+# Most numbers that `Rows.staged` stores as the encodings of dense rows in memory: for one pass, and for the many of a fit.
 FEW, DURING_A_FIT = 2**12, 2**23
-# A question for `Rows.ask` at a dual point, and the function that is called with the answer.
+# A pair: the function (block, v) that `Rows.ask` sums over the blocks at a dual point v, and the function called with the sum.
 Question: TypeAlias = "tuple[Callable[..., np.ndarray], Callable[..., object]]"
 
 
 class Rows(ABC):
-    """The rows of X in blocks, and what is asked of all of them.
+    """The rows of X in blocks, and sums and products over all of them.
 
     A subclass says where the rows live and implements the abstract methods. The sums are added up in the order of the blocks,
     which depends on shapes alone: the same bits for any number of threads or machines.
@@ -58,7 +59,7 @@ class Rows(ABC):
     in_memory : bool
         Whether the rows are in the memory of this process.
     n_passes : int
-        How often all blocks were asked.
+        How many passes over all blocks were made.
     """
 
     n_rows: int
@@ -72,20 +73,20 @@ class Rows(ABC):
 
     @abstractmethod
     def sum(self, answer: Callable[..., Any], *vectors: RowVector, add: Callable[[Any, Any], Any] = np.add) -> Any:
-        """Return the answers of all blocks, added up in the order of the blocks.
+        """Return the results of answer(block, *parts) for all blocks, added up in the order of the blocks.
 
         answer : a function answer(block, *parts) that returns an array in the memory of this process, or a tuple of arrays.
         vectors : row vectors of these rows, or ndarrays whose last axis is the rows.
-        add : the function that adds up two answers, or, where answers are tuples, two entries of theirs.
+        add : the function that adds up two results, or, where results are tuples, two entries of theirs.
         """
 
     @abstractmethod
     def map(self, answer: Callable[..., Any], *vectors: RowVector, axis: int = -1) -> Any:
-        """Return the answers of all blocks side by side: a row vector, or, for axis 0, a matrix with a line for each row."""
+        """Return the results for all blocks side by side: a row vector, or, for axis 0, a matrix with a line for each row."""
 
     @abstractmethod
     def map_and_sum(self, answer: Callable[..., Any], *vectors: RowVector) -> tuple[RowVector, Any]:
-        """Ask for pairs, in one pass: return the first entries side by side, a row vector, and the sum of the second ones."""
+        """Compute pairs in one pass: return the first entries side by side, a row vector, and the sum of the second entries."""
 
     @abstractmethod
     def take(self, index: np.ndarray) -> Rows:
@@ -97,7 +98,7 @@ class Rows(ABC):
 
     @abstractmethod
     def on_same_threads(self, X: DenseOrCSR) -> Rows:
-        """Return the rows of another matrix in the memory of this process, for which the threads of these rows work."""
+        """Return the rows of another matrix in the memory of this process, which share the threads of these rows."""
 
     @abstractmethod
     def kernel(self, features: FeatureSet, weights: np.ndarray) -> np.ndarray:
@@ -105,7 +106,7 @@ class Rows(ABC):
 
     @abstractmethod
     def __enter__(self) -> Self:
-        """Keep threads, and what blocks compute once for many questions, until `__exit__`."""
+        """Keep threads, and what blocks compute once for many passes, until `__exit__`."""
 
     @abstractmethod
     def __exit__(self, *error: Any) -> None: ...
@@ -120,7 +121,7 @@ class Rows(ABC):
         return answer
 
     def staged(self, stage: ColumnStage | None, is_asked_often: bool = False) -> Rows:
-        """Return these rows seen through a column stage: features are functions of the encodings that it makes of the columns.
+        """Return the rows of the encodings that a column stage makes of the columns: features are functions of the encodings.
 
         Few dense rows in memory are encoded at once, others block by block at each pass. None, or a stage that changes
         nothing: the rows themselves.
@@ -132,14 +133,14 @@ class Rows(ABC):
             return self.on_same_threads(stage.transform(self.array()))
         return StagedRows(self, stage)
 
-    # ---------------------------------------------------------------- questions, on sum and map
+    # ---------------------------------------------------------------- sums and products, by sum and map
 
     def correlate(self, features: FeatureSet, v: RowVector) -> np.ndarray:
         """Return Phi' v: float64 (len(features),) for v (n_rows,), or (n_outputs, len(features)) for (n_outputs, n_rows)."""
         return check_no_overflow(self.sum(lambda block, v: block.correlate(features, v), v))
 
     def ask(self, v: RowVector, questions: Sequence[Callable[..., np.ndarray]]) -> list[np.ndarray]:
-        """Return the answers to questions (block, v), each added up over the blocks, in one pass."""
+        """Return the results of some functions (block, v), each added up over the blocks, in one pass."""
         return [check_no_overflow(answer) for answer in self.sum(lambda block, v: tuple(ask(block, v) for ask in questions), v)]
 
     def correlate_squares(self, features: FeatureSet, v: RowVector) -> np.ndarray:
@@ -246,7 +247,7 @@ class Rows(ABC):
 
 
 class StagedRows(Rows):
-    """Rows seen through a column stage: each block, wherever it lives, encodes its columns before it answers."""
+    """Encoded rows: each block, wherever it lives, encodes its columns by a column stage at each pass."""
 
     n_rows: int
     n_features_in: int
@@ -296,25 +297,25 @@ class StagedRows(Rows):
 
 
 def _ask_staged(stage, answer, block, *parts):
-    """Ask a question of a block seen through a column stage."""
+    """Compute answer(block, *parts) on the encodings that a column stage makes of a block."""
     return answer(block.staged(stage), *parts)
 
 
 def correlation(features: FeatureSet, block: Block, v: Array) -> np.ndarray:
-    """Return Phi' v of one block: a question for `Rows.ask`."""
+    """Return Phi' v of one block: a function to sum by `Rows.ask`."""
     return block.correlate(features, v)
 
 
 def correlation_pair(features: FeatureSet, block: Block, v: Array) -> np.ndarray:
-    """Return `Rows.correlate_pair` of one block: a question for `Rows.ask`."""
+    """Return `Rows.correlate_pair` of one block: a function to sum by `Rows.ask`."""
     return block.correlate_pair(features, v)
 
 
-# ---------------------------------------------------------------- how subclasses put the answers of several blocks together
+# ---------------------------------------------------------------- how subclasses put the results of several blocks together
 
 
 def add_answers(add: Callable[[Any, Any], Any], total: Any, part: Any) -> Any:
-    """Add up two answers, part by part where they are tuples."""
+    """Add up two results, entry by entry where they are tuples."""
     if isinstance(part, tuple):
         return tuple(add(one, other) for one, other in zip(total, part, strict=True))
     with np.errstate(over="ignore", invalid="ignore"):

@@ -2,7 +2,7 @@
 
 Algorithms pass row vectors along and never look into them, since what one is depends on where the rows live: an ndarray, an
 array on a device, or one part for each partition of a cluster. All arithmetic on them goes through `RowVectors`, which is
-written once on two verbs, as `Rows` is: `map` and `sum`.
+written once with the methods `map` and `sum`, as `Rows` is.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class RowVectors(ABC):
 
     @abstractmethod
     def map(self, answer: Callable[..., Any], *vectors: RowVector, axis: int = -1) -> RowVector:
-        """Return the answers side by side: a row vector, or, for axis 0, a matrix with a line for each row.
+        """Return the results of answer(*parts) side by side: a row vector, or, for axis 0, a matrix with a line for each row.
 
         answer : a function answer(*parts) of parts of the vectors that belong to the same rows.
         """
 
     @abstractmethod
     def sum(self, answer: Callable[..., Any], *vectors: RowVector, add: Callable[[Any, Any], Any] = np.add) -> Any:
-        """Return the answers, arrays or tuples of arrays in the memory of this process, added up in the order of the parts."""
+        """Return the results, arrays or tuples of arrays in the memory of this process, added up in the order of the parts."""
 
     @abstractmethod
     def put(self, values: np.ndarray) -> RowVector:
@@ -60,11 +60,11 @@ class RowVectors(ABC):
         return self.map(lambda x, end: x + t * (end - x), x, end)
 
     def minus(self, x: RowVector, shift: float | np.ndarray) -> RowVector:
-        """Return x - shift, for a number, or one for each output."""
+        """Return x - shift, for a number shift, or one for each output."""
         return self.map(lambda x: x - outputs_like(shift, x), x)
 
     def scaled(self, x: RowVector, t: float | np.ndarray) -> RowVector:
-        """Return t x, for a number, or one for each output."""
+        """Return t x, for a number t, or one for each output."""
         return self.map(lambda x: x * outputs_like(t, x), x)
 
     def times(self, h: RowVector, x: RowVector) -> RowVector:
