@@ -1,7 +1,7 @@
 """The algorithms, and `REGISTRY`, the one list of the functions that fit models, with what callers need to know of each.
 
 `REGISTRY` is read by `sums` (which functions can fit from sums over rows), by `validation` (which path gives the models of a
-whole grid from one run) and by `sklearn` (what its estimators call). A new algorithm is entered here, and nowhere else.
+whole grid from one run) and by `sklearn` (what its estimators call). A new algorithm is entered here.
 """
 
 from __future__ import annotations

@@ -10,8 +10,9 @@ part of feature j that is orthogonal to those before, and d_j is the square of t
 and Phi' diag(h) f, by the steps of a Cholesky factorisation whose pivots are the terms taken.
 
 Terms of fewer inputs are parts of the terms of the model. The mean of cos(u + v) over a v that is independent of u, and
-symmetric around its mean m, is a smaller cosine of u: E cos(u + v) = E cos(v - m) cos(u + m). So the part of a cosine that a
-few of its inputs tell is a cosine of these inputs, with the weights of the others zero and their means in its phase. For other
+symmetric around its mean m, is a smaller cosine of u: E cos(u + v) = E cos(v - m) cos(u + m). So the part of a cosine that
+is a function of a few of its inputs is a cosine of these inputs, with the weights of the others zero and their means in its
+phase. For other
 neurons and dependent inputs that holds nearly, and the coefficients are fitted again.
 
 S. Chen, S. A. Billings, W. Luo, Orthogonal least squares methods and their application to non-linear system identification,
@@ -42,23 +43,23 @@ if TYPE_CHECKING:
     from ..features import FeatureBlock
     from ..rows import Rows
 
-# At most so many terms may stay: of a larger model those that vary most are looked at.
+# The most terms that may stay: of a larger model the terms that vary most are looked at.
 MOST_LOOKED_AT = 3_000
-# The rows that are looked at are evenly spaced: so many for each of these terms, and at least so many in all.
+# The number of rows that are looked at, evenly spaced: for each of these terms, and at least in all.
 ROWS_A_TERM, FEWEST_ROWS = 8, 10_000
 # A feature of which less than this share is orthogonal to those before depends on them.
 DEPENDENT = 1e-9
 # A feature whose variance is less than this share of its mean square is a constant.
 CONSTANT = 1e-13
-# A change below so many units in the last place may be rounding alone; coefficients fitted to it could be of any size.
-ROUNDING = 100
+# A change below this number of units in the last place may be rounding alone; coefficients fitted to it could be of any size.
+ROUNDING_UNITS = 100
 # The share of the variance of the predictions that zero weights may cost by default.
 READABLE = 0.01
 # The shares of the variance of each w'x that may be made zero: the largest is taken that does not cost more.
 SHARES = (0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005)
 # The most candidates, about, where terms of many inputs are replaced: their Gram matrix is most of the work.
 MOST_CANDIDATES = 2_000
-# Subsets of a term's inputs are taken from those that move the term most, of which there are so many more than in a subset.
+# Subsets of max_order inputs of a term are taken from the max_order + MORE_INPUTS inputs that move the term most.
 MORE_INPUTS = 2
 # The most steps to the intercepts at which classes keep their mean probabilities.
 MOST_SHIFTS = 100
@@ -201,7 +202,7 @@ def pruned(
         f_mean, c = f_mean + mean, c + more
         variance += float((2 * more * large).sum() + rows.vectors.dots(weighted_f, f).sum())
 
-    rounding = ROUNDING * float(np.finfo(rows.dtype).eps)
+    rounding = ROUNDING_UNITS * float(np.finfo(rows.dtype).eps)
     change = float(change) / unit / size
     largest = max(tol * variance + change * change, rounding * variance)  # ** would raise where the square is infinite
     least = _least_pivots(G, m, rounding)
@@ -248,7 +249,7 @@ def made_readable(
         """Return the places of the best candidates, ascending, their coefficients w, the mean of w'phi, and the change left."""
         m, G, r = _moments(rows, candidates, h)
         c = rows.correlate(candidates, weighted_f) / r
-        rounding = ROUNDING * float(np.finfo(rows.dtype).eps)
+        rounding = ROUNDING_UNITS * float(np.finfo(rows.dtype).eps)
         least = _least_pivots(G, m, rounding)
         c, largest = np.atleast_2d(c), max(tol, rounding) * variance
         S, w = orthogonal_least_squares(G, c, variance, most, largest, least)

@@ -55,7 +55,7 @@ class OneClassLinearFit(LinearFit):
     def hold_others(self, y: RowVector, b: np.ndarray | None = None) -> None:
         """Fix the margins of the other classes, which the target y holds, and go to the best intercept, or to b.
 
-        One pass over the rows certifies where the fit then stands.
+        One pass over the rows certifies the new iterate.
         """
         self.problem = replace(self.problem, loss=CLASS_VERSUS_REST, y=y)
         if b is None:
@@ -99,7 +99,7 @@ class MultinomialLinearFit(CertifiedFit):
         self.problem = problems[0]
 
     def begin(self, alpha: float, tol: float) -> None:
-        """Turn to another penalty, from where the fit stands."""
+        """Turn to another penalty, from the present iterate."""
         self.alpha, self.tol, self.certificate = alpha, tol, None
         for fit in self._fits:
             fit.begin(alpha, tol)
@@ -138,12 +138,12 @@ class MultinomialLinearFit(CertifiedFit):
                 return
 
     def _settle(self):
-        """Go to the best intercepts, tell each class where the others are, and certify where all stand."""
+        """Go to the best intercepts, give each class the margins of the others, and certify the iterates of all."""
         self._classes.settle()
         self.certificate = joint_bound(self._fits, self.tol)
 
     def _take_out_common(self):
-        """Take the mean over the classes away from each, which leaves the least sum of squares, and no more rounding in all."""
+        """Subtract the mean over the classes from each, which makes the sum of squares least, and rounding no larger."""
         iterates = [fit.iterate for fit in self._fits]
         mean = self._combined(np.full(len(iterates), 1 / len(iterates)), iterates)
         for fit in self._fits:

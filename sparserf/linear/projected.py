@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from ..features import Projection
     from ..model import FitInfo
 
-# The projected problem is solved to this relative error, in so many Newton steps at most.
+# The relative error to which the projected problem is solved, and the most Newton steps.
 PROJECTED_TOL, PROJECTED_STEPS = 1e-10, 100
 
 
 class ProgressOfIteration:
-    """The `Progress` of a fit that is one iteration of another: it notes nothing, and the other asks its callback."""
+    """The `Progress` of a fit that is one iteration of another fit: it notes nothing, and calls the callback of the other."""
 
     unit: float = 1.0
 
@@ -73,7 +73,7 @@ class ProjectedProblem:
             self._steps = InputSteps(hat)
         else:  # X_hat X_hat' is smaller, and draws nothing
             self._steps = SketchSteps(Sketch(hat, hat.n_features, None, fit_intercept, None))
-        self._problem = fit.problem.in_home(self._host.bring, hat.rows.vectors)
+        self._problem = fit.problem.moved_to(self._host.bring, hat.rows.vectors)
 
     def solve(self) -> LinearFit:
         """Return the solution of the projected problem at the fit's w, an offset of the rows.
