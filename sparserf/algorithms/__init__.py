@@ -48,7 +48,7 @@ class Algorithm:
 
     @property
     def functions(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
-        """The function of one fit, and that of a path."""
+        """The function of one fit, and the function of a path."""
         return self.fit, self.path.function
 
 

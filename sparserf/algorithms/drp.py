@@ -250,7 +250,7 @@ def drp_path(
 
     Notes
     -----
-    Time is that of a fit for each penalty, less the sketch and what a near starting point saves. Memory is that of `drp`, and
+    Time: a fit for each penalty, less the sketch and what a near starting point saves. Memory as for `drp`, and
     d numbers for each model and output.
 
     References
@@ -276,7 +276,7 @@ def drp_path(
 
 @dataclass(frozen=True)
 class DRPOptions:
-    """The arguments of `drp` or `drp_path` but X, checked; those whose check looks at X are checked by `linear_fit`.
+    """The arguments of `drp` or `drp_path` but X, checked; what needs X for its check is checked by `linear_fit`.
 
     alphas holds the penalties, descending; an accelerated fit draws its projections, and samples rows, with rng.
     """
@@ -302,7 +302,7 @@ class DRPOptions:
         cls, *, n_projections: int | None, n_iter: int | None, accelerate: bool, projection: str, tol: float, rng: Seed,
         workers: int, callback: Callback, **others: Any,
     ) -> Self:  # fmt: skip
-        """Check the arguments that do not depend on X; others: those that do, and alphas, which are taken as they are."""
+        """Check the arguments that do not depend on X. others : the arguments that do, and alphas, taken as they are."""
         tol = check_real("tol", tol, 0, strict=True)
         n_iter = MOST_ITERATIONS if n_iter is None else check_integer("n_iter", n_iter, 1)
         m = None if n_projections is None else check_integer("n_projections", n_projections, 1)

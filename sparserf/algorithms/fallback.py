@@ -157,7 +157,7 @@ def _points(stage: ColumnStage, j: int, x: np.ndarray, mean: np.ndarray) -> tupl
         tried = np.quantile(there, QUANTILES, method="nearest") if len(there) else there
         return places, np.vstack([stage.fill[places], _encode_cells(stage, places, j, tried)])
     of_levels, is_level = _encode_cells(stage, places, j, np.arange(len(stage.table.levels[j]))), stage.kind[places] == LEVEL
-    unknown = _encode_cells(stage, places, j, [UNKNOWN])  # an encoding by the mean of y has here that of all rows
+    unknown = _encode_cells(stage, places, j, [UNKNOWN])  # an encoding by the mean of y is here the mean over all rows
     of_levels = np.unique(np.where(is_level, of_levels, unknown), axis=0)
     centre = np.where(is_level, mean[places], unknown[0])
     return places, np.vstack([centre, *(centre + step * (of_levels - centre) for step in STEPS)])

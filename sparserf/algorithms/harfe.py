@@ -85,7 +85,7 @@ class PursuitFit(Fit, Protocol):
         ...
 
     def finish(self) -> None:
-        """Go to the best iterate of these iterations."""
+        """Go to the best iterate since the last `restart`."""
         ...
 
 
@@ -183,7 +183,7 @@ def harfe(
         Halve the step until the objective falls. False: the paper's fixed step. The fit then ends where a support comes back,
         with the best point on the way.
     start : {"greedy", "zero"}, default "greedy"
-        "greedy": let the support grow to s in nine iterations before those of Algorithm 1, which then end lower on most data.
+        "greedy": let the support grow to s in nine iterations before Algorithm 1, which then ends lower on most data.
         "zero": start from c = 0, as the paper does.
     max_iter : int, default 50
         The most iterations of Algorithm 1.
@@ -296,7 +296,7 @@ def harfe_path(
 
     Notes
     -----
-    The features are drawn once. Time and memory are those of `harfe` for each number of terms.
+    The features are drawn once. Time and memory are as for `harfe`, for each number of terms.
 
     References
     ----------
@@ -365,7 +365,7 @@ def models_of_sizes(
 def draw_dictionary(
     features: Any, rows: Rows, weight: np.ndarray, *, n_components: int, activation: Activation, order: int | None, rng: Seed
 ) -> FeatureSet:
-    """Return all N features: random neurons of this activation and order, or those that the features argument describes."""
+    """Return all N features: random neurons of this activation and order, or what `features` describes."""
     if features is None:
         features = RandomNeurons(activation, order=order)
     elif order is not None or activation != "sin":

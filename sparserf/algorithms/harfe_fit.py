@@ -196,7 +196,7 @@ class L0Fit:
 
         On the support the gradient of the objective is zero, so that c~ = c there; off it c = 0.
 
-        The positive selection keeps only the positive ones of these s, as the reference implementation does. With backtracking
+        The positive selection keeps the positive ones among the s, as the reference implementation does. With backtracking
         it keeps the s largest c~ > 0: no negative entry may take the place of one that lowers the objective.
         """
         index, w = self.iterate.index, self.iterate.w
@@ -297,7 +297,7 @@ class L0Fit:
         return self.at_rest or self.fits_well or ended
 
     def finish(self) -> None:
-        """Go back to the best iterate of these iterations."""
+        """Go back to the best iterate since the last `restart`."""
         self.iterate = self._best or self.iterate
 
     def info(self, certified: bool = True) -> FitInfo:

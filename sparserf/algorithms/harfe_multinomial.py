@@ -145,7 +145,7 @@ class MultinomialL0Fit:
             self._classes.settle()
 
     def _objective(self):
-        """Return the joint objective: that of the first class, which has the loss of all, and the penalties of the others."""
+        """Return the joint objective: the objective of the first class, which has the loss of all, plus the other penalties."""
         objective = self._fits[0].iterate.objective
         return objective + sum(fit.penalty() for fit in self._fits[1:])
 

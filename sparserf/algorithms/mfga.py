@@ -8,8 +8,8 @@ paper,
 in which few theta_j are not zero, and R(theta) is its penalised mean loss: the paper's experiments, too, replace the constraint
 ||theta|| <= C of (2) by a ridge penalty. Algorithm 1 of the paper starts from no feature. Each round it adds to the support I
 the feature with the largest |grad R(theta)_j|, and then minimises R over all theta with support in I. Off the support theta_j
-is 0, so that the gradient of R in theta_j is that of the mean loss. Theorem 3 of the paper bounds R after t rounds. Several
-features a round are Generalized Orthogonal Matching Pursuit.
+is 0, so that the gradient of R in theta_j is the gradient of the mean loss. Theorem 3 of the paper bounds R after t rounds.
+Several features a round are Generalized Orthogonal Matching Pursuit.
 
 This file has the functions that users call, the loop of Algorithm 1 and the drawing of the candidates. A fit of one target,
 `GreedyFit`, has its gradients and the minimisation over the support from one of three solvers (solvers/greedy.py):
@@ -154,7 +154,7 @@ def mfga(
         A positive weight for each map. Weights are scaled to sum to 1. None: all are the same.
     gamma : float, "knn" or None, default None
         The inverse width of the default features, or of the kernel that `features` names. None: for the default features by the
-        rule "knn" of `Fourier`, which is that of the paper.
+        rule "knn" of `Fourier`, the rule of the paper.
     scale : {"auto", "robust"} or None, default "auto"
         The units of the columns. "robust": subtract from each column its mean and divide it by its standard deviation, in
         which numbers far from the median count as less far, so that neither the shift and size of a column nor a few outliers
@@ -200,7 +200,7 @@ def mfga(
     Returns
     -------
     SparseModel
-        It has fewer terms than n_nonzero_coefs where each other feature has no gradient, or depends on those that are in.
+        It has fewer terms than n_nonzero_coefs where each other feature has no gradient, or depends on selected ones.
         `info.dual_gap` bounds the distance of the objective to that of the best of *all* models of as many terms; it is rarely
         small.
 
@@ -280,7 +280,7 @@ def mfga_path(
     Returns
     -------
     list of SparseModel
-        The model after each round; the last is that of `mfga`. Choose one by its error on held-out rows.
+        The model after each round; the last is the model of `mfga`. Choose one by its error on held-out rows.
 
     Raises
     ------
@@ -294,7 +294,7 @@ def mfga_path(
 
     Notes
     -----
-    Time as `mfga`. Memory, beyond that of `mfga`: the models, O(d) for each term of each, or O(1) for a monomial.
+    Time as `mfga`. Memory as `mfga`, and the models: O(d) for each term of each, or O(1) for a monomial.
 
     References
     ----------
@@ -352,7 +352,7 @@ def _model(fits, task):
     if not model.info.converged:
         warn_unconverged(
             f"{model.info.n_nonzero} terms: Newton's method ended before the minimum over their coefficients, where a step "
-            f"promised to lower the objective by {max(fit.predicted_decrease for fit in fits):.3g}; raise alpha",
+            f"is predicted to lower the objective by {max(fit.predicted_decrease for fit in fits):.3g}; raise alpha",
         )
     return model
 
@@ -477,7 +477,7 @@ class GreedyFit:
             score = np.where(self._is_untried, self._solver.gradients() / self._r, 0.0)
             self._first = score.max(initial=0.0) if self._first is None else self._first
             J = np.empty(min(end - len(self), len(score)), np.intp)
-            J = J[: top_k(score, GRADIENT_ROUNDING * self._first, J)]  # those above rounding
+            J = J[: top_k(score, GRADIENT_ROUNDING * self._first, J)]  # the features whose gradient is above rounding
             self.at_rest = len(J) == 0
             if not self.at_rest:
                 self._is_untried[J] = False

@@ -120,7 +120,7 @@ class Task:
         For each form of all columns (as they are, clipped, in ranks) the places of its encodings in the stage. Empty where the
         columns have one form alone.
     features : any
-        The `features` argument; a FeatureSet without its stage, which is that of the task.
+        The `features` argument; a FeatureSet without its stage, which the task has.
     """
 
     raw: Rows
@@ -417,5 +417,5 @@ def partial_model_on_error(model_so_far: Callable[[], SparseModel]) -> Iterator[
 
 
 def partial_fits_on_error(fits: Sequence[Fit], task: Task) -> AbstractContextManager[None]:
-    """Attach the model of these fits, as far as they have come, to a `BlockError`."""
+    """Attach the model of the present coefficients of these fits to a `BlockError`."""
     return partial_model_on_error(lambda: model_of(fits, task, certified=False))

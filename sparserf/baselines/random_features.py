@@ -1,4 +1,4 @@
-"""Ridge regression on random features: on all that are drawn, or on those that a score or a kernel alignment chooses.
+"""Ridge regression on random features: on all features drawn, or on the features that a score or a kernel alignment chooses.
 
 `rks`, `eerf` and `lkrf` draw the dictionary of `sparse_rf` of the same seed, choose features for each target, with copies of
 some, and solve one ridge problem on these.
@@ -310,7 +310,7 @@ class RidgeOptions:
     def from_arguments(
         cls, *, alpha: float, fit_intercept: bool, rng: Seed, n_nonzero_coefs: int | None = None, **others: Any
     ) -> Self:
-        """Check the arguments that do not depend on X; others: those that do, which are taken as they are."""
+        """Check the arguments that do not depend on X. others : the arguments that do, taken as they are."""
         if n_nonzero_coefs is not None:
             n_nonzero_coefs = check_integer("n_nonzero_coefs", n_nonzero_coefs, 1)
         return cls(

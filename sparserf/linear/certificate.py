@@ -241,7 +241,7 @@ def _distance_by_hessian(inputs, problem, iterate, g, in_g):
 
 
 def _least_curvature(problem, iterate, tube):
-    """Return the least h at the margins -tube, 0 and tube from those of the iterate."""
+    """Return the least h of each row at the margins z - tube, z and z + tube, for the margins z of the iterate."""
     loss, n, b = problem.loss, problem.n_rows, iterate.b
 
     def answer(f, y, s):

@@ -18,8 +18,8 @@ from .steps import plain_step
 if TYPE_CHECKING:
     from .fit import LinearFit, Step
 
-# The system of the first Newton step is solved to FIRST_SHARE of its residual, that of the last to SAFETY times what the
-# tolerance requires.
+# The system of the first Newton step is solved to FIRST_SHARE of its residual, and the system of the last step to SAFETY times
+# the residual that the tolerance allows.
 FIRST_SHARE, SAFETY = 0.3, 0.5
 # After PATIENCE steps in a row that neither halve the bound nor lower the objective by more than the share NEGLIGIBLE of it,
 # rounding is taken to allow no further descent.
@@ -59,7 +59,7 @@ def n_larger_penalties(fit: LinearFit) -> int:
 def descend(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
     """Minimise the objective of a fit that has begun, by Newton's method at ever smaller penalties, down to the fit's own.
 
-    Far from w* a small penalty makes systems that are hard to solve, for steps that lead nowhere.
+    Far from w* a small penalty makes systems that are hard to solve, for steps that hardly lower the objective.
     """
     alpha, tol = fit.alpha, fit.tol
     fit.n_projections = fit.n_conjugate = 0

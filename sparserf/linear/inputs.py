@@ -1,8 +1,8 @@
-"""The inputs as Newton's method sees them: centred, in units in which the rows are of moderate length, and never made.
+"""The inputs as Newton's method sees them: centred, in units in which the rows are of moderate length, and never stored.
 
 Z = (X - 1 c') / unit, where c are the means of the columns if there is an intercept, else 0, and the unit is a power of two.
-Each question about Z is asked of X, and a correction of rank one makes the answer that of Z; so X stays sparse, and a shift of
-a column changes rounding only. In these units the penalty alpha |w|^2 of X is alpha / unit^2 |w|^2.
+A sum over the rows of Z is computed with X, and corrected by a term of rank one; so X stays sparse, and a shift of a column
+changes rounding only. In these units the penalty alpha |w|^2 of X is alpha / unit^2 |w|^2.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class Inputs:
 
 
 class HostInputs:
-    """The `Inputs` of a matrix in the memory of this process whose rows are paired with those of X, wherever X is.
+    """The `Inputs` of a matrix in the memory of this process with a row for each row of X, wherever X lives.
 
     Its methods copy row vectors from where X lives (this process, a device or a cluster) to this process and back.
     """
@@ -226,5 +226,5 @@ class ScaledProjection:
 
 
 def _variances(squares, centre, n):
-    """Return a bound of the mean squares of columns of n numbers around a centre, from those around 0, which are rounded."""
+    """Return a bound of the mean squares of columns of n numbers around a centre, from rounded mean squares around 0."""
     return np.maximum(squares - centre**2, 0.0) + 4 * n**0.5 * EPS * squares

@@ -92,7 +92,7 @@ class MultinomialLinearFit(CertifiedFit):
     problem: LinearProblem
 
     def __init__(self, inputs: Inputs, problems: Sequence[LinearProblem], joint: MultinomialProblem, progress: Progress):
-        """problems, joint : the problem of each class against the rest, at a penalty of 1 on X, and that of all together."""
+        """problems, joint : the problem of each class against the rest, at a penalty of 1 on X, and the joint problem."""
         super().__init__(inputs, progress)
         self._fits = [OneClassLinearFit(inputs, problem, progress, self.info) for problem in problems]
         self._joint, self._classes = joint, BlockDescent(joint, self._fits)

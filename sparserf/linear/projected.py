@@ -1,7 +1,7 @@
 """The projected problem of dual random projection, in m dimensions, and the two ways from its solution to one in all inputs.
 
-With X_hat = X R / sqrt(m), the dual variables a of the projected problem are nearly those of the original one, and give
-w = -X'a / alpha (Zhang et al. 2013, Section 3); the naive way, R z / sqrt(m), stays far from w* (their Theorem 3).
+With X_hat = X R / sqrt(m), the dual variables a of the projected problem are nearly the dual variables of the original one, and
+give w = -X'a / alpha (Zhang et al. 2013, Section 3); the naive way, R z / sqrt(m), stays far from w* (their Theorem 3).
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .inputs import Inputs
 
 # Steps of conjugate gradients on one system at most; and most of them for each rank that X can have. Without rounding they end
-# after as many as X has rank; where its columns differ by 1e10 in size, after some twenty times as many; more lead nowhere.
+# after as many as X has rank; where its columns differ by 1e10 in size, after some twenty times as many; more do not help.
 MOST_STEPS, STEPS_A_RANK = 1000, 50
 # A system that takes this number of steps of conjugate gradients is worth a better preconditioner.
 SLOW_STEPS = 20
@@ -87,7 +87,7 @@ class Hessian:
 
 
 class PairSpace:
-    """The space of vectors kept as pairs (w, u) with w = Z'u, for conjugate gradients: inner products are those of w."""
+    """The space of vectors kept as pairs (w, u) with w = Z'u, for conjugate gradients: inner products are taken of w."""
 
     def __init__(self, vectors: RowVectors):
         self._vectors = vectors

@@ -1,4 +1,4 @@
-"""Solvers of the small dense problems of a fit, on the features that a model may use; only `Rows` ever sees X.
+"""Solvers of the small dense problems of a fit, on the features that a model may use; they see X through `Rows`.
 
 problem       the mean loss as a function of margins, best intercepts, iterates, backtracking
 active        the features that a model may use, with their cached Gram matrix

@@ -1,6 +1,6 @@
-"""The coefficients of greedy selection: those of all selected features are fitted again whenever more features are selected.
+"""The coefficients of greedy selection: all are fitted again whenever more features are selected.
 
-The objective is that of the ridge problem with one penalty for all terms, and there may be several outputs, which share a
+The objective is the one of the ridge problem with one penalty for all terms, and there may be several outputs, which share a
 support. `CoefficientsOnRows` computes on the rows, for any loss and any number of features a round: one Cholesky factor grows
 by the columns of the new features, and Newton's method goes on with it for as long as that serves. `CoefficientsOnTable` is for
 the squared loss and rounds of one feature: batch orthogonal matching pursuit (R. Rubinstein, M. Zibulevsky, M. Elad, Efficient
@@ -91,9 +91,9 @@ class CoefficientsOnRows:
         return self._problem.dual_point(self._problem.margins(self.iterate.f, self.iterate.b))
 
     def append(self, J: np.ndarray, all_of_them: bool = False) -> bool:
-        """Select the features J of the dictionary, except those that depend on other selected features; return True.
+        """Select the features J of the dictionary, except any that depends on other selected features; return True.
 
-        all_of_them: whether to select those that depend on others, too
+        all_of_them: whether to select dependent features, too
         """
         features, k = self._everything.take(J), len(self.A)
         if self._phases:
@@ -223,7 +223,7 @@ class CoefficientsOnTable:
     products are too coarse, so is every round.
 
     A, iterate
-        As in `CoefficientsOnRows`; f stays that of the last refinement.
+        As in `CoefficientsOnRows`; f stays as the last refinement computed it.
     """
 
     A: ActiveFeatures

@@ -42,7 +42,7 @@ class OneClassCoefficients(CoefficientsOnRows):
         self.iterate, self._slopes = replace(self.iterate, b=b, objective=objective), None
 
     def take_turn(self) -> float:
-        """Take Newton steps until their predicted decrease is small, and return that of the first."""
+        """Take Newton steps until their predicted decrease is small, and return the first predicted decrease."""
         first, before, is_fresh = None, np.inf, False
         for _ in range(MOST_STEPS):
             d, e, predicted_decrease = self._newton_step()
@@ -88,7 +88,7 @@ class MultinomialCoefficients:
         return np.hypot.reduce(np.abs(self._dictionary_slopes), axis=0)
 
     def append(self, J: np.ndarray) -> bool:
-        """Select the features J of the dictionary, except those that depend on others for the first class; return True."""
+        """Select the features J of the dictionary, except any that depends on others for the first class; return True."""
         k, (first, *others) = len(self.A), self._classes.fits
         first.append(J)
         for fit in others:

@@ -48,7 +48,7 @@ POOR = 0.7
 IDLE, CREEP = 0.9, 1e-6
 # The time of a step on next to nothing, in multiplications.
 STEP_EFFORT = 1e7
-# A step of this size or more, or NaN, is that of a model without a minimum.
+# A step of this size or more, or NaN, shows that the model has no minimum.
 LARGEST_STEP = 1e250
 # Rows in the sample that the model is made of, for each term at first, and by which factor they grow.
 ROWS_A_TERM, GROWTH = 8, 2
@@ -241,8 +241,8 @@ def solve(
 ) -> None:  # fmt: skip
     """Move the working set A, by prox-Newton from its iterate, until the duality gap over it is at most tol.
 
-    The objective never rises. The end is above tol where no step lowers the objective by more than rounding, the effort of A is
-    spent, or max_iter steps are done.
+    The objective never rises, but for rounding. The end is above tol where no step lowers the objective by more than rounding,
+    the effort of A is spent, or max_iter steps are done.
 
     share : the share of the largest violation that may remain after a step
     ask_with : a function of w, the questions to ask the rows in the same pass as a step to w that is expected to be the last

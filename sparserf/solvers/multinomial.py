@@ -1,4 +1,4 @@
-"""Multinomial models, fitted class by class: block coordinate descent, of which the classes are the blocks.
+"""Multinomial models, fitted class by class: block coordinate descent, whose blocks are the classes.
 
 The loss of a row is -log of the softmax share of its class, over the margins z_k = f_k + b_k of all classes. It is smooth and
 convex, and each penalty is of the coefficients of one class, so that minimising over one class at a time, sweep after sweep,
@@ -274,7 +274,7 @@ class Extrapolation:
         Else, or where the iterates do not move, return None. The shares add up to 1.
 
         iterates : the iterate of the fit of each class
-        key : sweeps with another key than that of the last are not extrapolated together with those before
+        key : a sweep whose key differs from the last one is not extrapolated together with earlier sweeps
         """
         self._sweeps = self._sweeps if key == self._key else []
         self._key = key
@@ -316,7 +316,7 @@ def take_out_medians(rows: Rows, sets: Sequence[WorkingSet]) -> None:
 
 
 def shared_features(indices: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return (the indices of features that all classes have, their places among those of each class)."""
+    """Return (the indices of features that all classes have, their places among the features of each class)."""
     every = indices[0]
     for index in indices[1:]:
         every = np.intersect1d(every, index)

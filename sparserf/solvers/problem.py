@@ -3,7 +3,7 @@
     (1/n) sum_i s_i L(z_i, y_i) + penalty(w),   z = f + b,   f = Phi w
 
 Subclasses of `Problem` in this folder, and in `linear/`, add the penalty. Whatever has a number for each row (y, s, f, z) is a
-row vector: it may lie in memory, on a device or on a cluster, and only `RowVectors` computes on it.
+row vector: it may lie in memory, on a device or on a cluster, and `RowVectors` computes on it.
 """
 
 from __future__ import annotations

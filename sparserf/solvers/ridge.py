@@ -94,7 +94,7 @@ class RidgeProblem(Problem):
             return loss + 0.5 * float(np.sum((np.sqrt(p) * w) ** 2))
 
     def row_curvature(self, f: RowVector, b: float | np.ndarray) -> RowVector:
-        """Return `curvature` at f + b as row weights of shape (n_rows,); of several outputs, those of the first."""
+        """Return `curvature` at f + b as row weights of shape (n_rows,); for several outputs, of the first."""
 
         def first(h):
             return namespace(h).reshape(h, (-1, h.shape[-1]))[0, ...]
@@ -185,8 +185,8 @@ def solve(
 def _solve_primal(problem, phi, p, w, b, f, change):
     """Return the solution by Newton's method with the Gram matrix; each step takes one pass over the rows.
 
-    Predicted decreases fall quadratically in the end, as q, c q^2, c (c q^2)^2: where that of the next step will be negligible,
-    this step is the last, and no Hessian is computed at its end.
+    Predicted decreases fall quadratically in the end, as q, c q^2, c (c q^2)^2: where the next one will be negligible, this
+    step is the last, and no Hessian is computed at its end.
     """
     model = phi.local_model(problem, change, f, b, curved=True)
     here, before = Iterate(w, b, model.f, problem.penalised(model.loss, w, p)), 0.0

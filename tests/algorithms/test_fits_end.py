@@ -128,7 +128,7 @@ def test_an_interrupt_ends_the_fit(solver):
 @pytest.mark.parametrize(("solver", "y", "options", "says"), [
     *((solver, SMOOTH, {"max_iter": 1, "start": "zero", "tol": 0, "n_components": 300},
        r"max_iter=1 .* above tol=0 and with a dual gap of \d") for solver in (srf.harfe, srf.harfe_path)),
-    *((solver, SMOOTH > 0, {"n_nonzero_coefs": 5, "loss": "logistic"}, r"promised to lower the objective by \d")
+    *((solver, SMOOTH > 0, {"n_nonzero_coefs": 5, "loss": "logistic"}, r"predicted to lower the objective by \d")
       for solver in (srf.mfga, srf.mfga_path)),
     (srfe, SMOOTH, {"eta": 0.01, "n_components": 5, "max_iter": 2}, "times what was asked"),
 ])  # fmt: skip

@@ -23,8 +23,8 @@ computed in `L1Fit.look_at` (by `L1Problem.dual_gap`, the formula) and tested in
 `L1Fit.polish`.
 
 Reading order: the two algorithms, the interface that they need of a fit (`BaseL1Fit`), the options of a fit, how thoroughly a
-batch is solved, and the fit of one target (`L1Fit`), whose methods are the moves. That of all classes together is in
-`multinomial.py`.
+batch is solved, and the fit of one target (`L1Fit`), whose methods are the moves. The fit of all classes together is
+in `multinomial.py`.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class BaseL1Fit(ABC):
 
     @abstractmethod
     def descend_over(self, draws: Any) -> bool:
-        """Take one round over A and the draws, then rounds over those that violated in it; return as `improve_over`."""
+        """Take one round over A and the draws, then rounds over the violators among the draws; return as `improve_over`."""
 
     @abstractmethod
     def polish(self, tol: float, max_rounds: int) -> None:
@@ -454,7 +454,7 @@ class L1Fit(BaseL1Fit):
         return True
 
     def descend_over(self, draws: Draws) -> bool:
-        """Take one round over the draws, then rounds over those that violated in it, which cost less; return as `improve_over`.
+        """Take one round over the draws, then cheaper rounds over the violators among them; return as `improve_over`.
 
         The further rounds end where the gap over the violators is a share of the gap over all.
         """
@@ -610,7 +610,7 @@ def fits_of(
     """Make the fit of each target, or with the multinomial loss the one fit of all classes.
 
     to_tolerance : whether fits go on to the tolerance
-    search : the number of the search of which the fits are a part, each of which draws features of its own
+    search : the number of the search that makes the fits; each search draws features of its own
     """
     first = search * len(task.targets)
     if task.is_joint:

@@ -3,8 +3,8 @@
 `Draws` know their gradients phi_h' v at the dual point v (defined in `descent.py`), or a bound on them. Their features are made
 when needed: what is stored of draws from a random map is the seed. `DrawsInMemory` keep their features.
 
-A `DrawSource` makes the draws of each batch: `RandomSource` those of a fixed distribution, `LearningSource` those that follow
-the accepted features, `LinearSource` the steepest linear function.
+A `DrawSource` makes the draws of each batch: `RandomSource` from a fixed distribution, `LearningSource` near the accepted
+features, `LinearSource` the steepest linear function.
 
 A pass over the rows is the unit of cost. So what will be needed at the next dual point is asked for in the pass that makes it:
 a `Question` is a pair, a function that every block of rows answers at a dual point, and a function that takes the dual point
@@ -149,7 +149,7 @@ class Draws:
                 yield some, batch
 
     def _passes(self, positions):
-        """Yield (positions, batches) that go into one pass over the rows each, of these positions."""
+        """Split the positions into passes over the rows: yield (positions, batches) of each pass."""
         positions_of_pass, batches, size = [], [], 0
         for some, batch in self._parts(positions):
             more = len(some) * self._rows.n_features_in

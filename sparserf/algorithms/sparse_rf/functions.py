@@ -46,7 +46,7 @@ def sparse_rf(
     r"""Fit a sparse model on random features (Sparse Random Features): few terms, selected by an l1 penalty.
 
     With X and y alone everything is chosen: the features follow what the fit accepts, and the penalty and the number of terms
-    are those that predict best the tenth of the rows that a search holds out.
+    are chosen to predict best the tenth of the rows that a search holds out.
 
     >>> import numpy as np, sparserf as srf
     >>> rng = np.random.default_rng(0)
@@ -65,7 +65,7 @@ def sparse_rf(
     .. math:: \frac1n \sum_i s_i L(b + \sum_h w_h \phi_h(x_i), y_i) + \alpha \sum_h |w_h|
 
     with L the squared loss (z - y)^2 / 2, or another of `sparserf.losses`, and sample weights s scaled to mean 1. The matrix of
-    all features is never built: draws are searched in tiles, and only those that lower the objective enter the working set.
+    all features is never built: draws are searched in tiles, and only draws that lower the objective enter the working set.
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ def sparse_rf_path(
 
     Notes
     -----
-    The time is that of a fit for each penalty, less what a near starting point saves. Memory as `sparse_rf`, and the models.
+    Time: a fit for each penalty, less what a near starting point saves. Memory as `sparse_rf`, and the models.
     Section 3.2 of the paper of `sparse_rf` recommends the path.
 
     Examples
@@ -342,7 +342,7 @@ def _fit_path(
     task: Task, options: SparseRFOptions, alphas: Sequence[float] | np.ndarray | None, n_alphas: int = 1,
     alpha_min_ratio: float = 1.0,
 ) -> list[SparseModel]:  # fmt: skip
-    """Return the models for these penalties, each started from the one before; None: for those that `sparse_rf_path` says."""
+    """Return the models for these penalties, each started from the one before; None: for the default penalties."""
     dictionary = options.dictionary(task, N_COMPONENTS)
     descend = exact_descent if options.exact else algorithm_1
     models, ended_by_callback = [], []

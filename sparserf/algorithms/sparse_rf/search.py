@@ -9,7 +9,7 @@ is chosen, and of its candidates the ones whose mean predicts best; a kind that 
 at the best point of each path are then fitted to all rows, the mean of these models is taken, pruned, and given the intercept
 that is best for all rows. What all this may cost is a `Budget` (`budget.py`).
 
-`choose_by_held_out_rows` is that paragraph in code; what it calls stands below it in the same order.
+`choose_by_held_out_rows` is that paragraph in code; the functions that it calls follow in the same order.
 `part` and `parts` divide the progress bar into shares of the work; an `Effort` counts the work, and bounds it.
 """
 
