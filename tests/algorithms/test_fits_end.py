@@ -173,7 +173,7 @@ def test_no_other_warning_at_the_ends_of_float(alpha, size, where, solver):
 
 def bounded(monkeypatch, most):
     """Let the searches of the calls to come take at most so many multiplications, and return the list of their efforts."""
-    for name, value in (("SEARCHES", most), ("A_ROW", 0), ("PASSES", 0)):
+    for name, value in (("SEARCHES", most), ("SEARCH_WORK_A_ROW", 0), ("PASSES", 0)):
         monkeypatch.setattr(_budget, name, value)
     efforts, effort_of = [], _search.effort_of_searches
     monkeypatch.setattr(_search, "effort_of_searches", lambda *args: efforts.append(effort_of(*args)) or efforts[-1])
