@@ -1,7 +1,7 @@
 """The algorithms, and `REGISTRY`, the one list of the functions that fit models, with what callers need to know of each.
 
 `REGISTRY` is read by `sums` (which functions can fit from sums over rows), by `validation` (which path gives the models of a
-whole grid from one run) and by `sklearn` (what its estimators call). A new algorithm is entered here, and nowhere else.
+whole grid from one run) and by `sklearn` (what its estimators call). A new algorithm is entered here.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Algorithm:
 
     @property
     def functions(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
-        """The function of one fit, and that of a path."""
+        """The function of one fit, and the function of a path."""
         return self.fit, self.path.function
 
 

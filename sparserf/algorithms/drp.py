@@ -1,7 +1,7 @@
 """Dual Random Projection: the optimal linear model, recovered from a problem of a few random projections of the inputs.
 
 Algorithms 1 and 2 of L. Zhang, M. Mahdavi, R. Jin, T. Yang, S. Zhu, Recovering the Optimal Solution by Dual Random Projection,
-COLT 2013, are `algorithm_2` below, with T = 1 and more. The paper sums the losses, here is their mean: its lambda is n alpha.
+COLT 2013, are `algorithm_2` below, with T = 1 and more. The paper sums the losses, and here is their mean: lambda is n alpha.
 
 By default a fit goes to the same optimum by Newton's method on the problem itself, where the projected rows precondition
 conjugate gradients that would be slow without; see `linear/`.
@@ -49,22 +49,23 @@ if TYPE_CHECKING:
     from ..losses import LinearLossLike
     from ..model import Callback, SparseModel
 
-# Iterations at most where n_iter leaves their number to the tolerance.
+# The most iterations where n_iter is None, so that the tolerance decides.
 MOST_ITERATIONS = 100
-# A step of Algorithm 2 that is so many times the shortest so far is divergence, unless it is STEP_ROUNDING beside w. A rising
-# objective is no sign of divergence: w comes nearer to w*, and may pass where the objective is higher.
+# A step of Algorithm 2 of STEP_GROWTH times the shortest so far is divergence, unless it is below STEP_ROUNDING times |w|. A
+# rising objective is no sign of divergence: w comes nearer to w*, and may pass where the objective is higher.
 STEP_GROWTH, STEP_ROUNDING = 10.0, 1e-9
 # The inputs' own second moments take the place of a sketch up to FEW_INPUTS inputs; up to MOST_FEW_INPUTS where at least the
 # share DENSE of the entries of X is not zero.
 FEW_INPUTS, MOST_FEW_INPUTS, DENSE = 256, 2048, 0.25
-# Second moments that take longer than so many passes over the rows wait until conjugate gradients take as many steps.
+# Second moments that take longer than this number of passes over the rows wait until conjugate gradients take as many steps.
 FEW_PASSES = 10
 
 
 def algorithm_2(fit: LinearFit, projected: ProjectedProblem, T: int) -> bool:
-    """Run Algorithm 2 of the paper, or Algorithm 1 with T = 1; return whether the iteration diverges. X_hat = X R / sqrt(m).
+    """Run Algorithm 2 of the DRP paper (Algorithm 1 with T = 1); return whether the iteration diverges.
 
-    It ends before T once the fit's tolerance is met. Where it diverges, the fit goes back to the w that was nearest to w*.
+    It ends before T once the fit's tolerance is met. Where it diverges, the fit goes back to the w that was nearest to w*. Here
+    X_hat = X R / sqrt(m).
     """
     shortest, nearest, distance = np.inf, fit.iterate, fit.certificate.distance.max()
     for _ in range(T):  #                                                                      for t = 1, ..., T
@@ -249,7 +250,7 @@ def drp_path(
 
     Notes
     -----
-    Time is that of a fit for each penalty, less the sketch and what a near starting point saves. Memory is that of `drp`, and
+    Time: a fit for each penalty, less the sketch and what a near starting point saves. Memory as for `drp`, and
     d numbers for each model and output.
 
     References
@@ -275,7 +276,7 @@ def drp_path(
 
 @dataclass(frozen=True)
 class DRPOptions:
-    """The arguments of `drp` or `drp_path` but X, checked; those whose check looks at X are checked by `linear_fit`.
+    """The arguments of `drp` or `drp_path` but X, checked; what needs X for its check is checked by `linear_fit`.
 
     alphas holds the penalties, descending; an accelerated fit draws its projections, and samples rows, with rng.
     """
@@ -301,7 +302,7 @@ class DRPOptions:
         cls, *, n_projections: int | None, n_iter: int | None, accelerate: bool, projection: str, tol: float, rng: Seed,
         workers: int, callback: Callback, **others: Any,
     ) -> Self:  # fmt: skip
-        """Check the arguments that do not depend on X; others: those that do, and alphas, which are taken as they are."""
+        """Check the arguments that do not depend on X. others : the arguments that do, and alphas, taken as they are."""
         tol = check_real("tol", tol, 0, strict=True)
         n_iter = MOST_ITERATIONS if n_iter is None else check_integer("n_iter", n_iter, 1)
         m = None if n_projections is None else check_integer("n_projections", n_projections, 1)

@@ -1,8 +1,11 @@
-"""Fallbacks: the encodings that stand in for a cell from which a model can tell nothing, chosen at the end of a fit.
+"""Fallbacks: the values that replace the encodings of a cell whose value the fit has not seen, chosen at the end of a fit.
 
 There are two kinds of such cells in rows to predict: a NaN in a column in which no training row has one, and a level of a
 category that no training row has. (Where training rows have NaN in a column, or unknown levels, the model has learnt what they
-mean, and nothing is changed.) Each column has one point among the values of its encodings, its fallback, that stands for both.
+mean, and nothing is changed.) The fallback of a column, one value for each of its encodings, replaces cells of both kinds. It
+is the centre or, where the centre loses too much on rows whose cells of that column are hidden, the best of the points
+
+    centre,   centre + t (level - centre) for t in STEPS and each level of a category,   QUANTILES of a number.
 
 From fit to predict: `Task.from_arguments` fits a `ColumnStage`, whose `fill` is the encodings of a NaN, at first the centre
 of the column. After the fit `with_fallbacks` replaces `fill`, and the scores of unknown levels, in the stage of the model.
@@ -18,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._base.random import sample_rows
-from .._core.moments import KINDS
+from ..columns.stage import LEVEL, MISSING
 from ..columns.table import UNKNOWN
 
 if TYPE_CHECKING:
@@ -26,13 +29,13 @@ if TYPE_CHECKING:
     from ..model import SparseModel
     from .task import Task
 
-LEVEL, MISSING = KINDS.index("level"), KINDS.index("missing")
-# Fallbacks are chosen by the loss on at most so many training rows, and for at most so many columns (but for all categories):
-# first categories, then those that most terms see.
-MOST_ROWS, MOST_COLUMNS = 512, 24
-# Points other than the present fallback are tried for so many columns, those that lose most: where the present one loses more
-# than this share of the way from the model's loss to that of the best constant; for a category, and for a number.
+# The most training rows on whose loss fallbacks are chosen, and the most columns for which they are, unless more are
+# categories: first categories, then the columns that most terms see.
+MOST_FALLBACK_ROWS, MOST_FALLBACK_COLUMNS = 512, 24
+# The number of columns, the ones that lose most, for which points other than the present fallback are tried.
 MOST_TRIED = 3
+# Other points are tried where the present fallback loses more than this share of the way from the model's loss to the loss of
+# the best constant, for a category and for a number.
 OF_CATEGORY, OF_NUMBER = 0.8, 1.0
 # The points that are tried for a category: these shares of the way from its centre to each level.
 STEPS = np.array([0.25, 0.5, 0.75, 1.0])
@@ -58,14 +61,14 @@ def with_fallbacks(model: SparseModel, task: Task) -> SparseModel:
     if not columns:
         return model
 
-    sample, weight = sample_rows(task.weight, MOST_ROWS, np.random.default_rng(0))
+    sample, weight = sample_rows(task.weight, MOST_FALLBACK_ROWS, np.random.default_rng(0))
     X = task.raw.array(sample)
     hidden = HiddenCells(model, task, X, sample, weight)
     points, best, losses = {}, {}, {}
     for j in columns:
         places, tried = points[j] = _points(stage, j, X[:, j], hidden.mean)
         best[j] = places, tried[0]
-        if len(losses) < MOST_COLUMNS:
+        if len(losses) < MOST_FALLBACK_COLUMNS:
             losses[j] = hidden.loss_at(places, tried[0])
 
     for j in sorted(losses, key=losses.__getitem__, reverse=True)[:MOST_TRIED]:
@@ -128,7 +131,7 @@ class HiddenCells:
 def _columns_in_doubt(model, stage):
     """Return the columns that need a fallback: categories, and numbers that terms see and that may be missing.
 
-    Those that most terms see come first.
+    The columns that most terms see come first.
     """
     is_category, is_seen = np.zeros((2, stage.n_columns), bool)
     is_category[stage.column[stage.kind == LEVEL]] = is_seen[stage.column] = True
@@ -137,7 +140,7 @@ def _columns_in_doubt(model, stage):
     if stage.table is not None:
         is_seen &= [levels is None for levels in stage.table.levels]
     worth = is_category + np.where(is_category | (is_seen & stage.may_miss), model.input_usage(), 0.0)
-    first = np.argsort(-worth, kind="stable")[: max(MOST_COLUMNS, is_category.sum())]
+    first = np.argsort(-worth, kind="stable")[: max(MOST_FALLBACK_COLUMNS, is_category.sum())]
     return first[worth[first] > 0].tolist()
 
 
@@ -154,7 +157,7 @@ def _points(stage: ColumnStage, j: int, x: np.ndarray, mean: np.ndarray) -> tupl
         tried = np.quantile(there, QUANTILES, method="nearest") if len(there) else there
         return places, np.vstack([stage.fill[places], _encode_cells(stage, places, j, tried)])
     of_levels, is_level = _encode_cells(stage, places, j, np.arange(len(stage.table.levels[j]))), stage.kind[places] == LEVEL
-    unknown = _encode_cells(stage, places, j, [UNKNOWN])  # an encoding by the mean of y has here that of all rows
+    unknown = _encode_cells(stage, places, j, [UNKNOWN])  # an encoding by the mean of y is here the mean over all rows
     of_levels = np.unique(np.where(is_level, of_levels, unknown), axis=0)
     centre = np.where(is_level, mean[places], unknown[0])
     return places, np.vstack([centre, *(centre + step * (of_levels - centre) for step in STEPS)])

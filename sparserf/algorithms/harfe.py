@@ -32,7 +32,7 @@ from ..features import RandomNeurons, draw_all
 from ..model import warn_unconverged
 from .fallback import with_fallbacks
 from .harfe_fit import HarfeOptions, begin_fits
-from .selection import read_task
+from .shared_options import read_task
 from .task import Fit, model_of, partial_fits_on_error
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ if TYPE_CHECKING:
 
 # Steps in which a support grows to its size before Algorithm 1.
 GROWTH_STEPS = 10
-# For the progress that is shown: each iteration of Algorithm 1 is expected to be so much less likely than the one before; and
-# after a greedy start Algorithm 1 is expected to take the work of so many steps of growth.
+# For the progress bar: FADING is the expected probability that an iteration of Algorithm 1 is followed by another, and
+# AFTER_GROWTH the expected work of Algorithm 1 after a greedy start, in steps of growth.
 FADING, AFTER_GROWTH = 0.6, 2.0
 
 
@@ -69,7 +69,7 @@ class PursuitFit(Fit, Protocol):
 
     @property
     def iterate(self) -> SupportIterate:
-        """Where the fit stands; for several classes, where that of the most terms does."""
+        """The current iterate; for several classes, the iterate of the class that has the most terms."""
         ...
 
     def restart(self) -> None:
@@ -81,16 +81,16 @@ class PursuitFit(Fit, Protocol):
         ...
 
     def record(self) -> bool:
-        """End an iteration: note the objective and tell the callback. Return whether to stop."""
+        """End an iteration: note the objective and call the callback. Return whether to stop."""
         ...
 
     def finish(self) -> None:
-        """Go to the best iterate of these iterations."""
+        """Go to the best iterate since the last `restart`."""
         ...
 
 
 def algorithm_1(fit: PursuitFit, s: int, max_iter: int) -> None:
-    """Run Algorithm 1 of the paper from the iterate where the fit stands: A = Phi / r, c = r w, mu = step_size."""
+    """Run Algorithm 1 of the HARFE paper from the current iterate of the fit: A = Phi / r, c = r w, mu = step_size."""
     n_iter = 0 if fit.progress.ended_by_callback else max_iter
     for _ in parts(range(n_iter), np.maximum(FADING ** np.arange(n_iter), 1e-9)):  # while n < tot_iter and residual > eps
         fit.step(s)  #          c~ = (1 - m mu lambda) c + mu A'(y - A c);  S = the s largest |c~|;  ridge regression on S
@@ -183,7 +183,7 @@ def harfe(
         Halve the step until the objective falls. False: the paper's fixed step. The fit then ends where a support comes back,
         with the best point on the way.
     start : {"greedy", "zero"}, default "greedy"
-        "greedy": let the support grow to s in nine iterations before those of Algorithm 1, which then end lower on most data.
+        "greedy": let the support grow to s in nine iterations before Algorithm 1, which then ends lower on most data.
         "zero": start from c = 0, as the paper does.
     max_iter : int, default 50
         The most iterations of Algorithm 1.
@@ -296,7 +296,7 @@ def harfe_path(
 
     Notes
     -----
-    The features are drawn once. Time and memory are those of `harfe` for each number of terms.
+    The features are drawn once. Time and memory are as for `harfe`, for each number of terms.
 
     References
     ----------
@@ -331,7 +331,7 @@ def models_of_sizes(
     if n_nonzero_coefs is None:
         largest = max(1, min(int(0.15 * task.rows.n_rows), len(dictionary) // 10))
         sizes = np.unique(np.geomspace(largest, max(1, largest // 20), n_models).astype(int)).tolist()
-    else:  # of features that a search has found there may be fewer than the user asks for
+    else:  # a search may have found fewer features than the user wants
         sizes = check_sizes("n_nonzero_coefs", n_nonzero_coefs, np.inf if options.is_auto else len(dictionary))
         sizes = sorted({min(size, len(dictionary)) for size in sizes})
 
@@ -365,7 +365,7 @@ def models_of_sizes(
 def draw_dictionary(
     features: Any, rows: Rows, weight: np.ndarray, *, n_components: int, activation: Activation, order: int | None, rng: Seed
 ) -> FeatureSet:
-    """Return all N features: random neurons of this activation and order, or those that the features argument describes."""
+    """Return all N features: random neurons of this activation and order, or what `features` describes."""
     if features is None:
         features = RandomNeurons(activation, order=order)
     elif order is not None or activation != "sin":

@@ -1,15 +1,15 @@
 """The fit of one target by HARFE: a gradient step, the s largest entries of it, ridge regression on these; and its options.
 
-`harfe.algorithm_1` is the loop, and `L0Fit.step` is one turn of it:
+`harfe.algorithm_1` is the loop of the HARFE paper, and `L0Fit.step` is one turn of it:
 
 1. `L0Fit.select` takes the gradient step c~ = c - mu (gradient + alpha c), and S, the places of its s largest entries.
 2. `L0Fit.solve_on` solves the ridge problem on S.
 3. Where the objective has not fallen, mu is halved, and S chosen again.
 
-Symbols are the paper's: A, the columns of the dictionary over their scales r; c = r w, for the coefficients w of the features
-themselves; c~, the gradient step; S, the support; mu, the step size. g is the gradient of the mean loss in w over the whole
-dictionary, and p = alpha r^2, so that the penalty alpha/2 ||c||^2 is 1/2 sum_j p_j w_j^2. At the solution of the ridge problem
-g / r + alpha c = 0 on the support.
+Symbols are the paper's: A, the columns of the dictionary over their root mean squares r; c = r w, for the coefficients w of the
+features themselves; c~, the gradient step; S, the support; mu, the step size. g is the gradient of the mean loss in w over the
+whole dictionary, and p = alpha r^2, so that the penalty alpha/2 ||c||^2 is 1/2 sum_j p_j w_j^2. At the solution of the ridge
+problem g / r + alpha c = 0 on the support.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .._base.checks import check_choice, check_flag, check_integer, check_real
 from .._core.threshold import hard_threshold
 from ..solvers import ridge
 from ..solvers.active import Support
-from .selection import SelectionOptions
+from .shared_options import SharedOptions
 
 if TYPE_CHECKING:
     from .._base.types import RowVector
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound="L0Fit")
 # An objective that falls by less than this share has not fallen, but for rounding.
-ROUNDING = 1e-12
+L0_ROUNDING = 1e-12
 # An objective that was predicted from inner products is known to this share of the loss of the best constant.
 PREDICTED = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class HarfeOptions(SelectionOptions):
+class HarfeOptions(SharedOptions):
     """The arguments of `harfe` and `harfe_path` beside X, y and the numbers of terms, checked."""
 
     alpha: float
@@ -73,7 +73,7 @@ class HarfeOptions(SelectionOptions):
 
 @dataclass(eq=False)
 class SupportIterate:
-    """Where a fit stands: a support (ascending), the coefficients w on it, the intercept b, and the objective.
+    """The iterate of a fit: a support (ascending), the coefficients w on it, the intercept b, and the objective.
 
     f : Phi w, or None where the objective was predicted from inner products and no pass over the rows has been made
     is_feasible : whether the coefficients have the signs that the selection allows
@@ -99,14 +99,14 @@ class SupportIterate:
         """Return whether this iterate is lower by more than rounding; any iterate is better than one that is not feasible."""
         if not other.is_feasible:
             return True
-        return self.is_feasible and self.objective < other.objective - ROUNDING * abs(other.objective)
+        return self.is_feasible and self.objective < other.objective - L0_ROUNDING * abs(other.objective)
 
 
 class L0Fit:
     """The fit of one target over a dictionary that is drawn whole.
 
     problem : the ridge problem of the target
-    iterate : where the fit stands
+    iterate : the current iterate
     constant : the iterate of no terms
     at_rest : whether the last step has found no other support
     fits_well : whether the relative residual is at most the tolerance
@@ -128,7 +128,7 @@ class L0Fit:
         self, task: Task, y: np.ndarray, problem: RidgeProblem, constant: SupportIterate, dictionary: FeatureSet, r: np.ndarray,
         options: HarfeOptions,
     ):  # fmt: skip
-        """Stand at the best constant of the problem of target y; r : the scales of the features of the dictionary."""
+        """Begin at the best constant of the problem of target y; r : the root mean squares of the features, or ones."""
         self.problem, self.iterate, self.constant = problem, constant, constant
         self.progress = task.progress(options.callback, y)
         self.p = np.minimum(problem.alpha * r * r, 1e300)
@@ -137,7 +137,7 @@ class L0Fit:
         self._support = Support(task.rows, dictionary, r)
         self._alpha, self._tol, self._backtracking = options.alpha, options.tol, options.backtracking
         self._step_size = self._mu = options.step_size
-        self._s, self._curvature = 0, None
+        self._s, self._row_weights = 0, None
         self.restart()
 
     def restart(self) -> None:
@@ -151,7 +151,7 @@ class L0Fit:
         self._best, self._seen = None, set()
 
     def gradient(self) -> np.ndarray:
-        """Return the gradient of the mean loss in c over the whole dictionary, where the fit stands."""
+        """Return the gradient of the mean loss in c over the whole dictionary, at the current iterate."""
         return self._slopes_at(self.iterate) / self._r
 
     def _slopes_at(self, at):
@@ -178,9 +178,9 @@ class L0Fit:
                 if not self._backtracking:
                     found = self._evaluated(found)
                     break
-                # Only a pass over the rows tells for sure: none is made where the prediction is too high to be doubted.
-                here, doubt = self.iterate, PREDICTED * self.constant.objective if found.f is None else 0.0
-                if not here.is_feasible or (found.is_feasible and found.objective < here.objective + doubt):
+                # A pass over the rows decides. None is made where the predicted objective is too high for its error to matter.
+                here, error = self.iterate, PREDICTED * self.constant.objective if found.f is None else 0.0
+                if not here.is_feasible or (found.is_feasible and found.objective < here.objective + error):
                     found = self._evaluated(found)
                     if found.is_better_than(here):
                         break
@@ -196,7 +196,7 @@ class L0Fit:
 
         On the support the gradient of the objective is zero, so that c~ = c there; off it c = 0.
 
-        The positive selection keeps only the positive ones of these s, as the reference implementation does. With backtracking
+        The positive selection keeps the positive ones among the s, as the reference implementation does. With backtracking
         it keeps the s largest c~ > 0: no negative entry may take the place of one that lowers the objective.
         """
         index, w = self.iterate.index, self.iterate.w
@@ -234,12 +234,12 @@ class L0Fit:
             # One Newton step from the best constant, from inner products alone. The objective is predicted, too: it is as exact
             # as inner products are, and no pass over the rows is made.
             constant = self.constant
-            if self._curvature is None:  # the row weights h of the Hessian and their sum, which are the same everywhere
+            if self._row_weights is None:  # the row weights h of the Hessian and their sum, which are the same everywhere
                 h = problem.row_curvature(constant.f, constant.b)
-                self._curvature = h, float(problem.vectors.total(h))
-            h, total = self._curvature
+                self._row_weights = h, float(problem.vectors.total(h))
+            h, total = self._row_weights
             g = self._slopes_at(constant)[A.index]
-            at_constant = ridge.LocalModel(None, constant.objective, g, 0.0, (*A.curvature(h), total))
+            at_constant = ridge.LocalModel(None, constant.objective, g, 0.0, (*A.weighted_gram(h), total))
             d, e, fall = ridge.newton_step(problem, p, np.zeros(len(A)), at_constant)
             return self._make_iterate(d, constant.b + e, None, constant.objective - fall)
 
@@ -288,7 +288,7 @@ class L0Fit:
             self._best = iterate
 
     def record(self) -> bool:
-        """End an iteration: note the objective and tell the callback. Return whether to stop."""
+        """End an iteration: note the objective and call the callback. Return whether to stop."""
         best, problem = self._best or self.iterate, self.problem
         self.progress.note(best.objective)
         loss = problem.mean_loss(problem.margins(best.f, best.b))
@@ -297,7 +297,7 @@ class L0Fit:
         return self.at_rest or self.fits_well or ended
 
     def finish(self) -> None:
-        """Go back to the best iterate of these iterations."""
+        """Go back to the best iterate since the last `restart`."""
         self.iterate = self._best or self.iterate
 
     def info(self, certified: bool = True) -> FitInfo:
@@ -326,7 +326,8 @@ class L0Fit:
 def begin_fits(task: Task, dictionary: FeatureSet, options: HarfeOptions, Kind: type[T] = L0Fit) -> list[T]:
     """Return a fit of each target, at its best constant.
 
-    One pass over the rows gives the scales r of all features, where they are normalized, and the gradients at the constants.
+    One pass over the rows gives the root mean squares r of all features, where features are normalized, and the gradients at
+    the constants.
     """
     n, problems, constants, dual_points = task.rows.n_rows, [], [], []
     for y in task.targets:
@@ -341,7 +342,7 @@ def begin_fits(task: Task, dictionary: FeatureSet, options: HarfeOptions, Kind: 
         return squares, block.correlate(dictionary, namespace(s).stack(dual_points))
 
     squares, g = task.rows.sum(answer, problems[0].weight, *dual_points)
-    r = scales_of(check_no_overflow(squares)) if options.normalize else np.ones(len(dictionary))
+    r = root_mean_squares(check_no_overflow(squares)) if options.normalize else np.ones(len(dictionary))
     fits = []
     for y, problem, constant, slopes in zip(task.targets, problems, constants, check_no_overflow(g), strict=True):
         constant.g = slopes
@@ -349,8 +350,8 @@ def begin_fits(task: Task, dictionary: FeatureSet, options: HarfeOptions, Kind: 
     return fits
 
 
-def scales_of(squares: np.ndarray) -> np.ndarray:
-    """Return r_j, the root mean square of each feature from its mean square, or 1 for a feature that is zero on all rows."""
+def root_mean_squares(squares: np.ndarray) -> np.ndarray:
+    """Return the root mean square r_j of each feature, from its mean square; 1 for a feature that is zero on all rows."""
     r = np.sqrt(squares)
     return np.where(r > 0, r, 1.0)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .harfe_fit import HarfeOptions, SupportIterate
     from .task import Progress, Task
 
-# The sweeps at the end, on supports that stay, end where one lowers the objective by less than this share, or after so many.
+# The sweeps at the end, on fixed supports, end where one lowers the objective by less than this share, or after this number.
 SETTLED, MOST_SWEEPS = 1e-7, 100
 
 
@@ -112,7 +112,7 @@ class MultinomialL0Fit:
         self.at_rest = all(fit.at_rest for fit in self._fits)
 
     def record(self) -> bool:
-        """End an iteration: note the objective and tell the callback. Return whether to stop."""
+        """End an iteration: note the objective and call the callback. Return whether to stop."""
         self.progress.note(self._objective())
         loss = self._problem.mean_loss(self._classes.margins())
         self.fits_well = loss <= self._tol**2 * self._loss_of_constant
@@ -149,7 +149,7 @@ class MultinomialL0Fit:
             self._classes.settle()
 
     def _objective(self):
-        """Return the joint objective: that of the first class, which has the loss of all, and the penalties of the others."""
+        """Return the joint objective: the objective of the first class, which has the loss of all, plus the other penalties."""
         objective = self._fits[0].iterate.objective
         return objective + sum(fit.penalty() for fit in self._fits[1:])
 

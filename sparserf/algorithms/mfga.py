@@ -8,11 +8,11 @@ paper,
 in which few theta_j are not zero, and R(theta) is its penalised mean loss: the paper's experiments, too, replace the constraint
 ||theta|| <= C of (2) by a ridge penalty. Algorithm 1 of the paper starts from no feature. Each round it adds to the support I
 the feature with the largest |grad R(theta)_j|, and then minimises R over all theta with support in I. Off the support theta_j
-is 0, so that the gradient of R in theta_j is that of the mean loss. Theorem 3 of the paper bounds R after t rounds. Several
-features a round are Generalized Orthogonal Matching Pursuit.
+is 0, so that the gradient of R in theta_j is the gradient of the mean loss. Theorem 3 of the paper bounds R after t rounds.
+Several features a round are Generalized Orthogonal Matching Pursuit.
 
 This file has the functions that users call, the loop of Algorithm 1 and the drawing of the candidates. A fit of one target,
-`GreedyFit`, leaves the gradients and the minimisation over the support to one of three solvers (solvers/greedy.py):
+`GreedyFit`, has its gradients and the minimisation over the support from one of three solvers (solvers/greedy.py):
 
 - `CoefficientsOnTable`, for the squared loss and one feature a round: it keeps a table of inner products, which takes the place
   of passes over the rows;
@@ -43,7 +43,7 @@ from ..solvers.greedy import LARGEST_TABLE, CoefficientsOnRows, CoefficientsOnTa
 from ..solvers.greedy_multinomial import MultinomialCoefficients
 from ..solvers.ridge import RidgeProblem
 from .fallback import with_fallbacks
-from .selection import SelectionOptions, read_task
+from .shared_options import SharedOptions, read_task
 from .task import model_of, partial_fits_on_error
 
 if TYPE_CHECKING:
@@ -69,13 +69,13 @@ N_TERMS = 30
 # Up to this number of inputs the default candidates have products of two inputs.
 MOST_INPUTS = 2000
 # A gradient below this share of the largest gradient at the start is taken for rounding.
-ROUNDING = 1e-14
+GRADIENT_ROUNDING = 1e-14
 # A feature whose variance is below this share of its mean square is taken for a constant.
 CONSTANT = 1e-13
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MfgaOptions(SelectionOptions):
+class MfgaOptions(SharedOptions):
     """The arguments of `mfga` and `mfga_path` beside X and y, checked."""
 
     n_nonzero_coefs: int | None
@@ -102,7 +102,7 @@ class MfgaOptions(SelectionOptions):
 
 
 def algorithm_1(fits: Sequence[GreedyFit], n_nonzero_coefs: int, n_select: int) -> Iterator[None]:
-    """Run Algorithm 1 of the paper on all targets, round by round; yield after each round."""
+    """Run Algorithm 1 of the MFGA paper on all targets, round by round; yield after each round."""
     going = fits
     for _ in parts(range(-(-n_nonzero_coefs // n_select))):  #  for t in [M]
         for fit in going:
@@ -154,7 +154,7 @@ def mfga(
         A positive weight for each map. Weights are scaled to sum to 1. None: all are the same.
     gamma : float, "knn" or None, default None
         The inverse width of the default features, or of the kernel that `features` names. None: for the default features by the
-        rule "knn" of `Fourier`, which is that of the paper.
+        rule "knn" of `Fourier`, the rule of the paper.
     scale : {"auto", "robust"} or None, default "auto"
         The units of the columns. "robust": subtract from each column its mean and divide it by its standard deviation, in
         which numbers far from the median count as less far, so that neither the shift and size of a column nor a few outliers
@@ -200,7 +200,7 @@ def mfga(
     Returns
     -------
     SparseModel
-        It has fewer terms than n_nonzero_coefs where each other feature has no gradient, or depends on those that are in.
+        It has fewer terms than n_nonzero_coefs where each other feature has no gradient, or depends on selected ones.
         `info.dual_gap` bounds the distance of the objective to that of the best of *all* models of as many terms; it is rarely
         small.
 
@@ -280,7 +280,7 @@ def mfga_path(
     Returns
     -------
     list of SparseModel
-        The model after each round; the last is that of `mfga`. Choose one by its error on held-out rows.
+        The model after each round; the last is the model of `mfga`. Choose one by its error on held-out rows.
 
     Raises
     ------
@@ -294,7 +294,7 @@ def mfga_path(
 
     Notes
     -----
-    Time as `mfga`. Memory, beyond that of `mfga`: the models, O(d) for each term of each, or O(1) for a monomial.
+    Time as `mfga`. Memory as `mfga`, and the models: O(d) for each term of each, or O(1) for a monomial.
 
     References
     ----------
@@ -329,7 +329,7 @@ def models_of_rounds(X: MatrixLike, y: ArrayLike, options: MfgaOptions, every_ro
         raise ValueError(f"best_phase must be False for loss={task.loss.name!r} and more than two classes, got True")
     candidates = draw_candidates(task, options)
     n_nonzero_coefs = options.n_nonzero_coefs
-    if n_nonzero_coefs is None or options.is_auto:  # a search may have found fewer features than the user asks for
+    if n_nonzero_coefs is None or options.is_auto:  # a search may have found fewer features than the user wants
         n_nonzero_coefs = min(n_nonzero_coefs or N_TERMS, len(candidates))
     elif n_nonzero_coefs > len(candidates):
         most = f"{len(candidates)}, the number of features"
@@ -352,7 +352,7 @@ def _model(fits, task):
     if not model.info.converged:
         warn_unconverged(
             f"{model.info.n_nonzero} terms: Newton's method ended before the minimum over their coefficients, where a step "
-            f"promised to lower the objective by {max(fit.promise for fit in fits):.3g}; raise alpha",
+            f"is predicted to lower the objective by {max(fit.predicted_decrease for fit in fits):.3g}; raise alpha",
         )
     return model
 
@@ -415,20 +415,21 @@ class GreedySolver(Protocol):
     A : the features that are in, with their indices among the candidates
     iterate : their coefficients, the intercept, and the objective there
     converged : whether each refit has reached the minimum
-    promise : by how much a Newton step still promised to lower the objective where a refit has not reached it
+    predicted_decrease : the decrease of the objective that the next Newton step predicts, where a refit has not reached the
+        minimum
     """
 
     A: ActiveFeatures
     iterate: Iterate
     converged: bool
-    promise: float
+    predicted_decrease: float
 
     def gradients(self) -> np.ndarray:
         """Return |d mean loss / d theta_j| of each candidate, of several outputs the norm over them."""
         ...
 
     def append(self, J: np.ndarray) -> bool:
-        """Let features J in, but for those that depend on features that are in; return False where all are constants."""
+        """Select the features J, except any that depends on selected ones; return False where all are constants."""
         ...
 
     def refit(self) -> None:
@@ -465,9 +466,9 @@ class GreedyFit:
         return len(self._solver.A)
 
     @property
-    def promise(self) -> float:
-        """By how much a Newton step still promised to lower the objective where a refit did not reach the minimum."""
-        return self._solver.promise
+    def predicted_decrease(self) -> float:
+        """The decrease that the next Newton step predicts, where a refit did not reach the minimum."""
+        return self._solver.predicted_decrease
 
     def enter(self, n_select: int) -> None:
         """Add the n_select features of largest gradient. In place of one that depends on features that are in, try the next."""
@@ -476,19 +477,19 @@ class GreedyFit:
             score = np.where(self._is_untried, self._solver.gradients() / self._r, 0.0)
             self._first = score.max(initial=0.0) if self._first is None else self._first
             J = np.empty(min(end - len(self), len(score)), np.intp)
-            J = J[: top_k(score, ROUNDING * self._first, J)]  # those above rounding
+            J = J[: top_k(score, GRADIENT_ROUNDING * self._first, J)]  # the features whose gradient is above rounding
             self.at_rest = len(J) == 0
             if not self.at_rest:
                 self._is_untried[J] = False
                 if not self._solver.append(J) and not len(self):
-                    self._first = None  # the gradient of a constant was rounding: it is no measure for those of others
+                    self._first = None  # the gradient of a constant was rounding: it is no measure for the gradients of others
 
     def refit(self) -> None:
         """Minimise the objective over all coefficients of the support."""
         self._solver.refit()
 
     def record(self) -> bool:
-        """End a round: note the objective and tell the callback. Return whether to stop."""
+        """End a round: note the objective and call the callback. Return whether to stop."""
         objective = self._solver.iterate.objective
         fall, self._last = self._last - objective, objective
         self.progress.note(objective)

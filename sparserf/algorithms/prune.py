@@ -6,12 +6,13 @@ weights of the rows, of sum 1, all around their means, the next term is the one 
     tr (f - Phi w')' diag(h) (f - Phi w')
 
 most, with all terms taken before at their best coefficients: by |c_j|^2 / d_j, where c_j is the inner product of f with the
-part of feature j that is orthogonal to those before, and d_j is the square of that part. Both follow from G = Phi' diag(h) Phi
-and Phi' diag(h) f, by the steps of a Cholesky factorisation whose pivots are the terms taken.
+part of feature j that is orthogonal to the terms before, and d_j is the square of that part. Both follow from G = Phi' diag(h)
+Phi and Phi' diag(h) f, by the steps of a Cholesky factorisation whose pivots are the terms taken.
 
 Terms of fewer inputs are parts of the terms of the model. The mean of cos(u + v) over a v that is independent of u, and
-symmetric around its mean m, is a smaller cosine of u: E cos(u + v) = E cos(v - m) cos(u + m). So the part of a cosine that a
-few of its inputs tell is a cosine of these inputs, with the weights of the others zero and their means in its phase. For other
+symmetric around its mean m, is a smaller cosine of u: E cos(u + v) = E cos(v - m) cos(u + m). So the part of a cosine that
+is a function of a few of its inputs is a cosine of these inputs, with the weights of the others zero and their means in its
+phase. For other
 neurons and dependent inputs that holds nearly, and the coefficients are fitted again.
 
 S. Chen, S. A. Billings, W. Luo, Orthogonal least squares methods and their application to non-linear system identification,
@@ -42,23 +43,23 @@ if TYPE_CHECKING:
     from ..features import FeatureBlock
     from ..rows import Rows
 
-# At most so many terms may stay: of a larger model those that vary most are looked at.
+# The most terms that may stay: of a larger model the terms that vary most are looked at.
 MOST_LOOKED_AT = 3_000
-# The rows that are looked at are evenly spaced: so many for each of these terms, and at least so many in all.
+# The number of rows that are looked at, evenly spaced: for each of these terms, and at least in all.
 ROWS_A_TERM, FEWEST_ROWS = 8, 10_000
-# A feature of which less than this share is orthogonal to those before depends on them.
+# A feature of whose square less than this share is orthogonal to the terms before depends on them.
 DEPENDENT = 1e-9
 # A feature whose variance is less than this share of its mean square is a constant.
 CONSTANT = 1e-13
-# A change below so many units in the last place may be rounding alone; coefficients fitted to it could be of any size.
-ROUNDING = 100
+# A change below this number of units in the last place may be rounding alone; coefficients fitted to it could be of any size.
+ROUNDING_UNITS = 100
 # The share of the variance of the predictions that zero weights may cost by default.
 READABLE = 0.01
 # The shares of the variance of each w'x that may be made zero: the largest is taken that does not cost more.
 SHARES = (0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005)
 # The most candidates, about, where terms of many inputs are replaced: their Gram matrix is most of the work.
 MOST_CANDIDATES = 2_000
-# Subsets of a term's inputs are taken from those that move the term most, of which there are so many more than in a subset.
+# Subsets of max_order inputs of a term are taken from the max_order + MORE_INPUTS inputs that move the term most.
 MORE_INPUTS = 2
 # The most steps to the intercepts at which classes keep their mean probabilities.
 MOST_SHIFTS = 100
@@ -84,13 +85,13 @@ def prune(
     model : SparseModel
         The model, which is not changed.
     X : array or CSR matrix of shape (n_samples, n_features_in)
-        Rows on which the predictions are to stay near: those of the fit, or others. Eight rows for each of at most 3,000 terms
+        Rows on which the predictions are to stay near: the training rows, or others. Eight rows for each of at most 3,000 terms
         are looked at, and at least 10,000.
     max_terms : int or None, default None
         The most terms to keep, at least 1.
     max_order : int or None, default None
         The most columns of X that a term may see, at least 1. Terms of more columns are replaced by parts of them, in which the
-        weights of all but a few columns are zero and those columns stand at their means. Linear functions of any number of
+        weights of all but a few columns are zero and those columns are fixed at their means. Linear functions of any number of
         columns may stay: they are sums of functions of one. With 1 or 2 `plot.effects` shows the model whole.
     readable : bool, default False
         Whether to make weights within terms zero, too: as many as change the predictions by at most tol (None: 0.01) times
@@ -108,9 +109,9 @@ def prune(
     Returns
     -------
     SparseModel
-        Its terms and `support` are some of those of `model`. `info` is that of `model`, with the new n_nonzero and, where terms
-        were dropped, validation_loss None. With max_order or readable, the terms are parts of those of `model`, and `support`
-        indexes the candidates that they were chosen from.
+        Its terms and `support` are a part of those of `model`. `info` is the one of `model`, with the new n_nonzero and, where
+        terms were dropped, validation_loss None. With max_order or readable, each term is a part of a term of `model`, and
+        `support` indexes the candidates that they were chosen from.
 
     Raises
     ------
@@ -129,7 +130,8 @@ def prune(
 
     A term that sees more than max_order columns is replaced by parts that see max_order of the columns that move it most; where
     columns are independent, the mean of a cosine over all others is such a part. At most about 2,000 parts are looked at, in
-    the time and memory of pruning so many terms. `readable` takes up to eight times the time of pruning the terms that stay.
+    the time and memory of pruning that number of terms. `readable` takes up to eight times the time of pruning the terms that
+    stay.
 
     References
     ----------
@@ -180,7 +182,7 @@ def pruned(
     """Return the model in at most `most` of its terms, in fewer where these change its predictions little.
 
     tol, change : the mean square of the change may be tol times the variance of the predictions, plus change^2
-    looked_at : how many terms may stay at most, those that vary most; None: MOST_LOOKED_AT
+    looked_at : the most terms that may stay, the ones that vary most; None: MOST_LOOKED_AT
     """
     looked_at = MOST_LOOKED_AT if looked_at is None else looked_at
     if len(model.support) <= most and tol == change == 0:
@@ -201,7 +203,7 @@ def pruned(
         f_mean, c = f_mean + mean, c + more
         variance += float((2 * more * large).sum() + rows.vectors.dots(weighted_f, f).sum())
 
-    rounding = ROUNDING * float(np.finfo(rows.dtype).eps)
+    rounding = ROUNDING_UNITS * float(np.finfo(rows.dtype).eps)
     change = float(change) / unit / size
     largest = max(tol * variance + change * change, rounding * variance)  # ** would raise where the square is infinite
     least = _least_pivots(G, m, rounding)
@@ -248,7 +250,7 @@ def made_readable(
         """Return the places of the best candidates, ascending, their coefficients w, the mean of w'phi, and the change left."""
         m, G, r = _moments(rows, candidates, h)
         c = rows.correlate(candidates, weighted_f) / r
-        rounding = ROUNDING * float(np.finfo(rows.dtype).eps)
+        rounding = ROUNDING_UNITS * float(np.finfo(rows.dtype).eps)
         least = _least_pivots(G, m, rounding)
         c, largest = np.atleast_2d(c), max(tol, rounding) * variance
         S, w = orthogonal_least_squares(G, c, variance, most, largest, least)
@@ -329,7 +331,7 @@ def _moments(rows, features, h):
 
 
 def _least_pivots(G, m, rounding):
-    """Return the least d at which each feature may be taken: below, it is a constant or depends on those before."""
+    """Return the least d at which each feature may be taken: below, it is a constant or depends on the features before."""
     return np.maximum(max(DEPENDENT, rounding) * G.diagonal(), max(CONSTANT, rounding) * (G.diagonal() + m * m))
 
 
@@ -351,7 +353,7 @@ def _is_among_largest(rows, features, coef, h, n):
 
 
 def _with_mean_of(model, small, rows, weight):
-    """Return the small model with the intercept at which its mean prediction on the rows is that of the model.
+    """Return the small model with the intercept at which its mean prediction on the rows equals the model's.
 
     Least squares keeps the mean of f. Where the model predicts e^f or probabilities, their means are other functions of f.
     """
@@ -470,7 +472,7 @@ def _columns_seen(features, block):
 
 
 def _subsets(columns, effect, max_order, most):
-    """Return sets of at most max_order columns, from those that move a term most; first the sets that move it most."""
+    """Return sets of at most max_order columns, from the columns that move a term most; first the sets that move it most."""
     seen, place = np.unique(columns[columns >= 0], return_inverse=True)
     if len(seen) <= max_order:
         return [seen]

@@ -60,9 +60,9 @@ LARGEST_CENTERED = 2.0**1020
 class ColumnSetting:
     """How a fit encodes the columns of X: three arguments of the public functions, checked.
 
-    scale : "robust" for robust units; "auto" for these where features are a name or None; None for columns as they are
+    scale : "robust" for robust units; "auto" for robust units where features are a name or None; None for columns as they are
     missing : "learn" where dense X may have NaN, or "raise"
-    categorical : which columns are categories, as the user says; None where a data frame says it, or none are
+    categorical : which columns are categories, as the user says; None where a data frame has them marked, or none are
     """
 
     scale: Units = None
@@ -116,11 +116,11 @@ class Task:
         The places of the rows in X.
     stage : ColumnStage or None
         The encodings of the columns; None for columns as they are.
-    encodings : tuple of ndarray
-        For each way to see all columns (as they are, clipped, in ranks) the places of its encodings in the stage. Empty where
-        there is one way alone.
+    encoding_sets : tuple of ndarray
+        For each form of all columns (as they are, clipped, in ranks) the places of its encodings in the stage. Empty where the
+        columns have one form alone.
     features : any
-        The `features` argument; a FeatureSet without its stage, which is that of the task.
+        The `features` argument; a FeatureSet without its stage, which the task has.
     """
 
     raw: Rows
@@ -131,14 +131,14 @@ class Task:
     centers: list[float | np.ndarray]
     index: np.ndarray
     stage: ColumnStage | None = None
-    encodings: tuple[np.ndarray, ...] = ()
+    encoding_sets: tuple[np.ndarray, ...] = ()
     features: Any = None
 
     @classmethod
     def from_arguments(
         cls, X: MatrixLike, y: ArrayLike, *, features: Any, loss: LinearLossLike, sample_weight: ArrayLike | None, workers: int,
         rng: np.random.Generator | None, columns: ColumnSetting, losses: Collection[str] = SELECTING,
-        several_outputs: Literal["together", "apart"] | None = None, is_curved: bool = False,
+        several_outputs: Literal["together", "apart"] | None = None, has_several_encodings: bool = False,
     ) -> Task:  # fmt: skip
         """Check the arguments of a fit, and encode the columns of X as its features need them.
 
@@ -147,7 +147,7 @@ class Task:
 
         columns : how to encode columns
         losses, several_outputs : as in `from_arrays`
-        is_curved : whether numbers are to have several encodings
+        has_several_encodings : whether numbers are to have several encodings
         """
         is_drawn, may_miss = isinstance(features, FeatureSet), columns.missing == "learn"
         stage = features.stage if is_drawn else None
@@ -168,7 +168,7 @@ class Task:
 
         is_scaled = columns.scale == "robust" or (columns.scale == "auto" and (features is None or isinstance(features, str)))
         task = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=may_miss, **about)
-        task = task._encoded(table, rng, is_scaled, is_curved, may_miss)
+        task = task._encoded(table, rng, is_scaled, has_several_encodings, may_miss)
         if task.stage is None and not task.raw.in_memory:
             # Nothing has looked for missing numbers in rows outside memory: read them again, so that one is an error.
             task = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=False, **about)
@@ -198,32 +198,34 @@ class Task:
         loss, centers = loss.of_target(targets[0], weight), [np.zeros(y.shape[:-1]) for y in targets]
         return cls(weighted, loss, weight, classes, targets, centers, index)
 
-    def _encoded(self, table, rng, is_scaled, is_curved, may_miss):
+    def _encoded(self, table, rng, is_scaled, has_several_encodings, may_miss):
         """Return the task with a `ColumnStage`, or as it is where its columns need none; table : the reader of X, or None."""
         raw, means = self.raw, None
         if raw.is_sparse:
-            if not (is_scaled and is_curved):
+            if not (is_scaled and has_several_encodings):
                 return self
-            stage, encodings = fit_sparse_stage(raw, self.weight, rng)
-            return replace(self, stage=stage, encodings=tuple(encodings))
+            stage, encoding_sets = fit_sparse_stage(raw, self.weight, rng)
+            return replace(self, stage=stage, encoding_sets=tuple(encoding_sets))
 
         if not is_scaled and table is None:
-            has_missing = raw.in_memory and bool(np.isnan(raw.array()).any())  # of other rows only a pass would tell
+            has_missing = raw.in_memory and bool(np.isnan(raw.array()).any())  # in other rows it would take a pass to know
             if not has_missing:
                 return self
         if table is not None and not table.is_numeric:
             X, table = table.for_rows(raw.array())
             X, means = target_encode(X, table, self.targets, self.weight, rng)
             raw = raw.on_same_threads(X)
-        stage, encodings = fit_stage(raw, self.weight, rng, table=table, means=means, is_scaled=is_scaled, is_curved=is_curved)
-        return replace(self, raw=raw, stage=replace(stage, may_miss=may_miss), encodings=tuple(encodings))
+        stage, encoding_sets = fit_stage(
+            raw, self.weight, rng, table=table, means=means, is_scaled=is_scaled, is_curved=has_several_encodings
+        )
+        return replace(self, raw=raw, stage=replace(stage, may_miss=may_miss), encoding_sets=tuple(encoding_sets))
 
     def centered(self, fit_intercept: bool) -> Self:
         """Return the task with targets around their centres, where an intercept can give these back.
 
         The centre is the mean for the squared loss, else the median; of a constant target it is that constant exactly. Numbers
-        far from 0 would be rounded in every sum. And the duality gap is a bound where the dual point sums to 0: rounding leaves
-        a little of that sum, and the mean of y times that little would enter the gap.
+        far from 0 would be rounded in every sum. And the duality gap is a bound where the dual point sums to 0: by rounding the
+        sum is not quite 0, and its product with the mean of y would enter the gap.
         """
         if not (fit_intercept and self.loss.is_shift_invariant):
             return self
@@ -244,9 +246,9 @@ class Task:
             targets.append(target - centers[-1][..., None])
         return replace(self, targets=targets, centers=centers)
 
-    def with_views(self, views: np.ndarray | None) -> Task:
+    def with_encodings(self, encodings: np.ndarray | None) -> Task:
         """Return the task with some of the encodings of its stage alone, given by their places; None: with all of them."""
-        return self if views is None else replace(self, stage=self.stage.take(views))
+        return self if encodings is None else replace(self, stage=self.stage.take(encodings))
 
     @cached_property
     def rows(self) -> Rows:
@@ -331,7 +333,7 @@ class Progress(FitCallback):
         self.objectives.append(min([in_units(objective, self.unit, self._degree), *self.objectives[-1:]]))
 
     def info(self, objective: Callable[[], float], gap: float, **more: Any) -> FitInfo:
-        """Return the `FitInfo` of a fit with this duality gap; objective() is asked where no iteration has been noted."""
+        """Return the `FitInfo` of a fit with this duality gap; objective() is called where no iteration has been noted."""
         return FitInfo(
             n_iter=len(self.objectives),
             objective=tuple(self.objectives) or (in_units(objective(), self.unit, self._degree),),
@@ -359,7 +361,7 @@ def in_units(objective: float, unit: float, degree: int = 2) -> float:
 def model_of(fits: Sequence[Fit], task: Task, certified: bool = True) -> SparseModel:
     """Return one model of the fits of all targets: the terms of any of them, with a coefficient for each target.
 
-    certified : whether `info` tells what only another pass over the rows can tell, as a duality gap
+    certified : whether `info` has what takes another pass over the rows, such as a duality gap
     """
     infos = [fit.info(certified) for fit in fits]
     solutions = [fit.solution() for fit in fits]
@@ -384,7 +386,7 @@ def merge_solutions(solutions: Sequence[Solution]) -> Solution:
 
 
 def _combined(infos, n_terms):
-    """Return one `FitInfo` of the fits of several targets: objectives and gaps added up, the rest as the worst of them has it.
+    """Return one `FitInfo` of the fits of several targets: objectives and gaps added up, the other fields from the worst fit.
 
     A fit of fewer iterations than others counts with its last objective from there on.
     """
@@ -415,5 +417,5 @@ def partial_model_on_error(model_so_far: Callable[[], SparseModel]) -> Iterator[
 
 
 def partial_fits_on_error(fits: Sequence[Fit], task: Task) -> AbstractContextManager[None]:
-    """Attach the model of these fits, as far as they have come, to a `BlockError`."""
+    """Attach the model of the present coefficients of these fits to a `BlockError`."""
     return partial_model_on_error(lambda: model_of(fits, task, certified=False))

@@ -14,7 +14,7 @@ import numpy as np
 from .._base.calls import checks_call
 from .._base.checks import check_callable, check_choice, check_flag, check_integer, check_real
 from .._base.threads import single_threaded_blas
-from ..algorithms.harfe_fit import scales_of
+from ..algorithms.harfe_fit import root_mean_squares
 from ..algorithms.sparse_rf.descent import L1Fit, SparseRFOptions
 from ..algorithms.task import Task, model_of
 from ..features import FeatureSet, Linear, NeuronBlock
@@ -95,7 +95,7 @@ def boosting(
 
     Notes
     -----
-    The fit ends early where the surrogate's feature would not lower the objective by more than the tolerance leaves. Nothing
+    The fit ends early where the surrogate's feature would not lower the objective by more than the tolerance allows. Nothing
     is random. Time for term t: O(n d m) a step of the surrogate, m the lesser of n and d, O(n log n) for the exact offset,
     and O(n t (d + a)) for the problem over t features, a of them in play. Memory, beyond X: O(n + t d + a^2 + m^2).
 
@@ -182,7 +182,7 @@ class WeakLearner:
         """Return (t, Xt, b) of the logistic regression, with t of length 1; v and Xt are ndarrays."""
         u, d, vectors = np.abs(v), len(self._inputs), self._rows.vectors
         u = u / (u.mean() or 1.0)
-        r = scales_of(self._rows.correlate_squares(self._inputs, u / len(v)))
+        r = root_mean_squares(self._rows.correlate_squares(self._inputs, u / len(v)))
         phi = Support(self._rows, self._inputs, r)
         phi.replace(np.arange(d))
         problem = ridge.RidgeProblem.from_arrays(vectors, LOSSES["logistic"], np.where(v > 0, -1.0, 1.0), u, RIDGE, True)

@@ -196,7 +196,7 @@ def _warn(model, alpha, tol, advice):
 
 @dataclass(frozen=True)
 class KernelOptions:
-    """The arguments of a kernel machine, checked but for those whose check looks at X."""
+    """The arguments of a kernel machine, checked except where a check needs X."""
 
     loss: str
     kernel: MachineKernel
@@ -242,7 +242,7 @@ def _fit(X, y, options):
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """Where a kernel fit stands: the coefficients a of the rows, the intercept b, and f = K a."""
+    """The iterate of a kernel fit: the coefficients a of the rows, the intercept b, and f = K a."""
 
     a: np.ndarray
     b: float
@@ -263,9 +263,9 @@ class KernelFit:
     """
 
     def __init__(self, K: np.ndarray, task: Task, y: np.ndarray, alpha: float, fit_intercept: bool):
-        self._K, self._scale = K, task.unit(y)
+        self._K, self._unit = K, task.unit(y)
         self._problem = ridge.RidgeProblem.from_arrays(
-            HostVectors(len(y)), task.loss, y / self._scale, task.weight, alpha, fit_intercept
+            HostVectors(len(y)), task.loss, y / self._unit, task.weight, alpha, fit_intercept
         )
         zero = np.zeros(len(y))
         self._iterate = Iterate(zero, self._problem.best_intercept(zero, 0.0), zero)
@@ -312,9 +312,9 @@ class KernelFit:
 
     def solution(self) -> tuple[np.ndarray, float, float, float, float]:
         """Return (a, b, norm of f, objective, duality gap) in the units of y."""
-        here, scale = self._iterate, self._scale
-        values = (in_units(value, scale) for value in (self._objective(here), self._gap()))
-        return here.a * scale, here.b * scale, scale * float(np.sqrt(max(0.0, here.a @ here.f))), *values
+        here, unit = self._iterate, self._unit
+        values = (in_units(value, unit) for value in (self._objective(here), self._gap()))
+        return here.a * unit, here.b * unit, unit * float(np.sqrt(max(0.0, here.a @ here.f))), *values
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Ridge regression on random features: on all that are drawn, or on those that a score or a kernel alignment chooses.
+"""Ridge regression on random features: on all features drawn, or on the features that a score or a kernel alignment chooses.
 
 `rks`, `eerf` and `lkrf` draw the dictionary of `sparse_rf` of the same seed, choose features for each target, with copies of
 some, and solve one ridge problem on these.
@@ -192,7 +192,7 @@ def lkrf(
     X, y, n_nonzero_coefs, n_components, features, gamma, loss, alpha, fit_intercept, sample_weight, rng, workers
         As in `eerf`.
     rho : float or None, default None
-        Radius of the ball, > 0. None stands for 0.005 N, as in the authors' example.
+        Radius of the ball, > 0. None: 0.005 N, as in the authors' example.
     selection : {"largest", "sample"}, default "largest"
         "largest" takes the features of the n_nonzero_coefs largest q, as Shahrampour & Tarokh (2018) describe it. q never
         falls where the alignment rises, so that these are the features of `eerf`, whatever rho is. "sample" makes that many
@@ -272,7 +272,7 @@ def aligned(v: np.ndarray, rho: float) -> np.ndarray:
 
     high = max(np.sqrt(np.sum((v - v.mean()) ** 2) / squared_radius), 1e-12)  # inside: projections bring points together
     low = high
-    while low > 1e-12 and inside(low):  # below that, q is on the largest v alone, as near as floats tell
+    while low > 1e-12 and inside(low):  # below that, q is on the largest v alone, to the precision of floats
         high, low = low, low / 2
     for _ in range(60):
         middle = (low + high) / 2
@@ -290,7 +290,7 @@ def _nearest_in_simplex(x):
 
 @dataclass(frozen=True)
 class RidgeOptions:
-    """The arguments of `rks`, `eerf` or `lkrf`, checked but for those whose check looks at X.
+    """The arguments of `rks`, `eerf` or `lkrf`, checked except where a check needs X.
 
     n_nonzero_coefs is None where all features that are drawn are taken.
     """
@@ -310,7 +310,7 @@ class RidgeOptions:
     def from_arguments(
         cls, *, alpha: float, fit_intercept: bool, rng: Seed, n_nonzero_coefs: int | None = None, **others: Any
     ) -> Self:
-        """Check the arguments that do not depend on X; others: those that do, which are taken as they are."""
+        """Check the arguments that do not depend on X. others : the arguments that do, taken as they are."""
         if n_nonzero_coefs is not None:
             n_nonzero_coefs = check_integer("n_nonzero_coefs", n_nonzero_coefs, 1)
         return cls(

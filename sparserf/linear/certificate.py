@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # Unit roundoff of float64, and the factor of the root of k in the error of a sum of k numbers.
 UNIT_ROUNDOFF, PROBABLE = 2.0**-53, 2.0
-# Up to so many inputs their Hessian is made for a nearer bound, where rounding is all that is left.
+# Up to this number of inputs, the Hessian is computed for a tighter bound where nothing but rounding prevents descent.
 FEW_INPUTS = 256
 # A distance of less than this share of what rounding may add to it is taken to be rounding.
 ROUNDING_RATIO = 1e-5
@@ -241,7 +241,7 @@ def _distance_by_hessian(inputs, problem, iterate, g, in_g):
 
 
 def _least_curvature(problem, iterate, tube):
-    """Return the least h at the margins -tube, 0 and tube from those of the iterate."""
+    """Return the least h of each row at the margins z - tube, z and z + tube, for the margins z of the iterate."""
     loss, n, b = problem.loss, problem.n_rows, iterate.b
 
     def answer(f, y, s):
@@ -261,7 +261,7 @@ def _distance_within(tube, inputs, problem, h, g, in_g):
     tube, w* is inside; else the answer is infinite.
     """
     unknown = np.inf, np.inf
-    H, before = inputs.curvature(h, problem.fit_intercept)
+    H, before = inputs.weighted_gram(h, problem.fit_intercept)
     H.flat[:: len(H) + 1] += problem.alpha
     D = H.diagonal()
     if not (D > 0).all():

@@ -18,17 +18,17 @@ from .steps import plain_step
 if TYPE_CHECKING:
     from .fit import LinearFit, Step
 
-# The system of the first Newton step is solved to FIRST_SHARE of its residual, that of the last to SAFETY times what the
-# tolerance asks for.
+# The system of the first Newton step is solved to FIRST_SHARE of its residual, and the system of the last step to SAFETY times
+# the residual that the tolerance allows.
 FIRST_SHARE, SAFETY = 0.3, 0.5
-# After so many steps in a row that neither halve the bound nor lower the objective by more than NEGLIGIBLE of it, rounding is
-# taken to be in the way.
+# After PATIENCE steps in a row that neither halve the bound nor lower the objective by more than the share NEGLIGIBLE of it,
+# rounding is taken to allow no further descent.
 PATIENCE, NEGLIGIBLE = 4, 1e-10
 # Where w is 0 and the loss is not quadratic, the fit goes to its penalty by larger ones, each PENALTY_FACTOR times the next.
 # The first is about FIRST_PENALTY times the trace of the losses' Hessian; there are no more than MOST_PENALTIES, since what
 # follows is a share of the trace that is rounding.
 FIRST_PENALTY, PENALTY_FACTOR, MOST_PENALTIES = 0.01, 10.0, 14
-# On the way a penalty is left at this relative error, or after so many steps.
+# On the way, the fit goes on to the next penalty at this relative error, or after this number of steps.
 TOL_ON_THE_WAY, STEPS_ON_THE_WAY = 0.3, 20
 # Trials of a line search at most.
 MOST_TRIALS = 40
@@ -59,7 +59,7 @@ def n_larger_penalties(fit: LinearFit) -> int:
 def descend(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
     """Minimise the objective of a fit that has begun, by Newton's method at ever smaller penalties, down to the fit's own.
 
-    Far from w* a small penalty makes systems that are hard to solve, for steps that lead nowhere.
+    Far from w* a small penalty makes systems that are hard to solve, for steps that hardly lower the objective.
     """
     alpha, tol = fit.alpha, fit.tol
     fit.n_projections = fit.n_conjugate = 0
@@ -108,8 +108,8 @@ def _residual_shares(fit, distance_before):
     distance_before: the certificate's distance a step ago, None before the first.
     """
     here = fit.certificate
-    aim = np.maximum(fit.tol * norms(fit.iterate.w) - here.rounding, ROUNDING_RATIO * here.rounding)
-    share = SAFETY * np.maximum(aim / np.maximum(np.maximum(here.distance, aim), 1e-300), fit.tol)
+    allowed = np.maximum(fit.tol * norms(fit.iterate.w) - here.rounding, ROUNDING_RATIO * here.rounding)  # distance to w*
+    share = SAFETY * np.maximum(allowed / np.maximum(np.maximum(here.distance, allowed), 1e-300), fit.tol)
     if not fit.problem.loss.is_quadratic:
         forcing = FIRST_SHARE
         if distance_before is not None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .certificate import Certificate, ErrorBound, Evaluation
     from .inputs import Inputs
 
-# A pass over the rows counts as so many numbers, beside those that it reads, until the callback is called again.
+# The numbers that a pass over the rows counts for, beside the numbers that it reads, until the callback is called again.
 NUMBERS_A_PASS = 2**14
 # A row whose curvature is below this share of the largest counts as flat: its h is taken for 0.
 FLAT = 1e-10
@@ -58,7 +58,7 @@ class Step:
 
 @dataclass
 class Iterate:
-    """The point where a fit stands; each field has a line or a number for each output.
+    """The iterate of a fit; each field has a line or a number for each output.
 
     w : ndarray of shape (n_outputs, n_features), the coefficients
     f : row vector, Z w; in the projected problem the offset of the rows is added to it
@@ -105,8 +105,8 @@ class LinearProblem(Problem):
         """Return the problem of ndarrays y, of shape (n_outputs, n_rows), and weight."""
         return cls(vectors, loss, vectors.put(y), vectors.put(weight), alpha, fit_intercept, len(y))
 
-    def in_home(self, move: Callable[[RowVector], RowVector], vectors: RowVectors) -> LinearProblem:
-        """Return the same problem with its row vectors moved to another home, that of `vectors`, by move(vector)."""
+    def moved_to(self, move: Callable[[RowVector], RowVector], vectors: RowVectors) -> LinearProblem:
+        """Return the same problem with its row vectors copied, by move(vector), to where `vectors` computes."""
         return replace(self, vectors=vectors, y=move(self.y), weight=move(self.weight))
 
     def smoothness_at(self, h: RowVector) -> float | np.ndarray:
@@ -155,7 +155,7 @@ class Progress(Protocol):
         ...
 
     def ask_after_reading(self, n_numbers: float, info: Callable[[], FitInfo]) -> bool:
-        """Ask as `ask` does, but only where much was read since the last call; n_numbers were read just now."""
+        """Call the callback as `ask` does, but only where much was read since the last call; n_numbers were read just now."""
         ...
 
     def info(self, objective: Callable[[], float], gap: float, **more: Any) -> FitInfo:
@@ -191,7 +191,7 @@ class CertifiedFit:
         raise NotImplementedError
 
     def objective(self) -> float:
-        """Return the objective where the fit stands."""
+        """Return the objective at the iterate."""
         raise NotImplementedError
 
     @property
@@ -205,7 +205,7 @@ class CertifiedFit:
         return self.progress.ended_by_callback
 
     def info(self, certified: bool = True) -> FitInfo:
-        """Return the `FitInfo` of the fit as it stands; certified makes no difference: the certificate is there anyway."""
+        """Return the `FitInfo` of the iterate; certified makes no difference: the certificate is always known."""
         here = self.certificate
         bound = np.inf if here is None else here.bound.max()
         return self.progress.info(
@@ -305,7 +305,7 @@ class LinearFit(CertifiedFit):
         return 0.5 * norms(np.sqrt(self.problem.alpha) * w) ** 2
 
     def record(self, objective: float | None = None) -> bool:
-        """End an iteration: note the objective and ask the callback; return whether to stop."""
+        """End an iteration: note the objective and call the callback; return whether to stop."""
         if not self._is_on_the_way:
             bound = np.inf if self.certificate is None else float(self.certificate.bound.max())
             self.progress.note(self.objective() if objective is None else objective, bound, self.tol)

@@ -1,8 +1,8 @@
-"""The inputs as Newton's method sees them: centred, in units in which the rows are of moderate length, and never made.
+"""The inputs as Newton's method sees them: centred, in units in which the rows are of moderate length, and never stored.
 
 Z = (X - 1 c') / unit, where c are the means of the columns if there is an intercept, else 0, and the unit is a power of two.
-Each question about Z is asked of X, and a correction of rank one makes the answer that of Z; so X stays sparse, and a shift of
-a column changes rounding only. In these units the penalty alpha |w|^2 of X is alpha / unit^2 |w|^2.
+A sum over the rows of Z is computed with X, and corrected by a term of rank one; so X stays sparse, and a shift of a column
+changes rounding only. In these units the penalty alpha |w|^2 of X is alpha / unit^2 |w|^2.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_POWERS = 400
 
 
 class Inputs:
-    """Z, and the sums over the rows that Newton's method asks of it.
+    """Z, and the sums over the rows that Newton's method needs of it.
 
     Row vectors v and h have a line for each output, (n_outputs, n_rows), as coefficients w have, (n_outputs, n_features).
 
@@ -129,7 +129,7 @@ class Inputs:
         weighed = total[:, -1]
         return f, check_no_overflow(total[:, :-1]) - weighed[:, None] * self._c, weighed
 
-    def curvature(self, h: RowVector, fit_intercept: bool) -> tuple[np.ndarray, np.ndarray]:
+    def weighted_gram(self, h: RowVector, fit_intercept: bool) -> tuple[np.ndarray, np.ndarray]:
         """Return Z' Pi diag(h) Pi Z and the diagonal of Z' diag(h) Z, in one pass, for row weights h of one output.
 
         Pi takes away the mean that h weights where there is an intercept. Here Z is made, some rows at a time: X' diag(h) X may
@@ -184,9 +184,9 @@ class Inputs:
 
 
 class HostInputs:
-    """The `Inputs` of a matrix in the memory of this process whose rows are paired with those of X, wherever X is.
+    """The `Inputs` of a matrix in the memory of this process with a row for each row of X, wherever X lives.
 
-    This is the one place where row vectors go from the home of X to this process and back.
+    Its methods copy row vectors from where X lives (this process, a device or a cluster) to this process and back.
     """
 
     def __init__(self, rows: Rows, matrix: np.ndarray):
@@ -194,11 +194,11 @@ class HostInputs:
         self._home, self._here = rows.vectors, self.inputs.rows.vectors
 
     def bring(self, vector: RowVector) -> RowVector:
-        """Copy a row vector from the home of X to this process."""
+        """Copy a row vector from where X lives to this process."""
         return self._here.put(self._home.fetch(vector))
 
     def send_back(self, vector: RowVector) -> RowVector:
-        """Copy a row vector of this process to the home of X."""
+        """Copy a row vector of this process to where X lives."""
         return self._home.put(self._here.fetch(vector))
 
 
@@ -226,5 +226,5 @@ class ScaledProjection:
 
 
 def _variances(squares, centre, n):
-    """Return a bound of the mean squares of columns of n numbers around a centre, from those around 0, which are rounded."""
+    """Return a bound of the mean squares of columns of n numbers around a centre, from rounded mean squares around 0."""
     return np.maximum(squares - centre**2, 0.0) + 4 * n**0.5 * EPS * squares

@@ -56,7 +56,7 @@ class OneClassLinearFit(LinearFit):
     def hold_others(self, y: RowVector, b: np.ndarray | None = None) -> None:
         """Fix the margins of the other classes, which the target y holds, and go to the best intercept, or to b.
 
-        One pass over the rows certifies where the fit then stands.
+        One pass over the rows certifies the new iterate.
         """
         self.problem = replace(self.problem, loss=CLASS_VERSUS_REST, y=y)
         if b is None:
@@ -95,14 +95,14 @@ class MultinomialLinearFit(CertifiedFit):
     tol: float
 
     def __init__(self, inputs: Inputs, problems: Sequence[LinearProblem], joint: MultinomialProblem, progress: Progress):
-        """problems, joint : the problem of each class against the rest, at a penalty of 1 on X, and that of all together."""
+        """problems, joint : the problem of each class against the rest, at a penalty of 1 on X, and the joint problem."""
         super().__init__(inputs, progress)
         self._fits = [OneClassLinearFit(inputs, problem, progress, self.info) for problem in problems]
         self._joint, self._classes = joint, BlockDescent(joint, self._fits)
         self.problem = problems[0]
 
     def begin(self, alpha: float, tol: float) -> None:
-        """Turn to another penalty, from where the fit stands."""
+        """Turn to another penalty, from the present iterate."""
         self.alpha, self.tol, self.certificate = alpha, tol, None
         for fit in self._fits:
             fit.begin(alpha, tol)
@@ -141,12 +141,12 @@ class MultinomialLinearFit(CertifiedFit):
                 return
 
     def _settle(self):
-        """Go to the best intercepts, tell each class where the others are, and certify where all stand."""
+        """Go to the best intercepts, give each class the margins of the others, and certify the iterates of all."""
         self._classes.settle()
         self.certificate = joint_bound(self._fits, self.tol)
 
     def _take_out_common(self):
-        """Take the mean over the classes away from each, which leaves the least sum of squares, and no more rounding in all."""
+        """Subtract the mean over the classes from each, which makes the sum of squares least, and rounding no larger."""
         iterates = [fit.iterate for fit in self._fits]
         mean = self._combined(np.full(len(iterates), 1 / len(iterates)), iterates)
         for fit in self._fits:

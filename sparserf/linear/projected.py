@@ -1,7 +1,7 @@
 """The projected problem of dual random projection, in m dimensions, and the two ways from its solution to one in all inputs.
 
-With X_hat = X R / sqrt(m), the dual variables a of the projected problem are nearly those of the original one, and give
-w = -X'a / alpha (Zhang et al. 2013, Section 3); the naive way, R z / sqrt(m), stays far from w* (their Theorem 3).
+With X_hat = X R / sqrt(m), the dual variables a of the projected problem are nearly the dual variables of the original one, and
+give w = -X'a / alpha (Zhang et al. 2013, Section 3); the naive way, R z / sqrt(m), stays far from w* (their Theorem 3).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from ..features import Projection
     from ..model import FitInfo
 
-# The projected problem is solved to this relative error, in so many Newton steps at most.
+# The relative error to which the projected problem is solved, and the most Newton steps.
 PROJECTED_TOL, PROJECTED_STEPS = 1e-10, 100
 
 
 class ProgressOfIteration:
-    """The `Progress` of a fit that is one iteration of another: it notes nothing, and the other asks its callback."""
+    """The `Progress` of a fit that is one iteration of another fit: it notes nothing, and calls the callback of the other."""
 
     unit: float = 1.0
 
@@ -73,7 +73,7 @@ class ProjectedProblem:
             self._steps = InputSteps(hat)
         else:  # X_hat X_hat' is smaller, and draws nothing
             self._steps = SketchSteps(Sketch(hat, hat.n_features, None, fit_intercept, None))
-        self._problem = fit.problem.in_home(self._host.bring, hat.rows.vectors)
+        self._problem = fit.problem.moved_to(self._host.bring, hat.rows.vectors)
 
     def solve(self) -> LinearFit:
         """Return the solution of the projected problem at the fit's w, an offset of the rows.

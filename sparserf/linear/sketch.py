@@ -2,10 +2,10 @@
 
 With s = sqrt(h), w = Z'u, u = s q and f = Z Z'u, a Newton step solves (alpha I + s Z Z' s) q = s f - v / s, a system of as many
 unknowns as there are rows. Where there is an intercept all of it is orthogonal to s. The preconditioner puts the projected rows
-X_hat = X R / sqrt(m) in place of Z, of which Woodbury's identity leaves an m x m system; so the number m of projections decides
-how fast the gradients converge, and never what they converge to (J. Wang, J. D. Lee, M. Mahdavi, M. Kolar, N. Srebro, Sketching
-Meets Random Projection in the Dual, 2016). Where m is left to the data it grows with the effective dimension of X at alpha
-(J. Lacotte, M. Pilanci, Effective Dimension Adaptive Sketching Methods for Faster Regularized Least-Squares Optimization,
+X_hat = X R / sqrt(m) in place of Z, which Woodbury's identity reduces to an m x m system; so the number m of projections
+decides how fast the gradients converge, and never what they converge to (J. Wang, J. D. Lee, M. Mahdavi, M. Kolar, N. Srebro,
+Sketching Meets Random Projection in the Dual, 2016). Where m is left to the data it grows with the effective dimension of X at
+alpha (J. Lacotte, M. Pilanci, Effective Dimension Adaptive Sketching Methods for Faster Regularized Least-Squares Optimization,
 NeurIPS 2020).
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from .._base.arrays import namespace
 from ..features import make_projection
-from ..solvers.definite import semidefinite_root
+from ..solvers.cholesky import semidefinite_root
 from ..solvers.krylov import DampedInverse
 from .inputs import HostInputs
 from .steps import MOST_STEPS, WeightCache, solve_system, step_from_w
@@ -43,14 +43,14 @@ HIGHEST_LEVEL = 16
 class Sketch:
     """The projected rows X_hat, around their mean where there is an intercept, in the memory of this process.
 
-    Where m reaches the number of rows, a square root of X X' takes their place: a sketch without error. The row vectors that it
-    takes and gives are of the home of X.
+    Where m reaches the number of rows, a square root of X X' takes their place: a sketch without error. The row vectors that
+    its methods take and return live where X does.
 
     Parameters
     ----------
     inputs : Inputs
     m : int or None
-        Projections; None: as many as the data ask for.
+        The number of projections; None: chosen by the effective dimension of the data.
     projection : str or None
         The kind of R; None where m is at least the number of rows, so that nothing is drawn.
     fit_intercept : bool
@@ -85,11 +85,11 @@ class Sketch:
         Returns the level nu that they are enough for: alpha, or more where there are too few.
         """
         while self.m < self._most and not self.is_exact:
-            dimension = DampedInverse(self.curvature(h), alpha, is_exact=True).effective_dimension()
+            dimension = DampedInverse(self.weighted_gram(h), alpha, is_exact=True).effective_dimension()
             if PROJECTIONS_A_DIMENSION * dimension <= self.m:
                 break
             self._grow_to(min(GROWTH_FACTOR * self.m, self._most))
-        return DampedInverse(self.curvature(h), alpha, self.is_exact).nu
+        return DampedInverse(self.weighted_gram(h), alpha, self.is_exact).nu
 
     def _grow_to(self, m):
         """Append columns up to m, or take the root of X X' where it is hardly larger."""
@@ -109,9 +109,9 @@ class Sketch:
         """Return X_hat' v."""
         return self._host.inputs.correlate(self._host.bring(v))
 
-    def curvature(self, h: RowVector) -> np.ndarray:
+    def weighted_gram(self, h: RowVector) -> np.ndarray:
         """Return X_hat' diag(h) X_hat of one output, around the mean that h weights where there is an intercept."""
-        return self._host.inputs.curvature(self._host.bring(h), self._fit_intercept)[0]
+        return self._host.inputs.weighted_gram(self._host.bring(h), self._fit_intercept)[0]
 
     def weighing(self, h: RowVector) -> Callable[[np.ndarray], tuple[RowVector, np.ndarray]]:
         """Return the function of c that computes X_hat c and h' X_hat c."""
@@ -194,7 +194,7 @@ class SketchSteps:
         sketch, vectors = self._sketch, problem.vectors
 
         def make(h):
-            return DampedInverse(sketch.curvature(h), problem.alpha, sketch.is_exact)
+            return DampedInverse(sketch.weighted_gram(h), problem.alpha, sketch.is_exact)
 
         h_then, parts = self._cache.update(problem, roots.h, make)
         then = roots if h_then is roots.h else Roots(problem, h_then)

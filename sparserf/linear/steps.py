@@ -1,6 +1,6 @@
 """Steps of Newton's method, H d = -g: by conjugate gradients on the Hessian, or from the second moments of few inputs.
 
-H = alpha I + Z' Pi diag(h) Pi Z at the iterate, where Pi is the projection that stands for an intercept at its best, or none. A
+H = alpha I + Z' Pi diag(h) Pi Z at the iterate, where Pi is the projection that eliminates the intercept, or none. A
 product with H is one pass over the rows. Where d is large and conjugate gradients are slow, `sketch.py` preconditions them.
 """
 
@@ -25,16 +25,17 @@ if TYPE_CHECKING:
     from .inputs import Inputs
 
 # Steps of conjugate gradients on one system at most; and most of them for each rank that X can have. Without rounding they end
-# after as many as X has rank; where its columns differ by 1e10 in size, after some twenty times as many; more lead nowhere.
+# after as many as X has rank; where its columns differ by 1e10 in size, after some twenty times as many; more do not help.
 MOST_STEPS, STEPS_A_RANK = 1000, 50
-# A system that takes so many steps of conjugate gradients is worth a better preconditioner.
+# A system that takes this number of steps of conjugate gradients is worth a better preconditioner.
 SLOW_STEPS = 20
 # A preconditioner is made anew once the row weights h have changed by more than this share of their sum.
 MOST_CHANGE = 0.2
-# So many multiplications of a matrix product, for each number of the rows, take as long as one pass over them.
+# The multiplications of a matrix product, for each number of the rows, that take as long as one pass over the rows.
 PRODUCTS_A_PASS = 50
-# From so many inputs on, and if X has SAMPLES_IN_ROWS times as many rows, the second moments are those of a sample of
-# SAMPLED_ROWS_AN_INPUT rows an input: they are within small factors of those of all rows, and take the time of few passes.
+# From LEAST_INPUTS_TO_SAMPLE inputs on, and if X has SAMPLES_IN_ROWS times as many rows as the sample, second moments are taken
+# of a sample of SAMPLED_ROWS_AN_INPUT rows an input: within small factors of the moments of all rows, in the time of few
+# passes.
 LEAST_INPUTS_TO_SAMPLE, SAMPLED_ROWS_AN_INPUT, SAMPLES_IN_ROWS = 200, 40, 2
 
 
@@ -61,7 +62,7 @@ def step_from_w(fit: LinearFit, w: np.ndarray, u: RowVector, h: RowVector, total
 
 
 class Hessian:
-    """The Hessian H where a fit stands: products with it, in one pass over the rows each."""
+    """The Hessian H at the iterate of a fit: products with it, in one pass over the rows each."""
 
     def __init__(self, fit: LinearFit):
         self._inputs, self._problem, self._evaluation = fit.inputs, fit.problem, fit.certificate.evaluation
@@ -86,7 +87,7 @@ class Hessian:
 
 
 class PairSpace:
-    """The space of vectors kept as pairs (w, u) with w = Z'u, for conjugate gradients: inner products are those of w."""
+    """The space of vectors kept as pairs (w, u) with w = Z'u, for conjugate gradients: inner products are taken of w."""
 
     def __init__(self, vectors: RowVectors):
         self._vectors = vectors
@@ -196,7 +197,7 @@ class InputSteps:
             of_sample = vectors.times(h, self._sample)
             total, total_of_sample = vectors.totals(h, of_sample)
             h = vectors.scaled(of_sample, float(total / max(total_of_sample, 1e-300)))
-        H, _ = self._inputs.curvature(h, problem.fit_intercept)
+        H, _ = self._inputs.weighted_gram(h, problem.fit_intercept)
         return DampedInverse(H, problem.alpha, is_exact=True)
 
     @property
@@ -229,7 +230,7 @@ class AdaptiveSteps:
     make : callable
         Makes the `PreconditionedSteps`; called once, if ever.
     slow : int, default SLOW_STEPS
-        A plain step of so many steps of conjugate gradients is slow, and left at that.
+        The number of steps of conjugate gradients at which a plain step is slow, and ends unfinished.
     """
 
     def __init__(self, make: Callable[[], PreconditionedSteps], slow: int = SLOW_STEPS):

@@ -1,8 +1,8 @@
-"""The features that a model may use at the moment, Phi, and what the solvers ask of them, each as one pass over the rows.
+"""The features that a model may use at the moment, Phi, and what the solvers compute with them, each in one pass over the rows.
 
-`ActiveFeatures` answers Phi' v, Phi c and Phi' diag(h) Phi. The Gram matrix is kept from one call to the next: only the entries
-of new features are computed, and only the rows whose weight h has changed are added, where these are few. Its subclasses are
-the working set of the l1 problem (l1.py) and the support of a hard-thresholded model (`Support`).
+`ActiveFeatures` computes Phi' v, Phi c and Phi' diag(h) Phi. The Gram matrix is kept from one call to the next: only the
+entries of new features are computed, and only the rows whose weight h has changed are added, where these are few. Its
+subclasses are the working set of the l1 problem (l1.py) and the support of a hard-thresholded model (`Support`).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ActiveFeatures:
         return len(self.index)
 
     def _rows_and_features(self):
-        """Return (rows, features) whose answers are those of the active features on the rows.
+        """Return (rows, features) that give the same results as the active features on the rows.
 
         Where values are kept, the kept values are the rows, and the features are their columns.
         """
@@ -111,7 +111,7 @@ class ActiveFeatures:
             return g, answers
         return rows.ask(v, [own])[0], self._rows.ask(v, questions) if questions else []
 
-    def curvature(self, h: RowVector, is_rough: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    def weighted_gram(self, h: RowVector, is_rough: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Return (Phi' diag(h) Phi, Phi' h) for row weights h >= 0, computing what is new or has changed since the last call.
 
         is_rough: whether products in single precision will do.
@@ -178,7 +178,7 @@ class ActiveFeatures:
     ) -> LocalModel:  # fmt: skip
         """Return `RidgeProblem.local_model` at f + Phi change and intercept b, with the slopes in these features.
 
-        One pass over the rows; with a Hessian of a piecewise quadratic loss, of which little changes, by `curvature`.
+        One pass over the rows; with a Hessian of a piecewise quadratic loss, of which little changes, by `weighted_gram`.
 
         curved: whether to compute the Hessian
         everything: the features in which to compute slopes instead
@@ -193,14 +193,14 @@ class ActiveFeatures:
             self._h, (self._gram, self._sums, _) = problem.row_curvature(model.f, b), model.hessian
         elif curved:
             h = problem.row_curvature(model.f, b)
-            model = replace(model, hessian=(*self.curvature(h), float(self._rows.vectors.total(h))))
+            model = replace(model, hessian=(*self.weighted_gram(h), float(self._rows.vectors.total(h))))
         return model
 
 
 class Support(ActiveFeatures):
-    """Active features of a dictionary that is drawn whole, each with a scale r_j, with their kernel matrix.
+    """Active features of a dictionary that is drawn whole, each with a norm r_j, with their kernel matrix.
 
-    What a change of the support leaves as it is, is not computed again.
+    What does not change with the support is not computed again.
     """
 
     def __init__(self, rows: Rows, everything: FeatureSet, r: np.ndarray):
@@ -209,7 +209,7 @@ class Support(ActiveFeatures):
         self._kernel, self._kernel_of = None, self.index  # Phi diag(1 / r^2) Phi' of these indices
 
     def replace(self, index: np.ndarray) -> None:
-        """Replace the features by those of these indices: first those that stay, in their order, then new ones, ascending."""
+        """Replace the features by those of these indices: first the kept ones, in their order, then new ones, ascending."""
         wanted = np.zeros(len(self._everything), bool)
         wanted[index] = True
         self.keep(np.flatnonzero(wanted[self.index]))

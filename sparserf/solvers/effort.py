@@ -1,6 +1,6 @@
 """The work that a fit may take, counted from shapes alone, so that a fit ends at the same place on any machine.
 
-One unit is a multiplication of a matrix product. What is slower for each number is counted as so many more of them.
+One unit is a multiplication of a matrix product. A slower operation counts as the number of multiplications that take as long.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from ..rows import Rows
 
-# The most work of an l1 fit of up to FEW_ROWS rows, beside its passes over the dictionary.
+# The most work of an l1 fit of up to FEW_FIT_ROWS rows, beside its passes over the dictionary.
 EFFORT = 1.2e11
-FEW_ROWS = 5_000
-# The work that an l1 fit may take for each row beyond FEW_ROWS, in addition.
-A_ROW = 4e7
+FEW_FIT_ROWS = 5_000
+# The work that an l1 fit may take for each row beyond FEW_FIT_ROWS, in addition.
+FIT_WORK_A_ROW = 4e7
 # Passes over the dictionary that an l1 fit may take beside that.
 PASSES = 5
 # The time of a feature value (a cosine, say), beside one multiplication for each input.
@@ -30,7 +30,7 @@ class Effort:
     """The multiplications so far, and the most that there may be.
 
     within : Effort or None
-        The work of which this is a part: what is added here is added there as well. `make_part_of` sets it.
+        The work of which this is a part: what is added here is added there as well.
     cuts : Counter
         What was ended early because the work was spent, in the plural, and how many times.
     """
@@ -43,11 +43,11 @@ class Effort:
 
     @classmethod
     def for_l1_fit(cls, rows: Rows, n_features: int, share: float = 1.0) -> Self:
-        """Return the work that an l1 fit to these rows may take, with so many features in its dictionary.
+        """Return the work that an l1 fit to these rows may take, with n_features in its dictionary.
 
-        share: of that, beside the passes over the dictionary.
+        share: the share of that work, beside the passes over the dictionary, that the fit may take
         """
-        most = EFFORT + A_ROW * max(0, rows.n_rows - FEW_ROWS)
+        most = EFFORT + FIT_WORK_A_ROW * max(0, rows.n_rows - FEW_FIT_ROWS)
         return cls(share * most + PASSES * work_of_pass(rows, n_features))
 
     def part(self, share: float) -> Effort:
@@ -59,13 +59,13 @@ class Effort:
         self.within = whole
 
     def add(self, multiplications: float) -> None:
-        """Count so many more multiplications."""
+        """Add this number of multiplications."""
         self._spent += multiplications
         if self.within is not None:
             self.within.add(multiplications)
 
     def add_to_whole(self, multiplications: float) -> None:
-        """Count so many more multiplications in the work of which this is a part, and not here."""
+        """Add this number of multiplications to the work of which this is a part, and not here."""
         if self.within is not None:
             self.within.add(multiplications)
 
@@ -100,7 +100,7 @@ class Effort:
 
 
 def work_of_pass(rows: Rows, n_features: int) -> int:
-    """Return the multiplications that take as long as the correlations of so many features with a row vector."""
+    """Return the multiplications that take as long as the correlations of n_features features with a row vector."""
     return rows.n_rows * n_features * (VALUE + rows.row_size)
 
 

@@ -1,9 +1,9 @@
-"""The coefficients of greedy selection: those of all selected features are fitted again whenever more features are selected.
+"""The coefficients of greedy selection: all are fitted again whenever more features are selected.
 
-The objective is that of the ridge problem with one penalty for all terms, and there may be several outputs, which share a
-support. `CoefficientsOnRows` asks the rows, for any loss and any number of features a round: one Cholesky factor grows by the
-columns of the new features, and Newton's method goes on with it for as long as that serves. `CoefficientsOnTable` is for the
-squared loss and rounds of one feature: batch orthogonal matching pursuit (R. Rubinstein, M. Zibulevsky, M. Elad, Efficient
+The objective is the one of the ridge problem with one penalty for all terms, and there may be several outputs, which share a
+support. `CoefficientsOnRows` computes on the rows, for any loss and any number of features a round: one Cholesky factor grows
+by the columns of the new features, and Newton's method goes on with it for as long as that serves. `CoefficientsOnTable` is for
+the squared loss and rounds of one feature: batch orthogonal matching pursuit (R. Rubinstein, M. Zibulevsky, M. Elad, Efficient
 implementation of the K-SVD algorithm using batch orthogonal matching pursuit, 2008), on a table of inner products with the
 whole dictionary.
 """
@@ -18,7 +18,7 @@ import numpy as np
 
 from .._base.arrays import check_no_overflow, namespace, outputs_like
 from .active import ActiveFeatures
-from .definite import GrowingCholesky
+from .cholesky import GrowingCholesky
 from .ridge import advance, best_constant, eliminate_intercept
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 # Newton steps in a round at most.
 MAX_STEPS = 50
-# A step that promises to lower the objective by less than this share of it is the last of a round.
+# A step whose predicted decrease is below this share of the objective is the last of a round.
 NEGLIGIBLE = 1e-9
-# Where a step does not shrink the promise of the one before by this factor, the curvature is computed anew.
-SLOW = 0.05
+# Where the predicted decrease of a step is not below this share of the one before, the Hessian is computed anew.
+SLOW_NEWTON = 0.05
 # Entries of the largest table of inner products: half a gigabyte.
 LARGEST_TABLE = 2**26
 # Where the objective is below this share of its start, or a pivot of its diagonal entry, inner products are too coarse.
@@ -44,21 +44,21 @@ CONSTANT = 4 * np.finfo(np.float64).eps
 class CoefficientsOnRows:
     """The coefficients of the selected features, by Newton's method on the rows.
 
-    A step takes one pass over the rows. The last of a round, which its promise tells, computes the gradients in the
-    coefficients of the whole dictionary in the same pass.
+    A step takes one pass over the rows. The last step of a round, recognised by its small predicted decrease, computes the
+    gradients in the coefficients of the whole dictionary in the same pass.
 
     A : ActiveFeatures
         The selected features.
     iterate : Iterate
         Their coefficients (n_outputs, len(A)), the intercepts, f = Phi w, the objective.
     converged : bool
-        Whether all rounds ended at their minimum; if not, promise is what the last step of a round still promised.
+        Whether all rounds ended at their minimum; if not, predicted_decrease is the one of the last step of the round.
     """
 
     A: ActiveFeatures
     iterate: Iterate
     converged: bool
-    promise: float
+    predicted_decrease: float
 
     def __init__(self, rows: Rows, problem: RidgeProblem, everything: FeatureSet, n_outputs: int, best_phase: bool = False):
         """best_phase: whether each cosine that is selected gets the phase of the largest gradient."""
@@ -67,10 +67,10 @@ class CoefficientsOnRows:
         self._phases = BestPhases(everything) if best_phase else None
         self._asked = self._phases.features if best_phase else everything
         self._angles = np.zeros(0)
-        self._take_curvature()
+        self._compute_hessian()
         self._dictionary_slopes = self._slopes = None  # at the iterate, where they are known
         self._negligible = NEGLIGIBLE**2 * self.iterate.objective
-        self.converged, self.promise = True, 0.0
+        self.converged, self.predicted_decrease = True, 0.0
 
     def gradients(self) -> np.ndarray:
         """Return, for each feature of the dictionary, the norm of the gradient of the mean loss over the outputs."""
@@ -91,9 +91,9 @@ class CoefficientsOnRows:
         return self._problem.dual_point(self._problem.margins(self.iterate.f, self.iterate.b))
 
     def append(self, J: np.ndarray, all_of_them: bool = False) -> bool:
-        """Select the features J of the dictionary, except those that depend on other selected features; return True.
+        """Select the features J of the dictionary, except any that depends on other selected features; return True.
 
-        all_of_them: whether to select those that depend on others, too
+        all_of_them: whether to select dependent features, too
         """
         features, k = self._everything.take(J), len(self.A)
         if self._phases:
@@ -111,16 +111,16 @@ class CoefficientsOnRows:
     def _hessian(self):
         """Return the Hessian of the objective in w, with the intercept at its best.
 
-        The curvature of a feature around its mean is a difference: it is no less than the rounding of what it is the difference
-        of.
+        The diagonal entry of a feature around its mean is a difference, and is raised to the rounding of the entry before the
+        mean is taken away.
         """
-        H, m = self.A.curvature(self._h)
+        H, m = self.A.weighted_gram(self._h)
         least = np.finfo(np.float64).eps * H.diagonal()
         H = H + np.outer(m, self._problem.intercept_response(self._total, m))
         H.flat[:: len(H) + 1] = np.maximum(H.diagonal(), least) + self._problem.alpha
         return H
 
-    def _take_curvature(self):
+    def _compute_hessian(self):
         """Compute the row weights h at the iterate, and factor the Hessian that they make."""
         self._h = self._problem.row_curvature(self.iterate.f, self.iterate.b)
         self._total, self._factor = float(self._problem.vectors.total(self._h)), GrowingCholesky()
@@ -129,24 +129,24 @@ class CoefficientsOnRows:
             self._factor.append(H[:0], H, all_of_them=True)
 
     def refit(self) -> None:
-        """Go to the best coefficients, by Newton's method; the Hessian stays the same while steps shrink their promises."""
+        """Go to the best coefficients, by Newton's method; the Hessian is kept while the predicted decrease shrinks fast."""
         before, is_fresh = np.inf, False
         for _ in range(MAX_STEPS):
-            d, e, promise = self._newton_step()
+            d, e, predicted_decrease = self._newton_step()
             enough = max(NEGLIGIBLE * self.iterate.objective, self._negligible)
-            is_last = self._problem.loss.is_quadratic or not promise > enough
-            is_slow = promise > SLOW * before
+            is_last = self._problem.loss.is_quadratic or not predicted_decrease > enough
+            is_slow = predicted_decrease > SLOW_NEWTON * before
             falls = self._advance(d, e, is_last, is_slow)
             if is_last or (is_fresh and not falls):
                 return
             is_fresh = is_slow or not falls
             if is_fresh:
-                self._take_curvature()
-            before = promise
-        self.converged, self.promise = False, promise
+                self._compute_hessian()
+            before = predicted_decrease
+        self.converged, self.predicted_decrease = False, predicted_decrease
 
     def _newton_step(self):
-        """Return (d, e, promise): the steps of w and b, and by how much the quadratic model lets the objective fall."""
+        """Return (d, e, predicted_decrease): the steps of w and b, and the decrease of the objective by the quadratic model."""
         if self._slopes is None:  # the slopes of the mean loss in the coefficients of the terms, and in the intercepts
             v, of_dictionary = self._dual_point(), self._dictionary_slopes
             if of_dictionary is None:
@@ -157,7 +157,7 @@ class CoefficientsOnRows:
                 g = of_dictionary[:, self.A.index]
             self._slopes = g, self._problem.vectors.total(v)
         g, g_b = self._slopes
-        g, m = g + self._problem.alpha * self.iterate.w, self.A.curvature(self._h)[1]
+        g, m = g + self._problem.alpha * self.iterate.w, self.A.weighted_gram(self._h)[1]
         return eliminate_intercept(self._problem, self._factor.solve, g, g_b, m, self._total)
 
     def _advance(self, d, e, is_last, is_slow):
@@ -223,13 +223,13 @@ class CoefficientsOnTable:
     products are too coarse, so is every round.
 
     A, iterate
-        As in `CoefficientsOnRows`; f stays that of the last refinement.
+        As in `CoefficientsOnRows`; f stays as the last refinement computed it.
     """
 
     A: ActiveFeatures
     iterate: Iterate
     converged: bool = True
-    promise: float = 0.0
+    predicted_decrease: float = 0.0
 
     def __init__(self, rows: Rows, problem: RidgeProblem, everything: FeatureSet, n_outputs: int, most_terms: int):
         self._rows, self._problem, self._everything = rows, problem, everything

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .greedy import NEGLIGIBLE, SLOW, CoefficientsOnRows
+from .greedy import NEGLIGIBLE, SLOW_NEWTON, CoefficientsOnRows
 from .multinomial import CLASS_VERSUS_REST, BlockDescent, ClassesInTurn, MultinomialProblem
 from .problem import Iterate
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 # Sweeps in a round at most.
 MOST_SWEEPS = 100
-# Sweeps end where the steps of all classes together promise less than this share of the objective.
+# Sweeps end where the predicted decreases of all classes together are below this share of the objective.
 ENOUGH = 1e-7
-# A class's turn ends where a step promises less than this share of its first, or after so many steps.
+# A class's turn ends where the predicted decrease of a step is below the share SHARE of the first, or after MOST_STEPS steps.
 SHARE, MOST_STEPS = 0.1, 10
 
 
@@ -42,20 +42,20 @@ class OneClassCoefficients(CoefficientsOnRows):
         self.iterate, self._slopes = replace(self.iterate, b=b, objective=objective), None
 
     def take_turn(self) -> float:
-        """Take Newton steps until they promise little, and return what the first of them promised."""
+        """Take Newton steps until their predicted decrease is small, and return the first predicted decrease."""
         first, before, is_fresh = None, np.inf, False
         for _ in range(MOST_STEPS):
-            d, e, promise = self._newton_step()
-            if not promise > max(NEGLIGIBLE * self.iterate.objective, 0.0 if first is None else SHARE * first):
+            d, e, predicted_decrease = self._newton_step()
+            if not predicted_decrease > max(NEGLIGIBLE * self.iterate.objective, 0.0 if first is None else SHARE * first):
                 break
-            first, is_slow = first or promise, promise > SLOW * before
+            first, is_slow = first or predicted_decrease, predicted_decrease > SLOW_NEWTON * before
             falls = self._advance(d, e, False, is_slow)
             if is_fresh and not falls:
                 break
             is_fresh = is_slow or not falls
             if is_fresh:
-                self._take_curvature()
-            before = promise
+                self._compute_hessian()
+            before = predicted_decrease
         return first or 0.0
 
 
@@ -64,7 +64,7 @@ class MultinomialCoefficients:
 
     iterate: Iterate
     converged: bool
-    promise: float
+    predicted_decrease: float
 
     def __init__(self, rows: Rows, problem: RidgeProblem, everything: FeatureSet, n_classes: int):
         self._rows, self._problem, self._everything, self._dictionary_slopes = rows, problem, everything, None
@@ -72,7 +72,7 @@ class MultinomialCoefficients:
         first = ClassesInTurn(joint, problem.vectors.zeros(n_classes)).target(1)
         nothing = replace(problem, loss=CLASS_VERSUS_REST, y=first)
         self._classes = BlockDescent(joint, [OneClassCoefficients(rows, nothing, everything, 1) for _ in range(n_classes)])
-        self.converged, self.promise = True, 0.0
+        self.converged, self.predicted_decrease = True, 0.0
         self._settle()
 
     @property
@@ -88,7 +88,7 @@ class MultinomialCoefficients:
         return np.hypot.reduce(np.abs(self._dictionary_slopes), axis=0)
 
     def append(self, J: np.ndarray) -> bool:
-        """Select the features J of the dictionary, except those that depend on others for the first class; return True."""
+        """Select the features J of the dictionary, except any that depends on others for the first class; return True."""
         k, (first, *others) = len(self.A), self._classes.fits
         first.append(J)
         for fit in others:
@@ -96,22 +96,22 @@ class MultinomialCoefficients:
         return True
 
     def refit(self) -> None:
-        """Sweep over the classes until none promises to lower the objective by what counts."""
+        """Sweep over the classes until the predicted decrease of all together is negligible."""
 
         def move(fit):
-            self.promise += fit.take_turn()
+            self.predicted_decrease += fit.take_turn()
 
         for _ in range(MOST_SWEEPS):
-            self.promise = 0.0
+            self.predicted_decrease = 0.0
             self._classes.sweep(move)
             self._take_out_common()
             self._settle()
-            if self.promise <= ENOUGH * self.iterate.objective:
+            if self.predicted_decrease <= ENOUGH * self.iterate.objective:
                 return
         self.converged = False
 
     def _take_out_common(self):
-        """Take the mean over the classes away from each, which leaves the least sum of squares."""
+        """Subtract the mean over the classes from each, which makes the sum of squares least."""
         iterates = [fit.iterate for fit in self._classes.fits]
         vectors, n = self._rows.vectors, len(iterates)
         w, f = sum(it.w for it in iterates) / n, vectors.map(lambda *fs: sum(fs) / n, *(it.f for it in iterates))
@@ -119,7 +119,7 @@ class MultinomialCoefficients:
             fit.iterate = replace(fit.iterate, w=fit.iterate.w - w, f=vectors.along(fit.iterate.f, -1.0, f))
 
     def _settle(self):
-        """Go to the best intercepts, and tell each class where the others are."""
+        """Go to the best intercepts, and give each class the margins of the others."""
         f, b, z = self._classes.settle()
         w = np.vstack([fit.iterate.w for fit in self._classes.fits])
         self.iterate = Iterate(w, b, f, self._problem.objective(z, w, self._problem.alpha))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from .._base.arrays import namespace
-from .definite import inverse_positive
+from .cholesky import inverse_positive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from .._base.types import Array
 
 # Columns of a sketch for each effective dimension: at a level nu that affords them, B B' + nu I is within small factors of the
-# matrix that it stands for. Below that level a sketch is noise, and worse than none.
+# matrix that it approximates. Below that level a sketch is noise, and worse than none.
 PER_DIMENSION = 2
-# Least nu, as a share of the trace of G: what rounding leaves of G below it is noise.
+# Least nu, as a share of the trace of G: below it the entries of G are rounding errors.
 LEAST = 1e-14
 
 
@@ -39,7 +39,7 @@ def norms(a: Array) -> Array:
 
 
 class VectorSpace(Protocol):
-    """What `conjugate_gradients` asks of the vectors of several systems, one vector for each, whatever they are made of."""
+    """The operations of `conjugate_gradients` on the vectors of several systems, one vector for each, of any type."""
 
     def dots(self, a: Any, b: Any) -> np.ndarray:
         """Return the inner product of a and b for each system."""

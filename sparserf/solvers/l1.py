@@ -3,8 +3,8 @@
 Prox-Newton (J. D. Lee, Y. Sun, M. A. Saunders, Proximal Newton-type methods for minimizing composite functions, 2014): each
 step minimises the quadratic model of the losses, with the penalty as it is, on the weighted Gram matrix Phi' diag(h) Phi, and
 searches along the line. With the squared loss the model is exact and one step is the solution. For the other losses the Gram
-matrix is most of the work. It is kept for as long as the steps made with it do, and made of a sample of the rows, and in single
-precision, where these do (`ModelWeights`). The end is certified by the duality gap.
+matrix is most of the work. It is kept while the steps made with it make progress, and computed on a sample of the rows, and in
+single precision, where these suffice (`CurvatureWeights`). The end is certified by the duality gap.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ if TYPE_CHECKING:
     from .effort import Effort
 
 # A fall of the objective below this share of it is rounding.
-ROUNDING = 1e-14
-# A step is taken where the objective falls by at least this share of what the model promises (Armijo's rule).
+L1_ROUNDING = 1e-14
+# A step is taken where the objective falls by at least this share of the decrease that the model predicts (Armijo's rule).
 ARMIJO = 1e-4
 # The share of the violation to which a model that is not exact is minimised: TRUST at first, times TRUST after each whole step,
 # divided by it after a step that fell short, and at most MOST_TRUST.
 TRUST, MOST_TRUST = 0.1, 0.5
 # The least damping of the model, as a share of the largest diagonal entry of its Hessian, and the factor by which it changes.
 DAMPING, DAMPED = 1e-14, 100
-# A better model is asked for after a step that leaves more than SLOW of the gap, or more than TIMES the share of the violation
-# that the step was allowed to leave.
-SLOW, TIMES = 0.05, 5
-# A step that may leave a share of the violation, and leaves more than this share of the gap, asks for a model of more rows.
+# The row weights are computed anew, at the new margins, after a step that shrinks the gap to no less than the share SLOW_GAP of
+# it, and to no less than TIMES_ALLOWED times the share of the violation that was allowed to remain.
+SLOW_GAP, TIMES_ALLOWED = 0.05, 5
+# After a step that was allowed to be inexact, and shrinks the gap to no less than this share, the sample of the rows grows.
 POOR = 0.7
-# A whole step of the best model that leaves more than IDLE of the gap, and lowers the objective by less than CREEP of it, is
-# rounding.
+# A whole step of the best model that shrinks the gap to no less than the share IDLE, and lowers the objective by less than
+# CREEP times the gap, is rounding.
 IDLE, CREEP = 0.9, 1e-6
 # The time of a step on next to nothing, in multiplications.
 STEP_EFFORT = 1e7
-# A step of this size or more, or NaN, is that of a model without a minimum.
+# A step of this size or more, or NaN, shows that the model has no minimum.
 LARGEST_STEP = 1e250
 # Rows in the sample that the model is made of, for each term at first, and by which factor they grow.
 ROWS_A_TERM, GROWTH = 8, 2
-# Row weights at the end of a step that goes too far may be at most so many times the largest weight at its start.
+# Row weights at the margins of a rejected step may be at most this number of times the largest weight at its start.
 MOST_CURVED = 1e3
 # The curvature of a loss that has no largest one, where every row has none.
 CURVATURE_OF_NONE = 1.0
@@ -79,7 +79,7 @@ class L1Problem(Problem):
         return max(0.0, self.mean_loss_and_conjugate(z, c) + float(self.alpha * np.abs(w).sum()))
 
 
-class ModelWeights:
+class CurvatureWeights:
     """The row weights h of the quadratic model, whose Hessian is Phi' diag(h) Phi.
 
     They are s L''(z) / n at some margins z, of all rows or of a sample of them, and are kept until `improve` drops them.
@@ -98,7 +98,7 @@ class ModelWeights:
     total: float
 
     def __init__(self, problem: L1Problem):
-        self._problem, self._h, self._rows_a_term, self._aim = problem, None, ROWS_A_TERM, None
+        self._problem, self._h, self._rows_a_term, self._rejected = problem, None, ROWS_A_TERM, None
         self._uniform = None  # a random number for each row, which decides what is in the sample
         self._is_new = self._is_whole = False
         self.is_best, self.is_rough, self.total = False, not problem.loss.is_quadratic, 0.0
@@ -116,23 +116,23 @@ class ModelWeights:
             self._is_whole = self._h is everywhere
             self.total = float(self._problem.vectors.total(self._h)) if self._problem.fit_intercept else 0.0
         is_new_and_whole = self._is_new and self._is_whole and not self.is_rough
-        self.is_best = self._problem.loss.is_quadratic or (is_new_and_whole and self._aim is None)
+        self.is_best = self._problem.loss.is_quadratic or (is_new_and_whole and self._rejected is None)
         return self._h
 
     def _everywhere(self, z):
-        """Return the weights of all rows at z; or at the margins of a rejected step, where these are larger."""
+        """Return the row weights of all rows at z, or at the margins of a rejected step where the weights there are larger."""
         problem, vectors = self._problem, self._problem.vectors
         h = problem.curvature(z)
         if not vectors.count(h):  # every row is well beyond its margin: take the most that there can be
             most = problem.loss.smoothness if np.isfinite(problem.loss.smoothness) else CURVATURE_OF_NONE
             h = vectors.scaled(problem.weight, most / problem.n_rows)
-        if self._aim is None:
+        if self._rejected is None:
             return h
-        at_aim = problem.curvature(self._aim)
+        at_rejected = problem.curvature(self._rejected)
         if not np.isfinite(problem.loss.smoothness):  # there a weight may be of any size
             most = MOST_CURVED * vectors.largest(h)[0]
-            at_aim = vectors.map(lambda h: namespace(h).clip(h, None, most), at_aim)
-        return vectors.larger(h, at_aim)
+            at_rejected = vectors.map(lambda h: namespace(h).clip(h, None, most), at_rejected)
+        return vectors.larger(h, at_rejected)
 
     def _sampled(self, h, n):
         """Return about n of these weights, as `RowVectors.sampled`; or all, if there are few more."""
@@ -143,8 +143,8 @@ class ModelWeights:
             self._uniform = vectors.put(np.random.default_rng(0).random(vectors.n_rows))
         return vectors.sampled(h, n, self._uniform)
 
-    def improve(self, aim: RowVector, grow: bool, settle: bool) -> None:
-        """Drop the cached row weights. The next call of `at` computes them, covering the margins `aim` of a rejected step.
+    def improve(self, rejected: RowVector, grow: bool, settle: bool) -> None:
+        """Drop the cached row weights. The next call of `at` computes them, covering the margins `rejected` of a rejected step.
 
         grow: take a larger sample, if the last one was new
         settle: compute in the precision of the rows, if the last weights were new and of all rows
@@ -154,11 +154,11 @@ class ModelWeights:
         self.is_rough = not (settle and self._is_new and self._is_whole)
         if grow and self._is_new and not self._is_whole:
             self._rows_a_term *= GROWTH
-        self._h, self._aim = None, aim
+        self._h, self._rejected = None, rejected
 
 
 class WorkingSet(ActiveFeatures):
-    """The active features of the l1 problem, and where the fit stands on them.
+    """The active features of the l1 problem, and the iterate on them.
 
     w, b, f : ndarray, float, row vector
         The coefficients, the intercept, and f = Phi w.
@@ -166,7 +166,7 @@ class WorkingSet(ActiveFeatures):
         The margins f + b, and the dual point there.
     g : ndarray
         The slopes Phi' v of the mean loss in the coefficients.
-    weights : ModelWeights
+    weights : CurvatureWeights
         The row weights of the quadratic model.
     """
 
@@ -179,7 +179,7 @@ class WorkingSet(ActiveFeatures):
 
     def __init__(self, rows: Rows, problem: L1Problem, effort: Effort):
         super().__init__(rows, effort)
-        self.weights: ModelWeights = ModelWeights(problem)
+        self.weights: CurvatureWeights = CurvatureWeights(problem)
         self.w, self.g = np.zeros(0), np.zeros(0)
         f = rows.vectors.zeros()
         self.move(problem, self.w, problem.best_intercept(f, 0.0), f)
@@ -198,7 +198,7 @@ class WorkingSet(ActiveFeatures):
         self.w, self.b, self.f = w, b, f
 
     def objective(self, problem: L1Problem) -> float:
-        """Return the objective where the fit stands."""
+        """Return the objective at the iterate."""
         if self._loss is None:
             self._loss = problem.mean_loss(self.z)
         return self._loss + problem.penalty(self.w)
@@ -239,12 +239,12 @@ def solve(
     problem: L1Problem, A: WorkingSet, tol: float, max_iter: int = 100, share: float = 0.0,
     ask_with: Callable[[np.ndarray], list[Question]] = lambda w: [],
 ) -> None:  # fmt: skip
-    """Move the working set A, by prox-Newton from where it stands, until the duality gap over it is at most tol.
+    """Move the working set A, by prox-Newton from its iterate, until the duality gap over it is at most tol.
 
-    The objective never rises. The end is above tol where no step lowers the objective by more than rounding, the effort of A is
-    spent, or max_iter steps are done.
+    The objective never rises, but for rounding. The end is above tol where no step lowers the objective by more than rounding,
+    the effort of A is spent, or max_iter steps are done.
 
-    share : of the largest violation, what a step may leave
+    share : the share of the largest violation that may remain after a step
     ask_with : a function of w, the questions to ask the rows in the same pass as a step to w that is expected to be the last
     """
     gap = problem.dual_gap(A.z, A.w, A.largest_gradient)
@@ -259,34 +259,34 @@ def solve(
         # The gap shrinks with the violation.
         accuracy = max(0.3 * tol / gap, share, trust) * largest_violation(A.w, A.g, problem.alpha)
         asked = ask_with if is_exact or max_iter == 1 else lambda w: []
-        moved, aim, is_wild = _model_step(problem, A, h, damping, accuracy, start, asked)
+        moved, rejected, is_wild = _model_step(problem, A, h, damping, accuracy, start, asked)
         while is_wild and damping < 1:
             damping = min(1.0, damping * DAMPED)
-            moved, aim, is_wild = _model_step(problem, A, h, damping, accuracy, start, asked)
+            moved, rejected, is_wild = _model_step(problem, A, h, damping, accuracy, start, asked)
         if (not moved and A.weights.is_best) or (is_exact and k == max_iter - 1):
             break
-        trust = trust * TRUST if aim is None else min(MOST_TRUST, trust / TRUST)
-        damping = max(DAMPING, damping / DAMPED) if aim is None else min(1.0, damping * DAMPED)
+        trust = trust * TRUST if rejected is None else min(MOST_TRUST, trust / TRUST)
+        damping = max(DAMPING, damping / DAMPED) if rejected is None else min(1.0, damping * DAMPED)
         gap = problem.dual_gap(A.z, A.w, A.largest_gradient) if moved else gap
         fell = start - A.objective(problem)
-        if A.weights.is_best and aim is None and gap > IDLE * before and fell <= CREEP * before:
+        if A.weights.is_best and rejected is None and gap > IDLE * before and fell <= CREEP * before:
             break
-        if gap > max(SLOW, TIMES * share) * before:
-            A.weights.improve(aim, share == 0.0 or gap > POOR * before, share == 0.0)
+        if gap > max(SLOW_GAP, TIMES_ALLOWED * share) * before:
+            A.weights.improve(rejected, share == 0.0 or gap > POOR * before, share == 0.0)
 
 
 def _model_step(problem, A, h, damping, accuracy, start, ask_with):
-    """Minimise the quadratic model and step towards its minimum; return (moved, aim, is_wild).
+    """Minimise the quadratic model and step towards its minimum; return (moved, rejected, is_wild).
 
     moved : whether a step lowered the objective
-    aim : the margins at the end of the whole step where that was not taken, else None
-    is_wild : whether the model promised more than there is to gain, and nothing was gained. A loss is never below 0:
+    rejected : the margins at the end of the whole step where that was rejected, else None
+    is_wild : whether the predicted decrease was more than there is to gain, and nothing was gained. A loss is never below 0:
         a model that is has no minimum but for its damping, since fewer rows are curved than there are terms
 
     damping : the share of the largest diagonal entry of the Hessian that is added to it; at least what rounding may have taken
         from its smallest eigenvalue
     """
-    H, m = A.curvature(h, A.weights.is_rough)
+    H, m = A.weighted_gram(h, A.weights.is_rough)
     damping = damping * H.diagonal().max(initial=0.0)
     slope_b = problem.intercept_response(A.weights.total, m)  # with the intercept eliminated, its step for one in each w
     H = H + np.outer(m, slope_b)
@@ -294,13 +294,20 @@ def _model_step(problem, A, h, damping, accuracy, start, ask_with):
     with np.errstate(over="ignore", invalid="ignore"):  # where rounding has left H no minimum, d may be of any size
         d = minimize(H, A.g, A.w, problem.alpha, accuracy, A.effort) - A.w
         questions = ask_with(A.w + d) if np.abs(d).max(initial=0.0) < LARGEST_STEP else []
-        promise = A.g @ d + problem.alpha * (np.abs(A.w + d).sum() - np.abs(A.w).sum())
-        moved, aim = _step(problem, A, d, slope_b @ d, start, min(0.0, promise), questions)  # a promise above 0 is rounding
-    return moved, aim, aim is not None and not moved and promise < -2 * start and not problem.loss.is_quadratic
+        predicted_change = A.g @ d + problem.alpha * (np.abs(A.w + d).sum() - np.abs(A.w).sum())
+        # A predicted change above 0 is rounding.
+        moved, rejected = _step(problem, A, d, slope_b @ d, start, min(0.0, predicted_change), questions)
+    return (
+        moved,
+        rejected,
+        rejected is not None and not moved and predicted_change < -2 * start and not problem.loss.is_quadratic,
+    )
 
 
-def _step(problem, A, d, d_b, start, promise, questions):
-    """Move A by the first of the whole step, its half, a quarter, ... that lowers the objective enough; return (moved, aim).
+def _step(problem, A, d, d_b, start, predicted_change, questions):
+    """Move A by the first of the whole step, its half, a quarter, ... that lowers the objective enough.
+
+    Return (moved, the margins at the end of the whole step where that was rejected, else None).
 
     Where the model is exact the whole step is expected to do, and its f, objective and slopes are computed in one pass.
     """
@@ -308,7 +315,7 @@ def _step(problem, A, d, d_b, start, promise, questions):
         return False, None
 
     def is_lower(objective, t):
-        return objective <= start + ARMIJO * t * promise + 0.1 * ROUNDING * start
+        return objective <= start + ARMIJO * t * predicted_change + 0.1 * L1_ROUNDING * start
 
     f_1 = None  # f at the whole step, where it has been computed
     if problem.loss.is_quadratic:
@@ -320,17 +327,17 @@ def _step(problem, A, d, d_b, start, promise, questions):
             return True, None
     vectors = problem.vectors
     d_f = A.apply(d) if f_1 is None else vectors.along(f_1, -1.0, A.f)
-    aim = problem.margins(vectors.along(A.f, 1.0, d_f), A.b + d_b)
+    rejected = problem.margins(vectors.along(A.f, 1.0, d_f), A.b + d_b)
 
     def objective_at(t):
         return problem.objective(problem.margins(vectors.along(A.f, t, d_f), A.b + t * d_b), A.w + t * d)
 
     t, objective = backtrack(objective_at, is_lower)
     if objective is None:
-        return False, aim
+        return False, rejected
     if np.isinf(problem.loss.smoothness):  # a whole step of a model without a bound may go anywhere
-        aim = problem.margins(vectors.along(A.f, 2 * t, d_f), A.b + 2 * t * d_b)
+        rejected = problem.margins(vectors.along(A.f, 2 * t, d_f), A.b + 2 * t * d_b)
     f = vectors.along(A.f, t, d_f)
     A.move(problem, A.w + t * d, problem.best_intercept(f, A.b + t * d_b), f)
     A.learn(questions)
-    return True, aim if t < 1 else None
+    return True, rejected if t < 1 else None

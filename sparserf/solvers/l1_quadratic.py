@@ -16,7 +16,7 @@ import numpy as np
 
 from .._base.progress import check_not_ended
 from .._core.descent import descend, largest_violation
-from .definite import factor_positive, solve_positive
+from .cholesky import factor_positive, solve_positive
 from .effort import UNBOUNDED
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ START = 0.1
 # Of the way to the boundary, how much a step of the interior point goes.
 SHORT = 0.995
 # A residual that has grown by this factor, and exceeds alpha by it, is rounding.
-ROUNDING = 10
+RESIDUAL_ROUNDING = 10
 
 
 def minimize(H: np.ndarray, g: np.ndarray, w: np.ndarray, alpha: float, tol: float, effort: Effort = UNBOUNDED) -> np.ndarray:
@@ -48,7 +48,7 @@ def minimize(H: np.ndarray, g: np.ndarray, w: np.ndarray, alpha: float, tol: flo
 
 
 def _alternate(H, g, w, x, alpha, tol, rounds, effort):
-    """Return (x, its violation) after at most so many rounds of passes and a Newton step, starting from x."""
+    """Return (x, its violation) after at most `rounds` rounds of passes and a Newton step, starting from x."""
     x, v = x.copy(), g + H @ (x - w)
     for _ in range(rounds):
         check_not_ended()
@@ -116,7 +116,7 @@ def interior_point(H: np.ndarray, g: np.ndarray, w: np.ndarray, alpha: float, to
         residual = alpha + sign * v - z
         worst = np.abs(residual).max()
         step = _newton_direction(H, u, z, residual)
-        if violation <= tol or effort.is_spent or step is None or worst > ROUNDING * max(alpha, least_residual):
+        if violation <= tol or effort.is_spent or step is None or worst > RESIDUAL_ROUNDING * max(alpha, least_residual):
             break
         least_residual = min(worst, least_residual)
         du, dz = step(-u * z)
@@ -153,5 +153,5 @@ def _newton_direction(H, u, z, residual):
 
 
 def _longest(u, du, z, dz):
-    """Return the longest step, of at most 1, that leaves u and z nonnegative."""
+    """Return the longest step, of at most 1, that keeps u and z nonnegative."""
     return min(1.0, *(float((-a[d < 0] / d[d < 0]).min(initial=1.0)) for a, d in ((u, du), (z, dz))))

@@ -1,4 +1,4 @@
-"""Multinomial models, fitted class by class: block coordinate descent, of which the classes are the blocks.
+"""Multinomial models, fitted class by class: block coordinate descent, whose blocks are the classes.
 
 The loss of a row is -log of the softmax share of its class, over the margins z_k = f_k + b_k of all classes. It is smooth and
 convex, and each penalty is of the coefficients of one class, so that minimising over one class at a time, sweep after sweep,
@@ -200,7 +200,7 @@ class OneClassFit(Protocol):
 
     @property
     def iterate(self) -> ClassIterate:
-        """The iterate where the fit stands; the driver computes the margins f + b of the class from it."""
+        """The iterate of the fit; the driver computes the margins f + b of the class from it."""
         ...
 
     def hold_others(self, y: RowVector, b: Any = None) -> None:
@@ -251,7 +251,7 @@ class BlockDescent(Generic[F]):
         return has_moved
 
     def settle(self) -> tuple[RowVector, np.ndarray, RowVector]:
-        """Go to the best intercepts of all classes, and tell each class where the others are; return (f, b, z) of all."""
+        """Go to the best intercepts of all classes, and give each class the margins of the others; return (f, b, z) of all."""
         iterates = [fit.iterate for fit in self.fits]
         start, shape = np.concatenate([np.ravel(it.b) for it in iterates]), np.shape(iterates[0].b)
         f, b, z = self.problem.at_best_intercepts([it.f for it in iterates], start)
@@ -276,8 +276,8 @@ class Extrapolation:
 
         Else, or where the iterates do not move, return None. The shares add up to 1.
 
-        iterates : where the fit of each class stands
-        key : sweeps with another key than that of the last are not extrapolated together with those before
+        iterates : the iterate of the fit of each class
+        key : a sweep whose key differs from the last one is not extrapolated together with earlier sweeps
         """
         self._sweeps = self._sweeps if key == self._key else []
         self._key = key
@@ -319,7 +319,7 @@ def take_out_medians(rows: Rows, sets: Sequence[WorkingSet]) -> None:
 
 
 def shared_features(indices: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return (the indices of features that all classes have, their places among those of each class)."""
+    """Return (the indices of features that all classes have, their places among the features of each class)."""
     every = indices[0]
     for index in indices[1:]:
         every = np.intersect1d(every, index)
@@ -331,7 +331,7 @@ def shared_features(indices: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.
 def nearest_median(w: np.ndarray) -> np.ndarray:
     """Return, for each column of w, (n_classes, n_terms), the median that is nearest to 0.
 
-    Taken away from the column, a median leaves the least sum of absolute values; between two classes there is a range of them.
+    Subtracting a median from the column makes the sum of absolute values least; between two classes there is a range of them.
     """
     w, n = np.sort(w, axis=0), len(w)
     return np.clip(0.0, w[(n - 1) // 2], w[n // 2])

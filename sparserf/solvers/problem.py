@@ -2,8 +2,8 @@
 
     (1/n) sum_i s_i L(z_i, y_i) + penalty(w),   z = f + b,   f = Phi w
 
-The solvers of this room are subclasses of `Problem` that add the penalty. Whatever has a number for each row (y, s, f, z) is a
-row vector: it may lie in memory, on a device or on a cluster, and only `RowVectors` computes on it.
+Subclasses of `Problem` in this folder, and in `linear/`, add the penalty. Whatever has a number for each row (y, s, f, z) is a
+row vector: it may lie in memory, on a device or on a cluster, and `RowVectors` computes on it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SHORTEST_STEP = 2.0**-33
 
 @dataclass(eq=False)
 class Iterate:
-    """The point where a fit stands.
+    """The iterate of a fit.
 
     w : ndarray of shape (n_terms,), or (n_outputs, n_terms)
         The coefficients.
@@ -230,7 +230,7 @@ def backtrack(
 ) -> tuple[float, Any]:
     """Return (t, point_at(t)) for the first of t, t/2, t/4, ... whose point is lower; (0, None) if none is.
 
-    Each solver decides by is_lower(point, t) what counts as lower: by a share of what the step promises, or by more than
+    Each solver decides by is_lower(point, t) what counts as lower: by a share of the predicted decrease, or by more than
     rounding.
     """
     while t >= shortest:

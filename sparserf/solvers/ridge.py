@@ -5,8 +5,8 @@ Newton's method. Each step solves, for the slopes g and g_b of the objective in 
     [Phi' diag(h) Phi + P, m; m', sum h] [d; e] = -[g; g_b],   m = Phi' h,   P = diag(p),
 
 in the primal (terms x terms) or, where there are fewer rows than terms, in the dual (rows x rows). With the squared loss one
-step is the solution. A step is promised a fall of the objective by its quadratic model; where the whole step does not lower the
-objective, it is halved.
+step is the solution. The quadratic model predicts by how much a step lowers the objective; where the whole step does not
+lower it at all, it is halved.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from .._base.arrays import check_no_overflow, namespace, outputs_like
-from .definite import solve_positive
+from .cholesky import solve_positive
 from .problem import Iterate, Problem, backtrack
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # Newton steps at most.
 MAX_STEPS = 50
-# A step that promises to lower the objective by less than this share of it is not worth taking.
+# A step whose predicted decrease is below this share of the objective is not worth taking.
 NEGLIGIBLE = 1e-12
 # Steps of the golden-section search for the best multiple of a dual point, each of which shrinks the bracket by 0.618.
 SEARCH_STEPS = 20
@@ -59,7 +59,7 @@ class LocalModel:
 
 
 class SupportFeatures(Protocol):
-    """The features of a support as `solve` asks for them; `kernel` is asked only where there are fewer rows than terms."""
+    """The features of a support as `solve` needs them; `kernel` is called only where there are fewer rows than terms."""
 
     def local_model(
         self, problem: RidgeProblem, change: np.ndarray | None, f: RowVector, b: float | np.ndarray, curved: bool = False
@@ -81,7 +81,7 @@ class SupportFeatures(Protocol):
 
 
 class RidgeProblem(Problem):
-    """A problem with the penalty 1/2 sum_j p_j w_j^2, where p_j = alpha r_j^2 for the scale r_j of a feature."""
+    """A problem with the penalty 1/2 sum_j p_j w_j^2, where p_j = alpha r_j^2 for the norm r_j of a feature."""
 
     def objective(self, z: RowVector, w: np.ndarray, p: float | np.ndarray) -> float:
         """Return the objective at margins z and coefficients w."""
@@ -94,7 +94,7 @@ class RidgeProblem(Problem):
             return loss + 0.5 * float(np.sum((np.sqrt(p) * w) ** 2))
 
     def row_curvature(self, f: RowVector, b: float | np.ndarray) -> RowVector:
-        """Return `curvature` at f + b as row weights of shape (n_rows,); of several outputs, those of the first."""
+        """Return `curvature` at f + b as row weights of shape (n_rows,); for several outputs, of the first."""
 
         def first(h):
             return namespace(h).reshape(h, (-1, h.shape[-1]))[0, ...]
@@ -185,23 +185,23 @@ def solve(
 def _solve_primal(problem, phi, p, w, b, f, change):
     """Return the solution by Newton's method with the Gram matrix; each step takes one pass over the rows.
 
-    What steps promise falls quadratically in the end, as q, c q^2, c (c q^2)^2: where the next step will promise something
-    negligible, this one is the last, and no Hessian is computed at its end.
+    Predicted decreases fall quadratically in the end, as q, c q^2, c (c q^2)^2: where the next one will be negligible, this
+    step is the last, and no Hessian is computed at its end.
     """
     model = phi.local_model(problem, change, f, b, curved=True)
     here, before = Iterate(w, b, model.f, problem.penalised(model.loss, w, p)), 0.0
     for _ in range(MAX_STEPS):
         if model is None:
             model = phi.local_model(problem, None, here.f, here.b, curved=True)
-        d, e, promise = newton_step(problem, p, here.w, model)
+        d, e, predicted_decrease = newton_step(problem, p, here.w, model)
         enough = NEGLIGIBLE * abs(here.objective)
-        if not promise > enough:
+        if not predicted_decrease > enough:
             break
-        is_last = promise**3 <= enough * before**2
+        is_last = predicted_decrease**3 <= enough * before**2
         end, model = advance(problem, p, here, d, e, partial(phi.local_model, problem, curved=not is_last), is_last)
         if end is None:
             break
-        here, before = end, promise
+        here, before = end, predicted_decrease
         if is_last and model is not None:
             break
     return here
@@ -210,7 +210,7 @@ def _solve_primal(problem, phi, p, w, b, f, change):
 def newton_step(
     problem: RidgeProblem, p: float | np.ndarray, w: np.ndarray, model: LocalModel
 ) -> tuple[np.ndarray, float | np.ndarray, float]:
-    """Return (d, e, promise), the Newton step from w of a local model that holds the Hessian, and how much it is to lower P."""
+    """Return (d, e, predicted_decrease): the Newton step from w of a local model with its Hessian, as `eliminate_intercept`."""
     H, m, total = model.hessian
     H = H + np.outer(m, problem.intercept_response(total, m))
     H.flat[:: len(m) + 1] += p
@@ -221,9 +221,9 @@ def eliminate_intercept(
     problem: RidgeProblem, solve_terms: Callable[[np.ndarray], np.ndarray | None], g: np.ndarray, g_b: float | np.ndarray,
     m: np.ndarray, total: float,
 ) -> tuple[np.ndarray, float | np.ndarray, float]:  # fmt: skip
-    """Return (d, e, promise): the Newton steps in w and b, and by how much the quadratic model says that they lower P.
+    """Return (d, e, predicted_decrease): the Newton steps in w and b, and the decrease of the objective by the quadratic model.
 
-    [H + P, m; m', sum h] [d; e] = -[g; g_b], with e eliminated. The promise is 0 where the system has no finite solution.
+    [H + P, m; m', sum h] [d; e] = -[g; g_b], with e eliminated. All are 0 where the system has no finite solution.
 
     solve_terms : a function of a right-hand side, the solution of the system of d alone; None where it has none
     g, g_b : slopes of the objective in w and b

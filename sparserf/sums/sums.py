@@ -54,7 +54,7 @@ class Sums:
     -----
     Everything is float64, and means are subtracted before anything is multiplied, so that large means do not cancel. Still,
     these are sums of squares: of a target, or of a combination of features, nothing is known below about 1e-7 of its standard
-    deviation. Where a model leaves less than that, fit the rows themselves.
+    deviation. Where the residuals of a model are smaller, fit the rows themselves.
 
     Memory O(D^2), however many rows there are.
 

@@ -128,7 +128,7 @@ def test_an_interrupt_ends_the_fit(solver):
 @pytest.mark.parametrize(("solver", "y", "options", "says"), [
     *((solver, SMOOTH, {"max_iter": 1, "start": "zero", "tol": 0, "n_components": 300},
        r"max_iter=1 .* above tol=0 and with a dual gap of \d") for solver in (srf.harfe, srf.harfe_path)),
-    *((solver, SMOOTH > 0, {"n_nonzero_coefs": 5, "loss": "logistic"}, r"promised to lower the objective by \d")
+    *((solver, SMOOTH > 0, {"n_nonzero_coefs": 5, "loss": "logistic"}, r"predicted to lower the objective by \d")
       for solver in (srf.mfga, srf.mfga_path)),
     (srfe, SMOOTH, {"eta": 0.01, "n_components": 5, "max_iter": 2}, "times what was asked"),
 ])  # fmt: skip
@@ -173,7 +173,7 @@ def test_no_other_warning_at_the_ends_of_float(alpha, size, where, solver):
 
 def bounded(monkeypatch, most):
     """Let the searches of the calls to come take at most so many multiplications, and return the list of their efforts."""
-    for name, value in (("SEARCHES", most), ("A_ROW", 0), ("PASSES", 0)):
+    for name, value in (("SEARCHES", most), ("SEARCH_WORK_A_ROW", 0), ("PASSES", 0)):
         monkeypatch.setattr(_budget, name, value)
     efforts, effort_of = [], _search.effort_of_searches
     monkeypatch.setattr(_search, "effort_of_searches", lambda *args: efforts.append(effort_of(*args)) or efforts[-1])

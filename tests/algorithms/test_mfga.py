@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression, OrthogonalMatchingPursuit, 
 import sparserf as srf
 from sparserf import mfga, mfga_path
 from sparserf.rows import as_rows, core_block
-from sparserf.solvers.definite import GrowingCholesky
+from sparserf.solvers.cholesky import GrowingCholesky
 
 from ..conftest import BETA, LOSSES, SLOPE, VALUE, each_intercept, each_loss, examples, ignore_convergence, phi_oracle
 

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 import sparserf as srf
 from sparserf import prune
-from sparserf.algorithms.prune import FEWEST_ROWS, ROUNDING
+from sparserf.algorithms.prune import FEWEST_ROWS, ROUNDING_UNITS
 from sparserf.features import FeatureSet, NeuronBlock
 from sparserf.model import FitInfo
 
@@ -106,7 +106,7 @@ def test_the_change_is_at_most_tol(layout, weight, n_outputs, tol):
     model, Z, plain = some_model(30, n_outputs), layout(X), np.ones(N) if weight is None else weight
     small = prune(model, Z, tol=tol, sample_weight=weight)
     moved, variance = change(model, small, Z, plain)
-    allowed = max(tol, ROUNDING * np.finfo(Z.dtype).eps)  # float32 allows no less than this
+    allowed = max(tol, ROUNDING_UNITS * np.finfo(Z.dtype).eps)  # float32 allows no less than this
     assert moved <= allowed * variance * (1 + 1e-3) + 1e-10 * variance
     assert len(small.coef.T) == 0 if tol >= 1 else len(small.coef.T) > 0
     if 0 < len(small.coef.T) < 30:  # one term less would exceed tol

@@ -462,7 +462,7 @@ def test_how_many_searches_there_are(rng, monkeypatch):
         (5000, None, 1, 6), (99, None, 1, 4), (99, None, 4, 4), (99, None, 5, 5), (99, None, 9, 5), (99, 2, 9, 2),
     ):  # fmt: skip
         calls.clear()
-        monkeypatch.setattr(_budget, "FEW_ROWS", few)
+        monkeypatch.setattr(_budget, "FEW_SEARCH_ROWS", few)
         # After this many searches one kind is left.
         monkeypatch.setattr(_search, "in_question", lambda choices, errors, n=open_before: [1, 2] if len(calls) < n else [1])
         model = sparse_rf(X, y, n_components=100, n_models=n_models, rng=0)
@@ -476,7 +476,7 @@ def test_how_many_searches_there_are(rng, monkeypatch):
 def samples(monkeypatch):
     """Let searches sample about 300 rows each, and return the list of the samples."""
     seen, draw = [], _held_out.Sample.draw
-    monkeypatch.setattr(_budget, "MOST_ROWS", 300)
+    monkeypatch.setattr(_budget, "MOST_SEARCH_ROWS", 300)
     monkeypatch.setattr(_held_out.Sample, "draw", lambda *args: seen.append(draw(*args)) or seen[-1])
     return seen
 
@@ -501,7 +501,7 @@ def test_each_search_looks_at_some_rows_and_all_are_fitted(rng, samples, feature
         assert np.count_nonzero(sample.held) == pytest.approx(30, abs=1)
         assert sample.task.targets[0].shape == sample.task.weight.shape == sample.held.shape == (sample.task.rows.n_rows,)
     few = error(300, 3)
-    _budget.MOST_ROWS = 2000
+    _budget.MOST_SEARCH_ROWS = 2000
     assert some < 0.97 * few and some < 1.4 * error(2000, 3)  # with room: other processors round otherwise
 
 
@@ -512,14 +512,14 @@ def test_a_sample_of_rows_in_groups_and_of_weights(rng):
     X = np.column_stack([groups, np.arange(50_103)])
     targets = [groups.astype(float), weight]
     task = dataclasses.replace(Task.from_arrays(X, groups, "squared", None, 1), targets=targets, weight=weight)
-    sample = _held_out.Sample.draw(task, groups, 0.1, _budget.MOST_ROWS, rng)
+    sample = _held_out.Sample.draw(task, groups, 0.1, _budget.MOST_SEARCH_ROWS, rng)
     group, row = sample.task.rows.array().T.astype(int)
     assert len(np.unique(row)) == len(row)  # no row twice
     np.testing.assert_array_equal(sample.task.targets, [group, weight[row]])
     sizes = [np.count_nonzero(group == k) for k in range(4)]
-    assert sum(sizes) == pytest.approx(_budget.MOST_ROWS, abs=4) and sizes[3] == 2
+    assert sum(sizes) == pytest.approx(_budget.MOST_SEARCH_ROWS, abs=4) and sizes[3] == 2
     shares = [weight[groups == k].sum() / weight.sum() for k in range(3)]
-    np.testing.assert_allclose(sizes[:3], _budget.MOST_ROWS * np.array(shares), rtol=0.02)
+    np.testing.assert_allclose(sizes[:3], _budget.MOST_SEARCH_ROWS * np.array(shares), rtol=0.02)
     assert [np.count_nonzero(group[sample.held > 0] == k) for k in range(4)] == [round(0.1 * n) for n in sizes[:3]] + [1]
     assert (weight[row] > 0).all() and not (sample.held * sample.task.weight).any()
     both = sample.held / sample.held.sum() * 0.1 + sample.task.weight / sample.task.weight.sum() * 0.9
@@ -527,7 +527,7 @@ def test_a_sample_of_rows_in_groups_and_of_weights(rng):
         assert both[group == k].sum() == pytest.approx(weight[groups == k].sum() / weight.sum(), rel=0.05)
     in_group = sample.task.weight[(sample.task.weight > 0) & (group == 0)]
     np.testing.assert_allclose(in_group, in_group[0])  # rows drawn in proportion to their weights then count alike
-    assert sample.share == pytest.approx(0.9 * _budget.MOST_ROWS / _held_out.effective(weight), rel=0.03)
+    assert sample.share == pytest.approx(0.9 * _budget.MOST_SEARCH_ROWS / _held_out.effective(weight), rel=0.03)
 
 
 @pytest.mark.parametrize("layout", [np.asarray, csr_array])
@@ -542,7 +542,7 @@ def test_a_sample_leaves_out_rows_of_weight_zero(rng, layout):
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 50, 99, 100, 101])
 def test_probabilities_of_rows(rng, n):
     for weight in (np.ones(100), rng.random(100), 10 ** rng.uniform(-300, 2, 100), np.r_[1e6, np.ones(99)]):
-        p = _held_out.probabilities(weight, n)
+        p = _held_out.sampling_probabilities(weight, n)
         assert (p >= 0).all() and (p <= 1).all() and p.sum() == pytest.approx(min(n, 100))
         free = p < 1
         np.testing.assert_allclose(p[free] * weight[free].sum(), weight[free] * p[free].sum(), rtol=1e-9, atol=1e-290)

@@ -83,7 +83,7 @@ def test_encodings_of_huge_entries_do_not_overflow(size):
     counts = np.where(RNG.random((60, 3)) < 0.3, RNG.integers(1, 9, (60, 3)), 0.0) * 1e-3
     counts[0] = size
     task = Task.from_arguments(sp.csr_array(counts), X[:60, 0], features="auto", loss="squared", sample_weight=None, workers=1,
-                               rng=RNG, columns=OPTIONS, is_curved=True)  # fmt: skip
+                               rng=RNG, columns=OPTIONS, has_several_encodings=True)  # fmt: skip
     shown = task.stage.transform(sp.csr_array(counts)).toarray()
     expected = task.stage.transform(counts)
     assert np.allclose(shown[:, task.stage.kind == CLIPPED], expected[:, task.stage.kind == CLIPPED])

@@ -332,7 +332,7 @@ def test_gram_matrices_are_kept_for_equal_weights_only(rng, layout, monkeypatch)
         still = np.sort(rng.permutation(len(index))[:kept])
         columns.keep(still)
         index, last, made[:], h = index[still], which, [], weights[which]
-        G, sums = columns.curvature(h.copy())
+        G, sums = columns.weighted_gram(h.copy())
         expected = phi[:, index]
         np.testing.assert_array_equal(columns.index, index)
         np.testing.assert_allclose(G, expected.T * h @ expected, atol=1e-9)
@@ -362,7 +362,7 @@ def test_features_of_many_inputs_are_computed_once(rng, layout, dtype, workers, 
         expected, size = phi[:, index], abs(phi[:, index]) + 1
         agree(columns.correlate(v), v @ expected, abs(v) @ size, dtype)
         agree(columns.apply(c), c @ expected.T, abs(c) @ size.T, dtype)
-        G, sums = columns.curvature(h)
+        G, sums = columns.weighted_gram(h)
         agree(G, expected.T * h @ expected, size.T * h @ size, dtype)
         agree(sums, h @ expected, h @ size, dtype)
         held = len(index) <= 2 * rows.row_size

@@ -12,7 +12,7 @@ from sparserf.rows import HostVectors, as_rows
 from sparserf.solvers import ridge
 from sparserf.solvers.active import ActiveFeatures, Support, bordered
 from sparserf.solvers.effort import Effort
-from sparserf.solvers.l1 import L1Problem, ModelWeights, WorkingSet, solve
+from sparserf.solvers.l1 import CurvatureWeights, L1Problem, WorkingSet, solve
 from sparserf.solvers.multinomial import Extrapolation, MultinomialProblem, shared_features
 from sparserf.solvers.problem import Iterate, Problem
 from sparserf.solvers.ridge import RidgeProblem
@@ -184,7 +184,7 @@ def test_a_gram_matrix_follows_weights_and_features(rng):
     few[:7] += 1
 
     def agrees(h):
-        gram, sums = A.curvature(h)
+        gram, sums = A.weighted_gram(h)
         np.testing.assert_allclose(gram, phi.T * h @ phi, atol=1e-11)
         np.testing.assert_allclose(sums, phi.T @ h, atol=1e-11)
 
@@ -210,11 +210,11 @@ def test_a_gram_matrix_follows_weights_and_features(rng):
 def test_rough_gram_matrices_are_replaced_where_exact_ones_are_asked_for(rng):
     phi, A, _, effort = columns_of(rng, n=400, k=3)
     h = rng.random(400)
-    A.curvature(h, is_rough=True)
+    A.weighted_gram(h, is_rough=True)
     effort.forget()
-    A.curvature(h, is_rough=True)
+    A.weighted_gram(h, is_rough=True)
     assert effort._spent == 0
-    np.testing.assert_allclose(A.curvature(h)[0], phi.T * h @ phi, rtol=1e-12)
+    np.testing.assert_allclose(A.weighted_gram(h)[0], phi.T * h @ phi, rtol=1e-12)
     assert effort._spent == 400 * 9 / 2
 
 
@@ -358,7 +358,7 @@ def test_terms_with_coefficient_zero_are_pruned(rng):
 
 def test_row_weights_are_those_of_a_sample_until_all_are_asked_for(rng):
     problem = problem_of("logistic", rng, 5000, kind=L1Problem)
-    weights, z = ModelWeights(problem), rng.normal(size=5000)
+    weights, z = CurvatureWeights(problem), rng.normal(size=5000)
     h = weights.at(z, 10)
     full = problem.curvature(z)
     assert 50 <= np.count_nonzero(h) <= 110  # about eight a term
@@ -372,7 +372,7 @@ def test_row_weights_are_those_of_a_sample_until_all_are_asked_for(rng):
     assert weights.is_rough
     weights.improve(None, grow=False, settle=False)
     assert np.count_nonzero(weights.at(z, 10)) == n
-    whole = ModelWeights(problem)
+    whole = CurvatureWeights(problem)
     np.testing.assert_array_equal(whole.at(z, 1000), full)
     assert not whole.is_best  # products are in single precision
     whole.improve(None, grow=True, settle=True)
@@ -385,13 +385,13 @@ def test_row_weights_are_those_of_a_sample_until_all_are_asked_for(rng):
 
 def test_row_weights_cover_both_ends_of_a_step(rng):
     problem = problem_of("logistic", rng, 50, kind=L1Problem)
-    weights, z, aim = ModelWeights(problem), rng.normal(size=50), rng.normal(size=50)
+    weights, z, rejected = CurvatureWeights(problem), rng.normal(size=50), rng.normal(size=50)
     weights.at(z, 100)
-    weights.improve(aim, grow=True, settle=True)
-    np.testing.assert_array_equal(weights.at(z, 100), np.maximum(problem.curvature(z), problem.curvature(aim)))
+    weights.improve(rejected, grow=True, settle=True)
+    np.testing.assert_array_equal(weights.at(z, 100), np.maximum(problem.curvature(z), problem.curvature(rejected)))
     assert not weights.is_best
     counts = problem_of("poisson", rng, 50, kind=L1Problem)
-    weights = ModelWeights(counts)
+    weights = CurvatureWeights(counts)
     weights.at(z, 100)
     weights.improve(z + 30, grow=True, settle=True)
     assert weights.at(z, 100).max() == pytest.approx(1e3 * counts.curvature(z).max())
@@ -401,7 +401,7 @@ def test_row_weights_cover_both_ends_of_a_step(rng):
 def test_row_weights_without_curvature_are_its_upper_bound(rng, name, most):
     problem = problem_of(name, rng, 20, kind=L1Problem)
     z = 1e3 * problem.y if name == "squared_hinge" else np.full(20, -1e4)
-    np.testing.assert_allclose(ModelWeights(problem).at(z, 100), most * problem.weight / 20)
+    np.testing.assert_allclose(CurvatureWeights(problem).at(z, 100), most * problem.weight / 20)
 
 
 # Ridge

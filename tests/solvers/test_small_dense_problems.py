@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sparserf.rows import as_rows
-from sparserf.solvers.definite import (
+from sparserf.solvers.cholesky import (
     RIDGES,
     GrowingCholesky,
     factor_positive,

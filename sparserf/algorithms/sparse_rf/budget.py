@@ -11,25 +11,23 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from ..._base.checks import check_integer, check_real
-from ...solvers.effort import A_ROW as FIT_A_ROW
-from ...solvers.effort import FEW_ROWS as FIT_FEW_ROWS
-from ...solvers.effort import Effort, work_of_pass
+from ...solvers.effort import FEW_FIT_ROWS, FIT_WORK_A_ROW, Effort, work_of_pass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ...rows import Rows
 
-# With effort 1 a search looks at about so many rows, where there are more.
-MOST_ROWS = 16_000
-# With effort 1 a path of penalties ends at so many terms.
+# The number of rows, about, that a search looks at with effort 1, where there are more.
+MOST_SEARCH_ROWS = 16_000
+# The number of terms at which a path of penalties ends with effort 1.
 MOST_TERMS = 2_000
-# The number of models of which the mean is taken and the least number of rounds of searches, for up to FEW_ROWS rows (OF_FEW)
-# and for more (OF_MORE): what is held out of few rows tells little of which kind of model is the best.
-FEW_ROWS, OF_FEW, OF_MORE = 5_000, (6, 4), (4, 2)
-# All searches of a call together may take SEARCHES multiplications, A_ROW more for each row that a search looks at, and the
-# time of PASSES passes over the draws for one penalty.
-SEARCHES, A_ROW, PASSES = 3e11, 2.5e7, 250
+# The number of models whose mean is taken, and the least number of rounds of searches, for up to FEW_SEARCH_ROWS rows (OF_FEW)
+# and for more (OF_MORE): few held-out rows hardly show which kind of model is the best.
+FEW_SEARCH_ROWS, OF_FEW, OF_MORE = 5_000, (6, 4), (4, 2)
+# All searches of a call together may take SEARCHES multiplications, SEARCH_WORK_A_ROW more for each row that a search looks at,
+# and the time of PASSES passes over the draws for one penalty.
+SEARCHES, SEARCH_WORK_A_ROW, PASSES = 3e11, 2.5e7, 250
 # The fits to all rows may take this share of the work of the searches, beside the work for each row.
 FITTING = 0.2
 
@@ -63,9 +61,9 @@ class Budget:
         """Check the arguments `effort` and `n_models` (rounds) of `sparse_rf`; return what they allow for n_rows rows."""
         effort = check_real("effort", effort, 0, strict=True)
         rounds = None if rounds is None else check_integer("n_models", rounds, 1)
-        rows, terms = round(MOST_ROWS * effort**0.5), max(1, round(MOST_TERMS * effort**0.25))
-        left = effort**0.75 * min(n_rows, MOST_ROWS) / min(n_rows, rows)
-        n_models, fewest = OF_FEW if n_rows <= FEW_ROWS else OF_MORE
+        rows, terms = round(MOST_SEARCH_ROWS * effort**0.5), max(1, round(MOST_TERMS * effort**0.25))
+        left = effort**0.75 * min(n_rows, MOST_SEARCH_ROWS) / min(n_rows, rows)
+        n_models, fewest = OF_FEW if n_rows <= FEW_SEARCH_ROWS else OF_MORE
         return cls(max(2, rows), terms, 3 * terms // 2, n_models * left, fewest * min(1.0, left), rounds, effort)
 
     def n_rounds(self, kept: Mapping[int, Sequence[int]]) -> int:
@@ -88,7 +86,7 @@ def effort_of_searches(budget: Budget, rows: Rows, n_features: int, is_bounded: 
     if not is_bounded:
         return Effort(np.inf, Effort(np.inf))
     n = min(rows.n_rows, budget.rows)
-    once = SEARCHES + A_ROW * n + PASSES * work_of_pass(rows, n_features) * n / rows.n_rows
+    once = SEARCHES + SEARCH_WORK_A_ROW * n + PASSES * work_of_pass(rows, n_features) * n / rows.n_rows
     searches = once * budget.effort * (1.0 if budget.rounds is None else max(1.0, budget.rounds / OF_FEW[1]))
-    fits = FITTING * searches + FIT_A_ROW * max(0, rows.n_rows - FIT_FEW_ROWS)
+    fits = FITTING * searches + FIT_WORK_A_ROW * max(0, rows.n_rows - FEW_FIT_ROWS)
     return Effort(searches, Effort(searches + fits))

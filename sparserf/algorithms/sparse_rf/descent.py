@@ -22,8 +22,9 @@ The duality gap is F less the dual objective at v times min(1, alpha / max_h |g_
 computed in `L1Fit.look_at` (by `L1Problem.dual_gap`, the formula) and tested in `L1Fit.improve_over`; of the terms alone, in
 `L1Fit.polish`.
 
-Reading order: the two algorithms, what they ask of a fit (`BaseL1Fit`), the options of a fit, how thoroughly a batch is solved,
-and the fit of one target (`L1Fit`), whose methods are the moves. That of all classes together is in `multinomial.py`.
+Reading order: the two algorithms, the interface that they need of a fit (`BaseL1Fit`), the options of a fit, how thoroughly a
+batch is solved, and the fit of one target (`L1Fit`), whose methods are the moves. The fit of all classes together is
+in `multinomial.py`.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from ..._core.search import top_k
 from ...features import LearningDictionary, LinearFunctions, RandomCosines, make_dictionary, make_learning_dictionary
 from ...model import warn_unconverged
 from ...solvers.effort import Effort, work_of_pass
-from ...solvers.l1 import ROUNDING, L1Problem, WorkingSet, solve
+from ...solvers.l1 import L1_ROUNDING, L1Problem, WorkingSet, solve
 from .draws import source_of
 
 if TYPE_CHECKING:
@@ -56,14 +57,16 @@ State: TypeAlias = "tuple[FeatureSet, np.ndarray, np.ndarray, float]"
 
 # D, the number of features that are drawn where `n_components` is None.
 N_COMPONENTS = 10_000
-# Up to this number of targets, the fit of each may take all the work of a fit; more targets share the work of so many.
+# Up to this number of targets, the fit of each may take all the work of a fit; more targets share the work of this number.
 TARGETS_OF_FULL_WORK = 10
-# Rounding is taken to stop the descent after PATIENCE rounds in a row of which none lowers the objective by more than the share
-# CREEP of the gap, nor the gap itself by a tenth.
+# The descent is taken to have ended in rounding after PATIENCE rounds in a row of which none lowers the objective by more than
+# CREEP times the gap, nor the gap itself by a tenth.
 PATIENCE, CREEP = 5, 1e-3
-# `descend_over` looks at the violators alone until their gap is this share of the gap over all draws, at most so many rounds.
+# `descend_over` looks at the violators alone until their gap is this share of the gap over all draws, and for at most
+# MOST_ROUNDS rounds.
 SHARE_OF_GAP, MOST_ROUNDS = 0.3, 20
-# After a round in which no more than FEW violators entered, the next batch is likely to be drawn: it is asked about in advance.
+# After a round in which no more than FEW violators entered, the next batch is likely to be drawn: its gradients are computed in
+# advance.
 FEW = 5
 
 
@@ -71,7 +74,7 @@ FEW = 5
 
 
 def algorithm_1(fit: BaseL1Fit) -> None:
-    """Run Algorithm 1 of the paper: R = batch_size, T = n_batches, A = fit.A, w = fit.A.w.
+    """Run Algorithm 1 of Yen et al.: R = batch_size, T = n_batches, A = fit.A, w = fit.A.w.
 
     `parts` goes through the batches, and says to the progress bar that each is an equal part of the work.
     """
@@ -100,13 +103,13 @@ def exact_descent(fit: BaseL1Fit) -> None:
         done |= fit.record()
 
 
-# What is asked of a fit
+# The interface of a fit
 
 
 class BaseL1Fit(ABC):
     """A fit of (9), as the algorithms and the loops over penalties and searches see it.
 
-    There are two: the fit of one target (`L1Fit`), and that of all classes of the multinomial loss together
+    There are two subclasses: the fit of one target (`L1Fit`), and the fit of all classes of the multinomial loss together
     (`MultinomialL1Fit`).
 
     dictionary : what is drawn from
@@ -140,7 +143,7 @@ class BaseL1Fit(ABC):
         self.progress.restart()
         # Which batches were drawn, and the number of the last.
         self._drawn, self._last_drawn = np.zeros(self.dictionary.n_batches, bool), -1
-        # Of the draws at hand: how many rounds in a row have lowered nothing, and the lowest objective and gap.
+        # For the present draws: how many rounds in a row have lowered nothing, and the lowest objective and gap.
         self._draws, self._n_idle, self._lowest, self._least_gap = None, 0, np.inf, np.inf
 
     @abstractmethod
@@ -182,17 +185,17 @@ class BaseL1Fit(ABC):
 
     @abstractmethod
     def descend_over(self, draws: Any) -> bool:
-        """Take one round over A and the draws, then rounds over those that violated in it; return as `improve_over`."""
+        """Take one round over A and the draws, then rounds over the violators among the draws; return as `improve_over`."""
 
     @abstractmethod
     def polish(self, tol: float, max_rounds: int) -> None:
         """Minimise (9) over A alone, to a relative gap of tol; where the draws are endless, go on over all of them."""
 
-    def record(self, tells: bool = True) -> bool:
-        """End an iteration: note the objective, and tell the callback where `tells`; return whether the fit stops here."""
+    def record(self, calls_back: bool = True) -> bool:
+        """End an iteration: note the objective, and call the callback where `calls_back`; return whether the fit stops here."""
         objective = self.objective()
         self.progress.note(objective, self.gap, self.tol * objective)
-        if tells and self.progress.ask(partial(self.info, False)):
+        if calls_back and self.progress.ask(partial(self.info, False)):
             self.stop()
         return self.stopped
 
@@ -212,7 +215,7 @@ class BaseL1Fit(ABC):
 
     @abstractmethod
     def objective(self) -> float:
-        """Return F at the coefficients, in units of the scale of y."""
+        """Return F at the coefficients, in the unit of the target."""
 
     @abstractmethod
     def largest_gradient(self) -> float:
@@ -224,7 +227,7 @@ class BaseL1Fit(ABC):
 
     @abstractmethod
     def target(self) -> np.ndarray:
-        """Return the target of each row, divided by its scale."""
+        """Return the target of each row, divided by its unit."""
 
     def count_drawn(self) -> int:
         """Return how many features were drawn since the last `restart`."""
@@ -232,7 +235,7 @@ class BaseL1Fit(ABC):
 
     @abstractmethod
     def info(self, certified: bool = True) -> FitInfo:
-        """Return the `FitInfo` of the fit as it stands.
+        """Return the `FitInfo` of the present coefficients.
 
         certified : whether to compute the duality gap where it is not known
         """
@@ -310,9 +313,9 @@ class BatchRules:
     """How thoroughly a fit minimises (9) over each batch before it draws the next.
 
     solves : which batches are solved to the tolerance: "every", the "last", or "none"; the others take one round
-    enter_per_term, enter_at_least : the most violators that enter A in a round are so many for each term in the model, or
-        `enter_at_least` where that is more
-    step_leaves : the share of the largest violation that the step of a round in which violators enter may leave
+    enter_per_term, enter_at_least : the most violators that enter A in a round: `enter_per_term` times the number of terms in
+        the model, or `enter_at_least` where that is more
+    step_leaves : the share of the largest violation that may remain after the step of a round in which violators enter
     most_steps : the most steps of the solver in a round in which no violator enters
     search_tol : the relative gap that is near enough where the penalty itself is chosen on held-out rows
     work : the share of the default work of a fit (`Effort.for_l1_fit`) that the fit may take
@@ -329,15 +332,16 @@ class BatchRules:
 
 # For one penalty over random draws: each batch is solved to the tolerance, as in the paper.
 TO_TOLERANCE = BatchRules()
-# For many penalties, of which one is chosen: one round a batch, since the terms of the chosen one are fitted again.
+# For a path of penalties, of which the best is chosen: each batch takes a single round, since the terms at the chosen penalty
+# are fitted again.
 ONE_ROUND = BatchRules(solves="none", enter_per_term=1, most_steps=1)
-# For draws that follow the accepted features: better draws are worth more than the optimum over the draws at hand.
+# For draws that follow the accepted features: better draws are worth more than the optimum over the present draws.
 LEARNING = BatchRules(solves="none", enter_per_term=1, enter_at_least=200)
 # The same for one penalty, with the last batch solved to the tolerance. With a penalty so small that the model keeps as many
 # terms as there are rows, that optimum is not worth its time: hence the smaller share of the work.
 LEARNING_TO_TOLERANCE = replace(LEARNING, solves="last", work=0.25)
-# For linear functions of all inputs, one of which enters in a round: they add up to one in the model, and a few are as good as
-# all.
+# For linear functions of all inputs, one of which enters in a round: in the model their sum is a single term, and a few rounds
+# are as good as many.
 LINEAR = BatchRules(solves="none", step_leaves=0.0, search_tol=0.1)
 
 
@@ -359,7 +363,7 @@ def rules_of(dictionary: Dictionary, to_tolerance: bool) -> BatchRules:
 class L1Fit(BaseL1Fit):
     """The fit of one target: the working set A, the problem (9) on it, and the moves of the algorithms.
 
-    Inside, the target is divided by its scale, a power of two (`Task.unit`), and alpha by the unit of a slope.
+    Inside, the target is divided by its unit, a power of two (`Task.unit`), and alpha by the unit of a slope.
 
     A : the working set, with its coefficients w and intercept b, margins z and dual point v
     problem : (9), in the units of the fit
@@ -415,8 +419,8 @@ class L1Fit(BaseL1Fit):
     def state(self) -> State:
         """Return (features, index, w, b) in units of y, which `adopt` takes."""
         self.A.prune()
-        scale = self.progress.unit
-        return self.A.features, self.A.index, self.A.w * scale, self.A.b * scale
+        unit = self.progress.unit
+        return self.A.features, self.A.index, self.A.w * unit, self.A.b * unit
 
     def adopt(self, state: State) -> None:
         """Start from the `state` of a fit to other rows."""
@@ -451,7 +455,7 @@ class L1Fit(BaseL1Fit):
         return True
 
     def descend_over(self, draws: Draws) -> bool:
-        """Take one round over the draws, then rounds over those that violated in it, which cost less; return as `improve_over`.
+        """Take one round over the draws, then cheaper rounds over the violators among them; return as `improve_over`.
 
         The further rounds end where the gap over the violators is a share of the gap over all.
         """
@@ -475,11 +479,11 @@ class L1Fit(BaseL1Fit):
         violation = np.abs(draws.gradient(A.v, problem.alpha))
         self.largest = max(violation.max(initial=0.0), A.largest_gradient)
         gap, objective = problem.dual_gap(A.z, A.w, self.largest), A.objective(problem)
-        return violation, gap, objective, self._largest_gap(self.tol, objective)
+        return violation, gap, objective, self._allowed_gap(self.tol, objective)
 
-    def _largest_gap(self, tol, objective):
-        """Return the gap that is within the tolerance; also what rounding leaves of a target that is met exactly."""
-        return max(tol * objective, ROUNDING * objective, ROUNDING * self._size)
+    def _allowed_gap(self, tol, objective):
+        """Return the largest gap within the tolerance, or the rounding error where a target is met exactly."""
+        return max(tol * objective, L1_ROUNDING * objective, L1_ROUNDING * self._size)
 
     def _let_in(self, draws, violation, tolerance, again):
         """Let the largest violators enter A, solve (9) on A, and drop zeros; return how many violators entered.
@@ -507,8 +511,8 @@ class L1Fit(BaseL1Fit):
     def questions_at(self, draws: Draws | None, is_last: bool, w: np.ndarray) -> list[Question]:
         """Return the questions that are put to the rows together with the last step of a round, which goes to w.
 
-        draws : the draws that the next round looks at again, about which to ask
-        is_last : whether to ask about the next batch, since this round is likely the last over its own
+        draws : the draws that the next round looks at again, whose gradients to compute
+        is_last : whether to compute the gradients of the next batch, too, since this round is likely the last over its own
         """
         questions = [] if draws is None else [draws.question(self.problem.alpha)]
         t = self._last_drawn + 1
@@ -534,7 +538,7 @@ class L1Fit(BaseL1Fit):
             for k in range(max_rounds + 1):
                 objective = A.objective(problem)
                 self.gap = problem.dual_gap(A.z, A.w, A.largest_gradient)
-                self._reached = self.gap <= self._largest_gap(tol, objective)
+                self._reached = self.gap <= self._allowed_gap(tol, objective)
                 if (self._reached and k > 0) or k == max_rounds or A.effort.is_spent:
                     break
                 solve(problem, A, 0.3 * min(tol * objective, self.gap), 1)
@@ -550,7 +554,7 @@ class L1Fit(BaseL1Fit):
         """End the fit: no more moves are made."""
         self.stopped = True
 
-    # What others ask of the fit
+    # The results of the fit
 
     @property
     def ended_by_callback(self) -> bool:
@@ -562,7 +566,7 @@ class L1Fit(BaseL1Fit):
         return self.problem.vectors.fetch(self.A.z)
 
     def target(self) -> np.ndarray:
-        """Return y divided by its scale."""
+        """Return y divided by its unit."""
         return self.problem.vectors.fetch(self.problem.y)
 
     def largest_gradient(self) -> float:
@@ -580,11 +584,11 @@ class L1Fit(BaseL1Fit):
         return self.progress.unit * np.sqrt(self.problem.mean_loss(self.A.z))
 
     def objective(self) -> float:
-        """Return F at the coefficients, in units of the scale of y."""
+        """Return F at the coefficients, in the unit of the target."""
         return self.A.objective(self.problem)
 
     def info(self, certified: bool = True) -> FitInfo:
-        """Return the `FitInfo` of the fit as it stands; its gap is always known, so that `certified` changes nothing."""
+        """Return the `FitInfo` of the present coefficients; their gap is always known, so that `certified` changes nothing."""
         return self.progress.info(
             self.objective, self.gap, converged=bool(self._reached), n_drawn=self.count_drawn(),
             n_nonzero=int(np.count_nonzero(self.A.w)), alpha=self.alpha,
@@ -607,7 +611,7 @@ def fits_of(
     """Make the fit of each target, or with the multinomial loss the one fit of all classes.
 
     to_tolerance : whether fits go on to the tolerance
-    search : the number of the search of which the fits are a part, each of which draws features of its own
+    search : the number of the search that makes the fits; each search draws features of its own
     """
     first = search * len(task.targets)
     if task.is_joint:

@@ -1,10 +1,10 @@
 """Draws of a dictionary, which of them violate |phi_h' v| <= alpha, and the sources that make the draws of one target.
 
 `Draws` know their gradients phi_h' v at the dual point v (defined in `descent.py`), or a bound on them. Their features are made
-when needed: what is stored of draws from a random map is the seed. `DrawsInMemory` have their features at hand.
+when needed: what is stored of draws from a random map is the seed. `DrawsInMemory` keep their features.
 
-A `DrawSource` makes the draws of each batch: `RandomSource` those of a fixed distribution, `LearningSource` those that follow
-the accepted features, `LinearSource` the steepest linear function.
+A `DrawSource` makes the draws of each batch: `RandomSource` from a fixed distribution, `LearningSource` near the accepted
+features, `LinearSource` the steepest linear function.
 
 A pass over the rows is the unit of cost. So what will be needed at the next dual point is asked for in the pass that makes it:
 a `Question` is a pair, a function that every block of rows answers at a dual point, and a function that takes the dual point
@@ -41,7 +41,7 @@ class LazyBatch:
     """Some features of a batch, made when they are needed. What is pickled is the function that makes them, with its seed."""
 
     def __init__(self, make: Callable[[], FeatureSet], some: np.ndarray | None = None, features: FeatureSet | None = None):
-        """Take a function that draws the whole batch, the positions in it (None: all), and the features if they are at hand."""
+        """Take a function that draws the whole batch, the positions in it (None: all), and the features if already drawn."""
         self._make, self._some = make, some
         if features is not None:
             self.features = features
@@ -105,8 +105,8 @@ class Draws:
 
         return partial(correlations, batches), take
 
-    def expecting_any_move(self) -> Self:
-        """Return these draws, with the next `question` about all of them: v may have moved by any step since they were used."""
+    def forget_last_move(self) -> Self:
+        """Forget how far v moved the last time, so that the next `question` is about all draws; return these draws."""
         self._moved = np.inf
         return self
 
@@ -139,7 +139,7 @@ class Draws:
         return DrawsInMemory(self._rows, features, self.index[largest], self._v, self._g[largest])
 
     def _parts(self, positions):
-        """Yield, batch by batch, those of these ascending positions that are in it, and the `LazyBatch` of them."""
+        """Yield, for each batch, the part of the ascending positions that is in it, and the `LazyBatch` of that part."""
         for (index, make), start, end in zip(self._batches, self._ends[:-1], self._ends[1:], strict=True):
             some = positions[(positions >= start) & (positions < end)]
             if len(some):
@@ -149,7 +149,7 @@ class Draws:
                 yield some, batch
 
     def _passes(self, positions):
-        """Yield (positions, batches) that go into one pass over the rows each, of these positions."""
+        """Split the positions into passes over the rows: yield (positions, batches) of each pass."""
         positions_of_pass, batches, size = [], [], 0
         for some, batch in self._parts(positions):
             more = len(some) * self._rows.n_features_in
@@ -191,7 +191,7 @@ class DrawSource(ABC):
     """Where the draws of one target come from: draws of a dictionary for a working set.
 
     is_endless : whether a batch holds the best of infinitely many draws, so that it may be drawn again and again
-    batches_at_zero : the batches whose largest gradient at w = 0 tells where a path of penalties begins
+    batches_at_zero : the batches whose largest gradient at w = 0 is the penalty at which a path begins
     """
 
     is_endless: bool = False
@@ -229,11 +229,11 @@ class RandomSource(DrawSource):
         if len(each) > 1:
             return Draws(self._rows, each)
         ((index, make),) = each
-        which = index[:1].tolist(), len(index)  # a dictionary may grow
+        which = index[:1].tolist(), len(index)  # the draws of the batch: its number k does not identify them
         if which != self._kept[0]:
             make_again = make if self._dictionary.is_random else None
             self._kept = which, DrawsInMemory(self._rows, make(), index, make=make_again)
-        return self._kept[1].expecting_any_move()
+        return self._kept[1].forget_last_move()
 
     def ask_ahead(self, t: int, A: WorkingSet, w: np.ndarray) -> list[Question]:
         """Return the question for the gradients of batch t."""
@@ -255,7 +255,7 @@ class LearningSource(DrawSource):
         self.forget()
 
     def forget(self) -> None:
-        """Drop the proposals that were asked about ahead, and the answer."""
+        """Drop the proposals that were made ahead, and their gradients."""
         self._t, self._v, self._proposed, self._answer = None, None, None, None
 
     def draw(self, batches: Sequence[int], A: WorkingSet) -> Draws:
@@ -274,7 +274,7 @@ class LearningSource(DrawSource):
 
     def ask_ahead(self, t: int, A: WorkingSet, w: np.ndarray) -> list[Question]:
         """Propose batch t from the features of A that have a coefficient in w; return the question for its gradients."""
-        if t != self._t:  # a batch is proposed once, however often a round asks about it: proposing counts as a try
+        if t != self._t:  # a batch is proposed once, however often a round needs it: proposing counts as a try
             kept = np.flatnonzero(w)
             proposed = self._proposer.batch(self._sizes[t], A.features.take(kept), w[kept], A.index[kept])
             self._t, self._proposed = t, proposed

@@ -46,7 +46,7 @@ def sparse_rf(
     r"""Fit a sparse model on random features (Sparse Random Features): few terms, selected by an l1 penalty.
 
     With X and y alone everything is chosen: the features follow what the fit accepts, and the penalty and the number of terms
-    are those that predict best the tenth of the rows that a search holds out.
+    are chosen to predict best the tenth of the rows that a search holds out.
 
     >>> import numpy as np, sparserf as srf
     >>> rng = np.random.default_rng(0)
@@ -65,7 +65,7 @@ def sparse_rf(
     .. math:: \frac1n \sum_i s_i L(b + \sum_h w_h \phi_h(x_i), y_i) + \alpha \sum_h |w_h|
 
     with L the squared loss (z - y)^2 / 2, or another of `sparserf.losses`, and sample weights s scaled to mean 1. The matrix of
-    all features is never built: draws are searched in tiles, and only those that lower the objective enter the working set.
+    all features is never built: draws are searched in tiles, and only draws that lower the objective enter the working set.
 
     Parameters
     ----------
@@ -138,7 +138,8 @@ def sparse_rf(
         Nonnegative, relative to their mean. A weight of k counts as k copies of the row, which alpha=None holds out together.
         Rows of weight zero, and classes that have only such rows, are as if they were not there; the other rows are copied.
     tol : float, default 1e-4
-        Largest duality gap of a solution, relative to its objective; where alpha is chosen, at least 0.5.
+        Largest duality gap of a solution, relative to its objective. Where alpha is chosen, at least 0.5; of linear functions
+        of all inputs, 0.1.
     max_iter : int or None, default None
         The most rounds of search and solution, over all batches. None: until the tolerance is reached or the work is spent:
         over all penalties of a path 1.2e11 multiplications, 4e7 for each row beyond 5,000, and five passes over the
@@ -152,7 +153,7 @@ def sparse_rf(
         Called with the `FitInfo` so far after each iteration, and a few times a second while one lasts; returning True ends the
         fit. One-vs-rest calls it for each class. Called once more at the end, where the last call did not say `progress` 1.
     verbose : bool or None, default None
-        Whether to show the share that is done, the held-out loss and the time. None: from the third second to the end, in a
+        Whether to show a progress bar with the held-out loss and the time. None: from the third second to the end, in a
         terminal or notebook. True: at once, and the line stays; elsewhere by the log "sparserf", or on standard error. False:
         no.
 
@@ -160,9 +161,10 @@ def sparse_rf(
     -------
     SparseModel
         The model; with alpha=None the mean of the models of some searches, without the terms that it does not need. `support`
-        holds the indices of its terms in the dictionary. For "auto" they count draws: those of class k of m in search j
-        (searches are numbered over kinds and views) begin at (j m + k + 1) 2^40; smaller indices are views of columns, or from
-        their number on linear functions of all of them, one a class.
+        holds the indices of its terms in the dictionary. For "auto" the draws of class k of m in search j (searches
+        are numbered over rounds, kinds and encodings) have indices from (j m + k + 1) 2^40 on: with one target, from 2^40 in
+        search 0 and from 2^41 in search 1. Smaller indices are encodings of columns, or from their number on linear functions
+        of all of them, one a class.
         `info.dual_gap` bounds the distance of the objective from its optimum: over all D features where `exact`, else over the
         last batch and the features that were kept before it. Where alpha was chosen, objective, gap and alpha are those of the
         models before their mean and pruning, over their own terms. For float32 X the gap is for features rounded to float32:
@@ -223,7 +225,7 @@ def sparse_rf(
                 raise ValueError(f"{name} needs alpha=None, got {value!r} with alpha={alpha!r}")
         alpha = check_real("alpha", alpha, 0, strict=True)
     task, options = _read_arguments(
-        X, y, has_several_views=alpha is None, features=features, gamma=gamma, scale=scale, missing=missing,
+        X, y, has_several_encodings=alpha is None, features=features, gamma=gamma, scale=scale, missing=missing,
         categorical=categorical, loss=loss, n_components=n_components, batch_size=batch_size, max_order=max_order, exact=exact,
         fit_intercept=fit_intercept, sample_weight=sample_weight, tol=tol, max_iter=max_iter, rng=rng, workers=workers,
         callback=callback,
@@ -254,7 +256,7 @@ def sparse_rf_path(
         As in `sparse_rf`.
     alphas : sequence of float or None, default None
         Penalties, > 0; used in descending order. None: n_alphas of them, in geometric steps from the smallest that
-        leaves no term in the model down to alpha_min_ratio times that.
+        makes all coefficients zero down to alpha_min_ratio times that.
     n_alphas : int, default 20
         Number of penalties where alphas is None, at least 1.
     alpha_min_ratio : float, default 1e-3
@@ -279,7 +281,7 @@ def sparse_rf_path(
 
     Notes
     -----
-    The time is that of a fit for each penalty, less what a near starting point saves. Memory as `sparse_rf`, and the models.
+    Time: a fit for each penalty, less what a near starting point saves. Memory as `sparse_rf`, and the models.
     Section 3.2 of the paper of `sparse_rf` recommends the path.
 
     Examples
@@ -296,8 +298,8 @@ def sparse_rf_path(
         raise ValueError(f"alpha_min_ratio must be at most 1, got {alpha_min_ratio}")
     alphas = None if alphas is None else check_alphas(alphas)
     task, options = _read_arguments(
-        X, y, has_several_views=False, features=features, gamma=gamma, scale=scale, missing=missing, categorical=categorical,
-        loss=loss, n_components=n_components, batch_size=batch_size, max_order=max_order, exact=exact,
+        X, y, has_several_encodings=False, features=features, gamma=gamma, scale=scale, missing=missing,
+        categorical=categorical, loss=loss, n_components=n_components, batch_size=batch_size, max_order=max_order, exact=exact,
         fit_intercept=fit_intercept, sample_weight=sample_weight, tol=tol, max_iter=max_iter, rng=rng, workers=workers,
         callback=callback,
     )  # fmt: skip
@@ -305,14 +307,14 @@ def sparse_rf_path(
 
 
 def _read_arguments(
-    X: MatrixLike, y: ArrayLike, *, has_several_views: bool, features: Any, gamma: Any, scale: Units, missing: Missing,
+    X: MatrixLike, y: ArrayLike, *, has_several_encodings: bool, features: Any, gamma: Any, scale: Units, missing: Missing,
     categorical: Categorical, loss: LossLike, n_components: int | None, batch_size: int | None, max_order: int | None,
     exact: bool, fit_intercept: bool, sample_weight: ArrayLike | None, tol: float, max_iter: int | None, rng: Seed,
     workers: int, callback: Callback,
 ) -> tuple[Task, SparseRFOptions]:  # fmt: skip
     """Check the arguments of a public function; return what is to be fitted, and how.
 
-    has_several_views : whether "auto" is to see the columns in more than one way (as they are, clipped, in ranks)
+    has_several_encodings : whether "auto" is to have several encodings of the columns (as they are, clipped, in ranks)
     """
     if isinstance(features, str):
         check_choice("features", features, ("auto", *NAMES))
@@ -322,7 +324,7 @@ def _read_arguments(
     columns = ColumnSetting(scale, missing, categorical)
     task = Task.from_arguments(
         X, y, features=features, loss=loss, sample_weight=sample_weight, workers=workers, rng=rng, columns=columns,
-        is_curved=has_several_views and is_auto, several_outputs="apart", losses=JOINTLY,
+        has_several_encodings=has_several_encodings and is_auto, several_outputs="apart", losses=JOINTLY,
     )  # fmt: skip
     features = task.features
     task = task.centered(check_flag("fit_intercept", fit_intercept))
@@ -340,7 +342,7 @@ def _fit_path(
     task: Task, options: SparseRFOptions, alphas: Sequence[float] | np.ndarray | None, n_alphas: int = 1,
     alpha_min_ratio: float = 1.0,
 ) -> list[SparseModel]:  # fmt: skip
-    """Return the models for these penalties, each started from the one before; None: for those that `sparse_rf_path` says."""
+    """Return the models for these penalties, each started from the one before; None: for the default penalties."""
     dictionary = options.dictionary(task, N_COMPONENTS)
     descend = exact_descent if options.exact else algorithm_1
     models, ended_by_callback = [], []

@@ -2,8 +2,8 @@
 
 A `Sample` is drawn for each round of searches (`Sample.draw`): of many rows it takes about `Budget.rows` (`thinned`), and of
 these it holds out the share `validation`, 0.1 by default, the same share of each class (`hold_out`). Other rows are held out in
-each round. Losses on the rows held out (`HeldOutLosses`) tell where a path of penalties is best, and, with the standard error
-of a difference (`gain`), which kind of model is (`in_question`).
+each round. The losses on the rows held out (`HeldOutLosses`) choose the best penalty of a path and, with the standard error of
+a difference (`gain`), the best kind of model (`in_question`).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from ..task import Task
     from .descent import BaseL1Fit
 
-# At least so many rows are held out, where that is no more than half of them: on very few rows chance decides which model is
-# the best.
+# The fewest rows that are held out, where that is no more than half of the rows: on very few rows chance decides which model
+# is the best.
 FEWEST_HELD = 10
-# A model must beat the constant by CHANCE / n standard errors, where n rows tell of the target (`errors_of_chance`): on few
-# rows the best point of a path owes much to chance. Chosen among 10 to 50 on rare events and 4 to 300 rows of noise, beside
-# weak signals in 10 to 1,000 rows.
-CHANCE = 30.0
+# A model must beat the constant by ERRORS_TIMES_ROWS / n standard errors, where n is the number of informative rows
+# (`errors_to_beat_constant`): on few rows the best point of a path owes much to chance. Chosen among 10 to 50 on rare events
+# and 4 to 300 rows of noise, beside weak signals in 10 to 1,000 rows.
+ERRORS_TIMES_ROWS = 30.0
 # The number of outputs on which kinds of models are compared first, where there are many.
 FEW_OUTPUTS = 3
 
@@ -39,17 +39,17 @@ class Sample:
     task : the task of these rows; rows that are held out have weight 0 in it, so that their predictions come with the fit
     held : the weights of the rows held out, 0 for the others, of mean 1
     share : the share of all rows that is fitted, counted by weight
-    factors : for each target, the factor that turns losses in its scale into losses in `unit`
+    factors : for each target, the factor that turns losses in its own unit into losses in `unit`
     unit : the unit of y, one for all searches
     index : the indices of these rows among all
-    doubt : the weight of the unknown row (see below), for a loss of probabilities or rates; else 0
-    mean : the mean of the target, which the unknown row has
+    pseudo_weight : the weight of the pseudo-row (see below), for a loss of probabilities or rates; else 0
+    mean : the mean of the target, which the pseudo-row has
     of_outputs : the share of all targets that the sample has; they may have that share of the terms
 
     Where a few rows are all predicted right, their loss falls to 0 as the margins grow; and where no row has an event, it falls
-    with the rate. One more held-out row, of which nothing is known, prevents that: a probability of 0 or 1 costs as much as if
-    one in n + 1 rows had been of any class, or as if one more event had come. Here n counts all rows, since the rounds of a
-    search together hold out about all rows once.
+    with the rate. A pseudo-row, one more held-out row whose target is unknown, prevents that: a probability of 0 or 1 costs as
+    much as if one in n + 1 rows had been of any class, or as if one more event had come. Here n counts all rows, since the
+    rounds of a search together hold out about all rows once.
     """
 
     task: Task
@@ -58,7 +58,7 @@ class Sample:
     factors: list[float]
     unit: float
     index: np.ndarray
-    doubt: float = 0.0
+    pseudo_weight: float = 0.0
     mean: float = 0.0
     of_outputs: float = 1.0
 
@@ -80,8 +80,8 @@ class Sample:
         unit, degree = task.unit(task.targets[0]), task.loss.degree
         factors = [(sampled.unit(y) / unit) ** degree for y in sampled.targets]
         target, share = task.targets[0], min(1.0, effective(fitted) / n)
-        doubt, mean = task.loss.doubt(target, task.weight), float(task.weight @ (target / len(target)))
-        return cls(sampled, held, share, factors, unit, some, doubt, mean)
+        pseudo_weight, mean = task.loss.doubt(target, task.weight), float(task.weight @ (target / len(target)))
+        return cls(sampled, held, share, factors, unit, some, pseudo_weight, mean)
 
     def of_few_outputs(self) -> Self:
         """Return the sample with FEW_OUTPUTS of its targets: for classes the largest, for real targets evenly spaced ones.
@@ -103,12 +103,12 @@ class Sample:
     def losses_at(self, margins: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """Return the loss of each row at these margins (n_targets, n_rows), added up over targets, in the unit of the sample.
 
-        The loss of the unknown row is shared among all rows.
+        The loss of the pseudo-row is shared among all rows.
         """
         loss = self.task.loss_of(self.task.targets[0])
         losses = loss.value(margins, targets)
-        if self.doubt:
-            losses = (1 - self.doubt) * losses + self.doubt * loss.of_unknown_row(margins, self.mean)
+        if self.pseudo_weight:
+            losses = (1 - self.pseudo_weight) * losses + self.pseudo_weight * loss.of_unknown_row(margins, self.mean)
         return (losses * np.array(self.factors)[:, None]).sum(axis=0)
 
 
@@ -145,15 +145,15 @@ def thinned(groups: np.ndarray, weight: np.ndarray, n: int, rng: np.random.Gener
     """
     thin, total = np.zeros(len(weight)), weight.sum()
     for members in each_group(groups, weight, rng):
-        of_these = weight[members]
-        p = probabilities(of_these, max(2, round(n * float(of_these.sum() / total))))
+        of_group = weight[members]
+        p = sampling_probabilities(of_group, max(2, round(n * float(of_group.sum() / total))))
         taken = np.diff(np.floor(np.cumsum(np.concatenate([[rng.random()], p])))) > 0
-        thin[members[taken]] = of_these[taken] / p[taken]
+        thin[members[taken]] = of_group[taken] / p[taken]
     return thin
 
 
-def probabilities(weight: np.ndarray, n: float) -> np.ndarray:
-    """Return probabilities in proportion to the weights, at most 1, that sum to n; all 1 where there are no more than n."""
+def sampling_probabilities(weight: np.ndarray, n: float) -> np.ndarray:
+    """Return the probability of each row: in proportion to its weight, at most 1, of sum n; all 1 for at most n rows."""
     if len(weight) <= n:
         return np.ones(len(weight))
     p, certain = n * (weight / weight.sum()), np.zeros(len(weight), bool)
@@ -166,9 +166,9 @@ def probabilities(weight: np.ndarray, n: float) -> np.ndarray:
 def hold_out(groups: np.ndarray, weight: np.ndarray, share: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Return the weights of the rows to fit and of those held out, 0 for the others, each of mean 1.
 
-    These are the rows that `sparse_rf` holds out by default: of each group the same share, at random, in all at least
-    FEWEST_HELD rows where that is no more than half. A row of weight k is held out whole or not at all, as k copies of it
-    should be: those held out would be predicted from their twins. In the mean over many splits, the same weight is held out.
+    By default `sparse_rf` holds out rows by this function: of each group the same share, at random, in all at least FEWEST_HELD
+    rows where that is no more than half. A row of weight k is held out whole or not at all, as k copies of it should be: copies
+    that are held out would be predicted from their twins. In the mean over many splits, the same weight is held out.
     """
     share = max(share, min(0.5, FEWEST_HELD / np.count_nonzero(weight)))
     held = np.zeros(len(weight), bool)
@@ -221,7 +221,7 @@ class PathPoint(HeldOutLosses):
 
     @classmethod
     def from_fits(cls, fits: Sequence[BaseL1Fit], alpha: float, sample: Sample) -> Self:
-        """Return the point of a path where these fits to a sample stand."""
+        """Return the point of a path at the current iterates of these fits to a sample."""
         margins, states = np.vstack([fit.margins() for fit in fits]), [fit.state() for fit in fits]
         targets = np.vstack([fit.target() for fit in fits])
         losses_at = partial(sample.losses_at, targets=targets)
@@ -268,11 +268,11 @@ def gain(better: Sequence[HeldOutLosses], worse: Sequence[HeldOutLosses]) -> tup
 
 
 def in_question(losses: Mapping[int, Sequence[HeldOutLosses]], errors: float) -> list[int]:
-    """Return the kinds of models that may be the best, simplest first: another search can tell which of them is.
+    """Return the kinds of models among which another search has to decide, simplest first.
 
-    These are the best kind so far, and each simpler kind that may be as good. Where the constant is the best, the next best is
-    returned, too, if it may be as good, since one search alone may miss a signal. A kind may be as good as the best where its
-    loss is higher by at most one standard error of the difference; the constant, kind 0, by at most `errors` of them.
+    The kinds are the best one so far, and each simpler one that may be as good. Where the constant is the best, the next best
+    is returned, too, if it may be as good, since one search alone may miss a signal. A kind may be as good as the best where
+    its loss is higher by at most one standard error of the difference; the constant, kind 0, by at most `errors` of them.
 
     losses : {kind: its losses in each search so far}; only as many searches are compared as all kinds took part in
     """
@@ -287,18 +287,18 @@ def in_question(losses: Mapping[int, Sequence[HeldOutLosses]], errors: float) ->
     return sorted(kept)
 
 
-def errors_of_chance(task: Task, groups: np.ndarray) -> float:
-    """Return by how many standard errors a model must beat the constant: the more, the fewer rows tell of the target.
+def errors_to_beat_constant(task: Task, groups: np.ndarray) -> float:
+    """Return by how many standard errors a model must beat the constant: the fewer informative rows, the more.
 
-    With labels, the rows that tell of it are all but those of the most frequent class; with the log link, they are as many
-    equal events as vary as much as the target.
+    With labels, the informative rows are all but the rows of the most frequent class; with the log link, their number is that
+    of equal events that would vary as much as the target.
     """
-    weight, telling = task.weight, effective(task.weight)
+    weight, n_informative = task.weight, effective(task.weight)
     if task.loss.is_classifier:
-        telling *= 1 - np.bincount(groups, weight).max() / weight.sum()
+        n_informative *= 1 - np.bincount(groups, weight).max() / weight.sum()
     elif task.loss.link == "log":
-        telling = effective(weight * (task.targets[0] / task.targets[0].max()))
-    return CHANCE / telling
+        n_informative = effective(weight * (task.targets[0] / task.targets[0].max()))
+    return ERRORS_TIMES_ROWS / n_informative
 
 
 def mean_value(values: Sequence[float]) -> float:

@@ -1,9 +1,9 @@
 """Sparse-RF with the multinomial loss: the l1 fits of all classes as one fit, by block coordinate descent over the classes.
 
 Each move of an `L1Fit` becomes a sweep, in which every class makes that move against the others (`solvers/multinomial.py`).
-Where a sweep leaves more than half of the gap, a prox-Newton step of all classes together follows. The end is certified by the
-duality gap of the joint problem, which `MultinomialL1Fit.certify` computes. As long as that is above the tolerance when all
-classes are within theirs, theirs is tightened.
+Where a sweep shrinks the gap to no less than half, a prox-Newton step of all classes together follows. The end is certified by
+the duality gap of the joint problem, which `MultinomialL1Fit.certify` computes. As long as the joint gap is above the tolerance
+when all classes are within their own tolerance, the tolerance of the classes is tightened.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from .descent import State
     from .draws import Draws
 
-# After a sweep that leaves more than this share of the gaps of the classes, all classes make a step together.
-SLOW = 0.5
+# After a sweep that shrinks the sum of the gaps of the classes to no less than this share, all classes make a step together.
+SLOW_SWEEP = 0.5
 # Classes up to which there are such steps, which compute a Gram matrix for each pair of them.
 MOST_TOGETHER = 50
 # A fall of the objective by less than this share of it may be rounding.
-ROUNDING = 1e-12
+SWEEP_ROUNDING = 1e-12
 # Where the classes are within their tolerance and the joint gap is not, their tolerance is multiplied by TIGHTER times the
 # square of tolerance / joint gap, of which no less than LEAST is taken; this is done at most MOST_TIGHTER times. The square is
 # taken since the gap of a class of few terms falls with the square of its violation, and the joint gap with the largest
@@ -59,11 +59,11 @@ class OneClassL1Fit(L1Fit):
 
     @property
     def iterate(self) -> WorkingSet:
-        """Where the fit stands."""
+        """The working set, with its coefficients and intercept."""
         return self.A
 
     def hold_others(self, y: RowVector, b: float | None = None) -> None:
-        """Minimise from now on against the margins of the others, which the target y of CLASS_VERSUS_REST tells.
+        """Minimise from now on against the margins of the others, which the target y of CLASS_VERSUS_REST holds.
 
         b : the intercept to go to; None: the best one
         """
@@ -95,7 +95,7 @@ class DrawsOfClasses:
 
 
 class WorkingSetsOfClasses:
-    """The working sets of all classes, as algorithms ask for the one of an `L1Fit`."""
+    """The working sets of all classes, with what the algorithms use of the working set of an `L1Fit`."""
 
     def __init__(self, fits: Sequence[OneClassL1Fit]):
         self._fits = fits
@@ -124,8 +124,8 @@ class MultinomialL1Fit(BaseL1Fit):
         rules, callback = rules_of(dictionary, to_tolerance), options.callback
         super().__init__(dictionary, rules, options.tol, task.progress(callback, task.targets[0]))
         self._rows, self._targets, self._effort = task.rows, task.targets, UNBOUNDED
-        tells = callback and (lambda _: callback(self.info(certified=False)))
-        of_class = replace(options, tol=options.tol / len(task.targets), callback=tells)
+        callback_of_class = callback and (lambda _: callback(self.info(certified=False)))
+        of_class = replace(options, tol=options.tol / len(task.targets), callback=callback_of_class)
         self._fits = [
             OneClassL1Fit(task, y, dictionary, of_class, to_tolerance=to_tolerance, target=k)
             for k, y in enumerate(task.targets, target)
@@ -182,7 +182,7 @@ class MultinomialL1Fit(BaseL1Fit):
         if draws is not self._draws:
             self._draws, self._n_idle, self._lowest, self._least_gap = draws, 0, np.inf, np.inf
         if self._sweep(move):
-            if self.is_solved_to_tolerance and self._sum_of_gaps() > SLOW * self._least_gap and not self.stopped:
+            if self.is_solved_to_tolerance and self._sum_of_gaps() > SLOW_SWEEP * self._least_gap and not self.stopped:
                 self._step_together()
             return self.stopped or self._is_idle()
         share = self.tol * self.objective() / max(self.certify(), 1e-300)
@@ -200,7 +200,7 @@ class MultinomialL1Fit(BaseL1Fit):
     def _is_idle(self):
         """Return whether PATIENCE sweeps in a row lowered neither the gaps nor, by more than rounding, the objective."""
         objective, gap = self.objective(), self._sum_of_gaps()
-        fell = objective < self._lowest * (1 - ROUNDING) or gap < 0.9 * self._least_gap
+        fell = objective < self._lowest * (1 - SWEEP_ROUNDING) or gap < 0.9 * self._least_gap
         self._lowest, self._least_gap = min(objective, self._lowest), min(gap, self._least_gap)
         self._n_idle = 0 if fell else self._n_idle + 1
         return self._n_idle >= PATIENCE
@@ -225,7 +225,7 @@ class MultinomialL1Fit(BaseL1Fit):
             self._settle()
 
     def _settle(self):
-        """Take out what all classes have in common, go to the best intercepts, and tell each class where the others are."""
+        """Subtract the medians over the classes, go to the best intercepts, and give each class the margins of the others."""
         take_out_medians(self._rows, [fit.A for fit in self._fits])
         for fit in self._fits:
             fit.A.effort.add(self._rows.n_rows * (len(self._fits) + TURN))
@@ -251,7 +251,7 @@ class MultinomialL1Fit(BaseL1Fit):
         """End the fit: no more moves are made."""
         self._fits[0].stop()
 
-    # What others ask of the fit
+    # The results of the fit
 
     def certify(self) -> float:
         """Compute and return the joint duality gap over the terms and the draws of the last sweep."""
@@ -294,7 +294,7 @@ class MultinomialL1Fit(BaseL1Fit):
         return self._fits[0].count_drawn()
 
     def info(self, certified: bool = True) -> FitInfo:
-        """Return the `FitInfo` of the fit as it stands.
+        """Return the `FitInfo` of the present coefficients.
 
         certified : whether to compute the joint duality gap where the classes have moved since; else it is the sum of their own
         """

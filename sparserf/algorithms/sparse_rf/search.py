@@ -1,16 +1,16 @@
 """`sparse_rf` without a penalty: alpha, the kind of model and its terms are chosen by rows that are held out.
 
-The search goes in rounds. In each, a `Sample` of the rows is drawn and a part of it held out (`held_out.py`). Every candidate,
-a dictionary over certain views of the columns (as they are, clipped, or in ranks), goes down a path of penalties on the other
-rows, each fit started from the last, until the rows held out are predicted no better. Candidates are of several kinds, simplest
-first: a constant, the inputs, linear functions of all inputs, and the dictionary that learns (of other `features`: a constant
-and their dictionary). All rounds take the first kind that none beats by more than the standard error of the difference, and of
-its candidates those whose mean predicts best; what is decidedly worse is not tried again. The terms at the best point of each
-path are then fitted to all rows, the mean of these models is taken, pruned, and given the intercept that is best for all rows.
-What all this may cost is a `Budget` (`budget.py`).
+The search goes in rounds. In each, a `Sample` of the rows is drawn and a part of it held out (`held_out.py`). A candidate is a
+dictionary over one set of encodings of the columns (as they are, clipped, or in ranks). Each goes down a path of penalties on
+the other rows, every fit started from the last, until the rows held out are predicted no better. Candidates are of several
+kinds, simplest first: a constant, the inputs, linear functions of all inputs, and the dictionary that learns (of other
+`features`: a constant and their dictionary). From all rounds together the simplest kind within one standard error of the best
+is chosen, and of its candidates the ones whose mean predicts best; a kind that is decidedly worse is not tried again. The terms
+at the best point of each path are then fitted to all rows, the mean of these models is taken, pruned, and given the intercept
+that is best for all rows. What all this may cost is a `Budget` (`budget.py`).
 
-`choose_by_held_out_rows` is that paragraph in code; what it calls stands below it in the same order.
-`part` and `parts` tell the progress bar which share of the work is at hand; an `Effort` counts the work, and bounds it.
+`choose_by_held_out_rows` is that paragraph in code; the functions that it calls follow in the same order.
+`part` and `parts` divide the progress bar into shares of the work; an `Effort` counts the work, and bounds it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from .held_out import (
     PathPoint,
     Sample,
     best_mean,
-    errors_of_chance,
+    errors_to_beat_constant,
     gain,
     groups_of,
     in_question,
@@ -57,13 +57,13 @@ if TYPE_CHECKING:
     from ..task import Task
     from .descent import BaseL1Fit, SparseRFOptions
 
-# Draws of a dictionary that learns, for each penalty, where `n_components` is None.
+# Draws of a dictionary that learns, for each penalty and output, where `n_components` is None.
 DRAWS_A_PENALTY = 1_000
-# Up to FEW_CLASSES outputs each has so many draws; more outputs share the draws of so many, but each has at least the share
-# FEWEST_DRAWS of them.
+# Up to FEW_CLASSES outputs have DRAWS_A_PENALTY each. More outputs share FEW_CLASSES times that number, but each has at least
+# the share FEWEST_DRAWS of DRAWS_A_PENALTY.
 FEW_CLASSES, FEWEST_DRAWS = 50, 0.25
 
-# A path begins at HIGHEST times the least penalty that leaves no term.
+# A path begins at HIGHEST times the least penalty at which all coefficients are zero.
 HIGHEST = 0.9
 # Each penalty is FALL times the last; there are at most MOST_ALPHAS.
 FALL, MOST_ALPHAS = 0.72, 40
@@ -71,7 +71,8 @@ FALL, MOST_ALPHAS = 0.72, 40
 PATIENCE, NEGLIGIBLE = 2, 1e-4
 # Gains below this share of the loss of the empty model do not count, either: a target without noise could be met ever better.
 NOTHING_LEFT = 1e-6
-# A path also ends at a penalty that is worse than the best by so many standard errors of the difference.
+# A path also ends at a penalty whose held-out loss is above the best by more than this number of standard errors of the
+# difference.
 ERRORS = 2.0
 # A path also ends where there are more terms than this number for each row.
 MOST_A_ROW = 0.5
@@ -112,9 +113,9 @@ PRUNING = 0.4
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """One dictionary over certain views of the columns; in each round a path of penalties is followed for it.
+    """One dictionary over certain encodings of the columns; in each round a path of penalties is followed for it.
 
-    views : the views of the stage of the task that its features see; None: all
+    encodings : the encodings of the stage of the task that its features see; None: all
     dictionary : what is drawn from
     options : the options of its fits
     to_tolerance : whether each batch is solved to the tolerance; else it takes one round
@@ -122,7 +123,7 @@ class Candidate:
     is_constant : whether its fits stay without a term
     """
 
-    views: np.ndarray | None
+    encodings: np.ndarray | None
     dictionary: Dictionary
     options: SparseRFOptions
     to_tolerance: bool = False
@@ -134,7 +135,7 @@ class Candidate:
         return replace(self, work=0.01, is_constant=True)
 
     def make_fits(self, task: Task, search: int) -> list[BaseL1Fit]:
-        """Make the fits of the targets of a task that has these views; search: the number of the search they are a part of."""
+        """Make the fits of the targets of a task with these encodings, for the search of this number."""
         return fits_of(task, self.dictionary, self.options, to_tolerance=self.to_tolerance, search=search)
 
 
@@ -189,7 +190,7 @@ def choose_by_held_out_rows(
         n_features = options.n_components or (DRAWS_A_PENALTY if options.learns else N_COMPONENTS)
         searches = effort_of_searches(budget, task.rows, n_features, options.max_iter is None)
         found = search_in_rounds(
-            kinds, draw_sample, budget, searches, n_targets=len(task.targets), errors=errors_of_chance(task, groups)
+            kinds, draw_sample, budget, searches, n_targets=len(task.targets), errors=errors_to_beat_constant(task, groups)
         )
 
         # Fit their terms to all rows, and take the mean of these models.
@@ -269,36 +270,39 @@ def deviation(y: np.ndarray, weight: np.ndarray) -> float:
 def kinds_of(task: Task, options: SparseRFOptions) -> list[list[Candidate]]:
     """Return the candidates of each kind of model, simplest first: a constant, inputs, linear functions, and one that learns.
 
-    For other `features` than "auto": a constant, and their dictionary. For CSR X linear functions come before the inputs: of
-    many inputs each mostly tells a little, and in the end they are one term. There steps are not tried: of counts of words they
-    predicted no better.
+    For other `features` than "auto": a constant, and their dictionary. For CSR X linear functions come before the inputs:
+    where there are many inputs, each mostly matters little, and a linear function of all is one term. Steps are not tried for
+    CSR X: on counts of words they predicted no better.
     """
 
     if not options.learns:
         given = Candidate(None, options.dictionary(task, N_COMPONENTS), options, to_tolerance=options.exact)
         return [[given.without_terms()], [given]]
 
-    # Each set of encodings shows all columns in one way: as they are, clipped, or in ranks.
-    encodings, is_sparse = task.encodings or (None,), task.raw.is_sparse
+    # Each set of encodings has all columns in one form: as they are, clipped, or in ranks.
+    encoding_sets, is_sparse = task.encoding_sets or (None,), task.raw.is_sparse
     inputs, functions = [], []
-    for views in encodings if is_sparse else encodings[:1]:
-        seen = task.with_views(views)
+    for encodings in encoding_sets if is_sparse else encoding_sets[:1]:
+        seen = task.with_encodings(encodings)
         is_scaled = seen.stage is not None and not seen.stage.is_raw
         units = np.ones(len(seen.stage)) if is_scaled else inverse_deviations(seen.rows, task.weight)
         dictionary = make_dictionary(
             inputs_times(units), seen.rows, n_components=None, batch_size=len(units), gamma=None, rng=options.rng,
             weight=task.weight,
         )  # fmt: skip
-        inputs.append(Candidate(views, dictionary, options, to_tolerance=True, work=WORK_OF_LINEAR))
-        functions.append(Candidate(views, LinearFunctions(units), options, work=WORK_OF_LINEAR))
+        inputs.append(Candidate(encodings, dictionary, options, to_tolerance=True, work=WORK_OF_LINEAR))
+        functions.append(Candidate(encodings, LinearFunctions(units), options, work=WORK_OF_LINEAR))
 
     n_draws = round(DRAWS_A_PENALTY * min(1.0, max(FEWEST_DRAWS, FEW_CLASSES / len(task.targets))))
-    learned = [Candidate(views, options.dictionary(task.with_views(views), n_draws), options) for views in encodings]
+    learned = [
+        Candidate(encodings, options.dictionary(task.with_encodings(encodings), n_draws), options)
+        for encodings in encoding_sets
+    ]
     constant = inputs[0].without_terms()
     if is_sparse:
         return [[constant], functions, inputs, learned]
-    steps = options.dictionary(task.with_views(encodings[0]), n_draws, base=RandomSteps)
-    return [[constant], inputs, functions, [*learned, Candidate(encodings[0], steps, options, work=WORK_OF_STEPS)]]
+    steps = options.dictionary(task.with_encodings(encoding_sets[0]), n_draws, base=RandomSteps)
+    return [[constant], inputs, functions, [*learned, Candidate(encoding_sets[0], steps, options, work=WORK_OF_STEPS)]]
 
 
 # Rounds of searches
@@ -384,9 +388,10 @@ def _search_once(candidates: Mapping[Any, Candidate], sample: Sample, first: int
     """
     points, n_drawn, losses_of_empty, ended = {}, 0, [], False
     work = [candidate.work for candidate in candidates.values()]
-    has_constant = next(iter(candidates.values())).is_constant  # it draws nothing, and has the number of the next
+    # The constant comes first, if at all. It draws nothing, so that it shares the number of the candidate after it.
+    has_constant = next(iter(candidates.values())).is_constant
     for k, (name, candidate) in parts(list(enumerate(candidates.items(), first - has_constant)), work):
-        fits = candidate.make_fits(sample.task.with_views(candidate.views), max(k, first))
+        fits = candidate.make_fits(sample.task.with_encodings(candidate.encodings), max(k, first))
         descend = exact_descent if candidate.options.exact else algorithm_1
         share = min(1.0, max(LEAST_SHARE, SLACK * candidate.work / sum(work[len(points) :])))
         most = 0 if candidate.is_constant else most_terms
@@ -423,7 +428,7 @@ def best_point_of_path(
         for fit in parts(fits):
             fit.restart(alpha, forgets_work=True)
             descend(fit)
-            if effort.is_spent:  # fits that have not had their turn are as the last penalty left them
+            if effort.is_spent:  # fits that have not had their turn keep the coefficients of the last penalty
                 break
         n_drawn += max(fit.count_drawn() for fit in fits)
         here = PathPoint.from_fits(fits, alpha, sample)
@@ -458,26 +463,29 @@ def fit_to_all_rows(found: Found, task: Task, tol: float, effort: Effort) -> tup
     candidates, points, ended = found.candidates, found.points, found.ended
     if candidates[0].is_constant:  # all rounds have found the same
         points = points[:1]
-    views = None
-    if candidates[0].views is not None:
-        views = np.unique(np.concatenate([candidate.views for candidate in candidates]))
+    encodings = None
+    if candidates[0].encodings is not None:
+        encodings = np.unique(np.concatenate([candidate.encodings for candidate in candidates]))
     models, n = [], len(candidates) * len(points)
     for m, candidate in parts(list(enumerate(candidates))):
-        of_candidate = task.with_views(candidate.views)
+        of_candidate = task.with_encodings(candidate.encodings)
         for k, of_round in parts(list(enumerate(points))):
             fits, of_model = candidate.make_fits(of_candidate, k), effort.part(1 / (n - len(models)))
             model, stops = fit_again(fits, of_candidate, of_round[m], tol, not ended, of_model)
-            models.append(model if views is None else widen_views(model, candidate.views, views, task.stage))
+            models.append(model if encodings is None else widen_encodings(model, candidate.encodings, encodings, task.stage))
             ended |= stops
     return merge_linear_functions(mean_of(models)), ended
 
 
 def fit_again(
-    fits: Sequence[BaseL1Fit], task: Task, point: PathPoint, tol: float, tells: bool, effort: Effort
+    fits: Sequence[BaseL1Fit], task: Task, point: PathPoint, tol: float, calls_back: bool, effort: Effort
 ) -> tuple[SparseModel, bool]:
     """Fit the terms of a point to all rows; return the model, and whether a callback ended the fit.
 
-    alpha was chosen for a share of the rows. Noise, and alpha with it, falls with the root of how many they are.
+    alpha was chosen for a share of the rows, and is multiplied by the root of that share: noise falls with the root of the
+    number of rows, and alpha with it.
+
+    calls_back : whether the callback is called at the end
     """
     with partial_fits_on_error(fits, task):
         for fit, state in zip(fits, point.states, strict=True):
@@ -485,7 +493,7 @@ def fit_again(
             fit.restart(point.alpha * np.sqrt(point.share))
             fit.adopt(state)
             fit.polish(max(tol, fit.rules.search_tol), CHOSEN_ROUNDS)
-            fit.record(tells)
+            fit.record(calls_back)
     if effort.is_spent:
         effort.note_cut("fits to all rows")
     return model_of(fits, task), any(fit.ended_by_callback for fit in fits)
@@ -519,12 +527,12 @@ def mean_of(models: Sequence[SparseModel]) -> SparseModel:
     return replace(models[0], coef=coef, intercept=b, support=support, features=features.take(first), info=info)
 
 
-def widen_views(model: SparseModel, views_of_model: np.ndarray, views: np.ndarray, stage: ColumnStage) -> SparseModel:
-    """Return a model of some views of a stage as a model of more of them, so that a mean can be taken with models of these.
+def widen_encodings(model: SparseModel, of_model: np.ndarray, encodings: np.ndarray, stage: ColumnStage) -> SparseModel:
+    """Return a model of some encodings of a stage as a model of more of them, whose mean with other such models can be taken.
 
-    views_of_model, views : indices of views of the stage, ascending; the first are among the second
+    of_model, encodings : the indices of both sets of encodings in the stage, ascending; the first is a part of the second
     """
-    features, stage = model.features.seeing(np.searchsorted(views, views_of_model), len(views)), stage.take(views)
+    features, stage = model.features.seeing(np.searchsorted(encodings, of_model), len(encodings)), stage.take(encodings)
     return replace(model, features=features.staged(None if stage.is_identity and stage.table is None else stage))
 
 
@@ -549,8 +557,8 @@ def merge_linear_functions(model: SparseModel) -> SparseModel:
 def loss_curvature(task: Task, rows: Rows, model: SparseModel, unit: float) -> tuple[np.ndarray, float]:
     """Return weights of the rows and c such that a change of f raises the loss by at most c/2 times its weighted mean square.
 
-    Where the curvature of the loss has no bound, weights and c are those at the model's f, and about right near it. Where the
-    loss has corners that were smoothed, c is the mean of the curvature over the rows at the model's f.
+    Where the curvature of the loss has no bound, weights and c are computed at the model's f, and about right near it. Where
+    the loss has corners that were smoothed, c is the mean of the curvature over the rows at the model's f.
     """
     loss = task.loss_of(task.targets[0])
     if not (np.isinf(loss.smoothness) or loss.is_smoothed):
@@ -578,7 +586,7 @@ def with_best_intercept(model: SparseModel, task: Task, rows: Rows) -> SparseMod
         return replace(model, intercept=joint.best_intercepts(f, model.intercept))
     best = []
     for k, (y, b) in enumerate(zip(task.targets, np.atleast_1d(model.intercept) - task.centers, strict=True)):
-        scale, f_k = task.unit(y), f if np.ndim(model.intercept) == 0 else rows.vectors.output(f, k)
-        problem = Problem.from_arrays(rows.vectors, task.loss_of(y), y / scale, task.weight, 0.0, True)
-        best.append(scale * problem.best_intercept(rows.vectors.scaled(f_k, 1 / scale), float(b) / scale) + task.centers[k])
+        unit, f_k = task.unit(y), f if np.ndim(model.intercept) == 0 else rows.vectors.output(f, k)
+        problem = Problem.from_arrays(rows.vectors, task.loss_of(y), y / unit, task.weight, 0.0, True)
+        best.append(unit * problem.best_intercept(rows.vectors.scaled(f_k, 1 / unit), float(b) / unit) + task.centers[k])
     return replace(model, intercept=np.reshape(best, np.shape(model.intercept)) if np.ndim(model.intercept) else float(best[0]))

@@ -1,7 +1,7 @@
-"""What `harfe` and `mfga` share: the arguments about the data, and features="auto".
+"""The options that `harfe` and `mfga` share, and the `Task` that these make, with features="auto".
 
-Both select among the features of a dictionary that is drawn whole. With features="auto" these are the terms that `sparse_rf`
-finds.
+Both functions select among the features of a dictionary that is drawn whole. With features="auto" the dictionary is the terms
+that `sparse_rf` finds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SelectionOptions:
+class SharedOptions:
     """The arguments that `harfe` and `mfga` share, checked, with rng as a Generator."""
 
     features: Any = None
@@ -48,18 +48,18 @@ class SelectionOptions:
         )
 
     def _set_checked(self, **checked):
-        """Take these values, which have been checked, in place of those that the user gave."""
+        """Replace the fields that the user gave by their checked values."""
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
     @property
     def is_auto(self) -> bool:
-        """Whether the features are those that `sparse_rf` finds: there may then be fewer than were asked for."""
+        """Whether the features are the terms that `sparse_rf` finds, which may be fewer than the user wants."""
         return isinstance(self.features, str) and self.features == "auto"
 
 
-def read_task(X: MatrixLike, y: ArrayLike, options: SelectionOptions, several_outputs: Literal["together", "apart"]) -> Task:
-    """Return the `Task` of a selection, around its centres, with its candidates as `task.features`: those found for "auto".
+def read_task(X: MatrixLike, y: ArrayLike, options: SharedOptions, several_outputs: Literal["together", "apart"]) -> Task:
+    """Return the `Task` of `harfe` or `mfga`, with centered targets; for features="auto" find them first.
 
     several_outputs : whether real targets of several outputs are one target or one each
     """

@@ -15,7 +15,7 @@ import numpy as np
 
 # Ridges that `factor_positive` tries one after another, as shares of each diagonal entry.
 RIDGES = (1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-8)
-# A pivot below this share of its diagonal entry is rounding: the column depends on those before it.
+# A pivot below this share of its diagonal entry is rounding: the column depends on the columns before it.
 DEPENDENT = 1e-12
 
 
@@ -95,9 +95,9 @@ class GrowingCholesky:
         return len(self._L)
 
     def append(self, cross: np.ndarray, corner: np.ndarray, all_of_them: bool = False) -> np.ndarray:
-        """Add p columns to H, and return a mask of those that were added.
+        """Add p columns to H, and return a mask of the columns that were added.
 
-        Columns that depend on those of H, or on a new one before them, are left out.
+        A column that depends on columns of H, or on a new one before it, is left out.
 
         cross : ndarray of shape (k, p)
             The new columns at the rows that H has.
