@@ -2,8 +2,9 @@
 
 There are two kinds of such cells in rows to predict: a NaN in a column in which no training row has one, and a level of a
 category that no training row has. (Where training rows have NaN in a column, or unknown levels, the model has learnt what they
-mean, and nothing is changed.) The fallback of a column, one value for each of its encodings, replaces cells of both kinds. It
-is the centre or, where the centre loses too much on rows whose cells of that column are hidden, the best of the points
+mean, and these encodings stay as they are.) The fallback of a column, one value for each of its encodings, replaces cells of
+both kinds. It is the centre or, where the centre loses too much on rows whose cells of that column are hidden, the best of the
+points
 
     centre,   centre + t (level - centre) for t in STEPS and each level of a category,   QUANTILES of a number.
 

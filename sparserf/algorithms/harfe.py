@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from .harfe_fit import SupportIterate
     from .task import Progress
 
-# Steps in which a support grows to its size before Algorithm 1.
+# Before Algorithm 1 a support grows by one part in GROWTH_STEPS of its size in each step; Algorithm 1 adds the last part.
 GROWTH_STEPS = 10
 # For the progress bar: FADING is the expected probability that an iteration of Algorithm 1 is followed by another, and
 # AFTER_GROWTH the expected work of Algorithm 1 after a greedy start, in steps of growth.

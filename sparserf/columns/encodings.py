@@ -33,8 +33,8 @@ SHARES = np.concatenate([[1e-3], (np.arange(N_SHARES) + 0.5) / N_SHARES, [1 - 1e
 # least FEWEST_DISTINCT different numbers: with fewer, all encodings would be the same but for units.
 MOST_CURVED, FEWEST_DISTINCT = 200, 3
 
-# In the unit of a column a number counts as at most this far from the median, in median distances of the numbers that differ
-# from the median. For a normal distribution that is 6.7 standard deviations.
+# For the unit of a column, a number counts as at most FAR median absolute deviations from the median. These deviations are of
+# the numbers that differ from the median. For a normal distribution that is 6.7 standard deviations.
 FAR = 10.0
 # The share of the rows (at least FEWEST_WILD of them) whose numbers may lie farther out than the reach of an encoding.
 WILD, FEWEST_WILD = 1e-3, 1.5

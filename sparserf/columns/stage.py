@@ -24,10 +24,9 @@ if TYPE_CHECKING:
 
     from .._base.types import Array
 
-# The arguments scale and missing of fits; and a dictionary of the arguments scale, missing and categorical.
+# The arguments scale and missing of fits.
 Units: TypeAlias = Literal["auto", "robust"] | None
 Missing: TypeAlias = Literal["learn", "raise"]
-ColumnSetting: TypeAlias = dict[str, Any]
 
 # The kinds of encodings: their indices in KINDS.
 NUMBER, CLIPPED, LEVEL, MISSING, PRESENT = range(len(KINDS))
@@ -84,7 +83,8 @@ class ColumnStage:
         The weighted mean and standard deviation over the training rows, numbers far from the median counted as less far; unit
         is 0 for a constant.
     reach : ndarray of float, shape (n_encodings,)
-        The distance, in units, within which all training rows but a thousandth are; ten median distances if that is more.
+        The distance from the center, in units, within which all training rows but a thousandth are; ten median absolute
+        deviations if that is more.
     half_range : ndarray of float, shape (n_encodings,)
         Half of the range of the training rows, in units.
     fill : ndarray of float, shape (n_encodings,)

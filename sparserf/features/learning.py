@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MOST_INPUTS = 1024
 # The narrowest and the widest bandwidth of random cosines, in multiples of the median distance between rows.
 NARROWEST, WIDEST = 0.25, 4.0
-# Probability that a random step which has some inputs has no more.
+# Probability that a random step of some inputs takes no further input.
 NO_MORE = 0.4
 # Two values of w'x are different if they differ by more than this share of the largest |w'x|: more than float32 rounds by.
 DIFFERENT = 1e-5

@@ -20,7 +20,8 @@ FIT_WORK_A_ROW = 4e7
 PASSES = 5
 # The time of a feature value (a cosine, say), beside one multiplication for each input.
 VALUE = 20
-# The time, for each row, of a step's values of a loss with a logarithm; it counts for the whole call alone.
+# The time, for each row, of a step's values of a loss with a logarithm. It is counted in the effort of the whole call, and not
+# in that of a single fit.
 LOSS = 10_000
 # The time, for each row, of turning from one class of a multinomial model to the next.
 TURN = 3_000

@@ -38,23 +38,23 @@ ARMIJO = 1e-4
 TRUST, MOST_TRUST = 0.1, 0.5
 # The least damping of the model, as a share of the largest diagonal entry of its Hessian, and the factor by which it changes.
 DAMPING, DAMPED = 1e-14, 100
-# The row weights are computed anew, at the new margins, after a step that shrinks the gap to no less than the share SLOW_GAP of
-# it, and to no less than TIMES_ALLOWED times the share of the violation that was allowed to remain.
+# The row weights are computed anew, at the new margins, where a step has left at least SLOW_GAP of the gap before it, and at
+# least TIMES_ALLOWED times the share of the largest violation that the step was allowed to leave.
 SLOW_GAP, TIMES_ALLOWED = 0.05, 5
 # After a step that was allowed to be inexact, and shrinks the gap to no less than this share, the sample of the rows grows.
 POOR = 0.7
-# A whole step of the best model that shrinks the gap to no less than the share IDLE, and lowers the objective by less than
+# A whole step of the best model after which the gap is at least IDLE times that before, and the objective lower by less than
 # CREEP times the gap, is rounding.
 IDLE, CREEP = 0.9, 1e-6
 # The time of a step on next to nothing, in multiplications.
 STEP_EFFORT = 1e7
 # A step of this size or more, or NaN, shows that the model has no minimum.
 LARGEST_STEP = 1e250
-# Rows in the sample that the model is made of, for each term at first, and by which factor they grow.
+# The quadratic model is made of a sample of the rows: at first ROWS_A_TERM for each term, then GROWTH times as many.
 ROWS_A_TERM, GROWTH = 8, 2
 # Row weights at the margins of a rejected step may be at most this number of times the largest weight at its start.
 MOST_CURVED = 1e3
-# The curvature of a loss that has no largest one, where every row has none.
+# The curvature of every row where all have none, for a loss whose curvature has no bound.
 CURVATURE_OF_NONE = 1.0
 
 

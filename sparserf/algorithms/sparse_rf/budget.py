@@ -39,9 +39,9 @@ class Budget:
     rows : rows that a search looks at
     terms : terms of a model
     pruned : terms of the mean of models out of which pruning selects, the largest
-    n_models : models of which the mean is taken, where the user has not set the number of rounds
+    n_models : models of which the mean is taken, where the user has not set the number of rounds (the argument `n_models`)
     fewest_rounds : the least number of rounds of searches
-    rounds : the number of rounds that the user asks for (`n_models` of `sparse_rf`), or None
+    rounds : the argument `n_models` of `sparse_rf`, the number of rounds that the user asks for, or None
     effort : the argument of `sparse_rf`
 
     A search takes a time in proportion to rows and terms. These grow first, and the number of models by what is left, so that

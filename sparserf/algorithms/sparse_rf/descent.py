@@ -19,8 +19,8 @@ Algorithm 1 draws R = `batch_size` features T times, and after each batch minimi
 R T draws, made again when needed, until the duality gap over all of them is within the tolerance.
 
 The duality gap is F less the dual objective at v times min(1, alpha / max_h |g_h|), which satisfies |phi_h' v| <= alpha. It is
-computed in `L1Fit.look_at` (by `L1Problem.dual_gap`, the formula) and tested in `L1Fit.improve_over`; of the terms alone, in
-`L1Fit.polish`.
+computed in `L1Fit.look_at` (by `L1Problem.dual_gap`, the formula) and tested in `L1Fit.improve_over`, in `L1Fit.descend_over`
+over the violators, and in `L1Fit.polish` over the terms alone.
 
 Reading order: the two algorithms, the interface that they need of a fit (`BaseL1Fit`), the options of a fit, how thoroughly a
 batch is solved, and the fit of one target (`L1Fit`), whose methods are the moves. The fit of all classes together is

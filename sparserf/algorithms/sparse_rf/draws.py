@@ -6,7 +6,7 @@ when needed: what is stored of draws from a random map is the seed. `DrawsInMemo
 A `DrawSource` makes the draws of each batch: `RandomSource` from a fixed distribution, `LearningSource` near the accepted
 features, `LinearSource` the steepest linear function.
 
-A pass over the rows is the unit of cost. So what will be needed at the next dual point is asked for in the pass that makes it:
+A pass over the rows is the unit of cost. So the pass that computes the next dual point also computes what will be needed there:
 a `Question` is a pair, a function that every block of rows answers at a dual point, and a function that takes the dual point
 and the sum of the answers.
 """

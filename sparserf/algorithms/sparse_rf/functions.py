@@ -123,9 +123,9 @@ def sparse_rf(
         Share of the rows that alpha=None holds out in each search, in (0, 1): the same share of each class, and of zero and
         other counts; at least ten rows where that is no more than half of them.
     n_models : int or None, default None
-        Number of rounds of searches of alpha=None, each with other rows held out and, for "auto", other draws; the result is
-        the mean of their models. None: two, or four for up to 5,000 rows; more where few models of a round predict best, until
-        there are four, or six, models; one more where it is open which kind of model is the best (see Notes).
+        Number of rounds of searches of alpha=None; the result is the mean of their models. Each round holds out rows that are
+        drawn anew and, for "auto", has draws of its own. None: at least two rounds, or four for up to 5,000 rows; further
+        rounds until the mean is over four, or six, models; one more where the best kind of model is uncertain (see Notes).
     max_terms : int or None, default None
         The most terms of alpha=None; a term that classes share counts once. None: 2,000.
     effort : float, default 1.0
@@ -138,8 +138,8 @@ def sparse_rf(
         Nonnegative, relative to their mean. A weight of k counts as k copies of the row, which alpha=None holds out together.
         Rows of weight zero, and classes that have only such rows, are as if they were not there; the other rows are copied.
     tol : float, default 1e-4
-        Largest duality gap of a solution, relative to its objective. Where alpha is chosen, at least 0.5; of linear functions
-        of all inputs, 0.1.
+        Largest duality gap of a solution, relative to its objective. With alpha=None, where alpha itself is a choice, a gap of
+        half the objective is near enough, and a tenth for linear functions of all inputs.
     max_iter : int or None, default None
         The most rounds of search and solution, over all batches. None: until the tolerance is reached or the work is spent:
         over all penalties of a path 1.2e11 multiplications, 4e7 for each row beyond 5,000, and five passes over the

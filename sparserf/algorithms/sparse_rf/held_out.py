@@ -1,9 +1,9 @@
 """Rows that are held out: which rows a search looks at and which of them it holds out, and what predicts these best.
 
 A `Sample` is drawn for each round of searches (`Sample.draw`): of many rows it takes about `Budget.rows` (`thinned`), and of
-these it holds out the share `validation`, 0.1 by default, the same share of each class (`hold_out`). Other rows are held out in
-each round. The losses on the rows held out (`HeldOutLosses`) choose the best penalty of a path and, with the standard error of
-a difference (`gain`), the best kind of model (`in_question`).
+these it holds out the share `validation`, 0.1 by default, the same share of each class (`hold_out`). Each round draws its rows
+anew, so that the rows held out in two rounds may overlap. The losses on the rows held out (`HeldOutLosses`) choose the best
+penalty of a path and, with the standard error of a difference (`gain`), the best kind of model (`in_question`).
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Sample:
 
     Where a few rows are all predicted right, their loss falls to 0 as the margins grow; and where no row has an event, it falls
     with the rate. A pseudo-row, one more held-out row whose target is unknown, prevents that: a probability of 0 or 1 costs as
-    much as if one in n + 1 rows had been of any class, or as if one more event had come. Here n counts all rows, since the
-    rounds of a search together hold out about all rows once.
+    much as if one in n + 1 rows had been of any class, or as if one more event had come. Here n counts all rows, not those
+    alone that are held out in one round.
     """
 
     task: Task

@@ -79,7 +79,8 @@ MOST_A_ROW = 0.5
 
 # The most steps in which the terms of a chosen penalty are fitted to all rows.
 CHOSEN_ROUNDS = 50
-# The held-out loss that dropping terms may cost, as a share of that loss, or of what it is below the loss of the empty model.
+# The held-out loss that dropping terms may cost, as a share of that loss, or of its gain over the model without terms where
+# that is less.
 PRUNED = 0.003
 # Below this share of its root mean square the standard deviation of a target is rounding.
 CONSTANT = 1e-13
