@@ -250,6 +250,7 @@ class Session:
                 results[key] = self._found(mutant, tests_of(mutant, by_line, size))
             else:
                 results[key] = known
+            RECORD.parent.mkdir(exist_ok=True)
             RECORD.write_text(json.dumps(record | results, indent=1))
             print(f"{results[key]}  {key}  {time.monotonic() - start:.0f} s", flush=True)
         survived, same = (list(results.values()).count(what) for what in ("survived", "the same"))
