@@ -153,6 +153,16 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray:
     return weight / weight.max()
 
 
+def check_offset(offset: Any, n_samples: int, n_outputs: int) -> np.ndarray:
+    """Return finite float64 offsets, (n_samples,) for one output or for all alike, else (n_outputs, n_samples)."""
+    array = as_real("offset", offset).astype(np.float64)
+    if array.shape != (n_samples,) and (n_outputs == 1 or array.shape != (n_samples, n_outputs)):
+        shapes = f"({n_samples},)" if n_outputs == 1 else f"({n_samples},) or ({n_samples}, {n_outputs})"
+        raise ValueError(f"offset must have shape {shapes}, one entry a row of X, got {array.shape}")
+    check_finite("offset", array)
+    return np.ascontiguousarray(array.T)
+
+
 def check_length(name: str, array: np.ndarray, n_samples: int) -> None:
     """Check that an array has one entry for each row."""
     if array.ndim != 1 or len(array) != n_samples:

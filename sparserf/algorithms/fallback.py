@@ -98,6 +98,7 @@ class HiddenCells:
         self._on_encodings, self._task, self._weight = replace(model, features=model.features.staged(None)), task, weight
         self._encodings = model.features.stage.transform(X)
         self._y = np.vstack([y + np.expand_dims(c, -1) for y, c in zip(task.targets, task.centers, strict=True)])[:, sample]
+        self._offset = 0.0 if task.offset is None else task.offset[..., sample]
 
         mean = weight / weight.sum() @ self._encodings
         self.mean = np.where(np.abs(mean) > 1e-12, mean, 0.0)
@@ -118,7 +119,7 @@ class HiddenCells:
     @np.errstate(over="ignore", invalid="ignore")
     def _losses(self, f):
         """Return the loss of each output, in the unit of its target; of classes fitted together, one for each class."""
-        f, y, task = np.atleast_2d(f).astype(np.float64), self._y, self._task
+        f, y, task = np.atleast_2d(f).astype(np.float64) + self._offset, self._y, self._task
         if task.is_joint:
             losses = task.loss.value(f, y)
         else:

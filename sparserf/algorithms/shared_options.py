@@ -36,6 +36,7 @@ class SharedOptions:
     loss: LossLike = "squared"
     fit_intercept: bool = True
     sample_weight: ArrayLike | None = None
+    offset: ArrayLike | None = None
     rng: Any = None
     workers: int = 1
     callback: Callback = None
@@ -64,7 +65,8 @@ def read_task(X: MatrixLike, y: ArrayLike, options: SharedOptions, several_outpu
     several_outputs : whether real targets of several outputs are one target or one each
     """
     columns, features = ColumnSetting(options.scale, options.missing, options.categorical), options.features
-    about = {"loss": options.loss, "sample_weight": options.sample_weight, "rng": options.rng, "workers": options.workers}
+    about = {"loss": options.loss, "sample_weight": options.sample_weight, "offset": options.offset, "rng": options.rng,
+             "workers": options.workers}  # fmt: skip
     if options.is_auto:
         found = sparse_rf(
             X, y, scale=options.scale, missing=options.missing, categorical=options.categorical,

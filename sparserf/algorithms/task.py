@@ -1,9 +1,15 @@
 """What is to be fitted, read from the user's arguments; the progress of its fits; and the one model that they become.
 
-A fit minimises (1/n) sum_i s_i L(f(x_i), y_i) + penalty. `Task.from_arguments` turns X, y and sample_weight into the rows, the
-targets y_i and the weights s_i of that sum, in this order: a table becomes numbers; rows of weight zero are left out; weights
-are scaled to mean 1; y becomes one target for each output or class; and, where the features need it, columns are encoded by a
-`ColumnStage`. `model_of` turns the fits of all targets into one `SparseModel`, in the units of y.
+A fit minimises (1/n) sum_i s_i L(f(x_i) + o_i, y_i) + penalty, where the offsets o_i are 0 unless the user gives some.
+`Task.from_arguments` turns X, y, sample_weight and offset into the rows, the targets y_i, the weights s_i and the offsets of
+that sum, in this order: a table becomes numbers; rows of weight zero are left out; weights are scaled to mean 1; y becomes one
+target for each output or class; offsets are taken from the targets, or kept beside them; and, where the features need it,
+columns are encoded by a `ColumnStage`. `model_of` turns the fits of all targets into one `SparseModel`, in the units of y.
+
+Offsets. A loss of the residual has L(z + o, y) = L(z, y - o): its targets become y - o, and nothing else knows of offsets. Of
+other losses the task keeps them; its loss and its targets are those without, which is what counts events, classes and means.
+`Task.problem`, `Task.loss_of` and `Task.target_of` put both together to an `OffsetLoss` and its targets, which solvers take as
+any others.
 
 What happens to a NaN in dense X. With missing="raise" it is a ValueError, in the fit and in `predict`. With missing="learn",
 the default, `fit_stage` (columns/encodings.py) gives a column that has NaN in training rows one more encoding, which is 1 where
@@ -24,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 import numpy as np
 
 from .._base.arrays import check_same_device
-from .._base.checks import check_choice, check_sample_weight
+from .._base.checks import check_choice, check_offset, check_sample_weight
 from .._base.progress import FitCallback
 from ..columns.encodings import fit_sparse_stage, fit_stage, target_encode
 from ..columns.stage import ColumnStage
@@ -32,6 +38,7 @@ from ..columns.table import Table, is_frame
 from ..columns.targets import encode_target
 from ..features import FeatureSet
 from ..losses import SELECTING, Loss, check_loss
+from ..losses.offset import LARGEST_OFFSET, OffsetLoss
 from ..losses.regression import weighted_median
 from ..model import FitInfo, SparseModel
 from ..rows import BlockError, as_rows
@@ -114,6 +121,8 @@ class Task:
         What was subtracted from each target, one number for each output. `model_of` adds it to the intercept.
     index : ndarray
         The places of the rows in X.
+    offset : ndarray of shape (n_rows,) or (n_outputs, n_rows), or None
+        What is added to f in the loss of each row, where it is not in the target already; then there is one target.
     stage : ColumnStage or None
         The encodings of the columns; None for columns as they are.
     encoding_sets : tuple of ndarray
@@ -130,6 +139,7 @@ class Task:
     targets: list[np.ndarray]
     centers: list[float | np.ndarray]
     index: np.ndarray
+    offset: np.ndarray | None = None
     stage: ColumnStage | None = None
     encoding_sets: tuple[np.ndarray, ...] = ()
     features: Any = None
@@ -139,6 +149,7 @@ class Task:
         cls, X: MatrixLike, y: ArrayLike, *, features: Any, loss: LinearLossLike, sample_weight: ArrayLike | None, workers: int,
         rng: np.random.Generator | None, columns: ColumnSetting, losses: Collection[str] = SELECTING,
         several_outputs: Literal["together", "apart"] | None = None, has_several_encodings: bool = False,
+        offset: ArrayLike | None = None,
     ) -> Task:  # fmt: skip
         """Check the arguments of a fit, and encode the columns of X as its features need them.
 
@@ -146,7 +157,7 @@ class Task:
         where X is a table, and where numbers are missing.
 
         columns : how to encode columns
-        losses, several_outputs : as in `from_arrays`
+        losses, several_outputs, offset : as in `from_arrays`
         has_several_encodings : whether numbers are to have several encodings
         """
         is_drawn, may_miss = isinstance(features, FeatureSet), columns.missing == "learn"
@@ -159,7 +170,7 @@ class Task:
             X, table = stage.read(X), stage.table
         elif columns.categorical is not None or is_frame(X):
             X, table = Table.learn(X, columns.categorical)
-        about = {"losses": losses, "several_outputs": several_outputs}
+        about = {"losses": losses, "several_outputs": several_outputs, "offset": offset}
 
         if is_drawn:
             may_miss = may_miss and stage is not None and stage.may_miss
@@ -178,16 +189,17 @@ class Task:
     def from_arrays(
         cls, X: MatrixLike, y: ArrayLike, loss: LinearLossLike, sample_weight: ArrayLike | None, workers: int, *,
         several_outputs: Literal["together", "apart"] | None = None, losses: Collection[str] = SELECTING,
-        may_miss: bool = False,
+        may_miss: bool = False, offset: ArrayLike | None = None,
     ) -> Task:  # fmt: skip
-        """Check X, y, loss and sample_weight, with the columns of X as they are.
+        """Check X, y, loss, sample_weight and offset, with the columns of X as they are.
 
         several_outputs : whether a real y may have several outputs, and whether these are one target or one each: see
             `columns.targets.encode_target`
         losses : the names of the losses that may be given
         may_miss : whether dense X may have NaN
+        offset : what is added to f in the loss of each row, or of each row and output; None: nothing
         """
-        for name, values in (("y", y), ("sample_weight", sample_weight)):
+        for name, values in (("y", y), ("sample_weight", sample_weight), ("offset", offset)):
             check_same_device(name, values, X)
         rows = as_rows(X, workers, may_miss=may_miss)
         loss = check_loss(loss, losses)
@@ -195,8 +207,9 @@ class Task:
         classes, targets = encode_target(y, loss, index, rows.n_rows, several_outputs)
         if several_outputs == "apart" and classes is None and len(targets) > 1 and not loss.is_quadratic:
             raise ValueError(f"y must have one output for loss={loss.name!r}, got {len(targets)}: fit one at a time")
+        targets, offset = read_offset(offset, loss, targets, index, rows.n_rows)
         loss, centers = loss.of_target(targets[0], weight), [np.zeros(y.shape[:-1]) for y in targets]
-        return cls(weighted, loss, weight, classes, targets, centers, index)
+        return cls(weighted, loss, weight, classes, targets, centers, index, offset)
 
     def _encoded(self, table, rng, is_scaled, has_several_encodings, may_miss):
         """Return the task with a `ColumnStage`, or as it is where its columns need none; table : the reader of X, or None."""
@@ -213,7 +226,7 @@ class Task:
                 return self
         if table is not None and not table.is_numeric:
             X, table = table.for_rows(raw.array())
-            X, means = target_encode(X, table, self.targets, self.weight, rng)
+            X, means = target_encode(X, table, *self.rates(), rng)
             raw = raw.on_same_threads(X)
         stage, encoding_sets = fit_stage(
             raw, self.weight, rng, table=table, means=means, is_scaled=is_scaled, is_curved=has_several_encodings
@@ -265,8 +278,34 @@ class Task:
         return power_of_two(y) if self.loss.degree else 1.0
 
     def loss_of(self, y: np.ndarray) -> Loss:
-        """Return the loss for a target in its unit."""
-        return self.loss.scaled(self.unit(y))
+        """Return the loss for a target in its unit, a function of z and of `target_of` this target."""
+        loss = self.loss.scaled(self.unit(y))
+        return loss if self.offset is None else OffsetLoss(loss)
+
+    def target_of(self, y: np.ndarray) -> np.ndarray:
+        """Return a target in its unit, together with the offsets where there are some."""
+        unit = self.unit(y)
+        return y / unit if self.offset is None else OffsetLoss.targets(y / unit, self.offset / unit)
+
+    def rates(self) -> tuple[list[np.ndarray], np.ndarray]:
+        """Return the targets and the weights, of mean 1, for what is a mean of the target: of all rows, or of a category.
+
+        With a log link and offsets these are y / e^o and s e^o, counts over exposures, weighted by these (by s alone where each
+        output has offsets of its own).
+        """
+        if self.offset is None or self.loss.link != "log":
+            return self.targets, self.weight
+        exposure = np.exp(self.offset)
+        weight = self.weight * exposure if exposure.ndim == 1 else self.weight
+        return [y / exposure for y in self.targets], weight / weight.mean()
+
+    def losses_of_unknown_row(self, z: np.ndarray, mean: float) -> np.ndarray:
+        """Return, for margins z of each row, the loss of a row like it whose target is unknown; mean : that of `rates`."""
+        unit = self.unit(self.targets[0])
+        loss = self.loss.scaled(unit)
+        if self.offset is None:
+            return loss.of_unknown_row(z, mean)
+        return loss.of_unknown_row(z + self.offset / unit, mean * np.exp(self.offset) if loss.link == "log" else mean)
 
     def slope_unit(self, y: np.ndarray) -> float:
         """Return the factor by which a gradient of the mean loss shrinks where y is divided by its unit."""
@@ -279,7 +318,8 @@ class Task:
         """
         unit = self.unit(y)
         alpha = min(alpha * unit ** (2 - self.loss.degree), 1e300)
-        return Kind.from_arrays(self.rows.vectors, self.loss.scaled(unit), y / unit, self.weight, alpha, fit_intercept)
+        loss, y = self.loss_of(y), self.target_of(y)
+        return Kind.from_arrays(self.rows.vectors, loss, y, self.weight, alpha, fit_intercept)
 
     def progress(self, callback: Callback, y: np.ndarray) -> Progress:
         """Return the `Progress` for the fit of a target."""
@@ -296,6 +336,32 @@ def rows_of_positive_weight(rows: Rows, sample_weight: ArrayLike | None) -> tupl
     if len(index) < rows.n_rows:
         rows, weight = rows.take(index), weight[index]
     return index, rows, weight / weight.mean()
+
+
+def read_offset(
+    offset: ArrayLike | None, loss: Loss, targets: list[np.ndarray], index: np.ndarray, n_rows: int
+) -> tuple[list[np.ndarray], np.ndarray | None]:
+    """Check the offsets; return the targets less the offsets and None, or, where this is another loss, (targets, offsets).
+
+    index : the places of the rows of the targets among all n_rows rows
+    """
+    if offset is None:
+        return targets, None
+    if loss.is_classifier and len(targets) > 1:
+        raise ValueError(f"offset must be None for more than two classes, got one for {len(targets)}")
+    outputs = np.vstack(targets)
+    offset = check_offset(offset, n_rows, len(outputs))[..., index]
+    if not loss.is_shift_invariant:
+        if np.abs(offset).max() > LARGEST_OFFSET[loss.link]:
+            largest = LARGEST_OFFSET[loss.link]
+            raise ValueError(f"offset must be between -{largest:g} and {largest:g} for loss={loss.name!r}, "
+                             f"got {offset[np.abs(offset).argmax()]}")  # fmt: skip
+        return targets, offset
+    with np.errstate(over="ignore"):
+        less = outputs - offset
+    if not np.isfinite(less).all():
+        raise ValueError(f"offset must be of moderate size, got {np.abs(offset).max()}, with which y - offset overflows")
+    return [part.reshape(y.shape) for part, y in zip(np.split(less, len(targets)), targets, strict=True)], None
 
 
 def power_of_two(y: np.ndarray) -> float:

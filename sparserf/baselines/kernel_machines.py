@@ -361,7 +361,7 @@ class KernelModel(BaseModel):
     def __repr__(self) -> str:
         return f"KernelModel({self.kernel}, {len(self.support)} rows, loss={self.loss!r})"
 
-    def decision_function(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
+    def decision_function(self, X: MatrixLike, workers: int = 1, *, offset: ArrayLike | None = None) -> np.ndarray:
         """Compute f(x): shape (n_samples,), or (n_samples, n_classes) for more than two classes.
 
         Parameters
@@ -369,6 +369,8 @@ class KernelModel(BaseModel):
         X : array or CSR matrix of shape (n_samples, n_features)
         workers : int, default 1
             Threads; -1 for all cores. The result does not depend on it.
+        offset : array of shape (n_samples,) or None, default None
+            What is added to f, as in `predict`.
 
         Returns
         -------
@@ -376,18 +378,18 @@ class KernelModel(BaseModel):
             float32 for float32 X, float64 for all else. Time O(n_samples * n_support * n_features); memory O(n_support)
             and blocks of some megabytes a worker.
         """
-        return self._map_decisions(X, workers, identity)
+        return self._map_decisions(X, workers, identity, offset)
 
-    def _map_decisions(self, X, workers, finish):
-        """Return finish(f(x)) of each row, where X is."""
+    def _map_decisions(self, X, workers, finish, offset):
+        """Return finish(f(x) + offset) of each row, where X is."""
         rows = as_rows(X, workers, n_features=self.rows.shape[1])
-        X = rows.array()
+        offset, X = self._read_offset(offset, X, rows.n_rows), rows.array()
         f = np.zeros((X.shape[0], *self.coef.shape[:-1]))
         with single_threaded_blas():
             for part, product in self.kernel.blocks(X, self.rows, check_workers(workers), lambda K: K @ self.coef.T):
                 f[part] = product
         with np.errstate(over="ignore"):  # f is infinite beyond the largest float of the dtype of X
-            f = (f + self.intercept).astype(X.dtype, copy=False)
+            f = sum(offset, f + self.intercept).astype(X.dtype, copy=False)
         return rows.to_namespace_of_X(rows.vectors.map(lambda f: finish(f.T), rows.vectors.put(f.T), axis=0))
 
 

@@ -208,7 +208,7 @@ def _distance_from_u(inputs, problem, iterate, evaluation, a, z_a, curved, in_z)
         """
         xp, is_curved = namespace(a), h > 0
         root = xp.sqrt(xp.where(is_curved, h, xp.ones_like(h)))
-        slope, zero = y * (a * n) if loss.is_classifier else a * n, xp.zeros_like(a)
+        slope, zero = loss.bounded_slope(a * n, y), xp.zeros_like(a)
         is_outside = ~((slope >= low * s) & (slope <= high * s))
         between = xp.where(is_curved, (a - v) / root, zero)
         beside = xp.where(is_curved, (xp.abs(v) + xp.abs(a)) / root, zero)

@@ -102,8 +102,8 @@ class LinearProblem(Problem):
     def from_arrays(
         cls, vectors: RowVectors, loss: Loss, y: np.ndarray, weight: np.ndarray, alpha: float, fit_intercept: bool
     ) -> LinearProblem:
-        """Return the problem of ndarrays y, of shape (n_outputs, n_rows), and weight."""
-        return cls(vectors, loss, vectors.put(y), vectors.put(weight), alpha, fit_intercept, len(y))
+        """Return the problem of ndarrays y, of shape (n_outputs, n_rows) or (2, n_outputs, n_rows), and weight."""
+        return cls(vectors, loss, vectors.put(y), vectors.put(weight), alpha, fit_intercept, y.shape[-2])
 
     def moved_to(self, move: Callable[[RowVector], RowVector], vectors: RowVectors) -> LinearProblem:
         """Return the same problem with its row vectors copied, by move(vector), to where `vectors` computes."""

@@ -86,6 +86,7 @@ class Loss:
     dual_growth: float = np.inf
     slopes: tuple[float, float] = (-np.inf, np.inf)
     least_step: float = 0.0  # a step of the intercept smaller than this, in scaled units of z, is rounding
+    intercept_reach: float = 1.0  # how far from all -f a best intercept may be: this times the largest |y|, and some hundreds
 
     def __init_subclass__(cls, **how: Any) -> None:
         super().__init_subclass__(**how)
@@ -150,6 +151,10 @@ class Loss:
         The rounding error of a small mean loss is in proportion to this size.
         """
         return 0.0
+
+    def bounded_slope(self, u: Array, y: Array) -> Array:
+        """Return what `slopes` bounds where L*(u) is finite: u, or for a classifier u y."""
+        return y * u if self.is_classifier else u
 
     def intercept_step(self, slope: float, curvature: float) -> float:
         """Return Newton's step to the best intercept, from the slope and curvature of the mean loss in the intercept."""

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from .._base.arrays import namespace, namespace_of, to_host
+from .._base.arrays import check_same_device, namespace, namespace_of, to_host
+from .._base.checks import check_offset
 from ..losses.classification import sigmoid, softmax
 from ..rows import from_host_if_possible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from numpy.typing import ArrayLike
 
     from .._base.types import Array, MatrixLike
 
@@ -21,15 +24,18 @@ if TYPE_CHECKING:
 class BaseModel(ABC):
     """The base class of models, frozen dataclasses that predict from their decision values f. Their arrays are read-only.
 
-    A subclass computes f in `_map_decisions`, has `classes`, and may have a `link`.
+    A subclass computes f in `_map_decisions`, has `classes` and `intercept`, and may have a `link`.
 
     classes : None, or ndarray of shape (n_classes,)
         The sorted labels of a classifier; None for a regression.
+    intercept : float, or ndarray of shape (n_outputs,)
+        The constant of each output.
     link : {"identity", "log", "softmax"}
         How predictions are made of f: a regression predicts f or, with "log", e^f; for a classifier see `probabilities`.
     """
 
     classes: np.ndarray | None
+    intercept: float | np.ndarray
     link: Literal["identity", "log", "softmax"] = "identity"
 
     def __post_init__(self) -> None:
@@ -42,14 +48,14 @@ class BaseModel(ABC):
         self.__post_init__()
 
     @abstractmethod
-    def _map_decisions(self, X: MatrixLike, workers: int, finish: Callable[[Array], Array]) -> Array:
-        """Return finish(f) for the decision values f of the rows of X, as an array of the same kind as X.
+    def _map_decisions(self, X: MatrixLike, workers: int, finish: Callable[[Array], Array], offset: ArrayLike | None) -> Array:
+        """Return finish(f + offset) for the decision values f of the rows of X, as an array of the same kind as X.
 
         finish is called for blocks of rows, with f of shape (n_rows,) or (n_rows, n_outputs). It returns an array with one
         entry, or one line, for each of these rows.
         """
 
-    def predict(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
+    def predict(self, X: MatrixLike, workers: int = 1, *, offset: ArrayLike | None = None) -> np.ndarray:
         """Predict class labels, or regression values: the decision values f, with the log link e^f.
 
         Parameters
@@ -57,15 +63,32 @@ class BaseModel(ABC):
         X : data frame, array or CSR matrix of shape (n_samples, n_features_in)
         workers : int, default 1
             Threads; -1 for all cores. The result does not depend on it.
+        offset : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets; or None, default None
+            What is added to f, such as the log of the exposures. None: 0 in all rows, also where the model was fitted with
+            offsets: with the log link the rate, for the exposure 1. Not for more than two classes.
 
         Returns
         -------
         ndarray of shape (n_samples,), or (n_samples, n_outputs) for several real targets
             In the namespace, on the device or in the partitions of X. Time O(n_samples) times that of the terms, which see
             few inputs each.
+
+        Raises
+        ------
+        ValueError, TypeError
+            X does not fit the model, or offset not the rows.
         """
         finish = INVERSE_LINKS[self.link] if self.classes is None else partial(labels_of_decisions, self.classes)
-        return self._map_decisions(X, workers, finish)
+        return self._map_decisions(X, workers, finish, offset)
+
+    def _read_offset(self, offset: ArrayLike | None, X: MatrixLike, n_rows: int) -> list[np.ndarray]:
+        """Check the offsets; return them as row vectors to go with f, (n_rows,) or (n_outputs, n_rows): one, or none."""
+        if offset is None:
+            return []
+        if self.classes is not None and len(self.classes) > 2:
+            raise ValueError(f"offset must be None for more than two classes, got one for {len(self.classes)}")
+        check_same_device("offset", offset, X)
+        return [check_offset(offset, n_rows, np.size(self.intercept))]
 
 
 def identity(f: Array) -> Array:

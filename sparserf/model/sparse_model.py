@@ -18,7 +18,7 @@ from .base import BaseModel, identity, probabilities
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
     from onnx import ModelProto
 
     from .._base.types import Array, MatrixLike, Seed
@@ -169,7 +169,7 @@ class SparseModel(BaseModel):
         """The names of the columns of the data frame that the model was fitted to; None for an array."""
         return self.features.feature_names_in_
 
-    def decision_function(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
+    def decision_function(self, X: MatrixLike, workers: int = 1, *, offset: ArrayLike | None = None) -> np.ndarray:
         """Compute the decision values f(x), from which `predict` makes labels or regression values.
 
         Parameters
@@ -177,15 +177,17 @@ class SparseModel(BaseModel):
         X : data frame, array or CSR matrix of shape (n_samples, n_features_in)
         workers : int, default 1
             Threads; -1 for all cores. The result does not depend on it.
+        offset : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets; or None, default None
+            What is added to f, as in `predict`.
 
         Returns
         -------
         ndarray of shape (n_samples,), or (n_samples, n_outputs) for several outputs or more than two classes
             float32 for float32 X, float64 for all else.
         """
-        return self._map_decisions(X, workers, identity)
+        return self._map_decisions(X, workers, identity, offset)
 
-    def predict_proba(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
+    def predict_proba(self, X: MatrixLike, workers: int = 1, *, offset: ArrayLike | None = None) -> np.ndarray:
         """Compute the probability of each class, with the logistic or the multinomial loss only.
 
         For more than two classes it is the softmax of the decision values with loss="multinomial"; with loss="logistic" the
@@ -196,6 +198,8 @@ class SparseModel(BaseModel):
         X : data frame, array or CSR matrix of shape (n_samples, n_features_in)
         workers : int, default 1
             Threads; -1 for all cores. The result does not depend on it.
+        offset : array of shape (n_samples,) or None, default None
+            What is added to f, the log odds of the second of two classes, as in `predict`.
 
         Returns
         -------
@@ -204,18 +208,18 @@ class SparseModel(BaseModel):
 
         Raises
         ------
-        ValueError
-            The model has another loss: see `calibrated`.
+        ValueError, TypeError
+            The model has another loss: see `calibrated`. X does not fit the model, or offset not the rows.
         """
         if self.loss not in PROBABILISTIC:
             names = " or ".join(f"loss={name!r}" for name in PROBABILISTIC)
             raise ValueError(f"predict_proba needs a model fitted with {names}, this one has loss={self.loss!r}")
-        return self._map_decisions(X, workers, partial(probabilities, self.link))
+        return self._map_decisions(X, workers, partial(probabilities, self.link), offset)
 
-    def _map_decisions(self, X, workers, finish):
+    def _map_decisions(self, X, workers, finish, offset):
         rows = self.features.rows_of(X, workers)
         decide = partial(_decide, self.features, self.coef, self.intercept, rows.dtype, finish)
-        return rows.to_namespace_of_X(rows.map(decide, axis=0))
+        return rows.to_namespace_of_X(rows.map(decide, *self._read_offset(offset, X, rows.n_rows), axis=0))
 
     def summary(self, X: MatrixLike | None = None, *, n_terms: int = 10, rng: Seed = 0) -> Summary:
         """Summarize the model: what it is, how its fit went, how much its inputs matter, and its largest terms.
@@ -620,11 +624,16 @@ class SparseModel(BaseModel):
 @np.errstate(over="ignore")  # values too large for the dtype of X become infinite
 def _decide(
     features: FeatureSet, coef: np.ndarray, intercept: float | np.ndarray, dtype: np.dtype, finish: Callable[[Array], Array],
-    block: Block,
+    block: Block, *offset: Array,
 ) -> Array:  # fmt: skip
-    """Return finish(f) for a block of rows, where f = Phi coef + intercept has the dtype of X and a line for each row."""
+    """Return finish(f) for a block of rows, where f = Phi coef + intercept has the dtype of X and a line for each row.
+
+    offset : nothing, or the one offset that is added to f
+    """
     f = check_no_overflow(block.apply(features, coef))
     f = f + outputs_like(intercept, f)
+    for each in offset:
+        f = f + each
     if isinstance(f, np.ndarray):
         return finish(f.T.astype(dtype, copy=False))
     xp = namespace(f)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -32,6 +33,8 @@ except ImportError:  # scikit-learn 1.5
 
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from .._base.types import MatrixLike
     from ..model import SparseModel
 
@@ -62,14 +65,17 @@ class ModelEstimator(BaseEstimator):
             self, X, y, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=finite, **how
         )
 
-    def _call_model(self, method, X):
+    def _call_model(self, method, X, offset):
         """Return what a method of the model says of the rows of X."""
         check_is_fitted(self)
-        return getattr(self.model_, method)(self._check_X(X), workers=effective_n_jobs(self.n_jobs))
+        return getattr(self.model_, method)(self._check_X(X), workers=effective_n_jobs(self.n_jobs), offset=offset)
 
-    def predict(self, X: MatrixLike) -> np.ndarray:
-        """Return the predicted targets, of shape (n_samples,) or (n_samples, n_outputs); or labels, of shape (n_samples,)."""
-        return self._call_model("predict", X)
+    def predict(self, X: MatrixLike, offset: ArrayLike | None = None) -> np.ndarray:
+        """Return the predicted targets, of shape (n_samples,) or (n_samples, n_outputs); or labels, of shape (n_samples,).
+
+        offset : what is added to the decision values, such as the log of the exposures, (n_samples,); None: 0 in all rows
+        """
+        return self._call_model("predict", X, offset)
 
     @property
     def n_iter_(self) -> int:
@@ -95,30 +101,45 @@ class Regressor(RegressorMixin, ModelEstimator):
 
     _y_is_numeric = True
 
+    def score(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None
+    ) -> float:
+        """Return R^2 of the predictions; offset : as in `predict`."""
+        return r2_score(y, self.predict(X, offset), sample_weight=sample_weight)
+
 
 class Classifier(ClassifierMixin, ModelEstimator):
     """An estimator of labels."""
 
     _y_is_numeric = False
 
-    def decision_function(self, X: MatrixLike) -> np.ndarray:
+    def score(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None
+    ) -> float:
+        """Return the share of right labels; offset : as in `predict`."""
+        return accuracy_score(y, self.predict(X, offset), sample_weight=sample_weight)
+
+    def decision_function(self, X: MatrixLike, offset: ArrayLike | None = None) -> np.ndarray:
         """Return the decision values.
 
         For two classes they have shape (n_samples,) and are positive where the second is predicted; for more classes they have
-        shape (n_samples, n_classes).
+        shape (n_samples, n_classes). offset : as in `predict`.
         """
-        return self._call_model("decision_function", X)
+        return self._call_model("decision_function", X, offset)
 
     @available_if(lambda self: self._loss in PROBABILISTIC)
-    def predict_proba(self, X: MatrixLike) -> np.ndarray:
-        """Return the probability of each of `classes_`, (n_samples, n_classes). Needs loss="logistic" or "multinomial"."""
-        return self._call_model("predict_proba", X)
+    def predict_proba(self, X: MatrixLike, offset: ArrayLike | None = None) -> np.ndarray:
+        """Return the probability of each of `classes_`, (n_samples, n_classes). Needs loss="logistic" or "multinomial".
+
+        offset : as in `predict`
+        """
+        return self._call_model("predict_proba", X, offset)
 
     @available_if(lambda self: self._loss in PROBABILISTIC)
-    def predict_log_proba(self, X: MatrixLike) -> np.ndarray:
+    def predict_log_proba(self, X: MatrixLike, offset: ArrayLike | None = None) -> np.ndarray:
         """Return the logarithm of `predict_proba`."""
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            return np.log(self.predict_proba(X, offset))
 
 
 def has_category_columns(model: SparseModel) -> bool:

@@ -191,7 +191,8 @@ class Problem:
         if not self.fit_intercept:
             return 0.0
         low, high, previous = -np.inf, np.inf, np.inf
-        farthest = sum(self.vectors.largest(f, self.y)) + FAR
+        largest_f, largest_y = self.vectors.largest(f, self.y)
+        farthest = largest_f + self.loss.intercept_reach * largest_y + FAR
         for _ in range(MOST_INTERCEPT_STEPS):
             slope, curvature = self._slope_and_curvature(f, b)
             if slope == 0:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # The functions that can be fitted to sums, each with its algorithm.
 METHODS = {function: algorithm for algorithm in REGISTRY.values() for function in algorithm.functions}
 # Their arguments that are about the rows, which are summed up, or that draw or transform features, which are given.
-ARGUMENTS_OF_ROWS = "X", "y", "sample_weight"
+ARGUMENTS_OF_ROWS = "X", "y", "sample_weight", "offset"
 ARGUMENTS_OF_FEATURES = "features", "gamma", "n_components", "nu", "activation", "order", "best_phase", "rng"
 
 
@@ -215,9 +215,9 @@ class Sums:
             or `drp_path`, which take them all.
         **options
             Arguments of the function, except those that are about the rows or that draw features: X, y, sample_weight,
-            features, gamma, n_components, nu, activation, order, best_phase, and (except for `drp`) rng. The loss must be the
-            squared loss. `sparse_rf` needs alpha, and `harfe` and `harfe_path` need n_nonzero_coefs, as their defaults look at
-            the rows.
+            offset, features, gamma, n_components, nu, activation, order, best_phase, and (except for `drp`) rng. The loss must
+            be the squared loss. `sparse_rf` needs alpha, and `harfe` and `harfe_path` need n_nonzero_coefs, as their defaults
+            look at the rows.
 
         Returns
         -------

@@ -43,7 +43,7 @@ class Sample:
     unit : the unit of y, one for all searches
     index : the indices of these rows among all
     pseudo_weight : the weight of the pseudo-row (see below), for a loss of probabilities or rates; else 0
-    mean : the mean of the target, which the pseudo-row has
+    mean : the mean of the target, which the pseudo-row has (with a log link and offsets, the mean rate)
     of_outputs : the share of all targets that the sample has; they may have that share of the terms
 
     Where a few rows are all predicted right, their loss falls to 0 as the margins grow; and where no row has an event, it falls
@@ -68,19 +68,21 @@ class Sample:
 
         groups : the group of each row (`groups_of`)
         """
-        rows, targets, weight = task.raw, task.targets, task.weight
+        rows, targets, weight, offset = task.raw, task.targets, task.weight, task.offset
         n = effective(weight)
         if np.count_nonzero(weight) > most_rows:
             weight = thinned(groups, weight, most_rows, rng)
         some = np.flatnonzero(weight)
         if len(some) < rows.n_rows or not rows.in_memory:
             rows, targets, weight, groups = rows.take(some), [y[some] for y in targets], weight[some], groups[some]
+            offset = None if offset is None else offset[some]
         fitted, held = hold_out(groups, weight, validation, rng)
-        sampled = replace(task, raw=rows, targets=targets, weight=fitted)
+        sampled = replace(task, raw=rows, targets=targets, weight=fitted, offset=offset)
         unit, degree = task.unit(task.targets[0]), task.loss.degree
         factors = [(sampled.unit(y) / unit) ** degree for y in sampled.targets]
-        target, share = task.targets[0], min(1.0, effective(fitted) / n)
-        pseudo_weight, mean = task.loss.doubt(target, task.weight), float(task.weight @ (target / len(target)))
+        (target, *_), weight = task.rates()
+        share, pseudo_weight = min(1.0, effective(fitted) / n), task.loss.doubt(task.targets[0], task.weight)
+        mean = float(weight @ (target / len(target)))
         return cls(sampled, held, share, factors, unit, some, pseudo_weight, mean)
 
     def of_few_outputs(self) -> Self:
@@ -108,7 +110,8 @@ class Sample:
         loss = self.task.loss_of(self.task.targets[0])
         losses = loss.value(margins, targets)
         if self.pseudo_weight:
-            losses = (1 - self.pseudo_weight) * losses + self.pseudo_weight * loss.of_unknown_row(margins, self.mean)
+            unknown = self.task.losses_of_unknown_row(margins, self.mean)
+            losses = (1 - self.pseudo_weight) * losses + self.pseudo_weight * unknown
         return (losses * np.array(self.factors)[:, None]).sum(axis=0)
 
 

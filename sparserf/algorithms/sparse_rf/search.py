@@ -566,7 +566,7 @@ def loss_curvature(task: Task, rows: Rows, model: SparseModel, unit: float) -> t
         of_several = 2 if task.is_joint else 1  # the largest eigenvalue of the softmax's Hessian is 1/2
         return task.weight, of_several * loss.smoothness
     f = rows.vectors.fetch(rows.apply(model.features.staged(None), model.coef)) + (model.intercept - task.centers[0])
-    h = task.weight * loss.curvature(f / unit, task.targets[0] / unit)
+    h = task.weight * loss.curvature(f / unit, task.target_of(task.targets[0]))
     mean = float(h.mean())
     if not 0 < mean < np.inf:
         return task.weight, min(loss.smoothness, 1.0)
@@ -588,6 +588,6 @@ def with_best_intercept(model: SparseModel, task: Task, rows: Rows) -> SparseMod
     best = []
     for k, (y, b) in enumerate(zip(task.targets, np.atleast_1d(model.intercept) - task.centers, strict=True)):
         unit, f_k = task.unit(y), f if np.ndim(model.intercept) == 0 else rows.vectors.output(f, k)
-        problem = Problem.from_arrays(rows.vectors, task.loss_of(y), y / unit, task.weight, 0.0, True)
+        problem = task.problem(Problem, y, 0.0, True)
         best.append(unit * problem.best_intercept(rows.vectors.scaled(f_k, 1 / unit), float(b) / unit) + task.centers[k])
     return replace(model, intercept=np.reshape(best, np.shape(model.intercept)) if np.ndim(model.intercept) else float(best[0]))

@@ -1,0 +1,60 @@
+"""A loss with an offset, a number for each row that is added to its predictor: L(z + o, y)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from .base import Loss
+
+if TYPE_CHECKING:
+    from .._base.types import Array
+
+# The largest |o|. With a log link e^o, the exposure, is between 1e-30 and 1e30, as y is at most 1e30.
+LARGEST_OFFSET = {"identity": 1e30, "log": 69.0, "softmax": 1e30}
+
+
+class OffsetLoss(Loss):
+    """The loss L(z + o, y) of the predictor z, for targets that hold both y and o: (2, ...), of which o is the second.
+
+    Whatever is known of a loss in z is known of it at z + o, too: bounds of the curvature, the slopes of its conjugate. The
+    conjugate is L*(u) - u o.
+    """
+
+    intercept_reach: float = 2.0  # y and o may add up
+
+    def __init__(self, loss: Loss):
+        """loss : L, with all its parameters."""
+        self.loss = loss
+        for name in Loss.__annotations__.keys() - {"intercept_reach"}:
+            setattr(self, name, getattr(loss, name))
+
+    @staticmethod
+    def targets(y: np.ndarray, offset: np.ndarray) -> np.ndarray:
+        """Return the targets of this loss, (2, *y.shape), for targets and offsets of one unit."""
+        return np.stack([y, np.broadcast_to(offset, y.shape)])
+
+    def value(self, z: Array, y: Array) -> Array:
+        return self.loss.value(z + y[1, ...], y[0, ...])
+
+    def derivative(self, z: Array, y: Array) -> Array:
+        return self.loss.derivative(z + y[1, ...], y[0, ...])
+
+    def curvature(self, z: Array, y: Array) -> Array:
+        return self.loss.curvature(z + y[1, ...], y[0, ...])
+
+    def conjugate(self, u: Array, y: Array) -> Array:
+        return self.loss.conjugate(u, y[0, ...]) - u * y[1, ...]
+
+    def bounded_slope(self, u: Array, y: Array) -> Array:
+        return self.loss.bounded_slope(u, y[0, ...])
+
+    def scaled(self, unit: float) -> Self:
+        return type(self)(self.loss.scaled(unit))
+
+    def size(self, mean: float) -> float:
+        return self.loss.size(mean)
+
+    def intercept_step(self, slope: float, curvature: float) -> float:
+        return self.loss.intercept_step(slope, curvature)
