@@ -89,7 +89,7 @@ class Intervals:
         score = expert.scores[np.searchsorted(cumulative, share * cumulative[-1]) - 1]
         return (score, score) if expert.scale is None else tuple(score * np.exp([expert.scale.low, expert.scale.high]))
 
-    def predict(self, X: MatrixLike, workers: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    def predict(self, X: MatrixLike, workers: int = 1, *, offset: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the lower and upper ends of the intervals, two float64 arrays of shape (n_samples,).
 
         Parameters
@@ -98,8 +98,10 @@ class Intervals:
             Rows, as the model takes them.
         workers : int, default 1
             Threads; -1 for all cores.
+        offset : array of shape (n_samples,) or None, default None
+            What is added to f, as in the `predict` of a model.
         """
-        predictions = [expert.center_and_scale(X, workers) for expert in self.experts]
+        predictions = [expert.center_and_scale(X, workers, offset) for expert in self.experts]
         weight = weight_within(self.coverage, [expert.weights for expert in self.experts])
         lower, upper = ((sign * self._end(weight, sign, predictions)) for sign in (-1.0, 1.0))
         return np.minimum(lower, upper), np.maximum(lower, upper)  # the ends of CV+ may cross where few rows lie between
@@ -165,10 +167,11 @@ class Expert:
 
     @classmethod
     def from_held_out(
-        cls, model: SparseModel, scale: Scale | None, X: MatrixLike, y: np.ndarray, weight: np.ndarray | None
-    ) -> Self:
+        cls, model: SparseModel, scale: Scale | None, X: MatrixLike, y: np.ndarray, weight: np.ndarray | None,
+        offset: np.ndarray | None = None,
+    ) -> Self:  # fmt: skip
         """Calibrate a model on rows that neither it nor its scale has seen."""
-        center, spread = _center_and_scale(model, scale, X, 1)
+        center, spread = _center_and_scale(model, scale, X, 1, offset)
         scores = np.abs(y - center) / spread
         order, weight = np.argsort(scores, kind="stable"), np.ones(len(y)) if weight is None else weight
         return cls(model, scale, scores[order], np.concatenate([[0.0], np.cumsum(weight[order])]))
@@ -178,14 +181,14 @@ class Expert:
         """The weight of each score."""
         return np.diff(self.cumulative_weights)
 
-    def center_and_scale(self, X: MatrixLike, workers: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return f(x) and s(x) of each row."""
-        return _center_and_scale(self.model, self.scale, X, workers)
+    def center_and_scale(self, X: MatrixLike, workers: int, offset: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the prediction and s(x) of each row."""
+        return _center_and_scale(self.model, self.scale, X, workers, offset)
 
 
-def _center_and_scale(model, scale, X, workers):
-    """Return f(x) and s(x) of each row of X; s is 1 where there is no scale."""
-    center = np.asarray(model.predict(X, workers), np.float64)
+def _center_and_scale(model, scale, X, workers, offset):
+    """Return the prediction and s(x) of each row of X; s is 1 where there is no scale."""
+    center = np.asarray(model.predict(X, workers, **({} if offset is None else {"offset": offset})), np.float64)
     return center, np.ones(len(center)) if scale is None else scale.predict(X, workers)
 
 
@@ -193,7 +196,7 @@ def _center_and_scale(model, scale, X, workers):
 def intervals(
     function_or_model: Callable[..., Any] | SparseModel, X: MatrixLike, y: ArrayLike, *, coverage: float = 0.9,
     method: Literal["split", "cv+"] = "split", cv: int = 5, calibration: float = 0.3, adaptive: bool = True,
-    sample_weight: ArrayLike | None = None, rng: Seed = None, verbose: bool | None = None,
+    sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None, rng: Seed = None, verbose: bool | None = None,
 ) -> Intervals:  # fmt: skip
     """Make prediction intervals that hold a given share of new rows, whatever the distribution: conformal prediction.
 
@@ -224,6 +227,8 @@ def intervals(
     sample_weight : array of shape (n_samples,) or None, default None
         Nonnegative weights. A row of weight k counts as k rows in fits and in the coverage; the guarantee holds for equal
         weights.
+    offset : array of shape (n_samples,) or None, default None
+        What is added to f in each row, for the fits and the residuals; the scale of residuals does not depend on it.
     rng : None, int or numpy.random.Generator, default None
         Seed of the folds and fits.
     verbose : bool or None, default None
@@ -288,7 +293,7 @@ def intervals(
     >>> bool(np.diff(ends[1] - ends[0])[0] > 0.5)  # wider where there is more noise
     True
     """
-    data = Dataset.from_arguments(X, y, sample_weight)
+    data = Dataset.from_arguments(X, y, sample_weight, offset=offset)
     data = replace(data, y=check_target(data.y, len(data)))
     coverage, calibration = _check_share("coverage", coverage), _check_share("calibration", calibration)
     check_choice("method", method, ("split", "cv+"))
@@ -299,7 +304,7 @@ def intervals(
             model, rows = _check_model(function_or_model), rng.permutation(rows)
             n_scale = len(rows) // 2 if adaptive and len(rows) >= 2 * FEWEST_FOR_SCALE else 0
             scale = learn_scale(model, data, rows[:n_scale], coverage, *draw_seeds(rng, 1)) if n_scale else None
-            experts = [Expert.from_held_out(model, scale, *data.take(rows[n_scale:]))]
+            experts = [Expert.from_held_out(model, scale, *data.take(rows[n_scale:]), **data.offset_of(rows[n_scale:]))]
         elif method == "split":
             held, fitted = np.split(rng.permutation(rows), [round(calibration * len(rows))])
             experts = [_fit_expert(function_or_model, data, fitted, held, coverage, adaptive, draw_seeds(rng, 2))]
@@ -342,7 +347,7 @@ def _fit_expert(function, data, fitted, held, coverage, adaptive, two_seeds):
         raise ValueError(f"X must have rows to fit and rows to hold out, got {len(fitted)} and {len(held)}")
     model = _check_model(data.fit(function, fitted, two_seeds[0]))
     scale = learn_scale(model, data, fitted, coverage, two_seeds[1]) if adaptive else None
-    return Expert.from_held_out(model, scale, *data.take(held))
+    return Expert.from_held_out(model, scale, *data.take(held), **data.offset_of(held))
 
 
 def guarantee_of_cv(coverage: float, n_folds: int, n: int) -> float:
@@ -381,11 +386,11 @@ def learn_scale(model: SparseModel, data: Dataset, rows: np.ndarray, coverage: f
     rows = np.random.default_rng(seed).permutation(rows)
     deciding, learning = np.split(rows, [int(DECIDING_SHARE * len(rows))])
     residual = np.zeros(len(data))
-    residual[rows] = np.abs(data.y[rows] - np.asarray(model.predict(data.take(rows)[0]), np.float64))
+    residual[rows] = np.abs(data.y[rows] - np.asarray(model.predict(data.take(rows)[0], **data.offset_of(rows)), np.float64))
     floor = 0.5 * np.median(residual[learning])
     if not floor > 0:
         return None
-    data = replace(data, y=np.log(residual + floor))
+    data = replace(data, y=np.log(residual + floor), offset=None)
     of_log = data.fit(partial(sparse_rf, n_models=1), learning, seed)
     seen = of_log.predict(data.take(learning)[0])
     scale = Scale(of_log, float(seen.min()), float(seen.max()))

@@ -117,7 +117,7 @@ def cross_validate(
     function: Callable[..., SparseModel], X: MatrixLike, y: ArrayLike,
     grid: Mapping[str, Values] | Sequence[Mapping[str, Values]], *, cv: int = 5, rule: Literal["min", "1se"] = "min",
     measure: Literal["auto"] | Measure | Callable[..., ArrayLike] = "auto", groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None, rng: Seed = None, verbose: bool | None = None,
+    sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None, rng: Seed = None, verbose: bool | None = None,
 ) -> CrossValidation:  # fmt: skip
     """Choose parameters from a grid by cross-validation, and fit a model with them to all rows.
 
@@ -146,6 +146,9 @@ def cross_validate(
         The group of each row. Rows of a group stay in one fold.
     sample_weight : array of shape (n_samples,) or None, default None
         Nonnegative weights, for the fits and for the mean losses.
+    offset : array of shape (n_samples,) or None, default None
+        What is added to f in the loss of each row, in the fits and where rows are held out. If it is given, the function and a
+        measure of your own get the offsets of their rows as `offset`.
     rng : None, int or numpy.random.Generator, default None
         Seed of the folds and fits. All parameters are fitted to a fold with the same seed, unless the function has its own.
     verbose : bool or None, default None
@@ -198,7 +201,7 @@ def cross_validate(
     >>> found.best["gamma"], len(found.table["mean"]), bool(min(found.table["mean"]) < 0.1 * y.var())
     (1.0, 6, True)
     """
-    data, rng, cv = Dataset.from_arguments(X, y, sample_weight, groups), check_rng(rng), check_integer("cv", cv, 2)
+    data, rng, cv = Dataset.from_arguments(X, y, sample_weight, groups, offset), check_rng(rng), check_integer("cv", cv, 2)
     check_choice("rule", rule, ("min", "1se"))
     if not callable(measure):
         check_choice("measure", measure, ("auto", *MEASURES))
@@ -212,7 +215,8 @@ def cross_validate(
             for k, seed in parts(list(enumerate(fold_seeds))):
                 models = run.fit(data, (fold != k) & data.used, seed)
                 X_held, y_held, weight = data.take(fold == k)
-                run_losses[:, k] = [np.average(loss_of_rows(model, X_held, y_held), weights=weight) for model in models]
+                held = data.offset_of(fold == k)
+                run_losses[:, k] = [np.average(loss_of_rows(model, X_held, y_held, **held), weights=weight) for model in models]
                 run_terms[:, k] = [len(model.features) for model in models]
                 tell_model(models[-1].info)
             losses.append(run_losses)
@@ -350,10 +354,10 @@ class RowLoss:
     def __init__(self, measure: str | Callable[..., ArrayLike]):
         self._measure, self.name = measure, None if measure == "auto" else getattr(measure, "__name__", str(measure))
 
-    def __call__(self, model: SparseModel, X: Any, y: np.ndarray) -> np.ndarray:
-        """Return the loss of each row."""
+    def __call__(self, model: SparseModel, X: Any, y: np.ndarray, **offset: np.ndarray) -> np.ndarray:
+        """Return the loss of each row. offset : the argument of this name of `predict`, or nothing."""
         if callable(self._measure):
-            losses = np.asarray(self._measure(model, X, y), np.float64)
+            losses = np.asarray(self._measure(model, X, y, **offset), np.float64)
             if losses.shape != (len(y),):
                 raise ValueError(f"measure must give the loss of each of {len(y)} rows, got shape {losses.shape}")
             return losses
@@ -361,7 +365,7 @@ class RowLoss:
         self.name = self.name or name
         if name != self.name:
             raise ValueError(f"measure must be given where losses differ, got 'auto' for {self.name!r} and {name!r}")
-        return MEASURES[name](model, X, y)
+        return MEASURES[name](model, X, y, **offset)
 
 
 def default_measure(model: SparseModel) -> Measure:
@@ -371,24 +375,24 @@ def default_measure(model: SparseModel) -> Measure:
     return "squared_error" if model.loss == "squared" else "loss"
 
 
-def log_loss(model: SparseModel, X: MatrixLike, y: np.ndarray) -> np.ndarray:
+def log_loss(model: SparseModel, X: MatrixLike, y: np.ndarray, **offset: np.ndarray) -> np.ndarray:
     """Return minus the logarithm of the probability of each row's label, finite also for labels that the model never saw."""
-    p = np.asarray(model.predict_proba(X), np.float64)
+    p = np.asarray(model.predict_proba(X, **offset), np.float64)
     k = np.searchsorted(model.classes, y).clip(max=len(model.classes) - 1)
     of_label = np.where(model.classes[k] == y, p[np.arange(len(y)), k], 0.0)
     return -np.log(np.maximum(of_label, LEAST_PROBABILITY))
 
 
-def own_loss(model: SparseModel, X: MatrixLike, y: np.ndarray) -> np.ndarray:
+def own_loss(model: SparseModel, X: MatrixLike, y: np.ndarray, **offset: np.ndarray) -> np.ndarray:
     """Return the loss of each row that the model was fitted with."""
-    f = np.asarray(model.decision_function(X), np.float64)
+    f = np.asarray(model.decision_function(X, **offset), np.float64)
     return loss_from_parameters(model.loss, model.loss_parameters).value(f, y)
 
 
 MEASURES: dict[str, Callable[..., np.ndarray]] = {
-    "squared_error": lambda model, X, y: (y - np.asarray(model.predict(X), np.float64)) ** 2,
-    "absolute_error": lambda model, X, y: np.abs(y - np.asarray(model.predict(X), np.float64)),
-    "error": lambda model, X, y: (model.predict(X) != y).astype(np.float64),
+    "squared_error": lambda model, X, y, **offset: (y - np.asarray(model.predict(X, **offset), np.float64)) ** 2,
+    "absolute_error": lambda model, X, y, **offset: np.abs(y - np.asarray(model.predict(X, **offset), np.float64)),
+    "error": lambda model, X, y, **offset: (model.predict(X, **offset) != y).astype(np.float64),
     "log_loss": log_loss,
     "loss": own_loss,
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .._base.arrays import is_foreign
-from .._base.checks import check_sample_weight, is_sparse
+from .._base.checks import check_offset, check_sample_weight, is_sparse
 from .._base.csr import canonical_csr
 from ..columns.frames import is_frame, rows_of_frame
 
@@ -32,6 +32,8 @@ class Dataset:
         Which rows have a weight other than zero. The others are in no fit and in no fold.
     groups : ndarray of shape (n_samples,) or None
         The group of each row. Rows of a group are in the same fold.
+    offset : ndarray of shape (n_samples,) or None
+        What is added to f in each row.
     """
 
     X: Any
@@ -39,9 +41,13 @@ class Dataset:
     weight: np.ndarray | None
     used: np.ndarray
     groups: np.ndarray | None
+    offset: np.ndarray | None = None
 
     @classmethod
-    def from_arguments(cls, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, groups: ArrayLike | None = None) -> Self:
+    def from_arguments(
+        cls, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, groups: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+    ) -> Self:  # fmt: skip
         """Check the arguments of a public function and make a dataset of them."""
         X, y = _in_memory(X), _vector("y", y)
         n = X.shape[0]
@@ -50,7 +56,8 @@ class Dataset:
                 raise ValueError(f"{name} must have an entry for each of the {n} rows of X, got {len(values)}")
         weight = None if sample_weight is None else check_sample_weight(sample_weight, n)
         used = np.ones(n, bool) if weight is None else weight > 0
-        return cls(X, y, weight, used, None if groups is None else _vector("groups", groups))
+        offset = None if offset is None else check_offset(offset, n, 1)
+        return cls(X, y, weight, used, None if groups is None else _vector("groups", groups), offset)
 
     def __len__(self) -> int:
         return len(self.y)
@@ -61,17 +68,22 @@ class Dataset:
         X = rows_of_frame(self.X, rows) if is_frame(self.X) else self.X[rows]
         return X, self.y[rows], None if self.weight is None else self.weight[rows]
 
+    def offset_of(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the keyword argument `offset` for some rows, given by their indices or by a mask, or no argument."""
+        return {} if self.offset is None else {"offset": self.offset[rows]}
+
     def fit(self, function: Callable[..., Any], rows: np.ndarray, rng: int, **arguments: Any) -> Any:
         """Return function(X, y, ...) for some rows.
 
-        Their weights are passed on if there are any, and the seed unless the function is a partial with a seed of its own.
+        Their weights and offsets are passed on if there are any, and the seed unless the function is a partial with a seed of
+        its own.
         """
         X, y, weight = self.take(rows)
         if weight is not None:
             arguments["sample_weight"] = weight
         if "rng" not in getattr(function, "keywords", {}):
             arguments["rng"] = rng
-        return function(X, y, **arguments)
+        return function(X, y, **self.offset_of(rows), **arguments)
 
     def assign_folds(self, n_folds: int, rng: np.random.Generator) -> np.ndarray:
         """Return the fold of each row, 0 to n_folds - 1, or -1 where its weight is zero.
