@@ -435,8 +435,9 @@ CLASSES = {
 }
 
 
+BAD_OFFSETS = {**{f"shape: {name}": bad for name, bad in BAD_SHAPE.items() if name != "None"}, **BAD_NUMBERS}
 BAD_WEIGHTS = {
-    **{f"shape: {name}": bad for name, bad in BAD_SHAPE.items() if name != "None"}, **BAD_NUMBERS,
+    **BAD_OFFSETS,
     "zeros": np.zeros(N), "one negative": put(np.ones(N), 3, -1e-300), "negative": -np.ones(N),
 }  # fmt: skip
 
@@ -474,7 +475,7 @@ BAD_OPTIONS = {
     "rng": SEEDS,
     "loss": ["", "Squared", "hinge", None, 1, ["squared"], ("squared",), {"squared"}, b"squared", np.array("squared")],
     "kernel": ["", "rbf", None, 1, ["gaussian"], b"gaussian"],
-    "offset": ["", "Exact", None, 1, ["exact"]],
+    "offset": ["", "Exact", 1, ["exact"], *BAD_OFFSETS.values()],  # of `boosting` a choice
     "projection": ["", "normal", None, 1, ["auto"]],
     "features": ["", "rbf", 1, [], (), ["gaussian"], srf.Fourier, b"gaussian", X, OTHER_SET, OTHER_SET.take([]),
                  [OTHER_SET], {"gaussian"}, [srf.Linear(), None]],

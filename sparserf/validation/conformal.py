@@ -181,7 +181,7 @@ class Expert:
         """The weight of each score."""
         return np.diff(self.cumulative_weights)
 
-    def center_and_scale(self, X: MatrixLike, workers: int, offset: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
+    def center_and_scale(self, X: MatrixLike, workers: int, offset: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the prediction and s(x) of each row."""
         return _center_and_scale(self.model, self.scale, X, workers, offset)
 
