@@ -140,13 +140,13 @@ def _evaluate(inputs, problem, iterate):
     z = problem.margins(iterate.f, iterate.b)
     v, h = problem.dual_point(z), problem.curvature(z)
     slope, total = problem.vectors.totals(v, h)
-    b, n = np.abs(iterate.b), problem.n_rows
+    b, n, loss = np.abs(iterate.b), problem.n_rows, problem.loss
 
-    def lengths(f, v, s):
+    def lengths(f, v, y, s):
         xp = namespace(f)
-        return norms(xp.sqrt(s / n) * (xp.abs(f) + outputs_like(b, f))), norms(v / xp.sqrt(s))
+        return norms(xp.sqrt(s / n) * (xp.abs(f) + outputs_like(b, f) + loss.shift_size(y))), norms(v / xp.sqrt(s))
 
-    size_z, size_v = problem.vectors.sum(lengths, iterate.f, v, problem.weight, add=np.hypot)
+    size_z, size_v = problem.vectors.sum(lengths, iterate.f, v, problem.y, problem.weight, add=np.hypot)
     a = None
     if iterate.u is not None and iterate.w.any() and np.isfinite(problem.loss.dual_growth):
         curved = problem.zero_in_flat_rows(h)

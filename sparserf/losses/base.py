@@ -156,6 +156,10 @@ class Loss:
         """Return what `slopes` bounds where L*(u) is finite: u, or for a classifier u y."""
         return y * u if self.is_classifier else u
 
+    def shift_size(self, y: Array) -> Array | float:
+        """Return the size of what is added to z before all else, an offset where there is one: z is rounded with it."""
+        return 0.0
+
     def intercept_step(self, slope: float, curvature: float) -> float:
         """Return Newton's step to the best intercept, from the slope and curvature of the mean loss in the intercept."""
         return -slope / max(curvature, 1e-300)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from .._base.arrays import namespace
 from .base import Loss
 
 if TYPE_CHECKING:
@@ -49,6 +50,9 @@ class OffsetLoss(Loss):
 
     def bounded_slope(self, u: Array, y: Array) -> Array:
         return self.loss.bounded_slope(u, y[0, ...])
+
+    def shift_size(self, y: Array) -> Array:
+        return namespace(y).abs(y[1, ...])
 
     def scaled(self, unit: float) -> Self:
         return type(self)(self.loss.scaled(unit))

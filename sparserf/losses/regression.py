@@ -239,7 +239,7 @@ class Poisson(Loss):
     conjugate   a log(a / y) - (a - y), for a = u + y >= 0
     ==========  ==================================================
 
-    For counts c over exposures e, of time or of size, y is the rate c / e, and `sample_weight` is e.
+    For counts over exposures e, of time or of size, `offset` is log e; or y is the rate, and `sample_weight` is e.
 
     Examples
     --------
@@ -249,7 +249,7 @@ class Poisson(Loss):
     >>> exposure = rng.uniform(0.5, 5, 2000)
     >>> counts = rng.poisson(exposure * np.exp(np.sin(2 * X.ravel())))
     >>> how = {"features": "gaussian", "gamma": 1.0, "alpha": 0.01, "n_components": 500, "rng": 0}
-    >>> model = srf.sparse_rf(X, counts / exposure, loss="poisson", sample_weight=exposure, **how)
+    >>> model = srf.sparse_rf(X, counts, loss="poisson", offset=np.log(exposure), **how)
     >>> bool(abs(model.decision_function(X) - np.sin(2 * X.ravel())).max() < 0.3)  # predict is e to the power of it
     True
     """
