@@ -355,7 +355,7 @@ def read_offset(
         if np.abs(offset).max() > LARGEST_OFFSET[loss.link]:
             largest = LARGEST_OFFSET[loss.link]
             raise ValueError(f"offset must be between -{largest:g} and {largest:g} for loss={loss.name!r}, "
-                             f"got {offset[np.abs(offset).argmax()]}")  # fmt: skip
+                             f"got {offset.flat[np.abs(offset).argmax()]}")  # fmt: skip
         return targets, offset
     with np.errstate(over="ignore"):
         less = outputs - offset

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,7 +26,7 @@ class OffsetLoss(Loss):
     intercept_reach: float = 2.0  # y and o may add up
 
     def __init__(self, loss: Loss):
-        """loss : L, with all its parameters."""
+        """loss : L, with all its parameters, in the unit of z and o."""
         self.loss = loss
         for name in Loss.__annotations__.keys() - {"intercept_reach"}:
             setattr(self, name, getattr(loss, name))
@@ -53,9 +53,6 @@ class OffsetLoss(Loss):
 
     def shift_size(self, y: Array) -> Array:
         return namespace(y).abs(y[1, ...])
-
-    def scaled(self, unit: float) -> Self:
-        return type(self)(self.loss.scaled(unit))
 
     def size(self, mean: float) -> float:
         return self.loss.size(mean)

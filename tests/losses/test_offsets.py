@@ -173,6 +173,17 @@ def test_the_gap_bounds_the_distance_to_the_optimum(loss, exact):
     assert 0 <= early.objective[-1] - best.objective[-1] + best.dual_gap <= early.dual_gap + 2 * best.dual_gap
 
 
+@ignore_convergence
+@pytest.mark.parametrize("size", [1e3, 1e8, 1e10])
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "smoothed_hinge"])
+def test_the_bound_of_drp_counts_the_rounding_of_offsets(loss, size):
+    """The intercept takes the constant of large offsets, but margins are rounded with it."""
+    model = srf.drp(X, LABELS, alpha=0.01, loss=loss, offset=OFFSET + size, rng=0)
+    exact = srf.drp(X, LABELS, alpha=0.01, loss=loss, offset=OFFSET, rng=0, tol=1e-10)
+    distance = np.linalg.norm(model.coef - exact.coef) / np.linalg.norm(exact.coef)
+    assert distance <= model.info.error_bound + exact.info.error_bound
+
+
 @pytest.mark.parametrize("loss", ["poisson", "gamma", "logistic", "squared_hinge"])
 def test_the_parts_of_an_offset_loss_belong_together(loss):
     """Derivatives are differences of values, and value and conjugate meet at the slope."""
@@ -348,6 +359,8 @@ def test_offsets_that_cannot_be():
             srf.drp(X, three, alpha=0.1, loss=loss).predict(X, offset=OFFSET)
     with pytest.raises(ValueError, match="offset must be between -69 and 69 for loss='poisson', got 70"):
         srf.drp(X, COUNTS, alpha=0.1, loss="poisson", offset=np.full(N, 70.0))
+    with pytest.raises(ValueError, match="offset must be between -69 and 69 for loss='poisson', got -70"):
+        srf.drp(X, np.column_stack([COUNTS, COUNTS]), alpha=0.1, loss="poisson", offset=np.full((N, 2), -70.0))
     with pytest.raises(ValueError, match="offset must be of moderate size"):
         srf.drp(X, np.linspace(0, 1.7e308, N), alpha=0.1, offset=np.full(N, -1e308))
     with pytest.raises(ValueError, match=r"offset must have shape \(300,\) or \(300, 2\)"):
