@@ -165,8 +165,8 @@ def harfe(
     categorical : sequence of names, of indices, or a mask; or None, default None
         What to do with NaN in dense X, and which columns are categories: as in `sparse_rf`.
     loss : str or `sparserf.losses.Loss`, default "squared"
-        For real targets "squared", "huber", "quantile", "poisson" or "gamma"; for labels "squared_hinge", "logistic" or
-        "multinomial"; or an object of `sparserf.losses` with parameters, or a loss of your own.
+        For real targets "squared", "huber", "quantile", "poisson", "tweedie" or "gamma"; for labels "squared_hinge",
+        "logistic" or "multinomial"; or an object of `sparserf.losses` with parameters, or a loss of your own.
     selection : {"magnitude", "positive"}, default "magnitude"
         "magnitude": keep the s largest ``|c|``, as Algorithm 1 is printed. "positive": fit a model whose coefficients are
         positive. With backtracking it keeps the s largest c > 0. Without, it keeps those of the s largest ``|c|`` that are

@@ -167,8 +167,8 @@ def mfga(
     n_components : int, default 10_000
         The number of features to draw from the maps that are random, in equal shares.
     loss : str or `sparserf.losses.Loss`, default "squared"
-        For real targets "squared", "huber", "quantile", "poisson" or "gamma"; for labels "squared_hinge", "logistic" or
-        "multinomial"; or an object of `sparserf.losses` with parameters, or a loss of your own.
+        For real targets "squared", "huber", "quantile", "poisson", "tweedie" or "gamma"; for labels "squared_hinge",
+        "logistic" or "multinomial"; or an object of `sparserf.losses` with parameters, or a loss of your own.
     alpha : float, default 1e-3
         The ridge penalty, >= 0.
     n_select : int, default 1

@@ -151,7 +151,7 @@ def test_parameters_are_those_of_the_function(name):
 # Losses
 
 RATES = np.random.default_rng(5).poisson(np.exp(1 + 0.5 * X[:, 0]))
-OF_REAL = ["huber", "quantile", "poisson", "gamma", srf.losses.Quantile(0.9), srf.losses.Huber(0.5)]
+OF_REAL = ["huber", "quantile", "poisson", "tweedie", "gamma", srf.losses.Quantile(0.9), srf.losses.Huber(0.5)]
 
 
 @pytest.mark.parametrize("loss", OF_REAL, ids=str)
@@ -164,7 +164,7 @@ def test_regressors_of_all_losses(estimator, loss):
     model = function_of(estimator)(X, y, **given | {"workers": 1})
     assert np.array_equal(fitted.predict(X), model.predict(X)) and fitted.model_.loss == getattr(loss, "name", loss)
     assert fitted.score(X, y) == r2_score(y, model.predict(X))
-    if loss in ("poisson", "gamma"):
+    if loss in ("poisson", "tweedie", "gamma"):
         assert fitted.predict(X).min() > 0 and abs(fitted.predict(X).mean() / y.mean() - 1) < 0.1
 
 

@@ -105,8 +105,8 @@ def sparse_rf(
         level (of a training row: over the rows of other folds). A level that training rows do not have counts as missing, with
         about the mean of y over all rows. X must be in host memory.
     loss : str or `sparserf.losses.Loss`, default "squared"
-        For real targets also "huber", "quantile", "poisson", "gamma"; for labels "squared_hinge", "logistic", and
-        "multinomial", which fits all classes together; or an object, such as `losses.Quantile(level=0.9)`.
+        For real targets also "huber", "quantile", "poisson", "tweedie", "gamma"; for labels "squared_hinge", "logistic",
+        and "multinomial", which fits all classes together; or an object, such as `losses.Quantile(level=0.9)`.
     n_components : int or None, default None
         D, the number of features to draw and search; those of `Linear` come on top. None: 10,000; with "auto" and alpha=None,
         1,000 for each penalty of the path.
