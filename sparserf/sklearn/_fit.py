@@ -168,8 +168,9 @@ SKLEARN_PARAMETERS = {
     "random_state": "random_state : None, int, RandomState or numpy.random.Generator, default None\n    Seed of the draws.",
     "n_jobs": "n_jobs : int or None, default None\n    Threads; -1 for all cores. The result does not depend on it.",
 }
-LOSS_OF_REGRESSORS = """loss : {"squared", "huber", "quantile", "poisson", "tweedie", "gamma"} or a `sparserf.losses.Loss`
-    Default "squared". The parameters of an object, such as `losses.Quantile(level=0.9)`, are `loss__level` and so on in `set_params`."""
+LOSS_OF_REGRESSORS = """loss : str or `sparserf.losses.Loss`, default "squared"
+    "squared", "huber", "quantile", "poisson", "tweedie" or "gamma". The parameters of an object, such as
+    `losses.Quantile(level=0.9)`, are `loss__level` and so on in `set_params`."""
 LOSS_OF_CLASSIFIERS = """loss : {{"logistic", "multinomial", {others}}} or `sparserf.losses.Loss`, default "logistic"
     The first two have `predict_proba`."""
 ATTRIBUTES = """
