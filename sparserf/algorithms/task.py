@@ -1,9 +1,10 @@
 """What is to be fitted, read from the user's arguments; the progress of its fits; and the one model that they become.
 
-A fit minimises (1/n) sum_i s_i L(f(x_i), y_i) + penalty. `Task.from_arguments` turns X, y and sample_weight into the rows, the
-targets y_i and the weights s_i of that sum, in this order: a table becomes numbers; rows of weight zero are left out; weights
-are scaled to mean 1; y becomes one target for each output or class; and, where the features need it, columns are encoded by a
-`ColumnStage`. `model_of` turns the fits of all targets into one `SparseModel`, in the units of y.
+A fit minimises (1/n) sum_i s_i L(f(x_i), y_i) + penalty. `Task.from_arguments` turns X, y, sample_weight and class_weight into
+the rows, the targets y_i and the weights s_i of that sum, in this order: a table becomes numbers; sample weights are multiplied
+by those of classes; rows of weight zero are left out; weights are scaled to mean 1; y becomes one target for each output or
+class; and, where the features need it,
+columns are encoded by a `ColumnStage`. `model_of` turns the fits of all targets into one `SparseModel`, in the units of y.
 
 What happens to a NaN in dense X. With missing="raise" it is a ValueError, in the fit and in `predict`. With missing="learn",
 the default, `fit_stage` (columns/encodings.py) gives a column that has NaN in training rows one more encoding, which is 1 where
@@ -29,7 +30,7 @@ from .._base.progress import FitCallback
 from ..columns.encodings import fit_sparse_stage, fit_stage, target_encode
 from ..columns.stage import ColumnStage
 from ..columns.table import Table, is_frame
-from ..columns.targets import encode_target
+from ..columns.targets import encode_target, weighted_by_class
 from ..features import FeatureSet
 from ..losses import SELECTING, Loss, check_loss
 from ..losses.regression import weighted_median
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from .._base.types import MatrixLike
     from ..columns.stage import Missing, Units
     from ..columns.table import Categorical
+    from ..columns.targets import ClassWeight
     from ..features.feature_set import Solution
     from ..losses import LinearLossLike
     from ..model import Callback
@@ -136,7 +138,8 @@ class Task:
 
     @classmethod
     def from_arguments(
-        cls, X: MatrixLike, y: ArrayLike, *, features: Any, loss: LinearLossLike, sample_weight: ArrayLike | None, workers: int,
+        cls, X: MatrixLike, y: ArrayLike, *, features: Any, loss: LinearLossLike, sample_weight: ArrayLike | None,
+        class_weight: ClassWeight = None, workers: int,
         rng: np.random.Generator | None, columns: ColumnSetting, losses: Collection[str] = SELECTING,
         several_outputs: Literal["together", "apart"] | None = None, has_several_encodings: bool = False,
     ) -> Task:  # fmt: skip
@@ -163,24 +166,25 @@ class Task:
 
         if is_drawn:
             may_miss = may_miss and stage is not None and stage.may_miss
-            task = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=may_miss, **about)
+            task = cls.from_arrays(X, y, loss, sample_weight, class_weight, workers, may_miss=may_miss, **about)
             return replace(task, stage=stage, features=features.staged(None))
 
         is_scaled = columns.scale == "robust" or (columns.scale == "auto" and (features is None or isinstance(features, str)))
-        task = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=may_miss, **about)
+        task = cls.from_arrays(X, y, loss, sample_weight, class_weight, workers, may_miss=may_miss, **about)
         task = task._encoded(table, rng, is_scaled, has_several_encodings, may_miss)
         if task.stage is None and not task.raw.in_memory:
             # Nothing has looked for missing numbers in rows outside memory: read them again, so that one is an error.
-            task = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=False, **about)
+            task = cls.from_arrays(X, y, loss, sample_weight, class_weight, workers, may_miss=False, **about)
         return replace(task, features=features)
 
     @classmethod
     def from_arrays(
-        cls, X: MatrixLike, y: ArrayLike, loss: LinearLossLike, sample_weight: ArrayLike | None, workers: int, *,
+        cls, X: MatrixLike, y: ArrayLike, loss: LinearLossLike, sample_weight: ArrayLike | None,
+        class_weight: ClassWeight, workers: int, *,
         several_outputs: Literal["together", "apart"] | None = None, losses: Collection[str] = SELECTING,
         may_miss: bool = False,
     ) -> Task:  # fmt: skip
-        """Check X, y, loss and sample_weight, with the columns of X as they are.
+        """Check X, y, loss, sample_weight and class_weight, with the columns of X as they are.
 
         several_outputs : whether a real y may have several outputs, and whether these are one target or one each: see
             `columns.targets.encode_target`
@@ -191,6 +195,8 @@ class Task:
             check_same_device(name, values, X)
         rows = as_rows(X, workers, may_miss=may_miss)
         loss = check_loss(loss, losses)
+        if class_weight is not None:
+            sample_weight = weighted_by_class(sample_weight, class_weight, y, loss, rows.n_rows)
         index, weighted, weight = rows_of_positive_weight(rows, sample_weight)
         classes, targets = encode_target(y, loss, index, rows.n_rows, several_outputs)
         if several_outputs == "apart" and classes is None and len(targets) > 1 and not loss.is_quadratic:

@@ -24,6 +24,7 @@ from sklearn.metrics import make_scorer, mean_pinball_loss, r2_score  # noqa: E4
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score, cross_validate  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler  # noqa: E402
+from sklearn.utils.class_weight import compute_sample_weight  # noqa: E402
 from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
 from sklearn.utils.validation import check_is_fitted  # noqa: E402
 
@@ -130,6 +131,7 @@ def test_parameters_are_those_of_the_function(name):
         own = inspect.signature(Kind).parameters
         expected = {name for name in function if name not in ("X", "y", "sample_weight", "rng", "workers")}
         expected |= {"random_state", "n_jobs"}
+        expected -= set() if Kind is type(CLASSIFIERS[name]) else {"class_weight"}
         assert set(own) == expected
         for parameter in own.values():
             assert parameter.kind is parameter.KEYWORD_ONLY
@@ -146,6 +148,17 @@ def test_parameters_are_those_of_the_function(name):
                 Kind(**{given: 1})
         with pytest.raises(TypeError, match=rf"^{Kind.__name__}.__init__\(\) takes 1 positional"):
             Kind(1)
+
+
+@pytest.mark.parametrize("estimator", CLASSIFIERS.values(), ids=CLASSIFIERS)
+@pytest.mark.parametrize("class_weight", ["balanced", {"high": 3.0}], ids=["balanced", "mapping"])
+def test_class_weights_are_sample_weights(estimator, class_weight):
+    weight = compute_sample_weight(class_weight, LABELS)
+    one = clone(estimator).set_params(class_weight=class_weight).fit(X, LABELS)
+    other = clone(estimator).fit(X, LABELS, sample_weight=weight)
+    assert one.model_.coef.tobytes() == other.model_.coef.tobytes()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'class_weight'"):
+        REGRESSORS["MFGA"].__class__(class_weight=class_weight)
 
 
 # Losses

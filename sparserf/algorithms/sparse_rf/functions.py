@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..._base.types import MatrixLike, Seed
     from ...columns.stage import Missing, Units
     from ...columns.table import Categorical
+    from ...columns.targets import ClassWeight
     from ...features.bandwidth import Gamma
     from ...features.dictionary import Features
     from ...losses import LossLike
@@ -40,8 +41,8 @@ def sparse_rf(
     scale: Units = "auto", missing: Missing = "learn", categorical: Categorical = None, loss: LossLike = "squared",
     n_components: int | None = None, batch_size: int | None = None, max_order: int | None = None, exact: bool = False,
     validation: float = 0.1, n_models: int | None = None, max_terms: int | None = None, effort: float = 1.0,
-    fit_intercept: bool = True, sample_weight: ArrayLike | None = None, tol: float = 1e-4, max_iter: int | None = None,
-    rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
+    fit_intercept: bool = True, sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None, tol: float = 1e-4,
+    max_iter: int | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
 ) -> SparseModel:  # fmt: skip
     r"""Fit a sparse model on random features (Sparse Random Features): few terms, selected by an l1 penalty.
 
@@ -137,6 +138,10 @@ def sparse_rf(
     sample_weight : array of shape (n_samples,) or None, default None
         Nonnegative, relative to their mean. A weight of k counts as k copies of the row, which alpha=None holds out together.
         Rows of weight zero, and classes that have only such rows, are as if they were not there; the other rows are copied.
+    class_weight : "balanced", mapping of label to weight, or None, default None
+        Of classification losses: weights of the classes, >= 0, by which sample weights are multiplied. "balanced": the weights
+        n / (k n_c) of k classes at which each counts as much as any other, where n_c of the n rows, counted by sample weight,
+        are of class c. A class that a mapping does not name has the weight 1.
     tol : float, default 1e-4
         Largest duality gap of a solution, relative to its objective. With alpha=None, where alpha itself is a choice, a gap of
         half the objective is near enough, and a tenth for linear functions of all inputs.
@@ -227,8 +232,8 @@ def sparse_rf(
     task, options = _read_arguments(
         X, y, has_several_encodings=alpha is None, features=features, gamma=gamma, scale=scale, missing=missing,
         categorical=categorical, loss=loss, n_components=n_components, batch_size=batch_size, max_order=max_order, exact=exact,
-        fit_intercept=fit_intercept, sample_weight=sample_weight, tol=tol, max_iter=max_iter, rng=rng, workers=workers,
-        callback=callback,
+        fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight, tol=tol, max_iter=max_iter,
+        rng=rng, workers=workers, callback=callback,
     )  # fmt: skip
     if alpha is not None:
         return _fit_path(task, options, [alpha])[0]
@@ -243,16 +248,16 @@ def sparse_rf_path(
     features: Features = "auto", gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn",
     categorical: Categorical = None, loss: LossLike = "squared", n_components: int | None = None, batch_size: int | None = None,
     max_order: int | None = None, exact: bool = False, fit_intercept: bool = True, sample_weight: ArrayLike | None = None,
-    tol: float = 1e-4, max_iter: int | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None,
-    verbose: bool | None = None,
+    class_weight: ClassWeight = None, tol: float = 1e-4, max_iter: int | None = None, rng: Seed = None, workers: int = 1,
+    callback: Callback = None, verbose: bool | None = None,
 ) -> list[SparseModel]:  # fmt: skip
     """Fit the models of `sparse_rf` for many penalties, largest first, each started from the one before, over one dictionary.
 
     Parameters
     ----------
-    X, y, features, gamma, scale, missing, categorical, loss, n_components, batch_size, exact, fit_intercept, sample_weight
+    X, y, features, gamma, scale, missing, categorical, loss, n_components, batch_size, exact, fit_intercept
         As in `sparse_rf`.
-    max_order, tol, rng, workers, callback, verbose
+    sample_weight, class_weight, max_order, tol, rng, workers, callback, verbose
         As in `sparse_rf`.
     alphas : sequence of float or None, default None
         Penalties, > 0; used in descending order. None: n_alphas of them, in geometric steps from the smallest that
@@ -300,8 +305,8 @@ def sparse_rf_path(
     task, options = _read_arguments(
         X, y, has_several_encodings=False, features=features, gamma=gamma, scale=scale, missing=missing,
         categorical=categorical, loss=loss, n_components=n_components, batch_size=batch_size, max_order=max_order, exact=exact,
-        fit_intercept=fit_intercept, sample_weight=sample_weight, tol=tol, max_iter=max_iter, rng=rng, workers=workers,
-        callback=callback,
+        fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight, tol=tol, max_iter=max_iter,
+        rng=rng, workers=workers, callback=callback,
     )  # fmt: skip
     return _fit_path(task, options, alphas, n_alphas, alpha_min_ratio)
 
@@ -309,8 +314,8 @@ def sparse_rf_path(
 def _read_arguments(
     X: MatrixLike, y: ArrayLike, *, has_several_encodings: bool, features: Any, gamma: Any, scale: Units, missing: Missing,
     categorical: Categorical, loss: LossLike, n_components: int | None, batch_size: int | None, max_order: int | None,
-    exact: bool, fit_intercept: bool, sample_weight: ArrayLike | None, tol: float, max_iter: int | None, rng: Seed,
-    workers: int, callback: Callback,
+    exact: bool, fit_intercept: bool, sample_weight: ArrayLike | None, class_weight: ClassWeight, tol: float,
+    max_iter: int | None, rng: Seed, workers: int, callback: Callback,
 ) -> tuple[Task, SparseRFOptions]:  # fmt: skip
     """Check the arguments of a public function; return what is to be fitted, and how.
 
@@ -323,8 +328,8 @@ def _read_arguments(
         raise ValueError(f"max_order needs features='auto', got {max_order!r} with other features")
     columns = ColumnSetting(scale, missing, categorical)
     task = Task.from_arguments(
-        X, y, features=features, loss=loss, sample_weight=sample_weight, workers=workers, rng=rng, columns=columns,
-        has_several_encodings=has_several_encodings and is_auto, several_outputs="apart", losses=JOINTLY,
+        X, y, features=features, loss=loss, sample_weight=sample_weight, class_weight=class_weight, workers=workers, rng=rng,
+        columns=columns, has_several_encodings=has_several_encodings and is_auto, several_outputs="apart", losses=JOINTLY,
     )  # fmt: skip
     features = task.features
     task = task.centered(check_flag("fit_intercept", fit_intercept))
