@@ -162,25 +162,25 @@ class Task:
             X, table = stage.read(X), stage.table
         elif columns.categorical is not None or is_frame(X):
             X, table = Table.learn(X, columns.categorical)
-        about = {"losses": losses, "several_outputs": several_outputs}
+        about = {"losses": losses, "several_outputs": several_outputs, "class_weight": class_weight}
 
         if is_drawn:
             may_miss = may_miss and stage is not None and stage.may_miss
-            task = cls.from_arrays(X, y, loss, sample_weight, class_weight, workers, may_miss=may_miss, **about)
+            task = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=may_miss, **about)
             return replace(task, stage=stage, features=features.staged(None))
 
         is_scaled = columns.scale == "robust" or (columns.scale == "auto" and (features is None or isinstance(features, str)))
-        task = cls.from_arrays(X, y, loss, sample_weight, class_weight, workers, may_miss=may_miss, **about)
+        task = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=may_miss, **about)
         task = task._encoded(table, rng, is_scaled, has_several_encodings, may_miss)
         if task.stage is None and not task.raw.in_memory:
             # Nothing has looked for missing numbers in rows outside memory: read them again, so that one is an error.
-            task = cls.from_arrays(X, y, loss, sample_weight, class_weight, workers, may_miss=False, **about)
+            task = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=False, **about)
         return replace(task, features=features)
 
     @classmethod
     def from_arrays(
-        cls, X: MatrixLike, y: ArrayLike, loss: LinearLossLike, sample_weight: ArrayLike | None,
-        class_weight: ClassWeight, workers: int, *,
+        cls, X: MatrixLike, y: ArrayLike, loss: LinearLossLike, sample_weight: ArrayLike | None, workers: int, *,
+        class_weight: ClassWeight = None,
         several_outputs: Literal["together", "apart"] | None = None, losses: Collection[str] = SELECTING,
         may_miss: bool = False,
     ) -> Task:  # fmt: skip

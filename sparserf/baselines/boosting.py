@@ -116,7 +116,8 @@ def boosting(
     >>> bool(np.mean(model.predict(X) == y) > 0.9)
     True
     """
-    task = Task.from_arrays(X, y, loss, sample_weight, class_weight, workers, losses=("squared", "squared_hinge", "logistic"))
+    losses = "squared", "squared_hinge", "logistic"
+    task = Task.from_arrays(X, y, loss, sample_weight, workers, class_weight=class_weight, losses=losses)
     alpha, n_terms = check_real("alpha", alpha, 0, strict=True), check_integer("n_terms", n_terms, 1)
     is_exact = check_choice("offset", offset, ("surrogate", "exact")) == "exact"
     options = SparseRFOptions(

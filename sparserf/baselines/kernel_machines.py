@@ -216,7 +216,7 @@ class KernelOptions:
 
 def _fit(X, y, options):
     """Return the model, and the largest duality gap of a target as a share of its objective."""
-    task = Task.from_arrays(X, y, options.loss, options.sample_weight, options.class_weight, options.workers)
+    task = Task.from_arrays(X, y, options.loss, options.sample_weight, options.workers, class_weight=options.class_weight)
     rows, n = task.rows, task.rows.n_rows
     if n > options.max_rows:
         raise ValueError(
