@@ -139,23 +139,27 @@ class Task:
     @classmethod
     def from_arguments(
         cls, X: MatrixLike, y: ArrayLike, *, features: Any, loss: LinearLossLike, sample_weight: ArrayLike | None,
-        class_weight: ClassWeight = None, workers: int,
-        rng: np.random.Generator | None, columns: ColumnSetting, losses: Collection[str] = SELECTING,
+        class_weight: ClassWeight = None, workers: int, rng: np.random.Generator | None, columns: ColumnSetting,
+        losses: Collection[str] = SELECTING,
         several_outputs: Literal["together", "apart"] | None = None, has_several_encodings: bool = False,
+        start: FeatureSet | None = None,
     ) -> Task:  # fmt: skip
         """Check the arguments of a fit, and encode the columns of X as its features need them.
 
-        A FeatureSet brings the encoding that it was drawn for. Else columns are encoded where they are to be in robust units,
-        where X is a table, and where numbers are missing.
+        A FeatureSet brings the encoding that it was drawn for, as do the features of a model from which the fit starts. Else
+        columns are encoded where they are to be in robust units, where X is a table, and where numbers are missing.
 
         columns : how to encode columns
         losses, several_outputs : as in `from_arrays`
         has_several_encodings : whether numbers are to have several encodings
+        start : the features of the model from which the fit starts, where `features` is no FeatureSet
         """
         is_drawn, may_miss = isinstance(features, FeatureSet), columns.missing == "learn"
-        stage = features.stage if is_drawn else None
+        drawn = features if is_drawn else start
+        stage = None if drawn is None else drawn.stage
         if stage is not None and columns.categorical is not None:
-            raise ValueError("categorical must be None where features is a FeatureSet, which knows its columns")
+            what = "features is a FeatureSet" if is_drawn else "start is a model"
+            raise ValueError(f"categorical must be None where {what}, which knows its columns")
 
         table = None
         if stage is not None:
@@ -164,10 +168,10 @@ class Task:
             X, table = Table.learn(X, columns.categorical)
         about = {"losses": losses, "several_outputs": several_outputs, "class_weight": class_weight}
 
-        if is_drawn:
+        if drawn is not None:
             may_miss = may_miss and stage is not None and stage.may_miss
             task = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=may_miss, **about)
-            return replace(task, stage=stage, features=features.staged(None))
+            return replace(task, stage=stage, features=features.staged(None) if is_drawn else features)
 
         is_scaled = columns.scale == "robust" or (columns.scale == "auto" and (features is None or isinstance(features, str)))
         task = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=may_miss, **about)

@@ -267,6 +267,7 @@ class SparseRFClassifier(_FitMixin, _Classifier):
     class_weight: ClassWeight
     tol: float
     max_iter: int | None
+    start: SparseModel | None
     random_state: int | np.random.RandomState | np.random.Generator | None
     n_jobs: int | None
     callback: Callback
@@ -277,8 +278,8 @@ class SparseRFClassifier(_FitMixin, _Classifier):
         n_components: int | None = None, batch_size: int | None = None, max_order: int | None = None, exact: bool = False,
         validation: float = 0.1, n_models: int | None = None, max_terms: int | None = None, effort: float = 1.0,
         fit_intercept: bool = True, class_weight: ClassWeight = None, tol: float = 0.0001, max_iter: int | None = None,
-        random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
-        callback: Callback = None, verbose: bool | None = None,
+        start: SparseModel | None = None, random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        n_jobs: int | None = None, callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
 
 class SparseRFRegressor(_FitMixin, _Regressor):
@@ -300,6 +301,7 @@ class SparseRFRegressor(_FitMixin, _Regressor):
     fit_intercept: bool
     tol: float
     max_iter: int | None
+    start: SparseModel | None
     random_state: int | np.random.RandomState | np.random.Generator | None
     n_jobs: int | None
     callback: Callback
@@ -309,7 +311,7 @@ class SparseRFRegressor(_FitMixin, _Regressor):
         missing: Missing = "learn", categorical: Categorical = None, loss: LossLike = "squared",
         n_components: int | None = None, batch_size: int | None = None, max_order: int | None = None, exact: bool = False,
         validation: float = 0.1, n_models: int | None = None, max_terms: int | None = None, effort: float = 1.0,
-        fit_intercept: bool = True, tol: float = 0.0001, max_iter: int | None = None,
+        fit_intercept: bool = True, tol: float = 0.0001, max_iter: int | None = None, start: SparseModel | None = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
         callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...

@@ -2,6 +2,7 @@
 
 A function reads its arguments into a `Task` (rows, targets, weights) and `SparseRFOptions`. With a penalty `_fit_path` runs
 Algorithm 1 or the exact descent (`descent.py`) for each target; without one `choose_by_held_out_rows` (`search.py`) chooses it.
+Both may begin with the terms of a model (`start.py`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ..fallback import with_fallbacks
 from ..task import ColumnSetting, Task, model_of, partial_fits_on_error
 from .descent import N_COMPONENTS, SparseRFOptions, algorithm_1, exact_descent, fits_of, warn_if_unconverged
 from .search import choose_by_held_out_rows
+from .start import begin_at, check_start, check_start_of_task, first_search, with_indices_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
     from ...losses import LossLike
     from ...model import Callback, SparseModel
 
+# Draws of "auto" beside the terms of a model from which the fit starts: as many as for another penalty of a path.
+DRAWS_OF_START = 1_000
+
 
 @shows_progress
 def sparse_rf(
@@ -42,7 +47,8 @@ def sparse_rf(
     n_components: int | None = None, batch_size: int | None = None, max_order: int | None = None, exact: bool = False,
     validation: float = 0.1, n_models: int | None = None, max_terms: int | None = None, effort: float = 1.0,
     fit_intercept: bool = True, sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None, tol: float = 1e-4,
-    max_iter: int | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
+    max_iter: int | None = None, start: SparseModel | None = None, rng: Seed = None, workers: int = 1,
+    callback: Callback = None, verbose: bool | None = None,
 ) -> SparseModel:  # fmt: skip
     r"""Fit a sparse model on random features (Sparse Random Features): few terms, selected by an l1 penalty.
 
@@ -110,7 +116,7 @@ def sparse_rf(
         and "multinomial", which fits all classes together; or an object, such as `losses.Quantile(level=0.9)`.
     n_components : int or None, default None
         D, the number of features to draw and search; those of `Linear` come on top. None: 10,000; with "auto" and alpha=None,
-        1,000 for each penalty of the path.
+        1,000 for each penalty of the path; with "auto" and `start`, 1,000.
     batch_size : int or None, default None
         R, the number of features in a batch. None: 500 with "auto"; else 2,500, fewer where X has more than 3,300 columns.
     max_order : int or None, default None
@@ -150,6 +156,11 @@ def sparse_rf(
         over all penalties of a path 1.2e11 multiplications, 4e7 for each row beyond 5,000, and five passes over the
         dictionary, counted from shapes (7 to 20 s with 5,000 rows on two cores); a quarter of that for "auto" with an alpha.
         More than ten outputs or classes share the work of ten, each with its own passes.
+    start : SparseModel or None, default None
+        A model from which the fit begins, for other rows or another penalty: of as many columns, of this loss, and of the same
+        classes or as many outputs. With an alpha it begins at the terms and coefficients of the model, and new draws come on
+        top, of "auto" 1,000 by default; columns stay encoded as in the model. With alpha=None nothing is drawn: the penalty of
+        the model's terms is chosen by held-out rows, which should be rows that the model was not fitted to.
     rng : None, int or numpy.random.Generator, default None
         Seed of the draws.
     workers : int, default 1
@@ -229,17 +240,21 @@ def sparse_rf(
             if value != default:
                 raise ValueError(f"{name} needs alpha=None, got {value!r} with alpha={alpha!r}")
         alpha = check_real("alpha", alpha, 0, strict=True)
+    if start is not None:
+        start = check_start(start, features, alpha)
+        features = start.features if alpha is None else features
     task, options = _read_arguments(
         X, y, has_several_encodings=alpha is None, features=features, gamma=gamma, scale=scale, missing=missing,
         categorical=categorical, loss=loss, n_components=n_components, batch_size=batch_size, max_order=max_order, exact=exact,
         fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight, tol=tol, max_iter=max_iter,
-        rng=rng, workers=workers, callback=callback,
+        start=start, rng=rng, workers=workers, callback=callback,
     )  # fmt: skip
     if alpha is not None:
-        return _fit_path(task, options, [alpha])[0]
-    return choose_by_held_out_rows(
+        return _fit_path(task, options, [alpha], start=start)[0]
+    model = choose_by_held_out_rows(
         task, options, validation=share, n_models=n_models, max_terms=max_terms, effort=effort
     )
+    return model if start is None else with_indices_of(start, model)
 
 
 @shows_progress
@@ -306,7 +321,7 @@ def sparse_rf_path(
         X, y, has_several_encodings=False, features=features, gamma=gamma, scale=scale, missing=missing,
         categorical=categorical, loss=loss, n_components=n_components, batch_size=batch_size, max_order=max_order, exact=exact,
         fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight, tol=tol, max_iter=max_iter,
-        rng=rng, workers=workers, callback=callback,
+        start=None, rng=rng, workers=workers, callback=callback,
     )  # fmt: skip
     return _fit_path(task, options, alphas, n_alphas, alpha_min_ratio)
 
@@ -315,7 +330,7 @@ def _read_arguments(
     X: MatrixLike, y: ArrayLike, *, has_several_encodings: bool, features: Any, gamma: Any, scale: Units, missing: Missing,
     categorical: Categorical, loss: LossLike, n_components: int | None, batch_size: int | None, max_order: int | None,
     exact: bool, fit_intercept: bool, sample_weight: ArrayLike | None, class_weight: ClassWeight, tol: float,
-    max_iter: int | None, rng: Seed, workers: int, callback: Callback,
+    max_iter: int | None, start: SparseModel | None, rng: Seed, workers: int, callback: Callback,
 ) -> tuple[Task, SparseRFOptions]:  # fmt: skip
     """Check the arguments of a public function; return what is to be fitted, and how.
 
@@ -330,7 +345,10 @@ def _read_arguments(
     task = Task.from_arguments(
         X, y, features=features, loss=loss, sample_weight=sample_weight, class_weight=class_weight, workers=workers, rng=rng,
         columns=columns, has_several_encodings=has_several_encodings and is_auto, several_outputs="apart", losses=JOINTLY,
+        start=None if start is None else start.features,
     )  # fmt: skip
+    if start is not None:
+        check_start_of_task(start, task, max_order)
     features = task.features
     task = task.centered(check_flag("fit_intercept", fit_intercept))
     options = SparseRFOptions(
@@ -345,18 +363,23 @@ def _read_arguments(
 
 def _fit_path(
     task: Task, options: SparseRFOptions, alphas: Sequence[float] | np.ndarray | None, n_alphas: int = 1,
-    alpha_min_ratio: float = 1.0,
+    alpha_min_ratio: float = 1.0, start: SparseModel | None = None,
 ) -> list[SparseModel]:  # fmt: skip
-    """Return the models for these penalties, each started from the one before; None: for the default penalties."""
-    dictionary = options.dictionary(task, N_COMPONENTS)
+    """Return the models for these penalties, each started from the one before; None: for the default penalties.
+
+    start : the model from which the first one starts
+    """
+    dictionary = options.dictionary(task, DRAWS_OF_START if start is not None and options.learns else N_COMPONENTS)
     descend = exact_descent if options.exact else algorithm_1
     models, ended_by_callback = [], []
     with single_threaded_blas(), task.rows:
-        fits = fits_of(task, dictionary, options)
+        fits = fits_of(task, dictionary, options, search=first_search(start, task))
         if alphas is None:
             largest = max(fit.largest_gradient() for fit in fits) or 1.0
             alphas = np.maximum(largest * np.geomspace(1.0, alpha_min_ratio, n_alphas), np.finfo(np.float64).tiny)
         with partial_fits_on_error(fits, task):
+            if start is not None:
+                begin_at(start, fits, task, dictionary)
             for alpha in parts(alphas, 1 / np.cbrt(alphas)):
                 for fit in parts(fits):
                     fit.restart(alpha)
