@@ -180,7 +180,8 @@ def sparse_rf(
         holds the indices of its terms in the dictionary. For "auto" the draws of class k of m in search j (searches
         are numbered over rounds, kinds and encodings) have indices from (j m + k + 1) 2^40 on: with one target, from 2^40 in
         search 0 and from 2^41 in search 1. Smaller indices are encodings of columns, or from their number on linear functions
-        of all of them, one a class.
+        of all of them, one a class. Terms of `start` keep their indices, and new draws have larger ones; those that another
+        dictionary lacks have indices from its size on.
         `info.dual_gap` bounds the distance of the objective from its optimum: over all D features where `exact`, else over the
         last batch and the features that were kept before it. Where alpha was chosen, objective, gap and alpha are those of the
         models before their mean and pruning, over their own terms. For float32 X the gap is for features rounded to float32:
@@ -231,6 +232,14 @@ def sparse_rf(
     >>> model = srf.sparse_rf(X, y, features="gaussian", gamma=1.0, alpha=0.003, n_components=2000, rng=0)
     >>> model.info.converged, bool(np.mean((model.predict(X) - y) ** 2) < 0.1 * y.var())
     (True, True)
+
+    Started from a model of a larger penalty, the optimum is the same:
+
+    >>> kernel = {"features": "gaussian", "gamma": 1.0, "scale": None, "n_components": 2000, "tol": 1e-6, "exact": True}
+    >>> first, alone = (srf.sparse_rf(X, y, alpha=alpha, rng=0, **kernel) for alpha in (0.003, 0.002))
+    >>> more = srf.sparse_rf(X, y, alpha=0.002, start=first, rng=0, **kernel)
+    >>> bool(abs(more.info.objective[-1] / alone.info.objective[-1] - 1) < 1e-6)
+    True
     """
     share = check_real("validation", validation, 0, strict=True)
     if share >= 1:
