@@ -260,9 +260,7 @@ def sparse_rf(
     )  # fmt: skip
     if alpha is not None:
         return _fit_path(task, options, [alpha], start=start)[0]
-    model = choose_by_held_out_rows(
-        task, options, validation=share, n_models=n_models, max_terms=max_terms, effort=effort
-    )
+    model = choose_by_held_out_rows(task, options, validation=share, n_models=n_models, max_terms=max_terms, effort=effort)
     return model if start is None else with_indices_of(start, model)
 
 
