@@ -5,7 +5,7 @@
 
 The file has a header. Cells may be numbers, words, or missing: empty, NA, nan, null, none or a question mark. The target is the
 last column unless named; rows without it are left out. A target of words, or of two values, is classified; others are with
---loss multinomial, and --loss quantile, poisson or gamma are for numbers. Each line begins with the seconds since the start.
+--loss multinomial; quantile, poisson, tweedie and gamma are for numbers. Each line begins with the seconds since the start.
 """
 
 import argparse

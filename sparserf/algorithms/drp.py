@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .._base.types import MatrixLike, Seed
     from ..columns.stage import Missing
     from ..columns.table import Categorical
+    from ..columns.targets import ClassWeight
     from ..features.projections import ProjectionName
     from ..losses import LinearLossLike
     from ..model import Callback, SparseModel
@@ -90,8 +91,8 @@ def drp(
     X: MatrixLike, y: ArrayLike, *, alpha: float, n_projections: int | None = None, n_iter: int | None = None,
     accelerate: bool = True, projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn",
     categorical: Categorical = None, loss: LinearLossLike = "squared", fit_intercept: bool = True,
-    sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None, tol: float = 1e-6, rng: Seed = None,
-    workers: int = 1, callback: Callback = None, verbose: bool | None = None,
+    sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None, offset: ArrayLike | None = None,
+    tol: float = 1e-6, rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
 ) -> SparseModel:  # fmt: skip
     r"""Fit the optimal linear model of many inputs, certified, by Dual Random Projection.
 
@@ -144,6 +145,8 @@ def drp(
         Whether to fit an intercept, which is not penalised. The paper has none.
     sample_weight : array of shape (n_samples,) or None, default None
         As in `sparse_rf`: nonnegative; they count relative to their mean.
+    class_weight : "balanced", mapping of label to weight, or None, default None
+        As in `sparse_rf`.
     offset : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets; or None, default None
         What is added to f in the loss of each row, such as the log of the exposures, as in `sparse_rf`.
     tol : float, default 1e-6
@@ -209,8 +212,8 @@ def drp(
     options = DRPOptions.from_arguments(
         y=y, alphas=[check_real("alpha", alpha, 0, strict=True)], n_projections=n_projections, n_iter=n_iter,
         accelerate=accelerate, projection=projection, missing=missing, categorical=categorical, loss=loss,
-        fit_intercept=fit_intercept, sample_weight=sample_weight, offset=offset, tol=tol, rng=rng, workers=workers,
-        callback=callback,
+        fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight, offset=offset, tol=tol, rng=rng,
+        workers=workers, callback=callback,
     )  # fmt: skip
     return _fit_path(X, options)[0]
 
@@ -220,8 +223,8 @@ def drp_path(
     X: MatrixLike, y: ArrayLike, *, alphas: ArrayLike, n_projections: int | None = None, n_iter: int | None = None,
     accelerate: bool = True, projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn",
     categorical: Categorical = None, loss: LinearLossLike = "squared", fit_intercept: bool = True,
-    sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None, tol: float = 1e-6, rng: Seed = None,
-    workers: int = 1, callback: Callback = None, verbose: bool | None = None,
+    sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None, offset: ArrayLike | None = None,
+    tol: float = 1e-6, rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
 ) -> list[SparseModel]:  # fmt: skip
     """Fit models of `drp` for many penalties, largest first, each started from the one before, from one sketch.
 
@@ -231,9 +234,9 @@ def drp_path(
         As in `drp`.
     alphas : sequence of float
         Penalties, > 0; they are used in descending order.
-    n_projections, n_iter, accelerate, projection, missing, categorical, loss, fit_intercept, sample_weight, offset
+    n_projections, n_iter, accelerate, projection, missing, categorical, loss, fit_intercept, sample_weight
         As in `drp`. Where n_projections is None, the sketch grows by what a smaller penalty needs beyond it.
-    tol, rng, workers, callback, verbose
+    class_weight, offset, tol, rng, workers, callback, verbose
         As in `drp`.
 
     Returns
@@ -272,8 +275,8 @@ def drp_path(
     options = DRPOptions.from_arguments(
         y=y, alphas=check_alphas(alphas).tolist(), n_projections=n_projections, n_iter=n_iter,
         accelerate=accelerate, projection=projection, missing=missing, categorical=categorical, loss=loss,
-        fit_intercept=fit_intercept, sample_weight=sample_weight, offset=offset, tol=tol, rng=rng, workers=workers,
-        callback=callback,
+        fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight, offset=offset, tol=tol, rng=rng,
+        workers=workers, callback=callback,
     )  # fmt: skip
     return _fit_path(X, options)
 
@@ -296,6 +299,7 @@ class DRPOptions:
     loss: LinearLossLike = "squared"
     fit_intercept: bool = True
     sample_weight: ArrayLike | None = None
+    class_weight: ClassWeight = None
     offset: ArrayLike | None = None
     tol: float = 1e-6
     rng: np.random.Generator | None = None
@@ -356,9 +360,9 @@ def linear_fit(X: MatrixLike, options: DRPOptions) -> tuple[LinearFit | Multinom
     """Return a fit at zero coefficients, of all outputs or of all classes together, and its task; all arguments are checked."""
     columns = ColumnSetting(missing=options.missing, categorical=options.categorical)
     task = Task.from_arguments(
-        X, options.y, features=Linear(), loss=options.loss, sample_weight=options.sample_weight, workers=options.workers,
-        rng=options.rng, columns=columns, several_outputs="together", losses=LOSSES,
-        offset=options.offset,
+        X, options.y, features=Linear(), loss=options.loss, sample_weight=options.sample_weight,
+        class_weight=options.class_weight, offset=options.offset, workers=options.workers, rng=options.rng, columns=columns,
+        several_outputs="together", losses=LOSSES,
     )  # fmt: skip
     if np.isinf(task.loss.smoothness) and not task.loss.is_self_concordant:
         raise ValueError(f"loss must have a finite smoothness, with which drp bounds the effect of rounding, got {task.loss!r}")

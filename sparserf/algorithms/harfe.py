@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .._base.types import MatrixLike, Seed
     from ..columns.stage import Missing, Units
     from ..columns.table import Categorical
+    from ..columns.targets import ClassWeight
     from ..features import FeatureSet
     from ..features.dictionary import Features
     from ..features.neurons import Activation
@@ -116,8 +117,8 @@ def harfe(
     missing: Missing = "learn", categorical: Categorical = None, loss: LossLike = "squared",
     selection: Literal["magnitude", "positive"] = "magnitude", normalize: bool = True, step_size: float = 0.1,
     backtracking: bool = True, start: Literal["greedy", "zero"] = "greedy", max_iter: int = 50, tol: float = 5e-3,
-    fit_intercept: bool = True, sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None, rng: Seed = None,
-    workers: int = 1, callback: Callback = None, verbose: bool | None = None,
+    fit_intercept: bool = True, sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None,
+    offset: ArrayLike | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
 ) -> SparseModel:  # fmt: skip
     r"""Fit a model of s terms, chosen among many random features by hard thresholding and ridge regression.
 
@@ -165,8 +166,8 @@ def harfe(
     categorical : sequence of names, of indices, or a mask; or None, default None
         What to do with NaN in dense X, and which columns are categories: as in `sparse_rf`.
     loss : str or `sparserf.losses.Loss`, default "squared"
-        For real targets "squared", "huber", "quantile", "poisson" or "gamma"; for labels "squared_hinge", "logistic" or
-        "multinomial"; or an object of `sparserf.losses` with parameters, or a loss of your own.
+        For real targets "squared", "huber", "quantile", "poisson", "tweedie" or "gamma"; for labels "squared_hinge",
+        "logistic" or "multinomial"; or an object of `sparserf.losses` with parameters, or a loss of your own.
     selection : {"magnitude", "positive"}, default "magnitude"
         "magnitude": keep the s largest ``|c|``, as Algorithm 1 is printed. "positive": fit a model whose coefficients are
         positive. With backtracking it keeps the s largest c > 0. Without, it keeps those of the s largest ``|c|`` that are
@@ -194,6 +195,8 @@ def harfe(
         The intercept is not penalised. The paper has none.
     sample_weight : array of shape (n_samples,) or None, default None
         Nonnegative weights of the rows, relative to their mean, as in `sparse_rf`.
+    class_weight : "balanced", mapping of label to weight, or None, default None
+        As in `sparse_rf`.
     offset : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets; or None, default None
         What is added to f in the loss of each row, such as the log of the exposures, as in `sparse_rf`.
     rng : None, int or numpy.random.Generator, default None
@@ -252,7 +255,7 @@ def harfe(
         n_components=n_components, order=order, alpha=alpha, activation=activation, features=features, scale=scale,
         missing=missing, categorical=categorical, loss=loss, selection=selection, normalize=normalize, step_size=step_size,
         backtracking=backtracking, start=start, max_iter=max_iter, tol=tol, fit_intercept=fit_intercept,
-        sample_weight=sample_weight, offset=offset, rng=rng, workers=workers, callback=callback,
+        sample_weight=sample_weight, class_weight=class_weight, offset=offset, rng=rng, workers=workers, callback=callback,
     )  # fmt: skip
     return models_of_sizes(X, y, sizes, 1, options)[0]
 
@@ -264,7 +267,7 @@ def harfe_path(
     features: Features | None = None, scale: Units = "auto", missing: Missing = "learn", categorical: Categorical = None,
     loss: LossLike = "squared", selection: Literal["magnitude", "positive"] = "magnitude", normalize: bool = True,
     step_size: float = 0.1, backtracking: bool = True, start: Literal["greedy", "zero"] = "greedy", max_iter: int = 50,
-    tol: float = 5e-3, fit_intercept: bool = True, sample_weight: ArrayLike | None = None,
+    tol: float = 5e-3, fit_intercept: bool = True, sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None,
     offset: ArrayLike | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
 ) -> list[SparseModel]:  # fmt: skip
     """Fit models of `harfe` for growing numbers of terms, each from the one before, over one dictionary.
@@ -278,7 +281,7 @@ def harfe_path(
         of `harfe`.
     n_models : int, default 10
         The number of models where n_nonzero_coefs is None, at least 1.
-    step_size, backtracking, start, max_iter, tol, fit_intercept, sample_weight, offset, rng, workers, callback,
+    step_size, backtracking, start, max_iter, tol, fit_intercept, sample_weight, class_weight, offset, rng, workers, callback,
     verbose
         As in `harfe`, for each model.
 
@@ -317,7 +320,7 @@ def harfe_path(
         n_components=n_components, order=order, alpha=alpha, activation=activation, features=features, scale=scale,
         missing=missing, categorical=categorical, loss=loss, selection=selection, normalize=normalize, step_size=step_size,
         backtracking=backtracking, start=start, max_iter=max_iter, tol=tol, fit_intercept=fit_intercept,
-        sample_weight=sample_weight, offset=offset, rng=rng, workers=workers, callback=callback,
+        sample_weight=sample_weight, class_weight=class_weight, offset=offset, rng=rng, workers=workers, callback=callback,
     )  # fmt: skip
     return models_of_sizes(X, y, n_nonzero_coefs, check_integer("n_models", n_models, 1), options)
 

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from .._base.types import MatrixLike, Seed
     from ..columns.stage import Missing, Units
     from ..columns.table import Categorical
+    from ..columns.targets import ClassWeight
     from ..features.bandwidth import Gamma
     from ..features.dictionary import Features
     from ..features.feature_set import Solution
@@ -120,8 +121,8 @@ def mfga(
     nu: ArrayLike | None = None, gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn",
     categorical: Categorical = None, n_components: int = 10_000, loss: LossLike = "squared", alpha: float = 1e-3,
     n_select: int = 1, normalize: bool = False, best_phase: bool = False, fit_intercept: bool = True,
-    sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None, tol: float | None = None, rng: Seed = None,
-    workers: int = 1, callback: Callback = None, verbose: bool | None = None,
+    sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None, offset: ArrayLike | None = None,
+    tol: float | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
 ) -> SparseModel:  # fmt: skip
     r"""Fit a model of the best few features of one or several kernels, chosen one after another.
 
@@ -167,8 +168,8 @@ def mfga(
     n_components : int, default 10_000
         The number of features to draw from the maps that are random, in equal shares.
     loss : str or `sparserf.losses.Loss`, default "squared"
-        For real targets "squared", "huber", "quantile", "poisson" or "gamma"; for labels "squared_hinge", "logistic" or
-        "multinomial"; or an object of `sparserf.losses` with parameters, or a loss of your own.
+        For real targets "squared", "huber", "quantile", "poisson", "tweedie" or "gamma"; for labels "squared_hinge",
+        "logistic" or "multinomial"; or an object of `sparserf.losses` with parameters, or a loss of your own.
     alpha : float, default 1e-3
         The ridge penalty, >= 0.
     n_select : int, default 1
@@ -184,6 +185,8 @@ def mfga(
         The intercept is not penalised. The paper has none.
     sample_weight : array of shape (n_samples,) or None, default None
         Nonnegative weights of the rows, relative to their mean, as in `sparse_rf`.
+    class_weight : "balanced", mapping of label to weight, or None, default None
+        As in `sparse_rf`.
     offset : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets; or None, default None
         What is added to f in the loss of each row, such as the log of the exposures, as in `sparse_rf`.
     tol : float or None, default None
@@ -255,8 +258,8 @@ def mfga(
     options = MfgaOptions(
         n_nonzero_coefs=n_nonzero_coefs, features=features, nu=nu, gamma=gamma, scale=scale, missing=missing,
         categorical=categorical, n_components=n_components, loss=loss, alpha=alpha, n_select=n_select, normalize=normalize,
-        best_phase=best_phase, fit_intercept=fit_intercept, sample_weight=sample_weight, offset=offset, tol=tol, rng=rng,
-        workers=workers, callback=callback,
+        best_phase=best_phase, fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight,
+        offset=offset, tol=tol, rng=rng, workers=workers, callback=callback,
     )  # fmt: skip
     return models_of_rounds(X, y, options, every_round=False)[-1]
 
@@ -267,8 +270,8 @@ def mfga_path(
     nu: ArrayLike | None = None, gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn",
     categorical: Categorical = None, n_components: int = 10_000, loss: LossLike = "squared", alpha: float = 1e-3,
     n_select: int = 1, normalize: bool = False, best_phase: bool = False, fit_intercept: bool = True,
-    sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None, tol: float | None = None, rng: Seed = None,
-    workers: int = 1, callback: Callback = None, verbose: bool | None = None,
+    sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None, offset: ArrayLike | None = None,
+    tol: float | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
 ) -> list[SparseModel]:  # fmt: skip
     """Fit models of `mfga` after every round of one run: of n_select terms, of twice as many, and so on.
 
@@ -276,7 +279,7 @@ def mfga_path(
     ----------
     X, y, n_nonzero_coefs, features, nu, gamma, scale, missing, categorical, n_components, loss, alpha, n_select
         As in `mfga`.
-    normalize, best_phase, fit_intercept, sample_weight, offset, tol, rng, workers, callback, verbose
+    normalize, best_phase, fit_intercept, sample_weight, class_weight, offset, tol, rng, workers, callback, verbose
         As in `mfga`.
 
     Returns
@@ -316,8 +319,8 @@ def mfga_path(
     options = MfgaOptions(
         n_nonzero_coefs=n_nonzero_coefs, features=features, nu=nu, gamma=gamma, scale=scale, missing=missing,
         categorical=categorical, n_components=n_components, loss=loss, alpha=alpha, n_select=n_select, normalize=normalize,
-        best_phase=best_phase, fit_intercept=fit_intercept, sample_weight=sample_weight, offset=offset, tol=tol, rng=rng,
-        workers=workers, callback=callback,
+        best_phase=best_phase, fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight,
+        offset=offset, tol=tol, rng=rng, workers=workers, callback=callback,
     )  # fmt: skip
     return models_of_rounds(X, y, options, every_round=True)
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .._base.types import MatrixLike
     from ..columns.stage import Missing, Units
     from ..columns.table import Categorical
+    from ..columns.targets import ClassWeight
     from ..losses import LossLike
     from ..model import Callback
 
@@ -36,6 +37,7 @@ class SharedOptions:
     loss: LossLike = "squared"
     fit_intercept: bool = True
     sample_weight: ArrayLike | None = None
+    class_weight: ClassWeight = None
     offset: ArrayLike | None = None
     rng: Any = None
     workers: int = 1
@@ -65,8 +67,10 @@ def read_task(X: MatrixLike, y: ArrayLike, options: SharedOptions, several_outpu
     several_outputs : whether real targets of several outputs are one target or one each
     """
     columns, features = ColumnSetting(options.scale, options.missing, options.categorical), options.features
-    about = {"loss": options.loss, "sample_weight": options.sample_weight, "offset": options.offset, "rng": options.rng,
-             "workers": options.workers}  # fmt: skip
+    about = {
+        "loss": options.loss, "sample_weight": options.sample_weight, "class_weight": options.class_weight,
+        "offset": options.offset, "rng": options.rng, "workers": options.workers,
+    }  # fmt: skip
     if options.is_auto:
         found = sparse_rf(
             X, y, scale=options.scale, missing=options.missing, categorical=options.categorical,

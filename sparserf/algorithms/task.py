@@ -1,10 +1,11 @@
 """What is to be fitted, read from the user's arguments; the progress of its fits; and the one model that they become.
 
 A fit minimises (1/n) sum_i s_i L(f(x_i) + o_i, y_i) + penalty, where the offsets o_i are 0 unless the user gives some.
-`Task.from_arguments` turns X, y, sample_weight and offset into the rows, the targets y_i, the weights s_i and the offsets of
-that sum, in this order: a table becomes numbers; rows of weight zero are left out; weights are scaled to mean 1; y becomes one
-target for each output or class; offsets are taken from the targets, or kept beside them; and, where the features need it,
-columns are encoded by a `ColumnStage`. `model_of` turns the fits of all targets into one `SparseModel`, in the units of y.
+`Task.from_arguments` turns X, y, sample_weight, class_weight and offset into the rows, the targets y_i, the weights s_i and the
+offsets of that sum, in this order: a table becomes numbers; sample weights are multiplied by those of classes; rows of weight
+zero are left out; weights are scaled to mean 1; y becomes one target for each output or class; offsets are taken from the
+targets, or kept beside them; and, where the features need it, columns are encoded by a `ColumnStage`. `model_of` turns the fits
+of all targets into one `SparseModel`, in the units of y.
 
 Offsets. A loss of the residual has L(z + o, y) = L(z, y - o): its targets become y - o, and nothing else knows of offsets. Of
 other losses the task keeps them; its loss and its targets are those without, which is what counts events, classes and means.
@@ -35,7 +36,7 @@ from .._base.progress import FitCallback
 from ..columns.encodings import fit_sparse_stage, fit_stage, target_encode
 from ..columns.stage import ColumnStage
 from ..columns.table import Table, is_frame
-from ..columns.targets import encode_target
+from ..columns.targets import encode_target, weighted_by_class
 from ..features import FeatureSet
 from ..losses import SELECTING, Loss, check_loss
 from ..losses.offset import LARGEST_OFFSET, OffsetLoss
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from .._base.types import MatrixLike
     from ..columns.stage import Missing, Units
     from ..columns.table import Categorical
+    from ..columns.targets import ClassWeight
     from ..features.feature_set import Solution
     from ..losses import LinearLossLike
     from ..model import Callback
@@ -146,36 +148,40 @@ class Task:
 
     @classmethod
     def from_arguments(
-        cls, X: MatrixLike, y: ArrayLike, *, features: Any, loss: LinearLossLike, sample_weight: ArrayLike | None, workers: int,
-        rng: np.random.Generator | None, columns: ColumnSetting, losses: Collection[str] = SELECTING,
+        cls, X: MatrixLike, y: ArrayLike, *, features: Any, loss: LinearLossLike, sample_weight: ArrayLike | None,
+        class_weight: ClassWeight = None, offset: ArrayLike | None = None, workers: int, rng: np.random.Generator | None,
+        columns: ColumnSetting, losses: Collection[str] = SELECTING,
         several_outputs: Literal["together", "apart"] | None = None, has_several_encodings: bool = False,
-        offset: ArrayLike | None = None,
+        start: FeatureSet | None = None,
     ) -> Task:  # fmt: skip
         """Check the arguments of a fit, and encode the columns of X as its features need them.
 
-        A FeatureSet brings the encoding that it was drawn for. Else columns are encoded where they are to be in robust units,
-        where X is a table, and where numbers are missing.
+        A FeatureSet brings the encoding that it was drawn for, as do the features of a model from which the fit starts. Else
+        columns are encoded where they are to be in robust units, where X is a table, and where numbers are missing.
 
         columns : how to encode columns
         losses, several_outputs, offset : as in `from_arrays`
         has_several_encodings : whether numbers are to have several encodings
+        start : the features of the model from which the fit starts, where `features` is no FeatureSet
         """
         is_drawn, may_miss = isinstance(features, FeatureSet), columns.missing == "learn"
-        stage = features.stage if is_drawn else None
+        drawn = features if is_drawn else start
+        stage = None if drawn is None else drawn.stage
         if stage is not None and columns.categorical is not None:
-            raise ValueError("categorical must be None where features is a FeatureSet, which knows its columns")
+            what = "features is a FeatureSet" if is_drawn else "start is a model"
+            raise ValueError(f"categorical must be None where {what}, which knows its columns")
 
         table = None
         if stage is not None:
             X, table = stage.read(X), stage.table
         elif columns.categorical is not None or is_frame(X):
             X, table = Table.learn(X, columns.categorical)
-        about = {"losses": losses, "several_outputs": several_outputs, "offset": offset}
+        about = {"losses": losses, "several_outputs": several_outputs, "class_weight": class_weight, "offset": offset}
 
-        if is_drawn:
+        if drawn is not None:
             may_miss = may_miss and stage is not None and stage.may_miss
             task = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=may_miss, **about)
-            return replace(task, stage=stage, features=features.staged(None))
+            return replace(task, stage=stage, features=features.staged(None) if is_drawn else features)
 
         is_scaled = columns.scale == "robust" or (columns.scale == "auto" and (features is None or isinstance(features, str)))
         task = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=may_miss, **about)
@@ -188,10 +194,11 @@ class Task:
     @classmethod
     def from_arrays(
         cls, X: MatrixLike, y: ArrayLike, loss: LinearLossLike, sample_weight: ArrayLike | None, workers: int, *,
+        class_weight: ClassWeight = None, offset: ArrayLike | None = None,
         several_outputs: Literal["together", "apart"] | None = None, losses: Collection[str] = SELECTING,
-        may_miss: bool = False, offset: ArrayLike | None = None,
+        may_miss: bool = False,
     ) -> Task:  # fmt: skip
-        """Check X, y, loss, sample_weight and offset, with the columns of X as they are.
+        """Check X, y, loss, sample_weight, class_weight and offset, with the columns of X as they are.
 
         several_outputs : whether a real y may have several outputs, and whether these are one target or one each: see
             `columns.targets.encode_target`
@@ -203,6 +210,8 @@ class Task:
             check_same_device(name, values, X)
         rows = as_rows(X, workers, may_miss=may_miss)
         loss = check_loss(loss, losses)
+        if class_weight is not None:
+            sample_weight = weighted_by_class(sample_weight, class_weight, y, loss, rows.n_rows)
         index, weighted, weight = rows_of_positive_weight(rows, sample_weight)
         classes, targets = encode_target(y, loss, index, rows.n_rows, several_outputs)
         if several_outputs == "apart" and classes is None and len(targets) > 1 and not loss.is_quadratic:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import MatrixLike, RowVector
+    from ..columns.targets import ClassWeight
     from ..model import Callback, SparseModel
     from ..rows import Rows
 
@@ -46,7 +47,7 @@ def greedy_descent(fit: L1Fit, learner: WeakLearner, n_terms: int) -> None:
 def boosting(
     X: MatrixLike, y: ArrayLike, *, alpha: float, n_terms: int, loss: Literal["squared_hinge", "logistic"] = "squared_hinge",
     offset: Literal["surrogate", "exact"] = "surrogate", fit_intercept: bool = True, sample_weight: ArrayLike | None = None,
-    tol: float = 1e-3, workers: int = 1, callback: Callback = None,
+    class_weight: ClassWeight = None, tol: float = 1e-3, workers: int = 1, callback: Callback = None,
 ) -> SparseModel:  # fmt: skip
     r"""Fit boosting of perceptrons with an l1 penalty, which Sparse Random Features are compared with.
 
@@ -70,7 +71,7 @@ def boosting(
     loss : {"squared", "squared_hinge", "logistic"}, default "squared_hinge"
     offset : {"surrogate", "exact"}, default "surrogate"
         "surrogate" takes c of the logistic regression; "exact" takes, along its t, the c that descends most.
-    fit_intercept, sample_weight, workers
+    fit_intercept, sample_weight, class_weight, workers
         As in `sparse_rf`.
     tol : float, default 1e-3
         Largest duality gap of the problem over the features that were added, relative to its objective, at which to stop.
@@ -115,7 +116,8 @@ def boosting(
     >>> bool(np.mean(model.predict(X) == y) > 0.9)
     True
     """
-    task = Task.from_arrays(X, y, loss, sample_weight, workers, losses=("squared", "squared_hinge", "logistic"))
+    losses = "squared", "squared_hinge", "logistic"
+    task = Task.from_arrays(X, y, loss, sample_weight, workers, class_weight=class_weight, losses=losses)
     alpha, n_terms = check_real("alpha", alpha, 0, strict=True), check_integer("n_terms", n_terms, 1)
     is_exact = check_choice("offset", offset, ("surrogate", "exact")) == "exact"
     options = SparseRFOptions(

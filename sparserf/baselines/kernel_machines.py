@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import DenseOrCSR, MatrixLike
+    from ..columns.targets import ClassWeight
     from ..features.bandwidth import Gamma
     from ..rows import Rows
 
@@ -107,7 +108,7 @@ def kernel_ridge(
     """
     options = KernelOptions(
         loss="squared", kernel=kernel, gamma=gamma, alpha=check_real("alpha", alpha, 0, strict=True),
-        fit_intercept=check_flag("fit_intercept", fit_intercept), sample_weight=sample_weight,
+        fit_intercept=check_flag("fit_intercept", fit_intercept), sample_weight=sample_weight, class_weight=None,
         max_rows=check_integer("max_rows", max_rows, 1), workers=workers, tol=0.0, max_iter=1,
     )  # fmt: skip
     model, share = _fit(X, y, options)
@@ -119,8 +120,8 @@ def kernel_ridge(
 @checks_call
 def kernel_svm(
     X: MatrixLike, y: ArrayLike, *, kernel: MachineKernel = "gaussian", gamma: Gamma = None, alpha: float = 1e-3,
-    fit_intercept: bool = True, sample_weight: ArrayLike | None = None, tol: float = 1e-8, max_iter: int = 200,
-    max_rows: int = 20_000, workers: int = 1,
+    fit_intercept: bool = True, sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None, tol: float = 1e-8,
+    max_iter: int = 200, max_rows: int = 20_000, workers: int = 1,
 ) -> KernelModel:  # fmt: skip
     r"""Fit a support vector machine with the squared hinge, by Newton's method on the rows inside the margin.
 
@@ -135,6 +136,8 @@ def kernel_svm(
         The labels, any two, or more for one-vs-rest.
     kernel, gamma, fit_intercept, sample_weight, max_rows, workers
         As in `kernel_ridge`.
+    class_weight : "balanced", mapping of label to weight, or None, default None
+        As in `sparse_rf`.
     alpha : float, default 1e-3
         Penalty, > 0; it is 1 / (n C) of LIBSVM's and liblinear's squared hinge of cost C.
     tol : float, default 1e-8
@@ -176,7 +179,7 @@ def kernel_svm(
     """
     options = KernelOptions(
         loss="squared_hinge", kernel=kernel, gamma=gamma, alpha=check_real("alpha", alpha, 0, strict=True),
-        fit_intercept=check_flag("fit_intercept", fit_intercept), sample_weight=sample_weight,
+        fit_intercept=check_flag("fit_intercept", fit_intercept), sample_weight=sample_weight, class_weight=class_weight,
         max_rows=check_integer("max_rows", max_rows, 1), workers=workers, tol=check_real("tol", tol, 0, strict=True),
         max_iter=check_integer("max_iter", max_iter, 1),
     )  # fmt: skip
@@ -204,6 +207,7 @@ class KernelOptions:
     alpha: float
     fit_intercept: bool
     sample_weight: ArrayLike | None
+    class_weight: ClassWeight
     max_rows: int
     workers: int
     tol: float
@@ -212,7 +216,7 @@ class KernelOptions:
 
 def _fit(X, y, options):
     """Return the model, and the largest duality gap of a target as a share of its objective."""
-    task = Task.from_arrays(X, y, options.loss, options.sample_weight, options.workers)
+    task = Task.from_arrays(X, y, options.loss, options.sample_weight, options.workers, class_weight=options.class_weight)
     rows, n = task.rows, task.rows.n_rows
     if n > options.max_rows:
         raise ValueError(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import MatrixLike, Seed
+    from ..columns.targets import ClassWeight
     from ..features import FeatureSet
     from ..features.bandwidth import Gamma
     from ..features.dictionary import Features
@@ -39,7 +40,7 @@ TOLERANCE = 1e-3
 def rks(
     X: MatrixLike, y: ArrayLike, *, n_components: int = 1000, features: Features = "gaussian", gamma: Gamma = None,
     loss: SelectingLossLike = "squared", alpha: float = 1e-3, fit_intercept: bool = True,
-    sample_weight: ArrayLike | None = None, rng: Seed = None, workers: int = 1,
+    sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None, rng: Seed = None, workers: int = 1,
 ) -> SparseModel:  # fmt: skip
     r"""Fit random kitchen sinks: ridge regression on all features that are drawn.
 
@@ -56,7 +57,7 @@ def rks(
         The target; with a classification loss the labels, any two, or more for one-vs-rest over one dictionary.
     n_components : int, default 1000
         D, the number of features to draw; those of `Linear` and `Taylor` come on top.
-    features, gamma, loss, fit_intercept, sample_weight
+    features, gamma, loss, fit_intercept, sample_weight, class_weight
         As in `sparse_rf`, which draws the same dictionary from the same seed.
     alpha : float, default 1e-3
         Penalty, > 0.
@@ -102,7 +103,7 @@ def rks(
     """
     return _fit(X, y, RidgeOptions.from_arguments(
         features=features, n_components=n_components, gamma=gamma, loss=loss, alpha=alpha, fit_intercept=fit_intercept,
-        sample_weight=sample_weight, rng=rng, workers=workers,
+        sample_weight=sample_weight, class_weight=class_weight, rng=rng, workers=workers,
     ))  # fmt: skip
 
 
@@ -110,7 +111,7 @@ def rks(
 def eerf(
     X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: int, n_components: int = 10_000, features: Features = "gaussian",
     gamma: Gamma = None, loss: SelectingLossLike = "squared", alpha: float = 1e-3, fit_intercept: bool = True,
-    sample_weight: ArrayLike | None = None, rng: Seed = None, workers: int = 1,
+    sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None, rng: Seed = None, workers: int = 1,
 ) -> SparseModel:  # fmt: skip
     r"""Fit energy-based random features: ridge regression on the features that correlate most with the target.
 
@@ -119,7 +120,7 @@ def eerf(
 
     Parameters
     ----------
-    X, y, features, gamma, loss, alpha, fit_intercept, sample_weight, rng, workers
+    X, y, features, gamma, loss, alpha, fit_intercept, sample_weight, class_weight, rng, workers
         As in `rks`.
     n_nonzero_coefs : int
         Terms of the model (of each class), at most the number of features; D of the ridge problem.
@@ -162,7 +163,7 @@ def eerf(
     """
     options = RidgeOptions.from_arguments(
         features=features, n_components=n_components, gamma=gamma, loss=loss, alpha=alpha, fit_intercept=fit_intercept,
-        sample_weight=sample_weight, rng=rng, workers=workers, n_nonzero_coefs=n_nonzero_coefs,
+        sample_weight=sample_weight, class_weight=class_weight, rng=rng, workers=workers, n_nonzero_coefs=n_nonzero_coefs,
     )  # fmt: skip
 
     def choose(score, s):
@@ -176,7 +177,7 @@ def lkrf(
     X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: int, n_components: int = 10_000, rho: float | None = None,
     selection: Literal["largest", "sample"] = "largest", features: Features = "gaussian", gamma: Gamma = None,
     loss: SelectingLossLike = "squared", alpha: float = 1e-3, fit_intercept: bool = True,
-    sample_weight: ArrayLike | None = None, rng: Seed = None, workers: int = 1,
+    sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None, rng: Seed = None, workers: int = 1,
 ) -> SparseModel:  # fmt: skip
     r"""Learn a kernel with random features: ridge regression on features that a kernel alignment chooses.
 
@@ -189,7 +190,7 @@ def lkrf(
 
     Parameters
     ----------
-    X, y, n_nonzero_coefs, n_components, features, gamma, loss, alpha, fit_intercept, sample_weight, rng, workers
+    X, y, n_nonzero_coefs, n_components, features, gamma, loss, alpha, fit_intercept, sample_weight, class_weight, rng, workers
         As in `eerf`.
     rho : float or None, default None
         Radius of the ball, > 0. None: 0.005 N, as in the authors' example.
@@ -237,7 +238,7 @@ def lkrf(
     is_sampled = check_choice("selection", selection, ("largest", "sample")) == "sample"
     options = RidgeOptions.from_arguments(
         features=features, n_components=n_components, gamma=gamma, loss=loss, alpha=alpha, fit_intercept=fit_intercept,
-        sample_weight=sample_weight, rng=rng, workers=workers, n_nonzero_coefs=n_nonzero_coefs,
+        sample_weight=sample_weight, class_weight=class_weight, rng=rng, workers=workers, n_nonzero_coefs=n_nonzero_coefs,
     )  # fmt: skip
 
     def choose(score, s):
@@ -302,6 +303,7 @@ class RidgeOptions:
     alpha: float
     fit_intercept: bool
     sample_weight: ArrayLike | None
+    class_weight: ClassWeight
     rng: np.random.Generator
     workers: int
     n_nonzero_coefs: int | None = None
@@ -325,8 +327,8 @@ def _fit(X, y, options, choose=None):
     choose returns how many copies of each feature there are, 0 of most; None takes one of each.
     """
     task = Task.from_arguments(
-        X, y, features=options.features, loss=options.loss, sample_weight=options.sample_weight, workers=options.workers,
-        rng=None, columns=RAW_COLUMNS,
+        X, y, features=options.features, loss=options.loss, sample_weight=options.sample_weight,
+        class_weight=options.class_weight, workers=options.workers, rng=None, columns=RAW_COLUMNS,
     )  # fmt: skip
     rows, weight, targets = task.rows, task.weight, task.targets
     dictionary = make_dictionary(

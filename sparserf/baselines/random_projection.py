@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import MatrixLike, Seed
+    from ..columns.targets import ClassWeight
     from ..features.projections import ProjectionName
     from ..losses import LinearLossLike
     from ..model import SparseModel
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 @checks_call
 def random_projection(
     X: MatrixLike, y: ArrayLike, *, alpha: float, n_projections: int, projection: ProjectionName = "gaussian",
-    loss: LinearLossLike = "squared", fit_intercept: bool = True, sample_weight: ArrayLike | None = None, rng: Seed = None,
-    workers: int = 1,
+    loss: LinearLossLike = "squared", fit_intercept: bool = True, sample_weight: ArrayLike | None = None,
+    class_weight: ClassWeight = None, rng: Seed = None, workers: int = 1,
 ) -> SparseModel:  # fmt: skip
     r"""Fit a linear model of m random projections of the inputs, and write it as one of the inputs: w = R z / sqrt(m).
 
@@ -36,7 +37,7 @@ def random_projection(
 
     Parameters
     ----------
-    X, y, alpha, loss, fit_intercept, sample_weight, rng, workers
+    X, y, alpha, loss, fit_intercept, sample_weight, class_weight, rng, workers
         As in `drp`.
     n_projections : int
         The number m of projections, at least 1.
@@ -76,7 +77,7 @@ def random_projection(
     kind, workers, rng = check_choice("projection", projection, PROJECTIONS), check_workers(workers), check_rng(rng)
     options = DRPOptions(
         y=y, alphas=[alpha], n_projections=m, projection=kind, loss=loss, fit_intercept=fit_intercept,
-        sample_weight=sample_weight, workers=workers,
+        sample_weight=sample_weight, class_weight=class_weight, workers=workers,
     )  # fmt: skip
     with single_threaded_blas():
         fit, task = linear_fit(X, options)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Real
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from .._base.checks import as_array, as_real, check_finite, check_length, real_rows
+from .._base.checks import as_array, as_real, check_finite, check_length, check_real, check_sample_weight, real_rows
 from .._base.warnings import warn
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
     from ..losses.base import Loss
 
+# The argument `class_weight`: weights of the classes by label.
+ClassWeight: TypeAlias = Literal["balanced"] | Mapping[Any, float] | None
 # The hint in errors and warnings where y looks like labels.
 ARE_LABELS = "For labels: loss='logistic', or a classifier of sparserf.sklearn"
 # In up to FEW_ROWS rows a real target may have two values by chance. Labels are taken for a real target where there are more
@@ -97,6 +100,46 @@ def check_labels(y: ArrayLike, n_samples: int, there: np.ndarray) -> tuple[np.nd
     if len(classes) > MANY_LABELS["i" if is_whole else "f"] and len(classes) > len(there) / 2:
         raise ValueError(f"y has {len(classes)} classes in {len(there)} rows: is it a target for loss='squared'?")
     return classes, label
+
+
+def weighted_by_class(
+    sample_weight: ArrayLike | None, class_weight: ClassWeight, y: ArrayLike, loss: Loss, n_rows: int
+) -> np.ndarray:
+    """Return the sample weights times the weight of the class of each row, which are not yet scaled.
+
+    Classes are those of rows of positive weight, as for scikit-learn's `compute_class_weight`.
+    """
+    if not isinstance(class_weight, (str, Mapping)):
+        raise TypeError(f"class_weight must be 'balanced', a mapping of labels to weights, or None, got {class_weight!r}")
+    if isinstance(class_weight, str) and class_weight != "balanced":
+        raise ValueError(f"class_weight must be 'balanced', a mapping of labels to weights, or None, got {class_weight!r}")
+    if not loss.is_classifier:
+        raise ValueError(f"class_weight must be None for loss={loss.name!r}, which has no classes, got {class_weight!r}")
+    there = np.flatnonzero(check_sample_weight(sample_weight, n_rows))
+    weight = np.ones(n_rows) if sample_weight is None else real_rows("sample_weight", sample_weight, n_rows)
+    weight = np.ldexp(weight, -np.frexp(weight.max())[1])  # exact, and no product overflows
+    classes, label = check_labels(y, n_rows, there)
+    if isinstance(class_weight, str):
+        counts = np.bincount(label, weights=weight[there])
+        of_class = counts.sum() / (len(classes) * counts)
+    else:
+        of_class = _weights_of_classes(class_weight, classes.tolist())
+    weight[there] *= of_class[label]
+    return weight
+
+
+def _weights_of_classes(class_weight, classes):
+    """Return the weight of each class in a mapping, 1 for one that it does not name.
+
+    A label that is not among the classes is an error, unless the mapping names all of these: some rows may lack a class.
+    """
+    unknown, unnamed = [label for label in class_weight if label not in classes], [c for c in classes if c not in class_weight]
+    if unknown and unnamed:
+        raise ValueError(f"class_weight must name labels of y, got {unknown[0]!r}: y has {', '.join(map(repr, classes))}")
+    weights = np.array([check_real(f"class_weight[{c!r}]", class_weight.get(c, 1.0), 0) for c in classes])
+    if not weights.any():
+        raise ValueError(f"class_weight must be positive for some class of y, got {class_weight!r}")
+    return weights
 
 
 def as_labels(y: ArrayLike) -> np.ndarray:

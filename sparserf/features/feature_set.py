@@ -252,6 +252,16 @@ def are_same(one: FeatureSet, other: FeatureSet) -> bool:
     return one is other or _contents(one) == _contents(other)
 
 
+def keys_of(features: FeatureSet) -> list[tuple[Any, ...]]:
+    """Return a key of each feature; features with equal keys are the same function of their inputs."""
+    keys = [()] * len(features)
+    for block, places in features.by_block(features.to_blocks(np.arange(len(features)))):
+        arrays = [array for array in (block.weights, block.offset, block.inputs) if array is not None]
+        for j, place in enumerate(places.tolist()):
+            keys[place] = (block.kind, *(array[j].tobytes() for array in arrays))
+    return keys
+
+
 def _contents(features):
     """Return all that determines the values of features, as a dict of bytes that does not depend on the order of the blocks."""
     written = {None: features.n_inputs}

@@ -119,13 +119,26 @@ class BaseDistribution(ABC):
             block = NeuronBlock(self.activation, self.scale, weights, offset, inputs)
         return FeatureSet([block], n_features)
 
+    def followed(self, features: FeatureSet) -> np.ndarray:
+        """Return the positions of the features that proposals may follow: neurons of this activation.
+
+        A fit that starts from a model may have terms of other kinds.
+        """
+        is_like = [np.full(len(block), block.activation == self.activation) for block in features.blocks]
+        return np.flatnonzero(features.from_blocks(np.concatenate([np.zeros(0, bool), *is_like])))
+
     def weights_of(self, features: FeatureSet) -> np.ndarray:
-        """Return the weights over the inputs of features that `features` made."""
-        if not len(features):
-            return np.zeros((0, len(self.inputs)))
-        (block,) = features.blocks
-        weights = block.weights if block.inputs is not None else block.weights[:, self.inputs]
-        return weights if features.order is None else weights[features.order]
+        """Return the weights over the inputs of features that `followed` finds; other inputs are left out."""
+        weights = [np.zeros((0, len(self.inputs)))]
+        for block in features.blocks:
+            if block.inputs is None:
+                weights.append(block.weights[:, self.inputs])
+                continue
+            place = np.minimum(np.searchsorted(self.inputs, block.inputs), len(self.inputs) - 1)
+            there = self.inputs[place] == block.inputs
+            weights.append(np.zeros((len(block), len(self.inputs))))
+            np.add.at(weights[-1], (np.arange(len(block))[:, None], place), np.where(there, block.weights, 0.0))
+        return np.vstack(weights)[features.places]
 
     def draw(self, n_components: int, n_features: int, rng: Seed = None) -> FeatureSet:
         """Draw a FeatureSet of n_components features of n_features inputs; `rng` is a seed or a Generator."""
@@ -373,6 +386,9 @@ class Proposer:
         features, coef, index : the accepted features, their coefficients and their indices as draws.
         """
         self._learn(index)
+        followed = self._base.followed(features)
+        if len(followed) < len(features):
+            features, coef = features.take(followed), coef[followed]
         W, rng = self._base.weights_of(features), self._rng
         counts, p = self._counts(n, np.any(coef)), np.abs(coef) / max(np.abs(coef).sum(), 1e-300)
         weights = [self._base.weights(counts[0], rng)]

@@ -231,7 +231,8 @@ def _distance_by_hessian(inputs, problem, iterate, g, in_g):
     g, in_g: the gradient, and the sizes of its errors.
     """
     found = np.full((2, len(g)), np.inf)
-    for tube in TUBE_RADII if problem.loss.is_unimodal else ():
+    has_bound = problem.loss.is_unimodal or problem.loss.is_self_concordant
+    for tube in TUBE_RADII if has_bound else ():
         h = _least_curvature(problem, iterate, tube)
         for k in np.flatnonzero(np.isinf(found[0])):
             found[:, k] = _distance_within(tube, inputs, problem, problem.vectors.output(h, k), g[k], in_g[k])
@@ -241,11 +242,17 @@ def _distance_by_hessian(inputs, problem, iterate, g, in_g):
 
 
 def _least_curvature(problem, iterate, tube):
-    """Return the least h of each row at the margins z - tube, z and z + tube, for the margins z of the iterate."""
+    """Return the least h of each row within a tube around the margins z of the iterate, or a bound of it from below.
+
+    A curvature that rises, then falls is least at an end, or at z where these round; any other one of a self-concordant loss
+    falls at most by the factor e^-tube.
+    """
     loss, n, b = problem.loss, problem.n_rows, iterate.b
 
     def answer(f, y, s):
         xp, z = namespace(f), f + outputs_like(b, f)
+        if not loss.is_unimodal:
+            return s * loss.curvature(z, y) / n * float(np.exp(-tube))
         low, middle, high = (s * loss.curvature(z + shift, y) / n for shift in (-tube, 0.0, tube))
         return xp.minimum(xp.minimum(low, middle), high)
 

@@ -9,6 +9,7 @@ squared               (z - y)^2 / 2                                             
 huber, `Huber`        the same up to \\|z - y\\| = delta, a line from there         real                        z
 quantile, `Quantile`  pinball loss of a level, smoothed                           real                        z
 poisson, `Poisson`    half the unit deviance at the mean e^z                      >= 0                        e^z
+tweedie, `Tweedie`    the same, of a power between those of Poisson and gamma     >= 0                        e^z
 gamma, `Gamma`        half the unit deviance at the mean e^z                      > 0                         e^z
 squared_hinge         max(0, 1 - y z)^2                                           labels                      labels
 smoothed_hinge        1/2 - y z, (1 - y z)^2 / 2, 0 (`drp` alone)                 labels                      labels
@@ -32,31 +33,32 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from .base import Loss
 from .classification import Logistic, Multinomial, SmoothedHinge, SquaredHinge
-from .regression import Gamma, Huber, Poisson, Quantile, Squared
+from .regression import Gamma, Huber, Poisson, Quantile, Squared, Tweedie
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 __all__ = [
     "Gamma", "Huber", "Logistic", "Loss", "Multinomial", "Poisson", "Quantile", "SmoothedHinge", "Squared", "SquaredHinge",
+    "Tweedie",
 ]  # fmt: skip
 
 LOSSES = {
     loss.name: loss
     for loss in (
-        *(Squared(), Huber(), Quantile(), Poisson(), Gamma()),
+        *(Squared(), Huber(), Quantile(), Poisson(), Tweedie(), Gamma()),
         *(SquaredHinge(), SmoothedHinge(), Logistic(), Multinomial()),
     )
 }
 
 # The losses of the methods that select features, which need a curvature; and of methods that can fit all classes together.
-SELECTING = ("squared", "huber", "quantile", "poisson", "gamma", "squared_hinge", "logistic")
+SELECTING = ("squared", "huber", "quantile", "poisson", "tweedie", "gamma", "squared_hinge", "logistic")
 JOINTLY = (*SELECTING, "multinomial")
 # The losses whose models have `predict_proba`.
 PROBABILISTIC = ("logistic", "multinomial")
 
 # The argument `loss` of methods that select features, of methods that can fit all classes together, and of `drp`.
-SelectingLoss: TypeAlias = Literal["squared", "huber", "quantile", "poisson", "gamma", "squared_hinge", "logistic"]
+SelectingLoss: TypeAlias = Literal["squared", "huber", "quantile", "poisson", "tweedie", "gamma", "squared_hinge", "logistic"]
 JointLoss: TypeAlias = Literal[SelectingLoss, "multinomial"]
 SelectingLossLike: TypeAlias = "SelectingLoss | Loss"
 LossLike: TypeAlias = "JointLoss | Loss"

@@ -1,7 +1,7 @@
-"""Losses for regression: of the residual z - y (squared, Huber, quantile), and of the mean e^z (Poisson, gamma).
+"""Losses for regression: of the residual z - y (squared, Huber, quantile), and of the mean e^z (Poisson, Tweedie, gamma).
 
-The losses of the mean are half the unit deviances of the Poisson and the gamma distribution, with the log link. Both are
-functions of r = z - log y, the log of the ratio of the predicted mean to y.
+The losses of the mean are half the unit deviances of the Poisson, the Tweedie and the gamma distribution, with the log link.
+All are functions of r = z - log y, the log of the ratio of the predicted mean to y.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ NORMAL = 1.4826
 FARTHEST = 600.0
 # The largest y of losses of the mean: a larger one, times e^FARTHEST, may overflow.
 LARGEST_MEAN = 1e30
+# Newton's method for the conjugate of the Tweedie loss ends within this many steps, or where no root moves by this share. The
+# conjugate errs by the square of the share.
+TWEEDIE_STEPS, TWEEDIE_MOVE = 60, 1e-8
 
 
 class Squared(Loss):
@@ -230,7 +233,29 @@ class Quantile(Loss):
         return u * y - self.smoothing * (self.level + u) * (1.0 - self.level - u)
 
 
-class Poisson(Loss):
+class LossOfAmounts(Loss):
+    """A loss of the mean m = e^z of counts or amounts y >= 0, of which some are 0 and some are not."""
+
+    link: Literal["identity", "log"] = "log"
+    is_self_concordant: bool = True
+    least_step: float = 4e-15
+
+    def of_target(self, y: np.ndarray, weight: np.ndarray) -> Self:
+        _check_range(y, y.min() >= 0, ">= 0", self.name)
+        if not (np.atleast_2d(y).max(axis=1) > 0).all():
+            raise ValueError(f"y must have a positive entry for loss={self.name!r}, got all zeros")
+        return self
+
+    def doubt(self, y: np.ndarray, weight: np.ndarray) -> float:
+        """Return 1 / (1 + the effective number of events), or of rows where counts are large."""
+        events = weight * (y / y.max())
+        return 1.0 / (1.0 + float(events.sum() ** 2 / (events @ events)))
+
+    def of_unknown_row(self, z: Array, mean: float) -> Array:
+        return self.value(z, namespace(z).full_like(z, mean))
+
+
+class Poisson(LossOfAmounts):
     """Poisson loss, y log(y / m) - y + m at the mean m = e^z: half the unit deviance, for counts and rates y >= 0.
 
     ==========  ==================================================
@@ -254,24 +279,7 @@ class Poisson(Loss):
     True
     """
 
-    link: Literal["identity", "log"] = "log"
-    is_self_concordant: bool = True
     is_unimodal: bool = True
-    least_step: float = 4e-15
-
-    def of_target(self, y: np.ndarray, weight: np.ndarray) -> Self:
-        _check_range(y, y.min() >= 0, ">= 0", self.name)
-        if not (np.atleast_2d(y).max(axis=1) > 0).all():
-            raise ValueError("y must have a positive entry for loss='poisson', got all zeros")
-        return self
-
-    def doubt(self, y: np.ndarray, weight: np.ndarray) -> float:
-        """Return 1 / (1 + the effective number of events), or of rows where counts are large."""
-        events = weight * (y / y.max())
-        return 1.0 / (1.0 + float(events.sum() ** 2 / (events @ events)))
-
-    def of_unknown_row(self, z: Array, mean: float) -> Array:
-        return self.value(z, namespace(z).full_like(z, mean))
 
     def size(self, mean: float) -> float:
         return mean
@@ -296,6 +304,90 @@ class Poisson(Loss):
     def conjugate(self, u: Array, y: Array) -> Array:
         mean = namespace(u).clip(u + y, 0.0, None)
         return (xlogx(mean) - xlogx(y)) - (mean - y)
+
+
+@dataclass(frozen=True)
+class Tweedie(LossOfAmounts):
+    """Tweedie loss, half the unit deviance of a power p in (1, 2) at the mean m = e^z, for y >= 0 of which some are exactly 0.
+
+    A sum of a Poisson number of gamma amounts, such as the claims of a policy in a year or the rain of a day, has this
+    distribution. Its variance is in proportion to m^p: near p = 1 as of counts, near p = 2 as of gamma amounts. With a = 2 - p
+    and c = p - 1:
+
+    ==========  =====================================================
+    loss        m^a / a + y m^-c / c - y^a / (a c)
+    derivative  m^a - y m^-c
+    curvature   a m^a + c y m^-c
+    conjugate   of slopes u, for y = 0 of u >= 0; by Newton's method
+    ==========  =====================================================
+
+    Parameters
+    ----------
+    power : float, default 1.5
+        p, in (1, 2), as in scikit-learn's TweedieRegressor. For powers of 1 and 2 see `Poisson` and `Gamma`.
+
+    References
+    ----------
+    B. Jorgensen, Exponential Dispersion Models, J. R. Statist. Soc. B 49, 1987.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, (2000, 1))
+    >>> claims = rng.poisson(np.exp(np.sin(2 * X.ravel())))
+    >>> y = 100 * rng.standard_gamma(3 * claims) / 3  # each claim costs 100 in the mean
+    >>> how = {"features": "gaussian", "gamma": 1.0, "alpha": 0.2, "n_components": 500, "rng": 0}
+    >>> model = srf.sparse_rf(X, y, loss=srf.losses.Tweedie(power=1.5), **how)
+    >>> bool((y == 0).any()), bool(abs(np.log(model.predict(X) / 100) - np.sin(2 * X.ravel())).max() < 0.3)
+    (True, True)
+    """
+
+    power: float = 1.5
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "power", check_real("power", self.power, 1, strict=True))
+        if self.power >= 2:
+            raise ValueError(f"power must be below 2, got {self.power}")
+
+    def size(self, mean: float) -> float:
+        return mean ** (2.0 - self.power)
+
+    def intercept_step(self, slope: float, curvature: float) -> float:
+        """Return the exact step b: the slope at z + b is e^(ab) rising - e^(-cb) falling, the means of m^a and of y m^-c."""
+        rising = curvature + (self.power - 1.0) * slope
+        with np.errstate(divide="ignore"):
+            return float(np.log1p(-min(1.0, slope / max(rising, 1e-300))))
+
+    def value(self, z: Array, y: Array) -> Array:
+        xp, a, c = namespace(z), 2.0 - self.power, self.power - 1.0
+        r = self._log_ratio(z, y)
+        of_positive = _or_one(y) ** a * (xp.expm1(a * r) / a + xp.expm1(-c * r) / c)
+        return xp.where(y > 0, of_positive, xp.exp(a * r) / a)
+
+    def derivative(self, z: Array, y: Array) -> Array:
+        xp, a, c = namespace(z), 2.0 - self.power, self.power - 1.0
+        r = self._log_ratio(z, y)
+        return xp.where(y > 0, _or_one(y) ** a * xp.exp(-c * r) * xp.expm1(r), xp.exp(a * r))
+
+    def curvature(self, z: Array, y: Array) -> Array:
+        xp, a, c = namespace(z), 2.0 - self.power, self.power - 1.0
+        r = self._log_ratio(z, y)
+        return xp.where(y > 0, _or_one(y) ** a * (a * xp.exp(a * r) + c * xp.exp(-c * r)), a * xp.exp(a * r))
+
+    def conjugate(self, u: Array, y: Array) -> Array:
+        xp, a, c = namespace(u), 2.0 - self.power, self.power - 1.0
+        left = xp.clip(u, 0.0, None)
+        of_zero = (xlogx(left) - left) / a
+        unit = _or_one(y) ** a
+        r = _ratio_of_slope(u / unit, a, c)
+        of_positive = u * (xp.log(_or_one(y)) + r) - unit * (xp.expm1(a * r) / a + xp.expm1(-c * r) / c)
+        return xp.where(y > 0, of_positive, of_zero)
+
+    def _log_ratio(self, z, y):
+        """Return z - log y, and z where y is 0; between -FARTHEST and FARTHEST where y is positive."""
+        xp, r = namespace(z), _log_ratio(z, y)
+        return xp.where(y > 0, xp.clip(r, -FARTHEST, None), r)
 
 
 class Gamma(Loss):
@@ -398,3 +490,21 @@ def _negative_log_ratio(z, y):
     """Return log y - z, at most FARTHEST."""
     xp = namespace(z)
     return xp.clip(xp.log(y) - z, None, FARTHEST)
+
+
+def _ratio_of_slope(v, a, c):
+    """Return the r with e^(a r) - e^(-c r) = v, for a + c = 1: the log of the ratio of the mean to y at which a slope is v.
+
+    With s = e^(a r) where v >= 0, and s = e^(-c r) elsewhere, it is the root s >= 1 of s - s^-k = |v| for k = c / a, or a / c.
+    Newton's method rises to the root of this concave function from the left.
+    """
+    xp, size = namespace(v), namespace(v).abs(v)
+    k = xp.where(v < 0, xp.full_like(v, a / c), xp.full_like(v, c / a))
+    s = xp.clip(size, 1.0, None)
+    for _ in range(TWEEDIE_STEPS):
+        falling = s**-k
+        step = (size - s + falling) / (1.0 + k * falling / s)
+        s = s + step
+        if not xp.any(step > TWEEDIE_MOVE * s):
+            break
+    return xp.log(s) * xp.where(v < 0, xp.full_like(v, -1.0 / c), xp.full_like(v, 1.0 / a))

@@ -16,6 +16,9 @@ from ..columns.stage import (
 from ..columns.table import (
     Categorical,
 )
+from ..columns.targets import (
+    ClassWeight,
+)
 from ..features.bandwidth import (
     Gamma,
 )
@@ -85,6 +88,7 @@ class DRPClassifier(_FitMixin, _Classifier):
     categorical: Categorical
     loss: LinearLossLike
     fit_intercept: bool
+    class_weight: ClassWeight
     tol: float
     random_state: int | np.random.RandomState | np.random.Generator | None
     n_jobs: int | None
@@ -93,7 +97,7 @@ class DRPClassifier(_FitMixin, _Classifier):
     def __init__(
         self, *, alpha: float = 0.001, n_projections: int | None = None, n_iter: int | None = None, accelerate: bool = True,
         projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn", categorical: Categorical = None,
-        loss: LinearLossLike = "logistic", fit_intercept: bool = True, tol: float = 1e-06,
+        loss: LinearLossLike = "logistic", fit_intercept: bool = True, class_weight: ClassWeight = None, tol: float = 1e-06,
         random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
         callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
@@ -140,6 +144,7 @@ class HARFEClassifier(_FitMixin, _Classifier):
     max_iter: int
     tol: float
     fit_intercept: bool
+    class_weight: ClassWeight
     random_state: int | np.random.RandomState | np.random.Generator | None
     n_jobs: int | None
     callback: Callback
@@ -149,7 +154,7 @@ class HARFEClassifier(_FitMixin, _Classifier):
         activation: Activation = "sin", features: Features | None = None, scale: Units = "auto", missing: Missing = "learn",
         categorical: Categorical = None, loss: LossLike = "logistic", selection: Literal["magnitude", "positive"] = "magnitude",
         normalize: bool = True, step_size: float = 0.1, backtracking: bool = True, start: Literal["greedy", "zero"] = "greedy",
-        max_iter: int = 50, tol: float = 0.005, fit_intercept: bool = True,
+        max_iter: int = 50, tol: float = 0.005, fit_intercept: bool = True, class_weight: ClassWeight = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
         callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
@@ -202,6 +207,7 @@ class MFGAClassifier(_FitMixin, _Classifier):
     normalize: bool
     best_phase: bool
     fit_intercept: bool
+    class_weight: ClassWeight
     tol: float | None
     random_state: int | np.random.RandomState | np.random.Generator | None
     n_jobs: int | None
@@ -211,9 +217,9 @@ class MFGAClassifier(_FitMixin, _Classifier):
         self, *, n_nonzero_coefs: int | None = None, features: Features | None = None, nu: ArrayLike | None = None,
         gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn", categorical: Categorical = None,
         n_components: int = 10000, loss: LossLike = "logistic", alpha: float = 0.001, n_select: int = 1,
-        normalize: bool = False, best_phase: bool = False, fit_intercept: bool = True, tol: float | None = None,
-        random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
-        callback: Callback = None, verbose: bool | None = None,
+        normalize: bool = False, best_phase: bool = False, fit_intercept: bool = True, class_weight: ClassWeight = None,
+        tol: float | None = None, random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        n_jobs: int | None = None, callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
 
 class MFGARegressor(_FitMixin, _Regressor):
@@ -262,8 +268,10 @@ class SparseRFClassifier(_FitMixin, _Classifier):
     max_terms: int | None
     effort: float
     fit_intercept: bool
+    class_weight: ClassWeight
     tol: float
     max_iter: int | None
+    start: SparseModel | None
     random_state: int | np.random.RandomState | np.random.Generator | None
     n_jobs: int | None
     callback: Callback
@@ -273,9 +281,9 @@ class SparseRFClassifier(_FitMixin, _Classifier):
         missing: Missing = "learn", categorical: Categorical = None, loss: LossLike = "logistic",
         n_components: int | None = None, batch_size: int | None = None, max_order: int | None = None, exact: bool = False,
         validation: float = 0.1, n_models: int | None = None, max_terms: int | None = None, effort: float = 1.0,
-        fit_intercept: bool = True, tol: float = 0.0001, max_iter: int | None = None,
-        random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
-        callback: Callback = None, verbose: bool | None = None,
+        fit_intercept: bool = True, class_weight: ClassWeight = None, tol: float = 0.0001, max_iter: int | None = None,
+        start: SparseModel | None = None, random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        n_jobs: int | None = None, callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
 
 class SparseRFRegressor(_FitMixin, _Regressor):
@@ -297,6 +305,7 @@ class SparseRFRegressor(_FitMixin, _Regressor):
     fit_intercept: bool
     tol: float
     max_iter: int | None
+    start: SparseModel | None
     random_state: int | np.random.RandomState | np.random.Generator | None
     n_jobs: int | None
     callback: Callback
@@ -306,7 +315,7 @@ class SparseRFRegressor(_FitMixin, _Regressor):
         missing: Missing = "learn", categorical: Categorical = None, loss: LossLike = "squared",
         n_components: int | None = None, batch_size: int | None = None, max_order: int | None = None, exact: bool = False,
         validation: float = 0.1, n_models: int | None = None, max_terms: int | None = None, effort: float = 1.0,
-        fit_intercept: bool = True, tol: float = 0.0001, max_iter: int | None = None,
+        fit_intercept: bool = True, tol: float = 0.0001, max_iter: int | None = None, start: SparseModel | None = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
         callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...

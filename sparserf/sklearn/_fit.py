@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 # Arguments of the functions that scikit-learn has other names for, and those that go to `fit` and not to the constructor.
 RENAMED = {"rng": "random_state", "workers": "n_jobs"}
 ARGUMENTS_OF_FIT = "X", "y", "sample_weight", "offset"
+ARGUMENTS_OF_CLASSIFIERS = ("class_weight",)  # which regressors do not have
 
 
 class FitMixin:
@@ -143,9 +144,10 @@ def _check_y(y, is_numeric):
 def make_constructor(function: Callable[..., SparseModel], cls: type, defaults: dict[str, Any]) -> Callable[..., None]:
     """Return an __init__ with the arguments of the function, by keyword alone."""
     defaults = {"n_jobs": None, **defaults} if cls._y_is_numeric else {"n_jobs": None, "loss": "logistic", **defaults}
+    left_out = (*ARGUMENTS_OF_FIT, *(ARGUMENTS_OF_CLASSIFIERS if cls._y_is_numeric else ()))
     parameters = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)]
     for name, parameter in signature(function).parameters.items():
-        if name not in ARGUMENTS_OF_FIT:
+        if name not in left_out:
             name = RENAMED.get(name, name)
             parameters.append(parameter.replace(name=name, default=defaults.get(name, parameter.default)))
     own = signature(lambda: None).replace(parameters=parameters)
@@ -171,8 +173,9 @@ SKLEARN_PARAMETERS = {
     "random_state": "random_state : None, int, RandomState or numpy.random.Generator, default None\n    Seed of the draws.",
     "n_jobs": "n_jobs : int or None, default None\n    Threads; -1 for all cores. The result does not depend on it.",
 }
-LOSS_OF_REGRESSORS = """loss : {"squared", "huber", "quantile", "poisson", "gamma"} or `sparserf.losses.Loss`, default "squared"
-    The parameters of an object, such as `losses.Quantile(level=0.9)`, are `loss__level` and so on in `set_params`."""
+LOSS_OF_REGRESSORS = """loss : str or `sparserf.losses.Loss`, default "squared"
+    "squared", "huber", "quantile", "poisson", "tweedie" or "gamma". The parameters of an object, such as
+    `losses.Quantile(level=0.9)`, are `loss__level` and so on in `set_params`."""
 LOSS_OF_CLASSIFIERS = """loss : {{"logistic", "multinomial", {others}}} or `sparserf.losses.Loss`, default "logistic"
     The first two have `predict_proba`."""
 ATTRIBUTES = """

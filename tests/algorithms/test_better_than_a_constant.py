@@ -8,6 +8,7 @@ import sparserf as srf
 from ..conftest import convergence_ignored
 
 D, N_NEW = 5, 4_000
+LOSSES = {"poisson": srf.losses.Poisson(), "tweedie": srf.losses.Tweedie(), "gamma": srf.losses.Gamma()}
 
 
 def noise(kind, n, rate, seed):
@@ -16,6 +17,8 @@ def noise(kind, n, rate, seed):
     X = rng.standard_normal((n + N_NEW, D))
     if kind == "poisson":
         y = rng.poisson(rate, len(X)).astype(float)
+    elif kind == "tweedie":
+        y = rng.standard_gamma(2.0 * rng.poisson(rate, len(X)))
     elif kind == "gamma":
         y = rng.gamma(2.0, rate, len(X))
     else:
@@ -33,15 +36,15 @@ def is_met(model, X, y, rtol):
 def deviance(model, X, y):
     """Return the mean loss of a model."""
     if model.classes is None:
-        loss = {"poisson": srf.losses.Poisson(), "gamma": srf.losses.Gamma()}[model.loss]
+        loss = LOSSES[model.loss]
         return loss.value(model.decision_function(X), y.astype(float)).mean()
     return -np.log(model.predict_proba(X)[np.arange(len(y)), np.searchsorted(model.classes, y)]).mean()
 
 
 def constant_deviance(kind, y, new):
     """Return the mean loss, on new targets, of the best constant for y."""
-    if kind in ("poisson", "gamma"):
-        loss = {"poisson": srf.losses.Poisson(), "gamma": srf.losses.Gamma()}[kind]
+    if kind in LOSSES:
+        loss = LOSSES[kind]
         return loss.value(np.full(len(new), np.log(y.mean())), new).mean()
     return -np.log([np.mean(y == label) for label in new]).mean()
 
@@ -53,15 +56,18 @@ def constant_deviance(kind, y, new):
         ("poisson", 500, 0.01), ("poisson", 500, 0.03), ("poisson", 2_000, 0.005), ("poisson", 200, 0.03),
         ("poisson", 300, 2.0),
         ("logistic", 500, 0.02), ("logistic", 300, 0.5), ("multinomial", 300, 0.1), ("gamma", 300, 1e-3),
+        ("tweedie", 500, 0.5), ("tweedie", 300, 2.0),
     ],
 )  # fmt: skip
 def test_a_default_of_noise_meets_the_mean_and_is_nearly_a_constant(kind, n, rate, seed):
-    """The mean prediction is the mean of y; for the gamma loss, whose link is not the canonical one, the mean of y / prediction
-    is 1."""
+    """The mean prediction is the mean of y; for the gamma and Tweedie losses, whose link is not the canonical one, the mean of
+    y / prediction is 1, or the means of y / prediction^1/2 and of prediction^1/2 are equal."""
     X, y, X_new, new = noise(kind, n, rate, seed)
     model = srf.sparse_rf(X, y, loss=kind, rng=seed)
     if kind == "gamma":
         assert np.mean(y / model.predict(X)) == pytest.approx(1, rel=1e-3)
+    elif kind == "tweedie":
+        assert np.mean(y / model.predict(X) ** 0.5) == pytest.approx(np.mean(model.predict(X) ** 0.5), rel=1e-3)
     else:
         assert is_met(model, X, y, 1e-3)
     # One seed in about fifty is unlucky with five events; over all seeds the loss is about a hundredth above.
@@ -131,7 +137,7 @@ def test_a_default_of_a_quantile_far_from_0(rng):
 
 
 @pytest.mark.parametrize("y", [0.1, 2.5, 1 / 3, 1e-5, 1e5])
-@pytest.mark.parametrize("loss", ["squared", "huber", "quantile", "poisson", "gamma"])
+@pytest.mark.parametrize("loss", ["squared", "huber", "quantile", "poisson", "tweedie", "gamma"])
 def test_a_constant_target_is_met_without_a_warning(rng, loss, y):
     X = rng.standard_normal((20, 3))
     for how in ({}, {"alpha": 0.01}):

@@ -278,8 +278,6 @@ def test_skewed_columns_get_other_encodings():
     assert 1 - r2(model, skewed[1000:], y[1000:]) < 0.7 * (1 - r2(plain, skewed[1000:], y[1000:]))
 
 
-
-
 def test_a_few_large_counts_do_not_ruin_a_fit(tmp_path):
     """Whether a word occurs decides the class, and how often it occurs has long tails."""
     rng = np.random.default_rng(3)
@@ -334,14 +332,19 @@ def test_cells_without_information_are_no_worse_than_the_mean(fit, n_levels, is_
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("loss", ["poisson", "gamma", "huber", "quantile"])
+@pytest.mark.parametrize("loss", ["poisson", "tweedie", "gamma", "huber", "quantile"])
 def test_cells_without_information_by_other_losses(loss, seed):
     X, f = decided_by_a_level(12, seed)
     rng = np.random.default_rng(seed)
     mean, real = np.exp(0.5 * f), f + 0.3 * rng.standard_normal(len(f))
-    y = {"poisson": rng.poisson(5 * mean), "gamma": mean * rng.gamma(9.0, 1 / 9, len(f))}.get(loss, real)
+    y = {
+        "poisson": rng.poisson(5 * mean),
+        "gamma": mean * rng.gamma(9.0, 1 / 9, len(f)),
+        "tweedie": rng.standard_gamma(2 * rng.poisson(5 * mean)),
+    }.get(loss, real)
     of_rows = {
         "poisson": lambda z, y: z - y * np.log(np.maximum(z, 1e-9)) + np.where(y > 0, y * np.log(np.maximum(y, 1)) - y, 0.0),
+        "tweedie": lambda z, y: 2 * z**0.5 + 2 * y / z**0.5 - 4 * y**0.5,
         "gamma": lambda z, y: y / z - np.log(y / z) - 1,
         "huber": lambda z, y: np.abs(z - y),
         "quantile": lambda z, y: np.abs(z - y),

@@ -80,6 +80,7 @@ REGRESSIONS = EXPANSIONS | {
     "constant": lambda: srf.mfga(np.ones((9, 2)), np.arange(9.0), n_nonzero_coefs=1, rng=0),
     "thousands": lambda: srf.harfe(X, Y, n_components=4000, n_nonzero_coefs=3000, rng=0, max_iter=1),
     "poisson": lambda: srf.sparse_rf(X, np.exp(Y), loss="poisson", features="gaussian", alpha=1e-2, n_components=200, rng=0),
+    "tweedie": lambda: srf.mfga(X, np.maximum(Y, 0), loss=srf.losses.Tweedie(1.3), n_nonzero_coefs=10, rng=0),
     "one input": lambda: srf.sparse_rf(X[:, :1], Y, features="gaussian", alpha=1e-3, n_components=500, rng=0),
 }  # fmt: skip
 OF_CSR = {

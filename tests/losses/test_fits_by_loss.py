@@ -8,13 +8,13 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 import sparserf as srf
-from sparserf.losses import Gamma, Huber, Loss, Poisson, Quantile
+from sparserf.losses import Gamma, Huber, Loss, Poisson, Quantile, Tweedie
 
 from ..conftest import l1_oracle, phi_oracle
 
 OBJECTS = {
     "squared": srf.losses.Squared(), "huber": Huber(0.7), "quantile": Quantile(0.8, 0.3),
-    "poisson": Poisson(), "gamma": Gamma(),
+    "poisson": Poisson(), "tweedie": Tweedie(), "gamma": Gamma(),
 }  # fmt: skip
 NEW = [name for name in OBJECTS if name != "squared"]
 each = pytest.mark.parametrize("name", OBJECTS)
@@ -63,10 +63,11 @@ Y = {
     "squared": F + 0.3 * RNG.standard_normal(N), "huber": F + 0.3 * RNG.standard_t(1.5, N),
     "quantile": F + 0.3 * RNG.standard_exponential(N), "poisson": RNG.poisson(3 * np.exp(F)).astype(float),
     "gamma": 50 * np.exp(F) * RNG.gamma(3, 1 / 3, N),
+    "tweedie": 5 * np.random.default_rng(9).standard_gamma(2 * np.random.default_rng(8).poisson(np.exp(F))),
 }  # fmt: skip
 FIXED = srf.sparse_rf(X, F, features="gaussian", gamma=0.3, alpha=0.01, n_components=300, rng=0).features
 EXACT = {"features": FIXED, "exact": True, "tol": 1e-9}
-ALPHA = {"squared": 0.01, "huber": 0.01, "quantile": 0.01, "poisson": 0.05, "gamma": 0.01}
+ALPHA = {"squared": 0.01, "huber": 0.01, "quantile": 0.01, "poisson": 0.05, "tweedie": 0.05, "gamma": 0.01}
 
 
 def constant_of(loss, y):
@@ -138,7 +139,7 @@ def test_losses_of_residuals_are_equivariant(name, unit):
 
 @pytest.mark.parametrize("unit", [1e-25, 1e-4, 1e6, 1e25])
 def test_log_links_absorb_the_unit_of_y(unit):
-    for name, alpha in (("poisson", 0.05 * unit), ("gamma", 0.01)):
+    for name, alpha in (("poisson", 0.05 * unit), ("tweedie", 0.05 * unit**0.5), ("gamma", 0.01)):
         one = srf.sparse_rf(X, Y[name], loss=name, alpha=ALPHA[name], **EXACT)
         other = srf.sparse_rf(X, unit * Y[name], loss=name, alpha=alpha, **{**EXACT, "tol": 1e-8})
         assert np.allclose(one.predict(X), other.predict(X) / unit, rtol=1e-3)
@@ -148,7 +149,7 @@ def test_log_links_absorb_the_unit_of_y(unit):
 def test_the_constant_is_the_best_one():
     """Where the penalty leaves no term, fits predict the mean of y (by the log link) or the quantile."""
     few = {"features": FIXED, "alpha": 1e9}
-    for name in ("poisson", "gamma"):
+    for name in ("poisson", "tweedie", "gamma"):
         for unit in (1e-9, 1.0, 1e6):
             model = srf.sparse_rf(X, unit * Y[name], loss=name, sample_weight=WEIGHT, **few)
             assert len(model.features) == 0
@@ -182,12 +183,14 @@ def test_exposure_is_a_weight_of_a_rate():
             assert counted(moved, model.intercept + (step if j < 0 else 0)) >= here
 
 
-@pytest.mark.parametrize("name", ["poisson", "gamma"])
-def test_drp_is_scikit_learns_solution(name):
-    linear = pytest.importorskip("sklearn.linear_model")
-    Solver = {"poisson": linear.PoissonRegressor, "gamma": linear.GammaRegressor}[name]
-    theirs = Solver(alpha=0.1, tol=1e-10, max_iter=10000).fit(X, Y[name], sample_weight=WEIGHT)
-    ours = srf.drp(X, Y[name], loss=name, alpha=0.1, sample_weight=WEIGHT, tol=1e-8, rng=0)
+@pytest.mark.parametrize(
+    ("loss", "power"), [("poisson", 1), ("tweedie", 1.5), (Tweedie(1.1), 1.1), (Tweedie(1.9), 1.9), ("gamma", 2)]
+)
+def test_drp_is_scikit_learns_solution(loss, power):
+    linear, name = pytest.importorskip("sklearn.linear_model"), getattr(loss, "name", loss)
+    solver = linear.TweedieRegressor(power=power, link="log", alpha=0.1, tol=1e-10, max_iter=10000)
+    theirs = solver.fit(X, Y[name], sample_weight=WEIGHT)
+    ours = srf.drp(X, Y[name], loss=loss, alpha=0.1, sample_weight=WEIGHT, tol=1e-8, rng=0)
     assert ours.info.converged
     assert np.allclose(ours.predict(X), theirs.predict(X), rtol=1e-5)
     assert np.allclose(ours.coef, theirs.coef_, rtol=1e-5)
@@ -270,6 +273,7 @@ def test_the_default_learns(name):
     y = {
         "huber": f + 0.2 * rng.standard_t(1.5, 800), "quantile": f + 0.3 * rng.standard_normal(800),
         "poisson": rng.poisson(20 * np.exp(f)).astype(float), "gamma": 9 * np.exp(f) * rng.gamma(9, 1 / 9, 800),
+        "tweedie": rng.standard_gamma(3 * rng.poisson(9 * np.exp(f))),
     }[name]  # fmt: skip
     model = srf.sparse_rf(x, y, loss=name, rng=0, n_models=1, n_components=300)
     assert np.corrcoef(model.decision_function(x), f)[0, 1] > 0.98
@@ -344,6 +348,8 @@ def test_errors_name_what_is_wrong():
     cases = [
         (ValueError, "y must be >= 0 for loss='poisson', got -2.0", lambda: srf.sparse_rf(X, y, loss="poisson", **few)),
         (ValueError, "y must have a positive entry", lambda: srf.sparse_rf(X, 0 * y, loss="poisson", **few)),
+        (ValueError, "y must be >= 0 for loss='tweedie', got -2.0", lambda: srf.sparse_rf(X, y, loss=Tweedie(1.2), **few)),
+        (ValueError, "y must have a positive entry for loss='tweedie'", lambda: srf.drp(X, 0 * y, loss="tweedie", alpha=0.1)),
         (ValueError, "y must be > 0 for loss='gamma', got -2.0", lambda: srf.sparse_rf(X, y, loss=Gamma(), **few)),
         (ValueError, "y must be > 0 for loss='gamma', got 0.0", lambda: srf.sparse_rf(X, 0 * y, loss="gamma", **few)),
         (ValueError, "y must be at most 1e.30 .* got 1e.40", lambda: srf.sparse_rf(X, y**2 * 0 + 1e40, loss="gamma", **few)),
@@ -351,6 +357,8 @@ def test_errors_name_what_is_wrong():
         (ValueError, "delta must be finite and > 0, got 0", lambda: Huber(0)),
         (ValueError, "level must be below 1, got 1", lambda: Quantile(1)),
         (ValueError, "level must be finite and > 0", lambda: Quantile(-0.1)),
+        (ValueError, "power must be finite and > 1, got 1", lambda: Tweedie(1)),
+        (ValueError, "power must be below 2, got 2", lambda: Tweedie(2)),
         (ValueError, "smoothing must be finite and > 0", lambda: Quantile(0.5, 0)),
         (ValueError, "loss must be one of 'squared', .*'hubber'", lambda: srf.sparse_rf(X, y, loss="hubber", **few)),
         (ValueError, "got 'smoothed_hinge'", lambda: srf.harfe(X, y > 1, loss="smoothed_hinge")),
@@ -376,12 +384,14 @@ def test_no_scale_of_y_makes_nan(largest):
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         warnings.simplefilter("ignore", srf.ConvergenceWarning)
-        for name, target in (("poisson", some), ("poisson", y), ("gamma", y), ("huber", y), ("quantile", y)):
-            unit = 1.0 if name in ("gamma", "quantile") else target.mean()
+        cases = [(name, some) for name in ("poisson", "tweedie")]
+        for name, target in [*cases, *((name, y) for name in NEW)]:
+            mean = target.mean()
+            unit = {"gamma": 1.0, "quantile": 1.0, "tweedie": mean**0.5}.get(name, mean)
             for alpha in (0.1, 1e-3, 1e-7):
                 model = srf.sparse_rf(X, target, loss=name, features=FIXED, alpha=alpha * unit, tol=1e-6)
                 assert np.isfinite(model.predict(X)).all() and np.isfinite(model.info.objective).all()
-            unit = target.mean() if name == "poisson" else 1.0 / target.mean() if name == "quantile" else 1.0
+            unit = {"poisson": mean, "tweedie": mean**0.5, "quantile": 1.0 / mean}.get(name, 1.0)
             for fit in (srf.harfe, srf.mfga):
                 model = fit(X, target, loss=name, features=FIXED, n_nonzero_coefs=5, alpha=1e-6 * unit, rng=0)
                 assert np.isfinite(model.predict(X)).all() and np.isfinite(model.info.dual_gap)

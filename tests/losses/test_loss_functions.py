@@ -17,6 +17,7 @@ from sparserf.losses import (
     SmoothedHinge,
     Squared,
     SquaredHinge,
+    Tweedie,
     check_loss,
 )
 from sparserf.losses.base import clip_to_unit, positive_part, where, xlogx
@@ -40,6 +41,9 @@ CASES = {
     "huber": (Huber(0.7), [-1.5, 0.0, 2.0], lambda z, y: np.where(abs(z - y) < 0.7, (z - y) ** 2, 1.4 * abs(z - y) - 0.49) / 2),
     "quantile": (Quantile(0.8, 0.3), [-1.5, 0.0, 2.0], smoothed_pinball),
     "poisson": (Poisson(), [0.0, 0.3, 4.0], lambda z, y: np.exp(z) - y * z + (y * np.log(y) - y if y else 0.0)),
+    "tweedie": (
+        Tweedie(1.3), [0.0, 0.3, 4.0], lambda z, y: np.exp(0.7 * z) / 0.7 + y * np.exp(-0.3 * z) / 0.3 - y**0.7 / 0.21
+    ),
     "gamma": (Gamma(), [0.3, 1.0, 4.0], lambda z, y: y * np.exp(-z) + z - np.log(y) - 1),
     "squared_hinge": (SquaredHinge(), [-1.0, 1.0], lambda z, y: np.maximum(0, 1 - y * z) ** 2),
     "smoothed_hinge": (
@@ -126,7 +130,7 @@ def test_nothing_overflows_but_squares(name, z):
     with np.errstate(over="ignore"):
         answers = [method(np.full(3, z), y) for method in (loss.value, loss.derivative, loss.curvature)]
     assert not np.isnan(answers).any()
-    if name in ("poisson", "gamma"):
+    if CASES[name][0].link == "log":
         assert np.isfinite(answers).all()
 
 
@@ -149,6 +153,7 @@ def test_bounds_are_bounds_that_are_reached(name):
 
 @each
 def test_flags_of_the_curvature_hold(name):
+    rise_then_fall = []
     for loss, y in targets(name):
         h = loss.curvature(Z, y)
         assert (loss.value(Z, y) >= 0).all()
@@ -157,14 +162,15 @@ def test_flags_of_the_curvature_hold(name):
         assert loss.is_quadratic == (levels == 1)
         assert loss.is_piecewise_quadratic == (levels <= 2)
         turns = np.sign(np.diff(h.round(12)))
-        assert loss.is_unimodal == (np.diff(turns[turns != 0]) <= 0).all()  # it rises, then falls
+        rise_then_fall.append((np.diff(turns[turns != 0]) <= 0).all())
         if loss.is_self_concordant:
             assert (abs(np.gradient(h, Z, edge_order=2)) <= h * (1 + 1e-4) + 1e-9).all()
+    assert loss.is_unimodal == all(rise_then_fall)
     assert loss.is_classifier == (name in CLASSIFIERS)
     assert loss.is_smoothed == (name == "quantile")
-    assert loss.is_self_concordant == (name in ("logistic", "poisson", "gamma"))
+    assert loss.is_self_concordant == (name in ("logistic", "poisson", "tweedie", "gamma"))
     assert not loss.is_joint
-    assert loss.link == ("log" if name in ("poisson", "gamma") else "identity")
+    assert loss.link == ("log" if name in ("poisson", "tweedie", "gamma") else "identity")
 
 
 @each
@@ -200,7 +206,7 @@ def test_scaled_losses(name, c):
         np.testing.assert_allclose(loss.value(c * Z, c * y), scaled, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["squared", "poisson", "gamma"])
+@pytest.mark.parametrize("name", ["squared", "poisson", "tweedie", "gamma"])
 @pytest.mark.parametrize("b", [-2.0, 0.1, 3.0])
 def test_one_step_finds_the_best_intercept(name, b):
     loss, y = CASES[name][0], np.array([0.5, 1.0, 7.0])
@@ -214,7 +220,32 @@ def test_a_step_without_curvature_is_finite_or_downward():
     with np.errstate(over="ignore"):
         assert Squared().intercept_step(1.0, 0.0) == pytest.approx(-1e300)
         assert Poisson().intercept_step(2.0, 1.0) == -np.inf  # without any count the best intercept is -inf
+        assert Tweedie().intercept_step(1.0, 0.5) == -np.inf  # the curvature of zeros is (2 - power) times their slope
         assert Gamma().intercept_step(0.0, 0.0) == pytest.approx(np.log(1e-300))
+
+
+@pytest.mark.parametrize("power", [1.001, 1.05, 1.5, 1.95, 1.999])
+def test_tweedie_losses_are_half_the_deviance(power):
+    """scikit-learn has the same deviance. Near the powers 1 and 2 it is that of `Poisson` and of `Gamma`."""
+    deviance = pytest.importorskip("sklearn.metrics").mean_tweedie_deviance
+    z, y = np.meshgrid(np.linspace(-5, 5, 41), [1e-4, 0.5, 3.0, 1e4])
+    loss = Tweedie(power)
+    for each_z, each_y in zip(z.ravel(), y.ravel(), strict=True):
+        theirs = deviance([each_y], [np.exp(each_z)], power=power) / 2
+        assert np.isclose(loss.value(np.array([each_z]), np.array([each_y]))[0], theirs, rtol=1e-7, atol=1e-6 * each_y)
+    for limit, at in ((Poisson(), 1 + 1e-9), (Gamma(), 2 - 1e-9)):
+        for name in ("value", "derivative", "curvature"):
+            near, there = getattr(Tweedie(at), name)(z, y), getattr(limit, name)(z, y)
+            assert (np.abs(near - there) <= 1e-6 * (1 + y + np.abs(there))).all()
+
+
+@pytest.mark.parametrize("power", [1.001, 1.05, 1.5, 1.95, 1.999])
+def test_the_conjugate_of_tweedie_losses_is_exact_for_all_powers(power):
+    """At the slope u of L in z it is u z - L(z, y), also for slopes of which the mean is far from y."""
+    loss, (z, y) = Tweedie(power), np.meshgrid(np.linspace(-12, 12, 97), [0.0, 1e-6, 0.3, 1.0, 50.0, 1e6])
+    u, value = loss.derivative(z, y), loss.value(z, y)
+    size = np.abs(u * z) + value + np.abs(u * np.log(np.where(y > 0, y, 1))) + y ** (2 - power)
+    assert (np.abs(loss.conjugate(u, y) - (u * z - value)) <= 1e-12 * size).all()
 
 
 def test_elementwise_functions():

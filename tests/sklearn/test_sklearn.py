@@ -24,6 +24,7 @@ from sklearn.metrics import make_scorer, mean_pinball_loss, r2_score  # noqa: E4
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score, cross_validate  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler  # noqa: E402
+from sklearn.utils.class_weight import compute_sample_weight  # noqa: E402
 from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
 from sklearn.utils.validation import check_is_fitted  # noqa: E402
 
@@ -130,6 +131,7 @@ def test_parameters_are_those_of_the_function(name):
         own = inspect.signature(Kind).parameters
         expected = {name for name in function if name not in ("X", "y", "sample_weight", "offset", "rng", "workers")}
         expected |= {"random_state", "n_jobs"}
+        expected -= set() if Kind is type(CLASSIFIERS[name]) else {"class_weight"}
         assert set(own) == expected
         for parameter in own.values():
             assert parameter.kind is parameter.KEYWORD_ONLY
@@ -148,10 +150,21 @@ def test_parameters_are_those_of_the_function(name):
             Kind(1)
 
 
+@pytest.mark.parametrize("estimator", CLASSIFIERS.values(), ids=CLASSIFIERS)
+@pytest.mark.parametrize("class_weight", ["balanced", {"high": 3.0}], ids=["balanced", "mapping"])
+def test_class_weights_are_sample_weights(estimator, class_weight):
+    weight = compute_sample_weight(class_weight, LABELS)
+    one = clone(estimator).set_params(class_weight=class_weight).fit(X, LABELS)
+    other = clone(estimator).fit(X, LABELS, sample_weight=weight)
+    assert one.model_.coef.tobytes() == other.model_.coef.tobytes()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'class_weight'"):
+        REGRESSORS["MFGA"].__class__(class_weight=class_weight)
+
+
 # Losses
 
 RATES = np.random.default_rng(5).poisson(np.exp(1 + 0.5 * X[:, 0]))
-OF_REAL = ["huber", "quantile", "poisson", "gamma", srf.losses.Quantile(0.9), srf.losses.Huber(0.5)]
+OF_REAL = ["huber", "quantile", "poisson", "tweedie", "gamma", srf.losses.Quantile(0.9), srf.losses.Huber(0.5)]
 
 
 @pytest.mark.parametrize("loss", OF_REAL, ids=str)
@@ -164,7 +177,7 @@ def test_regressors_of_all_losses(estimator, loss):
     model = function_of(estimator)(X, y, **given | {"workers": 1})
     assert np.array_equal(fitted.predict(X), model.predict(X)) and fitted.model_.loss == getattr(loss, "name", loss)
     assert fitted.score(X, y) == r2_score(y, model.predict(X))
-    if loss in ("poisson", "gamma"):
+    if loss in ("poisson", "tweedie", "gamma"):
         assert fitted.predict(X).min() > 0 and abs(fitted.predict(X).mean() / y.mean() - 1) < 0.1
 
 

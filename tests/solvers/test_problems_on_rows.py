@@ -442,7 +442,7 @@ def test_ridge_solutions_are_stationary(name, n, fit_intercept):
 
 
 @pytest.mark.parametrize("n", [12, 90])
-@pytest.mark.parametrize("name", ["logistic", "poisson", "squared_hinge"])
+@pytest.mark.parametrize("name", ["logistic", "poisson", "tweedie", "squared_hinge"])
 def test_ridge_solutions_from_far_away(name, n):
     """Whole steps of Newton's method would go too far from there."""
     rng = np.random.default_rng(1)

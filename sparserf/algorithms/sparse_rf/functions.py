@@ -2,6 +2,7 @@
 
 A function reads its arguments into a `Task` (rows, targets, weights) and `SparseRFOptions`. With a penalty `_fit_path` runs
 Algorithm 1 or the exact descent (`descent.py`) for each target; without one `choose_by_held_out_rows` (`search.py`) chooses it.
+Both may begin with the terms of a model (`start.py`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ..fallback import with_fallbacks
 from ..task import ColumnSetting, Task, model_of, partial_fits_on_error
 from .descent import N_COMPONENTS, SparseRFOptions, algorithm_1, exact_descent, fits_of, warn_if_unconverged
 from .search import choose_by_held_out_rows
+from .start import begin_at, check_start, check_start_of_task, first_search, with_indices_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,10 +30,14 @@ if TYPE_CHECKING:
     from ..._base.types import MatrixLike, Seed
     from ...columns.stage import Missing, Units
     from ...columns.table import Categorical
+    from ...columns.targets import ClassWeight
     from ...features.bandwidth import Gamma
     from ...features.dictionary import Features
     from ...losses import LossLike
     from ...model import Callback, SparseModel
+
+# Draws of "auto" beside the terms of a model from which the fit starts: as many as for another penalty of a path.
+DRAWS_OF_START = 1_000
 
 
 @shows_progress
@@ -40,8 +46,9 @@ def sparse_rf(
     scale: Units = "auto", missing: Missing = "learn", categorical: Categorical = None, loss: LossLike = "squared",
     n_components: int | None = None, batch_size: int | None = None, max_order: int | None = None, exact: bool = False,
     validation: float = 0.1, n_models: int | None = None, max_terms: int | None = None, effort: float = 1.0,
-    fit_intercept: bool = True, sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None, tol: float = 1e-4,
-    max_iter: int | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
+    fit_intercept: bool = True, sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None,
+    offset: ArrayLike | None = None, tol: float = 1e-4, max_iter: int | None = None, start: SparseModel | None = None,
+    rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
 ) -> SparseModel:  # fmt: skip
     r"""Fit a sparse model on random features (Sparse Random Features): few terms, selected by an l1 penalty.
 
@@ -105,11 +112,11 @@ def sparse_rf(
         level (of a training row: over the rows of other folds). A level that training rows do not have counts as missing, with
         about the mean of y over all rows. X must be in host memory.
     loss : str or `sparserf.losses.Loss`, default "squared"
-        For real targets also "huber", "quantile", "poisson", "gamma"; for labels "squared_hinge", "logistic", and
-        "multinomial", which fits all classes together; or an object, such as `losses.Quantile(level=0.9)`.
+        For real targets also "huber", "quantile", "poisson", "tweedie", "gamma"; for labels "squared_hinge", "logistic",
+        and "multinomial", which fits all classes together; or an object, such as `losses.Quantile(level=0.9)`.
     n_components : int or None, default None
         D, the number of features to draw and search; those of `Linear` come on top. None: 10,000; with "auto" and alpha=None,
-        1,000 for each penalty of the path.
+        1,000 for each penalty of the path; with "auto" and `start`, 1,000.
     batch_size : int or None, default None
         R, the number of features in a batch. None: 500 with "auto"; else 2,500, fewer where X has more than 3,300 columns.
     max_order : int or None, default None
@@ -137,6 +144,10 @@ def sparse_rf(
     sample_weight : array of shape (n_samples,) or None, default None
         Nonnegative, relative to their mean. A weight of k counts as k copies of the row, which alpha=None holds out together.
         Rows of weight zero, and classes that have only such rows, are as if they were not there; the other rows are copied.
+    class_weight : "balanced", mapping of label to weight, or None, default None
+        Of classification losses: weights of the classes, >= 0, by which sample weights are multiplied. "balanced": the weights
+        n / (k n_c) of k classes at which each counts as much as any other, where n_c of the n rows, counted by sample weight,
+        are of class c. A class that a mapping does not name has the weight 1.
     offset : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets; or None, default None
         What is added to f in the loss of each row, L(f(x_i) + o_i, y_i): the log of the exposures of counts, or what is known
         of f already. `predict` takes the offsets of other rows. None: 0. Not for more than two classes.
@@ -148,6 +159,11 @@ def sparse_rf(
         over all penalties of a path 1.2e11 multiplications, 4e7 for each row beyond 5,000, and five passes over the
         dictionary, counted from shapes (7 to 20 s with 5,000 rows on two cores); a quarter of that for "auto" with an alpha.
         More than ten outputs or classes share the work of ten, each with its own passes.
+    start : SparseModel or None, default None
+        A model from which the fit begins, for other rows or another penalty: of as many columns, of this loss, and of the same
+        classes or as many outputs. With an alpha it begins at the terms and coefficients of the model, and new draws come on
+        top, of "auto" 1,000 by default; columns stay encoded as in the model. With alpha=None nothing is drawn: the penalty of
+        the model's terms is chosen by held-out rows, which should be rows that the model was not fitted to.
     rng : None, int or numpy.random.Generator, default None
         Seed of the draws.
     workers : int, default 1
@@ -167,7 +183,8 @@ def sparse_rf(
         holds the indices of its terms in the dictionary. For "auto" the draws of class k of m in search j (searches
         are numbered over rounds, kinds and encodings) have indices from (j m + k + 1) 2^40 on: with one target, from 2^40 in
         search 0 and from 2^41 in search 1. Smaller indices are encodings of columns, or from their number on linear functions
-        of all of them, one a class.
+        of all of them, one a class. Terms of `start` keep their indices, and new draws have larger ones; those that another
+        dictionary lacks have indices from its size on.
         `info.dual_gap` bounds the distance of the objective from its optimum: over all D features where `exact`, else over the
         last batch and the features that were kept before it. Where alpha was chosen, objective, gap and alpha are those of the
         models before their mean and pruning, over their own terms. For float32 X the gap is for features rounded to float32:
@@ -218,6 +235,14 @@ def sparse_rf(
     >>> model = srf.sparse_rf(X, y, features="gaussian", gamma=1.0, alpha=0.003, n_components=2000, rng=0)
     >>> model.info.converged, bool(np.mean((model.predict(X) - y) ** 2) < 0.1 * y.var())
     (True, True)
+
+    Started from a model of a larger penalty, the optimum is the same:
+
+    >>> kernel = {"features": "gaussian", "gamma": 1.0, "scale": None, "n_components": 2000, "tol": 1e-6, "exact": True}
+    >>> first, alone = (srf.sparse_rf(X, y, alpha=alpha, rng=0, **kernel) for alpha in (0.003, 0.002))
+    >>> more = srf.sparse_rf(X, y, alpha=0.002, start=first, rng=0, **kernel)
+    >>> bool(abs(more.info.objective[-1] / alone.info.objective[-1] - 1) < 1e-6)
+    True
     """
     share = check_real("validation", validation, 0, strict=True)
     if share >= 1:
@@ -227,17 +252,19 @@ def sparse_rf(
             if value != default:
                 raise ValueError(f"{name} needs alpha=None, got {value!r} with alpha={alpha!r}")
         alpha = check_real("alpha", alpha, 0, strict=True)
+    if start is not None:
+        start = check_start(start, features, alpha)
+        features = start.features if alpha is None else features
     task, options = _read_arguments(
         X, y, has_several_encodings=alpha is None, features=features, gamma=gamma, scale=scale, missing=missing,
         categorical=categorical, loss=loss, n_components=n_components, batch_size=batch_size, max_order=max_order, exact=exact,
-        fit_intercept=fit_intercept, sample_weight=sample_weight, offset=offset, tol=tol, max_iter=max_iter, rng=rng,
-        workers=workers, callback=callback,
+        fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight, offset=offset, tol=tol,
+        max_iter=max_iter, start=start, rng=rng, workers=workers, callback=callback,
     )  # fmt: skip
     if alpha is not None:
-        return _fit_path(task, options, [alpha])[0]
-    return choose_by_held_out_rows(
-        task, options, validation=share, n_models=n_models, max_terms=max_terms, effort=effort
-    )
+        return _fit_path(task, options, [alpha], start=start)[0]
+    model = choose_by_held_out_rows(task, options, validation=share, n_models=n_models, max_terms=max_terms, effort=effort)
+    return model if start is None else with_indices_of(start, model)
 
 
 @shows_progress
@@ -246,16 +273,16 @@ def sparse_rf_path(
     features: Features = "auto", gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn",
     categorical: Categorical = None, loss: LossLike = "squared", n_components: int | None = None, batch_size: int | None = None,
     max_order: int | None = None, exact: bool = False, fit_intercept: bool = True, sample_weight: ArrayLike | None = None,
-    offset: ArrayLike | None = None, tol: float = 1e-4, max_iter: int | None = None, rng: Seed = None, workers: int = 1,
-    callback: Callback = None, verbose: bool | None = None,
+    class_weight: ClassWeight = None, offset: ArrayLike | None = None, tol: float = 1e-4, max_iter: int | None = None,
+    rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
 ) -> list[SparseModel]:  # fmt: skip
     """Fit the models of `sparse_rf` for many penalties, largest first, each started from the one before, over one dictionary.
 
     Parameters
     ----------
-    X, y, features, gamma, scale, missing, categorical, loss, n_components, batch_size, exact, fit_intercept, sample_weight
+    X, y, features, gamma, scale, missing, categorical, loss, n_components, batch_size, exact, fit_intercept
         As in `sparse_rf`.
-    offset, max_order, tol, rng, workers, callback, verbose
+    sample_weight, class_weight, offset, max_order, tol, rng, workers, callback, verbose
         As in `sparse_rf`.
     alphas : sequence of float or None, default None
         Penalties, > 0; used in descending order. None: n_alphas of them, in geometric steps from the smallest that
@@ -303,8 +330,8 @@ def sparse_rf_path(
     task, options = _read_arguments(
         X, y, has_several_encodings=False, features=features, gamma=gamma, scale=scale, missing=missing,
         categorical=categorical, loss=loss, n_components=n_components, batch_size=batch_size, max_order=max_order, exact=exact,
-        fit_intercept=fit_intercept, sample_weight=sample_weight, offset=offset, tol=tol, max_iter=max_iter, rng=rng,
-        workers=workers, callback=callback,
+        fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight, offset=offset, tol=tol,
+        max_iter=max_iter, start=None, rng=rng, workers=workers, callback=callback,
     )  # fmt: skip
     return _fit_path(task, options, alphas, n_alphas, alpha_min_ratio)
 
@@ -312,8 +339,8 @@ def sparse_rf_path(
 def _read_arguments(
     X: MatrixLike, y: ArrayLike, *, has_several_encodings: bool, features: Any, gamma: Any, scale: Units, missing: Missing,
     categorical: Categorical, loss: LossLike, n_components: int | None, batch_size: int | None, max_order: int | None,
-    exact: bool, fit_intercept: bool, sample_weight: ArrayLike | None, offset: ArrayLike | None, tol: float,
-    max_iter: int | None, rng: Seed, workers: int, callback: Callback,
+    exact: bool, fit_intercept: bool, sample_weight: ArrayLike | None, class_weight: ClassWeight, offset: ArrayLike | None,
+    tol: float, max_iter: int | None, start: SparseModel | None, rng: Seed, workers: int, callback: Callback,
 ) -> tuple[Task, SparseRFOptions]:  # fmt: skip
     """Check the arguments of a public function; return what is to be fitted, and how.
 
@@ -326,9 +353,12 @@ def _read_arguments(
         raise ValueError(f"max_order needs features='auto', got {max_order!r} with other features")
     columns = ColumnSetting(scale, missing, categorical)
     task = Task.from_arguments(
-        X, y, features=features, loss=loss, sample_weight=sample_weight, workers=workers, rng=rng, columns=columns,
-        has_several_encodings=has_several_encodings and is_auto, several_outputs="apart", losses=JOINTLY, offset=offset,
+        X, y, features=features, loss=loss, sample_weight=sample_weight, class_weight=class_weight, offset=offset,
+        workers=workers, rng=rng, columns=columns, has_several_encodings=has_several_encodings and is_auto,
+        several_outputs="apart", losses=JOINTLY, start=None if start is None else start.features,
     )  # fmt: skip
+    if start is not None:
+        check_start_of_task(start, task, max_order)
     features = task.features
     task = task.centered(check_flag("fit_intercept", fit_intercept))
     options = SparseRFOptions(
@@ -343,18 +373,23 @@ def _read_arguments(
 
 def _fit_path(
     task: Task, options: SparseRFOptions, alphas: Sequence[float] | np.ndarray | None, n_alphas: int = 1,
-    alpha_min_ratio: float = 1.0,
+    alpha_min_ratio: float = 1.0, start: SparseModel | None = None,
 ) -> list[SparseModel]:  # fmt: skip
-    """Return the models for these penalties, each started from the one before; None: for the default penalties."""
-    dictionary = options.dictionary(task, N_COMPONENTS)
+    """Return the models for these penalties, each started from the one before; None: for the default penalties.
+
+    start : the model from which the first one starts
+    """
+    dictionary = options.dictionary(task, DRAWS_OF_START if start is not None and options.learns else N_COMPONENTS)
     descend = exact_descent if options.exact else algorithm_1
     models, ended_by_callback = [], []
     with single_threaded_blas(), task.rows:
-        fits = fits_of(task, dictionary, options)
+        fits = fits_of(task, dictionary, options, search=first_search(start, task))
         if alphas is None:
             largest = max(fit.largest_gradient() for fit in fits) or 1.0
             alphas = np.maximum(largest * np.geomspace(1.0, alpha_min_ratio, n_alphas), np.finfo(np.float64).tiny)
         with partial_fits_on_error(fits, task):
+            if start is not None:
+                begin_at(start, fits, task, dictionary)
             for alpha in parts(alphas, 1 / np.cbrt(alphas)):
                 for fit in parts(fits):
                     fit.restart(alpha)
