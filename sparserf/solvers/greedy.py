@@ -41,7 +41,7 @@ LARGEST_TABLE = 2**25
 FINE = 1e-6
 # Lines of the table that one pass computes at most: once a tile is made, an output takes a fortieth of its time. Moments of the
 # inputs have no such saving. Which lines: those that rounds among the AMONG features of largest gradients would select.
-LOOKED_AHEAD, AMONG = 16, 256
+LOOKED_AHEAD, AMONG = 16, 192
 # A feature whose values spread around their mean by this share of it is constant, but for rounding.
 CONSTANT = 4 * np.finfo(np.float64).eps
 
@@ -305,7 +305,7 @@ class CoefficientsOnTable:
         With the selected features eliminated, G is the Hessian in the coefficients of J, g the gradient in them.
         """
         features, k, alpha = self._everything.take(J), len(self.A), self._problem.alpha
-        gram, m = self._rows.moments(features, features, self._h, np.float32)
+        gram, m = self._rows.moments(features, features, self._h)
         self.gradients()
         G, g, C = gram + np.outer(m, self._problem.intercept_response(self._total, m)), self._g[:, J], self._C[:k, J]
         if k:
