@@ -52,9 +52,9 @@ def check_X(X: Any, n_features: int | None = None, known_finite: bool = False, m
     return X
 
 
-def check_training_X(X: Any, may_miss: bool = False) -> DenseOrCSR:
+def check_training_X(X: Any, known_finite: bool = False, may_miss: bool = False) -> DenseOrCSR:
     """Return X as `check_X` does, with at least one row and one column."""
-    X = check_X(X, may_miss=may_miss)
+    X = check_X(X, known_finite=known_finite, may_miss=may_miss)
     if 0 in X.shape:
         raise ValueError(f"X must have at least one row and one column, got shape {X.shape}")
     return X
@@ -122,15 +122,18 @@ def _hint_of_categories(name):
     return "; for columns of categories: categorical=, or X as a data frame" if name == "X" else ""
 
 
-def check_finite(name: str, array: np.ndarray, may_miss: bool = False) -> None:
-    """Check that all numbers are finite; where may_miss, they may also be NaN."""
-    if _is_native(array) and are_finite(array, may_miss):
-        return
+def check_finite(name: str, array: np.ndarray, may_miss: bool = False) -> bool:
+    """Check that all numbers are finite; where may_miss, they may also be NaN. Return whether all are known to be finite."""
+    if _is_native(array) and are_finite(array):
+        return True
+    if _is_native(array) and may_miss and are_finite(array, may_miss):
+        return False
     bad = np.argwhere(np.isinf(array) if may_miss else ~np.isfinite(array))
     if len(bad):
         place = tuple(int(i) for i in bad[0])
         hint = "; leave out rows whose target is missing" if name == "y" else ""
         raise ValueError(f"{name} must be finite, got {array[place]} at {list(place)} and {len(bad) - 1} more places{hint}")
+    return False
 
 
 def real_rows(name: str, values: Any, n_samples: int) -> np.ndarray:

@@ -33,36 +33,40 @@ typedef INT NAME(ivec) __attribute__((vector_size(VB), aligned(sizeof(T)), may_a
 #define TANH_LIMIT 20.0
 #endif
 
+/* Every step is taken for AT_ONCE vectors before the next: one vector alone would wait for each of its own results. */
+#define EACH UNROLL for (int j = 0; j < AT_ONCE; j++)
+
 /* sin(k*pi + r) = (-1)^k sin(r): r = x - (k - shift)*pi lies in [-pi/2, pi/2]; shift = 1/2 gives cos(x). */
-TARGET VEC NAME(sine)(VEC x, T shift) {
-    VEC magic = x * (T)0.31830988618379067154 + shift;
-    magic = magic + (T)ROUNDING;
-    VEC k = (magic - (T)ROUNDING) - shift;
+TARGET void NAME(sine)(VEC *x, T shift) {
+    VEC magic[AT_ONCE], k[AT_ONCE], r[AT_ONCE], s[AT_ONCE], p[AT_ONCE];
+    EACH magic[j] = x[j] * (T)0.31830988618379067154 + shift;
+    EACH magic[j] = magic[j] + (T)ROUNDING;
+    EACH k[j] = (magic[j] - (T)ROUNDING) - shift;
 #if SINGLE
-    VEC r = x - k * 3.140625f;
-    r = r - k * 9.670257568359375e-4f;
-    r = r - k * 6.277114152908325e-7f;
-    r = r - k * 1.2154201e-10f;
-    VEC s = r * r;
-    VEC p = s * 2.6346056468e-6f + -1.98226929285e-4f;
-    p = p * s + 8.33324178982e-3f;
-    p = p * s + -1.66666659603e-1f;
+    EACH r[j] = x[j] - k[j] * 3.140625f;
+    EACH r[j] = r[j] - k[j] * 9.670257568359375e-4f;
+    EACH r[j] = r[j] - k[j] * 6.277114152908325e-7f;
+    EACH r[j] = r[j] - k[j] * 1.2154201e-10f;
+    EACH s[j] = r[j] * r[j];
+    EACH p[j] = s[j] * 2.6346056468e-6f + -1.98226929285e-4f;
+    EACH p[j] = p[j] * s[j] + 8.33324178982e-3f;
+    EACH p[j] = p[j] * s[j] + -1.66666659603e-1f;
 #else
-    VEC r = x - k * 0x1.921fb54p+1;
-    r = r - k * 0x1.10b46118p-29;
-    r = r - k * 0x1.313198a2e0370p-60;
-    VEC s = r * r;
-    VEC p = s * 2.7313442774399189806e-15 + -7.6439622324426545328e-13;
-    p = p * s + 1.6058977059718266793e-10;
-    p = p * s + -2.5052107613095432063e-8;
-    p = p * s + 2.7557319219132584056e-6;
-    p = p * s + -1.9841269841254860234e-4;
-    p = p * s + 8.333333333333315713e-3;
-    p = p * s + -1.6666666666666666633e-1;
+    EACH r[j] = x[j] - k[j] * 0x1.921fb54p+1;
+    EACH r[j] = r[j] - k[j] * 0x1.10b46118p-29;
+    EACH r[j] = r[j] - k[j] * 0x1.313198a2e0370p-60;
+    EACH s[j] = r[j] * r[j];
+    EACH p[j] = s[j] * 2.7313442774399189806e-15 + -7.6439622324426545328e-13;
+    EACH p[j] = p[j] * s[j] + 1.6058977059718266793e-10;
+    EACH p[j] = p[j] * s[j] + -2.5052107612095432063e-8;
+    EACH p[j] = p[j] * s[j] + 2.7557319219132584056e-6;
+    EACH p[j] = p[j] * s[j] + -1.9841269841254860234e-4;
+    EACH p[j] = p[j] * s[j] + 8.333333333333315713e-3;
+    EACH p[j] = p[j] * s[j] + -1.6666666666666666633e-1;
 #endif
-    s = s * r;
-    VEC v = s * p + r;
-    return (VEC)((IVEC)v ^ ((IVEC)magic << SIGN_SHIFT));
+    EACH s[j] = s[j] * r[j];
+    EACH r[j] = s[j] * p[j] + r[j];
+    EACH x[j] = (VEC)((IVEC)r[j] ^ ((IVEC)magic[j] << SIGN_SHIFT));
 }
 
 /* tanh(x) = e/(e+2) with e = exp(2x) - 1 = 2^k (exp(r) - 1) + (2^k - 1), for |x|; the sign is put back last. */

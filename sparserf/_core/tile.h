@@ -11,7 +11,7 @@
 
 #define TILE_ROWS 64
 #define TILE_COLUMNS 32
-#define FEW_ROWS 4 /* rows of X itself that are taken at a time */
+#define FEW_ROWS 8 /* rows of X itself that are taken at a time */
 
 enum { COSINE, SINE, TANH, RELU, SIGN, IDENTITY, PRODUCT };
 

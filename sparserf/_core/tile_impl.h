@@ -1,5 +1,6 @@
 /* The tile kernels for one type and one instruction set; see simd.h for the macros that this file is included with, and
  *   MR, NV        rows and vectors of the register block of the dense projection
+ *   AT_ONCE       vectors of which a sine is taken at once
  *   FUSED(a, b, c) a * b + c, rounded as the products and sums of its vectors are: once where they are fused
  */
 #include "simd.h"
@@ -75,35 +76,49 @@ TARGET T NAME(activate_scalar)(int activation, T z) {
 
 #define FOR_TILE for (int k = 0; k < n_rows * TILE_COLUMNS; k += VL)
 #define Z (*(VEC *)(z + k))
+#define SHIFTED(k) (*(const VEC *)(z + (k)) + *(const VEC *)(offset + (k) % TILE_COLUMNS))
+#define IS_MODERATE(v) ((v <= (T)ARGUMENT_LIMIT) & (v >= (T)-ARGUMENT_LIMIT))
 
-/* Every |z| within the limit; false for NaN. */
-TARGET int NAME(is_moderate)(const T *z, int n_rows) {
-    IVEC good = ~(IVEC){0};
-    FOR_TILE {
-        VEC v = *(const VEC *)(z + k);
-        good &= (v <= (T)ARGUMENT_LIMIT) & (v >= (T)-ARGUMENT_LIMIT);
-    }
+TARGET int NAME(all_of)(IVEC good) {
     INT all = -1;
     for (int l = 0; l < VL; l++) all &= good[l];
     return all != 0;
 }
 
-TARGET void NAME(activate)(int activation, T scale, const T *offset, int n_rows, T *z) {
-    for (int i = 0; i < n_rows; i++)
-        UNROLL for (int j = 0; j < NVECS; j++) *(VEC *)(z + i * TILE_COLUMNS + j * VL) += *(const VEC *)(offset + j * VL);
-    if (activation <= TANH && !NAME(is_moderate)(z, n_rows)) {
-        for (int k = 0; k < n_rows * TILE_COLUMNS; k++) z[k] = scale * NAME(activate_scalar)(activation, z[k]);
-        return;
+/* z = scale * sin(z + offset + pi shift), and 1; or 0 where the polynomials do not cover an argument, or it is NaN: then z is to
+ * be made again. */
+TARGET int NAME(activate_sine)(T shift, T scale, const T *offset, int n_rows, T *z) {
+    IVEC good = ~(IVEC){0};
+    for (int k = 0; k < n_rows * TILE_COLUMNS; k += AT_ONCE * VL) {
+        VEC v[AT_ONCE];
+        EACH v[j] = SHIFTED(k + j * VL);
+        EACH good &= IS_MODERATE(v[j]);
+        NAME(sine)(v, shift);
+        EACH *(VEC *)(z + k + j * VL) = v[j] * scale;
     }
+    return NAME(all_of)(good);
+}
+
+/* z = scale * activation(z + offset); returns as activate_sine. */
+TARGET int NAME(activate)(int activation, T scale, const T *offset, int n_rows, T *z) {
     const VEC zero = {0}, one = zero + (T)1;
+    IVEC good = ~(IVEC){0};
     switch (activation) {
-    case COSINE: FOR_TILE Z = NAME(sine)(Z, (T)0.5) * scale; break;
-    case SINE: FOR_TILE Z = NAME(sine)(Z, (T)0) * scale; break;
-    case TANH: FOR_TILE Z = NAME(tanh)(Z) * scale; break;
-    case RELU: FOR_TILE Z = (VEC)((IVEC)Z & (Z > zero)) * scale; break;
-    case SIGN: FOR_TILE Z = (VEC)(((IVEC)one & (Z >= zero)) | ((IVEC)-one & ~(Z >= zero))) * scale; break;
-    default: FOR_TILE Z = Z * scale;
+    case COSINE: return NAME(activate_sine)((T)0.5, scale, offset, n_rows, z);
+    case SINE: return NAME(activate_sine)((T)0, scale, offset, n_rows, z);
+    case TANH: FOR_TILE { VEC v = SHIFTED(k); good &= IS_MODERATE(v); Z = NAME(tanh)(v) * scale; } break;
+    case RELU: FOR_TILE { VEC v = SHIFTED(k); Z = (VEC)((IVEC)v & (v > zero)) * scale; } break;
+    case SIGN: FOR_TILE { VEC v = SHIFTED(k); Z = (VEC)(((IVEC)one & (v >= zero)) | ((IVEC)-one & ~(v >= zero))) * scale; } break;
+    default: FOR_TILE Z = SHIFTED(k) * scale;
     }
+    return NAME(all_of)(good);
+}
+
+/* The same, one by one, where an argument is huge. */
+TARGET int NAME(activate_each)(int activation, T scale, const T *offset, int n_rows, T *z) {
+    for (int k = 0; k < n_rows * TILE_COLUMNS; k++)
+        z[k] = scale * NAME(activate_scalar)(activation, z[k] + offset[k % TILE_COLUMNS]);
+    return 1;
 }
 
 TARGET void NAME(project)(const tile_rows *rows, const tile_features *f, ptrdiff_t row, int n_rows, ptrdiff_t panel, T *tile) {
@@ -119,18 +134,26 @@ TARGET void NAME(project)(const tile_rows *rows, const tile_features *f, ptrdiff
         NAME(project_dense)(x, rows->n_inputs, n_rows, w, tile);
 }
 
+/* A tile with an argument beyond the limit is made twice: the first time has overwritten the arguments. */
+#define MADE(activation, tile)                                                                                             \
+    (is_huge ? NAME(activate_each)(activation, (T)f->scale, (const T *)f->offset + panel * TILE_COLUMNS, n_rows, tile)     \
+             : NAME(activate)(activation, (T)f->scale, (const T *)f->offset + panel * TILE_COLUMNS, n_rows, tile))
+
 TARGET_EXTERN void NAME(make)(const tile_rows *rows, const tile_features *f, ptrdiff_t row, int n_rows, ptrdiff_t panel,
                               void *tile) {
-    NAME(project)(rows, f, row, n_rows, panel, tile);
-    NAME(activate)(f->activation, (T)f->scale, (const T *)f->offset + panel * TILE_COLUMNS, n_rows, tile);
+    for (int is_huge = 0, is_made = 0; !is_made; is_huge = 1) {
+        NAME(project)(rows, f, row, n_rows, panel, tile);
+        is_made = MADE(f->activation, tile);
+    }
 }
 
 TARGET_EXTERN void NAME(make_pair)(const tile_rows *rows, const tile_features *f, ptrdiff_t row, int n_rows, ptrdiff_t panel,
                                    void *tile, void *sine) {
-    NAME(project)(rows, f, row, n_rows, panel, tile);
-    memcpy(sine, tile, n_rows * TILE_COLUMNS * sizeof(T));
-    NAME(activate)(COSINE, (T)f->scale, (const T *)f->offset + panel * TILE_COLUMNS, n_rows, tile);
-    NAME(activate)(SINE, (T)f->scale, (const T *)f->offset + panel * TILE_COLUMNS, n_rows, sine);
+    for (int is_huge = 0, is_made = 0; !is_made; is_huge = 1) {
+        NAME(project)(rows, f, row, n_rows, panel, tile);
+        memcpy(sine, tile, n_rows * TILE_COLUMNS * sizeof(T));
+        is_made = MADE(COSINE, tile) & MADE(SINE, sine);
+    }
 }
 
 /* Vectors of doubles, loaded from a tile of T. A sum along a row is kept in LANES parts whatever the width of the vectors, so
@@ -300,6 +323,10 @@ static const tile_kernels NAME(kernels) = {
 #undef NVECS
 #undef FOR_TILE
 #undef Z
+#undef SHIFTED
+#undef IS_MODERATE
+#undef EACH
+#undef MADE
 #undef DL
 #undef DVECS
 #undef LANES
@@ -312,4 +339,5 @@ static const tile_kernels NAME(kernels) = {
 #undef VB
 #undef FUSED
 #undef MR
+#undef AT_ONCE
 #undef NV

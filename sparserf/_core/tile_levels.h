@@ -14,6 +14,7 @@
 #define VB 16
 #define MR 4
 #define NV 2
+#define AT_ONCE 4
 #include "tile_impl.h"
 #undef SET
 
@@ -24,6 +25,7 @@
 #define VB 32
 #define MR 4
 #define NV 2
+#define AT_ONCE 4
 #include "tile_impl.h"
 #undef SET
 
@@ -38,6 +40,7 @@
 #define MR 4
 #define NV 4
 #endif
+#define AT_ONCE 4
 #include "tile_impl.h"
 #undef SET
 #endif

@@ -39,7 +39,7 @@ from .._base.threads import single_threaded_blas
 from .._core.search import top_k
 from ..features import FeatureSet, Linear, Taylor, draw_all
 from ..model import warn_unconverged
-from ..solvers.greedy import LARGEST_TABLE, CoefficientsOnRows, CoefficientsOnTable
+from ..solvers.greedy import AMONG, LARGEST_TABLE, CoefficientsOnRows, CoefficientsOnTable
 from ..solvers.greedy_multinomial import MultinomialCoefficients
 from ..solvers.ridge import RidgeProblem
 from .fallback import with_fallbacks
@@ -232,9 +232,10 @@ def mfga(
     of the entries of each CSR row; the gradient of any other feature is O(n d). With k terms so far and n_select = p, a round
     takes O(n k p) for the Gram matrix and O(k^2 p) for its Cholesky factor, which grows by blocks. With the squared loss and
     p = 1 a round takes, in place of the Gram matrix, the inner products of the new feature with all candidates, which cost as
-    much as their gradients. Memory, beyond X: O(n + k^2), a copy of X of at most 1 GB, the candidates (and for p = 1 a table of
-    k numbers for each, of at most half a gigabyte), up to twice the memory of X for features of 64 inputs or more, and some
-    megabytes or d^2 numbers a worker.
+    much as their gradients; of candidates other than monomials, the products for some ten rounds to come cost little more.
+    Memory, beyond X: O(n + k^2), a copy of X of at most 1 GB, the candidates (and for p = 1 a table of 2 k numbers for each, of
+    at most half a gigabyte), up to twice the memory of X for features of 64 inputs or more, and some megabytes or d^2 numbers a
+    worker.
 
     After t rounds the objective is within ``(F_0 - F(u)) exp(-t mu / (beta |u|_0))`` of that of any u with ``|u|_0`` terms, for
     an objective that is mu-strongly convex and beta-smooth in each coefficient (Theorem 3 of the paper).
@@ -398,7 +399,7 @@ def greedy_fits(task: Task, candidates: FeatureSet, n_nonzero_coefs: int, option
         r = norms(task.rows, candidates, task.weight, options.fit_intercept)
     is_small = n_nonzero_coefs * len(candidates) <= LARGEST_TABLE
     if options.n_select == 1 and task.loss.name == "squared" and not options.best_phase and is_small:
-        make_solver = partial(CoefficientsOnTable, most_terms=n_nonzero_coefs)
+        make_solver = partial(CoefficientsOnTable, most_terms=n_nonzero_coefs, r=r)
     elif task.is_joint:
         make_solver = MultinomialCoefficients
     else:
@@ -433,8 +434,11 @@ class GreedySolver(Protocol):
         """Return |d mean loss / d theta_j| of each candidate, of several outputs the norm over them."""
         ...
 
-    def append(self, J: np.ndarray) -> bool:
-        """Select the features J, except any that depends on selected ones; return False where all are constants."""
+    def append(self, J: np.ndarray, likely: Sequence[int] = ()) -> bool:
+        """Select the features J, except any that depends on selected ones; return False where all are constants.
+
+        likely : features that may be selected next, the most likely first
+        """
         ...
 
     def refit(self) -> None:
@@ -481,12 +485,13 @@ class GreedyFit:
         while len(self) < end and not self.at_rest:
             score = np.where(self._is_untried, self._solver.gradients() / self._r, 0.0)
             self._first = score.max(initial=0.0) if self._first is None else self._first
-            J = np.empty(min(end - len(self), len(score)), np.intp)
-            J = J[: top_k(score, GRADIENT_ROUNDING * self._first, J)]  # the features whose gradient is above rounding
+            best, n_new = np.empty(min(end - len(self) + AMONG, len(score)), np.intp), end - len(self)
+            best = best[: top_k(score, GRADIENT_ROUNDING * self._first, best)]  # the features whose gradient is above rounding
+            J = best[:n_new]
             self.at_rest = len(J) == 0
             if not self.at_rest:
                 self._is_untried[J] = False
-                if not self._solver.append(J) and not len(self):
+                if not self._solver.append(J, best[n_new:]) and not len(self):
                     self._first = None  # the gradient of a constant was rounding: it is no measure for the gradients of others
 
     def refit(self) -> None:

@@ -230,7 +230,8 @@ class Task:
             return replace(self, stage=stage, encoding_sets=tuple(encoding_sets))
 
         if not is_scaled and table is None:
-            has_missing = raw.in_memory and bool(np.isnan(raw.array()).any())  # in other rows it would take a pass to know
+            # In rows outside memory it would take a pass to know.
+            has_missing = raw.in_memory and not raw.is_finite and bool(np.isnan(raw.array()).any())
             if not has_missing:
                 return self
         if table is not None and not table.is_numeric:

@@ -48,12 +48,14 @@ class Step:
     f : row vector, Z w
     b : ndarray of shape (n_outputs,), the steps of the intercepts
     u : row vector with w = Z'u, or None where it is not known
+    way : ndarray of shape (n_outputs, n_features), the sizes of what f was added up from; None: |w|
     """
 
     w: np.ndarray
     f: RowVector
     b: np.ndarray
     u: RowVector
+    way: np.ndarray | None = None
 
 
 @dataclass
@@ -87,7 +89,8 @@ class Iterate:
 
     def along(self, vectors: RowVectors, t: np.ndarray, step: Step) -> Iterate:
         """Return the iterate t steps on, for a number t of each output."""
-        w, way = self.w + t[:, None] * step.w, self.way + np.abs(t)[:, None] * np.abs(step.w)
+        way = self.way + np.abs(t)[:, None] * (np.abs(step.w) if step.way is None else step.way)
+        w = self.w + t[:, None] * step.w
         u = None if self.u is None or step.u is None else vectors.along(self.u, t, step.u)
         return Iterate(w, vectors.along(self.f, t, step.f), self.b + t * step.b, u, way + np.abs(w))
 

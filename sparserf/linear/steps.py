@@ -6,6 +6,7 @@ product with H is one pass over the rows. Where d is large and conjugate gradien
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -71,12 +72,12 @@ class Hessian:
         """Return H p."""
         return self._times(p)[0]
 
-    def times_pair(self, p: tuple[np.ndarray, RowVector]) -> tuple[np.ndarray, RowVector]:
-        """Return (H w, the row vector that it is Z' of), for p = (w, u) with w = Z'u."""
-        (w, u), vectors = p, self._problem.vectors
-        H_w, f, shift = self._times(w)
-        of_rows = vectors.times(self._evaluation.h, vectors.minus(f, -shift))
-        return H_w, vectors.along(of_rows, self._problem.alpha, u)
+    def times_direction(self, p: Direction) -> Direction:
+        """Return H p, and let p know its margins."""
+        vectors = self._problem.vectors
+        H_w, p.f, shift = self._times(p.w)
+        of_rows = vectors.times(self._evaluation.h, vectors.minus(p.f, -shift))
+        return Direction(H_w, vectors.along(of_rows, self._problem.alpha, p.u))
 
     def _times(self, w):
         """Return H w, Z w, and the steps of the intercepts that follow w."""
@@ -86,33 +87,49 @@ class Hessian:
         return problem.alpha * w + (product + shift[:, None] * here.means), f, shift
 
 
-class PairSpace:
-    """The space of vectors kept as pairs (w, u) with w = Z'u, for conjugate gradients: inner products are taken of w."""
+@dataclass
+class Direction:
+    """A vector of the coefficients in conjugate gradients, for each output.
+
+    u : row vector with w = Z'u
+    f : row vector, Z w, where w or all that it is a sum of has been multiplied with the Hessian; else None
+    way : ndarray shaped as w, the sizes of what f was added up from, where there is an f
+    """
+
+    w: np.ndarray
+    u: RowVector
+    f: RowVector = None
+    way: np.ndarray | None = None
+
+
+class DirectionSpace:
+    """The space of directions for conjugate gradients: inner products are taken of w."""
 
     def __init__(self, vectors: RowVectors):
         self._vectors = vectors
 
-    def dots(self, a: tuple[np.ndarray, RowVector], b: tuple[np.ndarray, RowVector]) -> np.ndarray:
+    def dots(self, a: Direction, b: Direction) -> np.ndarray:
         """Return the inner products of each output."""
-        return np.vecdot(a[0], b[0])
+        return np.vecdot(a.w, b.w)
 
-    def along(
-        self, x: tuple[np.ndarray, RowVector], t: np.ndarray, d: tuple[np.ndarray, RowVector]
-    ) -> tuple[np.ndarray, RowVector]:
+    def along(self, x: Direction, t: np.ndarray, d: Direction) -> Direction:
         """Return x + t d, for a number t of each output."""
-        return ArrayVectors.along(x[0], t, d[0]), self._vectors.along(x[1], t, d[1])
+        sum_ = Direction(ArrayVectors.along(x.w, t, d.w), self._vectors.along(x.u, t, d.u))
+        if x.f is not None and d.f is not None:
+            sum_.f, sum_.way = self._vectors.along(x.f, t, d.f), x.way + np.abs(t[:, None] * d.w)
+        return sum_
 
 
 def plain_step(fit: LinearFit, shares: np.ndarray, max_steps: int = MOST_STEPS) -> tuple[Step, int]:
     """Return a step without a preconditioner, as `NewtonSteps` do: one pass over the rows for each step of the gradients."""
     here, problem, vectors = fit.certificate, fit.problem, fit.problem.vectors
-    most = shares**2 * np.vecdot(here.g, here.g)
-    b = -here.g, vectors.scaled(vectors.along(here.evaluation.v, problem.alpha, fit.iterate.u), -1.0)
-    zero = np.zeros_like(here.g), vectors.zeros(len(here.g))
-    (w, u), n_steps = solve_system(
-        fit, Hessian(fit).times_pair, lambda r: r, b, zero, lambda x, r, rho: rho <= most, max_steps, PairSpace(vectors)
-    )
-    return step_from_w(fit, w, u, here.evaluation.h, here.evaluation.total), n_steps
+    most, none = shares**2 * np.vecdot(here.g, here.g), np.zeros_like(here.g)
+    b = Direction(-here.g, vectors.scaled(vectors.along(here.evaluation.v, problem.alpha, fit.iterate.u), -1.0))
+    zero = Direction(none, vectors.zeros(len(none)), vectors.zeros(len(none)), none)
+    times, space = Hessian(fit).times_direction, DirectionSpace(vectors)
+    x, n_steps = solve_system(fit, times, lambda r: r, b, zero, lambda x, r, rho: rho <= most, max_steps, space)
+    weighed = vectors.sum(lambda h, f: namespace(f).vecdot(h, f), here.evaluation.h, x.f)
+    return Step(x.w, x.f, problem.intercept_step(here.evaluation.total, weighed), x.u, x.way), n_steps
 
 
 class WeightCache:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._base.arrays import is_foreign, is_on_host, namespace_of, to_host
-from .._base.checks import check_device_X, check_training_X, check_X
+from .._base.checks import check_device_X, check_finite, check_training_X, check_X, is_sparse
 from .._base.threads import Workers, check_workers
 from ..columns.table import Table, is_frame
 from .block import Block
@@ -64,8 +64,11 @@ def as_rows(X: MatrixLike, workers: int = 1, *, n_features: int | None = None, m
             if not is_on_host(X):
                 return _check_shape(DeviceRows(check_device_X(X, origin[0], may_miss), *origin, workers), n_features)
             X = to_host(X)  # its memory is shared, not copied
-    X = check_training_X(X, may_miss) if n_features is None else check_X(X, n_features, may_miss=may_miss)
-    return MemoryRows(CoreBlock(X, Workers(workers)), origin)
+    if n_features is not None:
+        return MemoryRows(CoreBlock(check_X(X, n_features, may_miss=may_miss), Workers(workers)), origin)
+    X = check_training_X(X, known_finite=True)
+    is_finite = check_finite("X", X.data, False) if is_sparse(X) else check_finite("X", X, may_miss)
+    return MemoryRows(CoreBlock(X, Workers(workers)), origin, is_finite)
 
 
 def read_rows(X: MatrixLike, stage: ColumnStage | None, workers: int = 1, *, n_features: int | None = None) -> Rows:

@@ -40,6 +40,8 @@ SLICE_ELEMENTS = 2**19
 SLICES_MULTIPLE = 4
 # Fewest rows of a slice: as many as a tile of the kernels has.
 FEWEST_ROWS = 64
+# Fewest rows of a slice for each output: the sums of a slice take as long to add up as a few rows do.
+ROWS_AN_OUTPUT = 8
 # Most numbers of X in a slice: where X is not contiguous, a thread copies the slice.
 SLICE_NUMBERS = 2**20
 # Most numbers in X for which BLAS is not limited to one thread: it uses one by itself, and setting the limit takes longer than
@@ -232,7 +234,7 @@ class CoreBlock(Block):
 
         work, at_least = zip(*[_work(block, self.X) for block in features.blocks], strict=True)
         with single_threaded_blas() if any(moments) else nullcontext(), np.errstate(over="ignore", invalid="ignore"):
-            for sums in self._each_slice(part, sum(work), max(at_least)):
+            for sums in self._each_slice(part, sum(work), max(*at_least, ROWS_AN_OUTPUT * len(outputs))):
                 totals = [total + more for total, more in zip(totals, sums, strict=True)] if totals else sums
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             for i, block in enumerate(features.blocks):

@@ -26,11 +26,16 @@ class MemoryRows(Rows):
     n_features_in: int
     dtype: np.dtype
     is_sparse: bool
+    is_finite: bool
     in_memory = True
 
-    def __init__(self, block: CoreBlock, origin: tuple[Any, Any] | None = None):
-        """origin : (array namespace, device) of the user's X, whose memory `block` shares; None: X is NumPy's or SciPy's."""
-        self._block, self._origin = block, origin
+    def __init__(self, block: CoreBlock, origin: tuple[Any, Any] | None = None, is_finite: bool = False):
+        """Make the rows of a block.
+
+        origin : (array namespace, device) of the user's X, whose memory `block` shares; None: X is NumPy's or SciPy's.
+        is_finite : whether all numbers are known to be finite.
+        """
+        self._block, self._origin, self.is_finite = block, origin, is_finite
         self.n_rows, self.n_features_in, self.dtype = block.n_rows, block.n_features_in, block.dtype
         self.is_sparse = is_sparse(block.X)
 

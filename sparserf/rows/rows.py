@@ -58,6 +58,8 @@ class Rows(ABC):
         Whether the rows are CSR.
     in_memory : bool
         Whether the rows are in the memory of this process.
+    is_finite : bool
+        Whether all numbers are known to be finite: no cell is missing.
     n_passes : int
         How many passes over all blocks were made.
     """
@@ -67,6 +69,7 @@ class Rows(ABC):
     dtype: np.dtype
     is_sparse: bool
     in_memory: bool
+    is_finite: bool = False
     n_passes: int = 0
 
     # ---------------------------------------------------------------- what a subclass implements

@@ -168,7 +168,8 @@ class ActiveFeatures:
         if len(kept) == len(self):
             return
         known = kept[kept < len(self._sums)]
-        self._gram, self._sums = self._gram[np.ix_(known, known)], self._sums[known]
+        # One axis after the other, which takes a fraction of the time of both at once.
+        self._gram, self._sums = self._gram[known].take(known, axis=1), self._sums[known]
         self._values = self._values[:, kept[kept < self._values.shape[1]]]
         self.features, self.index = self.features.take(kept), self.index[kept]
 

@@ -22,6 +22,8 @@ from .cholesky import GrowingCholesky
 from .ridge import advance, best_constant, eliminate_intercept
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..features import FeatureSet
     from ..rows import Rows
     from .problem import Iterate
@@ -33,10 +35,13 @@ MAX_STEPS = 50
 NEGLIGIBLE = 1e-9
 # Where the predicted decrease of a step is not below this share of the one before, the Hessian is computed anew.
 SLOW_NEWTON = 0.05
-# Entries of the largest table of inner products: half a gigabyte.
-LARGEST_TABLE = 2**26
+# Entries of the largest table of inner products: half a gigabyte, with as many lines that no round has asked for yet.
+LARGEST_TABLE = 2**25
 # Where the objective is below this share of its start, or a pivot of its diagonal entry, inner products are too coarse.
 FINE = 1e-6
+# Lines of the table that one pass computes at most: once a tile is made, an output takes a fortieth of its time. Moments of the
+# inputs have no such saving. Which lines: those that rounds among the AMONG features of largest gradients would select.
+LOOKED_AHEAD, AMONG = 16, 192
 # A feature whose values spread around their mean by this share of it is constant, but for rounding.
 CONSTANT = 4 * np.finfo(np.float64).eps
 
@@ -90,9 +95,10 @@ class CoefficientsOnRows:
         """Return the dual point at the iterate."""
         return self._problem.dual_point(self._problem.margins(self.iterate.f, self.iterate.b))
 
-    def append(self, J: np.ndarray, all_of_them: bool = False) -> bool:
+    def append(self, J: np.ndarray, likely: Sequence[int] = (), all_of_them: bool = False) -> bool:
         """Select the features J of the dictionary, except any that depends on other selected features; return True.
 
+        likely: makes no difference
         all_of_them: whether to select dependent features, too
         """
         features, k = self._everything.take(J), len(self.A)
@@ -217,10 +223,11 @@ class CoefficientsOnTable:
 
     Rounds do not go through the columns of the selected features: the gradients are w C - q in all features, with
 
-        C = Phi_S' diag(h) Phi, a line and a pass over the rows a round, and q = Phi' (h y),
+        C = Phi_S' diag(h) Phi, a line a round, and q = Phi' (h y),
 
-    where Phi_S and y are taken around their means if there is an intercept. The end is refined on the rows; where inner
-    products are too coarse, so is every round.
+    where Phi_S and y are taken around their means if there is an intercept. A pass over the rows gives the lines of several
+    features that are likely to be selected. The end is refined on the rows; where inner products are too coarse, so is every
+    round.
 
     A, iterate
         As in `CoefficientsOnRows`; f stays as the last refinement computed it.
@@ -231,14 +238,19 @@ class CoefficientsOnTable:
     converged: bool = True
     predicted_decrease: float = 0.0
 
-    def __init__(self, rows: Rows, problem: RidgeProblem, everything: FeatureSet, n_outputs: int, most_terms: int):
-        self._rows, self._problem, self._everything = rows, problem, everything
+    def __init__(
+        self, rows: Rows, problem: RidgeProblem, everything: FeatureSet, n_outputs: int, most_terms: int, r: np.ndarray
+    ):  # fmt: skip
+        """r : by what the gradients of features are divided before they are compared."""
+        self._rows, self._problem, self._everything, self._r = rows, problem, everything, r
         self.A, self._factor = ActiveFeatures(rows), GrowingCholesky()
         self.iterate = self._constant = constant = best_constant(problem, n_outputs)
         self._h = problem.row_curvature(constant.f, constant.b)
         self._total = float(problem.vectors.total(self._h))
         self._q, self._means = self._first_products(problem.dual_point(problem.margins(constant.f, constant.b)))
         self._C, self._m = np.empty((most_terms, len(everything))), np.zeros(0)
+        n_in_tiles = sum(len(block) for block in everything.blocks if not block.moment_degree)
+        self._lines, self._n_ahead = {}, LOOKED_AHEAD if 2 * n_in_tiles >= len(everything) else 1  # lines by index
         self._g, self._is_refined, self._on_rows = None, True, False
 
     def _first_products(self, v):
@@ -260,18 +272,53 @@ class CoefficientsOnTable:
             self._g = self.iterate.w @ self._C[: len(self.A)] - self._q
         return np.hypot.reduce(np.abs(self._g), axis=0)
 
-    def append(self, J: np.ndarray) -> bool:
-        """Select the feature J of the dictionary, unless it depends on selected ones; return whether it is not constant."""
-        k, features = len(self.A), self._everything.take(J)
-        columns, m, spread = self._products(features, J)
-        if not spread > CONSTANT * np.abs(self._means[J]):  # a round is of one feature
+    def append(self, J: np.ndarray, likely: Sequence[int] = ()) -> bool:
+        """Select the feature J of the dictionary, unless it depends on selected ones; return whether it is not constant.
+
+        likely: features that may be selected next, the most likely first
+        """
+        k, (j,) = len(self.A), J  # a round is of one feature
+        if j not in self._lines:
+            self._look_ahead([int(j), *map(int, likely)])
+        line, m, spread = self._lines.pop(j)
+        if not spread > CONSTANT * abs(self._means[j]):
             return False
-        H = columns[:, np.concatenate([self.A.index, J])]
-        H[np.arange(len(J)), k + np.arange(len(J))] += self._problem.alpha
-        added = self._factor.append(H[:, :k].T, H[:, k:])
-        self._C[k : k + added.sum()], self._m = columns[added], np.concatenate([self._m, m[added]])
-        self.A.append(features.take(np.flatnonzero(added)), J[added])
+        column = line[np.concatenate([self.A.index, J])]
+        column[k] += self._problem.alpha
+        if self._factor.append(column[:k, None], column[None, k:])[0]:
+            self._C[k], self._m = line, np.append(self._m, m)
+            self.A.append(self._everything.take(J), J)
         return True
+
+    def _look_ahead(self, likely):
+        """Compute the lines of the first feature, and of those that later rounds would select if they had only these."""
+        n_ahead = min(self._n_ahead, len(self._C) - len(self.A))
+        foreseen = self._foreseen(np.array(likely), n_ahead) if n_ahead > 1 else likely[:1]
+        new = np.array([j for j in foreseen if j not in self._lines])
+        if len(self._lines) + len(new) > len(self._C):
+            self._lines = {}
+        self._lines |= dict(zip(new.tolist(), zip(*self._products(self._everything.take(new), new), strict=True), strict=True))
+
+    def _foreseen(self, J, n):
+        """Return the features that n rounds would select among J.
+
+        With the selected features eliminated, G is the Hessian in the coefficients of J, g the gradient in them.
+        """
+        features, k, alpha = self._everything.take(J), len(self.A), self._problem.alpha
+        gram, m = self._rows.moments(features, features, self._h)
+        self.gradients()
+        G, g, C = gram + np.outer(m, self._problem.intercept_response(self._total, m)), self._g[:, J], self._C[:k, J]
+        if k:
+            G -= C.T @ self._factor.solve(C.T).T
+        selected = []
+        for _ in range(min(n, len(J))):
+            score = np.hypot.reduce(np.abs(g), axis=0) / self._r[J]
+            score[selected] = -1.0
+            j = int(score.argmax())
+            selected.append(j)
+            column = G[:, j] / max(G[j, j] + alpha, 1e-300)
+            g, G = g - np.outer(g[:, j], column), G - np.outer(column, G[j])
+        return J[selected].tolist()
 
     def _products(self, features, J):
         """Return (Phi_J' diag(h) Phi with Phi_J around its mean, Phi_J' h, the root mean square of Phi_J), in one pass.

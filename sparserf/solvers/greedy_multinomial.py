@@ -15,6 +15,8 @@ from .multinomial import CLASS_VERSUS_REST, BlockDescent, ClassesInTurn, Multino
 from .problem import Iterate
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .._base.types import RowVector
     from ..features import FeatureSet
     from ..rows import Rows
@@ -87,8 +89,11 @@ class MultinomialCoefficients:
             self._dictionary_slopes = self._rows.correlate(self._everything, v)
         return np.hypot.reduce(np.abs(self._dictionary_slopes), axis=0)
 
-    def append(self, J: np.ndarray) -> bool:
-        """Select the features J of the dictionary, except any that depends on others for the first class; return True."""
+    def append(self, J: np.ndarray, likely: Sequence[int] = ()) -> bool:
+        """Select the features J of the dictionary, except any that depends on others for the first class; return True.
+
+        likely: makes no difference
+        """
         k, (first, *others) = len(self.A), self._classes.fits
         first.append(J)
         for fit in others:

@@ -212,7 +212,7 @@ def newton_step(
 ) -> tuple[np.ndarray, float | np.ndarray, float]:
     """Return (d, e, predicted_decrease): the Newton step from w of a local model with its Hessian, as `eliminate_intercept`."""
     H, m, total = model.hessian
-    H = H + np.outer(m, problem.intercept_response(total, m))
+    H = H + np.outer(m, problem.intercept_response(total, m)) if problem.fit_intercept else H.copy()
     H.flat[:: len(m) + 1] += p
     return eliminate_intercept(problem, partial(solve_positive, H), model.g + p * w, model.g_b, m, total)
 

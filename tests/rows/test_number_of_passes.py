@@ -26,8 +26,8 @@ FITS = {
     # Each iteration three steps of Newton's method with their Hessians, the iterate, and its gradient.
     "harfe logistic": (5, 1, lambda: srf.harfe(X, Y > 0, loss="logistic", **HARFE)),
     "harfe squared_hinge": (9, 1, lambda: srf.harfe(X, Y > 0, loss="squared_hinge", **HARFE)),
-    # Once the first gradient and at the end the residual; each iteration a column of the table of inner products.
-    "mfga": (1, 2, lambda: srf.mfga(X, Y, n_nonzero_coefs=20, **KERNEL)),
+    # Once the first gradient and at the end the residual; once in some iterations two for several lines of the table.
+    "mfga": (0.6, 2, lambda: srf.mfga(X, Y, n_nonzero_coefs=20, **KERNEL)),
     # Once the first gradient; each iteration the products of new columns, and the new iterate with its gradient.
     "mfga several": (2, 1, lambda: srf.mfga(X, Y, n_nonzero_coefs=20, n_select=4, **KERNEL)),
     "mfga best phase": (2, 1, lambda: srf.mfga(X, Y, n_nonzero_coefs=10, best_phase=True, **KERNEL)),

@@ -10,7 +10,7 @@ from sparserf.features import linear_functions
 from sparserf.losses import LOSSES, Multinomial
 from sparserf.rows import as_rows
 from sparserf.solvers.effort import Effort
-from sparserf.solvers.greedy import CoefficientsOnRows
+from sparserf.solvers.greedy import LOOKED_AHEAD, CoefficientsOnRows, CoefficientsOnTable
 from sparserf.solvers.greedy_multinomial import MultinomialCoefficients
 from sparserf.solvers.l1 import L1Problem, WorkingSet
 from sparserf.solvers.multinomial import CLASS_VERSUS_REST, MultinomialProblem, _joint_quadratic_model, joint_l1_step
@@ -162,3 +162,26 @@ def test_the_gradients_of_turned_cosines_are_those_of_the_rows(n_outputs):
         np.testing.assert_allclose(g, v @ phi_oracle(fit.A.features, X), atol=1e-12)
         np.testing.assert_allclose(g + 1e-3 * fit.iterate.w, 0, atol=1e-8)
     assert len(fit._angles) == len(fit.A) == 4
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_lines_of_the_table_are_foreseen(monkeypatch, n_outputs, fit_intercept):
+    """Among all features that there are, the rounds to come are known exactly: one pass gives the lines of them all."""
+    rng = np.random.default_rng(3)
+    X, asked = rng.normal(size=(N, D)), []
+    y = np.stack([np.sin(X[:, 0] + k) + X[:, 1] ** 2 for k in range(n_outputs)])
+    rows, everything, s = as_rows(X), Fourier("gaussian", 0.3).draw(100, D, rng=0), rng.uniform(0.5, 1.5, N)
+    problem = RidgeProblem.from_arrays(rows.vectors, LOSSES["squared"], y, s / s.mean(), 1e-3, fit_intercept)
+    r = rng.uniform(0.5, 1, 100)
+    fit = CoefficientsOnTable(rows, problem, everything, n_outputs, most_terms=30, r=r)
+    products = fit._products
+    monkeypatch.setattr(fit, "_products", lambda features, J: asked.append(J) or products(features, J))
+    for k in range(2 * LOOKED_AHEAD - 2):
+        order = np.argsort(-fit.gradients() / r, kind="stable")
+        order = order[~np.isin(order, fit.A.index)]
+        fit.append(order[:1], order[1:])
+        fit.refit()
+        assert len(asked) == 1 + (k >= LOOKED_AHEAD)
+    foreseen = np.concatenate(asked)
+    np.testing.assert_array_equal(fit.A.index, foreseen[: len(fit.A)])
