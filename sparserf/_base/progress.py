@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from . import deadline as _deadline
 from .calls import check_call
 from .checks import check_callable
 
@@ -61,7 +62,7 @@ _here = _Thread()
 
 
 class Ended(Exception):
-    """The exception by which the callback ends a fit within an iteration; `FitCallback.asked_within` catches it."""
+    """The exception by which the callback, or a deadline, ends a fit within an iteration; `asked_within` catches it."""
 
 
 class FitCallback:
@@ -69,15 +70,18 @@ class FitCallback:
 
     callback : callable(info) or None
         The user's callback, which ends the fit by returning something true.
+    deadline : float
+        When the fit is to end, also within an iteration: see `deadline.py`.
     ended_by_callback : bool
         Whether it has ended the fit.
     """
 
     callback: Callable[[Any], object] | None
     ended_by_callback: bool
+    deadline: float
 
-    def __init__(self, callback: Callable[[Any], object] | None):
-        self.callback = callback
+    def __init__(self, callback: Callable[[Any], object] | None, deadline: float = _deadline.NEVER):
+        self.callback, self.deadline = callback, deadline
         self.restart()
 
     def restart(self) -> None:
@@ -111,7 +115,10 @@ class FitCallback:
 
     @contextmanager
     def asked_within(self, info: Callable[[], Any]) -> Iterator[None]:
-        """Let `check_not_ended` call the callback with info() within this block; if that ends the fit, leave the block."""
+        """Let `check_not_ended` call the callback with info() within this block; if that ends the fit, leave the block.
+
+        The block is also left at the deadline.
+        """
         outer, _here.asking = _here.asking, (self, info)
         try:
             yield
@@ -124,11 +131,14 @@ class FitCallback:
 def check_not_ended() -> None:
     """Call the callback of the current fit, if the last call was long ago; raise `Ended` if the callback ends the fit.
 
-    Long computations call this function every now and then. Outside of `FitCallback.asked_within` nothing is called.
+    It is also raised where the deadline of the fit has passed. Long computations call this function every now and then. Outside
+    of `FitCallback.asked_within` and `ends_at` nothing is called or raised.
     """
     if _here.asking is None:
         return
     fit_callback, info = asking = _here.asking
+    if fit_callback.deadline < _deadline.NEVER and _deadline.now() >= fit_callback.deadline:
+        raise Ended
     if not fit_callback.is_due():
         return
     _here.asking = None  # info() may itself be a long computation
@@ -138,6 +148,16 @@ def check_not_ended() -> None:
         _here.asking = asking
     if ended:
         raise Ended
+
+
+@contextmanager
+def ends_at(deadline: float) -> Iterator[None]:
+    """Leave this block once the deadline has passed, at the next `check_not_ended` in it."""
+    if deadline == _deadline.NEVER:
+        yield
+        return
+    with FitCallback(None, deadline).asked_within(lambda: None):
+        yield
 
 
 class ProgressReport:

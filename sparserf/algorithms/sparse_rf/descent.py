@@ -415,6 +415,7 @@ class L1Fit(BaseL1Fit):
     def spend(self, effort: Effort) -> None:
         """Bound the work of the fit by this effort, beside its own bound."""
         self.A.effort.make_part_of(effort)
+        self.progress.deadline = effort.deadline
 
     def state(self) -> State:
         """Return (features, index, w, b) in units of y, which `adopt` takes."""

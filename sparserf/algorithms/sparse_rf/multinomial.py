@@ -149,6 +149,7 @@ class MultinomialL1Fit(BaseL1Fit):
     def spend(self, effort: Effort) -> None:
         """Bound the work of all classes together by this effort, beside the bound of each."""
         self._effort = effort
+        self.progress.deadline = effort.deadline
         for fit in self._fits:
             fit.spend(effort)
 
