@@ -63,13 +63,12 @@ class Effort:
         most = EFFORT + FIT_WORK_A_ROW * max(0, rows.n_rows - FEW_FIT_ROWS)
         return cls(share * most + PASSES * work_of_pass(rows, n_features))
 
-    def part(self, share: float) -> Effort:
-        """Return an effort of at most that share of what is left, work and time, which is a part of this one."""
-        return Effort(share * self.left, self, _deadline.share_of_time(self.deadline, share))
+    def part(self, share: float, of_time: float | None = None) -> Effort:
+        """Return an effort of at most that share of what is left, which is a part of this one.
 
-    def rest(self, share_of_time: float) -> Effort:
-        """Return all the work that is left, and that share of the time, as a part of this effort."""
-        return Effort(self.left, self, _deadline.share_of_time(self.deadline, share_of_time))
+        of_time : the share of the time that is left; None: as of the work
+        """
+        return Effort(share * self.left, self, _deadline.share_of_time(self.deadline, share if of_time is None else of_time))
 
     def make_part_of(self, whole: Effort) -> None:
         """Count this work as a part of another from now on, which bounds it, too."""
@@ -86,15 +85,15 @@ class Effort:
         if self.within is not None:
             self.within.add(multiplications)
 
-    def note_cut(self, what: str, n: int = 1) -> None:
-        """Note what was ended early, in the plural, and how many; here and in the work of which this is a part."""
-        self._note(what, n, in_time=self.is_late)
+    def note_cut(self, what: str, n: int = 1, lacks_time: bool = False) -> None:
+        """Note what was ended early, in the plural, and how many; here and in the work of which this is a part.
 
-    def _note(self, what, n, in_time):
-        """Note what was ended early, by the time or by the work."""
-        (self.cuts_in_time if in_time else self.cuts)[what] += n
+        lacks_time : whether that is for want of time, though it is not over yet
+        """
+        lacks_time = lacks_time or self.is_late
+        (self.cuts_in_time if lacks_time else self.cuts)[what] += n
         if self.within is not None:
-            self.within._note(what, n, in_time)
+            self.within.note_cut(what, n, lacks_time)
 
     def note_finished(self) -> None:
         """Note that a search has come to its own end; here and in the work of which this is a part."""
@@ -124,6 +123,15 @@ class Effort:
     def deadline(self) -> float:
         """When the time is over, here or in the work of which this is a part; infinite without a limit."""
         return self._deadline if self.within is None else min(self._deadline, self.within.deadline)
+
+    @property
+    def time_left(self) -> float:
+        """The seconds that are left, infinite without a limit."""
+        return _deadline.time_left(self.deadline)
+
+    def has_time(self, seconds: float) -> bool:
+        """Return whether this many seconds are left, or any without a limit."""
+        return self.deadline == _deadline.NEVER or self.time_left > seconds
 
     @property
     def is_late(self) -> bool:

@@ -5,12 +5,13 @@ All is counted from shapes, never from a clock, so that a search ends at the sam
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from ..._base.checks import check_integer, check_real
+from ..._base.deadline import NEVER, share_of_time
 from ...solvers.effort import FEW_FIT_ROWS, FIT_WORK_A_ROW, Effort, work_of_pass
 
 if TYPE_CHECKING:
@@ -30,6 +31,13 @@ FEW_SEARCH_ROWS, OF_FEW, OF_MORE = 5_000, (6, 4), (4, 2)
 SEARCHES, SEARCH_WORK_A_ROW, PASSES = 3e11, 2.5e7, 250
 # The fits to all rows may take this share of the work of the searches, beside the work for each row.
 FITTING = 0.2
+# Under a `time_limit`, a search looks at as many rows as the call could pass over PASSES_A_CALL times, with the draws for one
+# penalty, but at FEWEST_SEARCH_ROWS at least. A first round took 300 to 2,000 passes on 3,000 to 10,000 rows.
+PASSES_A_CALL, FEWEST_SEARCH_ROWS = 400, 400
+# Of a `time_limit`, the searches may take the share SEARCHING, or SEARCHING_ALL where they look at all rows; of what is left
+# after them the fits to all rows OF_FITS; and of what is left then pruning OF_PRUNING. What one does not take goes on to the
+# next.
+SEARCHING, SEARCHING_ALL, OF_FITS, OF_PRUNING = 0.65, 0.8, 0.5, 0.6
 
 
 @dataclass(frozen=True)
@@ -66,6 +74,14 @@ class Budget:
         n_models, fewest = OF_FEW if n_rows <= FEW_SEARCH_ROWS else OF_MORE
         return cls(max(2, rows), terms, 3 * terms // 2, n_models * left, fewest * min(1.0, left), rounds, effort)
 
+    def in_time(self, seconds_a_row: float, seconds: float) -> Self:
+        """Return the budget of a call that may take this long: of fewer rows, where time is short.
+
+        seconds_a_row : the seconds that a pass over the draws for one penalty takes, for each row
+        """
+        rows = int(seconds / (PASSES_A_CALL * max(seconds_a_row, 1e-12)))
+        return replace(self, rows=min(self.rows, max(FEWEST_SEARCH_ROWS, rows)))
+
     def n_rounds(self, kept: Mapping[int, Sequence[int]]) -> int:
         """Return how many rounds of searches to make, one more while more than one kind of model is kept.
 
@@ -77,16 +93,18 @@ class Budget:
         return max(1, round(max(self.fewest_rounds, self.n_models / n_candidates))) + (len(kept) > 1)
 
 
-def effort_of_searches(budget: Budget, rows: Rows, n_features: int, is_bounded: bool) -> Effort:
+def effort_of_searches(budget: Budget, rows: Rows, n_features: int, is_bounded: bool, deadline: float = NEVER) -> Effort:
     """Return the `Effort` of all searches, which is a part of that of the call; the call makes the fits to all rows, too.
 
     n_features : the number of features that are drawn for one penalty
-    is_bounded : whether either has a bound
+    is_bounded : whether the work of either has a bound
+    deadline : when the call is to end; the searches end before that
     """
+    for_searches = share_of_time(deadline, SEARCHING if budget.rows < rows.n_rows else SEARCHING_ALL)
     if not is_bounded:
-        return Effort(np.inf, Effort(np.inf))
+        return Effort(np.inf, Effort(np.inf, deadline=deadline), for_searches)
     n = min(rows.n_rows, budget.rows)
     once = SEARCHES + SEARCH_WORK_A_ROW * n + PASSES * work_of_pass(rows, n_features) * n / rows.n_rows
     searches = once * budget.effort * (1.0 if budget.rounds is None else max(1.0, budget.rounds / OF_FEW[1]))
     fits = FITTING * searches + FIT_WORK_A_ROW * max(0, rows.n_rows - FEW_FIT_ROWS)
-    return Effort(searches, Effort(searches + fits))
+    return Effort(searches, Effort(searches + fits, deadline=deadline), for_searches)

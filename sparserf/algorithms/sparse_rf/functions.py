@@ -6,15 +6,18 @@ Algorithm 1 or the exact descent (`descent.py`) for each target; without one `ch
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..._base.checks import check_alphas, check_callable, check_choice, check_flag, check_integer, check_real, check_rng
-from ..._base.progress import parts, shows_progress
+from ..._base.deadline import NEVER, check_time_limit, limits_time
+from ..._base.progress import ends_at, parts, shows_progress
 from ..._base.threads import single_threaded_blas
 from ...features import NAMES
 from ...losses import JOINTLY
+from ...solvers.effort import Effort
 from ..fallback import with_fallbacks
 from ..task import ColumnSetting, Task, model_of, partial_fits_on_error
 from .descent import N_COMPONENTS, SparseRFOptions, algorithm_1, exact_descent, fits_of, warn_if_unconverged
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from ...features.dictionary import Features
     from ...losses import LossLike
     from ...model import Callback, SparseModel
+    from .descent import BaseL1Fit
 
 
 @shows_progress
@@ -40,8 +44,8 @@ def sparse_rf(
     scale: Units = "auto", missing: Missing = "learn", categorical: Categorical = None, loss: LossLike = "squared",
     n_components: int | None = None, batch_size: int | None = None, max_order: int | None = None, exact: bool = False,
     validation: float = 0.1, n_models: int | None = None, max_terms: int | None = None, effort: float = 1.0,
-    fit_intercept: bool = True, sample_weight: ArrayLike | None = None, tol: float = 1e-4, max_iter: int | None = None,
-    rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
+    time_limit: float | None = None, fit_intercept: bool = True, sample_weight: ArrayLike | None = None, tol: float = 1e-4,
+    max_iter: int | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
 ) -> SparseModel:  # fmt: skip
     r"""Fit a sparse model on random features (Sparse Random Features): few terms, selected by an l1 penalty.
 
@@ -216,6 +220,7 @@ def sparse_rf(
     >>> model.info.converged, bool(np.mean((model.predict(X) - y) ** 2) < 0.1 * y.var())
     (True, True)
     """
+    deadline = check_time_limit(time_limit)
     share = check_real("validation", validation, 0, strict=True)
     if share >= 1:
         raise ValueError(f"validation must be below 1, got {share}")
@@ -224,17 +229,18 @@ def sparse_rf(
             if value != default:
                 raise ValueError(f"{name} needs alpha=None, got {value!r} with alpha={alpha!r}")
         alpha = check_real("alpha", alpha, 0, strict=True)
-    task, options = _read_arguments(
-        X, y, has_several_encodings=alpha is None, features=features, gamma=gamma, scale=scale, missing=missing,
-        categorical=categorical, loss=loss, n_components=n_components, batch_size=batch_size, max_order=max_order, exact=exact,
-        fit_intercept=fit_intercept, sample_weight=sample_weight, tol=tol, max_iter=max_iter, rng=rng, workers=workers,
-        callback=callback,
-    )  # fmt: skip
-    if alpha is not None:
-        return _fit_path(task, options, [alpha])[0]
-    return choose_by_held_out_rows(
-        task, options, validation=share, n_models=n_models, max_terms=max_terms, effort=effort
-    )
+    with limits_time(deadline):
+        task, options = _read_arguments(
+            X, y, has_several_encodings=alpha is None, features=features, gamma=gamma, scale=scale, missing=missing,
+            categorical=categorical, loss=loss, n_components=n_components, batch_size=batch_size, max_order=max_order,
+            exact=exact, fit_intercept=fit_intercept, sample_weight=sample_weight, tol=tol, max_iter=max_iter, rng=rng,
+            workers=workers, callback=callback,
+        )  # fmt: skip
+        if alpha is not None:
+            return _fit_path(task, options, [alpha], deadline=deadline)[0]
+        return choose_by_held_out_rows(
+            task, options, validation=share, n_models=n_models, max_terms=max_terms, effort=effort, deadline=deadline
+        )
 
 
 @shows_progress
@@ -340,14 +346,19 @@ def _read_arguments(
 
 def _fit_path(
     task: Task, options: SparseRFOptions, alphas: Sequence[float] | np.ndarray | None, n_alphas: int = 1,
-    alpha_min_ratio: float = 1.0,
+    alpha_min_ratio: float = 1.0, deadline: float = NEVER,
 ) -> list[SparseModel]:  # fmt: skip
-    """Return the models for these penalties, each started from the one before; None: for the default penalties."""
+    """Return the models for these penalties, each started from the one before; None: for the default penalties.
+
+    deadline : when the fits are to end
+    """
     dictionary = options.dictionary(task, N_COMPONENTS)
     descend = exact_descent if options.exact else algorithm_1
-    models, ended_by_callback = [], []
+    models, ended_by_callback, effort = [], [], Effort(np.inf, deadline=deadline)
     with single_threaded_blas(), task.rows:
         fits = fits_of(task, dictionary, options)
+        for fit in fits if deadline < NEVER else ():
+            fit.spend(effort)
         if alphas is None:
             largest = max(fit.largest_gradient() for fit in fits) or 1.0
             alphas = np.maximum(largest * np.geomspace(1.0, alpha_min_ratio, n_alphas), np.finfo(np.float64).tiny)
@@ -355,10 +366,22 @@ def _fit_path(
             for alpha in parts(alphas, 1 / np.cbrt(alphas)):
                 for fit in parts(fits):
                     fit.restart(alpha)
-                    descend(fit)
-                models.append(with_fallbacks(model_of(fits, task), task))
+                    with ends_at(deadline):
+                        descend(fit)
+                models.append(_model_in_time(fits, task, effort))
                 ended_by_callback.append(any(fit.ended_by_callback for fit in fits))
     for model, ended in zip(models, ended_by_callback, strict=True):
         if not ended:
             warn_if_unconverged(model.info, options.tol)
     return models
+
+
+def _model_in_time(fits: Sequence[BaseL1Fit], task: Task, effort: Effort) -> SparseModel:
+    """Return the model of these fits, with its fallbacks where there is time for them."""
+    is_late = effort.is_late
+    model = model_of(fits, task, certified=not is_late)
+    if is_late and not model.info.converged:
+        model = replace(model, info=replace(model.info, converged=False, cut={"fits": 1}))
+    with ends_at(effort.deadline):
+        model = with_fallbacks(model, task)
+    return model
