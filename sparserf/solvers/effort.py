@@ -12,8 +12,12 @@ from collections import Counter
 from typing import TYPE_CHECKING, Self
 
 from .._base import deadline as _deadline
+from .._base.progress import check_not_ended, ends_at
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._base.types import T
     from ..rows import Rows
 
 # The most work of an l1 fit of up to FEW_FIT_ROWS rows, beside its passes over the dictionary.
@@ -94,6 +98,14 @@ class Effort:
         (self.cuts_in_time if lacks_time else self.cuts)[what] += n
         if self.within is not None:
             self.within.note_cut(what, n, lacks_time)
+
+    def done_in_time(self, what: str, do: Callable[[], T], otherwise: T) -> T:
+        """Return do(); or `otherwise` where the time is over before that is done, which is noted by its name in the plural."""
+        with ends_at(self.deadline):
+            check_not_ended()
+            return do()
+        self.note_cut(what)
+        return otherwise
 
     def note_finished(self) -> None:
         """Note that a search has come to its own end; here and in the work of which this is a part."""

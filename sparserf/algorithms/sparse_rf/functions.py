@@ -7,6 +7,7 @@ Algorithm 1 or the exact descent (`descent.py`) for each target; without one `ch
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -364,10 +365,14 @@ def _fit_path(
             alphas = np.maximum(largest * np.geomspace(1.0, alpha_min_ratio, n_alphas), np.finfo(np.float64).tiny)
         with partial_fits_on_error(fits, task):
             for alpha in parts(alphas, 1 / np.cbrt(alphas)):
+                n_done = 0
                 for fit in parts(fits):
                     fit.restart(alpha)
                     with ends_at(deadline):
                         descend(fit)
+                        n_done += not (fit.stopped and effort.is_late)
+                if n_done < len(fits):
+                    effort.note_cut("fits", len(fits) - n_done)
                 models.append(_model_in_time(fits, task, effort))
                 ended_by_callback.append(any(fit.ended_by_callback for fit in fits))
     for model, ended in zip(models, ended_by_callback, strict=True):
@@ -378,10 +383,7 @@ def _fit_path(
 
 def _model_in_time(fits: Sequence[BaseL1Fit], task: Task, effort: Effort) -> SparseModel:
     """Return the model of these fits, with its fallbacks where there is time for them."""
-    is_late = effort.is_late
-    model = model_of(fits, task, certified=not is_late)
-    if is_late and not model.info.converged:
-        model = replace(model, info=replace(model.info, converged=False, cut={"fits": 1}))
-    with ends_at(effort.deadline):
-        model = with_fallbacks(model, task)
-    return model
+    model = model_of(fits, task, certified=not effort.is_late)
+    model = effort.done_in_time("fallbacks", partial(with_fallbacks, model, task), model)
+    cut = dict(effort.cuts_in_time)
+    return replace(model, info=replace(model.info, cut=cut, converged=model.info.converged and "fits" not in cut))

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._base.checks import check_integer
-from ..._base.deadline import NEVER, fewer_in_time, now, time_left
-from ..._base.progress import check_not_ended, ends_at, note_held_out_loss, part, parts
+from ..._base.deadline import NEVER, fewer_in_time, time_left
+from ..._base.progress import ends_at, note_held_out_loss, part, parts
 from ..._base.threads import single_threaded_blas
 from ..._base.warnings import TimeLimitWarning, warn
 from ...features import LinearFunctions, RandomSteps, inputs_times, inverse_deviations, linear_functions, make_dictionary
@@ -202,7 +202,7 @@ def choose_by_held_out_rows(
         # Search: the candidates of the best kind of model, and for each the best penalty of each round.
         kinds = kinds_of(task if deadline == NEVER else task.of_rows(rows_of_units(task)), options)
         if deadline < NEVER:
-            budget = budget.in_time(seconds_a_row(task, kinds[-1][0]), time_left(deadline))
+            budget = budget.in_time(seconds_a_row(task, kinds[-1][0], deadline), time_left(deadline))
         draw_sample = partial(Sample.draw, task, groups, validation, budget.rows, options.rng)
         n_features = options.n_components or (DRAWS_A_PENALTY if options.learns else N_COMPONENTS)
         searches = effort_of_searches(budget, task.rows, n_features, options.max_iter is None, deadline)
@@ -218,23 +218,13 @@ def choose_by_held_out_rows(
         # Drop the terms that together cost at most the share PRUNED of what the terms are worth on the rows held out.
         loss, unit = mean_value([losses.loss for losses in found.losses]), task.unit(task.targets[0])
         with partial_model_on_error(lambda: model):
-            small = rows = None
-            with ends_at(whole.part(1.0, OF_PRUNING).deadline):
-                check_not_ended()
-                rows = task.raw.staged(model.features.stage, is_asked_often=True)
-                worth = min(loss, max(0.0, mean_value(found.losses_of_empty) - loss))
-                weight, curvature = loss_curvature(task, rows, model, unit)
-                change = unit * np.sqrt(2 * PRUNED * worth / curvature)  # L(z + e) <= L(z) + L'(z) e + curvature e^2 / 2
-                small = pruned(rows, model, weight, max_terms, change=change, looked_at=budget.pruned)
-            if small is None:
-                whole.note_cut("prunings")
-                small = pruned_at_once(task, model, max_terms)
-            model = small
-            with ends_at(whole.deadline):
-                if options.fit_intercept and rows is not None:
-                    model = with_best_intercept(model, task, rows)
-    with ends_at(whole.deadline):
-        model = with_fallbacks(model, task)
+            worth = min(loss, max(0.0, mean_value(found.losses_of_empty) - loss))
+            prune = partial(drop_terms, model, task, PRUNED * worth, max_terms, budget.pruned)
+            small = whole.part(1.0, OF_PRUNING).done_in_time("prunings", prune, None)
+            model = drop_terms_at_once(model, task, max_terms) if small is None else small
+            if options.fit_intercept and not task.loss.is_quadratic:
+                model = whole.done_in_time("intercepts", partial(with_best_intercept, model, task), model)
+    model = whole.done_in_time("fallbacks", partial(with_fallbacks, model, task), model)
 
     info = replace(model.info, n_drawn=found.n_drawn, validation_loss=in_units(loss, unit, task.loss.degree))
     if not ended:
@@ -251,13 +241,13 @@ def rows_of_units(task: Task) -> np.ndarray:
     return np.arange(n) * task.raw.n_rows // n
 
 
-def seconds_a_row(task: Task, candidate: Candidate) -> float:
-    """Return the seconds, for each row, of a pass over the draws for one penalty, measured on few rows."""
+def seconds_a_row(task: Task, candidate: Candidate, deadline: float) -> float:
+    """Return the seconds, for each row, of a pass over the draws for one penalty, measured on few rows by the time left."""
     n = min(task.raw.n_rows, FEWEST_FOR_UNITS)
-    few, start = task.of_rows(np.arange(n) * task.raw.n_rows // n), now()
+    few, before = task.of_rows(np.arange(n) * task.raw.n_rows // n), time_left(deadline)
     for fit in candidate.make_fits(few.with_encodings(candidate.encodings), 0):
         fit.largest_gradient()
-    return (now() - start) / n
+    return (before - time_left(deadline)) / n
 
 
 def _warn_of_cuts(whole: Effort, info: FitInfo, tol: float, effort: float, n_outputs: int) -> None:
@@ -603,16 +593,6 @@ class StoppedFit:
         return merge_solutions(solutions) if isinstance(self.state, list) else solutions[0]
 
 
-def pruned_at_once(task: Task, model: SparseModel, max_terms: int) -> SparseModel:
-    """Return the model in at most max_terms of its terms, chosen on few rows, where there is no time for more."""
-    if len(model.support) <= max_terms:
-        return model
-    n = min(task.raw.n_rows, max(FEWEST_PRUNED_ON, 2 * max_terms))
-    some = np.arange(n) * task.raw.n_rows // n
-    rows = task.raw.take(some).staged(model.features.stage)
-    return pruned(rows, model, task.weight[some], max_terms, looked_at=max_terms)
-
-
 # The mean of models
 
 
@@ -665,7 +645,29 @@ def merge_linear_functions(model: SparseModel) -> SparseModel:
     )  # fmt: skip
 
 
-# Curvature and intercept of the mean, for pruning and after it
+# Pruning, and the intercept after it
+
+
+def drop_terms(model: SparseModel, task: Task, worth: float, max_terms: int, looked_at: int) -> SparseModel:
+    """Return the model without the terms that it does not need, of at most max_terms.
+
+    worth : what dropping terms may add to the mean loss, in the unit of the first target
+    looked_at : of more terms, this number, the ones that vary most, may stay
+    """
+    rows, unit = task.raw.staged(model.features.stage, is_asked_often=True), task.unit(task.targets[0])
+    weight, curvature = loss_curvature(task, rows, model, unit)
+    change = unit * np.sqrt(2 * worth / curvature)  # L(z + e) <= L(z) + L'(z) e + curvature e^2 / 2
+    return pruned(rows, model, weight, max_terms, change=change, looked_at=looked_at)
+
+
+def drop_terms_at_once(model: SparseModel, task: Task, max_terms: int) -> SparseModel:
+    """Return the model in at most max_terms of its terms, chosen on few rows, where there is no time for more."""
+    if len(model.support) <= max_terms:
+        return model
+    n = min(task.raw.n_rows, max(FEWEST_PRUNED_ON, 2 * max_terms))
+    some = np.arange(n) * task.raw.n_rows // n
+    rows = task.raw.take(some).staged(model.features.stage)
+    return pruned(rows, model, task.weight[some], max_terms, looked_at=max_terms)
 
 
 def loss_curvature(task: Task, rows: Rows, model: SparseModel, unit: float) -> tuple[np.ndarray, float]:
@@ -686,7 +688,7 @@ def loss_curvature(task: Task, rows: Rows, model: SparseModel, unit: float) -> t
     return task.weight if loss.is_smoothed else h / mean, mean
 
 
-def with_best_intercept(model: SparseModel, task: Task, rows: Rows) -> SparseModel:
+def with_best_intercept(model: SparseModel, task: Task) -> SparseModel:
     """Return the model with the intercept that is best for the training rows.
 
     Each model had it, but with a loss that is not quadratic the mean of models, pruned, need not: with a link, it predicts less
@@ -694,6 +696,7 @@ def with_best_intercept(model: SparseModel, task: Task, rows: Rows) -> SparseMod
     """
     if task.loss.is_quadratic:
         return model
+    rows = task.raw.staged(model.features.stage, is_asked_often=True)
     f = rows.vectors.put(rows.vectors.fetch(rows.apply(model.features.staged(None), model.coef)).astype(np.float64))
     if task.is_joint:
         joint = MultinomialProblem.from_targets(rows.vectors, task.targets, task.weight, True)
