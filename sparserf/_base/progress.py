@@ -237,13 +237,16 @@ def nearness(first: float, distance: float, target: float) -> float:
 
 @contextmanager
 def reporting(
-    name: str, callback: Callable[[Any], object] | None, verbose: bool | None
+    name: str, callback: Callable[[Any], object] | None, verbose: bool | None, time_limit: float | None = None
 ) -> Iterator[ProgressReport | None]:
     """Make the `ProgressReport` of the work within this block; None where there is no callback and nothing is shown.
+
+    time_limit : the seconds that the call may take, which are checked here
 
     Of nested calls the outermost alone is shown on the screen.
     """
     check_callable("callback", callback)
+    _deadline.check_time_limit(time_limit)
     if not (verbose is None or isinstance(verbose, (bool, np.bool_))):
         raise TypeError(f"verbose must be True, False or None, got {verbose!r}")
     outer, is_inner = _here.report, _here.is_busy
@@ -253,7 +256,7 @@ def reporting(
         if verbose or screen is not None:
             from .display import display
 
-            show = display(name, screen, verbose, is_inner)
+            show = display(name, screen, verbose, is_inner, time_limit)
     report = None if callback is None and show is None else ProgressReport(callback, show)
     _here.report, _here.is_busy = report, True  # a callback may itself fit
     try:
@@ -291,7 +294,8 @@ def shows_progress(function: Callable[P, T]) -> Callable[P, T]:
     def reported(*args: P.args, **keywords: P.kwargs) -> T:
         check_call(function, parameters, args, keywords)
         callback = keywords.get("callback")
-        with reporting(function.__name__, callback, keywords.pop("verbose", None)) as report:
+        verbose, time_limit = keywords.pop("verbose", None), keywords.get("time_limit")
+        with reporting(function.__name__, callback, verbose, time_limit) as report:
             keywords["callback"] = None if callback is None else report
             fitted = function(*args, **keywords)
             if report is not None:
