@@ -137,6 +137,10 @@ def sparse_rf(
         Time that alpha=None trades for accuracy, > 0. With 10, a search looks at 10^(1/2) times as many rows, where there are
         more than 16,000, a model has up to 10^(1/4) times 2,000 terms, and more models are in the mean: some 10 times the
         time. The most work of a call grows with it; see Notes.
+    time_limit : float or None, default None
+        Seconds that the call may take, > 0; it takes at most a tenth or 0.3 s more. The model is the best so far, and
+        `info.cut` says what there was no time for. Short limits look at fewer rows. The result depends on the speed of the
+        machine, and on what else runs there: set `effort` where the same bits are needed. None: as long as it takes.
     fit_intercept : bool, default True
         Whether there is an intercept; it is not penalised.
     sample_weight : array of shape (n_samples,) or None, default None
@@ -158,9 +162,9 @@ def sparse_rf(
         Called with the `FitInfo` so far after each iteration, and a few times a second while one lasts; returning True ends the
         fit. One-vs-rest calls it for each class. Called once more at the end, where the last call did not say `progress` 1.
     verbose : bool or None, default None
-        Whether to show a progress bar with the held-out loss and the time. None: from the third second to the end, in a
-        terminal or notebook. True: at once, and the line stays; elsewhere by the log "sparserf", or on standard error. False:
-        no.
+        Whether to show a progress bar with the held-out loss and the time. None: after two seconds and to the end, in a
+        terminal or notebook alone. True: at once, and the line stays; elsewhere by the log "sparserf", or on standard error.
+        False: no.
 
     Returns
     -------
@@ -185,7 +189,10 @@ def sparse_rf(
     -----
     ConvergenceWarning
         The fit ended above the tolerance: by max_iter, by the most work where max_iter is None, or because rounding allows no
-        further descent. With alpha=None once, naming what the most work of a call has cut short.
+        further descent; with an alpha also by time_limit. With alpha=None once, naming what the most work of a call has cut
+        short.
+    TimeLimitWarning
+        With alpha=None, where not one search was finished within time_limit.
 
     See Also
     --------
