@@ -124,7 +124,7 @@ def groups_of(task: Task) -> np.ndarray:
     if task.loss.link == "log":
         return (task.targets[0] > 0).astype(np.intp)
     classes = task.targets if task.loss.is_classifier else ()
-    return np.argmax([np.zeros(task.rows.n_rows), *classes], axis=0)
+    return np.argmax([np.zeros(task.raw.n_rows), *classes], axis=0)
 
 
 def effective(weight: np.ndarray) -> float:
@@ -220,7 +220,7 @@ class PathPoint(HeldOutLosses):
     margins: np.ndarray
     losses_at: Callable[[np.ndarray], np.ndarray]
     states: list[Any]
-    infos: list[FitInfo]
+    infos: Sequence[FitInfo] = ()
 
     @classmethod
     def from_fits(cls, fits: Sequence[BaseL1Fit], alpha: float, sample: Sample) -> Self:
@@ -228,7 +228,7 @@ class PathPoint(HeldOutLosses):
         margins, states = np.vstack([fit.margins() for fit in fits]), [fit.state() for fit in fits]
         targets = np.vstack([fit.target() for fit in fits])
         losses_at = partial(sample.losses_at, targets=targets)
-        infos = [replace(fit.info(certified=False), alpha=float(alpha)) for fit in fits]
+        infos = [fit.info(certified=False) for fit in fits]
         return cls(losses_at(margins), sample.held, sample.index, alpha, sample.share, margins, losses_at, states, infos)
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._base.checks import check_integer
-from ..._base.deadline import NEVER, fewer_in_time, time_left
+from ..._base.deadline import NEVER, fewer_in_time, share_of_time, time_left
 from ..._base.progress import ends_at, note_held_out_loss, part, parts
 from ..._base.threads import single_threaded_blas
 from ..._base.warnings import TimeLimitWarning, warn
@@ -88,6 +88,8 @@ PRUNED = 0.003
 # Under a `time_limit` the units of inputs are those of at least FEWEST_FOR_UNITS rows. That all candidates look at them takes
 # about the time of LOOKS_FOR_UNITS copies, of which each number takes SECONDS_A_NUMBER.
 FEWEST_FOR_UNITS, LOOKS_FOR_UNITS, SECONDS_A_NUMBER = 500, 10, 1e-8
+# The share of the time that is left in which the seconds of a pass are measured.
+TO_MEASURE = 0.1
 # Where there is no time to prune, the terms that `max_terms` allows are chosen on this number of rows, at least.
 FEWEST_PRUNED_ON = 1_000
 # Below this share of its root mean square the standard deviation of a target is rounding.
@@ -200,9 +202,10 @@ def choose_by_held_out_rows(
     groups = groups_of(task)
     with single_threaded_blas(), task.rows:
         # Search: the candidates of the best kind of model, and for each the best penalty of each round.
-        kinds = kinds_of(task if deadline == NEVER else task.of_rows(rows_of_units(task)), options)
+        kinds = kinds_of(task.of_rows(rows_of_units(task, budget)), options)
         if deadline < NEVER:
             budget = budget.in_time(seconds_a_row(task, kinds[-1][0], deadline), time_left(deadline))
+        kinds[-1] = budget.some_of(kinds[-1])
         draw_sample = partial(Sample.draw, task, groups, validation, budget.rows, options.rng)
         n_features = options.n_components or (DRAWS_A_PENALTY if options.learns else N_COMPONENTS)
         searches = effort_of_searches(budget, task.rows, n_features, options.max_iter is None, deadline)
@@ -234,19 +237,24 @@ def choose_by_held_out_rows(
     return in_their_units(replace(model, info=info), units)
 
 
-def rows_of_units(task: Task) -> np.ndarray:
-    """Return the rows, evenly spaced, from which candidates take the units of inputs where the time is limited."""
-    n_numbers = task.raw.n_rows * len(task.stage or range(task.raw.n_features_in))
-    n = fewer_in_time(task.raw.n_rows, FEWEST_FOR_UNITS, LOOKS_FOR_UNITS * SECONDS_A_NUMBER * n_numbers)
-    return np.arange(n) * task.raw.n_rows // n
+def rows_of_units(task: Task, budget: Budget) -> np.ndarray:
+    """Return the rows from which candidates take the units of inputs: all, or some where effort or time is little."""
+    n_rows, n_encodings = task.raw.n_rows, len(task.stage or range(task.raw.n_features_in))
+    n = fewer_in_time(n_rows, FEWEST_FOR_UNITS, LOOKS_FOR_UNITS * SECONDS_A_NUMBER * n_rows * n_encodings)
+    n = min(n, n_rows if budget.effort >= 1 else max(budget.rows, FEWEST_FOR_UNITS))
+    return np.arange(n) * n_rows // n
 
 
 def seconds_a_row(task: Task, candidate: Candidate, deadline: float) -> float:
-    """Return the seconds, for each row, of a pass over the draws for one penalty, measured on few rows by the time left."""
+    """Return the seconds, for each row, of a pass over the draws for one penalty, measured on few rows by the time left.
+
+    What takes more than TO_MEASURE of that time is measured in part.
+    """
     n = min(task.raw.n_rows, FEWEST_FOR_UNITS)
     few, before = task.of_rows(np.arange(n) * task.raw.n_rows // n), time_left(deadline)
-    for fit in candidate.make_fits(few.with_encodings(candidate.encodings), 0):
-        fit.largest_gradient()
+    with ends_at(share_of_time(deadline, TO_MEASURE)):
+        for fit in candidate.make_fits(few.with_encodings(candidate.encodings), 0):
+            fit.largest_gradient()
     return (before - time_left(deadline)) / n
 
 
@@ -554,7 +562,8 @@ def fit_again(
 
     calls_back : whether the callback is called at the end
     """
-    n_adopted, stopped = 0, [StoppedFit(*each) for each in zip(point.states, point.infos, strict=True)]
+    infos = [replace(info, alpha=float(point.alpha), converged=False) for info in point.infos]
+    n_adopted, stopped = 0, [StoppedFit(*each) for each in zip(point.states, infos, strict=True)]
     with partial_fits_on_error(fits or stopped, task), ends_at(effort.deadline):
         for fit, state in zip(fits or (), point.states, strict=fits is not None):
             fit.spend(effort)
@@ -566,7 +575,8 @@ def fit_again(
     if effort.is_spent:
         effort.note_cut("fits to all rows")
     done = [*(fits or ())[:n_adopted], *stopped[n_adopted:]]
-    return model_of(done, task, certified=not effort.is_late), any(fit.ended_by_callback for fit in fits or ())
+    model = model_of(done, task, certified=False) if effort.is_late else model_of(done, task)
+    return model, any(fit.ended_by_callback for fit in fits or ())
 
 
 @dataclass(frozen=True)
@@ -582,7 +592,7 @@ class StoppedFit:
 
     def info(self, certified: bool = True) -> FitInfo:
         """Return what is known of the fit, for the rows of the search."""
-        return replace(self.found, converged=False)
+        return self.found
 
     def solution(self) -> Solution:
         """Return (index, features, w, b) of the terms by ascending index, in the units of y."""
