@@ -77,12 +77,13 @@ class Budget:
         effort = check_real("effort", effort, 0, strict=True)
         rounds = None if rounds is None else check_integer("n_models", rounds, 1)
         rows, terms = round(MOST_SEARCH_ROWS * effort**0.5), max(1, round(MOST_TERMS * effort**0.25))
-        left = effort**0.75 * min(n_rows, MOST_SEARCH_ROWS) / min(n_rows, rows)
-        if effort < 1:  # fewer rows, candidates and rounds, whatever the number of rows
+        if effort < 1:  # a share of the rows there are, and of the rounds
             rows, left = max(FEWEST_OF_LITTLE, round(min(n_rows, MOST_SEARCH_ROWS) * effort**0.5)), effort
+        else:
+            left = effort**0.75 * min(n_rows, MOST_SEARCH_ROWS) / min(n_rows, rows)
         candidates = min(1.0, effort**0.6)
         n_models, fewest = OF_FEW if n_rows <= FEW_SEARCH_ROWS else OF_MORE
-        return cls(max(2, rows), terms, 3 * terms // 2, n_models * left, fewest * min(1.0, left), rounds, effort, candidates)
+        return cls(rows, terms, 3 * terms // 2, n_models * left, fewest * min(1.0, left), rounds, effort, candidates)
 
     def some_of(self, candidates: Sequence[T]) -> list[T]:
         """Return the candidates of the last kind that are tried: all, or their share of the first ones and the last."""
