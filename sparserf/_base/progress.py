@@ -29,7 +29,7 @@ import numpy as np
 
 from . import deadline as _deadline
 from .calls import check_call
-from .checks import check_callable
+from .checks import check_callable, check_real
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -246,7 +246,8 @@ def reporting(
     Of nested calls the outermost alone is shown on the screen.
     """
     check_callable("callback", callback)
-    _deadline.check_time_limit(time_limit)
+    if time_limit is not None:
+        check_real("time_limit", time_limit, 0, strict=True)
     if not (verbose is None or isinstance(verbose, (bool, np.bool_))):
         raise TypeError(f"verbose must be True, False or None, got {verbose!r}")
     outer, is_inner = _here.report, _here.is_busy

@@ -14,7 +14,7 @@ Y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + RNG.sta
 
 def test_the_rows_candidates_and_rounds_fall_with_the_effort():
     budgets = [Budget.from_effort(effort, 2_000, None) for effort in (1.0, 0.5, 0.1, 0.01)]
-    assert [budget.rows for budget in budgets] == [16_000, 1414, 632, 200]
+    assert [budget.rows for budget in budgets] == [16_000, 1625, 1002, 502]
     assert [len(budget.some_of("abcd")) for budget in budgets] == [4, 3, 1, 1]
     assert budgets[1].some_of("abcd") == ["a", "b", "d"] and budgets[2].some_of("abcd") == ["a"]
     kept = {0: (0,), 3: (0,)}  # two kinds, undecided

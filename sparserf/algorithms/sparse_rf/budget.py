@@ -78,7 +78,7 @@ class Budget:
         rounds = None if rounds is None else check_integer("n_models", rounds, 1)
         rows, terms = round(MOST_SEARCH_ROWS * effort**0.5), max(1, round(MOST_TERMS * effort**0.25))
         if effort < 1:  # a share of the rows there are, and of the rounds
-            rows, left = max(FEWEST_OF_LITTLE, round(min(n_rows, MOST_SEARCH_ROWS) * effort**0.5)), effort
+            rows, left = max(FEWEST_OF_LITTLE, round(min(n_rows, MOST_SEARCH_ROWS) * effort**0.3)), effort
         else:
             left = effort**0.75 * min(n_rows, MOST_SEARCH_ROWS) / min(n_rows, rows)
         candidates = min(1.0, effort**0.6)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..._base.checks import check_alphas, check_callable, check_choice, check_flag, check_integer, check_real, check_rng
 from ..._base.deadline import NEVER, check_time_limit, limits_time
-from ..._base.progress import ends_at, parts, shows_progress
+from ..._base.progress import check_not_ended, ends_at, parts, shows_progress
 from ..._base.threads import single_threaded_blas
 from ...features import NAMES
 from ...losses import JOINTLY
@@ -136,7 +136,7 @@ def sparse_rf(
     effort : float, default 1.0
         Time that alpha=None trades for accuracy, > 0. With 10, a search looks at 10^(1/2) times as many rows, where there are
         more than 16,000, a model has up to 10^(1/4) times 2,000 terms, and more models are in the mean: some 10 times the
-        time. With 0.1 it looks at a third of the rows, in one round and with fewer candidates: about a tenth of the time. The
+        time. With 0.1 it looks at half of the rows, in one round and with fewer candidates: about a tenth of the time. The
         most work of a call grows with it; see Notes.
     time_limit : float or None, default None
         Seconds that the call may take, > 0; it takes at most a tenth or 0.3 s more. The model is the best so far, and
@@ -366,21 +366,23 @@ def _fit_path(
     models, ended_by_callback, effort = [], [], Effort(np.inf, deadline=deadline)
     with single_threaded_blas(), task.rows:
         fits = fits_of(task, dictionary, options)
-        for fit in fits if deadline < NEVER else ():
-            fit.spend(effort)
         if alphas is None:
             largest = max(fit.largest_gradient() for fit in fits) or 1.0
             alphas = np.maximum(largest * np.geomspace(1.0, alpha_min_ratio, n_alphas), np.finfo(np.float64).tiny)
         with partial_fits_on_error(fits, task):
             for alpha in parts(alphas, 1 / np.cbrt(alphas)):
                 n_done = 0
-                for fit in parts(fits):
+                for k, fit in parts(list(enumerate(fits))):
                     fit.restart(alpha)
-                    with ends_at(deadline):
+                    of_fit = effort.part(1 / (len(fits) - k))
+                    if deadline < NEVER:
+                        fit.spend(of_fit)
+                    with ends_at(of_fit.deadline):
+                        check_not_ended()
                         descend(fit)
-                        n_done += not (fit.stopped and effort.is_late)
+                        n_done += not (fit.stopped and of_fit.is_late)
                 if n_done < len(fits):
-                    effort.note_cut("fits", len(fits) - n_done)
+                    effort.note_cut("fits", len(fits) - n_done, lacks_time=True)
                 models.append(_model_in_time(fits, task, effort))
                 ended_by_callback.append(any(fit.ended_by_callback for fit in fits))
     for model, ended in zip(models, ended_by_callback, strict=True):
