@@ -236,7 +236,7 @@ def cross_validate(
         losses, terms = np.concatenate(losses), np.concatenate(terms)
         settings = [setting for run in runs for setting in run.settings]
         fold_weights = np.bincount(fold[data.used], None if data.weight is None else data.weight[data.used], cv)
-        n_left_out = np.count_nonzero(np.isnan(terms))
+        n_left_out = int(np.count_nonzero(np.isnan(terms)))
         means, errors = mean_and_standard_error(losses, fold_weights / fold_weights.sum())
         best = choose_setting(rule, settings, means, errors, terms)
         run, k = [(run, k) for run in runs for k in range(len(run.settings))][best]

@@ -51,6 +51,7 @@ def test_settings_without_time_are_left_out_and_the_last_fit_keeps_its_share(tim
     assert len(function.limits) == 5 and function.limits[-1] == pytest.approx(8 - 4 * 1.7)
     assert np.isfinite(found.losses[0]).all() and np.isnan(found.losses[1, 1:]).all() and found.best == {"max_terms": 3}
     assert found.model.info.cut == {"settings": 1} and len(found.model.support) == 3
+    assert srf.SparseModel.from_json(found.model.to_json()).info == found.model.info
 
 
 def test_where_no_setting_is_tried_the_first_is_taken_with_a_warning(time):
