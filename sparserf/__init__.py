@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # for type checkers and readers; at run time each name is imp
     from . import baselines, losses, plot
     from . import sklearn as sklearn
     from ._base.calls import IndexWarning
+    from ._base.warnings import TimeLimitWarning
     from .algorithms.drp import drp, drp_path
     from .algorithms.harfe import harfe, harfe_path
     from .algorithms.mfga import mfga, mfga_path
@@ -29,6 +30,7 @@ if TYPE_CHECKING:  # for type checkers and readers; at run time each name is imp
 # Where public names are imported from, {module: names}; and the modules that are public names themselves.
 _NAMES = {
     "_base.calls": ("IndexWarning",),
+    "_base.warnings": ("TimeLimitWarning",),
     "algorithms.drp": ("drp", "drp_path"),
     "algorithms.harfe": ("harfe", "harfe_path"),
     "algorithms.mfga": ("mfga", "mfga_path"),
@@ -61,6 +63,7 @@ __all__ = [
     "SparseModel",
     "Sums",
     "Taylor",
+    "TimeLimitWarning",
     "baselines",
     "calibrated",
     "cross_validate",

@@ -458,6 +458,7 @@ BAD_OPTIONS = {
     "n_alphas": [*COUNT, None],
     "alpha_min_ratio": [*POSITIVE, 1.0000001, 2, 1e300],
     "tol": [bad for bad in POSITIVE if bad is not None],
+    "time_limit": [bad for bad in POSITIVE if bad is not None],
     "eta": POSITIVE,
     "rho": [bad for bad in POSITIVE if bad is not None],
     "gamma": [bad for bad in POSITIVE if bad is not None] + ["median", "KNN", b"knn"],

@@ -19,7 +19,8 @@ _screen = threading.Lock()  # held by the line on the screen: of fits on several
 
 
 def display(
-    name: str, screen: Literal["notebook", "terminal"] | None, verbose: bool | None, is_inner: bool
+    name: str, screen: Literal["notebook", "terminal"] | None, verbose: bool | None, is_inner: bool,
+    time_limit: float | None = None,
 ) -> ScreenLine | LogLines | None:
     """Return a display of the progress of a call of this name; None where nothing is to be shown.
 
@@ -31,12 +32,15 @@ def display(
         As the user gave it. None shows a line once the call has taken long, on a screen alone.
     is_inner : bool
         Whether the call is part of another, which then owns the screen.
+    time_limit : float or None
+        The seconds that the call may take.
     """
+    clock = Clock(name, time_limit)
     if screen is None:
-        return LogLines(name) if verbose else None
+        return LogLines(clock) if verbose else None
     if is_inner or (verbose is None and screen == "terminal" and _has_bars()):
         return None
-    return ScreenLine(name, NotebookOutput() if screen == "notebook" else Terminal(), stays=bool(verbose))
+    return ScreenLine(clock, NotebookOutput() if screen == "notebook" else Terminal(), stays=bool(verbose))
 
 
 def _has_bars():
@@ -45,10 +49,13 @@ def _has_bars():
 
 
 class Clock:
-    """The time since a call began, and the text of a line on how far it is."""
+    """The time since a call began, and the text of a line on how far it is.
 
-    def __init__(self, name: str):
-        self._name, self._start = name, time.monotonic()
+    time_limit : the seconds that the call may take; None: any time
+    """
+
+    def __init__(self, name: str, time_limit: float | None = None):
+        self._name, self._limit, self._start = name, time_limit, time.monotonic()
 
     def elapsed(self) -> float:
         """Return the seconds since the call began."""
@@ -60,15 +67,21 @@ class Clock:
         words = [f"{self._name}: {100 * share:.0f} % done"]
         words += [] if held_out is None else [f"held-out loss {held_out:.4g}"]
         words += [] if n_terms is None else [f"{n_terms} terms"]
-        words += [f"{gone:.1f} s", *([f"about {gone / share - gone:.0f} s left"] if 0 < share < 1 else [])]
-        return ", ".join(words)
+        return ", ".join([*words, f"{gone:.1f} s", *self._left(share, gone)])
+
+    def _left(self, share, gone):
+        """Return the words on the time left: an estimate, or the time that the limit leaves where that is less."""
+        left = gone / share - gone if 0 < share < 1 else None
+        if share < 1 and self._limit is not None and (left is None or gone + left > self._limit):
+            return [f"at most {max(0.0, self._limit - gone):.0f} s left"]
+        return [] if left is None else [f"about {left:.0f} s left"]
 
 
 class ScreenLine:
     """A line on a screen that is drawn again and again; at the end it stays or is cleared."""
 
-    def __init__(self, name: str, screen: Terminal | NotebookOutput, stays: bool):
-        self._clock, self._screen, self._stays = Clock(name), screen, stays
+    def __init__(self, clock: Clock, screen: Terminal | NotebookOutput, stays: bool):
+        self._clock, self._screen, self._stays = clock, screen, stays
         self._next, self._draws = 0.0 if stays else UNASKED, False
 
     def __call__(self, share: float, held_out: float | None, n_terms: int | None) -> None:
@@ -145,8 +158,8 @@ class NotebookOutput:
 class LogLines:
     """Lines to the logger "sparserf", or to standard error where no handler of that logger accepts the level INFO."""
 
-    def __init__(self, name: str):
-        self._clock, self._at, self._share = Clock(name), 0.0, 0.0
+    def __init__(self, clock: Clock):
+        self._clock, self._at, self._share = clock, 0.0, 0.0
 
     def __call__(self, share: float, held_out: float | None, n_terms: int | None) -> None:
         """Log a line, unless the last one was a moment ago or little has been done since."""

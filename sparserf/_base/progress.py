@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from . import deadline as _deadline
 from .calls import check_call
-from .checks import check_callable
+from .checks import check_callable, check_real
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -61,7 +62,7 @@ _here = _Thread()
 
 
 class Ended(Exception):
-    """The exception by which the callback ends a fit within an iteration; `FitCallback.asked_within` catches it."""
+    """The exception by which the callback, or a deadline, ends a fit within an iteration; `asked_within` catches it."""
 
 
 class FitCallback:
@@ -69,15 +70,18 @@ class FitCallback:
 
     callback : callable(info) or None
         The user's callback, which ends the fit by returning something true.
+    deadline : float
+        When the fit is to end, also within an iteration: see `deadline.py`.
     ended_by_callback : bool
         Whether it has ended the fit.
     """
 
     callback: Callable[[Any], object] | None
     ended_by_callback: bool
+    deadline: float
 
-    def __init__(self, callback: Callable[[Any], object] | None):
-        self.callback = callback
+    def __init__(self, callback: Callable[[Any], object] | None, deadline: float = _deadline.NEVER):
+        self.callback, self.deadline = callback, deadline
         self.restart()
 
     def restart(self) -> None:
@@ -111,7 +115,10 @@ class FitCallback:
 
     @contextmanager
     def asked_within(self, info: Callable[[], Any]) -> Iterator[None]:
-        """Let `check_not_ended` call the callback with info() within this block; if that ends the fit, leave the block."""
+        """Let `check_not_ended` call the callback with info() within this block; if that ends the fit, leave the block.
+
+        The block is also left at the deadline.
+        """
         outer, _here.asking = _here.asking, (self, info)
         try:
             yield
@@ -124,11 +131,14 @@ class FitCallback:
 def check_not_ended() -> None:
     """Call the callback of the current fit, if the last call was long ago; raise `Ended` if the callback ends the fit.
 
-    Long computations call this function every now and then. Outside of `FitCallback.asked_within` nothing is called.
+    It is also raised where the deadline of the fit has passed. Long computations call this function every now and then. Outside
+    of `FitCallback.asked_within` and `ends_at` nothing is called or raised.
     """
     if _here.asking is None:
         return
     fit_callback, info = asking = _here.asking
+    if fit_callback.deadline < _deadline.NEVER and _deadline.now() >= fit_callback.deadline:
+        raise Ended
     if not fit_callback.is_due():
         return
     _here.asking = None  # info() may itself be a long computation
@@ -138,6 +148,16 @@ def check_not_ended() -> None:
         _here.asking = asking
     if ended:
         raise Ended
+
+
+@contextmanager
+def ends_at(deadline: float) -> Iterator[None]:
+    """Leave this block once the deadline has passed, at the next `check_not_ended` in it."""
+    if deadline == _deadline.NEVER:
+        yield
+        return
+    with FitCallback(None, deadline).asked_within(lambda: None):
+        yield
 
 
 class ProgressReport:
@@ -217,13 +237,17 @@ def nearness(first: float, distance: float, target: float) -> float:
 
 @contextmanager
 def reporting(
-    name: str, callback: Callable[[Any], object] | None, verbose: bool | None
+    name: str, callback: Callable[[Any], object] | None, verbose: bool | None, time_limit: float | None = None
 ) -> Iterator[ProgressReport | None]:
     """Make the `ProgressReport` of the work within this block; None where there is no callback and nothing is shown.
+
+    time_limit : the seconds that the call may take, which are checked here
 
     Of nested calls the outermost alone is shown on the screen.
     """
     check_callable("callback", callback)
+    if time_limit is not None:
+        check_real("time_limit", time_limit, 0, strict=True)
     if not (verbose is None or isinstance(verbose, (bool, np.bool_))):
         raise TypeError(f"verbose must be True, False or None, got {verbose!r}")
     outer, is_inner = _here.report, _here.is_busy
@@ -233,7 +257,7 @@ def reporting(
         if verbose or screen is not None:
             from .display import display
 
-            show = display(name, screen, verbose, is_inner)
+            show = display(name, screen, verbose, is_inner, time_limit)
     report = None if callback is None and show is None else ProgressReport(callback, show)
     _here.report, _here.is_busy = report, True  # a callback may itself fit
     try:
@@ -271,7 +295,8 @@ def shows_progress(function: Callable[P, T]) -> Callable[P, T]:
     def reported(*args: P.args, **keywords: P.kwargs) -> T:
         check_call(function, parameters, args, keywords)
         callback = keywords.get("callback")
-        with reporting(function.__name__, callback, keywords.pop("verbose", None)) as report:
+        verbose, time_limit = keywords.pop("verbose", None), keywords.get("time_limit")
+        with reporting(function.__name__, callback, verbose, time_limit) as report:
             keywords["callback"] = None if callback is None else report
             fitted = function(*args, **keywords)
             if report is not None:

@@ -4,6 +4,21 @@ import sys
 import warnings
 
 
+class TimeLimitWarning(UserWarning):
+    """The warning of a call whose `time_limit` was so short that not one search was finished: the model is the best until then.
+
+    Examples
+    --------
+    >>> import warnings, numpy as np, sparserf as srf
+    >>> X = np.linspace(-3, 3, 200)[:, None]
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", srf.TimeLimitWarning)
+    ...     model = srf.sparse_rf(X, np.sin(2 * X.ravel()), time_limit=0.001, rng=0)
+    >>> bool(np.isfinite(model.predict(X)).all())
+    True
+    """
+
+
 def warn(message: str, category: type[Warning]) -> None:
     """Issue a warning that points at the user's line, however many functions of this package are between it and here."""
     frame, level = sys._getframe(), 1

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._base.progress import check_not_ended
 from .._base.random import sample_rows
 from ..columns.stage import LEVEL, MISSING
 from ..columns.table import UNKNOWN
@@ -62,6 +63,7 @@ def with_fallbacks(model: SparseModel, task: Task) -> SparseModel:
     if not columns:
         return model
 
+    check_not_ended()
     sample, weight = sample_rows(task.weight, MOST_FALLBACK_ROWS, np.random.default_rng(0))
     X = task.raw.array(sample)
     hidden = HiddenCells(model, task, X, sample, weight)
@@ -69,6 +71,7 @@ def with_fallbacks(model: SparseModel, task: Task) -> SparseModel:
     for j in columns:
         places, tried = points[j] = _points(stage, j, X[:, j], hidden.mean)
         best[j] = places, tried[0]
+        check_not_ended()
         if len(losses) < MOST_FALLBACK_COLUMNS:
             losses[j] = hidden.loss_at(places, tried[0])
 
@@ -112,6 +115,7 @@ class HiddenCells:
 
     def loss_at(self, places: np.ndarray, point: np.ndarray) -> float:
         """Return the loss where the encodings at these places have the values of a point in all rows."""
+        check_not_ended()
         hidden = self._encodings.copy()
         hidden[:, places] = point
         return float(self._losses(self._on_encodings.decision_function(hidden).T).sum())

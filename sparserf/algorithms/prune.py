@@ -29,6 +29,7 @@ import numpy as np
 
 from .._base.calls import checks_call
 from .._base.checks import check_flag, check_integer, check_real
+from .._base.progress import check_not_ended
 from .._base.threads import single_threaded_blas
 from ..features import FeatureSet, Linear
 from ..losses import PROBABILISTIC
@@ -296,6 +297,7 @@ def orthogonal_least_squares(
     d, left = G.diagonal().copy(), variance
     S, e, Q = [], [], np.zeros((min(most, len(d)), len(d)))
     while len(S) < len(Q) and left > largest:
+        check_not_ended()
         gain = np.where(d > least, (c * c).sum(axis=0) / np.maximum(d, 1e-300), 0.0)
         j = int(gain.argmax())
         if not gain[j] > 0:

@@ -269,6 +269,15 @@ class Task:
             targets.append(target - centers[-1][..., None])
         return replace(self, targets=targets, centers=centers)
 
+    def of_rows(self, index: np.ndarray) -> Task:
+        """Return the task of some of its rows, at these ascending indices."""
+        if len(index) == self.raw.n_rows:
+            return self
+        targets, offset = [y[..., index] for y in self.targets], None if self.offset is None else self.offset[..., index]
+        return replace(
+            self, raw=self.raw.take(index), targets=targets, weight=self.weight[index], index=self.index[index], offset=offset
+        )
+
     def with_encodings(self, encodings: np.ndarray | None) -> Task:
         """Return the task with some of the encodings of its stage alone, given by their places; None: with all of them."""
         return self if encodings is None else replace(self, stage=self.stage.take(encodings))
@@ -473,7 +482,7 @@ def _combined(infos, n_terms):
         n_iter=n_iter,
         converged=all(info.converged for info in infos),
         objective=tuple(map(sum, zip(*padded, strict=True))),
-        dual_gap=sum(info.dual_gap for info in infos),
+        dual_gap=min(sum(info.dual_gap for info in infos), float(np.finfo(np.float64).max)),
         n_drawn=max(info.n_drawn for info in infos),
         n_nonzero=n_terms,
         alpha=infos[0].alpha,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from .._base.deadline import fewer_in_time
 from .._base.random import is_uniform, sample_rows
 from .stage import CLIP, CLIPPED, LEVEL, MISSING, NUMBER, PRESENT, ColumnStage, Encoding
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 # Encodings are chosen from a sample of at most MOST_ROWS rows, with at most MOST_NUMBERS numbers.
 MOST_ROWS, MOST_NUMBERS = 2**14, 2**20
+# Under a `time_limit` it may be fewer, but not fewer than this number of rows; and about the seconds that each number takes.
+FEWEST_ROWS, SECONDS_A_NUMBER = 500, 5e-7
 # A category has an indicator for each level that at least LEAST_SHARE of the rows have, for at most MOST_LEVELS levels. A
 # category with other levels is encoded by the mean of the target as well (`target_encode`).
 LEAST_SHARE, MOST_LEVELS = 0.01, 24
@@ -150,6 +153,7 @@ def fit_sparse_stage(
 def _sample(rows, weight, rng):
     """Return (rows, their weights): all rows, or a sample if there are too many."""
     n = min(MOST_ROWS, max(2, MOST_NUMBERS // rows.n_features_in))
+    n = fewer_in_time(n, FEWEST_ROWS, SECONDS_A_NUMBER * n * rows.n_features_in)
     if rows.n_rows <= n:
         return rows.array(), weight
     index, weight = sample_rows(weight, n, rng)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from .._base.checks import check_scale, is_sparse
+from .._base.deadline import fewer_in_time
 from .._base.random import is_uniform, sample_rows
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ Gamma: TypeAlias = float | Literal["knn"] | None
 
 # Most rows whose distances are computed.
 SAMPLE = 2000
+# Under a `time_limit` it may be fewer, but not fewer than FEWEST; about the seconds that the distances between SAMPLE rows
+# take, and how often a call computes them.
+FEWEST, SECONDS, SETS_OF_DISTANCES = 200, 0.1, 6
 # The neighbour whose distance is the bandwidth by the rule "knn" of Shahrampour & Tarokh (2018).
 NEIGHBOURS = 50
 # A column whose standard deviation is smaller than this counts as constant: weights of features are the inverse of it.
@@ -60,7 +64,8 @@ def distance_scale(
     take : function take(index) that returns some rows, an ndarray or CSR matrix.
     weight : the weight of each row.
     """
-    sample, weight = sample_rows(weight, SAMPLE, rng)
+    n = fewer_in_time(SAMPLE, FEWEST, SECONDS * SETS_OF_DISTANCES, power=2)
+    sample, weight = sample_rows(weight, n, rng)
     rows = take(sample)
     # Scaled to the largest entry, so that no square overflows.
     largest = float(np.abs(rows.data if is_sparse(rows) else rows).max(initial=0.0))

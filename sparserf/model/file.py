@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 # The most inputs that a file may claim without holding as many numbers: `input_usage` makes an array of MOST_INPUTS numbers, a
 # gigabyte.
 MOST_INPUTS = 2**27
-# The most characters of the name of a loss.
-LONGEST_NAME = 100
+# The most characters of the name of a loss, or of what a fit has cut; the most kinds of things that it may have cut.
+LONGEST_NAME, MOST_CUT = 100, 100
 # The types of the entries of an array in JSON: {kind of its dtype: types}.
 JSON_TYPES: dict[str, tuple[type, ...]] = {"f": (float, int), "i": (int,), "u": (int,), "b": (bool,), "U": (str,), "S": (str,)}
 # An array that is read from JSON has at most MOST_A_CHARACTER bytes for each character of the text, and LEAST bytes more.
@@ -136,6 +136,8 @@ def _content(model):
     if stage is not None:
         arrays |= stage.to_arrays()
     info = asdict(model.info)
+    if not info["cut"]:  # left out where nothing was cut, as in files of earlier versions
+        del info["cut"]
     arrays["objective"] = np.array(info.pop("objective"), np.float64)
     _check_inputs(model.n_features_in, arrays)
     meta = {"loss": model.loss, "n_features_in": model.n_features_in, "blocks": blocks, "info": info}
@@ -224,7 +226,10 @@ def _checked_order(arrays, n):
 
 def _checked_info(meta, objective):
     """Check and return the `FitInfo`."""
-    require(set(meta) == {field.name for field in fields(FitInfo)} - {"objective"}, "info")
+    require(set(meta) | {"cut"} == {field.name for field in fields(FitInfo)} - {"objective"}, "info")
+    cut = meta.get("cut", {})
+    require(type(cut) is dict and len(cut) <= MOST_CUT and all(len(name) <= LONGEST_NAME for name in cut), "info")
+    require(all(type(n) is int and n > 0 for n in cut.values()), "info")
     require(all(type(meta[n]) is int for n in ("n_iter", "n_drawn", "n_nonzero")), "info")
     require(objective.ndim == 1 and len(objective) > 0 and type(meta["converged"]) is bool, "info")
     require(all(type(meta[n]) in (int, float) and np.isfinite(float(meta[n])) for n in ("dual_gap", "alpha")), "info")

@@ -76,6 +76,9 @@ class FitInfo:
         A bound on ``||w - w*|| / ||w*||``, the largest over the outputs.
     progress : float
         The share of the work that is done, an estimate which never falls; 1 at the end.
+    cut : dict of str to int
+        What the fit ended early or left out for want of time or work, in the plural, and how many: {"searches": 3}, say. Empty
+        where nothing was cut.
 
     Examples
     --------
@@ -98,6 +101,7 @@ class FitInfo:
     n_conjugate: int | None = None
     error_bound: float | None = None
     progress: float = 1.0
+    cut: dict[str, int] = field(default_factory=dict, hash=False)
 
 
 # What a user may give as callback: a function that is called with the `FitInfo` of a fit so far, and ends the fit by returning

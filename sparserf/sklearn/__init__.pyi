@@ -267,6 +267,7 @@ class SparseRFClassifier(_FitMixin, _Classifier):
     n_models: int | None
     max_terms: int | None
     effort: float
+    time_limit: float | None
     fit_intercept: bool
     class_weight: ClassWeight
     tol: float
@@ -281,9 +282,10 @@ class SparseRFClassifier(_FitMixin, _Classifier):
         missing: Missing = "learn", categorical: Categorical = None, loss: LossLike = "logistic",
         n_components: int | None = None, batch_size: int | None = None, max_order: int | None = None, exact: bool = False,
         validation: float = 0.1, n_models: int | None = None, max_terms: int | None = None, effort: float = 1.0,
-        fit_intercept: bool = True, class_weight: ClassWeight = None, tol: float = 0.0001, max_iter: int | None = None,
-        start: SparseModel | None = None, random_state: int | np.random.RandomState | np.random.Generator | None = None,
-        n_jobs: int | None = None, callback: Callback = None, verbose: bool | None = None,
+        time_limit: float | None = None, fit_intercept: bool = True, class_weight: ClassWeight = None, tol: float = 0.0001,
+        max_iter: int | None = None, start: SparseModel | None = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
+        callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
 
 class SparseRFRegressor(_FitMixin, _Regressor):
@@ -302,6 +304,7 @@ class SparseRFRegressor(_FitMixin, _Regressor):
     n_models: int | None
     max_terms: int | None
     effort: float
+    time_limit: float | None
     fit_intercept: bool
     tol: float
     max_iter: int | None
@@ -315,7 +318,7 @@ class SparseRFRegressor(_FitMixin, _Regressor):
         missing: Missing = "learn", categorical: Categorical = None, loss: LossLike = "squared",
         n_components: int | None = None, batch_size: int | None = None, max_order: int | None = None, exact: bool = False,
         validation: float = 0.1, n_models: int | None = None, max_terms: int | None = None, effort: float = 1.0,
-        fit_intercept: bool = True, tol: float = 0.0001, max_iter: int | None = None, start: SparseModel | None = None,
-        random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
-        callback: Callback = None, verbose: bool | None = None,
+        time_limit: float | None = None, fit_intercept: bool = True, tol: float = 0.0001, max_iter: int | None = None,
+        start: SparseModel | None = None, random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        n_jobs: int | None = None, callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...

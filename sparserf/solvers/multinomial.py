@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 import numpy as np
 
 from .._base.arrays import namespace, outputs_like
+from .._base.progress import check_not_ended
 from .._core.descent import largest_violation
 from ..losses.classification import Multinomial, OneClassMultinomial, log_sum_exp, softmax
 from .l1_quadratic import minimize
@@ -97,6 +98,7 @@ class MultinomialProblem(Problem):
             return np.zeros(len(b))
         b, (loss, slope, shares, curvature) = b - b.mean(), self._expand_in_intercepts(f, b)
         for _ in range(MOST_STEPS):
+            check_not_ended()
             newton = -np.linalg.pinv(curvature, rcond=1e-13, hermitian=True) @ slope
             if np.abs(slope).max() <= SURE * shares.min() and np.abs(newton).max() <= SURE:
                 return b + newton
@@ -242,6 +244,7 @@ class BlockDescent(Generic[F]):
         """
         has_moved, in_turn = False, ClassesInTurn(self.problem, self.margins())
         for fit in self.fits:
+            check_not_ended()
             if has_moved:
                 fit.hold_others(in_turn.target(*np.shape(fit.iterate.b)))
             has_moved |= not move(fit)
@@ -256,6 +259,7 @@ class BlockDescent(Generic[F]):
         start, shape = np.concatenate([np.ravel(it.b) for it in iterates]), np.shape(iterates[0].b)
         f, b, z = self.problem.at_best_intercepts([it.f for it in iterates], start)
         for k, (fit, y) in enumerate(zip(self.fits, self.problem.class_targets(z, *shape), strict=False)):
+            check_not_ended()
             fit.hold_others(y, b[k : k + 1] if shape else float(b[k]))
         return f, b, z
 

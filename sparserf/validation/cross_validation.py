@@ -18,7 +18,9 @@ from numpy.typing import ArrayLike
 from .._base import html
 from .._base.calls import checks_call
 from .._base.checks import check_choice, check_integer, check_rng
+from .._base.deadline import NEVER, check_time_limit, time_left
 from .._base.progress import parts, reporting, tell_model
+from .._base.warnings import TimeLimitWarning, warn
 from ..algorithms import REGISTRY, Path
 from ..losses import PROBABILISTIC, loss_from_parameters
 from ..model import SparseModel
@@ -34,6 +36,8 @@ Measure: TypeAlias = Literal["squared_error", "absolute_error", "error", "log_lo
 MOST_LINES_SHOWN = 30
 # The log loss takes the logarithm of probabilities of at least this size.
 LEAST_PROBABILITY = 1e-15
+# The time of the last fit, to all rows, in units of that of the fits before it; and the least seconds that it is given.
+OF_LAST, LEAST_TIME = 2, 1e-3
 # The path of each function that fits one model.
 PATHS: dict[Callable[..., Any], Path] = {algorithm.fit: algorithm.path for algorithm in REGISTRY.values()}
 
@@ -117,7 +121,8 @@ def cross_validate(
     function: Callable[..., SparseModel], X: MatrixLike, y: ArrayLike,
     grid: Mapping[str, Values] | Sequence[Mapping[str, Values]], *, cv: int = 5, rule: Literal["min", "1se"] = "min",
     measure: Literal["auto"] | Measure | Callable[..., ArrayLike] = "auto", groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None, rng: Seed = None, verbose: bool | None = None,
+    sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None, time_limit: float | None = None, rng: Seed = None,
+    verbose: bool | None = None,
 ) -> CrossValidation:  # fmt: skip
     """Choose parameters from a grid by cross-validation, and fit a model with them to all rows.
 
@@ -149,6 +154,11 @@ def cross_validate(
     offset : array of shape (n_samples,) or None, default None
         What is added to f in the loss of each row, in the fits and where rows are held out. If it is given, the function and a
         measure of your own get the offsets of their rows as `offset`.
+    time_limit : float or None, default None
+        Seconds that the whole call may take, > 0, for a function that has a `time_limit`, such as `sparse_rf`. Each fit has a
+        share of the time that is left, and the last one, to all rows, twice as much. Settings that there is no time for have
+        the loss NaN, and are counted in `model.info.cut`. Which these are depends on the machine. Values of "alpha" are then
+        fitted one by one, and not as a path.
     rng : None, int or numpy.random.Generator, default None
         Seed of the folds and fits. All parameters are fitted to a fold with the same seed, unless the function has its own.
     verbose : bool or None, default None
@@ -167,8 +177,8 @@ def cross_validate(
 
     Warns
     -----
-    ConvergenceWarning
-        As the function.
+    ConvergenceWarning, TimeLimitWarning
+        As the function. The second also where the `time_limit` was over before one setting was tried: `best` is the first.
 
     See Also
     --------
@@ -201,19 +211,26 @@ def cross_validate(
     >>> found.best["gamma"], len(found.table["mean"]), bool(min(found.table["mean"]) < 0.1 * y.var())
     (1.0, 6, True)
     """
+    deadline = check_time_limit(time_limit)
     data, rng, cv = Dataset.from_arguments(X, y, sample_weight, groups, offset), check_rng(rng), check_integer("cv", cv, 2)
     check_choice("rule", rule, ("min", "1se"))
     if not callable(measure):
         check_choice("measure", measure, ("auto", *MEASURES))
     fold, (last_seed, *fold_seeds) = data.assign_folds(cv, rng), draw_seeds(rng, cv + 1)
-    runs = [run for each in _check_grids(grid) for run in runs_of_grid(function, each)]
+    grids = _check_grids(grid)
+    if time_limit is not None:
+        _check_takes_time_limit(function, grids)
+    runs = [run for each in grids for run in runs_of_grid(function, each, follows_paths=time_limit is None)]
+    shares = TimeShares(deadline, len(runs) * cv)
     loss_of_rows = RowLoss(measure)
     losses, terms = [], []
-    with reporting("cross_validate", None, verbose) as report:
+    with reporting("cross_validate", None, verbose, time_limit) as report:
         for run in parts(runs, [cv * len(run.settings) for run in runs], rest=1):
-            run_losses, run_terms = np.zeros((2, len(run.settings), cv))
+            run_losses, run_terms = np.full((2, len(run.settings), cv), np.nan)
             for k, seed in parts(list(enumerate(fold_seeds))):
-                models = run.fit(data, (fold != k) & data.used, seed)
+                if shares.are_spent:
+                    continue
+                models = run.fit(data, (fold != k) & data.used, seed, shares.next())
                 X_held, y_held, weight = data.take(fold == k)
                 held = data.offset_of(fold == k)
                 run_losses[:, k] = [np.average(loss_of_rows(model, X_held, y_held, **held), weights=weight) for model in models]
@@ -224,10 +241,15 @@ def cross_validate(
         losses, terms = np.concatenate(losses), np.concatenate(terms)
         settings = [setting for run in runs for setting in run.settings]
         fold_weights = np.bincount(fold[data.used], None if data.weight is None else data.weight[data.used], cv)
+        n_left_out = int(np.count_nonzero(np.isnan(terms)))
         means, errors = mean_and_standard_error(losses, fold_weights / fold_weights.sum())
         best = choose_setting(rule, settings, means, errors, terms)
         run, k = [(run, k) for run in runs for k in range(len(run.settings))][best]
-        model = run.up_to(k).fit(data, data.used, last_seed)[-1]
+        model = run.up_to(k).fit(data, data.used, last_seed, shares.last())[-1]
+        if n_left_out:
+            model = replace(model, info=replace(model.info, cut=model.info.cut | {"settings": n_left_out}))
+        if n_left_out == len(losses):
+            warn("time_limit: not one setting was tried, and the first is taken; raise time_limit", TimeLimitWarning)
         if report is not None:
             report.finish(model.info)
     names = dict.fromkeys(name for setting in settings for name in setting)
@@ -246,6 +268,36 @@ def _check_grids(grid):
     if not grids:
         raise ValueError("grid must have a dict of parameters, got none")
     return grids
+
+
+def _check_takes_time_limit(function, grids):
+    """Raise a ValueError if the function has no `time_limit`, or the grid has one."""
+    if "time_limit" not in inspect.signature(function).parameters:
+        raise ValueError(f"time_limit must be None for a function that has none, got {function!r}")
+    if any("time_limit" in each for each in grids):
+        raise ValueError("time_limit must be None where the grid has a time_limit of each fit")
+
+
+class TimeShares:
+    """The time limits of n fits, which have equal shares of the time left, and of a last one, which has OF_LAST of these."""
+
+    def __init__(self, deadline: float, n: int):
+        self._deadline, self._n = deadline, n
+        self._of_last = 0.0 if deadline == NEVER else OF_LAST / (n + OF_LAST) * time_left(deadline)
+
+    @property
+    def are_spent(self) -> bool:
+        """Whether only the time of the last fit is left."""
+        return self._deadline < NEVER and time_left(self._deadline) <= self._of_last
+
+    def next(self) -> dict[str, float]:
+        """Return the arguments that limit the next fit."""
+        self._n -= 1
+        return {} if self._deadline == NEVER else {"time_limit": time_left(self._deadline) / (self._n + 1 + OF_LAST)}
+
+    def last(self) -> dict[str, float]:
+        """Return the arguments that limit the last fit."""
+        return {} if self._deadline == NEVER else {"time_limit": max(LEAST_TIME, time_left(self._deadline))}
 
 
 def mean_and_standard_error(losses: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -294,11 +346,14 @@ class Run:
         """Return the run that ends with setting k."""
         return replace(self, values=self.values[: k + 1])
 
-    def fit(self, data: Dataset, rows: np.ndarray, seed: int) -> list[SparseModel]:
-        """Fit the model of each setting to these rows."""
+    def fit(self, data: Dataset, rows: np.ndarray, seed: int, limit: Mapping[str, float]) -> list[SparseModel]:
+        """Fit the model of each setting to these rows.
+
+        limit : the arguments that limit the time of a fit, none or `time_limit`, where there is no path
+        """
         path = self.path
         if path is None:
-            return [data.fit(self.function, rows, seed, **self.fixed)]
+            return [data.fit(self.function, rows, seed, **self.fixed, **limit)]
         bound = _bound_arguments(self.function)
         others = {name: value for name, value in bound.items() if name != path.parameter}
         function = partial(path.function, *getattr(self.function, "args", ()), **others)
@@ -314,9 +369,12 @@ def _bound_arguments(function):
     return function.keywords if isinstance(function, partial) else {}
 
 
-def runs_of_grid(function: Callable[..., Any], grid: Mapping[str, Values]) -> list[Run]:
-    """Return the runs that fit all combinations of the values of a grid, all values of a path in one of them."""
-    path = PATHS.get(function.func if isinstance(function, partial) else function)
+def runs_of_grid(function: Callable[..., Any], grid: Mapping[str, Values], follows_paths: bool = True) -> list[Run]:
+    """Return the runs that fit all combinations of the values of a grid, all values of a path in one of them.
+
+    follows_paths : whether paths are followed, or each value has a run of its own
+    """
+    path = None if not follows_paths else PATHS.get(function.func if isinstance(function, partial) else function)
     if path is not None and not _can_follow(path, function, grid):
         path = None
     varied = [name for name in grid if path is None or name != path.parameter]

@@ -78,6 +78,9 @@ class Following:
     def state(self):
         return self.n
 
+    def info(self, certified):
+        return None
+
 
 @pytest.mark.parametrize(
     ("worse", "last"),

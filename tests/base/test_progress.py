@@ -14,6 +14,8 @@ from sparserf._base import display as _display
 from sparserf._base import progress as reports
 from sparserf.algorithms import task
 
+AFTER_TWO_SECONDS = _display.UNASKED  # as it is where no test sets it
+
 X = np.random.default_rng(0).uniform(-2, 2, (150, 3))
 Y = np.sin(2 * X[:, 0]) * X[:, 1]
 LABELS = np.digitize(Y, [-0.3, 0.3])
@@ -163,6 +165,32 @@ def test_verbose_leaves_its_line(terminal):
     FITS["mfga"](verbose=True)
     line, rest = rows_of(terminal.getvalue())
     assert line.startswith("mfga: 100 % done, 5 terms, ") and rest == ""
+
+
+def test_the_time_that_is_left_is_an_estimate_or_what_the_limit_leaves(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(_display.time, "monotonic", lambda: now[0])
+    free, limited = _display.Clock("x"), _display.Clock("x", 8.0)
+    now[0] = 103.0
+    assert [free.text(share, None, None).split(", ")[1:] for share in (0.0, 0.25, 1.0)] == [
+        ["3.0 s"], ["3.0 s", "about 9 s left"], ["3.0 s"]
+    ]  # fmt: skip
+    assert [limited.text(share, None, None).split(", ")[-1] for share in (0.0, 0.25, 0.75, 1.0)] == [
+        "at most 5 s left", "at most 5 s left", "about 1 s left", "3.0 s"
+    ]  # fmt: skip
+    now[0] = 110.0
+    assert limited.text(0.1, None, None).endswith("at most 0 s left")
+
+
+def test_a_fit_is_shown_unasked_once_two_seconds_are_gone(terminal, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(_display, "UNASKED", AFTER_TWO_SECONDS)
+    monkeypatch.setattr(_display.time, "monotonic", lambda: now[0])
+    line = _display.display("x", "terminal", None, False, time_limit=5.0)
+    for now[0] in (0.0, 1.9, 2.0, 2.1):
+        line(0.5, None, None)
+    assert drawn(terminal) == ["x: 50 % done, 2.0 s, about 2 s left", "x: 50 % done, 2.1 s, about 2 s left"]
+    line.close()
 
 
 def test_a_short_fit_is_not_shown_and_none_where_nobody_looks(terminal, monkeypatch, caplog):

@@ -97,6 +97,24 @@ def progress(data, **options):
     return {"off": float(np.abs(told - gone / gone[-1]).max())}
 
 
+def within(data, limit, call="sparse_rf", **options):
+    """The seconds of a call with a time limit, in a process that has fitted before; its error on test rows, and what it cut."""
+    warm = np.random.default_rng(0).standard_normal((60, 2))
+    few_rows = Data(X=warm, y=warm[:, 0] > 0, loss="logistic")
+    with warnings.catch_warnings(action="ignore", category=srf.TimeLimitWarning):
+        for time_limit in (0.3, 3.0):
+            ours(few_rows, n_models=1, time_limit=time_limit)
+        start = time.perf_counter()
+        model = ours(data, call, time_limit=limit, **options)
+        took = time.perf_counter() - start
+    predicted = model.predict(data.X_test)
+    is_wrong = predicted != data.y_test if data.loss != "squared" else (predicted - data.y_test) ** 2 / np.var(data.y_test)
+    told = float(np.mean(is_wrong))
+    assert np.isfinite(told)
+    over = {"took": took, "of_limit": took / limit, "in_time": bool(took <= limit + max(0.1 * limit, 0.3))}
+    return over | {"error": told, "terms": len(model.support), "cut": model.info.cut}
+
+
 def sampler(data, n_orders):
     """Shapley values of any function: along an order, rows of the background become the rows, input by input."""
     rng, X, B, total = np.random.default_rng(0), data.rows, data.background, np.zeros(data.rows.shape)

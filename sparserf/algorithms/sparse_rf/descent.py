@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from ..._base.progress import parts
+from ..._base.progress import check_not_ended, parts
 from ..._core.search import top_k
 from ...features import LearningDictionary, LinearFunctions, RandomCosines, make_dictionary, make_learning_dictionary
 from ...model import warn_unconverged
@@ -386,6 +386,7 @@ class L1Fit(BaseL1Fit):
         to_tolerance : whether batches are solved to `options.tol`, or take a round as one of many in a search
         target : the number of this fit among all over the dictionary, from which its random stream follows
         """
+        check_not_ended()
         super().__init__(dictionary, rules_of(dictionary, to_tolerance), options.tol, task.progress(options.callback, y))
         self._rows, self._slope_unit = task.rows, task.slope_unit(y)
         self._source: DrawSource = source_of(task.rows, dictionary, target)
@@ -415,6 +416,7 @@ class L1Fit(BaseL1Fit):
     def spend(self, effort: Effort) -> None:
         """Bound the work of the fit by this effort, beside its own bound."""
         self.A.effort.make_part_of(effort)
+        self.progress.deadline = effort.deadline
 
     def state(self) -> State:
         """Return (features, index, w, b) in units of y, which `adopt` takes."""
@@ -629,5 +631,5 @@ def warn_if_unconverged(info: FitInfo, tol: float) -> None:
     warn_unconverged(
         f"alpha={info.alpha:.3g}: stopped after {info.n_iter} iterations with a duality gap of {info.dual_gap:.3g}, "
         f"{share:.2g} of the objective, above tol={tol:.2g}; "
-        f"raise max_iter (or tol, or alpha)"
+        + ("raise time_limit (or tol, or alpha)" if info.cut else "raise max_iter (or tol, or alpha)")
     )

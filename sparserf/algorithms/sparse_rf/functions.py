@@ -7,15 +7,19 @@ Both may begin with the terms of a model (`start.py`).
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..._base.checks import check_alphas, check_callable, check_choice, check_flag, check_integer, check_real, check_rng
-from ..._base.progress import parts, shows_progress
+from ..._base.deadline import NEVER, check_time_limit, limits_time
+from ..._base.progress import check_not_ended, ends_at, parts, shows_progress
 from ..._base.threads import single_threaded_blas
 from ...features import NAMES
 from ...losses import JOINTLY
+from ...solvers.effort import Effort
 from ..fallback import with_fallbacks
 from ..task import ColumnSetting, Task, model_of, partial_fits_on_error
 from .descent import N_COMPONENTS, SparseRFOptions, algorithm_1, exact_descent, fits_of, warn_if_unconverged
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     from ...features.dictionary import Features
     from ...losses import LossLike
     from ...model import Callback, SparseModel
+    from .descent import BaseL1Fit
 
 # Draws of "auto" beside the terms of a model from which the fit starts: as many as for another penalty of a path.
 DRAWS_OF_START = 1_000
@@ -46,9 +51,10 @@ def sparse_rf(
     scale: Units = "auto", missing: Missing = "learn", categorical: Categorical = None, loss: LossLike = "squared",
     n_components: int | None = None, batch_size: int | None = None, max_order: int | None = None, exact: bool = False,
     validation: float = 0.1, n_models: int | None = None, max_terms: int | None = None, effort: float = 1.0,
-    fit_intercept: bool = True, sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None,
-    offset: ArrayLike | None = None, tol: float = 1e-4, max_iter: int | None = None, start: SparseModel | None = None,
-    rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
+    time_limit: float | None = None, fit_intercept: bool = True, sample_weight: ArrayLike | None = None,
+    class_weight: ClassWeight = None, offset: ArrayLike | None = None, tol: float = 1e-4, max_iter: int | None = None,
+    start: SparseModel | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None,
+    verbose: bool | None = None,
 ) -> SparseModel:  # fmt: skip
     r"""Fit a sparse model on random features (Sparse Random Features): few terms, selected by an l1 penalty.
 
@@ -138,7 +144,12 @@ def sparse_rf(
     effort : float, default 1.0
         Time that alpha=None trades for accuracy, > 0. With 10, a search looks at 10^(1/2) times as many rows, where there are
         more than 16,000, a model has up to 10^(1/4) times 2,000 terms, and more models are in the mean: some 10 times the
-        time. The most work of a call grows with it; see Notes.
+        time. With 0.1 it looks at half of the rows, in one round and with fewer candidates: about a tenth of the time. The
+        most work of a call grows with it; see Notes.
+    time_limit : float or None, default None
+        Seconds that the call may take, > 0; it takes at most a tenth or 0.3 s more. The model is the best so far, and
+        `info.cut` says what there was no time for. Short limits look at fewer rows. The result depends on the speed of the
+        machine, and on what else runs there: set `effort` where the same bits are needed. None: as long as it takes.
     fit_intercept : bool, default True
         Whether there is an intercept; it is not penalised.
     sample_weight : array of shape (n_samples,) or None, default None
@@ -172,9 +183,9 @@ def sparse_rf(
         Called with the `FitInfo` so far after each iteration, and a few times a second while one lasts; returning True ends the
         fit. One-vs-rest calls it for each class. Called once more at the end, where the last call did not say `progress` 1.
     verbose : bool or None, default None
-        Whether to show a progress bar with the held-out loss and the time. None: from the third second to the end, in a
-        terminal or notebook. True: at once, and the line stays; elsewhere by the log "sparserf", or on standard error. False:
-        no.
+        Whether to show a progress bar with the held-out loss and the time. None: after two seconds and to the end, in a
+        terminal or notebook alone. True: at once, and the line stays; elsewhere by the log "sparserf", or on standard error.
+        False: no.
 
     Returns
     -------
@@ -200,7 +211,10 @@ def sparse_rf(
     -----
     ConvergenceWarning
         The fit ended above the tolerance: by max_iter, by the most work where max_iter is None, or because rounding allows no
-        further descent. With alpha=None once, naming what the most work of a call has cut short.
+        further descent; with an alpha also by time_limit. With alpha=None once, naming what the most work of a call has cut
+        short.
+    TimeLimitWarning
+        With alpha=None, where not one search was finished within time_limit.
 
     See Also
     --------
@@ -244,6 +258,7 @@ def sparse_rf(
     >>> bool(abs(more.info.objective[-1] / alone.info.objective[-1] - 1) < 1e-6)
     True
     """
+    deadline = check_time_limit(time_limit)
     share = check_real("validation", validation, 0, strict=True)
     if share >= 1:
         raise ValueError(f"validation must be below 1, got {share}")
@@ -255,16 +270,19 @@ def sparse_rf(
     if start is not None:
         start = check_start(start, features, alpha)
         features = start.features if alpha is None else features
-    task, options = _read_arguments(
-        X, y, has_several_encodings=alpha is None, features=features, gamma=gamma, scale=scale, missing=missing,
-        categorical=categorical, loss=loss, n_components=n_components, batch_size=batch_size, max_order=max_order, exact=exact,
-        fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight, offset=offset, tol=tol,
-        max_iter=max_iter, start=start, rng=rng, workers=workers, callback=callback,
-    )  # fmt: skip
-    if alpha is not None:
-        return _fit_path(task, options, [alpha], start=start)[0]
-    model = choose_by_held_out_rows(task, options, validation=share, n_models=n_models, max_terms=max_terms, effort=effort)
-    return model if start is None else with_indices_of(start, model)
+    with limits_time(deadline):
+        task, options = _read_arguments(
+            X, y, has_several_encodings=alpha is None, features=features, gamma=gamma, scale=scale, missing=missing,
+            categorical=categorical, loss=loss, n_components=n_components, batch_size=batch_size, max_order=max_order,
+            exact=exact, fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight, offset=offset,
+            tol=tol, max_iter=max_iter, start=start, rng=rng, workers=workers, callback=callback,
+        )  # fmt: skip
+        if alpha is not None:
+            return _fit_path(task, options, [alpha], start=start, deadline=deadline)[0]
+        model = choose_by_held_out_rows(
+            task, options, validation=share, n_models=n_models, max_terms=max_terms, effort=effort, deadline=deadline
+        )
+        return model if start is None else with_indices_of(start, model)
 
 
 @shows_progress
@@ -373,15 +391,16 @@ def _read_arguments(
 
 def _fit_path(
     task: Task, options: SparseRFOptions, alphas: Sequence[float] | np.ndarray | None, n_alphas: int = 1,
-    alpha_min_ratio: float = 1.0, start: SparseModel | None = None,
+    alpha_min_ratio: float = 1.0, start: SparseModel | None = None, deadline: float = NEVER,
 ) -> list[SparseModel]:  # fmt: skip
     """Return the models for these penalties, each started from the one before; None: for the default penalties.
 
     start : the model from which the first one starts
+    deadline : when the fits are to end
     """
     dictionary = options.dictionary(task, DRAWS_OF_START if start is not None and options.learns else N_COMPONENTS)
     descend = exact_descent if options.exact else algorithm_1
-    models, ended_by_callback = [], []
+    models, ended_by_callback, effort = [], [], Effort(np.inf, deadline=deadline)
     with single_threaded_blas(), task.rows:
         fits = fits_of(task, dictionary, options, search=first_search(start, task))
         if alphas is None:
@@ -391,12 +410,29 @@ def _fit_path(
             if start is not None:
                 begin_at(start, fits, task, dictionary)
             for alpha in parts(alphas, 1 / np.cbrt(alphas)):
-                for fit in parts(fits):
+                n_done = 0
+                for k, fit in parts(list(enumerate(fits))):
                     fit.restart(alpha)
-                    descend(fit)
-                models.append(with_fallbacks(model_of(fits, task), task))
+                    of_fit = effort.part(1 / (len(fits) - k))
+                    if deadline < NEVER:
+                        fit.spend(of_fit)
+                    with ends_at(of_fit.deadline):
+                        check_not_ended()
+                        descend(fit)
+                        n_done += not (fit.stopped and of_fit.is_late)
+                if n_done < len(fits):
+                    effort.note_cut("fits", len(fits) - n_done, lacks_time=True)
+                models.append(_model_in_time(fits, task, effort))
                 ended_by_callback.append(any(fit.ended_by_callback for fit in fits))
     for model, ended in zip(models, ended_by_callback, strict=True):
         if not ended:
             warn_if_unconverged(model.info, options.tol)
     return models
+
+
+def _model_in_time(fits: Sequence[BaseL1Fit], task: Task, effort: Effort) -> SparseModel:
+    """Return the model of these fits, with its fallbacks where there is time for them."""
+    model = model_of(fits, task, certified=not effort.is_late)
+    model = effort.done_in_time("fallbacks", partial(with_fallbacks, model, task), model)
+    cut = dict(effort.cuts_in_time)
+    return replace(model, info=replace(model.info, cut=cut, converged=model.info.converged and "fits" not in cut))

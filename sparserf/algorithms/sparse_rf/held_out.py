@@ -18,6 +18,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from ...model import FitInfo
     from ..task import Task
     from .descent import BaseL1Fit
 
@@ -126,7 +127,7 @@ def groups_of(task: Task) -> np.ndarray:
     if task.loss.link == "log":
         return (task.targets[0] > 0).astype(np.intp)
     classes = task.targets if task.loss.is_classifier else ()
-    return np.argmax([np.zeros(task.rows.n_rows), *classes], axis=0)
+    return np.argmax([np.zeros(task.raw.n_rows), *classes], axis=0)
 
 
 def effective(weight: np.ndarray) -> float:
@@ -214,6 +215,7 @@ class PathPoint(HeldOutLosses):
     margins : the margins of each target, at each row
     losses_at : a function of such margins that returns the loss of each row
     states : for each fit, the state that its `adopt` takes
+    infos : for each fit, what is known of it there
     """
 
     alpha: float
@@ -221,6 +223,7 @@ class PathPoint(HeldOutLosses):
     margins: np.ndarray
     losses_at: Callable[[np.ndarray], np.ndarray]
     states: list[Any]
+    infos: Sequence[FitInfo] = ()
 
     @classmethod
     def from_fits(cls, fits: Sequence[BaseL1Fit], alpha: float, sample: Sample) -> Self:
@@ -228,7 +231,8 @@ class PathPoint(HeldOutLosses):
         margins, states = np.vstack([fit.margins() for fit in fits]), [fit.state() for fit in fits]
         targets = np.vstack([fit.target() for fit in fits])
         losses_at = partial(sample.losses_at, targets=targets)
-        return cls(losses_at(margins), sample.held, sample.index, alpha, sample.share, margins, losses_at, states)
+        infos = [fit.info(certified=False) for fit in fits]
+        return cls(losses_at(margins), sample.held, sample.index, alpha, sample.share, margins, losses_at, states, infos)
 
 
 def best_mean(searches: Sequence[Mapping[int, PathPoint]]) -> tuple[tuple[int, ...], list[HeldOutLosses]]:

@@ -149,6 +149,7 @@ class MultinomialL1Fit(BaseL1Fit):
     def spend(self, effort: Effort) -> None:
         """Bound the work of all classes together by this effort, beside the bound of each."""
         self._effort = effort
+        self.progress.deadline = effort.deadline
         for fit in self._fits:
             fit.spend(effort)
 
@@ -269,8 +270,8 @@ class MultinomialL1Fit(BaseL1Fit):
 
     def objective(self) -> float:
         """Return the joint objective: that of the first class, with the loss of all, and the penalties of the others."""
-        penalty = self.alpha * sum(np.abs(fit.A.w).sum() for fit in self._fits[1:])
-        return self._fits[0].objective() + float(penalty if np.isfinite(self.alpha) else 0.0)
+        penalty = sum(np.abs(fit.A.w).sum() for fit in self._fits[1:])
+        return self._fits[0].objective() + (float(self.alpha * penalty) if np.isfinite(self.alpha) else 0.0)
 
     @property
     def ended_by_callback(self) -> bool:

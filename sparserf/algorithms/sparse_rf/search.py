@@ -22,8 +22,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._base.checks import check_integer
-from ..._base.progress import note_held_out_loss, part, parts
+from ..._base.deadline import NEVER, fewer_in_time, share_of_time, time_left
+from ..._base.progress import ends_at, note_held_out_loss, part, parts
 from ..._base.threads import single_threaded_blas
+from ..._base.warnings import TimeLimitWarning, warn
 from ...features import LinearFunctions, RandomSteps, inputs_times, inverse_deviations, linear_functions, make_dictionary
 from ...model import warn_unconverged
 from ...solvers.effort import LOSS, UNBOUNDED, Effort
@@ -31,8 +33,8 @@ from ...solvers.multinomial import MultinomialProblem
 from ...solvers.problem import Problem
 from ..fallback import with_fallbacks
 from ..prune import pruned
-from ..task import in_units, model_of, partial_fits_on_error, partial_model_on_error, power_of_two
-from .budget import Budget, effort_of_searches
+from ..task import in_units, merge_solutions, model_of, partial_fits_on_error, partial_model_on_error, power_of_two
+from .budget import OF_FITS, OF_PRUNING, Budget, effort_of_searches
 from .descent import N_COMPONENTS, algorithm_1, exact_descent, fits_of, warn_if_unconverged
 from .held_out import (
     FEW_OUTPUTS,
@@ -52,10 +54,11 @@ if TYPE_CHECKING:
 
     from ...columns.stage import ColumnStage
     from ...features.dictionary import Dictionary
-    from ...model import SparseModel
+    from ...features.feature_set import Solution
+    from ...model import FitInfo, SparseModel
     from ...rows import Rows
     from ..task import Task
-    from .descent import BaseL1Fit, SparseRFOptions
+    from .descent import BaseL1Fit, SparseRFOptions, State
 
 # Draws of a dictionary that learns, for each penalty and output, where `n_components` is None.
 DRAWS_A_PENALTY = 1_000
@@ -82,6 +85,13 @@ CHOSEN_ROUNDS = 50
 # The held-out loss that dropping terms may cost, as a share of that loss, or of its gain over the model without terms where
 # that is less.
 PRUNED = 0.003
+# Under a `time_limit` the units of inputs are those of at least FEWEST_FOR_UNITS rows. That all candidates look at them takes
+# about the time of LOOKS_FOR_UNITS copies, of which each number takes SECONDS_A_NUMBER.
+FEWEST_FOR_UNITS, LOOKS_FOR_UNITS, SECONDS_A_NUMBER = 500, 10, 1e-8
+# The share of the time that is left in which the seconds of a pass are measured.
+TO_MEASURE = 0.1
+# Where there is no time to prune, the terms that `max_terms` allows are chosen on this number of rows, at least.
+FEWEST_PRUNED_ON = 1_000
 # Below this share of its root mean square the standard deviation of a target is rounding.
 CONSTANT = 1e-13
 
@@ -93,6 +103,8 @@ SLACK = 2.0
 LEAST_SHARE = 0.2
 # The share of the work that is left that a round may take, unless it is the last.
 A_ROUND = 0.6
+# The same of the time, under a `time_limit`: another round begins only where there is time for all of it.
+TIME_OF_ROUND = 0.9
 # With more targets than MANY_OUTPUTS, FEW_OUTPUTS of them are searched first, with the share BY_FEW of the work.
 MANY_OUTPUTS, BY_FEW = 2 * FEW_OUTPUTS, 0.25
 # Where a round of all targets would take more than this share of the work that is left, only the kind of model that is best for
@@ -177,50 +189,90 @@ class Found:
 
 
 def choose_by_held_out_rows(
-    task: Task, options: SparseRFOptions, *, validation: float, n_models: int | None, max_terms: int | None, effort: float
-) -> SparseModel:
-    """Return the model of `sparse_rf` with alpha=None; validation, n_models, max_terms and effort are its arguments."""
+    task: Task, options: SparseRFOptions, *, validation: float, n_models: int | None, max_terms: int | None, effort: float,
+    deadline: float = NEVER,
+) -> SparseModel:  # fmt: skip
+    """Return the model of `sparse_rf` with alpha=None; validation, n_models, max_terms and effort are its arguments.
+
+    deadline : when the call is to end
+    """
     task, units = with_equal_outputs(task)
     budget = Budget.from_effort(effort, task.raw.n_rows, n_models)
     max_terms = budget.terms if max_terms is None else check_integer("max_terms", max_terms, 1)
     groups = groups_of(task)
-    draw_sample = partial(Sample.draw, task, groups, validation, budget.rows, options.rng)
     with single_threaded_blas(), task.rows:
         # Search: the candidates of the best kind of model, and for each the best penalty of each round.
-        kinds = kinds_of(task, options)
+        kinds = kinds_of(task.of_rows(rows_of_units(task, budget)), options)
+        if deadline < NEVER:
+            budget = budget.in_time(seconds_a_row(task, kinds[-1][0], deadline), time_left(deadline))
+        kinds[-1] = budget.some_of(kinds[-1])
+        draw_sample = partial(Sample.draw, task, groups, validation, budget.rows, options.rng)
         n_features = options.n_components or (DRAWS_A_PENALTY if options.learns else N_COMPONENTS)
-        searches = effort_of_searches(budget, task.rows, n_features, options.max_iter is None)
+        searches = effort_of_searches(budget, task.rows, n_features, options.max_iter is None, deadline)
+        whole = searches.within
         found = search_in_rounds(
             kinds, draw_sample, budget, searches, n_targets=len(task.targets), errors=errors_to_beat_constant(task, groups)
         )
 
         # Fit their terms to all rows, and take the mean of these models.
         with part(1 - PRUNING):
-            model, ended = fit_to_all_rows(found, task, options.tol, searches.within)
+            model, ended = fit_to_all_rows(found, task, options.tol, whole.part(1.0, OF_FITS))
 
         # Drop the terms that together cost at most the share PRUNED of what the terms are worth on the rows held out.
         loss, unit = mean_value([losses.loss for losses in found.losses]), task.unit(task.targets[0])
         with partial_model_on_error(lambda: model):
-            rows = task.raw.staged(model.features.stage, is_asked_often=True)
             worth = min(loss, max(0.0, mean_value(found.losses_of_empty) - loss))
-            weight, curvature = loss_curvature(task, rows, model, unit)
-            change = unit * np.sqrt(2 * PRUNED * worth / curvature)  # L(z + e) <= L(z) + L'(z) e + curvature e^2 / 2
-            model = pruned(rows, model, weight, max_terms, change=change, looked_at=budget.pruned)
-            model = with_best_intercept(model, task, rows) if options.fit_intercept else model
+            prune = partial(drop_terms, model, task, PRUNED * worth, max_terms, budget.pruned)
+            small = whole.part(1.0, OF_PRUNING).done_in_time("prunings", prune, None)
+            model = drop_terms_at_once(model, task, max_terms) if small is None else small
+            if options.fit_intercept and not task.loss.is_quadratic:
+                model = whole.done_in_time("intercepts", partial(with_best_intercept, model, task), model)
+    model = whole.done_in_time("fallbacks", partial(with_fallbacks, model, task), model)
 
     info = replace(model.info, n_drawn=found.n_drawn, validation_loss=in_units(loss, unit, task.loss.degree))
-    cuts = {} if ended else searches.within.cuts
-    if cuts:
-        _warn_of_cuts(cuts, effort, len(task.targets))
-        info = replace(info, converged=False)
-    elif not ended:
-        warn_if_unconverged(info, options.tol)
-    return in_their_units(with_fallbacks(replace(model, info=info), task), units)
+    if not ended:
+        cut = dict(whole.cuts + whole.cuts_in_time)
+        info = replace(info, cut=cut, converged=info.converged and not cut)
+        _warn_of_cuts(whole, info, options.tol, effort, len(task.targets))
+    return in_their_units(replace(model, info=info), units)
 
 
-def _warn_of_cuts(cuts: Mapping[str, int], effort: float, n_outputs: int) -> None:
-    """Warn that the bound of the work of a call has ended parts of the search early."""
-    what = ", ".join(f"{n} {name}" for name, n in cuts.items())
+def rows_of_units(task: Task, budget: Budget) -> np.ndarray:
+    """Return the rows from which candidates take the units of inputs: all, or some where effort or time is little."""
+    n_rows, n_encodings = task.raw.n_rows, len(task.stage or range(task.raw.n_features_in))
+    n = fewer_in_time(n_rows, FEWEST_FOR_UNITS, LOOKS_FOR_UNITS * SECONDS_A_NUMBER * n_rows * n_encodings)
+    n = min(n, n_rows if budget.effort >= 1 else max(budget.rows, FEWEST_FOR_UNITS))
+    return np.arange(n) * n_rows // n
+
+
+def seconds_a_row(task: Task, candidate: Candidate, deadline: float) -> float:
+    """Return the seconds, for each row, of a pass over the draws for one penalty, measured on few rows by the time left.
+
+    What takes more than TO_MEASURE of that time is measured in part.
+    """
+    n = min(task.raw.n_rows, FEWEST_FOR_UNITS)
+    few, before = task.of_rows(np.arange(n) * task.raw.n_rows // n), time_left(deadline)
+    with ends_at(share_of_time(deadline, TO_MEASURE)):
+        for fit in candidate.make_fits(few.with_encodings(candidate.encodings), 0):
+            fit.largest_gradient()
+    return (before - time_left(deadline)) / n
+
+
+def _warn_of_cuts(whole: Effort, info: FitInfo, tol: float, effort: float, n_outputs: int) -> None:
+    """Warn that the bound of the work of a call has ended parts of the search early; or the time, before any was finished."""
+    if whole.cuts_in_time:
+        if not whole.n_finished:
+            what = ", ".join(f"{n} {name}" for name, n in whole.cuts_in_time.items())
+            warn(
+                f"time_limit: not one search was finished, and the model is the best until then, maybe a constant: ended early "
+                f"or left out were {what}; raise time_limit",
+                TimeLimitWarning,
+            )
+        return
+    if not whole.cuts:
+        warn_if_unconverged(info, tol)
+        return
+    what = ", ".join(f"{n} {name}" for name, n in whole.cuts.items())
     several = ", or fit fewer classes or outputs at a time" if n_outputs > 1 else ""
     warn_unconverged(
         f"effort={effort:.3g}: the work of the call was spent before all was done: ended early or left out were {what}; "
@@ -325,34 +377,40 @@ def search_in_rounds(
     """
     points_of, losses_of_empty, n_drawn, ended = [[] for _ in kinds], [], 0, False
     kept = {kind: range(len(candidates)) for kind, candidates in enumerate(kinds)}  # {kind in question: its candidates}
-    n_rounds, spent, share = 0, 0.0, A_ROUND
+    n_rounds, spent, pace, share = 0, 0.0, 0.0, A_ROUND
 
     if n_targets > MANY_OUTPUTS and len(kinds) > 2:
         # Search for a few of them first, without the candidates that cost more than cosines.
         cheap = {(kind, m): each for kind, of_kind in enumerate(kinds) for m, each in enumerate(of_kind) if each.work <= 1}
+        start = effort.time_left
         with part(BY_FEW):
             few = _search_once(cheap, draw_sample().of_few_outputs(), 0, budget.terms, effort.part(BY_FEW))
         n_drawn, ended = few.n_drawn, few.ended
-        round_of_all = effort.spent * n_targets / FEW_OUTPUTS
-        if ended:
+        round_of_all, seconds_of_all = (each * n_targets / FEW_OUTPUTS for each in (effort.spent, start - effort.time_left))
+        if ended or effort.is_late:
             kept = {0: (0,)}  # one search more, of the constant, gives a model
-        elif round_of_all > MOST_FOR_ALL_KINDS * effort.left:
+        elif round_of_all > MOST_FOR_ALL_KINDS * effort.left or not effort.has_time(seconds_of_all / MOST_FOR_ALL_KINDS):
             kind, best_m = min(few.points, key=lambda name: few.points[name].loss)
             is_alone = round_of_all > MOST_FOR_ONE_KIND * effort.left
+            is_alone |= not effort.has_time(seconds_of_all / MOST_FOR_ONE_KIND)
             kept, share = {kind: (best_m,) if is_alone else tuple(m for of, m in few.points if of == kind)}, 1.0
 
     while not points_of[next(iter(kept))] or (not ended and n_rounds < budget.n_rounds(kept)):
-        n_left, before = budget.n_rounds(kept) - n_rounds, effort.spent
-        if spent > effort.left:
-            effort.note_cut("rounds of searches", n_left)
-            break
+        n_left, before, start = budget.n_rounds(kept) - n_rounds, effort.spent, effort.time_left
         candidates = {(kind, m): kinds[kind][m] for kind, of_kind in kept.items() for m in of_kind}
+        work = sum(candidate.work for candidate in candidates.values())
+        lacks_time = n_rounds > 0 and not effort.has_time(pace * work)
+        if spent > effort.left or lacks_time:
+            effort.note_cut("rounds of searches", n_left, lacks_time)
+            break
         first = n_rounds * sum(map(len, kinds[1:]))
         with part(_share_of_round(kinds, kept, n_left)):
-            of_round = effort.part(share if n_left > 1 else 1.0)
+            of_round = effort.part(share if n_left > 1 else 1.0, TIME_OF_ROUND if n_left > 1 else 1.0)
             this = _search_once(candidates, draw_sample(), first, budget.terms, of_round)
 
-        n_rounds, spent = n_rounds + 1, effort.spent - before
+        n_rounds, spent, pace = n_rounds + 1, effort.spent - before, (start - effort.time_left) / work
+        if n_rounds > 1 and of_round.cuts_in_time:  # half a search is worse than none, where others are finished
+            break
         ended, n_drawn = ended or this.ended, n_drawn + this.n_drawn
         losses_of_empty += this.losses_of_empty
         for kind in {kind: None for kind, _ in this.points}:
@@ -392,11 +450,21 @@ def _search_once(candidates: Mapping[Any, Candidate], sample: Sample, first: int
     # The constant comes first, if at all. It draws nothing, so that it shares the number of the candidate after it.
     has_constant = next(iter(candidates.values())).is_constant
     for k, (name, candidate) in parts(list(enumerate(candidates.items(), first - has_constant)), work):
-        fits = candidate.make_fits(sample.task.with_encodings(candidate.encodings), max(k, first))
-        descend = exact_descent if candidate.options.exact else algorithm_1
+        if points and effort.is_late:
+            effort.note_cut("searches", len(candidates) - len(points))
+            break
         share = min(1.0, max(LEAST_SHARE, SLACK * candidate.work / sum(work[len(points) :])))
+        of_path, fits = effort.part(share), None
+        with ends_at(of_path.deadline if points else NEVER):  # there must be one point
+            fits = candidate.make_fits(sample.task.with_encodings(candidate.encodings), max(k, first))
+        if fits is None:
+            effort.note_cut("searches")
+            continue
+        descend = exact_descent if candidate.options.exact else algorithm_1
         most = 0 if candidate.is_constant else most_terms
-        points[name], drawn, of_empty = best_point_of_path(fits, descend, sample, most, effort.part(share))
+        points[name], drawn, of_empty = best_point_of_path(fits, descend, sample, most, of_path)
+        if not (candidate.is_constant or of_path.cuts or of_path.cuts_in_time):
+            effort.note_finished()
         n_drawn += drawn
         losses_of_empty.append(of_empty)
         ended = any(fit.ended_by_callback for fit in fits)
@@ -428,7 +496,8 @@ def best_point_of_path(
     for _ in parts(range(MOST_ALPHAS), WEIGHTS_OF_ALPHAS):
         for fit in parts(fits):
             fit.restart(alpha, forgets_work=True)
-            descend(fit)
+            with ends_at(effort.deadline):
+                descend(fit)
             if effort.is_spent:  # fits that have not had their turn keep the coefficients of the last penalty
                 break
         n_drawn += max(fit.count_drawn() for fit in fits)
@@ -471,7 +540,10 @@ def fit_to_all_rows(found: Found, task: Task, tol: float, effort: Effort) -> tup
     for m, candidate in parts(list(enumerate(candidates))):
         of_candidate = task.with_encodings(candidate.encodings)
         for k, of_round in parts(list(enumerate(points))):
-            fits, of_model = candidate.make_fits(of_candidate, k), effort.part(1 / (n - len(models)))
+            of_model, fits = effort.part(1 / (n - len(models))), None
+            with ends_at(of_model.deadline):
+                if not of_model.is_late:
+                    fits = candidate.make_fits(of_candidate, k)
             model, stops = fit_again(fits, of_candidate, of_round[m], tol, not ended, of_model)
             models.append(model if encodings is None else widen_encodings(model, candidate.encodings, encodings, task.stage))
             ended |= stops
@@ -479,25 +551,56 @@ def fit_to_all_rows(found: Found, task: Task, tol: float, effort: Effort) -> tup
 
 
 def fit_again(
-    fits: Sequence[BaseL1Fit], task: Task, point: PathPoint, tol: float, calls_back: bool, effort: Effort
+    fits: Sequence[BaseL1Fit] | None, task: Task, point: PathPoint, tol: float, calls_back: bool, effort: Effort
 ) -> tuple[SparseModel, bool]:
     """Fit the terms of a point to all rows; return the model, and whether a callback ended the fit.
+
+    Where there is no time to make the fits (None), or to compute the margins of all rows, the model is that of the search.
 
     alpha was chosen for a share of the rows, and is multiplied by the root of that share: noise falls with the root of the
     number of rows, and alpha with it.
 
     calls_back : whether the callback is called at the end
     """
-    with partial_fits_on_error(fits, task):
-        for fit, state in zip(fits, point.states, strict=True):
+    infos = [replace(info, alpha=float(point.alpha), converged=False) for info in point.infos]
+    n_adopted, stopped = 0, [StoppedFit(*each) for each in zip(point.states, infos, strict=True)]
+    with partial_fits_on_error(fits or stopped, task), ends_at(effort.deadline):
+        for fit, state in zip(fits or (), point.states, strict=fits is not None):
             fit.spend(effort)
             fit.restart(point.alpha * np.sqrt(point.share))
             fit.adopt(state)
+            n_adopted += 1
             fit.polish(max(tol, fit.rules.search_tol), CHOSEN_ROUNDS)
             fit.record(calls_back)
     if effort.is_spent:
         effort.note_cut("fits to all rows")
-    return model_of(fits, task), any(fit.ended_by_callback for fit in fits)
+    done = [*(fits or ())[:n_adopted], *stopped[n_adopted:]]
+    model = model_of(done, task, certified=False) if effort.is_late else model_of(done, task)
+    return model, any(fit.ended_by_callback for fit in fits or ())
+
+
+@dataclass(frozen=True)
+class StoppedFit:
+    """A fit of a search, as far as it came, as `model_of` needs it.
+
+    state : its `state`, of all classes for those that are fitted together
+    found : what is known of it
+    """
+
+    state: State | list[State]
+    found: FitInfo
+
+    def info(self, certified: bool = True) -> FitInfo:
+        """Return what is known of the fit, for the rows of the search."""
+        return self.found
+
+    def solution(self) -> Solution:
+        """Return (index, features, w, b) of the terms by ascending index, in the units of y."""
+        solutions = []
+        for features, index, w, b in self.state if isinstance(self.state, list) else [self.state]:
+            order = np.argsort(index)
+            solutions.append((index[order], features.take(order), w[order], b))
+        return merge_solutions(solutions) if isinstance(self.state, list) else solutions[0]
 
 
 # The mean of models
@@ -552,7 +655,29 @@ def merge_linear_functions(model: SparseModel) -> SparseModel:
     )  # fmt: skip
 
 
-# Curvature and intercept of the mean, for pruning and after it
+# Pruning, and the intercept after it
+
+
+def drop_terms(model: SparseModel, task: Task, worth: float, max_terms: int, looked_at: int) -> SparseModel:
+    """Return the model without the terms that it does not need, of at most max_terms.
+
+    worth : what dropping terms may add to the mean loss, in the unit of the first target
+    looked_at : of more terms, this number, the ones that vary most, may stay
+    """
+    rows, unit = task.raw.staged(model.features.stage, is_asked_often=True), task.unit(task.targets[0])
+    weight, curvature = loss_curvature(task, rows, model, unit)
+    change = unit * np.sqrt(2 * worth / curvature)  # L(z + e) <= L(z) + L'(z) e + curvature e^2 / 2
+    return pruned(rows, model, weight, max_terms, change=change, looked_at=looked_at)
+
+
+def drop_terms_at_once(model: SparseModel, task: Task, max_terms: int) -> SparseModel:
+    """Return the model in at most max_terms of its terms, chosen on few rows, where there is no time for more."""
+    if len(model.support) <= max_terms:
+        return model
+    n = min(task.raw.n_rows, max(FEWEST_PRUNED_ON, 2 * max_terms))
+    some = np.arange(n) * task.raw.n_rows // n
+    rows = task.raw.take(some).staged(model.features.stage)
+    return pruned(rows, model, task.weight[some], max_terms, looked_at=max_terms)
 
 
 def loss_curvature(task: Task, rows: Rows, model: SparseModel, unit: float) -> tuple[np.ndarray, float]:
@@ -573,7 +698,7 @@ def loss_curvature(task: Task, rows: Rows, model: SparseModel, unit: float) -> t
     return task.weight if loss.is_smoothed else h / mean, mean
 
 
-def with_best_intercept(model: SparseModel, task: Task, rows: Rows) -> SparseModel:
+def with_best_intercept(model: SparseModel, task: Task) -> SparseModel:
     """Return the model with the intercept that is best for the training rows.
 
     Each model had it, but with a loss that is not quadratic the mean of models, pruned, need not: with a link, it predicts less
@@ -581,6 +706,7 @@ def with_best_intercept(model: SparseModel, task: Task, rows: Rows) -> SparseMod
     """
     if task.loss.is_quadratic:
         return model
+    rows = task.raw.staged(model.features.stage, is_asked_often=True)
     f = rows.vectors.put(rows.vectors.fetch(rows.apply(model.features.staged(None), model.coef)).astype(np.float64))
     if task.is_joint:
         joint = MultinomialProblem.from_targets(rows.vectors, task.targets, task.weight, True)

@@ -1,0 +1,71 @@
+"""Deadlines: when the work of a call with a `time_limit` is to end.
+
+A deadline is a time of the clock `now`, infinite where there is no limit. A public function that has `time_limit` sets the
+deadline of its call with `limits_time`. What may take time in proportion to its rows, such as the units of columns, looks at
+fewer of them where little time is left (`fewer_in_time`); what goes in steps ends at the deadline (`Effort`,
+`progress.ends_at`). Without a limit nothing here changes a result.
+
+The deadline of the current call is kept for each thread.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from .checks import check_real
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+# The clock of all deadlines.
+now: Callable[[], float] = time.monotonic
+NEVER = float("inf")
+
+
+class _Thread(threading.local):
+    """The deadline of the call that runs in a thread."""
+
+    deadline: float = NEVER
+
+
+_here = _Thread()
+
+
+def check_time_limit(time_limit: float | None) -> float:
+    """Return the deadline of a call that begins now and may take `time_limit` seconds; None: any time."""
+    return NEVER if time_limit is None else now() + check_real("time_limit", time_limit, 0, strict=True)
+
+
+@contextmanager
+def limits_time(deadline: float) -> Iterator[None]:
+    """Make this the deadline of the current call within this block."""
+    outer, _here.deadline = _here.deadline, deadline
+    try:
+        yield
+    finally:
+        _here.deadline = outer
+
+
+def time_left(deadline: float | None = None) -> float:
+    """Return the seconds until a deadline, at least 0; None: until that of the current call."""
+    return max(0.0, (_here.deadline if deadline is None else deadline) - now())
+
+
+def share_of_time(deadline: float, share: float) -> float:
+    """Return the deadline at which this share of the time that is left now will have gone."""
+    return deadline if deadline == NEVER else now() + share * time_left(deadline)
+
+
+def fewer_in_time(n: int, fewest: int, seconds: float, power: int = 1, share: float = 0.05) -> int:
+    """Return how many of n to look at in this share of the time that the current call has left: n, but at least `fewest`.
+
+    seconds : about the time that all n take
+    power : the power of n that the time grows with
+    """
+    left = time_left()
+    if share * left >= seconds:
+        return n
+    return min(n, max(fewest, int(n * (share * left / seconds) ** (1 / power))))

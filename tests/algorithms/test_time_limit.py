@@ -1,0 +1,206 @@
+"""A `time_limit` ends a fit with the best so far, at whichever reading of the clock it is over; no test waits for a clock.
+
+The clock that deadlines read is replaced by one that stands still for some readings, and then is past every deadline.
+"""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import sparserf as srf
+from sparserf._base import deadline as _deadline
+from sparserf._base.progress import FitCallback, check_not_ended, ends_at
+from sparserf.solvers.effort import Effort
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-2, 2, (100, 3))
+Y = np.sin(2 * X[:, 0]) * X[:, 1] + 0.1 * RNG.standard_normal(100)
+TARGETS = {
+    "squared": Y, "quantile": Y, "poisson": np.floor(np.exp(Y)), "logistic": Y > 0, "squared_hinge": Y > 0,
+    "multinomial": np.digitize(Y, [-0.4, 0.4]), "one-vs-rest": np.digitize(Y, [-0.4, 0.4]), "two outputs": np.c_[Y, X[:, 2]],
+    "eight classes": np.digitize(Y, np.quantile(Y, np.arange(1, 8) / 8)),
+}  # fmt: skip
+LOSSES = {"one-vs-rest": "logistic", "two outputs": "squared", "eight classes": "multinomial"}
+SHARES = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99)
+
+
+class Clock:
+    """A clock that shows 0 for some readings, and then a time after all deadlines."""
+
+    def __init__(self, n_readings=np.inf):
+        self.n_readings, self.n = n_readings, 0
+
+    def __call__(self):
+        self.n += 1
+        return 0.0 if self.n <= self.n_readings else 1e9
+
+
+@pytest.fixture
+def clock_of(monkeypatch):
+    """Return a function that sets the clock of all deadlines."""
+
+    def set_clock(n_readings=np.inf):
+        clock = Clock(n_readings)
+        monkeypatch.setattr(_deadline, "now", clock)
+        return clock
+
+    return set_clock
+
+
+def fit(target="squared", **options):
+    """Fit a small model, and return it with the categories of the warnings."""
+    options = {"n_components": 40, "n_models": 2, "max_terms": 10, "rng": 0, "time_limit": 1.0} | options
+    options = {"loss": LOSSES.get(target, target)} | options
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = srf.sparse_rf(X, TARGETS[target], **options)
+    return model, [each.category for each in caught]
+
+
+def check_usable(model):
+    assert np.isfinite(np.asarray(model.predict(X), float)).all() and np.isfinite(model.coef).all()
+    assert np.isfinite([model.info.dual_gap, model.info.objective[-1], model.info.alpha]).all()
+    assert len(model.support) <= 10
+    again = type(model).from_json(model.to_json())
+    assert again.info == model.info
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_best_so_far_is_usable_wherever_the_time_is_over(target, clock_of):
+    clock = clock_of()
+    whole, warned = fit(target)
+    n = clock.n
+    assert whole.info.cut == {} and not warned
+    has_finished = []
+    for n_readings in sorted({max(1, round(share * n)) for share in SHARES}):
+        clock_of(n_readings)
+        model, warned = fit(target)
+        check_usable(model)
+        assert model.info.cut
+        assert warned in ([], [srf.TimeLimitWarning])
+        assert not (warned and has_finished)  # a longer time finishes no less
+        has_finished += [n_readings] * (not warned)
+        assert not model.info.converged
+    assert has_finished and min(has_finished) > 1
+
+
+@pytest.mark.slow
+def test_every_reading_may_be_the_last(clock_of):
+    clock = clock_of()
+    fit("multinomial", n_models=1)
+    for n_readings in range(1, clock.n, max(1, clock.n // 40)):
+        clock_of(n_readings)
+        check_usable(fit("multinomial", n_models=1)[0])
+
+
+@pytest.mark.parametrize("options", [{"features": "gaussian"}, {"features": "gaussian", "exact": True}, {"max_iter": 1000}, {}])
+@pytest.mark.parametrize("target", ["squared", "multinomial"])
+def test_with_a_penalty_a_cut_fit_warns_that_it_is_above_the_tolerance(target, options, clock_of):
+    options = {"alpha": 1e-3, "max_terms": None, "n_models": None} | options
+    clock = clock_of()
+    whole, warned = fit(target, **options)
+    n = clock.n
+    for share in (0.0, 0.1, 0.4, 0.8):
+        clock_of(max(1, round(share * n)))
+        model, warned = fit(target, **options)
+        assert np.isfinite(np.asarray(model.predict(X), float)).all()
+        is_cut = "fits" in model.info.cut  # else the fit was done before, and only the fallbacks are left out
+        assert is_cut or (share == 0.8 and model.info.cut)
+        assert warned == [srf.ConvergenceWarning] * is_cut and model.info.converged is not is_cut
+    clock_of()
+    assert np.array_equal(whole.coef, fit(target, **options)[0].coef)
+
+
+def test_a_limit_that_is_not_reached_changes_little_and_none_changes_nothing(clock_of):
+    unlimited, _ = fit(time_limit=None)
+    clock_of()
+    assert np.array_equal(fit()[0].coef, unlimited.coef)  # the rows are few: units are those of all rows
+
+
+def test_the_warning_says_what_was_cut_and_what_to_change(clock_of):
+    clock_of(1)
+    with pytest.warns(srf.TimeLimitWarning, match="not one search was finished.*raise time_limit"):
+        srf.sparse_rf(X, Y, time_limit=0.5, rng=0)
+
+
+def test_a_callback_and_a_limit_together(clock_of):
+    clock = clock_of()
+    told = []
+    fit(callback=told.append)
+    assert told and told[-1].progress == 1.0
+    n = clock.n
+    clock_of(n // 2)
+    model, _ = fit(callback=told.append)
+    assert model.info.cut and told[-1].progress == 1.0
+    clock_of()
+    stopped, warned = fit(callback=lambda info: True)
+    assert stopped.info.cut == {} and not warned
+    check_usable(stopped)
+
+
+def test_an_interrupt_is_not_the_end_of_the_time(clock_of):
+    clock_of()
+
+    def interrupt(info):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(callback=interrupt)
+    assert _deadline.time_left() == np.inf  # the limit of that call is gone
+
+
+@pytest.mark.parametrize(("limit", "error"), [
+    (0, ValueError), (-1.0, ValueError), (np.nan, ValueError), (np.inf, ValueError), ("1", TypeError), (True, TypeError),
+    ([1.0], TypeError),
+])  # fmt: skip
+def test_what_is_no_time_is_refused_before_any_work(limit, error):
+    with pytest.raises(error, match="time_limit must be"):
+        srf.sparse_rf(None, None, time_limit=limit)
+
+
+def test_parts_share_the_time_as_they_share_the_work(monkeypatch):
+    time = [0.0]
+    monkeypatch.setattr(_deadline, "now", lambda: time[0])
+    whole = Effort(100.0, deadline=10.0)
+    part = whole.part(0.5)
+    assert part.left == 50.0 and part.deadline == 5.0 and part.part(0.5, 1.0).deadline == 5.0
+    inner = part.part(0.5)
+    time[0] = 2.6
+    assert inner.is_late and inner.is_spent and not part.is_late
+    inner.note_cut("searches", 2)
+    inner.note_cut("fits", lacks_time=True)
+    assert whole.cuts_in_time == {"searches": 2, "fits": 1} and not whole.cuts
+    time[0] = 4.0
+    assert whole.part(0.5).deadline == 7.0 and whole.has_time(5.9) and not whole.has_time(6.0)
+    assert Effort(1.0).has_time(1e300) and not Effort(1.0).is_late
+
+
+def test_a_block_is_left_at_the_first_poll_after_its_deadline(monkeypatch):
+    time, done = [0.0], []
+    monkeypatch.setattr(_deadline, "now", lambda: time[0])
+    with ends_at(1.0):
+        for time[0] in (0.5, 0.9, 1.0, 2.0):
+            check_not_ended()
+            done.append(time[0])
+    assert done == [0.5, 0.9]
+    check_not_ended()  # outside of a block nothing is raised
+    with ends_at(_deadline.NEVER):
+        check_not_ended()
+        done.append("whole")
+    fit_callback = FitCallback(None, deadline=1.0)
+    with fit_callback.asked_within(lambda: None):
+        check_not_ended()
+        done.append("late")
+    assert done[2:] == ["whole"] and not fit_callback.ended_by_callback
+
+
+def test_fewer_are_looked_at_where_time_is_short(monkeypatch):
+    monkeypatch.setattr(_deadline, "now", lambda: 0.0)
+    assert _deadline.fewer_in_time(1000, 10, 1e9) == 1000  # without a limit
+    with _deadline.limits_time(1.0):
+        assert _deadline.fewer_in_time(1000, 10, 0.05) == 1000
+        assert _deadline.fewer_in_time(1000, 10, 0.5) == 100
+        assert _deadline.fewer_in_time(1000, 10, 5.0, power=2) == 100
+        assert _deadline.fewer_in_time(1000, 10, 1e9) == 10
+        assert _deadline.fewer_in_time(5, 10, 1e9) == 5
