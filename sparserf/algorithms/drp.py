@@ -90,8 +90,8 @@ def drp(
     X: MatrixLike, y: ArrayLike, *, alpha: float, n_projections: int | None = None, n_iter: int | None = None,
     accelerate: bool = True, projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn",
     categorical: Categorical = None, loss: LinearLossLike = "squared", fit_intercept: bool = True,
-    sample_weight: ArrayLike | None = None, tol: float = 1e-6, rng: Seed = None, workers: int = 1, callback: Callback = None,
-    verbose: bool | None = None,
+    sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None, tol: float = 1e-6, rng: Seed = None,
+    workers: int = 1, callback: Callback = None, verbose: bool | None = None,
 ) -> SparseModel:  # fmt: skip
     r"""Fit the optimal linear model of many inputs, certified, by Dual Random Projection.
 
@@ -144,6 +144,8 @@ def drp(
         Whether to fit an intercept, which is not penalised. The paper has none.
     sample_weight : array of shape (n_samples,) or None, default None
         As in `sparse_rf`: nonnegative; they count relative to their mean.
+    groups : array of shape (n_samples,) or None, default None
+        The group of each row, as in `sparse_rf`: no row's mean of a category comes from its own group.
     tol : float, default 1e-6
         The bound on ``||w - w*|| / ||w*||``, w* the optimum, at which to stop.
     rng : None, int or numpy.random.Generator, default None
@@ -207,7 +209,8 @@ def drp(
     options = DRPOptions.from_arguments(
         y=y, alphas=[check_real("alpha", alpha, 0, strict=True)], n_projections=n_projections, n_iter=n_iter,
         accelerate=accelerate, projection=projection, missing=missing, categorical=categorical, loss=loss,
-        fit_intercept=fit_intercept, sample_weight=sample_weight, tol=tol, rng=rng, workers=workers, callback=callback,
+        fit_intercept=fit_intercept, sample_weight=sample_weight, groups=groups, tol=tol, rng=rng, workers=workers,
+        callback=callback,
     )  # fmt: skip
     return _fit_path(X, options)[0]
 
@@ -217,8 +220,8 @@ def drp_path(
     X: MatrixLike, y: ArrayLike, *, alphas: ArrayLike, n_projections: int | None = None, n_iter: int | None = None,
     accelerate: bool = True, projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn",
     categorical: Categorical = None, loss: LinearLossLike = "squared", fit_intercept: bool = True,
-    sample_weight: ArrayLike | None = None, tol: float = 1e-6, rng: Seed = None, workers: int = 1, callback: Callback = None,
-    verbose: bool | None = None,
+    sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None, tol: float = 1e-6, rng: Seed = None,
+    workers: int = 1, callback: Callback = None, verbose: bool | None = None,
 ) -> list[SparseModel]:  # fmt: skip
     """Fit models of `drp` for many penalties, largest first, each started from the one before, from one sketch.
 
@@ -228,9 +231,9 @@ def drp_path(
         As in `drp`.
     alphas : sequence of float
         Penalties, > 0; they are used in descending order.
-    n_projections, n_iter, accelerate, projection, missing, categorical, loss, fit_intercept, sample_weight, tol, rng
+    n_projections, n_iter, accelerate, projection, missing, categorical, loss, fit_intercept, sample_weight, groups
         As in `drp`. Where n_projections is None, the sketch grows by what a smaller penalty needs beyond it.
-    workers, callback, verbose
+    tol, rng, workers, callback, verbose
         As in `drp`.
 
     Returns
@@ -269,7 +272,8 @@ def drp_path(
     options = DRPOptions.from_arguments(
         y=y, alphas=check_alphas(alphas).tolist(), n_projections=n_projections, n_iter=n_iter,
         accelerate=accelerate, projection=projection, missing=missing, categorical=categorical, loss=loss,
-        fit_intercept=fit_intercept, sample_weight=sample_weight, tol=tol, rng=rng, workers=workers, callback=callback,
+        fit_intercept=fit_intercept, sample_weight=sample_weight, groups=groups, tol=tol, rng=rng, workers=workers,
+        callback=callback,
     )  # fmt: skip
     return _fit_path(X, options)
 
@@ -292,6 +296,7 @@ class DRPOptions:
     loss: LinearLossLike = "squared"
     fit_intercept: bool = True
     sample_weight: ArrayLike | None = None
+    groups: ArrayLike | None = None
     tol: float = 1e-6
     rng: np.random.Generator | None = None
     workers: int = 1
@@ -352,7 +357,7 @@ def linear_fit(X: MatrixLike, options: DRPOptions) -> tuple[LinearFit | Multinom
     columns = ColumnSetting(missing=options.missing, categorical=options.categorical)
     task = Task.from_arguments(
         X, options.y, features=Linear(), loss=options.loss, sample_weight=options.sample_weight, workers=options.workers,
-        rng=options.rng, columns=columns, several_outputs="together", losses=LOSSES,
+        rng=options.rng, columns=columns, several_outputs="together", losses=LOSSES, groups=options.groups,
     )  # fmt: skip
     if np.isinf(task.loss.smoothness) and not task.loss.is_self_concordant:
         raise ValueError(f"loss must have a finite smoothness, with which drp bounds the effect of rounding, got {task.loss!r}")

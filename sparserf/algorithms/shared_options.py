@@ -36,6 +36,7 @@ class SharedOptions:
     loss: LossLike = "squared"
     fit_intercept: bool = True
     sample_weight: ArrayLike | None = None
+    groups: ArrayLike | None = None
     rng: Any = None
     workers: int = 1
     callback: Callback = None
@@ -64,7 +65,10 @@ def read_task(X: MatrixLike, y: ArrayLike, options: SharedOptions, several_outpu
     several_outputs : whether real targets of several outputs are one target or one each
     """
     columns, features = ColumnSetting(options.scale, options.missing, options.categorical), options.features
-    about = {"loss": options.loss, "sample_weight": options.sample_weight, "rng": options.rng, "workers": options.workers}
+    about = {
+        "loss": options.loss, "sample_weight": options.sample_weight, "groups": options.groups, "rng": options.rng,
+        "workers": options.workers,
+    }  # fmt: skip
     if options.is_auto:
         found = sparse_rf(
             X, y, scale=options.scale, missing=options.missing, categorical=options.categorical,

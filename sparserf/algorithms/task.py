@@ -26,6 +26,7 @@ import numpy as np
 from .._base.arrays import check_same_device
 from .._base.checks import check_choice, check_sample_weight
 from .._base.progress import FitCallback
+from .._base.splits import check_groups
 from ..columns.encodings import fit_sparse_stage, fit_stage, target_encode
 from ..columns.stage import ColumnStage
 from ..columns.table import Table, is_frame
@@ -114,6 +115,8 @@ class Task:
         What was subtracted from each target, one number for each output. `model_of` adds it to the intercept.
     index : ndarray
         The places of the rows in X.
+    groups : ndarray of shape (n_rows,) or None
+        The number of the group of each row. Rows of a group are held out together.
     stage : ColumnStage or None
         The encodings of the columns; None for columns as they are.
     encoding_sets : tuple of ndarray
@@ -130,6 +133,7 @@ class Task:
     targets: list[np.ndarray]
     centers: list[float | np.ndarray]
     index: np.ndarray
+    groups: np.ndarray | None = None
     stage: ColumnStage | None = None
     encoding_sets: tuple[np.ndarray, ...] = ()
     features: Any = None
@@ -139,6 +143,7 @@ class Task:
         cls, X: MatrixLike, y: ArrayLike, *, features: Any, loss: LinearLossLike, sample_weight: ArrayLike | None, workers: int,
         rng: np.random.Generator | None, columns: ColumnSetting, losses: Collection[str] = SELECTING,
         several_outputs: Literal["together", "apart"] | None = None, has_several_encodings: bool = False,
+        groups: ArrayLike | None = None,
     ) -> Task:  # fmt: skip
         """Check the arguments of a fit, and encode the columns of X as its features need them.
 
@@ -148,6 +153,7 @@ class Task:
         columns : how to encode columns
         losses, several_outputs : as in `from_arrays`
         has_several_encodings : whether numbers are to have several encodings
+        groups : the group of each row of X
         """
         is_drawn, may_miss = isinstance(features, FeatureSet), columns.missing == "learn"
         stage = features.stage if is_drawn else None
@@ -159,7 +165,7 @@ class Task:
             X, table = stage.read(X), stage.table
         elif columns.categorical is not None or is_frame(X):
             X, table = Table.learn(X, columns.categorical)
-        about = {"losses": losses, "several_outputs": several_outputs}
+        about = {"losses": losses, "several_outputs": several_outputs, "groups": groups}
 
         if is_drawn:
             may_miss = may_miss and stage is not None and stage.may_miss
@@ -178,9 +184,9 @@ class Task:
     def from_arrays(
         cls, X: MatrixLike, y: ArrayLike, loss: LinearLossLike, sample_weight: ArrayLike | None, workers: int, *,
         several_outputs: Literal["together", "apart"] | None = None, losses: Collection[str] = SELECTING,
-        may_miss: bool = False,
+        may_miss: bool = False, groups: ArrayLike | None = None,
     ) -> Task:  # fmt: skip
-        """Check X, y, loss and sample_weight, with the columns of X as they are.
+        """Check X, y, loss, sample_weight and groups, with the columns of X as they are.
 
         several_outputs : whether a real y may have several outputs, and whether these are one target or one each: see
             `columns.targets.encode_target`
@@ -192,11 +198,12 @@ class Task:
         rows = as_rows(X, workers, may_miss=may_miss)
         loss = check_loss(loss, losses)
         index, weighted, weight = rows_of_positive_weight(rows, sample_weight)
+        groups = None if groups is None else check_groups(groups, rows.n_rows)[index]
         classes, targets = encode_target(y, loss, index, rows.n_rows, several_outputs)
         if several_outputs == "apart" and classes is None and len(targets) > 1 and not loss.is_quadratic:
             raise ValueError(f"y must have one output for loss={loss.name!r}, got {len(targets)}: fit one at a time")
         loss, centers = loss.of_target(targets[0], weight), [np.zeros(y.shape[:-1]) for y in targets]
-        return cls(weighted, loss, weight, classes, targets, centers, index)
+        return cls(weighted, loss, weight, classes, targets, centers, index, groups=groups)
 
     def _encoded(self, table, rng, is_scaled, has_several_encodings, may_miss):
         """Return the task with a `ColumnStage`, or as it is where its columns need none; table : the reader of X, or None."""
@@ -213,7 +220,7 @@ class Task:
                 return self
         if table is not None and not table.is_numeric:
             X, table = table.for_rows(raw.array())
-            X, means = target_encode(X, table, self.targets, self.weight, rng)
+            X, means = target_encode(X, table, self.targets, self.weight, rng, self.groups)
             raw = raw.on_same_threads(X)
         stage, encoding_sets = fit_stage(
             raw, self.weight, rng, table=table, means=means, is_scaled=is_scaled, is_curved=has_several_encodings

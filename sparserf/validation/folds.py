@@ -114,37 +114,6 @@ def _strata(y, n_folds):
     return stratum if len(values) * n_folds <= len(y) or y.dtype.kind in "OSUb" else np.zeros(len(y), np.intp)
 
 
-def stratified_folds(
-    stratum: np.ndarray, n_folds: int, rng: np.random.Generator, groups: np.ndarray | None = None
-) -> np.ndarray:
-    """Return the fold of each row, so that all folds have about as many rows of each stratum.
-
-    Rows are shuffled and dealt out in turn, stratum by stratum. Whole groups are assigned one after the other, the largest
-    first, each to the fold where it makes the sizes of the folds, and of the strata in them, the most even.
-    """
-    if groups is None:
-        if n_folds > len(stratum):
-            raise ValueError(f"cv must be at most the number of rows, {len(stratum)}, got {n_folds}")
-        order = rng.permutation(len(stratum))
-        order = order[np.argsort(stratum[order], kind="stable")]
-        fold = np.empty(len(stratum), np.intp)
-        fold[order] = np.arange(len(stratum)) % n_folds
-        return fold
-    names, group = np.unique(groups, return_inverse=True)
-    if n_folds > len(names):
-        raise ValueError(f"cv must be at most the number of groups, {len(names)}, got {n_folds}")
-    counts = np.zeros((len(names), stratum.max() + 1))
-    np.add.at(counts, (group, stratum), 1.0)
-    counts = np.column_stack([counts, counts.sum(axis=1)])
-    counts /= counts.sum(axis=0)
-    loads, fold_of_group = np.zeros((n_folds, counts.shape[1])), np.empty(len(names), np.intp)
-    order = rng.permutation(len(names))
-    for k in order[np.argsort(-counts[order].sum(axis=1), kind="stable")]:
-        fold_of_group[k] = np.argmin(loads @ counts[k])  # where the sum of squares of the loads grows least
-        loads[fold_of_group[k]] += counts[k]
-    return fold_of_group[group]
-
-
 def draw_seeds(rng: np.random.Generator, n: int) -> list[int]:
     """Draw the seeds of n fits."""
     return rng.integers(2**63, size=n).tolist()

@@ -9,8 +9,9 @@ import pytest
 import scipy.sparse as sp
 
 import sparserf as srf
+from sparserf._base.splits import stratified_folds
 from sparserf.validation import cross_validation as validation
-from sparserf.validation.folds import Dataset, stratified_folds
+from sparserf.validation.folds import Dataset
 
 N = 240
 RNG = np.random.default_rng(0)
