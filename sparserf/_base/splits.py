@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 
 def check_groups(groups: ArrayLike | None, n_rows: int) -> np.ndarray | None:
-    """Return the number of the group of each row, counted in the order of their labels, which may be of any kind; None for None.
+    """Return the number of the group of each row, counted in the order of their labels; None for None.
 
-    Labels that have no order among each other are counted in the order in which they come.
+    Labels may be of any kind. Those that have no order among each other are counted in the order in which they come.
     """
     if groups is None:
         return None
@@ -146,8 +146,8 @@ def _whole_groups(name, splits, groups):
             if len(both):
                 row, other = (np.flatnonzero(part & (number == both[0]))[0] for part in (fitted, held))
                 raise ValueError(
-                    f"{name} must have the rows of a group in one part of each pair, got rows {row} and {other} of one group in "
-                    f"the two parts of pair {k}"
+                    f"{name} must have the rows of a group in one part of each pair, got rows {row} and {other} of one group "
+                    f"in the two parts of pair {k}"
                 )
     return splits
 

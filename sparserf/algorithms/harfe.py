@@ -265,8 +265,8 @@ def harfe_path(
     features: Features | None = None, scale: Units = "auto", missing: Missing = "learn", categorical: Categorical = None,
     loss: LossLike = "squared", selection: Literal["magnitude", "positive"] = "magnitude", normalize: bool = True,
     step_size: float = 0.1, backtracking: bool = True, start: Literal["greedy", "zero"] = "greedy", max_iter: int = 50,
-    tol: float = 5e-3, fit_intercept: bool = True, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None, rng: Seed = None,
-    workers: int = 1, callback: Callback = None, verbose: bool | None = None,
+    tol: float = 5e-3, fit_intercept: bool = True, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None,
+    rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
 ) -> list[SparseModel]:  # fmt: skip
     """Fit models of `harfe` for growing numbers of terms, each from the one before, over one dictionary.
 

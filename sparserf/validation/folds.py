@@ -1,21 +1,26 @@
-"""A dataset in memory, of which some rows can be taken or fitted, and its division into folds."""
+"""A dataset in memory, of which some rows can be taken or fitted, and its division into rows to fit and rows held out."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from inspect import signature
+from numbers import Number
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from .._base.arrays import is_foreign
-from .._base.checks import check_sample_weight, is_sparse
+from .._base.checks import check_integer, check_sample_weight, is_sparse
 from .._base.csr import canonical_csr
+from .._base.splits import check_groups, draw_groups, read_splits, stratified_folds
 from ..columns.frames import is_frame, rows_of_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import ArrayLike
+
+    from .._base.splits import Split, Splits
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +36,7 @@ class Dataset:
     used : ndarray of shape (n_samples,), of bools
         Which rows have a weight other than zero. The others are in no fit and in no fold.
     groups : ndarray of shape (n_samples,) or None
-        The group of each row. Rows of a group are in the same fold.
+        The number of the group of each row. Rows of a group are fitted, or held out, together.
     """
 
     X: Any
@@ -45,12 +50,11 @@ class Dataset:
         """Check the arguments of a public function and make a dataset of them."""
         X, y = _in_memory(X), _vector("y", y)
         n = X.shape[0]
-        for name, values in (("y", y), ("groups", groups)):
-            if values is not None and len(values) != n:
-                raise ValueError(f"{name} must have an entry for each of the {n} rows of X, got {len(values)}")
+        if len(y) != n:
+            raise ValueError(f"y must have an entry for each of the {n} rows of X, got {len(y)}")
         weight = None if sample_weight is None else check_sample_weight(sample_weight, n)
         used = np.ones(n, bool) if weight is None else weight > 0
-        return cls(X, y, weight, used, None if groups is None else _vector("groups", groups))
+        return cls(X, y, weight, used, check_groups(groups, n))
 
     def __len__(self) -> int:
         return len(self.y)
@@ -64,11 +68,14 @@ class Dataset:
     def fit(self, function: Callable[..., Any], rows: np.ndarray, rng: int, **arguments: Any) -> Any:
         """Return function(X, y, ...) for some rows.
 
-        Their weights are passed on if there are any, and the seed unless the function is a partial with a seed of its own.
+        Their weights are passed on if there are any, their groups if the function takes such an argument, and the seed unless
+        the function is a partial with a seed of its own.
         """
         X, y, weight = self.take(rows)
         if weight is not None:
             arguments["sample_weight"] = weight
+        if self.groups is not None and "groups" in signature(function).parameters:
+            arguments["groups"] = self.groups[rows]
         if "rng" not in getattr(function, "keywords", {}):
             arguments["rng"] = rng
         return function(X, y, **arguments)
@@ -82,6 +89,33 @@ class Dataset:
         groups = None if self.groups is None else self.groups[self.used]
         fold[self.used] = stratified_folds(_strata(self.y[self.used], n_folds), n_folds, rng, groups)
         return fold
+
+    def splits(self, cv: int | Splits, rng: np.random.Generator, groups: ArrayLike | None = None) -> list[Split]:
+        """Return the rows to fit and to hold out of each fold, or of each pair that the user gives; all have a weight.
+
+        groups : the labels of the groups as the user gave them, for a splitter
+        """
+        if isinstance(cv, Number):
+            n_folds = check_integer("cv", cv, 2)
+            fold = self.assign_folds(n_folds, rng)
+            return [((fold != k) & self.used, fold == k) for k in range(n_folds)]
+        splits = [(fitted & self.used, held & self.used) for fitted, held in read_splits("cv", cv, self.X, self.y, groups)]
+        for k, split in enumerate(splits):
+            if not all(part.any() for part in split):
+                raise ValueError(f"cv must have rows of positive weight in both parts of each pair, not so in pair {k}")
+        return splits
+
+    def weights_of_groups(self, rows: np.ndarray) -> np.ndarray:
+        """Return the weight of each group of the rows at these indices, or of each row where there are no groups."""
+        weight = np.ones(len(rows)) if self.weight is None else self.weight[rows]
+        return weight if self.groups is None else np.bincount(np.unique(self.groups[rows], return_inverse=True)[1], weight)
+
+    def draw(self, rows: np.ndarray, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Draw n of the rows at these indices, or whole groups of about as many; return them and the others, both shuffled."""
+        if self.groups is None:
+            return tuple(np.split(rng.permutation(rows), [n]))
+        drawn = draw_groups(self.groups[rows], np.zeros(len(rows), np.intp), n / len(rows), rng)
+        return rng.permutation(rows[drawn]), rng.permutation(rows[~drawn])
 
 
 def _in_memory(X):

@@ -133,16 +133,16 @@ def sparse_rf(
         back. True: all D draws are searched again and again, until `info.dual_gap` certifies the optimum over them; not for
         "auto".
     validation : float, mask, indices, pairs or splitter, default 0.1
-        Which rows alpha=None holds out in each search. A share in (0, 1): so many of the rows, at random, the same share of each
-        class, and of zero and other counts; at least ten rows where that is no more than half of them. Or the rows themselves,
-        as a mask (n_samples,) of bools or by their indices. Or pairs (rows to fit, rows to hold out) of masks or indices: a
-        list, a generator, or a splitter of scikit-learn, such as `TimeSeriesSplit(5)`, whose `split(X, y, groups)` is called
-        once. A search takes one pair, from the last to the first and then again, and leaves out rows that are in neither part.
-        The model is fitted to all rows in the end.
+        Which rows alpha=None holds out in each round of searches. A share in (0, 1): so many of the rows, at random, the same
+        share of each class, and of zero and other counts; at least ten rows where that is no more than half of them. Or the
+        rows themselves, as a mask (n_samples,) or by their indices. Or pairs (rows to fit, rows to hold out) of masks or
+        indices: a list, a generator, or a splitter of scikit-learn, such as `TimeSeriesSplit(5)`, whose `split(X, y, groups)`
+        is called once. A round takes one pair, from the last to the first and then again, and leaves out rows that are in
+        neither part. In the end the terms are fitted to all rows.
     groups : array of shape (n_samples,) or None, default None
-        The group of each row: numbers, strings or other labels. Whole groups are held out, as nearly as may be so many that they
-        have the share `validation` of the rows, and of each class; pairs must not divide a group. And no row's mean of a
-        category comes from its own group.
+        The group of each row: numbers, strings or other labels. Whole groups are held out, so many that they have about the
+        share `validation` of the rows and of each class; pairs must not divide a group. And the mean of y over the rows of a
+        category is, for a training row, one over other groups.
     n_models : int or None, default None
         Number of rounds of searches of alpha=None; the result is the mean of their models. Each round holds out rows that are
         drawn anew and, for "auto", has draws of its own. None: at least two rounds, or four for up to 5,000 rows; further
@@ -350,8 +350,8 @@ def _read_arguments(
         raise ValueError(f"max_order needs features='auto', got {max_order!r} with other features")
     columns = ColumnSetting(scale, missing, categorical)
     task = Task.from_arguments(
-        X, y, features=features, loss=loss, sample_weight=sample_weight, groups=groups, workers=workers, rng=rng, columns=columns,
-        has_several_encodings=has_several_encodings and is_auto, several_outputs="apart", losses=JOINTLY,
+        X, y, features=features, loss=loss, sample_weight=sample_weight, groups=groups, workers=workers, rng=rng,
+        columns=columns, has_several_encodings=has_several_encodings and is_auto, several_outputs="apart", losses=JOINTLY,
     )  # fmt: skip
     features = task.features
     task = task.centered(check_flag("fit_intercept", fit_intercept))
