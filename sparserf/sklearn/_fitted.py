@@ -21,7 +21,10 @@ class Fitted:
     def __init__(self, model: SparseModel, *, n_jobs: int | None = None):
         self.model, self.n_jobs = model, n_jobs
 
-    def fit(self, X: MatrixLike | None = None, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: MatrixLike | None = None, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:  # fmt: skip
         """Return the estimator as it is: the model does not change, also where a search or a calibration fits its clones."""
         return self
 
