@@ -135,7 +135,7 @@ def test_parameters_are_those_of_the_function(name):
     function = inspect.signature(FUNCTIONS[name]).parameters
     for Kind in (type(REGRESSORS[name]), type(CLASSIFIERS[name])):
         own = inspect.signature(Kind).parameters
-        expected = {name for name in function if name not in ("X", "y", "sample_weight", "rng", "workers")}
+        expected = {name for name in function if name not in ("X", "y", "sample_weight", "groups", "rng", "workers")}
         expected |= {"random_state", "n_jobs"}
         assert set(own) == expected
         for parameter in own.values():
