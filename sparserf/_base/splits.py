@@ -6,6 +6,7 @@ of a group are never in both.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from numbers import Number
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -78,7 +79,9 @@ def read_splits(name: str, given: Splits, X: Any, y: np.ndarray, groups: ArrayLi
     if hasattr(given, "split") and not isinstance(given, (str, bytes)):
         is_in_memory = isinstance(X, (np.ndarray, list)) or is_sparse(X) or hasattr(X, "columns")
         is_in_memory &= not type(X).__module__.startswith("dask")
-        pairs = list(given.split(X if is_in_memory else np.empty((n_rows, 0)), y, groups))
+        with warnings.catch_warnings():  # `_whole_groups` sees to it that they are not
+            warnings.filterwarnings("ignore", "The groups parameter is ignored", UserWarning)
+            pairs = list(given.split(X if is_in_memory else np.empty((n_rows, 0)), y, groups))
     elif _holds_scalars(given):
         held = _mask(name, "to hold out", given, n_rows)
         if not held.any() or held.all():

@@ -205,13 +205,13 @@ def test_a_group_counts_as_one_in_the_error_of_a_gain():
 
 
 def test_groups_count_as_informative_rows(rng):
-    """Many small groups count as so many rows; few large ones ask for two standard errors; single rows change nothing."""
+    """Many small groups count as so many rows; few large ones ask for one standard error; single rows change nothing."""
     X, y = rng.standard_normal((600, 2)), rng.standard_normal(600)
     errors = {
         n: errors_to_beat_constant(Task.from_arrays(X, y, "squared", None, 1, groups=np.arange(600) % n), np.zeros(600))
         for n in (2, 60, 600)
     }
-    assert errors == {2: 2.0, 60: pytest.approx(0.5), 600: pytest.approx(0.05)}
+    assert errors == {2: 1.0, 60: pytest.approx(0.5), 600: pytest.approx(0.05)}
 
 
 def test_means_of_categories_come_from_other_groups(rng):

@@ -111,6 +111,9 @@ def test_pairs_do_not_divide_a_group():
     assert read(GroupKFold(3), GROUPS) == read(list(GroupKFold(3).split(X, Y, GROUPS)))
     with pytest.raises(ValueError, match="rows of a group in one part of each pair, got rows 10 and 14 of one group"):
         read(np.arange(14, N), GROUPS)
+    assert read(KFold(3), GROUPS) == read(KFold(3))  # without scikit-learn's warning that groups are ignored
+    with pytest.raises(ValueError, match="rows of a group in one part of each pair, got rows 5 and 8 of one group"):
+        read(TimeSeriesSplit(2, test_size=11), GROUPS)
 
 
 # Groups
