@@ -266,8 +266,11 @@ def test_kinds_of_rows(rows):
         ({"sample_weight": -np.ones(500)}, ValueError, "sample_weight"),
         ({"groups": np.zeros(499)}, ValueError, "groups must have an entry for each of the 500 rows"),
         ({"groups": np.zeros(500)}, ValueError, "groups must be at least two"),
-        ({"method": "cv+", "groups": np.arange(500) % 4, "coverage": 0.5}, ValueError,
-         "cv must be at most the number of groups, 4"),
+        (
+            {"method": "cv+", "groups": np.arange(500) % 4, "coverage": 0.5},
+            ValueError,
+            "cv must be at most the number of groups, 4",
+        ),
         ({"y": Y[:499]}, ValueError, "y must have an entry for each of the 500 rows"),
         ({"y": np.full(500, np.nan)}, ValueError, "y must be finite"),
         ({"y": np.full(500, "a")}, TypeError, "y must hold real numbers"),
