@@ -248,7 +248,7 @@ def test_means_of_categories_come_from_other_groups(rng):
         ({"groups": [None] * 60}, ValueError, r"groups must not have missing labels, got None at \[0\]"),
         ({"groups": np.arange(60) // 30, "loss": "logistic"}, ValueError, "groups must leave rows of each class to fit"),
         ({"validation": [(np.arange(20), np.arange(20, 60))], "loss": "logistic"}, ValueError,
-         r"validation must have rows of each class to fit in each pair, got none of .*True.* in pair 0"),
+         r"validation must have rows of each class to fit in each pair, got none of True in pair 0"),
         ({"validation": [(np.arange(20), np.arange(20, 60))], "loss": "poisson"}, ValueError,
          "validation must have rows to fit with y above 0 in each pair, got none in pair 0"),
         ({"validation": np.arange(30), "sample_weight": np.repeat([0.0, 1.0], 30)}, ValueError,

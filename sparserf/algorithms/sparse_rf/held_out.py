@@ -84,7 +84,7 @@ class Sample:
         n, is_share = effective(weight), isinstance(validation, float)
         if not is_share:
             weight = weight * (validation[0] | validation[1])
-        if np.count_nonzero(weight) > most_rows:  # there are rows of either part of each stratum
+        if np.count_nonzero(weight) > most_rows:  # of a split the sample has rows of either part of each stratum
             weight = thinned(strata if is_share else 2 * strata + validation[1], weight, most_rows, rng)
         some = np.flatnonzero(weight)
         if len(some) < rows.n_rows or not rows.in_memory:
@@ -167,7 +167,7 @@ def splits_of_task(splits: Sequence[Split], task: Task, strata: np.ndarray) -> l
             if not part.any():
                 raise ValueError(f"validation must have rows of positive weight to {what} in each pair, got none in pair {k}")
         if task.loss.is_classifier and len(missing := np.setdiff1d(strata, strata[fitted])):
-            label = task.classes[missing[0] - (len(task.classes) > 2)]
+            label = task.classes[missing[0] - (len(task.classes) > 2)].item()
             raise ValueError(f"validation must have rows of each class to fit in each pair, got none of {label!r} in pair {k}")
         if task.loss.link == "log" and not strata[fitted].any():
             raise ValueError(f"validation must have rows to fit with y above 0 in each pair, got none in pair {k}")
