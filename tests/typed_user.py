@@ -29,6 +29,8 @@ assert_type(model.predict([[1.0, 2.0, 3.0]]).ndim, int)
 assert_type(model.to_json(), str)
 assert_type(srf.load("model"), srf.SparseModel)
 
+assert_type(srf.sparse_rf(X, y, validation=[(np.arange(50), np.arange(50, 100))], groups=["a", "b"] * 50), srf.SparseModel)
+assert_type(srf.sparse_rf(X, y, validation=np.arange(100) > 80), srf.SparseModel)
 assert_type(srf.sparse_rf_path(X, y, alphas=[0.1, 0.01]), list[srf.SparseModel])
 assert_type(srf.harfe(X, y, order=2, selection="positive", start="zero"), srf.SparseModel)
 assert_type(srf.harfe_path(X, y, n_nonzero_coefs=np.arange(1, 3)), list[srf.SparseModel])

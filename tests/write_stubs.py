@@ -31,7 +31,8 @@ class _Estimator(BaseEstimator):
     @property
     def n_iter_(self) -> int: ...
     def fit(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self: ...
     def predict(self, X: MatrixLike, offset: ArrayLike | None = None) -> np.ndarray: ...
     def score(

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 OTHER_WORDS = {
     "random_state": "rng", "seed": "rng", "rng": "random_state", "n_jobs": "workers", "n_threads": "workers",
     "workers": "n_jobs", "lambda_": "alpha", "reg_lambda": "alpha", "max_iter": "n_iter", "n_iter": "max_iter",
-    "sample_weights": "sample_weight", "weights": "sample_weight", "n_folds": "cv",
+    "sample_weights": "sample_weight", "weights": "sample_weight", "n_folds": "cv", "group": "groups",
     "base_margin": "offset", "init_score": "offset",
 }  # fmt: skip
 # The arguments with an entry for each row.
-ROW_ARGUMENTS = "X", "y", "sample_weight", "offset", "groups", "folds"
+ROW_ARGUMENTS = "X", "y", "sample_weight", "offset", "groups", "folds", "validation"
 
 
 class IndexWarning(UserWarning):

@@ -92,7 +92,8 @@ def drp(
     accelerate: bool = True, projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn",
     categorical: Categorical = None, loss: LinearLossLike = "squared", fit_intercept: bool = True,
     sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None, offset: ArrayLike | None = None,
-    tol: float = 1e-6, rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
+    groups: ArrayLike | None = None, tol: float = 1e-6, rng: Seed = None, workers: int = 1, callback: Callback = None,
+    verbose: bool | None = None,
 ) -> SparseModel:  # fmt: skip
     r"""Fit the optimal linear model of many inputs, certified, by Dual Random Projection.
 
@@ -149,6 +150,8 @@ def drp(
         As in `sparse_rf`.
     offset : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets; or None, default None
         What is added to f in the loss of each row, such as the log of the exposures, as in `sparse_rf`.
+    groups : array of shape (n_samples,) or None, default None
+        The group of each row, as in `sparse_rf`: no row's mean of a category comes from its own group.
     tol : float, default 1e-6
         The bound on ``||w - w*|| / ||w*||``, w* the optimum, at which to stop.
     rng : None, int or numpy.random.Generator, default None
@@ -212,8 +215,8 @@ def drp(
     options = DRPOptions.from_arguments(
         y=y, alphas=[check_real("alpha", alpha, 0, strict=True)], n_projections=n_projections, n_iter=n_iter,
         accelerate=accelerate, projection=projection, missing=missing, categorical=categorical, loss=loss,
-        fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight, offset=offset, tol=tol, rng=rng,
-        workers=workers, callback=callback,
+        fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight, offset=offset, groups=groups,
+        tol=tol, rng=rng, workers=workers, callback=callback,
     )  # fmt: skip
     return _fit_path(X, options)[0]
 
@@ -224,7 +227,8 @@ def drp_path(
     accelerate: bool = True, projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn",
     categorical: Categorical = None, loss: LinearLossLike = "squared", fit_intercept: bool = True,
     sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None, offset: ArrayLike | None = None,
-    tol: float = 1e-6, rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
+    groups: ArrayLike | None = None, tol: float = 1e-6, rng: Seed = None, workers: int = 1, callback: Callback = None,
+    verbose: bool | None = None,
 ) -> list[SparseModel]:  # fmt: skip
     """Fit models of `drp` for many penalties, largest first, each started from the one before, from one sketch.
 
@@ -236,7 +240,7 @@ def drp_path(
         Penalties, > 0; they are used in descending order.
     n_projections, n_iter, accelerate, projection, missing, categorical, loss, fit_intercept, sample_weight
         As in `drp`. Where n_projections is None, the sketch grows by what a smaller penalty needs beyond it.
-    class_weight, offset, tol, rng, workers, callback, verbose
+    class_weight, offset, groups, tol, rng, workers, callback, verbose
         As in `drp`.
 
     Returns
@@ -275,8 +279,8 @@ def drp_path(
     options = DRPOptions.from_arguments(
         y=y, alphas=check_alphas(alphas).tolist(), n_projections=n_projections, n_iter=n_iter,
         accelerate=accelerate, projection=projection, missing=missing, categorical=categorical, loss=loss,
-        fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight, offset=offset, tol=tol, rng=rng,
-        workers=workers, callback=callback,
+        fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight, offset=offset, groups=groups,
+        tol=tol, rng=rng, workers=workers, callback=callback,
     )  # fmt: skip
     return _fit_path(X, options)
 
@@ -301,6 +305,7 @@ class DRPOptions:
     sample_weight: ArrayLike | None = None
     class_weight: ClassWeight = None
     offset: ArrayLike | None = None
+    groups: ArrayLike | None = None
     tol: float = 1e-6
     rng: np.random.Generator | None = None
     workers: int = 1
@@ -361,8 +366,8 @@ def linear_fit(X: MatrixLike, options: DRPOptions) -> tuple[LinearFit | Multinom
     columns = ColumnSetting(missing=options.missing, categorical=options.categorical)
     task = Task.from_arguments(
         X, options.y, features=Linear(), loss=options.loss, sample_weight=options.sample_weight,
-        class_weight=options.class_weight, offset=options.offset, workers=options.workers, rng=options.rng, columns=columns,
-        several_outputs="together", losses=LOSSES,
+        class_weight=options.class_weight, offset=options.offset, groups=options.groups, workers=options.workers,
+        rng=options.rng, columns=columns, several_outputs="together", losses=LOSSES,
     )  # fmt: skip
     if np.isinf(task.loss.smoothness) and not task.loss.is_self_concordant:
         raise ValueError(f"loss must have a finite smoothness, with which drp bounds the effect of rounding, got {task.loss!r}")

@@ -118,7 +118,8 @@ def harfe(
     selection: Literal["magnitude", "positive"] = "magnitude", normalize: bool = True, step_size: float = 0.1,
     backtracking: bool = True, start: Literal["greedy", "zero"] = "greedy", max_iter: int = 50, tol: float = 5e-3,
     fit_intercept: bool = True, sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None,
-    offset: ArrayLike | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
+    offset: ArrayLike | None = None, groups: ArrayLike | None = None, rng: Seed = None, workers: int = 1,
+    callback: Callback = None, verbose: bool | None = None,
 ) -> SparseModel:  # fmt: skip
     r"""Fit a model of s terms, chosen among many random features by hard thresholding and ridge regression.
 
@@ -199,6 +200,9 @@ def harfe(
         As in `sparse_rf`.
     offset : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets; or None, default None
         What is added to f in the loss of each row, such as the log of the exposures, as in `sparse_rf`.
+    groups : array of shape (n_samples,) or None, default None
+        The group of each row, as in `sparse_rf`: no row's mean of a category comes from its own group, and features="auto"
+        holds out whole groups.
     rng : None, int or numpy.random.Generator, default None
         The seed of the draws.
     workers : int, default 1
@@ -255,7 +259,8 @@ def harfe(
         n_components=n_components, order=order, alpha=alpha, activation=activation, features=features, scale=scale,
         missing=missing, categorical=categorical, loss=loss, selection=selection, normalize=normalize, step_size=step_size,
         backtracking=backtracking, start=start, max_iter=max_iter, tol=tol, fit_intercept=fit_intercept,
-        sample_weight=sample_weight, class_weight=class_weight, offset=offset, rng=rng, workers=workers, callback=callback,
+        sample_weight=sample_weight, class_weight=class_weight, offset=offset, groups=groups, rng=rng, workers=workers,
+        callback=callback,
     )  # fmt: skip
     return models_of_sizes(X, y, sizes, 1, options)[0]
 
@@ -268,7 +273,8 @@ def harfe_path(
     loss: LossLike = "squared", selection: Literal["magnitude", "positive"] = "magnitude", normalize: bool = True,
     step_size: float = 0.1, backtracking: bool = True, start: Literal["greedy", "zero"] = "greedy", max_iter: int = 50,
     tol: float = 5e-3, fit_intercept: bool = True, sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None,
-    offset: ArrayLike | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
+    offset: ArrayLike | None = None, groups: ArrayLike | None = None, rng: Seed = None, workers: int = 1,
+    callback: Callback = None, verbose: bool | None = None,
 ) -> list[SparseModel]:  # fmt: skip
     """Fit models of `harfe` for growing numbers of terms, each from the one before, over one dictionary.
 
@@ -281,8 +287,8 @@ def harfe_path(
         of `harfe`.
     n_models : int, default 10
         The number of models where n_nonzero_coefs is None, at least 1.
-    step_size, backtracking, start, max_iter, tol, fit_intercept, sample_weight, class_weight, offset, rng, workers, callback,
-    verbose
+    step_size, backtracking, start, max_iter, tol, fit_intercept, sample_weight, class_weight, offset, groups, rng, workers,
+    callback, verbose
         As in `harfe`, for each model.
 
     Returns
@@ -320,7 +326,8 @@ def harfe_path(
         n_components=n_components, order=order, alpha=alpha, activation=activation, features=features, scale=scale,
         missing=missing, categorical=categorical, loss=loss, selection=selection, normalize=normalize, step_size=step_size,
         backtracking=backtracking, start=start, max_iter=max_iter, tol=tol, fit_intercept=fit_intercept,
-        sample_weight=sample_weight, class_weight=class_weight, offset=offset, rng=rng, workers=workers, callback=callback,
+        sample_weight=sample_weight, class_weight=class_weight, offset=offset, groups=groups, rng=rng, workers=workers,
+        callback=callback,
     )  # fmt: skip
     return models_of_sizes(X, y, n_nonzero_coefs, check_integer("n_models", n_models, 1), options)
 

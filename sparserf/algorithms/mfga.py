@@ -122,7 +122,8 @@ def mfga(
     categorical: Categorical = None, n_components: int = 10_000, loss: LossLike = "squared", alpha: float = 1e-3,
     n_select: int = 1, normalize: bool = False, best_phase: bool = False, fit_intercept: bool = True,
     sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None, offset: ArrayLike | None = None,
-    tol: float | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
+    groups: ArrayLike | None = None, tol: float | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None,
+    verbose: bool | None = None,
 ) -> SparseModel:  # fmt: skip
     r"""Fit a model of the best few features of one or several kernels, chosen one after another.
 
@@ -189,6 +190,9 @@ def mfga(
         As in `sparse_rf`.
     offset : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets; or None, default None
         What is added to f in the loss of each row, such as the log of the exposures, as in `sparse_rf`.
+    groups : array of shape (n_samples,) or None, default None
+        The group of each row, as in `sparse_rf`: no row's mean of a category comes from its own group, and features="auto"
+        holds out whole groups.
     tol : float or None, default None
         End before n_nonzero_coefs where a round lowers the objective by less than tol times its value. None: never.
     rng : None, int or numpy.random.Generator, default None
@@ -260,7 +264,7 @@ def mfga(
         n_nonzero_coefs=n_nonzero_coefs, features=features, nu=nu, gamma=gamma, scale=scale, missing=missing,
         categorical=categorical, n_components=n_components, loss=loss, alpha=alpha, n_select=n_select, normalize=normalize,
         best_phase=best_phase, fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight,
-        offset=offset, tol=tol, rng=rng, workers=workers, callback=callback,
+        offset=offset, groups=groups, tol=tol, rng=rng, workers=workers, callback=callback,
     )  # fmt: skip
     return models_of_rounds(X, y, options, every_round=False)[-1]
 
@@ -272,7 +276,8 @@ def mfga_path(
     categorical: Categorical = None, n_components: int = 10_000, loss: LossLike = "squared", alpha: float = 1e-3,
     n_select: int = 1, normalize: bool = False, best_phase: bool = False, fit_intercept: bool = True,
     sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None, offset: ArrayLike | None = None,
-    tol: float | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
+    groups: ArrayLike | None = None, tol: float | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None,
+    verbose: bool | None = None,
 ) -> list[SparseModel]:  # fmt: skip
     """Fit models of `mfga` after every round of one run: of n_select terms, of twice as many, and so on.
 
@@ -280,7 +285,7 @@ def mfga_path(
     ----------
     X, y, n_nonzero_coefs, features, nu, gamma, scale, missing, categorical, n_components, loss, alpha, n_select
         As in `mfga`.
-    normalize, best_phase, fit_intercept, sample_weight, class_weight, offset, tol, rng, workers, callback, verbose
+    normalize, best_phase, fit_intercept, sample_weight, class_weight, offset, groups, tol, rng, workers, callback, verbose
         As in `mfga`.
 
     Returns
@@ -321,7 +326,7 @@ def mfga_path(
         n_nonzero_coefs=n_nonzero_coefs, features=features, nu=nu, gamma=gamma, scale=scale, missing=missing,
         categorical=categorical, n_components=n_components, loss=loss, alpha=alpha, n_select=n_select, normalize=normalize,
         best_phase=best_phase, fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight,
-        offset=offset, tol=tol, rng=rng, workers=workers, callback=callback,
+        offset=offset, groups=groups, tol=tol, rng=rng, workers=workers, callback=callback,
     )  # fmt: skip
     return models_of_rounds(X, y, options, every_round=True)
 

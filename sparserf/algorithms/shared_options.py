@@ -39,6 +39,7 @@ class SharedOptions:
     sample_weight: ArrayLike | None = None
     class_weight: ClassWeight = None
     offset: ArrayLike | None = None
+    groups: ArrayLike | None = None
     rng: Any = None
     workers: int = 1
     callback: Callback = None
@@ -69,7 +70,7 @@ def read_task(X: MatrixLike, y: ArrayLike, options: SharedOptions, several_outpu
     columns, features = ColumnSetting(options.scale, options.missing, options.categorical), options.features
     about = {
         "loss": options.loss, "sample_weight": options.sample_weight, "class_weight": options.class_weight,
-        "offset": options.offset, "rng": options.rng, "workers": options.workers,
+        "offset": options.offset, "groups": options.groups, "rng": options.rng, "workers": options.workers,
     }  # fmt: skip
     if options.is_auto:
         found = sparse_rf(

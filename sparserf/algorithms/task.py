@@ -33,6 +33,7 @@ import numpy as np
 from .._base.arrays import check_same_device
 from .._base.checks import check_choice, check_offset, check_sample_weight
 from .._base.progress import FitCallback
+from .._base.splits import check_groups
 from ..columns.encodings import fit_sparse_stage, fit_stage, target_encode
 from ..columns.stage import ColumnStage
 from ..columns.table import Table, is_frame
@@ -125,6 +126,8 @@ class Task:
         The places of the rows in X.
     offset : ndarray of shape (n_rows,) or (n_outputs, n_rows), or None
         What is added to f in the loss of each row, where it is not in the target already; then there is one target.
+    groups : ndarray of shape (n_rows,) or None
+        The number of the group of each row. Rows of a group are held out together.
     stage : ColumnStage or None
         The encodings of the columns; None for columns as they are.
     encoding_sets : tuple of ndarray
@@ -142,6 +145,7 @@ class Task:
     centers: list[float | np.ndarray]
     index: np.ndarray
     offset: np.ndarray | None = None
+    groups: np.ndarray | None = None
     stage: ColumnStage | None = None
     encoding_sets: tuple[np.ndarray, ...] = ()
     features: Any = None
@@ -149,8 +153,8 @@ class Task:
     @classmethod
     def from_arguments(
         cls, X: MatrixLike, y: ArrayLike, *, features: Any, loss: LinearLossLike, sample_weight: ArrayLike | None,
-        class_weight: ClassWeight = None, offset: ArrayLike | None = None, workers: int, rng: np.random.Generator | None,
-        columns: ColumnSetting, losses: Collection[str] = SELECTING,
+        class_weight: ClassWeight = None, offset: ArrayLike | None = None, groups: ArrayLike | None = None, workers: int,
+        rng: np.random.Generator | None, columns: ColumnSetting, losses: Collection[str] = SELECTING,
         several_outputs: Literal["together", "apart"] | None = None, has_several_encodings: bool = False,
         start: FeatureSet | None = None,
     ) -> Task:  # fmt: skip
@@ -162,6 +166,7 @@ class Task:
         columns : how to encode columns
         losses, several_outputs, offset : as in `from_arrays`
         has_several_encodings : whether numbers are to have several encodings
+        groups : the group of each row of X
         start : the features of the model from which the fit starts, where `features` is no FeatureSet
         """
         is_drawn, may_miss = isinstance(features, FeatureSet), columns.missing == "learn"
@@ -176,7 +181,10 @@ class Task:
             X, table = stage.read(X), stage.table
         elif columns.categorical is not None or is_frame(X):
             X, table = Table.learn(X, columns.categorical)
-        about = {"losses": losses, "several_outputs": several_outputs, "class_weight": class_weight, "offset": offset}
+        about = {
+            "losses": losses, "several_outputs": several_outputs, "class_weight": class_weight, "offset": offset,
+            "groups": groups,
+        }  # fmt: skip
 
         if drawn is not None:
             may_miss = may_miss and stage is not None and stage.may_miss
@@ -194,11 +202,11 @@ class Task:
     @classmethod
     def from_arrays(
         cls, X: MatrixLike, y: ArrayLike, loss: LinearLossLike, sample_weight: ArrayLike | None, workers: int, *,
-        class_weight: ClassWeight = None, offset: ArrayLike | None = None,
+        class_weight: ClassWeight = None, offset: ArrayLike | None = None, groups: ArrayLike | None = None,
         several_outputs: Literal["together", "apart"] | None = None, losses: Collection[str] = SELECTING,
         may_miss: bool = False,
     ) -> Task:  # fmt: skip
-        """Check X, y, loss, sample_weight, class_weight and offset, with the columns of X as they are.
+        """Check X, y, loss, sample_weight, class_weight, offset and groups, with the columns of X as they are.
 
         several_outputs : whether a real y may have several outputs, and whether these are one target or one each: see
             `columns.targets.encode_target`
@@ -213,12 +221,13 @@ class Task:
         if class_weight is not None:
             sample_weight = weighted_by_class(sample_weight, class_weight, y, loss, rows.n_rows)
         index, weighted, weight = rows_of_positive_weight(rows, sample_weight)
+        groups = None if groups is None else check_groups(groups, rows.n_rows)[index]
         classes, targets = encode_target(y, loss, index, rows.n_rows, several_outputs)
         if several_outputs == "apart" and classes is None and len(targets) > 1 and not loss.is_quadratic:
             raise ValueError(f"y must have one output for loss={loss.name!r}, got {len(targets)}: fit one at a time")
         targets, offset = read_offset(offset, loss, targets, index, rows.n_rows)
         loss, centers = loss.of_target(targets[0], weight), [np.zeros(y.shape[:-1]) for y in targets]
-        return cls(weighted, loss, weight, classes, targets, centers, index, offset)
+        return cls(weighted, loss, weight, classes, targets, centers, index, offset, groups)
 
     def _encoded(self, table, rng, is_scaled, has_several_encodings, may_miss):
         """Return the task with a `ColumnStage`, or as it is where its columns need none; table : the reader of X, or None."""
@@ -236,7 +245,7 @@ class Task:
                 return self
         if table is not None and not table.is_numeric:
             X, table = table.for_rows(raw.array())
-            X, means = target_encode(X, table, *self.rates(), rng)
+            X, means = target_encode(X, table, *self.rates(), rng, self.groups)
             raw = raw.on_same_threads(X)
         stage, encoding_sets = fit_stage(
             raw, self.weight, rng, table=table, means=means, is_scaled=is_scaled, is_curved=has_several_encodings
@@ -273,10 +282,12 @@ class Task:
         """Return the task of some of its rows, at these ascending indices."""
         if len(index) == self.raw.n_rows:
             return self
-        targets, offset = [y[..., index] for y in self.targets], None if self.offset is None else self.offset[..., index]
+        offset = None if self.offset is None else self.offset[..., index]
+        groups = None if self.groups is None else self.groups[index]
         return replace(
-            self, raw=self.raw.take(index), targets=targets, weight=self.weight[index], index=self.index[index], offset=offset
-        )
+            self, raw=self.raw.take(index), targets=[y[..., index] for y in self.targets], weight=self.weight[index],
+            index=self.index[index], offset=offset, groups=groups,
+        )  # fmt: skip
 
     def with_encodings(self, encodings: np.ndarray | None) -> Task:
         """Return the task with some of the encodings of its stage alone, given by their places; None: with all of them."""

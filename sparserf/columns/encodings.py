@@ -14,6 +14,7 @@ import numpy as np
 
 from .._base.deadline import fewer_in_time
 from .._base.random import is_uniform, sample_rows
+from .._base.splits import stratified_folds
 from .stage import CLIP, CLIPPED, LEVEL, MISSING, NUMBER, PRESENT, ColumnStage, Encoding
 
 if TYPE_CHECKING:
@@ -296,8 +297,9 @@ def weighted_quantile(X: np.ndarray, weight: np.ndarray, share: float, first: in
 
 
 def target_encode(
-    X: np.ndarray, table: Table, targets: Sequence[np.ndarray], weight: np.ndarray, rng: np.random.Generator
-) -> tuple[np.ndarray, dict[int, tuple[np.ndarray, np.ndarray]]]:
+    X: np.ndarray, table: Table, targets: Sequence[np.ndarray], weight: np.ndarray, rng: np.random.Generator,
+    groups: np.ndarray | None = None,
+) -> tuple[np.ndarray, dict[int, tuple[np.ndarray, np.ndarray]]]:  # fmt: skip
     """Encode categories of many levels by the mean of the target in each level; return (X, {column: (knots, scores)}).
 
     Parameters
@@ -306,6 +308,8 @@ def target_encode(
         The rows as numbers: level k of a category is k.
     targets : list of ndarray of shape (n_rows,) or (n_outputs, n_rows)
         The targets. Means are taken of the target that varies most.
+    groups : ndarray of shape (n_rows,) or None
+        The group of each row. Rows of a group are in one fold.
 
     Notes
     -----
@@ -319,15 +323,15 @@ def target_encode(
     for j, levels in enumerate(table.levels):
         if levels and len(frequent_levels(X[:, j], weight)) < len(levels) - 1:
             X = X if means else X.astype(np.float64)
-            X[:, j], means[j] = _target_encode_column(X[:, j], len(levels), y, weight, rng)
+            X[:, j], means[j] = _target_encode_column(X[:, j], len(levels), y, weight, rng, groups)
     return X, means
 
 
-def _target_encode_column(codes, n_levels, y, weight, rng):
+def _target_encode_column(codes, n_levels, y, weight, rng, groups):
     """Return (the codes of the training rows, (knots, scores)) of one column: see `target_encode`."""
     there = np.flatnonzero(~np.isnan(codes))
     level, y, weight = codes[there].astype(np.intp), y[there], weight[there]
-    fold = rng.permutation(len(there)) % N_FOLDS
+    fold = _deal_out(there, rng, groups)
     unit = np.abs(y).max(initial=0.0) or 1.0  # no square over- or underflows
     sums = [np.bincount(fold * n_levels + level, part, N_FOLDS * n_levels).reshape(N_FOLDS, -1)
             for part in (weight, weight * (y / unit))]  # fmt: skip
@@ -343,6 +347,14 @@ def _target_encode_column(codes, n_levels, y, weight, rng):
     knots = (np.arange(n_levels)[:, None] + [0, 0.25, 0.5]).ravel()
     scores = np.stack([of_all, np.full(n_levels, low), np.full(n_levels, high)], axis=1).ravel()
     return encoded, (np.append(-1.0, knots), unit * np.append(prior[0], scores))
+
+
+def _deal_out(rows, rng, groups):
+    """Return the fold of each of some rows, 0 to at most N_FOLDS - 1; rows of a group are in one fold."""
+    if groups is None or not len(rows):
+        return rng.permutation(len(rows)) % N_FOLDS
+    groups = groups[rows]
+    return stratified_folds(np.zeros(len(rows), np.intp), min(N_FOLDS, len(np.unique(groups))), rng, groups)
 
 
 def _prior(count, total, weight, y, level):

@@ -6,6 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
+from .._base.splits import (
+    Splits,
+)
 from .._base.types import (
     MatrixLike,
 )
@@ -47,7 +50,8 @@ class _Estimator(BaseEstimator):
     @property
     def n_iter_(self) -> int: ...
     def fit(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self: ...
     def predict(self, X: MatrixLike, offset: ArrayLike | None = None) -> np.ndarray: ...
     def score(
@@ -263,7 +267,7 @@ class SparseRFClassifier(_FitMixin, _Classifier):
     batch_size: int | None
     max_order: int | None
     exact: bool
-    validation: float
+    validation: float | Splits
     n_models: int | None
     max_terms: int | None
     effort: float
@@ -281,7 +285,7 @@ class SparseRFClassifier(_FitMixin, _Classifier):
         self, *, alpha: float | None = None, features: Features = "auto", gamma: Gamma = None, scale: Units = "auto",
         missing: Missing = "learn", categorical: Categorical = None, loss: LossLike = "logistic",
         n_components: int | None = None, batch_size: int | None = None, max_order: int | None = None, exact: bool = False,
-        validation: float = 0.1, n_models: int | None = None, max_terms: int | None = None, effort: float = 1.0,
+        validation: float | Splits = 0.1, n_models: int | None = None, max_terms: int | None = None, effort: float = 1.0,
         time_limit: float | None = None, fit_intercept: bool = True, class_weight: ClassWeight = None, tol: float = 0.0001,
         max_iter: int | None = None, start: SparseModel | None = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
@@ -300,7 +304,7 @@ class SparseRFRegressor(_FitMixin, _Regressor):
     batch_size: int | None
     max_order: int | None
     exact: bool
-    validation: float
+    validation: float | Splits
     n_models: int | None
     max_terms: int | None
     effort: float
@@ -317,7 +321,7 @@ class SparseRFRegressor(_FitMixin, _Regressor):
         self, *, alpha: float | None = None, features: Features = "auto", gamma: Gamma = None, scale: Units = "auto",
         missing: Missing = "learn", categorical: Categorical = None, loss: LossLike = "squared",
         n_components: int | None = None, batch_size: int | None = None, max_order: int | None = None, exact: bool = False,
-        validation: float = 0.1, n_models: int | None = None, max_terms: int | None = None, effort: float = 1.0,
+        validation: float | Splits = 0.1, n_models: int | None = None, max_terms: int | None = None, effort: float = 1.0,
         time_limit: float | None = None, fit_intercept: bool = True, tol: float = 0.0001, max_iter: int | None = None,
         start: SparseModel | None = None, random_state: int | np.random.RandomState | np.random.Generator | None = None,
         n_jobs: int | None = None, callback: Callback = None, verbose: bool | None = None,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # Arguments of the functions that scikit-learn has other names for, and those that go to `fit` and not to the constructor.
 RENAMED = {"rng": "random_state", "workers": "n_jobs"}
-ARGUMENTS_OF_FIT = "X", "y", "sample_weight", "offset"
+ARGUMENTS_OF_FIT = "X", "y", "sample_weight", "offset", "groups"
 ARGUMENTS_OF_CLASSIFIERS = ("class_weight",)  # which regressors do not have
 
 
@@ -68,7 +68,10 @@ class FitMixin:
             self.loss = replace(self.loss, **{name.removeprefix("loss__"): value for name, value in of_loss.items()})
         return self
 
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:  # fmt: skip
         """Fit a model to rows and their targets.
 
         Parameters
@@ -82,6 +85,9 @@ class FitMixin:
         offset : array of shape (n_samples,) or None, default None
             What is added to f in the loss of each row, such as the log of the exposures. `predict` takes the offsets of other
             rows.
+        groups : array of shape (n_samples,) or None, default None
+            The group of each row, as in the function. Searches and pipelines pass it on where scikit-learn's metadata routing
+            is enabled and `set_fit_request(groups=True)` asks for it.
 
         Returns
         -------
@@ -95,7 +101,7 @@ class FitMixin:
         if isinstance(seed, np.random.RandomState):
             seed = int(seed.randint(2**31))
         arguments |= {"rng": seed, "workers": effective_n_jobs(self.n_jobs)}
-        self.model_ = self._function(X, y, sample_weight=sample_weight, offset=offset, **arguments)
+        self.model_ = self._function(X, y, sample_weight=sample_weight, offset=offset, groups=groups, **arguments)
         # a copy, as X may be changed later
         self._sample, self._importances = deepcopy(ImportanceSample.from_rows(self.model_, X)), None
         if not self._y_is_numeric:

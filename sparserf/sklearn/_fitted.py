@@ -23,7 +23,7 @@ class Fitted:
 
     def fit(
         self, X: MatrixLike | None = None, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
+        offset: ArrayLike | None = None, groups: ArrayLike | None = None,
     ) -> Self:  # fmt: skip
         """Return the estimator as it is: the model does not change, also where a search or a calibration fits its clones."""
         return self

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # The functions that can be fitted to sums, each with its algorithm.
 METHODS = {function: algorithm for algorithm in REGISTRY.values() for function in algorithm.functions}
 # Their arguments that are about the rows, which are summed up, or that draw or transform features, which are given.
-ARGUMENTS_OF_ROWS = "X", "y", "sample_weight", "offset"
+ARGUMENTS_OF_ROWS = "X", "y", "sample_weight", "offset", "groups"
 ARGUMENTS_OF_FEATURES = "features", "gamma", "n_components", "nu", "activation", "order", "best_phase", "rng"
 
 

@@ -26,7 +26,7 @@ MAX_NEWTON_STEPS, GRADIENT_TOLERANCE = 50, 1e-10
 @checks_call
 def calibrated(
     function_or_model: Callable[..., SparseModel] | SparseModel, X: MatrixLike, y: ArrayLike, *, cv: int = 5,
-    sample_weight: ArrayLike | None = None, rng: Seed = None, verbose: bool | None = None,
+    sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None, rng: Seed = None, verbose: bool | None = None,
 ) -> SparseModel:  # fmt: skip
     """Give a classifier of any loss probabilities, calibrated on held-out rows (Platt scaling).
 
@@ -48,6 +48,9 @@ def calibrated(
         Number of folds, at least 2, each with the same share of each class.
     sample_weight : array of shape (n_samples,) or None, default None
         Nonnegative weights, relative to their mean, for the fits and the sigmoids.
+    groups : array of shape (n_samples,) or None, default None
+        The group of each row: numbers, strings or other labels. Rows of a group stay in one fold, and a function that has an
+        argument `groups`, such as `sparse_rf`, is given those of its rows. A fitted model has no folds.
     rng : None, int or numpy.random.Generator, default None
         Seed of the folds and fits.
     verbose : bool or None, default None
@@ -98,7 +101,7 @@ def calibrated(
     >>> bool(abs(p.mean() - y[700:].mean()) < 0.05), bool(np.mean((p > 0.5) == y[700:]) > 0.7)
     (True, True)
     """
-    data, rng, cv = Dataset.from_arguments(X, y, sample_weight), check_rng(rng), check_integer("cv", cv, 2)
+    data, rng, cv = Dataset.from_arguments(X, y, sample_weight, groups=groups), check_rng(rng), check_integer("cv", cv, 2)
     if callable(function_or_model):
         with reporting("calibrated", None, verbose) as report:
             model, f = _cross_fit(function_or_model, data, cv, rng)
@@ -118,13 +121,12 @@ def calibrated(
 
 def _cross_fit(function, data, cv, rng):
     """Return a model of all rows, and the decision values of each row under a model that has not seen it."""
-    fold, (seed, *fold_seeds) = data.assign_folds(cv, rng), draw_seeds(rng, cv + 1)
+    splits, (seed, *fold_seeds) = data.splits(cv, rng), draw_seeds(rng, cv + 1)
     with part(1 / (cv + 1)):
         model = _check_classifier(data.fit(function, data.used, seed))
         tell_model(model.info)
     f = np.zeros((len(data),) if len(model.classes) == 2 else (len(data), len(model.classes)))
-    for k, seed in parts(list(enumerate(fold_seeds))):
-        fitted, held = (fold != k) & data.used, fold == k
+    for (fitted, held), seed in parts(list(zip(splits, fold_seeds, strict=True))):
         labels = np.unique(data.y[fitted])
         if len(labels) < len(model.classes):
             missing = np.setdiff1d(model.classes, labels)[0]

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 HALVINGS = 64
 # The fewest rows from which a scale is learned, and the share of them that decides whether it is used.
 FEWEST_FOR_SCALE, DECIDING_SHARE = 100, 0.3
+# The fewest groups from which a scale is learned: one decides, one is held out by the search, and one is fitted.
+FEWEST_GROUPS_FOR_SCALE = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +46,8 @@ class Intervals:
         The share of new rows that the intervals are to hold, as asked for.
     guarantee : float
         The guaranteed share: the mean share of new rows held, over repeated draws of all rows, is at least this, whatever the
-        model and the distribution, if all rows are drawn alike (exchangeable) and have equal weights.
+        model and the distribution, if all rows are drawn alike (exchangeable) and have equal weights. With groups: of the rows
+        of new groups, if all groups are drawn alike and have equal weights.
     experts : tuple of Expert
         The calibrated models: one for a split; for CV+ one a fold, whose `model` was fitted without the fold.
 
@@ -132,15 +135,17 @@ class Intervals:
 def weight_within(coverage: float, weights: Sequence[np.ndarray]) -> float:
     """Return the weight of the calibration rows whose scores an interval holds.
 
-    The new row counts as one more, of the mean weight, so that n equal rows give coverage * (n + 1).
+    The new row counts as one more, of the mean weight, so that n equal rows give coverage * (n + 1). With groups, a whole new
+    group does.
+
+    weights : for each expert the weights of its rows or groups
     """
     w = np.concatenate(weights)
     total, one = w.sum(), (w @ w) / w.sum()
     weight = coverage * (total + one) - 1e-9 * one
     if weight > total:
-        raise ValueError(
-            f"coverage must be at most n / (n + 1) for n rows that calibrate, {total / (total + one):.3g}, got {coverage}"
-        )
+        most = f"{total / (total + one):.3g}"
+        raise ValueError(f"coverage must be at most n / (n + 1) for n rows, or groups, that calibrate, {most}, got {coverage}")
     return weight
 
 
@@ -158,35 +163,37 @@ class Expert:
         In ascending order.
     cumulative_weights : ndarray of shape (n + 1,)
         The weight of the first 0, 1, ..., n scores.
+    group_weights : ndarray of shape (n_groups,) or None
+        The weight of each group of these rows; None where each row is on its own.
     """
 
     model: SparseModel
     scale: Scale | None
     scores: np.ndarray
     cumulative_weights: np.ndarray
+    group_weights: np.ndarray | None = None
 
     @classmethod
-    def from_held_out(
-        cls, model: SparseModel, scale: Scale | None, X: MatrixLike, y: np.ndarray, weight: np.ndarray | None,
-        offset: np.ndarray | None = None,
-    ) -> Self:  # fmt: skip
-        """Calibrate a model on rows that neither it nor its scale has seen."""
-        center, spread = _center_and_scale(model, scale, X, 1, offset)
+    def from_held_out(cls, model: SparseModel, scale: Scale | None, data: Dataset, rows: np.ndarray) -> Self:
+        """Calibrate a model on rows of the data that neither it nor its scale has seen, by their indices or a mask."""
+        X, y, weight = data.take(rows)
+        center, spread = _center_and_scale(model, scale, X, 1, **data.offset_of(rows))
         scores = np.abs(y - center) / spread
         order, weight = np.argsort(scores, kind="stable"), np.ones(len(y)) if weight is None else weight
-        return cls(model, scale, scores[order], np.concatenate([[0.0], np.cumsum(weight[order])]))
+        of_groups = None if data.groups is None else data.weights_of_groups(rows)
+        return cls(model, scale, scores[order], np.concatenate([[0.0], np.cumsum(weight[order])]), of_groups)
 
     @property
     def weights(self) -> np.ndarray:
-        """The weight of each score."""
-        return np.diff(self.cumulative_weights)
+        """The weight of each score, or of each group of rows."""
+        return np.diff(self.cumulative_weights) if self.group_weights is None else self.group_weights
 
     def center_and_scale(self, X: MatrixLike, workers: int, offset: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the prediction and s(x) of each row."""
         return _center_and_scale(self.model, self.scale, X, workers, offset)
 
 
-def _center_and_scale(model, scale, X, workers, offset):
+def _center_and_scale(model, scale, X, workers, offset=None):
     """Return the prediction and s(x) of each row of X; s is 1 where there is no scale."""
     center = np.asarray(model.predict(X, workers, **({} if offset is None else {"offset": offset})), np.float64)
     return center, np.ones(len(center)) if scale is None else scale.predict(X, workers)
@@ -196,7 +203,8 @@ def _center_and_scale(model, scale, X, workers, offset):
 def intervals(
     function_or_model: Callable[..., Any] | SparseModel, X: MatrixLike, y: ArrayLike, *, coverage: float = 0.9,
     method: Literal["split", "cv+"] = "split", cv: int = 5, calibration: float = 0.3, adaptive: bool = True,
-    sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None, rng: Seed = None, verbose: bool | None = None,
+    sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None, groups: ArrayLike | None = None, rng: Seed = None,
+    verbose: bool | None = None,
 ) -> Intervals:  # fmt: skip
     """Make prediction intervals that hold a given share of new rows, whatever the distribution: conformal prediction.
 
@@ -229,6 +237,10 @@ def intervals(
         weights.
     offset : array of shape (n_samples,) or None, default None
         What is added to f in each row, for the fits and the residuals; the scale of residuals does not depend on it.
+    groups : array of shape (n_samples,) or None, default None
+        The group of each row: numbers, strings or other labels. Then the intervals hold the share `coverage` of the rows of new
+        groups, where groups, not rows, are drawn alike. Rows of a group are fitted, or calibrate, together, and a function that
+        has an argument `groups`, such as `sparse_rf`, is given those of its rows.
     rng : None, int or numpy.random.Generator, default None
         Seed of the folds and fits.
     verbose : bool or None, default None
@@ -243,7 +255,7 @@ def intervals(
     ------
     ValueError, TypeError
         If an argument is out of its range or of another type; for a model of classes or of several targets; for so few rows
-        that no finite interval holds the share: n rows that calibrate allow at most n / (n + 1).
+        that no finite interval holds the share: n rows, or groups, that calibrate allow at most n / (n + 1).
 
     Warns
     -----
@@ -267,6 +279,10 @@ def intervals(
     little noise, it holds too many rows. Both shares are of all rows together, not at each x. A scale changes neither, as it is
     learned from rows that do not calibrate.
 
+    With groups of equal size, and n their number, a split holds at least `coverage` of the rows of new groups, for the same
+    reason: all groups are exchangeable (Lee, Barber, Willett). Of CV+ only the first of the two terms is subtracted, since its
+    proof alone carries over: a mean of p-values is at most twice too small (Vovk, Wang).
+
     Time: that of the fit, or of K fits for CV+, and as many fits of a scale; a row of `predict` takes the predictions of the
     models and O(K log n). Memory: the models and n numbers.
 
@@ -275,7 +291,8 @@ def intervals(
     R. F. Barber, E. J. Candès, A. Ramdas, R. J. Tibshirani, Predictive inference with the jackknife+, Annals of Statistics 49,
     2021, Theorem 4. J. Lei, M. G'Sell, A. Rinaldo, R. J. Tibshirani, L. Wasserman, Distribution-free predictive inference for
     regression, JASA 113, 2018, for splits and scales. T. Gneiting, A. E. Raftery, Strictly proper scoring rules, JASA 102,
-    2007, for the interval score.
+    2007, for the interval score. Y. Lee, R. F. Barber, R. Willett, Distribution-free inference with hierarchical data, 2023,
+    and V. Vovk, R. Wang, Combining p-values via averaging, Biometrika 107, 2020, for groups.
 
     Examples
     --------
@@ -293,7 +310,7 @@ def intervals(
     >>> bool(np.diff(ends[1] - ends[0])[0] > 0.5)  # wider where there is more noise
     True
     """
-    data = Dataset.from_arguments(X, y, sample_weight, offset=offset)
+    data = Dataset.from_arguments(X, y, sample_weight, offset, groups)
     data = replace(data, y=check_target(data.y, len(data)))
     coverage, calibration = _check_share("coverage", coverage), _check_share("calibration", calibration)
     check_choice("method", method, ("split", "cv+"))
@@ -301,23 +318,22 @@ def intervals(
     rows, guarantee = np.flatnonzero(data.used), coverage
     with reporting("intervals", None, verbose) as report:
         if not callable(function_or_model):
-            model, rows = _check_model(function_or_model), rng.permutation(rows)
-            n_scale = len(rows) // 2 if adaptive and len(rows) >= 2 * FEWEST_FOR_SCALE else 0
-            scale = learn_scale(model, data, rows[:n_scale], coverage, *draw_seeds(rng, 1)) if n_scale else None
-            experts = [Expert.from_held_out(model, scale, *data.take(rows[n_scale:]), **data.offset_of(rows[n_scale:]))]
+            model, scale = _check_model(function_or_model), None
+            if adaptive and len(rows) >= 2 * FEWEST_FOR_SCALE and half_calibrates(data, rows, coverage):
+                of_scale, rows = data.draw(rows, len(rows) // 2, rng)
+                scale = learn_scale(model, data, of_scale, coverage, *draw_seeds(rng, 1))
+            experts = [Expert.from_held_out(model, scale, data, rows)]
         elif method == "split":
-            held, fitted = np.split(rng.permutation(rows), [round(calibration * len(rows))])
+            held, fitted = data.draw(rows, round(calibration * len(rows)), rng)
             experts = [_fit_expert(function_or_model, data, fitted, held, coverage, adaptive, draw_seeds(rng, 2))]
         else:
-            weight_within(coverage, [np.ones(len(rows)) if data.weight is None else data.weight[rows]])  # checks the coverage
-            fold, experts = data.assign_folds(cv, rng), []
-            seeds = draw_seeds(rng, 2 * cv)
-            for k in parts(range(cv)):
-                fitted, held = np.flatnonzero((fold != k) & data.used), np.flatnonzero(fold == k)
-                two_seeds = seeds[2 * k : 2 * k + 2]
+            weight_within(coverage, [data.weights_of_groups(rows)])  # checks the coverage
+            splits, seeds, experts = data.splits(cv, rng), draw_seeds(rng, 2 * cv), []
+            for k, (fitted, held) in parts(list(enumerate(splits))):
+                fitted, held, two_seeds = np.flatnonzero(fitted), np.flatnonzero(held), seeds[2 * k : 2 * k + 2]
                 experts.append(_fit_expert(function_or_model, data, fitted, held, coverage, adaptive, two_seeds))
                 tell_model(experts[-1].model.info)
-            guarantee = guarantee_of_cv(coverage, cv, len(rows))
+            guarantee = guarantee_of_cv(coverage, cv, len(data.weights_of_groups(rows)), data.groups is not None)
         if report is not None:
             report.finish(experts[-1].model.info)
     weight_within(coverage, [expert.weights for expert in experts])  # checks the coverage
@@ -347,13 +363,20 @@ def _fit_expert(function, data, fitted, held, coverage, adaptive, two_seeds):
         raise ValueError(f"X must have rows to fit and rows to hold out, got {len(fitted)} and {len(held)}")
     model = _check_model(data.fit(function, fitted, two_seeds[0]))
     scale = learn_scale(model, data, fitted, coverage, two_seeds[1]) if adaptive else None
-    return Expert.from_held_out(model, scale, *data.take(held), **data.offset_of(held))
+    return Expert.from_held_out(model, scale, data, held)
 
 
-def guarantee_of_cv(coverage: float, n_folds: int, n: int) -> float:
-    """Return the coverage that CV+ guarantees (Barber et al., Theorem 4)."""
-    less = min(2 * (1 - 1 / n_folds) / (n / n_folds + 1), (1 - n_folds / n) / (n_folds + 1))
+def guarantee_of_cv(coverage: float, n_folds: int, n: int, of_groups: bool = False) -> float:
+    """Return the coverage that CV+ guarantees of n rows (Barber et al., Theorem 4), or of n groups: see `intervals`."""
+    less = 2 * (1 - 1 / n_folds) / (n / n_folds + 1)
+    less = less if of_groups else min(less, (1 - n_folds / n) / (n_folds + 1))
     return max(0.0, 1 - 2 * (1 - coverage) - less)
+
+
+def half_calibrates(data: Dataset, rows: np.ndarray, coverage: float) -> bool:
+    """Return whether half of the groups of these rows are enough for a finite interval of this coverage; without any, True."""
+    n = len(data.weights_of_groups(rows)) // 2
+    return data.groups is None or coverage <= n / (n + 1)
 
 
 # ------------------------------------------------------------------------------------------------- scale of residuals
@@ -378,13 +401,13 @@ class Scale:
 def learn_scale(model: SparseModel, data: Dataset, rows: np.ndarray, coverage: float, seed: int) -> Scale | None:
     """Learn the scale of a model's residuals from some rows, whether the model has seen them or not.
 
-    Rows apart from those that it is learned from decide whether it is used, by the interval score of intervals that hold the
-    share `coverage` of them. Return None where intervals of one width score better, or where rows are too few to learn from.
+    Rows, or groups, apart from those that it is learned from decide whether it is used, by the interval score of intervals that
+    hold the share `coverage` of them. Return None where intervals of one width score better, or where rows or groups are too
+    few to learn from.
     """
-    if len(rows) < FEWEST_FOR_SCALE:
+    if len(rows) < FEWEST_FOR_SCALE or len(data.weights_of_groups(rows)) < FEWEST_GROUPS_FOR_SCALE:
         return None
-    rows = np.random.default_rng(seed).permutation(rows)
-    deciding, learning = np.split(rows, [int(DECIDING_SHARE * len(rows))])
+    deciding, learning = data.draw(rows, int(DECIDING_SHARE * len(rows)), np.random.default_rng(seed))
     residual = np.zeros(len(data))
     residual[rows] = np.abs(data.y[rows] - np.asarray(model.predict(data.take(rows)[0], **data.offset_of(rows)), np.float64))
     floor = 0.5 * np.median(residual[learning])

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from .._base import html
 from .._base.calls import checks_call
-from .._base.checks import check_choice, check_integer, check_rng
+from .._base.checks import check_choice, check_rng
 from .._base.deadline import NEVER, check_time_limit, time_left
 from .._base.progress import parts, reporting, tell_model
 from .._base.warnings import TimeLimitWarning, warn
@@ -27,6 +27,7 @@ from ..model import SparseModel
 from .folds import Dataset, draw_seeds
 
 if TYPE_CHECKING:
+    from .._base.splits import Split, Splits
     from .._base.types import MatrixLike, Seed
 
 Values: TypeAlias = Sequence[Any] | np.ndarray
@@ -58,10 +59,10 @@ class CrossValidation:
         folds; and "n_terms", the mean number of terms of the models of the folds.
     best_index : int
         The line of the best parameters in the table.
-    losses : ndarray of shape (n_settings, cv)
+    losses : ndarray of shape (n_settings, n_folds)
         The mean loss of the held-out rows of each fold.
     fold : ndarray of shape (n_samples,)
-        The fold that each row was held out with; -1 where its weight is zero.
+        The first fold that each row was held out with; -1 where its weight is zero, or it was never held out.
     measure : str
         The name of the loss.
 
@@ -119,7 +120,7 @@ def _format_cell(cell):
 @checks_call
 def cross_validate(
     function: Callable[..., SparseModel], X: MatrixLike, y: ArrayLike,
-    grid: Mapping[str, Values] | Sequence[Mapping[str, Values]], *, cv: int = 5, rule: Literal["min", "1se"] = "min",
+    grid: Mapping[str, Values] | Sequence[Mapping[str, Values]], *, cv: int | Splits = 5, rule: Literal["min", "1se"] = "min",
     measure: Literal["auto"] | Measure | Callable[..., ArrayLike] = "auto", groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None, time_limit: float | None = None, rng: Seed = None,
     verbose: bool | None = None,
@@ -137,8 +138,10 @@ def cross_validate(
         The target, or labels. If it has few values, all folds have the same share of each.
     grid : dict of sequences, or a sequence of such dicts
         Parameters and the values to try. All combinations of the values of a dict are tried.
-    cv : int, default 5
-        Number of folds, at least 2. The folds are the same for all parameters.
+    cv : int, pairs or splitter, default 5
+        Number of folds, at least 2. Or pairs (rows to fit, rows to hold out) of masks or indices: a list, a generator, or a
+        splitter of scikit-learn, such as `TimeSeriesSplit(5)`, whose `split(X, y, groups)` is called once; or a mask, or the
+        indices, of the rows to hold out, as a single fold. Folds are the same for all parameters.
     rule : {"min", "1se"}, default "min"
         "min" takes the setting of the least mean loss. "1se" takes, of all settings within one standard error of that, the one
         of fewest terms, and of equally many the one of the largest alpha.
@@ -148,7 +151,8 @@ def cross_validate(
         with the loss of each row. "auto" is "squared_error" for the squared loss, "log_loss" for classifiers with
         probabilities, "error" for the hinge losses, and "loss" for other losses.
     groups : array of shape (n_samples,) or None, default None
-        The group of each row. Rows of a group stay in one fold.
+        The group of each row: numbers, strings or other labels. Rows of a group stay in one fold; pairs must not divide a
+        group. A function that has an argument `groups`, such as `sparse_rf`, is given those of its rows.
     sample_weight : array of shape (n_samples,) or None, default None
         Nonnegative weights, for the fits and for the mean losses.
     offset : array of shape (n_samples,) or None, default None
@@ -172,8 +176,8 @@ def cross_validate(
     Raises
     ------
     ValueError, TypeError
-        If an argument is out of its range or of another type, the grid is empty, or models have different losses with
-        measure="auto"; and whatever the function raises.
+        If an argument is out of its range or of another type, the grid is empty, a pair has a row in both parts or no row in
+        one of them, or models have different losses with measure="auto"; and whatever the function raises.
 
     Warns
     -----
@@ -212,35 +216,40 @@ def cross_validate(
     (1.0, 6, True)
     """
     deadline = check_time_limit(time_limit)
-    data, rng, cv = Dataset.from_arguments(X, y, sample_weight, groups, offset), check_rng(rng), check_integer("cv", cv, 2)
+    data, rng = Dataset.from_arguments(X, y, sample_weight, offset, groups), check_rng(rng)
     check_choice("rule", rule, ("min", "1se"))
     if not callable(measure):
         check_choice("measure", measure, ("auto", *MEASURES))
-    fold, (last_seed, *fold_seeds) = data.assign_folds(cv, rng), draw_seeds(rng, cv + 1)
+    splits = data.splits(cv, rng, groups)
+    if rule == "1se" and len(splits) == 1:
+        raise ValueError("rule must be 'min' where cv is a single fold, which has no standard error, got '1se'")
+    last_seed, *fold_seeds = draw_seeds(rng, len(splits) + 1)
     grids = _check_grids(grid)
     if time_limit is not None:
         _check_takes_time_limit(function, grids)
     runs = [run for each in grids for run in runs_of_grid(function, each, follows_paths=time_limit is None)]
-    shares = TimeShares(deadline, len(runs) * cv)
+    shares = TimeShares(deadline, len(runs) * len(splits))
     loss_of_rows = RowLoss(measure)
     losses, terms = [], []
     with reporting("cross_validate", None, verbose, time_limit) as report:
-        for run in parts(runs, [cv * len(run.settings) for run in runs], rest=1):
-            run_losses, run_terms = np.full((2, len(run.settings), cv), np.nan)
-            for k, seed in parts(list(enumerate(fold_seeds))):
+        for run in parts(runs, [len(splits) * len(run.settings) for run in runs], rest=1):
+            run_losses, run_terms = np.full((2, len(run.settings), len(splits)), np.nan)
+            for k, ((fitted, held), seed) in parts(list(enumerate(zip(splits, fold_seeds, strict=True)))):
                 if shares.are_spent:
                     continue
-                models = run.fit(data, (fold != k) & data.used, seed, shares.next())
-                X_held, y_held, weight = data.take(fold == k)
-                held = data.offset_of(fold == k)
-                run_losses[:, k] = [np.average(loss_of_rows(model, X_held, y_held, **held), weights=weight) for model in models]
+                models = run.fit(data, fitted, seed, shares.next())
+                X_held, y_held, weight = data.take(held)
+                offset_of = data.offset_of(held)
+                run_losses[:, k] = [
+                    np.average(loss_of_rows(model, X_held, y_held, **offset_of), weights=weight) for model in models
+                ]
                 run_terms[:, k] = [len(model.features) for model in models]
                 tell_model(models[-1].info)
             losses.append(run_losses)
             terms.append(run_terms.mean(axis=1))
         losses, terms = np.concatenate(losses), np.concatenate(terms)
         settings = [setting for run in runs for setting in run.settings]
-        fold_weights = np.bincount(fold[data.used], None if data.weight is None else data.weight[data.used], cv)
+        fold_weights = np.array([np.bincount(held, data.weight)[1] for _, held in splits])
         n_left_out = int(np.count_nonzero(np.isnan(terms)))
         means, errors = mean_and_standard_error(losses, fold_weights / fold_weights.sum())
         best = choose_setting(rule, settings, means, errors, terms)
@@ -255,7 +264,13 @@ def cross_validate(
     names = dict.fromkeys(name for setting in settings for name in setting)
     table = {name: [setting.get(name) for setting in settings] for name in names}
     table |= {"mean": means.tolist(), "standard_error": errors.tolist(), "n_terms": terms.tolist()}
-    return CrossValidation(table, losses, settings[best], best, model, fold, loss_of_rows.name)
+    return CrossValidation(table, losses, settings[best], best, model, _first_folds(splits), loss_of_rows.name)
+
+
+def _first_folds(splits: Sequence[Split]) -> np.ndarray:
+    """Return the first fold that each row is held out with, or -1."""
+    is_held = np.array([held for _, held in splits])
+    return np.where(is_held.any(axis=0), is_held.argmax(axis=0), -1)
 
 
 def _check_grids(grid):
@@ -301,8 +316,10 @@ class TimeShares:
 
 
 def mean_and_standard_error(losses: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean loss of each setting over folds of these shares of the weight, and its standard error."""
+    """Return the mean loss of each setting over folds of these shares of the weight, and its standard error; NaN for one."""
     means = losses @ share
+    if len(share) == 1:
+        return means, np.full(len(means), np.nan)
     return means, np.sqrt((losses - means[:, None]) ** 2 @ share / (len(share) - 1))
 
 

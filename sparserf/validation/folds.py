@@ -1,21 +1,26 @@
-"""A dataset in memory, of which some rows can be taken or fitted, and its division into folds."""
+"""A dataset in memory, of which some rows can be taken or fitted, and its division into rows to fit and rows held out."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from inspect import signature
+from numbers import Number
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from .._base.arrays import is_foreign
-from .._base.checks import check_offset, check_sample_weight, is_sparse
+from .._base.checks import check_integer, check_offset, check_sample_weight, is_sparse
 from .._base.csr import canonical_csr
+from .._base.splits import check_groups, draw_groups, read_splits, stratified_folds
 from ..columns.frames import is_frame, rows_of_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import ArrayLike
+
+    from .._base.splits import Split, Splits
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,33 +36,33 @@ class Dataset:
     used : ndarray of shape (n_samples,), of bools
         Which rows have a weight other than zero. The others are in no fit and in no fold.
     groups : ndarray of shape (n_samples,) or None
-        The group of each row. Rows of a group are in the same fold.
     offset : ndarray of shape (n_samples,) or None
         What is added to f in each row.
+    groups : ndarray of shape (n_samples,) or None
+        The number of the group of each row. Rows of a group are fitted, or held out, together.
     """
 
     X: Any
     y: np.ndarray
     weight: np.ndarray | None
     used: np.ndarray
+    offset: np.ndarray | None
     groups: np.ndarray | None
-    offset: np.ndarray | None = None
 
     @classmethod
     def from_arguments(
-        cls, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, groups: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
+        cls, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, offset: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:  # fmt: skip
         """Check the arguments of a public function and make a dataset of them."""
         X, y = _in_memory(X), _vector("y", y)
         n = X.shape[0]
-        for name, values in (("y", y), ("groups", groups)):
-            if values is not None and len(values) != n:
-                raise ValueError(f"{name} must have an entry for each of the {n} rows of X, got {len(values)}")
+        if len(y) != n:
+            raise ValueError(f"y must have an entry for each of the {n} rows of X, got {len(y)}")
         weight = None if sample_weight is None else check_sample_weight(sample_weight, n)
         used = np.ones(n, bool) if weight is None else weight > 0
         offset = None if offset is None else check_offset(offset, n, 1)
-        return cls(X, y, weight, used, None if groups is None else _vector("groups", groups), offset)
+        return cls(X, y, weight, used, offset, check_groups(groups, n))
 
     def __len__(self) -> int:
         return len(self.y)
@@ -75,12 +80,14 @@ class Dataset:
     def fit(self, function: Callable[..., Any], rows: np.ndarray, rng: int, **arguments: Any) -> Any:
         """Return function(X, y, ...) for some rows.
 
-        Their weights and offsets are passed on if there are any, and the seed unless the function is a partial with a seed of
-        its own.
+        Their weights and offsets are passed on if there are any, their groups if the function takes such an argument, and the
+        seed unless the function is a partial with a seed of its own.
         """
         X, y, weight = self.take(rows)
         if weight is not None:
             arguments["sample_weight"] = weight
+        if self.groups is not None and "groups" in signature(function).parameters:
+            arguments["groups"] = self.groups[rows]
         if "rng" not in getattr(function, "keywords", {}):
             arguments["rng"] = rng
         return function(X, y, **self.offset_of(rows), **arguments)
@@ -94,6 +101,33 @@ class Dataset:
         groups = None if self.groups is None else self.groups[self.used]
         fold[self.used] = stratified_folds(_strata(self.y[self.used], n_folds), n_folds, rng, groups)
         return fold
+
+    def splits(self, cv: int | Splits, rng: np.random.Generator, groups: ArrayLike | None = None) -> list[Split]:
+        """Return the rows to fit and to hold out of each fold, or of each pair that the user gives; all have a weight.
+
+        groups : the labels of the groups as the user gave them, for a splitter
+        """
+        if isinstance(cv, Number):
+            n_folds = check_integer("cv", cv, 2)
+            fold = self.assign_folds(n_folds, rng)
+            return [((fold != k) & self.used, fold == k) for k in range(n_folds)]
+        splits = [(fitted & self.used, held & self.used) for fitted, held in read_splits("cv", cv, self.X, self.y, groups)]
+        for k, split in enumerate(splits):
+            if not all(part.any() for part in split):
+                raise ValueError(f"cv must have rows of positive weight in both parts of each pair, not so in pair {k}")
+        return splits
+
+    def weights_of_groups(self, rows: np.ndarray) -> np.ndarray:
+        """Return the weight of each group of the rows at these indices, or of each row where there are no groups."""
+        weight = np.ones(len(rows)) if self.weight is None else self.weight[rows]
+        return weight if self.groups is None else np.bincount(np.unique(self.groups[rows], return_inverse=True)[1], weight)
+
+    def draw(self, rows: np.ndarray, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Draw n of the rows at these indices, or whole groups of about as many; return them and the others, both shuffled."""
+        if self.groups is None:
+            return tuple(np.split(rng.permutation(rows), [n]))
+        drawn = draw_groups(self.groups[rows], np.zeros(len(rows), np.intp), n / len(rows), rng)
+        return rng.permutation(rows[drawn]), rng.permutation(rows[~drawn])
 
 
 def _in_memory(X):
@@ -124,37 +158,6 @@ def _strata(y, n_folds):
     """Return the class of each row, as an index, if y has so few values that they may be classes; else 0 for all rows."""
     values, stratum = np.unique(y, return_inverse=True)
     return stratum if len(values) * n_folds <= len(y) or y.dtype.kind in "OSUb" else np.zeros(len(y), np.intp)
-
-
-def stratified_folds(
-    stratum: np.ndarray, n_folds: int, rng: np.random.Generator, groups: np.ndarray | None = None
-) -> np.ndarray:
-    """Return the fold of each row, so that all folds have about as many rows of each stratum.
-
-    Rows are shuffled and dealt out in turn, stratum by stratum. Whole groups are assigned one after the other, the largest
-    first, each to the fold where it makes the sizes of the folds, and of the strata in them, the most even.
-    """
-    if groups is None:
-        if n_folds > len(stratum):
-            raise ValueError(f"cv must be at most the number of rows, {len(stratum)}, got {n_folds}")
-        order = rng.permutation(len(stratum))
-        order = order[np.argsort(stratum[order], kind="stable")]
-        fold = np.empty(len(stratum), np.intp)
-        fold[order] = np.arange(len(stratum)) % n_folds
-        return fold
-    names, group = np.unique(groups, return_inverse=True)
-    if n_folds > len(names):
-        raise ValueError(f"cv must be at most the number of groups, {len(names)}, got {n_folds}")
-    counts = np.zeros((len(names), stratum.max() + 1))
-    np.add.at(counts, (group, stratum), 1.0)
-    counts = np.column_stack([counts, counts.sum(axis=1)])
-    counts /= counts.sum(axis=0)
-    loads, fold_of_group = np.zeros((n_folds, counts.shape[1])), np.empty(len(names), np.intp)
-    order = rng.permutation(len(names))
-    for k in order[np.argsort(-counts[order].sum(axis=1), kind="stable")]:
-        fold_of_group[k] = np.argmin(loads @ counts[k])  # where the sum of squares of the loads grows least
-        loads[fold_of_group[k]] += counts[k]
-    return fold_of_group[group]
 
 
 def draw_seeds(rng: np.random.Generator, n: int) -> list[int]:

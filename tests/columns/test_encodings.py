@@ -148,3 +148,17 @@ def test_levels_of_one_row_each_have_equal_means(rng, offset):
     _, means = target_encode(X, table, [y], np.ones(60), rng)
     assert np.ptp(means[0][1]) == 0
     assert means[0][1][0] == pytest.approx(y.mean())
+
+
+@pytest.mark.parametrize("n_groups", [1, 2, 3, 40])
+def test_a_mean_of_a_level_comes_from_other_groups(rng, n_groups):
+    """Rows of a level that only their own group has are encoded by the mean of y; those of common levels are not."""
+    groups = np.repeat(np.arange(n_groups), 240 // n_groups)
+    is_own = np.arange(len(groups)) % 2 > 0
+    levels = [f"own {g} {k % 40}" if own else f"common {k % 30}" for k, (g, own) in enumerate(zip(groups, is_own, strict=True))]
+    y = rng.standard_normal(len(groups))
+    X, table = Table.learn(np.array(levels, object)[:, None], [0])
+    encoded, means = target_encode(X, table, [y], np.ones(len(y)), rng, groups)
+    decoded = np.interp(encoded[:, 0], *means[0])
+    assert decoded[is_own] == pytest.approx(y.mean())
+    assert n_groups == 1 or np.ptp(decoded[~is_own]) > 0

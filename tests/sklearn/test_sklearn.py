@@ -21,7 +21,14 @@ from sklearn.compose import ColumnTransformer, TransformedTargetRegressor  # noq
 from sklearn.exceptions import NotFittedError  # noqa: E402
 from sklearn.inspection import partial_dependence, permutation_importance  # noqa: E402
 from sklearn.metrics import make_scorer, mean_pinball_loss, r2_score  # noqa: E402
-from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score, cross_validate  # noqa: E402
+from sklearn.model_selection import (  # noqa: E402
+    GridSearchCV,
+    GroupKFold,
+    TimeSeriesSplit,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+)
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler  # noqa: E402
 from sklearn.utils.class_weight import compute_sample_weight  # noqa: E402
@@ -129,7 +136,8 @@ def test_parameters_are_those_of_the_function(name):
     function = inspect.signature(FUNCTIONS[name]).parameters
     for Kind in (type(REGRESSORS[name]), type(CLASSIFIERS[name])):
         own = inspect.signature(Kind).parameters
-        expected = {name for name in function if name not in ("X", "y", "sample_weight", "offset", "rng", "workers")}
+        left_out = "X", "y", "sample_weight", "offset", "groups", "rng", "workers"
+        expected = {name for name in function if name not in left_out}
         expected |= {"random_state", "n_jobs"}
         expected -= set() if Kind is type(CLASSIFIERS[name]) else {"class_weight"}
         assert set(own) == expected
@@ -338,6 +346,56 @@ def test_weights_are_routed():
     part = np.arange(N) >= N // 3
     expected = clone(REGRESSORS["MFGA"]).fit(StandardScaler().fit_transform(X[part]), Y[part], sample_weight=weight[part])
     assert np.array_equal(step[-1].model_.coef, expected.model_.coef)
+
+
+# Rows that are held out
+
+PATIENT = np.array([f"patient {k}" for k in np.arange(N) % 30])
+CHOOSING = srfs.SparseRFRegressor(features="gaussian", n_components=200, n_models=2, random_state=0)
+
+
+@pytest.mark.parametrize("splitter", [TimeSeriesSplit(3), GroupKFold(3)], ids=["time", "groups"])
+def test_validation_takes_a_splitter_and_fit_takes_groups(splitter):
+    groups = PATIENT if isinstance(splitter, GroupKFold) else None
+    model = clone(CHOOSING).set_params(validation=splitter).fit(X, Y, groups=groups)
+    how = {"features": "gaussian", "n_components": 200, "n_models": 2, "validation": splitter, "groups": groups, "rng": 0}
+    assert np.array_equal(model.model_.coef, srf.sparse_rf(X, Y, **how).coef)
+    assert not np.array_equal(model.model_.coef, clone(CHOOSING).fit(X, Y).model_.coef)
+    assert "TimeSeriesSplit" not in repr(CHOOSING) and type(splitter).__name__ in repr(model)
+
+
+@pytest.mark.skipif(IS_OLD, reason="as for weights")
+def test_groups_are_routed_through_pipelines_and_searches():
+    """Each fit of a search is given the groups of its rows, and holds out whole groups; so is the last, to all rows."""
+    seen = []
+
+    class Spy(srfs.SparseRFRegressor):
+        def fit(self, X, y, sample_weight=None, groups=None):
+            seen.append(groups)
+            return super().fit(X, y, sample_weight, groups=groups)
+
+    Spy.__init__, Spy._function = srfs.SparseRFRegressor.__init__, staticmethod(srf.sparse_rf)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = Spy(**CHOOSING.get_params()).set_fit_request(groups=True)
+        pipeline = make_pipeline(StandardScaler(), model)
+        grid = {"spy__max_terms": [5, 50]}
+        search = GridSearchCV(pipeline, grid, cv=GroupKFold(3)).fit(X, Y, groups=PATIENT)
+        found = cross_validate(pipeline, X, Y, params={"groups": PATIENT}, cv=GroupKFold(3), return_estimator=True)
+    assert [len(each) for each in seen] == [200] * 6 + [300] + [200] * 3
+    for (fitted, _), each in zip(GroupKFold(3).split(X, Y, PATIENT), seen[-3:], strict=True):
+        assert each.tolist() == PATIENT[fitted].tolist()
+    fitted = next(iter(GroupKFold(3).split(X, Y, PATIENT)))[0]
+    alone = clone(CHOOSING).fit(StandardScaler().fit_transform(X[fitted]), Y[fitted], groups=PATIENT[fitted])
+    assert np.array_equal(found["estimator"][0][-1].model_.coef, alone.model_.coef)
+    assert search.best_estimator_[-1].model_.coef.shape[0] <= 50
+
+
+@pytest.mark.parametrize("estimator", EVERY, ids=lambda each: type(each).__name__)
+def test_every_estimator_takes_groups(estimator):
+    y = target_of(estimator)
+    assert clone(estimator).fit(X, y, groups=PATIENT).model_.coef.shape == clone(estimator).fit(X, y).model_.coef.shape
+    with pytest.raises(ValueError, match="groups must have an entry for each of the 300 rows"):
+        clone(estimator).fit(X, y, groups=PATIENT[:5])
 
 
 @pytest.mark.parametrize("estimator", [REGRESSORS["MFGA"], CLASSIFIERS["DRP"]], ids=["MFGA", "DRP"])

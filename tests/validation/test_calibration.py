@@ -76,10 +76,35 @@ def test_weights_of_probabilities():
     assert heavy.predict_proba(X[REST])[:, 1].mean() > light.predict_proba(X[REST])[:, 1].mean() + 0.05
 
 
+def test_groups_are_in_one_fold():
+    groups, seen = np.array([f"patient {k}" for k in np.arange(500) % 40]), []
+
+    def fit(X, y, rng, groups):
+        seen.append(set(groups))
+        return FIT(X, y, loss="squared_hinge", rng=rng)
+
+    model = srf.calibrated(fit, X[FEW], LABELS[FEW], groups=groups, cv=4, rng=0)
+    assert [len(each) for each in seen] == [40, 30, 30, 30, 30]
+    plain = srf.calibrated(partial(FIT, loss="squared_hinge"), X[FEW], LABELS[FEW], cv=4, rng=0)
+    assert np.abs(model.predict_proba(X[REST]) - plain.predict_proba(X[REST])).mean() < 0.1
+
+
+def test_copies_do_not_make_probabilities_sure_with_groups():
+    """Labels are noise, and each row comes five times: without groups, rows are predicted from their copies."""
+    rng = np.random.default_rng(0)
+    rows, labels, groups = rng.uniform(-2, 2, (60, 3)), rng.random(60) < 0.5, np.repeat(np.arange(60), 5)
+    fit = partial(srf.harfe, n_components=400, n_nonzero_coefs=50, loss="squared_hinge")
+    sure, unsure = (srf.calibrated(fit, rows[groups], labels[groups], groups=each, rng=0) for each in (None, groups))
+    far = [np.abs(model.predict_proba(rows)[:, 1] - 0.5).mean() for model in (sure, unsure)]
+    assert far[0] > 0.4 and far[1] < 0.3
+
+
 @pytest.mark.parametrize(
     ("how", "error", "says"),
     [
         ({"cv": 1}, ValueError, "cv"),
+        ({"cv": 5, "groups": np.arange(500) % 3}, ValueError, "cv must be at most the number of groups, 3"),
+        ({"groups": [1, 2]}, ValueError, "groups must have an entry for each of the 500 rows"),
         ({"y": Y[FEW]}, ValueError, "y has 500 classes"),
         ({"function_or_model": FIT, "y": Y[FEW]}, ValueError, "of a classifier"),
         ({"function_or_model": 3}, TypeError, "function_or_model"),

@@ -7,10 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, StratifiedKFold, TimeSeriesSplit
 
 import sparserf as srf
+from sparserf._base.splits import stratified_folds
 from sparserf.validation import cross_validation as validation
-from sparserf.validation.folds import Dataset, stratified_folds
+from sparserf.validation.folds import Dataset, draw_seeds
+
+from ..conftest import bits
 
 N = 240
 RNG = np.random.default_rng(0)
@@ -50,6 +54,60 @@ def test_rows_of_weight_zero_are_in_no_fold():
     weight = (np.arange(N) % 3 > 0) * 1.0
     fold = Dataset.from_arguments(X, Y, weight).assign_folds(4, np.random.default_rng(0))
     assert np.array_equal(fold < 0, weight == 0) and np.ptp(np.bincount(fold[fold >= 0])) <= 1
+
+
+# Pairs, splitters and groups
+
+PATIENT = np.array([f"patient {k}" for k in np.random.default_rng(1).integers(0, 30, N)])
+SPLITTERS = [KFold(3), StratifiedKFold(3, shuffle=True, random_state=0), TimeSeriesSplit(3), ShuffleSplit(3, random_state=0)]
+
+
+@pytest.mark.parametrize("splitter", SPLITTERS, ids=lambda each: type(each).__name__)
+def test_a_splitter_is_a_loop_over_its_pairs(splitter):
+    y = LABELS > 1 if "Stratified" in type(splitter).__name__ else Y
+    fit = partial(FIT, features="gaussian", loss="squared" if y is Y else "logistic")
+    measure = "squared_error" if y is Y else "log_loss"
+    found = srf.cross_validate(fit, X, y, {"alpha": [0.03]}, cv=splitter, measure=measure, rng=0)
+    seeds = draw_seeds(np.random.default_rng(0), 4)
+    pairs = list(splitter.split(X, y))
+    for k, (fitted, held) in enumerate(pairs):
+        (model,) = srf.sparse_rf_path(X[fitted], y[fitted], alphas=[0.03], rng=seeds[k + 1], **fit.keywords)
+        assert np.isclose(found.losses[0, k], validation.MEASURES[measure](model, X[held], y[held]).mean(), rtol=1e-12)
+    shares = np.array([len(held) for _, held in pairs]) / sum(len(held) for _, held in pairs)
+    assert np.isclose(found.table["mean"][0], found.losses[0] @ shares)
+    first = [next((k for k, (_, held) in enumerate(pairs) if i in held), -1) for i in range(N)]
+    assert found.fold.tolist() == first
+    again = srf.cross_validate(fit, X, y, {"alpha": [0.03]}, cv=(pair for pair in pairs), measure=measure, rng=0)
+    assert np.array_equal(again.losses, found.losses) and bits(again.model) == bits(found.model)
+
+
+def test_a_single_pair_has_no_standard_error():
+    found = srf.cross_validate(FIT, X, Y, {"alpha": [0.1, 0.01]}, cv=np.arange(N) >= 180, rng=0)
+    assert found.losses.shape == (2, 1) and np.isnan(found.table["standard_error"]).all() and found.best["alpha"] == 0.01
+    assert found._repr_html_() and found.fold.tolist() == [-1] * 180 + [0] * 60
+    with pytest.raises(ValueError, match="rule must be 'min' where cv is a single fold"):
+        srf.cross_validate(FIT, X, Y, {"alpha": [0.1, 0.01]}, cv=range(180, N), rule="1se", rng=0)
+
+
+def test_a_splitter_is_given_the_groups():
+    found = srf.cross_validate(FIT, X, Y, {"alpha": [0.1]}, cv=GroupKFold(3), groups=PATIENT, rng=0)
+    assert all(len(np.unique(found.fold[PATIENT == name])) == 1 for name in PATIENT) and set(found.fold) == {0, 1, 2}
+
+
+def test_functions_are_given_the_groups_of_their_rows():
+    """So the searches of `sparse_rf` hold out whole groups, too."""
+    place, seen = {row.tobytes(): k for k, row in enumerate(X)}, []
+
+    def fit(X, y, rng, groups):
+        rows = [place[row.tobytes()] for row in X]
+        seen.append(pd.DataFrame({"number": groups, "patient": PATIENT[rows]}).drop_duplicates())
+        return FIT(X, y, alpha=0.1, rng=rng)
+
+    srf.cross_validate(fit, X, Y, {}, cv=3, groups=PATIENT, rng=0)
+    assert len(seen) == 4 and all(each["number"].is_unique and each["patient"].is_unique for each in seen)
+    assert sum(len(each) for each in seen) == 3 * len(np.unique(PATIENT))
+    without = srf.cross_validate(partial(FIT, alpha=0.1), X, Y, {}, cv=3, groups=PATIENT.tolist(), rng=0)
+    assert without.losses.shape == (1, 3)
 
 
 # The table
@@ -247,6 +305,21 @@ def test_progress_is_shown(caplog):
         ({"measure": lambda model, X, y: 1.0}, ValueError, "measure must give the loss of each"),
         ({"groups": np.zeros(N)}, ValueError, "cv must be at most the number of groups, 1"),
         ({"groups": np.zeros(3)}, ValueError, "groups must have an entry"),
+        ({"groups": [None] * N}, ValueError, "groups must not have missing labels"),
+        ({"cv": "five"}, TypeError, "cv must be a number, the rows to hold out"),
+        ({"cv": 3.0}, TypeError, "cv must be an integer"),
+        ({"cv": np.ones(3, bool)}, ValueError, "cv must have 240 entries in a mask"),
+        ({"cv": [(np.arange(9), np.arange(8, 20))]}, ValueError, "cv must have no row in both parts of a pair, got row 8"),
+        (
+            {"cv": [(np.arange(9), np.arange(9, 20))], "sample_weight": np.arange(N) > 8.0},
+            ValueError,
+            "cv must have rows of positive weight in both parts of each pair, not so in pair 0",
+        ),
+        (
+            {"cv": [(np.arange(9), np.arange(9, 20))], "groups": np.arange(N) // 2},
+            ValueError,
+            "cv must have the rows of a group in one part of each pair, got rows 8 and 9",
+        ),
         ({"grid": {"loss": ["logistic", "squared_hinge"]}, "y": LABELS}, ValueError, "measure must be given"),
         ({"X": iter([])}, ValueError, "X must be two-dimensional"),
     ],

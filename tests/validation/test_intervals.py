@@ -145,6 +145,81 @@ def test_weights_count_rows():
     assert np.allclose((upper - lower) / 2, abs(50.0 - model.predict(rows[100:101])))
 
 
+# Groups
+
+
+def levels(rng, n_groups, size):
+    """Return rows of groups that have a level each, their targets and their groups."""
+    groups = np.repeat(np.arange(n_groups), size)
+    rows = rng.uniform(-1, 1, (len(groups), 2))
+    return rows, rows[:, 0] + rng.standard_normal(n_groups)[groups] + 0.1 * rng.standard_normal(len(groups)), groups
+
+
+@pytest.mark.parametrize("method", ["split", "cv+", "model"])
+def test_the_share_of_new_groups_is_held(method):
+    """Of rows of new groups, over draws of 40 groups of 10 rows, up to three standard errors; without groups it is far less.
+
+    A column names the group. Where rows of a group are in both parts, they are predicted from its level, as no new row is.
+    """
+    fit, shares = partial(srf.sparse_rf, alpha=0.01, features=srf.Linear()), {True: [], False: []}
+    how = {"coverage": 0.8, "calibration": 0.5, "adaptive": False, "method": "cv+" if method == "cv+" else "split"}
+    n = 15 if method == "cv+" else 40
+    for seed in range(n):
+        rng = np.random.default_rng(seed)
+        (rows, y, groups), (new, y_new, _) = levels(rng, 40, 10), levels(rng, 200, 10)
+        frame = pd.DataFrame(rows).assign(name=[f"group {k}" for k in groups]).rename(columns=str)
+        new = pd.DataFrame(new).assign(name="another").rename(columns=str)
+        for given in shares if method != "model" else [True]:
+            some = groups < 20 if method == "model" else groups < 0
+            model = fit(frame[some], y[some], rng=0) if some.any() else fit
+            bands = srf.intervals(model, frame[~some], y[~some], groups=groups[~some] if given else None, rng=seed, **how)
+            shares[given].append(held(bands.predict(new), y_new))
+    error = 3 * np.std(shares[True]) / np.sqrt(n)
+    assert 0.8 - error < np.mean(shares[True]) < 0.88 + error
+    assert method == "model" or np.mean(shares[False]) < 0.5
+
+
+def test_a_new_group_counts_as_one_more():
+    """Groups of ten equal scores each, weighed as one: the quantile is that of the groups' scores."""
+    model, groups = FIT(X[:300], Y[:300], rng=0), np.repeat(np.arange(19), 10)
+    rows = np.repeat(X[300:319], 10, axis=0)
+    y = np.repeat(Y[300:319], 10)
+    bands = srf.intervals(model, rows, y, groups=groups, coverage=0.9, adaptive=False, rng=0)
+    plain = srf.intervals(model, X[300:319], Y[300:319], coverage=0.9, adaptive=False, rng=0)
+    assert np.allclose(bands.predict(X[REST]), plain.predict(X[REST])) and bands.guarantee == 0.9
+    with pytest.raises(ValueError, match=r"coverage must be at most n / \(n \+ 1\) for n rows, or groups, .*, 0.95"):
+        srf.intervals(model, rows, y, groups=groups, coverage=0.96, adaptive=False, rng=0)
+
+
+@pytest.mark.parametrize("method", ["split", "cv+"])
+def test_groups_of_equal_size_stay_together(method):
+    """Also the search of a scale is given groups, and so are functions that take them."""
+    groups, seen = np.arange(500) % 50, []
+
+    def fit(X, y, rng, groups):
+        seen.append(set(groups))
+        return FIT(X, y, rng=rng)
+
+    bands = srf.intervals(fit, X[FEW], Y[FEW], groups=groups, method=method, cv=5, rng=0)
+    assert len(seen) == len(bands.experts) == (5 if method == "cv+" else 1)
+    sizes = [len(expert.group_weights) for expert in bands.experts]
+    assert [len(of_fold) for of_fold in seen] == [50 - size for size in sizes]
+    assert [len(expert.scores) for expert in bands.experts] == [10 * size for size in sizes]
+    assert bands.guarantee == (0.9 if method == "split" else pytest.approx(0.8 - 8 / 55))
+
+
+def test_a_scale_is_learned_from_groups_apart_from_those_that_calibrate(monkeypatch):
+    groups, seen, learn_scale = np.arange(400) // 8, [], conformal.learn_scale
+    monkeypatch.setattr(conformal, "learn_scale", lambda model, data, rows, *how: seen.append(rows) or learn_scale(
+        model, data, rows, *how))  # fmt: skip
+    model = FIT(X[500:], Y[500:], rng=0)
+    bands = srf.intervals(model, X[:400], Y[:400], groups=groups, rng=0)
+    of_scale = np.unique(groups[seen[0]])
+    assert len(of_scale) == 25 and len(seen[0]) == 200 and len(bands.experts[0].group_weights) == 25
+    few = srf.intervals(model, X[:400], Y[:400], groups=np.arange(400) // 40, rng=0)  # five groups are too few for 0.9
+    assert len(seen) == 1 and few.experts[0].scale is None and len(few.experts[0].group_weights) == 10
+
+
 @pytest.mark.slow
 def test_same_seed_same_bits_and_copies():
     one, two = (srf.intervals(FIT, X[FEW], Y[FEW], method="cv+", rng=3) for _ in range(2))
@@ -189,6 +264,13 @@ def test_kinds_of_rows(rows):
         ({"adaptive": 3}, TypeError, "adaptive"),
         ({"rng": "a"}, TypeError, "rng"),
         ({"sample_weight": -np.ones(500)}, ValueError, "sample_weight"),
+        ({"groups": np.zeros(499)}, ValueError, "groups must have an entry for each of the 500 rows"),
+        ({"groups": np.zeros(500)}, ValueError, "groups must be at least two"),
+        (
+            {"method": "cv+", "groups": np.arange(500) % 4, "coverage": 0.5},
+            ValueError,
+            "cv must be at most the number of groups, 4",
+        ),
         ({"y": Y[:499]}, ValueError, "y must have an entry for each of the 500 rows"),
         ({"y": np.full(500, np.nan)}, ValueError, "y must be finite"),
         ({"y": np.full(500, "a")}, TypeError, "y must hold real numbers"),

@@ -8,7 +8,8 @@ Where to find what:
   in `multinomial.py`.
 - The draws, which of them violate the optimality condition, and where they come from: `draws.py`.
 - How alpha, the kind of model and its terms are chosen where alpha is None: `choose_by_held_out_rows` in `search.py`.
-- Which rows are held out by default: `hold_out` in `held_out.py`. Which rows a search looks at: `Sample.draw`, there, too.
+- Which rows are held out by default: `hold_out` in `held_out.py`. Which rows a search looks at: `Sample.draw`, there, too. How
+  rows to hold out, and groups, are read from what users give: `_base/splits.py`.
 - What a call may cost: `budget.py`.
 """
 

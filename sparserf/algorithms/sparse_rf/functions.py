@@ -9,13 +9,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._base.checks import check_alphas, check_callable, check_choice, check_flag, check_integer, check_real, check_rng
+from ..._base.checks import (
+    as_array,
+    check_alphas,
+    check_callable,
+    check_choice,
+    check_flag,
+    check_integer,
+    check_real,
+    check_rng,
+)
 from ..._base.deadline import NEVER, check_time_limit, limits_time
 from ..._base.progress import check_not_ended, ends_at, parts, shows_progress
+from ..._base.splits import read_splits
 from ..._base.threads import single_threaded_blas
 from ...features import NAMES
 from ...losses import JOINTLY
@@ -31,6 +42,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from ..._base.splits import Splits
     from ..._base.types import MatrixLike, Seed
     from ...columns.stage import Missing, Units
     from ...columns.table import Categorical
@@ -50,11 +62,11 @@ def sparse_rf(
     X: MatrixLike, y: ArrayLike, *, alpha: float | None = None, features: Features = "auto", gamma: Gamma = None,
     scale: Units = "auto", missing: Missing = "learn", categorical: Categorical = None, loss: LossLike = "squared",
     n_components: int | None = None, batch_size: int | None = None, max_order: int | None = None, exact: bool = False,
-    validation: float = 0.1, n_models: int | None = None, max_terms: int | None = None, effort: float = 1.0,
-    time_limit: float | None = None, fit_intercept: bool = True, sample_weight: ArrayLike | None = None,
-    class_weight: ClassWeight = None, offset: ArrayLike | None = None, tol: float = 1e-4, max_iter: int | None = None,
-    start: SparseModel | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None,
-    verbose: bool | None = None,
+    validation: float | Splits = 0.1, groups: ArrayLike | None = None, n_models: int | None = None,
+    max_terms: int | None = None, effort: float = 1.0, time_limit: float | None = None, fit_intercept: bool = True,
+    sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None, offset: ArrayLike | None = None,
+    tol: float = 1e-4, max_iter: int | None = None, start: SparseModel | None = None, rng: Seed = None, workers: int = 1,
+    callback: Callback = None, verbose: bool | None = None,
 ) -> SparseModel:  # fmt: skip
     r"""Fit a sparse model on random features (Sparse Random Features): few terms, selected by an l1 penalty.
 
@@ -132,9 +144,17 @@ def sparse_rf(
         False: the paper's Algorithm 1, one batch after another; a feature that was dropped, or not taken, does not come
         back. True: all D draws are searched again and again, until `info.dual_gap` certifies the optimum over them; not for
         "auto".
-    validation : float, default 0.1
-        Share of the rows that alpha=None holds out in each search, in (0, 1): the same share of each class, and of zero and
-        other counts; at least ten rows where that is no more than half of them.
+    validation : float, mask, indices, pairs or splitter, default 0.1
+        Which rows alpha=None holds out in each round of searches. A share in (0, 1): so many of the rows, at random, the same
+        share of each class, and of zero and other counts; at least ten rows where that is no more than half of them. Or the
+        rows themselves, as a mask (n_samples,) or by their indices. Or pairs (rows to fit, rows to hold out) of masks or
+        indices: a list, a generator, or a splitter of scikit-learn, such as `TimeSeriesSplit(5)`, whose `split(X, y, groups)`
+        is called once. A round takes one pair, from the last to the first and then again, and leaves out rows that are in
+        neither part. In the end the terms are fitted to all rows.
+    groups : array of shape (n_samples,) or None, default None
+        The group of each row: numbers, strings or other labels. Whole groups are held out, so many that they have about the
+        share `validation` of the rows and of each class; pairs must not divide a group. And the mean of y over the rows of a
+        category is, for a training row, one over other groups.
     n_models : int or None, default None
         Number of rounds of searches of alpha=None; the result is the mean of their models. Each round holds out rows that are
         drawn anew and, for "auto", has draws of its own. None: at least two rounds, or four for up to 5,000 rows; further
@@ -205,7 +225,8 @@ def sparse_rf(
     ------
     ValueError, TypeError
         An argument is out of its range or of another kind: NaN or infinity in X, y, weights or offsets, shapes that do not
-        match, a single class, alpha or tol not positive, an unknown name, a broken CSR matrix.
+        match, a single class, alpha or tol not positive, an unknown name, a broken CSR matrix; pairs with a row in both parts,
+        without rows in one of them, or without rows of a class to fit; groups with missing labels.
 
     Warns
     -----
@@ -259,13 +280,16 @@ def sparse_rf(
     True
     """
     deadline = check_time_limit(time_limit)
-    share = check_real("validation", validation, 0, strict=True)
-    if share >= 1:
-        raise ValueError(f"validation must be below 1, got {share}")
+    if isinstance(validation, Real):
+        validation = check_real("validation", validation, 0, strict=True)
+        if validation >= 1:
+            raise ValueError(f"validation must be below 1, got {validation}")
     if alpha is not None:
         for name, value, default in (("max_terms", max_terms, None), ("n_models", n_models, None), ("effort", effort, 1.0)):
             if value != default:
                 raise ValueError(f"{name} needs alpha=None, got {value!r} with alpha={alpha!r}")
+        if not isinstance(validation, float) or validation != 0.1:
+            raise ValueError(f"validation needs alpha=None, got {validation!r} with alpha={alpha!r}")
         alpha = check_real("alpha", alpha, 0, strict=True)
     if start is not None:
         start = check_start(start, features, alpha)
@@ -275,12 +299,14 @@ def sparse_rf(
             X, y, has_several_encodings=alpha is None, features=features, gamma=gamma, scale=scale, missing=missing,
             categorical=categorical, loss=loss, n_components=n_components, batch_size=batch_size, max_order=max_order,
             exact=exact, fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight, offset=offset,
-            tol=tol, max_iter=max_iter, start=start, rng=rng, workers=workers, callback=callback,
+            groups=groups, tol=tol, max_iter=max_iter, start=start, rng=rng, workers=workers, callback=callback,
         )  # fmt: skip
         if alpha is not None:
             return _fit_path(task, options, [alpha], start=start, deadline=deadline)[0]
+        if not isinstance(validation, float):
+            validation = read_splits("validation", validation, X, as_array("y", y), groups)
         model = choose_by_held_out_rows(
-            task, options, validation=share, n_models=n_models, max_terms=max_terms, effort=effort, deadline=deadline
+            task, options, validation=validation, n_models=n_models, max_terms=max_terms, effort=effort, deadline=deadline
         )
         return model if start is None else with_indices_of(start, model)
 
@@ -291,8 +317,8 @@ def sparse_rf_path(
     features: Features = "auto", gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn",
     categorical: Categorical = None, loss: LossLike = "squared", n_components: int | None = None, batch_size: int | None = None,
     max_order: int | None = None, exact: bool = False, fit_intercept: bool = True, sample_weight: ArrayLike | None = None,
-    class_weight: ClassWeight = None, offset: ArrayLike | None = None, tol: float = 1e-4, max_iter: int | None = None,
-    rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
+    class_weight: ClassWeight = None, offset: ArrayLike | None = None, groups: ArrayLike | None = None, tol: float = 1e-4,
+    max_iter: int | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
 ) -> list[SparseModel]:  # fmt: skip
     """Fit the models of `sparse_rf` for many penalties, largest first, each started from the one before, over one dictionary.
 
@@ -300,7 +326,7 @@ def sparse_rf_path(
     ----------
     X, y, features, gamma, scale, missing, categorical, loss, n_components, batch_size, exact, fit_intercept
         As in `sparse_rf`.
-    sample_weight, class_weight, offset, max_order, tol, rng, workers, callback, verbose
+    sample_weight, class_weight, offset, groups, max_order, tol, rng, workers, callback, verbose
         As in `sparse_rf`.
     alphas : sequence of float or None, default None
         Penalties, > 0; used in descending order. None: n_alphas of them, in geometric steps from the smallest that
@@ -348,8 +374,8 @@ def sparse_rf_path(
     task, options = _read_arguments(
         X, y, has_several_encodings=False, features=features, gamma=gamma, scale=scale, missing=missing,
         categorical=categorical, loss=loss, n_components=n_components, batch_size=batch_size, max_order=max_order, exact=exact,
-        fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight, offset=offset, tol=tol,
-        max_iter=max_iter, start=None, rng=rng, workers=workers, callback=callback,
+        fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight, offset=offset, groups=groups,
+        tol=tol, max_iter=max_iter, start=None, rng=rng, workers=workers, callback=callback,
     )  # fmt: skip
     return _fit_path(task, options, alphas, n_alphas, alpha_min_ratio)
 
@@ -358,7 +384,8 @@ def _read_arguments(
     X: MatrixLike, y: ArrayLike, *, has_several_encodings: bool, features: Any, gamma: Any, scale: Units, missing: Missing,
     categorical: Categorical, loss: LossLike, n_components: int | None, batch_size: int | None, max_order: int | None,
     exact: bool, fit_intercept: bool, sample_weight: ArrayLike | None, class_weight: ClassWeight, offset: ArrayLike | None,
-    tol: float, max_iter: int | None, start: SparseModel | None, rng: Seed, workers: int, callback: Callback,
+    groups: ArrayLike | None, tol: float, max_iter: int | None, start: SparseModel | None, rng: Seed, workers: int,
+    callback: Callback,
 ) -> tuple[Task, SparseRFOptions]:  # fmt: skip
     """Check the arguments of a public function; return what is to be fitted, and how.
 
@@ -372,8 +399,8 @@ def _read_arguments(
     columns = ColumnSetting(scale, missing, categorical)
     task = Task.from_arguments(
         X, y, features=features, loss=loss, sample_weight=sample_weight, class_weight=class_weight, offset=offset,
-        workers=workers, rng=rng, columns=columns, has_several_encodings=has_several_encodings and is_auto,
-        several_outputs="apart", losses=JOINTLY, start=None if start is None else start.features,
+        groups=groups, workers=workers, rng=rng, columns=columns, several_outputs="apart", losses=JOINTLY,
+        has_several_encodings=has_several_encodings and is_auto, start=None if start is None else start.features,
     )  # fmt: skip
     if start is not None:
         check_start_of_task(start, task, max_order)

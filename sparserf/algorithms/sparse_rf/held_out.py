@@ -1,23 +1,27 @@
 """Rows that are held out: which rows a search looks at and which of them it holds out, and what predicts these best.
 
-A `Sample` is drawn for each round of searches (`Sample.draw`): of many rows it takes about `Budget.rows` (`thinned`), and of
-these it holds out the share `validation`, 0.1 by default, the same share of each class (`hold_out`). Each round draws its rows
-anew, so that the rows held out in two rounds may overlap. The losses on the rows held out (`HeldOutLosses`) choose the best
-penalty of a path and, with the standard error of a difference (`gain`), the best kind of model (`in_question`).
+A `Sample` is drawn for each round of searches (`draw_samples`): of many rows it takes about `Budget.rows` (`thinned`), and of
+these it holds out the share `validation`, 0.1 by default, the same share of each class (`hold_out`), or whole groups. Each
+round draws its rows anew, so that the rows held out in two rounds may overlap. Where the user says which rows to fit and which
+to hold out, each round takes one such `Split`. The losses on the rows held out (`HeldOutLosses`) choose the best penalty of a
+path and, with the standard error of a difference (`gain`), the best kind of model (`in_question`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import combinations
+from itertools import combinations, cycle
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from ..._base.splits import draw_groups
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from ..._base.splits import Split
     from ...model import FitInfo
     from ..task import Task
     from .descent import BaseL1Fit
@@ -29,6 +33,10 @@ FEWEST_HELD = 10
 # (`errors_to_beat_constant`): on few rows the best point of a path owes much to chance. Chosen among 10 to 50 on rare events
 # and 4 to 300 rows of noise, beside weak signals in 10 to 1,000 rows.
 ERRORS_TIMES_ROWS = 30.0
+# With groups, n is the number of informative groups, but no more than this number of errors is asked for, unless rows alone
+# would. With 1 a model was chosen in .83 of 30 draws of 3 groups of 100 rows with a signal (R^2 .17), and in .47 of 5 groups of
+# 40 rows of noise; with 2 in .50 and .43; with 0 in .97 and .67.
+MOST_ERRORS_OF_GROUPS = 1.0
 # The number of outputs on which kinds of models are compared first, where there are many.
 FEW_OUTPUTS = 3
 
@@ -64,21 +72,31 @@ class Sample:
     of_outputs: float = 1.0
 
     @classmethod
-    def draw(cls, task: Task, groups: np.ndarray, validation: float, most_rows: int, rng: np.random.Generator) -> Self:
-        """Draw about `most_rows` of the rows that have a weight, or take all; hold out the share `validation` of each group.
+    def draw(
+        cls, task: Task, strata: np.ndarray, validation: float | Split, most_rows: int, rng: np.random.Generator
+    ) -> Self:  # fmt: skip
+        """Draw about `most_rows` of the rows that have a weight, or take all; hold out some of them.
 
-        groups : the group of each row (`groups_of`)
+        strata : the stratum of each row (`strata_of`)
+        validation : the share of each stratum that is held out; or the masks of the rows to fit and to hold out, of which all
+            others are left out
         """
-        rows, targets, weight, offset = task.raw, task.targets, task.weight, task.offset
-        n = effective(weight)
-        if np.count_nonzero(weight) > most_rows:
-            weight = thinned(groups, weight, most_rows, rng)
+        rows, targets, weight, offset, groups = task.raw, task.targets, task.weight, task.offset, task.groups
+        n, is_share = effective(weight), isinstance(validation, float)
+        if not is_share:
+            weight = weight * (validation[0] | validation[1])
+        if np.count_nonzero(weight) > most_rows:  # of a split the sample has rows of either part of each stratum
+            weight = thinned(strata if is_share else 2 * strata + validation[1], weight, most_rows, rng)
         some = np.flatnonzero(weight)
         if len(some) < rows.n_rows or not rows.in_memory:
-            rows, targets, weight, groups = rows.take(some), [y[some] for y in targets], weight[some], groups[some]
+            rows, targets, weight, strata = rows.take(some), [y[some] for y in targets], weight[some], strata[some]
             offset = None if offset is None else offset[some]
-        fitted, held = hold_out(groups, weight, validation, rng)
-        sampled = replace(task, raw=rows, targets=targets, weight=fitted, offset=offset)
+            groups = None if groups is None else groups[some]
+        if is_share:
+            fitted, held = hold_out(strata, weight, validation, rng, groups)
+        else:
+            fitted, held = weights_of_parts(weight, validation[1][some])
+        sampled = replace(task, raw=rows, targets=targets, weight=fitted, offset=offset, groups=groups)
         unit, degree = task.unit(task.targets[0]), task.loss.degree
         factors = [(sampled.unit(y) / unit) ** degree for y in sampled.targets]
         (target, *_), weight = task.rates()
@@ -119,10 +137,22 @@ class Sample:
 # Which rows
 
 
-def groups_of(task: Task) -> np.ndarray:
-    """Return the group of each row: its class or, with a log link, whether its count is above 0.
+def draw_samples(
+    task: Task, strata: np.ndarray, validation: float | Sequence[Split], most_rows: int, rng: np.random.Generator
+) -> Iterator[Sample]:  # fmt: skip
+    """Yield the sample of each round of searches, without end.
 
-    A sample takes, and holds out, the same share of each group.
+    validation : the share that each round holds out, of rows drawn anew; or the splits of which each round takes one, from the
+        last to the first and then again: where rows are in time order, the last has the most rows to fit
+    """
+    for of_round in cycle([validation] if isinstance(validation, float) else validation[::-1]):
+        yield Sample.draw(task, strata, of_round, most_rows, rng)
+
+
+def strata_of(task: Task) -> np.ndarray:
+    """Return the stratum of each row: its class or, with a log link, whether its count is above 0.
+
+    A sample takes, and holds out, the same share of each stratum.
     """
     if task.loss.link == "log":
         return (task.targets[0] > 0).astype(np.intp)
@@ -130,29 +160,47 @@ def groups_of(task: Task) -> np.ndarray:
     return np.argmax([np.zeros(task.raw.n_rows), *classes], axis=0)
 
 
+def splits_of_task(splits: Sequence[Split], task: Task, strata: np.ndarray) -> list[Split]:
+    """Return splits of all rows of X as splits of the rows of a task; raise a ValueError where one has too few rows.
+
+    Of rows of positive weight each needs some in either part, and to fit some of each class or, with a log link, an event.
+    """
+    splits = [(fitted[task.index], held[task.index]) for fitted, held in splits]
+    for k, (fitted, held) in enumerate(splits):
+        for what, part in (("fit", fitted), ("hold out", held)):
+            if not part.any():
+                raise ValueError(f"validation must have rows of positive weight to {what} in each pair, got none in pair {k}")
+        if task.loss.is_classifier and len(missing := np.setdiff1d(strata, strata[fitted])):
+            label = task.classes[missing[0] - (len(task.classes) > 2)].item()
+            raise ValueError(f"validation must have rows of each class to fit in each pair, got none of {label!r} in pair {k}")
+        if task.loss.link == "log" and not strata[fitted].any():
+            raise ValueError(f"validation must have rows to fit with y above 0 in each pair, got none in pair {k}")
+    return splits
+
+
 def effective(weight: np.ndarray) -> float:
     """Return the number of rows of equal weight whose mean varies as much as the mean of rows with these weights."""
     return weight.sum() ** 2 / (weight @ weight)
 
 
-def each_group(groups: np.ndarray, weight: np.ndarray, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Yield the rows of each group that have a weight, shuffled."""
-    for group in np.unique(groups):
-        yield rng.permutation(np.flatnonzero((weight > 0) & (groups == group)))
+def each_stratum(strata: np.ndarray, weight: np.ndarray, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """Yield the rows of each stratum that have a weight, shuffled."""
+    for stratum in np.unique(strata):
+        yield rng.permutation(np.flatnonzero((weight > 0) & (strata == stratum)))
 
 
-def thinned(groups: np.ndarray, weight: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+def thinned(strata: np.ndarray, weight: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
     """Return weights of about n of the rows, 0 for the others, under which sums have the same expectation.
 
-    Each group has its share of the rows, at least two. A row is taken with a probability p in proportion to its weight, at most
-    1; its weight is then divided by p.
+    Each stratum has its share of the rows, at least two. A row is taken with a probability p in proportion to its weight, at
+    most 1; its weight is then divided by p.
     """
     thin, total = np.zeros(len(weight)), weight.sum()
-    for members in each_group(groups, weight, rng):
-        of_group = weight[members]
-        p = sampling_probabilities(of_group, max(2, round(n * float(of_group.sum() / total))))
+    for members in each_stratum(strata, weight, rng):
+        of_stratum = weight[members]
+        p = sampling_probabilities(of_stratum, max(2, round(n * float(of_stratum.sum() / total))))
         taken = np.diff(np.floor(np.cumsum(np.concatenate([[rng.random()], p])))) > 0
-        thin[members[taken]] = of_group[taken] / p[taken]
+        thin[members[taken]] = of_stratum[taken] / p[taken]
     return thin
 
 
@@ -167,20 +215,32 @@ def sampling_probabilities(weight: np.ndarray, n: float) -> np.ndarray:
     return p
 
 
-def hold_out(groups: np.ndarray, weight: np.ndarray, share: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def hold_out(
+    strata: np.ndarray, weight: np.ndarray, share: float, rng: np.random.Generator, groups: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the weights of the rows to fit and of those held out, 0 for the others, each of mean 1.
 
-    By default `sparse_rf` holds out rows by this function: of each group the same share, at random, in all at least FEWEST_HELD
-    rows where that is no more than half. A row of weight k is held out whole or not at all, as k copies of it should be: copies
-    that are held out would be predicted from their twins. In the mean over many splits, the same weight is held out.
+    By default `sparse_rf` holds out rows by this function: of each stratum the same share, at random, in all at least
+    FEWEST_HELD rows where that is no more than half. A row of weight k is held out whole or not at all, as k copies of it
+    should be: copies that are held out would be predicted from their twins. In the mean over many splits, the same weight is
+    held out. Rows of a group are held out together, about the same share of all rows and of each stratum.
     """
     share = max(share, min(0.5, FEWEST_HELD / np.count_nonzero(weight)))
     held = np.zeros(len(weight), bool)
-    for members in each_group(groups, weight, rng):
+    if groups is not None:
+        some = np.flatnonzero(weight)
+        held[some] = draw_groups(groups[some], strata[some], share, rng)
+        return weights_of_parts(weight, held)
+    for members in each_stratum(strata, weight, rng):
         n = min(max(1, round(share * len(members))), len(members) - 1)
         held[members[: max(n, 0)]] = True
     if not held.any():
         raise ValueError(f"X must have rows to hold out, two of a class, got {len(weight)} in all: give more, or an alpha")
+    return weights_of_parts(weight, held)
+
+
+def weights_of_parts(weight: np.ndarray, held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weights of the rows to fit and of those held out, a mask, 0 for the others, each of mean 1."""
     return tuple(len(weight) * part / part.sum() for part in (weight * ~held, weight * held))
 
 
@@ -194,11 +254,13 @@ class HeldOutLosses:
     losses : the loss of each row, held out or not
     held : the weights of the rows held out, 0 for the others, of mean 1
     index : the indices of the rows among all
+    groups : the group of each row, or None
     """
 
     losses: np.ndarray
     held: np.ndarray
     index: np.ndarray
+    groups: np.ndarray | None = field(default=None, kw_only=True)
 
     @property
     def loss(self) -> float:
@@ -232,7 +294,10 @@ class PathPoint(HeldOutLosses):
         targets = np.vstack([fit.target() for fit in fits])
         losses_at = partial(sample.losses_at, targets=targets)
         infos = [fit.info(certified=False) for fit in fits]
-        return cls(losses_at(margins), sample.held, sample.index, alpha, sample.share, margins, losses_at, states, infos)
+        return cls(
+            losses_at(margins), sample.held, sample.index, alpha, sample.share, margins, losses_at, states, infos,
+            groups=sample.task.groups,
+        )  # fmt: skip
 
 
 def best_mean(searches: Sequence[Mapping[int, PathPoint]]) -> tuple[tuple[int, ...], list[HeldOutLosses]]:
@@ -248,7 +313,7 @@ def best_mean(searches: Sequence[Mapping[int, PathPoint]]) -> tuple[tuple[int, .
         for points in searches:
             first = points[some[0]]
             margins = sum(points[candidate].margins / len(some) for candidate in some)
-            of_searches.append(HeldOutLosses(first.losses_at(margins), first.held, first.index))
+            of_searches.append(HeldOutLosses(first.losses_at(margins), first.held, first.index, groups=first.groups))
         losses.append(of_searches)
     best = int(np.argmin([mean_value([each.loss for each in of_searches]) for of_searches in losses]))
     return subsets[best], losses[best]
@@ -257,14 +322,18 @@ def best_mean(searches: Sequence[Mapping[int, PathPoint]]) -> tuple[tuple[int, .
 def gain(better: Sequence[HeldOutLosses], worse: Sequence[HeldOutLosses]) -> tuple[float, float]:
     """Return the mean gain of one model over another on the rows held out, and its standard error.
 
-    A row that several searches held out counts as one, with the mean of its gains. The error is infinite where one row has all
-    the weight, since then nothing is known of how much the gain varies.
+    A row that several searches held out counts as one, with the mean of its gains; and so does a group, where rows of more than
+    one were held out. The error is infinite where one row has all the weight, since then nothing is known of how much the gain
+    varies.
 
     better, worse : the losses of either model in each search
     """
     gains = np.concatenate([(w.losses - b.losses)[b.held > 0] for b, w in zip(better, worse, strict=True)])
     shares = np.concatenate([b.held[b.held > 0] / b.held.sum() for b in better]) / len(better)
     _, row = np.unique(np.concatenate([b.index[b.held > 0] for b in better]), return_inverse=True)
+    if better[0].groups is not None:
+        names, group = np.unique(np.concatenate([b.groups[b.held > 0] for b in better]), return_inverse=True)
+        row = group if len(names) > 1 else row
     unit = np.abs(gains).max() or 1.0  # no square over- or underflows
     share = np.bincount(row, shares)
     each = np.bincount(row, shares * (gains / unit)) / share
@@ -294,18 +363,22 @@ def in_question(losses: Mapping[int, Sequence[HeldOutLosses]], errors: float) ->
     return sorted(kept)
 
 
-def errors_to_beat_constant(task: Task, groups: np.ndarray) -> float:
+def errors_to_beat_constant(task: Task, strata: np.ndarray) -> float:
     """Return by how many standard errors a model must beat the constant: the fewer informative rows, the more.
 
     With labels, the informative rows are all but the rows of the most frequent class; with the log link, their number is that
-    of equal events that would vary as much as the target.
+    of equal events that would vary as much as the target. Rows of a group inform as one row: see MOST_ERRORS_OF_GROUPS.
     """
-    weight, n_informative = task.weight, effective(task.weight)
+    weight, rare, size = task.weight, 1.0, 1.0
     if task.loss.is_classifier:
-        n_informative *= 1 - np.bincount(groups, weight).max() / weight.sum()
+        rare = 1 - np.bincount(strata, weight).max() / weight.sum()
     elif task.loss.link == "log":
-        n_informative = effective(weight * (task.targets[0] / task.targets[0].max()))
-    return ERRORS_TIMES_ROWS / n_informative
+        size = task.targets[0] / task.targets[0].max()
+    errors = ERRORS_TIMES_ROWS / (rare * effective(weight * size))
+    if task.groups is None:
+        return errors
+    of_groups = ERRORS_TIMES_ROWS / (rare * effective(np.bincount(task.groups, weight * size)))
+    return max(errors, min(of_groups, MOST_ERRORS_OF_GROUPS))
 
 
 def mean_value(values: Sequence[float]) -> float:

@@ -42,16 +42,19 @@ from .held_out import (
     PathPoint,
     Sample,
     best_mean,
+    draw_samples,
     errors_to_beat_constant,
     gain,
-    groups_of,
     in_question,
     mean_value,
+    splits_of_task,
+    strata_of,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from ..._base.splits import Split
     from ...columns.stage import ColumnStage
     from ...features.dictionary import Dictionary
     from ...features.feature_set import Solution
@@ -189,29 +192,35 @@ class Found:
 
 
 def choose_by_held_out_rows(
-    task: Task, options: SparseRFOptions, *, validation: float, n_models: int | None, max_terms: int | None, effort: float,
-    deadline: float = NEVER,
+    task: Task, options: SparseRFOptions, *, validation: float | Sequence[Split], n_models: int | None, max_terms: int | None,
+    effort: float, deadline: float = NEVER,
 ) -> SparseModel:  # fmt: skip
-    """Return the model of `sparse_rf` with alpha=None; validation, n_models, max_terms and effort are its arguments.
+    """Return the model of `sparse_rf` with alpha=None; n_models, max_terms and effort are its arguments.
 
+    validation : the share of the rows that is held out in each round, or splits of all rows of X
     deadline : when the call is to end
     """
     task, units = with_equal_outputs(task)
     budget = Budget.from_effort(effort, task.raw.n_rows, n_models)
     max_terms = budget.terms if max_terms is None else check_integer("max_terms", max_terms, 1)
-    groups = groups_of(task)
+    strata = strata_of(task)
+    if not isinstance(validation, float):
+        validation = splits_of_task(validation, task, strata)
     with single_threaded_blas(), task.rows:
         # Search: the candidates of the best kind of model, and for each the best penalty of each round.
         kinds = kinds_of(task.of_rows(rows_of_units(task, budget)), options)
         if deadline < NEVER:
             budget = budget.in_time(seconds_a_row(task, kinds[-1][0], deadline), time_left(deadline))
         kinds[-1] = budget.some_of(kinds[-1])
-        draw_sample = partial(Sample.draw, task, groups, validation, budget.rows, options.rng)
+        if not (isinstance(validation, float) or options.learns) and task.raw.n_rows <= budget.rows:
+            # To search one dictionary by one split again finds the same.
+            budget = replace(budget, rounds=min(budget.n_rounds({0: (0,)}), len(validation)))
+        draw_sample = partial(next, draw_samples(task, strata, validation, budget.rows, options.rng))
         n_features = options.n_components or (DRAWS_A_PENALTY if options.learns else N_COMPONENTS)
         searches = effort_of_searches(budget, task.rows, n_features, options.max_iter is None, deadline)
         whole = searches.within
         found = search_in_rounds(
-            kinds, draw_sample, budget, searches, n_targets=len(task.targets), errors=errors_to_beat_constant(task, groups)
+            kinds, draw_sample, budget, searches, n_targets=len(task.targets), errors=errors_to_beat_constant(task, strata)
         )
 
         # Fit their terms to all rows, and take the mean of these models.
