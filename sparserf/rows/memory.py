@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from .core_block import CoreBlock
 
 
+# Float32 loses too much where it changes a number of X by more than this share of the standard deviation of its column.
+MOST_LOST = 1e-5
+
+
 class MemoryRows(Rows):
     """The rows of an ndarray or CSR matrix, as one block. While entered, it keeps threads and what `CoreBlock` keeps."""
 
@@ -43,6 +47,16 @@ class MemoryRows(Rows):
         return answer(self._block, *vectors)
 
     map_and_sum = map
+
+    def in_single(self) -> Self | None:
+        X = self.array()
+        if not isinstance(X, np.ndarray) or X.dtype != np.float64:
+            return None
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            single = X.astype(np.float32)
+            if any(np.abs(x - y).max() > MOST_LOST * y.std() for x, y in zip(single.T, X.T, strict=True)):
+                return None
+        return self.on_same_threads(single)
 
     def kernel(self, features: FeatureSet, weights: np.ndarray) -> np.ndarray:
         self.n_passes += 1

@@ -116,7 +116,8 @@ class CurvatureWeights:
             self._is_whole = self._h is everywhere
             self.total = float(self._problem.vectors.total(self._h)) if self._problem.fit_intercept else 0.0
         is_new_and_whole = self._is_new and self._is_whole and not self.is_rough
-        self.is_best = self._problem.loss.is_quadratic or (is_new_and_whole and self._rejected is None)
+        is_right = not self.is_rough if self._problem.loss.is_quadratic else is_new_and_whole
+        self.is_best = is_right and self._rejected is None
         return self._h
 
     def _everywhere(self, z):
@@ -150,6 +151,7 @@ class CurvatureWeights:
         settle: compute in the precision of the rows, if the last weights were new and of all rows
         """
         if self._problem.loss.is_quadratic:
+            self.is_rough = False
             return
         self.is_rough = not (settle and self._is_new and self._is_whole)
         if grow and self._is_new and not self._is_whole:
@@ -192,6 +194,18 @@ class WorkingSet(ActiveFeatures):
         self.w, self.b, self.f, self._loss = w, b, f, loss
         self.z = problem.margins(f, b)
         self.v = problem.dual_point(self.z)
+
+    def settle_on(self, problem: L1Problem, rows: Rows) -> None:
+        """Go on with the same rows in another precision: compute f and the slopes anew.
+
+        The Gram matrix stays, and is good enough as long as the steps made with it make progress.
+        """
+        is_finer = np.finfo(rows.dtype).eps < np.finfo(self._rows.dtype).eps
+        self.turn_to(rows)
+        self.weights.is_rough = is_finer or not problem.loss.is_quadratic
+        f = self.apply(self.w)
+        self.move(problem, self.w, problem.best_intercept(f, self.b), f)
+        self.learn([])
 
     def put(self, w: np.ndarray, b: float, f: RowVector) -> None:
         """Replace coefficients, intercept and f, to be followed by `move`: margins and dual point are not computed yet."""
@@ -263,7 +277,7 @@ def solve(
         while is_wild and damping < 1:
             damping = min(1.0, damping * DAMPED)
             moved, rejected, is_wild = _model_step(problem, A, h, damping, accuracy, start, asked)
-        if (not moved and A.weights.is_best) or (is_exact and k == max_iter - 1):
+        if (not moved and A.weights.is_best) or (is_exact and not A.weights.is_rough and k == max_iter - 1):
             break
         trust = trust * TRUST if rejected is None else min(MOST_TRUST, trust / TRUST)
         damping = max(DAMPING, damping / DAMPED) if rejected is None else min(1.0, damping * DAMPED)

@@ -355,7 +355,9 @@ def _fit_path(
             for alpha in parts(alphas, 1 / np.cbrt(alphas)):
                 for fit in parts(fits):
                     fit.restart(alpha)
+                    fit.begin_in_single()
                     descend(fit)
+                    fit.end_in_double()
                 models.append(with_fallbacks(model_of(fits, task), task))
                 ended_by_callback.append(any(fit.ended_by_callback for fit in fits))
     for model, ended in zip(models, ended_by_callback, strict=True):
