@@ -36,6 +36,9 @@ ARMIJO = 1e-4
 # The share of the violation to which a model that is not exact is minimised: TRUST at first, times TRUST after each whole step,
 # divided by it after a step that fell short, and at most MOST_TRUST.
 TRUST, MOST_TRUST = 0.1, 0.5
+# Where that takes long, a model that is not exact is minimised to no less than FORCING times the square of the share of the violation that the step
+# before has left (S. C. Eisenstat, H. F. Walker, Choosing the forcing terms in an inexact Newton method, 1996).
+FORCING = 0.9
 # The least damping of the model, as a share of the largest diagonal entry of its Hessian, and the factor by which it changes.
 DAMPING, DAMPED = 1e-14, 100
 # The row weights are computed anew, at the new margins, where a step has left at least SLOW_GAP of the gap before it, and at
@@ -170,8 +173,12 @@ class WorkingSet(ActiveFeatures):
         The slopes Phi' v of the mean loss in the coefficients.
     weights : CurvatureWeights
         The row weights of the quadratic model.
+    forcing : float
+        The share of the violation to which the next model need be minimised, by what the last step has left; 0 where models are
+        exact.
     """
 
+    forcing: float = 0.0
     w: np.ndarray
     g: np.ndarray
     b: float
@@ -271,14 +278,19 @@ def solve(
         A.effort.add_to_whole(A.work_of_step(is_exact))
         h, before, start = A.weights.at(A.z, len(A)), gap, A.objective(problem)
         # The gap shrinks with the violation.
-        accuracy = max(0.3 * tol / gap, share, trust) * largest_violation(A.w, A.g, problem.alpha)
+        violation = largest_violation(A.w, A.g, problem.alpha)
+        accuracy = max(0.3 * tol / gap, share, trust) * violation
         asked = ask_with if is_exact or max_iter == 1 else lambda w: []
+        accuracy = accuracy, max(accuracy, A.forcing * violation)
         moved, rejected, is_wild = _model_step(problem, A, h, damping, accuracy, start, asked)
         while is_wild and damping < 1:
             damping = min(1.0, damping * DAMPED)
             moved, rejected, is_wild = _model_step(problem, A, h, damping, accuracy, start, asked)
         if (not moved and A.weights.is_best) or (is_exact and not A.weights.is_rough and k == max_iter - 1):
             break
+        if not is_exact and violation > 0:
+            left = largest_violation(A.w, A.g, problem.alpha) / violation
+            A.forcing = min(MOST_TRUST, FORCING * left**2)
         trust = trust * TRUST if rejected is None else min(MOST_TRUST, trust / TRUST)
         damping = max(DAMPING, damping / DAMPED) if rejected is None else min(1.0, damping * DAMPED)
         gap = problem.dual_gap(A.z, A.w, A.largest_gradient) if moved else gap
@@ -297,6 +309,7 @@ def _model_step(problem, A, h, damping, accuracy, start, ask_with):
     is_wild : whether the predicted decrease was more than there is to gain, and nothing was gained. A loss is never below 0:
         a model that is has no minimum but for its damping, since fewer rows are curved than there are terms
 
+    accuracy : the violation to which the model is minimised where that is quick, and where it is not
     damping : the share of the largest diagonal entry of the Hessian that is added to it; at least what rounding may have taken
         from its smallest eigenvalue
     """
@@ -306,7 +319,7 @@ def _model_step(problem, A, h, damping, accuracy, start, ask_with):
     H = H + np.outer(m, slope_b)
     H.flat[:: len(m) + 1] += damping
     with np.errstate(over="ignore", invalid="ignore"):  # where rounding has left H no minimum, d may be of any size
-        d = minimize(H, A.g, A.w, problem.alpha, accuracy, A.effort) - A.w
+        d = minimize(H, A.g, A.w, problem.alpha, *accuracy, effort=A.effort) - A.w
         questions = ask_with(A.w + d) if np.abs(d).max(initial=0.0) < LARGEST_STEP else []
         predicted_change = A.g @ d + problem.alpha * (np.abs(A.w + d).sum() - np.abs(A.w).sum())
         # A predicted change above 0 is rounding.

@@ -331,6 +331,7 @@ class BatchRules:
     step_leaves : the share of the largest violation that may remain after the step of a round in which violators enter
     most_steps : the most steps of the solver in a round in which no violator enters
     search_tol : the relative gap that is near enough where the penalty itself is chosen on held-out rows
+    early_tol : the relative gap to which batches before the last are solved where "every" is
     work : the share of the default work of a fit (`Effort.for_l1_fit`) that the fit may take
     """
 
@@ -340,6 +341,7 @@ class BatchRules:
     step_leaves: float = 0.1
     most_steps: int = 100
     search_tol: float = 0.5
+    early_tol: float = 0.02
     work: float = 1.0
 
 
@@ -411,6 +413,7 @@ class L1Fit(BaseL1Fit):
             effort = Effort.for_l1_fit(task.rows, dictionary.starts[-1], share)
         self.A = WorkingSet(task.rows, self.problem, effort)
         self._most_kept = int(np.diff(dictionary.starts).max())  # violators that are kept in memory: as many as a batch holds
+        self._batch_tol = 0.0  # the relative gap that is near enough over the present batch, where that is more than `tol`
         self._double, self._single = task.rows, None  # the rows, and the same in single precision once that is used
         self.restart(np.inf)
 
@@ -447,9 +450,9 @@ class L1Fit(BaseL1Fit):
 
     def begin_in_single(self) -> None:
         """Go to single precision, which takes half the time, if features and rows lose little by it and are many."""
-        if self._single is None and self._rows.n_rows * self.dictionary.starts[-1] >= WORTH_SINGLE:
-            is_bounded = all(block.is_bounded for block in self.dictionary.batch(0).blocks)
-            self._single = self._double.in_single() if is_bounded else None
+        is_worth_it = self.rules.solves == "every" and self._rows.n_rows * self.dictionary.starts[-1] >= WORTH_SINGLE
+        if self._single is None and is_worth_it and all(block.is_bounded for block in self.dictionary.batch(0).blocks):
+            self._single = self._double.in_single()
         if self._single is not None:
             self._turn_to(self._single)
 
@@ -473,7 +476,9 @@ class L1Fit(BaseL1Fit):
 
     def minimise_over(self, draws: Draws) -> None:
         """Minimise (9) over A and the draws, as `BaseL1Fit`; over those of the last batch also in the precision of the rows."""
+        self._batch_tol = 0.0 if self._is_last_batch else self.rules.early_tol
         super().minimise_over(draws)
+        self._batch_tol = 0.0
         if self._is_single and self._is_last_batch and not self.stopped:
             self.end_in_double()
             super().minimise_over(self._source.draw((self._last_drawn,), self.A))
@@ -529,7 +534,7 @@ class L1Fit(BaseL1Fit):
         violation = np.abs(draws.gradient(A.v, problem.alpha, A))
         self.largest = max(violation.max(initial=0.0), A.largest_gradient)
         gap, objective = problem.dual_gap(A.z, A.w, self.largest), A.objective(problem)
-        return violation, gap, objective, self._allowed_gap(self.tol, objective)
+        return violation, gap, objective, self._allowed_gap(max(self.tol, self._batch_tol), objective)
 
     def _allowed_gap(self, tol, objective):
         """Return the largest gap within the tolerance, or the rounding error where a target is met exactly."""
