@@ -36,8 +36,9 @@ ARMIJO = 1e-4
 # The share of the violation to which a model that is not exact is minimised: TRUST at first, times TRUST after each whole step,
 # divided by it after a step that fell short, and at most MOST_TRUST.
 TRUST, MOST_TRUST = 0.1, 0.5
-# Where that takes long, a model that is not exact is minimised to no less than FORCING times the square of the share of the violation that the step
-# before has left (S. C. Eisenstat, H. F. Walker, Choosing the forcing terms in an inexact Newton method, 1996).
+# Where that takes long, a model that is not exact is minimised to no less than FORCING times the square of the share of the
+# violation that the step before has left (S. C. Eisenstat, H. F. Walker, Choosing the forcing terms in an inexact Newton
+# method, 1996).
 FORCING = 0.9
 # The least damping of the model, as a share of the largest diagonal entry of its Hessian, and the factor by which it changes.
 DAMPING, DAMPED = 1e-14, 100

@@ -56,12 +56,12 @@ def minimize(
 
 
 def _alternate(H, g, w, x, alpha, tol, rounds, effort):
-    """Return (x, its violation) after at most `rounds` rounds of passes and a Newton step, starting from x."""
+    """Return (x, its violation) after at most `rounds` rounds of passes, with a Newton step between two, starting from x."""
     x, v = x.copy(), g + H @ (x - w)
-    for _ in range(rounds):
+    for k in range(rounds):
         check_not_ended()
         effort.add(WAIT * PASSES * len(x) ** 2)
-        if descend(H, x, v, alpha, PASSES) <= tol or effort.is_spent:
+        if descend(H, x, v, alpha, PASSES) <= tol or effort.is_spent or k == rounds - 1:
             break
         effort.add_factor(np.count_nonzero(x))
         newton_step(H, x, v, alpha)
