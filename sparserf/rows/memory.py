@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # Float32 loses too much where it changes a number of X by more than this share of the standard deviation of its column.
 MOST_LOST = 1e-5
+MOST_IN_SINGLE = float(np.finfo(np.float32).max)
 
 
 class MemoryRows(Rows):
@@ -54,9 +55,9 @@ class MemoryRows(Rows):
             return None
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             single = X.astype(np.float32)
-            if any(np.abs(x - y).max() > MOST_LOST * y.std() for x, y in zip(single.T, X.T, strict=True)):
-                return None
-        return self.on_same_threads(single)
+            columns = zip(single.T, X.T, strict=True)
+            loses_little = all(np.abs(x - y).max() <= min(MOST_LOST * y.std(), MOST_IN_SINGLE) for x, y in columns)
+        return self.on_same_threads(single) if loses_little else None
 
     def kernel(self, features: FeatureSet, weights: np.ndarray) -> np.ndarray:
         self.n_passes += 1
