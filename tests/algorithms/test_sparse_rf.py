@@ -497,7 +497,7 @@ def test_a_fit_that_begins_in_single_precision_is_certified_in_double(loss, exac
     in_single = MemoryRows.in_single
     monkeypatch.setattr(MemoryRows, "in_single", lambda rows: asked.append(in_single(rows)) or asked[-1])
     single = fit(**options)
-    assert len(asked) == 1 and asked[0].dtype == np.float32 and asked[0].n_passes > 5
+    assert len(asked) == 1 and asked[0].dtype == np.float32
     phi, coef = MANY.transform(X), np.zeros(300)
     coef[single.support] = single.coef
     P, gap = objective(coef, single.intercept, phi, alpha=0.003, loss=loss)

@@ -459,6 +459,7 @@ class L1Fit(BaseL1Fit):
     def end_in_double(self) -> None:
         """Go to the precision of the rows, where the fit has not come there."""
         if self._is_single:
+            self._double.n_passes, self._single.n_passes = self._double.n_passes + self._single.n_passes, 0
             self._turn_to(self._double)
 
     @property

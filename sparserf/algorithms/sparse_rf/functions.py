@@ -232,7 +232,9 @@ def sparse_rf(
     )  # fmt: skip
     if alpha is not None:
         return _fit_path(task, options, [alpha])[0]
-    return choose_by_held_out_rows(task, options, validation=share, n_models=n_models, max_terms=max_terms, effort=effort)
+    return choose_by_held_out_rows(
+        task, options, validation=share, n_models=n_models, max_terms=max_terms, effort=effort
+    )
 
 
 @shows_progress
