@@ -15,7 +15,8 @@ A draw with |phi_h' v| > alpha violates this. Only such a draw can lower F, and 
 expectation). So of each batch only violators enter the working set A, and the matrix of all features is never stored: one pass
 over the rows gives phi_h' v for all draws of a batch.
 
-Algorithm 1 draws R = `batch_size` features T times, and after each batch minimises (9) over A. The exact descent goes over all
+Algorithm 1 draws R = `batch_size` features T times, and after each batch minimises (9) over A: nearly, since the next batch
+moves the solution anyway (`BatchRules.early_tol`), and to the tolerance after the last. The exact descent goes over all
 R T draws, made again when needed, until the duality gap over all of them is within the tolerance.
 
 The duality gap is F less the dual objective at v times min(1, alpha / max_h |g_h|), which satisfies |phi_h' v| <= alpha. It is
@@ -331,7 +332,7 @@ class BatchRules:
     step_leaves : the share of the largest violation that may remain after the step of a round in which violators enter
     most_steps : the most steps of the solver in a round in which no violator enters
     search_tol : the relative gap that is near enough where the penalty itself is chosen on held-out rows
-    early_tol : the relative gap to which batches before the last are solved where "every" is
+    early_tol : the relative gap to which batches before the last are solved where every batch is
     work : the share of the default work of a fit (`Effort.for_l1_fit`) that the fit may take
     """
 
@@ -341,11 +342,11 @@ class BatchRules:
     step_leaves: float = 0.1
     most_steps: int = 100
     search_tol: float = 0.5
-    early_tol: float = 0.02
+    early_tol: float = 0.1
     work: float = 1.0
 
 
-# For one penalty over random draws: each batch is solved to the tolerance, as in the paper.
+# For one penalty over random draws: each batch is solved as in the paper, the last to the tolerance.
 TO_TOLERANCE = BatchRules()
 # For a path of penalties, of which the best is chosen: each batch takes a single round, since the terms at the chosen penalty
 # are fitted again.
