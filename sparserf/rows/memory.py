@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from .core_block import CoreBlock
 
 
+# Float32 loses too much where it changes a number of X by more than this share of the standard deviation of its column.
+MOST_LOST = 1e-5
+MOST_IN_SINGLE = float(np.finfo(np.float32).max)
+
+
 class MemoryRows(Rows):
     """The rows of an ndarray or CSR matrix, as one block. While entered, it keeps threads and what `CoreBlock` keeps."""
 
@@ -48,6 +53,16 @@ class MemoryRows(Rows):
         return answer(self._block, *vectors)
 
     map_and_sum = map
+
+    def in_single(self) -> Self | None:
+        X = self.array()
+        if not isinstance(X, np.ndarray) or X.dtype != np.float64:
+            return None
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            single = X.astype(np.float32)
+            columns = zip(single.T, X.T, strict=True)
+            loses_little = all(np.abs(x - y).max() <= min(MOST_LOST * y.std(), MOST_IN_SINGLE) for x, y in columns)
+        return self.on_same_threads(single) if loses_little else None
 
     def kernel(self, features: FeatureSet, weights: np.ndarray) -> np.ndarray:
         self.n_passes += 1

@@ -119,6 +119,10 @@ class Rows(ABC):
         """The arithmetic of the row vectors of these rows."""
         return HostVectors(self.n_rows)
 
+    def in_single(self) -> Rows | None:
+        """Return these rows in float32; None where they are not dense float64 in memory, or where that loses too much."""
+        return None
+
     def to_namespace_of_X(self, answer: Array) -> Array:
         """Convert an array with an entry or a line for each row to the array namespace and device of the user's X."""
         return answer

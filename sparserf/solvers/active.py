@@ -116,6 +116,7 @@ class ActiveFeatures:
 
         is_rough: whether products in single precision will do.
         """
+        is_rough = is_rough or self._rows.dtype == np.float32
         if self._is_rough and not is_rough:
             self._forget()
         self._is_rough = is_rough
@@ -153,6 +154,10 @@ class ActiveFeatures:
                 gram, sums = rows.signed_moments(features.take(np.arange(k)), change, dtype)
                 self._gram, self._sums = self._gram + gram, self._sums + sums
         self._h = h
+
+    def turn_to(self, rows: Rows) -> None:
+        """Go on with the same rows in another precision; the Gram matrix stays until `weighted_gram` is asked for a better."""
+        self._rows, self._values = rows, np.zeros((rows.n_rows, 0), rows.dtype)
 
     def _forget(self):
         """Forget the Gram matrix."""

@@ -36,6 +36,10 @@ ARMIJO = 1e-4
 # The share of the violation to which a model that is not exact is minimised: TRUST at first, times TRUST after each whole step,
 # divided by it after a step that fell short, and at most MOST_TRUST.
 TRUST, MOST_TRUST = 0.1, 0.5
+# Where that takes long, a model that is not exact is minimised to no less than FORCING times the square of the share of the
+# violation that the step before has left (S. C. Eisenstat, H. F. Walker, Choosing the forcing terms in an inexact Newton
+# method, 1996).
+FORCING = 0.9
 # The least damping of the model, as a share of the largest diagonal entry of its Hessian, and the factor by which it changes.
 DAMPING, DAMPED = 1e-14, 100
 # The row weights are computed anew, at the new margins, where a step has left at least SLOW_GAP of the gap before it, and at
@@ -116,7 +120,8 @@ class CurvatureWeights:
             self._is_whole = self._h is everywhere
             self.total = float(self._problem.vectors.total(self._h)) if self._problem.fit_intercept else 0.0
         is_new_and_whole = self._is_new and self._is_whole and not self.is_rough
-        self.is_best = self._problem.loss.is_quadratic or (is_new_and_whole and self._rejected is None)
+        is_right = not self.is_rough if self._problem.loss.is_quadratic else is_new_and_whole
+        self.is_best = is_right and self._rejected is None
         return self._h
 
     def _everywhere(self, z):
@@ -150,6 +155,7 @@ class CurvatureWeights:
         settle: compute in the precision of the rows, if the last weights were new and of all rows
         """
         if self._problem.loss.is_quadratic:
+            self.is_rough = False
             return
         self.is_rough = not (settle and self._is_new and self._is_whole)
         if grow and self._is_new and not self._is_whole:
@@ -168,8 +174,12 @@ class WorkingSet(ActiveFeatures):
         The slopes Phi' v of the mean loss in the coefficients.
     weights : CurvatureWeights
         The row weights of the quadratic model.
+    forcing : float
+        The share of the violation to which the next model need be minimised, by what the last step has left; 0 where models are
+        exact.
     """
 
+    forcing: float = 0.0
     w: np.ndarray
     g: np.ndarray
     b: float
@@ -192,6 +202,18 @@ class WorkingSet(ActiveFeatures):
         self.w, self.b, self.f, self._loss = w, b, f, loss
         self.z = problem.margins(f, b)
         self.v = problem.dual_point(self.z)
+
+    def settle_on(self, problem: L1Problem, rows: Rows) -> None:
+        """Go on with the same rows in another precision: compute f and the slopes anew.
+
+        The Gram matrix stays, and is good enough as long as the steps made with it make progress.
+        """
+        is_finer = np.finfo(rows.dtype).eps < np.finfo(self._rows.dtype).eps
+        self.turn_to(rows)
+        self.weights.is_rough = is_finer or not problem.loss.is_quadratic
+        f = self.apply(self.w)
+        self.move(problem, self.w, problem.best_intercept(f, self.b), f)
+        self.learn([])
 
     def put(self, w: np.ndarray, b: float, f: RowVector) -> None:
         """Replace coefficients, intercept and f, to be followed by `move`: margins and dual point are not computed yet."""
@@ -257,14 +279,19 @@ def solve(
         A.effort.add_to_whole(A.work_of_step(is_exact))
         h, before, start = A.weights.at(A.z, len(A)), gap, A.objective(problem)
         # The gap shrinks with the violation.
-        accuracy = max(0.3 * tol / gap, share, trust) * largest_violation(A.w, A.g, problem.alpha)
+        violation = largest_violation(A.w, A.g, problem.alpha)
+        accuracy = max(0.3 * tol / gap, share, trust) * violation
         asked = ask_with if is_exact or max_iter == 1 else lambda w: []
+        accuracy = accuracy, max(accuracy, A.forcing * violation)
         moved, rejected, is_wild = _model_step(problem, A, h, damping, accuracy, start, asked)
         while is_wild and damping < 1:
             damping = min(1.0, damping * DAMPED)
             moved, rejected, is_wild = _model_step(problem, A, h, damping, accuracy, start, asked)
-        if (not moved and A.weights.is_best) or (is_exact and k == max_iter - 1):
+        if (not moved and A.weights.is_best) or (is_exact and not A.weights.is_rough and k == max_iter - 1):
             break
+        if not is_exact and violation > 0:
+            left = largest_violation(A.w, A.g, problem.alpha) / violation
+            A.forcing = min(MOST_TRUST, FORCING * left**2)
         trust = trust * TRUST if rejected is None else min(MOST_TRUST, trust / TRUST)
         damping = max(DAMPING, damping / DAMPED) if rejected is None else min(1.0, damping * DAMPED)
         gap = problem.dual_gap(A.z, A.w, A.largest_gradient) if moved else gap
@@ -283,6 +310,7 @@ def _model_step(problem, A, h, damping, accuracy, start, ask_with):
     is_wild : whether the predicted decrease was more than there is to gain, and nothing was gained. A loss is never below 0:
         a model that is has no minimum but for its damping, since fewer rows are curved than there are terms
 
+    accuracy : the violation to which the model is minimised where that is quick, and where it is not
     damping : the share of the largest diagonal entry of the Hessian that is added to it; at least what rounding may have taken
         from its smallest eigenvalue
     """
@@ -292,7 +320,7 @@ def _model_step(problem, A, h, damping, accuracy, start, ask_with):
     H = H + np.outer(m, slope_b)
     H.flat[:: len(m) + 1] += damping
     with np.errstate(over="ignore", invalid="ignore"):  # where rounding has left H no minimum, d may be of any size
-        d = minimize(H, A.g, A.w, problem.alpha, accuracy, A.effort) - A.w
+        d = minimize(H, A.g, A.w, problem.alpha, *accuracy, effort=A.effort) - A.w
         questions = ask_with(A.w + d) if np.abs(d).max(initial=0.0) < LARGEST_STEP else []
         predicted_change = A.g @ d + problem.alpha * (np.abs(A.w + d).sum() - np.abs(A.w).sum())
         # A predicted change above 0 is rounding.

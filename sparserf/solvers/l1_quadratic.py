@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 # Passes of coordinate descent before each Newton step.
 PASSES = 20
-# Rounds of passes and a Newton step before the interior point, and after it.
-FEW_ROUNDS, MOST_ROUNDS = 6, 30
+# Rounds of passes and a Newton step: to the tolerance; to what is enough, before the interior point; and after it.
+QUICK_ROUNDS, FEW_ROUNDS, MOST_ROUNDS = 2, 4, 30
 # Multiplications of a matrix product in the time of one of a pass, which waits for memory.
 WAIT = 10
 # Steps of the interior point at most.
@@ -38,9 +38,17 @@ SHORT = 0.995
 RESIDUAL_ROUNDING = 10
 
 
-def minimize(H: np.ndarray, g: np.ndarray, w: np.ndarray, alpha: float, tol: float, effort: Effort = UNBOUNDED) -> np.ndarray:
-    """Return the minimiser x, starting from x = w, to a violation of at most tol; or the x at which the effort is spent."""
-    x, violation = _alternate(H, g, w, w, alpha, tol, FEW_ROUNDS, effort)
+def minimize(
+    H: np.ndarray, g: np.ndarray, w: np.ndarray, alpha: float, tol: float, enough: float = 0.0, effort: Effort = UNBOUNDED
+) -> np.ndarray:
+    """Return the minimiser x, starting from x = w, to a violation of at most tol; or the x at which the effort is spent.
+
+    enough : a violation that will do where QUICK_ROUNDS rounds do not come to tol
+    """
+    x, violation = _alternate(H, g, w, w, alpha, tol, QUICK_ROUNDS, effort)
+    tol = max(tol, enough)
+    if violation > tol and not effort.is_spent:
+        x, violation = _alternate(H, g, w, x, alpha, tol, FEW_ROUNDS, effort)
     if violation > tol and not effort.is_spent:
         x = interior_point(H, g, w, alpha, tol, effort)
         x, _ = _alternate(H, g, w, x, alpha, tol, MOST_ROUNDS, effort)
@@ -48,12 +56,12 @@ def minimize(H: np.ndarray, g: np.ndarray, w: np.ndarray, alpha: float, tol: flo
 
 
 def _alternate(H, g, w, x, alpha, tol, rounds, effort):
-    """Return (x, its violation) after at most `rounds` rounds of passes and a Newton step, starting from x."""
+    """Return (x, its violation) after at most `rounds` rounds of passes, with a Newton step between two, starting from x."""
     x, v = x.copy(), g + H @ (x - w)
-    for _ in range(rounds):
+    for k in range(rounds):
         check_not_ended()
         effort.add(WAIT * PASSES * len(x) ** 2)
-        if descend(H, x, v, alpha, PASSES) <= tol or effort.is_spent:
+        if descend(H, x, v, alpha, PASSES) <= tol or effort.is_spent or k == rounds - 1:
             break
         effort.add_factor(np.count_nonzero(x))
         newton_step(H, x, v, alpha)

@@ -357,7 +357,7 @@ def joint_l1_step(
     starts = np.cumsum([len(A) for A in sets])[:-1]
     H, slope_b = _joint_quadratic_model(rows, problem, sets, z)
     accuracy = SHARE * largest_violation(w, g, alpha)
-    d = minimize(H, g, w, alpha, accuracy, sets[0].effort) - w
+    d = minimize(H, g, w, alpha, accuracy, effort=sets[0].effort) - w
     if not np.isfinite(d).all():
         return None
     d, d_b = np.split(d, starts), slope_b @ d

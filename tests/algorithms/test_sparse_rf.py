@@ -23,6 +23,7 @@ from sparserf import (
 from sparserf.algorithms.sparse_rf.draws import DrawsInMemory, RandomSource
 from sparserf.features import make_dictionary
 from sparserf.rows import as_rows
+from sparserf.rows.memory import MemoryRows
 
 from ..conftest import CONJUGATE, KERNELS, SLOPE, VALUE, bits, each_intercept, each_loss
 
@@ -484,3 +485,27 @@ def test_a_question_about_no_draw_is_answered():
     (answer,) = rows.ask(0.8 * v, [ask])
     take(v, answer)
     assert answer.shape == (0,) and np.all(np.abs(g) <= 1e3)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
+def test_a_fit_that_begins_in_single_precision_is_certified_in_double(loss, exact, monkeypatch):
+    """Algorithm 1 and the exact descent come to the optimum of float64 rows, with its gap, through float32 or not."""
+    options = {"loss": loss, "exact": exact, "features": MANY, "batch_size": 300, "tol": 1e-9, "alpha": 0.003}
+    double, asked = fit(**options), []
+    monkeypatch.setattr("sparserf.algorithms.sparse_rf.descent.WORTH_SINGLE", 0)
+    in_single = MemoryRows.in_single
+    monkeypatch.setattr(MemoryRows, "in_single", lambda rows: asked.append(in_single(rows)) or asked[-1])
+    single = fit(**options)
+    assert len(asked) == 1 and asked[0].dtype == np.float32
+    phi, coef = MANY.transform(X), np.zeros(300)
+    coef[single.support] = single.coef
+    P, gap = objective(coef, single.intercept, phi, alpha=0.003, loss=loss)
+    assert gap <= 1.01e-9 * P and single.info.converged
+    assert P == pytest.approx(single.info.objective[-1], rel=1e-12) == pytest.approx(double.info.objective[-1], rel=1e-8)
+
+
+def test_rows_in_single_precision_only_where_little_is_lost():
+    assert as_rows(X).in_single().dtype == np.float32
+    for other in (X.astype(np.float32), csr_array(X), X + np.array([0, 1e6, 0]), X * np.array([1, 1, 1e300])):
+        assert as_rows(other).in_single() is None

@@ -15,7 +15,8 @@ A draw with |phi_h' v| > alpha violates this. Only such a draw can lower F, and 
 expectation). So of each batch only violators enter the working set A, and the matrix of all features is never stored: one pass
 over the rows gives phi_h' v for all draws of a batch.
 
-Algorithm 1 draws R = `batch_size` features T times, and after each batch minimises (9) over A. The exact descent goes over all
+Algorithm 1 draws R = `batch_size` features T times, and after each batch minimises (9) over A: nearly, since the next batch
+moves the solution anyway (`BatchRules.early_tol`), and to the tolerance after the last. The exact descent goes over all
 R T draws, made again when needed, until the duality gap over all of them is within the tolerance.
 
 The duality gap is F less the dual objective at v times min(1, alpha / max_h |g_h|), which satisfies |phi_h' v| <= alpha. It is
@@ -65,6 +66,9 @@ PATIENCE, CREEP = 5, 1e-3
 # `descend_over` looks at the violators alone until their gap is this share of the gap over all draws, and for at most
 # MOST_ROUNDS rounds.
 SHARE_OF_GAP, MOST_ROUNDS = 0.3, 20
+# Feature values in a pass over the dictionary from which on a fit begins in single precision, and the relative gap to which it
+# goes there at least.
+WORTH_SINGLE, SINGLE_ROUNDING = 2**22, 1e-5
 # After a round in which no more than FEW violators entered, the next batch is likely to be drawn: its gradients are computed in
 # advance.
 FEW = 5
@@ -173,8 +177,18 @@ class BaseL1Fit(ABC):
     @property
     def is_solved_to_tolerance(self) -> bool:
         """Whether the batch that was drawn last is solved to the tolerance."""
-        is_last = self._last_drawn == self.dictionary.n_batches - 1
-        return self.rules.solves == "every" or (self.rules.solves == "last" and is_last)
+        return self.rules.solves == "every" or (self.rules.solves == "last" and self._is_last_batch)
+
+    @property
+    def _is_last_batch(self):
+        """Whether the last batch was drawn."""
+        return self._last_drawn == self.dictionary.n_batches - 1
+
+    def begin_in_single(self) -> None:  # noqa: B027
+        """Go to single precision until the fit has come to the tolerance there, where the fit can and that is faster."""
+
+    def end_in_double(self) -> None:  # noqa: B027
+        """Go to the precision of the rows, where the fit has not come there."""
 
     @abstractmethod
     def improve_over(self, draws: Any, again: bool = False) -> bool:
@@ -318,6 +332,7 @@ class BatchRules:
     step_leaves : the share of the largest violation that may remain after the step of a round in which violators enter
     most_steps : the most steps of the solver in a round in which no violator enters
     search_tol : the relative gap that is near enough where the penalty itself is chosen on held-out rows
+    early_tol : the relative gap to which batches before the last are solved where every batch is
     work : the share of the default work of a fit (`Effort.for_l1_fit`) that the fit may take
     """
 
@@ -327,10 +342,11 @@ class BatchRules:
     step_leaves: float = 0.1
     most_steps: int = 100
     search_tol: float = 0.5
+    early_tol: float = 0.1
     work: float = 1.0
 
 
-# For one penalty over random draws: each batch is solved to the tolerance, as in the paper.
+# For one penalty over random draws: each batch is solved as in the paper, the last to the tolerance.
 TO_TOLERANCE = BatchRules()
 # For a path of penalties, of which the best is chosen: each batch takes a single round, since the terms at the chosen penalty
 # are fitted again.
@@ -399,6 +415,8 @@ class L1Fit(BaseL1Fit):
             effort = Effort.for_l1_fit(task.rows, dictionary.starts[-1], share)
         self.A = WorkingSet(task.rows, self.problem, effort)
         self._most_kept = int(np.diff(dictionary.starts).max())  # violators that are kept in memory: as many as a batch holds
+        self._batch_tol = 0.0  # the relative gap that is near enough over the present batch, where that is more than `tol`
+        self._double, self._single = task.rows, None  # the rows, and the same in single precision once that is used
         self.restart(np.inf)
 
     # Between fits
@@ -433,7 +451,44 @@ class L1Fit(BaseL1Fit):
         self.A.move(self.problem, w, self.problem.best_intercept(f, b), f)
         self.A.learn([])
 
+    def begin_in_single(self) -> None:
+        """Go to single precision, which takes half the time, if features and rows lose little by it and are many."""
+        is_worth_it = self.rules.solves == "every" and self._rows.n_rows * self.dictionary.starts[-1] >= WORTH_SINGLE
+        loses_little = is_worth_it and all(
+            block.is_bounded for block in (*self.dictionary.batch(0).blocks, *self.A.features.blocks)
+        )
+        if self._single is None and loses_little:
+            self._single = self._double.in_single()
+        if self._single is not None:
+            self._turn_to(self._single)
+
+    def end_in_double(self) -> None:
+        """Go to the precision of the rows, where the fit has not come there."""
+        if self._is_single:
+            self._double.n_passes, self._single.n_passes = self._double.n_passes + self._single.n_passes, 0
+            self._turn_to(self._double)
+
+    @property
+    def _is_single(self):
+        """Whether the fit is in a lower precision than the rows are."""
+        return self._rows is not self._double
+
+    def _turn_to(self, rows):
+        """Go on with the same rows in another precision."""
+        self._rows = rows
+        self._source.turn_to(rows)
+        self.A.settle_on(self.problem, rows)
+
     # The moves
+
+    def minimise_over(self, draws: Draws) -> None:
+        """Minimise (9) over A and the draws, as `BaseL1Fit`; over those of the last batch also in the precision of the rows."""
+        self._batch_tol = 0.0 if self._is_last_batch else self.rules.early_tol
+        super().minimise_over(draws)
+        self._batch_tol = 0.0
+        if self._is_single and self._is_last_batch and not self.stopped:
+            self.end_in_double()
+            super().minimise_over(self._source.draw((self._last_drawn,), self.A))
 
     def draw(self, *batches: int) -> Draws:
         """Return the draws of these batches, and note that they were drawn."""
@@ -461,7 +516,12 @@ class L1Fit(BaseL1Fit):
 
         The further rounds end where the gap over the violators is a share of the gap over all.
         """
-        if self.improve_over(draws):
+        is_done = self.improve_over(draws)
+        if is_done and self._is_single and not self.stopped:
+            self.end_in_double()
+            draws.turn_to(self._double)
+            is_done = self.improve_over(draws)
+        if is_done:
             return True
         with self.progress.asked_within(self.info):
             few = draws.violators(self.problem.alpha, self._most_kept)
@@ -478,14 +538,15 @@ class L1Fit(BaseL1Fit):
         """Return |g| of the draws, the duality gap over these and A, the objective, and the gap that is within tolerance."""
         A, problem = self.A, self.problem
         A.effort.add(work_of_pass(self._rows, len(draws.index)))
-        violation = np.abs(draws.gradient(A.v, problem.alpha))
+        violation = np.abs(draws.gradient(A.v, problem.alpha, A))
         self.largest = max(violation.max(initial=0.0), A.largest_gradient)
         gap, objective = problem.dual_gap(A.z, A.w, self.largest), A.objective(problem)
-        return violation, gap, objective, self._allowed_gap(self.tol, objective)
+        return violation, gap, objective, self._allowed_gap(max(self.tol, self._batch_tol), objective)
 
     def _allowed_gap(self, tol, objective):
         """Return the largest gap within the tolerance, or the rounding error where a target is met exactly."""
-        return max(tol * objective, L1_ROUNDING * objective, L1_ROUNDING * self._size)
+        least = SINGLE_ROUNDING if self._is_single else L1_ROUNDING
+        return max(tol * objective, least * objective, least * self._size)
 
     def _let_in(self, draws, violation, tolerance, again):
         """Let the largest violators enter A, solve (9) on A, and drop zeros; return how many violators entered.
@@ -516,7 +577,7 @@ class L1Fit(BaseL1Fit):
         draws : the draws that the next round looks at again, whose gradients to compute
         is_last : whether to compute the gradients of the next batch, too, since this round is likely the last over its own
         """
-        questions = [] if draws is None else [draws.question(self.problem.alpha)]
+        questions = [] if draws is None else [draws.question(self.problem.alpha, self.A)]
         t = self._last_drawn + 1
         return questions + (self._source.ask_ahead(t, self.A, w) if is_last and t < self.dictionary.n_batches else [])
 

@@ -83,27 +83,56 @@ class Draws:
         self._g, self._is_exact = np.full(n, np.inf), np.zeros(n, bool)
         self._largest = np.zeros(n)  # max |phi_h(x)|, known once a batch has been drawn
 
-    def gradient(self, v: RowVector, alpha: float = 0.0) -> np.ndarray:
-        """Return phi_h' v of each draw; where that lies within -alpha and alpha, perhaps a bound within them instead."""
+    def gradient(self, v: RowVector, alpha: float = 0.0, A: WorkingSet | None = None) -> np.ndarray:
+        """Return phi_h' v of each draw; where that lies within -alpha and alpha, perhaps a bound within them instead.
+
+        A : the working set at v, which knows the gradients of the draws that are in it; None: there is none
+        """
         self._move_to(v)
+        self._learn_from(A)
         for some, batches in self._passes(np.flatnonzero((np.abs(self._g) > alpha) & ~self._is_exact)):
             self._learn(some, self._rows.ask(v, [partial(correlations, batches)])[0])
         return self._g
 
-    def question(self, alpha: float) -> Question:
-        """Return the question for the gradients at the next dual point.
+    def question(self, alpha: float, A: WorkingSet | None = None) -> Question:
+        """Return the question for the gradients at the next dual point, of A where that is given.
 
-        It is about the draws whose gradient may come to alpha if v moves no more than the last time.
+        It is about the draws whose gradient may come to alpha if v moves no more than the last time, without those in A, which
+        computes its own.
         """
         with np.errstate(invalid="ignore"):
-            some = np.flatnonzero(~(np.abs(self._g) + self._largest * self._moved <= alpha))
+            may_violate = ~(np.abs(self._g) + self._largest * self._moved <= alpha)
+        may_violate[self._in(A)[0]] = False
+        some = np.flatnonzero(may_violate)
         batches = [batch for _, batch in self._parts(some)]
 
         def take(v, answer):
             self._move_to(v)
             self._learn(some, answer)
+            self._learn_from(A)
 
         return partial(correlations, batches), take
+
+    def _in(self, A):
+        """Return the positions of the draws that are in A, and their places there."""
+        if A is None:
+            return np.zeros(0, np.intp), np.zeros(0, np.intp)
+        at = np.searchsorted(self.index, A.index)
+        there = np.flatnonzero(at < len(self.index))
+        there = there[self.index[at[there]] == A.index[there]]
+        return at[there], there
+
+    def _learn_from(self, A):
+        """Take the gradients of the draws that are in A from there: the slopes of A, at the dual point."""
+        positions, there = self._in(A)
+        if len(positions):
+            self._learn(positions, A.g[there])
+            self._largest[positions] = A.features.largest_value[there]
+
+    def turn_to(self, rows: Rows) -> None:
+        """Go on with the same rows in another precision, in which no gradient is known yet."""
+        self._rows, self._v, self._moved = rows, None, np.inf
+        self._g[:], self._is_exact[:] = np.inf, False
 
     def forget_last_move(self) -> Self:
         """Forget how far v moved the last time, so that the next `question` is about all draws; return these draws."""
@@ -211,6 +240,11 @@ class DrawSource(ABC):
     def forget(self) -> None:  # noqa: B027
         """Drop what was asked ahead, if it may turn out wrong: the next batch may be another."""
 
+    def turn_to(self, rows: Rows) -> None:
+        """Go on with the same rows in another precision."""
+        self._rows = rows
+        self.forget()
+
 
 class RandomSource(DrawSource):
     """Draws from the distributions of maps, or a FeatureSet, in batches; the batch that was drawn last is kept."""
@@ -235,9 +269,15 @@ class RandomSource(DrawSource):
             self._kept = which, DrawsInMemory(self._rows, make(), index, make=make_again)
         return self._kept[1].forget_last_move()
 
+    def turn_to(self, rows: Rows) -> None:
+        """Go on with the same rows in another precision; the batch that is kept stays."""
+        super().turn_to(rows)
+        if self._kept[1] is not None:
+            self._kept[1].turn_to(rows)
+
     def ask_ahead(self, t: int, A: WorkingSet, w: np.ndarray) -> list[Question]:
         """Return the question for the gradients of batch t."""
-        return [self.draw((t,), A).question(0.0)]
+        return [self.draw((t,), A).question(0.0, A)]
 
 
 class LearningSource(DrawSource):

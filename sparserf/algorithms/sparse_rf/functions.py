@@ -445,8 +445,11 @@ def _fit_path(
                         fit.spend(of_fit)
                     with ends_at(of_fit.deadline):
                         check_not_ended()
+                        fit.begin_in_single()
                         descend(fit)
                         n_done += not (fit.stopped and of_fit.is_late)
+                    if not of_fit.is_late:
+                        fit.end_in_double()
                 if n_done < len(fits):
                     effort.note_cut("fits", len(fits) - n_done, lacks_time=True)
                 models.append(_model_in_time(fits, task, effort))
