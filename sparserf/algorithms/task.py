@@ -135,6 +135,8 @@ class Task:
         columns have one form alone.
     features : any
         The `features` argument; a FeatureSet without its stage, which the task has.
+    is_single : bool
+        Whether encoded rows are in single precision, where they lose little by it (`Rows.in_single`).
     """
 
     raw: Rows
@@ -149,6 +151,7 @@ class Task:
     stage: ColumnStage | None = None
     encoding_sets: tuple[np.ndarray, ...] = ()
     features: Any = None
+    is_single: bool = False
 
     @classmethod
     def from_arguments(
@@ -296,7 +299,8 @@ class Task:
     @cached_property
     def rows(self) -> Rows:
         """The rows with their columns encoded."""
-        return self.raw.staged(self.stage, is_asked_often=True)
+        rows = self.raw.staged(self.stage, is_asked_often=True)
+        return (rows.in_single() if self.is_single else None) or rows
 
     @property
     def is_joint(self) -> bool:

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 MOST_INPUTS = 1024
 # The narrowest and the widest bandwidth of random cosines, in multiples of the median distance between rows.
 NARROWEST, WIDEST = 0.25, 4.0
+# The number of sampled rows, about, whose distances are compared, and of those among which the thresholds of a batch of steps
+# are drawn.
+FEW_DISTANCES, THRESHOLDS = 500, 500
 # Probability that a random step of some inputs takes no further input.
 NO_MORE = 0.4
 # Two values of w'x are different if they differ by more than this share of the largest |w'x|: more than float32 rounds by.
@@ -173,7 +176,8 @@ class RandomCosines(BaseDistribution):
             return cls(np.zeros(1, np.intp), np.zeros((2, 1)), max_order=max_order)
         X, weight = _sample(rows, inputs, weight, rng)
         units = 1 / scale
-        widths = [distance_scale((X * unit).__getitem__, weight, None, "euclidean", rng) for unit in units]
+        few = slice(None, None, max(1, len(X) // FEW_DISTANCES))
+        widths = [distance_scale((X[few] * unit).__getitem__, weight[few], None, "euclidean", rng) for unit in units]
         units = np.stack([unit / width for unit, width in zip(units, widths, strict=True)])
         return cls(inputs, units, max_order=max_order)
 
@@ -239,15 +243,17 @@ class RandomSteps(BaseDistribution):
 
         Where there is no larger one, t is below the largest; where w'x is always the same, t is below it.
         """
-        Z = np.sort(self.sample @ weights.T, axis=0)
-        column, last = np.arange(len(weights)), len(Z) - 1
-        low = high = Z[rng.integers(0, len(Z), (2, len(weights))).sum(axis=0) // 2, column]
-        least = DIFFERENT * np.maximum(np.abs(Z[0]), np.abs(Z[-1]))
-        above, below = np.count_nonzero(Z <= low + least, axis=0), np.count_nonzero(Z < low - least, axis=0)
-        is_highest, is_constant = above > last, (above > last) & (below == 0)
-        low = np.where(is_highest, Z[np.maximum(below - 1, 0), column], low)
-        high = np.where(is_highest, high, Z[np.minimum(above, last), column])
-        low = np.where(is_constant, low - 1 - np.abs(low), low)
+        sample, n = self.sample, len(self.sample)
+        if n > THRESHOLDS:
+            sample = sample[rng.choice(n, THRESHOLDS, replace=False)]
+        Z = weights @ sample.T
+        z = np.median(np.take_along_axis(Z, rng.integers(0, Z.shape[1], (len(Z), 3)), axis=1), axis=1)
+        least = DIFFERENT * np.maximum(np.abs(Z.max(axis=1)), np.abs(Z.min(axis=1)))
+        above = np.where(Z > (z + least)[:, None], Z, np.inf).min(axis=1)
+        below = np.where(Z < (z - least)[:, None], Z, -np.inf).max(axis=1)
+        is_highest = np.isinf(above)
+        low = np.where(is_highest, np.where(np.isinf(below), z - 1 - np.abs(z), below), z)
+        high = np.where(is_highest, z, above)
         return -(low + (high - low) * rng.uniform(0.25, 0.75, len(weights)))
 
 

@@ -1,10 +1,11 @@
 """Rows that are held out: which rows a search looks at and which of them it holds out, and what predicts these best.
 
-A `Sample` is drawn for each round of searches (`draw_samples`): of many rows it takes about `Budget.rows` (`thinned`), and of
-these it holds out the share `validation`, 0.1 by default, the same share of each class (`hold_out`), or whole groups. Each
-round draws its rows anew, so that the rows held out in two rounds may overlap. Where the user says which rows to fit and which
-to hold out, each round takes one such `Split`. The losses on the rows held out (`HeldOutLosses`) choose the best penalty of a
-path and, with the standard error of a difference (`gain`), the best kind of model (`in_question`).
+A `Sample` is drawn for each round of searches (`Samples`): of many rows it takes about `Budget.rows` (`thinned`), and of these
+it holds out the share `validation`, 0.1 by default, the same share of each class (`hold_out`), or whole groups. Each round
+draws its rows anew, so that the rows held out in two rounds may overlap. Where the user says which rows to fit and which to
+hold out, each round takes one such `Split`. The sample of a race fits few of its rows. The losses on the rows held out
+(`HeldOutLosses`) choose the best penalty of a path and, with the standard error of a difference (`gain`), the best kind of
+model (`in_question`).
 """
 
 from __future__ import annotations
@@ -39,6 +40,9 @@ ERRORS_TIMES_ROWS = 30.0
 MOST_ERRORS_OF_GROUPS = 1.0
 # The number of outputs on which kinds of models are compared first, where there are many.
 FEW_OUTPUTS = 3
+# The most candidates of which the mean is taken: with two in each of several rounds, the mean of all rounds is already of many.
+MOST_IN_MEAN = 2
+NO_ROWS = np.zeros(0, np.intp)
 
 
 @dataclass(frozen=True)
@@ -73,13 +77,16 @@ class Sample:
 
     @classmethod
     def draw(
-        cls, task: Task, strata: np.ndarray, validation: float | Split, most_rows: int, rng: np.random.Generator
+        cls, task: Task, strata: np.ndarray, validation: float | Split, most_rows: int, rng: np.random.Generator, *,
+        most_fitted: float = np.inf, fitted_before: np.ndarray = NO_ROWS,
     ) -> Self:  # fmt: skip
         """Draw about `most_rows` of the rows that have a weight, or take all; hold out some of them.
 
         strata : the stratum of each row (`strata_of`)
         validation : the share of each stratum that is held out; or the masks of the rows to fit and to hold out, of which all
             others are left out
+        most_fitted : about the most rows that are fitted
+        fitted_before : indices of rows, ascending, that a race has fitted; others are held out before them
         """
         rows, targets, weight, offset, groups = task.raw, task.targets, task.weight, task.offset, task.groups
         n, is_share = effective(weight), isinstance(validation, float)
@@ -88,14 +95,19 @@ class Sample:
         if np.count_nonzero(weight) > most_rows:  # of a split the sample has rows of either part of each stratum
             weight = thinned(strata if is_share else 2 * strata + validation[1], weight, most_rows, rng)
         some = np.flatnonzero(weight)
-        if len(some) < rows.n_rows or not rows.in_memory:
-            rows, targets, weight, strata = rows.take(some), [y[some] for y in targets], weight[some], strata[some]
-            offset = None if offset is None else offset[some]
-            groups = None if groups is None else groups[some]
+        weight, strata, groups = weight[some], strata[some], None if groups is None else groups[some]
         if is_share:
-            fitted, held = hold_out(strata, weight, validation, rng, groups)
+            fitted, held = hold_out(strata, weight, validation, rng, groups, np.isin(some, fitted_before))
         else:
             fitted, held = weights_of_parts(weight, validation[1][some])
+        if np.count_nonzero(fitted) > most_fitted:
+            fitted = thinned(strata, fitted, most_fitted, rng)
+            used = np.flatnonzero(fitted + held)
+            some, groups = some[used], None if groups is None else groups[used]
+            fitted, held = fitted[used] / fitted[used].mean(), held[used] / held[used].mean()
+        if len(some) < rows.n_rows or not rows.in_memory:
+            rows, targets = rows.take(some), [y[some] for y in targets]
+            offset = None if offset is None else offset[some]
         sampled = replace(task, raw=rows, targets=targets, weight=fitted, offset=offset, groups=groups)
         unit, degree = task.unit(task.targets[0]), task.loss.degree
         factors = [(sampled.unit(y) / unit) ** degree for y in sampled.targets]
@@ -137,16 +149,37 @@ class Sample:
 # Which rows
 
 
-def draw_samples(
-    task: Task, strata: np.ndarray, validation: float | Sequence[Split], most_rows: int, rng: np.random.Generator
-) -> Iterator[Sample]:  # fmt: skip
-    """Yield the sample of each round of searches, without end.
+class Samples:
+    """The samples of the rounds of searches.
 
+    task : the task of all rows
+    strata : the stratum of each row (`strata_of`)
     validation : the share that each round holds out, of rows drawn anew; or the splits of which each round takes one, from the
         last to the first and then again: where rows are in time order, the last has the most rows to fit
+    most_rows : about the most rows of a sample
     """
-    for of_round in cycle([validation] if isinstance(validation, float) else validation[::-1]):
-        yield Sample.draw(task, strata, of_round, most_rows, rng)
+
+    def __init__(
+        self, task: Task, strata: np.ndarray, validation: float | Sequence[Split], most_rows: int, rng: np.random.Generator
+    ):  # fmt: skip
+        self._of_rounds = cycle([validation] if isinstance(validation, float) else validation[::-1])
+        self._first = validation if isinstance(validation, float) else validation[-1]
+        self._draw = partial(Sample.draw, task, strata, most_rows=most_rows, rng=rng)
+        self._fitted_before = NO_ROWS
+        self.n_rows: int = min(most_rows, np.count_nonzero(task.weight))
+        # Whether no round holds out a row that a race has fitted.
+        self.may_go_on: bool = isinstance(validation, float) and task.groups is None
+
+    def race(self, most_fitted: int) -> Sample:
+        """Draw the sample of a race, which fits about this number of rows. Further rounds hold out other rows than these."""
+        sample = self._draw(validation=self._first, most_fitted=most_fitted)
+        if self.may_go_on:
+            self._fitted_before = sample.index[np.flatnonzero(sample.task.weight)]
+        return sample
+
+    def of_next_round(self) -> Sample:
+        """Draw the sample of the next round."""
+        return self._draw(validation=next(self._of_rounds), fitted_before=self._fitted_before)
 
 
 def strata_of(task: Task) -> np.ndarray:
@@ -216,7 +249,8 @@ def sampling_probabilities(weight: np.ndarray, n: float) -> np.ndarray:
 
 
 def hold_out(
-    strata: np.ndarray, weight: np.ndarray, share: float, rng: np.random.Generator, groups: np.ndarray | None = None
+    strata: np.ndarray, weight: np.ndarray, share: float, rng: np.random.Generator, groups: np.ndarray | None = None,
+    last: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the weights of the rows to fit and of those held out, 0 for the others, each of mean 1.
 
@@ -224,6 +258,8 @@ def hold_out(
     FEWEST_HELD rows where that is no more than half. A row of weight k is held out whole or not at all, as k copies of it
     should be: copies that are held out would be predicted from their twins. In the mean over many splits, the same weight is
     held out. Rows of a group are held out together, about the same share of all rows and of each stratum.
+
+    last : a mask of the rows of which none is held out where there are enough others
     """
     share = max(share, min(0.5, FEWEST_HELD / np.count_nonzero(weight)))
     held = np.zeros(len(weight), bool)
@@ -233,6 +269,7 @@ def hold_out(
         return weights_of_parts(weight, held)
     for members in each_stratum(strata, weight, rng):
         n = min(max(1, round(share * len(members))), len(members) - 1)
+        members = members if last is None else members[np.argsort(last[members], kind="stable")]
         held[members[: max(n, 0)]] = True
     if not held.any():
         raise ValueError(f"X must have rows to hold out, two of a class, got {len(weight)} in all: give more, or an alpha")
@@ -287,6 +324,11 @@ class PathPoint(HeldOutLosses):
     states: list[Any]
     infos: Sequence[FitInfo] = ()
 
+    @property
+    def n_terms(self) -> int:
+        """The number of terms of the fit that has the most."""
+        return max((info.n_nonzero for info in self.infos), default=0)
+
     @classmethod
     def from_fits(cls, fits: Sequence[BaseL1Fit], alpha: float, sample: Sample) -> Self:
         """Return the point of a path at the current iterates of these fits to a sample."""
@@ -301,12 +343,12 @@ class PathPoint(HeldOutLosses):
 
 
 def best_mean(searches: Sequence[Mapping[int, PathPoint]]) -> tuple[tuple[int, ...], list[HeldOutLosses]]:
-    """Return the candidates whose mean predicts the held-out rows best, and the losses of that mean in each search.
+    """Return the candidates, at most MOST_IN_MEAN, whose mean predicts the held-out rows best, and its losses in each search.
 
     searches : for each search, {number of the candidate: its best point}
     """
     candidates = sorted(set.intersection(*map(set, searches)))
-    subsets = [some for n in range(1, len(candidates) + 1) for some in combinations(candidates, n)]
+    subsets = [some for n in range(1, min(MOST_IN_MEAN, len(candidates)) + 1) for some in combinations(candidates, n)]
     losses = []  # of the mean of each subset, in each search
     for some in subsets:
         of_searches = []

@@ -2,12 +2,19 @@
 
 The search goes in rounds. In each, a `Sample` of the rows is drawn and a part of it held out (`held_out.py`). A candidate is a
 dictionary over one set of encodings of the columns (as they are, clipped, or in ranks). Each goes down a path of penalties on
-the other rows, every fit started from the last, until the rows held out are predicted no better. Candidates are of several
-kinds, simplest first: a constant, the inputs, linear functions of all inputs, and the dictionary that learns (of other
-`features`: a constant and their dictionary). From all rounds together the simplest kind within one standard error of the best
-is chosen, and of its candidates the ones whose mean predicts best; a kind that is decidedly worse is not tried again. The terms
-at the best point of each path are then fitted to all rows, the mean of these models is taken, pruned, and given the intercept
-that is best for all rows. What all this may cost is a `Budget` (`budget.py`).
+the other rows, every fit started from the last, until the rows held out are predicted no better. At the end of the path the
+terms that it has found are fitted with less and less penalty, as long as that predicts better (the relaxed lasso). Candidates
+are of several kinds, simplest first: a constant, the inputs, linear functions of all inputs, and the dictionary that learns (of
+other `features`: a constant and their dictionary). From all rounds together the simplest kind within one standard error of the
+best is chosen, and of its candidates the ones whose mean predicts best; a kind that is decidedly worse is not tried again.
+
+Where there are many rows, all candidates race on few of them before the first round. Only the best go on to the rounds, and
+their paths begin where the race ended, with its terms and its penalty.
+
+The terms at the best point of each path are then fitted to all rows, the mean of these models is taken, pruned, and given the
+intercept that is best for all rows. What all this may cost is a `Budget` (`budget.py`). Searches and these fits are made in
+single precision, where the encoded columns lose little by it; the model itself is pruned, and its coefficients are computed, in
+that of X.
 
 `choose_by_held_out_rows` is that paragraph in code; the functions that it calls follow in the same order.
 `part` and `parts` divide the progress bar into shares of the work; an `Effort` counts the work, and bounds it.
@@ -41,8 +48,8 @@ from .held_out import (
     HeldOutLosses,
     PathPoint,
     Sample,
+    Samples,
     best_mean,
-    draw_samples,
     errors_to_beat_constant,
     gain,
     in_question,
@@ -73,8 +80,9 @@ FEW_CLASSES, FEWEST_DRAWS = 50, 0.25
 HIGHEST = 0.9
 # Each penalty is FALL times the last; there are at most MOST_ALPHAS.
 FALL, MOST_ALPHAS = 0.72, 40
-# A path ends after PATIENCE penalties in a row that lower the held-out loss by no more than the share NEGLIGIBLE of it.
-PATIENCE, NEGLIGIBLE = 2, 1e-4
+# A path ends after PATIENCE penalties in a row that lower the held-out loss by no more than the share NEGLIGIBLE of it; after
+# PATIENCE_AFTER_RACE where it began at the end of a race.
+PATIENCE, PATIENCE_AFTER_RACE, NEGLIGIBLE = 2, 1, 1e-3
 # Gains below this share of the loss of the empty model do not count, either: a target without noise could be met ever better.
 NOTHING_LEFT = 1e-6
 # A path also ends at a penalty whose held-out loss is above the best by more than this number of standard errors of the
@@ -82,6 +90,22 @@ NOTHING_LEFT = 1e-6
 ERRORS = 2.0
 # A path also ends where there are more terms than this number for each row.
 MOST_A_ROW = 0.5
+# From FEWEST_ALPHAS penalties on, a path ends where the best of the round so far is further away than BEATEN times what the
+# last two penalties have gained on average.
+FEWEST_ALPHAS, BEATEN = 6, 15
+# The terms of the best penalty are fitted with RELAXED times that penalty, and again, at most MOST_RELAXED times, as long as
+# the held-out loss falls by more than the share WORTH_RELAXING. The gap of these fits is at most the share RELAXED_TOL of the
+# objective, or they take RELAXED_ROUNDS steps.
+RELAXED, MOST_RELAXED, WORTH_RELAXING, RELAXED_TOL, RELAXED_ROUNDS = 0.3, 4, 0.01, 0.02, 5
+
+# A search that looks at more rows than WORTH_A_RACE begins with a race, in which RACE_ROWS of them are fitted, with the share
+# OF_RACE of the work.
+WORTH_A_RACE, RACE_ROWS, OF_RACE = 4_000, 2_500, 0.3
+# A path of more terms than MANY_FROM_RACE at the end of the race begins STEPS_BACK penalties before it: many terms chosen on
+# few rows are too many to begin with.
+MANY_FROM_RACE, STEPS_BACK = 600, 4
+# The least tolerance of the user's with which searches are in single precision.
+LEAST_TOL_IN_SINGLE = 1e-5
 
 # The most steps in which the terms of a chosen penalty are fitted to all rows.
 CHOSEN_ROUNDS = 50
@@ -170,6 +194,10 @@ class Round:
     losses_of_empty: list[float]
     ended: bool
 
+    def of_kind(self, kind: int) -> dict[int, PathPoint]:
+        """Return the points of the candidates of a kind, by the number of the candidate."""
+        return {m: point for (of, m), point in self.points.items() if of == kind}
+
 
 @dataclass(frozen=True, eq=False)
 class Found:
@@ -200,7 +228,7 @@ def choose_by_held_out_rows(
     validation : the share of the rows that is held out in each round, or splits of all rows of X
     deadline : when the call is to end
     """
-    task, units = with_equal_outputs(task)
+    task, units = with_equal_outputs(replace(task, is_single=options.learns and options.tol >= LEAST_TOL_IN_SINGLE))
     budget = Budget.from_effort(effort, task.raw.n_rows, n_models)
     max_terms = budget.terms if max_terms is None else check_integer("max_terms", max_terms, 1)
     strata = strata_of(task)
@@ -215,12 +243,12 @@ def choose_by_held_out_rows(
         if not (isinstance(validation, float) or options.learns) and task.raw.n_rows <= budget.rows:
             # To search one dictionary by one split again finds the same.
             budget = replace(budget, rounds=min(budget.n_rounds({0: (0,)}), len(validation)))
-        draw_sample = partial(next, draw_samples(task, strata, validation, budget.rows, options.rng))
+        samples = Samples(task, strata, validation, budget.rows, options.rng)
         n_features = options.n_components or (DRAWS_A_PENALTY if options.learns else N_COMPONENTS)
         searches = effort_of_searches(budget, task.rows, n_features, options.max_iter is None, deadline)
         whole = searches.within
         found = search_in_rounds(
-            kinds, draw_sample, budget, searches, n_targets=len(task.targets), errors=errors_to_beat_constant(task, strata)
+            kinds, samples, budget, searches, n_targets=len(task.targets), errors=errors_to_beat_constant(task, strata)
         )
 
         # Fit their terms to all rows, and take the mean of these models.
@@ -371,7 +399,7 @@ def kinds_of(task: Task, options: SparseRFOptions) -> list[list[Candidate]]:
 
 
 def search_in_rounds(
-    kinds: Sequence[Sequence[Candidate]], draw_sample: Callable[[], Sample], budget: Budget, effort: Effort, *,
+    kinds: Sequence[Sequence[Candidate]], samples: Samples, budget: Budget, effort: Effort, *,
     n_targets: int, errors: float,
 ) -> Found:  # fmt: skip
     """Search in rounds, each with other rows held out, until the budget has its models; go on with what may be the best.
@@ -379,7 +407,7 @@ def search_in_rounds(
     Where there are too many targets to search all kinds for all of them, the kind that is best for a few is taken.
 
     kinds : the candidates of each kind of model, simplest first
-    draw_sample : draws the `Sample` of a round
+    samples : the samples of the rounds
     effort : what all searches may take. A round may take a share of what is left; where the last round took more than is
         left now, there is none after it
     errors : by how many standard errors the constant may be worse, as in `in_question`
@@ -387,15 +415,17 @@ def search_in_rounds(
     points_of, losses_of_empty, n_drawn, ended = [[] for _ in kinds], [], 0, False
     kept = {kind: range(len(candidates)) for kind, candidates in enumerate(kinds)}  # {kind in question: its candidates}
     n_rounds, spent, pace, share = 0, 0.0, 0.0, A_ROUND
+    n_candidates, has_race, starts = sum(map(len, kinds[1:])), samples.n_rows > WORTH_A_RACE and len(kinds) > 2, {}
 
     if n_targets > MANY_OUTPUTS and len(kinds) > 2:
         # Search for a few of them first, without the candidates that cost more than cosines.
         cheap = {(kind, m): each for kind, of_kind in enumerate(kinds) for m, each in enumerate(of_kind) if each.work <= 1}
-        start = effort.time_left
+        sample, start = samples.race(RACE_ROWS) if has_race else samples.of_next_round(), effort.time_left
         with part(BY_FEW):
-            few = _search_once(cheap, draw_sample().of_few_outputs(), 0, budget.terms, effort.part(BY_FEW))
+            few = _search_once(cheap, sample.of_few_outputs(), 0, budget.terms, effort.part(BY_FEW))
         n_drawn, ended = few.n_drawn, few.ended
-        round_of_all, seconds_of_all = (each * n_targets / FEW_OUTPUTS for each in (effort.spent, start - effort.time_left))
+        more = n_targets / FEW_OUTPUTS * (samples.n_rows / sample.task.rows.n_rows)
+        round_of_all, seconds_of_all = more * effort.spent, more * (start - effort.time_left)
         if ended or effort.is_late:
             kept = {0: (0,)}  # one search more, of the constant, gives a model
         elif round_of_all > MOST_FOR_ALL_KINDS * effort.left or not effort.has_time(seconds_of_all / MOST_FOR_ALL_KINDS):
@@ -403,6 +433,14 @@ def search_in_rounds(
             is_alone = round_of_all > MOST_FOR_ONE_KIND * effort.left
             is_alone |= not effort.has_time(seconds_of_all / MOST_FOR_ONE_KIND)
             kept, share = {kind: (best_m,) if is_alone else tuple(m for of, m in few.points if of == kind)}, 1.0
+
+    elif has_race:
+        everyone = {(kind, m): each for kind, of_kind in enumerate(kinds) for m, each in enumerate(of_kind)}
+        with part(OF_RACE):
+            race = _search_once(everyone, samples.race(RACE_ROWS), 0, budget.terms, effort.part(OF_RACE))
+        losses_of_empty, n_drawn, ended = race.losses_of_empty, race.n_drawn, race.ended
+        kept, _ = _those_in_question({kind: [race.of_kind(kind)] for kind, _ in race.points}, errors)
+        starts = race.points if samples.may_go_on else {}
 
     while not points_of[next(iter(kept))] or (not ended and n_rounds < budget.n_rounds(kept)):
         n_left, before, start = budget.n_rounds(kept) - n_rounds, effort.spent, effort.time_left
@@ -412,10 +450,10 @@ def search_in_rounds(
         if spent > effort.left or lacks_time:
             effort.note_cut("rounds of searches", n_left, lacks_time)
             break
-        first = n_rounds * sum(map(len, kinds[1:]))
+        first = (n_rounds + has_race) * n_candidates
         with part(_share_of_round(kinds, kept, n_left)):
             of_round = effort.part(share if n_left > 1 else 1.0, TIME_OF_ROUND if n_left > 1 else 1.0)
-            this = _search_once(candidates, draw_sample(), first, budget.terms, of_round)
+            this = _search_once(candidates, samples.of_next_round(), first, budget.terms, of_round, starts)
 
         n_rounds, spent, pace = n_rounds + 1, effort.spent - before, (start - effort.time_left) / work
         if n_rounds > 1 and of_round.cuts_in_time:  # half a search is worse than none, where others are finished
@@ -423,17 +461,27 @@ def search_in_rounds(
         ended, n_drawn = ended or this.ended, n_drawn + this.n_drawn
         losses_of_empty += this.losses_of_empty
         for kind in {kind: None for kind, _ in this.points}:
-            points_of[kind].append({m: point for (of, m), point in this.points.items() if of == kind})
-
-        # Which candidates of each kind are best together, and which kinds may be the best.
-        best = {kind: best_mean(points_of[kind]) for kind in kept if points_of[kind]}
-        kept = {kind: best[kind][0] for kind in in_question({kind: losses for kind, (_, losses) in best.items()}, errors)}
+            points_of[kind].append(this.of_kind(kind))
+        kept, best = _those_in_question({kind: points_of[kind] for kind in kept if points_of[kind]}, errors)
 
     kind, some = next(iter(kept.items()))  # the simplest of those that may be the best
     return Found(
         candidates=[kinds[kind][m] for m in some], points=[[of[m] for m in some] for of in points_of[kind]],
-        losses=best[kind][1], losses_of_empty=losses_of_empty, n_drawn=n_drawn, ended=ended,
+        losses=best[kind], losses_of_empty=losses_of_empty, n_drawn=n_drawn, ended=ended,
     )  # fmt: skip
+
+
+def _those_in_question(
+    points_of: Mapping[int, Sequence[Mapping[int, PathPoint]]], errors: float
+) -> tuple[dict[int, tuple[int, ...]], dict[int, list[HeldOutLosses]]]:
+    """Return which kinds may be the best, with the candidates of each whose mean is best; and the losses of each kind's mean.
+
+    points_of : for each kind, the points of its candidates in each round
+    errors : as in `in_question`
+    """
+    best = {kind: best_mean(points) for kind, points in points_of.items()}
+    losses = {kind: of_mean for kind, (_, of_mean) in best.items()}
+    return {kind: best[kind][0] for kind in in_question(losses, errors)}, losses
 
 
 def _share_of_round(kinds: Sequence[Sequence[Candidate]], kept: Mapping[int, Sequence[int]], n_left: int) -> float:
@@ -447,12 +495,16 @@ def _share_of_round(kinds: Sequence[Sequence[Candidate]], kept: Mapping[int, Seq
     return this / ((this + others) * (1 + FITTING_TO_ALL))
 
 
-def _search_once(candidates: Mapping[Any, Candidate], sample: Sample, first: int, most_terms: int, effort: Effort) -> Round:
+def _search_once(
+    candidates: Mapping[Any, Candidate], sample: Sample, first: int, most_terms: int, effort: Effort,
+    starts: Mapping[Any, PathPoint] | None = None,
+) -> Round:  # fmt: skip
     """Follow the path of each candidate on one sample, or of as many as there is time for until a callback ends the search.
 
     candidates : {any name: candidate}
     first : the number of the first search of this round, from which random streams follow
     most_terms : as in `best_point_of_path`
+    starts : for candidates that have raced the point from which the path begins; None: this is the race
     """
     points, n_drawn, losses_of_empty, ended = {}, 0, [], False
     work = [candidate.work for candidate in candidates.values()]
@@ -471,37 +523,52 @@ def _search_once(candidates: Mapping[Any, Candidate], sample: Sample, first: int
             continue
         descend = exact_descent if candidate.options.exact else algorithm_1
         most = 0 if candidate.is_constant else most_terms
-        points[name], drawn, of_empty = best_point_of_path(fits, descend, sample, most, of_path)
+        start, rival = (starts or {}).get(name), min((point.loss for point in points.values()), default=-np.inf)
+        best, drawn, of_empty = best_point_of_path(fits, descend, sample, most, of_path, start, rival)
+        ended = any(fit.ended_by_callback for fit in fits)
+        if starts is not None and best.n_terms and not (ended or of_path.is_spent):
+            fits = candidate.make_fits(sample.task.with_encodings(candidate.encodings), max(k, first))
+            best = relaxed(best, fits, sample, of_path)
+            ended = any(fit.ended_by_callback for fit in fits)
+        points[name] = best
         if not (candidate.is_constant or of_path.cuts or of_path.cuts_in_time):
             effort.note_finished()
         n_drawn += drawn
         losses_of_empty.append(of_empty)
-        ended = any(fit.ended_by_callback for fit in fits)
         if ended:
             break
     return Round(points, n_drawn, losses_of_empty, ended)
 
 
 def best_point_of_path(
-    fits: Sequence[BaseL1Fit], descend: Callable[[BaseL1Fit], None], sample: Sample, most_terms: int, effort: Effort = UNBOUNDED
-) -> tuple[PathPoint, int, float]:
+    fits: Sequence[BaseL1Fit], descend: Callable[[BaseL1Fit], None], sample: Sample, most_terms: int,
+    effort: Effort = UNBOUNDED, start: PathPoint | None = None, rival: float = -np.inf,
+) -> tuple[PathPoint, int, float]:  # fmt: skip
     """Go down a path of penalties until the held-out rows are predicted no better.
 
     fits : the fits of the targets of `sample.task`, at no terms
     descend : `algorithm_1` or `exact_descent`
     most_terms : the path ends where there are more terms; 0: the empty model alone
     effort : what the path may take
+    start : the point, of the same targets and other rows, where the path begins, if it has terms; None: at no terms
+    rival : the held-out loss of the best candidate so far: the path ends where it is hardly to be reached
 
     Returns the best point of the path, the number of features drawn, and the held-out loss of the empty model.
     """
-    alpha = max(fit.largest_gradient() for fit in fits) or 1.0
+    goes_on = start is not None and start.n_terms > 0
+    alpha = start.alpha if goes_on else max(fit.largest_gradient() for fit in fits) or 1.0
     empty = best = PathPoint.from_fits(fits, alpha, sample)
     if most_terms == 0:
         return empty, 0, empty.loss
     most = sample.of_outputs * min(most_terms, MOST_A_ROW * np.count_nonzero(sample.task.weight))
     for fit in fits:
         fit.spend(effort)
-    alpha, n_drawn, waited = HIGHEST * alpha, 0, 0
+    if goes_on:
+        alpha = alpha / FALL**STEPS_BACK if start.n_terms > MANY_FROM_RACE else alpha
+        adopt_point(fits, start, alpha)
+        best = min(empty, PathPoint.from_fits(fits, alpha, sample), key=lambda point: point.loss)
+    alpha, patience = (alpha, PATIENCE_AFTER_RACE) if goes_on else (HIGHEST * alpha, PATIENCE)
+    n_drawn, waited, losses = 0, 0, []
     for _ in parts(range(MOST_ALPHAS), WEIGHTS_OF_ALPHAS):
         for fit in parts(fits):
             fit.restart(alpha, forgets_work=True)
@@ -517,7 +584,10 @@ def best_point_of_path(
         best = min(best, here, key=lambda point: point.loss)
         note_held_out_loss(in_units(best.loss, sample.unit, sample.task.loss.degree))
         more, error = gain([best], [here])
-        if waited == PATIENCE or more > ERRORS * error or any(fit.ended_by_callback for fit in fits):
+        losses.append(best.loss)
+        if waited == patience or more > ERRORS * error or any(fit.ended_by_callback for fit in fits):
+            break
+        if len(losses) > FEWEST_ALPHAS and BEATEN / 2 * (losses[-3] - losses[-1]) < best.loss - rival:
             break
         if len(np.unique(np.concatenate([fit.A.index for fit in fits]))) > most:
             break
@@ -526,6 +596,37 @@ def best_point_of_path(
             break
         alpha *= FALL
     return best, n_drawn, empty.loss
+
+
+def adopt_point(fits: Sequence[BaseL1Fit], point: PathPoint, alpha: float) -> None:
+    """Bring fits without a term to a point of a path, with this penalty."""
+    for fit, state in zip(fits, point.states, strict=True):
+        fit.restart(alpha)
+        fit.adopt(state)
+
+
+def relaxed(best: PathPoint, fits: Sequence[BaseL1Fit], sample: Sample, effort: Effort) -> PathPoint:
+    """Fit the terms of a point with less and less penalty, as long as the held-out rows are predicted better; return the best.
+
+    The penalty that selects terms best shrinks their coefficients too much where there is little noise (N. Meinshausen, Relaxed
+    Lasso, 2007).
+
+    fits : the fits of the targets of `sample.task`, at no terms
+    """
+    for fit in fits:
+        fit.spend(effort)
+    adopt_point(fits, best, best.alpha)
+    for _ in range(MOST_RELAXED):
+        alpha = RELAXED * best.alpha
+        for fit in fits:
+            fit.restart(alpha, forgets_work=True)
+            with ends_at(effort.deadline):
+                fit.polish(RELAXED_TOL, RELAXED_ROUNDS)
+        here = PathPoint.from_fits(fits, alpha, sample)
+        if not here.loss < (1 - WORTH_RELAXING) * best.loss or effort.is_spent:
+            break
+        best = here
+    return best
 
 
 # Fits to all rows
