@@ -83,7 +83,7 @@ class Budget:
             left = effort**0.75 * min(n_rows, MOST_SEARCH_ROWS) / min(n_rows, rows)
         candidates = min(1.0, effort**0.6)
         n_models, fewest = OF_FEW if n_rows <= FEW_SEARCH_ROWS else OF_MORE
-        return cls(rows, terms, 3 * terms // 2, n_models * left, fewest * min(1.0, left), rounds, effort, candidates)
+        return cls(rows, terms, 5 * terms // 4, n_models * left, fewest * min(1.0, left), rounds, effort, candidates)
 
     def some_of(self, candidates: Sequence[T]) -> list[T]:
         """Return the candidates of the last kind that are tried: all, or their share of the first ones and the last."""

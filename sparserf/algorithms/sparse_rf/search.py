@@ -415,12 +415,13 @@ def search_in_rounds(
     points_of, losses_of_empty, n_drawn, ended = [[] for _ in kinds], [], 0, False
     kept = {kind: range(len(candidates)) for kind, candidates in enumerate(kinds)}  # {kind in question: its candidates}
     n_rounds, spent, pace, share = 0, 0.0, 0.0, A_ROUND
-    n_candidates, has_race, starts = sum(map(len, kinds[1:])), samples.n_rows > WORTH_A_RACE and len(kinds) > 2, {}
+    n_candidates, has_race = sum(map(len, kinds[1:])), samples.n_rows > WORTH_A_RACE and len(kinds) > 2
 
     if n_targets > MANY_OUTPUTS and len(kinds) > 2:
         # Search for a few of them first, without the candidates that cost more than cosines.
         cheap = {(kind, m): each for kind, of_kind in enumerate(kinds) for m, each in enumerate(of_kind) if each.work <= 1}
         sample, start = samples.race(RACE_ROWS) if has_race else samples.of_next_round(), effort.time_left
+        has_race = False
         with part(BY_FEW):
             few = _search_once(cheap, sample.of_few_outputs(), 0, budget.terms, effort.part(BY_FEW))
         n_drawn, ended = few.n_drawn, few.ended
@@ -434,14 +435,6 @@ def search_in_rounds(
             is_alone |= not effort.has_time(seconds_of_all / MOST_FOR_ONE_KIND)
             kept, share = {kind: (best_m,) if is_alone else tuple(m for of, m in few.points if of == kind)}, 1.0
 
-    elif has_race:
-        everyone = {(kind, m): each for kind, of_kind in enumerate(kinds) for m, each in enumerate(of_kind)}
-        with part(OF_RACE):
-            race = _search_once(everyone, samples.race(RACE_ROWS), 0, budget.terms, effort.part(OF_RACE))
-        losses_of_empty, n_drawn, ended = race.losses_of_empty, race.n_drawn, race.ended
-        kept, _ = _those_in_question({kind: [race.of_kind(kind)] for kind, _ in race.points}, errors)
-        starts = race.points if samples.may_go_on else {}
-
     while not points_of[next(iter(kept))] or (not ended and n_rounds < budget.n_rounds(kept)):
         n_left, before, start = budget.n_rounds(kept) - n_rounds, effort.spent, effort.time_left
         candidates = {(kind, m): kinds[kind][m] for kind, of_kind in kept.items() for m in of_kind}
@@ -450,10 +443,18 @@ def search_in_rounds(
         if spent > effort.left or lacks_time:
             effort.note_cut("rounds of searches", n_left, lacks_time)
             break
-        first = (n_rounds + has_race) * n_candidates
+        first = n_rounds * n_candidates * (1 + has_race)
         with part(_share_of_round(kinds, kept, n_left)):
-            of_round = effort.part(share if n_left > 1 else 1.0, TIME_OF_ROUND if n_left > 1 else 1.0)
-            this = _search_once(candidates, samples.of_next_round(), first, budget.terms, of_round, starts)
+            of_round, starts = effort.part(share if n_left > 1 else 1.0, TIME_OF_ROUND if n_left > 1 else 1.0), {}
+            if has_race and (n_rounds == 0 or samples.may_go_on):
+                with part(OF_RACE):
+                    race = _search_once(candidates, samples.race(RACE_ROWS), first, budget.terms, of_round.part(OF_RACE))
+                n_drawn, losses_of_empty = n_drawn + race.n_drawn, losses_of_empty + race.losses_of_empty
+                if n_rounds == 0:
+                    kept, _ = _those_in_question({kind: [race.of_kind(kind)] for kind, _ in race.points}, errors)
+                    candidates = {name: each for name, each in candidates.items() if name[1] in kept.get(name[0], ())}
+                starts = race.points if samples.may_go_on else {}
+            this = _search_once(candidates, samples.of_next_round(), first + n_candidates, budget.terms, of_round, starts)
 
         n_rounds, spent, pace = n_rounds + 1, effort.spent - before, (start - effort.time_left) / work
         if n_rounds > 1 and of_round.cuts_in_time:  # half a search is worse than none, where others are finished
@@ -523,10 +524,10 @@ def _search_once(
             continue
         descend = exact_descent if candidate.options.exact else algorithm_1
         most = 0 if candidate.is_constant else most_terms
-        start, rival = (starts or {}).get(name), min((point.loss for point in points.values()), default=-np.inf)
+        start, rival = (starts or {}).get(name), min((point.loss for point in points.values()), default=np.inf)
         best, drawn, of_empty = best_point_of_path(fits, descend, sample, most, of_path, start, rival)
         ended = any(fit.ended_by_callback for fit in fits)
-        if starts is not None and best.n_terms and not (ended or of_path.is_spent):
+        if best.n_terms and not (ended or of_path.is_spent):
             fits = candidate.make_fits(sample.task.with_encodings(candidate.encodings), max(k, first))
             best = relaxed(best, fits, sample, of_path)
             ended = any(fit.ended_by_callback for fit in fits)
@@ -542,7 +543,7 @@ def _search_once(
 
 def best_point_of_path(
     fits: Sequence[BaseL1Fit], descend: Callable[[BaseL1Fit], None], sample: Sample, most_terms: int,
-    effort: Effort = UNBOUNDED, start: PathPoint | None = None, rival: float = -np.inf,
+    effort: Effort = UNBOUNDED, start: PathPoint | None = None, rival: float = np.inf,
 ) -> tuple[PathPoint, int, float]:  # fmt: skip
     """Go down a path of penalties until the held-out rows are predicted no better.
 
@@ -557,7 +558,7 @@ def best_point_of_path(
     """
     goes_on = start is not None and start.n_terms > 0
     alpha = start.alpha if goes_on else max(fit.largest_gradient() for fit in fits) or 1.0
-    empty = best = PathPoint.from_fits(fits, alpha, sample)
+    empty = best = at_start = PathPoint.from_fits(fits, alpha, sample)
     if most_terms == 0:
         return empty, 0, empty.loss
     most = sample.of_outputs * min(most_terms, MOST_A_ROW * np.count_nonzero(sample.task.weight))
@@ -566,7 +567,7 @@ def best_point_of_path(
     if goes_on:
         alpha = alpha / FALL**STEPS_BACK if start.n_terms > MANY_FROM_RACE else alpha
         adopt_point(fits, start, alpha)
-        best = min(empty, PathPoint.from_fits(fits, alpha, sample), key=lambda point: point.loss)
+        at_start = PathPoint.from_fits(fits, alpha, sample)
     alpha, patience = (alpha, PATIENCE_AFTER_RACE) if goes_on else (HIGHEST * alpha, PATIENCE)
     n_drawn, waited, losses = 0, 0, []
     for _ in parts(range(MOST_ALPHAS), WEIGHTS_OF_ALPHAS):
@@ -595,7 +596,7 @@ def best_point_of_path(
             effort.note_cut("paths of penalties")
             break
         alpha *= FALL
-    return best, n_drawn, empty.loss
+    return min(best, at_start, key=lambda point: point.loss), n_drawn, empty.loss
 
 
 def adopt_point(fits: Sequence[BaseL1Fit], point: PathPoint, alpha: float) -> None:
