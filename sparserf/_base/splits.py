@@ -198,7 +198,8 @@ def draw_groups(groups: np.ndarray, stratum: np.ndarray, share: float, rng: np.r
     """Draw whole groups that together have about this share of the rows, and of the rows of each stratum; return their mask.
 
     Groups come in random order. One is drawn where it brings the shares nearer to what they are to be, in their sum of squares.
-    Of each stratum some rows are left. Where all groups are too large, the first is drawn that has at most half of the rows.
+    Of each stratum some rows are left, and some are drawn where a group has some, leaves some, and leaves half of all rows.
+    Where all groups are too large, the first is drawn that has at most half of the rows.
     """
     group, counts = _counts_in_groups(groups, stratum)
     if len(counts) < 2:
@@ -213,6 +214,10 @@ def draw_groups(groups: np.ndarray, stratum: np.ndarray, share: float, rng: np.r
         distance_after = np.sum((1 - after / total - share) ** 2)
         if after.min() > 0 and distance_after < distance:
             drawn[k], left, distance = True, after, distance_after
+    for s in np.flatnonzero(left == total):  # strata of which no row is drawn yet
+        some = [k for k in order if not drawn[k] and counts[k, s] and (left - counts[k] > 0).all()]
+        if some and left[s] == total[s] and left[-1] - counts[some[0], -1] >= total[-1] / 2:
+            drawn[some[0]], left = True, left - counts[some[0]]
     if not drawn.any():
         some = [k for k in order if (counts[k] < total).all()]
         if not some:

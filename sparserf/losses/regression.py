@@ -361,19 +361,19 @@ class Tweedie(LossOfAmounts):
 
     def value(self, z: Array, y: Array) -> Array:
         xp, a, c = namespace(z), 2.0 - self.power, self.power - 1.0
-        r = self._log_ratio(z, y)
+        r, log_mean = self._exponents(z, y)
         of_positive = _or_one(y) ** a * (xp.expm1(a * r) / a + xp.expm1(-c * r) / c)
-        return xp.where(y > 0, of_positive, xp.exp(a * r) / a)
+        return xp.where(y > 0, of_positive, xp.exp(a * log_mean) / a)
 
     def derivative(self, z: Array, y: Array) -> Array:
         xp, a, c = namespace(z), 2.0 - self.power, self.power - 1.0
-        r = self._log_ratio(z, y)
-        return xp.where(y > 0, _or_one(y) ** a * xp.exp(-c * r) * xp.expm1(r), xp.exp(a * r))
+        r, log_mean = self._exponents(z, y)
+        return xp.where(y > 0, _or_one(y) ** a * xp.exp(-c * r) * xp.expm1(r), xp.exp(a * log_mean))
 
     def curvature(self, z: Array, y: Array) -> Array:
         xp, a, c = namespace(z), 2.0 - self.power, self.power - 1.0
-        r = self._log_ratio(z, y)
-        return xp.where(y > 0, _or_one(y) ** a * (a * xp.exp(a * r) + c * xp.exp(-c * r)), a * xp.exp(a * r))
+        r, log_mean = self._exponents(z, y)
+        return xp.where(y > 0, _or_one(y) ** a * (a * xp.exp(a * r) + c * xp.exp(-c * r)), a * xp.exp(a * log_mean))
 
     def conjugate(self, u: Array, y: Array) -> Array:
         xp, a, c = namespace(u), 2.0 - self.power, self.power - 1.0
@@ -384,10 +384,10 @@ class Tweedie(LossOfAmounts):
         of_positive = u * (xp.log(_or_one(y)) + r) - unit * (xp.expm1(a * r) / a + xp.expm1(-c * r) / c)
         return xp.where(y > 0, of_positive, of_zero)
 
-    def _log_ratio(self, z, y):
-        """Return z - log y, and z where y is 0; between -FARTHEST and FARTHEST where y is positive."""
-        xp, r = namespace(z), _log_ratio(z, y)
-        return xp.where(y > 0, xp.clip(r, -FARTHEST, None), r)
+    def _exponents(self, z, y):
+        """Return z - log y where y is positive, between -FARTHEST and FARTHEST, and z where y is 0; elsewhere 0."""
+        xp, r, zero = namespace(z), _log_ratio(z, y), namespace(z).zeros_like(z)
+        return xp.where(y > 0, xp.clip(r, -FARTHEST, None), zero), xp.where(y > 0, zero, r)
 
 
 class Gamma(Loss):

@@ -215,9 +215,9 @@ class Sums:
             or `drp_path`, which take them all.
         **options
             Arguments of the function, except those that are about the rows or that draw features: X, y, sample_weight,
-            offset, features, gamma, n_components, nu, activation, order, best_phase, and (except for `drp`) rng. The loss must
-            be the squared loss. `sparse_rf` needs alpha, and `harfe` and `harfe_path` need n_nonzero_coefs, as their defaults
-            look at the rows.
+            offset, groups, features, gamma, n_components, nu, activation, order, best_phase, and (except for `drp`) rng. The
+            loss must be the squared loss. `sparse_rf` needs alpha, and `harfe` and `harfe_path` need n_nonzero_coefs, as their
+            defaults look at the rows.
 
         Returns
         -------

@@ -217,3 +217,12 @@ def test_folds_of_single_rows_in_groups_are_even(rng):
     """Groups of one row each make folds that are as even as folds of rows, though of other rows."""
     fold = stratified_folds(Y, 5, rng, np.arange(N))
     assert np.bincount(fold).tolist() == [6] * 5 and all(np.bincount(fold[k == Y]).tolist() == [2] * 5 for k in range(3))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_of_a_rare_stratum_are_drawn_and_left(seed):
+    """Else a search would be judged by rows of frequent classes alone."""
+    groups, stratum = np.arange(3000) // 10, np.zeros(3000, int)
+    stratum[[7, 1234, 2005]] = 1
+    drawn = draw_groups(groups, stratum, 0.1, np.random.default_rng(seed))
+    assert 0 < stratum[drawn].sum() < 3 and 0.09 < drawn.mean() < 0.12

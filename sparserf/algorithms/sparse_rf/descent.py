@@ -503,8 +503,8 @@ class L1Fit(BaseL1Fit):
         """
         with self.progress.asked_within(self.info):
             violation, self.gap, objective, tolerance = self.look_at(draws)
-            self._reached = self.gap <= tolerance
-            if self._reached or self.is_idle(draws, objective):
+            self._reached = self.gap <= self._allowed_gap(self.tol, objective)
+            if self.gap <= tolerance or self.is_idle(draws, objective):
                 return True
             self._let_in(draws, violation, tolerance, again)
             return False
