@@ -25,7 +25,7 @@ FIXED = {"features": "gaussian", "n_components": 300, "n_models": 2, "rng": 0}
 def samples(monkeypatch):
     """Return the list of the samples that searches draw."""
     seen, draw = [], _held_out.Sample.draw
-    monkeypatch.setattr(_held_out.Sample, "draw", lambda *args: seen.append(draw(*args)) or seen[-1])
+    monkeypatch.setattr(_held_out.Sample, "draw", lambda *args, **how: seen.append(draw(*args, **how)) or seen[-1])
     return seen
 
 

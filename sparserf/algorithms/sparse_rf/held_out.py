@@ -164,22 +164,21 @@ class Samples:
     ):  # fmt: skip
         self._of_rounds = cycle([validation] if isinstance(validation, float) else validation[::-1])
         self._first = validation if isinstance(validation, float) else validation[-1]
-        self._draw = partial(Sample.draw, task, strata, most_rows=most_rows, rng=rng)
-        self._fitted_before = NO_ROWS
+        self._about, self._how, self._fitted_before = (task, strata), (most_rows, rng), NO_ROWS
         self.n_rows: int = min(most_rows, np.count_nonzero(task.weight))
         # Whether no round holds out a row that a race has fitted.
         self.may_go_on: bool = isinstance(validation, float) and task.groups is None
 
     def race(self, most_fitted: int) -> Sample:
         """Draw the sample of a race, which fits about this number of rows. Further rounds hold out other rows than these."""
-        sample = self._draw(validation=self._first, most_fitted=most_fitted)
+        sample = Sample.draw(*self._about, self._first, *self._how, most_fitted=most_fitted)
         if self.may_go_on:
             self._fitted_before = sample.index[np.flatnonzero(sample.task.weight)]
         return sample
 
     def of_next_round(self) -> Sample:
         """Draw the sample of the next round."""
-        return self._draw(validation=next(self._of_rounds), fitted_before=self._fitted_before)
+        return Sample.draw(*self._about, next(self._of_rounds), *self._how, fitted_before=self._fitted_before)
 
 
 def strata_of(task: Task) -> np.ndarray:

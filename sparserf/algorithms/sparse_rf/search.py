@@ -454,7 +454,7 @@ def search_in_rounds(
                     kept, _ = _those_in_question({kind: [race.of_kind(kind)] for kind, _ in race.points}, errors)
                     candidates = {name: each for name, each in candidates.items() if name[1] in kept.get(name[0], ())}
                 starts = race.points if samples.may_go_on else {}
-            this = _search_once(candidates, samples.of_next_round(), first + n_candidates, budget.terms, of_round, starts)
+            this = _search_once(candidates, samples.of_next_round(), first + has_race * n_candidates, budget.terms, of_round, starts)
 
         n_rounds, spent, pace = n_rounds + 1, effort.spent - before, (start - effort.time_left) / work
         if n_rounds > 1 and of_round.cuts_in_time:  # half a search is worse than none, where others are finished
