@@ -32,7 +32,7 @@ FEW_SEARCH_ROWS, OF_FEW, OF_MORE = 5_000, (4, 3), (4, 2)
 FEWEST_OF_LITTLE, LEAST_TO_DECIDE = 100, 0.5
 # All searches of a call together may take SEARCHES multiplications, SEARCH_WORK_A_ROW more for each row that a search looks at,
 # and the time of PASSES passes over the draws for one penalty.
-SEARCHES, SEARCH_WORK_A_ROW, PASSES = 4.5e11, 4e7, 300
+SEARCHES, SEARCH_WORK_A_ROW, PASSES = 3e11, 2.5e7, 250
 # The fits to all rows may take this share of the work of the searches, beside the work for each row.
 FITTING = 0.2
 # Under a `time_limit`, a search looks at as many rows as the call could pass over PASSES_A_CALL times, with the draws for one

@@ -157,8 +157,8 @@ def sparse_rf(
         category is, for a training row, one over other groups.
     n_models : int or None, default None
         Number of rounds of searches of alpha=None; the result is the mean of their models. Each round holds out rows that are
-        drawn anew and, for "auto", has draws of its own. None: at least two rounds, or four for up to 5,000 rows; further
-        rounds until the mean is over four, or six, models; one more where the best kind of model is uncertain (see Notes).
+        drawn anew and, for "auto", has draws of its own. None: at least two rounds, or three for up to 5,000 rows; further
+        rounds until the mean is over four models; one more where the best kind of model is uncertain (see Notes).
     max_terms : int or None, default None
         The most terms of alpha=None; a term that classes share counts once. None: 2,000.
     effort : float, default 1.0
@@ -245,7 +245,8 @@ def sparse_rf(
     Notes
     -----
     With alpha=None, up to 16,000 rows go down a path of penalties for each kind of model, a constant, the inputs, linear
-    functions of all inputs, and the dictionary that learns, while they predict held-out rows better. The first kind that none
+    functions of all inputs, and the dictionary that learns, while they predict held-out rows better; of more than 4,000 rows,
+    first some 2,500 do, and only the kinds that may be best go on. Searches are in single precision. The first kind that none
     beats by more than the standard error is taken, its terms are fitted to all rows, and `prune` drops terms that cost at most
     .003 of the held-out loss together. The page "How the default works" of the documentation has all rules, and what bounds the
     work of a call.
