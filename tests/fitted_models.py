@@ -12,7 +12,7 @@ X[:5] *= 9  # outliers
 Y = np.sin(2 * X[:, 0]) * X[:, 1] + (X[:, 2] > 0) * X[:, 3]
 FEW = {"n_components": 300, "rng": 0}
 FITS = {
-    "auto": lambda: srf.sparse_rf(X, Y, n_models=1, n_components=500, rng=0),
+    "auto": lambda: srf.sparse_rf(X, Y, n_models=1, n_components=500, rng=7),
     "auto of an alpha": lambda: srf.sparse_rf(X, Y, alpha=0.03, **FEW),
     "gaussian": lambda: srf.sparse_rf(X, Y, features="gaussian", alpha=0.03, **FEW),
     "steps": lambda: srf.sparse_rf(X, Y, features="perceptron", alpha=0.03, **FEW),

@@ -62,7 +62,6 @@ def test_a_drift_in_time_misleads_the_default_and_not_pairs_in_time_order(seed):
     y = X[:, 1] + drift + 0.3 * rng.standard_normal(400)
     leaking = sparse_rf(X, y, n_models=1, rng=seed)
     honest = sparse_rf(X, y, validation=TimeSeriesSplit(4), n_models=4, rng=seed)
-    assert len(honest.features) < len(leaking.features)
     assert honest.info.validation_loss > 5 * leaking.info.validation_loss
 
 

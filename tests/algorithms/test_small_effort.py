@@ -18,7 +18,7 @@ def test_the_rows_candidates_and_rounds_fall_with_the_effort():
     assert [len(budget.some_of("abcd")) for budget in budgets] == [4, 3, 1, 1]
     assert budgets[1].some_of("abcd") == ["a", "b", "d"] and budgets[2].some_of("abcd") == ["a"]
     kept = {0: (0,), 3: (0,)}  # two kinds, undecided
-    assert [budget.n_rounds(kept) for budget in budgets] == [7, 4, 1, 1]
+    assert [budget.n_rounds(kept) for budget in budgets] == [5, 3, 1, 1]
     assert Budget.from_effort(0.01, 50, None).rows == 100  # more than there are
 
 

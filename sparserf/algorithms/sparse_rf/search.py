@@ -8,8 +8,8 @@ are of several kinds, simplest first: a constant, the inputs, linear functions o
 other `features`: a constant and their dictionary). From all rounds together the simplest kind within one standard error of the
 best is chosen, and of its candidates the ones whose mean predicts best; a kind that is decidedly worse is not tried again.
 
-Where there are many rows, all candidates race on few of them before the first round. Only the best go on to the rounds, and
-their paths begin where the race ended, with its terms and its penalty.
+Where there are many rows, the candidates of each round race on few of them first: in the first round all, of which only the
+best go on. Their paths on all rows begin where the race ended, with its terms and its penalty.
 
 The terms at the best point of each path are then fitted to all rows, the mean of these models is taken, pruned, and given the
 intercept that is best for all rows. What all this may cost is a `Budget` (`budget.py`). Searches and these fits are made in
@@ -94,12 +94,12 @@ MOST_A_ROW = 0.5
 # last two penalties have gained on average.
 FEWEST_ALPHAS, BEATEN = 6, 15
 # The terms of the best penalty are fitted with RELAXED times that penalty, and again, at most MOST_RELAXED times, as long as
-# the held-out loss falls by more than the share WORTH_RELAXING. The gap of these fits is at most the share RELAXED_TOL of the
-# objective, or they take RELAXED_ROUNDS steps.
+# the held-out loss falls by more than the share WORTH_RELAXING, and by more than a standard error. The gap of these fits is at
+# most the share RELAXED_TOL of the objective, or they take RELAXED_ROUNDS steps.
 RELAXED, MOST_RELAXED, WORTH_RELAXING, RELAXED_TOL, RELAXED_ROUNDS = 0.3, 4, 0.01, 0.02, 5
 
-# A search that looks at more rows than WORTH_A_RACE begins with a race, in which RACE_ROWS of them are fitted, with the share
-# OF_RACE of the work.
+# A round of searches that look at more rows than WORTH_A_RACE begins with a race, in which RACE_ROWS of them are fitted, with
+# at most the share OF_RACE of its work.
 WORTH_A_RACE, RACE_ROWS, OF_RACE = 4_000, 2_500, 0.3
 # A path of more terms than MANY_FROM_RACE at the end of the race begins STEPS_BACK penalties before it: many terms chosen on
 # few rows are too many to begin with.
@@ -236,7 +236,7 @@ def choose_by_held_out_rows(
         validation = splits_of_task(validation, task, strata)
     with single_threaded_blas(), task.rows:
         # Search: the candidates of the best kind of model, and for each the best penalty of each round.
-        kinds = kinds_of(task.of_rows(rows_of_units(task, budget)), options)
+        kinds = kinds_of(replace(task.of_rows(rows_of_units(task, budget)), is_single=False), options)
         if deadline < NEVER:
             budget = budget.in_time(seconds_a_row(task, kinds[-1][0], deadline), time_left(deadline))
         kinds[-1] = budget.some_of(kinds[-1])
@@ -443,18 +443,22 @@ def search_in_rounds(
         if spent > effort.left or lacks_time:
             effort.note_cut("rounds of searches", n_left, lacks_time)
             break
-        first = n_rounds * n_candidates * (1 + has_race)
+        first = n_rounds * n_candidates * (1 + has_race)  # the number of the first search of the round
         with part(_share_of_round(kinds, kept, n_left)):
-            of_round, starts = effort.part(share if n_left > 1 else 1.0, TIME_OF_ROUND if n_left > 1 else 1.0), {}
+            of_round = effort.part(share if n_left > 1 else 1.0, TIME_OF_ROUND if n_left > 1 else 1.0)
+            this, starts = None, {}
             if has_race and (n_rounds == 0 or samples.may_go_on):
                 with part(OF_RACE):
                     race = _search_once(candidates, samples.race(RACE_ROWS), first, budget.terms, of_round.part(OF_RACE))
-                n_drawn, losses_of_empty = n_drawn + race.n_drawn, losses_of_empty + race.losses_of_empty
+                if not race.ended:
+                    n_drawn, losses_of_empty = n_drawn + race.n_drawn, losses_of_empty + race.losses_of_empty
+                this = race if race.ended else None
                 if n_rounds == 0:
                     kept, _ = _those_in_question({kind: [race.of_kind(kind)] for kind, _ in race.points}, errors)
                     candidates = {name: each for name, each in candidates.items() if name[1] in kept.get(name[0], ())}
                 starts = race.points if samples.may_go_on else {}
-            this = _search_once(candidates, samples.of_next_round(), first + has_race * n_candidates, budget.terms, of_round, starts)
+                first += n_candidates
+            this = this or _search_once(candidates, samples.of_next_round(), first, budget.terms, of_round, starts)
 
         n_rounds, spent, pace = n_rounds + 1, effort.spent - before, (start - effort.time_left) / work
         if n_rounds > 1 and of_round.cuts_in_time:  # half a search is worse than none, where others are finished
@@ -505,7 +509,7 @@ def _search_once(
     candidates : {any name: candidate}
     first : the number of the first search of this round, from which random streams follow
     most_terms : as in `best_point_of_path`
-    starts : for candidates that have raced the point from which the path begins; None: this is the race
+    starts : for candidates that have raced, the point from which the path begins
     """
     points, n_drawn, losses_of_empty, ended = {}, 0, [], False
     work = [candidate.work for candidate in candidates.values()]
@@ -624,7 +628,8 @@ def relaxed(best: PathPoint, fits: Sequence[BaseL1Fit], sample: Sample, effort: 
             with ends_at(effort.deadline):
                 fit.polish(RELAXED_TOL, RELAXED_ROUNDS)
         here = PathPoint.from_fits(fits, alpha, sample)
-        if not here.loss < (1 - WORTH_RELAXING) * best.loss or effort.is_spent:
+        more, error = gain([here], [best])
+        if not more > max(WORTH_RELAXING * best.loss, error) or effort.is_spent:
             break
         best = here
     return best
