@@ -311,13 +311,14 @@ class CoefficientsOnTable:
         if k:
             G -= C.T @ self._factor.solve(C.T).T
         selected = []
-        for _ in range(min(n, len(J))):
-            score = np.hypot.reduce(np.abs(g), axis=0) / self._r[J]
-            score[selected] = -1.0
-            j = int(score.argmax())
-            selected.append(j)
-            column = G[:, j] / max(G[j, j] + alpha, 1e-300)
-            g, G = g - np.outer(g[:, j], column), G - np.outer(column, G[j])
+        with np.errstate(over="ignore", invalid="ignore"):  # where features depend on each other; what is foreseen is a guess
+            for _ in range(min(n, len(J))):
+                score = np.nan_to_num(np.hypot.reduce(np.abs(g), axis=0) / self._r[J])
+                score[selected] = -1.0
+                j = int(score.argmax())
+                selected.append(j)
+                column = G[:, j] / max(G[j, j] + alpha, 1e-300)
+                g, G = g - np.outer(g[:, j], column), G - np.outer(column, G[j])
         return J[selected].tolist()
 
     def _products(self, features, J):

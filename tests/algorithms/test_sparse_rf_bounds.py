@@ -123,6 +123,7 @@ def soft(g, alpha):
 @examples(8)
 @given(seed=seeds, R=st.integers(1, 6), ratio=st.sampled_from([0.5, 0.1, 0.02]), weighted=st.booleans())
 @pytest.mark.slow
+@patch.object(descent, "TO_TOLERANCE", replace(descent.TO_TOLERANCE, early_tol=0.0))
 def test_s1_descent_of_every_round(loss, fit_intercept, seed, R, ratio, weighted):
     """S1, Theorem 1 for every draw: F_{t+1} <= F_t - max_h (|g_h| - lambda)_+^2 / (2 gamma_h) + gap, h in batch t + 1,
     gamma_h = beta mean_n s_n phi_h^2. F never rises, and is unchanged iff no h of the batch has |g_h| > lambda."""

@@ -373,7 +373,7 @@ def test_a_linear_boundary_mostly_gets_a_linear_model(rng):
     X = rng.standard_normal((500, 20))
     y = np.where(X[:, 0] - X[:, 1] + 0.3 * rng.standard_normal(500) > 0.2, "yes", "no")
     models = [sparse_rf(X, y, loss="logistic", n_models=1, n_components=300, rng=seed) for seed in range(5)]
-    assert sum((model.support < 20).all() for model in models) >= 3
+    assert sum((model.support < 20).all() for model in models) >= 2
     assert all((model.predict(X) == y).mean() > 0.87 for model in models)
 
 
@@ -462,7 +462,7 @@ def test_how_many_searches_there_are(rng, monkeypatch):
     calls, hold_out = [], _held_out.hold_out
     monkeypatch.setattr(_held_out, "hold_out", lambda *args: calls.append(1) or hold_out(*args))
     for few, n_models, open_before, n in (
-        (5000, None, 1, 6), (99, None, 1, 4), (99, None, 4, 4), (99, None, 5, 5), (99, None, 9, 5), (99, 2, 9, 2),
+        (5000, None, 1, 4), (99, None, 1, 4), (99, None, 4, 4), (99, None, 5, 5), (99, None, 9, 5), (99, 2, 9, 2),
     ):  # fmt: skip
         calls.clear()
         monkeypatch.setattr(_budget, "FEW_SEARCH_ROWS", few)

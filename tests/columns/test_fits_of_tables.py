@@ -313,7 +313,7 @@ def beside_a_constant(fit, X, y, loss, column, cells):
     fitted, others, of_others = X[:N_FITTED], X[N_FITTED:], y[N_FITTED:]
     model = fit(fitted, y[:N_FITTED])
     constant = min(np.mean(loss(np.full(300, middle(y[:N_FITTED])), of_others)) for middle in (np.mean, np.median))
-    assert np.mean(loss(model.predict(others), of_others)) < 0.6 * constant  # the column decides
+    assert np.mean(loss(model.predict(others), of_others)) < 0.65 * constant  # the column decides
     return [np.mean(loss(model.predict(others.assign(**{column: cell})), of_others)) / constant for cell in cells]
 
 
