@@ -11,6 +11,7 @@ import sparserf as srf
 from sparserf.losses import Gamma, Huber, Loss, Poisson, Quantile, Tweedie
 
 from ..conftest import l1_oracle, phi_oracle
+from .own_losses import LogCosh
 
 OBJECTS = {
     "squared": srf.losses.Squared(), "huber": Huber(0.7), "quantile": Quantile(0.8, 0.3),
@@ -19,21 +20,6 @@ OBJECTS = {
 NEW = [name for name in OBJECTS if name != "squared"]
 each = pytest.mark.parametrize("name", OBJECTS)
 each_new = pytest.mark.parametrize("name", NEW)
-
-
-class LogCosh(Loss):
-    """log cosh(z - y), a loss of the user's own."""
-
-    smoothness = 1.0
-
-    def value(self, z, y):
-        return np.logaddexp(z - y, y - z) - np.log(2)
-
-    def derivative(self, z, y):
-        return np.tanh(z - y)
-
-    def curvature(self, z, y):
-        return 1 - np.tanh(z - y) ** 2
 
 
 class OwnPoisson(Loss):

@@ -11,12 +11,13 @@ from scipy.optimize import minimize
 from scipy.special import expit, xlogy
 
 import sparserf as srf
-from sparserf.losses import LOSSES, Loss
+from sparserf.losses import LOSSES
 from sparserf.losses.offset import OffsetLoss
 
 from .. import kinds_of_input
 from ..conftest import bits, convergence_ignored, ignore_convergence
 from ..rows.homes import HOMES, OtherDevice
+from .own_losses import LogCosh
 
 N = 300
 RNG = np.random.default_rng(0)
@@ -56,21 +57,6 @@ EVERY = [(name, loss) for name in FITS for loss in TARGETS]
 each_fit = pytest.mark.parametrize(("name", "loss"), EVERY, ids=lambda value: value)
 # What chooses features by a search that ends early differs by more than rounding from the same problem written otherwise.
 SAME_OPTIMUM = ("sparse_rf", "sparse_rf_path", "drp", "drp_path")
-
-
-class LogCosh(Loss):
-    """log cosh(z - y), which does not say that it is one of the residual, and has no conjugate."""
-
-    smoothness = 1.0
-
-    def value(self, z, y):
-        return np.logaddexp(z - y, y - z) - np.log(2)
-
-    def derivative(self, z, y):
-        return np.tanh(z - y)
-
-    def curvature(self, z, y):
-        return 1 - np.tanh(z - y) ** 2
 
 
 # The problem that is solved

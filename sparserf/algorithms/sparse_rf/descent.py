@@ -353,8 +353,9 @@ TO_TOLERANCE = BatchRules()
 ONE_ROUND = BatchRules(solves="none", enter_per_term=1, most_steps=1)
 # For draws that follow the accepted features: better draws are worth more than the optimum over the present draws.
 LEARNING = BatchRules(solves="none", enter_per_term=0.5, enter_at_least=100)
-# The same for one penalty, with the last batch solved to the tolerance. With a penalty so small that the model keeps as many
-# terms as there are rows, that optimum is not worth its time: hence the smaller share of the work.
+# For such draws and one penalty: more violators enter in a round than in a search, and the last batch is solved to the
+# tolerance. With a penalty so small that the model keeps as many terms as there are rows, that optimum is not worth its time:
+# hence the smaller share of the work.
 LEARNING_TO_TOLERANCE = BatchRules(solves="last", enter_per_term=1, enter_at_least=200, work=0.25)
 # For linear functions of all inputs, one of which enters in a round: in the model their sum is a single term, and a few rounds
 # are as good as many.
