@@ -49,6 +49,8 @@ JITTER, RESCALE = 0.3, 0.4
 # The moves share the rest of a batch in proportion to (survivors + SURVIVORS) / (tries + TRIES), counts that are multiplied by
 # FADE with each batch.
 FADE, SURVIVORS, TRIES = 0.8, 1.0, 20.0
+# The index of the first draw of the first target; lower ones belong to the inputs and to linear functions of them.
+FIRST_DRAW = 1 << 40
 
 
 # ---------------------------------------------------------------- base distributions
@@ -375,15 +377,15 @@ def make_learning_dictionary(
 class Proposer:
     """The sampler of the batches of one target of a fit, which adapts the frequencies of moves to the accepted features.
 
-    Each target has a random stream of its own. The index of its first draw is (target + 1) << 40, so that the draws
-    of no two targets share an index; lower indices belong to the inputs.
+    Each target has a random stream of its own. The index of its first draw is (target + 1) FIRST_DRAW, so that the draws
+    of no two targets share an index.
     """
 
     def __init__(self, dictionary: LearningDictionary, target: int):
         self._base, self._d = dictionary.base, dictionary.n_features_in
         self._rng = stream(dictionary.seed, target)
         # The index of the next draw; the move of each draw of the last batch, 0 for the base distribution.
-        self._next, self._last = (target + 1) << 40, np.zeros(0, np.intp)
+        self._next, self._last = (target + 1) * FIRST_DRAW, np.zeros(0, np.intp)
         self._survivors, self._tries = np.zeros(len(MOVES) + 1), np.zeros(len(MOVES) + 1)
 
     def batch(self, n: int, features: FeatureSet, coef: np.ndarray, index: np.ndarray) -> tuple[int, FeatureSet]:

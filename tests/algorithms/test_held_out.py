@@ -17,10 +17,10 @@ def test_the_mean_of_members_that_predict_best():
     """Two of three members err independently, and one errs far more: the mean of the two predicts best."""
     rng, held = np.random.default_rng(0), np.ones(500)
     sizes = 1.0, 5.0, 1.0
-    searches = [{m: path_point(size * rng.standard_normal(500), held) for m, size in enumerate(sizes)} for _ in range(2)]
-    members, mixtures = best_mean(searches)
-    assert members == (0, 2) and len(mixtures) == 2
-    mean = (searches[0][0].margins + searches[0][2].margins)[0] / 2
+    searches = [{(3, m): path_point(size * rng.standard_normal(500), held) for m, size in enumerate(sizes)} for _ in range(2)]
+    members, mixtures = best_mean(searches, 3)
+    assert members == ((3, 0), (3, 2)) and len(mixtures) == 2
+    mean = (searches[0][3, 0].margins + searches[0][3, 2].margins)[0] / 2
     assert mixtures[0].loss == pytest.approx(np.mean(mean**2) / 2)
-    del searches[1][2]
-    assert best_mean(searches)[0] == (0,)
+    del searches[1][3, 2]
+    assert best_mean(searches, 3)[0] == ((3, 0),)

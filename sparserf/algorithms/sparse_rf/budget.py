@@ -99,10 +99,10 @@ class Budget:
         candidates = min(self.candidates, rows / min(self.rows, FEWEST_SEARCH_ROWS))
         return replace(self, rows=min(self.rows, max(FEWEST_SEARCH_ROWS, rows)), candidates=candidates)
 
-    def n_rounds(self, kept: Mapping[int, Sequence[int]]) -> int:
+    def n_rounds(self, kept: Mapping[int, Sequence[tuple[int, int]]]) -> int:
         """Return how many rounds of searches to make; with enough effort one more while more than one kind of model is kept.
 
-        kept : {kind of model: its candidates that are kept}
+        kept : {kind of model: the names of the candidates in its mean}
         """
         if self.rounds is not None:
             return self.rounds

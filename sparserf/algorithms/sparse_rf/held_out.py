@@ -10,6 +10,7 @@ model (`in_question`).
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations, cycle
@@ -40,8 +41,9 @@ ERRORS_TIMES_ROWS = 30.0
 MOST_ERRORS_OF_GROUPS = 1.0
 # The number of outputs on which kinds of models are compared first, where there are many.
 FEW_OUTPUTS = 3
-# The most candidates of which the mean is taken: with two in each of several rounds, the mean of all rounds is already of many.
-MOST_IN_MEAN = 2
+# The most candidates of which the mean is taken, in all and of the same kind: with three in each of several rounds, the mean of
+# all rounds is already of many. Two learned ones and a linear one are hardly dearer than the two.
+MOST_IN_MEAN, MOST_OF_A_KIND = 3, 2
 NO_ROWS = np.zeros(0, np.intp)
 
 
@@ -341,19 +343,26 @@ class PathPoint(HeldOutLosses):
         )  # fmt: skip
 
 
-def best_mean(searches: Sequence[Mapping[int, PathPoint]]) -> tuple[tuple[int, ...], list[HeldOutLosses]]:
-    """Return the candidates, at most MOST_IN_MEAN, whose mean predicts the held-out rows best, and its losses in each search.
+def best_mean(
+    searches: Sequence[Mapping[tuple[int, int], PathPoint]], kind: int
+) -> tuple[tuple[tuple[int, int], ...], list[HeldOutLosses]]:
+    """Return the candidates whose mean predicts the held-out rows best, and its losses in each search.
 
-    searches : for each search, {number of the candidate: its best point}
+    They are candidates of a kind or of simpler ones, but for the constant, kind 0, which is alone: at most MOST_IN_MEAN, and
+    MOST_OF_A_KIND of each.
+
+    searches : for each search, {(kind, number of the candidate): its best point}
     """
-    candidates = sorted(set.intersection(*map(set, searches)))
-    subsets = [some for n in range(1, min(MOST_IN_MEAN, len(candidates)) + 1) for some in combinations(candidates, n)]
+    names = sorted(set.intersection(*map(set, searches)))
+    names = [name for name in names if name[0] == kind or 0 < name[0] < kind]
+    subsets = [some for n in range(1, MOST_IN_MEAN + 1) for some in combinations(names, n)]
+    subsets = [some for some in subsets if max(Counter(of for of, _ in some).values()) <= MOST_OF_A_KIND]
     losses = []  # of the mean of each subset, in each search
     for some in subsets:
         of_searches = []
         for points in searches:
             first = points[some[0]]
-            margins = sum(points[candidate].margins / len(some) for candidate in some)
+            margins = sum(points[name].margins / len(some) for name in some)
             of_searches.append(HeldOutLosses(first.losses_at(margins), first.held, first.index, groups=first.groups))
         losses.append(of_searches)
     best = int(np.argmin([mean_value([each.loss for each in of_searches]) for of_searches in losses]))

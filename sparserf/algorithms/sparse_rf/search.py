@@ -5,8 +5,9 @@ dictionary over one set of encodings of the columns (as they are, clipped, or in
 the other rows, every fit started from the last, until the rows held out are predicted no better. At the end of the path the
 terms that it has found are fitted with less and less penalty, as long as that predicts better (the relaxed lasso). Candidates
 are of several kinds, simplest first: a constant, the inputs, linear functions of all inputs, and the dictionary that learns (of
-other `features`: a constant and their dictionary). From all rounds together the simplest kind within one standard error of the
-best is chosen, and of its candidates the ones whose mean predicts best; a kind that is decidedly worse is not tried again.
+other `features`: a constant and their dictionary). A kind of model is the best mean of candidates of this kind and of simpler
+ones. From all rounds together the simplest kind within one standard error of the best is chosen; what is in the mean of no kind
+that may be as good is not tried again.
 
 Where there are many rows, the candidates of each round race on few of them first: in the first round all, of which only the
 best go on. Their paths on all rows begin where the race ended, with its terms and its penalty.
@@ -34,6 +35,7 @@ from ..._base.progress import ends_at, note_held_out_loss, part, parts
 from ..._base.threads import single_threaded_blas
 from ..._base.warnings import TimeLimitWarning, warn
 from ...features import LinearFunctions, RandomSteps, inputs_times, inverse_deviations, linear_functions, make_dictionary
+from ...features.learning import FIRST_DRAW
 from ...model import warn_unconverged
 from ...solvers.effort import LOSS, UNBOUNDED, Effort
 from ...solvers.multinomial import MultinomialProblem
@@ -183,27 +185,23 @@ class Candidate:
 class Round:
     """What one round of searches has found.
 
-    points : {name of the candidate: the best point of its path}
+    points : {(kind, number of the candidate): the best point of its path}
     n_drawn : the number of features that were drawn
     losses_of_empty : for each path, the held-out loss of the model without a term
     ended : whether a callback has ended the round, perhaps before the last candidate
     """
 
-    points: dict[Any, PathPoint]
+    points: dict[tuple[int, int], PathPoint]
     n_drawn: int
     losses_of_empty: list[float]
     ended: bool
-
-    def of_kind(self, kind: int) -> dict[int, PathPoint]:
-        """Return the points of the candidates of a kind, by the number of the candidate."""
-        return {m: point for (of, m), point in self.points.items() if of == kind}
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
     """What the rounds of searches have found.
 
-    candidates : the candidates of the best kind whose mean predicts best
+    candidates : the candidates of the best kind or simpler ones whose mean predicts best
     points : for each round, the best point of the path of each of these candidates
     losses : for each round, the held-out losses of the mean of these points
     losses_of_empty : for each path, the held-out loss of the model without a term
@@ -412,8 +410,9 @@ def search_in_rounds(
         left now, there is none after it
     errors : by how many standard errors the constant may be worse, as in `in_question`
     """
-    points_of, losses_of_empty, n_drawn, ended = [[] for _ in kinds], [], 0, False
-    kept = {kind: range(len(candidates)) for kind, candidates in enumerate(kinds)}  # {kind in question: its candidates}
+    rounds, losses_of_empty, n_drawn, ended = [], [], 0, False
+    # {kind in question: the names of its candidates}
+    kept = {kind: tuple((kind, m) for m in range(len(of_kind))) for kind, of_kind in enumerate(kinds)}
     n_rounds, spent, pace, share = 0, 0.0, 0.0, A_ROUND
     n_candidates, has_race = sum(map(len, kinds[1:])), samples.n_rows > WORTH_A_RACE and len(kinds) > 2
 
@@ -428,16 +427,16 @@ def search_in_rounds(
         more = n_targets / FEW_OUTPUTS * (samples.n_rows / sample.task.rows.n_rows)
         round_of_all, seconds_of_all = more * effort.spent, more * (start - effort.time_left)
         if ended or effort.is_late:
-            kept = {0: (0,)}  # one search more, of the constant, gives a model
+            kept = {0: ((0, 0),)}  # one search more, of the constant, gives a model
         elif round_of_all > MOST_FOR_ALL_KINDS * effort.left or not effort.has_time(seconds_of_all / MOST_FOR_ALL_KINDS):
-            kind, best_m = min(few.points, key=lambda name: few.points[name].loss)
+            best = min(few.points, key=lambda name: few.points[name].loss)
             is_alone = round_of_all > MOST_FOR_ONE_KIND * effort.left
             is_alone |= not effort.has_time(seconds_of_all / MOST_FOR_ONE_KIND)
-            kept, share = {kind: (best_m,) if is_alone else tuple(m for of, m in few.points if of == kind)}, 1.0
+            kept, share = {best[0]: (best,) if is_alone else tuple(name for name in few.points if name[0] == best[0])}, 1.0
 
-    while not points_of[next(iter(kept))] or (not ended and n_rounds < budget.n_rounds(kept)):
+    while not rounds or (not ended and n_rounds < budget.n_rounds(kept)):
         n_left, before, start = budget.n_rounds(kept) - n_rounds, effort.spent, effort.time_left
-        candidates = {(kind, m): kinds[kind][m] for kind, of_kind in kept.items() for m in of_kind}
+        candidates = {name: kinds[name[0]][name[1]] for name in _names(kept)}
         work = sum(candidate.work for candidate in candidates.values())
         lacks_time = n_rounds > 0 and not effort.has_time(pace * work)
         if spent > effort.left or lacks_time:
@@ -454,8 +453,8 @@ def search_in_rounds(
                     n_drawn, losses_of_empty = n_drawn + race.n_drawn, losses_of_empty + race.losses_of_empty
                 this = race if race.ended else None
                 if n_rounds == 0:
-                    kept, _ = _those_in_question({kind: [race.of_kind(kind)] for kind, _ in race.points}, errors)
-                    candidates = {name: each for name, each in candidates.items() if name[1] in kept.get(name[0], ())}
+                    kept, _ = _those_in_question([race.points], _names(kept), errors)
+                    candidates = {name: candidates[name] for name in _names(kept)}
                 starts = race.points if samples.may_go_on else {}
                 first += n_candidates
             this = this or _search_once(candidates, samples.of_next_round(), first, budget.terms, of_round, starts)
@@ -465,38 +464,53 @@ def search_in_rounds(
             break
         ended, n_drawn = ended or this.ended, n_drawn + this.n_drawn
         losses_of_empty += this.losses_of_empty
-        for kind in {kind: None for kind, _ in this.points}:
-            points_of[kind].append(this.of_kind(kind))
-        kept, best = _those_in_question({kind: points_of[kind] for kind in kept if points_of[kind]}, errors)
+        rounds.append(this.points)
+        kept, best = _those_in_question(rounds, _names(kept), errors)
 
     kind, some = next(iter(kept.items()))  # the simplest of those that may be the best
     return Found(
-        candidates=[kinds[kind][m] for m in some], points=[[of[m] for m in some] for of in points_of[kind]],
-        losses=best[kind], losses_of_empty=losses_of_empty, n_drawn=n_drawn, ended=ended,
+        candidates=[kinds[of][m] for of, m in some],
+        points=[[points[name] for name in some] for points in _rounds_of(kind, rounds)], losses=best[kind],
+        losses_of_empty=losses_of_empty, n_drawn=n_drawn, ended=ended,
     )  # fmt: skip
 
 
-def _those_in_question(
-    points_of: Mapping[int, Sequence[Mapping[int, PathPoint]]], errors: float
-) -> tuple[dict[int, tuple[int, ...]], dict[int, list[HeldOutLosses]]]:
-    """Return which kinds may be the best, with the candidates of each whose mean is best; and the losses of each kind's mean.
+def _names(kept: Mapping[int, Sequence[tuple[int, int]]]) -> list[tuple[int, int]]:
+    """Return the names of the candidates of all kinds in question, each once, simplest first."""
+    return sorted(set().union(*kept.values()))
 
-    points_of : for each kind, the points of its candidates in each round
+
+def _rounds_of(kind: int, rounds: Sequence[Mapping[tuple[int, int], PathPoint]]) -> list[Mapping[tuple[int, int], PathPoint]]:
+    """Return the rounds in which a kind took part: one that ended early may have come to simpler kinds alone."""
+    return [points for points in rounds if any(of == kind for of, _ in points)]
+
+
+def _those_in_question(
+    rounds: Sequence[Mapping[tuple[int, int], PathPoint]], names: Sequence[tuple[int, int]], errors: float
+) -> tuple[dict[int, tuple[tuple[int, int], ...]], dict[int, list[HeldOutLosses]]]:
+    """Return which kinds may be the best, with the candidates in the best mean of each; and the losses of each kind's mean.
+
+    A kind whose best mean is of simpler candidates alone is none of them.
+
+    rounds : for each round, {name of the candidate: its best point}
+    names : the names of the candidates that have been tried in all rounds
     errors : as in `in_question`
     """
-    best = {kind: best_mean(points) for kind, points in points_of.items()}
+    kinds = sorted({kind for kind, _ in names})
+    best = {kind: best_mean(of_kind, kind) for kind in kinds if (of_kind := _rounds_of(kind, rounds))}
+    best = {kind: found for kind, found in best.items() if any(of == kind for of, _ in found[0])}
     losses = {kind: of_mean for kind, (_, of_mean) in best.items()}
     return {kind: best[kind][0] for kind in in_question(losses, errors)}, losses
 
 
-def _share_of_round(kinds: Sequence[Sequence[Candidate]], kept: Mapping[int, Sequence[int]], n_left: int) -> float:
+def _share_of_round(kinds: Sequence[Sequence[Candidate]], kept: Mapping[int, Sequence[tuple[int, int]]], n_left: int) -> float:
     """Return the share of this round in the work that is left, for the progress bar.
 
     n_left : the number of rounds that are left; those after the first have fewer candidates
     """
-    this = sum(kinds[kind][m].work for kind, some in kept.items() for m in some)
-    is_first = all(len(some) == len(kinds[kind]) for kind, some in kept.items())
-    others = (this * LATER_ROUND if is_first else this) * (n_left - 1)
+    names = _names(kept)
+    this = sum(kinds[kind][m].work for kind, m in names)
+    others = (this * LATER_ROUND if len(names) == sum(map(len, kinds)) else this) * (n_left - 1)
     return this / ((this + others) * (1 + FITTING_TO_ALL))
 
 
@@ -752,22 +766,36 @@ def widen_encodings(model: SparseModel, of_model: np.ndarray, encodings: np.ndar
 
     of_model, encodings : the indices of both sets of encodings in the stage, ascending; the first is a part of the second
     """
-    features, stage = model.features.seeing(np.searchsorted(encodings, of_model), len(encodings)), stage.take(encodings)
-    return replace(model, features=features.staged(None if stage.is_identity and stage.table is None else stage))
+    places, d = np.searchsorted(encodings, of_model), len(of_model)
+    # The inputs are numbered by their places, all linear functions after them, and draws far beyond.
+    inputs, beyond = np.searchsorted(model.support, [d, FIRST_DRAW])
+    support = model.support.copy()
+    support[:inputs] = places[support[:inputs]]
+    support[inputs:beyond] += len(encodings) - d
+    features, stage = model.features.seeing(places, len(encodings)), stage.take(encodings)
+    features = features.staged(None if stage.is_identity and stage.table is None else stage)
+    return replace(model, features=features, support=support)
 
 
 def merge_linear_functions(model: SparseModel) -> SparseModel:
-    """Return a model of linear functions of all inputs with these added up, to one for each output; another model as it is."""
-    if [block.is_matrix for block in model.features.blocks] != [True]:
+    """Return a model with its linear functions of all inputs added up, to one for each output; one without them as it is."""
+    features, n_inputs = model.features, model.features.n_inputs
+    is_function = [np.full(len(block), block.is_matrix) for block in features.blocks]
+    is_function = features.from_blocks(np.concatenate([np.zeros(0, bool), *is_function]))
+    if not is_function.any():
         return model
-    (block,) = model.features.blocks
-    coef = np.atleast_2d(model.features.to_blocks(model.coef)) * block.scale
-    unit = power_of_two(coef)
-    weights = coef / unit @ block.weights
-    features = linear_functions(weights).staged(model.features.stage)
+    ((block, _),) = (merged := features.take(np.flatnonzero(is_function))).by_block(np.zeros(is_function.sum()))
+    coef = np.atleast_2d(model.coef)
+    c = merged.to_blocks(coef[:, is_function]) * block.scale
+    unit = power_of_two(c)
+    functions = linear_functions(c / unit @ block.weights).staged(features.stage)
+    inputs, draws = (np.flatnonzero(~is_function & of) for of in (model.support < n_inputs, model.support >= n_inputs))
+    coef = np.hstack([coef[:, inputs], unit * np.eye(len(coef)), coef[:, draws]])
+    support = np.concatenate([model.support[inputs], n_inputs + np.arange(len(coef)), model.support[draws]])
     return replace(
-        model, coef=unit * np.eye(len(coef)).reshape(*model.coef.shape[:-1], -1), features=features,
-        support=np.arange(len(coef)) + model.features.n_inputs, info=replace(model.info, n_nonzero=len(coef)),
+        model, coef=coef.reshape(*model.coef.shape[:-1], -1), support=support,
+        features=features.take(inputs).concat(functions).concat(features.take(draws)),
+        info=replace(model.info, n_nonzero=len(support)),
     )  # fmt: skip
 
 
