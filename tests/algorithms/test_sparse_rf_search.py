@@ -18,9 +18,11 @@ from sparserf.algorithms.sparse_rf import search as _search
 from sparserf.algorithms.sparse_rf.descent import L1Fit, SparseRFOptions, fits_of
 from sparserf.algorithms.sparse_rf.held_out import HeldOutLosses, gain, in_question
 from sparserf.algorithms.task import Task, model_of
+from sparserf.columns.encodings import fit_sparse_stage
 from sparserf.features import LinearFunctions, linear_functions
+from sparserf.features.learning import FIRST_DRAW
 from sparserf.model import FitInfo
-from sparserf.rows import core_block
+from sparserf.rows import as_rows, core_block
 
 from ..conftest import VALUE, bits, each_loss, friedman, ignore_convergence, phi_oracle, signs
 
@@ -426,6 +428,47 @@ def test_mean_of_models(rng, n_classes):
     assert replace(mean.info, alpha=0) == replace(info, alpha=0) and mean.info.alpha == pytest.approx(info.alpha)
     assert _search.mean_of(models[:1]) is models[0]
     assert type(mean.intercept) is (np.ndarray if shape else float)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_linear_functions_are_added_up_beside_other_terms(rng, n_outputs):
+    """Of inputs, linear functions of all inputs and cosines, the functions become one for each output."""
+    X, d = rng.standard_normal((50, 4)), 4
+    inputs = srf.Linear().draw(None, d).take([1, 3])
+    functions, cosines = linear_functions(rng.standard_normal((3, d))), srf.Fourier(gamma=0.5).draw(2, d, rng=0)
+    features = inputs.concat(functions).concat(cosines)
+    support = np.array([1, 3, d, d + 1, d + 2, FIRST_DRAW, FIRST_DRAW + 7])
+    shape = () if n_outputs == 1 else (n_outputs,)
+    model = srf.SparseModel(
+        rng.standard_normal((*shape, 7)), np.zeros(shape) if shape else 0.0, support, features, "squared", None,
+        FitInfo(4, True, (5.0,), 0.1, 100, 7, 0.5),
+    )  # fmt: skip
+    merged = _search.merge_linear_functions(model)
+    assert merged.support.tolist() == [1, 3, *range(d, d + n_outputs), FIRST_DRAW, FIRST_DRAW + 7]
+    assert merged.info.n_nonzero == len(merged.features) == 4 + n_outputs
+    np.testing.assert_allclose(merged.predict(X), model.predict(X), atol=1e-12)
+    without = replace(model, coef=model.coef[..., :2], support=support[:2], features=inputs)
+    assert _search.merge_linear_functions(without) is without
+
+
+def test_inputs_of_two_encodings_stay_different_terms(rng):
+    """In the mean of models of the entries of CSR rows, as they are and clipped, each input counts as it was encoded."""
+    X = np.exp(2 * rng.standard_normal((300, 6))) * (rng.random((300, 6)) < 0.7)
+    X = csr_array(X)
+    stage, (plain, clipped, *_) = fit_sparse_stage(as_rows(X), np.ones(300), rng)
+    models, encodings = [], np.concatenate([plain, clipped])
+    for of_model in (plain, clipped):
+        d = len(of_model)
+        support = np.array([0, 2, d, FIRST_DRAW])
+        features = srf.Linear().draw(None, d).take([0, 2]).concat(linear_functions(rng.standard_normal((1, d))))
+        features = features.concat(srf.Fourier(gamma=0.5).draw(1, d, rng=0)).staged(stage.take(of_model))
+        info = FitInfo(4, True, (5.0,), 0.1, 100, 4, 0.5)
+        model = srf.SparseModel(rng.standard_normal(4), 0.0, support, features, "squared", None, info)
+        models.append((model, _search.widen_encodings(model, of_model, encodings, stage)))
+    for model, wide in models:
+        np.testing.assert_allclose(wide.predict(X), model.predict(X))
+        assert (np.diff(wide.support) > 0).all()
+    assert models[0][1].support.tolist() == [0, 2, 12, FIRST_DRAW] and models[1][1].support.tolist() == [6, 8, 12, FIRST_DRAW]
 
 
 @pytest.mark.parametrize("features", ["auto", "gaussian"])
