@@ -430,6 +430,32 @@ def test_mean_of_models(rng, n_classes):
     assert type(mean.intercept) is (np.ndarray if shape else float)
 
 
+def test_mixed_rows_have_cells_of_two_rows(rng):
+    """Each made row has the cells of one row in some columns and of another in the rest, and as much weight in all."""
+    X, weight = np.arange(40.0)[:, None] + np.array([0.0, 100, 200, 300]), rng.random(40)
+    rows, weights = _search.with_mixed_rows(as_rows(X), weight, rng)
+    n = _search.MIXED_A_ROW * len(X)
+    made = rows.array()[len(X) :] - np.array([0.0, 100, 200, 300])  # the row that each cell is from
+    assert rows.n_rows == len(weights) == len(X) + n and np.array_equal(rows.array()[: len(X)], X)
+    assert max(len(np.unique(row)) for row in made) == 2 and np.isin(made, np.arange(40)).all()
+    assert weights[: len(X)].sum() == pytest.approx(weights[len(X) :].sum())
+    from_other = np.mean(made != np.tile(np.arange(40), n // 40)[:, None])
+    assert from_other == pytest.approx(_search.MIXED, abs=0.1)
+
+
+def test_dropping_terms_of_few_rows_keeps_the_model_between_them(rng, monkeypatch):
+    """With made rows the pruned model is nearer to what it was on new rows, for more terms."""
+    X, y = friedman(rng, 300, 8)
+    X_new, _ = friedman(rng, 1000, 8)
+    whole, drop_terms, changes = [], _search.drop_terms, {}
+    monkeypatch.setattr(_search, "drop_terms", lambda model, *args: whole.append(model) or drop_terms(model, *args))
+    for few in (5000, 0):
+        monkeypatch.setattr(_search, "FEW_SEARCH_ROWS", few)
+        model = sparse_rf(X, y, n_models=2, rng=0)
+        changes[few] = np.mean((model.predict(X_new) - whole[-1].predict(X_new)) ** 2)
+    assert whole[0].coef.tobytes() == whole[1].coef.tobytes() and changes[5000] < 0.9 * changes[0]
+
+
 @pytest.mark.parametrize("n_outputs", [1, 2])
 def test_linear_functions_are_added_up_beside_other_terms(rng, n_outputs):
     """Of inputs, linear functions of all inputs and cosines, the functions become one for each output."""

@@ -41,9 +41,9 @@ from ...solvers.effort import LOSS, UNBOUNDED, Effort
 from ...solvers.multinomial import MultinomialProblem
 from ...solvers.problem import Problem
 from ..fallback import with_fallbacks
-from ..prune import pruned
+from ..prune import ROWS_A_TERM, pruned
 from ..task import in_units, merge_solutions, model_of, partial_fits_on_error, partial_model_on_error, power_of_two
-from .budget import OF_FITS, OF_PRUNING, Budget, effort_of_searches
+from .budget import FEW_SEARCH_ROWS, OF_FITS, OF_PRUNING, Budget, effort_of_searches
 from .descent import N_COMPONENTS, algorithm_1, exact_descent, fits_of, warn_if_unconverged
 from .held_out import (
     FEW_OUTPUTS,
@@ -114,6 +114,11 @@ CHOSEN_ROUNDS = 50
 # The held-out loss that dropping terms may cost, as a share of that loss, or of its gain over the model without terms where
 # that is less.
 PRUNED = 0.003
+# Where there are at most FEW_SEARCH_ROWS rows, and fewer than ROWS_A_TERM for each term, terms are dropped on MIXED_A_ROW made
+# rows for each row as well, whose cells are each with probability MIXED that of another row: a model in few of its terms can
+# agree with it on few rows and not between them. On 687 rows with 1,200 terms, dropping terms raised the error on test rows by
+# 3.5 % without made rows and by .6 % with them; on 892 rows with 270 terms by .3 and .2 %.
+MIXED_A_ROW, MIXED = 2, 0.25
 # Under a `time_limit` the units of inputs are those of at least FEWEST_FOR_UNITS rows. That all candidates look at them takes
 # about the time of LOOKS_FOR_UNITS copies, of which each number takes SECONDS_A_NUMBER.
 FEWEST_FOR_UNITS, LOOKS_FOR_UNITS, SECONDS_A_NUMBER = 500, 10, 1e-8
@@ -257,7 +262,7 @@ def choose_by_held_out_rows(
         loss, unit = mean_value([losses.loss for losses in found.losses]), task.unit(task.targets[0])
         with partial_model_on_error(lambda: model):
             worth = min(loss, max(0.0, mean_value(found.losses_of_empty) - loss))
-            prune = partial(drop_terms, model, task, PRUNED * worth, max_terms, budget.pruned)
+            prune = partial(drop_terms, model, task, PRUNED * worth, max_terms, budget.pruned, options.rng)
             small = whole.part(1.0, OF_PRUNING).done_in_time("prunings", prune, None)
             model = drop_terms_at_once(model, task, max_terms) if small is None else small
             if options.fit_intercept and not task.loss.is_quadratic:
@@ -802,7 +807,9 @@ def merge_linear_functions(model: SparseModel) -> SparseModel:
 # Pruning, and the intercept after it
 
 
-def drop_terms(model: SparseModel, task: Task, worth: float, max_terms: int, looked_at: int) -> SparseModel:
+def drop_terms(
+    model: SparseModel, task: Task, worth: float, max_terms: int, looked_at: int, rng: np.random.Generator
+) -> SparseModel:
     """Return the model without the terms that it does not need, of at most max_terms.
 
     worth : what dropping terms may add to the mean loss, in the unit of the first target
@@ -811,7 +818,19 @@ def drop_terms(model: SparseModel, task: Task, worth: float, max_terms: int, loo
     rows, unit = task.raw.staged(model.features.stage, is_asked_often=True), task.unit(task.targets[0])
     weight, curvature = loss_curvature(task, rows, model, unit)
     change = unit * np.sqrt(2 * worth / curvature)  # L(z + e) <= L(z) + L'(z) e + curvature e^2 / 2
+    is_few = task.raw.n_rows <= min(FEW_SEARCH_ROWS, ROWS_A_TERM * min(len(model.support), looked_at))
+    if is_few and weight is task.weight and task.raw.in_memory and not task.raw.is_sparse:
+        raw, weight = with_mixed_rows(task.raw, weight, rng)
+        rows = raw.staged(model.features.stage, is_asked_often=True)
     return pruned(rows, model, weight, max_terms, change=change, looked_at=looked_at)
+
+
+def with_mixed_rows(rows: Rows, weight: np.ndarray, rng: np.random.Generator) -> tuple[Rows, np.ndarray]:
+    """Return dense rows and as much weight of rows that are mixed of two: some of the cells of a row are those of another."""
+    X, n = rows.array(), MIXED_A_ROW * rows.n_rows
+    one, other = np.arange(n) % rows.n_rows, rng.choice(rows.n_rows, n, p=weight / weight.sum())
+    mixed = np.where(rng.random((n, X.shape[1])) < MIXED, X[other], X[one])
+    return rows.on_same_threads(np.concatenate([X, mixed])), np.concatenate([weight, weight[one] / MIXED_A_ROW])
 
 
 def drop_terms_at_once(model: SparseModel, task: Task, max_terms: int) -> SparseModel:
