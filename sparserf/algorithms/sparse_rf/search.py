@@ -57,6 +57,7 @@ from .held_out import (
     splits_of_task,
     strata_of,
 )
+from .shared import SharedFit, solution_of, with_shared_terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -458,7 +459,11 @@ def search_in_rounds(
                     candidates = {name: each for name, each in candidates.items() if name[1] in kept.get(name[0], ())}
                 starts = race.points if samples.may_go_on else {}
                 first += n_candidates
-            this = this or _search_once(candidates, samples.of_next_round(), first, budget.terms, of_round, starts)
+            if this is None:
+                sample = samples.of_next_round()
+                this = _search_once(candidates, sample, first, budget.terms, of_round, starts)
+                if n_targets > 1 and not this.ended:
+                    this = replace(this, points=_with_shared_terms(this.points, candidates, sample, of_round))
 
         n_rounds, spent, pace = n_rounds + 1, effort.spent - before, (start - effort.time_left) / work
         if n_rounds > 1 and of_round.cuts_in_time:  # half a search is worse than none, where others are finished
@@ -474,6 +479,24 @@ def search_in_rounds(
         candidates=[kinds[kind][m] for m in some], points=[[of[m] for m in some] for of in points_of[kind]],
         losses=best[kind], losses_of_empty=losses_of_empty, n_drawn=n_drawn, ended=ended,
     )  # fmt: skip
+
+
+def _with_shared_terms(
+    points: Mapping[Any, PathPoint], candidates: Mapping[Any, Candidate], sample: Sample, effort: Effort
+) -> dict[Any, PathPoint]:
+    """Return the points of all candidates; of several classes with shared terms, where that predicts better.
+
+    Linear functions are left as they are: their penalty is one on squares already, of as many terms as there are inputs.
+    """
+    if not sample.task.loss.is_classifier:
+        return points
+    shared = {}
+    for name, point in points.items():
+        candidate, shared[name] = candidates[name], point
+        if point.n_terms and not (isinstance(candidate.dictionary, LinearFunctions) or effort.is_spent):
+            task = sample.task.with_encodings(candidate.encodings)
+            shared[name] = with_shared_terms(point, task, sample, candidate.options.fit_intercept, effort)
+    return shared
 
 
 def _those_in_question(
@@ -658,9 +681,12 @@ def fit_to_all_rows(found: Found, task: Task, tol: float, effort: Effort) -> tup
         for k, of_round in parts(list(enumerate(points))):
             of_model, fits = effort.part(1 / (n - len(models))), None
             with ends_at(of_model.deadline):
-                if not of_model.is_late:
+                if not (of_model.is_late or of_round[m].is_shared):
                     fits = candidate.make_fits(of_candidate, k)
-            model, stops = fit_again(fits, of_candidate, of_round[m], tol, not ended, of_model)
+            if of_round[m].is_shared:
+                model, stops = share_again(of_round[m], of_candidate, candidate.options.fit_intercept, of_model), False
+            else:
+                model, stops = fit_again(fits, of_candidate, of_round[m], tol, not ended, of_model)
             models.append(model if encodings is None else widen_encodings(model, candidate.encodings, encodings, task.stage))
             ended |= stops
     return merge_linear_functions(mean_of(models)), ended
@@ -695,6 +721,21 @@ def fit_again(
     return model, any(fit.ended_by_callback for fit in fits or ())
 
 
+def share_again(point: PathPoint, task: Task, fit_intercept: bool, effort: Effort) -> SparseModel:
+    """Fit the terms that all classes share to all rows, or as far as there is work and time; return the model.
+
+    A penalty on squares weighs as much as a number of rows: alpha, chosen for a share of the rows, is multiplied by that share.
+    """
+    fit = StoppedFit(point.states[0], replace(point.infos[0], converged=False))
+    with ends_at(effort.deadline):
+        if not effort.is_late:
+            fit = SharedFit(task, point.states[0], fit_intercept)
+            fit.minimise(point.alpha * point.share, effort)
+    if effort.is_spent:
+        effort.note_cut("fits to all rows")
+    return model_of([fit], task, certified=False)
+
+
 @dataclass(frozen=True)
 class StoppedFit:
     """A fit of a search, as far as it came, as `model_of` needs it.
@@ -712,11 +753,9 @@ class StoppedFit:
 
     def solution(self) -> Solution:
         """Return (index, features, w, b) of the terms by ascending index, in the units of y."""
-        solutions = []
-        for features, index, w, b in self.state if isinstance(self.state, list) else [self.state]:
-            order = np.argsort(index)
-            solutions.append((index[order], features.take(order), w[order], b))
-        return merge_solutions(solutions) if isinstance(self.state, list) else solutions[0]
+        if isinstance(self.state, list):
+            return merge_solutions([solution_of(state) for state in self.state])
+        return solution_of(self.state)
 
 
 # The mean of models

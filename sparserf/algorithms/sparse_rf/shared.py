@@ -1,0 +1,118 @@
+"""Several classes on shared terms: after a search every class takes a coefficient of every term that any class has found.
+
+With the l1 penalty each class chooses terms of its own, and pays for them alone. A term that tells two classes apart, or follows
+the shape of the data, mostly tells others, too, and costs nothing more where it is there already: which features a model needs,
+the l1 paths have found, and a penalty on squares (ridge regression) shares them. It is chosen on the rows held out, on a path
+of its own, and taken where these are predicted better than by the terms of each class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..._base.progress import ends_at
+from ...solvers.effort import UNBOUNDED, Effort
+from ...solvers.ridge import RidgeProblem
+from ...solvers.ridge_outputs import RidgeOfOutputs
+from ..task import merge_solutions
+from .held_out import PathPoint, gain
+
+if TYPE_CHECKING:
+    from ...features import FeatureSet
+    from ...features.feature_set import Solution
+    from ...model import FitInfo
+    from ..task import Task
+    from .descent import State
+    from .held_out import Sample
+
+# The path begins at STRONGEST times the penalty under which a coefficient of the usual size has the slope of the l1 penalty.
+# Each penalty is FALL times the last; there are at most MOST_ALPHAS.
+STRONGEST, FALL, MOST_ALPHAS = 10.0, 0.3, 8
+# A fit ends where a step lowers the objective by less than the share TOL of it, and has converged where the gap is at most the
+# share NEAR_ENOUGH, as in searches.
+TOL, NEAR_ENOUGH = 1e-3, 0.5
+# The next penalty must lower the held-out loss by this share of it; and all together by the share WORTH_SHARING, and by more
+# than a standard error.
+NEGLIGIBLE, WORTH_SHARING = 1e-3, 0.01
+
+
+class SharedFit:
+    """The fit of all classes on the same terms, with what `PathPoint` and `model_of` need of a fit.
+
+    ended_by_callback : whether the callback has ended the fit
+    """
+
+    ended_by_callback: bool = False
+
+    def __init__(self, task: Task, state: tuple[FeatureSet, np.ndarray, np.ndarray, np.ndarray], fit_intercept: bool):
+        """Begin at the state (features, index, w, b), by ascending index, with a row of w and a number in b for each class."""
+        self._features, self._index, w, b = state
+        self._targets, self._info = np.stack(task.targets), None
+        loss, self._progress = task.loss_of(task.targets[0]), task.progress(None, task.targets[0])
+        problem = RidgeProblem.from_arrays(task.rows.vectors, loss, self._targets, task.weight, 0.0, fit_intercept)
+        self._ridge = RidgeOfOutputs(task.rows, self._features, problem, w, b)
+
+    def minimise(self, alpha: float, effort: Effort) -> None:
+        """Minimise with this penalty from where the fit stands."""
+        self._progress.restart()
+        with ends_at(effort.deadline):
+            self._ridge.minimise(alpha, TOL, effort)
+
+    def margins(self) -> np.ndarray:
+        """Return the margins of all classes, (n_classes, n_rows)."""
+        return self._ridge.margins()
+
+    def target(self) -> np.ndarray:
+        """Return the target of all classes, -1 or +1, (n_classes, n_rows)."""
+        return self._targets
+
+    def state(self) -> tuple[FeatureSet, np.ndarray, np.ndarray, np.ndarray]:
+        """Return (features, index, w, b), from which a fit to other rows can begin."""
+        return self._features, self._index, self._ridge.w, self._ridge.b
+
+    def info(self, certified: bool = True) -> FitInfo:
+        """Return the `FitInfo` of the present coefficients; their gap is known, so that `certified` changes nothing."""
+        objective, gap = self._ridge.objective(), self._ridge.gap()
+        return self._progress.info(
+            lambda: objective, gap, converged=bool(gap <= NEAR_ENOUGH * objective), n_drawn=0, n_nonzero=len(self._index),
+            alpha=self._ridge.alpha,
+        )  # fmt: skip
+
+    def solution(self) -> Solution:
+        """Return (index, features, w, b) of the terms, by ascending index."""
+        return self._index, self._features, self._ridge.w, self._ridge.b
+
+
+def with_shared_terms(best: PathPoint, task: Task, sample: Sample, fit_intercept: bool, effort: Effort = UNBOUNDED) -> PathPoint:
+    """Return the point at which all classes share the terms of a point of a path; or that point, where it is not decidedly worse.
+
+    best : a point that the rows of `sample` were fitted for
+    task : the task of the sample, with the encodings of the point
+    """
+    states = best.states[0] if task.is_joint else best.states
+    index, features, w, b = merge_solutions([solution_of(state) for state in states])
+    if len(index) == 0 or effort.is_spent:
+        return best
+    fit, found = SharedFit(task, (features, index, w, b), fit_intercept), best
+    alpha = STRONGEST * best.alpha / np.sqrt(np.mean(w[w != 0] ** 2))
+    for _ in range(MOST_ALPHAS):
+        fit.minimise(alpha, effort)
+        here = replace(PathPoint.from_fits([fit], alpha, sample), is_shared=True)
+        if not here.loss < (1 - NEGLIGIBLE) * found.loss and found is not best:
+            break
+        found, alpha = here, FALL * alpha
+        if effort.is_spent:
+            effort.note_cut("paths of penalties")
+            break
+    more, error = gain([found], [best])
+    return found if more > max(WORTH_SHARING * best.loss, error) else best
+
+
+def solution_of(state: State) -> Solution:
+    """Return the (index, features, w, b) by ascending index of a state (features, index, w, b)."""
+    features, index, w, b = state
+    order = np.argsort(index)
+    return index[order], features.take(order), w[..., order], b
