@@ -10,6 +10,7 @@ on held-out rows. A loss of all outputs together, the multinomial one, will do a
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -67,9 +68,8 @@ class RidgeOfOutputs:
             effort.add(self._work_of_step())
             d = -inverse_hessian_times(g, kept)
             slope = float(np.vdot(g, d))
-            t, there = backtrack(
-                lambda t, d=d: self._moved(t * d), lambda at, t, slope=slope: at[0] <= objective + ARMIJO * t * slope, 1.0, SHORTEST
-            )
+            is_lower = partial(falls_enough, objective, slope)
+            t, there = backtrack(partial(self._moved, d), is_lower, shortest=SHORTEST)
             if there is None or not slope < 0:  # rounding allows no further descent
                 return k
             before, g_before, (objective, self.w, self.b, self._at) = objective, g, there
@@ -93,21 +93,26 @@ class RidgeOfOutputs:
         return self._problem.vectors.fetch(self._problem.margins(self._at.f, self.b))
 
     def _gradient(self) -> np.ndarray:
-        """Return the gradient in the coefficients of the features around their means and, as the last column, the intercepts."""
+        """Return the gradient in the coefficients of features around their means and, as the last column, in the intercepts."""
         at, has_b = self._at, self._problem.fit_intercept
         g = at.g - np.outer(at.g_b, self._means) + self.alpha * self.w
         return np.column_stack([g, at.g_b if has_b else np.zeros(len(self.b))])
 
-    def _moved(self, step: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, LocalModel]:
-        """Return (the objective, w, b, the local model) after a step of coefficients and intercepts as in `_gradient`."""
-        d = step[:, :-1]
-        w, b = self.w + d, self.b + step[:, -1] - d @ self._means
+    def _moved(self, step: np.ndarray, t: float) -> tuple[float, np.ndarray, np.ndarray, LocalModel]:
+        """Return (the objective, w, b, the local model) after t times a step, of what `_gradient` is the gradient in."""
+        d = t * step[:, :-1]
+        w, b = self.w + d, self.b + t * step[:, -1] - d @ self._means
         at = self._problem.local_model(self._rows, self._features, d, self._at.f, b, self._features)
         return self._problem.penalised(at.loss, w, self.alpha), w, b, at
 
     def _work_of_step(self) -> float:
         n, p = self._rows.n_rows, len(self._features)
         return 2 * work_of_pass(self._rows, p) + len(self.b) * n * (2 * p + LOSS / 10)
+
+
+def falls_enough(objective: float, slope: float, there: tuple[float, ...], t: float) -> bool:
+    """Return whether the objective, the first of `there`, has fallen by the share ARMIJO of what the slope of a step says."""
+    return there[0] <= objective + ARMIJO * t * slope
 
 
 def inverse_hessian_times(g: np.ndarray, kept: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:

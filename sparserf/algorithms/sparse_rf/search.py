@@ -135,11 +135,13 @@ A_ROUND = 0.6
 TIME_OF_ROUND = 0.9
 # With more targets than MANY_OUTPUTS, FEW_OUTPUTS of them are searched first, with the share BY_FEW of the work.
 MANY_OUTPUTS, BY_FEW = 2 * FEW_OUTPUTS, 0.25
-# Where a round of all targets would take more than this share of the work that is left, only the kind of model that is best for
-# the few is searched for all.
+# Where a round of all targets would take more than this share of the work that is left, only the kinds of models that may be
+# the best for the few are searched for all.
 MOST_FOR_ALL_KINDS = 0.3
-# Where it would take more than this share, only the best candidate of that kind is.
+# Where it would take more than this share, only the best candidate of each of these kinds is.
 MOST_FOR_ONE_KIND = 0.7
+# The share of the work of a round that is left for what classes share.
+FOR_SHARING = 0.2
 
 # The progress bar divides the work by the following numbers; nothing else depends on them.
 # The weights of the penalties of a path: from the 18th on they are less and less likely to be reached.
@@ -405,17 +407,17 @@ def search_in_rounds(
 ) -> Found:  # fmt: skip
     """Search in rounds, each with other rows held out, until the budget has its models; go on with what may be the best.
 
-    Where there are too many targets to search all kinds for all of them, the kind that is best for a few is taken.
+    Where there are too many targets to search all kinds for all of them, those that may be the best for a few are taken.
 
     kinds : the candidates of each kind of model, simplest first
     samples : the samples of the rounds
     effort : what all searches may take. A round may take a share of what is left; where the last round took more than is
-        left now, there is none after it
+        left now, in proportion to the candidates, there is none after it
     errors : by how many standard errors the constant may be worse, as in `in_question`
     """
     points_of, losses_of_empty, n_drawn, ended = [[] for _ in kinds], [], 0, False
     kept = {kind: range(len(candidates)) for kind, candidates in enumerate(kinds)}  # {kind in question: its candidates}
-    n_rounds, spent, pace, share = 0, 0.0, 0.0, A_ROUND
+    n_rounds, pace_of_work, pace, share = 0, 0.0, 0.0, A_ROUND
     n_candidates, has_race = sum(map(len, kinds[1:])), samples.n_rows > WORTH_A_RACE and len(kinds) > 2
 
     if n_targets > MANY_OUTPUTS and len(kinds) > 2:
@@ -431,17 +433,16 @@ def search_in_rounds(
         if ended or effort.is_late:
             kept = {0: (0,)}  # one search more, of the constant, gives a model
         elif round_of_all > MOST_FOR_ALL_KINDS * effort.left or not effort.has_time(seconds_of_all / MOST_FOR_ALL_KINDS):
-            kind, best_m = min(few.points, key=lambda name: few.points[name].loss)
             is_alone = round_of_all > MOST_FOR_ONE_KIND * effort.left
             is_alone |= not effort.has_time(seconds_of_all / MOST_FOR_ONE_KIND)
-            kept, share = {kind: (best_m,) if is_alone else tuple(m for of, m in few.points if of == kind)}, 1.0
+            kept, share = _kinds_of_few(few.points, is_alone), 1.0
 
     while not points_of[next(iter(kept))] or (not ended and n_rounds < budget.n_rounds(kept)):
         n_left, before, start = budget.n_rounds(kept) - n_rounds, effort.spent, effort.time_left
         candidates = {(kind, m): kinds[kind][m] for kind, of_kind in kept.items() for m in of_kind}
         work = sum(candidate.work for candidate in candidates.values())
         lacks_time = n_rounds > 0 and not effort.has_time(pace * work)
-        if spent > effort.left or lacks_time:
+        if pace_of_work * work > effort.left or lacks_time:
             effort.note_cut("rounds of searches", n_left, lacks_time)
             break
         first = n_rounds * n_candidates * (1 + has_race)  # the number of the first search of the round
@@ -461,11 +462,13 @@ def search_in_rounds(
                 first += n_candidates
             if this is None:
                 sample = samples.of_next_round()
-                this = _search_once(candidates, sample, first, budget.terms, of_round, starts)
-                if n_targets > 1 and not this.ended:
+                shares_terms = n_targets > 1 and sample.task.loss.is_classifier
+                of_search = of_round.part(1 - FOR_SHARING) if shares_terms else of_round
+                this = _search_once(candidates, sample, first, budget.terms, of_search, starts)
+                if shares_terms and not this.ended:
                     this = replace(this, points=_with_shared_terms(this.points, candidates, sample, of_round))
 
-        n_rounds, spent, pace = n_rounds + 1, effort.spent - before, (start - effort.time_left) / work
+        n_rounds, pace_of_work, pace = n_rounds + 1, (effort.spent - before) / work, (start - effort.time_left) / work
         if n_rounds > 1 and of_round.cuts_in_time:  # half a search is worse than none, where others are finished
             break
         ended, n_drawn = ended or this.ended, n_drawn + this.n_drawn
@@ -481,15 +484,32 @@ def search_in_rounds(
     )  # fmt: skip
 
 
+def _kinds_of_few(points: Mapping[tuple[int, int], PathPoint], is_alone: bool) -> dict[int, tuple[int, ...]]:
+    """Return the kinds to search for all targets, with their candidates: the best for a few, and each that may be as good.
+
+    Few targets on the rows of one sample hardly tell the best kind: another is kept where its loss is higher by at most one
+    standard error of the difference.
+
+    points : {(kind, number of the candidate): its best point, for a few targets}
+    is_alone : whether only the best candidate of each kind is kept
+    """
+    kept, best = {}, min(points.values(), key=lambda point: point.loss)
+    for kind in sorted({kind for kind, _ in points}):
+        of_kind = {m: point for (of, m), point in points.items() if of == kind}
+        m = min(of_kind, key=lambda m: of_kind[m].loss)
+        more, error = gain([best], [of_kind[m]])
+        if more <= error:
+            kept[kind] = (m,) if is_alone else tuple(of_kind)
+    return kept
+
+
 def _with_shared_terms(
     points: Mapping[Any, PathPoint], candidates: Mapping[Any, Candidate], sample: Sample, effort: Effort
 ) -> dict[Any, PathPoint]:
-    """Return the points of all candidates; of several classes with shared terms, where that predicts better.
+    """Return the points of all candidates, with terms that all classes share where these predict better.
 
     Linear functions are left as they are: their penalty is one on squares already, of as many terms as there are inputs.
     """
-    if not sample.task.loss.is_classifier:
-        return points
     shared = {}
     for name, point in points.items():
         candidate, shared[name] = candidates[name], point

@@ -1,9 +1,9 @@
-"""Several classes on shared terms: after a search every class takes a coefficient of every term that any class has found.
+"""Several classes on shared terms: after a search, every class takes a coefficient of every term that any class has found.
 
-With the l1 penalty each class chooses terms of its own, and pays for them alone. A term that tells two classes apart, or follows
-the shape of the data, mostly tells others, too, and costs nothing more where it is there already: which features a model needs,
-the l1 paths have found, and a penalty on squares (ridge regression) shares them. It is chosen on the rows held out, on a path
-of its own, and taken where these are predicted better than by the terms of each class.
+Under the l1 penalty each class chooses terms of its own. But a term that tells one class from another mostly tells of further
+classes, too, and where it is in the model already a coefficient more costs nothing. So the l1 paths find which terms the model
+needs, and a penalty on the squares of all coefficients (`solvers/ridge_outputs.py`) shares them among the classes. It is chosen
+on the rows held out, on a path of its own, and taken where these are decidedly predicted better.
 """
 
 from __future__ import annotations
@@ -86,8 +86,10 @@ class SharedFit:
         return self._index, self._features, self._ridge.w, self._ridge.b
 
 
-def with_shared_terms(best: PathPoint, task: Task, sample: Sample, fit_intercept: bool, effort: Effort = UNBOUNDED) -> PathPoint:
-    """Return the point at which all classes share the terms of a point of a path; or that point, where it is not decidedly worse.
+def with_shared_terms(
+    best: PathPoint, task: Task, sample: Sample, fit_intercept: bool, effort: Effort = UNBOUNDED
+) -> PathPoint:  # fmt: skip
+    """Return the point at which all classes share the terms of a point of a path; or that, if it is not decidedly worse.
 
     best : a point that the rows of `sample` were fitted for
     task : the task of the sample, with the encodings of the point
